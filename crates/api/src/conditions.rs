@@ -1,0 +1,58 @@
+//! The conditions of a profile and their reasons: a closed set, so that alerts can rely on it.
+
+use strum::{Display, IntoStaticStr};
+
+/// The type of a condition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Display, IntoStaticStr)]
+pub enum ConditionType {
+    /// The profile is understood: it compiles, and each expression passed the offline check.
+    Accepted,
+    /// All that was compiled is in the API server: parameters in each namespace, policy, binding.
+    Programmed,
+    /// The API server was seen to deny a pod that violates the profile and to admit one that complies.
+    Enforced,
+}
+
+/// Why a condition has its status.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Display, IntoStaticStr)]
+pub enum Reason {
+    /// Accepted: true.
+    Accepted,
+    /// Accepted is false: a setting, parameter or reference is wrong. What was enforced before stays.
+    InvalidSpec,
+    /// Accepted is false: the offline check refused what was compiled. What was enforced before stays.
+    CheckFailed,
+    /// Programmed: true.
+    Programmed,
+    /// Programmed is false: the controller has not finished.
+    Pending,
+    /// Programmed is false: the API server refused a write. It is tried again.
+    ApplyFailed,
+    /// Programmed is false: the profile is not accepted, and an earlier state of it is in force.
+    LastGoodInForce,
+    /// Programmed or Enforced is false: the profile is not accepted, and no earlier state of it is known.
+    NotAccepted,
+    /// Enforced: true.
+    ProbesPassed,
+    /// Enforced is false: the API server admitted a pod that violates the profile.
+    ViolationAdmitted,
+    /// Enforced is false: the API server denied a pod that complies with the profile.
+    CompliantPodDenied,
+    /// Enforced is unknown: the probe pods could not be sent, or something else answered them.
+    ProbeFailed,
+    /// Enforced is unknown: the probe namespace cannot carry the labels that the profile selects.
+    ProbeImpossible,
+    /// Enforced is false: the profile's stage warns and does not deny.
+    StageWarn,
+    /// Enforced is false: the profile's stage only writes to the audit log.
+    StageAudit,
+    /// Enforced is false: the profile allows everything.
+    NothingRestricted,
+    /// Enforced is false: what the API server has is not yet what the profile says.
+    NotProgrammed,
+}
+
+impl ConditionType {
+    /// All of them, in the order of the pipeline.
+    pub const ALL: [Self; 3] = [Self::Accepted, Self::Programmed, Self::Enforced];
+}

@@ -1,0 +1,19 @@
+//! The API of Palisade, group `toolsecurity.dev/v1alpha1`: what an admin writes
+//! ([`ToolSecurityProfile`]), what Palisade writes into each selected namespace ([`ToolSecurityParams`]), and
+//! the names, labels, conditions and reasons that both sides rely on.
+//!
+//! This crate is pure: no I/O, no clock, no environment.
+
+pub mod conditions;
+pub mod crd;
+pub mod names;
+mod params;
+mod profile;
+pub mod selector;
+
+pub use palisade_checks::{Diagnostic, ParameterName, ParameterType, Resolved, Settings, Values, catalogue};
+pub use params::{ToolSecurityParams, ToolSecurityParamsSpec};
+pub use profile::{
+    Enforcement, FailedNamespace, IntOrText, NamespaceCounts, Override, Parameter, Source, Stage,
+    ToolSecurityProfile, ToolSecurityProfileSpec, ToolSecurityProfileStatus,
+};

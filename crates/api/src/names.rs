@@ -1,0 +1,60 @@
+//! Names, labels, annotations and field managers. Everything that another component could rely on is here.
+
+/// The API group.
+pub const GROUP: &str = "toolsecurity.dev";
+/// The API version of both kinds.
+pub const API_VERSION: &str = "toolsecurity.dev/v1alpha1";
+
+/// Label on all that Palisade makes: `palisade`.
+pub const MANAGED_BY_LABEL: &str = "app.kubernetes.io/managed-by";
+/// The value of [`MANAGED_BY_LABEL`].
+pub const MANAGED_BY: &str = "palisade";
+/// Label on all that Palisade makes for a profile: the profile's name.
+pub const PROFILE_LABEL: &str = "toolsecurity.dev/profile";
+/// Annotation on generated policies: the profile's generation they were compiled from.
+pub const GENERATION_ANNOTATION: &str = "toolsecurity.dev/profile-generation";
+/// Annotation on generated policies: the parameters they read, as `name:Type` in order, separated by commas.
+pub const PARAMETERS_ANNOTATION: &str = "toolsecurity.dev/parameters";
+/// Finalizer on profiles: generated objects are removed in an order that never denies.
+pub const FINALIZER: &str = "toolsecurity.dev/cleanup";
+
+/// Where the operator runs, and the only namespace besides the system's that no profile can select.
+pub const OPERATOR_NAMESPACE: &str = "palisade-system";
+/// The namespace in which the controller asks the API server about pods, as dry runs.
+pub const PROBE_NAMESPACE: &str = "palisade-probe";
+/// Namespaces that no profile selects, whatever its selector says: a mistake must not stop the control plane.
+pub const PROTECTED_NAMESPACES: [&str; 4] = ["kube-system", "kube-public", "kube-node-lease", OPERATOR_NAMESPACE];
+
+/// The controller's name in events and as the prefix of field managers.
+pub const CONTROLLER: &str = "palisade-controller";
+
+/// Field managers of server-side apply, one for each concern.
+pub mod field_manager {
+    /// Of `ToolSecurityParams`.
+    pub const PARAMS: &str = "palisade-controller/params";
+    /// Of policies and bindings.
+    pub const POLICY: &str = "palisade-controller/policy";
+    /// Of the status of profiles.
+    pub const STATUS: &str = "palisade-controller/status";
+    /// Of the finalizer of profiles.
+    pub const FINALIZER: &str = "palisade-controller/finalizer";
+    /// Of the labels of the probe namespace.
+    pub const PROBE: &str = "palisade-controller/probe";
+    /// Of the last good revision of a profile.
+    pub const REVISION: &str = "palisade-controller/revision";
+}
+
+/// The name of the policy and the binding that a profile has for pods.
+pub fn pods_policy(profile: &str) -> String {
+    format!("palisade-{profile}-pods")
+}
+
+/// The name of a profile's `ToolSecurityParams`, the same in each namespace.
+pub fn params(profile: &str) -> String {
+    profile.to_owned()
+}
+
+/// The name of the `ControllerRevision` that holds a profile's last good spec.
+pub fn revision(profile: &str) -> String {
+    format!("palisade-{profile}")
+}

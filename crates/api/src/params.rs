@@ -1,0 +1,68 @@
+//! `ToolSecurityParams`: the values of one profile's parameters in one namespace.
+
+use std::collections::BTreeMap;
+
+use kube::CustomResource;
+use palisade_checks::{Resolved, Values};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The values of one profile's parameters in this namespace. Palisade writes and repairs these; the API server
+/// reads them when it judges a pod. Every field is always present, because an absent one would be an error
+/// in the policy's expressions.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, CustomResource)]
+#[kube(
+    group = "toolsecurity.dev",
+    version = "v1alpha1",
+    kind = "ToolSecurityParams",
+    doc = "The values of one profile's parameters in this namespace. Made and repaired by Palisade, read by the API server.",
+    plural = "toolsecurityparams",
+    singular = "toolsecurityparams",
+    shortname = "tsparams",
+    category = "palisade",
+    namespaced,
+    derive = "PartialEq",
+    printcolumn(name = "Problem", type_ = "string", json_path = ".spec.problem", description = "Why pods are denied here, if they are."),
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
+)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolSecurityParamsSpec {
+    /// Why no pod can be admitted in this namespace: a parameter is missing or malformed. Empty if there is
+    /// nothing wrong.
+    #[schemars(length(max = 1024))]
+    pub problem: String,
+    /// The values of parameters of type Integer, by name.
+    #[schemars(extend("maxProperties" = 64))]
+    pub integers: BTreeMap<String, i64>,
+    /// The values of parameters of type String, by name.
+    #[schemars(extend("maxProperties" = 64))]
+    pub strings: BTreeMap<String, String>,
+    /// The values of parameters of type Boolean, by name.
+    #[schemars(extend("maxProperties" = 64))]
+    pub booleans: BTreeMap<String, bool>,
+    /// The values of parameters of type StringList, by name.
+    #[schemars(extend("maxProperties" = 64))]
+    pub string_lists: BTreeMap<String, Vec<String>>,
+}
+
+impl ToolSecurityParamsSpec {
+    /// The parameters of a namespace in which all of them have a value.
+    pub fn of(values: &Values) -> Self {
+        let mut spec = Self::default();
+        for (name, value) in values {
+            let name = name.clone();
+            match value {
+                Resolved::Integer(value) => drop(spec.integers.insert(name, *value)),
+                Resolved::String(value) => drop(spec.strings.insert(name, value.clone())),
+                Resolved::Boolean(value) => drop(spec.booleans.insert(name, *value)),
+                Resolved::StringList(value) => drop(spec.string_lists.insert(name, value.clone())),
+            }
+        }
+        spec
+    }
+
+    /// The parameters of a namespace in which no pod can be admitted, because of `problem`.
+    pub fn denying(problem: impl Into<String>) -> Self {
+        Self { problem: problem.into(), ..Self::default() }
+    }
+}

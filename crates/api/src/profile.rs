@@ -1,0 +1,275 @@
+//! `ToolSecurityProfile`: what an admin writes.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, LabelSelector};
+use kube::{CustomResource, KubeSchema};
+use palisade_checks::{
+    ParameterType, Settings,
+    catalogue::{Host, Images, Privileges, Users, Volumes},
+};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
+
+/// What the pods of the selected namespaces may do. Palisade compiles a profile into one
+/// ValidatingAdmissionPolicy with one binding, and one ToolSecurityParams in each selected namespace; the API
+/// server enforces them itself. Several profiles on one namespace all apply. A setting that is absent is as
+/// strict as the Restricted level of the Pod Security Standards; what that standard does not know is then not
+/// restricted. An empty list allows nothing, and * in a list allows anything.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, CustomResource, KubeSchema)]
+#[kube(
+    group = "toolsecurity.dev",
+    version = "v1alpha1",
+    kind = "ToolSecurityProfile",
+    doc = "What the pods of the selected namespaces may do, enforced by the API server itself.",
+    plural = "toolsecurityprofiles",
+    shortname = "tsp",
+    category = "palisade",
+    status = "ToolSecurityProfileStatus",
+    derive = "PartialEq",
+    validation = ("self.metadata.name.size() <= 50", "a profile's name has at most 50 characters, because it is part of the names of what is generated"),
+    printcolumn(name = "Stage", type_ = "string", json_path = ".spec.enforcement.pods"),
+    printcolumn(name = "Accepted", type_ = "string", json_path = ".status.conditions[?(@.type==\"Accepted\")].status"),
+    printcolumn(name = "Programmed", type_ = "string", json_path = ".status.conditions[?(@.type==\"Programmed\")].status"),
+    printcolumn(name = "Enforced", type_ = "string", json_path = ".status.conditions[?(@.type==\"Enforced\")].status"),
+    printcolumn(name = "Selected", type_ = "integer", json_path = ".status.namespaces.selected", description = "Namespaces that the profile selects."),
+    printcolumn(name = "Ready", type_ = "integer", json_path = ".status.namespaces.ready", description = "Selected namespaces in which pods are judged by the profile."),
+    printcolumn(name = "Failed", type_ = "integer", json_path = ".status.namespaces.failed", description = "Selected namespaces in which all pods are denied, because a parameter is missing or malformed."),
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
+    printcolumn(name = "Message", type_ = "string", priority = 1, json_path = ".status.conditions[?(@.type==\"Accepted\")].message")
+)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ToolSecurityProfileSpec {
+    /// The namespaces whose pods are judged. kube-system, kube-public, kube-node-lease and the operator's own
+    /// namespace are never selected.
+    #[x_kube(validation = ("(has(self.matchLabels) && self.matchLabels.size() > 0) || (has(self.matchExpressions) && self.matchExpressions.size() > 0)",
+        "must name at least one label; to select every namespace, write matchExpressions: [{key: kubernetes.io/metadata.name, operator: Exists}]"))]
+    pub namespace_selector: LabelSelector,
+    /// Names of namespaces that are not selected, whatever their labels.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 128), inner(length(min = 1, max = 63)))]
+    pub exclude_namespaces: Vec<String>,
+    /// What happens to a pod that violates the profile.
+    #[serde(default)]
+    pub enforcement: Enforcement,
+    /// Values that differ by namespace. Settings refer to them as $name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 32), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
+    pub parameters: Vec<Parameter>,
+    /// Values of parameters in named namespaces. They win over the parameters' sources.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 256))]
+    pub overrides: Vec<Override>,
+    /// The users and groups that processes may run as.
+    #[serde(default)]
+    pub users: Users,
+    /// Privileges that containers may have.
+    #[serde(default)]
+    pub privileges: Privileges,
+    /// Use of the node's namespaces and ports.
+    #[serde(default)]
+    pub host: Host,
+    /// Volumes that pods may use.
+    #[serde(default)]
+    pub volumes: Volumes,
+    /// Images that pods may run.
+    #[serde(default)]
+    pub images: Images,
+}
+
+impl ToolSecurityProfileSpec {
+    /// The settings of the checks, as written.
+    pub fn settings(&self) -> Settings {
+        Settings {
+            users: self.users.clone(),
+            privileges: self.privileges.clone(),
+            host: self.host.clone(),
+            volumes: self.volumes.clone(),
+            images: self.images.clone(),
+        }
+    }
+}
+
+/// What happens to a pod that violates the profile.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Enforcement {
+    /// Deny: the pod is refused. Warn: it is admitted, its author is warned and the audit log has a note.
+    /// Audit: it is admitted, and the audit log has a note.
+    #[serde(default)]
+    pub pods: Stage,
+}
+
+/// How far a profile is enforced.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, strum::Display, strum::IntoStaticStr,
+)]
+pub enum Stage {
+    /// Violations are refused.
+    #[default]
+    Deny,
+    /// Violations are admitted with a warning and a note in the audit log.
+    Warn,
+    /// Violations are admitted with a note in the audit log.
+    Audit,
+}
+
+/// A value that differs by namespace.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[x_kube(validation = ("self.type == 'Integer' || (!has(self.minimum) && !has(self.maximum))",
+    "minimum and maximum are for parameters of type Integer"))]
+#[x_kube(validation = ("self.type in ['String', 'StringList'] || !has(self.pattern)",
+    "pattern is for parameters of type String and StringList"))]
+#[x_kube(validation = ("!has(self.minimum) || !has(self.maximum) || self.minimum <= self.maximum",
+    "minimum must not be greater than maximum"))]
+#[x_kube(validation = ("self.type != 'Integer' || !has(self.default) || type(self.default) == int",
+    "the default of a parameter of type Integer is a number"))]
+#[x_kube(validation = ("self.type != 'Boolean' || !has(self.default) || self.default == 'true' || self.default == 'false'",
+    "the default of a parameter of type Boolean is \"true\" or \"false\", in quotes"))]
+#[x_kube(validation = ("self.type != 'Integer' || !has(self.default) || type(self.default) != int || ((!has(self.minimum) || self.default >= self.minimum) && (!has(self.maximum) || self.default <= self.maximum))",
+    "the default must lie between minimum and maximum"))]
+pub struct Parameter {
+    /// The name by which settings refer to it: $name.
+    #[schemars(length(max = 63), regex(pattern = r"^[a-z][A-Za-z0-9]*$"))]
+    pub name: String,
+    /// Integer, String, Boolean or StringList.
+    #[serde(rename = "type")]
+    pub type_: ParameterType,
+    /// Where the value comes from: the first source that has one. Text from a source is trimmed; a list is
+    /// separated by commas.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 8))]
+    pub sources: Vec<Source>,
+    /// The value where no source has one, in the form it would have in an annotation. If absent, a namespace
+    /// without a value denies all pods.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub default: Option<IntOrText>,
+    /// The lowest allowed number. A namespace with a lower one denies all pods.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub minimum: Option<i64>,
+    /// The highest allowed number. A namespace with a higher one denies all pods.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub maximum: Option<i64>,
+    /// A regular expression that the whole text, or each text of a list, must match. A namespace where it does
+    /// not denies all pods.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 256))]
+    pub pattern: Option<String>,
+}
+
+/// Where the value of a parameter comes from. Exactly one field is set.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[x_kube(validation = ("[has(self.namespaceAnnotation), has(self.namespaceLabel), has(self.namespaceNameTrimPrefix)].filter(x, x).size() == 1",
+    "exactly one of namespaceAnnotation, namespaceLabel and namespaceNameTrimPrefix must be set"))]
+pub struct Source {
+    /// The annotation of the namespace with this key. Who may edit namespaces can choose the value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 317))]
+    pub namespace_annotation: Option<String>,
+    /// The label of the namespace with this key. Who may edit namespaces can choose the value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 317))]
+    pub namespace_label: Option<String>,
+    /// The name of the namespace without this prefix, if it has it and more: tool- makes abc of tool-abc.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 62))]
+    pub namespace_name_trim_prefix: Option<String>,
+}
+
+/// Values of parameters in named namespaces.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Override {
+    /// Names of namespaces.
+    #[schemars(length(min = 1, max = 256), inner(length(min = 1, max = 63)))]
+    pub namespaces: Vec<String>,
+    /// Values by the names of parameters, in the form they would have in an annotation.
+    #[schemars(extend("maxProperties" = 32))]
+    pub parameters: BTreeMap<String, IntOrText>,
+}
+
+/// A number, or text as it would stand in an annotation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum IntOrText {
+    /// A number.
+    Int(i64),
+    /// Text.
+    Text(String),
+}
+
+impl std::fmt::Display for IntOrText {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Int(value) => value.fmt(f),
+            Self::Text(text) => text.fmt(f),
+        }
+    }
+}
+
+impl JsonSchema for IntOrText {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "IntOrText".into()
+    }
+    fn inline_schema() -> bool {
+        true
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "x-kubernetes-int-or-string": true,
+            "anyOf": [{"type": "integer"}, {"type": "string"}],
+            "maxLength": 4096,
+        })
+    }
+}
+
+/// What was observed of a profile.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolSecurityProfileStatus {
+    /// The generation of the spec that this status is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
+    /// Accepted: the profile is understood. Programmed: what it compiles to is in the API server. Enforced: the
+    /// API server was seen to deny a pod that violates it and to admit one that complies.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 8), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
+    pub conditions: Vec<Condition>,
+    /// How many namespaces the profile selects, and in how many of them it works.
+    #[serde(default)]
+    pub namespaces: NamespaceCounts,
+    /// The first ten of the failed namespaces by name, with what is wrong. Each namespace's own
+    /// ToolSecurityParams says it too.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 10))]
+    pub failed_namespaces: Vec<FailedNamespace>,
+    /// Names of the policies and bindings made for the profile.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 8))]
+    pub generated_policies: Vec<String>,
+}
+
+/// Counts of namespaces.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct NamespaceCounts {
+    /// Namespaces that the profile selects.
+    pub selected: i64,
+    /// Those whose parameters are complete and written.
+    pub ready: i64,
+    /// Those that deny all pods, because a parameter is missing or malformed, or because their parameters
+    /// could not be written.
+    pub failed: i64,
+}
+
+/// A namespace in which all pods are denied.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct FailedNamespace {
+    /// Its name.
+    pub name: String,
+    /// What is wrong.
+    pub message: String,
+}

@@ -1,0 +1,117 @@
+//! Label selectors: matching, and labels that match.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
+
+/// Labels by key.
+pub type Labels = BTreeMap<String, String>;
+
+/// Whether the selector matches the labels, by the rules of `metav1.LabelSelectorAsSelector`. An operator that
+/// is none matches nothing.
+pub fn matches(selector: &LabelSelector, labels: &Labels) -> bool {
+    let equal = selector.match_labels.iter().flatten().all(|(key, value)| labels.get(key) == Some(value));
+    equal && selector.match_expressions.iter().flatten().all(|requirement| fulfilled(requirement, labels))
+}
+
+fn fulfilled(requirement: &LabelSelectorRequirement, labels: &Labels) -> bool {
+    let found = labels.get(&requirement.key);
+    let listed = found.is_some_and(|value| requirement.values.iter().flatten().any(|wanted| wanted == value));
+    match requirement.operator.as_str() {
+        "In" => listed,
+        "NotIn" => !listed,
+        "Exists" => found.is_some(),
+        "DoesNotExist" => found.is_none(),
+        _ => false,
+    }
+}
+
+/// Labels that the selector matches when `fixed` labels are there already, or `None` if there are none.
+pub fn satisfying(selector: &LabelSelector, fixed: &Labels) -> Option<Labels> {
+    let mut labels = Labels::new();
+    labels.extend(selector.match_labels.clone().unwrap_or_default());
+    for requirement in selector.match_expressions.iter().flatten() {
+        if labels.contains_key(&requirement.key) || fixed.contains_key(&requirement.key) {
+            continue;
+        }
+        match requirement.operator.as_str() {
+            "In" => {
+                let value = first_in(selector, &requirement.key)?;
+                labels.insert(requirement.key.clone(), value);
+            }
+            "Exists" => drop(labels.insert(requirement.key.clone(), "palisade-probe".to_owned())),
+            _ => {}
+        }
+    }
+    let mut all = labels.clone();
+    all.extend(fixed.clone());
+    matches(selector, &all).then_some(labels)
+}
+
+/// The first value of `key` that every `In` and `NotIn` requirement on it accepts.
+fn first_in(selector: &LabelSelector, key: &str) -> Option<String> {
+    let on_key: Vec<_> = selector.match_expressions.iter().flatten().filter(|r| r.key == key).collect();
+    let candidates = on_key.iter().find(|r| r.operator == "In")?.values.iter().flatten();
+    candidates
+        .map(|value| Labels::from([(key.to_owned(), value.clone())]))
+        .find(|labels| on_key.iter().all(|requirement| fulfilled(requirement, labels)))
+        .and_then(|mut labels| labels.remove(key))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn requirement(key: &str, operator: &str, values: &[&str]) -> LabelSelectorRequirement {
+        LabelSelectorRequirement {
+            key: key.into(),
+            operator: operator.into(),
+            values: (!values.is_empty()).then(|| values.iter().map(|&v| v.into()).collect()),
+        }
+    }
+
+    fn selector(labels: &[(&str, &str)], expressions: Vec<LabelSelectorRequirement>) -> LabelSelector {
+        let labels = labels.iter().map(|&(k, v)| (k.into(), v.into())).collect();
+        LabelSelector { match_labels: Some(labels), match_expressions: Some(expressions) }
+    }
+
+    #[test]
+    fn operators_mean_what_kubernetes_says() {
+        let labels = Labels::from([("a".into(), "1".into())]);
+        for (operator, values, expected) in [
+            ("In", &["1", "2"][..], true),
+            ("In", &["2"], false),
+            ("NotIn", &["1"], false),
+            ("NotIn", &["2"], true),
+            ("Exists", &[], true),
+            ("DoesNotExist", &[], false),
+            ("Bogus", &[], false),
+        ] {
+            assert_eq!(matches(&selector(&[], vec![requirement("a", operator, values)]), &labels), expected, "{operator}");
+        }
+        assert!(matches(&selector(&[], vec![requirement("b", "NotIn", &["1"])]), &labels));
+        assert!(!matches(&selector(&[("a", "2")], vec![]), &labels));
+    }
+
+    #[test]
+    fn finds_labels_that_match_or_says_that_none_do() {
+        let fixed = Labels::from([("kubernetes.io/metadata.name".into(), "palisade-probe".into())]);
+        let found = satisfying(
+            &selector(&[("tenancy", "tool")], vec![
+                requirement("tier", "In", &["a", "b"]),
+                requirement("tier", "NotIn", &["a"]),
+                requirement("any", "Exists", &[]),
+                requirement("old", "DoesNotExist", &[]),
+                requirement("kubernetes.io/metadata.name", "Exists", &[]),
+            ]),
+            &fixed,
+        );
+        let expected = [("any", "palisade-probe"), ("tenancy", "tool"), ("tier", "b")];
+        assert_eq!(found, Some(expected.map(|(k, v)| (k.to_owned(), v.to_owned())).into()));
+
+        let by_name = selector(&[], vec![requirement("kubernetes.io/metadata.name", "In", &["x"])]);
+        assert_eq!(satisfying(&by_name, &fixed), None);
+        let contradiction = selector(&[("a", "1")], vec![requirement("a", "In", &["2"])]);
+        assert_eq!(satisfying(&contradiction, &fixed), None);
+    }
+}

@@ -1,0 +1,17 @@
+//! Kubernetes CEL, offline, on the crate `cel`.
+//!
+//! This crate is the only one that knows the crate `cel`, whose API changes with each minor version. It parses
+//! within the API server's limits, tells which names an expression uses, and evaluates it. It has no type
+//! checker: an expression that passes here may still be refused by an API server for its types.
+//!
+//! This crate is pure: no I/O, no clock, no environment.
+
+mod environment;
+mod expression;
+mod references;
+mod value;
+
+pub use environment::{Environment, EvalError};
+pub use expression::{Expression, Position, SyntaxError};
+pub use references::References;
+pub use value::Value;

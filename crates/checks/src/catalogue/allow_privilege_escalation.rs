@@ -1,0 +1,47 @@
+//! # allowPrivilegeEscalation
+//!
+//! Unless `allowPrivilegeEscalation: false` is set, a process may gain more privileges than its parent, for
+//! example through a setuid binary. Unset means true, so each container has to say it.
+
+use serde_json::json;
+
+use crate::{Check, Field, Level, Over, Pss, Resolve, Rule, pod};
+
+const FIELD: &str = "c.?securityContext.?allowPrivilegeEscalation";
+
+/// The check.
+pub static CHECK: Check = Check {
+    id: "allowPrivilegeEscalation",
+    title: "Privilege escalation",
+    setting: "privileges.allowPrivilegeEscalation",
+    psp: Some("allowPrivilegeEscalation"),
+    pss: Some(Pss { level: Level::Restricted, id: "allowPrivilegeEscalation" }),
+    fields: &[Field::Container("securityContext.allowPrivilegeEscalation")],
+    fixtures: include_str!("allow_privilege_escalation.yaml"),
+    compile: |settings, cx| {
+        let violated = cx.unless(
+            "spec.privileges.allowPrivilegeEscalation",
+            settings.privileges.allow_privilege_escalation.as_ref()?,
+            &format!("{FIELD}.orValue(true)"),
+        )?;
+        let says = format!(
+            "'securityContext.allowPrivilegeEscalation is ' + string({FIELD}.orValue('unset')) + ', must be false'"
+        );
+        Some(Rule::one(Over::Containers, violated, says))
+    },
+    comply: |settings, values, pod| {
+        let forbidden =
+            settings.privileges.allow_privilege_escalation.as_ref().is_some_and(|allowed| !allowed.resolve(values));
+        if forbidden {
+            pod::set_containers(pod, &["securityContext", "allowPrivilegeEscalation"], &json!(false));
+        }
+    },
+    violate: |settings, values, pod| {
+        let forbidden =
+            settings.privileges.allow_privilege_escalation.as_ref().is_some_and(|allowed| !allowed.resolve(values));
+        if forbidden {
+            pod::set_container(pod, &["securityContext", "allowPrivilegeEscalation"], json!(true));
+        }
+        forbidden
+    },
+};

@@ -1,0 +1,106 @@
+//! # capabilities
+//!
+//! Linux capabilities split the power of root. A container may add only the allowed ones, and has to drop the
+//! required ones; dropping `ALL` drops each. Names are compared as they are written: `ALL` and
+//! `NET_BIND_SERVICE`, without `CAP_`.
+
+use kube::KubeSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::any;
+use crate::{Check, Field, Finding, Level, Over, Pss, Resolve, Rule, Text, pod};
+
+/// Linux capabilities that containers may add and must drop, by their names without CAP_.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Capabilities {
+    /// Capabilities that containers may add; * for all, or $name. An empty list allows none. If absent:
+    /// NET_BIND_SERVICE.
+    #[serde(default = "default_add")]
+    #[schemars(length(max = 64))]
+    #[x_kube(validation = ("self.all(x, !x.startsWith('CAP_'))", "capabilities are written without CAP_"))]
+    pub allowed_add: Vec<Text>,
+    /// Capabilities that each container must drop, or $name. ALL stands for every capability. An empty list
+    /// demands nothing. If absent: ALL.
+    #[serde(default = "default_drop")]
+    #[schemars(length(max = 64))]
+    #[x_kube(validation = ("self.all(x, !x.startsWith('CAP_'))", "capabilities are written without CAP_"))]
+    pub required_drop: Vec<Text>,
+}
+
+impl Default for Capabilities {
+    fn default() -> Self {
+        Self { allowed_add: default_add(), required_drop: default_drop() }
+    }
+}
+
+fn default_add() -> Vec<Text> {
+    vec!["NET_BIND_SERVICE".into()]
+}
+
+fn default_drop() -> Vec<Text> {
+    vec!["ALL".into()]
+}
+
+const ADD: &str = "c.?securityContext.?capabilities.?add.orValue([])";
+const DROP: &str = "c.?securityContext.?capabilities.?drop.orValue([])";
+
+/// The check.
+pub static CHECK: Check = Check {
+    id: "capabilities",
+    title: "Linux capabilities",
+    setting: "privileges.capabilities",
+    psp: Some("allowedCapabilities, requiredDropCapabilities"),
+    pss: Some(Pss { level: Level::Restricted, id: "capabilities_restricted" }),
+    fields: &[Field::Container("securityContext.capabilities.add"), Field::Container("securityContext.capabilities.drop")],
+    fixtures: include_str!("capabilities.yaml"),
+    compile: |settings, cx| {
+        let capabilities = settings.privileges.capabilities.as_ref()?;
+        let mut findings = Vec::new();
+        if !any(&capabilities.allowed_add) {
+            let allowed = cx.texts("spec.privileges.capabilities.allowedAdd", &capabilities.allowed_add);
+            let bad = format!("!(x in {})", allowed.cel());
+            findings.push(Finding::new(
+                Over::Containers,
+                format!("{ADD}.exists(x, {bad})"),
+                format!(
+                    "'unrestricted capabilities: securityContext.capabilities.add has ' \
+                     + {ADD}.filter(x, {bad}).join(', ') + ', allowed: ' + {}",
+                    allowed.says()
+                ),
+            ));
+        }
+        if !capabilities.required_drop.is_empty() {
+            let required = cx.texts("spec.privileges.capabilities.requiredDrop", &capabilities.required_drop);
+            findings.push(Finding::new(
+                Over::Containers,
+                format!("!('ALL' in {DROP}) && {}.exists(x, !(x in {DROP}))", required.cel()),
+                format!(
+                    "'unrestricted capabilities: securityContext.capabilities.drop is [' \
+                     + {DROP}.join(', ') + '], must include ' + {}",
+                    required.says()
+                ),
+            ));
+        }
+        (!findings.is_empty()).then_some(Rule { findings, ..Rule::default() })
+    },
+    comply: |settings, values, pod| {
+        if let Some(capabilities) = &settings.privileges.capabilities {
+            let drop = capabilities.required_drop.resolve(values);
+            if !drop.is_empty() {
+                pod::set_containers(pod, &["securityContext", "capabilities", "drop"], &json!(drop));
+            }
+        }
+    },
+    violate: |settings, values, pod| {
+        let Some(capabilities) = &settings.privileges.capabilities else { return false };
+        let allowed = capabilities.allowed_add.resolve(values);
+        // Not SYS_ADMIN: the API server refuses it together with allowPrivilegeEscalation: false.
+        let bad = ["NET_RAW", "SYS_TIME"].into_iter().find(|bad| !allowed.iter().any(|a| a == bad || a == "*"));
+        if let Some(bad) = bad {
+            pod::set_container(pod, &["securityContext", "capabilities", "add"], json!([bad]));
+        }
+        bad.is_some()
+    },
+};

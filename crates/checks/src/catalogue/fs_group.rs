@@ -1,0 +1,44 @@
+//! # fsGroup
+//!
+//! The group that owns the files of the pod's volumes, and that all its processes also have.
+
+use serde_json::json;
+
+use super::{
+    GroupRule,
+    ids::{self, HIGHEST},
+    ranges::{first, outside},
+};
+use crate::{Check, Field, Rule, pod};
+
+/// The check.
+pub static CHECK: Check = Check {
+    id: "fsGroup",
+    title: "Group of volumes",
+    setting: "users.fsGroup",
+    psp: Some("fsGroup"),
+    pss: None,
+    fields: &[Field::Pod("securityContext.fsGroup")],
+    fixtures: include_str!("fs_group.yaml"),
+    compile: |settings, cx| {
+        let rules = settings.users.fs_group.as_ref().filter(|rules| rules.rule != GroupRule::RunAsAny)?;
+        let required = rules.rule == GroupRule::MustRunAs;
+        let finding = ids::of_pod(cx, "fsGroup", required, "spec.users.fsGroup", &rules.ranges);
+        Some(Rule { findings: vec![finding], ..Rule::default() })
+    },
+    comply: |settings, values, pod| {
+        if let Some(rules) = &settings.users.fs_group
+            && let Some(id) = first(&rules.ranges, values)
+        {
+            pod::set(pod, &["securityContext", "fsGroup"], json!(id));
+        }
+    },
+    violate: |settings, values, pod| {
+        let rules = settings.users.fs_group.as_ref().filter(|rules| rules.rule != GroupRule::RunAsAny);
+        let id = rules.and_then(|rules| outside(&rules.ranges, values, HIGHEST));
+        if let Some(id) = id {
+            pod::set(pod, &["securityContext", "fsGroup"], json!(id));
+        }
+        id.is_some()
+    },
+};

@@ -1,0 +1,55 @@
+//! # hostNamespaces
+//!
+//! The node's network, process and IPC namespaces show a pod what the node and its other tenants do, and let
+//! it interfere. `hostNetwork` also goes around network policies.
+
+use serde_json::json;
+
+use crate::{Check, Field, Finding, Flag, Level, Over, Pss, Resolve, Rule, Settings, pod};
+
+/// The check.
+pub static CHECK: Check = Check {
+    id: "hostNamespaces",
+    title: "Host namespaces",
+    setting: "host.network, host.pid, host.ipc",
+    psp: Some("hostNetwork, hostPID, hostIPC"),
+    pss: Some(Pss { level: Level::Baseline, id: "hostNamespaces" }),
+    fields: &[Field::Pod("hostNetwork"), Field::Pod("hostPID"), Field::Pod("hostIPC")],
+    fixtures: include_str!("host_namespaces.yaml"),
+    compile: |settings, cx| {
+        let findings: Vec<_> = fields(settings)
+            .into_iter()
+            .filter_map(|(setting, field, allowed)| {
+                let found = format!("variables.spec.?{field}.orValue(false)");
+                let violated = cx.unless(&format!("spec.host.{setting}"), allowed?, &found)?;
+                Some(Finding::new(
+                    Over::Pod,
+                    violated,
+                    format!("'spec.{field} is true, host namespaces are not allowed'"),
+                ))
+            })
+            .collect();
+        (!findings.is_empty()).then_some(Rule { findings, ..Rule::default() })
+    },
+    comply: |_, _, _| {},
+    violate: |settings, values, pod| {
+        // Not hostNetwork: with it the API server asks that host ports equal container ports.
+        let forbidden = fields(settings)
+            .into_iter()
+            .rev()
+            .find(|(_, _, allowed)| allowed.is_some_and(|allowed| !allowed.resolve(values)));
+        if let Some((_, field, _)) = forbidden {
+            pod::set(pod, &[field], json!(true));
+        }
+        forbidden.is_some()
+    },
+};
+
+fn fields(settings: &Settings) -> [(&'static str, &'static str, Option<&Flag>); 3] {
+    let host = &settings.host;
+    [
+        ("network", "hostNetwork", host.network.as_ref()),
+        ("pid", "hostPID", host.pid.as_ref()),
+        ("ipc", "hostIPC", host.ipc.as_ref()),
+    ]
+}

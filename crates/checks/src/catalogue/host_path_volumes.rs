@@ -1,0 +1,144 @@
+//! # hostPathVolumes
+//!
+//! A hostPath volume shows a part of the node's file system. Paths are compared by segment (`/data` covers
+//! `/data/x` and not `/database`), `..` is refused, and a read-only path must be mounted read-only by every
+//! container. A writable prefix wins over a read-only one.
+//!
+//! A prefix cannot see symbolic links on the node: a tenant who can write below an allowed path can place a
+//! link there. Prefer `readOnly`.
+
+use kube::KubeSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::any;
+use crate::{
+    Check, Diagnostic, Field, Finding, Flag, Level, Lowering, Over, Pss, Resolve, Rule, Text, TextList, pod,
+};
+
+/// A directory or file of the node that hostPath volumes may use.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct HostPath {
+    /// The path: it and all below it may be used. May contain $name.
+    #[x_kube(validation = ("(self.startsWith('/') || self.startsWith('$')) && !self.split('/').exists(s, s == '..')",
+        "a path of the node is absolute and has no .."))]
+    pub path_prefix: Text,
+    /// Whether containers may mount it only with readOnly: true. true, false or $name.
+    #[serde(default = "writable")]
+    pub read_only: Flag,
+}
+
+fn writable() -> Flag {
+    Flag::Constant(false)
+}
+
+/// The check.
+pub static CHECK: Check = Check {
+    id: "hostPathVolumes",
+    title: "Paths of the node",
+    setting: "volumes.hostPaths",
+    psp: Some("allowedHostPaths"),
+    pss: Some(Pss { level: Level::Baseline, id: "hostPathVolumes" }),
+    fields: &[Field::Volume("hostPath.path"), Field::Container("volumeMounts[*].readOnly")],
+    fixtures: include_str!("host_path_volumes.yaml"),
+    compile: |settings, cx| {
+        let paths = settings.volumes.host_paths.as_ref()?;
+        let kinds = settings.volumes.allowed.as_deref().unwrap_or_default();
+        // Where the kind is refused for every namespace, restrictedVolumes says so; once is enough.
+        let refused = settings.volumes.allowed.is_some()
+            && !any(kinds)
+            && kinds.iter().all(|kind| kind.0 != "hostPath" && !kind.0.contains('$'));
+        if refused {
+            return None;
+        }
+        if paths.is_empty() {
+            return Some(Rule::one(
+                Over::Volumes,
+                "has(v.hostPath)",
+                "'hostPath ' + v.hostPath.path + ' is not allowed, allowed: none'",
+            ));
+        }
+        let (writable, read_only) = lower(paths, cx);
+        let path = "v.hostPath.path";
+        let below = |list: &str| {
+            format!(
+                "variables.{list}.exists(a, {path} == a || {path}.startsWith(a.endsWith('/') ? a : a + '/'))"
+            )
+        };
+        let (in_writable, in_read_only) = (below("hostPathsWritable"), below("hostPathsReadOnly"));
+        let writes = "m.name == v.name && !m.?readOnly.orValue(false)";
+        let allowed = "(variables.hostPathsWritable + variables.hostPathsReadOnly.map(a, a + ' (read-only)')).join(', ')";
+        Some(Rule {
+            variables: vec![("hostPathsWritable", writable.cel()), ("hostPathsReadOnly", read_only.cel())],
+            findings: vec![
+                Finding::new(
+                    Over::Volumes,
+                    format!(
+                        "has(v.hostPath) && ({path}.split('/').exists(s, s == '..') || !({in_writable} || {in_read_only}))"
+                    ),
+                    format!("'hostPath ' + {path} + ' is not allowed, allowed: ' + {allowed}"),
+                ),
+                Finding::new(
+                    Over::Volumes,
+                    format!(
+                        "has(v.hostPath) && !{in_writable} && {in_read_only} \
+                         && variables.containers.exists(c, c.?volumeMounts.orValue([]).exists(m, {writes}))"
+                    ),
+                    format!(
+                        "'hostPath ' + {path} + ' must be mounted with readOnly: true, but is not in container ' \
+                         + variables.containers.filter(c, c.?volumeMounts.orValue([]).exists(m, {writes}))\
+                         .map(c, '\"' + c.name + '\"').join(', ')"
+                    ),
+                ),
+            ],
+        })
+    },
+    comply: |_, _, _| {},
+    violate: |settings, values, pod| {
+        let kinds = settings.volumes.allowed.as_ref().map(|kinds| kinds.resolve(values));
+        let allowed = kinds.is_none_or(|kinds| kinds.iter().any(|kind| kind == "*" || kind == "hostPath"));
+        let prefixes: Vec<_> = match &settings.volumes.host_paths {
+            Some(paths) if allowed => paths.iter().map(|path| path.path_prefix.resolve(values)).collect(),
+            _ => return false,
+        };
+        if prefixes.iter().any(|prefix| prefix == "/") {
+            return false;
+        }
+        pod::set(pod, &["volumes"], json!([{"name": "violation", "hostPath": {"path": "/"}}]));
+        true
+    },
+};
+
+/// The writable and the read-only prefixes, without slashes at their ends.
+fn lower(paths: &[HostPath], cx: &mut Lowering<'_>) -> (TextList, TextList) {
+    let (mut writable, mut read_only) = (TextList::default(), TextList::default());
+    for (index, HostPath { path_prefix, read_only: flag }) in paths.iter().enumerate() {
+        let at = format!("spec.volumes.hostPaths[{index}]");
+        let prefix = cx.text(&format!("{at}.pathPrefix"), path_prefix).map(|constant| {
+            if !constant.starts_with('/') || constant.split('/').any(|segment| segment == "..") {
+                cx.report(
+                    Diagnostic::new(format!("{at}.pathPrefix"), format!("{constant:?} is no path of a node"))
+                        .help("write an absolute path without .."),
+                );
+            }
+            let trimmed = constant.trim_end_matches('/');
+            if trimmed.is_empty() { "/".to_owned() } else { trimmed.to_owned() }
+        });
+        let add = |list: &mut TextList| match &prefix {
+            Ok(constant) => list.constants.push(constant.clone()),
+            Err(cel) => list.elements.push(cel.clone()),
+        };
+        match cx.flag(&format!("{at}.readOnly"), flag) {
+            Ok(true) => add(&mut read_only),
+            Ok(false) => add(&mut writable),
+            Err(differs) => {
+                let mut one = TextList::default();
+                add(&mut one);
+                read_only.lists.push(one.cel());
+                writable.lists.push(format!("({differs} ? [] : {})", one.cel()));
+            }
+        }
+    }
+    (writable, read_only)
+}

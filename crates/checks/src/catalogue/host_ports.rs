@@ -1,0 +1,41 @@
+//! # hostPorts
+//!
+//! A host port takes a port of the node: it can impersonate a service of the node, and goes around network
+//! policies. A pod with `hostNetwork` has all its ports on the node; the API server fills in `hostPort` then.
+
+use serde_json::json;
+
+use super::ranges::{Ranges, outside};
+use crate::{Check, Field, Level, Over, Pss, Rule, pod};
+
+/// The check.
+pub static CHECK: Check = Check {
+    id: "hostPorts",
+    title: "Host ports",
+    setting: "host.ports",
+    psp: Some("hostPorts"),
+    pss: Some(Pss { level: Level::Baseline, id: "hostPorts" }),
+    fields: &[Field::Container("ports[*].hostPort")],
+    fixtures: include_str!("host_ports.yaml"),
+    compile: |settings, cx| {
+        let ranges = Ranges::lower(cx, "spec.host.ports", settings.host.ports.as_ref()?);
+        let bad = format!("p.?hostPort.orValue(0) != 0 && !({})", ranges.contain("p.hostPort"));
+        Some(Rule::one(
+            Over::Containers,
+            format!("c.?ports.orValue([]).exists(p, {bad})"),
+            format!(
+                "'hostPort ' + c.ports.filter(p, {bad}).map(p, string(p.hostPort)).join(', ') \
+                 + ' is not allowed, allowed: ' + {}",
+                ranges.says()
+            ),
+        ))
+    },
+    comply: |_, _, _| {},
+    violate: |settings, values, pod| {
+        let port = settings.host.ports.as_ref().and_then(|ranges| outside(ranges, values, 65535));
+        if let Some(port) = port {
+            pod::set_container(pod, &["ports"], json!([{"containerPort": port, "hostPort": port}]));
+        }
+        port.is_some()
+    },
+};

@@ -1,0 +1,108 @@
+//! What the four checks of user and group ids share.
+
+use kube::KubeSchema;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::ranges::{Range, Ranges};
+use crate::{Finding, Lowering, Over};
+
+/// How the user of a container is restricted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum UserRule {
+    /// The user must be set and lie in one of the ranges.
+    MustRunAs,
+    /// The user must lie in one of the ranges where it is set.
+    MayRunAs,
+    /// The user must not be set to 0.
+    MustRunAsNonRoot,
+    /// Anything.
+    RunAsAny,
+}
+
+/// How a group is restricted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum GroupRule {
+    /// The group must be set and lie in one of the ranges.
+    MustRunAs,
+    /// The group must lie in one of the ranges where it is set.
+    MayRunAs,
+    /// Anything.
+    RunAsAny,
+}
+
+/// A restriction of users.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[x_kube(validation = ("self.rule in ['MustRunAs', 'MayRunAs'] == (has(self.ranges) && self.ranges.size() > 0)",
+    "MustRunAs and MayRunAs need at least one range, the other rules take none"))]
+pub struct UserRules {
+    /// MustRunAs: set and in a range; MayRunAs: in a range where set; MustRunAsNonRoot: not set to 0;
+    /// RunAsAny: anything.
+    pub rule: UserRule,
+    /// The allowed user ids.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 16))]
+    pub ranges: Vec<Range>,
+}
+
+/// A restriction of groups.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[x_kube(validation = ("self.rule in ['MustRunAs', 'MayRunAs'] == (has(self.ranges) && self.ranges.size() > 0)",
+    "MustRunAs and MayRunAs need at least one range, RunAsAny takes none"))]
+pub struct GroupRules {
+    /// MustRunAs: set and in a range; MayRunAs: in a range where set; RunAsAny: anything.
+    pub rule: GroupRule,
+    /// The allowed group ids.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 16))]
+    pub ranges: Vec<Range>,
+}
+
+/// The highest id that the API server accepts (`runAsUser` and its like are 0 to 2147483647).
+pub(super) const HIGHEST: i64 = 2_147_483_647;
+
+/// An id that a container sets, or takes from the pod: `runAsUser`, `runAsGroup`.
+pub(super) fn effective(cx: &mut Lowering<'_>, field: &str, required: bool, path: &str, ranges: &[Range]) -> Finding {
+    let ranges = Ranges::lower(cx, &format!("{path}.ranges"), ranges);
+    let id = format!("c.?securityContext.?{field}.or(variables.podSecurityContext.?{field})");
+    let outside = format!("!{}", parenthesised(&ranges.contain(&format!("{id}.value()"))));
+    let violated = if required {
+        format!("!{id}.hasValue() || {outside}")
+    } else {
+        format!("{id}.hasValue() && {outside}")
+    };
+    Finding::new(Over::Containers, violated, says(field, &format!("string({id}.orValue('unset'))"), &ranges))
+}
+
+/// An id that only the pod sets: `fsGroup`.
+pub(super) fn of_pod(cx: &mut Lowering<'_>, field: &str, required: bool, path: &str, ranges: &[Range]) -> Finding {
+    let ranges = Ranges::lower(cx, &format!("{path}.ranges"), ranges);
+    let id = format!("variables.podSecurityContext.?{field}");
+    let outside = format!("!{}", parenthesised(&ranges.contain(&format!("{id}.value()"))));
+    let violated = if required {
+        format!("!{id}.hasValue() || {outside}")
+    } else {
+        format!("{id}.hasValue() && {outside}")
+    };
+    Finding::new(Over::Pod, violated, says(field, &format!("string({id}.orValue('unset'))"), &ranges))
+}
+
+/// Ids that only the pod sets, as a list: `supplementalGroups`.
+pub(super) fn of_pod_list(cx: &mut Lowering<'_>, field: &str, required: bool, path: &str, ranges: &[Range]) -> Finding {
+    let ranges = Ranges::lower(cx, &format!("{path}.ranges"), ranges);
+    let ids = format!("variables.podSecurityContext.?{field}.orValue([])");
+    let outside = format!("{ids}.exists(g, !{})", parenthesised(&ranges.contain("g")));
+    let violated = if required { format!("{ids}.size() == 0 || {outside}") } else { outside };
+    let found = format!("({ids}.size() == 0 ? 'unset' : {ids}.map(g, string(g)).join(', '))");
+    Finding::new(Over::Pod, violated, says(field, &found, &ranges))
+}
+
+fn says(field: &str, found: &str, ranges: &Ranges) -> String {
+    format!("'securityContext.{field} is ' + {found} + ', must be ' + {}", ranges.says())
+}
+
+fn parenthesised(cel: &str) -> String {
+    if cel.starts_with('(') { cel.to_owned() } else { format!("({cel})") }
+}

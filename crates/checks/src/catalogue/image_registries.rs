@@ -1,0 +1,75 @@
+//! # imageRegistries
+//!
+//! Images may come only from listed registries, or paths in them. References are completed as container
+//! runtimes do it (`nginx` is `docker.io/library/nginx`), and compared by path segment, so that
+//! `registry.example` does not cover `registry.example.evil.com`. Holds for containers and image volumes.
+
+use serde_json::json;
+
+use super::any;
+use crate::{Check, Field, Finding, Over, Resolve, Rule, pod};
+
+/// CEL of type list(string): the one reference `image`, completed (`github.com/distribution/reference`,
+/// `ParseNormalizedNamed`): the first component is a host if it has a dot, a colon or a capital letter, or is
+/// `localhost`; without a host it is docker.io; there a single component is below `library/`.
+fn completed(image: &str) -> String {
+    let host = "i.substring(0, i.indexOf('/'))";
+    format!(
+        "[{image}]\
+         .map(i, i.contains('/') && ({host}.contains('.') || {host}.contains(':') || {host} == 'localhost' \
+         || {host} != {host}.lowerAscii()) ? i : 'docker.io/' + i)\
+         .map(i, i.startsWith('index.docker.io/') ? i.substring(6) : i)\
+         .map(i, i.startsWith('docker.io/') && !i.substring(10).contains('/') ? 'docker.io/library/' + i.substring(10) : i)"
+    )
+}
+
+/// The check.
+pub static CHECK: Check = Check {
+    id: "imageRegistries",
+    title: "Image registries",
+    setting: "images.allowedRegistries",
+    psp: None,
+    pss: None,
+    fields: &[Field::Container("image"), Field::Volume("image.reference")],
+    fixtures: include_str!("image_registries.yaml"),
+    compile: |settings, cx| {
+        let allowed = settings.images.allowed_registries.as_ref().filter(|allowed| !any(allowed))?;
+        let allowed = cx.texts("spec.images.allowedRegistries", allowed);
+        let bad = |image: &str| {
+            format!(
+                "!{}.exists(i, variables.imageRegistriesAllowed.exists(r, i.startsWith(r + '/') || (r.contains('/') \
+                 && (i == r || i.startsWith(r + ':') || i.startsWith(r + '@')))))",
+                completed(image)
+            )
+        };
+        let says = |field: &str, image: &str| {
+            format!("'{field} ' + {image} + ' is not from an allowed registry, allowed: ' + {}", allowed.says())
+        };
+        let reference = "v.image.?reference.orValue('')";
+        Some(Rule {
+            variables: vec![("imageRegistriesAllowed", allowed.cel())],
+            findings: vec![
+                Finding::new(Over::Containers, bad("c.image"), says("image", "c.image")),
+                Finding::new(
+                    Over::Volumes,
+                    format!("has(v.image) && {}", bad(reference)),
+                    says("image.reference", reference),
+                ),
+            ],
+        })
+    },
+    comply: |settings, values, pod| {
+        let allowed = settings.images.allowed_registries.as_ref().map(|allowed| allowed.resolve(values));
+        if let Some(registry) = allowed.as_ref().and_then(|allowed| allowed.first()).filter(|first| *first != "*") {
+            pod::set_containers(pod, &["image"], &json!(format!("{registry}/palisade-probe:1")));
+        }
+    },
+    violate: |settings, values, pod| {
+        let Some(allowed) = &settings.images.allowed_registries else { return false };
+        if allowed.resolve(values).iter().any(|registry| registry == "*") {
+            return false;
+        }
+        pod::set_container(pod, &["image"], json!("not-allowed.palisade.invalid/probe:1"));
+        true
+    },
+};

@@ -1,0 +1,51 @@
+//! # procMount
+//!
+//! Runtimes mask parts of `/proc` (`Default`); `Unmasked` shows them. The values are the API's own: it is
+//! `Default`, not `DefaultProcMount` (the name of the Go constant).
+
+use serde_json::json;
+
+use super::any;
+use crate::{Check, Field, Level, Over, Pss, Resolve, Rule, pod};
+
+const FIELD: &str = "c.?securityContext.?procMount.orValue('Default')";
+
+/// The check.
+pub static CHECK: Check = Check {
+    id: "procMount",
+    title: "Masking of /proc",
+    setting: "privileges.procMount",
+    psp: Some("allowedProcMountTypes"),
+    pss: Some(Pss { level: Level::Baseline, id: "procMount" }),
+    fields: &[Field::Container("securityContext.procMount")],
+    fixtures: include_str!("proc_mount.yaml"),
+    compile: |settings, cx| {
+        let allowed = settings.privileges.proc_mount.as_ref().filter(|allowed| !any(allowed))?;
+        let allowed = cx.texts("spec.privileges.procMount", allowed);
+        Some(Rule::one(
+            Over::Containers,
+            format!("!({FIELD} in {})", allowed.cel()),
+            format!("'securityContext.procMount is ' + {FIELD} + ', must be ' + {}", allowed.says()),
+        ))
+    },
+    comply: |settings, values, pod| {
+        let allowed = settings.privileges.proc_mount.as_ref().map(|allowed| allowed.resolve(values));
+        let allowed = allowed.unwrap_or_default();
+        if let Some(first) = allowed.first()
+            && !allowed.iter().any(|allowed| allowed == "Default" || allowed == "*")
+        {
+            pod::set(pod, &["hostUsers"], json!(false));
+            pod::set_containers(pod, &["securityContext", "procMount"], &json!(first));
+        }
+    },
+    violate: |settings, values, pod| {
+        let allowed = settings.privileges.proc_mount.as_ref().map(|allowed| allowed.resolve(values));
+        let forbidden = allowed.is_some_and(|allowed| allowed == ["Default"]);
+        if forbidden {
+            // The API server accepts Unmasked in a user namespace only.
+            pod::set(pod, &["hostUsers"], json!(false));
+            pod::set_container(pod, &["securityContext", "procMount"], json!("Unmasked"));
+        }
+        forbidden
+    },
+};

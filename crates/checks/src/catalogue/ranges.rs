@@ -1,0 +1,114 @@
+//! Ranges of numbers: ids and ports.
+
+use kube::KubeSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{Diagnostic, Integer, Lowering, Resolve, Values, cel};
+
+/// A range of whole numbers, both ends included.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[x_kube(validation = ("type(self.min) == string || type(self.max) == string || self.min <= self.max",
+    "min must not be greater than max"))]
+#[x_kube(validation = ("(type(self.min) == string || self.min >= 0) && (type(self.max) == string || self.max >= 0)",
+    "ids and ports are not negative"))]
+pub struct Range {
+    /// The lowest allowed number, or $name.
+    pub min: Integer,
+    /// The highest allowed number, or $name.
+    pub max: Integer,
+}
+
+/// Ranges, lowered to CEL.
+pub(super) struct Ranges {
+    bounds: Vec<(String, String)>,
+}
+
+impl Ranges {
+    pub(super) fn lower(cx: &mut Lowering<'_>, path: &str, ranges: &[Range]) -> Self {
+        let bounds = ranges
+            .iter()
+            .enumerate()
+            .map(|(index, range)| {
+                if let (Integer::Constant(min), Integer::Constant(max)) = (&range.min, &range.max)
+                    && min > max
+                {
+                    cx.report(Diagnostic::new(
+                        format!("{path}[{index}]"),
+                        format!("min {min} is greater than max {max}"),
+                    ));
+                }
+                (
+                    cx.integer(&format!("{path}[{index}].min"), &range.min),
+                    cx.integer(&format!("{path}[{index}].max"), &range.max),
+                )
+            })
+            .collect();
+        Self { bounds }
+    }
+
+    /// CEL of type bool: whether the int `number` is in a range.
+    pub(super) fn contain(&self, number: &str) -> String {
+        let terms: Vec<_> = self
+            .bounds
+            .iter()
+            .map(|(min, max)| {
+                if min == max {
+                    format!("{number} == {min}")
+                } else {
+                    format!("({number} >= {min} && {number} <= {max})")
+                }
+            })
+            .collect();
+        cel::any(&terms)
+    }
+
+    /// CEL of type string that names the ranges: `1-65535, 70000`.
+    pub(super) fn says(&self) -> String {
+        if self.bounds.is_empty() {
+            return cel::quote("none");
+        }
+        let mut text = String::new();
+        let mut parts = Vec::new();
+        for (index, (min, max)) in self.bounds.iter().enumerate() {
+            if index > 0 {
+                text.push_str(", ");
+            }
+            let ends = if min == max { vec![min] } else { vec![min, max] };
+            for (end_index, end) in ends.into_iter().enumerate() {
+                if end_index > 0 {
+                    text.push('-');
+                }
+                if end.parse::<i64>().is_ok() {
+                    text.push_str(end);
+                } else {
+                    parts.push(cel::quote(&std::mem::take(&mut text)));
+                    parts.push(format!("string({end})"));
+                }
+            }
+        }
+        parts.push(cel::quote(&text));
+        cel::concat(&parts)
+    }
+}
+
+/// The lowest number in the first range.
+pub(super) fn first(ranges: &[Range], values: &Values) -> Option<i64> {
+    ranges.first().map(|range| range.min.resolve(values))
+}
+
+/// A number in no range that the API server accepts as an id or a port, if there is one: not 0, which for a
+/// port means none.
+pub(super) fn outside(ranges: &[Range], values: &Values, highest: i64) -> Option<i64> {
+    let inside = |number: i64| {
+        ranges
+            .iter()
+            .any(|range| range.min.resolve(values) <= number && number <= range.max.resolve(values))
+    };
+    // Next to an end of a range, or at an end of all numbers.
+    ranges
+        .iter()
+        .flat_map(|range| [range.min.resolve(values) - 1, range.max.resolve(values) + 1])
+        .chain([1, highest])
+        .find(|&number| (1..=highest).contains(&number) && !inside(number))
+}

@@ -1,0 +1,46 @@
+//! # readOnlyRootFilesystem
+//!
+//! With a read-only root filesystem a process cannot change the image's files: no dropped binaries, no edited
+//! configuration. Many images need writable paths; give them `emptyDir` volumes.
+
+use serde_json::json;
+
+use crate::{Check, Field, Over, Resolve, Rule, pod};
+
+const FIELD: &str = "c.?securityContext.?readOnlyRootFilesystem";
+
+/// The check.
+pub static CHECK: Check = Check {
+    id: "readOnlyRootFilesystem",
+    title: "Read-only root filesystem",
+    setting: "privileges.readOnlyRootFilesystem",
+    psp: Some("readOnlyRootFilesystem"),
+    pss: None,
+    fields: &[Field::Container("securityContext.readOnlyRootFilesystem")],
+    fixtures: include_str!("read_only_root_filesystem.yaml"),
+    compile: |settings, cx| {
+        let violated = cx.when(
+            "spec.privileges.readOnlyRootFilesystem",
+            settings.privileges.read_only_root_filesystem.as_ref()?,
+            &format!("!{FIELD}.orValue(false)"),
+        )?;
+        let says = format!(
+            "'securityContext.readOnlyRootFilesystem is ' + string({FIELD}.orValue('unset')) + ', must be true'"
+        );
+        Some(Rule::one(Over::Containers, violated, says))
+    },
+    comply: |settings, values, pod| {
+        let required = settings.privileges.read_only_root_filesystem.as_ref();
+        if required.is_some_and(|required| required.resolve(values)) {
+            pod::set_containers(pod, &["securityContext", "readOnlyRootFilesystem"], &json!(true));
+        }
+    },
+    violate: |settings, values, pod| {
+        let required = settings.privileges.read_only_root_filesystem.as_ref();
+        let required = required.is_some_and(|required| required.resolve(values));
+        if required {
+            pod::set_container(pod, &["securityContext", "readOnlyRootFilesystem"], json!(false));
+        }
+        required
+    },
+};

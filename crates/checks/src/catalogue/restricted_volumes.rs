@@ -1,0 +1,59 @@
+//! # restrictedVolumes
+//!
+//! Only listed kinds of volumes may be used. A volume is judged by its fields, so a kind that a later
+//! Kubernetes adds is refused until an admin lists it.
+
+use serde_json::json;
+
+use super::any;
+use crate::{Check, Field, Level, Over, Pss, Resolve, Rule, pod};
+
+/// The kinds that the Restricted level allows.
+pub(super) const RESTRICTED: [&str; 9] = [
+    "configMap",
+    "csi",
+    "downwardAPI",
+    "emptyDir",
+    "ephemeral",
+    "image",
+    "persistentVolumeClaim",
+    "projected",
+    "secret",
+];
+
+/// The check.
+pub static CHECK: Check = Check {
+    id: "restrictedVolumes",
+    title: "Kinds of volumes",
+    setting: "volumes.allowed",
+    psp: Some("volumes"),
+    pss: Some(Pss { level: Level::Restricted, id: "restrictedVolumes" }),
+    fields: &[Field::Volume("*")],
+    fixtures: include_str!("restricted_volumes.yaml"),
+    compile: |settings, cx| {
+        let allowed = settings.volumes.allowed.as_ref().filter(|allowed| !any(allowed))?;
+        let allowed = cx.texts("spec.volumes.allowed", allowed);
+        let bad = format!("k != 'name' && !(k in {})", allowed.cel());
+        Some(Rule::one(
+            Over::Volumes,
+            format!("v.exists(k, {bad})"),
+            format!("'restricted volume types: ' + v.filter(k, {bad}).join(', ') + ', allowed: ' + {}", allowed.says()),
+        ))
+    },
+    comply: |_, _, _| {},
+    violate: |settings, values, pod| {
+        let Some(allowed) = settings.volumes.allowed.as_ref().map(|allowed| allowed.resolve(values)) else {
+            return false;
+        };
+        let source = [
+            ("nfs", json!({"server": "palisade.invalid", "path": "/"})),
+            ("hostPath", json!({"path": "/"})),
+            ("emptyDir", json!({})),
+        ]
+        .into_iter()
+        .find(|(kind, _)| !allowed.iter().any(|a| a == kind || a == "*"));
+        let Some((kind, source)) = source else { return false };
+        pod::set(pod, &["volumes"], json!([{"name": "violation", kind: source}]));
+        true
+    },
+};

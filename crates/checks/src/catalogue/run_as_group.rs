@@ -1,0 +1,45 @@
+//! # runAsGroup
+//!
+//! The primary group id that a container's processes have: the container's own, or else the pod's. Unset means
+//! the image's, often 0.
+
+use serde_json::json;
+
+use super::{
+    GroupRule,
+    ids::{self, HIGHEST},
+    ranges::{first, outside},
+};
+use crate::{Check, Field, Rule, pod};
+
+/// The check.
+pub static CHECK: Check = Check {
+    id: "runAsGroup",
+    title: "Primary group of containers",
+    setting: "users.runAsGroup",
+    psp: Some("runAsGroup"),
+    pss: None,
+    fields: &[Field::Pod("securityContext.runAsGroup"), Field::Container("securityContext.runAsGroup")],
+    fixtures: include_str!("run_as_group.yaml"),
+    compile: |settings, cx| {
+        let rules = settings.users.run_as_group.as_ref().filter(|rules| rules.rule != GroupRule::RunAsAny)?;
+        let required = rules.rule == GroupRule::MustRunAs;
+        let finding = ids::effective(cx, "runAsGroup", required, "spec.users.runAsGroup", &rules.ranges);
+        Some(Rule { findings: vec![finding], ..Rule::default() })
+    },
+    comply: |settings, values, pod| {
+        if let Some(rules) = &settings.users.run_as_group
+            && let Some(id) = first(&rules.ranges, values)
+        {
+            pod::set(pod, &["securityContext", "runAsGroup"], json!(id));
+        }
+    },
+    violate: |settings, values, pod| {
+        let rules = settings.users.run_as_group.as_ref().filter(|rules| rules.rule != GroupRule::RunAsAny);
+        let id = rules.and_then(|rules| outside(&rules.ranges, values, HIGHEST));
+        if let Some(id) = id {
+            pod::set_container(pod, &["securityContext", "runAsGroup"], json!(id));
+        }
+        id.is_some()
+    },
+};

@@ -1,0 +1,58 @@
+//! # runAsNonRoot
+//!
+//! With `runAsNonRoot: true` the kubelet refuses to start a container whose image would run as root. It must
+//! be set by the pod or by each container, and none may set it to false.
+
+use serde_json::json;
+
+use crate::{Check, Field, Finding, Level, Over, Pss, Resolve, Rule, pod};
+
+const OF_POD: &str = "variables.podSecurityContext.?runAsNonRoot";
+const OF_CONTAINER: &str = "c.?securityContext.?runAsNonRoot";
+
+/// The check.
+pub static CHECK: Check = Check {
+    id: "runAsNonRoot",
+    title: "Running as non-root",
+    setting: "users.requireRunAsNonRoot",
+    psp: Some("runAsUser (MustRunAsNonRoot)"),
+    pss: Some(Pss { level: Level::Restricted, id: "runAsNonRoot" }),
+    fields: &[Field::Pod("securityContext.runAsNonRoot"), Field::Container("securityContext.runAsNonRoot")],
+    fixtures: include_str!("run_as_non_root.yaml"),
+    compile: |settings, cx| {
+        let required = settings.users.require_run_as_non_root.as_ref()?;
+        let path = "spec.users.requireRunAsNonRoot";
+        let of_pod = cx.when(path, required, &format!("!{OF_POD}.orValue(true)"))?;
+        let of_container = cx.when(path, required, &format!("!{OF_CONTAINER}.or({OF_POD}).orValue(false)"))?;
+        Some(Rule {
+            findings: vec![
+                Finding::new(
+                    Over::Pod,
+                    of_pod,
+                    "'securityContext.runAsNonRoot is false, must be true or unset'",
+                ),
+                Finding::new(
+                    Over::Containers,
+                    of_container,
+                    format!(
+                        "'securityContext.runAsNonRoot is ' \
+                         + string({OF_CONTAINER}.or({OF_POD}).orValue('unset here and in the pod')) + ', must be true'"
+                    ),
+                ),
+            ],
+            ..Rule::default()
+        })
+    },
+    comply: |settings, values, pod| {
+        if settings.users.require_run_as_non_root.as_ref().is_some_and(|required| required.resolve(values)) {
+            pod::set(pod, &["securityContext", "runAsNonRoot"], json!(true));
+        }
+    },
+    violate: |settings, values, pod| {
+        let required = settings.users.require_run_as_non_root.as_ref().is_some_and(|required| required.resolve(values));
+        if required {
+            pod::set_container(pod, &["securityContext", "runAsNonRoot"], json!(false));
+        }
+        required
+    },
+};

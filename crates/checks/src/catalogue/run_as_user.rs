@@ -1,0 +1,64 @@
+//! # runAsUser
+//!
+//! The user id that a container's processes have: the container's own, or else the pod's. On a shared file
+//! system the id is the tenant's identity, so `MustRunAs` with the tenant's own id keeps tenants apart.
+
+use serde_json::json;
+
+use super::{
+    UserRule,
+    ids::{self, HIGHEST},
+    ranges::{first, outside},
+};
+use crate::{Check, Field, Finding, Level, Over, Pss, Rule, pod};
+
+/// The check.
+pub static CHECK: Check = Check {
+    id: "runAsUser",
+    title: "User of containers",
+    setting: "users.runAsUser",
+    psp: Some("runAsUser"),
+    pss: Some(Pss { level: Level::Restricted, id: "runAsUser" }),
+    fields: &[Field::Pod("securityContext.runAsUser"), Field::Container("securityContext.runAsUser")],
+    fixtures: include_str!("run_as_user.yaml"),
+    compile: |settings, cx| {
+        let rules = settings.users.run_as_user.as_ref()?;
+        let path = "spec.users.runAsUser";
+        let findings = match rules.rule {
+            UserRule::RunAsAny => return None,
+            UserRule::MustRunAs => vec![ids::effective(cx, "runAsUser", true, path, &rules.ranges)],
+            UserRule::MayRunAs => vec![ids::effective(cx, "runAsUser", false, path, &rules.ranges)],
+            UserRule::MustRunAsNonRoot => vec![
+                Finding::new(
+                    Over::Pod,
+                    "variables.podSecurityContext.?runAsUser.orValue(1) == 0",
+                    "'securityContext.runAsUser is 0, must not be 0'",
+                ),
+                Finding::new(
+                    Over::Containers,
+                    "c.?securityContext.?runAsUser.orValue(1) == 0",
+                    "'securityContext.runAsUser is 0, must not be 0'",
+                ),
+            ],
+        };
+        Some(Rule { findings, ..Rule::default() })
+    },
+    comply: |settings, values, pod| {
+        if let Some(rules) = &settings.users.run_as_user
+            && let Some(id) = first(&rules.ranges, values)
+        {
+            pod::set(pod, &["securityContext", "runAsUser"], json!(id));
+        }
+    },
+    violate: |settings, values, pod| {
+        let id = settings.users.run_as_user.as_ref().and_then(|rules| match rules.rule {
+            UserRule::RunAsAny => None,
+            UserRule::MustRunAsNonRoot => Some(0),
+            UserRule::MustRunAs | UserRule::MayRunAs => outside(&rules.ranges, values, HIGHEST),
+        });
+        if let Some(id) = id {
+            pod::set_container(pod, &["securityContext", "runAsUser"], json!(id));
+        }
+        id.is_some()
+    },
+};

@@ -1,0 +1,46 @@
+//! # supplementalGroups
+//!
+//! Further groups of a pod's processes. On a shared file system a foreign group opens other tenants' files.
+
+use serde_json::json;
+
+use super::{
+    GroupRule,
+    ids::{self, HIGHEST},
+    ranges::{first, outside},
+};
+use crate::{Check, Field, Rule, pod};
+
+/// The check.
+pub static CHECK: Check = Check {
+    id: "supplementalGroups",
+    title: "Further groups of processes",
+    setting: "users.supplementalGroups",
+    psp: Some("supplementalGroups"),
+    pss: None,
+    fields: &[Field::Pod("securityContext.supplementalGroups")],
+    fixtures: include_str!("supplemental_groups.yaml"),
+    compile: |settings, cx| {
+        let rules = settings.users.supplemental_groups.as_ref().filter(|rules| rules.rule != GroupRule::RunAsAny)?;
+        let required = rules.rule == GroupRule::MustRunAs;
+        let finding =
+            ids::of_pod_list(cx, "supplementalGroups", required, "spec.users.supplementalGroups", &rules.ranges);
+        Some(Rule { findings: vec![finding], ..Rule::default() })
+    },
+    comply: |settings, values, pod| {
+        if let Some(rules) = &settings.users.supplemental_groups
+            && rules.rule == GroupRule::MustRunAs
+            && let Some(id) = first(&rules.ranges, values)
+        {
+            pod::set(pod, &["securityContext", "supplementalGroups"], json!([id]));
+        }
+    },
+    violate: |settings, values, pod| {
+        let rules = settings.users.supplemental_groups.as_ref().filter(|rules| rules.rule != GroupRule::RunAsAny);
+        let id = rules.and_then(|rules| outside(&rules.ranges, values, HIGHEST));
+        if let Some(id) = id {
+            pod::set(pod, &["securityContext", "supplementalGroups"], json!([id]));
+        }
+        id.is_some()
+    },
+};

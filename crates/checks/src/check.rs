@@ -1,0 +1,105 @@
+//! What a check is.
+
+use serde_json::Value as Json;
+
+use crate::{Lowering, Settings, Values};
+
+/// A pod security check: data and three functions, all in one file of the catalogue.
+pub struct Check {
+    /// The id that messages, exceptions and documentation use. Where a Pod Security Standards check
+    /// restricts the same field, this is the name that standard's messages use.
+    pub id: &'static str,
+    /// One line for people.
+    pub title: &'static str,
+    /// The setting in a profile, below `spec`.
+    pub setting: &'static str,
+    /// The field of PodSecurityPolicy that it succeeds, if any.
+    pub psp: Option<&'static str>,
+    /// The Pod Security Standards check that it covers, if any.
+    pub pss: Option<Pss>,
+    /// The fields it restricts.
+    pub fields: &'static [Field],
+    /// Its fixtures, as YAML (see [`crate::fixture`]).
+    pub fixtures: &'static str,
+    /// The rule that the settings ask for; `None` if they allow everything.
+    pub compile: fn(&Settings, &mut Lowering<'_>) -> Option<Rule>,
+    /// Changes a pod so that it complies. The pod has passed through the checks before this one.
+    pub comply: fn(&Settings, &Values, &mut Json),
+    /// Changes a compliant pod so that it violates this check, and still passes the API server's own
+    /// validation. Returns false, and leaves the pod alone, where the settings allow everything.
+    pub violate: fn(&Settings, &Values, &mut Json) -> bool,
+}
+
+/// A check of the Pod Security Standards.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pss {
+    /// The level from which on it applies.
+    pub level: Level,
+    /// Its id in `k8s.io/pod-security-admission/policy`.
+    pub id: &'static str,
+}
+
+/// A level of the Pod Security Standards.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// Known privilege escalations are prevented.
+    Baseline,
+    /// Current hardening practice.
+    Restricted,
+}
+
+/// A restricted field of a pod.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Field {
+    /// Below `spec`.
+    Pod(&'static str),
+    /// Below each of `spec.containers[*]`, `spec.initContainers[*]` and `spec.ephemeralContainers[*]`.
+    Container(&'static str),
+    /// Below each of `spec.volumes[*]`.
+    Volume(&'static str),
+}
+
+/// What a check looks for in a pod.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rule {
+    /// Helper variables: name and expression. Names are unique over the catalogue.
+    pub variables: Vec<(&'static str, String)>,
+    /// The ways to violate it.
+    pub findings: Vec<Finding>,
+}
+
+/// One way to violate a check.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// What is looked at.
+    pub over: Over,
+    /// CEL of type bool: true where it is violated.
+    pub violated: String,
+    /// CEL of type string: what was found and what is allowed. May use what `violated` uses.
+    pub says: String,
+}
+
+/// What a finding looks at, and the variable by which its expressions call it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Over {
+    /// The pod: `variables.spec`, `variables.podSecurityContext`.
+    Pod,
+    /// Each init, normal and ephemeral container: `c`.
+    Containers,
+    /// Each volume: `v`.
+    Volumes,
+}
+
+impl Rule {
+    /// A rule with one finding.
+    pub fn one(over: Over, violated: impl Into<String>, says: impl Into<String>) -> Self {
+        Self { variables: Vec::new(), findings: vec![Finding::new(over, violated, says)] }
+    }
+}
+
+impl Finding {
+    /// A finding.
+    pub fn new(over: Over, violated: impl Into<String>, says: impl Into<String>) -> Self {
+        Self { over, violated: violated.into(), says: says.into() }
+    }
+}

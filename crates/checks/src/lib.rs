@@ -1,0 +1,26 @@
+//! The catalogue of pod security checks.
+//!
+//! One check is one file under [`catalogue`], with its fixtures in a YAML file beside it: its origin in
+//! PodSecurityPolicy and the Pod Security Standards, the settings an admin writes in a profile, the CEL
+//! that finds violations, the message a tenant reads, and a pod that complies. Everything else (the
+//! compiler, the offline harness, the generated documentation, the tests against a real API server) is
+//! derived from these.
+//!
+//! This crate is pure: no I/O, no clock, no environment.
+
+pub mod catalogue;
+pub mod cel;
+mod check;
+mod diagnostic;
+pub mod fixture;
+mod lower;
+pub mod pod;
+mod reference;
+mod value;
+
+pub use catalogue::Settings;
+pub use check::{Check, Field, Finding, Level, Over, Pss, Rule};
+pub use diagnostic::Diagnostic;
+pub use lower::{Lowering, Resolve, TextList};
+pub use reference::{ParameterName, Piece, pieces};
+pub use value::{Flag, Integer, ParameterType, Resolved, Text, Values};

@@ -1,0 +1,280 @@
+//! From a namespace to the values of a profile's parameters in it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use palisade_api::{
+    Diagnostic, IntOrText, Parameter, ParameterName, ParameterType, Resolved, Source, ToolSecurityParamsSpec,
+    ToolSecurityProfileSpec, Values, selector::Labels,
+};
+use regex::{Regex, RegexBuilder};
+
+/// The longest text of a parameter, in characters.
+const MAX_TEXT: usize = 256;
+/// The most texts in a list.
+const MAX_LIST: usize = 64;
+/// The longest problem, in characters. The CRD allows no more than 1024.
+const MAX_PROBLEM: usize = 1000;
+
+/// What is known of a namespace.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Namespace {
+    /// `metadata.name`
+    pub name: String,
+    /// `metadata.labels`
+    pub labels: Labels,
+    /// `metadata.annotations`
+    pub annotations: BTreeMap<String, String>,
+}
+
+/// Finds the values of a profile's parameters.
+#[derive(Clone, Debug)]
+pub struct Resolver {
+    parameters: Vec<(Parameter, Option<Regex>)>,
+    /// Namespace -> parameter -> text.
+    overrides: BTreeMap<String, BTreeMap<ParameterName, String>>,
+}
+
+impl Resolver {
+    /// The resolver of a profile, and the mistakes in its parameters and overrides.
+    pub(crate) fn new(spec: &ToolSecurityProfileSpec) -> (Self, Vec<Diagnostic>) {
+        let mut diagnostics = Vec::new();
+        let mut seen = BTreeSet::new();
+        let mut parameters = Vec::new();
+        for (index, parameter) in spec.parameters.iter().enumerate() {
+            let at = format!("spec.parameters[{index}]");
+            if !seen.insert(parameter.name.as_str()) {
+                diagnostics.push(Diagnostic::new(format!("{at}.name"), format!("{:?} is declared twice", parameter.name)));
+            }
+            if !matches!(palisade_checks::pieces(&format!("${}", parameter.name)).as_deref(), Ok([_])) {
+                diagnostics.push(
+                    Diagnostic::new(format!("{at}.name"), format!("{:?} cannot be referred to", parameter.name))
+                        .help("a name is a small letter followed by letters and digits"),
+                );
+            }
+            for (source_index, source) in parameter.sources.iter().enumerate() {
+                if source_fields(source) != 1 {
+                    diagnostics.push(
+                        Diagnostic::new(format!("{at}.sources[{source_index}]"), "is not exactly one source")
+                            .help("set one of namespaceAnnotation, namespaceLabel and namespaceNameTrimPrefix"),
+                    );
+                }
+            }
+            let pattern = parameter.pattern.as_deref().and_then(|pattern| {
+                RegexBuilder::new(&format!("^(?:{pattern})$"))
+                    .size_limit(1 << 16)
+                    .build()
+                    .map_err(|error| {
+                        let error = error.to_string();
+                        let last = error.lines().last().unwrap_or_default().to_owned();
+                        diagnostics.push(Diagnostic::new(format!("{at}.pattern"), format!("{pattern:?}: {last}")));
+                    })
+                    .ok()
+            });
+            if let Some(default) = &parameter.default
+                && let Err(problem) = parse(parameter, pattern.as_ref(), &default.to_string())
+            {
+                diagnostics.push(Diagnostic::new(format!("{at}.default"), problem));
+            }
+            parameters.push((parameter.clone(), pattern));
+        }
+        let mut resolver = Self { parameters, overrides: BTreeMap::new() };
+        resolver.read_overrides(spec, &mut diagnostics);
+        (resolver, diagnostics)
+    }
+
+    fn read_overrides(&mut self, spec: &ToolSecurityProfileSpec, diagnostics: &mut Vec<Diagnostic>) {
+        for (index, one) in spec.overrides.iter().enumerate() {
+            for (name, value) in &one.parameters {
+                let at = format!("spec.overrides[{index}].parameters.{name}");
+                let Some((parameter, pattern)) = self.parameters.iter().find(|(declared, _)| declared.name == *name)
+                else {
+                    diagnostics.push(
+                        Diagnostic::new(at, format!("{name:?} is not a declared parameter"))
+                            .help("declare it in spec.parameters"),
+                    );
+                    continue;
+                };
+                if let Err(problem) = parse(parameter, pattern.as_ref(), &value.to_string()) {
+                    diagnostics.push(Diagnostic::new(at, problem));
+                }
+                for namespace in &one.namespaces {
+                    let values = self.overrides.entry(namespace.clone()).or_default();
+                    if values.insert(name.clone(), value.to_string()).is_some() {
+                        diagnostics.push(Diagnostic::new(
+                            format!("spec.overrides[{index}]"),
+                            format!("parameter {name:?} of namespace {namespace:?} is given twice"),
+                        ));
+                    }
+                }
+            }
+        }
+    }
+
+    /// The types of the parameters.
+    pub fn types(&self) -> BTreeMap<ParameterName, ParameterType> {
+        self.parameters.iter().map(|(parameter, _)| (parameter.name.clone(), parameter.type_)).collect()
+    }
+
+    /// The values in a namespace.
+    ///
+    /// # Errors
+    /// What is missing or malformed, as a text for the namespace's owner.
+    pub fn resolve(&self, namespace: &Namespace) -> Result<Values, String> {
+        let mut values = Values::new();
+        let mut problems = Vec::new();
+        for (parameter, pattern) in &self.parameters {
+            match self.resolve_one(namespace, parameter, pattern.as_ref()) {
+                Ok(value) => drop(values.insert(parameter.name.clone(), value)),
+                Err(problem) => problems.push(format!("parameter {} {problem}", parameter.name)),
+            }
+        }
+        if problems.is_empty() {
+            return Ok(values);
+        }
+        let mut problem = problems.join("; ");
+        if let Some((cut, _)) = problem.char_indices().nth(MAX_PROBLEM) {
+            problem.truncate(cut);
+        }
+        Err(problem)
+    }
+
+    /// What the parameters of a namespace say: its values, or why it denies every pod.
+    pub fn params(&self, namespace: &Namespace) -> ToolSecurityParamsSpec {
+        match self.resolve(namespace) {
+            Ok(values) => ToolSecurityParamsSpec::of(&values),
+            Err(problem) => ToolSecurityParamsSpec::denying(problem),
+        }
+    }
+
+    fn resolve_one(
+        &self,
+        namespace: &Namespace,
+        parameter: &Parameter,
+        pattern: Option<&Regex>,
+    ) -> Result<Resolved, String> {
+        if let Some(text) = self.overrides.get(&namespace.name).and_then(|values| values.get(&parameter.name)) {
+            return parse(parameter, pattern, text).map_err(|problem| format!("(an override) {problem}"));
+        }
+        for source in &parameter.sources {
+            if let Some((origin, text)) = read(source, namespace) {
+                return parse(parameter, pattern, text).map_err(|problem| format!("({origin}) {problem}"));
+            }
+        }
+        match &parameter.default {
+            Some(default) => parse(parameter, pattern, &default.to_string()),
+            None => Err(format!("is missing: {}", sources(&parameter.sources))),
+        }
+    }
+
+    /// Values that the parameters could have in some namespace.
+    pub fn sample(&self) -> Values {
+        let sample = |parameter: &Parameter, pattern: Option<&Regex>| {
+            let default = parameter.default.as_ref().map(IntOrText::to_string);
+            if let Some(Ok(value)) = default.map(|default| parse(parameter, pattern, &default)) {
+                return value;
+            }
+            match parameter.type_ {
+                ParameterType::Integer => {
+                    let lowest = parameter.minimum.unwrap_or(i64::MIN);
+                    Resolved::Integer(1000.max(lowest).min(parameter.maximum.unwrap_or(i64::MAX)))
+                }
+                // A text that is a host, a path segment and a name alike.
+                ParameterType::String => Resolved::String("palisade.invalid".to_owned()),
+                ParameterType::Boolean => Resolved::Boolean(false),
+                ParameterType::StringList => Resolved::StringList(vec!["palisade.invalid".to_owned()]),
+            }
+        };
+        self.parameters
+            .iter()
+            .map(|(parameter, pattern)| (parameter.name.clone(), sample(parameter, pattern.as_ref())))
+            .collect()
+    }
+}
+
+fn source_fields(source: &Source) -> usize {
+    let Source { namespace_annotation, namespace_label, namespace_name_trim_prefix } = source;
+    [namespace_annotation, namespace_label, namespace_name_trim_prefix].into_iter().flatten().count()
+}
+
+/// What a source says about a namespace: where it stands, and the text.
+fn read<'a>(source: &'a Source, namespace: &'a Namespace) -> Option<(String, &'a str)> {
+    if let Some(key) = &source.namespace_annotation {
+        return Some((format!("annotation {key}"), namespace.annotations.get(key)?));
+    }
+    if let Some(key) = &source.namespace_label {
+        return Some((format!("label {key}"), namespace.labels.get(key)?));
+    }
+    let rest = namespace.name.strip_prefix(source.namespace_name_trim_prefix.as_deref()?)?;
+    (!rest.is_empty()).then(|| ("the name of the namespace".to_owned(), rest))
+}
+
+/// Names the sources that have no value.
+fn sources(sources: &[Source]) -> String {
+    let names: Vec<_> = sources
+        .iter()
+        .map(|source| match (&source.namespace_annotation, &source.namespace_label) {
+            (Some(key), _) => format!("no annotation {key}"),
+            (_, Some(key)) => format!("no label {key}"),
+            _ => format!("a name without {}", source.namespace_name_trim_prefix.as_deref().unwrap_or_default()),
+        })
+        .collect();
+    match names.as_slice() {
+        [] => "it has neither a source nor a default, and no override names this namespace".to_owned(),
+        names => format!("the namespace has {}", names.join(" and ")),
+    }
+}
+
+/// Reads the text of a value.
+fn parse(parameter: &Parameter, pattern: Option<&Regex>, text: &str) -> Result<Resolved, String> {
+    let text = text.trim();
+    match parameter.type_ {
+        ParameterType::Integer => {
+            let number: i64 = text.parse().map_err(|_| format!("is {}, which is no whole number", shown(text)))?;
+            if parameter.minimum.is_some_and(|minimum| number < minimum) {
+                return Err(format!("is {number}, below the minimum {}", parameter.minimum.unwrap_or_default()));
+            }
+            if parameter.maximum.is_some_and(|maximum| number > maximum) {
+                return Err(format!("is {number}, above the maximum {}", parameter.maximum.unwrap_or_default()));
+            }
+            Ok(Resolved::Integer(number))
+        }
+        ParameterType::Boolean => {
+            text.parse().map(Resolved::Boolean).map_err(|_| format!("is {}, neither true nor false", shown(text)))
+        }
+        ParameterType::String => one_text(parameter, pattern, text).map(Resolved::String),
+        ParameterType::StringList => {
+            let items: Vec<_> = text.split(',').map(str::trim).filter(|item| !item.is_empty()).collect();
+            if items.len() > MAX_LIST {
+                return Err(format!("has {} elements, more than {MAX_LIST}", items.len()));
+            }
+            let items = items.into_iter().map(|item| one_text(parameter, pattern, item)).collect::<Result<_, _>>()?;
+            Ok(Resolved::StringList(items))
+        }
+    }
+}
+
+fn one_text(parameter: &Parameter, pattern: Option<&Regex>, text: &str) -> Result<String, String> {
+    // An empty text would widen what it is a part of: /data/project/$tool would be /data/project/.
+    if text.is_empty() {
+        return Err("is empty".to_owned());
+    }
+    if text.chars().count() > MAX_TEXT {
+        return Err(format!("is {}, longer than {MAX_TEXT} characters", shown(text)));
+    }
+    match pattern {
+        Some(compiled) if !compiled.is_match(text) => Err(format!(
+            "is {}, which does not match {:?}",
+            shown(text),
+            parameter.pattern.as_deref().unwrap_or_default()
+        )),
+        _ => Ok(text.to_owned()),
+    }
+}
+
+/// A text in quotes, cut if it is long.
+fn shown(text: &str) -> String {
+    match text.char_indices().nth(40) {
+        Some((cut, _)) => format!("{:?}...", &text[..cut]),
+        None => format!("{text:?}"),
+    }
+}

@@ -1,0 +1,91 @@
+//! Requests to the API server: each one ends, and each failure has a kind.
+
+use std::{error::Error as _, future::Future, time::Duration};
+
+use kube::core::response::Status;
+
+/// How long a request may take. Watches are not made through [`call`].
+const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Why a request failed.
+#[derive(Debug, thiserror::Error)]
+pub enum ApiError {
+    /// The API server said no.
+    #[error("{} (HTTP {})", .0.message, .0.code)]
+    Refused(Box<Status>),
+    /// There was no answer.
+    #[error("no answer within {} s", TIMEOUT.as_secs())]
+    Timeout,
+    /// The API server could not be asked.
+    #[error("{}", chain(.0))]
+    Unreachable(#[source] kube::Error),
+    /// What was written is not what was read back.
+    #[error("{kind} {name} was written and still differs: something changes it while it is being written")]
+    Differs {
+        /// Its kind.
+        kind: String,
+        /// Its name.
+        name: String,
+    },
+}
+
+/// The error and its causes on one line.
+fn chain(error: &kube::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let next = error.to_string();
+        if !text.contains(&next) {
+            text = format!("{text}: {next}");
+        }
+        cause = error.source();
+    }
+    text
+}
+
+impl From<kube::Error> for ApiError {
+    fn from(error: kube::Error) -> Self {
+        match error {
+            kube::Error::Api(status) => Self::Refused(status),
+            other => Self::Unreachable(other),
+        }
+    }
+}
+
+impl ApiError {
+    /// The object, or the namespace it would be in, does not exist.
+    pub fn is_not_found(&self) -> bool {
+        matches!(self, Self::Refused(status) if status.is_not_found())
+    }
+
+    /// The namespace is being deleted, so that nothing new can be in it.
+    pub fn is_terminating(&self) -> bool {
+        let Self::Refused(status) = self else { return false };
+        let cause = |details: &kube::core::response::StatusDetails| {
+            details.causes.iter().any(|cause| cause.reason == "NamespaceTerminating")
+        };
+        status.details.as_ref().is_some_and(cause)
+            || (status.is_forbidden() && status.message.contains("because it is being terminated"))
+    }
+
+    /// Someone else was faster.
+    pub fn is_conflict(&self) -> bool {
+        matches!(self, Self::Refused(status) if status.is_conflict())
+    }
+}
+
+/// Makes a request.
+pub async fn call<T>(request: impl Future<Output = kube::Result<T>>) -> Result<T, ApiError> {
+    match tokio::time::timeout(TIMEOUT, request).await {
+        Ok(answer) => answer.map_err(ApiError::from),
+        Err(_) => Err(ApiError::Timeout),
+    }
+}
+
+/// Makes a request to delete something; that it does not exist is fine.
+pub async fn gone<T>(request: impl Future<Output = kube::Result<T>>) -> Result<(), ApiError> {
+    match call(request).await {
+        Err(error) if !error.is_not_found() => Err(error),
+        _ => Ok(()),
+    }
+}

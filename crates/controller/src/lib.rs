@@ -1,0 +1,47 @@
+//! The controller: keeps what the API server enforces equal to what the profiles say.
+//!
+//! ```text
+//!            pure                     pure          pure                    
+//! observe -> resolve <--- compile -> check          status
+//!    |          |                      |              ^
+//!    |          +------> apply <-------+              |
+//!    |                     |                          |
+//!    +--- (our writes) ----+-----> probe ----------> report
+//! ```
+//!
+//! [`reconcile`] is the driver; each stage is a module. What the controller knows of the cluster is in one place,
+//! [`world`], filled by watches. A restart reads everything and writes nothing that is already right.
+//!
+//! Enforcement never depends on this process: the API server judges pods by the objects that are left in it.
+
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "this crate does I/O: it has a clock, files and an environment"
+)]
+
+mod apply;
+mod call;
+mod compile;
+mod converge;
+mod events;
+mod http_server;
+mod memory;
+mod metrics;
+mod observe;
+mod options;
+mod probe;
+mod queue;
+mod reconcile;
+mod remove;
+mod report;
+mod resolve;
+mod retry;
+mod revision;
+mod run;
+mod status;
+mod table;
+mod world;
+
+pub use options::{LogFormat, Options};
+pub use run::{Controller, Error, Running, run};

@@ -1,0 +1,104 @@
+//! Which profile is to be reconciled when.
+//!
+//! The controller of kube-runtime is not used: it knows one watched kind with relations and hands an object
+//! reference to its reconciler, while here five kinds feed one picture, a change concerns the profiles that select
+//! a namespace now or did before, and a profile has state in memory that belongs to its reconciler alone. What is
+//! left of it is this: a time for each profile, the earliest wins, and never one profile twice at once.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
+
+use tokio::{sync::Notify, time::Instant};
+
+/// The times by profile.
+#[derive(Debug, Default)]
+pub struct Queue {
+    due: Mutex<BTreeMap<String, Instant>>,
+    changed: Notify,
+    debounce: Duration,
+}
+
+impl Queue {
+    /// A queue that collects changes for `debounce`.
+    pub fn new(debounce: Duration) -> Self {
+        Self { debounce, ..Self::default() }
+    }
+
+    /// Something about these profiles has changed.
+    pub fn trigger(&self, profiles: impl IntoIterator<Item = String>) {
+        for profile in profiles {
+            self.schedule(profile, self.debounce);
+        }
+    }
+
+    /// Reconcile the profile after this time at the latest.
+    pub fn schedule(&self, profile: String, after: Duration) {
+        let at = Instant::now() + after;
+        let mut due = self.due.lock().unwrap_or_else(PoisonError::into_inner);
+        let entry = due.entry(profile).or_insert(at);
+        *entry = at.min(*entry);
+        drop(due);
+        self.changed.notify_one();
+    }
+
+    /// Waits for the next profile that is due and not `busy`, and takes it. Can be cancelled.
+    pub async fn next(&self, busy: &BTreeSet<String>) -> String {
+        loop {
+            let earliest = self.take(busy);
+            match earliest {
+                Earliest::Due(profile) => return profile,
+                Earliest::At(at) => {
+                    tokio::select! {
+                        () = tokio::time::sleep_until(at) => {}
+                        () = self.changed.notified() => {}
+                    }
+                }
+                Earliest::None => self.changed.notified().await,
+            }
+        }
+    }
+
+    fn take(&self, busy: &BTreeSet<String>) -> Earliest {
+        let mut due = self.due.lock().unwrap_or_else(PoisonError::into_inner);
+        let earliest = due.iter().filter(|(profile, _)| !busy.contains(*profile)).min_by_key(|(_, at)| **at);
+        match earliest {
+            None => Earliest::None,
+            Some((_, at)) if *at > Instant::now() => Earliest::At(*at),
+            Some((profile, _)) => {
+                let profile = profile.clone();
+                due.remove(&profile);
+                Earliest::Due(profile)
+            }
+        }
+    }
+}
+
+enum Earliest {
+    None,
+    At(Instant),
+    Due(String),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn changes_are_collected_and_a_busy_profile_waits() {
+        let queue = Queue::new(Duration::from_millis(20));
+        let start = Instant::now();
+        queue.schedule("a".into(), Duration::from_mins(1));
+        for _ in 0..200 {
+            queue.trigger(["a".into(), "b".into()]);
+        }
+        let busy = BTreeSet::from(["a".to_owned()]);
+        assert_eq!(queue.next(&busy).await, "b");
+        assert!(start.elapsed() < Duration::from_millis(25));
+        assert!(tokio::time::timeout(Duration::from_secs(5), queue.next(&busy)).await.is_err());
+        assert_eq!(queue.next(&BTreeSet::new()).await, "a");
+        assert!(tokio::time::timeout(Duration::from_mins(5), queue.next(&BTreeSet::new())).await.is_err());
+    }
+}

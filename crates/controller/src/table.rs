@@ -1,0 +1,162 @@
+//! What a watch has shown of one kind of object.
+
+use std::{borrow::Borrow, collections::BTreeMap, ops::RangeBounds};
+
+/// Objects by key. Values are what is kept of an object; they are cheap to clone.
+#[derive(Debug)]
+pub struct Table<K, V> {
+    rows: BTreeMap<K, Row<V>>,
+    /// What a list that has not ended has shown.
+    listing: Option<BTreeMap<K, Row<V>>>,
+    synced: bool,
+}
+
+#[derive(Debug)]
+struct Row<V> {
+    /// The resource version; 0 if it is not a number. Kubernetes promises since 1.35 that they can be compared,
+    /// and etcd made them so before.
+    version: u64,
+    value: V,
+}
+
+/// What an event changed.
+#[derive(Debug, PartialEq)]
+pub struct Change<K, V> {
+    /// Of which object.
+    pub key: K,
+    /// Before, if it existed.
+    pub before: Option<V>,
+    /// After, if it exists.
+    pub after: Option<V>,
+}
+
+impl<K, V> Default for Table<K, V> {
+    fn default() -> Self {
+        Self { rows: BTreeMap::new(), listing: None, synced: false }
+    }
+}
+
+impl<K: Ord + Clone, V: Clone + PartialEq> Table<K, V> {
+    /// Whether a list has been read to its end.
+    pub fn synced(&self) -> bool {
+        self.synced
+    }
+
+    /// A list begins. Until it has ended, what was known stays.
+    pub fn begin(&mut self) {
+        self.listing = Some(BTreeMap::new());
+    }
+
+    /// An object of a list.
+    pub fn list(&mut self, key: K, version: u64, value: V) {
+        self.listing.get_or_insert_default().insert(key, Row { version, value });
+    }
+
+    /// A list has ended. What it did not show is gone.
+    pub fn finish(&mut self) -> Vec<Change<K, V>> {
+        self.synced = true;
+        let mut old = std::mem::take(&mut self.rows);
+        let mut changes = Vec::new();
+        for (key, mut row) in self.listing.take().unwrap_or_default() {
+            let before = old.remove(&key);
+            if let Some(before) = before {
+                if before.version > row.version && row.version > 0 {
+                    // We wrote it after the list was made.
+                    row = before;
+                } else if before.value != row.value {
+                    let after = Some(row.value.clone());
+                    changes.push(Change { key: key.clone(), before: Some(before.value), after });
+                }
+            } else {
+                changes.push(Change { key: key.clone(), before: None, after: Some(row.value.clone()) });
+            }
+            self.rows.insert(key, row);
+        }
+        changes.extend(old.into_iter().map(|(key, row)| Change { key, before: Some(row.value), after: None }));
+        changes
+    }
+
+    /// An object is now so. Older news than what is known is ignored.
+    pub fn set(&mut self, key: K, version: u64, value: V) -> Option<Change<K, V>> {
+        if self.rows.get(&key).is_some_and(|row| row.version > version && version > 0) {
+            return None;
+        }
+        let before = self.rows.insert(key.clone(), Row { version, value: value.clone() }).map(|row| row.value);
+        (before.as_ref() != Some(&value)).then_some(Change { key, before, after: Some(value) })
+    }
+
+    /// An object is gone. Older news than what is known is ignored: it was created again since.
+    pub fn remove(&mut self, key: K, version: u64) -> Option<Change<K, V>> {
+        if self.rows.get(&key).is_some_and(|row| row.version > version && version > 0) {
+            return None;
+        }
+        let before = self.rows.remove(&key)?;
+        Some(Change { key, before: Some(before.value), after: None })
+    }
+
+    /// One object.
+    pub fn get<Q: Ord + ?Sized>(&self, key: &Q) -> Option<&V>
+    where
+        K: Borrow<Q>,
+    {
+        self.rows.get(key).map(|row| &row.value)
+    }
+
+    /// All objects in order.
+    pub fn iter(&self) -> impl Iterator<Item = (&K, &V)> {
+        self.rows.iter().map(|(key, row)| (key, &row.value))
+    }
+
+    /// The objects of a range in order.
+    pub fn range(&self, range: impl RangeBounds<K>) -> impl Iterator<Item = (&K, &V)> {
+        self.rows.range(range).map(|(key, row)| (key, &row.value))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_replaces_what_was_known_when_it_has_ended() {
+        let mut table = Table::default();
+        table.set("a", 1, 'x');
+        table.set("b", 2, 'y');
+        table.begin();
+        table.list("b", 5, 'z');
+        table.list("c", 4, 'w');
+        assert_eq!(table.get("a"), Some(&'x'));
+        assert!(!table.synced());
+        let changes = table.finish();
+        assert!(table.synced());
+        assert_eq!(changes, [
+            Change { key: "b", before: Some('y'), after: Some('z') },
+            Change { key: "c", before: None, after: Some('w') },
+            Change { key: "a", before: Some('x'), after: None },
+        ]);
+    }
+
+    #[test]
+    fn old_news_are_ignored() {
+        let mut table = Table::default();
+        // Our own write, known from its answer.
+        table.set("a", 7, 'n');
+        // The events of the watch arrive later.
+        assert_eq!(table.set("a", 5, 'o'), None);
+        assert_eq!(table.remove("a", 6), None);
+        assert_eq!(table.set("a", 7, 'n'), None);
+        assert_eq!(table.get("a"), Some(&'n'));
+        assert_eq!(table.remove("a", 8), Some(Change { key: "a", before: Some('n'), after: None }));
+    }
+
+    #[test]
+    fn a_write_during_a_list_survives_it() {
+        let mut table = Table::default();
+        table.set("a", 1, 'x');
+        table.begin();
+        table.list("a", 1, 'x');
+        table.set("a", 9, 'y');
+        assert_eq!(table.finish(), []);
+        assert_eq!(table.get("a"), Some(&'y'));
+    }
+}

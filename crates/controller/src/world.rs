@@ -1,0 +1,363 @@
+//! What the controller knows of the cluster: filled by watches and by the answers to its own writes, and kept small.
+//!
+//! Each event says which profiles it concerns. An answer to our own write concerns none, and the event that
+//! announces it later changes nothing, so that a write does not make the next reconcile.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use k8s_openapi::{
+    api::{
+        admissionregistration::v1::{ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding},
+        core::v1::Namespace as CoreNamespace,
+    },
+    apimachinery::pkg::apis::meta::v1::ObjectMeta,
+};
+use kube::{
+    core::{DeserializeGuard, PartialObjectMeta},
+    runtime::watcher::Event,
+};
+use palisade_api::{
+    ToolSecurityParams, ToolSecurityParamsSpec, ToolSecurityProfile, ToolSecurityProfileStatus, names,
+};
+use palisade_compiler::{Namespace, selects};
+
+use crate::table::{Change, Table};
+
+/// The longest annotation that is kept. 64 texts of 256 characters are the longest value of a parameter.
+const MAX_ANNOTATION: usize = 16 * 1024;
+/// What stands for a longer one: no parameter of any type can be this.
+const TOO_LONG: &str = "(an annotation of more than 16 KiB)";
+
+/// A profile in the cluster.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ObservedProfile {
+    /// Its metadata, without `managedFields`.
+    pub meta: ObjectMeta,
+    /// The profile, or why it cannot be read.
+    pub profile: Result<Arc<ToolSecurityProfile>, String>,
+}
+
+/// A namespace in the cluster.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ObservedNamespace {
+    /// What parameters and selectors are read from.
+    pub namespace: Namespace,
+    /// Whether it is being deleted.
+    pub terminating: bool,
+}
+
+/// Parameters of a profile in a namespace.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ObservedParams {
+    /// What they say; `None` if they cannot be read.
+    pub spec: Option<ToolSecurityParamsSpec>,
+    /// Whether they have our labels.
+    pub labelled: bool,
+    /// The uid of the profile that owns them.
+    pub owner: Option<String>,
+}
+
+/// What is known.
+#[derive(Debug, Default)]
+pub struct World {
+    inner: Mutex<Inner>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    profiles: Table<String, Arc<ObservedProfile>>,
+    namespaces: Table<String, Arc<ObservedNamespace>>,
+    /// By profile and namespace.
+    params: Table<(String, String), Arc<ObservedParams>>,
+    policies: Table<String, Arc<ValidatingAdmissionPolicy>>,
+    bindings: Table<String, Arc<ValidatingAdmissionPolicyBinding>>,
+    /// The profiles that namespaces are judged by: not always those that were written last.
+    effective: BTreeMap<String, Arc<ToolSecurityProfile>>,
+}
+
+/// Names of profiles.
+pub type Concerned = BTreeSet<String>;
+
+impl World {
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether every watch has read its list once. That the list of parameters could be read also shows that
+    /// their CustomResourceDefinition is established and served.
+    pub fn synced(&self) -> bool {
+        let inner = self.lock();
+        inner.profiles.synced()
+            && inner.namespaces.synced()
+            && inner.params.synced()
+            && inner.policies.synced()
+            && inner.bindings.synced()
+    }
+
+    /// The names of all profiles.
+    pub fn profiles(&self) -> Concerned {
+        self.lock().profiles.iter().map(|(name, _)| name.clone()).collect()
+    }
+
+    /// A profile.
+    pub fn profile(&self, name: &str) -> Option<Arc<ObservedProfile>> {
+        self.lock().profiles.get(name).cloned()
+    }
+
+    /// A profile's policy and binding.
+    #[expect(clippy::type_complexity, reason = "a pair of options")]
+    pub fn bundle(
+        &self,
+        profile: &str,
+    ) -> (Option<Arc<ValidatingAdmissionPolicy>>, Option<Arc<ValidatingAdmissionPolicyBinding>>) {
+        let name = names::pods_policy(profile);
+        let inner = self.lock();
+        (inner.policies.get(&name).cloned(), inner.bindings.get(&name).cloned())
+    }
+
+    /// The namespaces, and the parameters of a profile in them.
+    pub fn tenants(&self, profile: &str) -> Tenants {
+        let inner = self.lock();
+        let namespaces = inner.namespaces.iter().map(|(_, namespace)| Arc::clone(namespace)).collect();
+        let params = inner
+            .params
+            .range((profile.to_owned(), String::new())..)
+            .take_while(|((owner, _), _)| owner == profile)
+            .map(|((_, namespace), params)| (namespace.clone(), Arc::clone(params)))
+            .collect();
+        Tenants { namespaces, params }
+    }
+
+    /// From now on namespaces are judged by this profile.
+    pub fn set_effective(&self, profile: &Arc<ToolSecurityProfile>) {
+        let name = profile.metadata.name.clone().unwrap_or_default();
+        self.lock().effective.insert(name, Arc::clone(profile));
+    }
+
+    /// The profile is gone.
+    pub fn forget(&self, profile: &str) {
+        self.lock().effective.remove(profile);
+    }
+
+    /// A watch has shown a profile.
+    pub fn see_profile(&self, event: Event<DeserializeGuard<ToolSecurityProfile>>) -> Concerned {
+        let mut inner = self.lock();
+        let changes = feed(&mut inner.profiles, event, |guard| {
+            let (meta, profile) = match guard.0 {
+                Ok(mut profile) => {
+                    profile.metadata.managed_fields = None;
+                    (profile.metadata.clone(), Ok(Arc::new(profile)))
+                }
+                Err(invalid) => (invalid.metadata, Err(invalid.error)),
+            };
+            let (name, version) = identity(&meta);
+            (name, version, Arc::new(ObservedProfile { meta: slim(meta), profile: profile.map(without_version) }))
+        });
+        changes.into_iter().map(|change| change.key).collect()
+    }
+
+    /// A watch has shown a namespace.
+    pub fn see_namespace(&self, event: Event<PartialObjectMeta<CoreNamespace>>) -> Concerned {
+        let mut inner = self.lock();
+        let changes = feed(&mut inner.namespaces, event, |object| {
+            let (name, version) = identity(&object.metadata);
+            (name, version, Arc::new(namespace(object.metadata)))
+        });
+        changes.iter().flat_map(|change| inner.concerned_by(change)).collect()
+    }
+
+    /// A watch has shown parameters.
+    pub fn see_params(&self, event: Event<DeserializeGuard<ToolSecurityParams>>) -> Concerned {
+        let mut inner = self.lock();
+        let changes = feed(&mut inner.params, event, |guard| {
+            let (meta, spec) = match guard.0 {
+                Ok(params) => (params.metadata, Some(params.spec)),
+                Err(invalid) => (invalid.metadata, None),
+            };
+            params_row(&meta, spec)
+        });
+        changes.into_iter().map(|change| change.key.0).collect()
+    }
+
+    /// A watch has shown a policy.
+    pub fn see_policy(&self, event: Event<ValidatingAdmissionPolicy>) -> Concerned {
+        let mut inner = self.lock();
+        let changes = feed(&mut inner.policies, event, policy_row);
+        changes.iter().filter_map(|change| inner.owner_of(&change.key)).collect()
+    }
+
+    /// A watch has shown a binding.
+    pub fn see_binding(&self, event: Event<ValidatingAdmissionPolicyBinding>) -> Concerned {
+        let mut inner = self.lock();
+        let changes = feed(&mut inner.bindings, event, binding_row);
+        changes.iter().filter_map(|change| inner.owner_of(&change.key)).collect()
+    }
+
+    /// The status of a profile was written.
+    pub fn wrote_status(&self, observed: &ObservedProfile, version: u64, status: ToolSecurityProfileStatus) {
+        let Ok(profile) = &observed.profile else { return };
+        let name = observed.meta.name.clone().unwrap_or_default();
+        let profile = ToolSecurityProfile { status: Some(status), ..profile.as_ref().clone() };
+        let value = ObservedProfile { meta: observed.meta.clone(), profile: Ok(Arc::new(profile)) };
+        let mut inner = self.lock();
+        // A new generation that was seen since must not be hidden by this one.
+        if inner.profiles.get(&name).is_some_and(|now| now.meta == observed.meta) {
+            inner.profiles.set(name, version, Arc::new(value));
+        }
+    }
+
+    /// Parameters were written. The answer is what they are now.
+    pub fn wrote_params(&self, params: ToolSecurityParams) {
+        let (key, version, value) = params_row(&params.metadata, Some(params.spec));
+        self.lock().params.set(key, version, value);
+    }
+
+    /// Parameters were deleted.
+    pub fn deleted_params(&self, profile: &str, namespace: &str) {
+        self.lock().params.remove((profile.to_owned(), namespace.to_owned()), 0);
+    }
+
+    /// A policy was written.
+    pub fn wrote_policy(&self, policy: ValidatingAdmissionPolicy) {
+        let (key, version, value) = policy_row(policy);
+        self.lock().policies.set(key, version, value);
+    }
+
+    /// A binding was written.
+    pub fn wrote_binding(&self, binding: ValidatingAdmissionPolicyBinding) {
+        let (key, version, value) = binding_row(binding);
+        self.lock().bindings.set(key, version, value);
+    }
+}
+
+/// The namespaces, and the parameters of one profile in them.
+#[derive(Debug, Default)]
+pub struct Tenants {
+    /// All namespaces in order.
+    pub namespaces: Vec<Arc<ObservedNamespace>>,
+    /// The profile's parameters by namespace.
+    pub params: BTreeMap<String, Arc<ObservedParams>>,
+}
+
+impl Inner {
+    /// The profiles that select the namespace or did so, as they were written or as they are in force.
+    fn concerned_by(&self, change: &Change<String, Arc<ObservedNamespace>>) -> Concerned {
+        if change.key == names::PROBE_NAMESPACE {
+            // Its labels change with each probe. Parameters are in it whatever they are.
+            let appeared = |namespace: &Option<Arc<ObservedNamespace>>| namespace.as_ref().map(|n| n.terminating);
+            let concerned = appeared(&change.before) != appeared(&change.after);
+            return if concerned { self.profiles.iter().map(|(name, _)| name.clone()).collect() } else { [].into() };
+        }
+        let written = self.profiles.iter().filter_map(|(name, observed)| Some((name, observed.profile.as_ref().ok()?)));
+        written
+            .chain(&self.effective)
+            .filter(|(_, profile)| {
+                let selected = |side: &Option<Arc<ObservedNamespace>>| {
+                    side.as_ref().is_some_and(|observed| selects(&profile.spec, &observed.namespace))
+                };
+                selected(&change.before) || selected(&change.after)
+            })
+            .map(|(name, _)| name.clone())
+            .collect()
+    }
+
+    /// The profile that a policy or binding of this name belongs to.
+    fn owner_of(&self, policy: &str) -> Option<String> {
+        self.profiles.iter().map(|(name, _)| name).find(|name| names::pods_policy(name) == policy).cloned()
+    }
+}
+
+/// Enters an event into a table.
+fn feed<O, K: Ord + Clone, V: Clone + PartialEq>(
+    table: &mut Table<K, V>,
+    event: Event<O>,
+    row: impl FnOnce(O) -> (K, u64, V),
+) -> Vec<Change<K, V>> {
+    match event {
+        Event::Init => {
+            table.begin();
+            Vec::new()
+        }
+        Event::InitApply(object) => {
+            let (key, version, value) = row(object);
+            table.list(key, version, value);
+            Vec::new()
+        }
+        Event::InitDone => table.finish(),
+        Event::Apply(object) => {
+            let (key, version, value) = row(object);
+            table.set(key, version, value).into_iter().collect()
+        }
+        Event::Delete(object) => {
+            let (key, version, _) = row(object);
+            table.remove(key, version).into_iter().collect()
+        }
+    }
+}
+
+/// The name and the version of an object.
+fn identity(meta: &ObjectMeta) -> (String, u64) {
+    (meta.name.clone().unwrap_or_default(), version(meta))
+}
+
+/// The resource version as a number, or 0.
+pub fn version(meta: &ObjectMeta) -> u64 {
+    meta.resource_version.as_deref().and_then(|version| version.parse().ok()).unwrap_or_default()
+}
+
+/// Without what changes with each write.
+fn slim(meta: ObjectMeta) -> ObjectMeta {
+    ObjectMeta { managed_fields: None, resource_version: None, ..meta }
+}
+
+fn without_version(profile: Arc<ToolSecurityProfile>) -> Arc<ToolSecurityProfile> {
+    let mut profile = Arc::unwrap_or_clone(profile);
+    profile.metadata = slim(profile.metadata);
+    Arc::new(profile)
+}
+
+fn namespace(meta: ObjectMeta) -> ObservedNamespace {
+    let mut annotations = meta.annotations.unwrap_or_default();
+    annotations.remove("kubectl.kubernetes.io/last-applied-configuration");
+    for value in annotations.values_mut().filter(|value| value.len() > MAX_ANNOTATION) {
+        // Not cut: what is left could be a value, and a wrong one.
+        *value = TOO_LONG.repeat(10);
+    }
+    ObservedNamespace {
+        namespace: Namespace {
+            name: meta.name.unwrap_or_default(),
+            labels: meta.labels.unwrap_or_default(),
+            annotations,
+        },
+        terminating: meta.deletion_timestamp.is_some(),
+    }
+}
+
+type ParamsRow = ((String, String), u64, Arc<ObservedParams>);
+
+fn params_row(meta: &ObjectMeta, spec: Option<ToolSecurityParamsSpec>) -> ParamsRow {
+    let (name, version) = identity(meta);
+    let label = |key: &str| meta.labels.as_ref().and_then(|labels| labels.get(key)).map(String::as_str);
+    let labelled =
+        label(names::MANAGED_BY_LABEL) == Some(names::MANAGED_BY) && label(names::PROFILE_LABEL) == Some(&name);
+    let owners = meta.owner_references.as_deref().unwrap_or_default();
+    let owner = owners.iter().find(|owner| owner.name == name).map(|owner| owner.uid.clone());
+    let key = (name, meta.namespace.clone().unwrap_or_default());
+    (key, version, Arc::new(ObservedParams { spec, labelled, owner }))
+}
+
+fn policy_row(mut policy: ValidatingAdmissionPolicy) -> (String, u64, Arc<ValidatingAdmissionPolicy>) {
+    let (name, version) = identity(&policy.metadata);
+    policy.metadata = slim(policy.metadata);
+    policy.status = None;
+    (name, version, Arc::new(policy))
+}
+
+fn binding_row(mut binding: ValidatingAdmissionPolicyBinding) -> (String, u64, Arc<ValidatingAdmissionPolicyBinding>) {
+    let (name, version) = identity(&binding.metadata);
+    binding.metadata = slim(binding.metadata);
+    (name, version, Arc::new(binding))
+}

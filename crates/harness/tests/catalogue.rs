@@ -1,0 +1,182 @@
+//! Every fixture of every check gets its verdict offline.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
+use palisade_api::{Settings, ToolSecurityParamsSpec, ToolSecurityProfile, catalogue};
+use palisade_checks::{Field, Lowering, fixture::Fixture};
+use palisade_harness::{Decision, Operation, Policy, Request};
+use serde_json::{Value as Json, json};
+
+fn fixtures() -> impl Iterator<Item = (&'static palisade_checks::Check, Fixture)> {
+    catalogue::ALL.iter().flat_map(|check| {
+        let fixtures: Vec<Fixture> =
+            serde_saphyr::from_str(check.fixtures).unwrap_or_else(|error| panic!("fixtures of {}: {error}", check.id));
+        fixtures.into_iter().map(move |fixture| (*check, fixture))
+    })
+}
+
+/// A profile that makes only the fixture's check: everything else is allowed.
+fn profile(fixture: &Fixture) -> ToolSecurityProfile {
+    let settings = serde_json::to_value(fixture.settings.clone().or(unrestricted())).unwrap();
+    let types: BTreeMap<_, _> = fixture.types();
+    let parameters: Vec<_> =
+        types.iter().map(|(name, kind)| json!({"name": name, "type": kind, "sources": [{"namespaceLabel": name}]})).collect();
+    let mut spec = json!({"namespaceSelector": {"matchLabels": {"a": "b"}}, "parameters": parameters});
+    for (group, value) in settings.as_object().unwrap() {
+        spec[group] = value.clone();
+    }
+    serde_json::from_value(json!({
+        "apiVersion": "toolsecurity.dev/v1alpha1",
+        "kind": "ToolSecurityProfile",
+        "metadata": {"name": "fixture"},
+        "spec": spec,
+    }))
+    .unwrap()
+}
+
+fn unrestricted() -> Settings {
+    serde_json::from_value(json!({
+        "users": {
+            "runAsUser": {"rule": "RunAsAny"}, "runAsGroup": {"rule": "RunAsAny"}, "fsGroup": {"rule": "RunAsAny"},
+            "supplementalGroups": {"rule": "RunAsAny"}, "requireRunAsNonRoot": false,
+        },
+        "privileges": {
+            "privileged": true, "allowPrivilegeEscalation": true, "procMount": ["*"],
+            "capabilities": {"allowedAdd": ["*"], "requiredDrop": []},
+            "seccomp": {"allowed": ["*"], "required": false}, "readOnlyRootFilesystem": false,
+        },
+        "host": {"network": true, "pid": true, "ipc": true, "ports": [{"min": 0, "max": 65535}]},
+        "volumes": {"allowed": ["*"], "hostPaths": [{"pathPrefix": "/"}]},
+        "images": {"allowedRegistries": ["*"]},
+    }))
+    .unwrap()
+}
+
+#[test]
+fn fixtures_get_their_verdicts() {
+    let mut wrong = Vec::new();
+    let mut count = 0;
+    for (check, fixture) in fixtures() {
+        count += 1;
+        let name = format!("{}: {}", check.id, fixture.name);
+        let compiled = palisade_compiler::compile(&profile(&fixture)).unwrap_or_else(|error| panic!("{name}: {error:?}"));
+        let policy: ValidatingAdmissionPolicy = compiled.bundle.policy.clone();
+        let policy = Policy::new(&policy).unwrap_or_else(|error| panic!("{name}: {error:?}"));
+        let values = fixture.values();
+        let params = (!values.is_empty()).then(|| json!({"spec": ToolSecurityParamsSpec::of(&values)}));
+        let pod = fixture.pod();
+        let request = Request {
+            operation: Operation::Create,
+            subresource: "",
+            object: &pod,
+            old_object: &Json::Null,
+            params: params.as_ref(),
+        };
+        let decision = policy.evaluate(&request);
+        let right = match &decision {
+            Ok(Decision::Admit) => fixture.violations.is_empty(),
+            Ok(Decision::Deny { message, .. }) => {
+                !fixture.violations.is_empty()
+                    && fixture.violations.iter().all(|violation| message.contains(violation))
+                    && message.matches(&format!("[{}]", check.id)).count() == fixture.violations.len()
+            }
+            Err(_) => false,
+        };
+        if !right {
+            wrong.push(format!("{name}\n    expected {:?}\n    got {decision:?}", fixture.violations));
+        }
+    }
+    assert!(wrong.is_empty(), "{} of {count} fixtures are wrong:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// The fixtures that are refused leave no restricted field untried: each is set in one of them.
+#[test]
+fn every_restricted_field_has_a_fixture_that_fails() {
+    let mut missing = Vec::new();
+    for check in catalogue::ALL {
+        let failing: Vec<_> = fixtures()
+            .filter(|(of, fixture)| of.id == check.id && !fixture.violations.is_empty())
+            .map(|(_, fixture)| fixture.pod())
+            .collect();
+        let tried = |place: &[&str], path: &str| {
+            failing.iter().any(|pod| place.iter().any(|list| reaches(&pod["spec"], list, path)))
+        };
+        for field in check.fields {
+            let places: Vec<(&[&str], &str)> = match field {
+                Field::Pod(path) => vec![(&[""], path)],
+                Field::Volume(path) => vec![(&["volumes"], path)],
+                Field::Container(path) => {
+                    vec![(&["containers"], path), (&["initContainers"], path), (&["ephemeralContainers"], path)]
+                }
+            };
+            missing.extend(
+                places
+                    .into_iter()
+                    .filter(|(place, path)| !tried(place, path))
+                    .map(|(place, path)| format!("{}: {place:?} {path}", check.id)),
+            );
+        }
+    }
+    assert!(missing.is_empty(), "no failing fixture sets:\n{}", missing.join("\n"));
+}
+
+/// Whether `path` leads to a value below `list`.
+fn reaches(spec: &Json, list: &str, path: &str) -> bool {
+    let starts: Vec<&Json> = match list {
+        "" => vec![spec],
+        list => spec[list].as_array().into_iter().flatten().collect(),
+    };
+    let path = path.replace("[*]", "");
+    starts.into_iter().any(|start| {
+        let mut at = vec![start];
+        for key in path.split('.') {
+            at = at
+                .into_iter()
+                .flat_map(|value| match value {
+                    Json::Array(items) => items.iter().collect(),
+                    other => vec![other],
+                })
+                .filter_map(|value| if key == "*" { Some(value) } else { value.get(key) })
+                .collect();
+        }
+        !at.is_empty()
+    })
+}
+
+#[test]
+fn the_catalogue_is_consistent() {
+    let ids: BTreeSet<_> = catalogue::ALL.iter().map(|check| check.id).collect();
+    assert_eq!(ids.len(), catalogue::ALL.len(), "ids are unique");
+    for check in catalogue::ALL {
+        let of_check = || fixtures().filter(|(of, _)| of.id == check.id).map(|(_, fixture)| fixture);
+        assert!(of_check().any(|fixture| fixture.violations.is_empty()), "{} has a fixture that passes", check.id);
+        assert!(of_check().any(|fixture| !fixture.violations.is_empty()), "{} has a fixture that fails", check.id);
+        let names: BTreeSet<_> = of_check().map(|fixture| fixture.name).collect();
+        assert_eq!(names.len(), of_check().count(), "{}: names of fixtures are unique", check.id);
+        // With everything allowed there is nothing to compile; with the default settings, what is compiled
+        // is what can be violated.
+        let types = BTreeMap::new();
+        let mut cx = Lowering::new(&types);
+        assert_eq!((check.compile)(&Settings::default(), &mut cx), None, "{} without settings", check.id);
+    }
+}
+
+/// For each check and each fixture's settings: the pod that complies passes, the one that violates is denied.
+#[test]
+fn samples_of_compliance_and_violation_get_their_verdicts() {
+    for (check, fixture) in fixtures() {
+        let compiled = palisade_compiler::compile(&profile(&fixture)).unwrap();
+        let name = format!("{}: {}", check.id, fixture.name);
+        let restricts = !compiled.checks.is_empty();
+        let violating = compiled.probes.violating.clone();
+        match palisade_harness::check(compiled) {
+            Ok(_) => {
+                if let Some(probe) = violating {
+                    assert!(restricts, "{name}: {probe:?}");
+                }
+            }
+            Err(rejected) => panic!("{name}: {rejected}"),
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! What a control plane is to be like, and how it is started.
+
+use std::{fs, path::Path, time::Duration};
+
+use tokio::time::{Instant, sleep};
+
+use crate::{
+    Component, ControlPlane, Error,
+    build::Binaries,
+    cluster::Settings,
+    flags::{self, AUDIT_LOG, AUDIT_POLICY, ETCD_SOCKET, KUBECONFIG, Minor},
+    http::Client,
+    pki::Pki,
+    port,
+    process::Process,
+    workdir::WorkDir,
+};
+
+/// Far above the three seconds it takes: the machine may be busy with other tests.
+const START_LIMIT: Duration = Duration::from_mins(2);
+const PORT_ATTEMPTS: usize = 5;
+const POLL: Duration = Duration::from_millis(25);
+
+/// Options of a [`ControlPlane`], from [`ControlPlane::builder`].
+#[derive(Debug, Clone)]
+#[must_use]
+pub struct Builder {
+    emulated_version: Option<String>,
+    apiserver_flags: Vec<String>,
+    controllers: Vec<String>,
+    audit: bool,
+    start_limit: Duration,
+}
+
+impl Default for Builder {
+    fn default() -> Self {
+        Self {
+            emulated_version: None,
+            apiserver_flags: Vec::new(),
+            controllers: Vec::new(),
+            audit: false,
+            start_limit: START_LIMIT,
+        }
+    }
+}
+
+impl Builder {
+    /// Serve the APIs and the CEL environment of an older minor version, `1.33` to `1.36`.
+    ///
+    /// Such a server still calls itself by its own version: `/version` has the emulated one in `emulationMinor`.
+    ///
+    /// `1.34` and `1.35` also serve `MutatingAdmissionPolicy` as `v1beta1`, but do not enforce it. They do with the
+    /// flags `--feature-gates=MutatingAdmissionPolicy=true` and `--emulation-forward-compatible=true`, and then
+    /// serve `v1` too, which a real server of that version does not.
+    pub fn emulated_version(mut self, version: impl Into<String>) -> Self {
+        self.emulated_version = Some(version.into());
+        self
+    }
+
+    /// Adds flags of kube-apiserver, for example `--feature-gates=...`.
+    pub fn apiserver_flags<S: Into<String>>(mut self, flags: impl IntoIterator<Item = S>) -> Self {
+        self.apiserver_flags
+            .extend(flags.into_iter().map(Into::into));
+        self
+    }
+
+    /// Adds controllers of kube-controller-manager, for example `replicaset-controller`.
+    pub fn controllers<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
+        self.controllers.extend(names.into_iter().map(Into::into));
+        self
+    }
+
+    /// Whether the API server writes an audit log (see [`ControlPlane::audit_log_path`]). It does not by default.
+    pub fn audit(mut self, on: bool) -> Self {
+        self.audit = on;
+        self
+    }
+
+    /// How long each step of a start may take. Two minutes by default.
+    pub fn start_limit(mut self, limit: Duration) -> Self {
+        self.start_limit = limit;
+        self
+    }
+
+    /// Starts the control plane, building its binaries first if need be, and returns when it is ready for pods.
+    pub async fn start(self) -> Result<ControlPlane, Error> {
+        let emulated = self
+            .emulated_version
+            .as_deref()
+            .map(Minor::parse)
+            .transpose()?;
+        let binaries = tokio::task::spawn_blocking(Binaries::locate)
+            .await
+            .map_err(|panic| Error::io("the search for the binaries ended")(panic.into()))??;
+        let mut attempt = 1;
+        loop {
+            match self.attempt(&binaries, emulated).await {
+                Err(error) if error.is_port_collision() && attempt < PORT_ATTEMPTS => attempt += 1,
+                result => return result,
+            }
+        }
+    }
+
+    async fn attempt(
+        &self,
+        binaries: &Binaries,
+        emulated: Option<Minor>,
+    ) -> Result<ControlPlane, Error> {
+        let dir = WorkDir::create()?;
+        let pki = Pki::create(dir.path())?;
+        let port = port::free().map_err(Error::io("cannot choose a port"))?;
+        let url = format!("https://127.0.0.1:{port}");
+        let kubeconfig = pki.kubeconfig(&url);
+        write(dir.path(), KUBECONFIG, &kubeconfig)?;
+        if self.audit {
+            write(
+                dir.path(),
+                AUDIT_POLICY,
+                "apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\nrules: [{level: Metadata}]\n",
+            )?;
+        }
+        let settings = Settings {
+            port,
+            flags: flags::ApiServer {
+                port,
+                emulated,
+                service_accounts: binaries.controller_manager.is_some(),
+                audit: self.audit,
+                extra: &self.apiserver_flags,
+            }
+            .flags(),
+            client: Client::new(&pki.ca, &pki.admin_token)?,
+            binaries: binaries.clone(),
+            limit: self.start_limit,
+        };
+
+        let mut etcd = Process::spawn(Component::Etcd, &binaries.etcd, &flags::etcd(), dir.path())?;
+        self.wait_for_etcd(&mut etcd, dir.path()).await?;
+
+        let mut cluster = ControlPlane {
+            url,
+            kubeconfig,
+            kubeconfig_path: dir.path().join(KUBECONFIG),
+            audit_log_path: self.audit.then(|| dir.path().join(AUDIT_LOG)),
+            admin_token: pki.admin_token,
+            settings,
+            controller_manager: None,
+            apiserver: None,
+            etcd,
+            dir,
+        };
+        cluster.start_apiserver().await?;
+        cluster
+            .start_controller_manager(emulated, &self.controllers)
+            .await?;
+        cluster.wait_for_pods().await?;
+        Ok(cluster)
+    }
+
+    /// The API server gives up on an etcd that it cannot reach for long, and backs off before it tries again.
+    async fn wait_for_etcd(&self, etcd: &mut Process, dir: &Path) -> Result<(), Error> {
+        let start = Instant::now();
+        while !dir.join(ETCD_SOCKET).exists() {
+            etcd.check()?;
+            if start.elapsed() > self.start_limit {
+                return Err(Error::NotReady {
+                    component: Component::Etcd,
+                    waited: start.elapsed(),
+                    answer: "it does not listen".into(),
+                    log: etcd.log_tail(),
+                });
+            }
+            sleep(POLL).await;
+        }
+        Ok(())
+    }
+}
+
+fn write(dir: &Path, name: &str, text: &str) -> Result<(), Error> {
+    fs::write(dir.join(name), text).map_err(Error::io(format!("cannot write {name}")))
+}

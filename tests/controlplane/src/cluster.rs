@@ -1,0 +1,265 @@
+//! A running control plane.
+
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+    time::Duration,
+};
+
+use tokio::time::{Instant, sleep};
+
+use crate::{
+    Builder, Component, Error, Shutdown,
+    build::Binaries,
+    flags::{self, Minor},
+    http::Client,
+    port,
+    process::{Process, log_path},
+    workdir::WorkDir,
+};
+
+const POLL: Duration = Duration::from_millis(25);
+
+/// A control plane. [`stop`](Self::stop) ends it in good order; dropping it kills it at once. Either way its
+/// processes have ended, and its directory is gone, when the call returns.
+#[derive(Debug)]
+#[must_use = "dropping it kills the control plane"]
+pub struct ControlPlane {
+    pub(crate) url: String,
+    pub(crate) kubeconfig: String,
+    pub(crate) kubeconfig_path: PathBuf,
+    pub(crate) audit_log_path: Option<PathBuf>,
+    pub(crate) admin_token: String,
+    pub(crate) settings: Settings,
+    // Fields are dropped in this order. etcd goes after those that use it, the directory after those that write to it.
+    pub(crate) controller_manager: Option<Process>,
+    pub(crate) apiserver: Option<Process>,
+    pub(crate) etcd: Process,
+    pub(crate) dir: WorkDir,
+}
+
+/// What is needed to start the API server again, and to ask it.
+pub(crate) struct Settings {
+    pub(crate) port: u16,
+    pub(crate) flags: Vec<String>,
+    pub(crate) client: Client,
+    pub(crate) binaries: Binaries,
+    pub(crate) limit: Duration,
+}
+
+impl std::fmt::Debug for Settings {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // The client holds the token.
+        f.debug_struct("Settings")
+            .field("flags", &self.flags)
+            .finish_non_exhaustive()
+    }
+}
+
+impl ControlPlane {
+    /// Options for a new control plane.
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+
+    /// The text of a kubeconfig for the admin. It names no other file.
+    pub fn kubeconfig(&self) -> &str {
+        &self.kubeconfig
+    }
+
+    /// A file with [`kubeconfig`](Self::kubeconfig), there as long as the control plane is.
+    pub fn kubeconfig_path(&self) -> &Path {
+        &self.kubeconfig_path
+    }
+
+    /// The address of the API server. A restart does not change it.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// The bearer token of the user `admin` in the group `system:masters`.
+    pub fn admin_token(&self) -> &str {
+        &self.admin_token
+    }
+
+    /// The audit log, one JSON object a line, if [`Builder::audit`] is on.
+    pub fn audit_log_path(&self) -> Option<&Path> {
+        self.audit_log_path.as_deref()
+    }
+
+    /// The log of a component.
+    pub fn log_path(&self, component: Component) -> PathBuf {
+        log_path(self.dir.path(), component)
+    }
+
+    /// The process of etcd.
+    pub fn etcd_pid(&self) -> u32 {
+        self.etcd.id()
+    }
+
+    /// The process of the API server, unless it is stopped.
+    pub fn apiserver_pid(&self) -> Option<u32> {
+        self.apiserver.as_ref().map(Process::id)
+    }
+
+    /// The process of the controller manager. `KUBEBUILDER_ASSETS` may lack one.
+    pub fn controller_manager_pid(&self) -> Option<u32> {
+        self.controller_manager.as_ref().map(Process::id)
+    }
+
+    /// The resident memory of a component, in bytes.
+    pub fn memory(&self, component: Component) -> Result<u64, Error> {
+        let process = match component {
+            Component::Etcd => Some(&self.etcd),
+            Component::ApiServer => self.apiserver.as_ref(),
+            Component::ControllerManager => self.controller_manager.as_ref(),
+        };
+        process.ok_or(Error::NotRunning(component))?.memory()
+    }
+
+    /// kubectl, set up as the admin of this control plane. `KUBEBUILDER_ASSETS` may lack it.
+    pub fn kubectl(&self) -> Option<Command> {
+        let mut command = Command::new(self.settings.binaries.kubectl.as_ref()?);
+        command
+            .env("KUBECONFIG", &self.kubeconfig_path)
+            // Neither the settings of the user nor what kubectl remembers of an earlier server on this port count.
+            .env("KUBERC", "off")
+            .env("KUBECACHEDIR", self.dir.path().join("kubectl-cache"));
+        Some(command)
+    }
+
+    /// The body of the API server's answer to a `GET` by the admin, for example of `/version`.
+    pub async fn get(&self, path: &str) -> Result<String, Error> {
+        let response = self
+            .settings
+            .client
+            .get(self.settings.port, path)
+            .await
+            .map_err(|source| Error::Request {
+                path: path.to_owned(),
+                source,
+            })?;
+        if response.status == 200 {
+            return Ok(response.body);
+        }
+        Err(Error::Status {
+            path: path.to_owned(),
+            status: response.status,
+            body: response.body,
+        })
+    }
+
+    /// Stops the API server and leaves the rest running.
+    pub async fn stop_apiserver(&mut self, how: Shutdown) -> Result<(), Error> {
+        let apiserver = self
+            .apiserver
+            .take()
+            .ok_or(Error::NotRunning(Component::ApiServer))?;
+        apiserver.stop(how).await;
+        Ok(())
+    }
+
+    /// Starts a stopped API server, at the same address and with the same data, and waits until it is ready.
+    pub async fn start_apiserver(&mut self) -> Result<(), Error> {
+        if self.apiserver.is_some() {
+            return Err(Error::AlreadyRunning);
+        }
+        let mut apiserver = Process::spawn(
+            Component::ApiServer,
+            &self.settings.binaries.apiserver,
+            &self.settings.flags,
+            self.dir.path(),
+        )?;
+        wait_until_ok(
+            &self.settings,
+            self.settings.port,
+            "/readyz",
+            &mut [&mut apiserver, &mut self.etcd],
+        )
+        .await?;
+        self.apiserver = Some(apiserver);
+        Ok(())
+    }
+
+    /// Stops the API server, starts it again and waits until it is ready.
+    pub async fn restart_apiserver(&mut self, how: Shutdown) -> Result<(), Error> {
+        self.stop_apiserver(how).await?;
+        self.start_apiserver().await
+    }
+
+    /// Stops everything and removes its directory. A process that does not end in time is killed.
+    pub async fn stop(self) -> Result<(), Error> {
+        // From the users to the used: an API server that has lost etcd hangs.
+        for process in [self.controller_manager, self.apiserver, Some(self.etcd)]
+            .into_iter()
+            .flatten()
+        {
+            process.stop(Shutdown::Graceful).await;
+        }
+        self.dir.remove()
+    }
+
+    pub(crate) async fn start_controller_manager(
+        &mut self,
+        emulated: Option<Minor>,
+        controllers: &[String],
+    ) -> Result<(), Error> {
+        let Some(program) = &self.settings.binaries.controller_manager else {
+            return Ok(());
+        };
+        let port = port::free().map_err(Error::io("cannot choose a port"))?;
+        let mut process = Process::spawn(
+            Component::ControllerManager,
+            program,
+            &flags::controller_manager(port, emulated, controllers),
+            self.dir.path(),
+        )?;
+        wait_until_ok(&self.settings, port, "/healthz", &mut [&mut process]).await?;
+        self.controller_manager = Some(process);
+        Ok(())
+    }
+
+    /// "Ready" says nothing of the namespace `default` and its service account, and pods need both.
+    pub(crate) async fn wait_for_pods(&mut self) -> Result<(), Error> {
+        let path = match self.controller_manager {
+            Some(_) => "/api/v1/namespaces/default/serviceaccounts/default",
+            None => "/api/v1/namespaces/default",
+        };
+        let mut processes: Vec<&mut Process> = [&mut self.controller_manager, &mut self.apiserver]
+            .into_iter()
+            .flatten()
+            .collect();
+        wait_until_ok(&self.settings, self.settings.port, path, &mut processes).await
+    }
+}
+
+/// Waits for status 200, as long as the processes live. The first of them is the one that is waited for.
+async fn wait_until_ok(
+    settings: &Settings,
+    port: u16,
+    path: &str,
+    processes: &mut [&mut Process],
+) -> Result<(), Error> {
+    let start = Instant::now();
+    loop {
+        for process in processes.iter_mut() {
+            process.check()?;
+        }
+        let answer = match settings.client.get(port, path).await {
+            Ok(response) if response.status == 200 => return Ok(()),
+            Ok(response) => response.body,
+            Err(error) => error.to_string(),
+        };
+        if start.elapsed() > settings.limit
+            && let Some(process) = processes.first()
+        {
+            return Err(Error::NotReady {
+                component: process.component(),
+                waited: start.elapsed(),
+                answer,
+                log: process.log_tail(),
+            });
+        }
+        sleep(POLL).await;
+    }
+}
