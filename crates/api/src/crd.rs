@@ -24,7 +24,8 @@ pub fn all() -> Vec<CustomResourceDefinition> {
 fn tidy(schema: &mut JSONSchemaProps) {
     schema.nullable = None;
     // Line breaks of the source code are none of the text.
-    schema.description = schema.description.take().map(|text| text.replace("\n\n", "\0").replace('\n', " ").replace('\0', "\n"));
+    schema.description =
+        schema.description.take().map(|text| text.replace("\n\n", "\0").replace('\n', " ").replace('\0', "\n"));
     for property in schema.properties.iter_mut().flat_map(|properties| properties.values_mut()) {
         tidy(property);
     }

@@ -22,7 +22,12 @@ use serde::{Deserialize, Serialize};
     category = "palisade",
     namespaced,
     derive = "PartialEq",
-    printcolumn(name = "Problem", type_ = "string", json_path = ".spec.problem", description = "Why pods are denied here, if they are."),
+    printcolumn(
+        name = "Problem",
+        type_ = "string",
+        json_path = ".spec.problem",
+        description = "Why pods are denied here, if they are."
+    ),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
 )]
 #[serde(rename_all = "camelCase")]

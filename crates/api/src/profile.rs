@@ -1,4 +1,5 @@
 //! `ToolSecurityProfile`: what an admin writes.
+#![allow(clippy::struct_field_names, reason = "names of fields are those of the API")]
 
 use std::collections::BTreeMap;
 

@@ -87,7 +87,11 @@ mod tests {
             ("DoesNotExist", &[], false),
             ("Bogus", &[], false),
         ] {
-            assert_eq!(matches(&selector(&[], vec![requirement("a", operator, values)]), &labels), expected, "{operator}");
+            assert_eq!(
+                matches(&selector(&[], vec![requirement("a", operator, values)]), &labels),
+                expected,
+                "{operator}"
+            );
         }
         assert!(matches(&selector(&[], vec![requirement("b", "NotIn", &["1"])]), &labels));
         assert!(!matches(&selector(&[("a", "2")], vec![]), &labels));
@@ -97,13 +101,16 @@ mod tests {
     fn finds_labels_that_match_or_says_that_none_do() {
         let fixed = Labels::from([("kubernetes.io/metadata.name".into(), "palisade-probe".into())]);
         let found = satisfying(
-            &selector(&[("tenancy", "tool")], vec![
-                requirement("tier", "In", &["a", "b"]),
-                requirement("tier", "NotIn", &["a"]),
-                requirement("any", "Exists", &[]),
-                requirement("old", "DoesNotExist", &[]),
-                requirement("kubernetes.io/metadata.name", "Exists", &[]),
-            ]),
+            &selector(
+                &[("tenancy", "tool")],
+                vec![
+                    requirement("tier", "In", &["a", "b"]),
+                    requirement("tier", "NotIn", &["a"]),
+                    requirement("any", "Exists", &[]),
+                    requirement("old", "DoesNotExist", &[]),
+                    requirement("kubernetes.io/metadata.name", "Exists", &[]),
+                ],
+            ),
             &fixed,
         );
         let expected = [("any", "palisade-probe"), ("tenancy", "tool"), ("tier", "b")];

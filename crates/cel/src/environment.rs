@@ -14,19 +14,61 @@ pub struct EvalError(pub String);
 
 /// The operators and macro helpers of CEL, which every environment has.
 const OPERATORS: &[&str] = &[
-    "_&&_", "_||_", "!_", "_?_:_", "_==_", "_!=_", "_<_", "_<=_", "_>_", "_>=_", "_+_", "_-_", "_*_", "_/_", "_%_",
-    "-_", "@in", "_[_]", "_?._", "_[?_]", "@not_strictly_false",
+    "_&&_",
+    "_||_",
+    "!_",
+    "_?_:_",
+    "_==_",
+    "_!=_",
+    "_<_",
+    "_<=_",
+    "_>_",
+    "_>=_",
+    "_+_",
+    "_-_",
+    "_*_",
+    "_/_",
+    "_%_",
+    "-_",
+    "@in",
+    "_[_]",
+    "_?._",
+    "_[?_]",
+    "@not_strictly_false",
 ];
 
 /// The functions that kube-apiserver has from 1.33 on and that this crate can evaluate like it. A function that
 /// is not listed gets no verdict.
 const FUNCTIONS: &[&str] = &[
     // the standard library (cel-go/common/stdlib)
-    "size", "string", "int", "bool", "bytes", "dyn", "contains", "startsWith", "endsWith",
+    "size",
+    "string",
+    "int",
+    "bool",
+    "bytes",
+    "dyn",
+    "contains",
+    "startsWith",
+    "endsWith",
     // strings v2 (cel-go/ext/strings.go)
-    "charAt", "indexOf", "lastIndexOf", "lowerAscii", "upperAscii", "replace", "split", "substring", "trim", "join",
+    "charAt",
+    "indexOf",
+    "lastIndexOf",
+    "lowerAscii",
+    "upperAscii",
+    "replace",
+    "split",
+    "substring",
+    "trim",
+    "join",
     // optional types
-    "hasValue", "value", "or", "orValue", "optional.of", "optional.none", "optional.ofNonZeroValue",
+    "hasValue",
+    "value",
+    "or",
+    "orValue",
+    "optional.of",
+    "optional.none",
+    "optional.ofNonZeroValue",
 ];
 
 static ENV: LazyLock<Arc<Env>> = LazyLock::new(|| {
@@ -86,7 +128,8 @@ mod tests {
 
     fn evaluate(source: &str) -> Value {
         let mut environment = Environment::new();
-        let pod = json!({"spec": {"replicas": 3, "containers": [{"name": "a", "sc": {"privileged": true}}, {"name": "b"}]}});
+        let pod =
+            json!({"spec": {"replicas": 3, "containers": [{"name": "a", "sc": {"privileged": true}}, {"name": "b"}]}});
         environment.set("object", (&pod).into());
         environment.evaluate(&Expression::parse(source).unwrap()).unwrap()
     }

@@ -68,9 +68,9 @@ impl<'a> Lowering<'a> {
     /// CEL that reads a parameter; reports one that is not declared or of another type.
     fn parameter(&mut self, path: &str, name: &str, wanted: ParameterType) -> String {
         match self.declared.get(name) {
-            None => self.diagnostics.push(
-                Diagnostic::new(path, format!("${name} is not a declared parameter")).help(self.known(wanted)),
-            ),
+            None => self
+                .diagnostics
+                .push(Diagnostic::new(path, format!("${name} is not a declared parameter")).help(self.known(wanted))),
             Some(&found) if found != wanted => self.diagnostics.push(
                 Diagnostic::new(path, format!("${name} is of type {found}, but {wanted} is needed here"))
                     .help(self.known(wanted)),
@@ -81,12 +81,8 @@ impl<'a> Lowering<'a> {
     }
 
     fn known(&self, wanted: ParameterType) -> String {
-        let names: Vec<_> = self
-            .declared
-            .iter()
-            .filter(|(_, found)| **found == wanted)
-            .map(|(name, _)| format!("${name}"))
-            .collect();
+        let names: Vec<_> =
+            self.declared.iter().filter(|(_, found)| **found == wanted).map(|(name, _)| format!("${name}")).collect();
         if names.is_empty() {
             format!("declare one of type {wanted} in spec.parameters")
         } else {

@@ -24,9 +24,9 @@ pub fn pieces(text: &str) -> Result<Vec<Piece<'_>>, String> {
             out.push(Piece::Literal(&rest[..at]));
         }
         let after = &rest[at + 1..];
-        if after.starts_with('$') {
+        if let Some(tail) = after.strip_prefix('$') {
             out.push(Piece::Literal(&after[..1]));
-            rest = &after[1..];
+            rest = tail;
             continue;
         }
         let (name, tail) = match after.strip_prefix('{') {

@@ -8,9 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use crate::reference::{ParameterName, Piece, pieces};
 
 /// The type of a parameter.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema, strum::Display,
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema, strum::Display)]
 pub enum ParameterType {
     /// A whole number of 64 bits.
     Integer,
@@ -89,9 +87,7 @@ pub(crate) fn whole_reference(text: &str) -> Option<&str> {
 }
 
 fn reference_or<E: de::Error>(text: &str, expected: &dyn de::Expected) -> Result<ParameterName, E> {
-    whole_reference(text)
-        .map(str::to_owned)
-        .ok_or_else(|| E::invalid_value(de::Unexpected::Str(text), expected))
+    whole_reference(text).map(str::to_owned).ok_or_else(|| E::invalid_value(de::Unexpected::Str(text), expected))
 }
 
 impl<'de> Deserialize<'de> for Integer {

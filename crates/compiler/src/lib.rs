@@ -80,6 +80,7 @@ pub fn compile(profile: &ToolSecurityProfile) -> Result<Compiled, Vec<Diagnostic
     let (lowered, found) = policy::lower(&settings, &parameters);
     diagnostics.extend(found);
     diagnostics.extend(names_too_long(&name));
+    diagnostics.extend(selects_everything(spec));
     if !diagnostics.is_empty() {
         return Err(diagnostics);
     }
@@ -94,6 +95,18 @@ fn names_too_long(name: &str) -> Option<Diagnostic> {
     (name.is_empty() || name.len() > 50).then(|| {
         Diagnostic::new("metadata.name", format!("{name:?} has {} characters", name.len()))
             .help("a profile's name has 1 to 50 characters")
+    })
+}
+
+fn selects_everything(spec: &ToolSecurityProfileSpec) -> Option<Diagnostic> {
+    let selector = &spec.namespace_selector;
+    let labels = selector.match_labels.as_ref().is_some_and(|labels| !labels.is_empty());
+    let expressions = selector.match_expressions.as_ref().is_some_and(|expressions| !expressions.is_empty());
+    (!labels && !expressions).then(|| {
+        Diagnostic::new("spec.namespaceSelector", "names no label").help(
+            "to select every namespace, write matchExpressions: \
+             [{key: kubernetes.io/metadata.name, operator: Exists}]",
+        )
     })
 }
 

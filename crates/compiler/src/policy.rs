@@ -12,8 +12,8 @@ use k8s_openapi::{
 };
 use kube::Resource;
 use palisade_api::{
-    Diagnostic, ParameterName, ParameterType, Settings, Stage, ToolSecurityProfile, ToolSecurityProfileSpec,
-    catalogue, names,
+    Diagnostic, ParameterName, ParameterType, Settings, Stage, ToolSecurityProfile, ToolSecurityProfileSpec, catalogue,
+    names,
 };
 use palisade_checks::{Finding, Lowering, Over, Rule};
 
@@ -25,10 +25,8 @@ pub(crate) fn lower(
     parameters: &BTreeMap<ParameterName, ParameterType>,
 ) -> (Vec<(&'static str, Rule)>, Vec<Diagnostic>) {
     let mut cx = Lowering::new(parameters);
-    let rules = catalogue::ALL
-        .iter()
-        .filter_map(|check| Some((check.id, (check.compile)(settings, &mut cx)?)))
-        .collect();
+    let rules =
+        catalogue::ALL.iter().filter_map(|check| Some((check.id, (check.compile)(settings, &mut cx)?))).collect();
     (rules, cx.finish())
 }
 
@@ -216,10 +214,9 @@ fn violations(id: &str, finding: &Finding) -> String {
     };
     match over {
         Over::Pod => format!("({violated} ? [{}] : [])", after(&format!("'[{id}] pod: "))),
-        Over::Containers => format!(
-            "variables.containers.map(c, {violated}, '[{id}] container \"' + c.name + {})",
-            after("'\": ")
-        ),
+        Over::Containers => {
+            format!("variables.containers.map(c, {violated}, '[{id}] container \"' + c.name + {})", after("'\": "))
+        }
         Over::Volumes => {
             format!("variables.volumes.map(v, {violated}, '[{id}] volume \"' + v.name + {})", after("'\": "))
         }

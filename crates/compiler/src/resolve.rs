@@ -43,7 +43,8 @@ impl Resolver {
         for (index, parameter) in spec.parameters.iter().enumerate() {
             let at = format!("spec.parameters[{index}]");
             if !seen.insert(parameter.name.as_str()) {
-                diagnostics.push(Diagnostic::new(format!("{at}.name"), format!("{:?} is declared twice", parameter.name)));
+                diagnostics
+                    .push(Diagnostic::new(format!("{at}.name"), format!("{:?} is declared twice", parameter.name)));
             }
             if !matches!(palisade_checks::pieces(&format!("${}", parameter.name)).as_deref(), Ok([_])) {
                 diagnostics.push(

@@ -58,14 +58,15 @@ impl ApiError {
         matches!(self, Self::Refused(status) if status.is_not_found())
     }
 
-    /// The namespace is being deleted, so that nothing new can be in it.
-    pub fn is_terminating(&self) -> bool {
+    /// The namespace does not exist or is being deleted, so that nothing can be written into it.
+    pub fn is_without_namespace(&self) -> bool {
         let Self::Refused(status) = self else { return false };
-        let cause = |details: &kube::core::response::StatusDetails| {
+        let details = status.details.as_ref();
+        let missing = details.is_some_and(|details| details.kind == "namespaces");
+        let terminating = details.is_some_and(|details| {
             details.causes.iter().any(|cause| cause.reason == "NamespaceTerminating")
-        };
-        status.details.as_ref().is_some_and(cause)
-            || (status.is_forbidden() && status.message.contains("because it is being terminated"))
+        });
+        (status.is_not_found() && missing) || (status.is_forbidden() && terminating)
     }
 
     /// Someone else was faster.
@@ -82,10 +83,11 @@ pub async fn call<T>(request: impl Future<Output = kube::Result<T>>) -> Result<T
     }
 }
 
-/// Makes a request to delete something; that it does not exist is fine.
-pub async fn gone<T>(request: impl Future<Output = kube::Result<T>>) -> Result<(), ApiError> {
+/// Makes a request to delete something. Returns whether it existed.
+pub async fn gone<T>(request: impl Future<Output = kube::Result<T>>) -> Result<bool, ApiError> {
     match call(request).await {
-        Err(error) if !error.is_not_found() => Err(error),
-        _ => Ok(()),
+        Ok(_) => Ok(true),
+        Err(error) if error.is_not_found() => Ok(false),
+        Err(error) => Err(error),
     }
 }

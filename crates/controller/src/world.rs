@@ -60,6 +60,21 @@ pub struct ObservedParams {
     pub owner: Option<String>,
 }
 
+impl ObservedParams {
+    /// What is kept of an object.
+    pub fn of(meta: &ObjectMeta, spec: Option<ToolSecurityParamsSpec>) -> Self {
+        let name = meta.name.as_deref().unwrap_or_default();
+        let label = |key: &str| meta.labels.as_ref().and_then(|labels| labels.get(key)).map(String::as_str);
+        let owners = meta.owner_references.as_deref().unwrap_or_default();
+        Self {
+            spec,
+            labelled: label(names::MANAGED_BY_LABEL) == Some(names::MANAGED_BY)
+                && label(names::PROFILE_LABEL) == Some(name),
+            owner: owners.iter().find(|owner| owner.name == name).map(|owner| owner.uid.clone()),
+        }
+    }
+}
+
 /// What is known.
 #[derive(Debug, Default)]
 pub struct World {
@@ -129,6 +144,11 @@ impl World {
             .map(|((_, namespace), params)| (namespace.clone(), Arc::clone(params)))
             .collect();
         Tenants { namespaces, params }
+    }
+
+    /// Whether a namespace exists and is not being deleted.
+    pub fn has_namespace(&self, name: &str) -> bool {
+        self.lock().namespaces.get(name).is_some_and(|namespace| !namespace.terminating)
     }
 
     /// From now on namespaces are judged by this profile.
@@ -340,13 +360,8 @@ type ParamsRow = ((String, String), u64, Arc<ObservedParams>);
 
 fn params_row(meta: &ObjectMeta, spec: Option<ToolSecurityParamsSpec>) -> ParamsRow {
     let (name, version) = identity(meta);
-    let label = |key: &str| meta.labels.as_ref().and_then(|labels| labels.get(key)).map(String::as_str);
-    let labelled =
-        label(names::MANAGED_BY_LABEL) == Some(names::MANAGED_BY) && label(names::PROFILE_LABEL) == Some(&name);
-    let owners = meta.owner_references.as_deref().unwrap_or_default();
-    let owner = owners.iter().find(|owner| owner.name == name).map(|owner| owner.uid.clone());
     let key = (name, meta.namespace.clone().unwrap_or_default());
-    (key, version, Arc::new(ObservedParams { spec, labelled, owner }))
+    (key, version, Arc::new(ObservedParams::of(meta, spec)))
 }
 
 fn policy_row(mut policy: ValidatingAdmissionPolicy) -> (String, u64, Arc<ValidatingAdmissionPolicy>) {

@@ -37,7 +37,7 @@ fn diagnose(compiled: &Compiled) -> Vec<Diagnostic> {
     };
     let params = compiled.probes.params.as_ref().map(|spec| json!({"spec": spec}));
     let judge = Judge { policy: &policy, params: params.as_ref() };
-    let diagnostics: Vec<_> = PODS.iter().flat_map(|pod| judge.evaluates(pod)).take(5).collect();
+    let diagnostics: Vec<_> = PODS.iter().filter_map(|pod| judge.evaluates(pod)).take(5).collect();
     if !diagnostics.is_empty() {
         return diagnostics;
     }
@@ -57,7 +57,13 @@ struct Judge<'a> {
 }
 
 impl Judge<'_> {
-    fn evaluate(&self, operation: Operation, subresource: &str, object: &Json, old: &Json) -> Result<Decision, Diagnostic> {
+    fn evaluate(
+        &self,
+        operation: Operation,
+        subresource: &str,
+        object: &Json,
+        old: &Json,
+    ) -> Result<Decision, Diagnostic> {
         self.policy.evaluate(&Request { operation, subresource, object, old_object: old, params: self.params })
     }
 

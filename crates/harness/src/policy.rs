@@ -95,9 +95,10 @@ impl Policy {
         for (index, source) in spec.validations.into_iter().flatten().enumerate() {
             let at = format!("policy.spec.validations[{index}]");
             let expression = parse(format!("{at}.expression"), &source.expression, &known);
-            let message = source.message_expression.as_ref().map(|message| {
-                parse(format!("{at}.messageExpression"), message, &known)
-            });
+            let message = source
+                .message_expression
+                .as_ref()
+                .map(|message| parse(format!("{at}.messageExpression"), message, &known));
             if let (Some(expression), Some(message)) = (expression, message.map_or(Some(None), |m| m.map(Some))) {
                 validations.push(Parsed { source, expression, message });
             }
@@ -149,7 +150,8 @@ impl Policy {
     fn judge(&self, environment: &Environment) -> Result<Decision, Diagnostic> {
         for (index, validation) in self.validations.iter().enumerate() {
             let at = format!("validations[{index}]");
-            let value = environment.evaluate(&validation.expression).map_err(|error| failed(&at, &error.to_string()))?;
+            let value =
+                environment.evaluate(&validation.expression).map_err(|error| failed(&at, &error.to_string()))?;
             let passes = value
                 .as_bool()
                 .ok_or_else(|| failed(&at, &format!("must evaluate to bool but is {}", value.type_name())))?;
@@ -167,9 +169,11 @@ impl Policy {
 fn message(environment: &Environment, at: &str, validation: &Parsed) -> Result<String, Diagnostic> {
     let at = format!("{at}.messageExpression");
     let Some(expression) = &validation.message else {
-        return Ok(validation.source.message.clone().unwrap_or_else(|| {
-            format!("failed expression: {}", validation.source.expression.trim())
-        }));
+        return Ok(validation
+            .source
+            .message
+            .clone()
+            .unwrap_or_else(|| format!("failed expression: {}", validation.source.expression.trim())));
     };
     let value = environment.evaluate(expression).map_err(|error| failed(&at, &error.to_string()))?;
     let text = value
@@ -188,8 +192,8 @@ fn failed(at: &str, error: &str) -> Diagnostic {
 
 /// Parses an expression and checks its names.
 fn parse(at: &str, source: &str, has_params: bool, variables: &[String]) -> Result<Expression, Vec<Diagnostic>> {
-    let expression =
-        Expression::parse(source).map_err(|error| vec![Diagnostic::new(format!("{at}:{}", error.position), error.message)])?;
+    let expression = Expression::parse(source)
+        .map_err(|error| vec![Diagnostic::new(format!("{at}:{}", error.position), error.message)])?;
     let mut diagnostics = Vec::new();
     let mut report = |id: u64, message: String| {
         let place = expression.position(id).map_or_else(|| at.to_owned(), |position| format!("{at}:{position}"));

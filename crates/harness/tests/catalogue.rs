@@ -1,4 +1,5 @@
 //! Every fixture of every check gets its verdict offline.
+#![allow(clippy::unwrap_used, reason = "all of this is tests")]
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,8 +21,10 @@ fn fixtures() -> impl Iterator<Item = (&'static palisade_checks::Check, Fixture)
 fn profile(fixture: &Fixture) -> ToolSecurityProfile {
     let settings = serde_json::to_value(fixture.settings.clone().or(unrestricted())).unwrap();
     let types: BTreeMap<_, _> = fixture.types();
-    let parameters: Vec<_> =
-        types.iter().map(|(name, kind)| json!({"name": name, "type": kind, "sources": [{"namespaceLabel": name}]})).collect();
+    let parameters: Vec<_> = types
+        .iter()
+        .map(|(name, kind)| json!({"name": name, "type": kind, "sources": [{"namespaceLabel": name}]}))
+        .collect();
     let mut spec = json!({"namespaceSelector": {"matchLabels": {"a": "b"}}, "parameters": parameters});
     for (group, value) in settings.as_object().unwrap() {
         spec[group] = value.clone();
@@ -60,7 +63,8 @@ fn fixtures_get_their_verdicts() {
     for (check, fixture) in fixtures() {
         count += 1;
         let name = format!("{}: {}", check.id, fixture.name);
-        let compiled = palisade_compiler::compile(&profile(&fixture)).unwrap_or_else(|error| panic!("{name}: {error:?}"));
+        let compiled =
+            palisade_compiler::compile(&profile(&fixture)).unwrap_or_else(|error| panic!("{name}: {error:?}"));
         let policy: ValidatingAdmissionPolicy = compiled.bundle.policy.clone();
         let policy = Policy::new(&policy).unwrap_or_else(|error| panic!("{name}: {error:?}"));
         let values = fixture.values();

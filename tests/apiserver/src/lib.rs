@@ -1,1 +1,29 @@
-//! Placeholder.
+//! A cluster to test in: a real control plane with Palisade installed as its manifests say, and the controller
+//! under the rights that they give it.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "tests on a real API server need a clock and files"
+)]
+
+mod cluster;
+mod pods;
+mod requests;
+mod wait;
+
+pub use cluster::{Cluster, root};
+pub use pods::{ephemeral_container, hostile_pod, tool_pod};
+pub use requests::{Verdict, dry_run_once};
+pub use wait::{eventually, within};
+
+/// What a test ends in.
+pub type TestResult = Result<(), Box<dyn std::error::Error + Send + Sync>>;
+
+/// Fails a test with a formatted text unless the condition holds.
+#[macro_export]
+macro_rules! ensure {
+    ($condition:expr, $($text:tt)+) => {
+        if !$condition {
+            return Err(format!($($text)+).into());
+        }
+    };
+}

@@ -31,12 +31,7 @@ const ETCD: &str = "v3.6.8";
 const BUILD_DATE: &str = "2026-05-12T09:51:33Z";
 
 const BINARY: &str = "controlplane";
-const LINKS: [&str; 4] = [
-    "etcd",
-    "kube-apiserver",
-    "kube-controller-manager",
-    "kubectl",
-];
+const LINKS: [&str; 4] = ["etcd", "kube-apiserver", "kube-controller-manager", "kubectl"];
 /// Entries that nothing has used for so long make room for a new one.
 const KEEP: Duration = Duration::from_hours(14 * 24);
 
@@ -90,8 +85,7 @@ fn entry() -> Result<PathBuf, Error> {
         let lock = File::create(cache.join(format!("{digest}.lock")))
             .map_err(Error::io("cannot open the lock of the build"))?;
         // Tests run in parallel, in several processes: the first one builds, the others wait here.
-        lock.lock()
-            .map_err(Error::io("cannot take the lock of the build"))?;
+        lock.lock().map_err(Error::io("cannot take the lock of the build"))?;
         if !entry.join(BINARY).is_file() {
             build(&cache, &entry)?;
             prune(&cache, &digest);
@@ -110,16 +104,11 @@ fn cache_dir() -> Result<PathBuf, Error> {
         .or_else(|| Some(variable("HOME")?.join(".cache/palisade")))
         .ok_or(Error::NoCacheDir)?;
     let cache = palisade.join("controlplane");
-    std::path::absolute(&cache).map_err(Error::io(format!(
-        "no absolute path for {}",
-        cache.display()
-    )))
+    std::path::absolute(&cache).map_err(Error::io(format!("no absolute path for {}", cache.display())))
 }
 
 fn variable(name: &str) -> Option<PathBuf> {
-    env::var_os(name)
-        .filter(|value| !value.is_empty())
-        .map(PathBuf::from)
+    env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
 }
 
 fn go_version(dir: &Path) -> Result<String, Error> {
@@ -145,10 +134,7 @@ fn linker_flags() -> String {
     let commit = format!("k8s.io/kubernetes@{KUBERNETES}");
     let mut flags = vec!["-s -w".to_owned()];
     // The servers and kubectl report the first, user agents the second.
-    for package in [
-        "k8s.io/component-base/version",
-        "k8s.io/client-go/pkg/version",
-    ] {
+    for package in ["k8s.io/component-base/version", "k8s.io/client-go/pkg/version"] {
         for (name, value) in [
             ("gitVersion", KUBERNETES),
             ("gitMajor", "1"),
@@ -161,9 +147,7 @@ fn linker_flags() -> String {
             flags.push(format!("-X {package}.{name}={value}"));
         }
     }
-    flags.push(format!(
-        "-X go.etcd.io/etcd/api/v3/version.GitSHA=go.etcd.io/etcd@{ETCD}"
-    ));
+    flags.push(format!("-X go.etcd.io/etcd/api/v3/version.GitSHA=go.etcd.io/etcd@{ETCD}"));
     flags.join(" ")
 }
 
@@ -177,10 +161,7 @@ fn build(cache: &Path, entry: &Path) -> Result<(), Error> {
          about 5 minutes from cold caches, seconds from warm ones"
     );
     let io = |source| Error::io("cannot keep the build of the control plane")(source);
-    let temporary = tempfile::Builder::new()
-        .prefix("build-")
-        .tempdir_in(cache)
-        .map_err(io)?;
+    let temporary = tempfile::Builder::new().prefix("build-").tempdir_in(cache).map_err(io)?;
     for (name, text) in SOURCES {
         fs::write(temporary.path().join(name), text).map_err(io)?;
     }
@@ -230,32 +211,19 @@ fn go(command: &'static str, dir: &Path, arguments: &[&str]) -> Result<Output, E
     if output.status.success() {
         return Ok(output);
     }
-    Err(Error::Go {
-        command,
-        status: output.status,
-        output: tail(&String::from_utf8_lossy(&output.stderr), 20),
-    })
+    Err(Error::Go { command, status: output.status, output: tail(&String::from_utf8_lossy(&output.stderr), 20) })
 }
 
 /// Removes what has not been used for long: entries, locks and abandoned builds. It never fails a start.
 fn prune(cache: &Path, current: &str) {
     for item in fs::read_dir(cache).into_iter().flatten().flatten() {
-        let age = item
-            .metadata()
-            .and_then(|metadata| metadata.modified())
-            .ok()
-            .and_then(|modified| modified.elapsed().ok());
-        if item.file_name().to_string_lossy().starts_with(current)
-            || age.is_none_or(|age| age < KEEP)
-        {
+        let age =
+            item.metadata().and_then(|metadata| metadata.modified()).ok().and_then(|modified| modified.elapsed().ok());
+        if item.file_name().to_string_lossy().starts_with(current) || age.is_none_or(|age| age < KEEP) {
             continue;
         }
         let path = item.path();
-        let _ = if path.is_dir() {
-            fs::remove_dir_all(path)
-        } else {
-            fs::remove_file(path)
-        };
+        let _ = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
     }
 }
 
@@ -286,17 +254,13 @@ mod tests {
             File::create(dir.path().join(name)).unwrap();
         }
         let binaries = Binaries::in_dir(dir.path()).unwrap();
-        assert_eq!(
-            (binaries.controller_manager, binaries.kubectl),
-            (None, None)
-        );
+        assert_eq!((binaries.controller_manager, binaries.kubectl), (None, None));
     }
 
     #[test]
     fn pruning_spares_what_is_in_use() {
         let cache = tempfile::tempdir().unwrap();
-        let [old, current, recent] =
-            ["old", "current", "recent"].map(|name| cache.path().join(name));
+        let [old, current, recent] = ["old", "current", "recent"].map(|name| cache.path().join(name));
         let long_ago = SystemTime::now() - 2 * KEEP;
         for dir in [&old, &current, &recent] {
             fs::create_dir(dir).unwrap();
@@ -305,9 +269,6 @@ mod tests {
             File::open(dir).unwrap().set_modified(long_ago).unwrap();
         }
         prune(cache.path(), "current");
-        assert_eq!(
-            [&old, &current, &recent].map(|dir| dir.exists()),
-            [false, true, true]
-        );
+        assert_eq!([&old, &current, &recent].map(|dir| dir.exists()), [false, true, true]);
     }
 }

@@ -59,8 +59,7 @@ impl Builder {
 
     /// Adds flags of kube-apiserver, for example `--feature-gates=...`.
     pub fn apiserver_flags<S: Into<String>>(mut self, flags: impl IntoIterator<Item = S>) -> Self {
-        self.apiserver_flags
-            .extend(flags.into_iter().map(Into::into));
+        self.apiserver_flags.extend(flags.into_iter().map(Into::into));
         self
     }
 
@@ -84,11 +83,7 @@ impl Builder {
 
     /// Starts the control plane, building its binaries first if need be, and returns when it is ready for pods.
     pub async fn start(self) -> Result<ControlPlane, Error> {
-        let emulated = self
-            .emulated_version
-            .as_deref()
-            .map(Minor::parse)
-            .transpose()?;
+        let emulated = self.emulated_version.as_deref().map(Minor::parse).transpose()?;
         let binaries = tokio::task::spawn_blocking(Binaries::locate)
             .await
             .map_err(|panic| Error::io("the search for the binaries ended")(panic.into()))??;
@@ -101,11 +96,7 @@ impl Builder {
         }
     }
 
-    async fn attempt(
-        &self,
-        binaries: &Binaries,
-        emulated: Option<Minor>,
-    ) -> Result<ControlPlane, Error> {
+    async fn attempt(&self, binaries: &Binaries, emulated: Option<Minor>) -> Result<ControlPlane, Error> {
         let dir = WorkDir::create()?;
         let pki = Pki::create(dir.path())?;
         let port = port::free().map_err(Error::io("cannot choose a port"))?;
@@ -150,9 +141,7 @@ impl Builder {
             dir,
         };
         cluster.start_apiserver().await?;
-        cluster
-            .start_controller_manager(emulated, &self.controllers)
-            .await?;
+        cluster.start_controller_manager(emulated, &self.controllers).await?;
         cluster.wait_for_pods().await?;
         Ok(cluster)
     }

@@ -50,9 +50,7 @@ pub(crate) struct Settings {
 impl std::fmt::Debug for Settings {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         // The client holds the token.
-        f.debug_struct("Settings")
-            .field("flags", &self.flags)
-            .finish_non_exhaustive()
+        f.debug_struct("Settings").field("flags", &self.flags).finish_non_exhaustive()
     }
 }
 
@@ -135,26 +133,16 @@ impl ControlPlane {
             .client
             .get(self.settings.port, path)
             .await
-            .map_err(|source| Error::Request {
-                path: path.to_owned(),
-                source,
-            })?;
+            .map_err(|source| Error::Request { path: path.to_owned(), source })?;
         if response.status == 200 {
             return Ok(response.body);
         }
-        Err(Error::Status {
-            path: path.to_owned(),
-            status: response.status,
-            body: response.body,
-        })
+        Err(Error::Status { path: path.to_owned(), status: response.status, body: response.body })
     }
 
     /// Stops the API server and leaves the rest running.
     pub async fn stop_apiserver(&mut self, how: Shutdown) -> Result<(), Error> {
-        let apiserver = self
-            .apiserver
-            .take()
-            .ok_or(Error::NotRunning(Component::ApiServer))?;
+        let apiserver = self.apiserver.take().ok_or(Error::NotRunning(Component::ApiServer))?;
         apiserver.stop(how).await;
         Ok(())
     }
@@ -170,13 +158,7 @@ impl ControlPlane {
             &self.settings.flags,
             self.dir.path(),
         )?;
-        wait_until_ok(
-            &self.settings,
-            self.settings.port,
-            "/readyz",
-            &mut [&mut apiserver, &mut self.etcd],
-        )
-        .await?;
+        wait_until_ok(&self.settings, self.settings.port, "/readyz", &mut [&mut apiserver, &mut self.etcd]).await?;
         self.apiserver = Some(apiserver);
         Ok(())
     }
@@ -190,10 +172,7 @@ impl ControlPlane {
     /// Stops everything and removes its directory. A process that does not end in time is killed.
     pub async fn stop(self) -> Result<(), Error> {
         // From the users to the used: an API server that has lost etcd hangs.
-        for process in [self.controller_manager, self.apiserver, Some(self.etcd)]
-            .into_iter()
-            .flatten()
-        {
+        for process in [self.controller_manager, self.apiserver, Some(self.etcd)].into_iter().flatten() {
             process.stop(Shutdown::Graceful).await;
         }
         self.dir.remove()
@@ -225,10 +204,8 @@ impl ControlPlane {
             Some(_) => "/api/v1/namespaces/default/serviceaccounts/default",
             None => "/api/v1/namespaces/default",
         };
-        let mut processes: Vec<&mut Process> = [&mut self.controller_manager, &mut self.apiserver]
-            .into_iter()
-            .flatten()
-            .collect();
+        let mut processes: Vec<&mut Process> =
+            [&mut self.controller_manager, &mut self.apiserver].into_iter().flatten().collect();
         wait_until_ok(&self.settings, self.settings.port, path, &mut processes).await
     }
 }

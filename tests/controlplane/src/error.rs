@@ -31,9 +31,7 @@ pub enum Error {
     AssetMissing(PathBuf),
 
     /// No directory to keep the built binary in.
-    #[error(
-        "set PALISADE_CACHE, XDG_CACHE_HOME or HOME: there is no directory to keep the control plane in"
-    )]
+    #[error("set PALISADE_CACHE, XDG_CACHE_HOME or HOME: there is no directory to keep the control plane in")]
     NoCacheDir,
 
     /// A version that is not of the form `1.N`.
@@ -73,9 +71,7 @@ pub enum Error {
     },
 
     /// A component runs and does not become ready.
-    #[error(
-        "{component} is not ready after {waited:.1?} (last answer: {answer}); the end of its log:\n{log}"
-    )]
+    #[error("{component} is not ready after {waited:.1?} (last answer: {answer}); the end of its log:\n{log}")]
     NotReady {
         /// The component.
         component: Component,

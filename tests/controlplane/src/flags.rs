@@ -115,15 +115,8 @@ impl ApiServer<'_> {
     }
 }
 
-pub(crate) fn controller_manager(
-    port: u16,
-    emulated: Option<Minor>,
-    extra: &[String],
-) -> Vec<String> {
-    let controllers: Vec<&str> = CONTROLLERS
-        .into_iter()
-        .chain(extra.iter().map(String::as_str))
-        .collect();
+pub(crate) fn controller_manager(port: u16, emulated: Option<Minor>, extra: &[String]) -> Vec<String> {
+    let controllers: Vec<&str> = CONTROLLERS.into_iter().chain(extra.iter().map(String::as_str)).collect();
     let mut flags = vec![
         format!("--controllers={}", controllers.join(",")),
         format!("--kubeconfig={KUBECONFIG}"),
@@ -171,19 +164,10 @@ mod tests {
 
     #[test]
     fn mutating_policies_are_served_where_they_are_beta() {
-        for (version, beta) in [
-            (None, false),
-            (Some("1.33"), false),
-            (Some("1.34"), true),
-            (Some("1.36"), false),
-        ] {
+        for (version, beta) in [(None, false), (Some("1.33"), false), (Some("1.34"), true), (Some("1.36"), false)] {
             let flags = apiserver(version);
             assert_eq!(flags.contains("v1beta1=true"), beta, "{version:?}");
-            assert_eq!(
-                flags.contains("--emulated-version"),
-                version.is_some(),
-                "{version:?}"
-            );
+            assert_eq!(flags.contains("--emulated-version"), version.is_some(), "{version:?}");
         }
     }
 

@@ -45,27 +45,19 @@ impl Client {
             .with_safe_default_protocol_versions()?
             .with_root_certificates(roots)
             .with_no_client_auth();
-        Ok(Self {
-            tls: TlsConnector::from(Arc::new(config)),
-            token: token.to_owned(),
-        })
+        Ok(Self { tls: TlsConnector::from(Arc::new(config)), token: token.to_owned() })
     }
 
     /// `GET https://127.0.0.1:<port><path>`.
     pub(crate) async fn get(&self, port: u16, path: &str) -> io::Result<Response> {
-        timeout(LIMIT, self.exchange(port, path))
-            .await
-            .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+        timeout(LIMIT, self.exchange(port, path)).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
     }
 
     async fn exchange(&self, port: u16, path: &str) -> io::Result<Response> {
         let tcp = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await?;
         let server = ServerName::from(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST));
         let mut stream = self.tls.connect(server, tcp).await?;
-        let request = format!(
-            "GET {path} HTTP/1.0\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {}\r\n\r\n",
-            self.token
-        );
+        let request = format!("GET {path} HTTP/1.0\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {}\r\n\r\n", self.token);
         stream.write_all(request.as_bytes()).await?;
         stream.flush().await?;
         let mut answer = Vec::new();
@@ -77,15 +69,8 @@ impl Client {
 fn parse(answer: &str) -> io::Result<Response> {
     let malformed = || io::Error::new(io::ErrorKind::InvalidData, "not an HTTP answer");
     let (head, body) = answer.split_once("\r\n\r\n").ok_or_else(malformed)?;
-    let status = head
-        .split_whitespace()
-        .nth(1)
-        .and_then(|status| status.parse().ok())
-        .ok_or_else(malformed)?;
-    Ok(Response {
-        status,
-        body: body.to_owned(),
-    })
+    let status = head.split_whitespace().nth(1).and_then(|status| status.parse().ok()).ok_or_else(malformed)?;
+    Ok(Response { status, body: body.to_owned() })
 }
 
 #[cfg(test)]
@@ -94,12 +79,8 @@ mod tests {
 
     #[test]
     fn head_and_body() {
-        let answer =
-            parse("HTTP/1.0 200 OK\r\nContent-Type: text/plain\r\n\r\nok\r\n\r\nmore").unwrap();
-        assert_eq!(
-            (answer.status, answer.body.as_str()),
-            (200, "ok\r\n\r\nmore")
-        );
+        let answer = parse("HTTP/1.0 200 OK\r\nContent-Type: text/plain\r\n\r\nok\r\n\r\nmore").unwrap();
+        assert_eq!((answer.status, answer.body.as_str()), (200, "ok\r\n\r\nmore"));
     }
 
     #[test]

@@ -83,15 +83,8 @@ async fn run(options: Run) -> Result {
     result
 }
 
-#[allow(
-    clippy::disallowed_methods,
-    reason = "this program writes the file it was told to write"
-)]
-async fn serve(
-    cluster: &ControlPlane,
-    copy: Option<&PathBuf>,
-    interrupted: impl Future<Output = ()>,
-) -> Result {
+#[allow(clippy::disallowed_methods, reason = "this program writes the file it was told to write")]
+async fn serve(cluster: &ControlPlane, copy: Option<&PathBuf>, interrupted: impl Future<Output = ()>) -> Result {
     if let Some(copy) = copy {
         std::fs::write(copy, cluster.kubeconfig())?;
     }

@@ -5,8 +5,7 @@ use std::{fmt::Write as _, fs, path::Path};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use rcgen::{
-    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
-    KeyUsagePurpose,
+    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose,
 };
 use ring::rand::{SecureRandom, SystemRandom};
 use tokio_rustls::rustls::pki_types::CertificateDer;
@@ -44,25 +43,14 @@ impl Pki {
             (SERVING_CERT, serving.pem()),
             (SERVING_KEY, serving_key.serialize_pem()),
             (SERVICE_ACCOUNT_KEY, service_account_key.serialize_pem()),
-            (
-                SERVICE_ACCOUNT_PUBLIC_KEY,
-                service_account_key.public_key_pem(),
-            ),
-            (
-                TOKENS,
-                format!("{admin_token},admin,admin,system:masters\n"),
-            ),
+            (SERVICE_ACCOUNT_PUBLIC_KEY, service_account_key.public_key_pem()),
+            (TOKENS, format!("{admin_token},admin,admin,system:masters\n")),
         ];
         for (name, content) in files {
             let path = dir.join(name);
-            fs::write(&path, content)
-                .map_err(Error::io(format!("cannot write {}", path.display())))?;
+            fs::write(&path, content).map_err(Error::io(format!("cannot write {}", path.display())))?;
         }
-        Ok(Self {
-            ca: ca.der().clone(),
-            ca_pem: ca.pem(),
-            admin_token,
-        })
+        Ok(Self { ca: ca.der().clone(), ca_pem: ca.pem(), admin_token })
     }
 
     /// A kubeconfig for the admin, complete in itself.
@@ -94,14 +82,9 @@ current-context: palisade
 
 fn authority() -> Result<(rcgen::Certificate, Issuer<'static, KeyPair>), Error> {
     let mut params = CertificateParams::default();
-    params
-        .distinguished_name
-        .push(DnType::CommonName, "palisade-controlplane");
+    params.distinguished_name.push(DnType::CommonName, "palisade-controlplane");
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    params.key_usages = vec![
-        KeyUsagePurpose::KeyCertSign,
-        KeyUsagePurpose::DigitalSignature,
-    ];
+    params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
     let key = KeyPair::generate()?;
     let certificate = params.self_signed(&key)?;
     Ok((certificate, Issuer::new(params, key)))
@@ -109,9 +92,7 @@ fn authority() -> Result<(rcgen::Certificate, Issuer<'static, KeyPair>), Error> 
 
 fn serving_params() -> Result<CertificateParams, Error> {
     let mut params = CertificateParams::new(["127.0.0.1".to_owned(), "localhost".to_owned()])?;
-    params
-        .distinguished_name
-        .push(DnType::CommonName, "localhost");
+    params.distinguished_name.push(DnType::CommonName, "localhost");
     params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
     params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
     Ok(params)
@@ -119,9 +100,7 @@ fn serving_params() -> Result<CertificateParams, Error> {
 
 fn random_token() -> Result<String, Error> {
     let mut bytes = [0; 32];
-    SystemRandom::new()
-        .fill(&mut bytes)
-        .map_err(|_| Error::Random)?;
+    SystemRandom::new().fill(&mut bytes).map_err(|_| Error::Random)?;
     Ok(hex(&bytes))
 }
 

@@ -20,18 +20,13 @@ pub(crate) fn free() -> io::Result<u16> {
     let random = SystemRandom::new();
     for _ in 0..ATTEMPTS {
         let mut bytes = [0; 2];
-        random
-            .fill(&mut bytes)
-            .map_err(|_| io::Error::other("no random bytes"))?;
+        random.fill(&mut bytes).map_err(|_| io::Error::other("no random bytes"))?;
         let port = LOWEST + u16::from_le_bytes(bytes) % span;
         if TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {
             return Ok(port);
         }
     }
-    Err(io::Error::new(
-        io::ErrorKind::AddrInUse,
-        "no free port on 127.0.0.1",
-    ))
+    Err(io::Error::new(io::ErrorKind::AddrInUse, "no free port on 127.0.0.1"))
 }
 
 fn first_client_port() -> u16 {

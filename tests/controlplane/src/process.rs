@@ -28,21 +28,14 @@ pub(crate) struct Process {
 
 impl Process {
     /// Starts `program` in `dir`, where its log goes too.
-    pub(crate) fn spawn(
-        component: Component,
-        program: &Path,
-        flags: &[String],
-        dir: &Path,
-    ) -> Result<Self, Error> {
+    pub(crate) fn spawn(component: Component, program: &Path, flags: &[String], dir: &Path) -> Result<Self, Error> {
         let log = log_path(dir, component);
         let output = File::options()
             .create(true)
             .append(true)
             .open(&log)
             .map_err(Error::io(format!("cannot open {}", log.display())))?;
-        let errors = output
-            .try_clone()
-            .map_err(Error::io("cannot share the log file"))?;
+        let errors = output.try_clone().map_err(Error::io("cannot share the log file"))?;
         let child = Command::new(program)
             .args(flags)
             .current_dir(dir)
@@ -55,11 +48,7 @@ impl Process {
             .process_group(0)
             .spawn()
             .map_err(Error::io(format!("cannot start {}", program.display())))?;
-        Ok(Self {
-            component,
-            child,
-            log,
-        })
+        Ok(Self { component, child, log })
     }
 
     pub(crate) fn component(&self) -> Component {
@@ -74,11 +63,7 @@ impl Process {
     pub(crate) fn check(&mut self) -> Result<(), Error> {
         match self.exited() {
             None => Ok(()),
-            Some(status) => Err(Error::Exited {
-                component: self.component,
-                status,
-                log: self.log_tail(),
-            }),
+            Some(status) => Err(Error::Exited { component: self.component, status, log: self.log_tail() }),
         }
     }
 
@@ -138,9 +123,7 @@ pub(crate) fn log_path(dir: &Path, component: Component) -> PathBuf {
 
 /// A dead process that nobody has waited for yet has no `VmRSS` line.
 fn resident(status: &str) -> Option<u64> {
-    let line = status
-        .lines()
-        .find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
     let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     Some(kibibytes * 1024)
 }

@@ -39,9 +39,7 @@ impl WorkDir {
     }
 
     pub(crate) fn remove(self) -> Result<(), Error> {
-        self.dir
-            .close()
-            .map_err(Error::io("cannot remove the temporary directory"))
+        self.dir.close().map_err(Error::io("cannot remove the temporary directory"))
     }
 }
 
@@ -77,13 +75,9 @@ mod tests {
     #[test]
     fn only_leftovers_are_removed() {
         let parent = tempfile::tempdir().unwrap();
-        let [left, used, fresh, other] = [
-            "palisade-controlplane-a",
-            "palisade-controlplane-b",
-            "palisade-controlplane-c",
-            "other",
-        ]
-        .map(|name| parent.path().join(name));
+        let [left, used, fresh, other] =
+            ["palisade-controlplane-a", "palisade-controlplane-b", "palisade-controlplane-c", "other"]
+                .map(|name| parent.path().join(name));
         for dir in [&left, &used, &fresh, &other] {
             fs::create_dir(dir).unwrap();
         }

@@ -1,8 +1,5 @@
 //! The control plane, for real: it starts, restarts, stops, and leaves nothing behind.
-#![allow(
-    clippy::disallowed_methods,
-    reason = "tests of processes take time and look into /proc"
-)]
+#![allow(clippy::disallowed_methods, reason = "tests of processes take time and look into /proc")]
 
 use std::{
     fs,
@@ -31,14 +28,10 @@ fn kubectl(cluster: &ControlPlane, arguments: &str) -> std::result::Result<Strin
 }
 
 fn pids(cluster: &ControlPlane) -> Vec<u32> {
-    [
-        Some(cluster.etcd_pid()),
-        cluster.apiserver_pid(),
-        cluster.controller_manager_pid(),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
+    [Some(cluster.etcd_pid()), cluster.apiserver_pid(), cluster.controller_manager_pid()]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 fn is_alive(pid: u32) -> bool {
@@ -51,43 +44,20 @@ async fn serves_its_own_version_and_survives_restarts() -> Result {
     let mut cluster = ControlPlane::builder().start().await?;
     eprintln!("ready after {:.1?}", start.elapsed());
 
-    assert!(
-        cluster
-            .get("/version")
-            .await?
-            .contains(r#""gitVersion": "v1.36.1""#)
-    );
-    assert!(
-        cluster
-            .get("/apis/admissionregistration.k8s.io/v1")
-            .await?
-            .contains("mutatingadmissionpolicies")
-    );
-    assert!(matches!(
-        cluster.get("/nowhere").await,
-        Err(Error::Status { status: 404, .. })
-    ));
+    assert!(cluster.get("/version").await?.contains(r#""gitVersion": "v1.36.1""#));
+    assert!(cluster.get("/apis/admissionregistration.k8s.io/v1").await?.contains("mutatingadmissionpolicies"));
+    assert!(matches!(cluster.get("/nowhere").await, Err(Error::Status { status: 404, .. })));
 
     kubectl(&cluster, "create namespace tool-a")?;
     // The plugin ServiceAccount is on: pods are admitted, and get a token, because the controller has been there.
-    kubectl(
-        &cluster,
-        "wait --for=create serviceaccount/default -n tool-a --timeout=30s",
-    )?;
-    let pod = kubectl(
-        &cluster,
-        "run p -n tool-a --image=example.org/i --privileged --dry-run=server -o yaml",
-    )?;
+    kubectl(&cluster, "wait --for=create serviceaccount/default -n tool-a --timeout=30s")?;
+    let pod = kubectl(&cluster, "run p -n tool-a --image=example.org/i --privileged --dry-run=server -o yaml")?;
     assert!(pod.contains("kube-api-access"), "{pod}");
     // The certificate is verified, and the token is needed.
     let anonymous = kubectl(&cluster, "--token=wrong get namespaces").unwrap_err();
     assert!(anonymous.contains("must be logged in"), "{anonymous}");
 
-    for component in [
-        Component::Etcd,
-        Component::ApiServer,
-        Component::ControllerManager,
-    ] {
+    for component in [Component::Etcd, Component::ApiServer, Component::ControllerManager] {
         let memory = cluster.memory(component)?;
         eprintln!("{component}: {} MB", memory >> 20);
         assert!(memory > 10 << 20);
@@ -105,19 +75,10 @@ async fn serves_its_own_version_and_survives_restarts() -> Result {
 
     cluster.stop_apiserver(Shutdown::Kill).await?;
     assert_eq!(cluster.apiserver_pid(), None);
-    assert!(matches!(
-        cluster.get("/version").await,
-        Err(Error::Request { .. })
-    ));
-    assert!(matches!(
-        cluster.memory(Component::ApiServer),
-        Err(Error::NotRunning(_))
-    ));
+    assert!(matches!(cluster.get("/version").await, Err(Error::Request { .. })));
+    assert!(matches!(cluster.memory(Component::ApiServer), Err(Error::NotRunning(_))));
     cluster.start_apiserver().await?;
-    assert!(matches!(
-        cluster.start_apiserver().await,
-        Err(Error::AlreadyRunning)
-    ));
+    assert!(matches!(cluster.start_apiserver().await, Err(Error::AlreadyRunning)));
 
     // The namespace controller has found the API server again.
     kubectl(&cluster, "delete namespace tool-a --timeout=60s")?;
@@ -135,16 +96,10 @@ async fn serves_its_own_version_and_survives_restarts() -> Result {
 #[tokio::test]
 async fn emulates_older_versions_and_dropping_kills() -> Result {
     for (version, beta_mutating_policies) in [("1.33", false), ("1.35", true)] {
-        let cluster = ControlPlane::builder()
-            .emulated_version(version)
-            .audit(true)
-            .start()
-            .await?;
+        let cluster = ControlPlane::builder().emulated_version(version).audit(true).start().await?;
         let minor = format!(r#""emulationMinor": "{}""#, &version[2..]);
         assert!(cluster.get("/version").await?.contains(&minor));
-        let beta = cluster
-            .get("/apis/admissionregistration.k8s.io/v1beta1")
-            .await;
+        let beta = cluster.get("/apis/admissionregistration.k8s.io/v1beta1").await;
         let served = beta.is_ok_and(|resources| resources.contains("mutatingadmissionpolicies"));
         assert_eq!(served, beta_mutating_policies, "{version}");
         assert!(cluster.audit_log_path().is_some_and(Path::exists));
@@ -159,24 +114,10 @@ async fn emulates_older_versions_and_dropping_kills() -> Result {
 
 #[tokio::test]
 async fn a_failed_start_shows_the_log() {
-    let start = ControlPlane::builder()
-        .apiserver_flags(["--no-such-flag"])
-        .start();
+    let start = ControlPlane::builder().apiserver_flags(["--no-such-flag"]).start();
     let error = start.await.unwrap_err();
-    assert!(
-        matches!(
-            error,
-            Error::Exited {
-                component: Component::ApiServer,
-                ..
-            }
-        ),
-        "{error}"
-    );
-    assert!(
-        error.to_string().contains("unknown flag: --no-such-flag"),
-        "{error}"
-    );
+    assert!(matches!(error, Error::Exited { component: Component::ApiServer, .. }), "{error}");
+    assert!(error.to_string().contains("unknown flag: --no-such-flag"), "{error}");
 }
 
 /// Not even SIGKILL leaves a component running.
@@ -185,10 +126,7 @@ fn components_end_with_their_parent() -> Result {
     if std::env::var_os("KUBEBUILDER_ASSETS").is_some() {
         return Ok(()); // Foreign binaries do not watch their parent.
     }
-    let mut parent = Command::new(env!("CARGO_BIN_EXE_controlplane"))
-        .arg("run")
-        .stdout(Stdio::piped())
-        .spawn()?;
+    let mut parent = Command::new(env!("CARGO_BIN_EXE_controlplane")).arg("run").stdout(Stdio::piped()).spawn()?;
     let mut line = String::new();
     BufReader::new(parent.stdout.take().ok_or("no output")?).read_line(&mut line)?;
     assert!(line.starts_with("export KUBECONFIG="), "{line}");
@@ -196,10 +134,7 @@ fn components_end_with_their_parent() -> Result {
     assert_eq!(children.len(), 3);
 
     let kubeconfig = line.trim_end().trim_start_matches("export KUBECONFIG=");
-    let dir = Path::new(kubeconfig)
-        .parent()
-        .ok_or("no directory")?
-        .to_owned();
+    let dir = Path::new(kubeconfig).parent().ok_or("no directory")?.to_owned();
 
     parent.kill()?;
     parent.wait()?;

@@ -53,7 +53,10 @@ pub static CHECK: Check = Check {
     setting: "privileges.capabilities",
     psp: Some("allowedCapabilities, requiredDropCapabilities"),
     pss: Some(Pss { level: Level::Restricted, id: "capabilities_restricted" }),
-    fields: &[Field::Container("securityContext.capabilities.add"), Field::Container("securityContext.capabilities.drop")],
+    fields: &[
+        Field::Container("securityContext.capabilities.add"),
+        Field::Container("securityContext.capabilities.drop"),
+    ],
     fixtures: include_str!("capabilities.yaml"),
     compile: |settings, cx| {
         let capabilities = settings.privileges.capabilities.as_ref()?;

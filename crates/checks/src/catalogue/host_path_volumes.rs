@@ -12,9 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::any;
-use crate::{
-    Check, Diagnostic, Field, Finding, Flag, Level, Lowering, Over, Pss, Resolve, Rule, Text, TextList, pod,
-};
+use crate::{Check, Diagnostic, Field, Finding, Flag, Level, Lowering, Over, Pss, Resolve, Rule, Text, TextList, pod};
 
 /// A directory or file of the node that hostPath volumes may use.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
@@ -62,13 +60,12 @@ pub static CHECK: Check = Check {
         let (writable, read_only) = lower(paths, cx);
         let path = "v.hostPath.path";
         let below = |list: &str| {
-            format!(
-                "variables.{list}.exists(a, {path} == a || {path}.startsWith(a.endsWith('/') ? a : a + '/'))"
-            )
+            format!("variables.{list}.exists(a, {path} == a || {path}.startsWith(a.endsWith('/') ? a : a + '/'))")
         };
         let (in_writable, in_read_only) = (below("hostPathsWritable"), below("hostPathsReadOnly"));
         let writes = "m.name == v.name && !m.?readOnly.orValue(false)";
-        let allowed = "(variables.hostPathsWritable + variables.hostPathsReadOnly.map(a, a + ' (read-only)')).join(', ')";
+        let allowed =
+            "(variables.hostPathsWritable + variables.hostPathsReadOnly.map(a, a + ' (read-only)')).join(', ')";
         Some(Rule {
             variables: vec![("hostPathsWritable", writable.cel()), ("hostPathsReadOnly", read_only.cel())],
             findings: vec![

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::ranges::{Range, Ranges};
-use crate::{Finding, Lowering, Over};
+use crate::{Diagnostic, Finding, Lowering, Over};
 
 /// How the user of a container is restricted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -63,35 +63,40 @@ pub struct GroupRules {
 /// The highest id that the API server accepts (`runAsUser` and its like are 0 to 2147483647).
 pub(super) const HIGHEST: i64 = 2_147_483_647;
 
+/// The ranges of a rule that needs some; reports if there are none.
+fn lower(cx: &mut Lowering<'_>, path: &str, ranges: &[Range]) -> Ranges {
+    if ranges.is_empty() {
+        cx.report(
+            Diagnostic::new(format!("{path}.ranges"), "is empty, so no id would do")
+                .help("MustRunAs and MayRunAs need at least one range"),
+        );
+    }
+    Ranges::lower(cx, &format!("{path}.ranges"), ranges)
+}
+
 /// An id that a container sets, or takes from the pod: `runAsUser`, `runAsGroup`.
 pub(super) fn effective(cx: &mut Lowering<'_>, field: &str, required: bool, path: &str, ranges: &[Range]) -> Finding {
-    let ranges = Ranges::lower(cx, &format!("{path}.ranges"), ranges);
+    let ranges = lower(cx, path, ranges);
     let id = format!("c.?securityContext.?{field}.or(variables.podSecurityContext.?{field})");
     let outside = format!("!{}", parenthesised(&ranges.contain(&format!("{id}.value()"))));
-    let violated = if required {
-        format!("!{id}.hasValue() || {outside}")
-    } else {
-        format!("{id}.hasValue() && {outside}")
-    };
+    let violated =
+        if required { format!("!{id}.hasValue() || {outside}") } else { format!("{id}.hasValue() && {outside}") };
     Finding::new(Over::Containers, violated, says(field, &format!("string({id}.orValue('unset'))"), &ranges))
 }
 
 /// An id that only the pod sets: `fsGroup`.
 pub(super) fn of_pod(cx: &mut Lowering<'_>, field: &str, required: bool, path: &str, ranges: &[Range]) -> Finding {
-    let ranges = Ranges::lower(cx, &format!("{path}.ranges"), ranges);
+    let ranges = lower(cx, path, ranges);
     let id = format!("variables.podSecurityContext.?{field}");
     let outside = format!("!{}", parenthesised(&ranges.contain(&format!("{id}.value()"))));
-    let violated = if required {
-        format!("!{id}.hasValue() || {outside}")
-    } else {
-        format!("{id}.hasValue() && {outside}")
-    };
+    let violated =
+        if required { format!("!{id}.hasValue() || {outside}") } else { format!("{id}.hasValue() && {outside}") };
     Finding::new(Over::Pod, violated, says(field, &format!("string({id}.orValue('unset'))"), &ranges))
 }
 
 /// Ids that only the pod sets, as a list: `supplementalGroups`.
 pub(super) fn of_pod_list(cx: &mut Lowering<'_>, field: &str, required: bool, path: &str, ranges: &[Range]) -> Finding {
-    let ranges = Ranges::lower(cx, &format!("{path}.ranges"), ranges);
+    let ranges = lower(cx, path, ranges);
     let ids = format!("variables.podSecurityContext.?{field}.orValue([])");
     let outside = format!("{ids}.exists(g, !{})", parenthesised(&ranges.contain("g")));
     let violated = if required { format!("{ids}.size() == 0 || {outside}") } else { outside };

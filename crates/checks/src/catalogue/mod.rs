@@ -228,13 +228,11 @@ impl Settings {
             },
             privileges: Privileges {
                 privileged: privileged.or(seed.privileges.privileged),
-                allow_privilege_escalation: allow_privilege_escalation
-                    .or(seed.privileges.allow_privilege_escalation),
+                allow_privilege_escalation: allow_privilege_escalation.or(seed.privileges.allow_privilege_escalation),
                 capabilities: capabilities.or(seed.privileges.capabilities),
                 proc_mount: proc_mount.or(seed.privileges.proc_mount),
                 seccomp: seccomp.or(seed.privileges.seccomp),
-                read_only_root_filesystem: read_only_root_filesystem
-                    .or(seed.privileges.read_only_root_filesystem),
+                read_only_root_filesystem: read_only_root_filesystem.or(seed.privileges.read_only_root_filesystem),
             },
             host: Host {
                 network: network.or(seed.host.network),

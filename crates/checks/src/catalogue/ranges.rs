@@ -101,9 +101,7 @@ pub(super) fn first(ranges: &[Range], values: &Values) -> Option<i64> {
 /// port means none.
 pub(super) fn outside(ranges: &[Range], values: &Values, highest: i64) -> Option<i64> {
     let inside = |number: i64| {
-        ranges
-            .iter()
-            .any(|range| range.min.resolve(values) <= number && number <= range.max.resolve(values))
+        ranges.iter().any(|range| range.min.resolve(values) <= number && number <= range.max.resolve(values))
     };
     // Next to an end of a range, or at an end of all numbers.
     ranges

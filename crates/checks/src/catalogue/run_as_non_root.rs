@@ -26,11 +26,7 @@ pub static CHECK: Check = Check {
         let of_container = cx.when(path, required, &format!("!{OF_CONTAINER}.or({OF_POD}).orValue(false)"))?;
         Some(Rule {
             findings: vec![
-                Finding::new(
-                    Over::Pod,
-                    of_pod,
-                    "'securityContext.runAsNonRoot is false, must be true or unset'",
-                ),
+                Finding::new(Over::Pod, of_pod, "'securityContext.runAsNonRoot is false, must be true or unset'"),
                 Finding::new(
                     Over::Containers,
                     of_container,

@@ -33,11 +33,7 @@ pub struct Seccomp {
 
 impl Default for Seccomp {
     fn default() -> Self {
-        Self {
-            allowed: default_allowed(),
-            localhost_profiles: default_localhost(),
-            required: default_required(),
-        }
+        Self { allowed: default_allowed(), localhost_profiles: default_localhost(), required: default_required() }
     }
 }
 
@@ -56,6 +52,9 @@ fn default_required() -> Flag {
 const OF_POD: &str = "variables.podSecurityContext.seccompProfile";
 const OF_CONTAINER: &str = "c.securityContext.seccompProfile";
 
+/// From the CEL of a profile to the CEL of one way in which it is wrong.
+type Term = Box<dyn Fn(&str) -> String>;
+
 /// The check.
 pub static CHECK: Check = Check {
     id: "seccompProfile",
@@ -73,7 +72,7 @@ pub static CHECK: Check = Check {
     compile: |settings, cx| {
         let seccomp = settings.privileges.seccomp.as_ref()?;
         let path = "spec.privileges.seccomp";
-        let mut terms: Vec<Box<dyn Fn(&str) -> String>> = Vec::new();
+        let mut terms: Vec<Term> = Vec::new();
         let mut allowed_says = cel::quote("any");
         if !any(&seccomp.allowed) {
             let allowed = cx.texts(&format!("{path}.allowed"), &seccomp.allowed);
@@ -100,11 +99,7 @@ pub static CHECK: Check = Check {
         };
         let mut findings = Vec::new();
         if !terms.is_empty() {
-            findings.push(Finding::new(
-                Over::Pod,
-                format!("has({OF_POD}) && {}", bad(OF_POD)),
-                says(OF_POD),
-            ));
+            findings.push(Finding::new(Over::Pod, format!("has({OF_POD}) && {}", bad(OF_POD)), says(OF_POD)));
             findings.push(Finding::new(
                 Over::Containers,
                 format!("c.?securityContext.?seccompProfile.hasValue() && {}", bad(OF_CONTAINER)),

@@ -1,0 +1,75 @@
+# What is done with this project. `make` lists it.
+
+NAMESPACES ?= 20
+
+CACHE := $(or $(PALISADE_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/palisade)
+# Kept outside of the clone, so that a fresh one need not build it again.
+CARGO_DENY_VERSION := 0.20.2
+CARGO_DENY := $(CACHE)/tools/bin/cargo-deny
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## Show this list
+	@awk -F ':.*## ' '/^##@ / { print substr($$0, 5) } /^[a-z]+:.*## / { printf "  make %-13s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+##@ Build
+
+.PHONY: build
+build: ## Build the controller and the command line (target/release)
+	cargo build --release -p palisade-controller -p palisade-cli
+
+.PHONY: generate
+generate: ## Write the generated files
+	cargo xtask generate
+
+##@ Check
+
+.PHONY: lint
+lint: format-check clippy ## Check format and lints
+
+.PHONY: format-check
+format-check:
+	cargo fmt --all -- --check
+
+.PHONY: clippy
+clippy:
+	cargo clippy --workspace --all-targets -- -D warnings
+
+.PHONY: drift
+drift: ## Check that the generated files are what the code generates
+	cargo xtask generate --check
+
+.PHONY: deny
+deny: ## Check what the dependencies are: licences, bans, sources
+	@$(CARGO_DENY) --version 2>/dev/null | grep -qxF 'cargo-deny $(CARGO_DENY_VERSION)' \
+		|| cargo install --locked cargo-deny@$(CARGO_DENY_VERSION) --root $(CACHE)/tools
+	$(CARGO_DENY) check bans licenses sources
+
+.PHONY: test
+test: ## Run all tests, those on a real API server too (needs Rust and Go)
+	cargo run --quiet -p palisade-controlplane -- build
+	cargo test --workspace
+
+##@ Run
+
+.PHONY: controlplane
+controlplane: ## Build the control plane that tests and demo run on
+	cargo run -p palisade-controlplane -- build
+
+.PHONY: demo
+demo: build ## Show it on a control plane of its own: NAMESPACES=20, ONCE=1 to end by itself
+	cargo run --release -p xtask -- demo --namespaces $(NAMESPACES) $(if $(ONCE),--once)
+
+.PHONY: install
+install: ## Install into the cluster that kubectl talks to
+	kubectl apply --server-side -k crds
+	kubectl wait --for=condition=Established --timeout=60s \
+		crd/toolsecurityparams.toolsecurity.dev crd/toolsecurityprofiles.toolsecurity.dev
+	kubectl apply --server-side -k manifests
+
+.PHONY: uninstall
+uninstall: ## Remove all profiles, then Palisade, from that cluster
+	kubectl delete toolsecurityprofiles.toolsecurity.dev --all --ignore-not-found --timeout=120s
+	kubectl delete --ignore-not-found -k manifests
+	kubectl delete --ignore-not-found -k crds

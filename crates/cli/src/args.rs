@@ -1,0 +1,122 @@
+//! The command line.
+
+use std::str::FromStr;
+
+use clap::{Parser, Subcommand, ValueEnum};
+
+const EXAMPLES: &str = "\
+Examples:
+  palisade render profile.yaml
+  palisade render profile.yaml --namespaces namespaces.yaml
+  kubectl get namespaces -o yaml | palisade render profile.yaml --namespaces -
+  palisade render profile.yaml | kubectl diff -f -
+
+Exit codes: 0 fine, 1 a profile is wrong, 2 could not run.
+
+A copy or link named kubectl-palisade in PATH makes this a plugin: kubectl palisade render profile.yaml";
+
+/// Tenant security for Kubernetes, enforced by the API server itself.
+///
+/// Works offline: no cluster is asked and nothing is changed. What is printed passed the same check without
+/// which the controller applies nothing.
+#[derive(Debug, Parser)]
+#[command(name = "palisade", version, after_help = EXAMPLES)]
+pub struct Args {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Prints what the controller would apply for a profile.
+    Render(RenderArgs),
+}
+
+/// Prints what the controller would apply for a profile, in the order in which it applies: parameters, policy,
+/// binding. If any profile is wrong, nothing is printed.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct RenderArgs {
+    /// YAML or JSON file with one or more `ToolSecurityProfiles`; - is standard input.
+    #[arg(value_name = "PROFILE")]
+    pub profile: String,
+    /// File with Namespaces, as kubectl get namespaces -o yaml prints them; - is standard input. For each one
+    /// that the profile selects, its `ToolSecurityParams` are printed too.
+    #[arg(long, value_name = "FILE")]
+    pub namespaces: Option<String>,
+    /// The API server's version: 1.33 to 1.37.
+    #[arg(long, value_name = "VERSION", default_value = "1.36")]
+    pub kube_version: KubeVersion,
+    /// Documents separated by ---, or one List.
+    #[arg(short, long, value_name = "FORMAT", default_value = "yaml")]
+    pub output: Format,
+}
+
+/// How objects are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// Documents separated by `---`.
+    Yaml,
+    /// One `List`, which kubectl and jq both read.
+    Json,
+}
+
+/// A supported version of Kubernetes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct KubeVersion {
+    /// 36 of 1.36.
+    pub minor: u32,
+}
+
+impl FromStr for KubeVersion {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let minor = minor(text).ok_or("not a version of Kubernetes; supported are 1.33 to 1.37")?;
+        if (33..=37).contains(&minor) {
+            Ok(Self { minor })
+        } else {
+            Err(format!("Kubernetes 1.{minor} is not supported; supported are 1.33 to 1.37"))
+        }
+    }
+}
+
+/// 36 of `1.36`, `v1.36.1` and `v1.36.1-gke.100`.
+fn minor(text: &str) -> Option<u32> {
+    let number = |text: &str| text.bytes().all(|b| b.is_ascii_digit()).then(|| text.parse::<u32>().ok()).flatten();
+    let text = text.strip_prefix('v').unwrap_or(text);
+    let (version, _build) = text.split_at(text.find(['-', '+']).unwrap_or(text.len()));
+    let mut parts = version.split('.');
+    let (major, minor, patch) = (number(parts.next()?)?, number(parts.next()?)?, parts.next());
+    let known = major == 1 && patch.is_none_or(|patch| number(patch).is_some()) && parts.next().is_none();
+    known.then_some(minor)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn versions() {
+        for (text, expected) in
+            [("1.33", 33), ("1.37", 37), ("v1.36.1", 36), ("1.36.1+k3s1", 36), ("v1.35.0-gke.1", 35)]
+        {
+            assert_eq!(text.parse(), Ok(KubeVersion { minor: expected }), "{text}");
+        }
+        for text in
+            ["", "1", "1.", "v", "1.32", "1.38", "2.36", "1.36.x", "1.36.1.1", "1.+36", "latest", "1.99999999999"]
+        {
+            let error = text.parse::<KubeVersion>().expect_err(text);
+            assert!(error.contains("1.33 to 1.37"), "{text}: {error}");
+        }
+    }
+}

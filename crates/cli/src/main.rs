@@ -1,0 +1,23 @@
+//! `palisade`: shows, offline, what a `ToolSecurityProfile` becomes. CI and the controller take the same way:
+//! parse, compile, check.
+#![allow(clippy::disallowed_methods, reason = "this crate reads the files that its user names")]
+
+mod args;
+mod input;
+mod locate;
+mod render;
+mod report;
+mod strict;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::args::{Args, Command};
+
+fn main() -> ExitCode {
+    let result = match Args::parse().command {
+        Command::Render(args) => render::run(&args),
+    };
+    report::exit(result)
+}

@@ -1,0 +1,277 @@
+//! `palisade render`: prints what the controller would apply.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    io::{self, ErrorKind, Write},
+    rc::Rc,
+};
+
+use k8s_openapi::{
+    api::admissionregistration::v1::ValidatingAdmissionPolicy, apimachinery::pkg::apis::meta::v1::ObjectMeta,
+};
+use palisade_api::{Diagnostic, ToolSecurityProfile, names};
+use palisade_compiler::{Compiled, Namespace};
+use palisade_harness::Checked;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value as Json, json};
+
+use crate::{
+    args::{Format, RenderArgs},
+    input::{self, Object},
+    report::{self, Failure, Problem, Source},
+    strict,
+};
+
+const KIND: &str = "ToolSecurityProfile";
+
+/// A profile that passed the check.
+struct Accepted {
+    profile: ToolSecurityProfile,
+    checked: Checked<Compiled>,
+}
+
+/// What of a `Namespace` counts.
+#[derive(Deserialize)]
+struct NamespaceObject {
+    metadata: ObjectMeta,
+}
+
+/// Runs the command.
+pub fn run(args: &RenderArgs) -> Result<(), Failure> {
+    if args.profile == "-" && args.namespaces.as_deref() == Some("-") {
+        return Err(Failure::CouldNotRun(vec![Problem::new("PROFILE and --namespaces cannot both be standard input")]));
+    }
+    let accepted = profiles(&input::read(&args.profile)?)?;
+    let namespaces = match &args.namespaces {
+        Some(path) => namespaces(&input::read(path)?)?,
+        None => Vec::new(),
+    };
+    let objects = objects(&accepted, &namespaces).map_err(|error| could_not_print(&error))?;
+    let text = match args.output {
+        Format::Yaml => yaml(&objects).map_err(|error| could_not_print(&error))?,
+        Format::Json => format!("{:#}\n", json!({"apiVersion": "v1", "kind": "List", "items": objects})),
+    };
+    match io::stdout().write_all(text.as_bytes()).and_then(|()| io::stdout().flush()) {
+        // Whoever reads has seen enough.
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        written => written.map_err(|error| could_not_print(&error)),
+    }
+}
+
+fn could_not_print(error: &dyn std::fmt::Display) -> Failure {
+    Failure::CouldNotRun(vec![Problem::new(format!("cannot print: {error}"))])
+}
+
+/// The profiles in a file, all of them accepted.
+fn profiles(source: &Rc<Source>) -> Result<Vec<Accepted>, Failure> {
+    let objects = input::objects(source).map_err(|problem| Failure::Wrong(vec![problem]))?;
+    let mut accepted = Vec::new();
+    let mut problems = Vec::new();
+    let mut seen = BTreeSet::new();
+    let mut others = Vec::new();
+    for object in objects {
+        if object.kind != KIND && !object.api_version.starts_with(names::GROUP) {
+            others.push(object.kind);
+            continue;
+        }
+        if object.kind == "ToolSecurityParams" {
+            others.push(object.kind);
+            continue;
+        }
+        match accept(&object) {
+            Ok(profile) if seen.insert(profile.checked.profile.clone()) => accepted.push(profile),
+            Ok(profile) => problems.push(
+                object
+                    .problem("metadata.name", format!("a second profile with the name {:?}", profile.checked.profile)),
+            ),
+            Err(found) => problems.extend(found),
+        }
+    }
+    if !problems.is_empty() {
+        return Err(Failure::Wrong(problems));
+    }
+    ignored(source, &others, KIND);
+    if accepted.is_empty() {
+        return Err(Failure::CouldNotRun(vec![Problem::new(format!("{}: no {KIND} found", source.name()))]));
+    }
+    Ok(accepted)
+}
+
+/// Takes a profile the way to a checked one, or tells all that is wrong with it.
+fn accept(object: &Object<'_>) -> Result<Accepted, Vec<Problem>> {
+    for (path, found, expected) in
+        [("kind", &object.kind, KIND), ("apiVersion", &object.api_version, names::API_VERSION)]
+    {
+        if found != expected {
+            let message =
+                if found.is_empty() { format!("{path}: missing") } else { format!("{path}: unknown: {found:?}") };
+            return Err(vec![object.problem(path, message).help(format!("{path} is {expected}"))]);
+        }
+    }
+    let mut problems: Vec<_> = strict::unknown_fields(&object.node)
+        .into_iter()
+        .map(|unknown| problem(&unknown.diagnostic).at(object.source, unknown.key))
+        .collect();
+    let profile = match object.parse::<ToolSecurityProfile>() {
+        Ok(profile) => Some(profile),
+        // The same field was found before, with the others.
+        Err(mistake) if mistake.unknown_field && !problems.is_empty() => None,
+        Err(mistake) => {
+            problems.push(mistake.problem);
+            None
+        }
+    };
+    let Some(profile) = profile.filter(|_| problems.is_empty()) else { return Err(problems) };
+    let located = |diagnostic: &Diagnostic| problem(diagnostic).at(object.source, object.node.place(&diagnostic.path));
+    let compiled = palisade_compiler::compile(&profile)
+        .map_err(|diagnostics| diagnostics.iter().map(located).collect::<Vec<_>>())?;
+    let policy = compiled.bundle.policy.clone();
+    match palisade_harness::check(compiled) {
+        Ok(checked) => Ok(Accepted { profile, checked }),
+        Err(rejected) => Err(rejected
+            .diagnostics
+            .iter()
+            .map(|diagnostic| {
+                if diagnostic.path == "policy" || diagnostic.path.starts_with("policy.") {
+                    in_policy(diagnostic, &policy)
+                } else {
+                    located(diagnostic)
+                }
+            })
+            .collect()),
+    }
+}
+
+fn problem(diagnostic: &Diagnostic) -> Problem {
+    let problem = Problem::new(format!("{}: {}", diagnostic.path, diagnostic.message));
+    match &diagnostic.help {
+        Some(help) => problem.help(help),
+        None => problem,
+    }
+}
+
+/// A problem of the generated policy: no file has its place, so the expression is quoted.
+fn in_policy(diagnostic: &Diagnostic, policy: &ValidatingAdmissionPolicy) -> Problem {
+    let quoted = quote(&diagnostic.path, policy).map(|line| format!("the generated expression is: {line}"));
+    let help = diagnostic.help.clone().or(quoted);
+    let problem = problem(diagnostic);
+    match help {
+        Some(help) => problem.help(help),
+        None => problem,
+    }
+}
+
+/// The text around `policy.spec.variables[3].expression:1:7`.
+fn quote(path: &str, policy: &ValidatingAdmissionPolicy) -> Option<String> {
+    const AROUND: usize = 80;
+    let mut parts = path.strip_prefix("policy.")?.split(':');
+    let pointer = format!("/{}", parts.next()?).replace(['.', '['], "/").replace(']', "");
+    let mut number = || parts.next().and_then(|part| part.parse::<usize>().ok()).unwrap_or(1).saturating_sub(1);
+    let (line, column) = (number(), number());
+    let policy = serde_json::to_value(policy).ok()?;
+    let text: Vec<_> = policy.pointer(&pointer)?.as_str()?.lines().nth(line)?.chars().collect();
+    let (from, to) = (column.saturating_sub(AROUND).min(text.len()), (column + AROUND).min(text.len()));
+    let dots = |cut: bool| if cut { "..." } else { "" };
+    Some(format!("{}{}{}", dots(from > 0), text[from..to].iter().collect::<String>(), dots(to < text.len())))
+}
+
+/// The namespaces in a file, by name.
+fn namespaces(source: &Rc<Source>) -> Result<Vec<Namespace>, Failure> {
+    let objects = input::objects(source).map_err(|problem| Failure::CouldNotRun(vec![problem]))?;
+    let mut found = BTreeMap::new();
+    let mut others = Vec::new();
+    let mut problems = Vec::new();
+    for object in objects {
+        if object.kind != "Namespace" || object.api_version != "v1" {
+            others.push(object.kind);
+            continue;
+        }
+        match object.parse::<NamespaceObject>() {
+            Ok(NamespaceObject { metadata }) => match metadata.name.clone().filter(|name| !name.is_empty()) {
+                Some(name) => drop(found.insert(name.clone(), namespace(name, metadata))),
+                None => problems.push(object.problem("metadata", "a namespace without a name")),
+            },
+            Err(mistake) => problems.push(mistake.problem),
+        }
+    }
+    ignored(source, &others, "Namespace");
+    if found.is_empty() && problems.is_empty() {
+        problems.push(Problem::new(format!("{}: no Namespace found", source.name())));
+    }
+    if problems.is_empty() { Ok(found.into_values().flatten().collect()) } else { Err(Failure::CouldNotRun(problems)) }
+}
+
+/// What the controller knows of a namespace; of one that is being deleted it touches nothing.
+fn namespace(name: String, metadata: ObjectMeta) -> Option<Namespace> {
+    if metadata.deletion_timestamp.is_some() {
+        return None;
+    }
+    let mut labels = metadata.labels.unwrap_or_default();
+    // The API server sets it on every namespace; a file written by hand does without it.
+    labels.insert("kubernetes.io/metadata.name".to_owned(), name.clone());
+    Some(Namespace { name, labels, annotations: metadata.annotations.unwrap_or_default() })
+}
+
+/// Says what of a file was not looked at.
+fn ignored(source: &Source, kinds: &[String], wanted: &str) {
+    if kinds.is_empty() {
+        return;
+    }
+    let mut counts = BTreeMap::<&str, usize>::new();
+    for kind in kinds {
+        *counts.entry(if kind.is_empty() { "without kind" } else { kind }).or_default() += 1;
+    }
+    let listed: Vec<_> = counts.iter().take(10).map(|(kind, count)| format!("{count} {kind}")).collect();
+    let more = if counts.len() > listed.len() { ", ..." } else { "" };
+    report::note(&format!("note: {}: ignored what is no {wanted}: {}{more}", source.name(), listed.join(", ")));
+}
+
+/// All objects in the order in which the controller applies them.
+fn objects(accepted: &[Accepted], namespaces: &[Namespace]) -> Result<Vec<Json>, serde_json::Error> {
+    let mut objects = Vec::new();
+    for Accepted { profile, checked } in accepted {
+        for namespace in namespaces.iter().filter(|one| palisade_compiler::selects(&profile.spec, one)) {
+            let Some(params) = checked.params(profile, namespace) else { continue };
+            if !params.spec.problem.is_empty() {
+                report::note(&format!(
+                    "warning: namespace {}: profile {} denies all pods: {}",
+                    namespace.name, checked.profile, params.spec.problem
+                ));
+            }
+            objects.push(serde_json::to_value(params)?);
+        }
+        objects.push(serde_json::to_value(&checked.bundle.policy)?);
+        objects.push(serde_json::to_value(&checked.bundle.binding)?);
+    }
+    Ok(objects)
+}
+
+fn yaml(objects: &[impl Serialize]) -> Result<String, serde_saphyr::ser::Error> {
+    let documents = objects.iter().map(serde_saphyr::to_string).collect::<Result<Vec<_>, _>>()?;
+    Ok(documents.join("---\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quotes_the_generated_expression() {
+        let policy: ValidatingAdmissionPolicy = serde_json::from_value(json!({"spec": {"variables": [
+            {"name": "a", "expression": format!("{}\nx + here", "ä".repeat(500))},
+        ]}}))
+        .unwrap();
+        let quote = |path| quote(path, &policy).unwrap_or_default();
+        assert_eq!(quote("policy.spec.variables[0].expression:2:5"), "x + here");
+        assert_eq!(quote("policy.spec.variables[0].expression:1:200"), format!("...{}...", "ä".repeat(160)));
+        for path in [
+            "policy",
+            "policy.spec",
+            "policy.spec.variables[7].expression:1:1",
+            "policy.spec.variables[0].expression:9:9",
+        ] {
+            assert_eq!(quote(path), "", "{path}");
+        }
+        assert_eq!(quote("policy.spec.variables[0].expression:2:99999"), "...");
+    }
+}

@@ -1,0 +1,183 @@
+//! What profiles compile to, and what is said of those that do not.
+
+use palisade_api::{ToolSecurityProfile, names};
+use palisade_compiler::{Compiled, Namespace, compile, selects};
+use serde_json::{Value as Json, json};
+
+const TOOLFORGE: &str = include_str!("../../../examples/toolforge/profile.yaml");
+
+fn profile(spec: &Json) -> ToolSecurityProfile {
+    let mut all = json!({
+        "apiVersion": names::API_VERSION, "kind": "ToolSecurityProfile", "metadata": {"name": "test", "generation": 3},
+        "spec": {"namespaceSelector": {"matchLabels": {"tenancy": "tool"}}},
+    });
+    for (key, value) in spec.as_object().unwrap() {
+        all["spec"][key] = value.clone();
+    }
+    serde_json::from_value(all).unwrap()
+}
+
+fn compiled(spec: &Json) -> Compiled {
+    compile(&profile(spec)).unwrap()
+}
+
+fn namespace(name: &str, labels: &Json, annotations: &Json) -> Namespace {
+    Namespace {
+        name: name.to_owned(),
+        labels: serde_json::from_value(labels.clone()).unwrap(),
+        annotations: serde_json::from_value(annotations.clone()).unwrap(),
+    }
+}
+
+#[test]
+fn the_same_profile_gives_the_same_bytes() {
+    let profile: ToolSecurityProfile = serde_saphyr::from_str(TOOLFORGE).unwrap();
+    let bytes = || {
+        let bundle = compile(&profile).unwrap().bundle;
+        serde_json::to_string(&(bundle.policy, bundle.binding)).unwrap()
+    };
+    assert_eq!(bytes(), bytes());
+}
+
+#[test]
+fn constants_are_written_into_the_policy_and_references_are_read_from_parameters() {
+    let text = |spec: &Json| serde_json::to_string(&compiled(spec).bundle.policy).unwrap();
+    let range = |end: Json| json!({"users": {"fsGroup": {"rule": "MustRunAs", "ranges": [{"min": end, "max": end}]}}});
+    let constant = text(&range(json!(7)));
+    assert!(constant.contains("== 7") && !constant.contains("params."), "{constant}");
+    let mut referring = range(json!("$gid"));
+    referring["parameters"] = json!([{"name": "gid", "type": "Integer"}]);
+    assert!(text(&referring).contains("params.spec.integers['gid']"));
+}
+
+#[test]
+fn what_is_off_is_not_in_the_policy() {
+    let off = json!({
+        "users": {"runAsUser": {"rule": "RunAsAny"}, "requireRunAsNonRoot": false},
+        "privileges": {
+            "privileged": true, "allowPrivilegeEscalation": true, "procMount": ["*"],
+            "capabilities": {"allowedAdd": ["*"], "requiredDrop": []}, "seccomp": {"allowed": ["*"], "required": false},
+        },
+        "host": {"network": true, "pid": true, "ipc": true, "ports": [{"min": 0, "max": 65535}]},
+        "volumes": {"allowed": ["*"], "hostPaths": [{"pathPrefix": "/"}]},
+    });
+    // Ranges of ports and prefixes of paths are not understood as "all".
+    assert_eq!(compiled(&off).checks, ["hostPorts", "hostPathVolumes"]);
+    let restricted = [
+        "privileged", "hostNamespaces", "allowPrivilegeEscalation", "capabilities", "runAsNonRoot", "runAsUser",
+        "seccompProfile", "procMount", "hostPorts", "restrictedVolumes",
+    ];
+    assert_eq!(compiled(&json!({})).checks, restricted, "what is absent is as Restricted");
+}
+
+#[test]
+fn protected_and_excluded_namespaces_are_never_selected() {
+    let spec = json!({
+        "namespaceSelector": {"matchExpressions": [{"key": "kubernetes.io/metadata.name", "operator": "Exists"}]},
+        "excludeNamespaces": ["ops"],
+    });
+    let profile = profile(&spec);
+    let policy = compile(&profile).unwrap().bundle.policy;
+    let constraints = policy.spec.unwrap().match_constraints.unwrap();
+    let excluded = constraints.namespace_selector.unwrap().match_expressions.unwrap().pop().unwrap();
+    assert_eq!(excluded.operator, "NotIn");
+    let values = excluded.values.unwrap();
+    for name in names::PROTECTED_NAMESPACES.into_iter().chain(["ops"]) {
+        assert!(values.iter().any(|value| value == name), "{name} in the policy");
+        let labels = json!({"kubernetes.io/metadata.name": name});
+        assert!(!selects(&profile.spec, &namespace(name, &labels, &json!({}))), "{name}");
+    }
+    assert!(selects(&profile.spec, &namespace("a", &json!({"kubernetes.io/metadata.name": "a"}), &json!({}))));
+}
+
+#[test]
+fn a_binding_denies_without_parameters_only_in_stage_deny() {
+    for (stage, not_found, actions) in
+        [("Deny", "Deny", vec!["Deny"]), ("Warn", "Allow", vec!["Warn", "Audit"]), ("Audit", "Allow", vec!["Audit"])]
+    {
+        let spec = json!({"enforcement": {"pods": stage}, "parameters": [{"name": "x", "type": "String"}]});
+        let binding = compiled(&spec).bundle.binding.spec;
+        let param_ref = binding.param_ref.unwrap();
+        assert_eq!(param_ref.parameter_not_found_action.as_deref(), Some(not_found));
+        assert_eq!((param_ref.name.as_deref(), param_ref.namespace), (Some("test"), None));
+        assert_eq!(binding.validation_actions, actions);
+    }
+}
+
+#[test]
+fn parameters_are_resolved_from_the_first_source_that_has_a_value() {
+    let spec = json!({"parameters": [
+        {"name": "uid", "type": "Integer", "minimum": 5, "maximum": 9, "default": 8,
+         "sources": [{"namespaceAnnotation": "x/uid"}, {"namespaceLabel": "x/uid"}]},
+        {"name": "tool", "type": "String", "pattern": "[a-z]+", "sources": [{"namespaceNameTrimPrefix": "tool-"}]},
+        {"name": "on", "type": "Boolean", "default": "false", "sources": [{"namespaceLabel": "on"}]},
+        {"name": "list", "type": "StringList", "default": "", "sources": [{"namespaceAnnotation": "list"}]},
+    ], "overrides": [{"namespaces": ["tool-vip"], "parameters": {"uid": 6, "list": "a, b"}}]});
+    let compiled = compiled(&spec);
+    let resolve = |name: &str, labels: Json, annotations: Json| {
+        serde_json::to_value(compiled.resolver.params(&namespace(name, &labels, &annotations))).unwrap()
+    };
+    let cases = [
+        ("tool-a", json!({"x/uid": "6"}), json!({"x/uid": " 7 "}), json!({"uid": 7}), "a"),
+        ("tool-a", json!({"x/uid": "6"}), json!({}), json!({"uid": 6}), "a"),
+        ("tool-abc", json!({}), json!({}), json!({"uid": 8}), "abc"),
+        ("tool-vip", json!({"x/uid": "9"}), json!({"list": "c"}), json!({"uid": 6}), "vip"),
+    ];
+    for (name, labels, annotations, integers, tool) in cases {
+        let found = resolve(name, labels, annotations);
+        assert_eq!((&found["problem"], &found["integers"], &found["strings"]["tool"]), (&json!(""), &integers, &json!(tool)));
+    }
+    assert_eq!(resolve("tool-vip", json!({}), json!({"list": "c"}))["stringLists"]["list"], json!(["a", "b"]));
+    assert_eq!(resolve("tool-a", json!({"on": "true"}), json!({"list": "a,,b ,"}))["booleans"]["on"], json!(true));
+
+    let problems = [
+        ("tool-a", json!({"x/uid": "4"}), json!({}), "parameter uid (label x/uid) is 4, below the minimum 5"),
+        ("tool-a", json!({}), json!({"x/uid": "10"}), "is 10, above the maximum 9"),
+        ("tool-a", json!({}), json!({"x/uid": ""}), "is \"\", which is no whole number"),
+        ("tool-a1", json!({}), json!({}), "parameter tool (the name of the namespace) is \"a1\", which does not match \"[a-z]+\""),
+        ("other", json!({}), json!({}), "parameter tool is missing: the namespace has a name without tool-"),
+        ("tool-", json!({}), json!({}), "parameter tool is missing"),
+        ("tool-a", json!({"on": "yes"}), json!({}), "is \"yes\", neither true nor false"),
+        ("tool-a", json!({}), json!({"list": "x".repeat(300)}), "longer than 256 characters"),
+    ];
+    for (name, labels, annotations, problem) in problems {
+        let found = resolve(name, labels, annotations);
+        let text = found["problem"].as_str().unwrap();
+        assert!(text.contains(problem), "{text}");
+        assert_eq!(found["integers"], json!({}), "a failed namespace has no values");
+    }
+}
+
+#[test]
+fn all_mistakes_are_reported_with_their_places() {
+    let spec = json!({
+        "parameters": [
+            {"name": "uid", "type": "Integer"}, {"name": "uid", "type": "String"},
+            {"name": "bad", "type": "String", "pattern": "["}, {"name": "low", "type": "Integer", "minimum": 5, "default": 1},
+        ],
+        "overrides": [{"namespaces": ["a"], "parameters": {"nope": 1, "low": "x"}}],
+        "users": {
+            "runAsUser": {"rule": "MustRunAs", "ranges": [{"min": "$bad", "max": 5}]},
+            "fsGroup": {"rule": "MustRunAs", "ranges": [{"min": 9, "max": 5}]},
+            "runAsGroup": {"rule": "MayRunAs"},
+        },
+        "volumes": {"allowed": ["hostPath"], "hostPaths": [{"pathPrefix": "/data/$"}, {"pathPrefix": "relative"}]},
+        "images": {"allowedRegistries": ["$missing"]},
+    });
+    let found: Vec<_> = compile(&profile(&spec)).unwrap_err().iter().map(ToString::to_string).collect();
+    for expected in [
+        "spec.parameters[1].name: \"uid\" is declared twice",
+        "spec.parameters[2].pattern: \"[\": error: unclosed character class",
+        "spec.parameters[3].default: is 1, below the minimum 5",
+        "spec.overrides[0].parameters.nope: \"nope\" is not a declared parameter (declare it in spec.parameters)",
+        "spec.overrides[0].parameters.low: is \"x\", which is no whole number",
+        "spec.users.runAsUser.ranges[0].min: $bad is of type String, but Integer is needed here (parameters of type Integer: $low)",
+        "spec.users.fsGroup.ranges[0]: min 9 is greater than max 5",
+        "spec.users.runAsGroup.ranges: is empty",
+        "spec.volumes.hostPaths[0].pathPrefix: \"$\" is no reference to a parameter (write $$ for a dollar sign)",
+        "spec.volumes.hostPaths[1].pathPrefix: \"relative\" is no path of a node",
+        "spec.images.allowedRegistries[0]: $missing is not a declared parameter",
+    ] {
+        assert!(found.iter().any(|found| found.starts_with(expected)), "{expected:?} is not in {found:#?}");
+    }
+}

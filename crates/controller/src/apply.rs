@@ -1,0 +1,329 @@
+//! Stage apply: writes what differs, in an order that never denies for want of parameters.
+//!
+//! Parameters first, then the policy, then the binding; what only the former policy read is removed after the API
+//! server has surely read the new one. Policies and bindings are changed in place: the API server can lose sight
+//! of parameters when the last binding of a kind goes and comes back.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
+
+use futures::{StreamExt, stream};
+use k8s_openapi::api::admissionregistration::v1::{ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding};
+use kube::{
+    Api,
+    api::{DeleteParams, Patch, PatchParams},
+};
+use palisade_api::{Stage, ToolSecurityParams, ToolSecurityProfile, names};
+use palisade_compiler::Bundle;
+use serde_json::json;
+use tokio::time::Instant;
+
+use crate::{
+    call::{ApiError, call, gone},
+    compile::Good,
+    converge::{Verb, converge, same_meta, same_spec},
+    memory::{Memory, SETTLE, Settling},
+    reconcile::Context,
+    resolve::{self, Keep, Plan, Write},
+    world::{ObservedParams, ObservedProfile},
+};
+
+/// After so many writes the namespaces are looked at again, so that a new one does not wait for thousands.
+const BATCH: usize = 256;
+
+const PARAMS: &str = "ToolSecurityParams";
+const POLICY: &str = "ValidatingAdmissionPolicy";
+const BINDING: &str = "ValidatingAdmissionPolicyBinding";
+
+impl Context {
+    fn wrote(&self, kind: &'static str, verb: Verb) {
+        self.metrics.wrote(kind, if verb == Verb::Apply { "apply" } else { "replace" });
+    }
+}
+
+/// Sees to it that a profile cannot vanish before what was made for it.
+pub async fn finalizer(cx: &Context, observed: &ObservedProfile) -> Result<(), ApiError> {
+    if has_finalizer(observed) {
+        return Ok(());
+    }
+    let name = observed.meta.name.clone().unwrap_or_default();
+    // With the uid this cannot create a profile that was deleted in the meantime.
+    let patch = json!({
+        "apiVersion": names::API_VERSION,
+        "kind": "ToolSecurityProfile",
+        "metadata": {"name": name, "uid": observed.meta.uid, "finalizers": [names::FINALIZER]},
+    });
+    let api: Api<kube::core::PartialObjectMeta<ToolSecurityProfile>> = Api::all(cx.client.clone());
+    let apply = PatchParams::apply(names::field_manager::FINALIZER).force();
+    call(api.patch(&name, &apply, &Patch::Apply(&patch))).await.map(drop)
+}
+
+/// Whether our finalizer is on the profile.
+pub fn has_finalizer(observed: &ObservedProfile) -> bool {
+    observed.meta.finalizers.iter().flatten().any(|finalizer| finalizer == names::FINALIZER)
+}
+
+/// What parameters of the policy in the cluster, or of one before it, must be kept.
+pub fn keep(cx: &Context, profile: &str, memory: &Memory) -> Keep {
+    let (policy, _) = cx.world.bundle(profile);
+    let in_cluster = policy.map_or(Keep::Nothing, |policy| Keep::of_annotation(parameters(&policy)));
+    match memory.settles_in(Instant::now()) {
+        Some(_) => in_cluster.and(&memory.settling.before),
+        None => in_cluster,
+    }
+}
+
+fn parameters(policy: &ValidatingAdmissionPolicy) -> Option<&String> {
+    policy.metadata.annotations.as_ref()?.get(names::PARAMETERS_ANNOTATION)
+}
+
+/// Writes the parameters of all namespaces, until there is nothing left that can be written now.
+pub async fn params(cx: &Context, profile: &str, good: &Good, memory: &mut Memory) -> Plan {
+    let mut attempted = BTreeSet::new();
+    loop {
+        let tenants = cx.world.tenants(profile);
+        let plan = resolve::plan(&good.profile, &good.compiled, &tenants, &keep(cx, profile, memory));
+        if !memory.write_failures.is_empty() {
+            let wanted: BTreeSet<_> = plan.writes.iter().map(|write| write.namespace.as_str()).collect();
+            memory.write_failures.retain(|namespace, _| wanted.contains(namespace.as_str()));
+        }
+        let now = Instant::now();
+        let may = |write: &&Write| {
+            let cooling = memory.write_failures.get(&write.namespace).is_some_and(|failure| failure.again > now);
+            !cooling && !attempted.contains(&write.namespace)
+        };
+        let batch: Vec<_> = plan.writes.iter().filter(may).take(BATCH).cloned().collect();
+        if batch.is_empty() || cx.stop.is_cancelled() {
+            memory.confirmed.clone_from(&plan.right);
+            return plan;
+        }
+        attempted.extend(batch.iter().map(|write| write.namespace.clone()));
+        write_all(cx, profile, good, memory, batch).await;
+    }
+}
+
+async fn write_all(cx: &Context, profile: &str, good: &Good, memory: &mut Memory, batch: Vec<Write>) {
+    let mut results = stream::iter(batch)
+        .map(async |write| (write_one(cx, &write).await, write))
+        .buffer_unordered(cx.options.write_concurrency.max(1));
+    let mut drifted = Vec::new();
+    while let Some((result, write)) = results.next().await {
+        match result {
+            Ok(()) => {
+                let before = memory.confirmed.get(&write.namespace).and_then(|params| params.spec.as_ref());
+                if before == Some(&write.params.spec) {
+                    drifted.push(write.namespace);
+                }
+            }
+            // What happens to the namespace will be seen; nothing in it is judged any more.
+            Err(error) if error.is_without_namespace() => {}
+            Err(error) => {
+                tracing::warn!(profile, namespace = write.namespace, %error, "parameters could not be written");
+                memory.write_failed(&write.namespace, error.to_string(), Instant::now());
+            }
+        }
+    }
+    if !drifted.is_empty() {
+        drifted.iter().for_each(|_| cx.metrics.drifted(PARAMS));
+        drifted.sort();
+        let note = format!("{PARAMS} were changed by someone else and restored in {}", few(&drifted));
+        cx.events.profile(&good.profile.metadata, true, "DriftRepaired", &note);
+    }
+}
+
+async fn write_one(cx: &Context, write: &Write) -> Result<(), ApiError> {
+    let api: Api<ToolSecurityParams> = Api::namespaced(cx.client.clone(), &write.namespace);
+    let same = |found: &ToolSecurityParams| {
+        resolve::is(&write.params, &ObservedParams::of(&found.metadata, Some(found.spec.clone())))
+    };
+    let (written, verb) = converge(&api, &write.params, names::field_manager::PARAMS, same).await?;
+    cx.wrote(PARAMS, verb);
+    if let Some(problem) = write.new_problem() {
+        cx.events.params(&written.metadata, true, "ParameterInvalid", &format!("all pods are denied: {problem}"));
+    }
+    cx.world.wrote_params(written);
+    Ok(())
+}
+
+/// Some names, and how many more there are.
+pub fn few<S: AsRef<str>>(all: &[S]) -> String {
+    let mut text = all.iter().take(5).map(AsRef::as_ref).collect::<Vec<_>>().join(", ");
+    if all.len() > 5 {
+        text.push_str(&format!(" and {} more", all.len() - 5));
+    }
+    text
+}
+
+/// Writes the policy and the binding. Afterwards both are in the cluster as they were compiled.
+pub async fn bundle(cx: &Context, profile: &str, good: &Good, memory: &mut Memory) -> Result<(), ApiError> {
+    // Destructured, so that a new object cannot be forgotten.
+    let Bundle { policy, binding } = &good.compiled.bundle;
+    let (_, bound) = cx.world.bundle(profile);
+    // Who leaves the stage Deny must not be denied by a policy that is stricter. Otherwise the policy comes first:
+    // who binds parameters must be allowed to read them, and the API server learns from the policy which.
+    let relaxed = good.compiled.stage != Stage::Deny
+        && bound.is_some_and(|bound| bound.spec.validation_actions.iter().any(|action| action == "Deny"))
+        && binding.spec.param_ref.is_none();
+    if relaxed {
+        write_binding(cx, profile, good, memory, binding).await?;
+    }
+    write_policy(cx, profile, good, memory, policy).await?;
+    write_binding(cx, profile, good, memory, binding).await?;
+    memory.confirmed_bundle = Some(good.generation());
+    Ok(())
+}
+
+async fn write_policy(
+    cx: &Context,
+    profile: &str,
+    good: &Good,
+    memory: &mut Memory,
+    desired: &ValidatingAdmissionPolicy,
+) -> Result<(), ApiError> {
+    let same = |found: &ValidatingAdmissionPolicy| {
+        same_meta(&desired.metadata, &found.metadata) && same_spec(&desired.spec, &found.spec)
+    };
+    let (observed, _) = cx.world.bundle(profile);
+    let observed = observed.as_deref();
+    if observed.is_some_and(same) {
+        return Ok(());
+    }
+    let drift = drifted(memory, good, observed.map(|policy| &policy.metadata));
+    if observed.is_none_or(|observed| !same_spec(&desired.spec, &observed.spec)) {
+        let before = observed.map_or(Keep::Nothing, |policy| Keep::of_annotation(parameters(policy)));
+        let before = match memory.settles_in(Instant::now()) {
+            Some(_) => before.and(&memory.settling.before),
+            None => before,
+        };
+        memory.settling = Settling { since: Instant::now(), before, replaced: observed.is_some() };
+    }
+    let api: Api<ValidatingAdmissionPolicy> = Api::all(cx.client.clone());
+    let (written, verb) = converge(&api, desired, names::field_manager::POLICY, same).await?;
+    tracing::info!(profile, verb = ?verb, drift, "wrote the policy");
+    cx.wrote(POLICY, verb);
+    cx.world.wrote_policy(written);
+    memory.wrote_bundle = true;
+    // The API server begins to judge by it after the write, not before.
+    memory.settling.since = Instant::now();
+    report_drift(cx, good, drift, POLICY, &desired.metadata);
+    Ok(())
+}
+
+async fn write_binding(
+    cx: &Context,
+    profile: &str,
+    good: &Good,
+    memory: &mut Memory,
+    desired: &ValidatingAdmissionPolicyBinding,
+) -> Result<(), ApiError> {
+    let same = |found: &ValidatingAdmissionPolicyBinding| {
+        same_meta(&desired.metadata, &found.metadata) && same_spec(&desired.spec, &found.spec)
+    };
+    let (_, observed) = cx.world.bundle(profile);
+    if observed.as_deref().is_some_and(same) {
+        return Ok(());
+    }
+    let drift = drifted(memory, good, observed.as_deref().map(|binding| &binding.metadata));
+    let api: Api<ValidatingAdmissionPolicyBinding> = Api::all(cx.client.clone());
+    let (written, verb) = converge(&api, desired, names::field_manager::POLICY, same).await?;
+    tracing::info!(profile, verb = ?verb, drift, "wrote the binding");
+    cx.wrote(BINDING, verb);
+    cx.world.wrote_binding(written);
+    memory.wrote_bundle = true;
+    report_drift(cx, good, drift, BINDING, &desired.metadata);
+    Ok(())
+}
+
+/// Whether something that has to be written was right before: it was made for this generation, or it was seen to
+/// be right.
+fn drifted(memory: &Memory, good: &Good, found: Option<&kube::core::ObjectMeta>) -> bool {
+    let generation = good.generation();
+    let annotation = found.and_then(|meta| meta.annotations.as_ref()?.get(names::GENERATION_ANNOTATION));
+    memory.confirmed_bundle == Some(generation) || annotation == Some(&generation.to_string())
+}
+
+fn report_drift(cx: &Context, good: &Good, drift: bool, kind: &'static str, meta: &kube::core::ObjectMeta) {
+    if drift {
+        cx.metrics.drifted(kind);
+        let name = meta.name.as_deref().unwrap_or_default();
+        let note = format!("{kind} {name} was changed by someone else and restored");
+        cx.events.profile(&good.profile.metadata, true, "DriftRepaired", &note);
+    }
+}
+
+/// Removes parameters of namespaces that are not selected any more. Returns when there is more to do.
+///
+/// Only when the API server has surely seen both the policy and the namespace's labels: until then it may still
+/// judge the namespace's pods by the profile.
+pub async fn removals(cx: &Context, profile: &str, memory: &mut Memory, plan: &Plan) -> Option<Duration> {
+    let now = Instant::now();
+    let settles_in = memory.settles_in(now);
+    memory.removable = plan
+        .removable
+        .iter()
+        .map(|namespace| (namespace.clone(), memory.removable.get(namespace).copied().unwrap_or(now)))
+        .collect();
+    if memory.removable.is_empty() {
+        return settles_in.filter(|_| plan.carried);
+    }
+    if settles_in.is_some() {
+        return settles_in;
+    }
+    let (due, waiting): (BTreeMap<_, _>, BTreeMap<_, _>) =
+        memory.removable.iter().partition(|(_, since)| now.duration_since(**since) >= SETTLE);
+    let waits = waiting.values().map(|since| SETTLE.saturating_sub(now.duration_since(**since))).min();
+    let due: Vec<String> = due.into_keys().cloned().collect();
+    let failed = delete_params(cx, profile, due).await;
+    if failed.is_empty() { waits } else { Some(waits.unwrap_or(Duration::MAX).min(Duration::from_secs(5))) }
+}
+
+/// Deletes a profile's parameters in these namespaces. Returns where that failed.
+pub async fn delete_params(cx: &Context, profile: &str, namespaces: Vec<String>) -> Vec<(String, ApiError)> {
+    stream::iter(namespaces)
+        .map(async |namespace| {
+            let api: Api<ToolSecurityParams> = Api::namespaced(cx.client.clone(), &namespace);
+            match gone(api.delete(&names::params(profile), &DeleteParams::default())).await {
+                Ok(_) => {
+                    cx.metrics.wrote(PARAMS, "delete");
+                    cx.world.deleted_params(profile, &namespace);
+                    None
+                }
+                Err(error) => {
+                    tracing::warn!(profile, namespace, %error, "parameters could not be deleted");
+                    Some((namespace, error))
+                }
+            }
+        })
+        .buffer_unordered(cx.options.write_concurrency.max(1))
+        .filter_map(async |failed| failed)
+        .collect()
+        .await
+}
+
+/// Keeps the spec that is now in force, so that it can stay in force. That it cannot be kept stops nothing.
+pub async fn revision(cx: &Context, good: &Arc<Good>, memory: &mut Memory) -> Option<Duration> {
+    const AGAIN: Duration = Duration::from_secs(30);
+    memory.last_good = Some(Arc::clone(good));
+    memory.revision_read = true;
+    let now = Instant::now();
+    if memory.revision_saved == Some(good.generation()) {
+        return None;
+    }
+    if let Some(after) = memory.revision_after.filter(|after| *after > now) {
+        return Some(after.duration_since(now));
+    }
+    match crate::revision::save(&cx.client, good).await {
+        Ok(()) => {
+            memory.revision_saved = Some(good.generation());
+            None
+        }
+        Err(error) => {
+            tracing::warn!(%error, "the last good spec could not be kept: a restart would forget it");
+            memory.revision_after = Some(now + AGAIN);
+            Some(AGAIN)
+        }
+    }
+}

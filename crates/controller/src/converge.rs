@@ -1,0 +1,168 @@
+//! Writes an object until what is in the cluster is what is desired, and nothing else.
+
+use std::fmt::Debug;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::{
+    Api, Resource,
+    api::{Patch, PatchParams, PostParams},
+};
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::Value as Json;
+
+use crate::call::{ApiError, call};
+
+/// How an object was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verb {
+    /// By server-side apply.
+    Apply,
+    /// By server-side apply, which left something of someone else, and then as a whole.
+    Replace,
+}
+
+/// Applies an object. What others have added to it is removed then: server-side apply leaves their elements of
+/// maps and keyed lists alone, and a foreign match condition could switch a policy off.
+///
+/// # Errors
+/// Also if the object does not become equal: then something changes it on each write.
+pub async fn converge<K>(
+    api: &Api<K>,
+    desired: &K,
+    manager: &str,
+    same: impl Fn(&K) -> bool,
+) -> Result<(K, Verb), ApiError>
+where
+    K: Resource<DynamicType = ()> + Clone + Debug + Serialize + DeserializeOwned,
+{
+    let name = desired.meta().name.clone().unwrap_or_default();
+    let mut again = 3;
+    loop {
+        again -= 1;
+        match once(api, &name, desired, manager, &same).await {
+            Err(error) if error.is_conflict() && again > 0 => {}
+            other => return other,
+        }
+    }
+}
+
+async fn once<K>(
+    api: &Api<K>,
+    name: &str,
+    desired: &K,
+    manager: &str,
+    same: impl Fn(&K) -> bool,
+) -> Result<(K, Verb), ApiError>
+where
+    K: Resource<DynamicType = ()> + Clone + Debug + Serialize + DeserializeOwned,
+{
+    let apply = PatchParams::apply(manager).force();
+    let applied = call(api.patch(name, &apply, &Patch::Apply(desired))).await?;
+    if same(&applied) {
+        return Ok((applied, Verb::Apply));
+    }
+    let mut exact = desired.clone();
+    *exact.meta_mut() = with_what_is_harmless(desired.meta(), applied.meta());
+    let manager = PostParams { field_manager: Some(manager.to_owned()), ..PostParams::default() };
+    let replaced = call(api.replace(name, &manager, &exact)).await?;
+    if same(&replaced) {
+        return Ok((replaced, Verb::Replace));
+    }
+    Err(ApiError::Differs { kind: K::kind(&()).into_owned(), name: name.to_owned() })
+}
+
+/// The desired metadata with labels, annotations, owners and finalizers of others: they change no verdict.
+fn with_what_is_harmless(desired: &ObjectMeta, found: &ObjectMeta) -> ObjectMeta {
+    let mut meta = found.clone();
+    meta.managed_fields = None;
+    meta.labels.get_or_insert_default().extend(desired.labels.clone().unwrap_or_default());
+    meta.annotations.get_or_insert_default().extend(desired.annotations.clone().unwrap_or_default());
+    let owners = meta.owner_references.get_or_insert_default();
+    for owner in desired.owner_references.iter().flatten() {
+        owners.retain(|found| found.uid != owner.uid);
+        owners.push(owner.clone());
+    }
+    meta
+}
+
+/// Whether the metadata has all that is desired. More is harmless.
+pub fn same_meta(desired: &ObjectMeta, found: &ObjectMeta) -> bool {
+    let has = |desired: &Option<_>, found: &Option<std::collections::BTreeMap<String, String>>| {
+        let found = found.as_ref();
+        let mut desired = desired.iter().flatten();
+        desired.all(|(key, value): (&String, &String)| found.and_then(|found| found.get(key)) == Some(value))
+    };
+    let owners = found.owner_references.as_deref().unwrap_or_default();
+    has(&desired.labels, &found.labels)
+        && has(&desired.annotations, &found.annotations)
+        && desired.owner_references.iter().flatten().all(|owner| owners.contains(owner))
+}
+
+/// Whether two specs say the same. Absent and empty are the same to the API server in policies and bindings.
+pub fn same_spec<T: Serialize>(desired: &T, found: &T) -> bool {
+    match (serde_json::to_value(desired), serde_json::to_value(found)) {
+        (Ok(desired), Ok(found)) => normal(desired) == normal(found),
+        _ => false,
+    }
+}
+
+/// Without nulls, empty lists and empty maps.
+fn normal(value: Json) -> Option<Json> {
+    match value {
+        Json::Null => None,
+        Json::Array(items) => {
+            // An element is never dropped: it is empty, not absent.
+            let items: Vec<_> = items.into_iter().map(|item| normal(item).unwrap_or(Json::Null)).collect();
+            (!items.is_empty()).then_some(Json::Array(items))
+        }
+        Json::Object(map) => {
+            let map: serde_json::Map<_, _> =
+                map.into_iter().filter_map(|(key, value)| Some((key, normal(value)?))).collect();
+            (!map.is_empty()).then_some(Json::Object(map))
+        }
+        other => Some(other),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn absent_and_empty_are_the_same_and_nothing_else_is() {
+        let desired = json!({"a": 1, "selector": {}, "list": [], "rules": [{"x": ""}, {}]});
+        for same in [
+            json!({"a": 1, "rules": [{"x": ""}, {}]}),
+            json!({"a": 1, "selector": {"matchLabels": {}}, "list": null, "rules": [{"x": "", "y": []}, {"z": {}}]}),
+        ] {
+            assert!(same_spec(&desired, &same), "{same}");
+        }
+        for other in [
+            json!({"a": 2, "rules": [{"x": ""}, {}]}),
+            json!({"a": 1, "rules": [{"x": ""}]}),
+            json!({"a": 1, "rules": [{}, {}]}),
+            json!({"a": 1, "rules": [{"x": ""}, {}], "matchConditions": [{"name": "foreign"}]}),
+        ] {
+            assert!(!same_spec(&desired, &other), "{other}");
+        }
+    }
+
+    #[test]
+    fn foreign_metadata_is_kept_and_ours_is_restored() {
+        let map = |all: &[(&str, &str)]| Some(all.iter().map(|&(k, v)| (k.to_owned(), v.to_owned())).collect());
+        let desired = ObjectMeta { labels: map(&[("ours", "1")]), annotations: map(&[("gen", "2")]), ..ObjectMeta::default() };
+        let found = ObjectMeta {
+            labels: map(&[("ours", "0"), ("theirs", "1")]),
+            finalizers: Some(vec!["x".into()]),
+            resource_version: Some("5".into()),
+            ..ObjectMeta::default()
+        };
+        assert!(!same_meta(&desired, &found));
+        let meta = with_what_is_harmless(&desired, &found);
+        assert!(same_meta(&desired, &meta));
+        assert_eq!(meta.labels, map(&[("ours", "1"), ("theirs", "1")]));
+        assert_eq!((meta.finalizers, meta.resource_version), (found.finalizers, found.resource_version));
+    }
+}

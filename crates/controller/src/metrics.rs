@@ -1,0 +1,199 @@
+//! Metrics. No label has values that grow with the number of namespaces.
+
+use std::time::Duration;
+
+use prometheus_client::{
+    encoding::{EncodeLabelSet, text::encode},
+    metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram, info::Info},
+    registry::Registry,
+};
+
+use crate::status::{Facts, Truth};
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct ResultLabel {
+    result: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct StateLabels {
+    profile: String,
+    state: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct ConditionLabels {
+    profile: String,
+    r#type: &'static str,
+    status: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct WriteLabels {
+    kind: &'static str,
+    verb: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct KindLabel {
+    kind: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct ProbeLabels {
+    profile: String,
+    result: &'static str,
+}
+
+/// All of them.
+#[derive(Debug)]
+pub struct Metrics {
+    registry: Registry,
+    reconciles: Family<ResultLabel, Counter>,
+    durations: Histogram,
+    namespaces: Family<StateLabels, Gauge>,
+    conditions: Family<ConditionLabels, Gauge>,
+    writes: Family<WriteLabels, Counter>,
+    drift: Family<KindLabel, Counter>,
+    probes: Family<ProbeLabels, Counter>,
+    memory: Gauge,
+}
+
+const STATES: [&str; 3] = ["selected", "ready", "failed"];
+
+impl Metrics {
+    /// Registers them.
+    pub fn new() -> Self {
+        let metrics = Self {
+            registry: Registry::default(),
+            reconciles: Family::default(),
+            durations: Histogram::new([0.001, 0.005, 0.02, 0.1, 0.5, 2.0, 10.0, 60.0]),
+            namespaces: Family::default(),
+            conditions: Family::default(),
+            writes: Family::default(),
+            drift: Family::default(),
+            probes: Family::default(),
+            memory: Gauge::default(),
+        };
+        metrics.registered()
+    }
+
+    fn registered(mut self) -> Self {
+        let registry = &mut self.registry;
+        registry.register("palisade_reconcile", "Passes over a profile, by result", self.reconciles.clone());
+        registry.register("palisade_reconcile_duration_seconds", "How long a pass took", self.durations.clone());
+        registry.register("palisade_namespaces", "Namespaces of a profile, by state", self.namespaces.clone());
+        registry.register(
+            "palisade_profile_condition",
+            "Whether the condition of a profile has the status",
+            self.conditions.clone(),
+        );
+        registry.register("palisade_writes", "Objects written, by kind and verb", self.writes.clone());
+        registry.register("palisade_drift_repaired", "Objects restored after someone changed them", self.drift.clone());
+        registry.register("palisade_probe", "Answers to the question whether a profile is in force", self.probes.clone());
+        registry.register("process_resident_memory_bytes", "Resident memory size", self.memory.clone());
+        let version = Info::new(vec![("version", env!("CARGO_PKG_VERSION"))]);
+        registry.register("palisade_build", "The version", version);
+        self
+    }
+
+    /// A pass ended.
+    pub fn reconciled(&self, result: &'static str, took: Duration) {
+        self.reconciles.get_or_create(&ResultLabel { result }).inc();
+        self.durations.observe(took.as_secs_f64());
+    }
+
+    /// An object was written.
+    pub fn wrote(&self, kind: &'static str, verb: &'static str) {
+        self.writes.get_or_create(&WriteLabels { kind, verb }).inc();
+    }
+
+    /// An object was not as we had left it.
+    pub fn drifted(&self, kind: &'static str) {
+        self.drift.get_or_create(&KindLabel { kind }).inc();
+    }
+
+    /// The API server was asked whether a profile is in force.
+    pub fn probed(&self, profile: &str, result: &'static str) {
+        self.probes.get_or_create(&ProbeLabels { profile: profile.to_owned(), result }).inc();
+    }
+
+    /// What a profile's status says.
+    pub fn report(&self, profile: &str, facts: &Facts) {
+        let counts = [facts.namespaces.selected, facts.namespaces.ready, facts.namespaces.failed];
+        for (state, count) in STATES.into_iter().zip(counts) {
+            self.namespaces.get_or_create(&StateLabels { profile: profile.to_owned(), state }).set(count);
+        }
+        for judgement in &facts.conditions {
+            for truth in Truth::ALL {
+                let labels = ConditionLabels {
+                    profile: profile.to_owned(),
+                    r#type: judgement.type_.into(),
+                    status: truth.text(),
+                };
+                self.conditions.get_or_create(&labels).set(i64::from(judgement.status == truth));
+            }
+        }
+    }
+
+    /// A profile is gone.
+    pub fn forget(&self, profile: &str) {
+        for state in STATES {
+            self.namespaces.remove(&StateLabels { profile: profile.to_owned(), state });
+        }
+        for type_ in palisade_api::conditions::ConditionType::ALL {
+            for truth in Truth::ALL {
+                let labels =
+                    ConditionLabels { profile: profile.to_owned(), r#type: type_.into(), status: truth.text() };
+                self.conditions.remove(&labels);
+            }
+        }
+        for result in crate::probe::Outcome::RESULTS {
+            self.probes.remove(&ProbeLabels { profile: profile.to_owned(), result });
+        }
+    }
+
+    /// As `OpenMetrics` text.
+    pub fn text(&self) -> Result<String, std::fmt::Error> {
+        self.memory.set(resident_bytes().unwrap_or_default());
+        let mut text = String::new();
+        encode(&mut text, &self.registry)?;
+        Ok(text)
+    }
+}
+
+/// `VmRSS` of this process.
+fn resident_bytes() -> Option<i64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let kilobytes: i64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kilobytes * 1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_what_dashboards_expect() {
+        let metrics = Metrics::new();
+        metrics.reconciled("ok", Duration::from_millis(3));
+        metrics.wrote("ToolSecurityParams", "apply");
+        metrics.drifted("ToolSecurityParams");
+        metrics.probed("tools", "passed");
+        let text = metrics.text().unwrap();
+        for name in [
+            "palisade_reconcile_total{result=\"ok\"} 1",
+            "palisade_reconcile_duration_seconds_count 1",
+            "palisade_writes_total{kind=\"ToolSecurityParams\",verb=\"apply\"} 1",
+            "palisade_drift_repaired_total{kind=\"ToolSecurityParams\"} 1",
+            "palisade_probe_total{profile=\"tools\",result=\"passed\"} 1",
+            "palisade_build_info{version=",
+            "process_resident_memory_bytes ",
+        ] {
+            assert!(text.contains(name), "{name} is not in\n{text}");
+        }
+        metrics.forget("tools");
+        assert!(!metrics.text().unwrap().contains("tools"));
+    }
+}

@@ -1,0 +1,130 @@
+//! Stage report: status, metrics and events of a profile.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use k8s_openapi::jiff::Timestamp;
+use kube::{
+    Api,
+    api::{Patch, PatchParams},
+};
+use palisade_api::{FailedNamespace, NamespaceCounts, ToolSecurityProfile, names};
+use serde_json::json;
+
+use crate::{
+    apply::few,
+    call::{ApiError, call},
+    memory::Memory,
+    reconcile::Context,
+    resolve::Plan,
+    status::{self, Facts, Judgement, Truth},
+    world::{ObservedProfile, version},
+};
+
+/// The longest message about a namespace, in characters.
+const LONGEST: usize = 1000;
+
+/// How it stands in the namespaces.
+#[derive(Debug, Default)]
+pub struct Namespaces {
+    counts: NamespaceCounts,
+    /// Why, by name.
+    failed: BTreeMap<String, String>,
+}
+
+impl Namespaces {
+    /// Those of a plan that was carried out, as far as it could be.
+    pub fn of(plan: &Plan, memory: &Memory) -> Self {
+        let mut failed = plan.problems.clone();
+        for (namespace, failure) in &memory.write_failures {
+            if namespace != names::PROBE_NAMESPACE {
+                failed.entry(namespace.clone()).or_insert_with(|| failure.message.clone());
+            }
+        }
+        let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
+        let counts =
+            NamespaceCounts { selected: number(plan.selected), ready: number(plan.ready), failed: number(failed.len()) };
+        Self { counts, failed }
+    }
+
+    fn first(&self) -> Vec<FailedNamespace> {
+        let shown = |(name, message): (&String, &String)| FailedNamespace {
+            name: name.clone(),
+            message: message.chars().take(LONGEST).collect(),
+        };
+        self.failed.iter().take(10).map(shown).collect()
+    }
+}
+
+/// Says how it stands, if that is not said already.
+pub async fn report(
+    cx: &Context,
+    observed: &ObservedProfile,
+    memory: &mut Memory,
+    conditions: [Judgement; 3],
+    namespaces: Namespaces,
+) -> Result<(), ApiError> {
+    let profile = observed.meta.name.clone().unwrap_or_default();
+    let (policy, _) = cx.world.bundle(&profile);
+    let facts = Facts {
+        generation: observed.meta.generation,
+        conditions,
+        namespaces: namespaces.counts,
+        failed: namespaces.first(),
+        policies: policy.and_then(|policy| policy.metadata.name.clone()).into_iter().collect(),
+    };
+    cx.metrics.report(&profile, &facts);
+    let previous = match &observed.profile {
+        // What was seen may be older than this process's own last word.
+        Ok(_) => cx.world.profile(&profile).and_then(|now| now.profile.as_ref().ok().and_then(|p| p.status.clone())),
+        Err(_) => memory.reported.clone(),
+    };
+    let known_failures = previous.as_ref().map(|status| status.namespaces.failed);
+    if let Some((status, transitions)) = status::next(previous.as_ref(), &facts, Timestamp::now()) {
+        let patch = json!({
+            "apiVersion": names::API_VERSION,
+            "kind": "ToolSecurityProfile",
+            "metadata": {"name": profile, "uid": observed.meta.uid},
+            "status": status,
+        });
+        let api: Api<kube::core::PartialObjectMeta<ToolSecurityProfile>> = Api::all(cx.client.clone());
+        let apply = PatchParams::apply(names::field_manager::STATUS).force();
+        let written = call(api.patch_status(&profile, &apply, &Patch::Apply(&patch))).await?;
+        cx.world.wrote_status(observed, version(&written.metadata), status.clone());
+        memory.reported = Some(status);
+        announce(cx, observed, &transitions);
+    }
+    announce_failures(cx, observed, memory, &namespaces, known_failures);
+    Ok(())
+}
+
+fn announce(cx: &Context, observed: &ObservedProfile, transitions: &[&Judgement]) {
+    for judgement in transitions.iter().filter(|judgement| !judgement.is_transient()) {
+        let reason = match judgement.status {
+            Truth::True => judgement.type_.to_string(),
+            _ => judgement.reason.to_string(),
+        };
+        cx.events.profile(&observed.meta, judgement.is_alarming(), &reason, &judgement.message);
+    }
+}
+
+/// Says which namespaces have failed since the last time. After a restart, nothing if there are as many as before.
+fn announce_failures(
+    cx: &Context,
+    observed: &ObservedProfile,
+    memory: &mut Memory,
+    namespaces: &Namespaces,
+    known: Option<i64>,
+) {
+    let now: BTreeSet<String> = namespaces.failed.keys().cloned().collect();
+    let before = memory.failed.replace(now.clone());
+    let new: Vec<_> = match &before {
+        Some(before) => now.difference(before).collect(),
+        None if known == Some(namespaces.counts.failed) => Vec::new(),
+        None => now.iter().collect(),
+    };
+    if let Some(first) = new.first() {
+        let why = &namespaces.failed[*first];
+        let note = format!("all pods are denied in {}; {first}: {why}", few(&new));
+        cx.events.profile(&observed.meta, true, "NamespaceFailed", &note);
+    }
+}

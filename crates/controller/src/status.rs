@@ -1,0 +1,201 @@
+//! What a profile's status says, from what was observed. Pure.
+
+use k8s_openapi::{
+    apimachinery::pkg::apis::meta::v1::{Condition, Time},
+    jiff::Timestamp,
+};
+use palisade_api::{
+    FailedNamespace, NamespaceCounts, ToolSecurityProfileStatus,
+    conditions::{ConditionType, Reason},
+};
+
+/// Whether a condition holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Truth {
+    /// It does.
+    True,
+    /// It does not.
+    False,
+    /// It is not known.
+    Unknown,
+}
+
+impl Truth {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::True, Self::False, Self::Unknown];
+
+    /// As it stands in a condition.
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::True => "True",
+            Self::False => "False",
+            Self::Unknown => "Unknown",
+        }
+    }
+}
+
+/// A condition without its history.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Judgement {
+    /// Which condition.
+    pub type_: ConditionType,
+    /// Whether it holds.
+    pub status: Truth,
+    /// Why.
+    pub reason: Reason,
+    /// Why, for people.
+    pub message: String,
+}
+
+impl Judgement {
+    /// A judgement.
+    pub fn new(type_: ConditionType, status: Truth, reason: Reason, message: impl Into<String>) -> Self {
+        Self { type_, status, reason, message: message.into() }
+    }
+
+    /// Whether an admin has something to do.
+    pub fn is_alarming(&self) -> bool {
+        use Reason::{
+            Accepted, ApplyFailed, CheckFailed, CompliantPodDenied, InvalidSpec, LastGoodInForce, NotAccepted,
+            NotProgrammed, NothingRestricted, Pending, ProbeFailed, ProbeImpossible, ProbesPassed, Programmed,
+            StageAudit, StageWarn, ViolationAdmitted,
+        };
+        match self.reason {
+            InvalidSpec | CheckFailed | ApplyFailed | LastGoodInForce | NotAccepted | ViolationAdmitted
+            | CompliantPodDenied | ProbeFailed | ProbeImpossible => true,
+            Accepted | Programmed | Pending | ProbesPassed | StageWarn | StageAudit | NothingRestricted
+            | NotProgrammed => false,
+        }
+    }
+
+    /// Whether it only says that something is under way.
+    pub fn is_transient(&self) -> bool {
+        matches!(self.reason, Reason::Pending | Reason::NotProgrammed)
+    }
+}
+
+/// What was observed of a profile.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Facts {
+    /// The generation this is about.
+    pub generation: Option<i64>,
+    /// In the order of [`ConditionType::ALL`].
+    pub conditions: [Judgement; 3],
+    /// Counts of namespaces.
+    pub namespaces: NamespaceCounts,
+    /// The first ten that failed.
+    pub failed: Vec<FailedNamespace>,
+    /// The policies in the cluster.
+    pub policies: Vec<String>,
+}
+
+/// The status that says it, and the judgements that differ from the previous status; `None` if it says it already.
+pub fn next<'a>(
+    previous: Option<&ToolSecurityProfileStatus>,
+    facts: &'a Facts,
+    now: Timestamp,
+) -> Option<(ToolSecurityProfileStatus, Vec<&'a Judgement>)> {
+    let known = |type_: ConditionType| {
+        previous.and_then(|status| status.conditions.iter().find(|condition| condition.type_ == type_.to_string()))
+    };
+    let mut transitions = Vec::new();
+    let mut conditions = Vec::new();
+    for judgement in &facts.conditions {
+        let known = known(judgement.type_);
+        let mut condition = Condition {
+            type_: judgement.type_.to_string(),
+            status: judgement.status.text().to_owned(),
+            reason: judgement.reason.to_string(),
+            message: judgement.message.clone(),
+            observed_generation: facts.generation,
+            last_transition_time: Time(now),
+        };
+        if let Some(known) = known.filter(|known| known.status == condition.status) {
+            condition.last_transition_time = known.last_transition_time.clone();
+        }
+        if known.is_none_or(|known| known.status != condition.status || known.reason != condition.reason) {
+            transitions.push(judgement);
+        }
+        conditions.push(condition);
+    }
+    let status = ToolSecurityProfileStatus {
+        observed_generation: facts.generation,
+        conditions,
+        namespaces: facts.namespaces,
+        failed_namespaces: facts.failed.clone(),
+        generated_policies: facts.policies.clone(),
+    };
+    let same = previous.is_some_and(|previous| says_the_same(previous, &status));
+    (!same).then_some((status, transitions))
+}
+
+/// Whether all of `status` stands in `previous`. Conditions of others do not matter.
+fn says_the_same(previous: &ToolSecurityProfileStatus, status: &ToolSecurityProfileStatus) -> bool {
+    let ToolSecurityProfileStatus {
+        observed_generation,
+        conditions,
+        namespaces,
+        failed_namespaces,
+        generated_policies,
+    } = status;
+    previous.observed_generation == *observed_generation
+        && previous.namespaces == *namespaces
+        && previous.failed_namespaces == *failed_namespaces
+        && previous.generated_policies == *generated_policies
+        && conditions.iter().all(|condition| previous.conditions.contains(condition))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn facts(programmed: Truth, reason: Reason) -> Facts {
+        Facts {
+            generation: Some(3),
+            conditions: [
+                Judgement::new(ConditionType::Accepted, Truth::True, Reason::Accepted, "a"),
+                Judgement::new(ConditionType::Programmed, programmed, reason, "p"),
+                Judgement::new(ConditionType::Enforced, Truth::False, Reason::StageWarn, "e"),
+            ],
+            namespaces: NamespaceCounts { selected: 2, ready: 1, failed: 1 },
+            failed: vec![],
+            policies: vec![],
+        }
+    }
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    #[test]
+    fn what_is_said_already_is_not_written() {
+        let facts = facts(Truth::True, Reason::Programmed);
+        let (status, transitions) = next(None, &facts, at(1)).unwrap();
+        assert_eq!(transitions.len(), 3);
+        assert_eq!(next(Some(&status), &facts, at(9)), None);
+        let mut with_foreign = status.clone();
+        with_foreign.conditions.push(Condition { type_: "Foreign".into(), ..status.conditions[0].clone() });
+        assert_eq!(next(Some(&with_foreign), &facts, at(9)), None);
+    }
+
+    #[test]
+    fn the_time_moves_only_with_the_status() {
+        let (status, _) = next(None, &facts(Truth::False, Reason::Pending), at(1)).unwrap();
+        let failed = facts(Truth::False, Reason::ApplyFailed);
+        let (status, transitions) = next(Some(&status), &failed, at(2)).unwrap();
+        assert_eq!(transitions, [&failed.conditions[1]]);
+        assert_eq!(status.conditions[1].last_transition_time, Time(at(1)));
+        let (status, _) = next(Some(&status), &facts(Truth::True, Reason::Programmed), at(3)).unwrap();
+        assert_eq!(status.conditions[1].last_transition_time, Time(at(3)));
+        assert_eq!(status.conditions[0].last_transition_time, Time(at(1)));
+    }
+
+    #[test]
+    fn a_new_generation_is_written() {
+        let old = facts(Truth::True, Reason::Programmed);
+        let (status, _) = next(None, &old, at(1)).unwrap();
+        let (status, transitions) = next(Some(&status), &Facts { generation: Some(4), ..old }, at(2)).unwrap();
+        assert_eq!(status.conditions[0].observed_generation, Some(4));
+        assert!(transitions.is_empty());
+    }
+}

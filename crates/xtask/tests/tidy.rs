@@ -1,0 +1,121 @@
+//! What holds for every file of the project.
+#![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests that read the project's files")]
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+/// A Rust file with more lines is worth splitting, and with more than that it must be.
+const LINES: (usize, usize) = (400, 800);
+
+/// What is written down and not done: it belongs into an issue. In pieces, because this file is read as well.
+const UNDONE: [&str; 5] = [
+    concat!("TO", "DO"),
+    concat!("FIX", "ME"),
+    concat!("XX", "X"),
+    concat!("todo", "!("),
+    concat!("unimplemented", "!("),
+];
+
+fn root() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
+}
+
+/// The project's files with these endings, with their text; not what is built or fetched.
+fn files(endings: &[&str]) -> Vec<(PathBuf, String)> {
+    fn walk(directory: &Path, endings: &[&str], out: &mut Vec<(PathBuf, String)>) {
+        for entry in fs::read_dir(directory).unwrap() {
+            let entry = entry.unwrap();
+            let (path, name) = (entry.path(), entry.file_name().to_string_lossy().into_owned());
+            if entry.file_type().unwrap().is_dir() {
+                if !["target", ".git", ".palisade"].contains(&name.as_str()) {
+                    walk(&path, endings, out);
+                }
+            } else if endings.iter().any(|ending| name.ends_with(ending)) {
+                out.push((path.strip_prefix(root()).unwrap().to_owned(), fs::read_to_string(&path).unwrap()));
+            }
+        }
+    }
+    let mut out = Vec::new();
+    walk(root(), endings, &mut out);
+    out.sort();
+    out
+}
+
+fn check(endings: &[&str], problem: impl Fn(&Path, &str) -> Vec<String>) {
+    let files = files(endings);
+    assert!(!files.is_empty());
+    let problems: Vec<_> = files
+        .iter()
+        .flat_map(|(path, text)| {
+            problem(path, text).into_iter().map(|problem| format!("{}: {problem}", path.display()))
+        })
+        .collect();
+    assert!(problems.is_empty(), "{}", problems.join("\n"));
+}
+
+#[test]
+fn rust_files_say_what_they_are_for_and_are_short() {
+    check(&[".rs"], |path, text| {
+        let mut problems = Vec::new();
+        if !text.starts_with("//! ") {
+            problems.push("does not begin with module documentation (//!)".to_owned());
+        }
+        let lines = text.lines().count();
+        if lines > LINES.1 {
+            problems.push(format!("has {lines} lines, more than {}", LINES.1));
+        } else if lines > LINES.0 {
+            eprintln!("warning: {} has {lines} lines, more than {}", path.display(), LINES.0);
+        }
+        problems
+    });
+}
+
+#[test]
+fn nothing_is_left_undone_in_a_comment() {
+    check(&[".rs", ".go", ".md", ".toml", "Makefile"], |_, text| {
+        let undone = |line: &str| UNDONE.iter().find(|word| line.contains(**word));
+        let found = text.lines().enumerate().filter_map(|(index, line)| Some((index + 1, undone(line)?)));
+        found.map(|(line, word)| format!("line {line} says {word}")).collect()
+    });
+}
+
+/// Links from a document to a file, without those to a place in the same document or on the web.
+fn links(text: &str) -> impl Iterator<Item = &str> {
+    let targets = text.split("](").skip(1).filter_map(|rest| rest.split([')', '#', ' ']).next());
+    targets.filter(|target| !target.is_empty() && !target.contains("://") && !target.starts_with("mailto:"))
+}
+
+#[test]
+fn links_lead_to_files() {
+    check(&[".md"], |path, text| {
+        let directory = root().join(path.parent().unwrap());
+        links(text)
+            .filter(|target| !directory.join(target).exists())
+            .map(|target| format!("no file {target}"))
+            .collect()
+    });
+}
+
+/// Each invariant names the tests that show it, in the last column of its row.
+#[test]
+fn tests_that_the_architecture_names_exist() {
+    let sources: String = files(&[".rs"]).into_iter().map(|(_, text)| text).collect();
+    let exists = |test: &&str| sources.contains(&format!("fn {test}(")) || sources.contains(&format!("\"{test}\""));
+    check(&["ARCHITECTURE.md"], |_, text| {
+        let section = text.split("\n## ").find(|section| section.starts_with("Invariants")).unwrap_or_default();
+        let rows: Vec<_> = section.lines().filter(|line| line.starts_with("| ")).skip(1).collect();
+        assert!(rows.len() > 5, "the table of invariants is there");
+        let mut problems = Vec::new();
+        for row in rows {
+            let shown_by = row.trim_end_matches('|').rsplit('|').next().unwrap_or_default();
+            let tests: Vec<_> = shown_by.split('`').skip(1).step_by(2).collect();
+            if tests.is_empty() {
+                problems.push(format!("no test in {row}"));
+            }
+            problems.extend(tests.into_iter().filter(|test| !exists(test)).map(|test| format!("no test {test}")));
+        }
+        problems
+    });
+}

@@ -1,0 +1,279 @@
+//! The cluster.
+
+use std::{collections::BTreeMap, error::Error, path::PathBuf};
+
+use k8s_openapi::api::{
+    admissionregistration::v1::{ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding},
+    core::v1::Namespace,
+};
+use kube::{
+    Api, Client, Config,
+    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
+    config::{KubeConfigOptions, Kubeconfig},
+};
+use palisade_api::{ToolSecurityParams, ToolSecurityProfile, names};
+use palisade_controller::{Controller, Options, Running};
+use palisade_controlplane::ControlPlane;
+use serde_json::{Value as Json, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use crate::{
+    Verdict, eventually,
+    requests::{add_ephemeral, create_pod, send},
+};
+
+type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
+
+/// The root of the project.
+pub fn root() -> PathBuf {
+    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
+}
+
+/// A control plane with Palisade in it.
+pub struct Cluster {
+    /// The control plane.
+    pub control_plane: ControlPlane,
+    /// A client that may do everything.
+    pub admin: Client,
+    controller: Option<Running>,
+}
+
+impl Cluster {
+    /// Starts a control plane of a minor version (the newest if none), and installs the CRDs and the manifests.
+    pub async fn start(emulated_version: Option<&str>) -> Result<Self> {
+        let mut builder = ControlPlane::builder();
+        if let Some(version) = emulated_version {
+            builder = builder.emulated_version(version);
+        }
+        let control_plane = builder.start().await?;
+        let admin = client(control_plane.kubeconfig()).await?;
+        let cluster = Self { control_plane, admin, controller: None };
+        cluster.kubectl(&["apply", "--server-side", "-k", &root().join("crds").display().to_string()])?;
+        cluster.kubectl(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"])?;
+        cluster.kubectl(&["apply", "--server-side", "-k", &root().join("manifests").display().to_string()])?;
+        Ok(cluster)
+    }
+
+    /// Runs kubectl as the admin.
+    ///
+    /// # Errors
+    /// What kubectl writes to its standard error, if it fails.
+    pub fn kubectl(&self, arguments: &[&str]) -> Result<String> {
+        Ok(self.kubectl_both(arguments)?.0)
+    }
+
+    /// [`Self::kubectl`], with standard output and standard error, where warnings stand.
+    pub fn kubectl_both(&self, arguments: &[&str]) -> Result<(String, String)> {
+        let mut command = self.control_plane.kubectl().ok_or("no kubectl")?;
+        let output = command.args(arguments).output()?;
+        let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        if output.status.success() { Ok((out.into(), err.into())) } else { Err(err.into()) }
+    }
+
+    /// What the controller says at an HTTP path.
+    pub async fn controller_get(&self, path: &str) -> Result<String> {
+        let address = self.controller.as_ref().ok_or("the controller does not run")?.address();
+        let mut stream = tokio::net::TcpStream::connect(address).await?;
+        stream.write_all(format!("GET {path} HTTP/1.0\r\n\r\n").as_bytes()).await?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await?;
+        Ok(answer)
+    }
+
+    /// A kubeconfig with the rights that the manifests give the controller.
+    pub fn controller_kubeconfig(&self) -> Result<String> {
+        let token = self.kubectl(&[
+            "create", "token", names::CONTROLLER, "--namespace", names::OPERATOR_NAMESPACE, "--duration=24h",
+        ])?;
+        let mut kubeconfig: Json = serde_saphyr::from_str(self.control_plane.kubeconfig())?;
+        for user in kubeconfig["users"].as_array_mut().into_iter().flatten() {
+            user["user"] = json!({"token": token.trim()});
+        }
+        Ok(kubeconfig.to_string())
+    }
+
+    /// Starts the controller, if it does not run.
+    pub async fn start_controller(&mut self) -> Result<()> {
+        if self.controller.is_none() {
+            let options = Options { listen: "127.0.0.1:0".parse()?, ..Options::default() };
+            self.controller = Some(Controller::start(client(&self.controller_kubeconfig()?).await?, options).await?);
+        }
+        Ok(())
+    }
+
+    /// Stops the controller, if it runs.
+    pub async fn stop_controller(&mut self) -> Result<()> {
+        if let Some(running) = self.controller.take() {
+            running.stop().await?;
+        }
+        Ok(())
+    }
+
+    /// Stops everything.
+    pub async fn stop(mut self) -> Result<()> {
+        self.stop_controller().await?;
+        Ok(self.control_plane.stop().await?)
+    }
+
+    /// Creates a namespace.
+    pub async fn create_namespace(&self, name: &str, labels: &Json, annotations: &Json) -> Result<()> {
+        let namespace: Namespace = serde_json::from_value(json!({
+            "apiVersion": "v1", "kind": "Namespace",
+            "metadata": {"name": name, "labels": labels, "annotations": annotations},
+        }))?;
+        Api::<Namespace>::all(self.admin.clone()).create(&PostParams::default(), &namespace).await?;
+        Ok(())
+    }
+
+    /// Creates a namespace of a tool, as Toolforge does, that [`Self::toolforge_profile`] of this test selects.
+    pub async fn create_tool(&self, test: &str, name: &str, uid: i64) -> Result<()> {
+        self.create_namespace(name, &json!({"tenancy": test}), &json!({"toolforge.org/uid": uid.to_string()})).await
+    }
+
+    /// Merges a patch into a namespace.
+    pub async fn patch_namespace(&self, name: &str, patch: &Json) -> Result<()> {
+        Api::<Namespace>::all(self.admin.clone()).patch(name, &PatchParams::default(), &Patch::Merge(patch)).await?;
+        Ok(())
+    }
+
+    /// Deletes a namespace without waiting for it.
+    pub async fn delete_namespace(&self, name: &str) -> Result<()> {
+        Api::<Namespace>::all(self.admin.clone()).delete(name, &DeleteParams::default()).await?;
+        Ok(())
+    }
+
+    /// The API of profiles.
+    pub fn profiles(&self) -> Api<ToolSecurityProfile> {
+        Api::all(self.admin.clone())
+    }
+
+    /// Writes a profile, as `kubectl apply` does.
+    pub async fn apply_profile(&self, profile: &Json) -> Result<ToolSecurityProfile> {
+        let name = profile["metadata"]["name"].as_str().ok_or("a profile has a name")?;
+        Ok(self.profiles().patch(name, &PatchParams::apply("tests").force(), &Patch::Apply(profile)).await?)
+    }
+
+    /// Toolforge's profile from the examples, under the name of a test and for its namespaces only.
+    pub fn toolforge_profile(test: &str) -> Result<Json> {
+        let text = std::fs::read_to_string(root().join("examples/toolforge/profile.yaml"))?;
+        let mut profile: Json = serde_saphyr::from_str(&text)?;
+        profile["metadata"]["name"] = test.into();
+        profile["spec"]["namespaceSelector"]["matchLabels"] = json!({"tenancy": test});
+        Ok(profile)
+    }
+
+    /// Waits until a condition of a profile has a status, for its current generation.
+    pub async fn wait_condition(&self, profile: &str, condition: &str, status: &str) -> Result<ToolSecurityProfile> {
+        let found = eventually(&format!("{condition}={status} of {profile}"), || async {
+            let found = self.profiles().get(profile).await.map_err(|error| error.to_string())?;
+            let generation = found.metadata.generation;
+            let conditions = found.status.as_ref().map(|status| status.conditions.clone()).unwrap_or_default();
+            let now = conditions.iter().find(|c| c.type_ == condition);
+            match now {
+                Some(now) if now.status == status && now.observed_generation == generation => Ok(found),
+                _ => Err(format!("generation {generation:?}, conditions {conditions:?}")),
+            }
+        });
+        Ok(found.await?)
+    }
+
+    /// Writes a profile and waits until it is enforced.
+    pub async fn enforce(&self, profile: &Json) -> Result<ToolSecurityProfile> {
+        let applied = self.apply_profile(profile).await?;
+        self.wait_condition(applied.metadata.name.as_deref().unwrap_or_default(), "Enforced", "True").await
+    }
+
+    /// The resource versions of a profile's policy and binding.
+    pub async fn policy_versions(&self, profile: &str) -> Result<(String, String)> {
+        let name = names::pods_policy(profile);
+        let policy = self.policies().get(&name).await?.metadata.resource_version.unwrap_or_default();
+        let binding = self.bindings().get(&name).await?.metadata.resource_version.unwrap_or_default();
+        Ok((policy, binding))
+    }
+
+    /// The API of policies.
+    pub fn policies(&self) -> Api<ValidatingAdmissionPolicy> {
+        Api::all(self.admin.clone())
+    }
+
+    /// The API of bindings.
+    pub fn bindings(&self) -> Api<ValidatingAdmissionPolicyBinding> {
+        Api::all(self.admin.clone())
+    }
+
+    /// Waits until a pod is admitted in a namespace.
+    pub async fn wait_admitted(&self, namespace: &str, pod: &Json) -> Result<()> {
+        let admitted = eventually(&format!("a pod admitted in {namespace}"), || async {
+            match self.dry_run(namespace, pod).await {
+                Verdict::Admitted => Ok(()),
+                other => Err(format!("{other:?}")),
+            }
+        });
+        Ok(admitted.await?)
+    }
+
+    /// Deletes a profile and waits until it is gone.
+    pub async fn delete_profile(&self, name: &str) -> Result<()> {
+        self.profiles().delete(name, &DeleteParams::default()).await?;
+        eventually(&format!("profile {name} gone"), || async {
+            match self.profiles().get_opt(name).await {
+                Ok(None) => Ok(()),
+                other => Err(format!("{other:?}")),
+            }
+        })
+        .await?;
+        Ok(())
+    }
+
+    /// The parameters that a profile has in a namespace.
+    pub async fn params(&self, namespace: &str, profile: &str) -> std::result::Result<ToolSecurityParams, String> {
+        Api::<ToolSecurityParams>::namespaced(self.admin.clone(), namespace)
+            .get(profile)
+            .await
+            .map_err(|error| error.to_string())
+    }
+
+    /// The resource versions of all parameters of a profile, by namespace: what was written shows here.
+    pub async fn params_versions(&self, profile: &str) -> Result<BTreeMap<String, String>> {
+        let selector = ListParams::default().labels(&format!("{}={profile}", names::PROFILE_LABEL));
+        let all = Api::<ToolSecurityParams>::all(self.admin.clone()).list(&selector).await?;
+        let version = |params: ToolSecurityParams| {
+            Some((params.metadata.namespace?, params.metadata.resource_version?))
+        };
+        Ok(all.into_iter().filter_map(version).filter(|(namespace, _)| namespace != names::PROBE_NAMESPACE).collect())
+    }
+
+    /// Asks about a pod.
+    pub async fn dry_run(&self, namespace: &str, pod: &Json) -> Verdict {
+        create_pod(&self.admin, namespace, pod, true).await
+    }
+
+    /// Creates a pod for real.
+    pub async fn create_pod(&self, namespace: &str, pod: &Json) -> Verdict {
+        create_pod(&self.admin, namespace, pod, false).await
+    }
+
+    /// Asks about ephemeral containers of a pod that exists.
+    pub async fn dry_run_ephemeral(&self, namespace: &str, pod: &str, containers: &Json) -> Verdict {
+        add_ephemeral(&self.admin, namespace, pod, containers).await
+    }
+
+    /// Merges a patch into a pod.
+    pub async fn patch_pod(&self, namespace: &str, pod: &str, patch: &Json) -> Verdict {
+        let path = format!("/api/v1/namespaces/{namespace}/pods/{pod}");
+        Verdict::of(send(&self.admin, "PATCH", &path, "application/merge-patch+json", patch).await)
+    }
+
+    /// Applies a JSON patch to a pod.
+    pub async fn json_patch_pod(&self, namespace: &str, pod: &str, patch: &Json) -> Verdict {
+        let path = format!("/api/v1/namespaces/{namespace}/pods/{pod}");
+        Verdict::of(send(&self.admin, "PATCH", &path, "application/json-patch+json", patch).await)
+    }
+}
+
+/// A client from a kubeconfig.
+async fn client(kubeconfig: &str) -> Result<Client> {
+    let kubeconfig = Kubeconfig::from_yaml(kubeconfig)?;
+    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
+    Ok(Client::try_from(config)?)
+}

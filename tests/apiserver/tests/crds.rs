@@ -1,0 +1,92 @@
+//! A wrong profile is refused when it is applied, with a message that says what is wrong.
+
+use palisade_checks::pod::merge;
+use palisade_tests::{Cluster, TestResult, ensure};
+use serde_json::{Value as Json, json};
+
+pub(crate) async fn wrong_profiles_are_refused_when_they_are_applied(cluster: &mut Cluster) -> TestResult {
+    let uid = |range: Json| json!({"users": {"runAsUser": {"rule": "MustRunAs", "ranges": [range]}}});
+    let parameter = |parameter: Json| json!({"parameters": [parameter]});
+    let cases = [
+        (json!({"namespaceSelector": null}), "spec.namespaceSelector: Required value"),
+        (json!({"namespaceSelector": {"matchLabels": null}}), "must name at least one label"),
+        (json!({"namespaceSelector": {"matchLabels": {}}}), "must name at least one label"),
+        (uid(json!({"min": 2, "max": 1})), "min must not be greater than max"),
+        (uid(json!({"min": -1, "max": 1})), "ids and ports are not negative"),
+        (uid(json!({"min": "uid", "max": 1})), "spec.users.runAsUser.ranges[0].min"),
+        (uid(json!({"min": 1})), "spec.users.runAsUser.ranges[0].max: Required value"),
+        (json!({"users": {"runAsUser": {"rule": "MustRunAs"}}}), "need at least one range"),
+        (json!({"users": {"runAsUser": {"rule": "RunAsAny", "ranges": [{"min": 1, "max": 2}]}}}), "the other rules take none"),
+        (json!({"users": {"runAsUser": {"rule": "Whatever"}}}), "Unsupported value: \"Whatever\""),
+        (json!({"privileges": {"procMount": ["DefaultProcMount"]}}), "not DefaultProcMount"),
+        (json!({"privileges": {"privileged": "no"}}), "spec.privileges.privileged"),
+        (json!({"privileges": {"capabilities": {"allowedAdd": ["CAP_CHOWN"]}}}), "written without CAP_"),
+        (json!({"privileges": {"seccomp": {"allowed": ["runtime/default"]}}}), "not runtime/default"),
+        (json!({"volumes": {"allowed": ["config-map"]}}), "a kind of volume is"),
+        (json!({"volumes": {"hostPaths": [{"pathPrefix": "data"}]}}), "absolute and has no .."),
+        (json!({"volumes": {"hostPaths": [{"pathPrefix": "/data/../etc"}]}}), "absolute and has no .."),
+        (json!({"images": {"allowedRegistries": ["https://registry.example"]}}), "without a scheme"),
+        (json!({"images": {"allowedRegistries": []}}), "spec.images.allowedRegistries"),
+        (json!({"enforcement": {"pods": "deny"}}), "Unsupported value: \"deny\""),
+        (parameter(json!({"name": "Uid", "type": "Integer"})), "spec.parameters[0].name"),
+        (parameter(json!({"name": "uid", "type": "String", "minimum": 1})), "for parameters of type Integer"),
+        (parameter(json!({"name": "uid", "type": "Integer", "minimum": 2, "maximum": 1})), "minimum must not be greater"),
+        (parameter(json!({"name": "uid", "type": "Integer", "minimum": 2, "default": 1})), "between minimum and maximum"),
+        (parameter(json!({"name": "uid", "type": "Integer", "pattern": "x"})), "pattern is for parameters of type String"),
+        (parameter(json!({"name": "uid", "type": "Integer", "sources": [{}]})), "exactly one of"),
+        (parameter(json!({"name": "on", "type": "Boolean", "default": "yes"})), "in quotes"),
+        (json!({"hots": {"pid": true}}), "field not declared in schema"),
+    ];
+    let mut wrong = Vec::new();
+    for (index, (patch, expected)) in cases.iter().enumerate() {
+        let mut profile = json!({
+            "apiVersion": "toolsecurity.dev/v1alpha1", "kind": "ToolSecurityProfile", "metadata": {"name": "wrong"},
+            "spec": {"namespaceSelector": {"matchLabels": {"no": "such"}}},
+        });
+        merge(&mut profile["spec"], patch);
+        match cluster.apply_profile(&profile).await {
+            Ok(_) => wrong.push(format!("case {index} was accepted: {patch}")),
+            Err(error) if error.to_string().contains(expected) => {}
+            Err(error) => wrong.push(format!("case {index}, {patch}: expected {expected:?}, got {error}")),
+        }
+    }
+    let long = json!({
+        "apiVersion": "toolsecurity.dev/v1alpha1", "kind": "ToolSecurityProfile", "metadata": {"name": "a".repeat(51)},
+        "spec": {"namespaceSelector": {"matchLabels": {"no": "such"}}},
+    });
+    match cluster.apply_profile(&long).await {
+        Err(error) if error.to_string().contains("at most 50 characters") => {}
+        other => wrong.push(format!("a long name: {other:?}")),
+    }
+    ensure!(wrong.is_empty(), "{}", wrong.join("\n"));
+    Ok(())
+}
+
+pub(crate) async fn kubectl_explains_every_field(cluster: &mut Cluster) -> TestResult {
+    let mut bare = Vec::new();
+    for crd in palisade_api::crd::all() {
+        let name = crd.metadata.name.unwrap_or_default();
+        let found: Json = serde_json::from_str(&cluster.kubectl(&["get", "crd", &name, "-o", "json"])?)?;
+        let schema = &found["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+        for part in ["spec", "status"] {
+            undescribed(&schema["properties"][part], &format!("{name} {part}"), &mut bare);
+        }
+    }
+    // What comes from meta/v1 has no bounds or texts of ours.
+    ensure!(bare.is_empty(), "no description: {}", bare.join(", "));
+    let text = cluster.kubectl(&["explain", "tsp.spec.users.runAsUser"])?;
+    ensure!(text.contains("MustRunAsNonRoot: not set to 0"), "{text}");
+    Ok(())
+}
+
+fn undescribed(schema: &Json, path: &str, bare: &mut Vec<String>) {
+    if schema.is_object() && schema["description"].as_str().unwrap_or_default().is_empty() {
+        bare.push(path.to_owned());
+    }
+    for (name, property) in schema["properties"].as_object().into_iter().flatten() {
+        undescribed(property, &format!("{path}.{name}"), bare);
+    }
+    for (name, property) in schema["items"]["properties"].as_object().into_iter().flatten() {
+        undescribed(property, &format!("{path}[].{name}"), bare);
+    }
+}

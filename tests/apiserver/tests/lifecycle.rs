@@ -1,0 +1,251 @@
+//! Profiles that change, go, and are tampered with; an API server that restarts.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use kube::{
+    Api,
+    api::{DeleteParams, Patch, PatchParams},
+};
+use palisade_api::{ToolSecurityParams, names};
+use palisade_controlplane::Shutdown;
+use palisade_tests::{Cluster, TestResult, Verdict, ensure, eventually, hostile_pod, tool_pod, within};
+use serde_json::{Value as Json, json};
+
+const UID: i64 = 50_001;
+/// How soon a generated object is what it should be again.
+const REPAIR: Duration = Duration::from_secs(5);
+
+pub(crate) async fn an_invalid_profile_changes_nothing(cluster: &mut Cluster) -> TestResult {
+    let test = "invalid";
+    cluster.create_tool(test, "invalid-tool", UID).await?;
+    let good = Cluster::toolforge_profile(test)?;
+    cluster.enforce(&good).await?;
+    cluster.wait_admitted("invalid-tool", &tool_pod("job", UID)).await?;
+    let versions = (cluster.params_versions(test).await?, cluster.policy_versions(test).await?);
+
+    let mut bad = good.clone();
+    bad["spec"]["users"]["runAsUser"]["ranges"][0]["max"] = json!("$guid");
+    bad["spec"]["privileges"]["privileged"] = json!(true);
+    cluster.apply_profile(&bad).await?;
+    let found = cluster.wait_condition(test, "Accepted", "False").await?;
+    let conditions = found.status.map(|status| status.conditions).unwrap_or_default();
+    let accepted = conditions.iter().find(|condition| condition.type_ == "Accepted").ok_or("no condition")?;
+    ensure!(accepted.reason == "InvalidSpec", "{accepted:?}");
+    ensure!(
+        accepted.message.contains("spec.users.runAsUser.ranges[0].max: $guid is not a declared parameter"),
+        "{accepted:?}"
+    );
+    ensure!((cluster.params_versions(test).await?, cluster.policy_versions(test).await?) == versions, "something was written");
+
+    // The last good state lives on, also in a controller that has never seen it.
+    cluster.stop_controller().await?;
+    cluster.start_controller().await?;
+    cluster.create_tool(test, "invalid-new", UID + 1).await?;
+    cluster.wait_admitted("invalid-new", &tool_pod("job", UID + 1)).await?;
+    cluster.bindings().delete(&names::pods_policy(test), &DeleteParams::default()).await?;
+    within(REPAIR, "the binding is back", || async {
+        cluster.bindings().get(&names::pods_policy(test)).await.map(|_| ()).map_err(|error| error.to_string())
+    })
+    .await?;
+    eventually("denied", || async {
+        let verdict = cluster.dry_run("invalid-new", &hostile_pod("hostile")).await;
+        verdict.denial().filter(|text| text.contains("[privileged]")).map(|_| ()).ok_or(format!("{verdict:?}"))
+    })
+    .await?;
+
+    cluster.enforce(&good).await?;
+    cluster.delete_profile(test).await
+}
+
+pub(crate) async fn drift_is_repaired(cluster: &mut Cluster) -> TestResult {
+    let test = "drift";
+    cluster.create_tool(test, "drift-tool", UID).await?;
+    cluster.enforce(&Cluster::toolforge_profile(test)?).await?;
+    cluster.wait_admitted("drift-tool", &tool_pod("job", UID)).await?;
+    let name = names::pods_policy(test);
+    let (policies, bindings) = (cluster.policies(), cluster.bindings());
+    let params = Api::<ToolSecurityParams>::namespaced(cluster.admin.clone(), "drift-tool");
+    let policy = policies.get(&name).await?.spec;
+    let binding = bindings.get(&name).await?.spec;
+    let values = params.get(test).await?.spec;
+
+    let back = || async {
+        let now = policies.get_opt(&name).await.map_err(|error| error.to_string())?.and_then(|now| now.spec);
+        if now != policy {
+            return Err(format!("policy: {now:?}"));
+        }
+        let now = bindings.get_opt(&name).await.map_err(|error| error.to_string())?.map(|now| now.spec);
+        if now.as_ref() != Some(&binding) {
+            return Err(format!("binding: {now:?}"));
+        }
+        let now = params.get_opt(test).await.map_err(|error| error.to_string())?.map(|now| now.spec);
+        if now.as_ref() == Some(&values) { Ok(()) } else { Err(format!("params: {now:?}")) }
+    };
+    let merge = |patch: Json| Patch::Merge(patch);
+    let edit = PatchParams { field_manager: Some("somebody".to_owned()), ..PatchParams::default() };
+
+    policies.patch(&name, &edit, &merge(json!({"spec": {"validations": [{"expression": "true"}]}}))).await?;
+    within(REPAIR, "an edited validation", back).await?;
+    // Lists that are keyed: server-side apply alone would leave what others add to them.
+    policies.patch(&name, &edit, &merge(json!({"spec": {"matchConditions": [{"name": "never", "expression": "false"}]}}))).await?;
+    within(REPAIR, "an added match condition", back).await?;
+    let everything = json!([{"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["*"], "resources": ["*"]}]);
+    policies.patch(&name, &edit, &merge(json!({"spec": {"matchConstraints": {"excludeResourceRules": everything}}}))).await?;
+    within(REPAIR, "an added exclusion", back).await?;
+    policies.delete(&name, &DeleteParams::default()).await?;
+    within(REPAIR, "a deleted policy", back).await?;
+    bindings.patch(&name, &edit, &merge(json!({"spec": {"validationActions": ["Audit"]}}))).await?;
+    within(REPAIR, "an edited binding", back).await?;
+    bindings.delete(&name, &DeleteParams::default()).await?;
+    within(REPAIR, "a deleted binding", back).await?;
+    params.patch(test, &edit, &merge(json!({"spec": {"integers": {"uid": 0}}}))).await?;
+    within(REPAIR, "an edited parameter", back).await?;
+    params.patch(test, &edit, &merge(json!({"spec": {"integers": {"other": 0}}}))).await?;
+    within(REPAIR, "an added parameter", back).await?;
+    params.delete(test, &DeleteParams::default()).await?;
+    within(REPAIR, "deleted parameters", back).await?;
+    params.patch(test, &edit, &merge(json!({"metadata": {"labels": null}}))).await?;
+    within(REPAIR, "labels taken away", || async {
+        let labels = params.get(test).await.map_err(|error| error.to_string())?.metadata.labels.unwrap_or_default();
+        if labels.contains_key(names::PROFILE_LABEL) { Ok(()) } else { Err(format!("{labels:?}")) }
+    })
+    .await?;
+    let metrics = cluster.controller_get("/metrics").await?;
+    ensure!(metrics.contains("palisade_drift_repaired_total"), "{metrics}");
+    cluster.wait_condition(test, "Enforced", "True").await?;
+    cluster.delete_profile(test).await
+}
+
+/// Asks about pods without a pause while something else happens: one that complies must always be admitted, one
+/// that violates always be denied.
+struct Watch {
+    stop: Arc<AtomicBool>,
+    asked: Arc<AtomicUsize>,
+    task: tokio::task::JoinHandle<Vec<String>>,
+}
+
+impl Watch {
+    fn start(cluster: &Cluster, namespace: &str, pod: Json, admitted: bool) -> Self {
+        let (stop, asked) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+        let (client, namespace) = (cluster.admin.clone(), namespace.to_owned());
+        let (stopped, count) = (Arc::clone(&stop), Arc::clone(&asked));
+        let task = tokio::spawn(async move {
+            let mut wrong = Vec::new();
+            while !stopped.load(Ordering::Relaxed) {
+                let verdict = palisade_tests::dry_run_once(&client, &namespace, &pod).await;
+                count.fetch_add(1, Ordering::Relaxed);
+                match (&verdict, admitted) {
+                    (Verdict::Admitted, true) | (Verdict::Denied(_) | Verdict::Refused(..), false) => {}
+                    // No connection is no verdict.
+                    (Verdict::Refused(0 | 429 | 500.., _), true) => {}
+                    _ => wrong.push(format!("{verdict:?}")),
+                }
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+            wrong
+        });
+        Self { stop, asked, task }
+    }
+
+    async fn finish(self, what: &str) -> TestResult {
+        self.stop.store(true, Ordering::Relaxed);
+        let wrong = self.task.await?;
+        let asked = self.asked.load(Ordering::Relaxed);
+        ensure!(asked > 20, "{what}: asked only {asked} times");
+        ensure!(wrong.is_empty(), "{what}: {} of {asked} wrong, the first: {}", wrong.len(), wrong[0]);
+        println!("{what}: {asked} requests, all right");
+        Ok(())
+    }
+}
+
+pub(crate) async fn a_renamed_parameter_never_denies(cluster: &mut Cluster) -> TestResult {
+    let test = "renamed";
+    cluster.create_tool(test, "renamed-tool", UID).await?;
+    let profile = Cluster::toolforge_profile(test)?;
+    cluster.enforce(&profile).await?;
+    cluster.wait_admitted("renamed-tool", &tool_pod("job", UID)).await?;
+    let good = Watch::start(cluster, "renamed-tool", tool_pod("job", UID), true);
+    let bad = Watch::start(cluster, "renamed-tool", hostile_pod("hostile"), false);
+
+    let renamed: Json = serde_json::from_str(&profile.to_string().replace("$uid", "$toolUid").replace("\"name\":\"uid\"", "\"name\":\"toolUid\""))?;
+    cluster.apply_profile(&renamed).await?;
+    cluster.wait_condition(test, "Enforced", "True").await?;
+    eventually("the old value is gone", || async {
+        let now = cluster.params("renamed-tool", test).await?.spec.integers;
+        let names: Vec<_> = now.keys().map(String::as_str).collect();
+        if names == ["toolUid"] { Ok(()) } else { Err(format!("{now:?}")) }
+    })
+    .await?;
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    good.finish("a pod that complies, while a parameter is renamed").await?;
+    bad.finish("a pod that violates, while a parameter is renamed").await?;
+    cluster.delete_profile(test).await
+}
+
+pub(crate) async fn deleting_the_profile_frees_every_namespace(cluster: &mut Cluster) -> TestResult {
+    let test = "deleted";
+    for index in 0..5 {
+        cluster.create_tool(test, &format!("deleted-{index}"), UID).await?;
+    }
+    cluster.enforce(&Cluster::toolforge_profile(test)?).await?;
+    cluster.wait_admitted("deleted-0", &tool_pod("job", UID)).await?;
+    let good = Watch::start(cluster, "deleted-0", tool_pod("job", UID), true);
+    cluster.delete_profile(test).await?;
+    for index in 0..5 {
+        cluster.wait_admitted(&format!("deleted-{index}"), &hostile_pod("free")).await?;
+    }
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    good.finish("a pod that complies, while the profile is deleted").await?;
+    let left = cluster.kubectl(&[
+        "get", "validatingadmissionpolicies,validatingadmissionpolicybindings,toolsecurityparams,controllerrevisions",
+        "--all-namespaces", "-o", "name", "-l", &format!("{}={test}", names::PROFILE_LABEL),
+    ])?;
+    ensure!(left.is_empty(), "left: {left}");
+    Ok(())
+}
+
+pub(crate) async fn a_namespace_with_a_finalized_pod_can_be_deleted(cluster: &mut Cluster) -> TestResult {
+    let test = "finalized";
+    cluster.create_tool(test, "finalized-tool", UID).await?;
+    cluster.enforce(&Cluster::toolforge_profile(test)?).await?;
+    cluster.wait_admitted("finalized-tool", &tool_pod("job", UID)).await?;
+    let mut pod = tool_pod("job", UID);
+    pod["metadata"]["finalizers"] = json!(["example.com/hold"]);
+    let created = cluster.create_pod("finalized-tool", &pod).await;
+    ensure!(created == Verdict::Admitted, "{created:?}");
+    cluster.delete_namespace("finalized-tool").await?;
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    let freed = cluster.patch_pod("finalized-tool", "job", &json!({"metadata": {"finalizers": null}})).await;
+    ensure!(freed == Verdict::Admitted, "the finalizer cannot be removed: {freed:?}");
+    eventually("the namespace is gone", || async {
+        match cluster.kubectl(&["get", "namespace", "finalized-tool", "-o", "jsonpath={.status}"]) {
+            Err(error) if error.to_string().contains("not found") => Ok(()),
+            other => Err(format!("{other:?}")),
+        }
+    })
+    .await?;
+    cluster.delete_profile(test).await
+}
+
+pub(crate) async fn an_api_server_restart_admits_nothing(cluster: &mut Cluster) -> TestResult {
+    let test = "restart";
+    cluster.create_tool(test, "restart-tool", UID).await?;
+    cluster.enforce(&Cluster::toolforge_profile(test)?).await?;
+    cluster.wait_admitted("restart-tool", &tool_pod("job", UID)).await?;
+    let bad = Watch::start(cluster, "restart-tool", hostile_pod("hostile"), false);
+    cluster.control_plane.restart_apiserver(Shutdown::Kill).await?;
+    cluster.wait_admitted("restart-tool", &tool_pod("job", UID)).await?;
+    cluster.control_plane.restart_apiserver(Shutdown::Graceful).await?;
+    cluster.wait_admitted("restart-tool", &tool_pod("job", UID)).await?;
+    bad.finish("a pod that violates, while the API server restarts").await?;
+    // The controller goes on with its watches.
+    cluster.create_tool(test, "restart-new", UID + 1).await?;
+    cluster.wait_admitted("restart-new", &tool_pod("job", UID + 1)).await?;
+    cluster.delete_profile(test).await
+}

@@ -1,0 +1,110 @@
+//! What Palisade promises, shown on a real API server. One binary, which starts and stops its control planes.
+#![allow(clippy::disallowed_methods, reason = "tests on a real API server need a clock and files")]
+
+mod catalogue;
+mod crds;
+mod enforcement;
+mod lifecycle;
+mod namespaces;
+mod scale;
+
+use std::{
+    pin::Pin,
+    process::ExitCode,
+    sync::{Arc, LazyLock},
+};
+
+use libtest_mimic::{Arguments, Failed, Trial};
+use palisade_tests::{Cluster, TestResult};
+use tokio::{runtime::Runtime, sync::Mutex};
+
+type Scenario = for<'a> fn(&'a mut Cluster) -> Pin<Box<dyn Future<Output = TestResult> + Send + 'a>>;
+
+/// Lists async functions as scenarios: name and function.
+macro_rules! scenarios {
+    ($($module:ident :: $name:ident),+ $(,)?) => {
+        vec![$((concat!(stringify!($module), "::", stringify!($name)), (|cluster| Box::pin($module::$name(cluster))) as Scenario)),+]
+    };
+}
+
+static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().expect("a runtime"));
+
+fn main() -> ExitCode {
+    let mut arguments = Arguments::from_args();
+    // One control plane on two cores; scenarios stop the controller and the API server under each other's feet.
+    arguments.test_threads = Some(1);
+    let newest = scenarios![
+        catalogue::fixtures_get_their_verdicts,
+        crds::wrong_profiles_are_refused_when_they_are_applied,
+        crds::kubectl_explains_every_field,
+        enforcement::jobs_of_tools_pass_and_each_rule_denies,
+        enforcement::an_ephemeral_container_is_judged,
+        enforcement::a_running_pod_may_be_labelled,
+        enforcement::warn_and_audit_admit,
+        enforcement::generated_policies_have_no_type_check_warning,
+        namespaces::a_new_namespace_never_admits_a_violation,
+        namespaces::the_controller_may_be_down,
+        namespaces::a_wrong_parameter_fails_its_namespace_alone,
+        namespaces::a_changed_annotation_writes_one_object,
+        namespaces::several_profiles_all_apply,
+        lifecycle::an_invalid_profile_changes_nothing,
+        lifecycle::drift_is_repaired,
+        lifecycle::a_renamed_parameter_never_denies,
+        lifecycle::deleting_the_profile_frees_every_namespace,
+        lifecycle::a_namespace_with_a_finalized_pod_can_be_deleted,
+        lifecycle::an_api_server_restart_admits_nothing,
+        scale::three_thousand_five_hundred_namespaces,
+    ];
+    let oldest = scenarios![
+        crds::wrong_profiles_are_refused_when_they_are_applied,
+        enforcement::jobs_of_tools_pass_and_each_rule_denies,
+        enforcement::an_ephemeral_container_is_judged,
+        enforcement::a_running_pod_may_be_labelled,
+        enforcement::generated_policies_have_no_type_check_warning,
+        namespaces::a_new_namespace_never_admits_a_violation,
+        namespaces::a_wrong_parameter_fails_its_namespace_alone,
+        lifecycle::drift_is_repaired,
+        lifecycle::deleting_the_profile_frees_every_namespace,
+        lifecycle::a_namespace_with_a_finalized_pod_can_be_deleted,
+        lifecycle::an_api_server_restart_admits_nothing,
+    ];
+    let (newest_cluster, oldest_cluster) = (Shared::default(), Shared::default());
+    let mut trials = trials("1.36", None, newest, &newest_cluster);
+    trials.extend(self::trials("1.33", Some("1.33"), oldest, &oldest_cluster));
+    let conclusion = libtest_mimic::run(&arguments, trials);
+    for cluster in [newest_cluster, oldest_cluster] {
+        RUNTIME.block_on(stop(&cluster));
+    }
+    conclusion.exit_code()
+}
+
+/// A cluster that is started when it is first used.
+type Shared = Arc<Mutex<Option<Cluster>>>;
+
+fn trials(kind: &str, version: Option<&'static str>, scenarios: Vec<(&str, Scenario)>, shared: &Shared) -> Vec<Trial> {
+    scenarios
+        .into_iter()
+        .map(|(name, scenario)| {
+            let shared = Arc::clone(shared);
+            Trial::test(name, move || RUNTIME.block_on(run(&shared, version, scenario))).with_kind(kind)
+        })
+        .collect()
+}
+
+async fn run(shared: &Shared, version: Option<&str>, scenario: Scenario) -> Result<(), Failed> {
+    let mut shared = shared.lock().await;
+    let cluster = match shared.as_mut() {
+        Some(cluster) => cluster,
+        None => shared.insert(Cluster::start(version).await.map_err(|error| error.to_string())?),
+    };
+    cluster.start_controller().await.map_err(|error| error.to_string())?;
+    scenario(cluster).await.map_err(|error| Failed::from(error.to_string()))
+}
+
+async fn stop(shared: &Shared) {
+    if let Some(cluster) = shared.lock().await.take()
+        && let Err(error) = cluster.stop().await
+    {
+        eprintln!("stopping a control plane: {error}");
+    }
+}

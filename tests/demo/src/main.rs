@@ -1,0 +1,44 @@
+//! `make demo`: from nothing to protected namespaces on a real control plane, with figures.
+#![allow(clippy::disallowed_methods, reason = "the demo starts processes and measures time")]
+
+mod controller;
+mod report;
+mod scene;
+
+use std::{error::Error, process::ExitCode};
+
+use clap::Parser;
+
+/// Starts a control plane and the controller, applies Toolforge's profile and shows what it does.
+#[derive(Parser)]
+struct Arguments {
+    /// How many tool namespaces there are.
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    namespaces: u32,
+    /// Stops everything at the end, instead of leaving it to play with until Ctrl-C.
+    #[arg(long)]
+    once: bool,
+    /// The minor version that the API server emulates, 1.33 to 1.36.
+    #[arg(long)]
+    emulated_version: Option<String>,
+}
+
+type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let demo = async {
+        tokio::select! {
+            result = scene::play(&arguments) => result,
+            _ = tokio::signal::ctrl_c() => Err("interrupted".into()),
+        }
+    };
+    match demo.await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
