@@ -58,8 +58,9 @@ controlplane: ## Build the control plane that tests and demo run on
 	cargo run -p palisade-controlplane -- build
 
 .PHONY: demo
-demo: build ## Show it on a control plane of its own: NAMESPACES=20, ONCE=1 to end by itself
-	cargo run --release -p xtask -- demo --namespaces $(NAMESPACES) $(if $(ONCE),--once)
+demo: ## Show it on a control plane of its own: NAMESPACES=20, ONCE=1 to end by itself
+	cargo build --release -p palisade-controller -p palisade-cli -p palisade-demo
+	$(or $(CARGO_TARGET_DIR),target)/release/palisade-demo --namespaces $(NAMESPACES) $(if $(ONCE),--once)
 
 .PHONY: install
 install: ## Install into the cluster that kubectl talks to

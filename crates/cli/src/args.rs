@@ -31,25 +31,27 @@ pub struct Args {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Prints what the controller would apply for a profile.
+    ///
+    /// In the order in which it applies: parameters, policy, binding. If any profile is wrong, nothing is
+    /// printed.
     Render(RenderArgs),
 }
 
-/// Prints what the controller would apply for a profile, in the order in which it applies: parameters, policy,
-/// binding. If any profile is wrong, nothing is printed.
+/// The arguments of `palisade render`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct RenderArgs {
-    /// YAML or JSON file with one or more `ToolSecurityProfiles`; - is standard input.
+    /// YAML or JSON file with one or more profiles; - is standard input.
     #[arg(value_name = "PROFILE")]
     pub profile: String,
     /// File with Namespaces, as kubectl get namespaces -o yaml prints them; - is standard input. For each one
-    /// that the profile selects, its `ToolSecurityParams` are printed too.
+    /// that the profile selects, its parameters are printed too.
     #[arg(long, value_name = "FILE")]
     pub namespaces: Option<String>,
     /// The API server's version: 1.33 to 1.37.
     #[arg(long, value_name = "VERSION", default_value = "1.36")]
     pub kube_version: KubeVersion,
-    /// Documents separated by ---, or one List.
+    /// How to print.
     #[arg(short, long, value_name = "FORMAT", default_value = "yaml")]
     pub output: Format,
 }
@@ -57,9 +59,9 @@ pub struct RenderArgs {
 /// How objects are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Format {
-    /// Documents separated by `---`.
+    /// Documents separated by ---.
     Yaml,
-    /// One `List`, which kubectl and jq both read.
+    /// One List, which kubectl and jq both read.
     Json,
 }
 

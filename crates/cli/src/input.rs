@@ -141,20 +141,47 @@ impl Object<'_> {
             Error::SerdeMissingField { field, .. } => (format!("missing field {field:?}"), None),
             // What serde says of an enum that is told by its content names only the Rust type.
             Error::Message { msg, .. } if msg.contains("untagged enum IntOrText") => {
-                ("neither a whole number nor a text".to_owned(), None)
+                ("is neither a whole number nor a text".to_owned(), None)
             }
             _ => (message, None),
         };
-        let span = error.location().map(|location| location.span());
-        let place = span.and_then(|span| {
-            let start = usize::try_from(span.byte_offset()?).ok()? + offset;
-            Some(start..start + usize::try_from(span.byte_len().unwrap_or_default()).ok()?)
+        let span = error.location().and_then(|location| {
+            let start = usize::try_from(location.span().byte_offset()?).ok()? + offset;
+            Some(start..start + usize::try_from(location.span().byte_len().unwrap_or_default()).ok()?)
         });
-        let mut problem = Problem::new(message).at(self.source, place.unwrap_or_else(|| self.node.place("")));
-        if let Some(help) = help {
-            problem = problem.help(help);
+        let (path, place) = match span {
+            Some(span) => self.meant(error, span),
+            None => (String::new(), self.node.place("")),
+        };
+        let message = if path.is_empty() { message } else { format!("{path}: {message}") };
+        let problem = Problem::new(message).at(self.source, place);
+        Mistake {
+            unknown_field: matches!(error, Error::SerdeUnknownField { .. }),
+            problem: match help {
+                Some(help) => problem.help(help),
+                None => problem,
+            },
         }
-        Mistake { unknown_field: matches!(error, Error::SerdeUnknownField { .. }), problem }
+    }
+
+    /// The path and the place of what an error is about.
+    fn meant(&self, error: &Error, span: Range<usize>) -> (String, Range<usize>) {
+        let path = self.node.path(span.start);
+        match error {
+            Error::SerdeUnknownField { .. } => (path, span),
+            // Told at the last field that is there; of an object without any, at its own key.
+            Error::SerdeMissingField { .. } => match self.node.at(&path) {
+                Some(node) if node.text() != Some("") && !node.is_empty() => {
+                    let parent = path.rsplit_once('.').map_or("", |(parent, _)| parent);
+                    (parent.to_owned(), self.node.place(parent))
+                }
+                _ => (String::new(), span),
+            },
+            _ => {
+                let place = self.node.place(&path);
+                (path, place)
+            }
+        }
     }
 }
 

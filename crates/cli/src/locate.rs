@@ -147,6 +147,55 @@ impl Node<'_> {
         place
     }
 
+    /// The part at a path.
+    pub fn at(&self, path: &str) -> Option<&Self> {
+        let (mut node, mut rest) = (self, path);
+        while !rest.is_empty() {
+            (_, node, rest) = node.step(rest)?;
+        }
+        Some(node)
+    }
+
+    /// Whether it is a list or mapping without content.
+    pub fn is_empty(&self) -> bool {
+        match &self.content {
+            Content::Sequence(elements) => elements.is_empty(),
+            Content::Mapping(entries) => entries.is_empty(),
+            Content::Scalar(_) | Content::Alias => false,
+        }
+    }
+
+    /// The path to what stands at a byte: the reverse of [`Self::place`].
+    pub fn path(&self, offset: usize) -> String {
+        let mut path = String::new();
+        let mut node = self;
+        loop {
+            match &node.content {
+                Content::Mapping(entries) => {
+                    let Some((key, value)) = entries.iter().rev().find(|(key, _)| key.span.start <= offset) else {
+                        break;
+                    };
+                    let Some(name) = key.text() else { break };
+                    if !path.is_empty() {
+                        path.push('.');
+                    }
+                    path.push_str(name);
+                    if key.span.contains(&offset) {
+                        break;
+                    }
+                    node = value;
+                }
+                Content::Sequence(elements) => {
+                    let Some(index) = elements.iter().rposition(|element| element.span.start <= offset) else { break };
+                    path.push_str(&format!("[{index}]"));
+                    node = &elements[index];
+                }
+                Content::Scalar(_) | Content::Alias => break,
+            }
+        }
+        path
+    }
+
     /// The key, the value and what is left of the path after its first step.
     fn step<'n, 'p>(&'n self, path: &'p str) -> Option<(Option<&'n Self>, &'n Self, &'p str)> {
         match &self.content {
@@ -229,6 +278,17 @@ spec:
         ] {
             assert_eq!(place(path), expected, "{path}");
         }
+    }
+
+    #[test]
+    fn a_byte_has_its_path() {
+        let documents = documents(TEXT.split("again").next().unwrap()).unwrap();
+        for path in
+            ["spec.parameters[0].default", "spec.parameters[1].default", "spec.labels.a.b/c", "spec.text", "spec"]
+        {
+            assert_eq!(documents[1].path(documents[1].place(path).start), path);
+        }
+        assert_eq!(documents[1].path(0), "");
     }
 
     #[test]

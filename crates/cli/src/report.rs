@@ -161,6 +161,7 @@ pub fn exit(result: Result<(), Failure>) -> ExitCode {
     let mut text = String::new();
     for problem in problems.iter().take(MAX_PROBLEMS) {
         text.push_str(&rendered(problem));
+        text.push('\n');
     }
     if let Some(more) = problems.len().checked_sub(MAX_PROBLEMS).filter(|&more| more > 0) {
         text.push_str(&format!("and {more} more\n"));

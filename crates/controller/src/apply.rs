@@ -6,6 +6,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    fmt::Write as _,
     sync::Arc,
     time::Duration,
 };
@@ -127,7 +128,9 @@ async fn write_all(cx: &Context, profile: &str, good: &Good, memory: &mut Memory
         }
     }
     if !drifted.is_empty() {
-        drifted.iter().for_each(|_| cx.metrics.drifted(PARAMS));
+        for _ in &drifted {
+            cx.metrics.drifted(PARAMS);
+        }
         drifted.sort();
         let note = format!("{PARAMS} were changed by someone else and restored in {}", few(&drifted));
         cx.events.profile(&good.profile.metadata, true, "DriftRepaired", &note);
@@ -152,7 +155,7 @@ async fn write_one(cx: &Context, write: &Write) -> Result<(), ApiError> {
 pub fn few<S: AsRef<str>>(all: &[S]) -> String {
     let mut text = all.iter().take(5).map(AsRef::as_ref).collect::<Vec<_>>().join(", ");
     if all.len() > 5 {
-        text.push_str(&format!(" and {} more", all.len() - 5));
+        let _ = write!(text, " and {} more", all.len() - 5);
     }
     text
 }

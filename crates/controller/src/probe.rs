@@ -116,7 +116,6 @@ struct Record {
 
 impl Prober {
     /// Nothing was asked yet.
-    #[expect(clippy::too_many_arguments, reason = "called once")]
     pub fn new(
         client: Client,
         world: Arc<World>,
@@ -275,10 +274,7 @@ impl Prober {
 }
 
 fn classify<T>(answer: Result<T, ApiError>, policy: &str) -> Answer {
-    let error = match answer {
-        Ok(_) => return Answer::Admitted,
-        Err(error) => error,
-    };
+    let Err(error) = answer else { return Answer::Admitted };
     let ours = matches!(&error, ApiError::Refused(status)
         if status.message.contains(&format!("ValidatingAdmissionPolicy '{policy}'")));
     let message = error.to_string();

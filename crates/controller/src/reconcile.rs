@@ -112,14 +112,13 @@ pub async fn reconcile(cx: &Context, profile: &str, memory: &mut Memory) -> Resu
         Ok(good) => Some(Arc::clone(good)),
         Err(_) => compile::last_good(&cx.client, &observed, memory).await.map_err(ReconcileError::LastGood)?,
     };
-    match good {
-        Some(good) => enforce(cx, profile, &observed, memory, &verdict, &good).await,
-        None => {
-            let conditions = [accepted(&verdict), not_accepted(ConditionType::Programmed), not_accepted(ConditionType::Enforced)];
-            report(cx, &observed, memory, conditions, Namespaces::default()).await.map_err(ReconcileError::Report)?;
-            Ok(Next::Change)
-        }
+    if let Some(good) = good {
+        return enforce(cx, profile, &observed, memory, &verdict, &good).await;
     }
+    let [programmed, enforced] = [ConditionType::Programmed, ConditionType::Enforced].map(not_accepted);
+    let conditions = [accepted(&verdict), programmed, enforced];
+    report(cx, &observed, memory, conditions, Namespaces::default()).await.map_err(ReconcileError::Report)?;
+    Ok(Next::Change)
 }
 
 fn forget(cx: &Context, profile: &str) {

@@ -194,7 +194,8 @@ mod tests {
     fn a_new_generation_is_written() {
         let old = facts(Truth::True, Reason::Programmed);
         let (status, _) = next(None, &old, at(1)).unwrap();
-        let (status, transitions) = next(Some(&status), &Facts { generation: Some(4), ..old }, at(2)).unwrap();
+        let new = Facts { generation: Some(4), ..old };
+        let (status, transitions) = next(Some(&status), &new, at(2)).unwrap();
         assert_eq!(status.conditions[0].observed_generation, Some(4));
         assert!(transitions.is_empty());
     }

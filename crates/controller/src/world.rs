@@ -123,7 +123,6 @@ impl World {
     }
 
     /// A profile's policy and binding.
-    #[expect(clippy::type_complexity, reason = "a pair of options")]
     pub fn bundle(
         &self,
         profile: &str,

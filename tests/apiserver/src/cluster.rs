@@ -72,7 +72,7 @@ impl Cluster {
 
     /// What the controller says at an HTTP path.
     pub async fn controller_get(&self, path: &str) -> Result<String> {
-        let address = self.controller.as_ref().ok_or("the controller does not run")?.address();
+        let address = self.controller.as_ref().ok_or("the controller does not run")?.addr;
         let mut stream = tokio::net::TcpStream::connect(address).await?;
         stream.write_all(format!("GET {path} HTTP/1.0\r\n\r\n").as_bytes()).await?;
         let mut answer = String::new();
@@ -173,8 +173,9 @@ impl Cluster {
                 Some(now) if now.status == status && now.observed_generation == generation => Ok(found),
                 _ => Err(format!("generation {generation:?}, conditions {conditions:?}")),
             }
-        });
-        Ok(found.await?)
+        })
+        .await?;
+        Ok(found)
     }
 
     /// Writes a profile and waits until it is enforced.
@@ -203,13 +204,14 @@ impl Cluster {
 
     /// Waits until a pod is admitted in a namespace.
     pub async fn wait_admitted(&self, namespace: &str, pod: &Json) -> Result<()> {
-        let admitted = eventually(&format!("a pod admitted in {namespace}"), || async {
+        eventually(&format!("a pod admitted in {namespace}"), || async {
             match self.dry_run(namespace, pod).await {
                 Verdict::Admitted => Ok(()),
                 other => Err(format!("{other:?}")),
             }
-        });
-        Ok(admitted.await?)
+        })
+        .await?;
+        Ok(())
     }
 
     /// Deletes a profile and waits until it is gone.

@@ -18,7 +18,7 @@ use libtest_mimic::{Arguments, Failed, Trial};
 use palisade_tests::{Cluster, TestResult};
 use tokio::{runtime::Runtime, sync::Mutex};
 
-type Scenario = for<'a> fn(&'a mut Cluster) -> Pin<Box<dyn Future<Output = TestResult> + Send + 'a>>;
+type Scenario = for<'a> fn(&'a mut Cluster) -> Pin<Box<dyn Future<Output = TestResult> + 'a>>;
 
 /// Lists async functions as scenarios: name and function.
 macro_rules! scenarios {

@@ -1,0 +1,289 @@
+//! The binary, as its users meet it.
+#![allow(clippy::disallowed_methods, reason = "tests read the examples")]
+
+use std::{
+    fmt::Write as _,
+    io::Write as _,
+    path::Path,
+    process::{Command, Stdio},
+};
+
+const TOOLFORGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/toolforge/profile.yaml");
+
+const NAMESPACES: &str = "\
+apiVersion: v1
+kind: List
+items:
+- apiVersion: v1
+  kind: Namespace
+  metadata: {name: tool-b, labels: {tenancy: tool}, annotations: {toolforge.org/uid: \"50002\"}}
+- apiVersion: v1
+  kind: Namespace
+  metadata: {name: tool-a, labels: {tenancy: tool}, annotations: {toolforge.org/uid: \"50001\"}}
+- apiVersion: v1
+  kind: Namespace
+  metadata: {name: tool-leaving, labels: {tenancy: tool}, deletionTimestamp: \"2026-11-20T00:00:00Z\"}
+- apiVersion: v1
+  kind: Namespace
+  metadata: {name: kube-system, labels: {tenancy: tool}}
+- apiVersion: v1
+  kind: ConfigMap
+  metadata: {name: other}
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: elsewhere}
+";
+
+/// What a run gave.
+struct Run {
+    code: Option<i32>,
+    out: String,
+    err: String,
+}
+
+/// Runs the binary with files in its directory and nothing on standard input.
+fn run(files: &[(&str, &[u8])], arguments: &[&str]) -> Run {
+    let directory = tempfile::tempdir().unwrap();
+    for (name, content) in files {
+        std::fs::write(directory.path().join(name), content).unwrap();
+    }
+    run_in(directory.path(), arguments, b"")
+}
+
+fn run_in(directory: &Path, arguments: &[&str], input: &[u8]) -> Run {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_palisade"))
+        .args(arguments)
+        .current_dir(directory)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // A run that reads no input closes it early.
+    let _ = child.stdin.take().unwrap().write_all(input);
+    let output = child.wait_with_output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    Run { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
+}
+
+/// The Toolforge profile with one text replaced by another.
+fn toolforge(from: &str, to: &str) -> String {
+    let text = std::fs::read_to_string(TOOLFORGE).unwrap();
+    assert!(text.contains(from), "{from}");
+    text.replacen(from, to, 1)
+}
+
+/// Asserts that a profile is wrong, and that all of `expected` is said.
+fn wrong(profile: &str, expected: &[&str]) {
+    let run = run(&[("p.yaml", profile.as_bytes())], &["render", "p.yaml"]);
+    assert_eq!((run.code, run.out.as_str()), (Some(1), ""), "{}", run.err);
+    for expected in expected {
+        assert!(run.err.contains(expected), "{expected:?} is not in:\n{}", run.err);
+    }
+}
+
+/// Asserts that nothing could be done, and why.
+fn could_not_run(run: &Run, expected: &str) {
+    assert_eq!((run.code, run.out.as_str()), (Some(2), ""), "{}", run.err);
+    assert!(run.err.contains(expected), "{expected:?} is not in:\n{}", run.err);
+}
+
+fn kinds(yaml: &str) -> Vec<String> {
+    yaml.lines().filter_map(|line| line.strip_prefix("kind: ").map(str::to_owned)).collect()
+}
+
+#[test]
+fn renders_the_toolforge_profile() {
+    let run = run(&[], &["render", TOOLFORGE]);
+    assert_eq!((run.code, run.err.as_str()), (Some(0), ""));
+    insta::assert_snapshot!("toolforge", run.out);
+}
+
+#[test]
+fn renders_parameters_first_and_the_same_every_time() {
+    let render = || run(&[("ns.yaml", NAMESPACES.as_bytes())], &["render", TOOLFORGE, "--namespaces", "ns.yaml"]);
+    let first = render();
+    assert_eq!(first.code, Some(0), "{}", first.err);
+    assert_eq!(first.err, "note: ns.yaml: ignored what is no Namespace: 1 ConfigMap\n");
+    assert_eq!(first.out, render().out);
+    assert_eq!(
+        kinds(&first.out),
+        ["ToolSecurityParams", "ToolSecurityParams", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding",]
+    );
+    insta::assert_snapshot!("params", first.out.split("---\n").next().unwrap_or_default());
+}
+
+#[test]
+fn json_says_the_same_as_yaml() {
+    let render = |format: &[&str]| {
+        let arguments = [&["render", TOOLFORGE, "--namespaces", "ns.yaml"], format].concat();
+        run(&[("ns.yaml", NAMESPACES.as_bytes())], &arguments).out
+    };
+    let json: serde_json::Value = serde_json::from_str(&render(&["-o", "json"])).unwrap();
+    let yaml: Vec<serde_json::Value> = serde_saphyr::from_multiple(&render(&[])).unwrap();
+    assert_eq!(json["kind"], "List");
+    assert_eq!(json["items"], serde_json::Value::from(yaml));
+}
+
+#[test]
+fn a_profile_may_come_from_a_list_in_json_and_from_standard_input() {
+    let text = std::fs::read_to_string(TOOLFORGE).unwrap();
+    let profile: serde_json::Value = serde_saphyr::from_str(&text).unwrap();
+    let list = serde_json::json!({"apiVersion": "v1", "kind": "List", "items": [{"kind": "Pod"}, profile]});
+    let expected = run(&[], &["render", TOOLFORGE]).out;
+    // Tabs indent what `jq --tab` prints.
+    for json in [list.to_string(), format!("{list:#}"), format!("{list:#}").replace("  ", "\t")] {
+        let run = run_in(Path::new("."), &["render", "-"], json.as_bytes());
+        assert_eq!((run.code, run.out.as_str()), (Some(0), expected.as_str()), "{}", run.err);
+        assert_eq!(run.err, "note: <stdin>: ignored what is no ToolSecurityProfile: 1 Pod\n");
+    }
+}
+
+#[test]
+fn every_profile_of_a_file_is_rendered() {
+    let second = toolforge("name: toolforge", "name: second");
+    let text = format!("{}---\nkind: ConfigMap\n---\n---\n{second}", toolforge("$uid", "$uid"));
+    let run = run(&[("p.yaml", text.as_bytes())], &["render", "p.yaml"]);
+    assert_eq!(run.code, Some(0), "{}", run.err);
+    assert_eq!(run.err, "note: p.yaml: ignored what is no ToolSecurityProfile: 1 ConfigMap\n");
+    assert_eq!(kinds(&run.out).len(), 4);
+
+    wrong(&text.replace("second", "toolforge"), &["metadata.name", "a second profile with the name", "p.yaml:54:9"]);
+    // One that is wrong keeps the others from being printed, and is found behind them.
+    wrong(&text.replace("name: second", "nam: second"), &["metadata.nam: unknown field", "p.yaml:54:3"]);
+}
+
+#[test]
+fn a_namespace_without_a_uid_is_rendered_and_told() {
+    let namespace = b"{apiVersion: v1, kind: Namespace, metadata: {name: tool-x, labels: {tenancy: tool}}}";
+    let run = run(&[("ns.yaml", namespace)], &["render", TOOLFORGE, "--namespaces", "ns.yaml"]);
+    assert_eq!(run.code, Some(0));
+    assert!(run.out.contains("problem: \"parameter uid is missing: the namespace has no annotation"), "{}", run.out);
+    assert!(
+        run.err.contains("warning: namespace tool-x: profile toolforge denies all pods: parameter uid"),
+        "{}",
+        run.err
+    );
+}
+
+#[test]
+fn mistakes_are_shown_where_they_are() {
+    wrong(&toolforge("required: true}", "required: true]"), &["mismatched bracket", "p.yaml:29"]);
+    wrong("a: b\n  c: d\n", &["mapping values are not allowed", "p.yaml:2:4"]);
+    wrong(
+        &toolforge("runAsUser:", "runAsUsr:"),
+        &["spec.users.runAsUsr: unknown field", "p.yaml:19:5", "did you mean runAsUser?"],
+    );
+    wrong(&toolforge("matchLabels", "matchLabel"), &["spec.namespaceSelector.matchLabel", "p.yaml:8:5"]);
+    wrong(
+        &toolforge("min: $uid, max: $uid", "min: $gid, max: $uid"),
+        &["spec.users.runAsUser.ranges[0].min: $gid is not a declared parameter", "p.yaml:19:49", "^^^^"],
+    );
+    wrong(
+        &toolforge("min: 1, max: 65535", "min: 9, max: 3"),
+        &["spec.users.supplementalGroups.ranges[0]: min 9 is greater than max 3", "p.yaml:22:51"],
+    );
+    wrong(
+        &toolforge("requireRunAsNonRoot: true", "requireRunAsNonRoot: maybe"),
+        &["spec.users.requireRunAsNonRoot: is string \"maybe\"", "p.yaml:23:26"],
+    );
+    wrong(
+        &toolforge("rule: MayRunAs", "rule: MyRunAs"),
+        &["spec.users.supplementalGroups.rule: unknown value \"MyRunAs\"", "p.yaml:22:32", "did you mean MayRunAs?"],
+    );
+    wrong(
+        &toolforge("  namespaceSelector:\n    matchLabels: {tenancy: tool}\n", ""),
+        &["spec: missing field \"namespaceSelector\"", "p.yaml:6:1"],
+    );
+    wrong(&toolforge("v1alpha1", "v1"), &["apiVersion: unknown", "p.yaml:2:13", "toolsecurity.dev/v1alpha1"]);
+    wrong(&toolforge("kind: ToolSecurityProfile", "kind: ToolSecurityProfil"), &["kind: unknown", "p.yaml:3:7"]);
+    wrong(&toolforge("name: uid ", "name: uid\n    default: [1] "), &["spec.parameters[0].default", "p.yaml:13:14"]);
+    wrong(&toolforge("privileged: false", "privileged: false\n    privileged: true"), &["privileged", "p.yaml:26:5"]);
+}
+
+#[test]
+fn all_mistakes_are_shown_at_once() {
+    let profile =
+        toolforge("min: 1, max: 65535", "min: 9, max: 3").replace("maximum: 65533", "maximum: 65533\n    default: 1");
+    wrong(&profile, &["spec.parameters[0].default: is 1, below the minimum", "p.yaml:18:14", "min 9", "p.yaml:23:51"]);
+}
+
+#[test]
+fn what_only_the_offline_check_finds_is_shown_too() {
+    let profile = toolforge("allowed: [RuntimeDefault], required: true", "allowed: [], required: true");
+    wrong(&profile, &["spec: no pod was found that complies", "p.yaml:6:1"]);
+}
+
+#[test]
+fn without_a_profile_nothing_can_be_done() {
+    could_not_run(&run(&[("p.yaml", b"")], &["render", "p.yaml"]), "p.yaml: no ToolSecurityProfile found");
+    could_not_run(&run(&[("p.yaml", b"kind: Pod\n")], &["render", "p.yaml"]), "1 Pod");
+    could_not_run(&run(&[], &["render", "missing.yaml"]), "missing.yaml: No such file");
+    could_not_run(&run(&[], &["render", "."]), ".: ");
+    could_not_run(&run(&[("p.yaml", b"a: \xff\n")], &["render", "p.yaml"]), "not UTF-8 text, from byte 3 on");
+    could_not_run(&run(&[], &["render", TOOLFORGE, "--kube-version", "1.32"]), "supported are 1.33 to 1.37");
+    could_not_run(&run(&[], &["render", TOOLFORGE, "--kube-version", "new"]), "supported are 1.33 to 1.37");
+    could_not_run(&run(&[], &["render", "-", "--namespaces", "-"]), "cannot both be standard input");
+    could_not_run(&run(&[], &["render"]), "<PROFILE>");
+    let namespaces = |text: &[u8]| run(&[("ns.yaml", text)], &["render", TOOLFORGE, "--namespaces", "ns.yaml"]);
+    could_not_run(&namespaces(b"{}"), "no Namespace found");
+    could_not_run(&namespaces(b"{apiVersion: v1, kind: Namespace, metadata: {name: 1}}\n- x"), "ns.yaml:2:1");
+    could_not_run(&namespaces(b"{apiVersion: v1, kind: Namespace, metadata: {labels: {}}}"), "without a name");
+}
+
+#[test]
+fn supported_versions_are_accepted() {
+    for version in ["1.33", "v1.36.1", "1.37"] {
+        assert_eq!(run(&[], &["render", TOOLFORGE, "--kube-version", version]).code, Some(0), "{version}");
+    }
+}
+
+#[test]
+fn hostile_input_is_refused() {
+    let head = "apiVersion: toolsecurity.dev/v1alpha1\nkind: ToolSecurityProfile\n";
+    let mut bomb = format!("{head}a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n");
+    for level in 1..12 {
+        let alias = format!("*a{}, ", level - 1).repeat(10);
+        writeln!(bomb, "a{level}: &a{level} [{alias}]").unwrap();
+    }
+    let inputs: [Vec<u8>; 14] = [
+        "[".repeat(100_000).into(),
+        "{a: ".repeat(100_000).into(),
+        "- ".repeat(100_000).into(),
+        format!("{head}spec: {}{}\n", "[".repeat(200), "]".repeat(200)).into(),
+        format!("{head}metadata: {{name: {}}}\nspec: {{}}\n", "x".repeat(3_000_000)).into(),
+        format!("{head}{}: 1\nspec: {{}}\n", "y".repeat(900)).into(),
+        bomb.into(),
+        format!("{head}spec: &a [*a]\n").into(),
+        format!("{head}<<: [1, *nothing]\nspec: !!binary x\n").into(),
+        format!("{head}spec:\n  ? [a, b]\n  : c\n  ? {{}}\n").into(),
+        format!("{head}spec: \"\x1b]0;title\x07\u{202e}\"\n").into(),
+        "---\n".repeat(100_000).into(),
+        (0..=255).collect(),
+        b"\xef\xbb\xbf\0\0\r\r\n%TAG ! x\n--- |9\n\t".to_vec(),
+    ];
+    for input in inputs {
+        let shown = String::from_utf8_lossy(&input[..input.len().min(60)]).into_owned();
+        for arguments in [&["render", "-"][..], &["render", TOOLFORGE, "--namespaces", "-"]] {
+            let run = run_in(Path::new("."), arguments, &input);
+            assert!(matches!(run.code, Some(1 | 2)), "{shown:?}: {:?}\n{}", run.code, run.err);
+            assert_eq!(run.out, "");
+            assert!(!run.err.contains('\x1b') && !run.err.contains('\u{202e}'), "{shown:?}: {:?}", run.err);
+            assert!(run.err.len() < 5000, "{shown:?}: {} bytes are said", run.err.len());
+        }
+    }
+}
+
+#[test]
+fn a_closed_pipe_is_no_error() {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_palisade"))
+        .args(["render", TOOLFORGE])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), &b""[..]));
+}
