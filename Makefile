@@ -73,4 +73,3 @@ install: ## Install into the cluster that kubectl talks to
 uninstall: ## Remove all profiles, then Palisade, from that cluster
 	kubectl delete toolsecurityprofiles.toolsecurity.dev --all --ignore-not-found --timeout=120s
 	kubectl delete --ignore-not-found -k manifests
-	kubectl delete --ignore-not-found -k crds

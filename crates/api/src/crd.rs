@@ -35,3 +35,47 @@ fn tidy(schema: &mut JSONSchemaProps) {
         None => {}
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value as Json;
+
+    use super::*;
+
+    /// The lists, maps and texts below `path` that have no limit.
+    fn unbounded(path: &str, schema: &Json, out: &mut Vec<String>) {
+        let limit = match schema["type"].as_str() {
+            Some("array") => "maxItems",
+            Some("string") if schema["enum"].is_null() => "maxLength",
+            Some("object") if schema["additionalProperties"].is_object() => "maxProperties",
+            _ => "type",
+        };
+        if schema["type"].is_string() && schema[limit].is_null() {
+            out.push(format!("{path} has no {limit}"));
+        }
+        for (name, property) in schema["properties"].as_object().into_iter().flatten() {
+            unbounded(&format!("{path}.{name}"), property, out);
+        }
+        unbounded_if_there(&format!("{path}[]"), &schema["items"], out);
+        unbounded_if_there(&format!("{path}{{}}"), &schema["additionalProperties"], out);
+    }
+
+    fn unbounded_if_there(path: &str, schema: &Json, out: &mut Vec<String>) {
+        if schema.is_object() {
+            unbounded(path, schema, out);
+        }
+    }
+
+    /// What costs the API server time when it judges a pod must not grow without a limit.
+    #[test]
+    fn everything_in_a_profile_is_bounded() {
+        let crd = serde_json::to_value(ToolSecurityProfile::crd()).unwrap();
+        let mut spec = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"].clone();
+        // The selector's type is that of Kubernetes; it is compared with labels, not evaluated in expressions.
+        let selector = spec["properties"].as_object_mut().unwrap().remove("namespaceSelector");
+        assert!(selector.is_some());
+        let mut found = Vec::new();
+        unbounded("spec", &spec, &mut found);
+        assert!(found.is_empty(), "{}", found.join("\n"));
+    }
+}

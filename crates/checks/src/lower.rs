@@ -159,7 +159,8 @@ impl<'a> Lowering<'a> {
                         Piece::Reference(name) => self.parameter(path, name, ParameterType::String),
                     })
                     .collect();
-                Err(if parts.len() == 1 { parts[0].clone() } else { format!("({})", cel::concat(&parts)) })
+                // What is read from parameters has no type before it is read, and a list literal needs one.
+                Err(format!("string({})", cel::concat(&parts)))
             }
         }
     }

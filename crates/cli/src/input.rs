@@ -138,6 +138,7 @@ impl Object<'_> {
             | Error::SerdeInvalidValue { unexpected, expected, .. } => {
                 (format!("is {unexpected}, not {expected}"), None)
             }
+            Error::DuplicateMappingKey { .. } => ("given twice".to_owned(), None),
             Error::SerdeMissingField { field, .. } => (format!("missing field {field:?}"), None),
             // What serde says of an enum that is told by its content names only the Rust type.
             Error::Message { msg, .. } if msg.contains("untagged enum IntOrText") => {
@@ -168,7 +169,7 @@ impl Object<'_> {
     fn meant(&self, error: &Error, span: Range<usize>) -> (String, Range<usize>) {
         let path = self.node.path(span.start);
         match error {
-            Error::SerdeUnknownField { .. } => (path, span),
+            Error::SerdeUnknownField { .. } | Error::DuplicateMappingKey { .. } => (path, span),
             // Told at the last field that is there; of an object without any, at its own key.
             Error::SerdeMissingField { .. } => match self.node.at(&path) {
                 Some(node) if node.text() != Some("") && !node.is_empty() => {

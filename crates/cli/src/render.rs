@@ -80,10 +80,10 @@ fn profiles(source: &Rc<Source>) -> Result<Vec<Accepted>, Failure> {
         }
         match accept(&object) {
             Ok(profile) if seen.insert(profile.checked.profile.clone()) => accepted.push(profile),
-            Ok(profile) => problems.push(
-                object
-                    .problem("metadata.name", format!("a second profile with the name {:?}", profile.checked.profile)),
-            ),
+            Ok(profile) => problems.push(object.problem(
+                "metadata.name",
+                format!("metadata.name: a second profile with the name {:?}", profile.checked.profile),
+            )),
             Err(found) => problems.extend(found),
         }
     }

@@ -14,6 +14,8 @@ use miette::{
 
 /// Excerpts of longer lines hide what they show.
 const MAX_LINE: usize = 1000;
+/// Messages quote the file, and a name in a file may be as long as the file.
+const MAX_TEXT: usize = 2000;
 /// Who has more to mend runs again.
 const MAX_PROBLEMS: usize = 50;
 
@@ -113,18 +115,25 @@ impl Problem {
     /// Adds where it stands.
     #[must_use]
     pub fn at(mut self, source: &Rc<Source>, place: Range<usize>) -> Self {
+        self.place = Some((Rc::clone(source), place));
+        self
+    }
+
+    /// The problem as it can be shown: pointing at something on one line, or naming its place in the message.
+    fn settled(&self) -> Self {
+        let Self { message, help, place } = self;
+        let (message, help) = (message.clone(), help.clone());
+        let Some((source, place)) = place else { return Self { message, help, place: None } };
         let text = source.text();
         // The end of a file is after its last line, where there is nothing to point at.
         let start = text.floor_char_boundary(place.start.min(text.trim_end().len()));
         let line = text[start..].find('\n').map_or(text.len(), |at| start + at);
         let end = text.floor_char_boundary(place.end.clamp(start, line));
         if source.can_show(start) && !text.is_empty() {
-            self.place = Some((Rc::clone(source), start..end));
-        } else {
-            let (line, column) = source.position(start);
-            self.message = format!("{}:{line}:{column}: {}", source.name, self.message);
+            return Self { message, help, place: Some((Rc::clone(source), start..end)) };
         }
-        self
+        let (line, column) = source.position(start);
+        Self { message: format!("{}:{line}:{column}: {message}", source.name), help, place: None }
     }
 }
 
@@ -192,12 +201,18 @@ fn rendered(problem: &Problem) -> String {
         // Logs and tests get the same bytes everywhere, one line for one message.
         options = options.unicode(false).color(false).wrap_lines(false).width(200);
     }
-    Shown(problem, Box::new(options.build())).to_string()
+    Shown(&problem.settled(), Box::new(options.build())).to_string()
 }
 
-/// One line without what a terminal would obey.
+/// One line of bounded length without what a terminal would obey.
 fn one_line(text: &str) -> String {
-    text.chars().map(|c| if c == '\n' || c == '\t' { ' ' } else { harmless(c) }).collect()
+    let end = text.char_indices().nth(MAX_TEXT).map_or(text.len(), |(end, _)| end);
+    let mut line: String =
+        text[..end].chars().map(|c| if c == '\n' || c == '\t' { ' ' } else { harmless(c) }).collect();
+    if end < text.len() {
+        line.push_str("...");
+    }
+    line
 }
 
 /// The character, or one of as many bytes if a terminal would obey it or a reader be misled by it.

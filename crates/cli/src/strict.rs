@@ -3,6 +3,8 @@
 //! The types refuse unknown fields too, but one at a time, and not in what they take over from Kubernetes, where
 //! a misspelt `matchLabels` would select every namespace.
 
+use std::{ops::Range, sync::LazyLock};
+
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
 };
@@ -31,14 +33,15 @@ const METADATA: [&str; 15] = [
     "uid",
 ];
 
+static SCHEMA: LazyLock<Option<JSONSchemaProps>> = LazyLock::new(|| {
+    let crd = palisade_api::crd::all().into_iter().find(|crd| crd.spec.names.kind == "ToolSecurityProfile")?;
+    crd.spec.versions.into_iter().next()?.schema?.open_api_v3_schema
+});
+
 /// The unknown fields of a profile, by the schema of its kind.
 pub fn unknown_fields(profile: &Node<'_>) -> Vec<Unknown> {
     let mut found = Vec::new();
-    let schema = palisade_api::crd::all()
-        .into_iter()
-        .find(|crd| crd.spec.names.kind == "ToolSecurityProfile")
-        .and_then(|crd| crd.spec.versions.into_iter().next()?.schema?.open_api_v3_schema);
-    let Some(schema) = schema else { return found };
+    let Some(schema) = &*SCHEMA else { return found };
     let mut known: Vec<_> = OBJECT.iter().map(|&name| name.to_owned()).collect();
     known.extend(schema.properties.iter().flatten().map(|(name, _)| name.clone()));
     for (key, value) in profile.entries() {
@@ -62,7 +65,7 @@ pub struct Unknown {
     /// What to say.
     pub diagnostic: Diagnostic,
     /// Its key, not its value, is what is wrong.
-    pub key: std::ops::Range<usize>,
+    pub key: Range<usize>,
 }
 
 fn visit(node: &Node<'_>, schema: &JSONSchemaProps, path: &str, found: &mut Vec<Unknown>) {

@@ -149,9 +149,9 @@ fn every_profile_of_a_file_is_rendered() {
     assert_eq!(run.err, "note: p.yaml: ignored what is no ToolSecurityProfile: 1 ConfigMap\n");
     assert_eq!(kinds(&run.out).len(), 4);
 
-    wrong(&text.replace("second", "toolforge"), &["metadata.name", "a second profile with the name", "p.yaml:54:9"]);
+    wrong(&text.replace("second", "toolforge"), &["metadata.name: a second profile with the name", "p.yaml:57:9"]);
     // One that is wrong keeps the others from being printed, and is found behind them.
-    wrong(&text.replace("name: second", "nam: second"), &["metadata.nam: unknown field", "p.yaml:54:3"]);
+    wrong(&text.replace("name: second", "nam: second"), &["metadata.nam: unknown field", "p.yaml:57:3"]);
 }
 
 #[test]
@@ -199,7 +199,10 @@ fn mistakes_are_shown_where_they_are() {
     wrong(&toolforge("v1alpha1", "v1"), &["apiVersion: unknown", "p.yaml:2:13", "toolsecurity.dev/v1alpha1"]);
     wrong(&toolforge("kind: ToolSecurityProfile", "kind: ToolSecurityProfil"), &["kind: unknown", "p.yaml:3:7"]);
     wrong(&toolforge("name: uid ", "name: uid\n    default: [1] "), &["spec.parameters[0].default", "p.yaml:13:14"]);
-    wrong(&toolforge("privileged: false", "privileged: false\n    privileged: true"), &["privileged", "p.yaml:26:5"]);
+    wrong(
+        &toolforge("privileged: false", "privileged: false\n    privileged: true"),
+        &["spec.privileges.privileged: given twice", "p.yaml:26:5"],
+    );
 }
 
 #[test]

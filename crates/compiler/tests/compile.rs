@@ -1,4 +1,5 @@
 //! What profiles compile to, and what is said of those that do not.
+#![allow(clippy::unwrap_used, reason = "all of this is tests")]
 
 use palisade_api::{ToolSecurityProfile, names};
 use palisade_compiler::{Compiled, Namespace, compile, selects};
@@ -64,8 +65,16 @@ fn what_is_off_is_not_in_the_policy() {
     // Ranges of ports and prefixes of paths are not understood as "all".
     assert_eq!(compiled(&off).checks, ["hostPorts", "hostPathVolumes"]);
     let restricted = [
-        "privileged", "hostNamespaces", "allowPrivilegeEscalation", "capabilities", "runAsNonRoot", "runAsUser",
-        "seccompProfile", "procMount", "hostPorts", "restrictedVolumes",
+        "privileged",
+        "hostNamespaces",
+        "allowPrivilegeEscalation",
+        "capabilities",
+        "runAsNonRoot",
+        "runAsUser",
+        "seccompProfile",
+        "procMount",
+        "hostPorts",
+        "restrictedVolumes",
     ];
     assert_eq!(compiled(&json!({})).checks, restricted, "what is absent is as Restricted");
 }
@@ -125,7 +134,10 @@ fn parameters_are_resolved_from_the_first_source_that_has_a_value() {
     ];
     for (name, labels, annotations, integers, tool) in cases {
         let found = resolve(name, labels, annotations);
-        assert_eq!((&found["problem"], &found["integers"], &found["strings"]["tool"]), (&json!(""), &integers, &json!(tool)));
+        assert_eq!(
+            (&found["problem"], &found["integers"], &found["strings"]["tool"]),
+            (&json!(""), &integers, &json!(tool))
+        );
     }
     assert_eq!(resolve("tool-vip", json!({}), json!({"list": "c"}))["stringLists"]["list"], json!(["a", "b"]));
     assert_eq!(resolve("tool-a", json!({"on": "true"}), json!({"list": "a,,b ,"}))["booleans"]["on"], json!(true));
@@ -134,7 +146,12 @@ fn parameters_are_resolved_from_the_first_source_that_has_a_value() {
         ("tool-a", json!({"x/uid": "4"}), json!({}), "parameter uid (label x/uid) is 4, below the minimum 5"),
         ("tool-a", json!({}), json!({"x/uid": "10"}), "is 10, above the maximum 9"),
         ("tool-a", json!({}), json!({"x/uid": ""}), "is \"\", which is no whole number"),
-        ("tool-a1", json!({}), json!({}), "parameter tool (the name of the namespace) is \"a1\", which does not match \"[a-z]+\""),
+        (
+            "tool-a1",
+            json!({}),
+            json!({}),
+            "parameter tool (the name of the namespace) is \"a1\", which does not match \"[a-z]+\"",
+        ),
         ("other", json!({}), json!({}), "parameter tool is missing: the namespace has a name without tool-"),
         ("tool-", json!({}), json!({}), "parameter tool is missing"),
         ("tool-a", json!({"on": "yes"}), json!({}), "is \"yes\", neither true nor false"),

@@ -14,8 +14,9 @@ use std::{
 use futures::{StreamExt, stream};
 use k8s_openapi::api::admissionregistration::v1::{ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding};
 use kube::{
-    Api,
+    Api, Resource,
     api::{DeleteParams, Patch, PatchParams},
+    core::ObjectMeta,
 };
 use palisade_api::{Stage, ToolSecurityParams, ToolSecurityProfile, names};
 use palisade_compiler::Bundle;
@@ -26,6 +27,7 @@ use crate::{
     call::{ApiError, call, gone},
     compile::Good,
     converge::{Verb, converge, same_meta, same_spec},
+    events::Tone,
     memory::{Memory, SETTLE, Settling},
     reconcile::Context,
     resolve::{self, Keep, Plan, Write},
@@ -133,7 +135,12 @@ async fn write_all(cx: &Context, profile: &str, good: &Good, memory: &mut Memory
         }
         drifted.sort();
         let note = format!("{PARAMS} were changed by someone else and restored in {}", few(&drifted));
-        cx.events.profile(&good.profile.metadata, true, "DriftRepaired", &note);
+        let first = ObjectMeta {
+            name: Some(names::params(profile)),
+            namespace: drifted.first().cloned(),
+            ..ObjectMeta::default()
+        };
+        cx.events.repaired::<ToolSecurityParams>(&good.profile.metadata, &first, &note);
     }
 }
 
@@ -145,7 +152,8 @@ async fn write_one(cx: &Context, write: &Write) -> Result<(), ApiError> {
     let (written, verb) = converge(&api, &write.params, names::field_manager::PARAMS, same).await?;
     cx.wrote(PARAMS, verb);
     if let Some(problem) = write.new_problem() {
-        cx.events.params(&written.metadata, true, "ParameterInvalid", &format!("all pods are denied: {problem}"));
+        let note = format!("all pods are denied: {problem}");
+        cx.events.params(&written.metadata, Tone::Warning, "ParameterInvalid", &note);
     }
     cx.world.wrote_params(written);
     Ok(())
@@ -195,7 +203,8 @@ async fn write_policy(
         return Ok(());
     }
     let drift = drifted(memory, good, observed.map(|policy| &policy.metadata));
-    if observed.is_none_or(|observed| !same_spec(&desired.spec, &observed.spec)) {
+    let new_spec = observed.is_none_or(|observed| !same_spec(&desired.spec, &observed.spec));
+    if new_spec {
         let before = observed.map_or(Keep::Nothing, |policy| Keep::of_annotation(parameters(policy)));
         let before = match memory.settles_in(Instant::now()) {
             Some(_) => before.and(&memory.settling.before),
@@ -209,9 +218,11 @@ async fn write_policy(
     cx.wrote(POLICY, verb);
     cx.world.wrote_policy(written);
     memory.wrote_bundle = true;
-    // The API server begins to judge by it after the write, not before.
-    memory.settling.since = Instant::now();
-    report_drift(cx, good, drift, POLICY, &desired.metadata);
+    if new_spec {
+        // The API server begins to judge by it after the write, not before.
+        memory.settling.since = Instant::now();
+    }
+    report_drift(cx, good, drift, POLICY, desired);
     Ok(())
 }
 
@@ -236,24 +247,27 @@ async fn write_binding(
     cx.wrote(BINDING, verb);
     cx.world.wrote_binding(written);
     memory.wrote_bundle = true;
-    report_drift(cx, good, drift, BINDING, &desired.metadata);
+    report_drift(cx, good, drift, BINDING, desired);
     Ok(())
 }
 
 /// Whether something that has to be written was right before: it was made for this generation, or it was seen to
 /// be right.
-fn drifted(memory: &Memory, good: &Good, found: Option<&kube::core::ObjectMeta>) -> bool {
+fn drifted(memory: &Memory, good: &Good, found: Option<&ObjectMeta>) -> bool {
     let generation = good.generation();
     let annotation = found.and_then(|meta| meta.annotations.as_ref()?.get(names::GENERATION_ANNOTATION));
     memory.confirmed_bundle == Some(generation) || annotation == Some(&generation.to_string())
 }
 
-fn report_drift(cx: &Context, good: &Good, drift: bool, kind: &'static str, meta: &kube::core::ObjectMeta) {
+fn report_drift<K>(cx: &Context, good: &Good, drift: bool, kind: &'static str, repaired: &K)
+where
+    K: Resource<DynamicType = ()>,
+{
     if drift {
         cx.metrics.drifted(kind);
-        let name = meta.name.as_deref().unwrap_or_default();
+        let name = repaired.meta().name.as_deref().unwrap_or_default();
         let note = format!("{kind} {name} was changed by someone else and restored");
-        cx.events.profile(&good.profile.metadata, true, "DriftRepaired", &note);
+        cx.events.repaired::<K>(&good.profile.metadata, repaired.meta(), &note);
     }
 }
 

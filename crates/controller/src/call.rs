@@ -63,9 +63,8 @@ impl ApiError {
         let Self::Refused(status) = self else { return false };
         let details = status.details.as_ref();
         let missing = details.is_some_and(|details| details.kind == "namespaces");
-        let terminating = details.is_some_and(|details| {
-            details.causes.iter().any(|cause| cause.reason == "NamespaceTerminating")
-        });
+        let terminating =
+            details.is_some_and(|details| details.causes.iter().any(|cause| cause.reason == "NamespaceTerminating"));
         (status.is_not_found() && missing) || (status.is_forbidden() && terminating)
     }
 

@@ -152,7 +152,8 @@ mod tests {
     #[test]
     fn foreign_metadata_is_kept_and_ours_is_restored() {
         let map = |all: &[(&str, &str)]| Some(all.iter().map(|&(k, v)| (k.to_owned(), v.to_owned())).collect());
-        let desired = ObjectMeta { labels: map(&[("ours", "1")]), annotations: map(&[("gen", "2")]), ..ObjectMeta::default() };
+        let desired =
+            ObjectMeta { labels: map(&[("ours", "1")]), annotations: map(&[("gen", "2")]), ..ObjectMeta::default() };
         let found = ObjectMeta {
             labels: map(&[("ours", "0"), ("theirs", "1")]),
             finalizers: Some(vec!["x".into()]),

@@ -21,18 +21,38 @@ const LONGEST: usize = 1000;
 /// Where events are handed in.
 #[derive(Clone, Debug)]
 pub struct Events {
-    sender: mpsc::Sender<(Event, ObjectReference)>,
+    sender: mpsc::Sender<Message>,
+}
+
+struct Message {
+    event: Event,
+    regarding: ObjectReference,
+}
+
+/// How an event is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tone {
+    /// As it should be.
+    Normal,
+    /// Someone should look.
+    Warning,
 }
 
 impl Events {
     /// Starts to send them.
     pub fn start(client: Client, instance: Option<String>, tasks: &TaskTracker, stop: CancellationToken) -> Self {
-        let (sender, mut receiver) = mpsc::channel::<(Event, ObjectReference)>(WAITING);
+        let (sender, mut receiver) = mpsc::channel::<Message>(WAITING);
         let reporter = Reporter { controller: names::CONTROLLER.to_owned(), instance };
-        let recorder = Recorder::new(client, reporter);
+        // A recorder makes a series of events that differ in nothing but their note, and keeps the first note. That
+        // is right for what repeats; a transition is told anew.
+        let series = Recorder::new(client.clone(), reporter.clone());
         tasks.spawn(async move {
-            while let Some(Some((event, regarding))) = stop.run_until_cancelled(receiver.recv()).await {
-                if let Err(error) = call(recorder.publish(&event, &regarding)).await {
+            while let Some(Some(Message { event, regarding })) = stop.run_until_cancelled(receiver.recv()).await {
+                let sent = match event.secondary {
+                    Some(_) => call(series.publish(&event, &regarding)).await,
+                    None => call(Recorder::new(client.clone(), reporter.clone()).publish(&event, &regarding)).await,
+                };
+                if let Err(error) = sent {
                     tracing::debug!(reason = event.reason, %error, "an event could not be sent");
                 }
             }
@@ -40,27 +60,40 @@ impl Events {
         Self { sender }
     }
 
-    /// Something happened to a profile.
-    pub fn profile(&self, meta: &ObjectMeta, alarming: bool, reason: &str, note: &str) {
-        self.publish(reference::<ToolSecurityProfile>(meta), alarming, reason, note);
+    /// A profile is not as it was.
+    pub fn profile(&self, meta: &ObjectMeta, tone: Tone, reason: &str, note: &str) {
+        self.publish(reference::<ToolSecurityProfile>(meta), None, tone, reason, note);
     }
 
-    /// Something happened to the parameters of a namespace.
-    pub fn params(&self, meta: &ObjectMeta, alarming: bool, reason: &str, note: &str) {
-        self.publish(reference::<ToolSecurityParams>(meta), alarming, reason, note);
+    /// Something that was made for a profile was repaired. It may happen again and again.
+    pub fn repaired<K: Resource<DynamicType = ()>>(&self, profile: &ObjectMeta, repaired: &ObjectMeta, note: &str) {
+        let (profile, repaired) = (reference::<ToolSecurityProfile>(profile), reference::<K>(repaired));
+        self.publish(profile, Some(repaired), Tone::Warning, "DriftRepaired", note);
     }
 
-    fn publish(&self, regarding: ObjectReference, alarming: bool, reason: &str, note: &str) {
+    /// The parameters of a namespace are not as they were.
+    pub fn params(&self, meta: &ObjectMeta, tone: Tone, reason: &str, note: &str) {
+        self.publish(reference::<ToolSecurityParams>(meta), None, tone, reason, note);
+    }
+
+    fn publish(
+        &self,
+        regarding: ObjectReference,
+        secondary: Option<ObjectReference>,
+        tone: Tone,
+        reason: &str,
+        note: &str,
+    ) {
         let mut note = note.to_owned();
         note.truncate(note.floor_char_boundary(LONGEST));
         let event = Event {
-            type_: if alarming { EventType::Warning } else { EventType::Normal },
+            type_: if tone == Tone::Warning { EventType::Warning } else { EventType::Normal },
             reason: reason.to_owned(),
             note: Some(note),
             action: "Reconcile".to_owned(),
-            secondary: None,
+            secondary,
         };
-        if self.sender.try_send((event, regarding)).is_err() {
+        if self.sender.try_send(Message { event, regarding }).is_err() {
             tracing::debug!(reason, "too many events: one is lost");
         }
     }

@@ -10,7 +10,9 @@ use std::{
     time::Duration,
 };
 
-use axum::{Router, extract::State, http::StatusCode, http::header::CONTENT_TYPE, response::IntoResponse, routing::get};
+use axum::{
+    Router, extract::State, http::StatusCode, http::header::CONTENT_TYPE, response::IntoResponse, routing::get,
+};
 use tokio::{net::TcpListener, time::Instant};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -87,9 +89,7 @@ async fn readyz(State(health): State<Health>) -> (StatusCode, &'static str) {
 
 async fn metrics(State(health): State<Health>) -> impl IntoResponse {
     match health.metrics.text() {
-        Ok(text) => {
-            Ok(([(CONTENT_TYPE, "application/openmetrics-text; version=1.0.0; charset=utf-8")], text))
-        }
+        Ok(text) => Ok(([(CONTENT_TYPE, "application/openmetrics-text; version=1.0.0; charset=utf-8")], text)),
         Err(_) => Err(StatusCode::INTERNAL_SERVER_ERROR),
     }
 }

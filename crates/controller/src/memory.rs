@@ -50,6 +50,8 @@ pub struct Memory {
     pub failed: Option<BTreeSet<String>>,
     /// The status that was written last.
     pub reported: Option<ToolSecurityProfileStatus>,
+    /// Whether all that was made for it is removed: it is only not yet seen to be gone.
+    pub removed: bool,
     /// How many passes have failed in a row.
     pub failures: u32,
 }
@@ -94,6 +96,7 @@ impl Memory {
             wrote_bundle: false,
             failed: None,
             reported: None,
+            removed: false,
             failures: 0,
         }
     }

@@ -90,7 +90,11 @@ impl Metrics {
         );
         registry.register("palisade_writes", "Objects written, by kind and verb", self.writes.clone());
         registry.register("palisade_drift_repaired", "Objects restored after someone changed them", self.drift.clone());
-        registry.register("palisade_probe", "Answers to the question whether a profile is in force", self.probes.clone());
+        registry.register(
+            "palisade_probe",
+            "Answers to the question whether a profile is in force",
+            self.probes.clone(),
+        );
         registry.register("process_resident_memory_bytes", "Resident memory size", self.memory.clone());
         let version = Info::new(vec![("version", env!("CARGO_PKG_VERSION"))]);
         registry.register("palisade_build", "The version", version);

@@ -141,7 +141,12 @@ impl Prober {
 
     /// What is known of the profile as it is in the cluster (`key`), and when to consult again. If nothing is, or
     /// it is old, asks; `wait` until the API server surely judges by it.
-    pub fn consult(self: &Arc<Self>, key: String, good: &Arc<Good>, wait: Duration) -> (Option<Outcome>, Option<Duration>) {
+    pub fn consult(
+        self: &Arc<Self>,
+        key: String,
+        good: &Arc<Good>,
+        wait: Duration,
+    ) -> (Option<Outcome>, Option<Duration>) {
         let mut records = self.records.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
         let profile = good.compiled.profile.clone();
@@ -235,9 +240,10 @@ impl Prober {
         let request = Request::new(format!("/api/v1/namespaces/{}/pods", names::PROBE_NAMESPACE))
             .create(&dry_run, pod.to_string().into_bytes());
         match request {
-            Ok(request) => {
-                classify(call(self.client.0.request::<PartialObjectMeta<Pod>>(request)).await, &names::pods_policy(profile))
-            }
+            Ok(request) => classify(
+                call(self.client.0.request::<PartialObjectMeta<Pod>>(request)).await,
+                &names::pods_policy(profile),
+            ),
             Err(error) => Answer::Other(error.to_string()),
         }
     }

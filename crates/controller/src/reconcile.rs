@@ -103,8 +103,11 @@ pub async fn reconcile(cx: &Context, profile: &str, memory: &mut Memory) -> Resu
     }
     let verdict = compile::verdict(&observed, memory);
     if observed.meta.deletion_timestamp.is_some() {
-        let good = verdict.ok().or_else(|| memory.last_good.clone());
-        remove::remove(cx, profile, &observed, good).await?;
+        if !memory.removed {
+            let good = verdict.ok().or_else(|| memory.last_good.clone());
+            remove::remove(cx, profile, &observed, good).await?;
+            memory.removed = true;
+        }
         return Ok(Next::Change);
     }
     apply::finalizer(cx, &observed).await.map_err(ReconcileError::Finalizer)?;
@@ -216,9 +219,7 @@ fn accepted(verdict: &Verdict) -> Judgement {
             let message = format!("{} and {}", counted(checks, "check"), counted(parameters, "parameter"));
             Judgement::new(ConditionType::Accepted, Truth::True, Reason::Accepted, message)
         }
-        Err(refused) => {
-            Judgement::new(ConditionType::Accepted, Truth::False, refused.reason, refused.message.clone())
-        }
+        Err(refused) => Judgement::new(ConditionType::Accepted, Truth::False, refused.reason, refused.message.clone()),
     }
 }
 
@@ -244,7 +245,11 @@ fn programmed(verdict: &Verdict, applied: &Result<(), ApiError>, memory: &Memory
     if let Some((namespace, failure)) = memory.write_failures.iter().next() {
         let separator = if wrong.is_empty() { "" } else { "; " };
         let namespaces = counted(memory.write_failures.len(), "namespace");
-        let _ = write!(wrong, "{separator}the parameters of {namespaces} could not be written, first {namespace}: {}", failure.message);
+        let _ = write!(
+            wrong,
+            "{separator}the parameters of {namespaces} could not be written, first {namespace}: {}",
+            failure.message
+        );
     }
     if verdict.is_err() {
         let mut message = format!("the spec of generation {} stays in force", good.generation());
@@ -295,9 +300,11 @@ fn enforced(
 
 fn of_outcome(outcome: &Outcome) -> Judgement {
     let (truth, reason, message) = match outcome {
-        Outcome::Passed => {
-            (Truth::True, Reason::ProbesPassed, "a pod that violates the profile is denied, and one that complies is admitted".to_owned())
-        }
+        Outcome::Passed => (
+            Truth::True,
+            Reason::ProbesPassed,
+            "a pod that violates the profile is denied, and one that complies is admitted".to_owned(),
+        ),
         Outcome::ViolationAdmitted(check) => {
             (Truth::False, Reason::ViolationAdmitted, format!("a pod that violates check {check} is admitted"))
         }
@@ -315,7 +322,8 @@ fn of_outcome(outcome: &Outcome) -> Judgement {
 /// What a probe's answer is about: the policy and the binding as they are, and the generation.
 fn in_cluster(cx: &Context, good: &Good) -> String {
     let (policy, binding) = cx.world.bundle(&good.compiled.profile);
-    let (policy, binding) = (policy.map(|policy| policy.metadata.clone()), binding.map(|binding| binding.metadata.clone()));
+    let (policy, binding) =
+        (policy.map(|policy| policy.metadata.clone()), binding.map(|binding| binding.metadata.clone()));
     let mut key = good.generation().to_string();
     for meta in [policy, binding].into_iter().flatten() {
         let _ = write!(key, "/{}/{}", meta.uid.unwrap_or_default(), meta.generation.unwrap_or_default());

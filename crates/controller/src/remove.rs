@@ -138,7 +138,8 @@ async fn finalizer(cx: &Context, profile: &str) -> Result<(), ApiError> {
     let patch = json!({
         "metadata": {"resourceVersion": found.metadata.resource_version, "finalizers": finalizers},
     });
-    let manager = PatchParams { field_manager: Some(names::field_manager::FINALIZER.to_owned()), ..PatchParams::default() };
+    let manager =
+        PatchParams { field_manager: Some(names::field_manager::FINALIZER.to_owned()), ..PatchParams::default() };
     match call(api.patch_metadata(profile, &manager, &Patch::Merge(&patch))).await {
         Err(error) if !error.is_not_found() => Err(error),
         _ => Ok(()),

@@ -13,6 +13,7 @@ use serde_json::json;
 use crate::{
     apply::few,
     call::{ApiError, call},
+    events::Tone,
     memory::Memory,
     reconcile::Context,
     resolve::Plan,
@@ -41,8 +42,11 @@ impl Namespaces {
             }
         }
         let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
-        let counts =
-            NamespaceCounts { selected: number(plan.selected), ready: number(plan.ready), failed: number(failed.len()) };
+        let counts = NamespaceCounts {
+            selected: number(plan.selected),
+            ready: number(plan.ready),
+            failed: number(failed.len()),
+        };
         Self { counts, failed }
     }
 
@@ -103,7 +107,8 @@ fn announce(cx: &Context, observed: &ObservedProfile, transitions: &[&Judgement]
             Truth::True => judgement.type_.to_string(),
             _ => judgement.reason.to_string(),
         };
-        cx.events.profile(&observed.meta, judgement.is_alarming(), &reason, &judgement.message);
+        let tone = if judgement.is_alarming() { Tone::Warning } else { Tone::Normal };
+        cx.events.profile(&observed.meta, tone, &reason, &judgement.message);
     }
 }
 
@@ -125,6 +130,6 @@ fn announce_failures(
     if let Some(first) = new.first() {
         let why = &namespaces.failed[*first];
         let note = format!("all pods are denied in {}; {first}: {why}", few(&new));
-        cx.events.profile(&observed.meta, true, "NamespaceFailed", &note);
+        cx.events.profile(&observed.meta, Tone::Warning, "NamespaceFailed", &note);
     }
 }

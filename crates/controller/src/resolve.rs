@@ -5,9 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use palisade_api::{
-    ParameterType, ToolSecurityParams, ToolSecurityParamsSpec, ToolSecurityProfile, names,
-};
+use palisade_api::{ParameterType, ToolSecurityParams, ToolSecurityParamsSpec, ToolSecurityProfile, names};
 use palisade_compiler::{Compiled, Namespace, selects};
 
 use crate::world::{ObservedParams, Tenants};
@@ -72,7 +70,8 @@ impl Write {
     /// Whether the namespace gets a problem that it did not have.
     pub fn new_problem(&self) -> Option<&str> {
         let problem = self.params.spec.problem.as_str();
-        let known = self.observed.as_ref().and_then(|observed| observed.spec.as_ref()).map(|spec| spec.problem.as_str());
+        let known =
+            self.observed.as_ref().and_then(|observed| observed.spec.as_ref()).map(|spec| spec.problem.as_str());
         (!problem.is_empty() && known != Some(problem)).then_some(problem)
     }
 }

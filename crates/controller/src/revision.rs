@@ -67,7 +67,8 @@ pub async fn save(client: &Client, good: &Good) -> Result<(), ApiError> {
     // The data of a revision cannot be changed. In the moment between, what is lost is only what to do if the
     // controller stops right here and the profile becomes invalid before it is back.
     delete(client, profile).await?;
-    let manager = PostParams { field_manager: Some(names::field_manager::REVISION.to_owned()), ..PostParams::default() };
+    let manager =
+        PostParams { field_manager: Some(names::field_manager::REVISION.to_owned()), ..PostParams::default() };
     call(api(client).create(&manager, &revision)).await.map(drop)
 }
 

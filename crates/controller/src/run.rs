@@ -101,7 +101,14 @@ impl Controller {
         let stop = shutdown.clone();
         let cx = Context { client, world, queue, options, prober: Arc::new(prober), events, metrics, stop };
         tracing::info!(%addr, version = env!("CARGO_PKG_VERSION"), "palisade-controller started");
-        let turning = Loop { cx: Arc::new(cx), heartbeat, tasks, memories: BTreeMap::new(), running: BTreeMap::new(), passes: JoinSet::new() };
+        let turning = Loop {
+            cx: Arc::new(cx),
+            heartbeat,
+            tasks,
+            memories: BTreeMap::new(),
+            running: BTreeMap::new(),
+            passes: JoinSet::new(),
+        };
         Ok(Running { addr, shutdown, join: tokio::spawn(turning.turn()) })
     }
 }

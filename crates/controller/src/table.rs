@@ -129,11 +129,14 @@ mod tests {
         assert!(!table.synced());
         let changes = table.finish();
         assert!(table.synced());
-        assert_eq!(changes, [
-            Change { key: "b", before: Some('y'), after: Some('z') },
-            Change { key: "c", before: None, after: Some('w') },
-            Change { key: "a", before: Some('x'), after: None },
-        ]);
+        assert_eq!(
+            changes,
+            [
+                Change { key: "b", before: Some('y'), after: Some('z') },
+                Change { key: "c", before: None, after: Some('w') },
+                Change { key: "a", before: Some('x'), after: None },
+            ]
+        );
     }
 
     #[test]

@@ -19,9 +19,7 @@ use kube::{
     core::{DeserializeGuard, PartialObjectMeta},
     runtime::watcher::Event,
 };
-use palisade_api::{
-    ToolSecurityParams, ToolSecurityParamsSpec, ToolSecurityProfile, ToolSecurityProfileStatus, names,
-};
+use palisade_api::{ToolSecurityParams, ToolSecurityParamsSpec, ToolSecurityProfile, ToolSecurityProfileStatus, names};
 use palisade_compiler::{Namespace, selects};
 
 use crate::table::{Change, Table};
