@@ -3,7 +3,7 @@
 //! Types are read by serde-saphyr; this is a second, shallow reading with the same parser that keeps the places.
 //! Aliases are not followed, so that nothing here grows beyond the file.
 
-use std::{borrow::Cow, ops::Range};
+use std::{borrow::Cow, fmt::Write as _, ops::Range};
 
 use granit_parser::{Event, Parser, StructureStyle};
 
@@ -187,7 +187,7 @@ impl Node<'_> {
                 }
                 Content::Sequence(elements) => {
                     let Some(index) = elements.iter().rposition(|element| element.span.start <= offset) else { break };
-                    path.push_str(&format!("[{index}]"));
+                    let _ = write!(path, "[{index}]");
                     node = &elements[index];
                 }
                 Content::Scalar(_) | Content::Alias => break,

@@ -173,7 +173,7 @@ pub fn exit(result: Result<(), Failure>) -> ExitCode {
         text.push('\n');
     }
     if let Some(more) = problems.len().checked_sub(MAX_PROBLEMS).filter(|&more| more > 0) {
-        text.push_str(&format!("and {more} more\n"));
+        let _ = fmt::Write::write_fmt(&mut text, format_args!("and {more} more\n"));
     }
     say(&text);
     ExitCode::from(code)
