@@ -71,5 +71,6 @@ install: ## Install into the cluster that kubectl talks to
 
 .PHONY: uninstall
 uninstall: ## Remove all profiles, then Palisade, from that cluster
-	kubectl delete toolsecurityprofiles.toolsecurity.dev --all --ignore-not-found --timeout=120s
+	test -z "$$(kubectl get crd toolsecurityprofiles.toolsecurity.dev --ignore-not-found -o name)" \
+		|| kubectl delete toolsecurityprofiles.toolsecurity.dev --all --timeout=120s
 	kubectl delete --ignore-not-found -k manifests

@@ -110,7 +110,7 @@ pub async fn params(cx: &Context, profile: &str, good: &Good, memory: &mut Memor
 
 async fn write_all(cx: &Context, profile: &str, good: &Good, memory: &mut Memory, batch: Vec<Write>) {
     let mut results = stream::iter(batch)
-        .map(async |write| (write_one(cx, &write).await, write))
+        .map(|write| async move { (write_one(cx, &write).await, write) })
         .buffer_unordered(cx.options.write_concurrency.max(1));
     let mut drifted = Vec::new();
     while let Some((result, write)) = results.next().await {
@@ -299,25 +299,26 @@ pub async fn removals(cx: &Context, profile: &str, memory: &mut Memory, plan: &P
 
 /// Deletes a profile's parameters in these namespaces. Returns where that failed.
 pub async fn delete_params(cx: &Context, profile: &str, namespaces: Vec<String>) -> Vec<(String, ApiError)> {
-    stream::iter(namespaces)
-        .map(async |namespace| {
+    let mut results = stream::iter(namespaces)
+        .map(|namespace| async move {
             let api: Api<ToolSecurityParams> = Api::namespaced(cx.client.clone(), &namespace);
-            match gone(api.delete(&names::params(profile), &DeleteParams::default())).await {
-                Ok(_) => {
-                    cx.metrics.wrote(PARAMS, "delete");
-                    cx.world.deleted_params(profile, &namespace);
-                    None
-                }
-                Err(error) => {
-                    tracing::warn!(profile, namespace, %error, "parameters could not be deleted");
-                    Some((namespace, error))
-                }
-            }
+            (gone(api.delete(&names::params(profile), &DeleteParams::default())).await, namespace)
         })
-        .buffer_unordered(cx.options.write_concurrency.max(1))
-        .filter_map(async |failed| failed)
-        .collect()
-        .await
+        .buffer_unordered(cx.options.write_concurrency.max(1));
+    let mut failed = Vec::new();
+    while let Some((result, namespace)) = results.next().await {
+        match result {
+            Ok(_) => {
+                cx.metrics.wrote(PARAMS, "delete");
+                cx.world.deleted_params(profile, &namespace);
+            }
+            Err(error) => {
+                tracing::warn!(profile, namespace, %error, "parameters could not be deleted");
+                failed.push((namespace, error));
+            }
+        }
+    }
+    failed
 }
 
 /// Keeps the spec that is now in force, so that it can stay in force. That it cannot be kept stops nothing.

@@ -2,7 +2,7 @@
 
 use std::{error::Error as _, future::Future, time::Duration};
 
-use kube::core::response::Status;
+use kube::{core::response::Status, runtime::watcher};
 
 /// How long a request may take. Watches are not made through [`call`].
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -19,6 +19,9 @@ pub enum ApiError {
     /// The API server could not be asked.
     #[error("{}", chain(.0))]
     Unreachable(#[source] kube::Error),
+    /// A list without a version cannot be watched.
+    #[error("the list has no resource version")]
+    NoResourceVersion,
     /// What was written is not what was read back.
     #[error("{kind} {name} was written and still differs: something changes it while it is being written")]
     Differs {
@@ -48,6 +51,18 @@ impl From<kube::Error> for ApiError {
         match error {
             kube::Error::Api(status) => Self::Refused(status),
             other => Self::Unreachable(other),
+        }
+    }
+}
+
+impl From<watcher::Error> for ApiError {
+    fn from(error: watcher::Error) -> Self {
+        match error {
+            watcher::Error::InitialListFailed(error)
+            | watcher::Error::WatchStartFailed(error)
+            | watcher::Error::WatchFailed(error) => error.into(),
+            watcher::Error::WatchError(status) => Self::Refused(status),
+            watcher::Error::NoResourceVersion => Self::NoResourceVersion,
         }
     }
 }

@@ -60,7 +60,7 @@ impl Refused {
 pub type Verdict = Result<Arc<Good>, Arc<Refused>>;
 
 /// Judges the profile, once for each generation.
-pub fn verdict(observed: &ObservedProfile, memory: &mut Memory) -> Verdict {
+pub async fn verdict(observed: &ObservedProfile, memory: &mut Memory) -> Verdict {
     let generation = observed.meta.generation.unwrap_or_default();
     if let Some((judged, verdict)) = &memory.verdict
         && *judged == generation
@@ -69,7 +69,7 @@ pub fn verdict(observed: &ObservedProfile, memory: &mut Memory) -> Verdict {
         return verdict.clone();
     }
     let verdict = match &observed.profile {
-        Ok(profile) => judge(profile).map(Arc::new).map_err(Arc::new),
+        Ok(profile) => judge(Arc::clone(profile)).await.map(Arc::new).map_err(Arc::new),
         Err(error) => {
             let message = format!("the profile cannot be read: {error}");
             Err(Arc::new(Refused { reason: Reason::InvalidSpec, message }))
@@ -79,10 +79,16 @@ pub fn verdict(observed: &ObservedProfile, memory: &mut Memory) -> Verdict {
     verdict
 }
 
-fn judge(profile: &Arc<ToolSecurityProfile>) -> Result<Good, Refused> {
-    let compiled = compile(profile).map_err(|diagnostics| Refused::new(Reason::InvalidSpec, &diagnostics))?;
-    let compiled = check(compiled).map_err(|rejected| Refused::new(Reason::CheckFailed, &rejected.diagnostics))?;
-    Ok(Good { profile: Arc::clone(profile), compiled })
+/// Compiles and checks, on a thread of its own: a check takes up to some tenths of a second.
+async fn judge(profile: Arc<ToolSecurityProfile>) -> Result<Good, Refused> {
+    let judged = tokio::task::spawn_blocking(move || {
+        let compiled = compile(&profile).map_err(|diagnostics| Refused::new(Reason::InvalidSpec, &diagnostics))?;
+        let compiled = check(compiled).map_err(|rejected| Refused::new(Reason::CheckFailed, &rejected.diagnostics))?;
+        Ok(Good { profile, compiled })
+    });
+    judged.await.unwrap_or_else(|error| {
+        Err(Refused { reason: Reason::CheckFailed, message: format!("the check broke off: {error}") })
+    })
 }
 
 /// The last spec of the profile that was put in force: from memory, or else from its revision.
@@ -96,7 +102,7 @@ pub async fn last_good(
 ) -> Result<Option<Arc<Good>>, ApiError> {
     if memory.last_good.is_none() && !memory.revision_read {
         if let Some(saved) = revision::load(client, &observed.meta).await? {
-            memory.last_good = of_spec(observed, saved.generation, saved.spec).map(Arc::new);
+            memory.last_good = of_spec(observed, saved.generation, saved.spec).await.map(Arc::new);
         }
         memory.revision_read = true;
     }
@@ -104,10 +110,10 @@ pub async fn last_good(
 }
 
 /// The profile with another spec.
-fn of_spec(observed: &ObservedProfile, generation: i64, spec: ToolSecurityProfileSpec) -> Option<Good> {
+async fn of_spec(observed: &ObservedProfile, generation: i64, spec: ToolSecurityProfileSpec) -> Option<Good> {
     let mut metadata = observed.meta.clone();
     metadata.generation = Some(generation);
-    match judge(&Arc::new(ToolSecurityProfile { metadata, spec, status: None })) {
+    match judge(Arc::new(ToolSecurityProfile { metadata, spec, status: None })).await {
         Ok(good) => Some(good),
         Err(refused) => {
             // An older version of Palisade accepted it.

@@ -19,7 +19,7 @@ struct Args {
     /// How log lines look.
     #[arg(long, value_enum, default_value_t)]
     log_format: LogFormat,
-    /// What is logged: a level, or directives as in info,palisade_controller=debug.
+    /// What is logged: a level, or directives as in `info,palisade_controller=debug`.
     #[arg(long, env = "PALISADE_LOG", default_value = "info")]
     log_level: String,
 }

@@ -20,8 +20,9 @@ use serde::de::DeserializeOwned;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
+    call::ApiError,
     queue::Queue,
-    retry::WatchBackoff,
+    retry::watch_backoff,
     world::{Concerned, World},
 };
 
@@ -56,12 +57,15 @@ impl Follow<'_> {
     {
         let (world, queue, stop) = (Arc::clone(self.world), Arc::clone(self.queue), self.stop.clone());
         self.tasks.spawn(async move {
-            let mut events = std::pin::pin!(watcher(api, config).backoff(WatchBackoff::default()));
+            let mut events = std::pin::pin!(watcher(api, config).backoff(watch_backoff()));
             let mut ready = false;
             while let Some(Some(event)) = stop.run_until_cancelled(events.next()).await {
                 match event {
                     Ok(event) => queue.trigger(see(&world, event)),
-                    Err(error) => tracing::warn!(kind = %K::kind(&()), %error, "watch failed and is tried again"),
+                    Err(error) => {
+                        let error = ApiError::from(error);
+                        tracing::warn!(kind = %K::kind(&()), %error, "watch failed and is tried again");
+                    }
                 }
                 if !ready && world.synced() {
                     ready = true;

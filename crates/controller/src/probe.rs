@@ -111,7 +111,8 @@ struct Record {
     /// When to ask again.
     due: Instant,
     failures: u32,
-    running: bool,
+    /// Ends the question that is being asked.
+    running: Option<CancellationToken>,
 }
 
 impl Prober {
@@ -151,49 +152,54 @@ impl Prober {
         let now = Instant::now();
         let profile = good.compiled.profile.clone();
         let record = records.entry(profile).or_insert_with(|| Record {
-            key: String::new(),
+            key: key.clone(),
             outcome: None,
             due: now,
             failures: 0,
-            running: false,
+            running: None,
         });
-        let known = (record.key == key).then(|| record.outcome.clone()).flatten();
-        if record.running {
+        if record.key != key {
+            // What was asked about is no more.
+            if let Some(running) = record.running.take() {
+                running.cancel();
+            }
+            (record.key, record.outcome, record.failures) = (key.clone(), None, 0);
+        }
+        let known = record.outcome.clone();
+        if record.running.is_some() {
             return (known, None);
         }
         if known.is_some() && record.due > now {
             return (known, Some(record.due.duration_since(now)));
         }
-        if record.key != key {
-            (record.key, record.outcome, record.failures) = (key, None, 0);
-        }
-        record.running = true;
+        let stop = self.stop.child_token();
+        record.running = Some(stop.clone());
         let (prober, good) = (Arc::clone(self), Arc::clone(good));
-        self.tasks.spawn(async move {
-            let stop = prober.stop.clone();
-            stop.run_until_cancelled(prober.run(&good, wait)).await;
-        });
+        self.tasks.spawn(async move { stop.run_until_cancelled(prober.run(key, &good, wait)).await });
         (known, None)
     }
 
     /// The profile is gone.
     pub fn forget(&self, profile: &str) {
-        self.records.lock().unwrap_or_else(PoisonError::into_inner).remove(profile);
+        let record = self.records.lock().unwrap_or_else(PoisonError::into_inner).remove(profile);
+        if let Some(running) = record.and_then(|record| record.running) {
+            running.cancel();
+        }
     }
 
-    async fn run(&self, good: &Good, wait: Duration) {
+    async fn run(&self, key: String, good: &Good, wait: Duration) {
         let profile = &good.compiled.profile;
         tokio::time::sleep(wait).await;
         let outcome = self.ask(good).await;
         tracing::info!(profile, ?outcome, "asked the API server whether the profile is in force");
         self.metrics.probed(profile, outcome.result());
         let mut records = self.records.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(record) = records.get_mut(profile) {
+        if let Some(record) = records.get_mut(profile).filter(|record| record.key == key) {
             record.failures = if outcome == Outcome::Passed { 0 } else { record.failures.saturating_add(1) };
             let backoff = retry::delay(record.failures.saturating_add(3), Duration::from_mins(1)).min(self.interval);
             record.due = Instant::now() + if record.failures == 0 { self.interval } else { backoff };
             record.outcome = Some(outcome);
-            record.running = false;
+            record.running = None;
         }
         drop(records);
         self.queue.trigger([profile.clone()]);

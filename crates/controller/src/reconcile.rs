@@ -101,11 +101,14 @@ pub async fn reconcile(cx: &Context, profile: &str, memory: &mut Memory) -> Resu
     if memory.uid != uid {
         *memory = Memory::new(uid);
     }
-    let verdict = compile::verdict(&observed, memory);
+    let verdict = compile::verdict(&observed, memory).await;
     if observed.meta.deletion_timestamp.is_some() {
         if !memory.removed {
             let good = verdict.ok().or_else(|| memory.last_good.clone());
-            remove::remove(cx, profile, &observed, good).await?;
+            // What is left when the controller stops here is done by the next one.
+            let removal = remove::remove(cx, profile, &observed, good);
+            let Some(removed) = cx.stop.run_until_cancelled(removal).await else { return Ok(Next::Change) };
+            removed?;
             memory.removed = true;
         }
         return Ok(Next::Change);
@@ -140,7 +143,9 @@ async fn enforce(
     good: &Arc<Good>,
 ) -> Result<Next, ReconcileError> {
     cx.world.set_effective(&good.profile);
-    announce(cx, profile, observed, memory, verdict, good).await.map_err(ReconcileError::Report)?;
+    if let Err(error) = announce(cx, profile, observed, memory, verdict, good).await {
+        tracing::warn!(%error, "the status could not be written; it is tried again at the end of the pass");
+    }
 
     let plan = apply::params(cx, profile, good, memory).await;
     if cx.stop.is_cancelled() {

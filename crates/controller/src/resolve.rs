@@ -261,7 +261,9 @@ mod tests {
             |params| params.owner = None,
             |params| params.spec = None,
             |params| params.spec.as_mut().unwrap().problem = "x".into(),
-            |params| drop(params.spec.as_mut().unwrap().integers.insert("other".into(), 1)),
+            |params| {
+                params.spec.as_mut().unwrap().integers.insert("other".into(), 1);
+            },
         ];
         for change in changes {
             let mut tenants = Tenants { namespaces: right.namespaces.clone(), params: right.params.clone() };

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use kube::runtime::utils::Backoff;
+use kube::runtime::utils::{Backoff, ResetTimerBackoff};
 
 /// The first delay after a failure.
 const FIRST: Duration = Duration::from_millis(500);
@@ -24,9 +24,14 @@ fn fraction() -> f64 {
     f64::from(u32::try_from(random >> 32).unwrap_or_default()) / f64::from(u32::MAX)
 }
 
-/// The delays of a watch that fails: as [`delay`], up to 10 s.
+/// The delays of a watch that fails, up to 10 s. They begin anew after a minute without a failure: that a watch
+/// begins to list is a success to kube-runtime already.
+pub fn watch_backoff() -> impl Backoff {
+    ResetTimerBackoff::new(WatchBackoff::default(), Duration::from_mins(1))
+}
+
 #[derive(Debug, Default)]
-pub struct WatchBackoff {
+struct WatchBackoff {
     failures: u32,
 }
 

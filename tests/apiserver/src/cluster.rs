@@ -83,7 +83,12 @@ impl Cluster {
     /// A kubeconfig with the rights that the manifests give the controller.
     pub fn controller_kubeconfig(&self) -> Result<String> {
         let token = self.kubectl(&[
-            "create", "token", names::CONTROLLER, "--namespace", names::OPERATOR_NAMESPACE, "--duration=24h",
+            "create",
+            "token",
+            names::CONTROLLER,
+            "--namespace",
+            names::OPERATOR_NAMESPACE,
+            "--duration=24h",
         ])?;
         let mut kubeconfig: Json = serde_saphyr::from_str(self.control_plane.kubeconfig())?;
         for user in kubeconfig["users"].as_array_mut().into_iter().flatten() {
@@ -239,9 +244,8 @@ impl Cluster {
     pub async fn params_versions(&self, profile: &str) -> Result<BTreeMap<String, String>> {
         let selector = ListParams::default().labels(&format!("{}={profile}", names::PROFILE_LABEL));
         let all = Api::<ToolSecurityParams>::all(self.admin.clone()).list(&selector).await?;
-        let version = |params: ToolSecurityParams| {
-            Some((params.metadata.namespace?, params.metadata.resource_version?))
-        };
+        let version =
+            |params: ToolSecurityParams| Some((params.metadata.namespace?, params.metadata.resource_version?));
         Ok(all.into_iter().filter_map(version).filter(|(namespace, _)| namespace != names::PROBE_NAMESPACE).collect())
     }
 

@@ -1,9 +1,6 @@
 //! A cluster to test in: a real control plane with Palisade installed as its manifests say, and the controller
 //! under the rights that they give it.
-#![allow(
-    clippy::disallowed_methods,
-    reason = "tests on a real API server need a clock and files"
-)]
+#![allow(clippy::disallowed_methods, reason = "tests on a real API server need a clock and files")]
 
 mod cluster;
 mod pods;

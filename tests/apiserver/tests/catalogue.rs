@@ -53,7 +53,14 @@ fn cases() -> Result<Vec<Case>, Box<dyn std::error::Error + Send + Sync>> {
                 .map_err(|diagnostics| format!("{}: {diagnostics:?}", fixture.name))?;
             let mut base = fixture.pod();
             let ephemeral = base["spec"].as_object_mut().and_then(|spec| spec.remove("ephemeralContainers"));
-            cases.push(Case { name: format!("{name} ({}: {})", check.id, fixture.name), check, fixture, compiled, base, ephemeral });
+            cases.push(Case {
+                name: format!("{name} ({}: {})", check.id, fixture.name),
+                check,
+                fixture,
+                compiled,
+                base,
+                ephemeral,
+            });
         }
     }
     Ok(cases)

@@ -16,7 +16,10 @@ pub(crate) async fn wrong_profiles_are_refused_when_they_are_applied(cluster: &m
         (uid(json!({"min": "uid", "max": 1})), "spec.users.runAsUser.ranges[0].min"),
         (uid(json!({"min": 1})), "spec.users.runAsUser.ranges[0].max: Required value"),
         (json!({"users": {"runAsUser": {"rule": "MustRunAs"}}}), "need at least one range"),
-        (json!({"users": {"runAsUser": {"rule": "RunAsAny", "ranges": [{"min": 1, "max": 2}]}}}), "the other rules take none"),
+        (
+            json!({"users": {"runAsUser": {"rule": "RunAsAny", "ranges": [{"min": 1, "max": 2}]}}}),
+            "the other rules take none",
+        ),
         (json!({"users": {"runAsUser": {"rule": "Whatever"}}}), "Unsupported value: \"Whatever\""),
         (json!({"privileges": {"procMount": ["DefaultProcMount"]}}), "not DefaultProcMount"),
         (json!({"privileges": {"privileged": "no"}}), "spec.privileges.privileged"),
@@ -30,9 +33,18 @@ pub(crate) async fn wrong_profiles_are_refused_when_they_are_applied(cluster: &m
         (json!({"enforcement": {"pods": "deny"}}), "Unsupported value: \"deny\""),
         (parameter(json!({"name": "Uid", "type": "Integer"})), "spec.parameters[0].name"),
         (parameter(json!({"name": "uid", "type": "String", "minimum": 1})), "for parameters of type Integer"),
-        (parameter(json!({"name": "uid", "type": "Integer", "minimum": 2, "maximum": 1})), "minimum must not be greater"),
-        (parameter(json!({"name": "uid", "type": "Integer", "minimum": 2, "default": 1})), "between minimum and maximum"),
-        (parameter(json!({"name": "uid", "type": "Integer", "pattern": "x"})), "pattern is for parameters of type String"),
+        (
+            parameter(json!({"name": "uid", "type": "Integer", "minimum": 2, "maximum": 1})),
+            "minimum must not be greater",
+        ),
+        (
+            parameter(json!({"name": "uid", "type": "Integer", "minimum": 2, "default": 1})),
+            "between minimum and maximum",
+        ),
+        (
+            parameter(json!({"name": "uid", "type": "Integer", "pattern": "x"})),
+            "pattern is for parameters of type String",
+        ),
         (parameter(json!({"name": "uid", "type": "Integer", "sources": [{}]})), "exactly one of"),
         (parameter(json!({"name": "on", "type": "Boolean", "default": "yes"})), "in quotes"),
         (json!({"hots": {"pid": true}}), "field not declared in schema"),

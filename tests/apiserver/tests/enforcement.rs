@@ -18,7 +18,10 @@ pub(crate) async fn jobs_of_tools_pass_and_each_rule_denies(cluster: &mut Cluste
     let context = |value: Json| json!({"spec": {"containers": [{"securityContext": value}]}});
     let volume = |value: Json| json!({"spec": {"volumes": [value]}});
     let rules = [
-        ("runAsUser", json!({"spec": {"securityContext": {"runAsUser": UID + 1}, "containers": [{"securityContext": {"runAsUser": null}}]}})),
+        (
+            "runAsUser",
+            json!({"spec": {"securityContext": {"runAsUser": UID + 1}, "containers": [{"securityContext": {"runAsUser": null}}]}}),
+        ),
         ("runAsGroup", context(json!({"runAsGroup": 0}))),
         ("fsGroup", json!({"spec": {"securityContext": {"fsGroup": 0}}})),
         ("supplementalGroups", json!({"spec": {"securityContext": {"supplementalGroups": [0]}}})),
@@ -33,7 +36,10 @@ pub(crate) async fn jobs_of_tools_pass_and_each_rule_denies(cluster: &mut Cluste
         ("restrictedVolumes", volume(json!({"name": "home", "nfs": {"server": "x", "path": "/"}}))),
         ("hostPathVolumes", volume(json!({"name": "home", "hostPath": {"path": "/etc"}}))),
         ("hostPathVolumes", container("volumeMounts", json!([{"name": "dumps", "mountPath": "/dumps"}]))),
-        ("procMount", json!({"spec": {"hostUsers": false, "containers": [{"securityContext": {"procMount": "Unmasked"}}]}})),
+        (
+            "procMount",
+            json!({"spec": {"hostUsers": false, "containers": [{"securityContext": {"procMount": "Unmasked"}}]}}),
+        ),
         ("imageRegistries", container("image", json!("docker-registry.svc.toolforge.org.evil.example/x"))),
     ];
     for (check, patch) in rules {
@@ -136,7 +142,10 @@ pub(crate) async fn warn_and_audit_admit(cluster: &mut Cluster) -> TestResult {
         if warnings.contains("[privileged]") { Ok(warnings) } else { Err(format!("warnings: {warnings:?}")) }
     })
     .await?;
-    ensure!(warned.contains("Warning: Validation failed for ValidatingAdmissionPolicy 'palisade-stages-pods'"), "{warned}");
+    ensure!(
+        warned.contains("Warning: Validation failed for ValidatingAdmissionPolicy 'palisade-stages-pods'"),
+        "{warned}"
+    );
     let (_, failed) = create_in("stages-failed")?;
     ensure!(failed.contains("[parameters] namespace: parameter uid is missing"), "{failed}");
 
@@ -167,7 +176,8 @@ pub(crate) async fn generated_policies_have_no_type_check_warning(cluster: &mut 
     ]);
     profile["spec"]["privileges"]["readOnlyRootFilesystem"] = json!("$strict");
     profile["spec"]["privileges"]["capabilities"]["requiredDrop"] = json!(["ALL", "$tool"]);
-    profile["spec"]["volumes"]["hostPaths"] = json!([{"pathPrefix": "/data/$tool", "readOnly": "$strict"}, {"pathPrefix": "/x"}]);
+    profile["spec"]["volumes"]["hostPaths"] =
+        json!([{"pathPrefix": "/data/$tool", "readOnly": "$strict"}, {"pathPrefix": "/x"}]);
     profile["spec"]["images"]["allowedRegistries"] = json!(["$list", "registry.example/$tool"]);
     cluster.enforce(&profile).await?;
     eventually("the type check", || async {

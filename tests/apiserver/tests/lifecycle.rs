@@ -41,7 +41,10 @@ pub(crate) async fn an_invalid_profile_changes_nothing(cluster: &mut Cluster) ->
         accepted.message.contains("spec.users.runAsUser.ranges[0].max: $guid is not a declared parameter"),
         "{accepted:?}"
     );
-    ensure!((cluster.params_versions(test).await?, cluster.policy_versions(test).await?) == versions, "something was written");
+    ensure!(
+        (cluster.params_versions(test).await?, cluster.policy_versions(test).await?) == versions,
+        "something was written"
+    );
 
     // The last good state lives on, also in a controller that has never seen it.
     cluster.stop_controller().await?;
@@ -93,10 +96,14 @@ pub(crate) async fn drift_is_repaired(cluster: &mut Cluster) -> TestResult {
     policies.patch(&name, &edit, &merge(json!({"spec": {"validations": [{"expression": "true"}]}}))).await?;
     within(REPAIR, "an edited validation", back).await?;
     // Lists that are keyed: server-side apply alone would leave what others add to them.
-    policies.patch(&name, &edit, &merge(json!({"spec": {"matchConditions": [{"name": "never", "expression": "false"}]}}))).await?;
+    policies
+        .patch(&name, &edit, &merge(json!({"spec": {"matchConditions": [{"name": "never", "expression": "false"}]}})))
+        .await?;
     within(REPAIR, "an added match condition", back).await?;
     let everything = json!([{"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["*"], "resources": ["*"]}]);
-    policies.patch(&name, &edit, &merge(json!({"spec": {"matchConstraints": {"excludeResourceRules": everything}}}))).await?;
+    policies
+        .patch(&name, &edit, &merge(json!({"spec": {"matchConstraints": {"excludeResourceRules": everything}}})))
+        .await?;
     within(REPAIR, "an added exclusion", back).await?;
     policies.delete(&name, &DeleteParams::default()).await?;
     within(REPAIR, "a deleted policy", back).await?;
@@ -173,7 +180,9 @@ pub(crate) async fn a_renamed_parameter_never_denies(cluster: &mut Cluster) -> T
     let good = Watch::start(cluster, "renamed-tool", tool_pod("job", UID), true);
     let bad = Watch::start(cluster, "renamed-tool", hostile_pod("hostile"), false);
 
-    let renamed: Json = serde_json::from_str(&profile.to_string().replace("$uid", "$toolUid").replace("\"name\":\"uid\"", "\"name\":\"toolUid\""))?;
+    let renamed: Json = serde_json::from_str(
+        &profile.to_string().replace("$uid", "$toolUid").replace("\"name\":\"uid\"", "\"name\":\"toolUid\""),
+    )?;
     cluster.apply_profile(&renamed).await?;
     cluster.wait_condition(test, "Enforced", "True").await?;
     eventually("the old value is gone", || async {
@@ -203,8 +212,13 @@ pub(crate) async fn deleting_the_profile_frees_every_namespace(cluster: &mut Clu
     tokio::time::sleep(Duration::from_secs(1)).await;
     good.finish("a pod that complies, while the profile is deleted").await?;
     let left = cluster.kubectl(&[
-        "get", "validatingadmissionpolicies,validatingadmissionpolicybindings,toolsecurityparams,controllerrevisions",
-        "--all-namespaces", "-o", "name", "-l", &format!("{}={test}", names::PROFILE_LABEL),
+        "get",
+        "validatingadmissionpolicies,validatingadmissionpolicybindings,toolsecurityparams,controllerrevisions",
+        "--all-namespaces",
+        "-o",
+        "name",
+        "-l",
+        &format!("{}={test}", names::PROFILE_LABEL),
     ])?;
     ensure!(left.is_empty(), "left: {left}");
     Ok(())

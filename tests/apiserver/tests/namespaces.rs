@@ -33,7 +33,8 @@ pub(crate) async fn a_new_namespace_never_admits_a_violation(cluster: &mut Clust
             cluster.wait_admitted(&namespace, &tool_pod("job", UID + index)).await
         })
         .await?;
-    let pods = cluster.kubectl(&["get", "pods", "--all-namespaces", "-o", "jsonpath={.items[*].metadata.namespace}"])?;
+    let pods =
+        cluster.kubectl(&["get", "pods", "--all-namespaces", "-o", "jsonpath={.items[*].metadata.namespace}"])?;
     ensure!(!pods.contains("race-"), "pods were admitted: {pods}");
     cluster.delete_profile(test).await
 }
@@ -78,7 +79,10 @@ pub(crate) async fn a_wrong_parameter_fails_its_namespace_alone(cluster: &mut Cl
 
     let problems = [
         ("wrong-missing", "parameter uid is missing: the namespace has no annotation toolforge.org/uid"),
-        ("wrong-malformed", "parameter uid (annotation toolforge.org/uid) is \"fifty thousand\", which is no whole number"),
+        (
+            "wrong-malformed",
+            "parameter uid (annotation toolforge.org/uid) is \"fifty thousand\", which is no whole number",
+        ),
         ("wrong-range", "parameter uid (annotation toolforge.org/uid) is 0, below the minimum 50000"),
     ];
     for (namespace, problem) in problems {
@@ -97,7 +101,11 @@ pub(crate) async fn a_wrong_parameter_fails_its_namespace_alone(cluster: &mut Cl
     let profile = eventually("counts", || async {
         let profile = cluster.profiles().get(test).await.map_err(|error| error.to_string())?;
         let counts = profile.status.as_ref().map(|status| status.namespaces).unwrap_or_default();
-        if (counts.selected, counts.ready, counts.failed) == (4, 1, 3) { Ok(profile) } else { Err(format!("{counts:?}")) }
+        if (counts.selected, counts.ready, counts.failed) == (4, 1, 3) {
+            Ok(profile)
+        } else {
+            Err(format!("{counts:?}"))
+        }
     })
     .await?;
     let failed = profile.status.map(|status| status.failed_namespaces).unwrap_or_default();
@@ -124,7 +132,9 @@ pub(crate) async fn a_changed_annotation_writes_one_object(cluster: &mut Cluster
     let old = cluster.dry_run("changed-3", &tool_pod("job", UID + 3)).await;
     ensure!(old.denial().is_some_and(|text| text.contains("must be 60000")), "{old:?}");
     // Something that is no parameter.
-    cluster.patch_namespace("changed-4", &json!({"metadata": {"annotations": {"other": "x"}, "labels": {"other": "x"}}})).await?;
+    cluster
+        .patch_namespace("changed-4", &json!({"metadata": {"annotations": {"other": "x"}, "labels": {"other": "x"}}}))
+        .await?;
     tokio::time::sleep(Duration::from_secs(1)).await;
 
     let after = cluster.params_versions(test).await?;

@@ -88,7 +88,9 @@ async fn ready(cluster: &Cluster, count: i64) -> TestResult {
     within(Duration::from_secs(120), "all namespaces ready", || async {
         let metrics = cluster.controller_get("/metrics").await.map_err(|error| error.to_string())?;
         let line = metrics.lines().find(|line| {
-            line.starts_with("palisade_namespaces{") && line.contains("profile=\"scale\"") && line.contains("state=\"ready\"")
+            line.starts_with("palisade_namespaces{")
+                && line.contains("profile=\"scale\"")
+                && line.contains("state=\"ready\"")
         });
         if line.is_some_and(|line| line.ends_with(&format!(" {count}"))) { Ok(()) } else { Err(format!("{line:?}")) }
     })

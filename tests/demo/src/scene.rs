@@ -64,7 +64,8 @@ fn step(text: &str) {
 }
 
 fn bar(length: u64, what: &str) -> Result<ProgressBar> {
-    let target = if std::io::stderr().is_terminal() { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+    let target =
+        if std::io::stderr().is_terminal() { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
     let style = ProgressStyle::with_template("    {msg:20} [{bar:40}] {pos}/{len} {elapsed}")?.progress_chars("=> ");
     Ok(ProgressBar::with_draw_target(Some(length), target).with_style(style).with_message(what.to_owned()))
 }
