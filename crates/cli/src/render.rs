@@ -231,7 +231,7 @@ fn objects(accepted: &[Accepted], namespaces: &[Namespace]) -> Result<Vec<Json>,
     let mut objects = Vec::new();
     for Accepted { profile, checked } in accepted {
         for namespace in namespaces.iter().filter(|one| palisade_compiler::selects(&profile.spec, one)) {
-            let Some(params) = checked.params(profile, namespace) else { continue };
+            let Some(params) = checked.params(namespace) else { continue };
             if !params.spec.problem.is_empty() {
                 report::note(&format!(
                     "warning: namespace {}: profile {} denies all pods: {}",

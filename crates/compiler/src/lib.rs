@@ -56,12 +56,14 @@ impl Compiled {
     ///
     /// A parameter that is missing or malformed makes parameters that deny every pod and say why
     /// (`spec.problem`).
-    pub fn params(&self, profile: &ToolSecurityProfile, namespace: &Namespace) -> Option<ToolSecurityParams> {
+    ///
+    /// There is no owner reference: thousands of them would cost the API server more memory than the values.
+    /// The profile's finalizer stands for what it would do.
+    pub fn params(&self, namespace: &Namespace) -> Option<ToolSecurityParams> {
         (!self.parameters.is_empty()).then(|| {
             let mut params = ToolSecurityParams::new(&names::params(&self.profile), self.resolver.params(namespace));
             params.metadata.namespace = Some(namespace.name.clone());
             params.metadata.labels = Some(policy::labels(&self.profile));
-            params.metadata.owner_references = owner_reference(profile).map(|owner| vec![owner]);
             params
         })
     }
@@ -86,7 +88,7 @@ pub fn compile(profile: &ToolSecurityProfile) -> Result<Compiled, Vec<Diagnostic
     }
     let checks = lowered.iter().map(|(id, _)| *id).collect();
     let bundle = policy::bundle(profile, &lowered, !parameters.is_empty());
-    let probes = Probes::new(spec, &settings, &resolver);
+    let probes = Probes::new(&name, spec, &settings, &resolver);
     Ok(Compiled { profile: name, stage: spec.enforcement.pods, checks, parameters, bundle, resolver, probes })
 }
 

@@ -168,9 +168,7 @@ fn namespace_selector(spec: &ToolSecurityProfileSpec) -> LabelSelector {
 /// What the expressions are built of, first to last.
 fn variables(profile: &str, rules: &[(&'static str, Rule)], parameterized: bool) -> Vec<Variable> {
     let mut all = vec![
-        // A running pod may be labelled, annotated and released from finalizers whatever it violates: only a
-        // changed spec is judged. A new ephemeral container is one.
-        ("exempt", "request.operation == 'UPDATE' && object.spec == oldObject.spec".to_owned()),
+        ("exempt", exempt(profile)),
         ("spec", "object.spec".to_owned()),
         ("podSecurityContext", "variables.spec.?securityContext.orValue({})".to_owned()),
         (
@@ -202,6 +200,20 @@ fn variables(profile: &str, rules: &[(&'static str, Rule)], parameterized: bool)
         ),
     ));
     all.into_iter().map(|(name, expression)| Variable { name: name.to_owned(), expression }).collect()
+}
+
+/// CEL of type bool: whether a request is none of the profile's business.
+///
+/// A running pod may be labelled, annotated and released from finalizers whatever it violates: only a changed
+/// spec is judged, and a new ephemeral container is one. In the namespace for probes, where profiles with the
+/// same selector meet, a pod asks about one profile and says which.
+fn exempt(profile: &str) -> String {
+    format!(
+        "(request.operation == 'UPDATE' && object.spec == oldObject.spec) || (request.namespace == '{}' \
+         && object.metadata.?labels[?'{}'].orValue('') != '{profile}')",
+        names::PROBE_NAMESPACE,
+        names::PROFILE_LABEL,
+    )
 }
 
 /// CEL of type list(string): the violations that a finding finds.

@@ -2,7 +2,7 @@
 
 use palisade_api::{Settings, ToolSecurityParamsSpec, ToolSecurityProfileSpec, catalogue, names, selector::Labels};
 use palisade_checks::pod;
-use serde_json::Value as Json;
+use serde_json::{Value as Json, json};
 
 use crate::Resolver;
 
@@ -29,10 +29,11 @@ pub struct Probe {
 }
 
 impl Probes {
-    pub(crate) fn new(spec: &ToolSecurityProfileSpec, settings: &Settings, resolver: &Resolver) -> Self {
+    pub(crate) fn new(profile: &str, spec: &ToolSecurityProfileSpec, settings: &Settings, resolver: &Resolver) -> Self {
         let fixed = [("kubernetes.io/metadata.name".to_owned(), names::PROBE_NAMESPACE.to_owned())].into();
         let values = resolver.sample();
         let mut compliant = pod::minimal("palisade-probe-compliant");
+        compliant["metadata"]["labels"] = json!({names::PROFILE_LABEL: profile});
         for check in catalogue::ALL {
             (check.comply)(settings, &values, &mut compliant);
         }

@@ -1,16 +1,15 @@
 //! The controller: keeps what the API server enforces equal to what the profiles say.
 //!
 //! ```text
-//!            pure                     pure          pure                    
-//! observe -> resolve <--- compile -> check          status
-//!    |          |                      |              ^
-//!    |          +------> apply <-------+              |
-//!    |                     |                          |
-//!    +--- (our writes) ----+-----> probe ----------> report
+//!                 (pure)                                         (pure)
+//! observe ---> resolve <--- compile -> check     probe ------> status
+//!    ^            |                      |         ^              |
+//!    |            +-------> apply <------+         |              v
+//!    +---- our writes ------- | -------------------+           report
 //! ```
 //!
-//! [`reconcile`] is the driver; each stage is a module. What the controller knows of the cluster is in one place,
-//! [`world`], filled by watches. A restart reads everything and writes nothing that is already right.
+//! `reconcile` is the driver; each stage is a module. What the controller knows of the cluster is in one place,
+//! `world`, which watches fill. A restart reads everything and writes nothing that is already right.
 //!
 //! Enforcement never depends on this process: the API server judges pods by the objects that are left in it.
 

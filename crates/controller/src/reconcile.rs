@@ -15,7 +15,7 @@ use crate::{
     call::ApiError,
     compile::{self, Good, Verdict},
     events::Events,
-    memory::Memory,
+    memory::{Memory, SETTLE},
     metrics::Metrics,
     probe::{Outcome, Prober},
     queue::Queue,
@@ -95,6 +95,15 @@ impl ReconcileError {
 pub async fn reconcile(cx: &Context, profile: &str, memory: &mut Memory) -> Result<Next, ReconcileError> {
     let Some(observed) = cx.world.profile(profile) else {
         forget(cx, profile);
+        // If the finalizer was taken away by force, the garbage collector removes policy and binding, and nobody
+        // else the parameters. They go last, as always.
+        if !cx.world.tenants(profile).params.is_empty() {
+            if let (None, None) = cx.world.bundle(profile) {
+                remove::params(cx, profile).await?;
+            } else {
+                return Ok(Next::After(SETTLE));
+            }
+        }
         return Ok(Next::Never);
     };
     let uid = observed.meta.uid.clone().unwrap_or_default();

@@ -112,7 +112,7 @@ async fn released(cx: &Context, good: Option<&Good>) {
 }
 
 /// Deletes the profile's parameters, as the API server lists them.
-async fn params(cx: &Context, profile: &str) -> Result<(), RemoveError> {
+pub async fn params(cx: &Context, profile: &str) -> Result<(), RemoveError> {
     let api: Api<PartialObjectMeta<ToolSecurityParams>> = Api::all(cx.client.clone());
     let mut page = ListParams::default().labels(&format!("{}={profile}", names::PROFILE_LABEL)).limit(500);
     loop {

@@ -105,9 +105,9 @@ pub fn plan(profile: &ToolSecurityProfile, compiled: &Compiled, tenants: &Tenant
         let selected = selects(&profile.spec, namespace);
         plan.selected += usize::from(selected);
         let desired = if namespace.name == names::PROBE_NAMESPACE {
-            probe_params(profile, compiled, namespace)
+            probe_params(compiled, namespace)
         } else {
-            selected.then(|| compiled.params(profile, namespace)).flatten()
+            selected.then(|| compiled.params(namespace)).flatten()
         };
         let Some(desired) = desired else {
             plan.ready += usize::from(selected);
@@ -152,17 +152,12 @@ impl Plan {
 
 /// Whether the parameters are as desired.
 pub fn is(desired: &ToolSecurityParams, observed: &ObservedParams) -> bool {
-    let owner = desired.metadata.owner_references.iter().flatten().next().map(|owner| &owner.uid);
-    observed.labelled && observed.owner.as_ref() == owner && observed.spec.as_ref() == Some(&desired.spec)
+    observed.labelled && observed.spec.as_ref() == Some(&desired.spec)
 }
 
 /// What the probes' pods are judged by.
-fn probe_params(
-    profile: &ToolSecurityProfile,
-    compiled: &Compiled,
-    namespace: &Namespace,
-) -> Option<ToolSecurityParams> {
-    let mut params = compiled.params(profile, namespace)?;
+fn probe_params(compiled: &Compiled, namespace: &Namespace) -> Option<ToolSecurityParams> {
+    let mut params = compiled.params(namespace)?;
     params.spec = compiled.probes.params.clone()?;
     Some(params)
 }
@@ -231,8 +226,7 @@ mod tests {
     /// What is in the cluster after all that was planned is done.
     fn done(mut tenants: Tenants, plan: &Plan) -> Tenants {
         for write in &plan.writes {
-            let owner = write.params.metadata.owner_references.as_ref().map(|owners| owners[0].uid.clone());
-            let observed = ObservedParams { spec: Some(write.params.spec.clone()), labelled: true, owner };
+            let observed = ObservedParams { spec: Some(write.params.spec.clone()), labelled: true };
             tenants.params.insert(write.namespace.clone(), Arc::new(observed));
         }
         tenants
@@ -256,9 +250,8 @@ mod tests {
         let (profile, compiled) = profile();
         let observed = tenants(&[("a", Some("50000"))]);
         let right = done(tenants(&[("a", Some("50000"))]), &plan(&profile, &compiled, &observed, &Keep::Nothing));
-        let changes: [fn(&mut ObservedParams); 5] = [
+        let changes: [fn(&mut ObservedParams); 4] = [
             |params| params.labelled = false,
-            |params| params.owner = None,
             |params| params.spec = None,
             |params| params.spec.as_mut().unwrap().problem = "x".into(),
             |params| {
@@ -280,7 +273,7 @@ mod tests {
         old.strings.insert("uid".into(), "fifty".into());
         old.strings.insert("tool".into(), "abc".into());
         old.strings.insert("foreign".into(), "x".into());
-        let observed = ObservedParams { spec: Some(old), labelled: true, owner: Some("uid".into()) };
+        let observed = ObservedParams { spec: Some(old), labelled: true };
         tenants.params.insert("a".into(), Arc::new(observed));
 
         let keep = Keep::of_annotation(Some(&"tool:String,uid:String".to_owned()));

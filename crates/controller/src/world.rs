@@ -54,8 +54,6 @@ pub struct ObservedParams {
     pub spec: Option<ToolSecurityParamsSpec>,
     /// Whether they have our labels.
     pub labelled: bool,
-    /// The uid of the profile that owns them.
-    pub owner: Option<String>,
 }
 
 impl ObservedParams {
@@ -63,12 +61,10 @@ impl ObservedParams {
     pub fn of(meta: &ObjectMeta, spec: Option<ToolSecurityParamsSpec>) -> Self {
         let name = meta.name.as_deref().unwrap_or_default();
         let label = |key: &str| meta.labels.as_ref().and_then(|labels| labels.get(key)).map(String::as_str);
-        let owners = meta.owner_references.as_deref().unwrap_or_default();
         Self {
             spec,
             labelled: label(names::MANAGED_BY_LABEL) == Some(names::MANAGED_BY)
                 && label(names::PROFILE_LABEL) == Some(name),
-            owner: owners.iter().find(|owner| owner.name == name).map(|owner| owner.uid.clone()),
         }
     }
 }

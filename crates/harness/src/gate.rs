@@ -64,7 +64,8 @@ impl Judge<'_> {
         object: &Json,
         old: &Json,
     ) -> Result<Decision, Diagnostic> {
-        self.policy.evaluate(&Request { operation, subresource, object, old_object: old, params: self.params })
+        let (policy, params) = (self.policy, self.params);
+        policy.evaluate(&Request { namespace: "tenant", operation, subresource, object, old_object: old, params })
     }
 
     fn create(&self, pod: &Json) -> Result<Decision, Diagnostic> {

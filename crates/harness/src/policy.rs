@@ -27,6 +27,8 @@ pub enum Operation {
 /// A request to judge.
 #[derive(Clone, Debug)]
 pub struct Request<'a> {
+    /// In which namespace.
+    pub namespace: &'a str,
     /// What is done.
     pub operation: Operation,
     /// `ephemeralcontainers` or the like; empty for the pod itself.
@@ -115,6 +117,7 @@ impl Policy {
         environment.set("object", request.object.into());
         environment.set("oldObject", request.old_object.into());
         let mut attributes = json!({
+            "namespace": request.namespace,
             "operation": match request.operation {
                 Operation::Create => "CREATE",
                 Operation::Update => "UPDATE",

@@ -71,6 +71,7 @@ fn fixtures_get_their_verdicts() {
         let params = (!values.is_empty()).then(|| json!({"spec": ToolSecurityParamsSpec::of(&values)}));
         let pod = fixture.pod();
         let request = Request {
+            namespace: "tenant",
             operation: Operation::Create,
             subresource: "",
             object: &pod,

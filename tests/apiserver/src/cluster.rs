@@ -249,6 +249,19 @@ impl Cluster {
         Ok(all.into_iter().filter_map(version).filter(|(namespace, _)| namespace != names::PROBE_NAMESPACE).collect())
     }
 
+    /// The names of all that there is of a profile, but itself.
+    pub fn left_of(&self, profile: &str) -> Result<String> {
+        self.kubectl(&[
+            "get",
+            "validatingadmissionpolicies,validatingadmissionpolicybindings,toolsecurityparams,controllerrevisions",
+            "--all-namespaces",
+            "-o",
+            "name",
+            "-l",
+            &format!("{}={profile}", names::PROFILE_LABEL),
+        ])
+    }
+
     /// Asks about a pod.
     pub async fn dry_run(&self, namespace: &str, pod: &Json) -> Verdict {
         create_pod(&self.admin, namespace, pod, true).await

@@ -211,17 +211,27 @@ pub(crate) async fn deleting_the_profile_frees_every_namespace(cluster: &mut Clu
     }
     tokio::time::sleep(Duration::from_secs(1)).await;
     good.finish("a pod that complies, while the profile is deleted").await?;
-    let left = cluster.kubectl(&[
-        "get",
-        "validatingadmissionpolicies,validatingadmissionpolicybindings,toolsecurityparams,controllerrevisions",
-        "--all-namespaces",
-        "-o",
-        "name",
-        "-l",
-        &format!("{}={test}", names::PROFILE_LABEL),
-    ])?;
+    let left = cluster.left_of(test)?;
     ensure!(left.is_empty(), "left: {left}");
     Ok(())
+}
+
+/// Somebody deletes a profile and takes its finalizer away: what was made for it goes all the same.
+pub(crate) async fn a_profile_deleted_by_force_leaves_nothing(cluster: &mut Cluster) -> TestResult {
+    let test = "forced";
+    cluster.create_tool(test, "forced-tool", UID).await?;
+    cluster.enforce(&Cluster::toolforge_profile(test)?).await?;
+    cluster.stop_controller().await?;
+    cluster.profiles().delete(test, &DeleteParams::default()).await?;
+    let without = Patch::Merge(json!({"metadata": {"finalizers": null}}));
+    cluster.profiles().patch(test, &PatchParams::default(), &without).await?;
+    cluster.start_controller().await?;
+    eventually("nothing is left", || async {
+        let left = cluster.left_of(test).map_err(|error| error.to_string())?;
+        if left.is_empty() { Ok(()) } else { Err(left) }
+    })
+    .await?;
+    cluster.wait_admitted("forced-tool", &hostile_pod("free")).await
 }
 
 pub(crate) async fn a_namespace_with_a_finalized_pod_can_be_deleted(cluster: &mut Cluster) -> TestResult {

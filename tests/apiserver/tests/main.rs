@@ -51,6 +51,7 @@ fn main() -> ExitCode {
         lifecycle::drift_is_repaired,
         lifecycle::a_renamed_parameter_never_denies,
         lifecycle::deleting_the_profile_frees_every_namespace,
+        lifecycle::a_profile_deleted_by_force_leaves_nothing,
         lifecycle::a_namespace_with_a_finalized_pod_can_be_deleted,
         lifecycle::an_api_server_restart_admits_nothing,
         scale::three_thousand_five_hundred_namespaces,

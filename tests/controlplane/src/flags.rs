@@ -94,7 +94,6 @@ impl ApiServer<'_> {
             "--allow-privileged=true".into(),
             // Without it, a server that ends gracefully waits a minute for its watchers to go away by themselves.
             "--shutdown-watch-termination-grace-period=2s".into(),
-            "--profiling=false".into(),
         ];
         if let Some(minor) = self.emulated {
             flags.push(minor.flag());
