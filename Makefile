@@ -1,6 +1,8 @@
 # What is done with this project. `make` lists it.
 
 NAMESPACES ?= 20
+# The Cargo profile of the demo: release, or dev where it is already built.
+PROFILE ?= release
 
 CACHE := $(or $(PALISADE_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/palisade)
 # Kept outside of the clone, so that a fresh one need not build it again.
@@ -47,8 +49,9 @@ deny: ## Check what the dependencies are: licences, bans, sources
 	$(CARGO_DENY) check bans licenses sources
 
 .PHONY: test
-test: ## Run all tests, those on a real API server too (needs Rust and Go)
+test: ## Run the demo and all tests, on a real API server (needs Rust and Go)
 	cargo run --quiet -p palisade-controlplane -- build
+	$(MAKE) demo ONCE=1 PROFILE=dev
 	cargo test --workspace
 
 ##@ Run
@@ -59,8 +62,8 @@ controlplane: ## Build the control plane that tests and demo run on
 
 .PHONY: demo
 demo: ## Show it on a control plane of its own: NAMESPACES=20, ONCE=1 to end by itself
-	cargo build --release -p palisade-controller -p palisade-cli -p palisade-demo
-	$(or $(CARGO_TARGET_DIR),target)/release/palisade-demo --namespaces $(NAMESPACES) $(if $(ONCE),--once)
+	cargo build --profile $(PROFILE) -p palisade-controller -p palisade-demo
+	$(or $(CARGO_TARGET_DIR),target)/$(PROFILE:dev=debug)/palisade-demo --namespaces $(NAMESPACES) $(if $(ONCE),--once)
 
 .PHONY: install
 install: ## Install into the cluster that kubectl talks to

@@ -57,13 +57,13 @@ impl Compiled {
     /// A parameter that is missing or malformed makes parameters that deny every pod and say why
     /// (`spec.problem`).
     ///
-    /// There is no owner reference: thousands of them would cost the API server more memory than the values.
-    /// The profile's finalizer stands for what it would do.
+    /// They have neither labels nor an owner: in thousands of objects these would cost the API server more memory
+    /// than the values do. Their name is the profile's, all of the kind are Palisade's, and the profile's finalizer
+    /// stands for what an owner reference would do.
     pub fn params(&self, namespace: &Namespace) -> Option<ToolSecurityParams> {
         (!self.parameters.is_empty()).then(|| {
             let mut params = ToolSecurityParams::new(&names::params(&self.profile), self.resolver.params(namespace));
             params.metadata.namespace = Some(namespace.name.clone());
-            params.metadata.labels = Some(policy::labels(&self.profile));
             params
         })
     }

@@ -146,9 +146,8 @@ async fn write_all(cx: &Context, profile: &str, good: &Good, memory: &mut Memory
 
 async fn write_one(cx: &Context, write: &Write) -> Result<(), ApiError> {
     let api: Api<ToolSecurityParams> = Api::namespaced(cx.client.clone(), &write.namespace);
-    let same = |found: &ToolSecurityParams| {
-        resolve::is(&write.params, &ObservedParams::of(&found.metadata, Some(found.spec.clone())))
-    };
+    let same =
+        |found: &ToolSecurityParams| resolve::is(&write.params, &ObservedParams { spec: Some(found.spec.clone()) });
     let (written, verb) = converge(&api, &write.params, names::field_manager::PARAMS, same).await?;
     cx.wrote(PARAMS, verb);
     if let Some(problem) = write.new_problem() {

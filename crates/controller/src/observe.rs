@@ -36,8 +36,9 @@ pub fn start(client: &Client, world: &Arc<World>, queue: &Arc<Queue>, tasks: &Ta
     // A profile is written by people: one that cannot be read must not hide the others.
     follow.kind::<DeserializeGuard<ToolSecurityProfile>>(Api::all(client.clone()), all.clone(), World::see_profile);
     // Metadata only.
-    follow.kind::<PartialObjectMeta<Namespace>>(Api::all(client.clone()), all, World::see_namespace);
-    follow.kind::<DeserializeGuard<ToolSecurityParams>>(Api::all(client.clone()), managed.clone(), World::see_params);
+    follow.kind::<PartialObjectMeta<Namespace>>(Api::all(client.clone()), all.clone(), World::see_namespace);
+    // All of this kind are ours, and have no labels.
+    follow.kind::<DeserializeGuard<ToolSecurityParams>>(Api::all(client.clone()), all, World::see_params);
     follow.kind::<ValidatingAdmissionPolicy>(Api::all(client.clone()), managed.clone(), World::see_policy);
     follow.kind::<ValidatingAdmissionPolicyBinding>(Api::all(client.clone()), managed, World::see_binding);
 }

@@ -114,7 +114,7 @@ async fn released(cx: &Context, good: Option<&Good>) {
 /// Deletes the profile's parameters, as the API server lists them.
 pub async fn params(cx: &Context, profile: &str) -> Result<(), RemoveError> {
     let api: Api<PartialObjectMeta<ToolSecurityParams>> = Api::all(cx.client.clone());
-    let mut page = ListParams::default().labels(&format!("{}={profile}", names::PROFILE_LABEL)).limit(500);
+    let mut page = ListParams::default().fields(&format!("metadata.name={}", names::params(profile))).limit(500);
     loop {
         let list = call(api.list_metadata(&page)).await.map_err(RemoveError::List)?;
         let namespaces = list.items.into_iter().filter_map(|params| params.metadata.namespace).collect();

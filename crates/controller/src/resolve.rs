@@ -152,7 +152,7 @@ impl Plan {
 
 /// Whether the parameters are as desired.
 pub fn is(desired: &ToolSecurityParams, observed: &ObservedParams) -> bool {
-    observed.labelled && observed.spec.as_ref() == Some(&desired.spec)
+    observed.spec.as_ref() == Some(&desired.spec)
 }
 
 /// What the probes' pods are judged by.
@@ -226,7 +226,7 @@ mod tests {
     /// What is in the cluster after all that was planned is done.
     fn done(mut tenants: Tenants, plan: &Plan) -> Tenants {
         for write in &plan.writes {
-            let observed = ObservedParams { spec: Some(write.params.spec.clone()), labelled: true };
+            let observed = ObservedParams { spec: Some(write.params.spec.clone()) };
             tenants.params.insert(write.namespace.clone(), Arc::new(observed));
         }
         tenants
@@ -250,8 +250,7 @@ mod tests {
         let (profile, compiled) = profile();
         let observed = tenants(&[("a", Some("50000"))]);
         let right = done(tenants(&[("a", Some("50000"))]), &plan(&profile, &compiled, &observed, &Keep::Nothing));
-        let changes: [fn(&mut ObservedParams); 4] = [
-            |params| params.labelled = false,
+        let changes: [fn(&mut ObservedParams); 3] = [
             |params| params.spec = None,
             |params| params.spec.as_mut().unwrap().problem = "x".into(),
             |params| {
@@ -273,7 +272,7 @@ mod tests {
         old.strings.insert("uid".into(), "fifty".into());
         old.strings.insert("tool".into(), "abc".into());
         old.strings.insert("foreign".into(), "x".into());
-        let observed = ObservedParams { spec: Some(old), labelled: true };
+        let observed = ObservedParams { spec: Some(old) };
         tenants.params.insert("a".into(), Arc::new(observed));
 
         let keep = Keep::of_annotation(Some(&"tool:String,uid:String".to_owned()));

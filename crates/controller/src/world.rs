@@ -52,21 +52,6 @@ pub struct ObservedNamespace {
 pub struct ObservedParams {
     /// What they say; `None` if they cannot be read.
     pub spec: Option<ToolSecurityParamsSpec>,
-    /// Whether they have our labels.
-    pub labelled: bool,
-}
-
-impl ObservedParams {
-    /// What is kept of an object.
-    pub fn of(meta: &ObjectMeta, spec: Option<ToolSecurityParamsSpec>) -> Self {
-        let name = meta.name.as_deref().unwrap_or_default();
-        let label = |key: &str| meta.labels.as_ref().and_then(|labels| labels.get(key)).map(String::as_str);
-        Self {
-            spec,
-            labelled: label(names::MANAGED_BY_LABEL) == Some(names::MANAGED_BY)
-                && label(names::PROFILE_LABEL) == Some(name),
-        }
-    }
 }
 
 /// What is known.
@@ -354,7 +339,7 @@ type ParamsRow = ((String, String), u64, Arc<ObservedParams>);
 fn params_row(meta: &ObjectMeta, spec: Option<ToolSecurityParamsSpec>) -> ParamsRow {
     let (name, version) = identity(meta);
     let key = (name, meta.namespace.clone().unwrap_or_default());
-    (key, version, Arc::new(ObservedParams::of(meta, spec)))
+    (key, version, Arc::new(ObservedParams { spec }))
 }
 
 fn policy_row(mut policy: ValidatingAdmissionPolicy) -> (String, u64, Arc<ValidatingAdmissionPolicy>) {

@@ -242,8 +242,8 @@ impl Cluster {
 
     /// The resource versions of all parameters of a profile, by namespace: what was written shows here.
     pub async fn params_versions(&self, profile: &str) -> Result<BTreeMap<String, String>> {
-        let selector = ListParams::default().labels(&format!("{}={profile}", names::PROFILE_LABEL));
-        let all = Api::<ToolSecurityParams>::all(self.admin.clone()).list(&selector).await?;
+        let named = ListParams::default().fields(&format!("metadata.name={profile}"));
+        let all = Api::<ToolSecurityParams>::all(self.admin.clone()).list(&named).await?;
         let version =
             |params: ToolSecurityParams| Some((params.metadata.namespace?, params.metadata.resource_version?));
         Ok(all.into_iter().filter_map(version).filter(|(namespace, _)| namespace != names::PROBE_NAMESPACE).collect())
@@ -251,15 +251,11 @@ impl Cluster {
 
     /// The names of all that there is of a profile, but itself.
     pub fn left_of(&self, profile: &str) -> Result<String> {
-        self.kubectl(&[
-            "get",
-            "validatingadmissionpolicies,validatingadmissionpolicybindings,toolsecurityparams,controllerrevisions",
-            "--all-namespaces",
-            "-o",
-            "name",
-            "-l",
-            &format!("{}={profile}", names::PROFILE_LABEL),
-        ])
+        let get =
+            |kinds: &str, selector: &str| self.kubectl(&["get", kinds, "--all-namespaces", "-o", "name", selector]);
+        let labelled = "validatingadmissionpolicies,validatingadmissionpolicybindings,controllerrevisions";
+        let params = get("toolsecurityparams", &format!("--field-selector=metadata.name={profile}"))?;
+        Ok(params + &get(labelled, &format!("--selector={}={profile}", names::PROFILE_LABEL))?)
     }
 
     /// Asks about a pod.

@@ -117,12 +117,6 @@ pub(crate) async fn drift_is_repaired(cluster: &mut Cluster) -> TestResult {
     within(REPAIR, "an added parameter", back).await?;
     params.delete(test, &DeleteParams::default()).await?;
     within(REPAIR, "deleted parameters", back).await?;
-    params.patch(test, &edit, &merge(json!({"metadata": {"labels": null}}))).await?;
-    within(REPAIR, "labels taken away", || async {
-        let labels = params.get(test).await.map_err(|error| error.to_string())?.metadata.labels.unwrap_or_default();
-        if labels.contains_key(names::PROFILE_LABEL) { Ok(()) } else { Err(format!("{labels:?}")) }
-    })
-    .await?;
     let metrics = cluster.controller_get("/metrics").await?;
     ensure!(metrics.contains("palisade_drift_repaired_total"), "{metrics}");
     cluster.wait_condition(test, "Enforced", "True").await?;
