@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use futures::{StreamExt, TryStreamExt, stream};
-use kube::api::ListParams;
+use kube::api::{DeleteParams, ListParams};
 use palisade_api::names;
 use palisade_tests::{Cluster, TestResult, ensure, hostile_pod, tool_pod, within};
 use serde_json::json;
@@ -53,8 +53,8 @@ pub(crate) async fn three_thousand_five_hundred_namespaces(cluster: &mut Cluster
     ensure!(lines.is_empty(), "metrics name namespaces: {lines:?}");
 
     let start = Instant::now();
-    cluster.profiles().delete(TEST, &Default::default()).await?;
-    within(Duration::from_secs(120), "the profile is gone", || async {
+    cluster.profiles().delete(TEST, &DeleteParams::default()).await?;
+    within(Duration::from_mins(2), "the profile is gone", || async {
         match cluster.profiles().get_opt(TEST).await {
             Ok(None) => Ok(()),
             other => Err(format!("{:?}", other.map(|found| found.map(|found| found.status)))),
@@ -85,7 +85,7 @@ async fn generated(cluster: &Cluster) -> Result<usize, Box<dyn std::error::Error
 /// Waits until the controller has seen so many namespaces ready, by its own metrics: a status may be of before a
 /// restart.
 async fn ready(cluster: &Cluster, count: i64) -> TestResult {
-    within(Duration::from_secs(120), "all namespaces ready", || async {
+    within(Duration::from_mins(2), "all namespaces ready", || async {
         let metrics = cluster.controller_get("/metrics").await.map_err(|error| error.to_string())?;
         let line = metrics.lines().find(|line| {
             line.starts_with("palisade_namespaces{")

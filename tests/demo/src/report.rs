@@ -36,7 +36,8 @@ impl Figures {
             ("controller resident memory", change(bytes(self.controller.0), bytes(self.controller.1))),
         ];
         let width = rows.iter().map(|(name, _)| name.len()).max().unwrap_or_default();
-        rows.iter().map(|(name, value)| format!("  {name:width$}  {value}\n")).collect()
+        let lines: Vec<_> = rows.iter().map(|(name, value)| format!("  {name:width$}  {value}")).collect();
+        lines.join("\n")
     }
 }
 

@@ -53,7 +53,7 @@ pub(crate) async fn play(arguments: &Arguments) -> Result<()> {
         apiserver: (before.0, after.0),
         controller: (before.1, after.1),
     };
-    println!("\n{}", figures.table());
+    println!("\n{}\n", figures.table());
     if !arguments.once {
         invite(&cluster, &controller);
         tokio::signal::ctrl_c().await?;
@@ -112,7 +112,7 @@ async fn create_namespaces(cluster: &Cluster, count: u32) -> Result<()> {
     // The controller manager makes a service account in each. Its work is none of what is measured.
     let accounts = Api::<ServiceAccount>::all(cluster.admin.clone());
     let default = ListParams::default().fields("metadata.name=default");
-    let deadline = Instant::now() + Duration::from_secs(120);
+    let deadline = Instant::now() + Duration::from_mins(2);
     while accounts.list_metadata(&default).await?.items.len() < count as usize {
         if Instant::now() > deadline {
             return Err("the controller manager makes no service accounts".into());
@@ -125,7 +125,7 @@ async fn create_namespaces(cluster: &Cluster, count: u32) -> Result<()> {
 
 async fn wait_enforced(cluster: &Cluster, controller: &mut Controller, count: u32) -> Result<()> {
     let bar = bar(count.into(), "namespaces enforced")?;
-    let deadline = Instant::now() + Duration::from_secs(180);
+    let deadline = Instant::now() + Duration::from_mins(3);
     loop {
         let status = cluster.profiles().get(PROFILE).await?.status.unwrap_or_default();
         bar.set_position(u64::try_from(status.namespaces.ready)?);
