@@ -142,7 +142,7 @@ impl Watch {
                 let verdict = palisade_tests::dry_run_once(&client, &namespace, &pod).await;
                 match (&verdict, admitted) {
                     (Verdict::Admitted, true) | (Verdict::Denied(_), false) => {
-                        drop(count.fetch_add(1, Ordering::Relaxed))
+                        let _ = count.fetch_add(1, Ordering::Relaxed);
                     }
                     // A server that is starting or stopping gives no verdict; it must not admit.
                     (Verdict::Refused(code, _), _) if !admitted || matches!(code, 0 | 429 | 500..) => {}
