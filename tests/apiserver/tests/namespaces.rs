@@ -61,6 +61,10 @@ pub(crate) async fn the_controller_may_be_down(cluster: &mut Cluster) -> TestRes
 
     cluster.start_controller().await?;
     cluster.wait_admitted("down-new", &tool_pod("job", UID + 1)).await?;
+    for path in ["/livez", "/readyz"] {
+        let answer = cluster.controller_get(path).await?;
+        ensure!(answer.starts_with("HTTP/1.0 200") || answer.starts_with("HTTP/1.1 200"), "{path}: {answer}");
+    }
     let new = cluster.dry_run("down-new", &hostile_pod("hostile")).await;
     ensure!(new.denial().is_some_and(|text| text.contains("[privileged]")), "{new:?}");
     cluster.delete_profile(test).await

@@ -1,8 +1,9 @@
 //! The controller as its own process, with the rights that the manifests give it.
 
-use std::{fs::File, path::PathBuf, process::Stdio};
+use std::{fs::File, path::PathBuf, process::Stdio, time::Duration};
 
 use palisade_tests::Cluster;
+use rustix::process::{Pid, Signal, kill_process};
 use tokio::process::{Child, Command};
 
 use crate::Result;
@@ -34,6 +35,20 @@ impl Controller {
             .kill_on_drop(true)
             .spawn()?;
         Ok(Self { child, log })
+    }
+
+    /// Asks it to end, as a kubelet does, and waits until it has.
+    ///
+    /// # Errors
+    /// If it does not end soon, or not well.
+    pub(crate) async fn stop(mut self) -> Result<()> {
+        let pid = self.child.id().and_then(|pid| Pid::from_raw(pid.cast_signed())).ok_or("the controller has ended")?;
+        kill_process(pid, Signal::TERM)?;
+        let status = tokio::time::timeout(Duration::from_secs(15), self.child.wait()).await;
+        match status.map_err(|_| "the controller does not end")?? {
+            status if status.success() => Ok(()),
+            status => Err(format!("the controller ended with {status}").into()),
+        }
     }
 
     /// Its resident memory, in bytes.

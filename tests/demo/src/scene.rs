@@ -59,7 +59,7 @@ pub(crate) async fn play(arguments: &Arguments) -> Result<()> {
         tokio::signal::ctrl_c().await?;
     }
     step("stopping everything");
-    drop(controller);
+    controller.stop().await?;
     cluster.stop().await
 }
 
