@@ -1,6 +1,7 @@
 //! `make demo`: from nothing to protected namespaces on a real control plane, with figures.
 #![allow(clippy::disallowed_methods, reason = "the demo starts processes and measures time")]
 
+mod bench;
 mod controller;
 mod report;
 mod scene;
@@ -18,6 +19,9 @@ struct Arguments {
     /// Stops everything at the end, instead of leaving it to play with until Ctrl-C.
     #[arg(long)]
     once: bool,
+    /// Also measures what a pod request costs with the profile and without.
+    #[arg(long)]
+    bench: bool,
     /// The minor version that the API server emulates, 1.33 to 1.36.
     #[arg(long)]
     emulated_version: Option<String>,

@@ -15,7 +15,7 @@ use palisade_tests::{Cluster, Verdict, hostile_pod, root, tool_pod};
 use serde_json::json;
 
 use crate::{
-    Arguments, Result,
+    Arguments, Result, bench,
     controller::Controller,
     report::{Figures, Memory},
 };
@@ -54,6 +54,10 @@ pub(crate) async fn play(arguments: &Arguments) -> Result<()> {
         controller: (before.1, after.1),
     };
     println!("\n{}\n", figures.table());
+    if arguments.bench {
+        step("measuring what a pod request costs");
+        bench::run(&cluster, &namespace(0), FIRST_UID).await?;
+    }
     if !arguments.once {
         invite(&cluster, &controller);
         tokio::signal::ctrl_c().await?;
