@@ -88,6 +88,8 @@ pub enum Over {
     Containers,
     /// Each volume: `v`.
     Volumes,
+    /// Each volume in the list that this helper variable of the rule holds: `v`.
+    List(&'static str),
 }
 
 impl Rule {

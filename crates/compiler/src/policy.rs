@@ -229,8 +229,11 @@ fn violations(id: &str, finding: &Finding) -> String {
         Over::Containers => {
             format!("variables.containers.map(c, {violated}, '[{id}] container \"' + c.name + {})", after("'\": "))
         }
-        Over::Volumes => {
-            format!("variables.volumes.map(v, {violated}, '[{id}] volume \"' + v.name + {})", after("'\": "))
-        }
+        Over::Volumes => of_volumes("volumes", id, violated, &after("'\": ")),
+        Over::List(list) => of_volumes(list, id, violated, &after("'\": ")),
     }
+}
+
+fn of_volumes(list: &str, id: &str, violated: &str, says: &str) -> String {
+    format!("variables.{list}.map(v, {violated}, '[{id}] volume \"' + v.name + {says})")
 }

@@ -12,7 +12,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::any;
-use crate::{Check, Diagnostic, Field, Finding, Flag, Level, Lowering, Over, Pss, Resolve, Rule, Text, TextList, pod};
+use crate::{
+    Check, Diagnostic, Field, Finding, Flag, Level, Lowering, Over, Pss, Resolve, Rule, Text, TextList, cel, pod,
+};
 
 /// A directory or file of the node that hostPath volumes may use.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
@@ -59,27 +61,30 @@ pub static CHECK: Check = Check {
         }
         let (writable, read_only) = lower(paths, cx);
         let path = "v.hostPath.path";
-        let below = |list: &str| {
-            format!("variables.{list}.exists(a, {path} == a || {path}.startsWith(a.endsWith('/') ? a : a + '/'))")
-        };
-        let (in_writable, in_read_only) = (below("hostPathsWritable"), below("hostPathsReadOnly"));
+        // Prefixes end with a slash, so that one comparison is both "it is the path" and "it is below".
+        let below = |list: &str| format!("{list}.exists(a, ({path} + '/').startsWith(a))");
+        let (in_writable, in_read_only) = (below(&writable.cel()), below(&read_only.cel()));
         let writes = "m.name == v.name && !m.?readOnly.orValue(false)";
-        let allowed =
-            "(variables.hostPathsWritable + variables.hostPathsReadOnly.map(a, a + ' (read-only)')).join(', ')";
+        let says = says(&writable, &read_only);
         Some(Rule {
-            variables: vec![("hostPathsWritable", writable.cel()), ("hostPathsReadOnly", read_only.cel())],
+            // Most volumes are of another kind or in a writable path; what is left is looked at closely.
+            variables: vec![(
+                "hostPathsNotWritable",
+                format!(
+                    "variables.volumes.filter(v, has(v.hostPath) \
+                     && (('/' + {path} + '/').contains('/../') || !{in_writable}))"
+                ),
+            )],
             findings: vec![
                 Finding::new(
-                    Over::Volumes,
-                    format!(
-                        "has(v.hostPath) && ({path}.split('/').exists(s, s == '..') || !({in_writable} || {in_read_only}))"
-                    ),
-                    format!("'hostPath ' + {path} + ' is not allowed, allowed: ' + {allowed}"),
+                    Over::List("hostPathsNotWritable"),
+                    format!("('/' + {path} + '/').contains('/../') || !{in_read_only}"),
+                    format!("'hostPath ' + {path} + ' is not allowed, allowed: ' + {says}"),
                 ),
                 Finding::new(
-                    Over::Volumes,
+                    Over::List("hostPathsNotWritable"),
                     format!(
-                        "has(v.hostPath) && !{in_writable} && {in_read_only} \
+                        "{in_read_only} \
                          && variables.containers.exists(c, c.?volumeMounts.orValue([]).exists(m, {writes}))"
                     ),
                     format!(
@@ -107,7 +112,19 @@ pub static CHECK: Check = Check {
     },
 };
 
-/// The writable and the read-only prefixes, without slashes at their ends.
+/// CEL of type string that names the prefixes.
+fn says(writable: &TextList, read_only: &TextList) -> String {
+    if [writable, read_only].iter().all(|list| list.elements.is_empty() && list.lists.is_empty()) {
+        let shown =
+            |prefix: &String| if prefix == "/" { prefix.clone() } else { prefix.trim_end_matches('/').to_owned() };
+        let read_only = read_only.constants.iter().map(|prefix| format!("{} (read-only)", shown(prefix)));
+        let all: Vec<_> = writable.constants.iter().map(shown).chain(read_only).collect();
+        return cel::quote(&all.join(", "));
+    }
+    format!("({} + {}.map(a, a + ' (read-only)')).join(', ')", writable.cel(), read_only.cel())
+}
+
+/// The writable and the read-only prefixes, with slashes at their ends.
 fn lower(paths: &[HostPath], cx: &mut Lowering<'_>) -> (TextList, TextList) {
     let (mut writable, mut read_only) = (TextList::default(), TextList::default());
     for (index, HostPath { path_prefix, read_only: flag }) in paths.iter().enumerate() {
@@ -119,9 +136,10 @@ fn lower(paths: &[HostPath], cx: &mut Lowering<'_>) -> (TextList, TextList) {
                         .help("write an absolute path without .."),
                 );
             }
-            let trimmed = constant.trim_end_matches('/');
-            if trimmed.is_empty() { "/".to_owned() } else { trimmed.to_owned() }
+            format!("{}/", constant.trim_end_matches('/'))
         });
+        // A text that is made of parameters may end with a slash, or not.
+        let prefix = prefix.map_err(|cel| format!("({cel} + '/').replace('//', '/')"));
         let add = |list: &mut TextList| match &prefix {
             Ok(constant) => list.constants.push(constant.clone()),
             Err(cel) => list.elements.push(cel.clone()),
