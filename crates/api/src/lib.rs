@@ -11,7 +11,7 @@ mod params;
 mod profile;
 pub mod selector;
 
-pub use palisade_checks::{Diagnostic, ParameterName, ParameterType, Resolved, Settings, Values, catalogue};
+pub use palisade_checks::{Diagnostic, Level, ParameterName, ParameterType, Resolved, Settings, Values, catalogue};
 pub use params::{ToolSecurityParams, ToolSecurityParamsSpec};
 pub use profile::{
     Enforcement, FailedNamespace, IntOrText, NamespaceCounts, Override, Parameter, Source, Stage, ToolSecurityProfile,

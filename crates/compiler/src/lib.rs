@@ -15,8 +15,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::admissionregistration::v1::{ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding};
 use palisade_api::{
-    Diagnostic, ParameterName, ParameterType, Settings, Stage, ToolSecurityParams, ToolSecurityProfile,
-    ToolSecurityProfileSpec, names,
+    Diagnostic, ParameterName, ParameterType, Stage, ToolSecurityParams, ToolSecurityProfile, ToolSecurityProfileSpec,
+    names,
 };
 
 pub use policy::owner_reference;
@@ -78,7 +78,7 @@ pub fn compile(profile: &ToolSecurityProfile) -> Result<Compiled, Vec<Diagnostic
     let spec = &profile.spec;
     let (resolver, mut diagnostics) = Resolver::new(spec);
     let parameters = resolver.types();
-    let settings = spec.settings().or(Settings::restricted());
+    let settings = spec.effective_settings();
     let (lowered, found) = policy::lower(&settings, &parameters);
     diagnostics.extend(found);
     diagnostics.extend(names_too_long(&name));

@@ -53,27 +53,23 @@ fn constants_are_written_into_the_policy_and_references_are_read_from_parameters
 
 #[test]
 fn what_is_off_is_not_in_the_policy() {
-    let off = json!({
-        "users": {"runAsUser": {"rule": "RunAsAny"}, "requireRunAsNonRoot": false},
-        "privileges": {
-            "privileged": true, "allowPrivilegeEscalation": true, "procMount": ["*"],
-            "capabilities": {"allowedAdd": ["*"], "requiredDrop": []}, "seccomp": {"allowed": ["*"], "required": false},
-        },
-        "host": {"network": true, "pid": true, "ipc": true, "ports": [{"min": 0, "max": 65535}]},
-        "volumes": {"allowed": ["*"], "hostPaths": [{"pathPrefix": "/"}]},
-    });
-    // Ranges of ports and prefixes of paths are not understood as "all".
-    assert_eq!(compiled(&off).checks, ["hostPorts", "hostPathVolumes"]);
+    let nothing: [&str; 0] = [];
+    assert_eq!(compiled(&json!({"baseline": "Privileged"})).checks, nothing);
     let restricted = [
         "privileged",
+        "windowsHostProcess",
         "hostNamespaces",
         "allowPrivilegeEscalation",
         "capabilities",
         "runAsNonRoot",
         "runAsUser",
         "seccompProfile",
+        "appArmorProfile",
+        "seLinuxOptions",
         "procMount",
+        "sysctls",
         "hostPorts",
+        "hostProbesAndHostLifecycle",
         "restrictedVolumes",
     ];
     assert_eq!(compiled(&json!({})).checks, restricted, "what is absent is as Restricted");
