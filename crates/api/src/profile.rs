@@ -263,10 +263,28 @@ pub struct ToolSecurityProfileStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 10))]
     pub failed_namespaces: Vec<FailedNamespace>,
+    /// The level of the Pod Security Standards that the accepted profile implies where it is enforced.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pss_equivalent: Option<PssEquivalent>,
     /// Names of the policies and bindings made for the profile.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 8))]
     pub generated_policies: Vec<String>,
+}
+
+/// The strictest level of the Pod Security Standards that a profile is as strict as.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PssEquivalent {
+    /// Privileged, Baseline or Restricted. A level that each single setting satisfies, in every namespace;
+    /// Privileged means that the profile promises none.
+    pub level: Level,
+    /// The version of the standards.
+    #[schemars(length(max = 16))]
+    pub version: String,
+    /// Which settings keep the profile from the next stricter level.
+    #[schemars(length(max = 1024))]
+    pub reason: String,
 }
 
 /// Counts of namespaces.

@@ -22,6 +22,7 @@ pub mod host_ports;
 pub mod host_probes_and_host_lifecycle;
 mod ids;
 pub mod image_registries;
+mod implied;
 pub mod privileged;
 pub mod proc_mount;
 mod profiles;
@@ -40,6 +41,7 @@ pub mod sysctls;
 pub mod windows_host_process;
 
 pub use ids::{GroupRule, GroupRules, UserRule, UserRules};
+pub use implied::{Implied, implied};
 pub use ranges::Range;
 
 /// Every check, in the order in which violations are reported.
