@@ -11,9 +11,9 @@ mod params;
 mod profile;
 pub mod selector;
 
-pub use palisade_checks::{Diagnostic, ParameterName, ParameterType, Resolved, Settings, Values, catalogue};
+pub use palisade_checks::{Diagnostic, Level, ParameterName, ParameterType, Resolved, Settings, Values, catalogue};
 pub use params::{ToolSecurityParams, ToolSecurityParamsSpec};
 pub use profile::{
-    Enforcement, FailedNamespace, IntOrText, NamespaceCounts, Override, Parameter, Source, Stage, ToolSecurityProfile,
-    ToolSecurityProfileSpec, ToolSecurityProfileStatus,
+    Enforcement, FailedNamespace, IntOrText, NamespaceCounts, Override, Parameter, PssEquivalent, Source, Stage,
+    ToolSecurityProfile, ToolSecurityProfileSpec, ToolSecurityProfileStatus,
 };

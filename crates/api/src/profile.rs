@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, LabelSelector};
 use kube::{CustomResource, KubeSchema};
 use palisade_checks::{
-    ParameterType, Settings,
-    catalogue::{Host, Images, Privileges, Users, Volumes},
+    Level, ParameterType, Settings,
+    catalogue::{Host, Images, Privileges, Scheduling, Users, Volumes, standard::Version},
 };
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
@@ -15,8 +15,8 @@ use serde::{Deserialize, Serialize};
 /// What the pods of the selected namespaces may do. Palisade compiles a profile into one
 /// ValidatingAdmissionPolicy with one binding, and one ToolSecurityParams in each selected namespace; the API
 /// server enforces them itself. Several profiles on one namespace all apply. A setting that is absent is as
-/// strict as the Restricted level of the Pod Security Standards; what that standard does not know is then not
-/// restricted. An empty list allows nothing, and * in a list allows anything.
+/// strict as the level of the Pod Security Standards that `baseline` names, Restricted unless it says otherwise;
+/// what that standard does not know is then not restricted. An empty list allows nothing, and * in a list allows anything.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, CustomResource, KubeSchema)]
 #[kube(
     group = "toolsecurity.dev",
@@ -61,6 +61,14 @@ pub struct ToolSecurityProfileSpec {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 256))]
     pub overrides: Vec<Override>,
+    /// The level of the Pod Security Standards that says what a setting means that is absent: Privileged,
+    /// Baseline or Restricted. A setting that is written wins over it.
+    #[serde(default)]
+    pub baseline: Level,
+    /// The version of that level: latest, or v1.0 to v1.37. With latest, a new version of Palisade may bring a
+    /// new version of the standards.
+    #[serde(default)]
+    pub baseline_version: Version,
     /// The users and groups that processes may run as.
     #[serde(default)]
     pub users: Users,
@@ -73,12 +81,20 @@ pub struct ToolSecurityProfileSpec {
     /// Volumes that pods may use.
     #[serde(default)]
     pub volumes: Volumes,
+    /// What pods may say of where and how they are run.
+    #[serde(default)]
+    pub scheduling: Scheduling,
     /// Images that pods may run.
     #[serde(default)]
     pub images: Images,
 }
 
 impl ToolSecurityProfileSpec {
+    /// The settings of the checks, with what absent ones mean.
+    pub fn effective_settings(&self) -> Settings {
+        self.settings().or(Settings::seed(self.baseline, self.baseline_version))
+    }
+
     /// The settings of the checks, as written.
     pub fn settings(&self) -> Settings {
         Settings {
@@ -86,6 +102,7 @@ impl ToolSecurityProfileSpec {
             privileges: self.privileges.clone(),
             host: self.host.clone(),
             volumes: self.volumes.clone(),
+            scheduling: self.scheduling.clone(),
             images: self.images.clone(),
         }
     }
@@ -246,10 +263,28 @@ pub struct ToolSecurityProfileStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 10))]
     pub failed_namespaces: Vec<FailedNamespace>,
+    /// The level of the Pod Security Standards that the accepted profile implies where it is enforced.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pss_equivalent: Option<PssEquivalent>,
     /// Names of the policies and bindings made for the profile.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 8))]
     pub generated_policies: Vec<String>,
+}
+
+/// The strictest level of the Pod Security Standards that a profile is as strict as.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PssEquivalent {
+    /// Privileged, Baseline or Restricted. A level that each single setting satisfies, in every namespace;
+    /// Privileged means that the profile promises none.
+    pub level: Level,
+    /// The version of the standards.
+    #[schemars(length(max = 16))]
+    pub version: String,
+    /// Which settings keep the profile from the next stricter level.
+    #[schemars(length(max = 1024))]
+    pub reason: String,
 }
 
 /// Counts of namespaces.

@@ -1,5 +1,7 @@
 //! What a check is.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
 use crate::{Lowering, Settings, Values};
@@ -40,11 +42,16 @@ pub struct Pss {
 }
 
 /// A level of the Pod Security Standards.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema, strum::Display,
+)]
 pub enum Level {
+    /// Nothing is restricted.
+    Privileged,
     /// Known privilege escalations are prevented.
     Baseline,
     /// Current hardening practice.
+    #[default]
     Restricted,
 }
 
@@ -57,6 +64,8 @@ pub enum Field {
     Container(&'static str),
     /// Below each of `spec.volumes[*]`.
     Volume(&'static str),
+    /// Annotations of the pod whose keys begin so.
+    Annotation(&'static str),
 }
 
 /// What a check looks for in a pod.

@@ -27,6 +27,13 @@ pub struct TextList {
 }
 
 impl TextList {
+    /// Adds the elements of another list.
+    pub fn append(&mut self, other: Self) {
+        self.constants.extend(other.constants);
+        self.elements.extend(other.elements);
+        self.lists.extend(other.lists);
+    }
+
     /// CEL of type list(string).
     pub fn cel(&self) -> String {
         let mut elements: Vec<_> = self.constants.iter().map(|text| cel::quote(text)).collect();
@@ -53,6 +60,11 @@ impl<'a> Lowering<'a> {
     /// A lowering that knows the declared parameters.
     pub fn new(declared: &'a BTreeMap<ParameterName, ParameterType>) -> Self {
         Self { declared, diagnostics: Vec::new() }
+    }
+
+    /// The declared parameters.
+    pub fn declared(&self) -> &'a BTreeMap<ParameterName, ParameterType> {
+        self.declared
     }
 
     /// The mistakes met.

@@ -15,8 +15,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::admissionregistration::v1::{ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding};
 use palisade_api::{
-    Diagnostic, ParameterName, ParameterType, Settings, Stage, ToolSecurityParams, ToolSecurityProfile,
-    ToolSecurityProfileSpec, names,
+    Diagnostic, ParameterName, ParameterType, PssEquivalent, Settings, Stage, ToolSecurityParams, ToolSecurityProfile,
+    ToolSecurityProfileSpec,
+    catalogue::{self, Implied},
+    names,
 };
 
 pub use policy::owner_reference;
@@ -49,6 +51,8 @@ pub struct Compiled {
     pub resolver: Resolver,
     /// Pods that tell whether the policy is in force.
     pub probes: Probes,
+    /// Which level of the Pod Security Standards the profile implies.
+    pub implied: PssEquivalent,
 }
 
 impl Compiled {
@@ -78,7 +82,7 @@ pub fn compile(profile: &ToolSecurityProfile) -> Result<Compiled, Vec<Diagnostic
     let spec = &profile.spec;
     let (resolver, mut diagnostics) = Resolver::new(spec);
     let parameters = resolver.types();
-    let settings = spec.settings().or(Settings::restricted());
+    let settings = spec.effective_settings();
     let (lowered, found) = policy::lower(&settings, &parameters);
     diagnostics.extend(found);
     diagnostics.extend(names_too_long(&name));
@@ -89,7 +93,15 @@ pub fn compile(profile: &ToolSecurityProfile) -> Result<Compiled, Vec<Diagnostic
     let checks = lowered.iter().map(|(id, _)| *id).collect();
     let bundle = policy::bundle(profile, &lowered, !parameters.is_empty());
     let probes = Probes::new(&name, spec, &settings, &resolver);
-    Ok(Compiled { profile: name, stage: spec.enforcement.pods, checks, parameters, bundle, resolver, probes })
+    let implied = implied(spec, &settings);
+    Ok(Compiled { profile: name, stage: spec.enforcement.pods, checks, parameters, bundle, resolver, probes, implied })
+}
+
+fn implied(spec: &ToolSecurityProfileSpec, settings: &Settings) -> PssEquivalent {
+    let minimums = spec.parameters.iter().filter_map(|of| Some((of.name.clone(), of.minimum?))).collect();
+    let Implied { level, reason } = catalogue::implied(settings, spec.baseline_version, &minimums);
+    // The version that was meant: what "latest" is changes.
+    PssEquivalent { level, version: format!("v1.{}", spec.baseline_version.minor()), reason }
 }
 
 fn names_too_long(name: &str) -> Option<Diagnostic> {

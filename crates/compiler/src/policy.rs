@@ -178,6 +178,7 @@ fn variables(profile: &str, rules: &[(&'static str, Rule)], parameterized: bool)
                 .to_owned(),
         ),
         ("volumes", "variables.spec.?volumes.orValue([])".to_owned()),
+        ("annotations", "object.metadata.?annotations.orValue({})".to_owned()),
     ];
     for (id, rule) in rules {
         all.extend(rule.variables.iter().cloned());

@@ -53,30 +53,82 @@ fn constants_are_written_into_the_policy_and_references_are_read_from_parameters
 
 #[test]
 fn what_is_off_is_not_in_the_policy() {
-    let off = json!({
-        "users": {"runAsUser": {"rule": "RunAsAny"}, "requireRunAsNonRoot": false},
-        "privileges": {
-            "privileged": true, "allowPrivilegeEscalation": true, "procMount": ["*"],
-            "capabilities": {"allowedAdd": ["*"], "requiredDrop": []}, "seccomp": {"allowed": ["*"], "required": false},
-        },
-        "host": {"network": true, "pid": true, "ipc": true, "ports": [{"min": 0, "max": 65535}]},
-        "volumes": {"allowed": ["*"], "hostPaths": [{"pathPrefix": "/"}]},
-    });
-    // Ranges of ports and prefixes of paths are not understood as "all".
-    assert_eq!(compiled(&off).checks, ["hostPorts", "hostPathVolumes"]);
+    let nothing: [&str; 0] = [];
+    assert_eq!(compiled(&json!({"baseline": "Privileged"})).checks, nothing);
     let restricted = [
         "privileged",
+        "windowsHostProcess",
         "hostNamespaces",
         "allowPrivilegeEscalation",
         "capabilities",
         "runAsNonRoot",
         "runAsUser",
         "seccompProfile",
+        "appArmorProfile",
+        "seLinuxOptions",
         "procMount",
+        "sysctls",
         "hostPorts",
+        "hostProbesAndHostLifecycle",
         "restrictedVolumes",
     ];
     assert_eq!(compiled(&json!({})).checks, restricted, "what is absent is as Restricted");
+}
+
+#[test]
+fn a_level_is_implied_only_by_settings_that_are_all_as_strict() {
+    let implied = |spec: &Json| {
+        let found = compiled(spec).implied;
+        (found.level.to_string(), found.reason)
+    };
+    for level in ["Privileged", "Baseline", "Restricted"] {
+        for version in (0..=37).map(|minor| format!("v1.{minor}")) {
+            let found = implied(&json!({"baseline": level, "baselineVersion": version}));
+            assert_eq!(found.0, level, "{version}: {}", found.1);
+        }
+    }
+    assert_eq!(compiled(&json!({})).implied.version, "v1.37", "what latest is, is said");
+    let uid = |parameter: Json| {
+        json!({
+            "parameters": [parameter],
+            "users": {"runAsUser": {"rule": "MustRunAs", "ranges": [{"min": "$uid", "max": "$uid"}]}},
+        })
+    };
+    let cases = [
+        (uid(json!({"name": "uid", "type": "Integer", "minimum": 1})), "Restricted", "every setting"),
+        (uid(json!({"name": "uid", "type": "Integer"})), "Baseline", "less strict than Restricted: users.runAsUser"),
+        (
+            json!({"privileges": {"procMount": ["Default"], "unmaskedInUserNamespaces": true}}),
+            "Baseline",
+            "less strict than Restricted: privileges.unmaskedInUserNamespaces",
+        ),
+        (json!({"volumes": {"allowed": ["emptyDir"], "hostPaths": [{"pathPrefix": "/"}]}}), "Restricted", "every"),
+        (
+            json!({"volumes": {"allowed": ["hostPath"], "hostPaths": [{"pathPrefix": "/data"}]}}),
+            "Privileged",
+            "less strict than Baseline: volumes.hostPaths",
+        ),
+        (json!({"privileges": {"sysctls": {"allowed": ["net.*"]}}}), "Privileged", "privileges.sysctls.allowed"),
+        (
+            json!({"baselineVersion": "v1.34", "users": {"relaxForUserNamespaces": true}}),
+            "Baseline",
+            "users.relaxForUserNamespaces",
+        ),
+        (
+            json!({"baseline": "Privileged", "privileges": {"privileged": false}}),
+            "Privileged",
+            "less strict than Baseline: privileges.windowsHostProcess",
+        ),
+        (
+            json!({"parameters": [{"name": "on", "type": "Boolean"}], "host": {"pid": "$on"}}),
+            "Privileged",
+            "less strict than Baseline: host.pid",
+        ),
+    ];
+    for (spec, level, reason) in cases {
+        let found = implied(&spec);
+        assert!(found.0 == level && found.1.contains(reason), "{spec}: {found:?}");
+    }
 }
 
 #[test]

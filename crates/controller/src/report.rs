@@ -74,6 +74,8 @@ pub async fn report(
         conditions,
         namespaces: namespaces.counts,
         failed: namespaces.first(),
+        // Of the profile that is in force, which may be the last good one.
+        implied: memory.last_good.as_ref().map(|good| good.compiled.implied.clone()),
         policies: policy.and_then(|policy| policy.metadata.name.clone()).into_iter().collect(),
     };
     cx.metrics.report(&profile, &facts);

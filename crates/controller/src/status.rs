@@ -5,7 +5,7 @@ use k8s_openapi::{
     jiff::Timestamp,
 };
 use palisade_api::{
-    FailedNamespace, NamespaceCounts, ToolSecurityProfileStatus,
+    FailedNamespace, NamespaceCounts, PssEquivalent, ToolSecurityProfileStatus,
     conditions::{ConditionType, Reason},
 };
 
@@ -85,6 +85,8 @@ pub struct Facts {
     pub namespaces: NamespaceCounts,
     /// The first ten that failed.
     pub failed: Vec<FailedNamespace>,
+    /// The level of the Pod Security Standards that the profile in force implies.
+    pub implied: Option<PssEquivalent>,
     /// The policies in the cluster.
     pub policies: Vec<String>,
 }
@@ -123,6 +125,7 @@ pub fn next<'a>(
         conditions,
         namespaces: facts.namespaces,
         failed_namespaces: facts.failed.clone(),
+        pss_equivalent: facts.implied.clone(),
         generated_policies: facts.policies.clone(),
     };
     let same = previous.is_some_and(|previous| says_the_same(previous, &status));
@@ -136,11 +139,13 @@ fn says_the_same(previous: &ToolSecurityProfileStatus, status: &ToolSecurityProf
         conditions,
         namespaces,
         failed_namespaces,
+        pss_equivalent,
         generated_policies,
     } = status;
     previous.observed_generation == *observed_generation
         && previous.namespaces == *namespaces
         && previous.failed_namespaces == *failed_namespaces
+        && previous.pss_equivalent == *pss_equivalent
         && previous.generated_policies == *generated_policies
         && conditions.iter().all(|condition| previous.conditions.contains(condition))
 }
@@ -159,6 +164,7 @@ mod tests {
             ],
             namespaces: NamespaceCounts { selected: 2, ready: 1, failed: 1 },
             failed: vec![],
+            implied: None,
             policies: vec![],
         }
     }

@@ -1,6 +1,7 @@
 //! Every fixture of every check, on the real API server: what the offline check says is what it says.
 
 use futures::{StreamExt, TryStreamExt, stream};
+use k8s_openapi::api::node::v1::RuntimeClass;
 use kube::{
     Api,
     api::{DeleteParams, ListParams, PostParams},
@@ -25,6 +26,12 @@ pub(crate) async fn fixtures_get_their_verdicts(cluster: &mut Cluster) -> TestRe
     // Policies of other tests would deny the same pods first.
     cluster.stop_controller().await?;
     let cluster: &Cluster = cluster;
+    // Before any policy is asked, a class that does not exist is refused.
+    let classes: Api<RuntimeClass> = Api::all(cluster.admin.clone());
+    for name in ["gvisor", "kata"] {
+        let class = serde_json::from_value(json!({"metadata": {"name": name}, "handler": "runc"}))?;
+        classes.create(&PostParams::default(), &class).await?;
+    }
     let cases = cases()?;
     let count = cases.len();
     stream::iter(&cases).map(Ok).try_for_each_concurrent(16, |case| prepare(cluster, case)).await?;
@@ -68,24 +75,11 @@ fn cases() -> Result<Vec<Case>, Box<dyn std::error::Error + Send + Sync>> {
 
 /// A profile that makes only the fixture's check, in a namespace of its own.
 fn profile(name: &str, fixture: &Fixture) -> Result<ToolSecurityProfile, serde_json::Error> {
-    let unrestricted = json!({
-        "users": {
-            "runAsUser": {"rule": "RunAsAny"}, "runAsGroup": {"rule": "RunAsAny"}, "fsGroup": {"rule": "RunAsAny"},
-            "supplementalGroups": {"rule": "RunAsAny"}, "requireRunAsNonRoot": false,
-        },
-        "privileges": {
-            "privileged": true, "allowPrivilegeEscalation": true, "procMount": ["*"],
-            "capabilities": {"allowedAdd": ["*"], "requiredDrop": []},
-            "seccomp": {"allowed": ["*"], "required": false}, "readOnlyRootFilesystem": false,
-        },
-        "host": {"network": true, "pid": true, "ipc": true, "ports": [{"min": 0, "max": 65535}]},
-        "volumes": {"allowed": ["*"], "hostPaths": [{"pathPrefix": "/"}]},
-        "images": {"allowedRegistries": ["*"]},
-    });
-    let settings = fixture.settings.clone().or(serde_json::from_value(unrestricted)?);
     let parameters: Vec<_> = fixture.types().iter().map(|(name, kind)| json!({"name": name, "type": kind})).collect();
-    let mut spec = json!({"namespaceSelector": {"matchLabels": {"fixture": name}}, "parameters": parameters});
-    for (group, value) in serde_json::to_value(settings)?.as_object().into_iter().flatten() {
+    let mut spec = json!({
+        "namespaceSelector": {"matchLabels": {"fixture": name}}, "parameters": parameters, "baseline": "Privileged",
+    });
+    for (group, value) in serde_json::to_value(&fixture.settings)?.as_object().into_iter().flatten() {
         spec[group] = value.clone();
     }
     serde_json::from_value(json!({

@@ -176,6 +176,23 @@ pub(crate) async fn generated_policies_have_no_type_check_warning(cluster: &mut 
     ]);
     profile["spec"]["privileges"]["readOnlyRootFilesystem"] = json!("$strict");
     profile["spec"]["privileges"]["capabilities"]["requiredDrop"] = json!(["ALL", "$tool"]);
+    for (setting, value) in [
+        ("procMount", json!(["Default", "$tool"])),
+        ("unmaskedInUserNamespaces", json!("$strict")),
+        ("appArmor", json!({"allowed": ["RuntimeDefault", "$tool"], "localhostProfiles": ["a", "$list"]})),
+        ("seLinux", json!({"types": ["a", "$tool"], "users": ["$list"], "levels": ["*"]})),
+        ("sysctls", json!({"allowed": ["net.*", "$tool", "$list"], "forbidden": ["kernel.msg*", "a.${tool}.*"]})),
+        ("windowsHostProcess", json!("$strict")),
+    ] {
+        profile["spec"]["privileges"][setting] = value;
+    }
+    profile["spec"]["privileges"]["seccomp"]["annotations"] = json!("$strict");
+    profile["spec"]["users"]["relaxForUserNamespaces"] = json!("$strict");
+    profile["spec"]["host"]["probeHosts"] = json!("$strict");
+    profile["spec"]["scheduling"] = json!({"runtimeClasses": ["", "$tool", "$list"]});
+    profile["spec"]["volumes"]["allowed"] = json!(["*"]);
+    profile["spec"]["volumes"]["csiDrivers"] = json!(["a", "$tool"]);
+    profile["spec"]["volumes"]["flexVolumes"] = json!(["$list"]);
     profile["spec"]["volumes"]["hostPaths"] =
         json!([{"pathPrefix": "/data/$tool", "readOnly": "$strict"}, {"pathPrefix": "/x"}]);
     profile["spec"]["images"]["allowedRegistries"] = json!(["$list", "registry.example/$tool"]);

@@ -1,10 +1,11 @@
 //! # allowPrivilegeEscalation
 //!
 //! Unless `allowPrivilegeEscalation: false` is set, a process may gain more privileges than its parent, for
-//! example through a setuid binary. Unset means true, so each container has to say it.
+//! example through a setuid binary. Unset means true, so each container has to say it; a pod for Windows cannot.
 
 use serde_json::json;
 
+use super::unless_windows;
 use crate::{Check, Field, Level, Over, Pss, Resolve, Rule, pod};
 
 const FIELD: &str = "c.?securityContext.?allowPrivilegeEscalation";
@@ -22,7 +23,7 @@ pub static CHECK: Check = Check {
         let violated = cx.unless(
             "spec.privileges.allowPrivilegeEscalation",
             settings.privileges.allow_privilege_escalation.as_ref()?,
-            &format!("{FIELD}.orValue(true)"),
+            &unless_windows(settings, &format!("{FIELD}.orValue(true)")),
         )?;
         let says = format!(
             "'securityContext.allowPrivilegeEscalation is ' + string({FIELD}.orValue('unset')) + ', must be false'"

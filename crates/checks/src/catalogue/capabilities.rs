@@ -8,7 +8,7 @@ use kube::KubeSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::any;
+use super::{any, unless_windows};
 use crate::{Check, Field, Finding, Level, Over, Pss, Resolve, Rule, Text, pod};
 
 /// Linux capabilities that containers may add and must drop, by their names without CAP_.
@@ -27,11 +27,17 @@ pub struct Capabilities {
     #[schemars(length(max = 64))]
     #[x_kube(validation = ("self.all(x, !x.startsWith('CAP_'))", "capabilities are written without CAP_"))]
     pub required_drop: Vec<Text>,
+    /// Capabilities that are to be added to containers; containers may add them, too. If absent or empty: none.
+    #[serde(default)]
+    #[schemars(length(max = 64))]
+    #[x_kube(validation = ("self.all(x, !x.startsWith('CAP_') && x != '*')",
+        "capabilities are written without CAP_, and * is none to add"))]
+    pub default_add: Vec<Text>,
 }
 
 impl Default for Capabilities {
     fn default() -> Self {
-        Self { allowed_add: default_add(), required_drop: default_drop() }
+        Self { allowed_add: default_add(), required_drop: default_drop(), default_add: vec![] }
     }
 }
 
@@ -51,7 +57,7 @@ pub static CHECK: Check = Check {
     id: "capabilities",
     title: "Linux capabilities",
     setting: "privileges.capabilities",
-    psp: Some("allowedCapabilities, requiredDropCapabilities"),
+    psp: Some("allowedCapabilities, requiredDropCapabilities, defaultAddCapabilities"),
     pss: Some(Pss { level: Level::Restricted, id: "capabilities_restricted" }),
     fields: &[
         Field::Container("securityContext.capabilities.add"),
@@ -62,7 +68,8 @@ pub static CHECK: Check = Check {
         let capabilities = settings.privileges.capabilities.as_ref()?;
         let mut findings = Vec::new();
         if !any(&capabilities.allowed_add) {
-            let allowed = cx.texts("spec.privileges.capabilities.allowedAdd", &capabilities.allowed_add);
+            let mut allowed = cx.texts("spec.privileges.capabilities.allowedAdd", &capabilities.allowed_add);
+            allowed.append(cx.texts("spec.privileges.capabilities.defaultAdd", &capabilities.default_add));
             let bad = format!("!(x in {})", allowed.cel());
             findings.push(Finding::new(
                 Over::Containers,
@@ -78,7 +85,10 @@ pub static CHECK: Check = Check {
             let required = cx.texts("spec.privileges.capabilities.requiredDrop", &capabilities.required_drop);
             findings.push(Finding::new(
                 Over::Containers,
-                format!("!('ALL' in {DROP}) && {}.exists(x, !(x in {DROP}))", required.cel()),
+                unless_windows(
+                    settings,
+                    &format!("!('ALL' in {DROP}) && {}.exists(x, !(x in {DROP}))", required.cel()),
+                ),
                 format!(
                     "'unrestricted capabilities: securityContext.capabilities.drop is [' \
                      + {DROP}.join(', ') + '], must include ' + {}",
@@ -98,7 +108,8 @@ pub static CHECK: Check = Check {
     },
     violate: |settings, values, pod| {
         let Some(capabilities) = &settings.privileges.capabilities else { return false };
-        let allowed = capabilities.allowed_add.resolve(values);
+        let mut allowed = capabilities.allowed_add.resolve(values);
+        allowed.extend(capabilities.default_add.resolve(values));
         // Not SYS_ADMIN: the API server refuses it together with allowPrivilegeEscalation: false.
         let bad = ["NET_RAW", "SYS_TIME"].into_iter().find(|bad| !allowed.iter().any(|a| a == bad || a == "*"));
         if let Some(bad) = bad {

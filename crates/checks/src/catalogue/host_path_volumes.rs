@@ -11,7 +11,7 @@ use kube::KubeSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::any;
+use super::{kind_allowed, kind_refused};
 use crate::{
     Check, Diagnostic, Field, Finding, Flag, Level, Lowering, Over, Pss, Resolve, Rule, Text, TextList, cel, pod,
 };
@@ -44,12 +44,7 @@ pub static CHECK: Check = Check {
     fixtures: include_str!("host_path_volumes.yaml"),
     compile: |settings, cx| {
         let paths = settings.volumes.host_paths.as_ref()?;
-        let kinds = settings.volumes.allowed.as_deref().unwrap_or_default();
-        // Where the kind is refused for every namespace, restrictedVolumes says so; once is enough.
-        let refused = settings.volumes.allowed.is_some()
-            && !any(kinds)
-            && kinds.iter().all(|kind| kind.0 != "hostPath" && !kind.0.contains('$'));
-        if refused {
+        if kind_refused(settings, "hostPath") {
             return None;
         }
         if paths.is_empty() {
@@ -98,10 +93,10 @@ pub static CHECK: Check = Check {
     },
     comply: |_, _, _| {},
     violate: |settings, values, pod| {
-        let kinds = settings.volumes.allowed.as_ref().map(|kinds| kinds.resolve(values));
-        let allowed = kinds.is_none_or(|kinds| kinds.iter().any(|kind| kind == "*" || kind == "hostPath"));
         let prefixes: Vec<_> = match &settings.volumes.host_paths {
-            Some(paths) if allowed => paths.iter().map(|path| path.path_prefix.resolve(values)).collect(),
+            Some(paths) if kind_allowed(settings, values, "hostPath") => {
+                paths.iter().map(|path| path.path_prefix.resolve(values)).collect()
+            }
             _ => return false,
         };
         if prefixes.iter().any(|prefix| prefix == "/") {

@@ -84,6 +84,26 @@ pub(super) fn effective(cx: &mut Lowering<'_>, field: &str, required: bool, path
     Finding::new(Over::Containers, violated, says(field, &format!("string({id}.orValue('unset'))"), &ranges))
 }
 
+/// The user of containers, and a pod that says root though no container follows it.
+pub(super) fn of_user(cx: &mut Lowering<'_>, required: bool, path: &str, ranges: &[Range]) -> Vec<Finding> {
+    let of_containers = effective(cx, "runAsUser", required, path, ranges);
+    if ranges.iter().any(|range| range.min == 0.into()) {
+        return vec![of_containers];
+    }
+    let mut unreported = Lowering::new(cx.declared());
+    let ranges = Ranges::lower(&mut unreported, path, ranges);
+    let of_pod = Finding::new(
+        Over::Pod,
+        format!(
+            "variables.podSecurityContext.?runAsUser.orValue(1) == 0 && !{} \
+             && variables.containers.all(c, c.?securityContext.?runAsUser.hasValue())",
+            parenthesised(&ranges.contain("0"))
+        ),
+        says("runAsUser", "'0'", &ranges),
+    );
+    vec![of_pod, of_containers]
+}
+
 /// An id that only the pod sets: `fsGroup`.
 pub(super) fn of_pod(cx: &mut Lowering<'_>, field: &str, required: bool, path: &str, ranges: &[Range]) -> Finding {
     let ranges = lower(cx, path, ranges);

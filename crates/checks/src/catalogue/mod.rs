@@ -4,35 +4,50 @@
 //! group below.
 
 use kube::KubeSchema;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value as Json, json};
 
-use crate::{Check, Flag, Text};
+use crate::{Check, Flag, Lowering, Resolve, Text, Values};
 
 pub mod allow_privilege_escalation;
+pub mod app_armor_profile;
 pub mod capabilities;
+pub mod csi_drivers;
+pub mod flex_volumes;
 pub mod fs_group;
 pub mod host_namespaces;
 pub mod host_path_volumes;
 pub mod host_ports;
+pub mod host_probes_and_host_lifecycle;
 mod ids;
 pub mod image_registries;
+mod implied;
 pub mod privileged;
 pub mod proc_mount;
+mod profiles;
 mod ranges;
 pub mod read_only_root_filesystem;
 pub mod restricted_volumes;
 pub mod run_as_group;
 pub mod run_as_non_root;
 pub mod run_as_user;
+pub mod runtime_classes;
+pub mod se_linux_options;
 pub mod seccomp_profile;
+pub mod standard;
 pub mod supplemental_groups;
+pub mod sysctls;
+pub mod windows_host_process;
 
 pub use ids::{GroupRule, GroupRules, UserRule, UserRules};
+pub use implied::{Implied, implied};
 pub use ranges::Range;
 
 /// Every check, in the order in which violations are reported.
 pub static ALL: &[&Check] = &[
     &privileged::CHECK,
+    &windows_host_process::CHECK,
     &host_namespaces::CHECK,
     &allow_privilege_escalation::CHECK,
     &capabilities::CHECK,
@@ -42,11 +57,18 @@ pub static ALL: &[&Check] = &[
     &fs_group::CHECK,
     &supplemental_groups::CHECK,
     &seccomp_profile::CHECK,
+    &app_armor_profile::CHECK,
+    &se_linux_options::CHECK,
     &proc_mount::CHECK,
+    &sysctls::CHECK,
     &read_only_root_filesystem::CHECK,
     &host_ports::CHECK,
+    &host_probes_and_host_lifecycle::CHECK,
     &restricted_volumes::CHECK,
     &host_path_volumes::CHECK,
+    &csi_drivers::CHECK,
+    &flex_volumes::CHECK,
+    &runtime_classes::CHECK,
     &image_registries::CHECK,
 ];
 
@@ -62,6 +84,8 @@ pub struct Settings {
     pub host: Host,
     /// `spec.volumes`
     pub volumes: Volumes,
+    /// `spec.scheduling`
+    pub scheduling: Scheduling,
     /// `spec.images`
     pub images: Images,
 }
@@ -86,6 +110,11 @@ pub struct Users {
     /// image as root. true, false or $name. If absent: true.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub require_run_as_non_root: Option<Flag>,
+    /// Whether a pod in a user namespace of its own (hostUsers: false), where root is no user of the node, is
+    /// free of requireRunAsNonRoot and of the rule MustRunAsNonRoot. true, false or $name. If absent: as in
+    /// baseline; true for Baseline and Restricted from v1.35 on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub relax_for_user_namespaces: Option<Flag>,
 }
 
 /// Privileges that containers may have.
@@ -109,10 +138,33 @@ pub struct Privileges {
     #[x_kube(validation = ("self.all(x, x in ['Default', 'Unmasked', '*'] || x.startsWith('$'))",
         "an allowed procMount is Default, Unmasked, * or $name (not DefaultProcMount)"))]
     pub proc_mount: Option<Vec<Text>>,
+    /// Whether a pod in a user namespace of its own (hostUsers: false) may use any procMount. true, false or
+    /// $name. If absent: as in baseline; true for Baseline from v1.35 on, and false for Restricted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unmasked_in_user_namespaces: Option<Flag>,
     /// Seccomp profiles that containers run under. If absent: RuntimeDefault or any Localhost profile, and
     /// one of them must be set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seccomp: Option<seccomp_profile::Seccomp>,
+    /// AppArmor profiles that containers run under. If absent: RuntimeDefault, any Localhost profile, or none set.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub app_armor: Option<app_armor_profile::AppArmor>,
+    /// SELinux options that the pod and its containers may set. If absent: the types that confine a container,
+    /// any level, and neither user nor role.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub se_linux: Option<se_linux_options::SeLinux>,
+    /// Sysctls that pods may set. If absent: those that the Pod Security Standards call safe.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sysctls: Option<sysctls::Sysctls>,
+    /// Whether containers may be HostProcess containers of a Windows node. true, false or $name. If absent:
+    /// false.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub windows_host_process: Option<Flag>,
+    /// Exempt: a pod with os.name windows need not say what the API server does not let it say
+    /// (allowPrivilegeEscalation, capabilities to drop, a seccomp profile). Check: it must, so that no pod for
+    /// Windows is admitted where these are demanded. If absent: as in baseline; Exempt from v1.25 on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub windows: Option<WindowsRule>,
     /// Whether each container must have a read-only root filesystem. true, false or $name. If absent: false.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub read_only_root_filesystem: Option<Flag>,
@@ -135,6 +187,10 @@ pub struct Host {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 16))]
     pub ports: Option<Vec<Range>>,
+    /// Whether probes and lifecycle handlers may name a host, which the kubelet then calls from the node. true,
+    /// false or $name. If absent: as in baseline; false for Baseline and Restricted from v1.34 on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub probe_hosts: Option<Flag>,
 }
 
 /// Volumes that pods may use.
@@ -154,6 +210,35 @@ pub struct Volumes {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 64))]
     pub host_paths: Option<Vec<host_path_volumes::HostPath>>,
+    /// Drivers that csi volumes may use, where that kind is allowed; * for all, or $name. An empty list allows
+    /// none. If absent: all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 64))]
+    pub csi_drivers: Option<Vec<Text>>,
+    /// Drivers that flexVolume volumes may use, where that kind is allowed; * for all, or $name. An empty list
+    /// allows none. If absent: all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 64))]
+    pub flex_volumes: Option<Vec<Text>>,
+}
+
+/// What a pod says of where and how it is run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Scheduling {
+    /// Runtime classes that pods may name; '' for a pod that names none, * for all, or $name. If absent: all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 64), inner(length(min = 0, max = 256)))]
+    pub runtime_classes: Option<Vec<Text>>,
+}
+
+/// Whether a pod for Windows must say what it cannot say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum WindowsRule {
+    /// It need not.
+    Exempt,
+    /// It must, like any pod.
+    Check,
 }
 
 /// Images that pods may run.
@@ -171,52 +256,35 @@ pub struct Images {
 }
 
 impl Settings {
-    /// What an absent setting means: what the Restricted level of the Pod Security Standards asks for. What
-    /// the standard does not know is not restricted.
-    pub fn restricted() -> Self {
-        Self {
-            users: Users {
-                run_as_user: Some(UserRules { rule: UserRule::MustRunAsNonRoot, ranges: vec![] }),
-                require_run_as_non_root: Some(true.into()),
-                ..Users::default()
-            },
-            privileges: Privileges {
-                privileged: Some(false.into()),
-                allow_privilege_escalation: Some(false.into()),
-                capabilities: Some(capabilities::Capabilities::default()),
-                proc_mount: Some(vec!["Default".into()]),
-                seccomp: Some(seccomp_profile::Seccomp::default()),
-                read_only_root_filesystem: None,
-            },
-            host: Host {
-                network: Some(false.into()),
-                pid: Some(false.into()),
-                ipc: Some(false.into()),
-                ports: Some(vec![]),
-            },
-            volumes: Volumes {
-                allowed: Some(restricted_volumes::RESTRICTED.iter().map(|&kind| kind.into()).collect()),
-                host_paths: Some(vec![]),
-            },
-            images: Images::default(),
-        }
-    }
-
     /// These settings, with those of `seed` where they say nothing.
     #[must_use]
     pub fn or(self, seed: Self) -> Self {
         // Destructured without `..`, so that a new setting fails to compile here instead of losing its seed.
-        let Users { run_as_user, run_as_group, fs_group, supplemental_groups, require_run_as_non_root } = self.users;
+        let Users {
+            run_as_user,
+            run_as_group,
+            fs_group,
+            supplemental_groups,
+            require_run_as_non_root,
+            relax_for_user_namespaces,
+        } = self.users;
         let Privileges {
             privileged,
             allow_privilege_escalation,
             capabilities,
             proc_mount,
+            unmasked_in_user_namespaces,
             seccomp,
+            app_armor,
+            se_linux,
+            sysctls,
+            windows_host_process,
+            windows,
             read_only_root_filesystem,
         } = self.privileges;
-        let Host { network, pid, ipc, ports } = self.host;
-        let Volumes { allowed, host_paths } = self.volumes;
+        let Host { network, pid, ipc, ports, probe_hosts } = self.host;
+        let Volumes { allowed, host_paths, csi_drivers, flex_volumes } = self.volumes;
+        let Scheduling { runtime_classes } = self.scheduling;
         let Images { allowed_registries } = self.images;
         Self {
             users: Users {
@@ -225,13 +293,21 @@ impl Settings {
                 fs_group: fs_group.or(seed.users.fs_group),
                 supplemental_groups: supplemental_groups.or(seed.users.supplemental_groups),
                 require_run_as_non_root: require_run_as_non_root.or(seed.users.require_run_as_non_root),
+                relax_for_user_namespaces: relax_for_user_namespaces.or(seed.users.relax_for_user_namespaces),
             },
             privileges: Privileges {
                 privileged: privileged.or(seed.privileges.privileged),
                 allow_privilege_escalation: allow_privilege_escalation.or(seed.privileges.allow_privilege_escalation),
                 capabilities: capabilities.or(seed.privileges.capabilities),
                 proc_mount: proc_mount.or(seed.privileges.proc_mount),
+                unmasked_in_user_namespaces: unmasked_in_user_namespaces
+                    .or(seed.privileges.unmasked_in_user_namespaces),
                 seccomp: seccomp.or(seed.privileges.seccomp),
+                app_armor: app_armor.or(seed.privileges.app_armor),
+                se_linux: se_linux.or(seed.privileges.se_linux),
+                sysctls: sysctls.or(seed.privileges.sysctls),
+                windows_host_process: windows_host_process.or(seed.privileges.windows_host_process),
+                windows: windows.or(seed.privileges.windows),
                 read_only_root_filesystem: read_only_root_filesystem.or(seed.privileges.read_only_root_filesystem),
             },
             host: Host {
@@ -239,11 +315,15 @@ impl Settings {
                 pid: pid.or(seed.host.pid),
                 ipc: ipc.or(seed.host.ipc),
                 ports: ports.or(seed.host.ports),
+                probe_hosts: probe_hosts.or(seed.host.probe_hosts),
             },
             volumes: Volumes {
                 allowed: allowed.or(seed.volumes.allowed),
                 host_paths: host_paths.or(seed.volumes.host_paths),
+                csi_drivers: csi_drivers.or(seed.volumes.csi_drivers),
+                flex_volumes: flex_volumes.or(seed.volumes.flex_volumes),
             },
+            scheduling: Scheduling { runtime_classes: runtime_classes.or(seed.scheduling.runtime_classes) },
             images: Images { allowed_registries: allowed_registries.or(seed.images.allowed_registries) },
         }
     }
@@ -252,4 +332,39 @@ impl Settings {
 /// Whether a list of texts says `*`: anything.
 fn any(texts: &[Text]) -> bool {
     texts.iter().any(|text| text.0 == "*")
+}
+
+/// Whether a kind of volume is refused in every namespace. Then restrictedVolumes says so; once is enough.
+fn kind_refused(settings: &Settings, kind: &str) -> bool {
+    let allowed = settings.volumes.allowed.as_deref();
+    allowed.is_some_and(|kinds| !any(kinds) && kinds.iter().all(|text| text.0 != kind && !text.0.contains('$')))
+}
+
+/// Whether a kind of volume is allowed in a namespace.
+fn kind_allowed(settings: &Settings, values: &Values, kind: &str) -> bool {
+    let allowed = settings.volumes.allowed.as_ref().map(|kinds| kinds.resolve(values));
+    allowed.is_none_or(|kinds| kinds.iter().any(|allowed| allowed == "*" || allowed == kind))
+}
+
+/// `violated`, but not by a pod for Windows where such pods are exempt.
+fn unless_windows(settings: &Settings, violated: &str) -> String {
+    match settings.privileges.windows {
+        Some(WindowsRule::Exempt) => format!("variables.spec.?os.?name.orValue('') != 'windows' && {violated}"),
+        Some(WindowsRule::Check) | None => violated.to_owned(),
+    }
+}
+
+/// `violated`, but not by a pod in a user namespace of its own where the flag at `path` frees such pods.
+fn unless_user_namespace(cx: &mut Lowering<'_>, path: &str, relax: Option<&Flag>, violated: &str) -> String {
+    let of_node = "variables.spec.?hostUsers.orValue(true)";
+    match relax.map(|relax| cx.flag(path, relax)) {
+        None | Some(Ok(false)) => violated.to_owned(),
+        Some(Ok(true)) => format!("{of_node} && {violated}"),
+        Some(Err(differs)) => format!("(!{differs} || {of_node}) && {violated}"),
+    }
+}
+
+/// Whether a pod is in a user namespace of its own, and the flag frees such pods in a namespace.
+fn is_relaxed(relax: Option<&Flag>, values: &Values, pod: &Json) -> bool {
+    relax.is_some_and(|relax| relax.resolve(values)) && pod["spec"]["hostUsers"] == json!(false)
 }

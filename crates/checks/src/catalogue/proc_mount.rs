@@ -5,7 +5,7 @@
 
 use serde_json::json;
 
-use super::any;
+use super::{any, is_relaxed, unless_user_namespace};
 use crate::{Check, Field, Level, Over, Pss, Resolve, Rule, pod};
 
 const FIELD: &str = "c.?securityContext.?procMount.orValue('Default')";
@@ -22,9 +22,12 @@ pub static CHECK: Check = Check {
     compile: |settings, cx| {
         let allowed = settings.privileges.proc_mount.as_ref().filter(|allowed| !any(allowed))?;
         let allowed = cx.texts("spec.privileges.procMount", allowed);
+        let relax = settings.privileges.unmasked_in_user_namespaces.as_ref();
+        let violated = format!("!({FIELD} in {})", allowed.cel());
+        let violated = unless_user_namespace(cx, "spec.privileges.unmaskedInUserNamespaces", relax, &violated);
         Some(Rule::one(
             Over::Containers,
-            format!("!({FIELD} in {})", allowed.cel()),
+            violated,
             format!("'securityContext.procMount is ' + {FIELD} + ', must be ' + {}", allowed.says()),
         ))
     },
@@ -40,7 +43,10 @@ pub static CHECK: Check = Check {
     },
     violate: |settings, values, pod| {
         let allowed = settings.privileges.proc_mount.as_ref().map(|allowed| allowed.resolve(values));
-        let forbidden = allowed.is_some_and(|allowed| allowed == ["Default"]);
+        let in_user_namespace = json!({"spec": {"hostUsers": false}});
+        let relax = settings.privileges.unmasked_in_user_namespaces.as_ref();
+        let forbidden =
+            allowed.is_some_and(|allowed| allowed == ["Default"]) && !is_relaxed(relax, values, &in_user_namespace);
         if forbidden {
             // The API server accepts Unmasked in a user namespace only.
             pod::set(pod, &["hostUsers"], json!(false));

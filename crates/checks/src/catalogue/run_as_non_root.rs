@@ -5,6 +5,7 @@
 
 use serde_json::json;
 
+use super::{is_relaxed, unless_user_namespace};
 use crate::{Check, Field, Finding, Level, Over, Pss, Resolve, Rule, pod};
 
 const OF_POD: &str = "variables.podSecurityContext.?runAsNonRoot";
@@ -22,8 +23,14 @@ pub static CHECK: Check = Check {
     compile: |settings, cx| {
         let required = settings.users.require_run_as_non_root.as_ref()?;
         let path = "spec.users.requireRunAsNonRoot";
-        let of_pod = cx.when(path, required, &format!("!{OF_POD}.orValue(true)"))?;
-        let of_container = cx.when(path, required, &format!("!{OF_CONTAINER}.or({OF_POD}).orValue(false)"))?;
+        let mut unless = |violated: String| {
+            let relax = settings.users.relax_for_user_namespaces.as_ref();
+            unless_user_namespace(cx, "spec.users.relaxForUserNamespaces", relax, &violated)
+        };
+        let of_pod = unless(format!("!{OF_POD}.orValue(true)"));
+        let of_container = unless(format!("!{OF_CONTAINER}.or({OF_POD}).orValue(false)"));
+        let of_pod = cx.when(path, required, &of_pod)?;
+        let of_container = cx.when(path, required, &of_container)?;
         Some(Rule {
             findings: vec![
                 Finding::new(Over::Pod, of_pod, "'securityContext.runAsNonRoot is false, must be true or unset'"),
@@ -45,7 +52,8 @@ pub static CHECK: Check = Check {
         }
     },
     violate: |settings, values, pod| {
-        let required = settings.users.require_run_as_non_root.as_ref().is_some_and(|required| required.resolve(values));
+        let required = settings.users.require_run_as_non_root.as_ref().is_some_and(|required| required.resolve(values))
+            && !is_relaxed(settings.users.relax_for_user_namespaces.as_ref(), values, pod);
         if required {
             pod::set_container(pod, &["securityContext", "runAsNonRoot"], json!(false));
         }

@@ -1,14 +1,17 @@
 //! # runAsUser
 //!
 //! The user id that a container's processes have: the container's own, or else the pod's. On a shared file
-//! system the id is the tenant's identity, so `MustRunAs` with the tenant's own id keeps tenants apart.
+//! system the id is the tenant's identity, so `MustRunAs` with the tenant's own id keeps tenants apart. A pod
+//! that says root is refused even if each of its containers says otherwise, as the Restricted level does.
 
 use serde_json::json;
 
 use super::{
     UserRule,
     ids::{self, HIGHEST},
+    is_relaxed,
     ranges::{first, outside},
+    unless_user_namespace,
 };
 use crate::{Check, Field, Finding, Level, Over, Pss, Rule, pod};
 
@@ -26,20 +29,19 @@ pub static CHECK: Check = Check {
         let path = "spec.users.runAsUser";
         let findings = match rules.rule {
             UserRule::RunAsAny => return None,
-            UserRule::MustRunAs => vec![ids::effective(cx, "runAsUser", true, path, &rules.ranges)],
-            UserRule::MayRunAs => vec![ids::effective(cx, "runAsUser", false, path, &rules.ranges)],
-            UserRule::MustRunAsNonRoot => vec![
-                Finding::new(
-                    Over::Pod,
-                    "variables.podSecurityContext.?runAsUser.orValue(1) == 0",
-                    "'securityContext.runAsUser is 0, must not be 0'",
-                ),
-                Finding::new(
-                    Over::Containers,
-                    "c.?securityContext.?runAsUser.orValue(1) == 0",
-                    "'securityContext.runAsUser is 0, must not be 0'",
-                ),
-            ],
+            UserRule::MustRunAs => ids::of_user(cx, true, path, &rules.ranges),
+            UserRule::MayRunAs => ids::of_user(cx, false, path, &rules.ranges),
+            UserRule::MustRunAsNonRoot => [
+                (Over::Pod, "variables.podSecurityContext.?runAsUser.orValue(1) == 0"),
+                (Over::Containers, "c.?securityContext.?runAsUser.orValue(1) == 0"),
+            ]
+            .into_iter()
+            .map(|(over, violated)| {
+                let relax = settings.users.relax_for_user_namespaces.as_ref();
+                let violated = unless_user_namespace(cx, "spec.users.relaxForUserNamespaces", relax, violated);
+                Finding::new(over, violated, "'securityContext.runAsUser is 0, must not be 0'")
+            })
+            .collect(),
         };
         Some(Rule { findings, ..Rule::default() })
     },
@@ -53,7 +55,10 @@ pub static CHECK: Check = Check {
     violate: |settings, values, pod| {
         let id = settings.users.run_as_user.as_ref().and_then(|rules| match rules.rule {
             UserRule::RunAsAny => None,
-            UserRule::MustRunAsNonRoot => Some(0),
+            UserRule::MustRunAsNonRoot => {
+                let relax = settings.users.relax_for_user_namespaces.as_ref();
+                (!is_relaxed(relax, values, pod)).then_some(0)
+            }
             UserRule::MustRunAs | UserRule::MayRunAs => outside(&rules.ranges, values, HIGHEST),
         });
         if let Some(id) = id {

@@ -7,8 +7,11 @@ use kube::KubeSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::any;
-use crate::{Check, Field, Finding, Flag, Level, Over, Pss, Resolve, Rule, Text, cel, pod};
+use super::{
+    profiles::{self, Profiles},
+    unless_windows,
+};
+use crate::{Check, Field, Finding, Flag, Level, Over, Pss, Resolve, Rule, Text, pod};
 
 /// Seccomp profiles that containers run under.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
@@ -29,11 +32,20 @@ pub struct Seccomp {
     /// Whether the pod or each container must set a profile. true, false or $name. If absent: true.
     #[serde(default = "default_required")]
     pub required: Flag,
+    /// Whether the annotations by which profiles were asked for before Kubernetes 1.19 are judged, too. No
+    /// version that is still maintained reads them. true, false or $name. If absent: false.
+    #[serde(default = "default_annotations")]
+    pub annotations: Flag,
 }
 
 impl Default for Seccomp {
     fn default() -> Self {
-        Self { allowed: default_allowed(), localhost_profiles: default_localhost(), required: default_required() }
+        Self {
+            allowed: default_allowed(),
+            localhost_profiles: default_localhost(),
+            required: default_required(),
+            annotations: default_annotations(),
+        }
     }
 }
 
@@ -49,11 +61,14 @@ fn default_required() -> Flag {
     Flag::Constant(true)
 }
 
+fn default_annotations() -> Flag {
+    Flag::Constant(false)
+}
+
+const ANNOTATION_OF_POD: &str = "seccomp.security.alpha.kubernetes.io/pod";
+const ANNOTATION_OF_CONTAINER: &str = "container.seccomp.security.alpha.kubernetes.io/";
 const OF_POD: &str = "variables.podSecurityContext.seccompProfile";
 const OF_CONTAINER: &str = "c.securityContext.seccompProfile";
-
-/// From the CEL of a profile to the CEL of one way in which it is wrong.
-type Term = Box<dyn Fn(&str) -> String>;
 
 /// The check.
 pub static CHECK: Check = Check {
@@ -63,6 +78,8 @@ pub static CHECK: Check = Check {
     psp: Some("annotation seccomp.security.alpha.kubernetes.io/allowedProfileNames"),
     pss: Some(Pss { level: Level::Restricted, id: "seccompProfile_restricted" }),
     fields: &[
+        Field::Annotation(ANNOTATION_OF_POD),
+        Field::Annotation(ANNOTATION_OF_CONTAINER),
         Field::Pod("securityContext.seccompProfile.type"),
         Field::Pod("securityContext.seccompProfile.localhostProfile"),
         Field::Container("securityContext.seccompProfile.type"),
@@ -72,62 +89,60 @@ pub static CHECK: Check = Check {
     compile: |settings, cx| {
         let seccomp = settings.privileges.seccomp.as_ref()?;
         let path = "spec.privileges.seccomp";
-        let mut terms: Vec<Term> = Vec::new();
-        let mut allowed_says = cel::quote("any");
-        if !any(&seccomp.allowed) {
-            let allowed = cx.texts(&format!("{path}.allowed"), &seccomp.allowed);
-            allowed_says = allowed.says();
-            terms.push(Box::new(move |profile| format!("!({profile}.type in {})", allowed.cel())));
-        }
-        if !any(&seccomp.localhost_profiles) {
-            let profiles = cx.texts(&format!("{path}.localhostProfiles"), &seccomp.localhost_profiles);
-            allowed_says = format!("{allowed_says} + ', Localhost profiles: ' + {}", profiles.says());
-            terms.push(Box::new(move |profile| {
-                format!(
-                    "({profile}.type == 'Localhost' && !({profile}.?localhostProfile.orValue('') in {}))",
-                    profiles.cel()
-                )
-            }));
-        }
-        let bad = |profile: &str| cel::any(&terms.iter().map(|term| term(profile)).collect::<Vec<_>>());
+        let allowed = Profiles::lower(cx, path, &seccomp.allowed, &seccomp.localhost_profiles);
         let says = |profile: &str| {
             format!(
-                "'securityContext.seccompProfile is ' + {profile}.type \
-                 + ({profile}.?localhostProfile.orValue('') == '' ? '' : ' ' + {profile}.localhostProfile) \
-                 + ', allowed: ' + {allowed_says}"
+                "'securityContext.seccompProfile is ' + {} + ', allowed: ' + {}",
+                Profiles::found(profile),
+                allowed.says()
             )
         };
+        let mut variables = Vec::new();
         let mut findings = Vec::new();
-        if !terms.is_empty() {
-            findings.push(Finding::new(Over::Pod, format!("has({OF_POD}) && {}", bad(OF_POD)), says(OF_POD)));
+        if !allowed.allow_anything() {
+            let forbidden = format!("has({OF_POD}) && {}", allowed.forbid(OF_POD));
+            findings.push(Finding::new(Over::Pod, forbidden, says(OF_POD)));
             findings.push(Finding::new(
                 Over::Containers,
-                format!("c.?securityContext.?seccompProfile.hasValue() && {}", bad(OF_CONTAINER)),
+                format!("c.?securityContext.?seccompProfile.hasValue() && {}", allowed.forbid(OF_CONTAINER)),
                 says(OF_CONTAINER),
             ));
+            let some = "variables.seccompAnnotations.size() > 0";
+            if let Some(violated) = cx.when(&format!("{path}.annotations"), &seccomp.annotations, some) {
+                let value = "variables.annotations[k]";
+                let annotations = format!(
+                    "variables.annotations.filter(k, (k == '{ANNOTATION_OF_POD}' \
+                     || k.startsWith('{ANNOTATION_OF_CONTAINER}')) && {}).map(k, k + ' is ' + {value})",
+                    allowed.forbid_annotation(value, &["runtime/default", "docker/default"]),
+                );
+                variables.push(("seccompAnnotations", annotations));
+                findings.push(Finding::new(
+                    Over::Pod,
+                    violated,
+                    format!(
+                        "'seccompProfile: ' + variables.seccompAnnotations.join(', ') + ', allowed: ' + {}",
+                        allowed.says()
+                    ),
+                ));
+            }
         }
-        let unset = format!("!c.?securityContext.?seccompProfile.hasValue() && !has({OF_POD})");
+        let unset =
+            unless_windows(settings, &format!("!c.?securityContext.?seccompProfile.hasValue() && !has({OF_POD})"));
         if let Some(violated) = cx.when(&format!("{path}.required"), &seccomp.required, &unset) {
             findings.push(Finding::new(
                 Over::Containers,
                 violated,
-                format!("'securityContext.seccompProfile is unset here and in the pod, allowed: ' + {allowed_says}"),
+                format!(
+                    "'securityContext.seccompProfile is unset here and in the pod, allowed: ' + {}",
+                    allowed.says()
+                ),
             ));
         }
-        (!findings.is_empty()).then_some(Rule { findings, ..Rule::default() })
+        (!findings.is_empty()).then_some(Rule { variables, findings })
     },
     comply: |settings, values, pod| {
         let Some(seccomp) = &settings.privileges.seccomp else { return };
-        let allowed = seccomp.allowed.resolve(values);
-        let profile = match allowed.first().map_or("RuntimeDefault", String::as_str) {
-            "*" => json!({"type": "RuntimeDefault"}),
-            "Localhost" => {
-                let profiles = seccomp.localhost_profiles.resolve(values);
-                let profile = profiles.first().map_or("probe.json", String::as_str).replace('*', "probe.json");
-                json!({"type": "Localhost", "localhostProfile": profile})
-            }
-            other => json!({"type": other}),
-        };
+        let profile = profiles::first(&seccomp.allowed.resolve(values), &seccomp.localhost_profiles.resolve(values));
         pod::set(pod, &["securityContext", "seccompProfile"], profile);
     },
     violate: |settings, values, pod| {

@@ -1,0 +1,115 @@
+//! # appArmorProfile
+//!
+//! AppArmor confines what files and capabilities a container can use. Without a profile of its own a container
+//! has the runtime's, where the node knows AppArmor. What a pod asks for by the annotation that fields replaced
+//! is judged too: the API server copies it to the field, but only on creation.
+
+use kube::KubeSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::profiles::Profiles;
+use crate::{Check, Field, Finding, Level, Over, Pss, Resolve, Rule, Text, pod};
+
+/// AppArmor profiles that containers run under.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct AppArmor {
+    /// Types of profiles that the pod and its containers may set: RuntimeDefault, Localhost, Unconfined, * for
+    /// all, or $name. If absent: RuntimeDefault and Localhost.
+    #[serde(default = "default_allowed")]
+    #[schemars(length(max = 8))]
+    #[x_kube(validation = ("self.all(x, x in ['RuntimeDefault', 'Localhost', 'Unconfined', '*'] || x.startsWith('$'))",
+        "a type of AppArmor profile is RuntimeDefault, Localhost, Unconfined, * or $name (not runtime/default)"))]
+    pub allowed: Vec<Text>,
+    /// Profiles that type Localhost may name; * for all, or $name. If absent: all.
+    #[serde(default = "default_localhost")]
+    #[schemars(length(max = 64))]
+    pub localhost_profiles: Vec<Text>,
+}
+
+impl Default for AppArmor {
+    fn default() -> Self {
+        Self { allowed: default_allowed(), localhost_profiles: default_localhost() }
+    }
+}
+
+fn default_allowed() -> Vec<Text> {
+    vec!["RuntimeDefault".into(), "Localhost".into()]
+}
+
+fn default_localhost() -> Vec<Text> {
+    vec!["*".into()]
+}
+
+const ANNOTATION: &str = "container.apparmor.security.beta.kubernetes.io/";
+const OF_POD: &str = "variables.podSecurityContext.appArmorProfile";
+const OF_CONTAINER: &str = "c.securityContext.appArmorProfile";
+
+/// The check.
+pub static CHECK: Check = Check {
+    id: "appArmorProfile",
+    title: "AppArmor profiles",
+    setting: "privileges.appArmor",
+    psp: Some("annotation apparmor.security.beta.kubernetes.io/allowedProfileNames"),
+    pss: Some(Pss { level: Level::Baseline, id: "appArmorProfile" }),
+    fields: &[
+        Field::Annotation(ANNOTATION),
+        Field::Pod("securityContext.appArmorProfile.type"),
+        Field::Pod("securityContext.appArmorProfile.localhostProfile"),
+        Field::Container("securityContext.appArmorProfile.type"),
+        Field::Container("securityContext.appArmorProfile.localhostProfile"),
+    ],
+    fixtures: include_str!("app_armor_profile.yaml"),
+    compile: |settings, cx| {
+        let setting = settings.privileges.app_armor.as_ref()?;
+        let allowed = Profiles::lower(cx, "spec.privileges.appArmor", &setting.allowed, &setting.localhost_profiles);
+        if allowed.allow_anything() {
+            return None;
+        }
+        let says = |found: &str, profile: &str| {
+            format!("'forbidden AppArmor profile: {found} is ' + {profile} + ', allowed: ' + {}", allowed.says())
+        };
+        let value = "variables.annotations[k]";
+        // A container that has the field is judged by it; the API server refuses an annotation that differs.
+        let annotations = format!(
+            "variables.annotations.filter(k, k.startsWith('{ANNOTATION}') && {value} != '' && {} \
+             && !variables.containers.exists(c, k == '{ANNOTATION}' + c.name \
+             && c.?securityContext.?appArmorProfile.hasValue())).map(k, k + ' is ' + {value})",
+            allowed.forbid_annotation(value, &["runtime/default"]),
+        );
+        let field = "securityContext.appArmorProfile";
+        Some(Rule {
+            variables: vec![("appArmorAnnotations", annotations)],
+            findings: vec![
+                Finding::new(
+                    Over::Pod,
+                    "variables.appArmorAnnotations.size() > 0",
+                    format!(
+                        "'forbidden AppArmor profile: ' + variables.appArmorAnnotations.join(', ') + ', allowed: ' + {}",
+                        allowed.says()
+                    ),
+                ),
+                Finding::new(
+                    Over::Pod,
+                    format!("has({OF_POD}) && {}", allowed.forbid(OF_POD)),
+                    says(field, &Profiles::found(OF_POD)),
+                ),
+                Finding::new(
+                    Over::Containers,
+                    format!("c.?securityContext.?appArmorProfile.hasValue() && {}", allowed.forbid(OF_CONTAINER)),
+                    says(field, &Profiles::found(OF_CONTAINER)),
+                ),
+            ],
+        })
+    },
+    comply: |_, _, _| {},
+    violate: |settings, values, pod| {
+        let allowed = settings.privileges.app_armor.as_ref().map(|setting| setting.allowed.resolve(values));
+        let forbidden = allowed.is_some_and(|allowed| !allowed.iter().any(|a| a == "*" || a == "Unconfined"));
+        if forbidden {
+            pod::set_container(pod, &["securityContext", "appArmorProfile"], json!({"type": "Unconfined"}));
+        }
+        forbidden
+    },
+};

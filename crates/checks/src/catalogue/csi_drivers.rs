@@ -1,0 +1,45 @@
+//! # csiDrivers
+//!
+//! A `csi` volume in a pod is made by a driver of the node, which may give more than a tenant should have. This
+//! is about volumes that the pod itself describes; claims are made by storage classes.
+
+use serde_json::json;
+
+use super::{any, kind_allowed, kind_refused};
+use crate::{Check, Field, Over, Resolve, Rule, pod};
+
+/// The check.
+pub static CHECK: Check = Check {
+    id: "csiDrivers",
+    title: "CSI drivers",
+    setting: "volumes.csiDrivers",
+    psp: Some("allowedCSIDrivers"),
+    pss: None,
+    fields: &[Field::Volume("csi.driver")],
+    fixtures: include_str!("csi_drivers.yaml"),
+    compile: |settings, cx| {
+        let drivers = settings.volumes.csi_drivers.as_ref().filter(|drivers| !any(drivers))?;
+        if kind_refused(settings, "csi") {
+            return None;
+        }
+        let allowed = cx.texts("spec.volumes.csiDrivers", drivers);
+        Some(Rule::one(
+            Over::Volumes,
+            format!("has(v.csi) && !(v.csi.driver in {})", allowed.cel()),
+            format!("'csi.driver is ' + v.csi.driver + ', allowed: ' + {}", allowed.says()),
+        ))
+    },
+    comply: |_, _, _| {},
+    violate: |settings, values, pod| {
+        let Some(drivers) = &settings.volumes.csi_drivers else { return false };
+        let allowed = drivers.resolve(values);
+        let bad = ["violation.palisade.invalid", "violation2.palisade.invalid"]
+            .into_iter()
+            .find(|bad| !allowed.iter().any(|driver| driver == bad || driver == "*"))
+            .filter(|_| kind_allowed(settings, values, "csi"));
+        if let Some(bad) = bad {
+            pod::set(pod, &["volumes"], json!([{"name": "violation", "csi": {"driver": bad}}]));
+        }
+        bad.is_some()
+    },
+};

@@ -1,0 +1,44 @@
+//! # flexVolumes
+//!
+//! A `flexVolume` is mounted by a program on the node, run as root, with options from the pod.
+
+use serde_json::json;
+
+use super::{any, kind_allowed, kind_refused};
+use crate::{Check, Field, Over, Resolve, Rule, pod};
+
+/// The check.
+pub static CHECK: Check = Check {
+    id: "flexVolumes",
+    title: "Drivers of flex volumes",
+    setting: "volumes.flexVolumes",
+    psp: Some("allowedFlexVolumes"),
+    pss: None,
+    fields: &[Field::Volume("flexVolume.driver")],
+    fixtures: include_str!("flex_volumes.yaml"),
+    compile: |settings, cx| {
+        let drivers = settings.volumes.flex_volumes.as_ref().filter(|drivers| !any(drivers))?;
+        if kind_refused(settings, "flexVolume") {
+            return None;
+        }
+        let allowed = cx.texts("spec.volumes.flexVolumes", drivers);
+        Some(Rule::one(
+            Over::Volumes,
+            format!("has(v.flexVolume) && !(v.flexVolume.driver in {})", allowed.cel()),
+            format!("'flexVolume.driver is ' + v.flexVolume.driver + ', allowed: ' + {}", allowed.says()),
+        ))
+    },
+    comply: |_, _, _| {},
+    violate: |settings, values, pod| {
+        let Some(drivers) = &settings.volumes.flex_volumes else { return false };
+        let allowed = drivers.resolve(values);
+        let bad = ["palisade.invalid/violation", "palisade.invalid/violation2"]
+            .into_iter()
+            .find(|bad| !allowed.iter().any(|driver| driver == bad || driver == "*"))
+            .filter(|_| kind_allowed(settings, values, "flexVolume"));
+        if let Some(bad) = bad {
+            pod::set(pod, &["volumes"], json!([{"name": "violation", "flexVolume": {"driver": bad}}]));
+        }
+        bad.is_some()
+    },
+};

@@ -1,0 +1,66 @@
+//! # hostProbesAndHostLifecycle
+//!
+//! The kubelet makes the requests of probes and lifecycle handlers from the node. With a `host` of its own, a
+//! pod could have the kubelet call any address that the node reaches. Without one, it calls the pod.
+
+use serde_json::json;
+
+use crate::{Check, Field, Level, Over, Pss, Resolve, Rule, pod};
+
+/// The places of a host in a container.
+const HOSTS: [&str; 10] = [
+    "livenessProbe.httpGet.host",
+    "livenessProbe.tcpSocket.host",
+    "readinessProbe.httpGet.host",
+    "readinessProbe.tcpSocket.host",
+    "startupProbe.httpGet.host",
+    "startupProbe.tcpSocket.host",
+    "lifecycle.postStart.httpGet.host",
+    "lifecycle.postStart.tcpSocket.host",
+    "lifecycle.preStop.httpGet.host",
+    "lifecycle.preStop.tcpSocket.host",
+];
+
+/// The check.
+pub static CHECK: Check = Check {
+    id: "hostProbesAndHostLifecycle",
+    title: "Hosts of probes and lifecycle handlers",
+    setting: "host.probeHosts",
+    psp: None,
+    pss: Some(Pss { level: Level::Baseline, id: "hostProbesAndHostLifecycle" }),
+    fields: &[
+        Field::Container(HOSTS[0]),
+        Field::Container(HOSTS[1]),
+        Field::Container(HOSTS[2]),
+        Field::Container(HOSTS[3]),
+        Field::Container(HOSTS[4]),
+        Field::Container(HOSTS[5]),
+        Field::Container(HOSTS[6]),
+        Field::Container(HOSTS[7]),
+        Field::Container(HOSTS[8]),
+        Field::Container(HOSTS[9]),
+    ],
+    fixtures: include_str!("host_probes_and_host_lifecycle.yaml"),
+    compile: |settings, cx| {
+        let hosts = HOSTS.map(|path| (path, format!("c.?{}.orValue('')", path.replace('.', ".?"))));
+        let set: Vec<_> = hosts.iter().map(|(_, host)| format!("{host} != ''")).collect();
+        let found: Vec<_> =
+            hosts.iter().map(|(path, host)| format!("({host} != '' ? ['{path} is ' + {host}] : [])")).collect();
+        let violated =
+            cx.unless("spec.host.probeHosts", settings.host.probe_hosts.as_ref()?, &format!("({})", set.join(" || ")))?;
+        Some(Rule::one(
+            Over::Containers,
+            violated,
+            format!("'probe or lifecycle host: ' + ({}).join(', ') + ', must be unset'", found.join(" + ")),
+        ))
+    },
+    comply: |_, _, _| {},
+    violate: |settings, values, pod| {
+        let forbidden = settings.host.probe_hosts.as_ref().is_some_and(|allowed| !allowed.resolve(values));
+        if forbidden {
+            let probe = json!({"tcpSocket": {"host": "palisade.invalid", "port": 80}});
+            pod::set_container(pod, &["readinessProbe"], probe);
+        }
+        forbidden
+    },
+};

@@ -1,0 +1,86 @@
+//! What the checks of seccomp and AppArmor profiles share: types, and the profiles that type Localhost names.
+
+use super::any;
+use crate::{Lowering, Text, TextList, cel};
+
+/// What is allowed, lowered to CEL. `None` stands for anything.
+pub(super) struct Profiles {
+    types: Option<TextList>,
+    localhost: Option<TextList>,
+}
+
+impl Profiles {
+    pub(super) fn lower(cx: &mut Lowering<'_>, path: &str, types: &[Text], localhost: &[Text]) -> Self {
+        Self {
+            types: (!any(types)).then(|| cx.texts(&format!("{path}.allowed"), types)),
+            localhost: (!any(localhost)).then(|| cx.texts(&format!("{path}.localhostProfiles"), localhost)),
+        }
+    }
+
+    /// Whether nothing is forbidden.
+    pub(super) fn allow_anything(&self) -> bool {
+        self.types.is_none() && self.localhost.is_none()
+    }
+
+    /// CEL of type bool: whether a profile in a field is forbidden.
+    pub(super) fn forbid(&self, profile: &str) -> String {
+        self.forbidden(
+            &format!("{profile}.type"),
+            &format!("{profile}.type == 'Localhost'"),
+            &format!("{profile}.?localhostProfile.orValue('')"),
+        )
+    }
+
+    /// CEL of type bool: whether a profile in an annotation is forbidden. `defaults` are the texts by which an
+    /// annotation names the profile of the runtime.
+    pub(super) fn forbid_annotation(&self, value: &str, defaults: &[&str]) -> String {
+        let local = format!("{value}.startsWith('localhost/')");
+        self.forbidden(
+            &format!(
+                "({value} in {} ? 'RuntimeDefault' : {local} ? 'Localhost' : {value} == 'unconfined' ? 'Unconfined' : '')",
+                cel::list(defaults)
+            ),
+            &local,
+            &format!("{value}.substring(10)"),
+        )
+    }
+
+    fn forbidden(&self, kind: &str, is_localhost: &str, name: &str) -> String {
+        let mut terms = Vec::new();
+        if let Some(types) = &self.types {
+            terms.push(format!("!({kind} in {})", types.cel()));
+        }
+        if let Some(localhost) = &self.localhost {
+            terms.push(format!("({is_localhost} && !({name} in {}))", localhost.cel()));
+        }
+        cel::any(&terms)
+    }
+
+    /// CEL of type string: the profile in a field.
+    pub(super) fn found(profile: &str) -> String {
+        format!(
+            "{profile}.type + ({profile}.?localhostProfile.orValue('') == '' ? '' : ' ' + {profile}.localhostProfile)"
+        )
+    }
+
+    /// CEL of type string that names what is allowed.
+    pub(super) fn says(&self) -> String {
+        let types = self.types.as_ref().map_or_else(|| cel::quote("any"), TextList::says);
+        match &self.localhost {
+            None => types,
+            Some(localhost) => format!("{types} + ', Localhost profiles: ' + {}", localhost.says()),
+        }
+    }
+}
+
+/// The texts of profiles that a pod which complies may use: the first allowed type, and the first profile.
+pub(super) fn first(types: &[String], localhost: &[String]) -> serde_json::Value {
+    match types.first().map_or("RuntimeDefault", String::as_str) {
+        "*" => serde_json::json!({"type": "RuntimeDefault"}),
+        "Localhost" => {
+            let profile = localhost.first().map_or("probe.json", String::as_str).replace('*', "probe.json");
+            serde_json::json!({"type": "Localhost", "localhostProfile": profile})
+        }
+        other => serde_json::json!({"type": other}),
+    }
+}

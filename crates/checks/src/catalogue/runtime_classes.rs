@@ -1,0 +1,54 @@
+//! # runtimeClasses
+//!
+//! The runtime class says what isolates a container from the node: the default runtime, or for example a
+//! sandbox or a virtual machine. With a list, a tenant can be held to a sandbox, or kept off it.
+
+use serde_json::json;
+
+use super::any;
+use crate::{Check, Field, Over, Resolve, Rule, TextList, cel, pod};
+
+const FIELD: &str = "variables.spec.?runtimeClassName.orValue('')";
+
+/// The check.
+pub static CHECK: Check = Check {
+    id: "runtimeClasses",
+    title: "Runtime classes",
+    setting: "scheduling.runtimeClasses",
+    psp: Some("runtimeClass"),
+    pss: None,
+    fields: &[Field::Pod("runtimeClassName")],
+    fixtures: include_str!("runtime_classes.yaml"),
+    compile: |settings, cx| {
+        let classes = settings.scheduling.runtime_classes.as_ref().filter(|classes| !any(classes))?;
+        let allowed = cx.texts("spec.scheduling.runtimeClasses", classes);
+        let named = |class: &String| if class.is_empty() { "(unset)".to_owned() } else { class.clone() };
+        let says = TextList { constants: allowed.constants.iter().map(named).collect(), ..allowed.clone() }.says();
+        Some(Rule::one(
+            Over::Pod,
+            format!("!({FIELD} in {})", allowed.cel()),
+            format!(
+                "'spec.runtimeClassName is ' + ({FIELD} == '' ? {} : {FIELD}) + ', allowed: ' + {says}",
+                cel::quote("unset")
+            ),
+        ))
+    },
+    comply: |settings, values, pod| {
+        let classes = settings.scheduling.runtime_classes.as_ref().map(|classes| classes.resolve(values));
+        let classes = classes.unwrap_or_default();
+        if let Some(first) = classes.first()
+            && !classes.iter().any(|class| class.is_empty() || class == "*")
+        {
+            pod::set(pod, &["runtimeClassName"], json!(first));
+        }
+    },
+    violate: |settings, values, pod| {
+        // Only by none: before it asks any policy, the API server refuses a class that does not exist.
+        let classes = settings.scheduling.runtime_classes.as_ref().map(|classes| classes.resolve(values));
+        let forbidden = classes.is_some_and(|classes| !classes.iter().any(|class| class.is_empty() || class == "*"));
+        if forbidden && let Some(spec) = pod["spec"].as_object_mut() {
+            spec.remove("runtimeClassName");
+        }
+        forbidden
+    },
+};

@@ -1,0 +1,169 @@
+//! # seLinuxOptions
+//!
+//! The SELinux label of a container decides what it can touch on a node that enforces SELinux. A container
+//! takes the pod's options as a whole unless it sets its own, and what no option sets the runtime chooses,
+//! safely. So a part that is not set is allowed, and one that is set must be in that part's list: by default
+//! the types that confine a container, no user, no role and any level, as the Pod Security Standards say.
+//!
+//! `required` is what PodSecurityPolicy's `MustRunAs` was: each part with a list must be set, by the pod or by
+//! each container, so that nothing is left to the runtime's choice.
+
+use kube::KubeSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value as Json, json};
+
+use super::{any, standard};
+use crate::{Check, Field, Finding, Flag, Level, Over, Pss, Resolve, Rule, Text, pod};
+
+/// SELinux options that the pod and its containers may set.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct SeLinux {
+    /// Types that may be set; * for all, or $name. An empty list allows none. If absent: those that the latest Pod
+    /// Security Standards allow.
+    #[serde(default = "default_types")]
+    #[schemars(length(max = 64))]
+    pub types: Vec<Text>,
+    /// Users that may be set; * for all, or $name. If absent or empty: none.
+    #[serde(default)]
+    #[schemars(length(max = 64))]
+    pub users: Vec<Text>,
+    /// Roles that may be set; * for all, or $name. If absent or empty: none.
+    #[serde(default)]
+    #[schemars(length(max = 64))]
+    pub roles: Vec<Text>,
+    /// Levels that may be set, such as s0:c123,c456; * for all, or $name. An empty list allows none. If absent:
+    /// all.
+    #[serde(default = "default_levels")]
+    #[schemars(length(max = 64))]
+    pub levels: Vec<Text>,
+    /// Whether each part whose list is neither empty nor * must be set by the pod or by each container. true,
+    /// false or $name. If absent: false.
+    #[serde(default = "default_required")]
+    pub required: Flag,
+}
+
+impl Default for SeLinux {
+    fn default() -> Self {
+        Self {
+            types: default_types(),
+            users: vec![],
+            roles: vec![],
+            levels: default_levels(),
+            required: default_required(),
+        }
+    }
+}
+
+fn default_types() -> Vec<Text> {
+    standard::se_linux_types(standard::Version::Latest)
+}
+
+fn default_levels() -> Vec<Text> {
+    vec!["*".into()]
+}
+
+fn default_required() -> Flag {
+    Flag::Constant(false)
+}
+
+const OF_POD: &str = "variables.podSecurityContext.?seLinuxOptions";
+const OF_CONTAINER: &str = "c.?securityContext.?seLinuxOptions";
+
+impl SeLinux {
+    /// The parts of a label, with their settings and lists.
+    fn parts(&self) -> [(&'static str, &'static str, &[Text]); 4] {
+        [
+            ("type", "types", &self.types),
+            ("user", "users", &self.users),
+            ("role", "roles", &self.roles),
+            ("level", "levels", &self.levels),
+        ]
+    }
+}
+
+/// The check.
+pub static CHECK: Check = Check {
+    id: "seLinuxOptions",
+    title: "SELinux options",
+    setting: "privileges.seLinux",
+    psp: Some("seLinux"),
+    pss: Some(Pss { level: Level::Baseline, id: "seLinuxOptions" }),
+    fields: &[
+        Field::Pod("securityContext.seLinuxOptions.type"),
+        Field::Pod("securityContext.seLinuxOptions.user"),
+        Field::Pod("securityContext.seLinuxOptions.role"),
+        Field::Pod("securityContext.seLinuxOptions.level"),
+        Field::Container("securityContext.seLinuxOptions.type"),
+        Field::Container("securityContext.seLinuxOptions.user"),
+        Field::Container("securityContext.seLinuxOptions.role"),
+        Field::Container("securityContext.seLinuxOptions.level"),
+    ],
+    fixtures: include_str!("se_linux_options.yaml"),
+    compile: |settings, cx| {
+        let setting = settings.privileges.se_linux.as_ref()?;
+        let path = "spec.privileges.seLinux";
+        let mut findings = Vec::new();
+        for (part, name, texts) in setting.parts() {
+            if any(texts) {
+                continue;
+            }
+            let allowed = cx.texts(&format!("{path}.{name}"), texts);
+            for (over, options) in [(Over::Pod, OF_POD), (Over::Containers, OF_CONTAINER)] {
+                let found = format!("{options}.?{part}.orValue('')");
+                findings.push(Finding::new(
+                    over,
+                    format!("{found} != '' && !({found} in {})", allowed.cel()),
+                    format!(
+                        "'securityContext.seLinuxOptions.{part} is ' + {found} + ', allowed: ' + {}",
+                        allowed.says()
+                    ),
+                ));
+            }
+            if texts.is_empty() {
+                continue;
+            }
+            let unset = format!("{OF_CONTAINER}.or({OF_POD}).?{part}.orValue('') == ''");
+            if let Some(violated) = cx.when(&format!("{path}.required"), &setting.required, &unset) {
+                findings.push(Finding::new(
+                    Over::Containers,
+                    violated,
+                    format!(
+                        "'securityContext.seLinuxOptions.{part} is unset here and in the pod, allowed: ' + {}",
+                        allowed.says()
+                    ),
+                ));
+            }
+        }
+        (!findings.is_empty()).then_some(Rule { findings, ..Rule::default() })
+    },
+    comply: |settings, values, pod| {
+        let Some(setting) = settings.privileges.se_linux.as_ref().filter(|setting| setting.required.resolve(values))
+        else {
+            return;
+        };
+        for (part, _, texts) in setting.parts() {
+            if !any(texts)
+                && let Some(first) = texts.resolve(values).first()
+            {
+                pod::set(pod, &["securityContext", "seLinuxOptions", part], json!(first));
+            }
+        }
+    },
+    violate: |settings, values, pod| {
+        let Some(setting) = &settings.privileges.se_linux else { return false };
+        let forbidden = setting.parts().into_iter().find_map(|(part, _, texts)| {
+            let allowed = texts.resolve(values);
+            let value = if part == "level" { "s0:c1022,c1023" } else { "palisade_violation" };
+            (!allowed.iter().any(|a| a == "*" || a == value)).then_some((part, value))
+        });
+        let Some((part, value)) = forbidden else { return false };
+        let mut options = pod["spec"]["securityContext"]["seLinuxOptions"].clone();
+        if !options.is_object() {
+            options = Json::Object(serde_json::Map::new());
+        }
+        options[part] = json!(value);
+        pod::set_container(pod, &["securityContext", "seLinuxOptions"], options);
+        true
+    },
+};
