@@ -32,7 +32,7 @@ use serde::{Deserialize, Serialize};
 )]
 #[serde(rename_all = "camelCase")]
 // One writer owns all of it, so that applying it removes what others have added; and the API server keeps no
-// record of who owns which value, which for thousands of these was half of their memory.
+// record of who owns which value, which in thousands of objects adds up.
 #[schemars(extend("x-kubernetes-map-type" = "atomic"))]
 pub struct ToolSecurityParamsSpec {
     /// Why no pod can be admitted in this namespace: a parameter is missing or malformed. Empty if there is

@@ -61,8 +61,8 @@ impl Compiled {
     /// A parameter that is missing or malformed makes parameters that deny every pod and say why
     /// (`spec.problem`).
     ///
-    /// They have neither labels nor an owner: in thousands of objects these would cost the API server more memory
-    /// than the values do. Their name is the profile's, all of the kind are Palisade's, and the profile's finalizer
+    /// They have neither labels nor an owner, which in thousands of objects the API server would keep in memory twice
+    /// (ADR 11). Their name is the profile's, all of the kind are Palisade's, and the profile's finalizer
     /// stands for what an owner reference would do.
     pub fn params(&self, namespace: &Namespace) -> Option<ToolSecurityParams> {
         (!self.parameters.is_empty()).then(|| {

@@ -8,9 +8,9 @@ pub struct Options {
     /// Address of /livez, /readyz and /metrics.
     #[arg(long, env = "PALISADE_LISTEN", default_value = "0.0.0.0:8080")]
     pub listen: SocketAddr,
-    /// How many ToolSecurityParams of one profile are written at the same time. With more the API server has its
-    /// work sooner and its memory grows further; two write 3,500 in five seconds.
-    #[arg(long, default_value_t = 2)]
+    /// How many ToolSecurityParams of one profile are written at the same time. One after the other, 3,500 are
+    /// written in eight seconds and spare the API server's memory; more pay where its answers take long.
+    #[arg(long, default_value_t = 1)]
     pub write_concurrency: usize,
     /// How many profiles are reconciled at the same time.
     #[arg(long, default_value_t = 4)]
@@ -33,7 +33,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             listen: SocketAddr::from(([0, 0, 0, 0], 8080)),
-            write_concurrency: 2,
+            write_concurrency: 1,
             profile_concurrency: 4,
             debounce: Duration::from_millis(20),
             probe_interval: Duration::from_mins(5),
