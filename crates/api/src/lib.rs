@@ -14,6 +14,7 @@ pub mod selector;
 pub use palisade_checks::{Diagnostic, Level, ParameterName, ParameterType, Resolved, Settings, Values, catalogue};
 pub use params::{ToolSecurityParams, ToolSecurityParamsSpec};
 pub use profile::{
-    Enforcement, FailedNamespace, IntOrText, NamespaceCounts, Override, Parameter, PssEquivalent, Source, Stage,
-    ToolSecurityProfile, ToolSecurityProfileSpec, ToolSecurityProfileStatus,
+    Enforcement, Exception, ExceptionCounts, Exemptions, FailedNamespace, IntOrText, NamespaceCounts, Override,
+    Parameter, PssEquivalent, Source, Stage, ToolSecurityProfile, ToolSecurityProfileSpec, ToolSecurityProfileStatus,
+    WorkloadStage,
 };

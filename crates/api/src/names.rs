@@ -44,9 +44,26 @@ pub mod field_manager {
     pub const REVISION: &str = "palisade-controller/revision";
 }
 
-/// The name of the policy and the binding that a profile has for pods.
-pub fn pods_policy(profile: &str) -> String {
-    format!("palisade-{profile}-pods")
+/// What a policy judges. A profile has one policy and one binding for each shape at most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// Pods.
+    Pods,
+    /// What makes pods of a template: Deployments, Jobs and the like.
+    Workloads,
+}
+
+impl Shape {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::Pods, Self::Workloads];
+}
+
+/// The name of the policy and the binding that a profile has for a shape.
+pub fn policy(profile: &str, shape: Shape) -> String {
+    match shape {
+        Shape::Pods => format!("palisade-{profile}-pods"),
+        Shape::Workloads => format!("palisade-{profile}-workloads"),
+    }
 }
 
 /// The name of a profile's `ToolSecurityParams`, the same in each namespace.

@@ -8,8 +8,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The values of one profile's parameters in this namespace. Palisade writes and repairs these; the API server
-/// reads them when it judges a pod. Every field is always present, because an absent one would be an error
-/// in the policy's expressions.
+/// reads them when it judges a pod. Every field but the last is always present, because an absent one would be an
+/// error in the policy's expressions.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, CustomResource)]
 #[kube(
     group = "toolsecurity.dev",
@@ -51,6 +51,11 @@ pub struct ToolSecurityParamsSpec {
     /// The values of parameters of type StringList, by name.
     #[schemars(extend("maxProperties" = 64))]
     pub string_lists: BTreeMap<String, Vec<String>>,
+    /// The checks that are not made here, by id, each with the time (RFC 3339) at which that ends: the API server
+    /// makes the check again for what is created from then on. Absent without any.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(extend("maxProperties" = 64))]
+    pub exceptions: BTreeMap<String, String>,
 }
 
 impl ToolSecurityParamsSpec {

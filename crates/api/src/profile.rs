@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, LabelSelector};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, LabelSelector, Time};
 use kube::{CustomResource, KubeSchema};
 use palisade_checks::{
     Level, ParameterType, Settings,
@@ -13,7 +13,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
 /// What the pods of the selected namespaces may do. Palisade compiles a profile into one
-/// ValidatingAdmissionPolicy with one binding, and one ToolSecurityParams in each selected namespace; the API
+/// ValidatingAdmissionPolicy for pods and one for pod templates, each with one binding, and one ToolSecurityParams in each selected namespace; the API
 /// server enforces them itself. Several profiles on one namespace all apply. A setting that is absent is as
 /// strict as the level of the Pod Security Standards that `baseline` names, Restricted unless it says otherwise;
 /// what that standard does not know is then not restricted. An empty list allows nothing, and * in a list allows anything.
@@ -62,6 +62,14 @@ pub struct ToolSecurityProfileSpec {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 256))]
     pub overrides: Vec<Override>,
+    /// Who and what is not judged. Only admins can grant it: nothing that a tenant may set is enough, except a
+    /// runtime class that is listed.
+    #[serde(default)]
+    pub exemptions: Exemptions,
+    /// Checks that are not made in named namespaces until a date.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64))]
+    pub exceptions: Vec<Exception>,
     /// The level of the Pod Security Standards that says what a setting means that is absent: Privileged,
     /// Baseline or Restricted. A setting that is written wins over it.
     #[serde(default)]
@@ -117,6 +125,11 @@ pub struct Enforcement {
     /// Audit: it is admitted, and the audit log has a note.
     #[serde(default)]
     pub pods: Stage,
+    /// What happens to a Deployment, ReplicaSet, ReplicationController, DaemonSet, StatefulSet, Job, CronJob or
+    /// PodTemplate whose pod template violates the profile, with the words of pods; Off: templates are not judged,
+    /// only the pods that are made of them.
+    #[serde(default)]
+    pub workloads: WorkloadStage,
 }
 
 /// How far a profile is enforced.
@@ -131,6 +144,75 @@ pub enum Stage {
     Warn,
     /// Violations are admitted with a note in the audit log.
     Audit,
+}
+
+/// How far a profile is enforced on pod templates.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, strum::Display, strum::IntoStaticStr,
+)]
+pub enum WorkloadStage {
+    /// Violations are refused.
+    Deny,
+    /// Violations are admitted with a warning and a note in the audit log.
+    #[default]
+    Warn,
+    /// Violations are admitted with a note in the audit log.
+    Audit,
+    /// Templates are not judged.
+    Off,
+}
+
+impl WorkloadStage {
+    /// The stage; `None` if templates are not judged.
+    pub fn stage(self) -> Option<Stage> {
+        match self {
+            Self::Deny => Some(Stage::Deny),
+            Self::Warn => Some(Stage::Warn),
+            Self::Audit => Some(Stage::Audit),
+            Self::Off => None,
+        }
+    }
+}
+
+/// Who and what is not judged. Mirror pods, by which a node shows its static pods, are never judged: those with the
+/// annotation kubernetes.io/config.mirror that a node has made.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Exemptions {
+    /// Names of users whose requests are not judged, as the API server knows them:
+    /// system:serviceaccount:NAMESPACE:NAME for a service account. Pods of a Deployment are not made by who made the
+    /// Deployment but by a controller of kube-system.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64), inner(length(min = 1, max = 256)))]
+    pub users: Vec<String>,
+    /// Groups whose members' requests are not judged.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64), inner(length(min = 1, max = 256)))]
+    pub groups: Vec<String>,
+    /// Names of runtime classes whose pods are not judged. Whoever may create pods can choose one of these: list
+    /// only classes whose runtime confines pods by itself.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64), inner(length(min = 1, max = 253)))]
+    pub runtime_classes: Vec<String>,
+}
+
+/// Checks that are not made in named namespaces until a date.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Exception {
+    /// Names of namespaces.
+    #[schemars(length(min = 1, max = 256), inner(length(min = 1, max = 63)))]
+    pub namespaces: Vec<String>,
+    /// Ids of checks, as they stand in brackets in messages: hostPathVolumes.
+    #[schemars(length(min = 1, max = 64), inner(length(min = 1, max = 63)))]
+    pub checks: Vec<String>,
+    /// Why, for whoever reads the profile.
+    #[schemars(length(min = 1, max = 256))]
+    pub reason: String,
+    /// When it ends, for example 2027-01-31T00:00:00Z: what is created from then on is judged, by the API server's
+    /// clock. What was created before and is changed then is judged once the controller has seen the time pass.
+    #[schemars(length(max = 64))]
+    pub expires: Time,
 }
 
 /// A value that differs by namespace.
@@ -267,6 +349,9 @@ pub struct ToolSecurityProfileStatus {
     /// The level of the Pod Security Standards that the accepted profile implies where it is enforced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pss_equivalent: Option<PssEquivalent>,
+    /// How many exceptions the profile has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exceptions: Option<ExceptionCounts>,
     /// Names of the policies and bindings made for the profile.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 8))]
@@ -299,6 +384,16 @@ pub struct NamespaceCounts {
     /// Those that deny all pods, because a parameter is missing or malformed, or because their parameters
     /// could not be written.
     pub failed: i64,
+}
+
+/// Counts of exceptions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ExceptionCounts {
+    /// Those that hold.
+    pub active: i64,
+    /// Those whose time is over. They have no effect and can be removed from the profile.
+    pub expired: i64,
 }
 
 /// A namespace in which all pods are denied.

@@ -50,6 +50,7 @@ const FUNCTIONS: &[&str] = &[
     "contains",
     "startsWith",
     "endsWith",
+    "timestamp",
     // strings v2 (cel-go/ext/strings.go)
     "charAt",
     "indexOf",

@@ -17,6 +17,7 @@ mod lower;
 pub mod pod;
 mod reference;
 mod value;
+pub mod workload;
 
 pub use catalogue::Settings;
 pub use check::{Check, Field, Finding, Level, Over, Pss, Rule};

@@ -8,6 +8,7 @@ use std::{
 
 use k8s_openapi::{
     api::admissionregistration::v1::ValidatingAdmissionPolicy, apimachinery::pkg::apis::meta::v1::ObjectMeta,
+    jiff::Timestamp,
 };
 use palisade_api::{Diagnostic, ToolSecurityProfile, names};
 use palisade_compiler::{Compiled, Namespace};
@@ -125,18 +126,19 @@ fn accept(object: &Object<'_>) -> Result<Accepted, Vec<Problem>> {
     let located = |diagnostic: &Diagnostic| problem(diagnostic).at(object.source, object.node.place(&diagnostic.path));
     let compiled = palisade_compiler::compile(&profile)
         .map_err(|diagnostics| diagnostics.iter().map(located).collect::<Vec<_>>())?;
-    let policy = compiled.bundle.policy.clone();
+    let bundle = compiled.bundle.clone();
     match palisade_harness::check(compiled) {
         Ok(checked) => Ok(Accepted { profile, checked }),
         Err(rejected) => Err(rejected
             .diagnostics
             .iter()
             .map(|diagnostic| {
-                if diagnostic.path == "policy" || diagnostic.path.starts_with("policy.") {
-                    in_policy(diagnostic, &policy)
-                } else {
-                    located(diagnostic)
-                }
+                let policy = match (diagnostic.path.split('.').next(), &bundle.workloads) {
+                    (Some("policy"), _) => &bundle.pods.policy,
+                    (Some("workloads"), Some(pair)) => &pair.policy,
+                    _ => return located(diagnostic),
+                };
+                in_policy(diagnostic, policy)
             })
             .collect()),
     }
@@ -164,6 +166,7 @@ fn in_policy(diagnostic: &Diagnostic, policy: &ValidatingAdmissionPolicy) -> Pro
 /// The text around `policy.spec.variables[3].expression:1:7`.
 fn quote(path: &str, policy: &ValidatingAdmissionPolicy) -> Option<String> {
     const AROUND: usize = 80;
+    let path = path.strip_prefix("workloads.").unwrap_or(path);
     let mut parts = path.strip_prefix("policy.")?.split(':');
     let pointer = format!("/{}", parts.next()?).replace(['.', '['], "/").replace(']', "");
     let mut number = || parts.next().and_then(|part| part.parse::<usize>().ok()).unwrap_or(1).saturating_sub(1);
@@ -229,9 +232,10 @@ fn ignored(source: &Source, kinds: &[String], wanted: &str) {
 /// All objects in the order in which the controller applies them.
 fn objects(accepted: &[Accepted], namespaces: &[Namespace]) -> Result<Vec<Json>, serde_json::Error> {
     let mut objects = Vec::new();
+    let now = Timestamp::now();
     for Accepted { profile, checked } in accepted {
         for namespace in namespaces.iter().filter(|one| palisade_compiler::selects(&profile.spec, one)) {
-            let Some(params) = checked.params(namespace) else { continue };
+            let Some(params) = checked.params(namespace, now) else { continue };
             if !params.spec.problem.is_empty() {
                 report::note(&format!(
                     "warning: namespace {}: profile {} denies all pods: {}",
@@ -240,8 +244,10 @@ fn objects(accepted: &[Accepted], namespaces: &[Namespace]) -> Result<Vec<Json>,
             }
             objects.push(serde_json::to_value(params)?);
         }
-        objects.push(serde_json::to_value(&checked.bundle.policy)?);
-        objects.push(serde_json::to_value(&checked.bundle.binding)?);
+        for (_, pair) in checked.bundle.pairs() {
+            objects.push(serde_json::to_value(&pair.policy)?);
+            objects.push(serde_json::to_value(&pair.binding)?);
+        }
     }
     Ok(objects)
 }

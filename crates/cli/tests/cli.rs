@@ -109,7 +109,14 @@ fn renders_parameters_first_and_the_same_every_time() {
     assert_eq!(first.out, render().out);
     assert_eq!(
         kinds(&first.out),
-        ["ToolSecurityParams", "ToolSecurityParams", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding",]
+        [
+            "ToolSecurityParams",
+            "ToolSecurityParams",
+            "ValidatingAdmissionPolicy",
+            "ValidatingAdmissionPolicyBinding",
+            "ValidatingAdmissionPolicy",
+            "ValidatingAdmissionPolicyBinding",
+        ]
     );
     insta::assert_snapshot!("params", first.out.split("---\n").next().unwrap_or_default());
 }
@@ -147,7 +154,7 @@ fn every_profile_of_a_file_is_rendered() {
     let run = run(&[("p.yaml", text.as_bytes())], &["render", "p.yaml"]);
     assert_eq!(run.code, Some(0), "{}", run.err);
     assert_eq!(run.err, "note: p.yaml: ignored what is no ToolSecurityProfile: 1 ConfigMap\n");
-    assert_eq!(kinds(&run.out).len(), 4);
+    assert_eq!(kinds(&run.out).len(), 8);
 
     wrong(&text.replace("second", "toolforge"), &["metadata.name: a second profile with the name", "p.yaml:57:9"]);
     // One that is wrong keeps the others from being printed, and is found behind them.

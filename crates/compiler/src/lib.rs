@@ -1,38 +1,33 @@
 //! Compiles a profile into what the API server enforces.
 //!
-//! `ToolSecurityProfile -> Compiled`: one policy and one binding, whatever the number of namespaces. What is
+//! `ToolSecurityProfile -> Compiled`: two policies with one binding each, whatever the number of namespaces. What is
 //! the same in all namespaces is a constant in the policy; what differs is read from the namespace's
 //! `ToolSecurityParams`, which [`Resolver`] makes. Nothing here may be applied: only the harness can turn a
 //! [`Compiled`] into something that may.
 //!
 //! This crate is pure: no I/O, no clock, no environment. The same input gives the same bytes.
 
-mod policy;
+mod bundle;
+mod exceptions;
+mod expressions;
 mod probes;
 mod resolve;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use k8s_openapi::api::admissionregistration::v1::{ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding};
+use k8s_openapi::jiff::Timestamp;
 use palisade_api::{
     Diagnostic, ParameterName, ParameterType, PssEquivalent, Settings, Stage, ToolSecurityParams, ToolSecurityProfile,
     ToolSecurityProfileSpec,
     catalogue::{self, Implied},
     names,
 };
+use palisade_checks::{Lowering, Rule};
 
-pub use policy::owner_reference;
+pub use bundle::{Bundle, Pair, owner_reference};
+pub use exceptions::Exceptions;
 pub use probes::{Probe, Probes};
 pub use resolve::{Namespace, Resolver};
-
-/// The objects that a profile becomes in the API server, besides the parameters in each namespace.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Bundle {
-    /// What pods are judged by.
-    pub policy: ValidatingAdmissionPolicy,
-    /// What puts the policy in force.
-    pub binding: ValidatingAdmissionPolicyBinding,
-}
 
 /// A compiled profile. It has not been checked.
 #[derive(Clone, Debug)]
@@ -43,12 +38,14 @@ pub struct Compiled {
     pub stage: Stage,
     /// The ids of the checks that the policy makes, in order.
     pub checks: Vec<&'static str>,
-    /// The declared parameters. Without any there are no `ToolSecurityParams`.
+    /// The declared parameters.
     pub parameters: BTreeMap<ParameterName, ParameterType>,
     /// What the API server enforces.
     pub bundle: Bundle,
     /// What the parameters are in a namespace.
     pub resolver: Resolver,
+    /// Where checks are not made.
+    pub exceptions: Exceptions,
     /// Pods that tell whether the policy is in force.
     pub probes: Probes,
     /// Which level of the Pod Security Standards the profile implies.
@@ -56,7 +53,13 @@ pub struct Compiled {
 }
 
 impl Compiled {
-    /// What must be in `namespace`, or `None` if the profile has no parameters.
+    /// Whether there are `ToolSecurityParams` in each namespace: with parameters or exceptions.
+    pub fn is_parameterized(&self) -> bool {
+        !self.parameters.is_empty() || !self.exceptions.is_empty()
+    }
+
+    /// What must be in `namespace` from `now` on, until the next exception ends; `None` if the profile has neither
+    /// parameters nor exceptions.
     ///
     /// A parameter that is missing or malformed makes parameters that deny every pod and say why
     /// (`spec.problem`).
@@ -64,9 +67,10 @@ impl Compiled {
     /// They have neither labels nor an owner, which in thousands of objects the API server would keep in memory twice
     /// (ADR 11). Their name is the profile's, all of the kind are Palisade's, and the profile's finalizer
     /// stands for what an owner reference would do.
-    pub fn params(&self, namespace: &Namespace) -> Option<ToolSecurityParams> {
-        (!self.parameters.is_empty()).then(|| {
+    pub fn params(&self, namespace: &Namespace, now: Timestamp) -> Option<ToolSecurityParams> {
+        self.is_parameterized().then(|| {
             let mut params = ToolSecurityParams::new(&names::params(&self.profile), self.resolver.params(namespace));
+            params.spec.exceptions = self.exceptions.of(&namespace.name, now);
             params.metadata.namespace = Some(namespace.name.clone());
             params
         })
@@ -81,9 +85,11 @@ pub fn compile(profile: &ToolSecurityProfile) -> Result<Compiled, Vec<Diagnostic
     let name = profile.metadata.name.clone().unwrap_or_default();
     let spec = &profile.spec;
     let (resolver, mut diagnostics) = Resolver::new(spec);
+    let (exceptions, found) = Exceptions::new(spec);
+    diagnostics.extend(found);
     let parameters = resolver.types();
     let settings = spec.effective_settings();
-    let (lowered, found) = policy::lower(&settings, &parameters);
+    let (lowered, found) = lower(&settings, &parameters);
     diagnostics.extend(found);
     diagnostics.extend(names_too_long(&name));
     diagnostics.extend(selects_everything(spec));
@@ -91,15 +97,31 @@ pub fn compile(profile: &ToolSecurityProfile) -> Result<Compiled, Vec<Diagnostic
         return Err(diagnostics);
     }
     let checks = lowered.iter().map(|(id, _)| *id).collect();
-    let bundle = policy::bundle(profile, &lowered, !parameters.is_empty());
-    let probes = Probes::new(&name, spec, &settings, &resolver);
+    let parameterized = !parameters.is_empty() || !exceptions.is_empty();
+    let bundle = bundle::bundle(profile, &lowered, parameterized);
+    let probes = Probes::new(&name, spec, &settings, &resolver, parameterized);
     let implied = implied(spec, &settings);
-    Ok(Compiled { profile: name, stage: spec.enforcement.pods, checks, parameters, bundle, resolver, probes, implied })
+    let stage = spec.enforcement.pods;
+    Ok(Compiled { profile: name, stage, checks, parameters, bundle, resolver, exceptions, probes, implied })
+}
+
+/// The rules that the settings ask for, by the ids of their checks, and the mistakes in the settings.
+fn lower(
+    settings: &Settings,
+    parameters: &BTreeMap<ParameterName, ParameterType>,
+) -> (Vec<(&'static str, Rule)>, Vec<Diagnostic>) {
+    let mut cx = Lowering::new(parameters);
+    let rules =
+        catalogue::ALL.iter().filter_map(|check| Some((check.id, (check.compile)(settings, &mut cx)?))).collect();
+    (rules, cx.finish())
 }
 
 fn implied(spec: &ToolSecurityProfileSpec, settings: &Settings) -> PssEquivalent {
     let minimums = spec.parameters.iter().filter_map(|of| Some((of.name.clone(), of.minimum?))).collect();
-    let Implied { level, reason } = catalogue::implied(settings, spec.baseline_version, &minimums);
+    let Implied { level, mut reason } = catalogue::implied(settings, spec.baseline_version, &minimums);
+    if !spec.exceptions.is_empty() {
+        reason.push_str("; not where spec.exceptions says otherwise");
+    }
     // The version that was meant: what "latest" is changes.
     PssEquivalent { level, version: format!("v1.{}", spec.baseline_version.minor()), reason }
 }

@@ -11,7 +11,7 @@ use crate::Resolver;
 pub struct Probes {
     /// Labels by which the profile selects the probe namespace; `None` if no labels do it.
     pub labels: Option<Labels>,
-    /// The parameters in the probe namespace; `None` if the profile has none.
+    /// The parameters in the probe namespace; `None` if the policies read none.
     pub params: Option<ToolSecurityParamsSpec>,
     /// A pod that must be admitted.
     pub compliant: Probe,
@@ -29,7 +29,13 @@ pub struct Probe {
 }
 
 impl Probes {
-    pub(crate) fn new(profile: &str, spec: &ToolSecurityProfileSpec, settings: &Settings, resolver: &Resolver) -> Self {
+    pub(crate) fn new(
+        profile: &str,
+        spec: &ToolSecurityProfileSpec,
+        settings: &Settings,
+        resolver: &Resolver,
+        parameterized: bool,
+    ) -> Self {
         let fixed = [("kubernetes.io/metadata.name".to_owned(), names::PROBE_NAMESPACE.to_owned())].into();
         let values = resolver.sample();
         let mut compliant = pod::minimal("palisade-probe-compliant");
@@ -46,7 +52,7 @@ impl Probes {
         });
         Self {
             labels: palisade_api::selector::satisfying(&spec.namespace_selector, &fixed),
-            params: (!values.is_empty()).then(|| ToolSecurityParamsSpec::of(&values)),
+            params: parameterized.then(|| ToolSecurityParamsSpec::of(&values)),
             compliant: Probe { check: None, pod: compliant },
             violating,
         }

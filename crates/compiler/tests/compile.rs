@@ -35,14 +35,17 @@ fn the_same_profile_gives_the_same_bytes() {
     let profile: ToolSecurityProfile = serde_saphyr::from_str(TOOLFORGE).unwrap();
     let bytes = || {
         let bundle = compile(&profile).unwrap().bundle;
-        serde_json::to_string(&(bundle.policy, bundle.binding)).unwrap()
+        bundle
+            .pairs()
+            .map(|(_, pair)| serde_json::to_string(&(&pair.policy, &pair.binding)).unwrap())
+            .collect::<Vec<_>>()
     };
     assert_eq!(bytes(), bytes());
 }
 
 #[test]
 fn constants_are_written_into_the_policy_and_references_are_read_from_parameters() {
-    let text = |spec: &Json| serde_json::to_string(&compiled(spec).bundle.policy).unwrap();
+    let text = |spec: &Json| serde_json::to_string(&compiled(spec).bundle.pods.policy).unwrap();
     let range = |end: Json| json!({"users": {"fsGroup": {"rule": "MustRunAs", "ranges": [{"min": end, "max": end}]}}});
     let constant = text(&range(json!(7)));
     assert!(constant.contains("== 7") && !constant.contains("params."), "{constant}");
@@ -138,7 +141,7 @@ fn protected_and_excluded_namespaces_are_never_selected() {
         "excludeNamespaces": ["ops"],
     });
     let profile = profile(&spec);
-    let policy = compile(&profile).unwrap().bundle.policy;
+    let policy = compile(&profile).unwrap().bundle.pods.policy;
     let constraints = policy.spec.unwrap().match_constraints.unwrap();
     let excluded = constraints.namespace_selector.unwrap().match_expressions.unwrap().pop().unwrap();
     assert_eq!(excluded.operator, "NotIn");
@@ -157,7 +160,7 @@ fn a_binding_denies_without_parameters_only_in_stage_deny() {
         [("Deny", "Deny", vec!["Deny"]), ("Warn", "Allow", vec!["Warn", "Audit"]), ("Audit", "Allow", vec!["Audit"])]
     {
         let spec = json!({"enforcement": {"pods": stage}, "parameters": [{"name": "x", "type": "String"}]});
-        let binding = compiled(&spec).bundle.binding.spec;
+        let binding = compiled(&spec).bundle.pods.binding.spec;
         let param_ref = binding.param_ref.unwrap();
         assert_eq!(param_ref.parameter_not_found_action.as_deref(), Some(not_found));
         assert_eq!((param_ref.name.as_deref(), param_ref.namespace), (Some("test"), None));

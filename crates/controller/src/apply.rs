@@ -12,14 +12,20 @@ use std::{
 };
 
 use futures::{StreamExt, stream};
-use k8s_openapi::api::admissionregistration::v1::{ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding};
+use k8s_openapi::{
+    api::admissionregistration::v1::{ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding},
+    jiff::Timestamp,
+};
 use kube::{
     Api, Resource,
     api::{DeleteParams, Patch, PatchParams},
     core::ObjectMeta,
 };
-use palisade_api::{Stage, ToolSecurityParams, ToolSecurityProfile, names};
-use palisade_compiler::Bundle;
+use palisade_api::{
+    ToolSecurityParams, ToolSecurityProfile,
+    names::{self, Shape},
+};
+use palisade_compiler::Pair;
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -30,6 +36,7 @@ use crate::{
     events::Tone,
     memory::{Memory, SETTLE, Settling},
     reconcile::Context,
+    remove,
     resolve::{self, Keep, Plan, Write},
     world::{ObservedParams, ObservedProfile},
 };
@@ -71,8 +78,8 @@ pub fn has_finalizer(observed: &ObservedProfile) -> bool {
 
 /// What parameters of the policy in the cluster, or of one before it, must be kept.
 pub fn keep(cx: &Context, profile: &str, memory: &Memory) -> Keep {
-    let (policy, _) = cx.world.bundle(profile);
-    let in_cluster = policy.map_or(Keep::Nothing, |policy| Keep::of_annotation(parameters(&policy)));
+    let policies = cx.world.pairs(profile).into_iter().filter_map(|pair| pair.policy);
+    let in_cluster = policies.fold(Keep::Nothing, |keep, policy| keep.and(&Keep::of_annotation(parameters(&policy))));
     match memory.settles_in(Instant::now()) {
         Some(_) => in_cluster.and(&memory.settling.before),
         None => in_cluster,
@@ -88,7 +95,7 @@ pub async fn params(cx: &Context, profile: &str, good: &Good, memory: &mut Memor
     let mut attempted = BTreeSet::new();
     loop {
         let tenants = cx.world.tenants(profile);
-        let plan = resolve::plan(&good.profile, &good.compiled, &tenants, &keep(cx, profile, memory));
+        let plan = resolve::plan(&good.profile, &good.compiled, &tenants, &keep(cx, profile, memory), Timestamp::now());
         if !memory.write_failures.is_empty() {
             let wanted: BTreeSet<_> = plan.writes.iter().map(|write| write.namespace.as_str()).collect();
             memory.write_failures.retain(|namespace, _| wanted.contains(namespace.as_str()));
@@ -167,22 +174,57 @@ pub fn few<S: AsRef<str>>(all: &[S]) -> String {
     text
 }
 
-/// Writes the policy and the binding. Afterwards both are in the cluster as they were compiled.
+/// Writes the policies and the bindings. Afterwards they are in the cluster as they were compiled, and no others.
 pub async fn bundle(cx: &Context, profile: &str, good: &Good, memory: &mut Memory) -> Result<(), ApiError> {
+    for shape in Shape::ALL {
+        match good.compiled.bundle.pair(shape) {
+            Some(desired) => write_pair(cx, profile, good, memory, shape, desired).await?,
+            None => delete_pair(cx, profile, shape).await?,
+        }
+    }
+    memory.confirmed_bundle = Some(good.generation());
+    Ok(())
+}
+
+async fn write_pair(
+    cx: &Context,
+    profile: &str,
+    good: &Good,
+    memory: &mut Memory,
+    shape: Shape,
+    desired: &Pair,
+) -> Result<(), ApiError> {
     // Destructured, so that a new object cannot be forgotten.
-    let Bundle { policy, binding } = &good.compiled.bundle;
-    let (_, bound) = cx.world.bundle(profile);
+    let Pair { policy, binding } = desired;
+    let observed = cx.world.pair(profile, shape);
     // Who leaves the stage Deny must not be denied by a policy that is stricter. Otherwise the policy comes first:
     // who binds parameters must be allowed to read them, and the API server learns from the policy which.
-    let relaxed = good.compiled.stage != Stage::Deny
-        && bound.is_some_and(|bound| bound.spec.validation_actions.iter().any(|action| action == "Deny"))
-        && binding.spec.param_ref.is_none();
+    let relaxed =
+        !denies(binding) && observed.binding.as_deref().is_some_and(denies) && binding.spec.param_ref.is_none();
     if relaxed {
-        write_binding(cx, profile, good, memory, binding).await?;
+        write_binding(cx, profile, good, memory, binding, observed.binding.as_deref()).await?;
     }
-    write_policy(cx, profile, good, memory, policy).await?;
-    write_binding(cx, profile, good, memory, binding).await?;
-    memory.confirmed_bundle = Some(good.generation());
+    write_policy(cx, profile, good, memory, policy, observed.policy.as_deref()).await?;
+    let observed = cx.world.pair(profile, shape);
+    write_binding(cx, profile, good, memory, binding, observed.binding.as_deref()).await
+}
+
+fn denies(binding: &ValidatingAdmissionPolicyBinding) -> bool {
+    binding.spec.validation_actions.iter().any(|action| action == "Deny")
+}
+
+/// Deletes what a shape was judged by that is not judged any more.
+async fn delete_pair(cx: &Context, profile: &str, shape: Shape) -> Result<(), ApiError> {
+    let observed = cx.world.pair(profile, shape);
+    if observed.binding.is_some() {
+        remove::binding(cx, profile, shape).await?;
+        cx.metrics.wrote(BINDING, "delete");
+    }
+    if observed.policy.is_some() {
+        remove::policy(cx, profile, shape).await?;
+        cx.metrics.wrote(POLICY, "delete");
+        tracing::info!(profile, ?shape, "deleted a policy that the profile does not ask for any more");
+    }
     Ok(())
 }
 
@@ -192,12 +234,11 @@ async fn write_policy(
     good: &Good,
     memory: &mut Memory,
     desired: &ValidatingAdmissionPolicy,
+    observed: Option<&ValidatingAdmissionPolicy>,
 ) -> Result<(), ApiError> {
     let same = |found: &ValidatingAdmissionPolicy| {
         same_meta(&desired.metadata, &found.metadata) && same_spec(&desired.spec, &found.spec)
     };
-    let (observed, _) = cx.world.bundle(profile);
-    let observed = observed.as_deref();
     if observed.is_some_and(same) {
         return Ok(());
     }
@@ -205,15 +246,15 @@ async fn write_policy(
     let new_spec = observed.is_none_or(|observed| !same_spec(&desired.spec, &observed.spec));
     if new_spec {
         let before = observed.map_or(Keep::Nothing, |policy| Keep::of_annotation(parameters(policy)));
-        let before = match memory.settles_in(Instant::now()) {
-            Some(_) => before.and(&memory.settling.before),
-            None => before,
+        let (before, replaced) = match memory.settles_in(Instant::now()) {
+            Some(_) => (before.and(&memory.settling.before), memory.settling.replaced),
+            None => (before, false),
         };
-        memory.settling = Settling { since: Instant::now(), before, replaced: observed.is_some() };
+        memory.settling = Settling { since: Instant::now(), before, replaced: replaced || observed.is_some() };
     }
     let api: Api<ValidatingAdmissionPolicy> = Api::all(cx.client.clone());
     let (written, verb) = converge(&api, desired, names::field_manager::POLICY, same).await?;
-    tracing::info!(profile, verb = ?verb, drift, "wrote the policy");
+    tracing::info!(profile, verb = ?verb, drift, "wrote a policy");
     cx.wrote(POLICY, verb);
     cx.world.wrote_policy(written);
     memory.wrote_bundle = true;
@@ -231,18 +272,18 @@ async fn write_binding(
     good: &Good,
     memory: &mut Memory,
     desired: &ValidatingAdmissionPolicyBinding,
+    observed: Option<&ValidatingAdmissionPolicyBinding>,
 ) -> Result<(), ApiError> {
     let same = |found: &ValidatingAdmissionPolicyBinding| {
         same_meta(&desired.metadata, &found.metadata) && same_spec(&desired.spec, &found.spec)
     };
-    let (_, observed) = cx.world.bundle(profile);
-    if observed.as_deref().is_some_and(same) {
+    if observed.is_some_and(same) {
         return Ok(());
     }
-    let drift = drifted(memory, good, observed.as_deref().map(|binding| &binding.metadata));
+    let drift = drifted(memory, good, observed.map(|binding| &binding.metadata));
     let api: Api<ValidatingAdmissionPolicyBinding> = Api::all(cx.client.clone());
     let (written, verb) = converge(&api, desired, names::field_manager::POLICY, same).await?;
-    tracing::info!(profile, verb = ?verb, drift, "wrote the binding");
+    tracing::info!(profile, verb = ?verb, drift, "wrote a binding");
     cx.wrote(BINDING, verb);
     cx.world.wrote_binding(written);
     memory.wrote_bundle = true;

@@ -17,7 +17,10 @@ use kube::{
     api::{Patch, PatchParams, PostParams},
     core::{PartialObjectMeta, Request},
 };
-use palisade_api::{names, selector::Labels};
+use palisade_api::{
+    names::{self, Shape},
+    selector::Labels,
+};
 use serde_json::{Value as Json, json};
 use tokio::time::Instant;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -248,7 +251,7 @@ impl Prober {
         match request {
             Ok(request) => classify(
                 call(self.client.0.request::<PartialObjectMeta<Pod>>(request)).await,
-                &names::pods_policy(profile),
+                &names::policy(profile, Shape::Pods),
             ),
             Err(error) => Answer::Other(error.to_string()),
         }

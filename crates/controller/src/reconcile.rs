@@ -2,10 +2,12 @@
 
 use std::{fmt::Write as _, sync::Arc, time::Duration};
 
+use k8s_openapi::jiff::Timestamp;
 use kube::Client;
 use palisade_api::{
     Stage, ToolSecurityProfileStatus,
     conditions::{ConditionType, Reason},
+    names::Shape,
 };
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -68,7 +70,7 @@ pub enum ReconcileError {
     #[error("the last good spec could not be read: {0}")]
     LastGood(#[source] ApiError),
     /// Stage apply.
-    #[error("the policy or the binding could not be written: {0}")]
+    #[error("a policy or binding could not be written: {0}")]
     Apply(#[source] ApiError),
     /// Stage report.
     #[error("the status could not be written: {0}")]
@@ -95,10 +97,10 @@ impl ReconcileError {
 pub async fn reconcile(cx: &Context, profile: &str, memory: &mut Memory) -> Result<Next, ReconcileError> {
     let Some(observed) = cx.world.profile(profile) else {
         forget(cx, profile);
-        // If the finalizer was taken away by force, the garbage collector removes policy and binding, and nobody
+        // If the finalizer was taken away by force, the garbage collector removes policies and bindings, and nobody
         // else the parameters. They go last, as always.
         if !cx.world.tenants(profile).params.is_empty() {
-            if let (None, None) = cx.world.bundle(profile) {
+            if cx.world.pairs(profile).iter().all(|pair| pair.metadata().next().is_none()) {
                 remove::params(cx, profile).await?;
             } else {
                 return Ok(Next::After(SETTLE));
@@ -167,6 +169,7 @@ async fn enforce(
         later.at(apply::revision(cx, good, memory).await);
     }
     let now = Instant::now();
+    later.at(next_end(good));
     later.at(memory.write_failures.values().map(|failure| failure.again.saturating_duration_since(now)).min());
 
     let programmed = programmed(verdict, &applied, memory, good);
@@ -179,6 +182,14 @@ async fn enforce(
     }
     applied.map_err(ReconcileError::Apply)?;
     Ok(later.next())
+}
+
+/// How long until an exception ends.
+fn next_end(good: &Good) -> Option<Duration> {
+    let now = Timestamp::now();
+    let end = good.compiled.exceptions.next_end(now)?;
+    // A little later, so that it surely is over.
+    Some(Duration::try_from(end.duration_since(now)).unwrap_or_default() + Duration::from_secs(1))
 }
 
 /// The earliest of some times.
@@ -208,7 +219,7 @@ async fn announce(
         return Ok(());
     }
     let keep = apply::keep(cx, profile, memory);
-    let plan: Plan = resolve::plan(&good.profile, &good.compiled, &cx.world.tenants(profile), &keep);
+    let plan: Plan = resolve::plan(&good.profile, &good.compiled, &cx.world.tenants(profile), &keep, Timestamp::now());
     let pending = Judgement::new(
         ConditionType::Programmed,
         Truth::False,
@@ -254,7 +265,7 @@ fn programmed(verdict: &Verdict, applied: &Result<(), ApiError>, memory: &Memory
     let judgement = |truth, reason, message| Judgement::new(ConditionType::Programmed, truth, reason, message);
     let mut wrong = String::new();
     if let Err(error) = applied {
-        let _ = write!(wrong, "the policy or the binding could not be written: {error}");
+        let _ = write!(wrong, "a policy or binding could not be written: {error}");
     }
     if let Some((namespace, failure)) = memory.write_failures.iter().next() {
         let separator = if wrong.is_empty() { "" } else { "; " };
@@ -272,7 +283,7 @@ fn programmed(verdict: &Verdict, applied: &Result<(), ApiError>, memory: &Memory
         }
         judgement(Truth::False, Reason::LastGoodInForce, message)
     } else if wrong.is_empty() {
-        let message = "the policy, the binding and the parameters of each namespace are in the API server";
+        let message = "the policies, the bindings and the parameters of each namespace are in the API server";
         judgement(Truth::True, Reason::Programmed, message.to_owned())
     } else {
         judgement(Truth::False, Reason::ApplyFailed, wrong)
@@ -333,14 +344,12 @@ fn of_outcome(outcome: &Outcome) -> Judgement {
     Judgement::new(ConditionType::Enforced, truth, reason, message)
 }
 
-/// What a probe's answer is about: the policy and the binding as they are, and the generation.
+/// What a probe's answer is about: the policy for pods and its binding as they are, and the generation.
 fn in_cluster(cx: &Context, good: &Good) -> String {
-    let (policy, binding) = cx.world.bundle(&good.compiled.profile);
-    let (policy, binding) =
-        (policy.map(|policy| policy.metadata.clone()), binding.map(|binding| binding.metadata.clone()));
     let mut key = good.generation().to_string();
-    for meta in [policy, binding].into_iter().flatten() {
-        let _ = write!(key, "/{}/{}", meta.uid.unwrap_or_default(), meta.generation.unwrap_or_default());
+    for meta in cx.world.pair(&good.compiled.profile, Shape::Pods).metadata() {
+        let uid = meta.uid.as_deref().unwrap_or_default();
+        let _ = write!(key, "/{uid}/{}", meta.generation.unwrap_or_default());
     }
     key
 }

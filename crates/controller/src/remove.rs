@@ -1,6 +1,6 @@
 //! A profile is being deleted: removes all that was made for it, in an order that never denies.
 //!
-//! The binding goes first: without one a policy judges nothing. Then the API server is given the time to see that,
+//! The bindings go first: without one a policy judges nothing. Then the API server is given the time to see that,
 //! for parameters that go before would deny. Each step may find its work done: whatever interrupts this, it can be
 //! begun again.
 
@@ -12,7 +12,10 @@ use kube::{
     api::{DeleteParams, ListParams, Patch, PatchParams},
     core::PartialObjectMeta,
 };
-use palisade_api::{Stage, ToolSecurityParams, ToolSecurityProfile, names};
+use palisade_api::{
+    Stage, ToolSecurityParams, ToolSecurityProfile,
+    names::{self, Shape},
+};
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 
@@ -33,10 +36,10 @@ const LIMIT: Duration = Duration::from_secs(5);
 #[derive(Debug, thiserror::Error)]
 pub enum RemoveError {
     /// The binding.
-    #[error("the binding could not be deleted: {0}")]
+    #[error("a binding could not be deleted: {0}")]
     Binding(#[source] ApiError),
     /// The policy.
-    #[error("the policy could not be deleted: {0}")]
+    #[error("a policy could not be deleted: {0}")]
     Policy(#[source] ApiError),
     /// The parameters could not be listed.
     #[error("the parameters could not be listed: {0}")]
@@ -70,17 +73,17 @@ pub async fn remove(
     if !has_finalizer(observed) {
         return Ok(());
     }
-    let name = names::pods_policy(profile);
-    let delete = DeleteParams::default();
-    let bindings: Api<ValidatingAdmissionPolicyBinding> = Api::all(cx.client.clone());
-    let bound = gone(bindings.delete(&name, &delete)).await.map_err(RemoveError::Binding)?;
-    let (policy, _) = cx.world.bundle(profile);
-    if bound || policy.is_some() {
-        tracing::info!(profile, "the binding is deleted");
+    let mut bound = false;
+    for shape in Shape::ALL {
+        bound |= binding(cx, profile, shape).await.map_err(RemoveError::Binding)?;
+    }
+    if bound || cx.world.pairs(profile).iter().any(|pair| pair.policy.is_some()) {
+        tracing::info!(profile, "the bindings are deleted");
         released(cx, good.as_deref()).await;
     }
-    let policies: Api<ValidatingAdmissionPolicy> = Api::all(cx.client.clone());
-    gone(policies.delete(&name, &delete)).await.map_err(RemoveError::Policy)?;
+    for shape in Shape::ALL {
+        policy(cx, profile, shape).await.map_err(RemoveError::Policy)?;
+    }
     params(cx, profile).await?;
     revision::delete(&cx.client, profile).await.map_err(RemoveError::Revision)?;
     if cx.world.has_namespace(names::PROBE_NAMESPACE)
@@ -91,6 +94,24 @@ pub async fn remove(
     }
     finalizer(cx, profile).await.map_err(RemoveError::Finalizer)?;
     tracing::info!(profile, "all that was made for the profile is removed");
+    Ok(())
+}
+
+/// Deletes the binding of a shape. Returns whether there was one.
+pub async fn binding(cx: &Context, profile: &str, shape: Shape) -> Result<bool, ApiError> {
+    let api: Api<ValidatingAdmissionPolicyBinding> = Api::all(cx.client.clone());
+    let name = names::policy(profile, shape);
+    let deleted = gone(api.delete(&name, &DeleteParams::default())).await?;
+    cx.world.deleted_binding(&name);
+    Ok(deleted)
+}
+
+/// Deletes the policy of a shape.
+pub async fn policy(cx: &Context, profile: &str, shape: Shape) -> Result<(), ApiError> {
+    let api: Api<ValidatingAdmissionPolicy> = Api::all(cx.client.clone());
+    let name = names::policy(profile, shape);
+    gone(api.delete(&name, &DeleteParams::default())).await?;
+    cx.world.deleted_policy(&name);
     Ok(())
 }
 

@@ -68,7 +68,6 @@ pub async fn report(
     namespaces: Namespaces,
 ) -> Result<(), ApiError> {
     let profile = observed.meta.name.clone().unwrap_or_default();
-    let (policy, _) = cx.world.bundle(&profile);
     let facts = Facts {
         generation: observed.meta.generation,
         conditions,
@@ -76,7 +75,8 @@ pub async fn report(
         failed: namespaces.first(),
         // Of the profile that is in force, which may be the last good one.
         implied: memory.last_good.as_ref().map(|good| good.compiled.implied.clone()),
-        policies: policy.and_then(|policy| policy.metadata.name.clone()).into_iter().collect(),
+        exceptions: memory.last_good.as_ref().and_then(|good| good.compiled.exceptions.counts(Timestamp::now())),
+        policies: cx.world.pairs(&profile).into_iter().filter_map(|pair| pair.policy?.metadata.name.clone()).collect(),
     };
     cx.metrics.report(&profile, &facts);
     let previous = match &observed.profile {

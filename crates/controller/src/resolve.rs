@@ -5,6 +5,7 @@ use std::{
     sync::Arc,
 };
 
+use k8s_openapi::jiff::Timestamp;
 use palisade_api::{ParameterType, ToolSecurityParams, ToolSecurityParamsSpec, ToolSecurityProfile, names};
 use palisade_compiler::{Compiled, Namespace, selects};
 
@@ -96,7 +97,13 @@ pub struct Plan {
 }
 
 /// Compares what must be with what is.
-pub fn plan(profile: &ToolSecurityProfile, compiled: &Compiled, tenants: &Tenants, keep: &Keep) -> Plan {
+pub fn plan(
+    profile: &ToolSecurityProfile,
+    compiled: &Compiled,
+    tenants: &Tenants,
+    keep: &Keep,
+    now: Timestamp,
+) -> Plan {
     let mut plan = Plan::default();
     // In a namespace that is being deleted nothing is touched: its pods are judged until they are gone.
     for namespace in tenants.namespaces.iter().filter(|namespace| !namespace.terminating) {
@@ -105,9 +112,9 @@ pub fn plan(profile: &ToolSecurityProfile, compiled: &Compiled, tenants: &Tenant
         let selected = selects(&profile.spec, namespace);
         plan.selected += usize::from(selected);
         let desired = if namespace.name == names::PROBE_NAMESPACE {
-            probe_params(compiled, namespace)
+            probe_params(compiled, namespace, now)
         } else {
-            selected.then(|| compiled.params(namespace)).flatten()
+            selected.then(|| compiled.params(namespace, now)).flatten()
         };
         let Some(desired) = desired else {
             plan.ready += usize::from(selected);
@@ -156,16 +163,16 @@ pub fn is(desired: &ToolSecurityParams, observed: &ObservedParams) -> bool {
 }
 
 /// What the probes' pods are judged by.
-fn probe_params(compiled: &Compiled, namespace: &Namespace) -> Option<ToolSecurityParams> {
-    let mut params = compiled.params(namespace)?;
+fn probe_params(compiled: &Compiled, namespace: &Namespace, now: Timestamp) -> Option<ToolSecurityParams> {
+    let mut params = compiled.params(namespace, now)?;
     params.spec = compiled.probes.params.clone()?;
     Some(params)
 }
 
 /// Adds values that must be kept. Returns whether there were any.
 fn carry(desired: &mut ToolSecurityParamsSpec, observed: &ToolSecurityParamsSpec, keep: &Keep) -> bool {
-    // Destructured, so that a new type of parameter cannot be forgotten.
-    let ToolSecurityParamsSpec { problem: _, integers, strings, booleans, string_lists } = observed;
+    // Destructured, so that a new type of parameter cannot be forgotten. Exceptions are read where they are there.
+    let ToolSecurityParamsSpec { problem: _, integers, strings, booleans, string_lists, exceptions: _ } = observed;
     let carried = [
         carry_map(&mut desired.integers, integers, ParameterType::Integer, keep),
         carry_map(&mut desired.strings, strings, ParameterType::String, keep),
@@ -204,6 +211,10 @@ mod tests {
         (profile, compiled)
     }
 
+    fn now() -> Timestamp {
+        "2026-06-01T00:00:00Z".parse().unwrap()
+    }
+
     fn profile() -> (ToolSecurityProfile, Compiled) {
         compiled(&serde_json::json!({
             "namespaceSelector": {"matchLabels": {"tenancy": "tool"}},
@@ -236,11 +247,11 @@ mod tests {
     fn what_is_right_is_not_written_again() {
         let (profile, compiled) = profile();
         let tenants = tenants(&[("a", Some("50000")), ("b", Some("x")), ("palisade-probe", None)]);
-        let first = plan(&profile, &compiled, &tenants, &Keep::Nothing);
+        let first = plan(&profile, &compiled, &tenants, &Keep::Nothing, now());
         let counts = (first.writes.len(), first.selected, first.ready, first.problems.len());
         assert_eq!(counts, (3, 2, 0, 1));
         assert!(first.problems["b"].contains("uid"));
-        let second = plan(&profile, &compiled, &done(tenants, &first), &Keep::Nothing);
+        let second = plan(&profile, &compiled, &done(tenants, &first), &Keep::Nothing, now());
         let counts = (second.writes.len(), second.selected, second.ready, second.problems.len());
         assert_eq!(counts, (0, 2, 1, 1));
     }
@@ -249,7 +260,8 @@ mod tests {
     fn drift_is_seen() {
         let (profile, compiled) = profile();
         let observed = tenants(&[("a", Some("50000"))]);
-        let right = done(tenants(&[("a", Some("50000"))]), &plan(&profile, &compiled, &observed, &Keep::Nothing));
+        let right =
+            done(tenants(&[("a", Some("50000"))]), &plan(&profile, &compiled, &observed, &Keep::Nothing, now()));
         let changes: [fn(&mut ObservedParams); 3] = [
             |params| params.spec = None,
             |params| params.spec.as_mut().unwrap().problem = "x".into(),
@@ -260,7 +272,7 @@ mod tests {
         for change in changes {
             let mut tenants = Tenants { namespaces: right.namespaces.clone(), params: right.params.clone() };
             change(Arc::make_mut(tenants.params.get_mut("a").unwrap()));
-            assert_eq!(plan(&profile, &compiled, &tenants, &Keep::Nothing).writes.len(), 1);
+            assert_eq!(plan(&profile, &compiled, &tenants, &Keep::Nothing, now()).writes.len(), 1);
         }
     }
 
@@ -276,27 +288,27 @@ mod tests {
         tenants.params.insert("a".into(), Arc::new(observed));
 
         let keep = Keep::of_annotation(Some(&"tool:String,uid:String".to_owned()));
-        let union = plan(&profile, &compiled, &tenants, &keep);
+        let union = plan(&profile, &compiled, &tenants, &keep, now());
         let spec = &union.writes[0].params.spec;
         assert!(union.carried);
         assert_eq!(spec.integers["uid"], 50000);
         assert_eq!(spec.strings.keys().collect::<Vec<_>>(), ["tool", "uid"]);
 
-        let exact = plan(&profile, &compiled, &tenants, &Keep::Nothing);
+        let exact = plan(&profile, &compiled, &tenants, &Keep::Nothing, now());
         assert!(!exact.carried);
         assert!(exact.writes[0].params.spec.strings.is_empty());
-        assert!(plan(&profile, &compiled, &tenants, &Keep::Everything).writes[0].params.spec.strings.len() == 3);
+        assert!(plan(&profile, &compiled, &tenants, &Keep::Everything, now()).writes[0].params.spec.strings.len() == 3);
     }
 
     #[test]
     fn what_is_not_selected_is_removed_and_what_is_deleted_is_left_alone() {
         let (profile, compiled) = profile();
         let mut all = done(tenants(&[("a", Some("1")), ("b", Some("2"))]), &{
-            plan(&profile, &compiled, &tenants(&[("a", Some("1")), ("b", Some("2"))]), &Keep::Nothing)
+            plan(&profile, &compiled, &tenants(&[("a", Some("1")), ("b", Some("2"))]), &Keep::Nothing, now())
         });
         Arc::make_mut(&mut all.namespaces[0]).namespace.labels.clear();
         Arc::make_mut(&mut all.namespaces[1]).terminating = true;
-        let plan = plan(&profile, &compiled, &all, &Keep::Nothing);
+        let plan = plan(&profile, &compiled, &all, &Keep::Nothing, now());
         assert_eq!((plan.removable, plan.writes, plan.selected), (vec!["a".to_owned()], vec![], 0));
     }
 }

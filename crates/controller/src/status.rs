@@ -5,7 +5,7 @@ use k8s_openapi::{
     jiff::Timestamp,
 };
 use palisade_api::{
-    FailedNamespace, NamespaceCounts, PssEquivalent, ToolSecurityProfileStatus,
+    ExceptionCounts, FailedNamespace, NamespaceCounts, PssEquivalent, ToolSecurityProfileStatus,
     conditions::{ConditionType, Reason},
 };
 
@@ -87,6 +87,8 @@ pub struct Facts {
     pub failed: Vec<FailedNamespace>,
     /// The level of the Pod Security Standards that the profile in force implies.
     pub implied: Option<PssEquivalent>,
+    /// How many exceptions the profile in force has.
+    pub exceptions: Option<ExceptionCounts>,
     /// The policies in the cluster.
     pub policies: Vec<String>,
 }
@@ -126,6 +128,7 @@ pub fn next<'a>(
         namespaces: facts.namespaces,
         failed_namespaces: facts.failed.clone(),
         pss_equivalent: facts.implied.clone(),
+        exceptions: facts.exceptions,
         generated_policies: facts.policies.clone(),
     };
     let same = previous.is_some_and(|previous| says_the_same(previous, &status));
@@ -140,12 +143,14 @@ fn says_the_same(previous: &ToolSecurityProfileStatus, status: &ToolSecurityProf
         namespaces,
         failed_namespaces,
         pss_equivalent,
+        exceptions,
         generated_policies,
     } = status;
     previous.observed_generation == *observed_generation
         && previous.namespaces == *namespaces
         && previous.failed_namespaces == *failed_namespaces
         && previous.pss_equivalent == *pss_equivalent
+        && previous.exceptions == *exceptions
         && previous.generated_policies == *generated_policies
         && conditions.iter().all(|condition| previous.conditions.contains(condition))
 }
@@ -165,6 +170,7 @@ mod tests {
             namespaces: NamespaceCounts { selected: 2, ready: 1, failed: 1 },
             failed: vec![],
             implied: None,
+            exceptions: None,
             policies: vec![],
         }
     }

@@ -19,7 +19,10 @@ use kube::{
     core::{DeserializeGuard, PartialObjectMeta},
     runtime::watcher::Event,
 };
-use palisade_api::{ToolSecurityParams, ToolSecurityParamsSpec, ToolSecurityProfile, ToolSecurityProfileStatus, names};
+use palisade_api::{
+    ToolSecurityParams, ToolSecurityParamsSpec, ToolSecurityProfile, ToolSecurityProfileStatus,
+    names::{self, Shape},
+};
 use palisade_compiler::{Namespace, selects};
 
 use crate::table::{Change, Table};
@@ -52,6 +55,23 @@ pub struct ObservedNamespace {
 pub struct ObservedParams {
     /// What they say; `None` if they cannot be read.
     pub spec: Option<ToolSecurityParamsSpec>,
+}
+
+/// A policy and its binding in the cluster.
+#[derive(Clone, Debug, Default)]
+pub struct ObservedPair {
+    /// The policy, if there is one.
+    pub policy: Option<Arc<ValidatingAdmissionPolicy>>,
+    /// The binding, if there is one.
+    pub binding: Option<Arc<ValidatingAdmissionPolicyBinding>>,
+}
+
+impl ObservedPair {
+    /// The metadata of what there is.
+    pub fn metadata(&self) -> impl Iterator<Item = &ObjectMeta> {
+        let policy = self.policy.as_ref().map(|policy| &policy.metadata);
+        policy.into_iter().chain(self.binding.as_ref().map(|binding| &binding.metadata))
+    }
 }
 
 /// What is known.
@@ -101,14 +121,16 @@ impl World {
         self.lock().profiles.get(name).cloned()
     }
 
-    /// A profile's policy and binding.
-    pub fn bundle(
-        &self,
-        profile: &str,
-    ) -> (Option<Arc<ValidatingAdmissionPolicy>>, Option<Arc<ValidatingAdmissionPolicyBinding>>) {
-        let name = names::pods_policy(profile);
+    /// What a shape is judged by for a profile.
+    pub fn pair(&self, profile: &str, shape: Shape) -> ObservedPair {
+        let name = names::policy(profile, shape);
         let inner = self.lock();
-        (inner.policies.get(&name).cloned(), inner.bindings.get(&name).cloned())
+        ObservedPair { policy: inner.policies.get(&name).cloned(), binding: inner.bindings.get(&name).cloned() }
+    }
+
+    /// What each shape is judged by for a profile.
+    pub fn pairs(&self, profile: &str) -> [ObservedPair; 2] {
+        Shape::ALL.map(|shape| self.pair(profile, shape))
     }
 
     /// The namespaces, and the parameters of a profile in them.
@@ -224,6 +246,16 @@ impl World {
         self.lock().policies.set(key, version, value);
     }
 
+    /// A policy was deleted.
+    pub fn deleted_policy(&self, name: &str) {
+        self.lock().policies.remove(name.to_owned(), 0);
+    }
+
+    /// A binding was deleted.
+    pub fn deleted_binding(&self, name: &str) {
+        self.lock().bindings.remove(name.to_owned(), 0);
+    }
+
     /// A binding was written.
     pub fn wrote_binding(&self, binding: ValidatingAdmissionPolicyBinding) {
         let (key, version, value) = binding_row(binding);
@@ -264,7 +296,8 @@ impl Inner {
 
     /// The profile that a policy or binding of this name belongs to.
     fn owner_of(&self, policy: &str) -> Option<String> {
-        self.profiles.iter().map(|(name, _)| name).find(|name| names::pods_policy(name) == policy).cloned()
+        let is_of = |name: &&String| Shape::ALL.iter().any(|&shape| names::policy(name, shape) == policy);
+        self.profiles.iter().map(|(name, _)| name).find(is_of).cloned()
     }
 }
 

@@ -3,8 +3,12 @@
 use std::sync::LazyLock;
 
 use palisade_api::{Diagnostic, ToolSecurityParamsSpec, catalogue};
-use palisade_checks::{fixture::Fixture, pod};
-use palisade_compiler::{Compiled, Probe};
+use palisade_checks::{
+    fixture::Fixture,
+    pod,
+    workload::{WORKLOADS, Workload},
+};
+use palisade_compiler::{Compiled, Pair, Probe};
 use serde_json::{Value as Json, json};
 
 use crate::{Checked, Decision, Operation, Policy, Rejected, Request};
@@ -31,29 +35,61 @@ pub fn check(compiled: Compiled) -> Result<Checked<Compiled>, Rejected> {
 }
 
 fn diagnose(compiled: &Compiled) -> Vec<Diagnostic> {
-    let policy = match Policy::new(&compiled.bundle.policy) {
-        Ok(policy) => policy,
-        Err(diagnostics) => return diagnostics,
-    };
-    let params = compiled.probes.params.as_ref().map(|spec| json!({"spec": spec}));
-    let judge = Judge { policy: &policy, params: params.as_ref() };
-    let diagnostics: Vec<_> = PODS.iter().filter_map(|pod| judge.evaluates(pod)).take(5).collect();
-    if !diagnostics.is_empty() {
-        return diagnostics;
-    }
-    let mut diagnostics = judge.complies(&compiled.probes.compliant);
-    if let Some(probe) = &compiled.probes.violating {
-        diagnostics.extend(judge.violates(probe));
-    }
-    if !compiled.parameters.is_empty() {
-        diagnostics.extend(denies_a_problem(&policy));
+    let bundle = &compiled.bundle;
+    let mut diagnostics = diagnose_pair(compiled, &bundle.pods, &[Subject::Pod]);
+    if let Some(workloads) = bundle.workloads.as_ref().filter(|_| diagnostics.is_empty()) {
+        let subjects: Vec<_> = WORKLOADS.iter().map(Subject::Workload).collect();
+        diagnostics = diagnose_pair(compiled, workloads, &subjects);
+        for diagnostic in diagnostics.iter_mut().filter(|diagnostic| diagnostic.path.starts_with("policy")) {
+            diagnostic.path.insert_str(0, "workloads.");
+        }
     }
     diagnostics
 }
 
+fn diagnose_pair(compiled: &Compiled, pair: &Pair, subjects: &[Subject]) -> Vec<Diagnostic> {
+    let policy = match Policy::new(&pair.policy) {
+        Ok(policy) => policy,
+        Err(diagnostics) => return diagnostics,
+    };
+    let params = compiled.probes.params.as_ref().map(|spec| json!({"spec": spec}));
+    let judges = subjects.iter().map(|&subject| Judge { policy: &policy, params: params.as_ref(), subject });
+    // One subject is enough for what does not depend on where the pod stands.
+    let diagnostics: Vec<_> = judges
+        .clone()
+        .take(1)
+        .flat_map(|judge| PODS.iter().filter_map(move |pod| judge.evaluates(pod)))
+        .take(5)
+        .collect();
+    if !diagnostics.is_empty() {
+        return diagnostics;
+    }
+    let mut diagnostics = Vec::new();
+    for judge in judges {
+        diagnostics.extend(judge.complies(&compiled.probes.compliant));
+        if let Some(probe) = &compiled.probes.violating {
+            diagnostics.extend(judge.violates(probe));
+        }
+        diagnostics.extend(judge.evaluates(&compiled.probes.compliant.pod));
+        if compiled.is_parameterized() {
+            diagnostics.extend(judge.denies_a_problem());
+        }
+    }
+    diagnostics
+}
+
+/// What a pod is shown to a policy as.
+#[derive(Clone, Copy)]
+enum Subject {
+    Pod,
+    Workload(&'static Workload),
+}
+
+#[derive(Clone, Copy)]
 struct Judge<'a> {
     policy: &'a Policy,
     params: Option<&'a Json>,
+    subject: Subject,
 }
 
 impl Judge<'_> {
@@ -64,32 +100,49 @@ impl Judge<'_> {
         object: &Json,
         old: &Json,
     ) -> Result<Decision, Diagnostic> {
-        let (policy, params) = (self.policy, self.params);
-        policy.evaluate(&Request { namespace: "tenant", operation, subresource, object, old_object: old, params })
+        let kind = match self.subject {
+            Subject::Pod => "Pod",
+            Subject::Workload(workload) => workload.kind,
+        };
+        let request =
+            Request { operation, subresource, old_object: old, params: self.params, ..Request::create(kind, object) };
+        self.policy.evaluate(&request)
+    }
+
+    fn shown(&self, pod: &Json) -> Json {
+        match self.subject {
+            Subject::Pod => pod.clone(),
+            Subject::Workload(workload) => workload.around("workload", pod),
+        }
     }
 
     fn create(&self, pod: &Json) -> Result<Decision, Diagnostic> {
-        self.evaluate(Operation::Create, "", pod, &Json::Null)
+        self.evaluate(Operation::Create, "", &self.shown(pod), &Json::Null)
     }
 
     /// Every expression evaluates on this pod, in every way that the policy can meet it.
     fn evaluates(&self, pod: &Json) -> Option<Diagnostic> {
         let mut older = pod.clone();
         older["spec"]["activeDeadlineSeconds"] = json!(1);
-        let ways = [
-            self.create(pod),
-            self.evaluate(Operation::Update, "", pod, &older),
-            self.evaluate(Operation::Update, "ephemeralcontainers", pod, &older),
-        ];
-        if let Some(diagnostic) = ways.into_iter().find_map(Result::err) {
+        let (object, older) = (self.shown(pod), self.shown(&older));
+        let subresources: &[&str] = match self.subject {
+            Subject::Pod => &["", "ephemeralcontainers", "resize"],
+            Subject::Workload(_) => &[""],
+        };
+        let updates =
+            subresources.iter().map(|subresource| self.evaluate(Operation::Update, subresource, &object, &older));
+        if let Some(diagnostic) = updates.chain([self.create(pod)]).find_map(Result::err) {
             return Some(diagnostic);
         }
-        // A pod whose spec does not change passes, whatever it violates.
-        match self.evaluate(Operation::Update, "", pod, pod) {
+        // What does not change what is judged passes, whatever it violates.
+        let mut labelled = object.clone();
+        labelled["metadata"]["labels"] = json!({"new": "label"});
+        match self.evaluate(Operation::Update, "", &labelled, &object) {
             Ok(Decision::Admit) => None,
-            Ok(Decision::Deny { message, .. }) => {
-                Some(Diagnostic::new("policy", format!("an update that leaves spec alone is denied: {message}")))
-            }
+            Ok(Decision::Deny { message, .. }) => Some(Diagnostic::new(
+                "policy",
+                format!("an update that leaves the pod's spec alone is denied: {message}"),
+            )),
             Err(diagnostic) => Some(diagnostic),
         }
     }
@@ -116,18 +169,18 @@ impl Judge<'_> {
             Err(diagnostic) => Some(diagnostic),
         }
     }
-}
 
-/// A namespace with a missing or malformed parameter denies every pod and says why.
-fn denies_a_problem(policy: &Policy) -> Option<Diagnostic> {
-    let params = json!({"spec": ToolSecurityParamsSpec::denying("a problem")});
-    let judge = Judge { policy, params: Some(&params) };
-    match judge.create(&pod::minimal("pod")) {
-        Ok(Decision::Deny { message, .. }) if message.contains("a problem") => None,
-        Ok(decision) => Some(Diagnostic::new(
-            "policy",
-            format!("a namespace whose parameters have a problem does not deny for it: {decision:?}"),
-        )),
-        Err(diagnostic) => Some(diagnostic),
+    /// A namespace with a missing or malformed parameter denies every pod and says why.
+    fn denies_a_problem(&self) -> Option<Diagnostic> {
+        let params = json!({"spec": ToolSecurityParamsSpec::denying("a problem")});
+        let judge = Judge { params: Some(&params), ..*self };
+        match judge.create(&pod::minimal("pod")) {
+            Ok(Decision::Deny { message, .. }) if message.contains("a problem") => None,
+            Ok(decision) => Some(Diagnostic::new(
+                "policy",
+                format!("a namespace whose parameters have a problem does not deny for it: {decision:?}"),
+            )),
+            Err(diagnostic) => Some(diagnostic),
+        }
     }
 }

@@ -36,7 +36,8 @@ impl<T> Deref for Checked<T> {
 /// Why the offline check refused something.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub struct Rejected {
-    /// What is wrong, each with its place in the generated policy: `policy.spec.variables[3].expression:1:7`.
+    /// What is wrong, each with its place in the policy generated for pods (`policy.spec.variables[3].expression:1:7`)
+    /// or for workloads (`workloads.policy.spec...`).
     pub diagnostics: Vec<Diagnostic>,
 }
 

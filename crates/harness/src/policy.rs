@@ -15,7 +15,7 @@ pub(crate) const MAX_MESSAGE: usize = 5 * 1024;
 /// The variables that the API server declares for every policy.
 const DECLARED: [&str; 5] = ["object", "oldObject", "request", "namespaceObject", "authorizer"];
 
-/// What is done to a pod.
+/// What is done to an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
     /// A new object.
@@ -31,14 +31,37 @@ pub struct Request<'a> {
     pub namespace: &'a str,
     /// What is done.
     pub operation: Operation,
-    /// `ephemeralcontainers` or the like; empty for the pod itself.
+    /// The kind of the object.
+    pub kind: &'a str,
+    /// `ephemeralcontainers` or the like; empty for the object itself.
     pub subresource: &'a str,
+    /// Who asks.
+    pub user: &'a str,
+    /// The groups of who asks.
+    pub groups: &'a [&'a str],
     /// The object as it would be.
     pub object: &'a Json,
     /// The object as it is; null on creation.
     pub old_object: &'a Json,
     /// The parameters of the namespace, if the policy has some.
     pub params: Option<&'a Json>,
+}
+
+impl<'a> Request<'a> {
+    /// Somebody without special rights creates `object` in a namespace `tenant`, where there are no parameters.
+    pub fn create(kind: &'a str, object: &'a Json) -> Self {
+        Self {
+            namespace: "tenant",
+            operation: Operation::Create,
+            kind,
+            subresource: "",
+            user: "tenant",
+            groups: &["system:authenticated"],
+            object,
+            old_object: &Json::Null,
+            params: None,
+        }
+    }
 }
 
 /// What a policy says of a request.
@@ -118,6 +141,8 @@ impl Policy {
         environment.set("oldObject", request.old_object.into());
         let mut attributes = json!({
             "namespace": request.namespace,
+            "kind": {"kind": request.kind},
+            "userInfo": {"username": request.user, "groups": request.groups},
             "operation": match request.operation {
                 Operation::Create => "CREATE",
                 Operation::Update => "UPDATE",

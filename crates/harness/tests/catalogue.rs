@@ -49,19 +49,12 @@ fn fixtures_get_their_verdicts() {
         let name = format!("{}: {}", check.id, fixture.name);
         let compiled =
             palisade_compiler::compile(&profile(&fixture)).unwrap_or_else(|error| panic!("{name}: {error:?}"));
-        let policy: ValidatingAdmissionPolicy = compiled.bundle.policy.clone();
+        let policy: ValidatingAdmissionPolicy = compiled.bundle.pods.policy.clone();
         let policy = Policy::new(&policy).unwrap_or_else(|error| panic!("{name}: {error:?}"));
         let values = fixture.values();
         let params = (!values.is_empty()).then(|| json!({"spec": ToolSecurityParamsSpec::of(&values)}));
         let pod = fixture.pod();
-        let request = Request {
-            namespace: "tenant",
-            operation: Operation::Create,
-            subresource: "",
-            object: &pod,
-            old_object: &Json::Null,
-            params: params.as_ref(),
-        };
+        let request = Request { params: params.as_ref(), ..Request::create("Pod", &pod) };
         let decision = policy.evaluate(&request);
         let right = match &decision {
             Ok(Decision::Admit) => fixture.violations.is_empty(),

@@ -61,19 +61,11 @@ fn policy(level: Level, version: &str) -> Policy {
         "spec": {"namespaceSelector": {"matchLabels": {"a": "b"}}, "baseline": level, "baselineVersion": version},
     }))
     .unwrap();
-    Policy::new(&palisade_compiler::compile(&profile).unwrap().bundle.policy).unwrap()
+    Policy::new(&palisade_compiler::compile(&profile).unwrap().bundle.pods.policy).unwrap()
 }
 
 fn judge(policy: &Policy, pod: &Json) -> Decision {
-    let request = Request {
-        namespace: "tenant",
-        operation: Operation::Create,
-        subresource: "",
-        object: pod,
-        old_object: &Json::Null,
-        params: None,
-    };
-    policy.evaluate(&request).unwrap()
+    policy.evaluate(&Request::create("Pod", pod)).unwrap()
 }
 
 /// What is wrong with the verdict on a fixture, if anything.

@@ -54,6 +54,42 @@ impl Cluster {
         Ok(cluster)
     }
 
+    /// A client that the API server takes for this user. Everything is allowed to it that RBAC decides.
+    pub async fn client_of(&self, user: &str, groups: &[&str]) -> Result<Client> {
+        let binding = json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
+            "metadata": {"name": format!("test-{}", user.replace(':', "."))},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
+            "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}],
+        });
+        let path = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings";
+        send(&self.admin, "POST", path, "application/json", &binding).await?;
+        let mut config = config(self.control_plane.kubeconfig()).await?;
+        config.auth_info.impersonate = Some(user.to_owned());
+        config.auth_info.impersonate_groups = Some(groups.iter().map(|&group| group.to_owned()).collect());
+        Ok(Client::try_from(config)?)
+    }
+
+    /// Asks about an object that somebody creates at a path like `/apis/apps/v1/namespaces/x/deployments`.
+    pub async fn dry_run_at(&self, client: &Client, path: &str, object: &Json) -> Verdict {
+        Verdict::of(send(client, "POST", &format!("{path}?dryRun=All"), "application/json", object).await)
+    }
+
+    /// Applies a merge patch at a path.
+    pub async fn patch_at(&self, path: &str, patch: &Json) -> Verdict {
+        Verdict::of(send(&self.admin, "PATCH", path, "application/merge-patch+json", patch).await)
+    }
+
+    /// Applies a strategic merge patch at a path.
+    pub async fn strategic_patch_at(&self, path: &str, patch: &Json) -> Verdict {
+        Verdict::of(send(&self.admin, "PATCH", path, "application/strategic-merge-patch+json", patch).await)
+    }
+
+    /// Creates an object at a path.
+    pub async fn create_at(&self, path: &str, object: &Json) -> Verdict {
+        Verdict::of(send(&self.admin, "POST", path, "application/json", object).await)
+    }
+
     /// Runs kubectl as the admin.
     ///
     /// # Errors
@@ -191,7 +227,7 @@ impl Cluster {
 
     /// The resource versions of a profile's policy and binding.
     pub async fn policy_versions(&self, profile: &str) -> Result<(String, String)> {
-        let name = names::pods_policy(profile);
+        let name = names::policy(profile, names::Shape::Pods);
         let policy = self.policies().get(&name).await?.metadata.resource_version.unwrap_or_default();
         let binding = self.bindings().get(&name).await?.metadata.resource_version.unwrap_or_default();
         Ok((policy, binding))
@@ -288,7 +324,10 @@ impl Cluster {
 
 /// A client from a kubeconfig.
 async fn client(kubeconfig: &str) -> Result<Client> {
+    Ok(Client::try_from(config(kubeconfig).await?)?)
+}
+
+async fn config(kubeconfig: &str) -> Result<Config> {
     let kubeconfig = Kubeconfig::from_yaml(kubeconfig)?;
-    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
-    Ok(Client::try_from(config)?)
+    Ok(Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?)
 }

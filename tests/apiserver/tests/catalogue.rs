@@ -107,9 +107,9 @@ async fn install(cluster: &Cluster, case: &Case) -> TestResult {
     }
     // Not labelled as the operator's own, which it would remove.
     let labels = Some([("toolsecurity.dev/test".to_owned(), "fixture".to_owned())].into());
-    let mut policy = case.compiled.bundle.policy.clone();
+    let mut policy = case.compiled.bundle.pods.policy.clone();
     policy.metadata.labels.clone_from(&labels);
-    let mut binding = case.compiled.bundle.binding.clone();
+    let mut binding = case.compiled.bundle.pods.binding.clone();
     binding.metadata.labels = labels;
     cluster.policies().create(&PostParams::default(), &policy).await?;
     cluster.bindings().create(&PostParams::default(), &binding).await?;
@@ -118,7 +118,7 @@ async fn install(cluster: &Cluster, case: &Case) -> TestResult {
 
 async fn judge(cluster: &Cluster, case: &Case) -> TestResult {
     let namespace = &case.compiled.profile;
-    let policy = format!("ValidatingAdmissionPolicy '{}'", names::pods_policy(namespace));
+    let policy = format!("ValidatingAdmissionPolicy '{}'", names::policy(namespace, names::Shape::Pods));
     if case.fixture.values().is_empty()
         && let Some(violating) = &case.compiled.probes.violating
     {

@@ -1,6 +1,6 @@
 //! What the API server does with pods when a profile is in force.
 
-use palisade_api::names;
+use palisade_api::names::{self, Shape};
 use palisade_checks::pod::merge;
 use palisade_tests::{Cluster, TestResult, Verdict, ensure, ephemeral_container, eventually, hostile_pod, tool_pod};
 use serde_json::{Value as Json, json};
@@ -106,6 +106,28 @@ pub(crate) async fn an_ephemeral_container_is_judged(cluster: &mut Cluster) -> T
     cluster.delete_profile(test).await
 }
 
+pub(crate) async fn a_resize_is_judged(cluster: &mut Cluster) -> TestResult {
+    let test = "resize";
+    cluster.create_tool(test, "resize-tool", UID).await?;
+    // A resize must not change the pod's class of quality of service.
+    let mut old = hostile_pod("old");
+    old["spec"]["containers"][0]["resources"] = json!({"requests": {"cpu": "100m"}});
+    for pod in [tool_pod("job", UID), old] {
+        let created = cluster.create_pod("resize-tool", &pod).await;
+        ensure!(created == Verdict::Admitted, "before there is a profile: {created:?}");
+    }
+    cluster.enforce(&Cluster::toolforge_profile(test)?).await?;
+    cluster.wait_admitted("resize-tool", &tool_pod("other", UID)).await?;
+    let resize = |pod: &str| format!("/api/v1/namespaces/resize-tool/pods/{pod}/resize?dryRun=All");
+    let limits = json!({"limits": {"cpu": "600m", "memory": "512Mi"}, "requests": {"cpu": "300m", "memory": "256Mi"}});
+    let patch = |container: &str| json!({"spec": {"containers": [{"name": container, "resources": limits}]}});
+    let good = cluster.strategic_patch_at(&resize("job"), &patch("job")).await;
+    ensure!(good == Verdict::Admitted, "a pod that complies: {good:?}");
+    let bad = cluster.strategic_patch_at(&resize("old"), &patch("miner")).await;
+    ensure!(bad.denial().is_some_and(|text| text.contains("[privileged]")), "a pod that does not: {bad:?}");
+    cluster.delete_profile(test).await
+}
+
 pub(crate) async fn a_running_pod_may_be_labelled(cluster: &mut Cluster) -> TestResult {
     let test = "running";
     cluster.create_tool(test, "running-tool", UID).await?;
@@ -196,18 +218,25 @@ pub(crate) async fn generated_policies_have_no_type_check_warning(cluster: &mut 
     profile["spec"]["volumes"]["hostPaths"] =
         json!([{"pathPrefix": "/data/$tool", "readOnly": "$strict"}, {"pathPrefix": "/x"}]);
     profile["spec"]["images"]["allowedRegistries"] = json!(["$list", "registry.example/$tool"]);
+    profile["spec"]["exemptions"] = json!({"users": ["a"], "groups": ["b"], "runtimeClasses": ["c"]});
+    profile["spec"]["exceptions"] = json!([
+        {"namespaces": ["x"], "checks": ["privileged"], "reason": "a test", "expires": "2099-01-01T00:00:00Z"},
+    ]);
     cluster.enforce(&profile).await?;
-    eventually("the type check", || async {
-        let policy = cluster.policies().get(&names::pods_policy(test)).await.map_err(|error| error.to_string())?;
-        let status = policy.status.unwrap_or_default();
-        if status.observed_generation != policy.metadata.generation || status.type_checking.is_none() {
-            return Err(format!("{status:?}"));
-        }
-        match status.type_checking.and_then(|checked| checked.expression_warnings).unwrap_or_default() {
-            warnings if warnings.is_empty() => Ok(()),
-            warnings => Err(format!("{warnings:?}")),
-        }
-    })
-    .await?;
+    for shape in Shape::ALL {
+        let name = names::policy(test, shape);
+        eventually(&format!("the type check of {name}"), || async {
+            let policy = cluster.policies().get(&name).await.map_err(|error| error.to_string())?;
+            let status = policy.status.unwrap_or_default();
+            if status.observed_generation != policy.metadata.generation || status.type_checking.is_none() {
+                return Err(format!("{status:?}"));
+            }
+            match status.type_checking.and_then(|checked| checked.expression_warnings).unwrap_or_default() {
+                warnings if warnings.is_empty() => Ok(()),
+                warnings => Err(format!("{warnings:?}")),
+            }
+        })
+        .await?;
+    }
     cluster.delete_profile(test).await
 }

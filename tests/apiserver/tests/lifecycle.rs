@@ -51,9 +51,14 @@ pub(crate) async fn an_invalid_profile_changes_nothing(cluster: &mut Cluster) ->
     cluster.start_controller().await?;
     cluster.create_tool(test, "invalid-new", UID + 1).await?;
     cluster.wait_admitted("invalid-new", &tool_pod("job", UID + 1)).await?;
-    cluster.bindings().delete(&names::pods_policy(test), &DeleteParams::default()).await?;
+    cluster.bindings().delete(&names::policy(test, names::Shape::Pods), &DeleteParams::default()).await?;
     within(REPAIR, "the binding is back", || async {
-        cluster.bindings().get(&names::pods_policy(test)).await.map(|_| ()).map_err(|error| error.to_string())
+        cluster
+            .bindings()
+            .get(&names::policy(test, names::Shape::Pods))
+            .await
+            .map(|_| ())
+            .map_err(|error| error.to_string())
     })
     .await?;
     eventually("denied", || async {
@@ -71,7 +76,7 @@ pub(crate) async fn drift_is_repaired(cluster: &mut Cluster) -> TestResult {
     cluster.create_tool(test, "drift-tool", UID).await?;
     cluster.enforce(&Cluster::toolforge_profile(test)?).await?;
     cluster.wait_admitted("drift-tool", &tool_pod("job", UID)).await?;
-    let name = names::pods_policy(test);
+    let name = names::policy(test, names::Shape::Pods);
     let (policies, bindings) = (cluster.policies(), cluster.bindings());
     let params = Api::<ToolSecurityParams>::namespaced(cluster.admin.clone(), "drift-tool");
     let policy = policies.get(&name).await?.spec;

@@ -4,9 +4,11 @@
 mod catalogue;
 mod crds;
 mod enforcement;
+mod exemptions;
 mod lifecycle;
 mod namespaces;
 mod scale;
+mod workloads;
 
 use std::{
     pin::Pin,
@@ -39,9 +41,14 @@ fn main() -> ExitCode {
         crds::kubectl_explains_every_field,
         enforcement::jobs_of_tools_pass_and_each_rule_denies,
         enforcement::an_ephemeral_container_is_judged,
+        enforcement::a_resize_is_judged,
         enforcement::a_running_pod_may_be_labelled,
         enforcement::warn_and_audit_admit,
         enforcement::generated_policies_have_no_type_check_warning,
+        workloads::each_kind_is_judged_by_its_template,
+        workloads::authors_are_warned,
+        exemptions::exempt_is_who_the_profile_names_and_no_tenant,
+        exemptions::an_exception_ends_by_the_clock_of_the_api_server,
         namespaces::a_new_namespace_never_admits_a_violation,
         namespaces::the_controller_may_be_down,
         namespaces::a_wrong_parameter_fails_its_namespace_alone,
@@ -60,8 +67,11 @@ fn main() -> ExitCode {
         crds::wrong_profiles_are_refused_when_they_are_applied,
         enforcement::jobs_of_tools_pass_and_each_rule_denies,
         enforcement::an_ephemeral_container_is_judged,
+        enforcement::a_resize_is_judged,
         enforcement::a_running_pod_may_be_labelled,
         enforcement::generated_policies_have_no_type_check_warning,
+        workloads::each_kind_is_judged_by_its_template,
+        exemptions::an_exception_ends_by_the_clock_of_the_api_server,
         namespaces::a_new_namespace_never_admits_a_violation,
         namespaces::a_wrong_parameter_fails_its_namespace_alone,
         lifecycle::drift_is_repaired,

@@ -1,0 +1,206 @@
+//! From rules to policies and bindings.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::{
+    api::admissionregistration::v1::{
+        MatchResources, NamedRuleWithOperations, ParamKind, ParamRef, ValidatingAdmissionPolicy,
+        ValidatingAdmissionPolicyBinding, ValidatingAdmissionPolicyBindingSpec, ValidatingAdmissionPolicySpec,
+        Validation,
+    },
+    apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement, ObjectMeta, OwnerReference},
+};
+use kube::Resource;
+use palisade_api::{
+    Stage, ToolSecurityProfile, ToolSecurityProfileSpec,
+    names::{self, Shape},
+};
+use palisade_checks::Rule;
+
+use crate::expressions;
+
+/// The objects that a profile becomes in the API server, besides the parameters in each namespace.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Bundle {
+    /// What pods are judged by.
+    pub pods: Pair,
+    /// What pod templates are judged by; `None` if they are not.
+    pub workloads: Option<Pair>,
+}
+
+/// A policy and what puts it in force.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pair {
+    /// The policy.
+    pub policy: ValidatingAdmissionPolicy,
+    /// Its binding, of the same name.
+    pub binding: ValidatingAdmissionPolicyBinding,
+}
+
+impl Bundle {
+    /// What a shape is judged by; `None` if it is not.
+    pub fn pair(&self, shape: Shape) -> Option<&Pair> {
+        match shape {
+            Shape::Pods => Some(&self.pods),
+            Shape::Workloads => self.workloads.as_ref(),
+        }
+    }
+
+    /// All pairs.
+    pub fn pairs(&self) -> impl Iterator<Item = (Shape, &Pair)> {
+        Shape::ALL.into_iter().filter_map(|shape| Some((shape, self.pair(shape)?)))
+    }
+}
+
+/// What the rules of a profile become.
+pub(crate) fn bundle(profile: &ToolSecurityProfile, rules: &[(&'static str, Rule)], parameterized: bool) -> Bundle {
+    let pair = |shape, stage| Pair {
+        policy: ValidatingAdmissionPolicy {
+            metadata: metadata(profile, shape),
+            spec: Some(policy_spec(profile, shape, rules, parameterized)),
+            status: None,
+        },
+        binding: ValidatingAdmissionPolicyBinding {
+            metadata: metadata(profile, shape),
+            spec: ValidatingAdmissionPolicyBindingSpec {
+                policy_name: names::policy(name(profile), shape),
+                param_ref: parameterized.then(|| param_ref(name(profile), stage)),
+                match_resources: None,
+                validation_actions: actions(stage),
+            },
+        },
+    };
+    let enforcement = &profile.spec.enforcement;
+    Bundle {
+        pods: pair(Shape::Pods, enforcement.pods),
+        workloads: enforcement.workloads.stage().map(|stage| pair(Shape::Workloads, stage)),
+    }
+}
+
+fn name(profile: &ToolSecurityProfile) -> &str {
+    profile.metadata.name.as_deref().unwrap_or_default()
+}
+
+/// The owner reference to a profile that exists in a cluster.
+pub fn owner_reference(profile: &ToolSecurityProfile) -> Option<OwnerReference> {
+    profile.controller_owner_ref(&())
+}
+
+/// The labels of all that is made for a profile.
+fn labels(profile: &str) -> BTreeMap<String, String> {
+    [(names::MANAGED_BY_LABEL, names::MANAGED_BY), (names::PROFILE_LABEL, profile)]
+        .map(|(key, value)| (key.to_owned(), value.to_owned()))
+        .into()
+}
+
+fn metadata(profile: &ToolSecurityProfile, shape: Shape) -> ObjectMeta {
+    let parameters: Vec<_> =
+        profile.spec.parameters.iter().map(|parameter| format!("{}:{}", parameter.name, parameter.type_)).collect();
+    let mut annotations = BTreeMap::from([(names::PARAMETERS_ANNOTATION.to_owned(), parameters.join(","))]);
+    if let Some(generation) = profile.metadata.generation {
+        annotations.insert(names::GENERATION_ANNOTATION.to_owned(), generation.to_string());
+    }
+    ObjectMeta {
+        name: Some(names::policy(name(profile), shape)),
+        labels: Some(labels(name(profile))),
+        annotations: Some(annotations),
+        owner_references: owner_reference(profile).map(|owner| vec![owner]),
+        ..ObjectMeta::default()
+    }
+}
+
+/// Where the parameters are: under the profile's name in the namespace of the pod.
+///
+/// A namespace without them is denied. In the other stages it must be let through: the API server denies what
+/// it cannot configure, whatever the binding's actions are.
+fn param_ref(profile: &str, stage: Stage) -> ParamRef {
+    let not_found = if stage == Stage::Deny { "Deny" } else { "Allow" };
+    ParamRef {
+        name: Some(names::params(profile)),
+        parameter_not_found_action: Some(not_found.to_owned()),
+        ..ParamRef::default()
+    }
+}
+
+fn actions(stage: Stage) -> Vec<String> {
+    let actions: &[&str] = match stage {
+        Stage::Deny => &["Deny"],
+        Stage::Warn => &["Warn", "Audit"],
+        Stage::Audit => &["Audit"],
+    };
+    actions.iter().map(|&action| action.to_owned()).collect()
+}
+
+/// The spec, with each default of the API server written out, so that what is read back can be compared with
+/// what was written.
+fn policy_spec(
+    profile: &ToolSecurityProfile,
+    shape: Shape,
+    rules: &[(&'static str, Rule)],
+    parameterized: bool,
+) -> ValidatingAdmissionPolicySpec {
+    ValidatingAdmissionPolicySpec {
+        failure_policy: Some("Fail".to_owned()),
+        param_kind: parameterized.then(|| ParamKind {
+            api_version: Some(names::API_VERSION.to_owned()),
+            kind: Some("ToolSecurityParams".to_owned()),
+        }),
+        match_constraints: Some(MatchResources {
+            match_policy: Some("Equivalent".to_owned()),
+            namespace_selector: Some(namespace_selector(&profile.spec)),
+            object_selector: Some(LabelSelector::default()),
+            resource_rules: Some(match shape {
+                Shape::Pods => vec![created_or_updated("", &["pods", "pods/ephemeralcontainers", "pods/resize"])],
+                Shape::Workloads => vec![
+                    created_or_updated("", &["podtemplates", "replicationcontrollers"]),
+                    created_or_updated("apps", &["daemonsets", "deployments", "replicasets", "statefulsets"]),
+                    created_or_updated("batch", &["cronjobs", "jobs"]),
+                ],
+            }),
+            exclude_resource_rules: None,
+        }),
+        match_conditions: None,
+        variables: Some(expressions::variables(profile, shape, rules, parameterized)),
+        validations: Some(vec![Validation {
+            expression: "variables.violations.size() == 0".to_owned(),
+            message: Some(format!("violates ToolSecurityProfile {}", name(profile))),
+            // The API server drops a message that is longer than 5 KiB (bytes) or has line breaks.
+            message_expression: Some(
+                "bytes(variables.message).size() <= 5120 ? variables.message : variables.message.substring(0, \
+                 bytes(variables.message).size() == variables.message.size() ? 5090 : 1270) + ' ... (truncated)'"
+                    .to_owned(),
+            ),
+            reason: Some("Forbidden".to_owned()),
+        }]),
+        audit_annotations: None,
+    }
+}
+
+fn created_or_updated(group: &str, resources: &[&str]) -> NamedRuleWithOperations {
+    let owned = |texts: &[&str]| Some(texts.iter().map(|&text| text.to_owned()).collect());
+    NamedRuleWithOperations {
+        api_groups: owned(&[group]),
+        api_versions: owned(&["v1"]),
+        operations: owned(&["CREATE", "UPDATE"]),
+        resources: owned(resources),
+        scope: Some("Namespaced".to_owned()),
+        resource_names: None,
+    }
+}
+
+/// The profile's selector, and never the protected namespaces: the API server denies what a policy selects
+/// when it cannot find the policy's parameters, before it looks at bindings.
+fn namespace_selector(spec: &ToolSecurityProfileSpec) -> LabelSelector {
+    let mut excluded: Vec<_> = names::PROTECTED_NAMESPACES.iter().map(|&name| name.to_owned()).collect();
+    excluded.extend(spec.exclude_namespaces.iter().cloned());
+    excluded.sort();
+    excluded.dedup();
+    let mut expressions = spec.namespace_selector.match_expressions.clone().unwrap_or_default();
+    expressions.push(LabelSelectorRequirement {
+        key: "kubernetes.io/metadata.name".to_owned(),
+        operator: "NotIn".to_owned(),
+        values: Some(excluded),
+    });
+    let labels = spec.namespace_selector.match_labels.clone().filter(|labels| !labels.is_empty());
+    LabelSelector { match_labels: labels, match_expressions: Some(expressions) }
+}

@@ -1,0 +1,159 @@
+//! The variables of a policy: from the rules of the checks to the list of violations and its message.
+
+use k8s_openapi::api::admissionregistration::v1::Variable;
+use palisade_api::{
+    Exemptions, ToolSecurityProfile,
+    names::{self, Shape},
+};
+use palisade_checks::{Finding, Over, Rule, cel};
+
+/// What the expressions are built of, first to last.
+pub(crate) fn variables(
+    profile: &ToolSecurityProfile,
+    shape: Shape,
+    rules: &[(&'static str, Rule)],
+    parameterized: bool,
+) -> Vec<Variable> {
+    let name = profile.metadata.name.as_deref().unwrap_or_default();
+    let excepted = excepted_checks(profile);
+    let mut all = subject(shape);
+    all.push(("exempt", exempt(name, &profile.spec.exemptions, shape)));
+    if !excepted.is_empty() {
+        all.push(("excepted", EXCEPTED.to_owned()));
+    }
+    for (id, rule) in rules {
+        all.extend(rule.variables.iter().cloned());
+        let findings: Vec<_> = rule.findings.iter().map(|finding| violations(id, finding)).collect();
+        let findings = findings.join(" + ");
+        let excepted = excepted.contains(id);
+        all.push((id, if excepted { format!("'{id}' in variables.excepted ? [] : ({findings})") } else { findings }));
+    }
+    let found: Vec<_> = rules.iter().map(|(id, _)| format!("variables.{id}")).collect();
+    let found = if found.is_empty() { "[]".to_owned() } else { found.join(" + ") };
+    let judged = if parameterized {
+        format!("params.spec.problem != '' ? ['[parameters] namespace: ' + params.spec.problem] : {found}")
+    } else {
+        found
+    };
+    all.push(("violations", format!("variables.exempt ? [] : {judged}")));
+    let whose = if shape == Shape::Workloads { " in the pod template" } else { "" };
+    all.push((
+        "message",
+        format!(
+            "(string(variables.violations.size()) + (variables.violations.size() == 1 ? ' violation' : ' violations') \
+             + ' of ToolSecurityProfile {name}{whose}: ' + variables.violations.join('; ')).replace('\\n', ' ')"
+        ),
+    ));
+    all.into_iter().map(|(name, expression)| Variable { name: name.to_owned(), expression }).collect()
+}
+
+/// What is judged, under the names by which the checks know it.
+fn subject(shape: Shape) -> Vec<(&'static str, String)> {
+    let pod_spec = match shape {
+        Shape::Pods => vec![("spec", "object.spec".to_owned())],
+        Shape::Workloads => vec![
+            ("template", template("object")),
+            // Only a ReplicationController may be without one.
+            ("spec", "variables.template.?spec.orValue({'containers': []})".to_owned()),
+        ],
+    };
+    let annotations = match shape {
+        Shape::Pods => "object.metadata.?annotations.orValue({})",
+        Shape::Workloads => "variables.template.?metadata.?annotations.orValue({})",
+    };
+    let mut all = pod_spec;
+    all.extend([
+        ("podSecurityContext", "variables.spec.?securityContext.orValue({})".to_owned()),
+        (
+            "containers",
+            "variables.spec.containers + variables.spec.?initContainers.orValue([]) \
+             + variables.spec.?ephemeralContainers.orValue([])"
+                .to_owned(),
+        ),
+        ("volumes", "variables.spec.?volumes.orValue([])".to_owned()),
+        ("annotations", annotations.to_owned()),
+    ]);
+    all
+}
+
+/// CEL of type dyn: the pod template in a workload. `dyn` keeps the API server from checking the path against the
+/// schema of each kind that the policy matches.
+fn template(object: &str) -> String {
+    format!(
+        "request.kind.kind == 'CronJob' ? dyn({object}).spec.jobTemplate.spec.template : request.kind.kind == \
+         'PodTemplate' ? dyn({object}).template : dyn({object}).spec.?template.orValue({{}})"
+    )
+}
+
+/// CEL of type bool: whether a request is none of the profile's business.
+///
+/// A running pod may be labelled, annotated and released from finalizers whatever it violates, and a workload may
+/// be scaled: only a changed spec or template is judged, and a new ephemeral container is one. In the namespace for
+/// probes, where profiles with the same selector meet, a pod asks about one profile and says which; nobody is
+/// exempt there.
+fn exempt(profile: &str, exemptions: &Exemptions, shape: Shape) -> String {
+    let unchanged = match shape {
+        Shape::Pods => "object.spec == oldObject.spec".to_owned(),
+        Shape::Workloads => format!("variables.template == ({})", template("oldObject")),
+    };
+    let Exemptions { users, groups, runtime_classes } = exemptions;
+    let mut terms = Vec::new();
+    if !users.is_empty() {
+        terms.push(format!("request.userInfo.username in {}", cel::list(users)));
+    }
+    if !groups.is_empty() {
+        terms.push(format!("request.userInfo.?groups.orValue([]).exists(g, g in {})", cel::list(groups)));
+    }
+    if !runtime_classes.is_empty() {
+        terms.push(format!("variables.spec.?runtimeClassName.orValue('') in {}", cel::list(runtime_classes)));
+    }
+    if shape == Shape::Pods {
+        // Neither alone is enough: a tenant can write the annotation, and a node does not make what it mirrors.
+        terms.push(
+            "(request.userInfo.username.startsWith('system:node:') \
+             && 'system:nodes' in request.userInfo.?groups.orValue([]) \
+             && 'kubernetes.io/config.mirror' in variables.annotations)"
+                .to_owned(),
+        );
+    }
+    format!(
+        "(request.operation == 'UPDATE' && {unchanged}) || (request.namespace == '{}' \
+         ? object.metadata.?labels[?'{}'].orValue('') != '{profile}' : {})",
+        names::PROBE_NAMESPACE,
+        names::PROFILE_LABEL,
+        cel::any(&terms),
+    )
+}
+
+/// CEL of type list(string): the checks that are not made in the namespace. The API server has set the time of
+/// creation itself when it asks policies, so that an exception ends by its clock, whether or not anybody takes it
+/// away.
+const EXCEPTED: &str = "params.spec.?exceptions.orValue({}).filter(check, \
+                        timestamp(object.metadata.creationTimestamp) < timestamp(params.spec.exceptions[check]))";
+
+/// The ids of the checks that are not made in some namespace.
+fn excepted_checks(profile: &ToolSecurityProfile) -> Vec<&str> {
+    profile.spec.exceptions.iter().flat_map(|exception| &exception.checks).map(String::as_str).collect()
+}
+
+/// CEL of type list(string): the violations that a finding finds.
+fn violations(id: &str, finding: &Finding) -> String {
+    let Finding { over, violated, says } = finding;
+    // Most texts begin with a literal; the prefix is written into it.
+    let after = |prefix: &str| match says.strip_prefix('\'') {
+        Some(rest) => format!("{prefix}{rest}"),
+        None => format!("{prefix}' + {says}"),
+    };
+    match over {
+        Over::Pod => format!("({violated} ? [{}] : [])", after(&format!("'[{id}] pod: "))),
+        Over::Containers => {
+            format!("variables.containers.map(c, {violated}, '[{id}] container \"' + c.name + {})", after("'\": "))
+        }
+        Over::Volumes => of_volumes("volumes", id, violated, &after("'\": ")),
+        Over::List(list) => of_volumes(list, id, violated, &after("'\": ")),
+    }
+}
+
+fn of_volumes(list: &str, id: &str, violated: &str, says: &str) -> String {
+    format!("variables.{list}.map(v, {violated}, '[{id}] volume \"' + v.name + {says})")
+}

@@ -1,0 +1,126 @@
+//! Who and what a profile does not judge.
+
+use std::time::Duration;
+
+use k8s_openapi::jiff::{SignedDuration, Timestamp};
+use palisade_api::names;
+use palisade_checks::{
+    pod,
+    workload::{WORKLOADS, Workload},
+};
+use palisade_tests::{Cluster, TestResult, Verdict, ensure, eventually};
+use serde_json::{Value as Json, json};
+
+fn profile(test: &str, spec: &Json) -> Json {
+    let mut profile = json!({
+        "apiVersion": names::API_VERSION, "kind": "ToolSecurityProfile", "metadata": {"name": test},
+        "spec": {
+            "namespaceSelector": {"matchLabels": {"test": test}}, "baseline": "Baseline",
+            "enforcement": {"workloads": "Deny"},
+        },
+    });
+    pod::merge(&mut profile["spec"], spec);
+    profile
+}
+
+fn privileged() -> Json {
+    let mut pod = pod::minimal("bad");
+    pod::set_container(&mut pod, &["securityContext", "privileged"], json!(true));
+    pod
+}
+
+const DEPLOYMENT: &Workload = &WORKLOADS[0];
+
+pub(crate) async fn exempt_is_who_the_profile_names_and_no_tenant(cluster: &mut Cluster) -> TestResult {
+    let test = "exempt";
+    cluster.create_namespace(test, &json!({"test": test}), &json!({})).await?;
+    let exemptions = json!({"exemptions": {"users": ["system:serviceaccount:ops:deployer"], "groups": ["ops"]}});
+    cluster.enforce(&profile(test, &exemptions)).await?;
+    eventually("in force", || async {
+        let verdict = cluster.dry_run(test, &privileged()).await;
+        verdict.denial().map(|_| ()).ok_or(format!("{verdict:?}"))
+    })
+    .await?;
+    let mut mirror = privileged();
+    mirror["metadata"]["annotations"] = json!({"kubernetes.io/config.mirror": "0123"});
+    let deployment = DEPLOYMENT.around("bad", &privileged());
+    let (pods, deployments) =
+        (format!("/api/v1/namespaces/{test}/pods"), format!("/apis/apps/v1/namespaces/{test}/deployments"));
+    let authenticated = "system:authenticated";
+    for (user, groups, admitted) in [
+        ("tenant", [authenticated].as_slice(), false),
+        ("tenant-of-ops", &[authenticated, "ops"], true),
+        ("system:serviceaccount:ops:deployer", &["system:serviceaccounts", authenticated], true),
+        ("system:serviceaccount:ops:default", &["system:serviceaccounts", authenticated], false),
+    ] {
+        let client = cluster.client_of(user, groups).await?;
+        for (path, object) in [(&pods, &privileged()), (&deployments, &deployment)] {
+            let verdict = cluster.dry_run_at(&client, path, object).await;
+            let right = if admitted { verdict == Verdict::Admitted } else { verdict.denial().is_some() };
+            ensure!(right, "{user} in {groups:?} at {path}: {verdict:?}");
+        }
+        let verdict = cluster.dry_run_at(&client, &pods, &mirror).await;
+        ensure!(admitted || verdict.denial().is_some(), "a mirror pod of {user}: {verdict:?}");
+    }
+    let node = cluster.client_of("system:node:worker", &["system:nodes", authenticated]).await?;
+    let mirrored = cluster.dry_run_at(&node, &pods, &mirror).await;
+    ensure!(mirrored == Verdict::Admitted, "a mirror pod of a node: {mirrored:?}");
+    let other = cluster.dry_run_at(&node, &pods, &privileged()).await;
+    ensure!(other.denial().is_some(), "another pod of a node: {other:?}");
+    cluster.delete_profile(test).await
+}
+
+pub(crate) async fn an_exception_ends_by_the_clock_of_the_api_server(cluster: &mut Cluster) -> TestResult {
+    let test = "excepted";
+    for namespace in ["excepted-a", "excepted-b"] {
+        cluster.create_namespace(namespace, &json!({"test": test}), &json!({})).await?;
+    }
+    // Long enough for what must be seen before.
+    let end = Timestamp::now() + SignedDuration::from_secs(25);
+    let exceptions = json!({"exceptions": [{
+        "namespaces": ["excepted-a"], "checks": ["privileged"], "reason": "a test", "expires": end.to_string(),
+    }]});
+    cluster.enforce(&profile(test, &exceptions)).await?;
+    let mut both = privileged();
+    pod::set(&mut both, &["hostPID"], json!(true));
+    cluster.wait_admitted("excepted-a", &privileged()).await?;
+    let other_check = cluster.dry_run("excepted-a", &both).await;
+    ensure!(
+        other_check.denial().is_some_and(|text| text.contains("1 violation ") && text.contains("[hostNamespaces]")),
+        "{other_check:?}"
+    );
+    let deployments = "/apis/apps/v1/namespaces/excepted-a/deployments";
+    let deployment = cluster.dry_run_at(&cluster.admin, deployments, &DEPLOYMENT.around("x", &privileged())).await;
+    ensure!(deployment == Verdict::Admitted, "{deployment:?}");
+    let elsewhere = cluster.dry_run("excepted-b", &privileged()).await;
+    ensure!(elsewhere.denial().is_some(), "{elsewhere:?}");
+
+    // Nobody is there to take it away: it ends by itself.
+    cluster.stop_controller().await?;
+    let rest = Duration::try_from(end.duration_since(Timestamp::now())).unwrap_or_default();
+    ensure!(!rest.is_zero(), "the exception ended too early for this test");
+    tokio::time::sleep(rest + Duration::from_secs(1)).await;
+    let spec = cluster.params("excepted-a", test).await?.spec;
+    ensure!(spec.exceptions.contains_key("privileged"), "{spec:?}");
+    let after = cluster.dry_run("excepted-a", &privileged()).await;
+    ensure!(after.denial().is_some_and(|text| text.contains("[privileged]")), "{after:?}");
+    let deployment = cluster.dry_run_at(&cluster.admin, deployments, &DEPLOYMENT.around("x", &privileged())).await;
+    ensure!(deployment.denial().is_some(), "{deployment:?}");
+
+    cluster.start_controller().await?;
+    eventually("the exception taken away", || async {
+        let spec = cluster.params("excepted-a", test).await?.spec;
+        if spec.exceptions.is_empty() { Ok(()) } else { Err(format!("{spec:?}")) }
+    })
+    .await?;
+    eventually("counted", || async {
+        let found = cluster.profiles().get(test).await.map_err(|error| error.to_string())?;
+        let counts = found.status.and_then(|status| status.exceptions);
+        match counts {
+            Some(counts) if (counts.active, counts.expired) == (0, 1) => Ok(()),
+            other => Err(format!("{other:?}")),
+        }
+    })
+    .await?;
+    cluster.delete_profile(test).await
+}
