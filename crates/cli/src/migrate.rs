@@ -215,11 +215,11 @@ fn warn(migrated: &[Migrated], objects: &[Object<'_>]) {
                 others += 1;
                 continue;
             }
-            let Note { kind, path, message, fill } = note;
+            let Note { kind, path, message, .. } = note;
             let problem =
                 Problem::warning(format!("{kind}: {path}: {message}")).at(object.source, object.node.place(path));
-            problems.push(match fill {
-                Some(fill) => problem.help(format!("write {fill}")),
+            problems.push(match note.help() {
+                Some(help) => problem.help(help),
                 None => problem,
             });
         }

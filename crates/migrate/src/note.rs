@@ -51,18 +51,22 @@ impl Note {
         self.kind != Kind::Note
     }
 
-    /// The message, with what to write into pods.
-    pub fn text(&self) -> String {
-        match &self.fill {
-            Some(fill) => format!("{}. Write {fill}", self.message),
-            None => self.message.clone(),
-        }
+    /// What to do about it, if pods were given something.
+    pub fn help(&self) -> Option<String> {
+        let fill = self.fill.as_ref()?;
+        // What pods do without need not be good for them, like the group that a range happens to begin with.
+        Some(if self.kind == Kind::Default {
+            format!("Where it is needed, write {fill}")
+        } else {
+            format!("Write {fill}")
+        })
     }
 }
 
 impl fmt::Display for Note {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "[{}] {}: {}", self.kind, self.path, self.text())
+        write!(f, "[{}] {}: {}", self.kind, self.path, self.message)?;
+        self.help().map_or(Ok(()), |help| write!(f, ". {help}"))
     }
 }
 

@@ -332,7 +332,7 @@ fn capabilities(
         found.filled(
             Kind::Stricter,
             "spec.requiredDropCapabilities",
-            "containers that do not drop these had them dropped, and are now denied (to drop ALL will do, too)",
+            "containers that do not drop these had them dropped, and are now denied (to drop ALL is enough)",
             Fill::containers(&DROP, json!(drop)),
         );
     }
