@@ -57,7 +57,7 @@ pub fn run(args: &PspArgs) -> Result<(), Failure> {
     warn(&migrated, &input.objects);
     let differences = migrated.iter().flat_map(|one| &one.notes).filter(|note| note.is_difference()).count();
     if args.strict && differences > 0 {
-        let message = format!("--strict: {differences} differences, each of them said above");
+        let message = format!("--strict: not everything is as it was: {differences} of the notes above");
         return Err(Failure::Wrong(vec![Problem::new(message)]));
     }
     Ok(())
@@ -225,10 +225,11 @@ fn warn(migrated: &[Migrated], objects: &[Object<'_>]) {
         }
     }
     report::tell(&problems);
-    let count = migrated.len();
+    let counted = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
     report::note(&format!(
-        "note: {count} {}, {} differences, {others} notes; the comments in the YAML output have all of them",
-        if count == 1 { "profile" } else { "profiles" },
-        problems.len()
+        "note: {}, {}, {}; comments in the YAML have all of them",
+        counted(migrated.len(), "profile"),
+        counted(problems.len(), "difference"),
+        counted(others, "further note")
     ));
 }

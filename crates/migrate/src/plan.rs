@@ -27,13 +27,14 @@ const MAX_NAME: usize = 50;
 const SHOWN: usize = 5;
 
 /// What holds for every migrated policy, whatever it says.
-pub const ALWAYS: [&str; 6] = [
+pub const ALWAYS: [&str; 7] = [
     "Several profiles on one namespace all apply. Of several PodSecurityPolicies one was enough.",
     "Nothing is filled into pods. Notes say which pods relied on it, and what to write into them.",
     "Pods of kube-system, kube-public, kube-node-lease and palisade-system are never judged.",
     "Ephemeral containers (kubectl debug) are judged like others. PodSecurityPolicy never saw them.",
     "A pod whose own securityContext says root (runAsUser: 0, runAsNonRoot: false) is refused where root is, even if \
      each of its containers says otherwise.",
+    "A pod for Windows (os.name: windows) need not say what it cannot say (windows: Exempt).",
     "What PodSecurityPolicy did not know is not restricted (baseline: Privileged): HostProcess containers of Windows, \
      hosts of probes, user namespaces, images. Safe sysctls are those of Kubernetes 1.24, its last version.",
 ];

@@ -91,7 +91,9 @@ fn allowed_pods_pass_and_others_do_not() {
                 continue;
             };
             let mut filled = written.clone();
-            fills.iter().for_each(|fill| fill.apply(&mut filled));
+            for fill in &fills {
+                fill.apply(&mut filled);
+            }
             let verdicts =
                 [written, filled].map(|pod| if denial(&judge, &pod).is_none() { "admitted" } else { "denied" });
             // A pod that was admitted for what was filled in has to write it. One that was denied for an annotation

@@ -6,7 +6,7 @@ mod common;
 use std::collections::BTreeSet;
 
 use common::{APP_ARMOR, APP_ARMOR_DEFAULT, SECCOMP, SECCOMP_DEFAULT, denial, judge, migrate, pod, policy};
-use palisade_migrate::{Kind, psp::PodSecurityPolicy};
+use palisade_migrate::{Kind, Options, psp::PodSecurityPolicy, rbac::Rbac};
 use serde_json::{Value as Json, json};
 
 /// A field, how a policy that allows everything is changed, pods that pass, pods that do not, and the note.
@@ -359,6 +359,13 @@ const CASES: &[Case] = &[
     ),
     (
         "allowedProcMountTypes",
+        "allowedProcMountTypes: [Unmasked, Default]",
+        &["", "c: {securityContext: {procMount: Unmasked}}"],
+        &[],
+        None,
+    ),
+    (
+        "allowedProcMountTypes",
         "allowedProcMountTypes: [Unmasked]",
         &["c: {securityContext: {procMount: Unmasked}}"],
         &[""],
@@ -580,7 +587,7 @@ fn lists_beyond_the_bounds_of_a_profile_are_told() {
     let mut policy = policy(&json!({}), "");
     policy["spec"]["hostPorts"] = json!(ports);
     let typed: PodSecurityPolicy = serde_json::from_value(policy).unwrap();
-    let mistakes = palisade_migrate::migrate(&[typed], &Default::default(), &Default::default()).unwrap_err();
+    let mistakes = palisade_migrate::migrate(&[typed], &Rbac::default(), &Options::default()).unwrap_err();
     let (index, mistake) = &mistakes[0];
     assert_eq!((*index, mistake.path.as_str()), (0, "spec.hostPorts"));
     assert!(mistake.message.contains("17 elements") && mistake.message.contains("at most 16"), "{mistake}");

@@ -12,7 +12,7 @@ use serde_json::json;
 
 const NAMESPACES: [&str; 5] = ["a", "b", "c", "kube-system", "other"];
 
-/// Grants, one a line: the policy (or * for all), the namespace of a RoleBinding or - for a ClusterRoleBinding, and
+/// Grants, one a line: the policy (or * for all), the namespace of a `RoleBinding` or - for a `ClusterRoleBinding`, and
 /// to whom.
 fn rbac(grants: &str) -> Rbac {
     let mut rbac = Rbac::default();
@@ -114,6 +114,10 @@ fn grants_to_some_accounts_are_said() {
     }
     // What somebody creates anywhere is in no namespace.
     selects("users - User alice", [&[], &[], &[]], [&[Selection]; 3]);
+    let notes = |grant| migrated(grant, &Options::default()).remove(2).notes.into_iter().map(|note| note.message);
+    assert!(notes("users - User alice").any(|message| message.contains("is granted to User alice")));
+    // Administrators may do all.
+    assert!(notes("users - Group system:masters").any(|message| message.contains("no binding")));
 }
 
 #[test]

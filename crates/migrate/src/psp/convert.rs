@@ -7,17 +7,19 @@
 use palisade_api::{
     Diagnostic, Level, Settings,
     catalogue::{
-        self, Host, Privileges, Range, Scheduling, Users, Volumes, WindowsRule, capabilities::Capabilities,
-        host_path_volumes::HostPath, se_linux_options::SeLinux, standard::Version, sysctls::Sysctls,
+        Host, Privileges, Scheduling, Users, Volumes, WindowsRule, capabilities::Capabilities,
+        se_linux_options::SeLinux, standard::Version, sysctls::Sysctls,
     },
 };
 use palisade_checks::Text;
 use serde_json::{Value as Json, json};
 
 use super::{
-    AllowedHostPath, GroupRule, GroupStrategy, IdRange, PodSecurityPolicy, PodSecurityPolicySpec, PortRange, ProcMount,
-    RuntimeClassStrategy, SeLinuxOptions, SeLinuxRule, SeLinuxStrategy, UserRule, UserStrategy, annotations,
+    PodSecurityPolicy, PodSecurityPolicySpec, ProcMount, RuntimeClassStrategy, SeLinuxOptions, SeLinuxRule,
+    SeLinuxStrategy, annotations,
+    ids::{extra_group, ports, primary_group, user},
     lists::{self, text, texts},
+    volumes::{drivers, host_paths, volumes},
 };
 use crate::note::{Fill, Kind, Note};
 
@@ -116,7 +118,7 @@ pub fn convert(psp: &PodSecurityPolicy) -> Result<Converted, Vec<Diagnostic>> {
         privileged: (!privileged).then(|| false.into()),
         allow_privilege_escalation: (!may_escalate).then(|| false.into()),
         capabilities,
-        proc_mount: Some(proc_mount(allowed_proc_mount_types)),
+        proc_mount: proc_mount(allowed_proc_mount_types),
         seccomp: annotations.seccomp,
         app_armor: annotations.app_armor,
         se_linux: se_linux_options(se_linux, &mut found),
@@ -129,7 +131,7 @@ pub fn convert(psp: &PodSecurityPolicy) -> Result<Converted, Vec<Diagnostic>> {
         network: (!host_network).then(|| false.into()),
         pid: (!host_pid).then(|| false.into()),
         ipc: (!host_ipc).then(|| false.into()),
-        ports: Some(ports(host_ports, &mut found)),
+        ports: ports(host_ports, &mut found),
         probe_hosts: None,
     };
     let scheduling = Scheduling {
@@ -137,135 +139,6 @@ pub fn convert(psp: &PodSecurityPolicy) -> Result<Converted, Vec<Diagnostic>> {
     };
     let settings = Settings { users, privileges, host, volumes, scheduling, ..Settings::default() };
     if found.mistakes.is_empty() { Ok(Converted { settings, notes: found.notes }) } else { Err(found.mistakes) }
-}
-
-/// The user, and whether `runAsNonRoot` has to be set.
-fn user(strategy: &UserStrategy, found: &mut Findings) -> (Option<catalogue::UserRules>, bool) {
-    let path = "spec.runAsUser";
-    let rules = |rule, ranges| Some(catalogue::UserRules { rule, ranges });
-    match strategy.rule {
-        UserRule::RunAsAny => {
-            without_effect(path, &strategy.ranges, found);
-            (None, false)
-        }
-        UserRule::MustRunAs => {
-            let ranges = id_ranges(path, &strategy.ranges, found);
-            if let Some(first) = strategy.ranges.first() {
-                found.filled(
-                    Kind::Stricter,
-                    path,
-                    format!(
-                        "containers that set no user, here or in the pod, were given {}, and are now denied",
-                        first.min
-                    ),
-                    Fill::pod(&["securityContext", "runAsUser"], first.min),
-                );
-            }
-            (rules(catalogue::UserRule::MustRunAs, ranges), false)
-        }
-        UserRule::MustRunAsNonRoot => {
-            without_effect(path, &strategy.ranges, found);
-            found.filled(
-                Kind::Stricter,
-                path,
-                "containers that set neither runAsNonRoot nor runAsUser were given runAsNonRoot: true; these, and \
-                 those that set only runAsUser, are now denied",
-                Fill::pod(&["securityContext", "runAsNonRoot"], true),
-            );
-            (rules(catalogue::UserRule::MustRunAsNonRoot, vec![]), true)
-        }
-    }
-}
-
-/// The group of processes. Unset it is the image's, often root: so what was filled in has to be said.
-fn primary_group(strategy: &GroupStrategy, found: &mut Findings) -> Option<catalogue::GroupRules> {
-    let path = "spec.runAsGroup";
-    let rule = match strategy.rule {
-        GroupRule::RunAsAny => {
-            without_effect(path, &strategy.ranges, found);
-            return None;
-        }
-        GroupRule::MayRunAs => catalogue::GroupRule::MayRunAs,
-        GroupRule::MustRunAs => {
-            if let Some(first) = strategy.ranges.first() {
-                found.filled(
-                    Kind::Stricter,
-                    path,
-                    format!(
-                        "containers that set no group, here or in the pod, were given {}, and are now denied",
-                        first.min
-                    ),
-                    Fill::pod(&["securityContext", "runAsGroup"], first.min),
-                );
-            }
-            catalogue::GroupRule::MustRunAs
-        }
-    };
-    Some(catalogue::GroupRules { rule, ranges: id_ranges(path, &strategy.ranges, found) })
-}
-
-/// A group that a pod has besides its primary one. Unset it has none, which is less than any: so `MustRunAs`,
-/// which nearly no pod fulfils by itself, need not be demanded.
-fn extra_group(field: &'static str, strategy: &GroupStrategy, found: &mut Findings) -> Option<catalogue::GroupRules> {
-    let path = format!("spec.{field}");
-    if strategy.rule == GroupRule::RunAsAny {
-        without_effect(&path, &strategy.ranges, found);
-        return None;
-    }
-    let ranges = id_ranges(&path, &strategy.ranges, found);
-    if let Some(first) = strategy.ranges.first().filter(|_| strategy.rule == GroupRule::MustRunAs) {
-        let value = if field == "fsGroup" { json!(first.min) } else { json!([first.min]) };
-        found.filled(
-            Kind::Default,
-            &path,
-            format!(
-                "pods that set none were given {}, and are now admitted without it (rule MayRunAs), which gives them \
-                 less; volumes and files that need the group are no longer reached. To demand one, make the rule \
-                 MustRunAs",
-                first.min
-            ),
-            Fill::pod(&["securityContext", field], value),
-        );
-    }
-    Some(catalogue::GroupRules { rule: catalogue::GroupRule::MayRunAs, ranges })
-}
-
-fn without_effect(path: &str, ranges: &[IdRange], found: &mut Findings) {
-    if !ranges.is_empty() {
-        found.note(Kind::Note, format!("{path}.ranges"), "had no effect under this rule, and is left out");
-    }
-}
-
-fn id_ranges(path: &str, ranges: &[IdRange], found: &mut Findings) -> Vec<Range> {
-    if ranges.is_empty() {
-        found.mistake(
-            path,
-            "has no ranges, so the policy admitted no pod at all",
-            "write the ranges that were meant, or leave this policy out",
-        );
-    }
-    ranges
-        .iter()
-        .enumerate()
-        .map(|(index, &IdRange { min, max })| range(format!("{path}.ranges[{index}]"), min, max, found))
-        .collect()
-}
-
-fn ports(ranges: &[PortRange], found: &mut Findings) -> Vec<Range> {
-    ranges
-        .iter()
-        .enumerate()
-        .map(|(index, &PortRange { min, max })| {
-            range(format!("spec.hostPorts[{index}]"), min.into(), max.into(), found)
-        })
-        .collect()
-}
-
-fn range(path: String, min: i64, max: i64, found: &mut Findings) -> Range {
-    if min < 0 || min > max {
-        found.mistake(path, format!("{min} to {max} is no range"), "min is 0 or more, and not greater than max");
-    }
-    Range { min: min.into(), max: max.into() }
 }
 
 /// Whether containers may gain privileges.
@@ -372,11 +245,12 @@ fn unprefixed<'a>(field: &str, names: &'a [String], found: &mut Findings) -> Vec
     kept
 }
 
-fn proc_mount(allowed: &[ProcMount]) -> Vec<Text> {
+fn proc_mount(allowed: &[ProcMount]) -> Option<Vec<Text>> {
     if allowed.is_empty() {
-        return vec!["Default".into()];
+        return Some(vec!["Default".into()]);
     }
-    allowed.iter().map(|allowed| Text(allowed.to_string())).collect()
+    let all = [ProcMount::Default, ProcMount::Unmasked].iter().all(|value| allowed.contains(value));
+    (!all).then(|| texts(&allowed.iter().map(ProcMount::to_string).collect::<Vec<_>>()))
 }
 
 fn se_linux_options(strategy: &SeLinuxStrategy, found: &mut Findings) -> Option<SeLinux> {
@@ -460,96 +334,6 @@ fn read_only_root(required: bool, found: &mut Findings) -> Option<palisade_check
         Fill::containers(&["securityContext", "readOnlyRootFilesystem"], true),
     );
     Some(true.into())
-}
-
-/// Whether a kind of volume was allowed.
-fn allows(kinds: &[String], kind: &str) -> bool {
-    kinds.iter().any(|allowed| allowed == kind || allowed == "*")
-}
-
-fn volumes(kinds: &[String], found: &mut Findings) -> Option<Vec<Text>> {
-    for (index, kind) in kinds.iter().enumerate().filter(|(_, kind)| !lists::VOLUMES.contains(&kind.as_str())) {
-        found.mistake(
-            format!("spec.volumes[{index}]"),
-            format!("{kind:?} is no kind of volume that PodSecurityPolicy knows"),
-            &format!("known are * and {}", lists::VOLUMES[1..].join(", ")),
-        );
-    }
-    if allows(kinds, "*") {
-        return None;
-    }
-    // In a pod it is written cephfs.
-    let mut allowed: Vec<Text> =
-        kinds.iter().map(|kind| if kind == "cephFS" { "cephfs".into() } else { text(kind) }).collect();
-    if allows(kinds, "secret") && !allows(kinds, "projected") {
-        // Each pod gets one for its service account's token before it is judged.
-        allowed.push("projected".into());
-        found.note(
-            Kind::Looser,
-            "spec.volumes",
-            "projected is added: a policy with secret admitted the projected volume that carries the token of the \
-             pod's service account, and no other; now any projected volume is admitted. They show what their own \
-             namespace's secrets, config maps and tokens hold",
-        );
-    }
-    Some(allowed)
-}
-
-fn host_paths(paths: &[AllowedHostPath], kinds: &[String], found: &mut Findings) -> Option<Vec<HostPath>> {
-    if paths.is_empty() {
-        return None;
-    }
-    if !allows(kinds, "hostPath") {
-        let message = "had no effect, for volumes does not allow hostPath, and is left out";
-        found.note(Kind::Note, "spec.allowedHostPaths", message);
-        return None;
-    }
-    for (index, path) in paths.iter().enumerate() {
-        let prefix = &path.path_prefix;
-        if !prefix.starts_with('/') || prefix.split('/').any(|segment| segment == "..") {
-            found.mistake(
-                format!("spec.allowedHostPaths[{index}].pathPrefix"),
-                format!("{prefix:?} is no path of a node"),
-                "write an absolute path without ..",
-            );
-        }
-    }
-    let converted =
-        paths.iter().map(|path| HostPath { path_prefix: text(&path.path_prefix), read_only: path.read_only.into() });
-    Some(converted.collect())
-}
-
-/// Drivers of a kind of volume. None means any, in both; so a list whose last element is left out stays one.
-fn drivers(
-    names: &[&str],
-    path: &str,
-    field: &str,
-    kind: &str,
-    kinds: &[String],
-    found: &mut Findings,
-) -> Option<Vec<Text>> {
-    if names.is_empty() {
-        return None;
-    }
-    if !allows(kinds, kind) {
-        found.note(Kind::Note, path, format!("had no effect, for volumes does not allow {kind}, and is left out"));
-        return None;
-    }
-    let mut kept = Vec::new();
-    for (index, name) in names.iter().enumerate() {
-        let at = format!("{path}[{index}].{field}");
-        match *name {
-            "" => found.mistake(at, "is empty", "write the name of a driver"),
-            "*" => found.note(
-                Kind::Note,
-                at,
-                "* is left out: here it was the name of a driver, which none can have. To allow all, leave the whole \
-                 list out",
-            ),
-            name => kept.push(text(name)),
-        }
-    }
-    Some(kept)
 }
 
 fn runtime_classes(strategy: &RuntimeClassStrategy, found: &mut Findings) -> Option<Vec<Text>> {

@@ -6,7 +6,9 @@
 
 mod annotations;
 mod convert;
+mod ids;
 mod lists;
+mod volumes;
 
 use std::fmt;
 
