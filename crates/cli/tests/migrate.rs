@@ -172,7 +172,7 @@ fn mistakes_are_shown_where_they_are() {
     let run = migrate(&twice, &[]);
     assert_eq!(run.code, Some(1));
     assert!(
-        run.err.contains("a second policy with the name \"small\"") && run.err.contains("p.yaml:17:9"),
+        run.err.contains("a second policy with the name \"small\"") && run.err.contains("p.yaml:18:9"),
         "{}",
         run.err
     );
