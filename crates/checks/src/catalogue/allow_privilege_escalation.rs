@@ -14,9 +14,9 @@ const FIELD: &str = "c.?securityContext.?allowPrivilegeEscalation";
 pub static CHECK: Check = Check {
     id: "allowPrivilegeEscalation",
     title: "Privilege escalation",
-    setting: "privileges.allowPrivilegeEscalation",
+    settings: &["privileges.allowPrivilegeEscalation", "privileges.windows"],
     psp: Some("allowPrivilegeEscalation"),
-    pss: Some(Pss { level: Level::Restricted, id: "allowPrivilegeEscalation" }),
+    pss: &[Pss { level: Level::Restricted, id: "allowPrivilegeEscalation", since: 8 }],
     fields: &[Field::Container("securityContext.allowPrivilegeEscalation")],
     fixtures: include_str!("allow_privilege_escalation.yaml"),
     compile: |settings, cx| {

@@ -50,9 +50,9 @@ const OF_CONTAINER: &str = "c.securityContext.appArmorProfile";
 pub static CHECK: Check = Check {
     id: "appArmorProfile",
     title: "AppArmor profiles",
-    setting: "privileges.appArmor",
+    settings: &["privileges.appArmor"],
     psp: Some("annotation apparmor.security.beta.kubernetes.io/allowedProfileNames"),
-    pss: Some(Pss { level: Level::Baseline, id: "appArmorProfile" }),
+    pss: &[Pss { level: Level::Baseline, id: "appArmorProfile", since: 0 }],
     fields: &[
         Field::Annotation(ANNOTATION),
         Field::Pod("securityContext.appArmorProfile.type"),

@@ -56,9 +56,12 @@ const DROP: &str = "c.?securityContext.?capabilities.?drop.orValue([])";
 pub static CHECK: Check = Check {
     id: "capabilities",
     title: "Linux capabilities",
-    setting: "privileges.capabilities",
+    settings: &["privileges.capabilities", "privileges.windows"],
     psp: Some("allowedCapabilities, requiredDropCapabilities, defaultAddCapabilities"),
-    pss: Some(Pss { level: Level::Restricted, id: "capabilities_restricted" }),
+    pss: &[
+        Pss { level: Level::Baseline, id: "capabilities_baseline", since: 0 },
+        Pss { level: Level::Restricted, id: "capabilities_restricted", since: 22 },
+    ],
     fields: &[
         Field::Container("securityContext.capabilities.add"),
         Field::Container("securityContext.capabilities.drop"),

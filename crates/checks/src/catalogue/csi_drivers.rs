@@ -12,9 +12,9 @@ use crate::{Check, Field, Over, Resolve, Rule, pod};
 pub static CHECK: Check = Check {
     id: "csiDrivers",
     title: "CSI drivers",
-    setting: "volumes.csiDrivers",
+    settings: &["volumes.csiDrivers", "volumes.allowed"],
     psp: Some("allowedCSIDrivers"),
-    pss: None,
+    pss: &[],
     fields: &[Field::Volume("csi.driver")],
     fixtures: include_str!("csi_drivers.yaml"),
     compile: |settings, cx| {

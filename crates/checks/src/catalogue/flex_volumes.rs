@@ -11,9 +11,9 @@ use crate::{Check, Field, Over, Resolve, Rule, pod};
 pub static CHECK: Check = Check {
     id: "flexVolumes",
     title: "Drivers of flex volumes",
-    setting: "volumes.flexVolumes",
+    settings: &["volumes.flexVolumes", "volumes.allowed"],
     psp: Some("allowedFlexVolumes"),
-    pss: None,
+    pss: &[],
     fields: &[Field::Volume("flexVolume.driver")],
     fixtures: include_str!("flex_volumes.yaml"),
     compile: |settings, cx| {

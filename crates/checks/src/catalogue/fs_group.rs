@@ -15,9 +15,9 @@ use crate::{Check, Field, Rule, pod};
 pub static CHECK: Check = Check {
     id: "fsGroup",
     title: "Group of volumes",
-    setting: "users.fsGroup",
+    settings: &["users.fsGroup"],
     psp: Some("fsGroup"),
-    pss: None,
+    pss: &[],
     fields: &[Field::Pod("securityContext.fsGroup")],
     fixtures: include_str!("fs_group.yaml"),
     compile: |settings, cx| {

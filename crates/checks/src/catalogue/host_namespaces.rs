@@ -11,9 +11,9 @@ use crate::{Check, Field, Finding, Flag, Level, Over, Pss, Resolve, Rule, Settin
 pub static CHECK: Check = Check {
     id: "hostNamespaces",
     title: "Host namespaces",
-    setting: "host.network, host.pid, host.ipc",
+    settings: &["host.network", "host.pid", "host.ipc"],
     psp: Some("hostNetwork, hostPID, hostIPC"),
-    pss: Some(Pss { level: Level::Baseline, id: "hostNamespaces" }),
+    pss: &[Pss { level: Level::Baseline, id: "hostNamespaces", since: 0 }],
     fields: &[Field::Pod("hostNetwork"), Field::Pod("hostPID"), Field::Pod("hostIPC")],
     fixtures: include_str!("host_namespaces.yaml"),
     compile: |settings, cx| {

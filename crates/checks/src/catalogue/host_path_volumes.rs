@@ -37,9 +37,9 @@ fn writable() -> Flag {
 pub static CHECK: Check = Check {
     id: "hostPathVolumes",
     title: "Paths of the node",
-    setting: "volumes.hostPaths",
+    settings: &["volumes.hostPaths", "volumes.allowed"],
     psp: Some("allowedHostPaths"),
-    pss: Some(Pss { level: Level::Baseline, id: "hostPathVolumes" }),
+    pss: &[Pss { level: Level::Baseline, id: "hostPathVolumes", since: 0 }],
     fields: &[Field::Volume("hostPath.path"), Field::Container("volumeMounts[*].readOnly")],
     fixtures: include_str!("host_path_volumes.yaml"),
     compile: |settings, cx| {

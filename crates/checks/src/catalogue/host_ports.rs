@@ -12,9 +12,9 @@ use crate::{Check, Field, Level, Over, Pss, Rule, pod};
 pub static CHECK: Check = Check {
     id: "hostPorts",
     title: "Host ports",
-    setting: "host.ports",
+    settings: &["host.ports"],
     psp: Some("hostPorts"),
-    pss: Some(Pss { level: Level::Baseline, id: "hostPorts" }),
+    pss: &[Pss { level: Level::Baseline, id: "hostPorts", since: 0 }],
     fields: &[Field::Container("ports[*].hostPort")],
     fixtures: include_str!("host_ports.yaml"),
     compile: |settings, cx| {

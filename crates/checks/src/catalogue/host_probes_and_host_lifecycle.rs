@@ -25,9 +25,9 @@ const HOSTS: [&str; 10] = [
 pub static CHECK: Check = Check {
     id: "hostProbesAndHostLifecycle",
     title: "Hosts of probes and lifecycle handlers",
-    setting: "host.probeHosts",
+    settings: &["host.probeHosts"],
     psp: None,
-    pss: Some(Pss { level: Level::Baseline, id: "hostProbesAndHostLifecycle" }),
+    pss: &[Pss { level: Level::Baseline, id: "hostProbesAndHostLifecycle", since: 34 }],
     fields: &[
         Field::Container(HOSTS[0]),
         Field::Container(HOSTS[1]),

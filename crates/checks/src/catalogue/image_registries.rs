@@ -27,9 +27,9 @@ fn completed(image: &str) -> String {
 pub static CHECK: Check = Check {
     id: "imageRegistries",
     title: "Image registries",
-    setting: "images.allowedRegistries",
+    settings: &["images.allowedRegistries"],
     psp: None,
-    pss: None,
+    pss: &[],
     fields: &[Field::Container("image"), Field::Volume("image.reference")],
     fixtures: include_str!("image_registries.yaml"),
     compile: |settings, cx| {

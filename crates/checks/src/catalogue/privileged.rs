@@ -11,9 +11,9 @@ use crate::{Check, Field, Level, Over, Pss, Resolve, Rule, pod};
 pub static CHECK: Check = Check {
     id: "privileged",
     title: "Privileged containers",
-    setting: "privileges.privileged",
+    settings: &["privileges.privileged"],
     psp: Some("privileged"),
-    pss: Some(Pss { level: Level::Baseline, id: "privileged" }),
+    pss: &[Pss { level: Level::Baseline, id: "privileged", since: 0 }],
     fields: &[Field::Container("securityContext.privileged")],
     fixtures: include_str!("privileged.yaml"),
     compile: |settings, cx| {

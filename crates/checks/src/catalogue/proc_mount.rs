@@ -14,9 +14,12 @@ const FIELD: &str = "c.?securityContext.?procMount.orValue('Default')";
 pub static CHECK: Check = Check {
     id: "procMount",
     title: "Masking of /proc",
-    setting: "privileges.procMount",
+    settings: &["privileges.procMount", "privileges.unmaskedInUserNamespaces"],
     psp: Some("allowedProcMountTypes"),
-    pss: Some(Pss { level: Level::Baseline, id: "procMount" }),
+    pss: &[
+        Pss { level: Level::Baseline, id: "procMount", since: 0 },
+        Pss { level: Level::Restricted, id: "procMount_restricted", since: 35 },
+    ],
     fields: &[Field::Container("securityContext.procMount")],
     fixtures: include_str!("proc_mount.yaml"),
     compile: |settings, cx| {

@@ -13,9 +13,9 @@ const FIELD: &str = "c.?securityContext.?readOnlyRootFilesystem";
 pub static CHECK: Check = Check {
     id: "readOnlyRootFilesystem",
     title: "Read-only root filesystem",
-    setting: "privileges.readOnlyRootFilesystem",
+    settings: &["privileges.readOnlyRootFilesystem"],
     psp: Some("readOnlyRootFilesystem"),
-    pss: None,
+    pss: &[],
     fields: &[Field::Container("securityContext.readOnlyRootFilesystem")],
     fixtures: include_str!("read_only_root_filesystem.yaml"),
     compile: |settings, cx| {

@@ -25,9 +25,9 @@ pub(super) const RESTRICTED: [&str; 9] = [
 pub static CHECK: Check = Check {
     id: "restrictedVolumes",
     title: "Kinds of volumes",
-    setting: "volumes.allowed",
+    settings: &["volumes.allowed"],
     psp: Some("volumes"),
-    pss: Some(Pss { level: Level::Restricted, id: "restrictedVolumes" }),
+    pss: &[Pss { level: Level::Restricted, id: "restrictedVolumes", since: 0 }],
     fields: &[Field::Volume("*")],
     fixtures: include_str!("restricted_volumes.yaml"),
     compile: |settings, cx| {

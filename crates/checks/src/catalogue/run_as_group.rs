@@ -16,9 +16,9 @@ use crate::{Check, Field, Rule, pod};
 pub static CHECK: Check = Check {
     id: "runAsGroup",
     title: "Primary group of containers",
-    setting: "users.runAsGroup",
+    settings: &["users.runAsGroup"],
     psp: Some("runAsGroup"),
-    pss: None,
+    pss: &[],
     fields: &[Field::Pod("securityContext.runAsGroup"), Field::Container("securityContext.runAsGroup")],
     fixtures: include_str!("run_as_group.yaml"),
     compile: |settings, cx| {

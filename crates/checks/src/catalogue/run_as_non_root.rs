@@ -15,9 +15,9 @@ const OF_CONTAINER: &str = "c.?securityContext.?runAsNonRoot";
 pub static CHECK: Check = Check {
     id: "runAsNonRoot",
     title: "Running as non-root",
-    setting: "users.requireRunAsNonRoot",
+    settings: &["users.requireRunAsNonRoot", "users.relaxForUserNamespaces"],
     psp: Some("runAsUser (MustRunAsNonRoot)"),
-    pss: Some(Pss { level: Level::Restricted, id: "runAsNonRoot" }),
+    pss: &[Pss { level: Level::Restricted, id: "runAsNonRoot", since: 0 }],
     fields: &[Field::Pod("securityContext.runAsNonRoot"), Field::Container("securityContext.runAsNonRoot")],
     fixtures: include_str!("run_as_non_root.yaml"),
     compile: |settings, cx| {

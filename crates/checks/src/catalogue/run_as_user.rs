@@ -19,9 +19,9 @@ use crate::{Check, Field, Finding, Level, Over, Pss, Rule, pod};
 pub static CHECK: Check = Check {
     id: "runAsUser",
     title: "User of containers",
-    setting: "users.runAsUser",
+    settings: &["users.runAsUser", "users.relaxForUserNamespaces"],
     psp: Some("runAsUser"),
-    pss: Some(Pss { level: Level::Restricted, id: "runAsUser" }),
+    pss: &[Pss { level: Level::Restricted, id: "runAsUser", since: 23 }],
     fields: &[Field::Pod("securityContext.runAsUser"), Field::Container("securityContext.runAsUser")],
     fixtures: include_str!("run_as_user.yaml"),
     compile: |settings, cx| {

@@ -14,9 +14,9 @@ const FIELD: &str = "variables.spec.?runtimeClassName.orValue('')";
 pub static CHECK: Check = Check {
     id: "runtimeClasses",
     title: "Runtime classes",
-    setting: "scheduling.runtimeClasses",
+    settings: &["scheduling.runtimeClasses"],
     psp: Some("runtimeClass"),
-    pss: None,
+    pss: &[],
     fields: &[Field::Pod("runtimeClassName")],
     fixtures: include_str!("runtime_classes.yaml"),
     compile: |settings, cx| {

@@ -86,9 +86,9 @@ impl SeLinux {
 pub static CHECK: Check = Check {
     id: "seLinuxOptions",
     title: "SELinux options",
-    setting: "privileges.seLinux",
+    settings: &["privileges.seLinux"],
     psp: Some("seLinux"),
-    pss: Some(Pss { level: Level::Baseline, id: "seLinuxOptions" }),
+    pss: &[Pss { level: Level::Baseline, id: "seLinuxOptions", since: 0 }],
     fields: &[
         Field::Pod("securityContext.seLinuxOptions.type"),
         Field::Pod("securityContext.seLinuxOptions.user"),

@@ -74,9 +74,12 @@ const OF_CONTAINER: &str = "c.securityContext.seccompProfile";
 pub static CHECK: Check = Check {
     id: "seccompProfile",
     title: "Seccomp profiles",
-    setting: "privileges.seccomp",
+    settings: &["privileges.seccomp", "privileges.windows"],
     psp: Some("annotation seccomp.security.alpha.kubernetes.io/allowedProfileNames"),
-    pss: Some(Pss { level: Level::Restricted, id: "seccompProfile_restricted" }),
+    pss: &[
+        Pss { level: Level::Baseline, id: "seccompProfile_baseline", since: 0 },
+        Pss { level: Level::Restricted, id: "seccompProfile_restricted", since: 19 },
+    ],
     fields: &[
         Field::Annotation(ANNOTATION_OF_POD),
         Field::Annotation(ANNOTATION_OF_CONTAINER),

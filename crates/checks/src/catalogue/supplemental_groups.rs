@@ -15,9 +15,9 @@ use crate::{Check, Field, Rule, pod};
 pub static CHECK: Check = Check {
     id: "supplementalGroups",
     title: "Further groups of processes",
-    setting: "users.supplementalGroups",
+    settings: &["users.supplementalGroups"],
     psp: Some("supplementalGroups"),
-    pss: None,
+    pss: &[],
     fields: &[Field::Pod("securityContext.supplementalGroups")],
     fixtures: include_str!("supplemental_groups.yaml"),
     compile: |settings, cx| {

@@ -51,9 +51,9 @@ fn matches(name: &str, f: &str) -> String {
 pub static CHECK: Check = Check {
     id: "sysctls",
     title: "Kernel parameters",
-    setting: "privileges.sysctls",
+    settings: &["privileges.sysctls"],
     psp: Some("allowedUnsafeSysctls, forbiddenSysctls"),
-    pss: Some(Pss { level: Level::Baseline, id: "sysctls" }),
+    pss: &[Pss { level: Level::Baseline, id: "sysctls", since: 0 }],
     fields: &[Field::Pod("securityContext.sysctls[*].name")],
     fixtures: include_str!("sysctls.yaml"),
     compile: |settings, cx| {

@@ -10,9 +10,9 @@ use crate::{Check, Field, Finding, Level, Over, Pss, Resolve, Rule, pod};
 pub static CHECK: Check = Check {
     id: "windowsHostProcess",
     title: "HostProcess containers of Windows",
-    setting: "privileges.windowsHostProcess",
+    settings: &["privileges.windowsHostProcess"],
     psp: None,
-    pss: Some(Pss { level: Level::Baseline, id: "windowsHostProcess" }),
+    pss: &[Pss { level: Level::Baseline, id: "windowsHostProcess", since: 0 }],
     fields: &[
         Field::Pod("securityContext.windowsOptions.hostProcess"),
         Field::Container("securityContext.windowsOptions.hostProcess"),
