@@ -137,7 +137,9 @@ impl Place {
             "volumes" => {
                 let volumes = other["spec"]["volumes"].as_array().into_iter().flatten();
                 let volumes: Vec<_> = volumes.filter(|volume| self.is_in(volume)).cloned().collect();
-                pod["spec"]["volumes"].as_array_mut().into_iter().for_each(|list| list.extend(volumes.clone()));
+                if let Some(list) = pod["spec"]["volumes"].as_array_mut() {
+                    list.extend(volumes);
+                }
             }
             "annotations" => {
                 let annotations = other["metadata"]["annotations"].as_object().into_iter().flatten();
@@ -172,7 +174,9 @@ fn denied_for(check: &Check, fixture: &Fixture, seen: &BTreeMap<&str, Vec<Json>>
     let pod = fixture.pod();
     let places = Place::all(check);
     let mut neutral = pod.clone();
-    places.iter().for_each(|place| place.remove(&mut neutral));
+    for place in &places {
+        place.remove(&mut neutral);
+    }
     // What must be there is put there as the check itself would.
     (check.comply)(&fixture.settings, &fixture.values(), &mut neutral);
     if judge.admits(&neutral) != Some(true) {
@@ -186,7 +190,9 @@ fn denied_for(check: &Check, fixture: &Fixture, seen: &BTreeMap<&str, Vec<Json>>
     // A field that only means something beside others, as the name of a profile beside its type.
     let others = |place: &Place| {
         let mut of_kind = neutral.clone();
-        places.iter().filter(|other| other.list == place.list).for_each(|other| other.restore(&mut of_kind, &pod));
+        for other in places.iter().filter(|other| other.list == place.list) {
+            other.restore(&mut of_kind, &pod);
+        }
         [of_kind, pod.clone()]
     };
     let beside_others = |place: &Place| {

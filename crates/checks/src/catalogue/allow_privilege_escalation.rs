@@ -2,6 +2,11 @@
 //!
 //! Unless `allowPrivilegeEscalation: false` is set, a process may gain more privileges than its parent, for
 //! example through a setuid binary. Unset means true, so each container has to say it; a pod for Windows cannot.
+//!
+//! ## If your pod was denied
+//!
+//! Set `securityContext.allowPrivilegeEscalation: false` in each container, init containers too; the pod as a whole has
+//! no such field. Programs like `sudo` then do not work: run as the right user from the beginning.
 
 use serde_json::json;
 

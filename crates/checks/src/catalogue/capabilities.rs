@@ -3,6 +3,12 @@
 //! Linux capabilities split the power of root. A container may add only the allowed ones, and has to drop the
 //! required ones; dropping `ALL` drops each. Names are compared as they are written: `ALL` and
 //! `NET_BIND_SERVICE`, without `CAP_`.
+//!
+//! ## If your pod was denied
+//!
+//! Set `securityContext.capabilities.drop` in each container to what the message says, which is most often `[ALL]`, and
+//! remove from `add` what is not allowed. A server that wants `NET_BIND_SERVICE` for a port below 1024 can listen on a
+//! higher one, and its Service maps the port.
 
 use kube::KubeSchema;
 use serde::{Deserialize, Serialize};

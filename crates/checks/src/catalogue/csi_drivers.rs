@@ -2,6 +2,10 @@
 //!
 //! A `csi` volume in a pod is made by a driver of the node, which may give more than a tenant should have. This
 //! is about volumes that the pod itself describes; claims are made by storage classes.
+//!
+//! ## If your pod was denied
+//!
+//! Use a driver that the message lists, or a `persistentVolumeClaim`, whose storage class an admin has chosen.
 
 use serde_json::json;
 

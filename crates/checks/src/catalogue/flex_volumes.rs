@@ -1,6 +1,10 @@
 //! # flexVolumes
 //!
 //! A `flexVolume` is mounted by a program on the node, run as root, with options from the pod.
+//!
+//! ## If your pod was denied
+//!
+//! Use a driver that the message lists, or a `persistentVolumeClaim`, whose storage class an admin has chosen.
 
 use serde_json::json;
 

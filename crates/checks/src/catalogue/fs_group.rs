@@ -1,6 +1,11 @@
 //! # fsGroup
 //!
-//! The group that owns the files of the pod's volumes, and that all its processes also have.
+//! The group that owns the files of the pod's volumes, and that all its processes also have. The kubelet gives
+//! it all files of a volume where it can, so that with a foreign group a pod could reach what others keep there.
+//!
+//! ## If your pod was denied
+//!
+//! Set `fsGroup` in the pod's `securityContext` to an id that the message says. Containers have no such field.
 
 use serde_json::json;
 

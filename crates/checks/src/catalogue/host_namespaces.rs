@@ -2,6 +2,11 @@
 //!
 //! The node's network, process and IPC namespaces show a pod what the node and its other tenants do, and let
 //! it interfere. `hostNetwork` also goes around network policies.
+//!
+//! ## If your pod was denied
+//!
+//! Remove `hostNetwork`, `hostPID` and `hostIPC`. Pods reach each other by Services. The containers of one pod share
+//! their network in any case, and with `shareProcessNamespace: true` they see each other's processes.
 
 use serde_json::json;
 

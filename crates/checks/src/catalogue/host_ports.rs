@@ -2,6 +2,11 @@
 //!
 //! A host port takes a port of the node: it can impersonate a service of the node, and goes around network
 //! policies. A pod with `hostNetwork` has all its ports on the node; the API server fills in `hostPort` then.
+//!
+//! ## If your pod was denied
+//!
+//! Remove `hostPort`. A Service reaches the pod by its `containerPort`. If the manifest has no `hostPort`, it has
+//! `hostNetwork: true`, which makes every port one of the node.
 
 use serde_json::json;
 

@@ -2,6 +2,11 @@
 //!
 //! With a read-only root filesystem a process cannot change the image's files: no dropped binaries, no edited
 //! configuration. Many images need writable paths; give them `emptyDir` volumes.
+//!
+//! ## If your pod was denied
+//!
+//! Set `securityContext.readOnlyRootFilesystem: true` in each container, and mount an `emptyDir` volume wherever the
+//! program writes, for example at `/tmp`.
 
 use serde_json::json;
 

@@ -3,6 +3,11 @@
 //! The user id that a container's processes have: the container's own, or else the pod's. On a shared file
 //! system the id is the tenant's identity, so `MustRunAs` with the tenant's own id keeps tenants apart. A pod
 //! that says root is refused even if each of its containers says otherwise, as the Restricted level does.
+//!
+//! ## If your pod was denied
+//!
+//! Set `runAsUser` in the pod's `securityContext` to an id that the message says, and remove it from containers, whose
+//! own would win. If the program then cannot read its files, change their owner or mode when the image is built.
 
 use serde_json::json;
 

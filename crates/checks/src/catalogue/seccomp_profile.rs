@@ -2,6 +2,12 @@
 //!
 //! Seccomp limits the system calls that a container can make. A container takes the pod's profile unless it
 //! sets its own; without either it runs unconfined on most nodes.
+//!
+//! ## If your pod was denied
+//!
+//! Set `seccompProfile: {type: RuntimeDefault}` in the pod's `securityContext`, and remove it from containers, whose
+//! own would win. A program that the runtime's profile stops needs a `Localhost` profile, which an admin puts on the
+//! nodes.
 
 use kube::KubeSchema;
 use serde::{Deserialize, Serialize};
@@ -144,9 +150,12 @@ pub static CHECK: Check = Check {
         (!findings.is_empty()).then_some(Rule { variables, findings })
     },
     comply: |settings, values, pod| {
-        let Some(seccomp) = &settings.privileges.seccomp else { return };
-        let profile = profiles::first(&seccomp.allowed.resolve(values), &seccomp.localhost_profiles.resolve(values));
-        pod::set(pod, &["securityContext", "seccompProfile"], profile);
+        if let Some(seccomp) = settings.privileges.seccomp.as_ref().filter(|seccomp| seccomp.required.resolve(values))
+            && let Some(profile) =
+                profiles::first(&seccomp.allowed.resolve(values), &seccomp.localhost_profiles.resolve(values))
+        {
+            pod::set(pod, &["securityContext", "seccompProfile"], profile);
+        }
     },
     violate: |settings, values, pod| {
         let allowed = settings.privileges.seccomp.as_ref().map(|seccomp| seccomp.allowed.resolve(values));

@@ -1,6 +1,10 @@
 //! # supplementalGroups
 //!
 //! Further groups of a pod's processes. On a shared file system a foreign group opens other tenants' files.
+//!
+//! ## If your pod was denied
+//!
+//! Set `supplementalGroups` in the pod's `securityContext` to ids that the message says. Containers have no such field.
 
 use serde_json::json;
 

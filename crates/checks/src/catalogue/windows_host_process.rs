@@ -1,6 +1,11 @@
 //! # windowsHostProcess
 //!
 //! A HostProcess container runs on a Windows node itself, as a privileged container does on a Linux node.
+//!
+//! ## If your pod was denied
+//!
+//! Remove `hostProcess`, and `hostNetwork` if it is there for its sake. What a HostProcess container does to a node, an
+//! admin has to do.
 
 use serde_json::json;
 

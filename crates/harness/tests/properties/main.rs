@@ -8,11 +8,18 @@ mod pods;
 mod settings;
 mod tighten;
 
-use std::{cell::Cell, env};
+use std::{
+    cell::{Cell, RefCell},
+    collections::BTreeSet,
+    env,
+};
 
-use palisade_api::{Level, Settings, ToolSecurityProfile};
-use palisade_checks::{Resolved, Values};
-use palisade_compiler::Compiled;
+use palisade_api::{
+    Level, Settings, ToolSecurityProfile,
+    catalogue::{self, WindowsRule, standard::Version},
+};
+use palisade_checks::{Check, Lowering, Resolve, Resolved, Values};
+use palisade_compiler::{Compiled, Namespace};
 use palisade_harness::{Decision, Operation, Policy, Request};
 use proptest::{
     prelude::*,
@@ -114,38 +121,191 @@ fn yaml(settings: &Settings) -> String {
     serde_saphyr::to_string(settings).unwrap_or_default()
 }
 
+/// A pod that complies with the stricter profile is changed again and again, as long as it admits the pod: so it gets
+/// far from what complies at first sight.
 #[test]
 fn a_stricter_profile_admits_nothing_that_a_weaker_one_denies() {
-    let (admitted, denied, between) = (Cell::new(0), Cell::new(0), Cell::new(0));
-    let count = |cell: &Cell<u32>| cell.set(cell.get() + 1);
+    let (admitted, denied) = (Cell::new(0), Cell::new(0));
     let steps = prop::collection::vec((0..tighten::STEPS.len(), any::<Index>()), 1..12);
-    let cases = (settings::settings(), steps, prop::collection::vec(pods::draft(), 12));
-    let outcome = runner(150).run(&cases, |(weak, steps, drafts)| {
+    let pods = prop::collection::vec((pods::shape(), prop::collection::vec(pods::change(), 0..12)), 3);
+    let outcome = runner(120).run(&(settings::settings(), steps, pods), |(weak, steps, pods)| {
         let mut strict = weak.clone();
-        steps.iter().for_each(|(step, at)| tighten::STEPS[*step](&mut strict, *at));
+        for (step, at) in steps {
+            tighten::STEPS[step](&mut strict, at);
+        }
         let of_weak = Judge::new(&compile(&weak, Level::Privileged));
         let of_strict = Judge::new(&compile(&strict, Level::Privileged));
-        for draft in &drafts {
-            let pod = draft.pod(&strict, &values());
-            match (of_weak.denial(&pod), of_strict.denial(&pod)) {
-                (None, None) => count(&admitted),
-                (Some(_), Some(_)) => count(&denied),
-                (None, Some(_)) => count(&between),
-                (Some(message), None) => prop_assert!(
-                    false,
-                    "admitted by the stricter one, and denied by the weaker one: {message}\n{pod}\nweak:\n{}strict:\n{}",
-                    yaml(&weak),
-                    yaml(&strict)
-                ),
+        for (shape, changes) in &pods {
+            let mut pod = shape.complying(&strict, &values());
+            for change in changes {
+                let mut changed = pod.clone();
+                change.apply(&mut changed);
+                if of_strict.denial(&changed).is_none() {
+                    pod = changed;
+                    admitted.set(admitted.get() + 1);
+                } else {
+                    denied.set(denied.get() + 1);
+                }
+            }
+            if of_strict.denial(&pod).is_none()
+                && let Some(message) = of_weak.denial(&pod)
+            {
+                let (weak, strict) = (yaml(&weak), yaml(&strict));
+                prop_assert!(false, "the stricter profile admits what the weaker one denies: {message}\n{pod}\nweaker:\n{weak}stricter:\n{strict}");
             }
         }
         Ok(())
     });
-    if let Err(error) = outcome {
-        panic!("{error}");
+    outcome.unwrap_or_else(|error| panic!("{error}"));
+    let (admitted, denied) = (admitted.get(), denied.get());
+    println!("{admitted} changes were admitted by the stricter profile, {denied} denied");
+    assert!(admitted > 200 && denied > 200, "changes are neither all admitted nor all denied: {admitted}, {denied}");
+}
+
+/// The levels are ordered, and so are profiles that say the same otherwise. What relaxes a check is set, for under
+/// Privileged nothing is relaxed.
+#[test]
+fn a_stricter_level_admits_nothing_that_a_weaker_one_denies() {
+    let relaxed = (settings::flag(), settings::flag(), any::<bool>());
+    let pod = (pods::shape(), prop::collection::vec(pods::change(), 0..12));
+    let cases = (settings::settings(), relaxed, pod);
+    let outcome = runner(40).run(&cases, |(mut settings, (users, unmasked, exempt), (shape, changes))| {
+        settings.users.relax_for_user_namespaces = Some(users);
+        settings.privileges.unmasked_in_user_namespaces = Some(unmasked);
+        settings.privileges.windows = Some(if exempt { WindowsRule::Exempt } else { WindowsRule::Check });
+        let [privileged, baseline, restricted] =
+            [Level::Privileged, Level::Baseline, Level::Restricted].map(|level| Judge::new(&compile(&settings, level)));
+        let strict = settings.clone().or(Settings::seed(Level::Restricted, Version::Latest));
+        let mut pod = shape.complying(&strict, &values());
+        for change in &changes {
+            change.apply(&mut pod);
+            let denials = [&restricted, &baseline, &privileged].map(|judge| judge.denial(&pod).is_some());
+            prop_assert!(
+                denials.is_sorted_by(|strict, weak| strict >= weak),
+                "denied by Restricted, Baseline, Privileged: {denials:?}\n{pod}\n{}",
+                yaml(&settings)
+            );
+        }
+        Ok(())
+    });
+    outcome.unwrap_or_else(|error| panic!("{error}"));
+}
+
+/// The ids of the checks in a message.
+fn ids(message: &str) -> BTreeSet<&str> {
+    catalogue::ALL.iter().map(|check| check.id).filter(|id| message.contains(&format!("[{id}]"))).collect()
+}
+
+/// What a pod that violates a check has to violate besides, because the API server refuses it otherwise.
+fn in_company(id: &str) -> &'static [&'static str] {
+    match id {
+        // A privileged container that says allowPrivilegeEscalation: false.
+        "privileged" => &["allowPrivilegeEscalation"],
+        // A HostProcess container without hostNetwork.
+        "windowsHostProcess" => &["hostNamespaces"],
+        _ => &[],
     }
-    let counts = [admitted, denied, between].map(Cell::into_inner);
-    println!("admitted by both, denied by both, denied by the stricter one: {counts:?}");
-    let all: u32 = counts.iter().sum();
-    assert!(counts.iter().all(|count| count * 20 > all), "each happens in one of twenty cases at least: {counts:?}");
+}
+
+/// Whether no pod can comply: a seccomp profile must be set, and must be one of none.
+fn contradictory(settings: &Settings) -> bool {
+    settings.privileges.seccomp.as_ref().is_some_and(|seccomp| {
+        seccomp.required.resolve(&values())
+            && seccomp.allowed.resolve(&values()).iter().all(|kind| kind == "Localhost")
+            && seccomp.localhost_profiles.is_empty()
+    })
+}
+
+#[test]
+fn samples_comply_and_violations_are_denied_for_what_they_violate() {
+    let violated = RefCell::new(BTreeSet::new());
+    let outcome = runner(60).run(&settings::settings(), |settings| {
+        let compiled = compile(&settings, Level::Privileged);
+        let judge = Judge::new(&compiled);
+        let compliant = &compiled.probes.compliant.pod;
+        let denial = judge.denial(compliant);
+        if denial.is_some() && contradictory(&settings) {
+            return Ok(());
+        }
+        prop_assert_eq!(denial, None, "{}\n{}", compliant, yaml(&settings));
+        for check in catalogue::ALL {
+            let mut pod = compliant.clone();
+            let violates = (check.violate)(&settings, &values(), &mut pod);
+            let denial = judge.denial(&pod).unwrap_or_default();
+            let mut found = ids(&denial);
+            if violates {
+                prop_assert!(found.remove(check.id), "{}: {denial:?}\n{pod}\n{}", check.id, yaml(&settings));
+                found.retain(|id| !in_company(check.id).contains(id));
+                violated.borrow_mut().insert(check.id);
+            } else {
+                prop_assert_eq!(compliant, &pod, "{}", check.id);
+            }
+            prop_assert!(found.is_empty(), "{}: denied for {found:?}, too\n{pod}\n{}", check.id, yaml(&settings));
+        }
+        if let Err(rejected) = palisade_harness::check(compiled) {
+            prop_assert!(false, "{rejected}\n{}", yaml(&settings));
+        }
+        Ok(())
+    });
+    outcome.unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(violated.into_inner(), catalogue::ALL.iter().map(|check| check.id).collect(), "each check is violated");
+}
+
+#[test]
+fn a_check_reads_no_settings_but_those_that_it_names() {
+    let types = profile(&Settings::default(), Level::Privileged);
+    let types: ToolSecurityProfile = serde_json::from_value(types).unwrap();
+    let types = types.spec.parameters.into_iter().map(|parameter| (parameter.name, parameter.type_)).collect();
+    let rule = |check: &Check, settings: &Settings| (check.compile)(settings, &mut Lowering::new(&types));
+    let outcome = runner(300).run(&settings::settings(), |settings| {
+        let all = json!(settings);
+        for check in catalogue::ALL {
+            let mut named = json!({});
+            for (group, setting) in check.settings.iter().map(|path| path.split_once('.').unwrap()) {
+                if let Some(value) = all[group].get(setting) {
+                    named[group][setting] = value.clone();
+                }
+            }
+            let named: Settings = serde_json::from_value(named).unwrap();
+            prop_assert_eq!(rule(check, &settings), rule(check, &named), "{}", check.id);
+        }
+        Ok(())
+    });
+    outcome.unwrap_or_else(|error| panic!("{error}"));
+}
+
+/// JSON whose fields stand in another order.
+fn shuffled(value: &Json, order: u64) -> String {
+    match value {
+        Json::Object(fields) => {
+            let mut fields: Vec<_> = fields.iter().collect();
+            fields.sort_by_key(|(key, _)| {
+                key.bytes().fold(order, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(order | 1))
+            });
+            let fields: Vec<_> =
+                fields.into_iter().map(|(key, value)| format!("{}:{}", json!(key), shuffled(value, order))).collect();
+            format!("{{{}}}", fields.join(","))
+        }
+        Json::Array(items) => {
+            let items: Vec<_> = items.iter().map(|item| shuffled(item, order)).collect();
+            format!("[{}]", items.join(","))
+        }
+        other => other.to_string(),
+    }
+}
+
+#[test]
+fn the_same_profile_gives_the_same_bytes_in_whatever_order_its_fields_are() {
+    let outcome = runner(150).run(&(settings::settings(), any::<u64>()), |(settings, order)| {
+        let profile = profile(&settings, Level::Restricted);
+        let bytes = |text: &str| {
+            let profile: ToolSecurityProfile = serde_json::from_str(text).unwrap();
+            let compiled = palisade_compiler::compile(&profile).unwrap();
+            let bundle = &compiled.bundle;
+            json!([bundle.policy, bundle.binding, compiled.params(&Namespace::default())]).to_string()
+        };
+        prop_assert_eq!(bytes(&profile.to_string()), bytes(&shuffled(&profile, order)));
+        Ok(())
+    });
+    outcome.unwrap_or_else(|error| panic!("{error}"));
 }

@@ -1,4 +1,4 @@
-//! Random pods: ones that comply with some settings, changed where the checks look.
+//! Random pods: they comply with some settings, and are then changed where the checks look.
 
 use palisade_api::{Settings, catalogue};
 use palisade_checks::{Values, pod};
@@ -8,64 +8,49 @@ use proptest::{
 };
 use serde_json::{Value as Json, json};
 
-/// A change of a pod: below its spec, or below one of its containers.
+/// A change of a pod.
 #[derive(Clone, Debug)]
-struct Edit {
-    place: Place,
-    path: &'static str,
-    value: Json,
+pub(crate) enum Change {
+    /// Of a field, or none where it is null, in one of the places of its kind.
+    Field { place: Place, path: &'static str, value: Json, at: Index },
+    /// Another volume, mounted by the first container: read-only, writable, or as it is by default.
+    Volume { source: Json, read_only: Option<bool> },
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Place {
+pub(crate) enum Place {
+    /// Below the spec.
     Pod,
+    /// Below a container in this list.
     Container(&'static str),
     /// An annotation, whose key is the path.
     Annotation,
 }
 
-/// A pod before it has a reason to be as it is.
-#[derive(Clone, Debug)]
-pub(crate) struct Draft {
+/// Which containers a pod has.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shape {
     init: bool,
     second: bool,
     ephemeral: bool,
-    complies: bool,
-    edits: Vec<(Edit, Index)>,
-    volumes: Vec<(Json, Option<bool>)>,
 }
 
-impl Draft {
-    /// The pod, made to comply with the settings first, unless it is to be wild.
-    pub(crate) fn pod(&self, settings: &Settings, values: &Values) -> Json {
+impl Shape {
+    /// A pod of this shape that complies with the settings, as far as the catalogue knows how.
+    pub(crate) fn complying(self, settings: &Settings, values: &Values) -> Json {
         let mut pod = pod::minimal("random");
-        let extra = |name: &str| json!([{"name": name, "image": "registry.example/x:1"}]);
+        let container = |name: &str| json!({"name": name, "image": "registry.example/x:1"});
         if self.init {
-            pod["spec"]["initContainers"] = extra("init");
+            append(&mut pod["spec"]["initContainers"], container("init"));
         }
         if self.ephemeral {
-            pod["spec"]["ephemeralContainers"] = extra("debug");
+            append(&mut pod["spec"]["ephemeralContainers"], container("debug"));
         }
         if self.second {
-            let more = extra("second");
-            pod["spec"]["containers"].as_array_mut().into_iter().for_each(|list| list.push(more[0].clone()));
+            append(&mut pod["spec"]["containers"], container("second"));
         }
-        if self.complies {
-            catalogue::ALL.iter().for_each(|check| (check.comply)(settings, values, &mut pod));
-        }
-        for (index, (source, read_only)) in self.volumes.iter().enumerate() {
-            let name = format!("v{index}");
-            let mut volume = source.clone();
-            volume["name"] = json!(name);
-            let mut mount = json!({"name": name, "mountPath": format!("/{name}")});
-            if let Some(read_only) = read_only {
-                mount["readOnly"] = json!(read_only);
-            }
-            append(&mut pod["spec"]["volumes"], volume);
-            append(&mut pod["spec"]["containers"][0]["volumeMounts"], mount);
-        }
-        for (edit, at) in &self.edits {
-            edit.apply(&mut pod, *at);
+        for check in catalogue::ALL {
+            (check.comply)(settings, values, &mut pod);
         }
         pod
     }
@@ -78,27 +63,52 @@ fn append(list: &mut Json, item: Json) {
     }
 }
 
-impl Edit {
-    fn apply(&self, pod: &mut Json, at: Index) {
-        let (target, keys): (&mut Json, Vec<_>) = match self.place {
-            Place::Pod => (&mut pod["spec"], self.path.split('.').collect()),
-            Place::Annotation => (&mut pod["metadata"]["annotations"], vec![self.path]),
-            Place::Container(list) => match pod["spec"].get_mut(list).and_then(Json::as_array_mut) {
-                Some(containers) => (at.get_mut(containers), self.path.split('.').collect()),
-                None => return,
-            },
-        };
-        let Some((last, parents)) = keys.split_last() else { return };
-        let parent = parents.iter().fold(target, |at, key| &mut at[*key]);
-        if self.value.is_null() {
-            parent.as_object_mut().into_iter().for_each(|fields| drop(fields.remove(*last)));
-        } else {
-            parent[*last] = self.value.clone();
+impl Change {
+    /// Changes the pod.
+    pub(crate) fn apply(&self, pod: &mut Json) {
+        match self {
+            Self::Field { place: Place::Pod, path, value, .. } => set(&mut pod["spec"], path, value),
+            Self::Field { place: Place::Container(list), path, value, at } => {
+                if let Some(containers) = pod["spec"].get_mut(*list).and_then(Json::as_array_mut) {
+                    set(at.get_mut(containers), path, value);
+                }
+            }
+            Self::Field { place: Place::Annotation, path, value, .. } => {
+                pod["metadata"]["annotations"][*path] = value.clone();
+            }
+            Self::Volume { source, read_only } => {
+                let name = format!("v{}", pod["spec"]["volumes"].as_array().map_or(0, Vec::len));
+                let mut volume = source.clone();
+                volume["name"] = json!(name);
+                let mut mount = json!({"name": name, "mountPath": format!("/{name}")});
+                if let Some(read_only) = read_only {
+                    mount["readOnly"] = json!(read_only);
+                }
+                append(&mut pod["spec"]["volumes"], volume);
+                append(&mut pod["spec"]["containers"][0]["volumeMounts"], mount);
+            }
         }
-        // Nothing has a field that is null.
-        if parents.len() == 1 && parent.is_null() {
-            *parent = json!({});
+    }
+}
+
+/// Sets what the path leads to. Null takes it away; nothing has a field that is null.
+fn set(object: &mut Json, path: &str, value: &Json) {
+    let mut keys: Vec<_> = path.split('.').collect();
+    let last = keys.pop().unwrap_or_default();
+    let parent = keys.into_iter().fold(object, |at, key| {
+        let below = &mut at[key];
+        if below.is_null() {
+            *below = json!({});
         }
+        below
+    });
+    match value {
+        Json::Null => {
+            if let Some(fields) = parent.as_object_mut() {
+                fields.remove(last);
+            }
+        }
+        value => parent[last] = value.clone(),
     }
 }
 
@@ -187,27 +197,22 @@ fn of_container() -> Vec<(&'static str, Vec<Json>)> {
     all
 }
 
-fn edit() -> impl Strategy<Value = Edit> {
-    let annotations = vec![
+fn annotations() -> Vec<(&'static str, Vec<Json>)> {
+    [
         ("container.apparmor.security.beta.kubernetes.io/main", ["runtime/default", "unconfined", "localhost/a.json"]),
         ("container.seccomp.security.alpha.kubernetes.io/main", ["runtime/default", "unconfined", "localhost/z.json"]),
         ("seccomp.security.alpha.kubernetes.io/pod", ["docker/default", "unconfined", "localhost/a.json"]),
-    ];
-    let annotations = annotations.into_iter().map(|(key, values)| (key, values.map(|value| json!(value)).to_vec()));
-    let place = prop_oneof![Just("containers"), Just("initContainers"), Just("ephemeralContainers")];
-    let choice = |fields: Vec<(&'static str, Vec<Json>)>| {
-        sample::select(fields).prop_flat_map(|(path, values)| (Just(path), sample::select(values)))
-    };
-    prop_oneof![
-        6 => choice(of_pod()).prop_map(|(path, value)| Edit { place: Place::Pod, path, value }),
-        8 => (place, choice(of_container()))
-            .prop_map(|(list, (path, value))| Edit { place: Place::Container(list), path, value }),
-        1 => choice(annotations.collect())
-            .prop_map(|(path, value)| Edit { place: Place::Annotation, path, value }),
     ]
+    .map(|(key, values)| (key, values.map(|value| json!(value)).to_vec()))
+    .into()
 }
 
-fn volume() -> impl Strategy<Value = (Json, Option<bool>)> {
+fn field(place: impl Strategy<Value = Place>, fields: Vec<(&'static str, Vec<Json>)>) -> impl Strategy<Value = Change> {
+    let field = sample::select(fields).prop_flat_map(|(path, values)| (Just(path), sample::select(values)));
+    (place, field, any::<Index>()).prop_map(|(place, (path, value), at)| Change::Field { place, path, value, at })
+}
+
+fn volume() -> impl Strategy<Value = Change> {
     let paths = [
         "/",
         "/data",
@@ -216,7 +221,7 @@ fn volume() -> impl Strategy<Value = (Json, Option<bool>)> {
         "/data/project/text/",
         "/data/team",
         "/public",
-        "/etc",
+        "/etc/passwd",
         "/data/../etc",
     ];
     let mut sources: Vec<_> = paths.map(|path| json!({"hostPath": {"path": path}})).into();
@@ -232,15 +237,22 @@ fn volume() -> impl Strategy<Value = (Json, Option<bool>)> {
         json!({"image": {}}),
     ]);
     (sample::select(sources), any::<Option<bool>>())
+        .prop_map(|(source, read_only)| Change::Volume { source, read_only })
+}
+
+pub(crate) fn change() -> impl Strategy<Value = Change> {
+    let containers =
+        prop_oneof![2 => Just("containers"), 1 => Just("initContainers"), 1 => Just("ephemeralContainers")];
+    prop_oneof![
+        6 => field(Just(Place::Pod), of_pod()),
+        8 => field(containers.prop_map(Place::Container), of_container()),
+        1 => field(Just(Place::Annotation), annotations()),
+        2 => volume(),
+    ]
 }
 
 prop_compose! {
-    pub(crate) fn draft()(
-        (init, second, ephemeral) in any::<(bool, bool, bool)>(),
-        complies in prop::bool::weighted(0.8),
-        edits in prop::collection::vec((edit(), any::<Index>()), 0..5),
-        volumes in prop::collection::vec(volume(), 0..2),
-    ) -> Draft {
-        Draft { init, second, ephemeral, complies, edits, volumes }
+    pub(crate) fn shape()((init, second, ephemeral) in any::<(bool, bool, bool)>()) -> Shape {
+        Shape { init, second, ephemeral }
     }
 }

@@ -63,7 +63,11 @@ pub(crate) const STEPS: &[Step] = &[
     |s, at| narrow_some(&mut s.images.allowed_registries, REGISTRIES, 1, at),
     |s, at| go_below(s.images.allowed_registries.iter_mut().flatten(), at),
     |s, at| drop(remove(host_paths(s), 0, at)),
-    |s, at| pick(host_paths(s), at).into_iter().for_each(|path| path.read_only = true.into()),
+    |s, at| {
+        if let Some(path) = pick(host_paths(s), at) {
+            path.read_only = true.into();
+        }
+    },
     |s, at| go_below(host_paths(s).iter_mut().map(|path| &mut path.path_prefix), at),
     // Ranges of numbers become smaller.
     |s, at| narrow_ranges(s.host.ports.get_or_insert_with(|| vec![range(0, 65535)]), 0, at),
