@@ -57,7 +57,7 @@ test: ## Run the demo and all tests, on a real API server (needs Rust and Go)
 CASES ?= 2000
 
 .PHONY: properties
-properties: ## Judge random pods by random profiles: CASES=2000 of each property, others each time
+properties: ## Judge random pods by random profiles: CASES=2000, others each time
 	PROPTEST_CASES=$(CASES) cargo test -p palisade-harness --test properties -- --nocapture
 
 ##@ Run
