@@ -1,7 +1,7 @@
 //! Random pods: they comply with some settings, and are then changed where the checks look.
 
 use palisade_api::{Settings, catalogue};
-use palisade_checks::{Values, pod};
+use palisade_checks::{Check, Field, Values, pod};
 use proptest::{
     prelude::*,
     sample::{self, Index},
@@ -207,9 +207,33 @@ fn annotations() -> Vec<(&'static str, Vec<Json>)> {
     .into()
 }
 
-fn field(place: impl Strategy<Value = Place>, fields: Vec<(&'static str, Vec<Json>)>) -> impl Strategy<Value = Change> {
-    let field = sample::select(fields).prop_flat_map(|(path, values)| (Just(path), sample::select(values)));
-    (place, field, any::<Index>()).prop_map(|(place, (path, value), at)| Change::Field { place, path, value, at })
+/// Whether a change of what `path` leads to can matter to a check that restricts the field.
+fn concerns(path: &str, place: Place, field: &Field) -> bool {
+    let beside = |field: &str| {
+        let mut keys = path.split('.').zip(field.split(['.', '[']));
+        keys.all(|(ours, theirs)| ours == theirs)
+    };
+    match (place, field) {
+        (Place::Pod, Field::Pod(field)) | (Place::Container(_), Field::Container(field)) => beside(field),
+        (Place::Annotation, Field::Annotation(key)) => path.starts_with(key),
+        _ => false,
+    }
+}
+
+/// Changes of what the checks look at, and of what frees a pod from some of them.
+fn fields(checks: &[&Check]) -> Vec<(Place, &'static str, Vec<Json>)> {
+    let of = |place, fields: Vec<(&'static str, Vec<Json>)>| {
+        fields.into_iter().map(move |(path, values)| (place, path, values))
+    };
+    let mut all: Vec<_> = of(Place::Pod, of_pod()).chain(of(Place::Annotation, annotations())).collect();
+    for list in ["containers", "containers", "initContainers", "ephemeralContainers"] {
+        all.extend(of(Place::Container(list), of_container()));
+    }
+    all.retain(|(place, path, _)| {
+        ["hostUsers", "os"].contains(path)
+            || checks.iter().flat_map(|check| check.fields).any(|field| concerns(path, *place, field))
+    });
+    all
 }
 
 fn volume() -> impl Strategy<Value = Change> {
@@ -240,15 +264,17 @@ fn volume() -> impl Strategy<Value = Change> {
         .prop_map(|(source, read_only)| Change::Volume { source, read_only })
 }
 
-pub(crate) fn change() -> impl Strategy<Value = Change> {
-    let containers =
-        prop_oneof![2 => Just("containers"), 1 => Just("initContainers"), 1 => Just("ephemeralContainers")];
-    prop_oneof![
-        6 => field(Just(Place::Pod), of_pod()),
-        8 => field(containers.prop_map(Place::Container), of_container()),
-        1 => field(Just(Place::Annotation), annotations()),
-        2 => volume(),
-    ]
+/// A change that can matter to one of the checks.
+pub(crate) fn change(checks: &[&Check]) -> BoxedStrategy<Change> {
+    let field = (sample::select(fields(checks)), any::<Index>(), any::<Index>()).prop_map(
+        |((place, path, values), value, at)| Change::Field { place, path, value: value.get(&values).clone(), at },
+    );
+    let looks_at_volumes = |check: &&&Check| check.fields.iter().any(|field| matches!(field, Field::Volume(_)));
+    match checks.iter().filter(looks_at_volumes).count() {
+        0 => field.boxed(),
+        some if some == checks.len() => prop_oneof![1 => field, 4 => volume()].boxed(),
+        _ => prop_oneof![2 => field, 1 => volume()].boxed(),
+    }
 }
 
 prop_compose! {

@@ -203,10 +203,9 @@ prop_compose! {
 }
 
 prop_compose! {
-    /// Settings of which some are absent.
-    pub(crate) fn settings()(
+    fn all()(
         users in users(),
-        privileges in privileges(),
+        privileges in privileges().boxed(),
         host in host(),
         volumes in volumes(),
         runtime_classes in maybe(texts(RUNTIME_CLASSES, 1)),
@@ -221,4 +220,9 @@ prop_compose! {
             images: Images { allowed_registries },
         }
     }
+}
+
+/// Settings of which some are absent. On the heap, because the strategy is too large for the stack of a test.
+pub(crate) fn settings() -> BoxedStrategy<Settings> {
+    all().boxed()
 }
