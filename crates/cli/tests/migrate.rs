@@ -86,7 +86,7 @@ fn what_is_printed_can_be_rendered() {
         .unwrap();
     assert_eq!(rendered.status.code(), Some(0), "{}", String::from_utf8_lossy(&rendered.stderr));
     let text = String::from_utf8(rendered.stdout).unwrap();
-    assert_eq!(text.matches("kind: ValidatingAdmissionPolicy\n").count(), 2);
+    assert_eq!(text.matches("kind: ValidatingAdmissionPolicy\n").count(), 4);
     assert!(text.contains("- Deny"));
 }
 
