@@ -32,8 +32,7 @@ pub(crate) const SYSCTLS: Pool = &[
     "net.ipv4.tcp_syncookies",
     "$sysctls",
 ];
-pub(crate) const VOLUMES: Pool =
-    &["configMap", "csi", "emptyDir", "hostPath", "flexVolume", "image", "nfs", "secret", "$volume", "$volumes"];
+pub(crate) const VOLUMES: Pool = &["csi", "emptyDir", "hostPath", "flexVolume", "image", "$volume", "$volumes"];
 pub(crate) const CSI_DRIVERS: Pool = &["csi.example.org", "other.example.org", "$text"];
 pub(crate) const FLEX_DRIVERS: Pool = &["example.org/flex", "example.org/other", "example.org/$text"];
 pub(crate) const RUNTIME_CLASSES: Pool = &["", "gvisor", "kata", "$text"];
