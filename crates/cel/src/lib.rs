@@ -6,9 +6,12 @@
 //!
 //! This crate is pure: no I/O, no clock, no environment.
 
+pub mod ast;
 mod environment;
 mod expression;
+pub mod functions;
 mod references;
+pub mod types;
 mod value;
 
 pub use environment::{Environment, EvalError};
