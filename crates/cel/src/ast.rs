@@ -17,6 +17,8 @@ impl NodeId {
 }
 
 /// A place in a source, both counted from 1 (cel-go prints columns so, and counts code points).
+///
+/// [`Position::NONE`] is before all of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Position {
     /// The line.
@@ -25,8 +27,16 @@ pub struct Position {
     pub column: usize,
 }
 
+impl Position {
+    /// Where what concerns the whole source is reported (cel-go `common.NoLocation`, printed `-1:0`).
+    pub const NONE: Self = Self { line: 0, column: 0 };
+}
+
 impl fmt::Display for Position {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if *self == Self::NONE {
+            return f.write_str("-1:0");
+        }
         write!(f, "{}:{}", self.line, self.column)
     }
 }

@@ -10,11 +10,15 @@ pub mod ast;
 mod environment;
 mod expression;
 pub mod functions;
+mod issue;
+pub mod parse;
 mod references;
+mod stack;
 pub mod types;
 mod value;
 
 pub use environment::{Environment, EvalError};
 pub use expression::{Expression, Position, SyntaxError};
+pub use issue::{Issue, IssueKind};
 pub use references::References;
 pub use value::Value;
