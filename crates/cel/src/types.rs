@@ -119,6 +119,8 @@ pub enum Decl {
     Map(&'static Decl, &'static Decl),
     /// `optional_type(T)`.
     Optional(&'static Decl),
+    /// A struct known by its name.
+    Object(&'static str),
     /// An opaque type.
     Opaque(&'static str),
     /// `type(T)`.
@@ -144,6 +146,7 @@ impl Decl {
             Self::List(of) => Type::List(Arc::new(of.to_type())),
             Self::Map(key, value) => Type::Map(Arc::new(key.to_type()), Arc::new(value.to_type())),
             Self::Optional(of) => Type::Optional(Arc::new(of.to_type())),
+            Self::Object(name) => Type::Object(name.into()),
             Self::Opaque(name) => Type::Opaque(name),
             Self::Type(of) => Type::Type(Arc::new(of.to_type())),
             Self::Param(name) => Type::Param(name.into()),
