@@ -64,6 +64,19 @@ impl Type {
     }
 }
 
+impl Type {
+    /// The name without parameters, as values have it at run time.
+    pub fn erased(&self) -> String {
+        match self {
+            Self::List(_) => "list".to_owned(),
+            Self::Map(..) => "map".to_owned(),
+            Self::Optional(_) => "optional_type".to_owned(),
+            Self::Type(_) => "type".to_owned(),
+            other => other.declared(),
+        }
+    }
+}
+
 impl fmt::Display for Type {
     /// As cel-go's error messages write it (`checker/format.go`).
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

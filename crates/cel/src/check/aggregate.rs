@@ -1,5 +1,4 @@
-//! Literals of lists, maps and messages. Kubernetes wants their elements to be of one type
-//! (`cel.HomogeneousAggregateLiterals`).
+//! Literals of lists, maps and messages.
 
 use std::sync::Arc;
 
@@ -20,8 +19,8 @@ impl Checker<'_> {
         let mut joined = None;
         for (index, element) in elements.iter_mut().enumerate() {
             self.check(element);
-            let of = self.element_type(element, optional.contains(&index));
-            joined = Some(self.join(element.id, joined, of));
+            let of = self.element_type(element, optional.binary_search(&index).is_ok());
+            joined = Some(self.join(joined, of));
         }
         let of = joined.unwrap_or_else(|| self.mapping.fresh());
         self.set_type(id, Type::List(Arc::new(of)));
@@ -32,10 +31,10 @@ impl Checker<'_> {
         for Entry { key, value, optional, .. } in entries {
             self.check(key);
             let of = self.type_of(key);
-            keys = Some(self.join(key.id, keys, of));
+            keys = Some(self.join(keys, of));
             self.check(value);
             let of = self.element_type(value, *optional);
-            values = Some(self.join(value.id, values, of));
+            values = Some(self.join(values, of));
         }
         let keys = keys.unwrap_or_else(|| self.mapping.fresh());
         let values = values.unwrap_or_else(|| self.mapping.fresh());
@@ -55,14 +54,16 @@ impl Checker<'_> {
         inner.clone()
     }
 
-    /// The type of all elements so far and this one (cel-go `joinTypes`).
-    fn join(&mut self, id: NodeId, previous: Option<Type>, current: Type) -> Type {
-        let Some(previous) = previous else { return current };
-        if self.mapping.assignable(&previous, &current) {
-            return most_general(&previous, &current).clone();
+    /// The type of all elements so far and this one (cel-go `joinTypes`); elements of several types are the
+    /// validators' business.
+    fn join(&mut self, previous: Option<Type>, current: Type) -> Type {
+        match previous {
+            None => current,
+            Some(previous) if self.mapping.assignable(&previous, &current) => {
+                most_general(&previous, &current).clone()
+            }
+            Some(_) => Type::Dyn,
         }
-        self.mismatch(id, &previous, &current);
-        Type::Error
     }
 
     pub(super) fn message(&mut self, id: NodeId, name: &mut Arc<str>, fields: &mut [FieldInit]) {
@@ -72,7 +73,8 @@ impl Checker<'_> {
                 self.undeclared(id, &name, None);
                 return;
             }
-            Some(Lookup::Unsupported(_) | Lookup::Type(_, Type::Dyn | Type::Null | Type::Timestamp | Type::Duration)) => {
+            // All of these are messages of protocol buffers, by one name or another.
+            Some(Lookup::Unsupported(_) | Lookup::Type(_, Type::Null | Type::Timestamp | Type::Duration)) => {
                 let message = format!("this crate does not know messages of protocol buffers, such as '{name}'");
                 self.report(id, IssueKind::Unsupported, message);
                 return;
@@ -81,9 +83,14 @@ impl Checker<'_> {
                 *name = full;
                 Type::Error
             }
+            Some(Lookup::Variable(_, Type::Type(_))) => {
+                let message = format!("this crate does not know messages of protocol buffers, such as '{name}'");
+                self.report(id, IssueKind::Unsupported, message);
+                return;
+            }
             Some(Lookup::Variable(full, of)) => {
                 *name = full;
-                self.report(id, IssueKind::NotAType, format!("'{}' is not a type", of.declared_name()));
+                self.report(id, IssueKind::NotAType, format!("'{}' is not a type", of.erased()));
                 Type::Error
             }
             Some(Lookup::Type(full, of @ Type::Object(_))) => {
@@ -93,7 +100,7 @@ impl Checker<'_> {
             }
             Some(Lookup::Type(full, of)) => {
                 *name = full;
-                self.report(id, IssueKind::NotAMessageType, format!("'{}' is not a message type", of.declared_name()));
+                self.report(id, IssueKind::NotAMessageType, format!("'{}' is not a message type", of.erased()));
                 Type::Error
             }
         };

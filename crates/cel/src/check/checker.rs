@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{Checked, Reference, help, unify::Mapping};
 use crate::{
     ast::{Ast, Comprehension, Expr, Literal, Node, NodeId, Position},
-    env::{Environment, Lookup},
+    env::{Environment, Lookup, RESERVED},
     issue::{Issue, IssueKind},
     stack::with_stack,
     types::Type,
@@ -233,7 +233,9 @@ impl<'e> Checker<'e> {
             self.report_with(id, IssueKind::FailedResolution, message, help::failed_resolution(&name, field));
             return Type::Error;
         };
-        match fields.get(field) {
+        // Schemas have such names escaped.
+        let escaped = || RESERVED.contains(&field).then(|| fields.get(&*format!("__{field}__"))).flatten();
+        match fields.get(field).or_else(escaped) {
             Some(of) => of.clone(),
             None => {
                 let help = help::field(field, &name, fields, self.environment);

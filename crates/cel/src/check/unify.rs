@@ -148,10 +148,7 @@ fn has_variables(of: &Type) -> bool {
 
 /// What null may stand for (cel-go `isLegacyNullable`).
 fn nullable(of: &Type) -> bool {
-    matches!(
-        of,
-        Type::Null | Type::Optional(_) | Type::Object(_) | Type::Opaque(_) | Type::Duration | Type::Timestamp
-    )
+    matches!(of, Type::Null | Type::Optional(_) | Type::Object(_) | Type::Opaque(_) | Type::Duration | Type::Timestamp)
 }
 
 /// Of two types that unify the one that says less.
@@ -164,9 +161,7 @@ fn says_no_more(one: &Type, other: &Type) -> bool {
     match (one, other) {
         (Type::Dyn | Type::Var(_) | Type::Param(_), _) => true,
         (_, Type::Dyn | Type::Var(_) | Type::Param(_)) => false,
-        (Type::List(one), Type::List(other)) | (Type::Optional(one), Type::Optional(other)) => {
-            says_no_more(one, other)
-        }
+        (Type::List(one), Type::List(other)) | (Type::Optional(one), Type::Optional(other)) => says_no_more(one, other),
         (Type::Map(one_key, one), Type::Map(other_key, other)) => {
             says_no_more(one_key, other_key) && says_no_more(one, other)
         }
