@@ -11,6 +11,7 @@ pub(crate) mod double;
 mod english;
 pub(crate) mod printf;
 pub(crate) mod quote;
+pub(crate) mod re2;
 pub(crate) mod strings;
 #[cfg(test)]
 mod truth;

@@ -196,6 +196,7 @@ var files = map[string]func(*table){
 	"quantity":     quantities,
 	"quote":        quotes,
 	"re2":          regexps,
+	"re2_class":    regexpClasses,
 	"re2_syntax":   regexpSyntax,
 	"semver":       semvers,
 	"strings":      stringsTable,

@@ -1,11 +1,9 @@
 package main
 
-func cidrs(t *table)        {}
-func formats(t *table)      {}
-func ips(t *table)          {}
-func quantities(t *table)   {}
-func regexps(t *table)      {}
-func regexpSyntax(t *table) {}
-func semvers(t *table)      {}
-func times(t *table)        {}
-func urls(t *table)         {}
+func cidrs(t *table)      {}
+func formats(t *table)    {}
+func ips(t *table)        {}
+func quantities(t *table) {}
+func semvers(t *table)    {}
+func times(t *table)      {}
+func urls(t *table)       {}
