@@ -27,7 +27,3 @@ pub use expression::{Expression, Position, SyntaxError};
 pub use issue::{Issue, IssueKind};
 pub use references::References;
 pub use value::Value;
-
-fn library_accepts(_function: &str, _value: &ast::Literal) -> bool {
-    true
-}

@@ -59,9 +59,7 @@ impl Checker<'_> {
     fn join(&mut self, previous: Option<Type>, current: Type) -> Type {
         match previous {
             None => current,
-            Some(previous) if self.mapping.assignable(&previous, &current) => {
-                most_general(&previous, &current).clone()
-            }
+            Some(previous) if self.mapping.assignable(&previous, &current) => most_general(&previous, &current).clone(),
             Some(_) => Type::Dyn,
         }
     }
