@@ -11,7 +11,7 @@ use palisade_cel::{
     Issue, IssueKind,
     check::ResultType,
     env::{Environment, Mode},
-    schema::Admission,
+    schema::{Admission, Kind, Schemas, TypeCheck},
     types::Type,
 };
 use serde::Deserialize;
@@ -30,6 +30,10 @@ struct Request {
     authorizer: Option<bool>,
     #[serde(default)]
     variables: Vec<Variable>,
+    #[serde(default)]
+    typed: Vec<String>,
+    #[serde(rename = "typedParams")]
+    typed_params: Option<String>,
     answer: Answer,
 }
 
@@ -43,6 +47,8 @@ struct Variable {
 struct Answer {
     new: Verdict,
     stored: Option<Verdict>,
+    #[serde(default)]
+    typed: BTreeMap<String, Vec<Error>>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -197,4 +203,67 @@ fn verdicts_types_and_errors_are_those_of_the_api_server() {
     let total: usize = counts.values().flat_map(BTreeMap::values).sum();
     println!("{total} verdicts, {} unexpected", unexpected.len());
     assert!(unexpected.is_empty(), "{}\n{} of {total} differ", unexpected.join("\n"), unexpected.len());
+}
+
+/// `apps/v1/Deployment` or `v1/Pod`.
+fn kind(text: &str) -> Kind {
+    let mut parts: Vec<&str> = text.split('/').collect();
+    if parts.len() == 2 {
+        parts.insert(0, "");
+    }
+    let [group, version, kind] = parts[..] else { panic!("{text}") };
+    Kind { group: group.to_owned(), version: version.to_owned(), kind: kind.to_owned() }
+}
+
+#[test]
+fn warnings_of_type_checking_are_those_of_the_api_server() {
+    let mut schemas = Schemas::default();
+    for file in fs::read_dir(std::env::var("OPENAPI_DIR").unwrap()).unwrap() {
+        let document: Value = serde_json::from_str(&fs::read_to_string(file.unwrap().path()).unwrap()).unwrap();
+        schemas.add_document(&document);
+    }
+    for file in fs::read_dir(directory().join("../schemas")).unwrap() {
+        schemas.add_crd(&serde_json::from_str(&fs::read_to_string(file.unwrap().path()).unwrap()).unwrap());
+    }
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut unexpected = Vec::new();
+    let mut cache: HashMap<String, TypeCheck> = HashMap::new();
+    for (id, line) in lines(COMPLETE) {
+        let request: Request = serde_json::from_value(line).unwrap();
+        for name in &request.typed {
+            let params = request.params.unwrap_or(true).then(|| {
+                let none = Kind { group: String::new(), version: String::new(), kind: "none".to_owned() };
+                request.typed_params.as_deref().map_or(none, kind)
+            });
+            let variables: Vec<(String, String)> =
+                request.variables.iter().map(|variable| (variable.name.clone(), variable.expr.clone())).collect();
+            let check = cache
+                .entry(format!("{name} {params:?} {variables:?}"))
+                .or_insert_with(|| TypeCheck::new(36, &schemas, [&kind(name)], params.as_ref(), &variables));
+            let found: Vec<Error> = check
+                .issues(&request.expr)
+                .flat_map(|(_, issues)| issues)
+                .map(|issue| Error {
+                    kind: issue.kind.name().to_owned(),
+                    line: i64::try_from(issue.position.line).unwrap(),
+                    column: i64::try_from(issue.position.column).unwrap(),
+                    text: issue.message.clone(),
+                })
+                .collect();
+            let expected = &request.answer.typed[name];
+            let verdict = |errors: &[Error]| Verdict { ok: errors.is_empty(), of: None, errors: errors.to_vec() };
+            let difference = difference(&verdict(expected), &verdict(&found));
+            *counts.entry(difference.unwrap_or("equal")).or_default() += 1;
+            if let Some(difference) = difference {
+                let line = format!("typed {difference} {id} {name} {}\n   {expected:?}\n   {found:?}", request.expr);
+                if difference != "text" {
+                    unexpected.push(line);
+                } else if std::env::var_os("TEXTS").is_some() {
+                    println!("{line}");
+                }
+            }
+        }
+    }
+    println!("typed: {counts:?}");
+    assert!(unexpected.is_empty(), "{}\n{counts:?}", unexpected.join("\n"));
 }

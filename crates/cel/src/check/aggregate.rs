@@ -65,7 +65,7 @@ impl Checker<'_> {
     }
 
     pub(super) fn message(&mut self, id: NodeId, name: &mut Arc<str>, fields: &mut [FieldInit]) {
-        let of = match self.lookup(name) {
+        let of = match self.lookup_message(name) {
             None => {
                 let name = Arc::clone(name);
                 self.undeclared(id, &name, None);
