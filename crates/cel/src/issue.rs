@@ -11,6 +11,8 @@ use crate::ast::Position;
 pub enum IssueKind {
     /// Text that is no CEL.
     Syntax,
+    /// An argument of a macro that is not of the right form.
+    Macro,
     /// A limit of the parser that is exceeded: size, depth.
     Limit,
     /// A field initializer of another type than the field.

@@ -39,8 +39,42 @@ pub enum Type {
     Opaque(&'static str),
     /// The type of types: `type(T)`.
     Type(Arc<Type>),
-    /// A type parameter: of a declaration by its name, or fresh in an inference (`_var1`).
+    /// A type parameter of a declaration.
     Param(Arc<str>),
+    /// A type variable of an inference, `_var0` in messages. No checked expression has it in its type.
+    Var(u32),
+}
+
+impl Type {
+    /// As cel-go's `Type.String` writes it, which the API server's messages about results quote: the names that types
+    /// have at run time.
+    pub fn declared(&self) -> String {
+        match self {
+            Self::Null => "null_type".to_owned(),
+            Self::Error => "error".to_owned(),
+            Self::Timestamp => "google.protobuf.Timestamp".to_owned(),
+            Self::Duration => "google.protobuf.Duration".to_owned(),
+            Self::List(of) => format!("list({})", of.declared()),
+            Self::Map(key, value) => format!("map({}, {})", key.declared(), value.declared()),
+            Self::Optional(of) => format!("optional_type({})", of.declared()),
+            Self::Type(of) => format!("type({})", of.declared()),
+            Self::Param(name) => format!("<{name}>"),
+            other => other.to_string(),
+        }
+    }
+}
+
+impl Type {
+    /// The name without parameters, as values have it at run time.
+    pub fn erased(&self) -> String {
+        match self {
+            Self::List(_) => "list".to_owned(),
+            Self::Map(..) => "map".to_owned(),
+            Self::Optional(_) => "optional_type".to_owned(),
+            Self::Type(_) => "type".to_owned(),
+            other => other.declared(),
+        }
+    }
 }
 
 impl fmt::Display for Type {
@@ -64,6 +98,7 @@ impl fmt::Display for Type {
             Self::Object(name) | Self::Param(name) => f.write_str(name),
             Self::Opaque(name) => f.write_str(name),
             Self::Type(of) => write!(f, "type({of})"),
+            Self::Var(number) => write!(f, "_var{number}"),
         }
     }
 }

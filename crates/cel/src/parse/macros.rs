@@ -89,6 +89,10 @@ impl Parser<'_> {
                 };
                 self.transform(at, kind, target, variables, filter, value)
             }
+            ("sortBy", 2) if self.syntax().sort_by => {
+                let (Some(variable), Some(key)) = (arg(), arg()) else { return target };
+                self.sort_by(at, target, &variable, key)
+            }
             ("optMap" | "optFlatMap", 2) => {
                 let (Some(variable), Some(value)) = (arg(), arg()) else { return target };
                 self.optional_map(at, function, target, &variable, value)
@@ -104,13 +108,13 @@ impl Parser<'_> {
         let position = self.position(&arg);
         match arg.expr {
             Expr::Select { operand, field, .. } => self.node(at, Expr::Select { operand, field, test: true }),
-            _ => self.error(position, "invalid argument to has() macro"),
+            _ => self.macro_error(position, "invalid argument to has() macro"),
         }
     }
 
     fn one_variable(&mut self, variable: &Node, message: &str) -> Result<Variables, Node> {
         let at = self.position(variable);
-        let Expr::Ident(name) = &variable.expr else { return Err(self.error(at, message)) };
+        let Expr::Ident(name) = &variable.expr else { return Err(self.macro_error(at, message)) };
         self.not_accumulator(at, name)?;
         Ok(Variables { first: Arc::clone(name), second: None })
     }
@@ -118,10 +122,10 @@ impl Parser<'_> {
     fn two_variables(&mut self, first: &Node, second: &Node) -> Result<Variables, Node> {
         let (first_at, second_at) = (self.position(first), self.position(second));
         let message = "argument must be a simple name";
-        let Expr::Ident(first) = &first.expr else { return Err(self.error(first_at, message)) };
-        let Expr::Ident(second) = &second.expr else { return Err(self.error(second_at, message)) };
+        let Expr::Ident(first) = &first.expr else { return Err(self.macro_error(first_at, message)) };
+        let Expr::Ident(second) = &second.expr else { return Err(self.macro_error(second_at, message)) };
         if first == second {
-            return Err(self.error(second_at, format!("duplicate variable name: {first}")));
+            return Err(self.macro_error(second_at, format!("duplicate variable name: {first}")));
         }
         self.not_accumulator(first_at, first)?;
         self.not_accumulator(second_at, second)?;
@@ -130,7 +134,7 @@ impl Parser<'_> {
 
     fn not_accumulator(&mut self, at: Position, name: &str) -> Result<(), Node> {
         if name == ACCUMULATOR || name == OLD_ACCUMULATOR {
-            return Err(self.error(at, "iteration variable overwrites accumulator variable"));
+            return Err(self.macro_error(at, "iteration variable overwrites accumulator variable"));
         }
         Ok(())
     }
@@ -219,7 +223,7 @@ impl Parser<'_> {
     fn optional_map(&mut self, at: Position, function: &str, target: Node, variable: &Node, value: Node) -> Node {
         let Expr::Ident(name) = &variable.expr else {
             let position = self.position(variable);
-            return self.error(position, format!("{function}() variable name must be a simple identifier"));
+            return self.macro_error(position, format!("{function}() variable name must be a simple identifier"));
         };
         let copy = self.copy(at, &target);
         let range = self.node(at, Expr::List { elements: Vec::new(), optional: Vec::new() });
@@ -243,6 +247,39 @@ impl Parser<'_> {
         let has = self.member_call(at, "hasValue", target);
         let none = self.call(at, "optional.none", Vec::new());
         self.call(at, "_?_:_", vec![has, some, none])
+    }
+
+    /// `target`, bound to a name, sorted by the keys that `key` gives its elements (cel-go `ext/lists.go`).
+    fn sort_by(&mut self, at: Position, target: Node, variable: &Node, key: Node) -> Node {
+        const INPUT: &str = "@__sortBy_input__";
+        if matches!(target.expr, Expr::Literal(_) | Expr::Map(_) | Expr::Struct { .. }) {
+            let message = "sortBy can only be applied to a list, identifier, comprehension, call or select expression";
+            let position = self.position(&target);
+            return self.macro_error(position, message);
+        }
+        let variables = match self.one_variable(variable, "argument is not an identifier") {
+            Ok(variables) => variables,
+            Err(error) => return error,
+        };
+        let step = self.node(at, Expr::Ident(INPUT.into()));
+        let input = self.copy(at, &step);
+        let keys = self.transform(at, Transform::List, input, variables, None, key);
+        let sorted = Some(Box::new(self.copy(at, &step)));
+        let call = Expr::Call { function: "@sortByAssociatedKeys".into(), target: sorted, args: vec![keys] };
+        let result = self.node(at, call);
+        let range = self.node(at, Expr::List { elements: Vec::new(), optional: Vec::new() });
+        let condition = self.constant(at, Literal::Bool(false));
+        let comprehension = Comprehension {
+            range,
+            variable: "#unused".into(),
+            second: None,
+            accumulator: INPUT.into(),
+            init: target,
+            condition,
+            step,
+            result,
+        };
+        self.node(at, Expr::Comprehension(Box::new(comprehension)))
     }
 
     fn fold(&mut self, at: Position, range: Node, variables: Variables, parts: [Node; 4]) -> Node {

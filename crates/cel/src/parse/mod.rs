@@ -26,6 +26,8 @@ pub const MAX_NODES: usize = 1 << 20;
 pub struct Syntax {
     /// Macros with two variables (`all(i, v, ...)`, `transformMap`), of Kubernetes 1.32.
     pub two_variables: bool,
+    /// The macro `sortBy`, of Kubernetes 1.34.
+    pub sort_by: bool,
     /// Field names in backticks, of Kubernetes 1.37.
     pub escaped_names: bool,
 }

@@ -140,12 +140,18 @@ impl<'a> Parser<'a> {
     }
 
     /// A mistake that does not keep cel-go from reading on.
-    pub fn report(&mut self, position: Position, message: impl Into<String>) {
+    fn report(&mut self, position: Position, message: impl Into<String>) {
         self.issues.push(Issue::new(IssueKind::Syntax, position, message));
     }
 
+    /// What stands where a macro found a mistake; no macro takes it for a name.
+    pub fn macro_error(&mut self, position: Position, message: impl Into<String>) -> Node {
+        self.issues.push(Issue::new(IssueKind::Macro, position, message));
+        self.node(position, Expr::Literal(Literal::Null))
+    }
+
     /// What stands where a mistake was reported; no macro takes it for a name.
-    pub fn error(&mut self, position: Position, message: impl Into<String>) -> Node {
+    fn error(&mut self, position: Position, message: impl Into<String>) -> Node {
         self.report(position, message);
         self.node(position, Expr::Literal(Literal::Null))
     }

@@ -2,7 +2,7 @@ use super::*;
 
 use crate::ast::{Expr, Node};
 
-const SYNTAX: Syntax = Syntax { two_variables: true, escaped_names: false };
+const SYNTAX: Syntax = Syntax { two_variables: true, sort_by: true, escaped_names: false };
 
 /// A tree as text, each node with its place.
 fn dump(ast: &Ast, node: &Node) -> String {
@@ -87,9 +87,13 @@ fn trees_and_places_are_those_of_cel_go() {
 
 #[test]
 fn macros_that_an_environment_does_not_have_are_calls() {
-    let without = Syntax { two_variables: false, escaped_names: false };
-    for (source, syntax) in [("a.all(i, v, v)", without), ("a.existsOne(x, x)", SYNTAX), ("cel.bind(x, 1, x)", SYNTAX)]
-    {
+    let without = Syntax { two_variables: false, sort_by: false, escaped_names: false };
+    for (source, syntax) in [
+        ("a.all(i, v, v)", without),
+        ("a.sortBy(e, e)", without),
+        ("a.existsOne(x, x)", SYNTAX),
+        ("cel.bind(x, 1, x)", SYNTAX),
+    ] {
         let ast = parse(source, syntax).unwrap();
         assert!(dump(&ast, &ast.root).starts_with("(mcall"), "{source}");
     }

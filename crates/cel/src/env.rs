@@ -1,0 +1,242 @@
+//! What an expression may use: the language's extensions, functions, variables and types, as kube-apiserver has them
+//! (`k8s.io/apiserver/pkg/cel/environment`).
+
+use std::{
+    collections::{BTreeMap, HashMap, HashSet},
+    sync::Arc,
+};
+
+use crate::{
+    check::{self, Checked},
+    functions::{LIBRARIES, Overload},
+    issue::Issue,
+    parse::{self, Syntax},
+    types::Type,
+};
+
+/// Which of the API server's two environments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Mode {
+    /// For expressions that are created or changed: what the minor before the server's has as well, so that a server
+    /// can be rolled back.
+    New,
+    /// For expressions that are stored already, for evaluation and for type checking: all that the server has.
+    Stored,
+}
+
+/// The fields of a struct, by their names as expressions write them.
+pub type Fields = BTreeMap<Arc<str>, Type>;
+
+/// What an expression may use.
+#[derive(Clone, Debug)]
+pub struct Environment {
+    minor: u8,
+    level: u8,
+    functions: Arc<HashMap<&'static str, Vec<&'static Overload>>>,
+    variables: HashMap<Arc<str>, Type>,
+    structs: HashMap<Arc<str>, Arc<Fields>>,
+    /// What declared names with dots in them begin with.
+    namespaces: HashSet<Arc<str>>,
+}
+
+/// What a name means.
+#[derive(Clone, Debug)]
+pub(crate) enum Lookup {
+    /// A variable, its full name and type.
+    Variable(Arc<str>, Type),
+    /// A type, by its name.
+    Type(Arc<str>, Type),
+    /// Something that the API server knows and this crate does not.
+    Unsupported(Arc<str>),
+}
+
+/// Words that are no variables, but may be fields (apiserver `pkg/cel/escaping.go`).
+pub(crate) const RESERVED: &[&str] = &[
+    "true",
+    "false",
+    "null",
+    "in",
+    "as",
+    "break",
+    "const",
+    "continue",
+    "else",
+    "for",
+    "function",
+    "if",
+    "import",
+    "let",
+    "loop",
+    "package",
+    "namespace",
+    "return",
+    "var",
+    "void",
+    "while",
+];
+
+impl Environment {
+    /// The environment of kube-apiserver 1.`minor`, without variables.
+    ///
+    /// Measured are 33 to 37; another minor is taken for the nearest of them.
+    pub fn kubernetes(minor: u8, mode: Mode) -> Self {
+        let minor = minor.clamp(33, 37);
+        let level = match mode {
+            Mode::New => minor - 1,
+            Mode::Stored => minor,
+        };
+        let mut functions: HashMap<&'static str, Vec<&'static Overload>> = HashMap::new();
+        let mut namespaces: HashSet<Arc<str>> = HashSet::new();
+        for function in LIBRARIES.iter().copied().flatten() {
+            let present = |overload: &&'static Overload| {
+                overload.since <= level && overload.until.is_none_or(|until| minor <= until)
+            };
+            let overloads: Vec<_> = function.overloads.iter().filter(present).collect();
+            if overloads.is_empty() {
+                continue;
+            }
+            if let Some((namespace, _)) = function.name.split_once('.') {
+                namespaces.insert(namespace.into());
+            }
+            functions.entry(function.name).or_default().extend(overloads);
+        }
+        // Of the names of types.
+        namespaces.extend(["google".into()]);
+        let (variables, structs) = (HashMap::new(), HashMap::new());
+        Self { minor, level, functions: Arc::new(functions), variables, structs, namespaces }
+    }
+
+    /// Declares a variable, or declares it anew. Its name may have dots in it, as `authorizer.requestResource`.
+    #[must_use]
+    pub fn declare(mut self, name: &str, of: Type) -> Self {
+        self.note_namespace(name);
+        self.variables.insert(name.into(), of);
+        self
+    }
+
+    /// Declares a struct by its name, or declares it anew.
+    #[must_use]
+    pub fn declare_struct(mut self, name: &str, fields: Fields) -> Self {
+        self.note_namespace(name);
+        self.structs.insert(name.into(), Arc::new(fields));
+        self
+    }
+
+    fn note_namespace(&mut self, name: &str) {
+        if let Some((namespace, _)) = name.split_once('.') {
+            self.namespaces.insert(namespace.into());
+        }
+    }
+
+    /// Parses and checks an expression; constants are not evaluated yet.
+    ///
+    /// # Errors
+    /// What is wrong with it, by position.
+    pub fn check(&self, source: &str) -> Result<Checked, Vec<Issue>> {
+        check::check(parse::parse(source, self.syntax())?, self)
+    }
+
+    /// The minor version of the server.
+    pub fn minor(&self) -> u8 {
+        self.minor
+    }
+
+    /// What the parser is to accept.
+    pub fn syntax(&self) -> Syntax {
+        Syntax {
+            two_variables: self.level >= 32,
+            sort_by: self.level >= 34,
+            // Not a matter of the environment, but of cel-go 0.29.
+            escaped_names: self.minor >= 37,
+        }
+    }
+
+    /// Whether what a macro binds hides qualified names that begin with it, as from cel-go 0.29 on.
+    pub(crate) fn locals_shadow(&self) -> bool {
+        self.minor >= 37
+    }
+
+    /// The overloads of a function, in the order of their declaration.
+    pub(crate) fn function(&self, name: &str) -> Option<&[&'static Overload]> {
+        self.functions.get(name).map(Vec::as_slice)
+    }
+
+    /// The names of all functions, operators among them.
+    pub(crate) fn functions(&self) -> impl Iterator<Item = &'static str> {
+        self.functions.keys().copied()
+    }
+
+    /// The names of all variables.
+    pub(crate) fn variables(&self) -> impl Iterator<Item = &str> {
+        self.variables.keys().map(|name| &**name)
+    }
+
+    /// Whether names with dots that begin so are declared.
+    pub(crate) fn is_namespace(&self, first: &str) -> bool {
+        self.namespaces.contains(first)
+    }
+
+    /// The fields of a declared struct.
+    pub fn fields(&self, name: &str) -> Option<&Fields> {
+        self.structs.get(name).map(|fields| &**fields)
+    }
+
+    /// All declared structs.
+    pub(crate) fn structs(&self) -> impl Iterator<Item = (&str, &Fields)> {
+        self.structs.iter().map(|(name, fields)| (&**name, &**fields))
+    }
+
+    /// What a global name means.
+    pub(crate) fn lookup(&self, name: &str) -> Option<Lookup> {
+        if let Some((name, of)) = self.variables.get_key_value(name) {
+            return Some(Lookup::Variable(Arc::clone(name), of.clone()));
+        }
+        let list = |of: &str| Type::Param(of.into());
+        let of = match name {
+            "bool" => Type::Bool,
+            "bytes" => Type::Bytes,
+            "double" => Type::Double,
+            "int" => Type::Int,
+            "uint" => Type::Uint,
+            "string" => Type::String,
+            "null_type" => Type::Null,
+            "google.protobuf.Timestamp" => Type::Timestamp,
+            "google.protobuf.Duration" => Type::Duration,
+            "list" => Type::List(Arc::new(list("A"))),
+            "map" => Type::Map(Arc::new(list("A")), Arc::new(list("B"))),
+            // The type of types has no parameter.
+            "type" => Type::Opaque("type"),
+            // The checker knows these names of types, the evaluator does not (apiserver `findScalar`).
+            "duration" => return Some(Lookup::Variable(name.into(), Type::Type(Arc::new(Type::Duration)))),
+            "timestamp" => return Some(Lookup::Variable(name.into(), Type::Type(Arc::new(Type::Timestamp)))),
+            _ => {
+                if name.starts_with("google.protobuf.") {
+                    return PROTOBUF.contains(&name).then(|| Lookup::Unsupported(name.into()));
+                }
+                let (name, _) = self.structs.get_key_value(name)?;
+                return Some(Lookup::Type(Arc::clone(name), Type::Object(Arc::clone(name))));
+            }
+        };
+        Some(Lookup::Type(name.into(), of))
+    }
+}
+
+/// Messages and enum values that cel-go always knows (`common/types/pb`).
+const PROTOBUF: &[&str] = &[
+    "google.protobuf.Any",
+    "google.protobuf.BoolValue",
+    "google.protobuf.BytesValue",
+    "google.protobuf.DoubleValue",
+    "google.protobuf.Empty",
+    "google.protobuf.FloatValue",
+    "google.protobuf.Int32Value",
+    "google.protobuf.Int64Value",
+    "google.protobuf.ListValue",
+    "google.protobuf.NullValue.NULL_VALUE",
+    "google.protobuf.StringValue",
+    "google.protobuf.Struct",
+    "google.protobuf.Struct.FieldsEntry",
+    "google.protobuf.UInt32Value",
+    "google.protobuf.UInt64Value",
+    "google.protobuf.Value",
+];
