@@ -7,11 +7,16 @@
 //! An error is the text that the API server shows. CEL strings are UTF-8; Go strings need not be, so the few functions
 //! that could make others (percent decoding) replace what is no UTF-8 by U+FFFD.
 
+pub(crate) mod cidr;
 pub(crate) mod double;
 mod english;
+pub(crate) mod ip;
 pub(crate) mod printf;
+pub(crate) mod quantity;
 pub(crate) mod quote;
 pub(crate) mod re2;
+pub(crate) mod semver;
 pub(crate) mod strings;
+pub(crate) mod time;
 #[cfg(test)]
 mod truth;
