@@ -8,6 +8,7 @@ use crate::{
     library::{
         printf::{self, Clause},
         re2::Regex,
+        time::{Duration, Timestamp},
     },
     stack::with_stack,
     types::Type,
@@ -179,6 +180,10 @@ impl Validator<'_> {
 fn accepts(function: &str, value: &Literal) -> bool {
     match (function, value) {
         ("matches", Literal::String(pattern)) => Regex::new(pattern).is_ok(),
+        ("duration", Literal::String(text)) => Duration::parse(text).is_ok(),
+        ("timestamp", Literal::String(text)) => Timestamp::parse(text).is_ok(),
+        ("timestamp", Literal::Int(seconds)) => Timestamp::from_seconds(*seconds).is_ok(),
+        ("duration" | "timestamp", _) => false,
         _ => true,
     }
 }
