@@ -2,7 +2,7 @@
 //! (`k8s.io/apiserver/pkg/cel/environment`).
 
 use std::{
-    collections::{BTreeMap, HashMap, HashSet},
+    collections::{BTreeMap, BTreeSet},
     sync::Arc,
 };
 
@@ -32,11 +32,11 @@ pub type Fields = BTreeMap<Arc<str>, Type>;
 pub struct Environment {
     minor: u8,
     level: u8,
-    functions: Arc<HashMap<&'static str, Vec<&'static Overload>>>,
-    variables: HashMap<Arc<str>, Type>,
-    structs: HashMap<Arc<str>, Arc<Fields>>,
+    functions: Arc<BTreeMap<&'static str, Vec<&'static Overload>>>,
+    variables: BTreeMap<Arc<str>, Type>,
+    structs: BTreeMap<Arc<str>, Arc<Fields>>,
     /// What declared names with dots in them begin with.
-    namespaces: HashSet<Arc<str>>,
+    namespaces: BTreeSet<Arc<str>>,
 }
 
 /// What a name means.
@@ -85,8 +85,8 @@ impl Environment {
             Mode::New => minor - 1,
             Mode::Stored => minor,
         };
-        let mut functions: HashMap<&'static str, Vec<&'static Overload>> = HashMap::new();
-        let mut namespaces: HashSet<Arc<str>> = HashSet::new();
+        let mut functions: BTreeMap<&'static str, Vec<&'static Overload>> = BTreeMap::new();
+        let mut namespaces: BTreeSet<Arc<str>> = BTreeSet::new();
         for function in LIBRARIES.iter().copied().flatten() {
             let present = |overload: &&'static Overload| {
                 overload.since <= level && overload.until.is_none_or(|until| minor <= until)
@@ -102,7 +102,7 @@ impl Environment {
         }
         // Of the names of types.
         namespaces.extend(["google".into(), "net".into()]);
-        let (variables, structs) = (HashMap::new(), HashMap::new());
+        let (variables, structs) = (BTreeMap::new(), BTreeMap::new());
         Self { minor, level, functions: Arc::new(functions), variables, structs, namespaces }
     }
 

@@ -44,12 +44,15 @@ impl Validator<'_> {
             Expr::Literal(_) | Expr::Ident(_) => {}
             Expr::Select { operand, .. } => self.visit(operand),
             Expr::Call { function, target, args } => {
-                target.iter().for_each(|target| self.visit(target));
-                args.iter().for_each(|arg| self.visit(arg));
+                for part in target.as_deref().into_iter().chain(args) {
+                    self.visit(part);
+                }
                 self.call(node, function, target.as_deref(), args);
             }
             Expr::List { elements, optional } => {
-                elements.iter().for_each(|element| self.visit(element));
+                for element in elements {
+                    self.visit(element);
+                }
                 if self.in_format == 0 {
                     self.list(elements, optional);
                 }
@@ -63,7 +66,11 @@ impl Validator<'_> {
                     self.map(entries);
                 }
             }
-            Expr::Struct { fields, .. } => fields.iter().for_each(|field| self.visit(&field.value)),
+            Expr::Struct { fields, .. } => {
+                for field in fields {
+                    self.visit(&field.value);
+                }
+            }
             Expr::Comprehension(of) => {
                 for part in [&of.range, &of.init, &of.condition, &of.step, &of.result] {
                     self.visit(part);

@@ -1,6 +1,6 @@
 //! Schemas to types (apiserver `pkg/cel/common/schemas.go` and `pkg/cel/openapi/resolver`).
 
-use std::{collections::HashMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc};
 
 use serde_json::{Map, Value};
 
@@ -17,8 +17,8 @@ const REF: &str = "#/components/schemas/";
 /// Schemas that refer to one another by name, as `/openapi/v3` publishes them in `components.schemas`.
 #[derive(Clone, Debug, Default)]
 pub struct Schemas {
-    by_name: HashMap<String, Value>,
-    by_kind: HashMap<Kind, String>,
+    by_name: BTreeMap<String, Value>,
+    by_kind: BTreeMap<Kind, String>,
 }
 
 /// A kind of objects.
