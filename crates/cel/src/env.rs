@@ -101,7 +101,7 @@ impl Environment {
             functions.entry(function.name).or_default().extend(overloads);
         }
         // Of the names of types.
-        namespaces.extend(["google".into()]);
+        namespaces.extend(["google".into(), "net".into()]);
         let (variables, structs) = (HashMap::new(), HashMap::new());
         Self { minor, level, functions: Arc::new(functions), variables, structs, namespaces }
     }
@@ -114,12 +114,23 @@ impl Environment {
         self
     }
 
+    /// Takes a variable away.
+    #[must_use]
+    pub(crate) fn without(mut self, name: &str) -> Self {
+        self.variables.remove(name);
+        self
+    }
+
     /// Declares a struct by its name, or declares it anew.
     #[must_use]
     pub fn declare_struct(mut self, name: &str, fields: Fields) -> Self {
+        self.add_struct(name, fields);
+        self
+    }
+
+    pub(crate) fn add_struct(&mut self, name: &str, fields: Fields) {
         self.note_namespace(name);
         self.structs.insert(name.into(), Arc::new(fields));
-        self
     }
 
     fn note_namespace(&mut self, name: &str) {
@@ -188,9 +199,19 @@ impl Environment {
 
     /// What a global name means.
     pub(crate) fn lookup(&self, name: &str) -> Option<Lookup> {
-        if let Some((name, of)) = self.variables.get_key_value(name) {
-            return Some(Lookup::Variable(Arc::clone(name), of.clone()));
+        match self.variables.get_key_value(name) {
+            Some((name, of)) => Some(Lookup::Variable(Arc::clone(name), of.clone())),
+            None => self.lookup_type(name),
         }
+    }
+
+    /// What a name means before a brace.
+    pub(crate) fn lookup_message(&self, name: &str) -> Option<Lookup> {
+        // cel-go 0.29 looks for types only.
+        if self.locals_shadow() { self.lookup_type(name) } else { self.lookup(name) }
+    }
+
+    fn lookup_type(&self, name: &str) -> Option<Lookup> {
         let list = |of: &str| Type::Param(of.into());
         let of = match name {
             "bool" => Type::Bool,
@@ -200,6 +221,9 @@ impl Environment {
             "uint" => Type::Uint,
             "string" => Type::String,
             "null_type" => Type::Null,
+            "optional_type" => Type::Opaque("optional_type"),
+            "net.IP" if self.level >= 30 => Type::Opaque("net.IP"),
+            "net.CIDR" if self.level >= 30 => Type::Opaque("net.CIDR"),
             "google.protobuf.Timestamp" => Type::Timestamp,
             "google.protobuf.Duration" => Type::Duration,
             "list" => Type::List(Arc::new(list("A"))),

@@ -47,6 +47,32 @@ pub enum IssueKind {
     Unsupported,
 }
 
+impl IssueKind {
+    /// A short name that does not change, for machines.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Syntax => "syntax",
+            Self::Macro => "macro",
+            Self::Limit => "limit",
+            Self::FieldTypeMismatch => "field-type-mismatch",
+            Self::NoMatchingOverload => "no-matching-overload",
+            Self::NotARange => "not-a-range",
+            Self::OptionalSelection => "optional-selection",
+            Self::NotAType => "not-a-type",
+            Self::NotAMessageType => "not-a-message-type",
+            Self::NoFieldSelection => "not-selectable",
+            Self::TypeMismatch => "type-mismatch",
+            Self::UndefinedField => "undefined-field",
+            Self::UndeclaredReference => "undeclared-reference",
+            Self::FailedResolution => "failed-resolution",
+            Self::InvalidLiteral => "invalid-literal",
+            Self::ResultType => "return-type",
+            Self::Fold => "program",
+            Self::Unsupported => "unsupported",
+        }
+    }
+}
+
 /// One mistake in an expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Issue {

@@ -59,15 +59,13 @@ impl Checker<'_> {
     fn join(&mut self, previous: Option<Type>, current: Type) -> Type {
         match previous {
             None => current,
-            Some(previous) if self.mapping.assignable(&previous, &current) => {
-                most_general(&previous, &current).clone()
-            }
+            Some(previous) if self.mapping.assignable(&previous, &current) => most_general(&previous, &current).clone(),
             Some(_) => Type::Dyn,
         }
     }
 
     pub(super) fn message(&mut self, id: NodeId, name: &mut Arc<str>, fields: &mut [FieldInit]) {
-        let of = match self.lookup(name) {
+        let of = match self.lookup_message(name) {
             None => {
                 let name = Arc::clone(name);
                 self.undeclared(id, &name, None);

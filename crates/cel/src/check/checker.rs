@@ -14,6 +14,9 @@ use crate::{
 /// The most parts of one type. cel-go has no such limit, but nested literals can double a type with each level.
 const MAX_TYPE_SIZE: usize = 10_000;
 
+/// Types that are known like structs, but have no fields (apiserver `findScalar`).
+const SCALARS: &[&str] = &["bool", "bytes", "double", "int", "null_type", "string", "uint", "list"];
+
 pub(super) struct Checker<'e> {
     pub environment: &'e Environment,
     pub mapping: Mapping,
@@ -173,6 +176,14 @@ impl<'e> Checker<'e> {
         }
     }
 
+    /// What a name means before a brace.
+    pub fn lookup_message(&self, name: &str) -> Option<Lookup> {
+        if self.environment.locals_shadow() {
+            return self.environment.lookup_message(name.strip_prefix('.').unwrap_or(name));
+        }
+        self.lookup(name)
+    }
+
     /// Whether macros bind the first part of a qualified name in a way that keeps it from being one.
     fn shadowed(&self, first: &str) -> bool {
         self.environment.locals_shadow() && self.locals.iter().any(|(local, _)| **local == *first)
@@ -229,6 +240,10 @@ impl<'e> Checker<'e> {
             return Type::Dyn;
         }
         let Some(fields) = self.environment.fields(&name) else {
+            if SCALARS.contains(&&*name) {
+                self.report(id, IssueKind::UndefinedField, format!("undefined field '{field}'"));
+                return Type::Error;
+            }
             let message = format!("unexpected failed resolution of '{name}'");
             self.report_with(id, IssueKind::FailedResolution, message, help::failed_resolution(&name, field));
             return Type::Error;

@@ -13,10 +13,10 @@ mod validate;
 use std::sync::Arc;
 
 use crate::{
-    ast::{Ast, NodeId},
+    ast::{Ast, NodeId, Position},
     env::Environment,
     functions::Overload,
-    issue::{Issue, arrange},
+    issue::{Issue, IssueKind, arrange},
     types::Type,
 };
 
@@ -59,6 +59,37 @@ impl Checked {
     /// What a node refers to.
     pub fn reference(&self, id: NodeId) -> Option<&Reference> {
         self.references.get(id.index()).and_then(Option::as_ref)
+    }
+}
+
+/// What an expression must evaluate to where it is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ResultType {
+    /// Anything: a variable of a policy.
+    Any,
+    /// A validation or match condition.
+    Bool,
+    /// A message expression.
+    String,
+    /// An audit annotation.
+    StringOrNull,
+}
+
+impl ResultType {
+    /// What the API server says if an expression is of another type. A dynamic type is another one, too.
+    pub fn refuses(self, output: &Type) -> Option<Issue> {
+        let (fits, expected, help) = match self {
+            Self::Any => return None,
+            Self::Bool => (*output == Type::Bool, "bool", "compare it: `... == true`"),
+            Self::String => (*output == Type::String, "string", "convert it: `string(...)`"),
+            Self::StringOrNull => {
+                (matches!(output, Type::String | Type::Null), "one of [string null_type]", "convert it: `string(...)`")
+            }
+        };
+        let message = format!("must evaluate to {expected} but got {}", output.declared());
+        let mut issue = Issue::new(IssueKind::ResultType, Position::NONE, message);
+        issue.help = Some(help.to_owned());
+        (!fits).then_some(issue)
     }
 }
 

@@ -5,6 +5,11 @@ use super::Checked;
 use crate::{
     ast::{Entry, Expr, Literal, Node, NodeId},
     issue::{Issue, IssueKind},
+    library::{
+        printf::{self, Clause},
+        re2::Regex,
+        time::{Duration, Timestamp},
+    },
     stack::with_stack,
     types::Type,
 };
@@ -72,7 +77,7 @@ impl Validator<'_> {
         // Of `matches(text, pattern)` cel-go takes the text for the pattern.
         if let ("duration" | "timestamp" | "matches", Some(Node { id, expr: Expr::Literal(value) })) =
             (function, args.first())
-            && !crate::library_accepts(function, value)
+            && !accepts(function, value)
         {
             self.report(*id, IssueKind::InvalidLiteral, format!("invalid {function} argument"));
         }
@@ -144,108 +149,41 @@ impl<'a> Validator<'a> {
     }
 }
 
-// Format strings.
-
-/// What is wrong with an argument of `format`, and which.
-struct Misfit(NodeId, String);
-
 impl Validator<'_> {
     fn format(&mut self, call: NodeId, format: &str, args: &[Node]) {
-        let mut used = 0;
-        let mut rest = format.as_bytes();
-        while let Some(at) = rest.iter().position(|b| *b == b'%') {
-            rest = &rest[at + 1..];
-            if rest.first() == Some(&b'%') {
-                rest = &rest[1..];
-                continue;
-            }
-            used += 1;
-            let clause = match (rest.first(), args.get(used - 1)) {
-                (None, _) => Err(Misfit(call, "unexpected end of string".to_owned())),
-                (_, None) => Err(Misfit(call, format!("index {} out of range", used - 1))),
-                (_, Some(arg)) => clause(rest)
-                    .map_err(|message| Misfit(call, format!("could not parse formatting clause: {message}")))
-                    .and_then(|(letter, length)| {
-                        self.fits(letter, arg)
-                            .map_err(|Misfit(id, message)| Misfit(id, format!("error during formatting: {message}")))?;
-                        Ok(length)
-                    }),
-            };
-            match clause {
-                Ok(length) => rest = &rest[length..],
-                Err(Misfit(id, message)) => {
-                    self.report(id, IssueKind::InvalidLiteral, message);
-                    return;
-                }
-            }
-        }
-        if args.len() > used {
-            let message = format!("too many arguments supplied to string.format (expected {used}, got {})", args.len());
-            self.report(call, IssueKind::InvalidLiteral, message);
+        let refused = |index: usize, clause: Clause| self.misfit(args.get(index)?, clause);
+        if let Err(error) = printf::check_literal(format, args.len(), refused) {
+            self.report(error.place.unwrap_or(call), IssueKind::InvalidLiteral, error.text);
         }
     }
 
-    fn fits(&self, letter: u8, arg: &Node) -> Result<(), Misfit> {
+    /// What of an argument a clause cannot write, and its type.
+    fn misfit(&self, arg: &Node, clause: Clause) -> Option<(NodeId, String)> {
         let of = self.checked.type_of(arg.id);
-        let (fits, wants) = match letter {
-            b's' => return self.fits_string(arg),
-            b'd' => (matches!(of, Type::Int | Type::Uint), "decimal clause can only be used on integers"),
-            b'o' => (matches!(of, Type::Int | Type::Uint), "octal clause can only be used on integers"),
-            b'f' => (matches!(of, Type::Double | Type::String), "fixed-point clause can only be used on doubles"),
-            b'e' => (matches!(of, Type::Double | Type::String), "scientific clause can only be used on doubles"),
-            b'b' => (
-                matches!(of, Type::Int | Type::Uint | Type::Bool),
-                "only integers and bools can be formatted as binary",
-            ),
-            _ => (
-                matches!(of, Type::Int | Type::Uint | Type::String | Type::Bytes),
-                "only integers, byte buffers, and strings can be formatted as hex",
-            ),
-        };
-        if fits || *of == Type::Dyn {
-            return Ok(());
-        }
-        Err(Misfit(arg.id, format!("{wants}, was given {}", of.erased())))
-    }
-
-    fn fits_string(&self, arg: &Node) -> Result<(), Misfit> {
-        let of = self.checked.type_of(arg.id);
-        if matches!(of, Type::Object(_) | Type::Opaque(_) | Type::Optional(_) | Type::Error) {
-            let message = "string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, types, \
-                           durations, and timestamps";
-            return Err(Misfit(arg.id, format!("{message}, was given {}", of.erased())));
+        let name = of.erased();
+        if !clause.accepts().contains(&&*name) && *of != Type::Dyn {
+            return Some((arg.id, name));
         }
         match &arg.expr {
-            Expr::List { elements, .. } => elements.iter().try_for_each(|element| self.fits_string(element)),
-            Expr::Map(entries) => entries.iter().try_for_each(|Entry { key, value, .. }| {
-                self.fits_string(key)?;
-                self.fits_string(value)
-            }),
-            _ => Ok(()),
+            Expr::List { elements, .. } if clause == Clause::String => {
+                elements.iter().find_map(|element| self.misfit(element, clause))
+            }
+            Expr::Map(entries) if clause == Clause::String => entries
+                .iter()
+                .find_map(|Entry { key, value, .. }| self.misfit(key, clause).or_else(|| self.misfit(value, clause))),
+            _ => None,
         }
     }
 }
 
-/// The letter of a clause whose percent sign is dropped, and the length of all.
-fn clause(text: &[u8]) -> Result<(u8, usize), String> {
-    let mut length = 0;
-    if text.first() == Some(&b'.') {
-        let digits = text[1..].iter().take_while(|b| b.is_ascii_digit()).count();
-        length = 1 + digits;
-        if length >= text.len() {
-            return Err("error while parsing precision: could not find end of precision specifier".to_owned());
-        }
-        let digits = String::from_utf8_lossy(&text[1..length]);
-        if let Err(problem) = digits.parse::<i64>() {
-            let problem = if digits.is_empty() { "invalid syntax".to_owned() } else { problem.to_string() };
-            return Err(format!(
-                "error while parsing precision: error while converting precision to integer: strconv.Atoi: parsing \
-                 \"{digits}\": {problem}"
-            ));
-        }
-    }
-    match text.get(length) {
-        Some(letter @ (b's' | b'd' | b'f' | b'e' | b'b' | b'x' | b'X' | b'o')) => Ok((*letter, length + 1)),
-        letter => Err(format!("unrecognized formatting clause \"{}\"", letter.map_or(' ', |b| char::from(*b)))),
+/// Whether the function takes the literal.
+fn accepts(function: &str, value: &Literal) -> bool {
+    match (function, value) {
+        ("matches", Literal::String(pattern)) => Regex::new(pattern).is_ok(),
+        ("duration", Literal::String(text)) => Duration::parse(text).is_ok(),
+        ("timestamp", Literal::String(text)) => Timestamp::parse(text).is_ok(),
+        ("timestamp", Literal::Int(seconds)) => Timestamp::from_seconds(*seconds).is_ok(),
+        ("duration" | "timestamp", _) => false,
+        _ => true,
     }
 }
