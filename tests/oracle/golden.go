@@ -18,53 +18,6 @@ import (
 // The minor whose golden files are whole; of the others there is what differs.
 const baseMinor = "1.36"
 
-// A corpus file's requests. In a `.tsv` file a line is a category and an expression; a line `#{...}` has fields that
-// the requests below it share, `#` begins a comment.
-func readCorpus(path string) ([]request, error) {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	var requests []request
-	name := strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
-	numbers := map[string]int{}
-	identify := func(category string) string {
-		numbers[category]++
-		return fmt.Sprintf("%s/%s/%d", name, category, numbers[category])
-	}
-	shared := []byte("{}")
-	for n, line := range strings.Split(strings.TrimSuffix(string(text), "\n"), "\n") {
-		fail := func(err error) ([]request, error) { return nil, fmt.Errorf("%s:%d: %w", path, n+1, err) }
-		switch {
-		case strings.HasSuffix(path, ".jsonl"):
-			r, err := parseRequest([]byte(line))
-			if err != nil {
-				return fail(err)
-			}
-			if r.ID == "" {
-				r.ID = "case"
-			}
-			r.ID = identify(r.ID)
-			requests = append(requests, r)
-		case strings.HasPrefix(line, "#{"):
-			shared = []byte(line[1:])
-		case line == "" || strings.HasPrefix(line, "#"):
-		default:
-			category, expr, ok := strings.Cut(line, "\t")
-			if !ok {
-				return fail(fmt.Errorf("no tab in %q", line))
-			}
-			r, err := parseRequest(shared)
-			if err != nil {
-				return fail(err)
-			}
-			r.ID, r.Expr = identify(category), expr
-			requests = append(requests, r)
-		}
-	}
-	return requests, nil
-}
-
 // A line of a golden file.
 type golden struct {
 	request

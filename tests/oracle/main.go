@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	_ "time/tzdata" // where the system has no time zones
 )
 
 // root is the directory of corpus, fixtures and schemas.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/cel-go/cel"
 	plugincel "k8s.io/apiserver/pkg/admission/plugin/cel"
+	apiservercel "k8s.io/apiserver/pkg/cel"
 	"k8s.io/apiserver/pkg/cel/environment"
 	"k8s.io/apiserver/pkg/cel/library"
 )
@@ -105,6 +106,16 @@ func verdictOf(r plugincel.CompilationResult) verdict {
 	return verdict{OK: true, Type: r.OutputType.String()}
 }
 
+// compile reports a panic as an error. The API server answers such a request with status 500.
+func (s *scope) compile(e expression) (result plugincel.CompilationResult) {
+	defer func() {
+		if p := recover(); p != nil {
+			result.Error = &apiservercel.Error{Type: apiservercel.ErrorTypeInternal, Detail: fmt.Sprintf("panic: %v", p)}
+		}
+	}()
+	return s.compiler.CompileCELExpression(e, s.options, s.mode)
+}
+
 // ask puts a request to the API server's code.
 func (o *oracle) ask(r request) (answer, error) {
 	a := answer{ID: r.ID}
@@ -117,8 +128,8 @@ func (o *oracle) ask(r request) (answer, error) {
 	if err != nil {
 		return a, err
 	}
-	a.New = verdictOf(fresh.compiler.CompileCELExpression(e, fresh.options, fresh.mode))
-	compiled := stored.compiler.CompileCELExpression(e, stored.options, stored.mode)
+	a.New = verdictOf(fresh.compile(e))
+	compiled := stored.compile(e)
 	storedVerdict := verdictOf(compiled)
 	if storedVerdict.Detail != a.New.Detail || storedVerdict.OK != a.New.OK || storedVerdict.Type != a.New.Type {
 		a.Stored = &storedVerdict

@@ -17,7 +17,7 @@ var kinds = []struct {
 	text *regexp.Regexp
 }{
 	{"limit", regexp.MustCompile(`recursion (limit|depth) exceeded|expression code point size exceeds limit|more errors were truncated|^Syntax error: More than \d+ `)},
-	{"syntax", regexp.MustCompile(`^(Syntax error: |unsupported syntax |reserved identifier: |invalid (int|uint|double|bool|bytes|string) literal|Unsupported |unsupported |mixed |invalid qualified)`)},
+	{"syntax", regexp.MustCompile(`^(Syntax error: |unsupported syntax |reserved identifier: |invalid (int|uint|double|bool|bytes|string) literal|invalid unicode code point|unable to unescape string)`)},
 	{"undeclared-reference", regexp.MustCompile(`^undeclared reference to '`)},
 	{"undefined-field", regexp.MustCompile(`^undefined field '`)},
 	{"no-matching-overload", regexp.MustCompile(`^found no matching overload for '`)},
@@ -28,9 +28,10 @@ var kinds = []struct {
 	{"not-a-message-type", regexp.MustCompile(`' is not a message type$`)},
 	{"not-a-type", regexp.MustCompile(`' is not a type$`)},
 	{"failed-resolution", regexp.MustCompile(`^unexpected failed resolution of '`)},
-	{"invalid-literal", regexp.MustCompile(`^invalid (matches|duration|timestamp) argument|^error during formatting|^unrecognized formatting clause|^(index \d+ out of range|no arguments|could not parse)`)},
-	{"macro", regexp.MustCompile(`^(argument |invalid argument |cel\.|.*\(\) (variable|requires|.*argument)|.* must be a simple |.*iteration variable|.*accumulator)`)},
+	{"invalid-literal", regexp.MustCompile(`^invalid (matches|duration|timestamp) argument|^error during formatting|^index \d+ out of range|^could not parse formatting clause|^too many arguments supplied to string\.format|^unexpected end of string`)},
+	{"macro", regexp.MustCompile(`^argument (is not an identifier|must be a simple name)|^invalid argument to has|^iteration variable overwrites|must be a simple identifier|^duplicate variable name`)},
 	{"return-type", regexp.MustCompile(`^must evaluate to `)},
+	{"panic", regexp.MustCompile(`^panic: `)},
 	{"program", regexp.MustCompile(`^program instantiation failed: `)},
 }
 
