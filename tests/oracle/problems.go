@@ -16,8 +16,8 @@ var kinds = []struct {
 	name string
 	text *regexp.Regexp
 }{
-	{"limit", regexp.MustCompile(`recursion (limit|depth) exceeded|expression code point size exceeds limit|more errors were truncated|^Syntax error: More than \d+ `)},
-	{"syntax", regexp.MustCompile(`^(Syntax error: |unsupported syntax |reserved identifier: |invalid (int|uint|double|bool|bytes|string) literal|invalid unicode code point|unable to unescape string)`)},
+	{"limit", regexp.MustCompile(`recursion (limit|depth) exceeded|lookahead limit exceeded|expression code point size exceeds limit|more errors were truncated|^Syntax error: More than \d+ `)},
+	{"syntax", regexp.MustCompile(`^(Syntax error: |unsupported syntax|reserved identifier: |invalid (int|uint|double|bool|bytes|string) literal|invalid unicode code point|unable to unescape string|unsupported ident kind)`)},
 	{"undeclared-reference", regexp.MustCompile(`^undeclared reference to '`)},
 	{"undefined-field", regexp.MustCompile(`^undefined field '`)},
 	{"no-matching-overload", regexp.MustCompile(`^found no matching overload for '`)},
