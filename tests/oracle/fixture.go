@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -73,16 +74,21 @@ func (r authResource) GetResource() schema.GroupVersionResource {
 
 var fixtureName = regexp.MustCompile(`^[a-z0-9-]+$`)
 
-// The variables of a fixture that is named, or written out in the request.
+// Fixtures that were named before.
+var named = map[string]map[string]any{}
+
+// bindings are the variables of a fixture that is named, or written out in the request.
 func bindings(raw json.RawMessage) (map[string]any, error) {
-	name := "mixed"
+	name, isNamed := "mixed", len(raw) == 0 || raw[0] == '"'
 	if len(raw) > 0 && raw[0] == '"' {
 		if err := json.Unmarshal(raw, &name); err != nil {
 			return nil, err
 		}
-		raw = nil
 	}
-	if len(raw) == 0 {
+	if isNamed {
+		if known, ok := named[name]; ok {
+			return maps.Clone(known), nil
+		}
 		if !fixtureName.MatchString(name) {
 			return nil, fmt.Errorf("%q does not name a fixture", name)
 		}
@@ -99,7 +105,7 @@ func bindings(raw json.RawMessage) (map[string]any, error) {
 		return nil, fmt.Errorf("not a fixture: %w", err)
 	}
 	who := &user.DefaultInfo{Name: f.Authorizer.User, Groups: f.Authorizer.Groups, Extra: f.Authorizer.Extra}
-	return map[string]any{
+	bound := map[string]any{
 		plugincel.ObjectVarName:                    numbers(f.Object),
 		plugincel.OldObjectVarName:                 numbers(f.OldObject),
 		plugincel.ParamsVarName:                    numbers(f.Params),
@@ -107,7 +113,11 @@ func bindings(raw json.RawMessage) (map[string]any, error) {
 		plugincel.NamespaceVarName:                 numbers(f.NamespaceObject),
 		plugincel.AuthorizerVarName:                library.NewAuthorizerVal(who, f.Authorizer),
 		plugincel.RequestResourceAuthorizerVarName: library.NewResourceAuthorizerVal(who, f.Authorizer, f.Authorizer.Resource),
-	}, nil
+	}
+	if isNamed {
+		named[name] = bound
+	}
+	return maps.Clone(bound), nil
 }
 
 // Authorize answers as the script says.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 
@@ -59,7 +58,7 @@ func (o *oracle) scope(r request, mode environment.Type) (*scope, error) {
 	if s, ok := o.scopes[string(key)]; ok {
 		return s, nil
 	}
-	compiler, err := plugincel.NewCompositedCompiler(environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()))
+	compiler, err := plugincel.NewCompositedCompiler(baseEnv())
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +85,7 @@ func (o *oracle) scope(r request, mode environment.Type) (*scope, error) {
 // estimating is the environment for the static estimate. The compiler does not give its own away, so all variables but
 // `variables` are dyn in this one: they are of unknown size anyway.
 func (s *scope) estimating() (*cel.Env, error) {
-	env, err := s.compiler.Env(environment.StoredExpressions)
+	env, err := compositionOf(s.compiler).Env(environment.StoredExpressions)
 	if err != nil {
 		return nil, err
 	}
@@ -166,41 +165,4 @@ func (s *scope) estimate(text string) ([]uint64, error) {
 		return nil, err
 	}
 	return []uint64{cost.Min, cost.Max}, nil
-}
-
-func (s *scope) evaluate(r request, compiled plugincel.CompilationResult, a *answer) (err error) {
-	activation, err := bindings(r.Fixture)
-	if err != nil {
-		return err
-	}
-	for name, declared := range map[string]bool{
-		plugincel.ParamsVarName:                    s.options.HasParams,
-		plugincel.AuthorizerVarName:                s.options.HasAuthorizer,
-		plugincel.RequestResourceAuthorizerVarName: s.options.HasAuthorizer,
-	} {
-		if !declared {
-			delete(activation, name)
-		}
-	}
-	ctx := s.compiler.CreateContext(context.Background())
-	activation[plugincel.VariableVarName] = ctx.Variables(activation)
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("the evaluation panicked: %v", p)
-		}
-	}()
-	value, details, failure := compiled.Program.ContextEval(ctx, activation)
-	if details != nil {
-		a.Cost = details.ActualCost()
-	}
-	if len(r.Variables) > 0 {
-		cost := ctx.GetAndResetCost()
-		a.VariablesCost = &cost
-	}
-	if failure != nil {
-		a.Error = failure.Error()
-	} else {
-		a.Value = encode(value)
-	}
-	return nil
 }

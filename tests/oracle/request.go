@@ -50,6 +50,7 @@ type answer struct {
 	Error         string               `json:"error,omitempty"`
 	Cost          *uint64              `json:"cost,omitempty"`
 	VariablesCost *int64               `json:"variablesCost,omitempty"`
+	Varies        []string             `json:"varies,omitempty"`
 	Estimate      []uint64             `json:"estimate,omitempty"`
 }
 

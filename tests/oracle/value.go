@@ -56,7 +56,7 @@ func encode(v ref.Val) string {
 		for it := t.Iterator(); it.HasNext() == types.True; {
 			elements = append(elements, encode(it.Next()))
 		}
-		return "[" + strings.Join(elements, ",") + "]"
+		return encodeList(elements)
 	}
 	opaque := "opaque:" + v.Type().TypeName()
 	if text, ok := opaqueText(v); ok {
@@ -64,6 +64,8 @@ func encode(v ref.Val) string {
 	}
 	return opaque
 }
+
+func encodeList(elements []string) string { return "[" + strings.Join(elements, ",") + "]" }
 
 func opaqueText(v ref.Val) (string, bool) {
 	switch t := v.(type) {
