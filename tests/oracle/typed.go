@@ -9,6 +9,7 @@ import (
 
 	v1 "k8s.io/api/admissionregistration/v1"
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	extensions "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset/scheme"
 	"k8s.io/apiextensions-apiserver/pkg/controller/openapi/builder"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -28,7 +29,7 @@ type typeChecker struct {
 
 func newTypeChecker() (*typeChecker, error) {
 	t := &typeChecker{
-		builtin: resolver.NewDefinitionsSchemaResolver(generated.GetOpenAPIDefinitions, scheme.Scheme),
+		builtin: resolver.NewDefinitionsSchemaResolver(generated.GetOpenAPIDefinitions, scheme.Scheme, extensions.Scheme),
 		custom:  map[schema.GroupVersionKind]*spec.Schema{},
 		cached:  map[schema.GroupVersionKind]*spec.Schema{},
 	}
