@@ -38,6 +38,15 @@ func writeGolden(o *oracle, base, out string) error {
 	if err := os.MkdirAll(out, 0o755); err != nil {
 		return err
 	}
+	stale, err := filepath.Glob(filepath.Join(out, "*.jsonl"))
+	if err != nil {
+		return err
+	}
+	for _, file := range stale {
+		if err := os.Remove(file); err != nil {
+			return err
+		}
+	}
 	seen := map[string]bool{}
 	for _, corpus := range corpora {
 		requests, err := readCorpus(corpus)
