@@ -38,15 +38,7 @@ func writeGolden(o *oracle, base, out string) error {
 	if err := os.MkdirAll(out, 0o755); err != nil {
 		return err
 	}
-	stale, err := filepath.Glob(filepath.Join(out, "*.jsonl"))
-	if err != nil {
-		return err
-	}
-	for _, file := range stale {
-		if err := os.Remove(file); err != nil {
-			return err
-		}
-	}
+	var written []string
 	seen := map[string]bool{}
 	for _, corpus := range corpora {
 		requests, err := readCorpus(corpus)
@@ -88,8 +80,20 @@ func writeGolden(o *oracle, base, out string) error {
 		if text.Len() == 0 {
 			continue
 		}
+		written = append(written, filepath.Join(out, name))
 		if err := os.WriteFile(filepath.Join(out, name), text.Bytes(), 0o644); err != nil {
 			return err
+		}
+	}
+	present, err := filepath.Glob(filepath.Join(out, "*.jsonl"))
+	if err != nil {
+		return err
+	}
+	for _, file := range present {
+		if !slices.Contains(written, file) {
+			if err := os.Remove(file); err != nil {
+				return err
+			}
 		}
 	}
 	return os.WriteFile(filepath.Join(out, "versions.json"), versions(), 0o644)

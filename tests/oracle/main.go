@@ -17,6 +17,7 @@ var root = "."
 const usage = `usage: oracle [-root DIR] MODE
   serve                answer each line of standard input
   golden OUT [BASE]    write the golden files; with BASE, the golden files of the base minor, only what differs
+  openapi FILE         write the schemas of the built-in kinds, compressed
   versions             write which modules answer
 `
 
@@ -45,6 +46,8 @@ func run(args []string) error {
 			return err
 		}
 		return serve(o, os.Stdin, os.Stdout)
+	case mode == "openapi" && len(args) == 2:
+		return writeOpenAPI(args[1])
 	case mode == "golden" && (len(args) == 2 || len(args) == 3):
 		o, err := newOracle()
 		if err != nil {
