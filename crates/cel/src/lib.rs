@@ -7,23 +7,26 @@
 //! This crate is pure: no I/O, no clock, no environment.
 
 pub mod ast;
+pub mod authorizer;
 pub mod check;
 pub mod env;
 mod environment;
+pub mod eval;
 mod expression;
 pub mod functions;
 mod issue;
 #[allow(dead_code, reason = "the tables of functions that call it are built on it")]
 pub(crate) mod library;
 pub mod parse;
+mod plain;
 mod references;
 pub mod schema;
 mod stack;
 pub mod types;
-mod value;
+pub mod value;
 
 pub use environment::{Environment, EvalError};
 pub use expression::{Expression, Position, SyntaxError};
 pub use issue::{Issue, IssueKind};
+pub use plain::Value;
 pub use references::References;
-pub use value::Value;

@@ -10,6 +10,7 @@
 pub(crate) mod cidr;
 pub(crate) mod double;
 mod english;
+pub(crate) mod format;
 pub(crate) mod ip;
 pub(crate) mod printf;
 pub(crate) mod quantity;
@@ -20,3 +21,4 @@ pub(crate) mod strings;
 pub(crate) mod time;
 #[cfg(test)]
 mod truth;
+pub(crate) mod url;

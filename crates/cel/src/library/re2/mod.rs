@@ -4,7 +4,9 @@
 //! `matches` shows an error as it is; `find` and `findAll` say `Illegal regex: ` before it.
 
 mod class;
+mod lexer;
 mod parser;
+mod tree;
 
 use regex_automata::{
     Input,

@@ -1,9 +1,13 @@
 //! A parser of RE2's syntax, a port of Go's `regexp/syntax/parse.go` with the flags of `regexp.Compile`, which makes
 //! what `regex-syntax` calls HIR. Groups do not capture: nobody asks for submatches.
 
-use regex_syntax::hir::{Class, ClassUnicode, ClassUnicodeRange, Hir, Look, Repetition};
+use regex_syntax::hir::{Class, ClassUnicode, Hir, Look, Repetition};
 
-use super::class;
+use super::{
+    class,
+    lexer::{bracket_range, character_escape, counts, fail},
+    tree::{Flags, Group, Node},
+};
 
 /// The most copies of one thing that nested repetitions may make.
 const MAX_COPIES: u64 = 1000;
@@ -13,79 +17,6 @@ const MAX_HEIGHT: u32 = 1000;
 const MAX_SIZE: u64 = (128 << 20) / 40;
 /// `maxRunes`: the most ends of ranges of characters, 128 MiB of 4 bytes each.
 const MAX_RUNES: usize = (128 << 20) / 4;
-
-fn fail<T>(code: &str, expression: &str) -> Result<T, String> {
-    Err(format!("error parsing regexp: {code}: `{expression}`"))
-}
-
-#[derive(Clone, Copy, Default)]
-#[expect(clippy::struct_excessive_bools, reason = "these are the flags of the syntax")]
-struct Flags {
-    /// `i`: case does not matter.
-    fold_case: bool,
-    /// `m`: `^` and `$` match at line breaks.
-    multi_line: bool,
-    /// `s`: `.` matches a line break.
-    dot_matches_newline: bool,
-    /// `U`: repetitions prefer less.
-    swap_greed: bool,
-}
-
-/// A part of the expression.
-struct Node {
-    hir: Hir,
-    /// The instructions that Go would make of it.
-    size: u64,
-    height: u32,
-    /// The most copies that repetitions make of something within.
-    copies: u64,
-}
-
-impl Node {
-    fn leaf(hir: Hir) -> Self {
-        Self { hir, size: 1, height: 1, copies: 1 }
-    }
-
-    fn join(mut parts: Vec<Self>, join: impl Fn(Vec<Hir>) -> Hir, extra: u64) -> Self {
-        if parts.len() == 1 {
-            return parts.remove(0);
-        }
-        Self {
-            size: (parts.iter().map(|part| part.size).sum::<u64>() + extra).max(1),
-            height: parts.iter().map(|part| part.height).max().unwrap_or(0) + 1,
-            copies: parts.iter().map(|part| part.copies).max().unwrap_or(1),
-            hir: join(parts.into_iter().map(|part| part.hir).collect()),
-        }
-    }
-}
-
-/// What is between two parentheses, as far as it is read.
-#[derive(Default)]
-struct Group {
-    /// Alternatives that are complete.
-    alternatives: Vec<Node>,
-    /// The parts of the last one.
-    sequence: Vec<Node>,
-    /// The flags before the group.
-    outside: Flags,
-    captures: bool,
-}
-
-impl Group {
-    fn alternative(&mut self) {
-        let sequence = std::mem::take(&mut self.sequence);
-        self.alternatives.push(match sequence.is_empty() {
-            true => Node::leaf(Hir::empty()),
-            false => Node::join(sequence, Hir::concat, 0),
-        });
-    }
-
-    fn close(mut self) -> Node {
-        self.alternative();
-        let extra = self.alternatives.len() as u64 - 1;
-        Node::join(self.alternatives, Hir::alternation, extra)
-    }
-}
 
 struct Parser<'p> {
     whole: &'p str,
@@ -118,10 +49,6 @@ pub(super) fn parse(pattern: &str) -> Result<Hir, String> {
         }
         _ => fail("missing closing )", pattern),
     }
-}
-
-fn unhex(c: char) -> Option<u32> {
-    c.to_digit(16)
 }
 
 impl<'p> Parser<'p> {
@@ -241,9 +168,9 @@ impl<'p> Parser<'p> {
         let counted = text.starts_with('{');
         let size = match (min, max) {
             (0, None) => 2 + node.size,
-            (1, None) if !counted => 1 + node.size,
+            // `+`, `?` and `{n,}`.
+            (_, Some(1)) if !counted => 1 + node.size,
             (_, None) => 1 + u64::from(min) * node.size,
-            (0, Some(1)) if !counted => 1 + node.size,
             (_, Some(max)) => (u64::from(max) * node.size + u64::from(max - min)).max(1),
         };
         let copies = match if counted { max.unwrap_or(min) } else { 1 } {
@@ -414,104 +341,4 @@ impl<'p> Parser<'p> {
         self.class(found)?;
         Ok(&rest[1..])
     }
-}
-
-/// A character or a range of them within brackets, of which `whole` is the text. Nothing if all are surrogates.
-fn bracket_range<'p>(text: &'p str, whole: &str) -> Result<(Option<ClassUnicodeRange>, &'p str), String> {
-    let (low, mut rest) = bracket_character(text, whole)?;
-    let mut high = low;
-    if rest.len() >= 2 && rest.starts_with('-') && rest.as_bytes()[1] != b']' {
-        (high, rest) = bracket_character(&rest[1..], whole)?;
-        if high < low {
-            return fail("invalid character class range", &text[..text.len() - rest.len()]);
-        }
-    }
-    // The surrogates are no characters.
-    let low = char::from_u32(low).unwrap_or('\u{e000}');
-    let high = char::from_u32(high).unwrap_or('\u{d7ff}');
-    Ok(((low <= high).then(|| ClassUnicodeRange::new(low, high)), rest))
-}
-
-fn bracket_character<'p>(text: &'p str, whole: &str) -> Result<(u32, &'p str), String> {
-    match text.chars().next() {
-        None => fail("missing closing ]", whole),
-        Some('\\') => character_escape(text),
-        Some(c) => Ok((c.into(), &text[c.len_utf8()..])),
-    }
-}
-
-/// An escape that stands for one character, at the beginning of `text`.
-fn character_escape(text: &str) -> Result<(u32, &str), String> {
-    let Some(c) = text[1..].chars().next() else { return fail("trailing backslash at end of expression", "") };
-    let mut rest = &text[1 + c.len_utf8()..];
-    let octal = |text: &str| text.starts_with(|c: char| ('0'..='7').contains(&c));
-    let value = match c {
-        '0'..='7' if c == '0' || octal(rest) => {
-            let more = rest.bytes().take(2).take_while(|b| (b'0'..=b'7').contains(b)).count();
-            let digits = &text[1..2 + more];
-            rest = &rest[more..];
-            u32::from_str_radix(digits, 8).ok()
-        }
-        'x' if rest.starts_with('{') => {
-            let mut value = Some(0_u32);
-            let mut count = 0;
-            rest = &rest[1..];
-            loop {
-                let Some(c) = rest.chars().next() else { break value = None };
-                rest = &rest[c.len_utf8()..];
-                if c == '}' {
-                    break;
-                }
-                value = value.zip(unhex(c)).map(|(value, digit)| value * 16 + digit).filter(|&v| v <= 0x10_ffff);
-                count += 1;
-                if value.is_none() {
-                    break;
-                }
-            }
-            value.filter(|_| count > 0)
-        }
-        'x' => {
-            let mut digit = || {
-                let c = rest.chars().next()?;
-                rest = &rest[c.len_utf8()..];
-                Some(unhex(c))
-            };
-            let (high, low) = (digit().flatten(), digit().flatten());
-            high.zip(low).map(|(high, low)| high * 16 + low)
-        }
-        'a' => Some(0x07),
-        'f' => Some(0x0c),
-        'n' => Some(0x0a),
-        'r' => Some(0x0d),
-        't' => Some(0x09),
-        'v' => Some(0x0b),
-        c if c.is_ascii() && !c.is_ascii_alphanumeric() => Some(c.into()),
-        _ => None,
-    };
-    match value {
-        Some(value) => Ok((value, rest)),
-        None => fail("invalid escape sequence", &text[..text.len() - rest.len()]),
-    }
-}
-
-/// `{min}`, `{min,}` or `{min,max}` at the beginning of `text`, and what is behind it. Numbers that are too large stay
-/// so: they are 100 million.
-fn counts(text: &str) -> Option<(u32, Option<u32>, &str)> {
-    let (min, rest) = integer(text.strip_prefix('{')?)?;
-    let (max, rest) = match rest.strip_prefix(',') {
-        None => (Some(min), rest),
-        Some(rest) if rest.starts_with('}') => (None, rest),
-        Some(rest) => {
-            let (max, rest) = integer(rest)?;
-            (Some(max), rest)
-        }
-    };
-    Some((min, max, rest.strip_prefix('}')?))
-}
-
-fn integer(text: &str) -> Option<(u32, &str)> {
-    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    let (digits, rest) = text.split_at(end);
-    let valid = !digits.is_empty() && (digits.len() == 1 || !digits.starts_with('0'));
-    valid.then(|| (digits.parse().unwrap_or(u32::MAX).min(100_000_000), rest))
 }

@@ -17,7 +17,7 @@ const NANOS: i64 = 1_000_000_000;
 ///
 /// Two are equal if they are at the same time.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Timestamp {
+pub struct Timestamp {
     /// Since 1970.
     seconds: i64,
     /// Below a thousand million.
@@ -28,7 +28,7 @@ pub(crate) struct Timestamp {
 
 /// A duration in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Duration(pub(crate) i64);
+pub struct Duration(pub(crate) i64);
 
 impl PartialEq for Timestamp {
     fn eq(&self, other: &Self) -> bool {
@@ -62,6 +62,14 @@ impl Timestamp {
         } else {
             Err("timestamp overflow".to_owned())
         }
+    }
+
+    /// The beginning of the year 1, in UTC: Go's zero time.
+    pub(crate) const ZERO: Self = Self { seconds: *RANGE.start(), nanos: 0, offset: 0 };
+
+    /// The same time, written in UTC.
+    pub(crate) fn to_utc(self) -> Self {
+        Self { offset: 0, ..self }
     }
 
     /// `timestamp(int)`: seconds since 1970.

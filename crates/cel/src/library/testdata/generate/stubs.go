@@ -1,4 +1,0 @@
-package main
-
-func formats(t *table) {}
-func urls(t *table)    {}
