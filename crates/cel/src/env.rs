@@ -7,7 +7,8 @@ use std::{
 };
 
 use crate::{
-    check::{self, Checked},
+    check::{self, Checked, ResultType},
+    eval::Program,
     functions::{LIBRARIES, Overload},
     issue::Issue,
     parse::{self, Syntax},
@@ -145,6 +146,18 @@ impl Environment {
     /// What is wrong with it, by position.
     pub fn check(&self, source: &str) -> Result<Checked, Vec<Issue>> {
         check::check(parse::parse(source, self.syntax())?, self)
+    }
+
+    /// Parses and checks an expression, and makes a program of it: all that the API server does before it evaluates.
+    ///
+    /// # Errors
+    /// What is wrong with it, by position.
+    pub fn compile(&self, source: &str, result: ResultType) -> Result<Program, Vec<Issue>> {
+        let checked = self.check(source)?;
+        if let Some(issue) = result.refuses(checked.output_type()) {
+            return Err(vec![issue]);
+        }
+        Program::new(&checked, self).map_err(|issue| vec![issue])
     }
 
     /// The minor version of the server.
