@@ -116,6 +116,10 @@ impl Validator<'_> {
     fn map(&mut self, entries: &[Entry]) {
         let mut first: Option<(&Type, &Type)> = None;
         for Entry { key, value, optional, .. } in entries {
+            if matches!(key.expr, Expr::Literal(Literal::Bytes(_))) {
+                self.report(key.id, IssueKind::Unsupported, "the API server fails on a key of bytes".to_owned());
+                return;
+            }
             let key_type = self.checked.type_of(key.id);
             let Some(value_type) = self.element_type(value.id, *optional) else { return };
             let Some((first_key, first_value)) = first else {
