@@ -19,8 +19,8 @@ pub struct Activation<'a> {
 #[derive(Debug)]
 struct Variable<'a> {
     name: Str<'a>,
-    program: &'a Program,
-    limit: u64,
+    /// The program, or why there is none.
+    program: Result<(&'a Program, u64), String>,
     state: RefCell<State<'a>>,
 }
 
@@ -47,9 +47,22 @@ impl<'a> Activation<'a> {
     /// Adds a policy's variable, `variables.<name>`, which may cost as much as an expression may (`limit`).
     #[must_use]
     pub fn variable(mut self, name: impl Into<Str<'a>>, program: &'a Program, limit: u64) -> Self {
-        let variable = Variable { name: name.into(), program, limit, state: RefCell::new(State::Unknown) };
-        self.composed.get_or_insert_default().push(variable);
+        self.compose(name.into(), Ok((program, limit)));
         self
+    }
+
+    /// Adds a policy's variable that does not compile, with the API server's reason.
+    #[must_use]
+    pub fn broken_variable(mut self, name: impl Into<Str<'a>>, reason: &str) -> Self {
+        let name = name.into();
+        let error = format!("composited variable \"{}\" fails to compile: {reason}", &*name);
+        self.compose(name, Err(error));
+        self
+    }
+
+    fn compose(&mut self, name: Str<'a>, program: Result<(&'a Program, u64), String>) {
+        let variable = Variable { name, program, state: RefCell::new(State::Unknown) };
+        self.composed.get_or_insert_default().push(variable);
     }
 
     /// Declares that there are `variables`, even if there is none of them.
@@ -83,8 +96,9 @@ impl<'a> Activation<'a> {
             State::UnderWay => return Err(Error::new(format!("composited variable \"{}\" refers to itself", &**name))),
             State::Unknown => {}
         }
+        let (program, limit) = variable.program.as_ref().map_err(|error| Error::new(error.clone()))?;
         variable.state.replace(State::UnderWay);
-        let evaluation = variable.program.evaluate(self, variable.limit);
+        let evaluation = program.evaluate(self, *limit);
         self.spent.set(self.spent.get().saturating_add(evaluation.cost));
         let result = evaluation
             .result
