@@ -10,7 +10,7 @@ use std::{
 use palisade_cel::{
     Issue, IssueKind,
     check::ResultType,
-    env::{Environment, Mode},
+    environment::{Environment, Mode},
     schema::{Admission, Kind, Schemas, TypeCheck},
     types::Type,
 };

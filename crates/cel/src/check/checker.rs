@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{Checked, Reference, help, unify::Mapping};
 use crate::{
     ast::{Ast, Comprehension, Expr, Literal, Node, NodeId, Position},
-    env::{Environment, Lookup, RESERVED},
+    environment::{Environment, Lookup, RESERVED},
     issue::{Issue, IssueKind},
     stack::with_stack,
     types::Type,

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use crate::{
     ast::{Ast, NodeId, Position},
-    env::Environment,
+    environment::Environment,
     functions::Overload,
     issue::{Issue, IssueKind, arrange},
     types::Type,

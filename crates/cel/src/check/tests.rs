@@ -1,5 +1,5 @@
 use super::*;
-use crate::{env::Mode, schema::Admission};
+use crate::{environment::Mode, schema::Admission};
 
 fn environment(minor: u8, mode: Mode) -> Environment {
     let admission = Admission { params: Some(Type::Dyn), ..Admission::default() };

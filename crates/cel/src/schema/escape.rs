@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::env::RESERVED;
+use crate::environment::RESERVED;
 
 /// What is written for what no identifier can have.
 const ESCAPES: &[(&str, &str)] = &[("__", "__underscores__"), (".", "__dot__"), ("-", "__dash__"), ("/", "__slash__")];
