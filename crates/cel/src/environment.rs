@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// Which of the API server's two environments.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Mode {
     /// For expressions that are created or changed: what the minor before the server's has as well, so that a server
     /// can be rolled back.

@@ -209,6 +209,7 @@ fn nothing_overflows_or_hangs() {
         assert!(environment.check(&source).is_ok(), "{}", &source[..20]);
     }
     // A type that doubles with each call.
-    let doubling = format!("[1]{}", (0..30).map(|i| format!(".map(x{i}, {{x{i}: x{i}}})")).collect::<String>());
+    let calls: Vec<String> = (0..30).map(|i| format!(".map(x{i}, {{x{i}: x{i}}})")).collect();
+    let doubling = format!("[1]{}", calls.concat());
     assert_eq!(environment.check(&doubling).unwrap_err()[0].kind, IssueKind::Unsupported);
 }
