@@ -88,9 +88,7 @@ impl Environment {
         let mut functions: HashMap<&'static str, Vec<&'static Overload>> = HashMap::new();
         let mut namespaces: HashSet<Arc<str>> = HashSet::new();
         for function in LIBRARIES.iter().copied().flatten() {
-            let present = |overload: &&'static Overload| {
-                overload.since <= level && overload.until.is_none_or(|until| minor <= until)
-            };
+            let present = |overload: &&'static Overload| overload.is_present(level, minor);
             let overloads: Vec<_> = function.overloads.iter().filter(present).collect();
             if overloads.is_empty() {
                 continue;
