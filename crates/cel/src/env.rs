@@ -2,12 +2,13 @@
 //! (`k8s.io/apiserver/pkg/cel/environment`).
 
 use std::{
-    collections::{BTreeMap, HashMap, HashSet},
+    collections::{BTreeMap, BTreeSet},
     sync::Arc,
 };
 
 use crate::{
-    check::{self, Checked},
+    check::{self, Checked, ResultType},
+    eval::Program,
     functions::{LIBRARIES, Overload},
     issue::Issue,
     parse::{self, Syntax},
@@ -32,11 +33,11 @@ pub type Fields = BTreeMap<Arc<str>, Type>;
 pub struct Environment {
     minor: u8,
     level: u8,
-    functions: Arc<HashMap<&'static str, Vec<&'static Overload>>>,
-    variables: HashMap<Arc<str>, Type>,
-    structs: HashMap<Arc<str>, Arc<Fields>>,
+    functions: Arc<BTreeMap<&'static str, Vec<&'static Overload>>>,
+    variables: BTreeMap<Arc<str>, Type>,
+    structs: BTreeMap<Arc<str>, Arc<Fields>>,
     /// What declared names with dots in them begin with.
-    namespaces: HashSet<Arc<str>>,
+    namespaces: BTreeSet<Arc<str>>,
 }
 
 /// What a name means.
@@ -85,8 +86,8 @@ impl Environment {
             Mode::New => minor - 1,
             Mode::Stored => minor,
         };
-        let mut functions: HashMap<&'static str, Vec<&'static Overload>> = HashMap::new();
-        let mut namespaces: HashSet<Arc<str>> = HashSet::new();
+        let mut functions: BTreeMap<&'static str, Vec<&'static Overload>> = BTreeMap::new();
+        let mut namespaces: BTreeSet<Arc<str>> = BTreeSet::new();
         for function in LIBRARIES.iter().copied().flatten() {
             let present = |overload: &&'static Overload| overload.is_present(level, minor);
             let overloads: Vec<_> = function.overloads.iter().filter(present).collect();
@@ -100,7 +101,7 @@ impl Environment {
         }
         // Of the names of types.
         namespaces.extend(["google".into(), "net".into()]);
-        let (variables, structs) = (HashMap::new(), HashMap::new());
+        let (variables, structs) = (BTreeMap::new(), BTreeMap::new());
         Self { minor, level, functions: Arc::new(functions), variables, structs, namespaces }
     }
 
@@ -143,6 +144,18 @@ impl Environment {
     /// What is wrong with it, by position.
     pub fn check(&self, source: &str) -> Result<Checked, Vec<Issue>> {
         check::check(parse::parse(source, self.syntax())?, self)
+    }
+
+    /// Parses and checks an expression, and makes a program of it: all that the API server does before it evaluates.
+    ///
+    /// # Errors
+    /// What is wrong with it, by position.
+    pub fn compile(&self, source: &str, result: ResultType) -> Result<Program, Vec<Issue>> {
+        let checked = self.check(source)?;
+        if let Some(issue) = result.refuses(checked.output_type()) {
+            return Err(vec![issue]);
+        }
+        Program::new(&checked, self).map_err(|issue| vec![issue])
     }
 
     /// The minor version of the server.

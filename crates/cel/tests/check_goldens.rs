@@ -99,8 +99,8 @@ fn environment(
     });
     let mut environment = base.clone();
     for Variable { name, expr } in &request.variables {
-        let checked = environment.check(expr).ok();
-        environment = environment.compose(name, checked.as_ref().map(|checked| checked.output_type()));
+        let program = environment.compile(expr, ResultType::Any).ok();
+        environment = environment.compose(name, program.as_ref().map(|program| program.output_type()));
     }
     environment
 }
@@ -118,21 +118,28 @@ fn verdict(environment: &Environment, request: &Request) -> Verdict {
         column: i64::try_from(issue.position.column).unwrap(),
         text: issue.message.clone(),
     };
-    match environment.check(&request.expr) {
-        Ok(checked) => match expected.refuses(checked.output_type()) {
-            Some(issue) => Verdict { ok: false, of: None, errors: vec![error(&issue)] },
-            None => Verdict { ok: true, of: Some(checked.output_type().declared()), errors: Vec::new() },
-        },
+    match environment.compile(&request.expr, expected) {
+        Ok(program) => Verdict { ok: true, of: Some(program.output_type().declared()), errors: Vec::new() },
         Err(issues) => Verdict { ok: false, of: None, errors: issues.iter().map(error).collect() },
     }
 }
 
+/// Ids and how they differ.
+fn known() -> BTreeSet<(&'static str, &'static str)> {
+    let fields = |line: &'static str| {
+        let mut fields = line.split('\t');
+        (fields.next().unwrap_or_default(), fields.next().unwrap_or_default())
+    };
+    KNOWN.lines().filter(|line| !line.starts_with('#')).map(fields).collect()
+}
+
 /// How two verdicts differ: nothing, or the first of what matters.
 fn difference(expected: &Verdict, found: &Verdict) -> Option<&'static str> {
-    // Where there is no place, the API server says -1:0, or nothing.
-    let first = |verdict: &Verdict| {
-        verdict.errors.first().map(|error| (error.kind.clone(), error.line.max(0), error.column.max(0)))
-    };
+    // Where there is no place, the API server says -1:0, or nothing. The oracle tells kinds by their texts, and does
+    // not know all.
+    let kind = |error: &Error| if error.kind == "other" { "macro".to_owned() } else { error.kind.clone() };
+    let first =
+        |verdict: &Verdict| verdict.errors.first().map(|error| (kind(error), error.line.max(0), error.column.max(0)));
     let unsupported = found.errors.iter().any(|error| error.kind == IssueKind::Unsupported.name());
     if unsupported {
         return Some("no verdict");
@@ -153,12 +160,7 @@ fn difference(expected: &Verdict, found: &Verdict) -> Option<&'static str> {
 #[test]
 fn verdicts_types_and_errors_are_those_of_the_api_server() {
     let complete = lines(COMPLETE);
-    let known: BTreeSet<(&str, &str)> = KNOWN
-        .lines()
-        .filter(|line| !line.starts_with('#'))
-        .filter_map(|line| line.split_once('\t'))
-        .map(|(id, rest)| (id, rest.split('\t').next().unwrap_or_default()))
-        .collect();
+    let known = known();
     let mut counts: BTreeMap<String, BTreeMap<&str, usize>> = BTreeMap::new();
     let mut unexpected = Vec::new();
     for minor in [33, 34, 35, 36, 37] {
@@ -202,44 +204,32 @@ fn verdicts_types_and_errors_are_those_of_the_api_server() {
     }
     let total: usize = counts.values().flat_map(BTreeMap::values).sum();
     println!("{total} verdicts, {} unexpected", unexpected.len());
+    assert!(total > 90_000, "there are too few golden files");
     assert!(unexpected.is_empty(), "{}\n{} of {total} differ", unexpected.join("\n"), unexpected.len());
-}
-
-/// `apps/v1/Deployment` or `v1/Pod`.
-fn kind(text: &str) -> Kind {
-    let mut parts: Vec<&str> = text.split('/').collect();
-    if parts.len() == 2 {
-        parts.insert(0, "");
-    }
-    let [group, version, kind] = parts[..] else { panic!("{text}") };
-    Kind { group: group.to_owned(), version: version.to_owned(), kind: kind.to_owned() }
 }
 
 #[test]
 fn warnings_of_type_checking_are_those_of_the_api_server() {
-    let mut schemas = Schemas::default();
-    for file in fs::read_dir(std::env::var("OPENAPI_DIR").unwrap()).unwrap() {
-        let document: Value = serde_json::from_str(&fs::read_to_string(file.unwrap().path()).unwrap()).unwrap();
-        schemas.add_document(&document);
-    }
+    let mut schemas = Schemas::builtin(36).unwrap();
     for file in fs::read_dir(directory().join("../schemas")).unwrap() {
         schemas.add_crd(&serde_json::from_str(&fs::read_to_string(file.unwrap().path()).unwrap()).unwrap());
     }
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     let mut unexpected = Vec::new();
     let mut cache: HashMap<String, TypeCheck> = HashMap::new();
+    let known = known();
     for (id, line) in lines(COMPLETE) {
         let request: Request = serde_json::from_value(line).unwrap();
         for name in &request.typed {
             let params = request.params.unwrap_or(true).then(|| {
                 let none = Kind { group: String::new(), version: String::new(), kind: "none".to_owned() };
-                request.typed_params.as_deref().map_or(none, kind)
+                request.typed_params.as_deref().map_or(none, |name| Kind::parse(name).unwrap())
             });
             let variables: Vec<(String, String)> =
                 request.variables.iter().map(|variable| (variable.name.clone(), variable.expr.clone())).collect();
-            let check = cache
-                .entry(format!("{name} {params:?} {variables:?}"))
-                .or_insert_with(|| TypeCheck::new(36, &schemas, [&kind(name)], params.as_ref(), &variables));
+            let check = cache.entry(format!("{name} {params:?} {variables:?}")).or_insert_with(|| {
+                TypeCheck::new(36, &schemas, [&Kind::parse(name).unwrap()], params.as_ref(), &variables)
+            });
             let found: Vec<Error> = check
                 .issues(&request.expr)
                 .flat_map(|(_, issues)| issues)
@@ -256,7 +246,7 @@ fn warnings_of_type_checking_are_those_of_the_api_server() {
             *counts.entry(difference.unwrap_or("equal")).or_default() += 1;
             if let Some(difference) = difference {
                 let line = format!("typed {difference} {id} {name} {}\n   {expected:?}\n   {found:?}", request.expr);
-                if difference != "text" {
+                if difference != "text" && !known.contains(&(&*id, difference)) {
                     unexpected.push(line);
                 } else if std::env::var_os("TEXTS").is_some() {
                     println!("{line}");

@@ -72,7 +72,11 @@ impl Checker<'_> {
                 return;
             }
             // All of these are messages of protocol buffers, by one name or another.
-            Some(Lookup::Unsupported(_) | Lookup::Type(_, Type::Null | Type::Timestamp | Type::Duration)) => {
+            Some(
+                Lookup::Unsupported(_)
+                | Lookup::Type(_, Type::Null | Type::Timestamp | Type::Duration)
+                | Lookup::Variable(_, Type::Type(_)),
+            ) => {
                 let message = format!("this crate does not know messages of protocol buffers, such as '{name}'");
                 self.report(id, IssueKind::Unsupported, message);
                 return;
@@ -80,11 +84,6 @@ impl Checker<'_> {
             Some(Lookup::Variable(full, Type::Error)) => {
                 *name = full;
                 Type::Error
-            }
-            Some(Lookup::Variable(_, Type::Type(_))) => {
-                let message = format!("this crate does not know messages of protocol buffers, such as '{name}'");
-                self.report(id, IssueKind::Unsupported, message);
-                return;
             }
             Some(Lookup::Variable(full, of)) => {
                 *name = full;

@@ -24,15 +24,12 @@ impl Checker<'_> {
         let Some(receiver) = target else {
             let name: Arc<str> = function.strip_prefix('.').unwrap_or(function).into();
             let environment = self.environment;
-            match environment.function(&name) {
-                Some(overloads) => {
-                    self.resolve_call(node.id, &name, overloads, None, args);
-                    *function = name;
-                }
-                None => {
-                    let (name, help) = (Arc::clone(function), help::function(self, &name, false));
-                    self.undeclared(node.id, &name, help);
-                }
+            if let Some(overloads) = environment.function(&name) {
+                self.resolve_call(node.id, &name, overloads, None, args);
+                *function = name;
+            } else {
+                let (name, help) = (Arc::clone(function), help::function(self, &name, false));
+                self.undeclared(node.id, &name, help);
             }
             return;
         };
@@ -47,12 +44,11 @@ impl Checker<'_> {
             }
         }
         self.check(receiver);
-        match environment.function(function) {
-            Some(overloads) => self.resolve_call(node.id, function, overloads, Some(receiver), args),
-            None => {
-                let (name, help) = (Arc::clone(function), help::function(self, function, true));
-                self.undeclared(node.id, &name, help);
-            }
+        if let Some(overloads) = environment.function(function) {
+            self.resolve_call(node.id, function, overloads, Some(receiver), args);
+        } else {
+            let (name, help) = (Arc::clone(function), help::function(self, function, true));
+            self.undeclared(node.id, &name, help);
         }
     }
 
@@ -83,20 +79,17 @@ impl Checker<'_> {
                 None => of,
             });
         }
-        match result {
-            Some(of) => {
-                self.set_type(id, of);
-                self.set_reference(id, Reference::Overloads(found));
-            }
-            None => {
-                self.set_type(id, Type::Error);
-                let types: Vec<Type> = types.iter().map(|of| self.mapping.substitute(of, true)).collect();
-                let message =
-                    format!("found no matching overload for '{function}' applied to '{}'", signature(&types, member));
-                let help = help::overload(function, overloads, &types, member);
-                self.report_with(id, IssueKind::NoMatchingOverload, message, help);
-            }
+        if let Some(of) = result {
+            self.set_type(id, of);
+            self.set_reference(id, Reference::Overloads(found));
+            return;
         }
+        self.set_type(id, Type::Error);
+        let types: Vec<Type> = types.iter().map(|of| self.mapping.substitute(of, true)).collect();
+        let signature = signature(&types, member);
+        let message = format!("found no matching overload for '{function}' applied to '{signature}'");
+        let help = help::overload(function, overloads, &types, member);
+        self.report_with(id, IssueKind::NoMatchingOverload, message, help);
     }
 
     fn logic(&mut self, id: NodeId, found: Vec<&'static Overload>, types: &[Type], args: &[Node]) {

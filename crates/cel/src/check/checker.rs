@@ -113,7 +113,7 @@ impl<'e> Checker<'e> {
                     let field = Arc::clone(field);
                     let of = self.field(node.id, operand, &field, true);
                     self.set_type(node.id, of);
-                    let overloads = self.environment.function("_?._").map(|overloads| overloads.to_vec());
+                    let overloads = self.environment.function("_?._").map(<[_]>::to_vec);
                     self.set_reference(node.id, Reference::Overloads(overloads.unwrap_or_default()));
                 }
             }
@@ -127,12 +127,11 @@ impl<'e> Checker<'e> {
 
     fn ident(&mut self, node: &mut Node) {
         let Expr::Ident(name) = &mut node.expr else { return };
-        match self.lookup(name) {
-            Some(found) => self.resolve(node.id, name, found),
-            None => {
-                let (name, help) = (Arc::clone(name), help::variable(self, name));
-                self.undeclared(node.id, &name, help);
-            }
+        if let Some(found) = self.lookup(name) {
+            self.resolve(node.id, name, found);
+        } else {
+            let (name, help) = (Arc::clone(name), help::variable(self, name));
+            self.undeclared(node.id, &name, help);
         }
     }
 
@@ -250,14 +249,12 @@ impl<'e> Checker<'e> {
         };
         // Schemas have such names escaped.
         let escaped = || RESERVED.contains(&field).then(|| fields.get(&*format!("__{field}__"))).flatten();
-        match fields.get(field).or_else(escaped) {
-            Some(of) => of.clone(),
-            None => {
-                let help = help::field(field, &name, fields, self.environment);
-                self.report_with(id, IssueKind::UndefinedField, format!("undefined field '{field}'"), help);
-                Type::Error
-            }
+        if let Some(of) = fields.get(field).or_else(escaped) {
+            return of.clone();
         }
+        let help = help::field(field, &name, fields, self.environment);
+        self.report_with(id, IssueKind::UndefinedField, format!("undefined field '{field}'"), help);
+        Type::Error
     }
 
     fn comprehension(&mut self, id: NodeId, of: &mut Comprehension) {

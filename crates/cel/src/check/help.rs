@@ -144,31 +144,11 @@ pub(super) fn field(field: &str, of: &str, fields: &Fields, environment: &Enviro
     }
 }
 
+/// The name that is written almost so, letter case apart.
 fn did_you_mean<'a>(wrong: &str, names: impl Iterator<Item = &'a str>) -> Option<String> {
     let limit = (wrong.chars().count() / 3).clamp(1, 3);
-    let close = names.map(|name| (distance(wrong, name, limit), name)).filter(|(distance, _)| *distance <= limit);
-    close.min().map(|(_, name)| format!("did you mean '{name}'?"))
-}
-
-/// The Damerau-Levenshtein distance (optimal string alignment), letter case apart; more than `limit` if it is more.
-fn distance(one: &str, other: &str, limit: usize) -> usize {
-    let letters = |text: &str| text.chars().flat_map(char::to_lowercase).collect::<Vec<_>>();
-    let (one, other) = (letters(one), letters(other));
-    if one.len().abs_diff(other.len()) > limit {
-        return limit + 1;
-    }
-    let mut before: Vec<usize> = Vec::new();
-    let mut last: Vec<usize> = (0..=other.len()).collect();
-    for (i, a) in one.iter().enumerate() {
-        let mut row = vec![i + 1];
-        for (j, b) in other.iter().enumerate() {
-            let mut best = (last[j] + usize::from(a != b)).min(last[j + 1] + 1).min(row[j] + 1);
-            if i > 0 && j > 0 && *a == other[j - 1] && one[i - 1] == *b {
-                best = best.min(before[j - 1] + 1);
-            }
-            row.push(best);
-        }
-        before = std::mem::replace(&mut last, row);
-    }
-    last.last().copied().unwrap_or(0)
+    let lower = wrong.to_lowercase();
+    let close = names.map(|name| (strsim::osa_distance(&lower, &name.to_lowercase()), name));
+    let closest = close.filter(|(distance, _)| *distance <= limit).min();
+    closest.map(|(_, name)| format!("did you mean '{name}'?"))
 }

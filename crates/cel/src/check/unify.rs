@@ -56,9 +56,8 @@ impl Mapping {
             return matches!(self.substitutes(to, from, *number), Fit::Yes);
         }
         match (from, to) {
-            (Type::Dyn | Type::Error, _) | (_, Type::Dyn | Type::Error) => true,
+            (Type::Dyn | Type::Error, _) | (_, Type::Dyn | Type::Error) | (Type::Type(_), Type::Type(_)) => true,
             (Type::Null, other) | (other, Type::Null) => nullable(other),
-            (Type::Type(_), Type::Type(_)) => true,
             (Type::List(from), Type::List(to)) | (Type::Optional(from), Type::Optional(to)) => self.unify(from, to),
             (Type::Map(from_key, from), Type::Map(to_key, to)) => self.unify(from_key, to_key) && self.unify(from, to),
             _ => from == to,
@@ -159,13 +158,12 @@ pub(super) fn most_general<'a>(one: &'a Type, other: &'a Type) -> &'a Type {
 /// cel-go `isEqualOrLessSpecific`.
 fn says_no_more(one: &Type, other: &Type) -> bool {
     match (one, other) {
-        (Type::Dyn | Type::Var(_) | Type::Param(_), _) => true,
+        (Type::Dyn | Type::Var(_) | Type::Param(_), _) | (Type::Type(_), Type::Type(_)) => true,
         (_, Type::Dyn | Type::Var(_) | Type::Param(_)) => false,
         (Type::List(one), Type::List(other)) | (Type::Optional(one), Type::Optional(other)) => says_no_more(one, other),
         (Type::Map(one_key, one), Type::Map(other_key, other)) => {
             says_no_more(one_key, other_key) && says_no_more(one, other)
         }
-        (Type::Type(_), Type::Type(_)) => true,
         _ => one == other,
     }
 }

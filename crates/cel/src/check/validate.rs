@@ -44,12 +44,15 @@ impl Validator<'_> {
             Expr::Literal(_) | Expr::Ident(_) => {}
             Expr::Select { operand, .. } => self.visit(operand),
             Expr::Call { function, target, args } => {
-                target.iter().for_each(|target| self.visit(target));
-                args.iter().for_each(|arg| self.visit(arg));
+                for part in target.as_deref().into_iter().chain(args) {
+                    self.visit(part);
+                }
                 self.call(node, function, target.as_deref(), args);
             }
             Expr::List { elements, optional } => {
-                elements.iter().for_each(|element| self.visit(element));
+                for element in elements {
+                    self.visit(element);
+                }
                 if self.in_format == 0 {
                     self.list(elements, optional);
                 }
@@ -63,7 +66,11 @@ impl Validator<'_> {
                     self.map(entries);
                 }
             }
-            Expr::Struct { fields, .. } => fields.iter().for_each(|field| self.visit(&field.value)),
+            Expr::Struct { fields, .. } => {
+                for field in fields {
+                    self.visit(&field.value);
+                }
+            }
             Expr::Comprehension(of) => {
                 for part in [&of.range, &of.init, &of.condition, &of.step, &of.result] {
                     self.visit(part);
@@ -109,6 +116,10 @@ impl Validator<'_> {
     fn map(&mut self, entries: &[Entry]) {
         let mut first: Option<(&Type, &Type)> = None;
         for Entry { key, value, optional, .. } in entries {
+            if matches!(key.expr, Expr::Literal(Literal::Bytes(_))) {
+                self.report(key.id, IssueKind::Unsupported, "the API server fails on a key of bytes".to_owned());
+                return;
+            }
             let key_type = self.checked.type_of(key.id);
             let Some(value_type) = self.element_type(value.id, *optional) else { return };
             let Some((first_key, first_value)) = first else {

@@ -28,6 +28,8 @@ pub(super) enum Kind {
 pub(super) struct Token<'a> {
     pub kind: Kind,
     pub text: &'a str,
+    /// Where it begins in the source, in bytes.
+    pub start: usize,
     pub position: Position,
 }
 
@@ -46,7 +48,7 @@ pub(super) fn tokens(source: &str) -> (Vec<Token<'_>>, Vec<Issue>) {
     while !rest.is_empty() {
         let length = match scan(rest) {
             Scan::Token(kind, length) => {
-                tokens.push(Token { kind, text: &rest[..length], position });
+                tokens.push(Token { kind, text: &rest[..length], start: source.len() - rest.len(), position });
                 length
             }
             Scan::Hidden(length) => length,
@@ -65,7 +67,7 @@ pub(super) fn tokens(source: &str) -> (Vec<Token<'_>>, Vec<Issue>) {
         // cel-go counts the end of nothing so.
         position.column = 0;
     }
-    tokens.push(Token { kind: Kind::End, text: "<EOF>", position });
+    tokens.push(Token { kind: Kind::End, text: "<EOF>", start: source.len(), position });
     (tokens, issues)
 }
 

@@ -3,6 +3,7 @@
 //!
 //! Nothing that is parsed is deeper than [`MAX_DEPTH`] in any way, so what walks the tree may recurse.
 
+mod atoms;
 mod lexer;
 mod literal;
 mod macros;
@@ -42,8 +43,7 @@ pub fn parse(source: &str, syntax: Syntax) -> Result<Ast, Vec<Issue>> {
         let message = format!("expression code point size exceeds limit: size: {size}, limit {MAX_CODE_POINTS}");
         return Err(vec![Issue::new(IssueKind::Limit, Position::NONE, message)]);
     }
-    let (tokens, issues) = lexer::tokens(source);
-    parser::Parser::new(tokens, issues, syntax).parse().map_err(arrange)
+    parser::Parser::new(source, syntax).parse().map_err(arrange)
 }
 
 #[cfg(test)]

@@ -4,37 +4,16 @@ use std::sync::Arc;
 
 use super::{
     MAX_DEPTH, MAX_NODES, Syntax,
-    lexer::{Kind, Token, escape},
-    literal,
+    lexer::{self, Kind, Token, escape},
 };
 use crate::{
-    ast::{Ast, Entry, Expr, FieldInit, Literal, Node, NodeId, Position},
+    ast::{Ast, Expr, Literal, Node, NodeId, Position},
     issue::{Issue, IssueKind},
     stack::with_stack,
 };
 
-/// Names that are fields or functions of a receiver, but no variables (`parser.reservedIds`).
-const RESERVED: &[&str] = &[
-    "as",
-    "break",
-    "const",
-    "continue",
-    "else",
-    "for",
-    "function",
-    "if",
-    "import",
-    "let",
-    "loop",
-    "package",
-    "namespace",
-    "return",
-    "var",
-    "void",
-    "while",
-];
 /// How ANTLR lists what begins an operand.
-const OPERAND: &str = "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, \
+pub(super) const OPERAND: &str = "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, \
                        BYTES, IDENTIFIER}";
 
 /// The parser gave up; why is among the issues.
@@ -48,13 +27,14 @@ pub(super) struct Parsed {
 
 /// How often each recursive rule is entered and not left.
 #[derive(Clone, Copy, Default)]
-struct Depth {
+pub(super) struct Depth {
     expr: u32,
     relation: u32,
     calc: u32,
 }
 
 pub(super) struct Parser<'a> {
+    source: &'a str,
     tokens: Vec<Token<'a>>,
     at: usize,
     positions: Vec<Position>,
@@ -62,11 +42,12 @@ pub(super) struct Parser<'a> {
     syntax: Syntax,
 }
 
-type Result<T> = std::result::Result<T, Stop>;
+pub(super) type Result<T> = std::result::Result<T, Stop>;
 
 impl<'a> Parser<'a> {
-    pub fn new(tokens: Vec<Token<'a>>, issues: Vec<Issue>, syntax: Syntax) -> Self {
-        Self { tokens, at: 0, positions: Vec::new(), issues, syntax }
+    pub fn new(source: &'a str, syntax: Syntax) -> Self {
+        let (tokens, issues) = lexer::tokens(source);
+        Self { source, tokens, at: 0, positions: Vec::new(), issues, syntax }
     }
 
     pub fn parse(mut self) -> std::result::Result<Ast, Vec<Issue>> {
@@ -82,45 +63,62 @@ impl<'a> Parser<'a> {
 
     // Tokens.
 
-    fn token(&self) -> Token<'a> {
+    pub(super) fn token(&self) -> Token<'a> {
         self.tokens[self.at]
     }
 
-    fn peek(&self, ahead: usize) -> Kind {
+    pub(super) fn peek(&self, ahead: usize) -> Kind {
         self.tokens[(self.at + ahead).min(self.tokens.len() - 1)].kind
     }
 
-    fn next(&mut self) -> Token<'a> {
+    pub(super) fn next(&mut self) -> Token<'a> {
         let token = self.token();
         self.at = (self.at + 1).min(self.tokens.len() - 1);
         token
     }
 
     /// Takes the token if it is `text`.
-    fn take(&mut self, text: &'static str) -> Option<Token<'a>> {
+    pub(super) fn take(&mut self, text: &'static str) -> Option<Token<'a>> {
         (self.peek(0) == Kind::Fixed(text)).then(|| self.next())
     }
 
-    fn expect(&mut self, text: &'static str, expected: &str) -> Result<Token<'a>> {
+    pub(super) fn expect(&mut self, text: &'static str, expected: &str) -> Result<Token<'a>> {
         match self.take(text) {
             Some(token) => Ok(token),
             None => Err(self.mismatch(expected)),
         }
     }
 
-    fn mismatch(&mut self, expected: &str) -> Stop {
+    pub(super) fn mismatch(&mut self, expected: &str) -> Stop {
         let token = self.token();
         self.syntax_error(token, format!("mismatched input '{}' expecting {expected}", escape(token.text)))
     }
 
-    fn syntax_error(&mut self, token: Token<'_>, message: impl std::fmt::Display) -> Stop {
+    pub(super) fn syntax_error(&mut self, token: Token<'_>, message: impl std::fmt::Display) -> Stop {
         self.issues.push(Issue::new(IssueKind::Syntax, token.position, format!("Syntax error: {message}")));
         Stop
+    }
+
+    /// What ANTLR says where nothing that begins with `first` goes on with this token.
+    pub(super) fn no_alternative(&self, first: Token<'_>) -> String {
+        let last = self.token();
+        let end = if last.kind == Kind::End { first.start + first.text.len() } else { last.start + last.text.len() };
+        format!("no viable alternative at input '{}'", escape(&self.source[first.start..end]))
     }
 
     fn limit(&mut self, message: String) -> Stop {
         self.issues.push(Issue::new(IssueKind::Limit, Position::NONE, message));
         Stop
+    }
+
+    /// How many issues there are, for [`Self::forget`].
+    pub(super) fn mark(&self) -> usize {
+        self.issues.len()
+    }
+
+    /// Drops the issues since a mark.
+    pub(super) fn forget(&mut self, mark: usize) {
+        self.issues.truncate(mark);
     }
 
     /// The source must end here.
@@ -151,7 +149,7 @@ impl<'a> Parser<'a> {
     }
 
     /// What stands where a mistake was reported; no macro takes it for a name.
-    fn error(&mut self, position: Position, message: impl Into<String>) -> Node {
+    pub(super) fn error(&mut self, position: Position, message: impl Into<String>) -> Node {
         self.report(position, message);
         self.node(position, Expr::Literal(Literal::Null))
     }
@@ -203,7 +201,7 @@ impl<'a> Parser<'a> {
 
     // Rules.
 
-    fn expr(&mut self, depth: Depth) -> Result<Parsed> {
+    pub(super) fn expr(&mut self, depth: Depth) -> Result<Parsed> {
         with_stack(|| self.conditional(depth))
     }
 
@@ -337,9 +335,10 @@ impl<'a> Parser<'a> {
                 "true" | "false" | "null" if !optional => {
                     format!("mismatched input '{}' expecting IDENTIFIER", name.text)
                 }
-                // ANTLR names the end of the input only by its place.
-                "<EOF>" => "no viable alternative at input '.'".to_owned(),
-                text => format!("no viable alternative at input '.{}'", escape(text)),
+                text if optional => {
+                    format!("mismatched input '{}' expecting {{IDENTIFIER, ESC_IDENTIFIER}}", escape(text))
+                }
+                _ => self.no_alternative(dot),
             };
             return Err(self.syntax_error(name, message));
         }
@@ -361,7 +360,7 @@ impl<'a> Parser<'a> {
         self.counted(node, operand.height)
     }
 
-    fn field_name(&mut self, token: Token<'_>) -> Arc<str> {
+    pub(super) fn field_name(&mut self, token: Token<'_>) -> Arc<str> {
         if token.kind != Kind::Escaped {
             return token.text.into();
         }
@@ -381,7 +380,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Arguments up to and with the closing parenthesis, and their height.
-    fn args(&mut self, depth: Depth) -> Result<(Vec<Node>, u32)> {
+    pub(super) fn args(&mut self, depth: Depth) -> Result<(Vec<Node>, u32)> {
         let (mut args, mut height) = (Vec::new(), 0);
         if self.take(")").is_some() {
             return Ok((args, height));
@@ -395,175 +394,6 @@ impl<'a> Parser<'a> {
                 return Ok((args, height));
             }
         }
-    }
-
-    fn primary(&mut self, depth: Depth) -> Result<Parsed> {
-        let token = self.token();
-        let node = match token.kind {
-            Kind::Fixed("(") => {
-                self.next();
-                let inner = self.expr(depth)?;
-                self.expect(")", "')'")?;
-                return Ok(inner);
-            }
-            Kind::Fixed("[") => return self.list(depth),
-            Kind::Fixed("{") => return self.map(depth),
-            Kind::Fixed(".") | Kind::Ident => return self.name(depth),
-            Kind::Fixed("-") if matches!(self.peek(1), Kind::Int | Kind::Double) => {
-                self.next();
-                let number = self.next();
-                self.number(token.position, true, number)
-            }
-            Kind::End | Kind::Escaped | Kind::Fixed(_) if !matches!(token.text, "true" | "false" | "null") => {
-                return Err(self.mismatch(OPERAND));
-            }
-            _ => {
-                self.next();
-                self.literal(token)
-            }
-        };
-        Ok(Parsed { node, height: 0 })
-    }
-
-    fn number(&mut self, start: Position, negative: bool, token: Token<'_>) -> Node {
-        let (value, message) = match token.kind {
-            Kind::Int => (literal::int(negative, token.text), "invalid int literal"),
-            Kind::Uint => (literal::uint(token.text), "invalid uint literal"),
-            _ => (literal::double(negative, token.text), "invalid double literal"),
-        };
-        match value {
-            Some(value) => self.node(start, Expr::Literal(value)),
-            None => self.error(start, message),
-        }
-    }
-
-    fn literal(&mut self, token: Token<'_>) -> Node {
-        let value = match token.kind {
-            Kind::Int | Kind::Uint | Kind::Double => return self.number(token.position, false, token),
-            Kind::String => literal::string(token.text),
-            Kind::Bytes => literal::bytes(token.text),
-            _ if token.text == "null" => Ok(Literal::Null),
-            _ => Ok(Literal::Bool(token.text == "true")),
-        };
-        match value {
-            Ok(value) => self.node(token.position, Expr::Literal(value)),
-            Err(message) => self.error(token.position, message),
-        }
-    }
-
-    /// A variable, a call or a message: what begins with a name.
-    fn name(&mut self, depth: Depth) -> Result<Parsed> {
-        let start = self.token().position;
-        let dot = if self.take(".").is_some() { "." } else { "" };
-        let name = self.token();
-        if name.kind != Kind::Ident {
-            let message = format!("no viable alternative at input '.{}'", escape(name.text));
-            return Err(self.syntax_error(name, message));
-        }
-        // Names and dots up to a brace are the name of a message.
-        let mut ahead = 1;
-        while self.peek(ahead) == Kind::Fixed(".") && self.peek(ahead + 1) == Kind::Ident {
-            ahead += 2;
-        }
-        if self.peek(ahead) == Kind::Fixed("{") {
-            return self.message(dot, ahead, depth);
-        }
-        self.next();
-        let before = self.issues.len();
-        let open = self.take("(");
-        let (args, height) = if open.is_some() { self.args(depth)? } else { (Vec::new(), 0) };
-        let node = if RESERVED.contains(&name.text) {
-            // cel-go does not look at the arguments then.
-            self.issues.truncate(before);
-            self.error(start, format!("reserved identifier: {}", name.text))
-        } else if let Some(open) = open {
-            self.call_or_macro(open.position, &format!("{dot}{}", name.text), None, args)
-        } else {
-            self.node(name.position, Expr::Ident(format!("{dot}{}", name.text).into()))
-        };
-        Ok(Parsed { node, height })
-    }
-
-    fn message(&mut self, dot: &str, tokens: usize, depth: Depth) -> Result<Parsed> {
-        let name: String = (0..tokens).map(|_| self.next().text).collect();
-        let open = self.next();
-        let (mut fields, mut height) = (Vec::new(), 0);
-        while !matches!(self.peek(0), Kind::Fixed("}")) {
-            if self.take(",").is_some() {
-                break;
-            }
-            let optional = self.take("?").is_some();
-            let field = self.token();
-            if !matches!(field.kind, Kind::Ident | Kind::Escaped) {
-                return Err(self.mismatch("{'}', ',', '?', IDENTIFIER, ESC_IDENTIFIER}"));
-            }
-            self.next();
-            let colon = self.expect(":", "':'")?;
-            let id = self.id(colon.position);
-            let field = self.field_name(field);
-            let value = self.expr(depth)?;
-            height = height.max(value.height);
-            fields.push(FieldInit { id, field, value: value.node, optional });
-            if !self.more("}") {
-                break;
-            }
-        }
-        self.expect("}", "'}'")?;
-        let node = self.node(open.position, Expr::Struct { name: format!("{dot}{name}").into(), fields });
-        Ok(Parsed { node, height })
-    }
-
-    /// Whether another element follows; takes the comma before it.
-    fn more(&mut self, close: &'static str) -> bool {
-        if self.peek(0) == Kind::Fixed(",") && self.peek(1) != Kind::Fixed(close) {
-            self.next();
-            return true;
-        }
-        self.take(",");
-        false
-    }
-
-    fn list(&mut self, depth: Depth) -> Result<Parsed> {
-        let open = self.next();
-        let (mut elements, mut optional, mut height) = (Vec::new(), Vec::new(), 0);
-        if self.take(",").is_none() && self.peek(0) != Kind::Fixed("]") {
-            loop {
-                if self.take("?").is_some() {
-                    optional.push(elements.len());
-                }
-                let element = self.expr(depth)?;
-                height = height.max(element.height);
-                elements.push(element.node);
-                if !self.more("]") {
-                    break;
-                }
-            }
-        }
-        self.expect("]", "{']', ','}")?;
-        let node = self.node(open.position, Expr::List { elements, optional });
-        Ok(Parsed { node, height })
-    }
-
-    fn map(&mut self, depth: Depth) -> Result<Parsed> {
-        let open = self.next();
-        let (mut entries, mut height) = (Vec::new(), 0);
-        if self.take(",").is_none() && self.peek(0) != Kind::Fixed("}") {
-            loop {
-                let optional = self.take("?").is_some();
-                let key = self.expr(depth)?;
-                let colon = self.expect(":", "':'")?;
-                let id = self.id(colon.position);
-                let value = self.expr(depth)?;
-                height = height.max(key.height).max(value.height);
-                entries.push(Entry { id, key: key.node, value: value.node, optional });
-                if !self.more("}") {
-                    break;
-                }
-            }
-        }
-        self.expect("}", "{'}', ','}")?;
-        let node = self.node(open.position, Expr::Map(entries));
-        Ok(Parsed { node, height })
     }
 }
 
