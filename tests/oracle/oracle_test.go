@@ -1,12 +1,20 @@
 package main
 
 import (
+	"encoding/json"
+	"fmt"
 	"math"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
+	apiservercel "k8s.io/apiserver/pkg/cel"
+	"k8s.io/apiserver/pkg/cel/common"
 	"k8s.io/apiserver/pkg/cel/environment"
+	openapicel "k8s.io/apiserver/pkg/cel/openapi"
+	"k8s.io/apiserver/pkg/cel/openapi/resolver"
+	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
 // Overloads that no expression can select by itself.
@@ -103,5 +111,76 @@ func TestDoublesAreWrittenAsInRust(t *testing.T) {
 		if got := encodeDouble(f); got != want {
 			t.Errorf("%v is %s, not %s", f, got, want)
 		}
+	}
+}
+
+// What is left of the schemas gives the same types as the whole of them.
+func TestSchemasGiveTheTypesOfTheAPIServer(t *testing.T) {
+	types, err := newTypeChecker()
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept, err := builtin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(kept.Kinds) < 100 {
+		t.Errorf("only %d kinds", len(kept.Kinds))
+	}
+	schemaOf := func(ref string) (*spec.Schema, bool) {
+		text, err := json.Marshal(kept.Schemas[ref])
+		if err != nil || kept.Schemas[ref] == nil {
+			return nil, false
+		}
+		s := &spec.Schema{}
+		return s, json.Unmarshal(text, s) == nil
+	}
+	for kind, name := range kept.Kinds {
+		gvk, err := parseKind(kind)
+		if err != nil {
+			t.Fatal(err)
+		}
+		whole, err := types.ResolveSchema(gvk)
+		if err != nil {
+			t.Fatal(err)
+		}
+		stripped, err := resolver.PopulateRefs(schemaOf, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var want, got strings.Builder
+		describe(&want, common.SchemaDeclType(&openapicel.Schema{Schema: whole}, true))
+		describe(&got, common.SchemaDeclType(&openapicel.Schema{Schema: stripped}, true))
+		if want.String() != got.String() {
+			t.Errorf("%s has other types than in the API server", kind)
+		}
+	}
+}
+
+func describe(b *strings.Builder, t *apiservercel.DeclType) {
+	switch {
+	case t == nil:
+		b.WriteString("none")
+	case t.IsList():
+		b.WriteString("list ")
+		describe(b, t.ElemType)
+	case t.IsMap():
+		b.WriteString("map ")
+		describe(b, t.ElemType)
+	case t.IsObject():
+		var names []string
+		for name := range t.Fields {
+			names = append(names, name)
+		}
+		slices.Sort(names)
+		b.WriteString("{")
+		for _, name := range names {
+			fmt.Fprintf(b, "%s: ", name)
+			describe(b, t.Fields[name].Type)
+			b.WriteString(", ")
+		}
+		b.WriteString("}")
+	default:
+		b.WriteString(t.CelType().String())
 	}
 }

@@ -89,9 +89,7 @@ impl Environment {
         let mut functions: BTreeMap<&'static str, Vec<&'static Overload>> = BTreeMap::new();
         let mut namespaces: BTreeSet<Arc<str>> = BTreeSet::new();
         for function in LIBRARIES.iter().copied().flatten() {
-            let present = |overload: &&'static Overload| {
-                overload.since <= level && overload.until.is_none_or(|until| minor <= until)
-            };
+            let present = |overload: &&'static Overload| overload.is_present(level, minor);
             let overloads: Vec<_> = function.overloads.iter().filter(present).collect();
             if overloads.is_empty() {
                 continue;

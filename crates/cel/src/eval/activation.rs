@@ -80,8 +80,8 @@ impl<'a> Activation<'a> {
 
     /// The value of a variable of the environment.
     pub(super) fn get(&self, name: &str) -> Option<Value<'a>> {
-        if name == "variables" && self.composed.is_some() {
-            return Some(Value::Map(Map::Variables));
+        if let ("variables", Some(composed)) = (name, &self.composed) {
+            return Some(Value::Map(Map::Variables(composed.len())));
         }
         self.bound.iter().find(|(bound, _)| **bound == *name).map(|(_, value)| value.clone())
     }

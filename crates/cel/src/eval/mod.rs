@@ -1,6 +1,8 @@
 //! Evaluation: equal to that of cel-go v0.26.0 as kube-apiserver 1.36 configures it, in results, errors and costs.
 
 mod activation;
+mod attributes;
+mod calls;
 mod error;
 mod machine;
 mod node;
@@ -19,6 +21,8 @@ pub const PER_CALL_LIMIT: u64 = 1_000_000;
 pub struct Program {
     root: node::Node,
     slots: usize,
+    /// Whether an optional in an optional stays one when it is passed on, as from cel-go 0.29 on.
+    boxed: bool,
     output: Type,
 }
 
@@ -47,6 +51,6 @@ impl Program {
 
     /// Evaluates the expression. It ends with an error as soon as it has cost more than the limit.
     pub fn evaluate<'a>(&'a self, activation: &Activation<'a>, limit: u64) -> Evaluation<'a> {
-        machine::run(&self.root, self.slots, activation, limit)
+        machine::run(self, activation, limit)
     }
 }

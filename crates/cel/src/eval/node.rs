@@ -25,7 +25,12 @@ pub(super) enum Node {
     Call(Box<Call>),
     NotStrictlyFalse(Box<Node>),
     /// `x.or(y)`, or `x.orValue(y)` if the value is wanted.
-    OrElse(Box<[Node; 2]>, bool),
+    OrElse {
+        sides: Box<[Node; 2]>,
+        unwrap: bool,
+        /// Whether what is no optional is refused, as from cel-go 0.29 on, or the result.
+        strict: bool,
+    },
     /// `x in [...]` of constants.
     Member(Box<Node>, Box<Entries<'static>>),
     List(Vec<(Node, bool)>),

@@ -10,7 +10,7 @@ use crate::{
     ast::{self, Expr, Literal, NodeId, Position},
     check::{Checked, Reference},
     environment::Environment,
-    functions::{self, Cost, Overload},
+    functions::{self, Cost},
     issue::{Issue, IssueKind},
     library::re2::Regex,
     stack::with_stack,
@@ -27,7 +27,7 @@ pub(super) fn plan(checked: &Checked, environment: &Environment) -> Result<Progr
         };
         Issue::new(kind, Position::NONE, message)
     })?;
-    Ok(Program { root, slots: planner.slots, output: checked.output_type().clone() })
+    Ok(Program { root, slots: planner.slots, boxed: environment.minor() >= 37, output: checked.output_type().clone() })
 }
 
 enum Failure {
@@ -79,14 +79,14 @@ impl Planner<'_> {
                 };
                 let elements = elements.iter().enumerate().map(element).collect::<Result<Vec<_>, Failure>>()?;
                 let folds = elements.iter().all(|(element, _)| matches!(element, Node::Const(_)));
-                Ok(fold_if(folds, Node::List(elements)))
+                fold_if(folds, Node::List(elements))
             }
             Expr::Map(entries) => {
                 let entry = |entry: &ast::Entry| Ok((self.plan(&entry.key)?, self.plan(&entry.value)?, entry.optional));
                 let entries = entries.iter().map(entry).collect::<Result<Vec<_>, Failure>>()?;
                 let folds =
                     entries.iter().all(|(key, value, _)| matches!((key, value), (Node::Const(_), Node::Const(_))));
-                Ok(fold_if(folds, Node::Map(entries)))
+                fold_if(folds, Node::Map(entries))
             }
             Expr::Struct { name, .. } => {
                 Err(Failure::Unsupported(format!("this crate cannot make values of '{name}'")))
@@ -135,7 +135,8 @@ impl Planner<'_> {
             }
             (name @ ("or" | "orValue"), 2) => {
                 let (right, left) = (take(&mut args), take(&mut args));
-                return Ok(Node::OrElse(Box::new([left, right]), name == "orValue"));
+                let strict = self.environment.minor() >= 37;
+                return Ok(Node::OrElse { sides: Box::new([left, right]), unwrap: name == "orValue", strict });
             }
             _ => {}
         }
@@ -147,8 +148,11 @@ impl Planner<'_> {
         let properties = functions::properties(function);
         let id_cost = exact.and_then(|exact| exact.cost);
         let cost = id_cost.or(properties.cost).unwrap_or(Cost::Fixed(1));
-        if let Some(node) = self.fold_call(function, &mut args, exact)? {
-            return Ok(node);
+        if exact.is_some_and(|exact| exact.id == "in_list") {
+            match membership(args) {
+                Ok(node) => return Ok(node),
+                Err(unchanged) => args = unchanged,
+            }
         }
         let regex = regex(function, &args)?;
         let all = self.environment.function(function).unwrap_or_default();
@@ -177,24 +181,6 @@ impl Planner<'_> {
     /// The accumulators of macros cannot be written in a source, so that nothing but the macro's own step uses them.
     fn is_accumulator(&self, slot: usize) -> bool {
         self.locals.iter().any(|(name, local)| *local == slot && name.starts_with("@result"))
-    }
-
-    /// `x in [...]` of constants, if the checker is sure that it is a list: a look into a set.
-    fn fold_call(
-        &self,
-        function: &str,
-        args: &mut Vec<Node>,
-        exact: Option<&'static Overload>,
-    ) -> Result<Option<Node>, Failure> {
-        if function != "@in" || exact.is_none_or(|exact| exact.id != "in_list") {
-            return Ok(None);
-        }
-        let Some(Node::Const(Ok(Value::List(list)))) = args.get(1) else { return Ok(None) };
-        if list.is_empty() {
-            return Ok(Some(Node::Const(Ok(Value::Bool(false)))));
-        }
-        let Some(set) = set(list) else { return Ok(None) };
-        Ok(Some(Node::Member(Box::new(args.swap_remove(0)), Box::new(set))))
     }
 
     fn comprehension(&mut self, of: &ast::Comprehension) -> Result<Node, Failure> {
@@ -265,8 +251,24 @@ fn index_of(operand: Node, index: Node, optional: bool) -> Result<Node, Failure>
 }
 
 /// A literal of constants is made once. If that fails, evaluating it does, not planning it.
-fn fold_if(folds: bool, node: Node) -> Node {
-    if folds { Node::Const(machine::run_constant(&node)) } else { node }
+fn fold_if(folds: bool, node: Node) -> Result<Node, Failure> {
+    if !folds {
+        return Ok(node);
+    }
+    match machine::run_constant(&node) {
+        Err(error) if error.fatal => Err(error.into()),
+        value => Ok(Node::Const(value)),
+    }
+}
+
+/// `x in [...]` of constants: a look into a set, or nothing to evaluate at all. Otherwise the arguments, unchanged.
+fn membership(mut args: Vec<Node>) -> Result<Node, Vec<Node>> {
+    let Some(Node::Const(Ok(Value::List(list)))) = args.get(1) else { return Err(args) };
+    if list.is_empty() {
+        return Ok(Node::Const(Ok(Value::Bool(false))));
+    }
+    let Some(set) = set(list) else { return Err(args) };
+    Ok(Node::Member(Box::new(args.swap_remove(0)), Box::new(set)))
 }
 
 /// A constant regular expression is compiled once, and refused if it is none.

@@ -29,7 +29,7 @@ fn insert<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
 fn insert_all<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
     let more = map(take(args, 1))?;
     let mut entries = map(take(args, 0))?.into_entries();
-    for (key, value) in more.iter() {
+    for (key, value) in more.entries() {
         insert_one(&mut entries, key, value)?;
     }
     Ok(entries.into())

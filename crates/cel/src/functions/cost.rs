@@ -2,10 +2,12 @@
 //! of `size()`; what has none is of size 1.
 
 use super::Cost;
-use crate::value::{Kind, Value};
+use crate::value::{Kind, List, Value};
 
 /// One pass over the first argument.
 pub(super) const TRAVERSAL: Cost = Cost::Arguments(|args| traversal(first(args)));
+/// One pass over the second argument.
+pub(super) const SECOND_TRAVERSAL: Cost = Cost::Arguments(|args| traversal(second(args)));
 /// Two passes over the first argument.
 pub(super) const DOUBLE_TRAVERSAL: Cost = Cost::Arguments(|args| traversal(2.0 * first(args)));
 /// Two passes over the result.
@@ -59,10 +61,17 @@ pub(super) const FLATTEN: Cost = Cost::Arguments(|args| match args.get(1) {
     Some(Value::Int(depth)) => allocation(*depth as f64, first(args)),
     _ => allocation(1.0, first(args)),
 });
+/// As [`FLATTEN`], but that a negative depth costs as one level.
+pub(super) const FLATTEN_POSITIVE: Cost = Cost::Arguments(|args| match args.get(1) {
+    Some(Value::Int(..0)) => allocation(1.0, first(args)),
+    #[expect(clippy::cast_precision_loss, reason = "as cel-go does")]
+    Some(Value::Int(depth)) => allocation(*depth as f64, first(args)),
+    _ => allocation(1.0, first(args)),
+});
 /// Each element with each other.
-pub(super) const DISTINCT: Cost = Cost::Arguments(|args| args.first().map_or(0, self_comparison));
+pub(super) const DISTINCT: Cost = Cost::List(0, self_comparison);
 /// Each key with each other.
-pub(super) const SORT_BY: Cost = Cost::Arguments(|args| args.get(1).map_or(0, self_comparison));
+pub(super) const SORT_BY: Cost = Cost::List(1, self_comparison);
 
 /// What `==` and `!=` cost.
 pub(crate) fn equality(left: &Value<'_>, right: &Value<'_>, negated: bool) -> u64 {
@@ -104,16 +113,18 @@ fn regex(text: f64, pattern: f64) -> u64 {
 }
 
 fn allocation(factor: f64, size: f64) -> u64 {
-    whole(size * factor) + 1 + 10
+    let cost = size * factor;
+    // Where Go converts a negative double to an unsigned integer, it wraps.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "as cel-go does")]
+    let cost = if cost < 0.0 { cost as i64 as u64 } else { whole(cost) };
+    cost.wrapping_add(1 + 10)
 }
 
-fn self_comparison(list: &Value<'_>) -> u64 {
-    let first = match list {
-        Value::List(list) => list.get(0),
-        _ => None,
-    };
-    let factor = if matches!(first, Some(Value::String(_) | Value::Bytes(_))) { 2.1 } else { 2.0 };
-    allocation(factor, size(list) * size(list))
+fn self_comparison(list: &List<'_>) -> u64 {
+    let factor = if matches!(list.get(0), Some(Value::String(_) | Value::Bytes(_))) { 2.1 } else { 2.0 };
+    #[expect(clippy::cast_precision_loss, reason = "sizes are far below 2^52")]
+    let size = list.len() as f64;
+    allocation(factor, size * size)
 }
 
 fn deep(value: &Value<'_>) -> u64 {
@@ -123,7 +134,7 @@ fn deep(value: &Value<'_>) -> u64 {
         Value::String(text) => tenth(text.len()),
         Value::Bytes(bytes) => tenth(bytes.len()),
         Value::List(list) => list.iter().map(|element| deep(&element)).sum(),
-        Value::Map(map) => map.iter().map(|(key, value)| deep(&key) + deep(&value)).sum(),
+        Value::Map(map) => map.entries().map(|(key, value)| deep(&key) + deep(&value)).sum(),
         _ => 1,
     }
 }

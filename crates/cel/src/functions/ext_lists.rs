@@ -21,7 +21,8 @@ pub const FUNCTIONS: &[Function] = &[
         "flatten",
         &[
             member("list_flatten", &[List(&List(&T))], List(&T)).since(34).cost(cost::FLATTEN),
-            member("list_flatten_int", &[List(&Dyn), Int], List(&Dyn)).since(34).cost(cost::FLATTEN),
+            member("list_flatten_int", &[List(&Dyn), Int], List(&Dyn)).since(34).until(36).cost(cost::FLATTEN),
+            member("list_flatten_int", &[List(&Dyn), Int], List(&Dyn)).since(34).from(37).cost(cost::FLATTEN_POSITIVE),
         ],
     )
     .dynamic(flatten),
@@ -69,7 +70,10 @@ pub const FUNCTIONS: &[Function] = &[
     .dynamic(sort_by_keys),
     Function::new(
         "lists.range",
-        &[function("lists_range", &[Int], List(&Int)).since(34).eval(range).cost(cost::NEW_LIST)],
+        &[
+            function("lists_range", &[Int], List(&Int)).since(34).until(36).eval(range).cost(cost::NEW_LIST),
+            function("lists_range", &[Int], List(&Int)).since(34).from(37).eval(bounded_range).cost(cost::NEW_LIST),
+        ],
     ),
     Function::new(
         "reverse",
@@ -174,6 +178,17 @@ fn range<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
         return Err(Error::cost_limit());
     }
     Ok((0..end).map(Value::Int).collect::<Vec<_>>().into())
+}
+
+/// As from cel-go 0.29 on.
+fn bounded_range<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+    match int(args, 0)? {
+        size if size < 0 => Err(Error::new(format!("lists.range: size must be non-negative, got {size}"))),
+        size if size > 1_000_000 => {
+            Err(Error::new(format!("lists.range: size {size} exceeds maximum allowed (1000000)")))
+        }
+        _ => range(args),
+    }
 }
 
 fn reverse<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {

@@ -2,6 +2,8 @@
 //! evaluated and what that costs. The checker, the evaluator and the documentation read the same rows; adding a
 //! function means adding rows in one file of this folder.
 
+#![expect(clippy::unnecessary_wraps, reason = "the functions of all rows have the same type")]
+
 pub mod authorizer;
 pub mod cidr;
 pub mod comprehensions;
@@ -66,6 +68,8 @@ pub enum Cost {
     Fixed(u64),
     /// By the arguments.
     Arguments(fn(&[Value<'_>]) -> u64),
+    /// By the argument at an index, which must be a list: cel-go's tracker panics if it is not.
+    List(usize, fn(&List<'_>) -> u64),
     /// By the result.
     Result(fn(&Value<'_>) -> u64),
 }
@@ -116,6 +120,8 @@ pub struct Overload {
     pub since: u8,
     /// The last minor of the server itself that has it, if its cel-go took it away, whatever the environment.
     pub until: Option<u8>,
+    /// The first minor of the server itself that has it in this form. 0 is "always".
+    pub from: u8,
     /// How it is evaluated, with arguments of these types; nothing if the function is [`Function::dynamic`], or a part
     /// of the language that the evaluator knows by itself.
     pub eval: Option<Eval>,
@@ -125,7 +131,7 @@ pub struct Overload {
 
 impl Overload {
     const fn new(id: &'static str, member: bool, args: &'static [Decl], result: Decl) -> Self {
-        Self { id, member, args, result, since: 0, until: None, eval: None, cost: None }
+        Self { id, member, args, result, since: 0, until: None, from: 0, eval: None, cost: None }
     }
 
     const fn since(mut self, minor: u8) -> Self {
@@ -138,6 +144,11 @@ impl Overload {
         self
     }
 
+    const fn from(mut self, minor: u8) -> Self {
+        self.from = minor;
+        self
+    }
+
     const fn eval(mut self, eval: Eval) -> Self {
         self.eval = Some(eval);
         self
@@ -146,6 +157,11 @@ impl Overload {
     const fn cost(mut self, cost: Cost) -> Self {
         self.cost = Some(cost);
         self
+    }
+
+    /// Whether the environment of a minor (`level`) has it on a server of a minor.
+    pub fn is_present(&self, level: u8, server: u8) -> bool {
+        self.since <= level && self.from <= server && self.until.is_none_or(|until| server <= until)
     }
 
     /// Whether the arguments are of its types, as far as they are known at run time: of lists and maps only the first
@@ -172,7 +188,7 @@ impl Decl {
             | (Self::Type(_), Value::Type(_)) => true,
             (Self::List(of), Value::List(list)) => list.get(0).is_none_or(|element| of.accepts(&element)),
             (Self::Map(key, of), Value::Map(map)) => {
-                map.iter().next().is_none_or(|(first, value)| key.accepts(&first) && of.accepts(&value))
+                map.entries().next().is_none_or(|(first, value)| key.accepts(&first) && of.accepts(&value))
             }
             (Self::Object(name) | Self::Opaque(name), Value::Opaque(opaque)) => opaque.type_name() == name,
             _ => false,

@@ -163,7 +163,7 @@ pub(super) fn greater_equals<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
 pub(super) fn contained<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
     match &args[1] {
         Value::List(list) => Ok(Value::Bool(list.contains(&args[0]))),
-        Value::Map(Map::Variables) => Err(Error::no_such_overload()),
+        Value::Map(Map::Variables(_)) => Err(Error::no_such_overload()),
         Value::Map(map) => Ok(Value::Bool(map.get(&args[0]).is_some())),
         _ => Err(Error::no_such_overload()),
     }

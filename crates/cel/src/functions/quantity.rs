@@ -57,7 +57,7 @@ pub const FUNCTIONS: &[Function] = &[
 fn quantity<'v>(args: &'v [Value<'_>], index: usize) -> Result<&'v Quantity, Error> {
     match &args[index] {
         Value::Opaque(opaque) => match opaque.kind() {
-            Kind::Quantity(quantity) => Ok(quantity),
+            Kind::Quantity(quantity) | Kind::Computed(quantity) => Ok(quantity),
             _ => Err(Error::no_such_overload()),
         },
         _ => Err(Error::no_such_overload()),
@@ -105,17 +105,17 @@ fn is_integer<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
 }
 
 fn add<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
-    Ok(Kind::Quantity(quantity(args, 0)?.add(quantity(args, 1)?)?).into())
+    Ok(Kind::Computed(quantity(args, 0)?.add(quantity(args, 1)?)?).into())
 }
 
 fn add_int<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
-    Ok(Kind::Quantity(quantity(args, 0)?.add_int(int(args, 1)?)?).into())
+    Ok(Kind::Computed(quantity(args, 0)?.add_int(int(args, 1)?)?).into())
 }
 
 fn sub<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
-    Ok(Kind::Quantity(quantity(args, 0)?.sub(quantity(args, 1)?)?).into())
+    Ok(Kind::Computed(quantity(args, 0)?.sub(quantity(args, 1)?)?).into())
 }
 
 fn sub_int<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
-    Ok(Kind::Quantity(quantity(args, 0)?.sub_int(int(args, 1)?)?).into())
+    Ok(Kind::Computed(quantity(args, 0)?.sub_int(int(args, 1)?)?).into())
 }

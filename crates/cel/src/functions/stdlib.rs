@@ -237,14 +237,27 @@ pub const FUNCTIONS: &[Function] = &[
     ),
     Function::new("contains", &[member("contains_string", &[String, String], Bool).cost(cost::CONTAINS)])
         .dynamic(operators::contains),
-    Function::new("endsWith", &[member("ends_with_string", &[String, String], Bool).cost(cost::TRAVERSAL)])
-        .dynamic(operators::ends_with),
-    Function::new("startsWith", &[member("starts_with_string", &[String, String], Bool).cost(cost::TRAVERSAL)])
-        .dynamic(operators::starts_with),
+    Function::new(
+        "endsWith",
+        &[
+            member("ends_with_string", &[String, String], Bool).until(36).cost(cost::TRAVERSAL),
+            member("ends_with_string", &[String, String], Bool).from(37).cost(cost::SECOND_TRAVERSAL),
+        ],
+    )
+    .dynamic(operators::ends_with),
+    Function::new(
+        "startsWith",
+        &[
+            member("starts_with_string", &[String, String], Bool).until(36).cost(cost::TRAVERSAL),
+            member("starts_with_string", &[String, String], Bool).from(37).cost(cost::SECOND_TRAVERSAL),
+        ],
+    )
+    .dynamic(operators::starts_with),
     Function::new(
         "matches",
         &[
-            function("matches", &[String, String], Bool),
+            function("matches", &[String, String], Bool).until(36),
+            function("matches", &[String, String], Bool).from(37).cost(cost::REGEX),
             member("matches_string", &[String, String], Bool).cost(cost::REGEX),
         ],
     )

@@ -18,14 +18,17 @@ pub const FUNCTIONS: &[Function] = &[
         "indexOf",
         &[
             member("string_index_of_string", &[String, String], Int).eval(index_of),
-            member("string_index_of_string_int", &[String, String, Int], Int).eval(index_of),
+            member("string_index_of_string_int", &[String, String, Int], Int).until(36).eval(index_of),
+            member("string_index_of_string_int", &[String, String, Int], Int).from(37).eval(index_of_clamped),
         ],
     ),
     Function::new(
         "lastIndexOf",
         &[
-            member("string_last_index_of_string", &[String, String], Int).eval(last_index_of),
-            member("string_last_index_of_string_int", &[String, String, Int], Int).eval(last_index_of),
+            member("string_last_index_of_string", &[String, String], Int).until(33).eval(last_index_of_old),
+            member("string_last_index_of_string", &[String, String], Int).from(34).eval(last_index_of),
+            member("string_last_index_of_string_int", &[String, String, Int], Int).until(36).eval(last_index_of),
+            member("string_last_index_of_string_int", &[String, String, Int], Int).from(37).eval(last_index_of_clamped),
         ],
     ),
     Function::new("lowerAscii", &[member("string_lower_ascii", &[String], String).eval(lower_ascii)])
@@ -92,6 +95,34 @@ fn last_index_of<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
         return Ok(strings::last_index_of_offset(whole, part, int(args, 2)?)?.into());
     }
     Ok(strings::last_index_of(whole, part).into())
+}
+
+/// Before cel-go 0.26 nothing was to be found in an empty text.
+fn last_index_of_old<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+    if text(args, 0)?.is_empty() && !text(args, 1)?.is_empty() {
+        return Err(Error::new("index out of range: -1"));
+    }
+    last_index_of(args)
+}
+
+/// From cel-go 0.29 on an empty text is found at the end at the latest, and an offset must not be negative.
+fn clamped<'a>(args: &mut [Value<'a>], search: fn(&mut [Value<'a>]) -> Outcome<'a>) -> Outcome<'a> {
+    let offset = int(args, 2)?;
+    if offset < 0 {
+        return Err(Error::new(format!("index out of range: {offset}")));
+    }
+    if text(args, 1)?.is_empty() {
+        return Ok(strings::length(text(args, 0)?).min(offset).into());
+    }
+    search(args)
+}
+
+fn index_of_clamped<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+    clamped(args, index_of)
+}
+
+fn last_index_of_clamped<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+    clamped(args, last_index_of)
 }
 
 fn lower_ascii<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
@@ -170,7 +201,7 @@ impl printf::Argument for Value<'_> {
 
     fn entries(&self) -> Vec<(Self, Self)> {
         match self {
-            Value::Map(map) => map.iter().collect(),
+            Value::Map(map) => map.entries().collect(),
             _ => Vec::new(),
         }
     }

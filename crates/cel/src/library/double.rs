@@ -14,12 +14,20 @@ pub(crate) fn conversion_error(from: &str, to: &str) -> String {
     format!("type conversion error from '{from}' to '{to}'")
 }
 
+/// The shortest digits that tell a finite number, with an exponent: `1.5e0`. Of two that are equally near, the even one,
+/// as in Go; Rust takes the larger one.
+pub(super) fn shortest(value: f64) -> String {
+    let text = format!("{value:e}");
+    let digits = text.bytes().take_while(|byte| *byte != b'e').filter(u8::is_ascii_digit).count();
+    format!("{value:.*e}", digits - 1)
+}
+
 /// `string(double)`, Go's `%g`: the shortest digits that tell the number, with an exponent below 1e-4 and from 1e6 on.
 pub(crate) fn to_string(value: f64) -> String {
     if let Some(text) = special(value) {
         return text.to_owned();
     }
-    let scientific = format!("{value:e}");
+    let scientific = shortest(value);
     let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
     let exponent: i32 = exponent.parse().unwrap_or(0);
     if (-4..6).contains(&exponent) {
@@ -40,7 +48,22 @@ fn special(value: f64) -> Option<&'static str> {
 
 /// Go's `FormatFloat(value, 'f', -1, 64)`: the shortest digits that tell the number, never with an exponent.
 pub(crate) fn to_fixed(value: f64) -> String {
-    special(value).map_or_else(|| value.to_string(), str::to_owned)
+    if let Some(text) = special(value) {
+        return text.to_owned();
+    }
+    let scientific = shortest(value.abs());
+    let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
+    let digits = digits.replace('.', "");
+    let sign = if value.is_sign_negative() { "-" } else { "" };
+    let (whole, fraction) = match exponent.parse::<isize>().unwrap_or(0) {
+        below @ ..0 => ("0".to_owned(), format!("{}{digits}", "0".repeat(below.unsigned_abs() - 1))),
+        above => {
+            let whole = above.unsigned_abs() + 1;
+            let padded = format!("{digits:0<whole$}");
+            (padded[..whole].to_owned(), padded[whole..].to_owned())
+        }
+    };
+    if fraction.is_empty() { format!("{sign}{whole}") } else { format!("{sign}{whole}.{fraction}") }
 }
 
 /// Go's `%.6f`.

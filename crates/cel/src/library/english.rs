@@ -2,6 +2,8 @@
 //!
 //! It keeps its limits in narrow integers, and the odd results for large ones are kept here as well.
 
+use super::double::shortest;
+
 const SUPERSCRIPT: [char; 10] = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
 /// What is printed if the number in the format is longer than x/text reads.
 const NO_VERB: &str = "%!(NOVERB)";
@@ -60,7 +62,7 @@ pub(super) fn fixed(value: f64, decimals: i64) -> String {
     let (least, most) = (i32::from(decimals as u8), decimals as i16);
     let digits = Digits::of(&match usize::try_from(most) {
         Ok(most) => format!("{:.most$}", value.abs()),
-        Err(_) => format!("{:e}", value.abs()),
+        Err(_) => shortest(value.abs()),
     });
     let mut out = String::from(if value < 0.0 { "-" } else { "" });
     let whole = digits.exponent.max(1);

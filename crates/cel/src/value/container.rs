@@ -73,8 +73,8 @@ pub enum Map<'a> {
     Json(&'a serde_json::Map<String, Json>),
     /// Made by the expression.
     Entries(Arc<Entries<'a>>),
-    /// The policy's variables, which only an evaluation can look up.
-    Variables,
+    /// The policy's variables, which only an evaluation can look up, and how many there are.
+    Variables(usize),
 }
 
 impl<'a> Map<'a> {
@@ -83,7 +83,7 @@ impl<'a> Map<'a> {
         match self {
             Self::Json(fields) => fields.len(),
             Self::Entries(entries) => entries.0.len(),
-            Self::Variables => 0,
+            Self::Variables(count) => *count,
         }
     }
 
@@ -102,13 +102,13 @@ impl<'a> Map<'a> {
     }
 
     /// Keys and values. In cel-go their order is random.
-    pub fn iter(&self) -> Box<dyn Iterator<Item = (Value<'a>, Value<'a>)> + '_> {
+    pub fn entries(&self) -> Box<dyn Iterator<Item = (Value<'a>, Value<'a>)> + '_> {
         match self {
             Self::Json(fields) => {
                 Box::new(fields.iter().map(|(key, value)| (Value::String(Str::Borrowed(key)), Value::from_json(value))))
             }
             Self::Entries(entries) => Box::new(entries.0.iter().cloned()),
-            Self::Variables => Box::new(std::iter::empty()),
+            Self::Variables(_) => Box::new(std::iter::empty()),
         }
     }
 
@@ -118,7 +118,7 @@ impl<'a> Map<'a> {
             Self::Entries(entries) => Arc::try_unwrap(entries).unwrap_or_else(|entries| (*entries).clone()),
             map => {
                 let mut entries = Entries::default();
-                for (key, value) in map.iter() {
+                for (key, value) in map.entries() {
                     entries.insert(key, value);
                 }
                 entries
@@ -211,7 +211,12 @@ fn order(a: &Value<'_>, b: &Value<'_>) -> Ordering {
 }
 
 /// The int that a double is, without loss.
-#[expect(clippy::cast_possible_truncation, clippy::cast_precision_loss, reason = "loss is what is looked for")]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
+    clippy::float_cmp,
+    reason = "loss is what is looked for"
+)]
 pub(crate) fn lossless_int(value: f64) -> Option<i64> {
     // 2^63 is not an int, although i64::MAX as a double is 2^63.
     let int = value as i64;
@@ -223,6 +228,7 @@ pub(crate) fn lossless_int(value: f64) -> Option<i64> {
     clippy::cast_possible_truncation,
     clippy::cast_precision_loss,
     clippy::cast_sign_loss,
+    clippy::float_cmp,
     reason = "loss is what is looked for"
 )]
 pub(crate) fn lossless_uint(value: f64) -> Option<u64> {

@@ -20,10 +20,11 @@ pub(super) fn equal(a: &Value<'_>, b: &Value<'_>) -> Result<bool, Error> {
         (Value::List(a), Value::List(b)) => {
             a.len() == b.len() && a.iter().zip(b.iter()).all(|(a, b)| not_unequal(&a, &b))
         }
-        (Value::Map(Map::Variables), _) => return Err(Error::no_such_overload()),
+        (Value::Map(Map::Variables(_)), Value::Map(Map::Variables(_))) => true,
+        (Value::Map(Map::Variables(_)), _) => return Err(Error::no_such_overload()),
         (Value::Map(a), Value::Map(b)) => {
             a.len() == b.len()
-                && a.iter().all(|(key, value)| b.get(&key).is_some_and(|other| not_unequal(&value, &other)))
+                && a.entries().all(|(key, value)| b.get(&key).is_some_and(|other| not_unequal(&value, &other)))
         }
         (Value::Optional(a), Value::Optional(b)) => match (a, b) {
             (Some(a), Some(b)) => return inner(a, b),

@@ -16,6 +16,8 @@ pub struct Opaque(Arc<Kind>);
 #[derive(Clone, Debug)]
 pub(crate) enum Kind {
     Quantity(Quantity),
+    /// A quantity that was computed. It is of another type in Go, and a quantity that was not refuses to equal it.
+    Computed(Quantity),
     Url(Url),
     Ip(IpAddr),
     Cidr(Cidr),
@@ -60,7 +62,7 @@ impl Opaque {
     /// The name of the type.
     pub fn type_name(&self) -> &'static str {
         match self.kind() {
-            Kind::Quantity(_) => "kubernetes.Quantity",
+            Kind::Quantity(_) | Kind::Computed(_) => "kubernetes.Quantity",
             Kind::Url(_) => "kubernetes.URL",
             Kind::Ip(_) => "net.IP",
             Kind::Cidr(_) => "net.CIDR",
@@ -77,6 +79,7 @@ impl Opaque {
     pub(super) fn go_type(&self) -> &'static str {
         match self.kind() {
             Kind::Quantity(_) => "cel.Quantity",
+            Kind::Computed(_) => "*cel.Quantity",
             Kind::Url(_) => "cel.URL",
             Kind::Ip(_) => "cel.IP",
             Kind::Cidr(_) => "cel.CIDR",
@@ -93,7 +96,7 @@ impl Opaque {
     /// The text of the value, of types that have one.
     pub fn text(&self) -> Option<String> {
         match self.kind() {
-            Kind::Quantity(value) => Some(value.to_string()),
+            Kind::Quantity(value) | Kind::Computed(value) => Some(value.to_string()),
             Kind::Url(value) => Some(value.to_string()),
             Kind::Ip(value) => Some(value.to_string()),
             Kind::Cidr(value) => Some(value.to_string()),
@@ -117,7 +120,7 @@ impl Opaque {
     pub(super) fn equals(&self, other: &Value<'_>) -> Result<bool, Error> {
         let Value::Opaque(other) = other else { return Err(Error::no_such_overload()) };
         match (self.kind(), other.kind()) {
-            (Kind::Quantity(a), Kind::Quantity(b)) => Ok(a == b),
+            (Kind::Quantity(a) | Kind::Computed(a), Kind::Quantity(b)) => Ok(a == b),
             (Kind::Url(a), Kind::Url(b)) => Ok(a.to_string() == b.to_string()),
             (Kind::Ip(a), Kind::Ip(b)) => Ok(a == b),
             (Kind::Cidr(a), Kind::Cidr(b)) => Ok(a == b),

@@ -46,7 +46,7 @@ fn write(f: &mut String, value: &Value<'_>) -> fmt::Result {
         }
         Value::Map(map) => {
             let entry = |(key, value): (Value<'_>, Value<'_>)| format!("{}={}", canonical(&key), canonical(&value));
-            let mut entries: Vec<String> = map.iter().map(entry).collect();
+            let mut entries: Vec<String> = map.entries().map(entry).collect();
             entries.sort();
             write!(f, "{{{}}}", entries.join(","))
         }
@@ -97,7 +97,7 @@ fn list(f: &mut fmt::Formatter<'_>, list: &List<'_>) -> fmt::Result {
 }
 
 fn map(f: &mut fmt::Formatter<'_>, map: &Map<'_>) -> fmt::Result {
-    let entries: Vec<String> = map.iter().map(|(key, value)| format!("{key}: {value}")).collect();
+    let entries: Vec<String> = map.entries().map(|(key, value)| format!("{key}: {value}")).collect();
     write!(f, "{{{}}}", entries.join(", "))
 }
 
