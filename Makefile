@@ -13,7 +13,7 @@ CARGO_DENY := $(CACHE)/tools/bin/cargo-deny
 
 .PHONY: help
 help: ## Show this list
-	@awk -F ':.*## ' '/^##@ / { print substr($$0, 5) } /^[a-z]+:.*## / { printf "  make %-13s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^##@ / { print substr($$0, 5) } /^[a-z-]+:.*## / { printf "  make %-13s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 ##@ Build
 
@@ -51,6 +51,7 @@ deny: ## Check what the dependencies are: licences, bans, sources
 .PHONY: test
 test: ## Run the demo and all tests, on a real API server (needs Rust and Go)
 	cargo run --quiet -p palisade-controlplane -- build
+	$(MAKE) oracle-check MINORS=1.36
 	$(MAKE) demo ONCE=1 PROFILE=dev
 	cargo test --workspace
 
@@ -59,6 +60,27 @@ CASES ?= 2000
 .PHONY: properties
 properties: ## Judge random pods by random profiles: CASES=2000, others each time
 	PROPTEST_CASES=$(CASES) cargo test -p palisade-harness --test properties -- --nocapture
+
+# 1.36 comes first: the golden files of the others are what differs from it.
+MINORS ?= 1.36 1.33 1.34 1.35 1.37
+# Built like the control plane, whose compiled packages these then are.
+oracle oracle-check: export CGO_ENABLED = 0
+oracle oracle-check: export GOFLAGS += -trimpath
+# $(1) a minor, $(2) where golden/ is written, $(3) where the schemas are written
+oracle_build = go build $(if $(filter-out 1.36,$(1)),-modfile=minors/$(1).mod) -o $(CACHE)/oracle/$(1) .
+oracle_run = $(CACHE)/oracle/$(1) golden $(2)/golden/$(1) $(if $(filter-out 1.36,$(1)),golden/1.36) \
+	&& $(CACHE)/oracle/$(1) openapi $(3)/$(1).json.gz
+
+.PHONY: oracle
+oracle: ## Ask kube-apiserver's CEL code anew: golden files and schemas of all minors
+	cd tests/oracle && $(foreach minor,$(MINORS),$(call oracle_build,$(minor)) && $(call oracle_run,$(minor),.,../../crates/cel/openapi) &&) :
+
+.PHONY: oracle-check
+oracle-check: ## Check that the golden files are what that code says; MINORS=1.36 for one
+	cd tests/oracle && go vet . && go test . && at=$$(mktemp -d) && trap 'rm -rf "$$at"' EXIT \
+		&& cp -r ../../crates/cel/openapi "$$at/openapi" \
+		&& $(foreach minor,$(MINORS),$(call oracle_build,$(minor)) && $(call oracle_run,$(minor),"$$at","$$at/openapi") \
+		&& diff -r golden/$(minor) "$$at/golden/$(minor)" >&2 &&) diff -r ../../crates/cel/openapi "$$at/openapi" >&2
 
 ##@ Run
 

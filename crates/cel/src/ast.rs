@@ -1,0 +1,178 @@
+//! The syntax tree: CEL after macro expansion (cel-spec `syntax.proto`, message `Expr`).
+//!
+//! A tree of our own, so that checker and evaluator know nothing of the parser's crate, and so that a node's position
+//! is what cel-go reports for it.
+
+use std::{fmt, sync::Arc};
+
+/// The number of a node in its expression, dense from 0: side tables are vectors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodeId(pub u32);
+
+impl NodeId {
+    /// As an index into a side table.
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// A place in a source, both counted from 1 (cel-go prints columns so, and counts code points).
+///
+/// [`Position::NONE`] is before all of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Position {
+    /// The line.
+    pub line: usize,
+    /// The column, in code points.
+    pub column: usize,
+}
+
+impl Position {
+    /// Where what concerns the whole source is reported (cel-go `common.NoLocation`, printed `-1:0`).
+    pub const NONE: Self = Self { line: 0, column: 0 };
+}
+
+impl fmt::Display for Position {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if *self == Self::NONE {
+            return f.write_str("-1:0");
+        }
+        write!(f, "{}:{}", self.line, self.column)
+    }
+}
+
+/// A parsed expression.
+#[derive(Clone, Debug)]
+pub struct Ast {
+    /// What the whole expression is.
+    pub root: Node,
+    /// Where cel-go says each node is, by [`NodeId`].
+    pub positions: Vec<Position>,
+}
+
+impl Ast {
+    /// Where a node is.
+    pub fn position(&self, id: NodeId) -> Position {
+        self.positions.get(id.index()).copied().unwrap_or(Position { line: 1, column: 1 })
+    }
+}
+
+/// A node.
+#[derive(Clone, Debug)]
+pub struct Node {
+    /// Its number.
+    pub id: NodeId,
+    /// What it is.
+    pub expr: Expr,
+}
+
+/// What a node is.
+#[derive(Clone, Debug)]
+pub enum Expr {
+    /// A scalar constant.
+    Literal(Literal),
+    /// A variable, or the name of a type. A leading dot (`.x`) is kept.
+    Ident(Arc<str>),
+    /// `operand.field`, or `has(operand.field)` if `test`.
+    Select {
+        /// What the field is selected from.
+        operand: Box<Node>,
+        /// The field as it is written, not unescaped.
+        field: Arc<str>,
+        /// Whether only its presence is asked.
+        test: bool,
+    },
+    /// A call of a function or operator; operators by their internal names (`_+_`, `_?._`, `@in`).
+    Call {
+        /// The function.
+        function: Arc<str>,
+        /// The receiver of a member call.
+        target: Option<Box<Node>>,
+        /// The arguments, without the receiver.
+        args: Vec<Node>,
+    },
+    /// `[a, ?b]`.
+    List {
+        /// The elements.
+        elements: Vec<Node>,
+        /// The indices of those that are optional, ascending.
+        optional: Vec<usize>,
+    },
+    /// `{k: v, ?k: v}`.
+    Map(Vec<Entry>),
+    /// `Name{field: v}`.
+    Struct {
+        /// The name of the message type.
+        name: Arc<str>,
+        /// The fields.
+        fields: Vec<FieldInit>,
+    },
+    /// What a macro like `all` becomes.
+    Comprehension(Box<Comprehension>),
+}
+
+/// A scalar constant.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Literal {
+    /// `null`.
+    Null,
+    /// `true`.
+    Bool(bool),
+    /// `1`.
+    Int(i64),
+    /// `1u`.
+    Uint(u64),
+    /// `1.0`.
+    Double(f64),
+    /// `'a'`.
+    String(Arc<str>),
+    /// `b'a'`.
+    Bytes(Arc<[u8]>),
+}
+
+/// An entry of a map literal.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// The entry's own number.
+    pub id: NodeId,
+    /// The key.
+    pub key: Node,
+    /// The value.
+    pub value: Node,
+    /// Whether the value is an optional whose absence omits the entry.
+    pub optional: bool,
+}
+
+/// A field of a message literal.
+#[derive(Clone, Debug)]
+pub struct FieldInit {
+    /// The field's own number.
+    pub id: NodeId,
+    /// The field's name.
+    pub field: Arc<str>,
+    /// The value.
+    pub value: Node,
+    /// Whether the value is an optional whose absence omits the field.
+    pub optional: bool,
+}
+
+/// A fold over a list or map (cel-spec `Expr.Comprehension`).
+#[derive(Clone, Debug)]
+pub struct Comprehension {
+    /// What is iterated.
+    pub range: Node,
+    /// The element of a list, or the key of a map; with `second` the index of a list.
+    pub variable: Arc<str>,
+    /// The element of a list, or the value of a map, in two-variable comprehensions.
+    pub second: Option<Arc<str>>,
+    /// The accumulator (`@result`).
+    pub accumulator: Arc<str>,
+    /// The accumulator's first value.
+    pub init: Node,
+    /// Whether to go on.
+    pub condition: Node,
+    /// The accumulator's next value.
+    pub step: Node,
+    /// The value of the whole.
+    pub result: Node,
+}

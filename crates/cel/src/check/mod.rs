@@ -1,0 +1,107 @@
+//! The type checker: cel-go's (`checker/`), with its validators of syntax trees (`cel/validator.go`).
+//!
+//! It finds every mistake that kube-apiserver finds before it evaluates, with cel-go's texts and places, and more than
+//! cel-go it says what may be done about it.
+
+mod aggregate;
+mod calls;
+mod checker;
+mod help;
+mod unify;
+mod validate;
+
+use std::sync::Arc;
+
+use crate::{
+    ast::{Ast, NodeId, Position},
+    environment::Environment,
+    functions::Overload,
+    issue::{Issue, IssueKind, arrange},
+    types::Type,
+};
+
+/// What a name or a call in an expression means.
+#[derive(Clone, Debug)]
+pub enum Reference {
+    /// A variable, by its full name: of the environment, or bound by a macro.
+    Variable(Arc<str>),
+    /// A type as a value.
+    Type(Type),
+    /// The overloads that a call may mean; which one, the arguments decide when it is evaluated.
+    Overloads(Vec<&'static Overload>),
+}
+
+/// An expression whose types are known.
+///
+/// Its tree differs from the parsed one where a qualified name was resolved: `authorizer.requestResource` is one
+/// identifier then, and `optional.of(x)` a call without receiver.
+#[derive(Clone, Debug)]
+pub struct Checked {
+    /// The tree.
+    pub ast: Ast,
+    /// The type of each node, by its number. Numbers that no node has are of the error type.
+    pub types: Vec<Type>,
+    /// What identifiers, calls and message literals refer to, by the number of the node.
+    pub references: Vec<Option<Reference>>,
+}
+
+impl Checked {
+    /// The type of the whole expression.
+    pub fn output_type(&self) -> &Type {
+        self.type_of(self.ast.root.id)
+    }
+
+    /// The type of a node.
+    pub fn type_of(&self, id: NodeId) -> &Type {
+        self.types.get(id.index()).unwrap_or(&Type::Error)
+    }
+
+    /// What a node refers to.
+    pub fn reference(&self, id: NodeId) -> Option<&Reference> {
+        self.references.get(id.index()).and_then(Option::as_ref)
+    }
+}
+
+/// What an expression must evaluate to where it is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ResultType {
+    /// Anything: a variable of a policy.
+    Any,
+    /// A validation or match condition.
+    Bool,
+    /// A message expression.
+    String,
+    /// An audit annotation.
+    StringOrNull,
+}
+
+impl ResultType {
+    /// What the API server says if an expression is of another type. A dynamic type is another one, too.
+    pub fn refuses(self, output: &Type) -> Option<Issue> {
+        let (fits, expected, help) = match self {
+            Self::Any => return None,
+            Self::Bool => (*output == Type::Bool, "bool", "compare it: `... == true`"),
+            Self::String => (*output == Type::String, "string", "convert it: `string(...)`"),
+            Self::StringOrNull => {
+                (matches!(output, Type::String | Type::Null), "one of [string null_type]", "convert it: `string(...)`")
+            }
+        };
+        let message = format!("must evaluate to {expected} but got {}", output.declared());
+        let mut issue = Issue::new(IssueKind::ResultType, Position::NONE, message);
+        issue.help = Some(help.to_owned());
+        (!fits).then_some(issue)
+    }
+}
+
+/// Checks a parsed expression.
+///
+/// # Errors
+/// What is wrong, by position.
+pub fn check(ast: Ast, environment: &Environment) -> Result<Checked, Vec<Issue>> {
+    let checked = checker::Checker::new(&ast, environment).run(ast).map_err(arrange)?;
+    let issues = validate::validate(&checked);
+    if issues.is_empty() { Ok(checked) } else { Err(arrange(issues)) }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,184 @@
+//! Values and the way into them (cel-go `interpreter/attributes.go`).
+
+use super::{
+    Error,
+    machine::{Machine, Outcome, Slot},
+    node::{Attribute, Base, Key, Node, Qualifier},
+};
+use crate::{
+    stack::with_stack,
+    value::{List, Map, Value, lossless_int},
+};
+
+impl<'a> Machine<'a, '_> {
+    pub(super) fn attribute(&mut self, attribute: &'a Attribute) -> Outcome<'a> {
+        let value = self.resolve(attribute);
+        if matches!(&value, Err(error) if error.fatal) {
+            return value;
+        }
+        // A conditional has no cost of its own.
+        if !matches!(attribute.base, Base::Conditional(..)) {
+            self.charge(1)?;
+        }
+        value
+    }
+
+    pub(super) fn test(&mut self, attribute: &'a Attribute) -> Outcome<'a> {
+        let value = self.resolve(attribute);
+        if matches!(&value, Err(error) if error.fatal) {
+            return value;
+        }
+        if matches!(attribute.base, Base::Conditional(..)) {
+            self.cost = self.cost.wrapping_sub(1);
+        }
+        match value? {
+            Value::Optional(value) => Ok(Value::Bool(value.is_some())),
+            value => Ok(value),
+        }
+    }
+
+    pub(super) fn resolve(&mut self, attribute: &'a Attribute) -> Outcome<'a> {
+        let base = match &attribute.base {
+            Base::Global(name) => {
+                self.activation.get(name).ok_or_else(|| Error::new(format!("no such attribute(s): {name}")))?
+            }
+            Base::Local(slot) => self.local(*slot)?,
+            Base::Relative(node) => self.eval(node)?,
+            Base::Conditional(condition, branches) => match self.eval(condition)? {
+                Value::Bool(true) => self.resolve_deep(&branches[0])?,
+                Value::Bool(false) => self.resolve_deep(&branches[1])?,
+                _ => return Err(Error::no_such_overload()),
+            },
+        };
+        if attribute.qualifiers.is_empty() && !matches!(base, Value::Optional(_)) {
+            return Ok(base);
+        }
+        self.qualify_all(base, &attribute.qualifiers)
+    }
+
+    pub(super) fn resolve_deep(&mut self, attribute: &'a Attribute) -> Outcome<'a> {
+        with_stack(|| self.resolve(attribute))
+    }
+
+    pub(super) fn qualify_all(&mut self, mut value: Value<'a>, qualifiers: &'a [Qualifier]) -> Outcome<'a> {
+        let mut optional = false;
+        if let Value::Optional(inner) = &value {
+            let Some(inner) = inner else { return Ok(value) };
+            optional = true;
+            value = if self.boxed { Value::clone(inner) } else { native(inner) };
+        }
+        for qualifier in qualifiers {
+            optional |= qualifier.optional;
+            match self.qualify(&value, &qualifier.key, optional)? {
+                Some(found) => value = found,
+                None => return Ok(Value::Optional(None)),
+            }
+        }
+        Ok(if optional { Value::some(value) } else { value })
+    }
+
+    /// One step into a value. With an optional step, what is absent is not an error and costs nothing.
+    pub(super) fn qualify(
+        &mut self,
+        value: &Value<'a>,
+        key: &'a Key,
+        optional: bool,
+    ) -> Result<Option<Value<'a>>, Error> {
+        let found = match key {
+            Key::Const(key) => self.find(value, key, optional),
+            Key::Test(key) => {
+                let found = self.find(value, key, true);
+                if optional { found } else { found.map(|found| Some(Value::Bool(found.is_some()))) }
+            }
+            Key::Dynamic(key) => match self.resolve_deep(key) {
+                Ok(key) => qualifier(&key).and_then(|()| self.find(value, &key, optional)),
+                Err(error) => Err(error),
+            },
+        };
+        if matches!(&found, Err(error) if error.fatal) {
+            return found;
+        }
+        if !optional || matches!(found, Ok(Some(_))) {
+            self.charge(1)?;
+        }
+        found
+    }
+
+    /// What a list or map has at a key (cel-go `refQualify`).
+    pub(super) fn find(
+        &mut self,
+        value: &Value<'a>,
+        key: &Value<'_>,
+        optional: bool,
+    ) -> Result<Option<Value<'a>>, Error> {
+        let found = match value {
+            Value::Map(Map::Variables(_)) => self.activation.composed(key)?,
+            Value::Map(map) => map.get(key),
+            Value::List(list) => {
+                let index = index(key)?;
+                let found = usize::try_from(index).ok().and_then(|index| list.get(index));
+                if found.is_none() && !optional {
+                    return Err(Error::new(format!("index out of bounds: {key}")));
+                }
+                found
+            }
+            _ => None,
+        };
+        if found.is_none() && !optional {
+            return Err(Error::new(format!("no such key: {key}")));
+        }
+        Ok(found)
+    }
+
+    pub(super) fn local(&mut self, slot: usize) -> Outcome<'a> {
+        self.force(slot)?;
+        match &self.slots[slot] {
+            Slot::Known(outcome) => outcome.clone(),
+            _ => Err(Error::new("no such attribute(s): ")),
+        }
+    }
+
+    /// Evaluates an accumulator's first value, if nobody has.
+    pub(super) fn force(&mut self, slot: usize) -> Result<(), Error> {
+        if let Slot::Lazy(init) = &self.slots[slot] {
+            let init: &'a Node = init;
+            let outcome = self.operand(init)?;
+            self.slots[slot] = Slot::Known(outcome);
+        }
+        Ok(())
+    }
+}
+
+/// What is in an optional, after a round trip through Go's types: optionals in it are lost, and types become texts.
+fn native<'a>(value: &Value<'a>) -> Value<'a> {
+    match value {
+        Value::Optional(None) => Value::Null,
+        Value::Optional(Some(value)) => native(value),
+        Value::Type(name) => Value::String(name.clone()),
+        value => value.clone(),
+    }
+}
+
+fn index(key: &Value<'_>) -> Result<i64, Error> {
+    let index = match key {
+        Value::Int(index) => Some(*index),
+        Value::Uint(index) => i64::try_from(*index).ok(),
+        Value::Double(index) => lossless_int(*index),
+        other => {
+            return Err(Error::new(format!("unsupported index type '{}' in list", other.type_name())));
+        }
+    };
+    index.ok_or_else(|| Error::new(format!("unsupported index value {key} in list")))
+}
+
+/// Whether a value that was computed may be a key or index.
+fn qualifier(key: &Value<'_>) -> Result<(), Error> {
+    let name = match key {
+        Value::String(_) | Value::Int(_) | Value::Uint(_) | Value::Bool(_) | Value::Double(_) => return Ok(()),
+        Value::Null => "<nil>",
+        Value::List(List::Json(_)) => "[]interface {}",
+        Value::Map(Map::Json(_)) => "map[string]interface {}",
+        other => other.go_type(),
+    };
+    Err(Error::new(format!("invalid qualifier type: {name}")))
+}

@@ -1,0 +1,66 @@
+//! Tests of timestamps and durations.
+
+use serde_json::json;
+
+use super::*;
+use crate::library::truth::{check, int, string, texts};
+
+fn field(call: &str) -> Field {
+    match call {
+        "getFullYear" => Field::FullYear,
+        "getMonth" => Field::Month,
+        "getDayOfYear" => Field::DayOfYear,
+        "getDayOfMonth" => Field::DayOfMonth,
+        "getDate" => Field::Date,
+        "getDayOfWeek" => Field::DayOfWeek,
+        "getHours" => Field::Hours,
+        "getMinutes" => Field::Minutes,
+        "getSeconds" => Field::Seconds,
+        "getMilliseconds" => Field::Milliseconds,
+        call => panic!("{call}"),
+    }
+}
+
+#[test]
+fn answers_are_those_of_the_api_server() {
+    let duration = |d: Duration| json!({"duration": d.0});
+    let timestamp = |t: Timestamp| json!({"timestamp": t.to_string()});
+    check(include_str!("../testdata/time.jsonl"), |call, args| {
+        let time = |index: usize| Timestamp::parse(string(&args[index]));
+        let span = |index: usize| Duration::parse(string(&args[index]));
+        Ok(match call {
+            "timestamp(x0)" if args[0].is_i64() => timestamp(Timestamp::from_seconds(int(&args[0]))?),
+            "timestamp(x0)" => timestamp(time(0)?),
+            "string(timestamp(x0))" => json!(time(0)?.to_string()),
+            "int(timestamp(x0))" => json!(time(0)?.seconds()),
+            "duration(x0)" => duration(span(0)?),
+            "string(duration(x0))" => json!(span(0)?.to_string()),
+            "duration(x0).getHours()" => json!(span(0)?.hours()),
+            "duration(x0).getMinutes()" => json!(span(0)?.minutes()),
+            "duration(x0).getSeconds()" => json!(span(0)?.seconds()),
+            "duration(x0).getMilliseconds()" => json!(span(0)?.milliseconds()),
+            "duration(x0) + duration(x1)" => duration(span(0)?.add(span(1)?)?),
+            "duration(x0) - duration(x1)" => duration(span(0)?.sub(span(1)?)?),
+            "timestamp(x0) + duration(x1)" => timestamp(time(0)?.add(span(1)?)?),
+            "timestamp(x0) - duration(x1)" => timestamp(time(0)?.sub(span(1)?)?),
+            "timestamp(x0) - timestamp(x1)" => duration(time(0)?.since(time(1)?)?),
+            "timestamp(x0) == timestamp(x1)" => json!(time(0)? == time(1)?),
+            "timestamp(x0) < timestamp(x1)" => json!(time(0)? < time(1)?),
+            call => {
+                let call = call.strip_prefix("timestamp(x0).").unwrap();
+                let (name, zone) = call.split_once('(').unwrap();
+                json!(time(0)?.get(field(name), (zone == "x1)").then(|| string(&args[1])))?)
+            }
+        })
+    });
+}
+
+#[test]
+fn any_text_is_a_time_or_none() {
+    let pieces =
+        ["2023", "-01", "-02", "T", "03", ":04", ":05", ".6", "Z", "+", "9", "h", "ms", "é", "µs", "99999999999"];
+    for text in texts(&pieces, 20_000) {
+        let _ = (Timestamp::parse(&text), Duration::parse(&text));
+        let _ = Timestamp::from_seconds(0).unwrap().get(Field::Hours, Some(&text));
+    }
+}

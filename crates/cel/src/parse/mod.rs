@@ -1,0 +1,50 @@
+//! Source to syntax tree, as cel-go's parser does it (`parser/parser.go` and `parser/gen/CEL.g4`): the same language,
+//! limits, macros and positions. The texts of syntax errors may differ, where they are does not.
+//!
+//! Nothing that is parsed is deeper than [`MAX_DEPTH`] in any way, so what walks the tree may recurse.
+
+mod atoms;
+mod lexer;
+mod literal;
+mod macros;
+mod parser;
+
+use crate::{
+    ast::{Ast, Position},
+    issue::{Issue, IssueKind, arrange},
+};
+
+/// The longest source, in code points (`parser.Options.expressionSizeCodePointLimit`).
+pub const MAX_CODE_POINTS: usize = 100_000;
+/// The deepest nesting (`parser.Options.maxRecursionDepth`), for each rule of the grammar and for the operators,
+/// selections and calls on the way from the root to a leaf.
+pub const MAX_DEPTH: u32 = 250;
+/// The most nodes. cel-go has no such limit, but each `optMap` doubles what it is called on.
+pub const MAX_NODES: usize = 1 << 20;
+
+/// What an environment adds to the language.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Syntax {
+    /// Macros with two variables (`all(i, v, ...)`, `transformMap`), of Kubernetes 1.32.
+    pub two_variables: bool,
+    /// The macro `sortBy`, of Kubernetes 1.34.
+    pub sort_by: bool,
+    /// Field names in backticks, of Kubernetes 1.37.
+    pub escaped_names: bool,
+}
+
+/// Parses a source and expands its macros.
+///
+/// # Errors
+/// What is wrong, by position.
+pub fn parse(source: &str, syntax: Syntax) -> Result<Ast, Vec<Issue>> {
+    let size = source.chars().count();
+    if size > MAX_CODE_POINTS {
+        let message = format!("expression code point size exceeds limit: size: {size}, limit {MAX_CODE_POINTS}");
+        return Err(vec![Issue::new(IssueKind::Limit, Position::NONE, message)]);
+    }
+    parser::Parser::new(source, syntax).parse().map_err(arrange)
+}
+
+#[cfg(test)]
+mod tests;

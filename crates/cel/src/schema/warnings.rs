@@ -1,0 +1,116 @@
+//! What `status.typeChecking` of a policy says (apiserver `pkg/admission/plugin/policy/validating/typechecking.go`).
+
+use std::collections::BTreeSet;
+
+use super::{Admission, Kind, Schemas};
+use crate::{
+    environment::{Environment, Mode},
+    issue::Issue,
+    types::Type,
+};
+
+/// The most kinds of one rule.
+const MAX_KINDS: usize = 10;
+
+/// A rule of `spec.matchConstraints.resourceRules`.
+#[derive(Clone, Debug, Default)]
+pub struct Rule {
+    /// `apiGroups`.
+    pub groups: Vec<String>,
+    /// `apiVersions`.
+    pub versions: Vec<String>,
+    /// `resources`.
+    pub resources: Vec<String>,
+}
+
+/// The kinds that a policy is checked against, in the API server's order: those of rules without `*` in groups and
+/// versions. `kinds_of` tells the kinds of a group, version and resource.
+pub fn kinds_to_check(rules: &[Rule], kinds_of: impl Fn(&str, &str, &str) -> Vec<Kind>) -> BTreeSet<Kind> {
+    // A name that is given twice counts twice.
+    let sorted = |names: &[String]| {
+        let mut names = names.to_vec();
+        names.sort();
+        names
+    };
+    let mut kinds = BTreeSet::new();
+    for rule in rules {
+        let wild = |names: &[String]| names.iter().any(|name| name.contains('*'));
+        if wild(&rule.groups) || wild(&rule.versions) {
+            continue;
+        }
+        let mut count = 0;
+        for group in sorted(&rule.groups) {
+            for version in sorted(&rule.versions) {
+                for resource in sorted(&rule.resources).into_iter().filter(|name| !name.contains(['*', '/'])) {
+                    for kind in kinds_of(&group, &version, &resource) {
+                        kinds.insert(kind);
+                        count += 1;
+                        // The rules after it are not looked at any more.
+                        if count == MAX_KINDS {
+                            return kinds;
+                        }
+                    }
+                }
+            }
+        }
+    }
+    kinds
+}
+
+/// Checks expressions of a policy against the schemas of what it matches.
+#[derive(Clone, Debug)]
+pub struct TypeCheck {
+    kinds: Vec<(Kind, Environment)>,
+}
+
+impl TypeCheck {
+    /// Prepares the check for the kinds whose schemas are known, with the policy's variables, name and expression, in
+    /// their order. `params` is the policy's paramKind; what has no schema is dynamic.
+    pub fn new<'a>(
+        minor: u8,
+        schemas: &Schemas,
+        kinds: impl IntoIterator<Item = &'a Kind>,
+        params: Option<&Kind>,
+        variables: &[(String, String)],
+    ) -> Self {
+        let environment = |kind: &Kind| {
+            let base = Environment::kubernetes(minor, Mode::Stored);
+            let (mut base, object) = schemas.declare(base, kind)?;
+            let mut admission = Admission { object, ..Admission::default() };
+            if let Some(params) = params {
+                // The API server numbers the types: of one kind, those of the object and of the parameters differ.
+                let name = if params.kind == kind.kind { format!("{}1", params.kind) } else { params.kind.clone() };
+                let declared = schemas.declare_as(base.clone(), params, &name);
+                admission.params = Some(Type::Dyn);
+                if let Some((with_params, of)) = declared {
+                    (base, admission.params) = (with_params, Some(of));
+                }
+            }
+            let mut environment = base.with_admission(&admission).without("authorizer.requestResource");
+            for (name, expression) in variables {
+                let checked = environment.check(expression).ok();
+                environment = environment.compose(name, checked.as_ref().map(crate::check::Checked::output_type));
+            }
+            Some((kind.clone(), environment))
+        };
+        Self { kinds: kinds.into_iter().filter_map(environment).collect() }
+    }
+
+    /// The mistakes of an expression, by kind; kinds without are left out.
+    pub fn issues<'a>(&'a self, expression: &'a str) -> impl Iterator<Item = (&'a Kind, Vec<Issue>)> + 'a {
+        self.kinds.iter().filter_map(move |(kind, environment)| Some((kind, environment.check(expression).err()?)))
+    }
+
+    /// What the API server writes of an expression into `status.typeChecking.expressionWarnings`, if anything. It adds
+    /// digits to the names of types, which are left out here.
+    pub fn warning(&self, expression: &str) -> Option<String> {
+        let kinds: Vec<String> = self
+            .issues(expression)
+            .map(|(kind, issues)| {
+                let issues: Vec<String> = issues.iter().map(|issue| issue.display(expression).to_string()).collect();
+                format!("{kind}: {}\n", issues.join("\n"))
+            })
+            .collect();
+        (!kinds.is_empty()).then(|| kinds.join("\n"))
+    }
+}

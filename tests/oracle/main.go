@@ -1,0 +1,112 @@
+// Oracle puts CEL expressions through kube-apiserver's own code and writes what it says.
+package main
+
+import (
+	"bufio"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	_ "time/tzdata" // where the system has no time zones
+)
+
+// root is the directory of corpus, fixtures and schemas.
+var root = "."
+
+const usage = `usage: oracle [-root DIR] MODE
+  serve                answer each line of standard input
+  golden OUT [BASE]    write the golden files; with BASE, the golden files of the base minor, only what differs
+  openapi FILE         write the schemas of the built-in kinds, compressed
+  celspec FILE         answer the tests of the CEL specification, into a file
+  generate SEED COUNT  write requests for differential tests, the same for the same seed
+  versions             write which modules answer
+`
+
+func main() {
+	flag.StringVar(&root, "root", root, "directory of corpus, fixtures and schemas")
+	flag.Usage = func() { fmt.Fprint(os.Stderr, usage) }
+	flag.Parse()
+	if err := run(flag.Args()); err != nil {
+		fmt.Fprintln(os.Stderr, "oracle:", err)
+		os.Exit(2)
+	}
+}
+
+func run(args []string) error {
+	mode := ""
+	if len(args) > 0 {
+		mode = args[0]
+	}
+	switch {
+	case mode == "versions" && len(args) == 1:
+		_, err := os.Stdout.Write(versions())
+		return err
+	case mode == "serve" && len(args) == 1:
+		o, err := newOracle()
+		if err != nil {
+			return err
+		}
+		return serve(o, os.Stdin, os.Stdout)
+	case mode == "generate" && len(args) == 3:
+		seed, err := strconv.ParseUint(args[1], 10, 32)
+		if err != nil {
+			return err
+		}
+		count, err := strconv.ParseUint(args[2], 10, 31)
+		if err != nil {
+			return err
+		}
+		o, err := newOracle()
+		if err != nil {
+			return err
+		}
+		return generate(o, seed, int(count), os.Stdout)
+	case mode == "celspec" && len(args) == 2:
+		o, err := newOracle()
+		if err != nil {
+			return err
+		}
+		return writeSpec(o, args[1])
+	case mode == "openapi" && len(args) == 2:
+		return writeOpenAPI(args[1])
+	case mode == "golden" && (len(args) == 2 || len(args) == 3):
+		o, err := newOracle()
+		if err != nil {
+			return err
+		}
+		base := ""
+		if len(args) == 3 {
+			base = args[2]
+		}
+		return writeGolden(o, base, args[1])
+	}
+	flag.Usage()
+	return fmt.Errorf("cannot do %q", strings.Join(args, " "))
+}
+
+// serve answers line by line. A line that is no request is answered with `{"failure": ...}`.
+func serve(o *oracle, in io.Reader, out io.Writer) error {
+	lines := bufio.NewScanner(in)
+	lines.Buffer(nil, 64<<20)
+	for lines.Scan() {
+		r, err := parseRequest(lines.Bytes())
+		var a answer
+		if err == nil {
+			a, err = o.ask(r)
+		}
+		var reply any = a
+		if err != nil {
+			reply = map[string]string{"id": r.ID, "failure": err.Error()}
+		}
+		line, err := compact(reply)
+		if err != nil {
+			return err
+		}
+		if _, err := out.Write(line); err != nil {
+			return err
+		}
+	}
+	return lines.Err()
+}
