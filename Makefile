@@ -54,6 +54,11 @@ test: ## Run the demo and all tests, on a real API server (needs Rust and Go)
 	$(MAKE) demo ONCE=1 PROFILE=dev
 	cargo test --workspace
 
+.PHONY: conformance
+conformance: ## Run the suite of the Pod Security Standards, which `test` does too
+	cargo run --quiet -p palisade-controlplane -- build
+	cargo test -p palisade-tests --test conformance
+
 ##@ Run
 
 .PHONY: controlplane
