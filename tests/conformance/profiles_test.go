@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"testing"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -21,8 +22,8 @@ import (
 	"k8s.io/pod-security-admission/api"
 )
 
-// How long a profile may take until it is enforced. All of them are written at once.
-const enforcedWithin = 3 * time.Minute
+// How long a profile may take until it is enforced.
+const enforcedWithin = 2 * time.Minute
 
 // How long between two questions whether it is.
 const pause = 50 * time.Millisecond
@@ -56,10 +57,15 @@ func podsPolicy(profile string) string { return "palisade-" + profile + "-pods" 
 
 func workloadsPolicy(profile string) string { return "palisade-" + profile + "-workloads" }
 
-// create writes the profile that selects the namespaces whose labels ask for a level and a version.
-func (p *profiles) create(ctx context.Context, asked api.LevelVersion) error {
+// create writes the profile that selects the namespaces whose labels ask for the first of these levels and versions,
+// and returns the others.
+func (p *profiles) create(t *testing.T, wanted []api.LevelVersion) []api.LevelVersion {
+	if len(wanted) == 0 {
+		return nil
+	}
+	asked := wanted[0]
 	names := map[api.Level]string{api.LevelBaseline: "Baseline", api.LevelRestricted: "Restricted"}
-	_, err := p.client.Create(ctx, &unstructured.Unstructured{Object: map[string]any{
+	_, err := p.client.Create(t.Context(), &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "toolsecurity.dev/v1alpha1",
 		"kind":       "ToolSecurityProfile",
 		"metadata":   map[string]any{"name": profileName(asked)},
@@ -72,7 +78,10 @@ func (p *profiles) create(ctx context.Context, asked api.LevelVersion) error {
 			"baselineVersion": asked.Version.String(),
 		},
 	}}, metav1.CreateOptions{})
-	return err
+	if err != nil {
+		t.Fatal(err)
+	}
+	return wanted[1:]
 }
 
 // waitEnforced waits until Palisade has seen the API server judge pods by the profile.
