@@ -89,6 +89,10 @@ func TestPodSecurityStandards(t *testing.T) {
 	if recorder.pods == 0 || recorder.pods != recorder.controllers {
 		t.Errorf("%d pods and %d controllers: each fixture should be both", recorder.pods, recorder.controllers)
 	}
+	// The suite lets only those controllers be refused whose pods no API server accepts. With this, pods too.
+	if denied, warned := recorder.outcomes[denied], recorder.outcomes[warned]; denied != warned {
+		t.Errorf("%d pods were denied by policy, but %d controllers warned of", denied, warned)
+	}
 	fmt.Println(recorder.summary())
 	if t.Failed() && len(recorder.mistakes) == 0 {
 		fmt.Println("conformance: the suite itself has found something wrong, see above")
