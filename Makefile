@@ -54,6 +54,12 @@ test: ## Run the demo and all tests, on a real API server (needs Rust and Go)
 	$(MAKE) demo ONCE=1 PROFILE=dev
 	cargo test --workspace
 
+CASES ?= 2000
+
+.PHONY: properties
+properties: ## Judge random pods by random profiles: CASES=2000, others each time
+	PROPTEST_CASES=$(CASES) cargo test -p palisade-harness --test properties -- --nocapture
+
 .PHONY: conformance
 conformance: ## Run the suite of the Pod Security Standards, which `test` does too
 	cargo run --quiet -p palisade-controlplane -- build

@@ -13,12 +13,12 @@ pub struct Check {
     pub id: &'static str,
     /// One line for people.
     pub title: &'static str,
-    /// The setting in a profile, below `spec`.
-    pub setting: &'static str,
+    /// The settings in a profile that it reads, below `spec`; first the one that turns it on.
+    pub settings: &'static [&'static str],
     /// The field of PodSecurityPolicy that it succeeds, if any.
     pub psp: Option<&'static str>,
-    /// The Pod Security Standards check that it covers, if any.
-    pub pss: Option<Pss>,
+    /// The checks of the Pod Security Standards that it covers.
+    pub pss: &'static [Pss],
     /// The fields it restricts.
     pub fields: &'static [Field],
     /// Its fixtures, as YAML (see [`crate::fixture`]).
@@ -39,6 +39,8 @@ pub struct Pss {
     pub level: Level,
     /// Its id in `k8s.io/pod-security-admission/policy`.
     pub id: &'static str,
+    /// The minor version of Kubernetes from which on it applies.
+    pub since: u8,
 }
 
 /// A level of the Pod Security Standards.

@@ -10,13 +10,16 @@
 //!   pod: {spec: {initContainers: [{name: a, image: b, securityContext: {privileged: true}}]}}
 //!   violations: ['container "a": securityContext.privileged is true, must be false or unset']
 //! ```
+//!
+//! Of each check, two fixtures with the same settings say `example: true`: one that passes and one that does not.
+//! The page of the check in `docs/checks` shows them.
 
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
-use serde_json::Value as Json;
+use serde_json::{Value as Json, json};
 
-use crate::{ParameterName, ParameterType, Resolved, Settings, Values, pod};
+use crate::{Level, ParameterName, ParameterType, Resolved, Settings, Values, pod};
 
 /// A pod with the verdict that a check must give on it.
 #[derive(Clone, Debug, Deserialize)]
@@ -35,6 +38,10 @@ pub struct Fixture {
     /// Texts that the violations must contain, in order; none for a pod that passes.
     #[serde(default)]
     pub violations: Vec<String>,
+    /// Whether the page of the check shows it: of each check one that passes, and with the same settings one that
+    /// does not.
+    #[serde(default)]
+    pub example: bool,
     /// Set where the API server itself refuses the pod before any policy is asked, with part of its message.
     #[serde(default)]
     pub invalid: Option<String>,
@@ -61,6 +68,21 @@ impl Fixture {
             other => Resolved::String(other.as_str().unwrap_or_default().to_owned()),
         };
         self.parameters.iter().map(|(name, value)| (name.clone(), resolved(value))).collect()
+    }
+
+    /// The spec of a profile with these settings in which all else is allowed, so that only the fixture's check
+    /// is made. It selects the namespaces with these labels.
+    pub fn spec(&self, labels: &Json) -> Json {
+        let parameters: Vec<_> = self
+            .types()
+            .into_iter()
+            .map(|(name, kind)| json!({"name": name, "type": kind, "sources": [{"namespaceLabel": name}]}))
+            .collect();
+        let mut spec = json!({
+            "namespaceSelector": {"matchLabels": labels}, "parameters": parameters, "baseline": Level::Privileged,
+        });
+        pod::merge(&mut spec, &json!(self.settings));
+        spec
     }
 
     /// The types of the parameters.

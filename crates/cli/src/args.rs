@@ -1,6 +1,6 @@
 //! The command line.
 
-use std::str::FromStr;
+use std::{collections::BTreeMap, str::FromStr};
 
 use clap::{Parser, Subcommand, ValueEnum};
 
@@ -35,6 +35,87 @@ pub enum Command {
     /// In the order in which it applies: parameters, policy, binding. If any profile is wrong, nothing is
     /// printed.
     Render(RenderArgs),
+    /// Makes profiles of the policies that a cluster had before.
+    #[command(subcommand)]
+    Migrate(MigrateCommand),
+}
+
+/// What to migrate from.
+#[derive(Debug, Subcommand)]
+pub enum MigrateCommand {
+    /// Makes a profile of each PodSecurityPolicy, and says what is different.
+    ///
+    /// What pods may do is carried over by what Kubernetes made of each field. What cannot be is said: in a comment
+    /// above the profile, and as a warning with its place. Roles and bindings in the files decide which namespaces
+    /// a profile selects. Each profile passed the same check that the controller makes.
+    Psp(PspArgs),
+}
+
+const PSP_EXAMPLES: &str = "\
+Examples:
+  palisade migrate psp policies.yaml > profiles.yaml
+  kubectl get psp,clusterroles,clusterrolebindings -o yaml > policies.yaml
+  kubectl get roles,rolebindings -A -o yaml > grants.yaml
+  palisade migrate psp policies.yaml grants.yaml --stage Warn
+  palisade migrate psp restricted.yaml --namespace-selector tenancy=tool --strict
+
+Exit codes: 0 migrated, 1 a file is wrong (or, with --strict, something is not as it was), 2 could not run.
+
+Kinds of notes: stricter (pods that were admitted are denied), looser (the other way round), default (what was filled
+in no longer is), selection (which namespaces), note (good to know). See docs/migrate-from-psp.md.";
+
+/// The arguments of `palisade migrate psp`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = PSP_EXAMPLES)]
+pub struct PspArgs {
+    /// YAML or JSON files with PodSecurityPolicies, and with the Roles, ClusterRoles and their bindings that say who
+    /// may use them; - is standard input.
+    #[arg(value_name = "FILE", required = true)]
+    pub files: Vec<String>,
+    /// How to print.
+    #[arg(short, long, value_name = "FORMAT", default_value = "yaml")]
+    pub output: Format,
+    /// What happens to a pod that violates a profile. Audit shows what would be denied, and denies nothing.
+    #[arg(long, value_name = "STAGE", default_value = "Audit")]
+    pub stage: StageArg,
+    /// Labels of the namespaces to select, as key=value[,key=value]; instead of those that the bindings name.
+    #[arg(long, value_name = "LABELS", value_parser = labels)]
+    pub namespace_selector: Option<BTreeMap<String, String>>,
+    /// Exit with 1 if anything could not be carried over one to one. The profiles are printed all the same.
+    #[arg(long)]
+    pub strict: bool,
+}
+
+/// How far a profile is enforced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum StageArg {
+    /// Violations are refused.
+    #[value(name = "Deny")]
+    Deny,
+    /// Violations are admitted with a warning.
+    #[value(name = "Warn")]
+    Warn,
+    /// Violations are admitted with a note in the audit log.
+    #[value(name = "Audit")]
+    Audit,
+}
+
+/// Labels as `kubectl -l` takes them, though only equal ones.
+fn labels(text: &str) -> Result<BTreeMap<String, String>, String> {
+    let mut labels = BTreeMap::new();
+    for pair in text.split(',') {
+        let (key, value) = pair.split_once('=').ok_or_else(|| format!("{pair:?} is not key=value"))?;
+        let key_ok =
+            !key.is_empty() && key.len() <= 317 && key.chars().all(|c| c.is_ascii_alphanumeric() || "-_./".contains(c));
+        let value_ok = value.len() <= 63 && value.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
+        if !key_ok || !value_ok {
+            return Err(format!("{pair:?} is no label"));
+        }
+        if labels.insert(key.to_owned(), value.to_owned()).is_some() {
+            return Err(format!("{key} is given twice"));
+        }
+    }
+    Ok(labels)
 }
 
 /// The arguments of `palisade render`.
@@ -105,6 +186,15 @@ mod tests {
     #[test]
     fn the_command_line_is_sound() {
         Args::command().debug_assert();
+    }
+
+    #[test]
+    fn labels_are_pairs() {
+        let expected = [("a.b/c", "d"), ("e", "")].map(|(key, value)| (key.to_owned(), value.to_owned()));
+        assert_eq!(labels("a.b/c=d,e="), Ok(expected.into()));
+        for text in ["", "a", "=b", "a=b,", "a=b,a=c", "a=b c", "a!=b"] {
+            assert!(labels(text).is_err(), "{text}");
+        }
     }
 
     #[test]

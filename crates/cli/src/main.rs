@@ -5,6 +5,8 @@
 mod args;
 mod input;
 mod locate;
+mod migrate;
+mod output;
 mod render;
 mod report;
 mod strict;
@@ -13,11 +15,12 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use crate::args::{Args, Command};
+use crate::args::{Args, Command, MigrateCommand};
 
 fn main() -> ExitCode {
     let result = match Args::parse().command {
         Command::Render(args) => render::run(&args),
+        Command::Migrate(MigrateCommand::Psp(args)) => migrate::run(&args),
     };
     report::exit(result)
 }

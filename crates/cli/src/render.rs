@@ -2,7 +2,6 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    io::{self, ErrorKind, Write},
     rc::Rc,
 };
 
@@ -13,12 +12,13 @@ use k8s_openapi::{
 use palisade_api::{Diagnostic, ToolSecurityProfile, names};
 use palisade_compiler::{Compiled, Namespace};
 use palisade_harness::Checked;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::{Value as Json, json};
 
 use crate::{
     args::{Format, RenderArgs},
     input::{self, Object},
+    output::{self, could_not_print, yaml},
     report::{self, Failure, Problem, Source},
     strict,
 };
@@ -52,15 +52,7 @@ pub fn run(args: &RenderArgs) -> Result<(), Failure> {
         Format::Yaml => yaml(&objects).map_err(|error| could_not_print(&error))?,
         Format::Json => format!("{:#}\n", json!({"apiVersion": "v1", "kind": "List", "items": objects})),
     };
-    match io::stdout().write_all(text.as_bytes()).and_then(|()| io::stdout().flush()) {
-        // Whoever reads has seen enough.
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
-        written => written.map_err(|error| could_not_print(&error)),
-    }
-}
-
-fn could_not_print(error: &dyn std::fmt::Display) -> Failure {
-    Failure::CouldNotRun(vec![Problem::new(format!("cannot print: {error}"))])
+    output::print(&text)
 }
 
 /// The profiles in a file, all of them accepted.
@@ -91,7 +83,7 @@ fn profiles(source: &Rc<Source>) -> Result<Vec<Accepted>, Failure> {
     if !problems.is_empty() {
         return Err(Failure::Wrong(problems));
     }
-    ignored(source, &others, KIND);
+    output::ignored(source, &others, KIND);
     if accepted.is_empty() {
         return Err(Failure::CouldNotRun(vec![Problem::new(format!("{}: no {KIND} found", source.name()))]));
     }
@@ -197,7 +189,7 @@ fn namespaces(source: &Rc<Source>) -> Result<Vec<Namespace>, Failure> {
             Err(mistake) => problems.push(mistake.problem),
         }
     }
-    ignored(source, &others, "Namespace");
+    output::ignored(source, &others, "Namespace");
     if found.is_empty() && problems.is_empty() {
         problems.push(Problem::new(format!("{}: no Namespace found", source.name())));
     }
@@ -213,20 +205,6 @@ fn namespace(name: String, metadata: ObjectMeta) -> Option<Namespace> {
     // The API server sets it on every namespace; a file written by hand does without it.
     labels.insert("kubernetes.io/metadata.name".to_owned(), name.clone());
     Some(Namespace { name, labels, annotations: metadata.annotations.unwrap_or_default() })
-}
-
-/// Says what of a file was not looked at.
-fn ignored(source: &Source, kinds: &[String], wanted: &str) {
-    if kinds.is_empty() {
-        return;
-    }
-    let mut counts = BTreeMap::<&str, usize>::new();
-    for kind in kinds {
-        *counts.entry(if kind.is_empty() { "without kind" } else { kind }).or_default() += 1;
-    }
-    let listed: Vec<_> = counts.iter().take(10).map(|(kind, count)| format!("{count} {kind}")).collect();
-    let more = if counts.len() > listed.len() { ", ..." } else { "" };
-    report::note(&format!("note: {}: ignored what is no {wanted}: {}{more}", source.name(), listed.join(", ")));
 }
 
 /// All objects in the order in which the controller applies them.
@@ -250,11 +228,6 @@ fn objects(accepted: &[Accepted], namespaces: &[Namespace]) -> Result<Vec<Json>,
         }
     }
     Ok(objects)
-}
-
-fn yaml(objects: &[impl Serialize]) -> Result<String, serde_saphyr::ser::Error> {
-    let documents = objects.iter().map(serde_saphyr::to_string).collect::<Result<Vec<_>, _>>()?;
-    Ok(documents.join("---\n"))
 }
 
 #[cfg(test)]

@@ -9,7 +9,8 @@ use std::{
 };
 
 use miette::{
-    Diagnostic, LabeledSpan, MietteError, MietteHandlerOpts, ReportHandler, SourceCode, SourceSpan, SpanContents,
+    Diagnostic, LabeledSpan, MietteError, MietteHandlerOpts, ReportHandler, Severity, SourceCode, SourceSpan,
+    SpanContents,
 };
 
 /// Excerpts of longer lines hide what they show.
@@ -54,7 +55,7 @@ impl Source {
     }
 
     /// The line and column of a byte, from 1.
-    fn position(&self, offset: usize) -> (usize, usize) {
+    pub fn position(&self, offset: usize) -> (usize, usize) {
         let before = &self.text[..self.text.floor_char_boundary(offset)];
         let line = before.rfind('\n').map_or(0, |at| at + 1);
         (before.matches('\n').count() + 1, before[line..].chars().count() + 1)
@@ -97,12 +98,18 @@ pub struct Problem {
     message: String,
     help: Option<String>,
     place: Option<(Rc<Source>, Range<usize>)>,
+    severity: Severity,
 }
 
 impl Problem {
     /// A problem without a place.
     pub fn new(message: impl Into<String>) -> Self {
-        Self { message: one_line(&message.into()), help: None, place: None }
+        Self { message: one_line(&message.into()), help: None, place: None, severity: Severity::Error }
+    }
+
+    /// Something to look at, with which the result is good all the same.
+    pub fn warning(message: impl Into<String>) -> Self {
+        Self { severity: Severity::Warning, ..Self::new(message) }
     }
 
     /// Adds what to do about it.
@@ -121,19 +128,19 @@ impl Problem {
 
     /// The problem as it can be shown: pointing at something on one line, or naming its place in the message.
     fn settled(&self) -> Self {
-        let Self { message, help, place } = self;
-        let (message, help) = (message.clone(), help.clone());
-        let Some((source, place)) = place else { return Self { message, help, place: None } };
+        let Self { message, help, place, severity } = self;
+        let (message, help, severity) = (message.clone(), help.clone(), *severity);
+        let Some((source, place)) = place else { return Self { message, help, place: None, severity } };
         let text = source.text();
         // The end of a file is after its last line, where there is nothing to point at.
         let start = text.floor_char_boundary(place.start.min(text.trim_end().len()));
         let line = text[start..].find('\n').map_or(text.len(), |at| start + at);
         let end = text.floor_char_boundary(place.end.clamp(start, line));
         if source.can_show(start) && !text.is_empty() {
-            return Self { message, help, place: Some((Rc::clone(source), start..end)) };
+            return Self { message, help, place: Some((Rc::clone(source), start..end)), severity };
         }
         let (line, column) = source.position(start);
-        Self { message: format!("{}:{line}:{column}: {message}", source.name), help, place: None }
+        Self { message: format!("{}:{line}:{column}: {message}", source.name), help, place: None, severity }
     }
 }
 
@@ -146,6 +153,10 @@ impl fmt::Display for Problem {
 impl std::error::Error for Problem {}
 
 impl Diagnostic for Problem {
+    fn severity(&self) -> Option<Severity> {
+        Some(self.severity)
+    }
+
     fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
         self.help.as_ref().map(|help| Box::new(help) as Box<dyn fmt::Display>)
     }
@@ -167,6 +178,12 @@ pub fn exit(result: Result<(), Failure>) -> ExitCode {
         Err(Failure::Wrong(problems)) => (problems, 1),
         Err(Failure::CouldNotRun(problems)) => (problems, 2),
     };
+    tell(&problems);
+    ExitCode::from(code)
+}
+
+/// Tells of problems, the first of them if they are many.
+pub fn tell(problems: &[Problem]) {
     let mut text = String::new();
     for problem in problems.iter().take(MAX_PROBLEMS) {
         text.push_str(&rendered(problem));
@@ -176,7 +193,6 @@ pub fn exit(result: Result<(), Failure>) -> ExitCode {
         let _ = fmt::Write::write_fmt(&mut text, format_args!("and {more} more\n"));
     }
     say(&text);
-    ExitCode::from(code)
 }
 
 /// Says something that is no failure.
@@ -216,7 +232,7 @@ fn one_line(text: &str) -> String {
 }
 
 /// The character, or one of as many bytes if a terminal would obey it or a reader be misled by it.
-fn harmless(c: char) -> char {
+pub fn harmless(c: char) -> char {
     match c {
         '\n' | '\t' => c,
         '\0'..='\x1f' | '\x7f' => ' ',

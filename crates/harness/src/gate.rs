@@ -54,13 +54,10 @@ fn diagnose_pair(compiled: &Compiled, pair: &Pair, subjects: &[Subject]) -> Vec<
     };
     let params = compiled.probes.params.as_ref().map(|spec| json!({"spec": spec}));
     let judges = subjects.iter().map(|&subject| Judge { policy: &policy, params: params.as_ref(), subject });
-    // One subject is enough for what does not depend on where the pod stands.
-    let diagnostics: Vec<_> = judges
-        .clone()
-        .take(1)
-        .flat_map(|judge| PODS.iter().filter_map(move |pod| judge.evaluates(pod)))
-        .take(5)
-        .collect();
+    // The policies have the same checks, so trying each of them on pods is enough.
+    let on_pods = judges.clone().filter(|judge| matches!(judge.subject, Subject::Pod));
+    let diagnostics: Vec<_> =
+        on_pods.flat_map(|judge| PODS.iter().filter_map(move |pod| judge.evaluates(pod))).take(5).collect();
     if !diagnostics.is_empty() {
         return diagnostics;
     }

@@ -14,7 +14,7 @@ use std::{
 };
 
 use palisade_api::{Level, ToolSecurityProfile, catalogue::standard};
-use palisade_harness::{Decision, Operation, Policy, Request};
+use palisade_harness::{Decision, Policy, Request};
 use serde_json::{Value as Json, json};
 
 /// The version of the Go module whose fixtures are looked for.

@@ -1,7 +1,11 @@
 //! `cargo xtask`: what is derived from the code.
 #![allow(clippy::disallowed_methods, reason = "this is the crate that reads and writes the project's files")]
 
+mod cel;
+mod examples;
 mod generate;
+mod pages;
+mod schema;
 
 use std::process::ExitCode;
 

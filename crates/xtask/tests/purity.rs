@@ -7,7 +7,8 @@ use std::{
 };
 
 /// Crates that promise "no I/O, no clock, no environment".
-const PURE: [&str; 5] = ["palisade-api", "palisade-cel", "palisade-checks", "palisade-compiler", "palisade-harness"];
+const PURE: [&str; 6] =
+    ["palisade-api", "palisade-cel", "palisade-checks", "palisade-compiler", "palisade-harness", "palisade-migrate"];
 
 /// Crates without which there is no network and no runtime.
 const FORBIDDEN: [&str; 11] = [

@@ -75,15 +75,9 @@ fn cases() -> Result<Vec<Case>, Box<dyn std::error::Error + Send + Sync>> {
 
 /// A profile that makes only the fixture's check, in a namespace of its own.
 fn profile(name: &str, fixture: &Fixture) -> Result<ToolSecurityProfile, serde_json::Error> {
-    let parameters: Vec<_> = fixture.types().iter().map(|(name, kind)| json!({"name": name, "type": kind})).collect();
-    let mut spec = json!({
-        "namespaceSelector": {"matchLabels": {"fixture": name}}, "parameters": parameters, "baseline": "Privileged",
-    });
-    for (group, value) in serde_json::to_value(&fixture.settings)?.as_object().into_iter().flatten() {
-        spec[group] = value.clone();
-    }
     serde_json::from_value(json!({
-        "apiVersion": names::API_VERSION, "kind": "ToolSecurityProfile", "metadata": {"name": name}, "spec": spec,
+        "apiVersion": names::API_VERSION, "kind": "ToolSecurityProfile", "metadata": {"name": name},
+        "spec": fixture.spec(&json!({"fixture": name})),
     }))
 }
 

@@ -43,6 +43,7 @@ pub(crate) async fn exempt_is_who_the_profile_names_and_no_tenant(cluster: &mut 
     .await?;
     let mut mirror = privileged();
     mirror["metadata"]["annotations"] = json!({"kubernetes.io/config.mirror": "0123"});
+    pod::set(&mut mirror, &["nodeName"], json!("worker"));
     let deployment = DEPLOYMENT.around("bad", &privileged());
     let (pods, deployments) =
         (format!("/api/v1/namespaces/{test}/pods"), format!("/apis/apps/v1/namespaces/{test}/deployments"));

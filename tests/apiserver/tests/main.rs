@@ -47,6 +47,7 @@ fn main() -> ExitCode {
         enforcement::generated_policies_have_no_type_check_warning,
         workloads::each_kind_is_judged_by_its_template,
         workloads::authors_are_warned,
+        workloads::a_request_matches_one_policy,
         exemptions::exempt_is_who_the_profile_names_and_no_tenant,
         exemptions::an_exception_ends_by_the_clock_of_the_api_server,
         namespaces::a_new_namespace_never_admits_a_violation,

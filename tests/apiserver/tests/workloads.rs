@@ -1,5 +1,7 @@
 //! What the API server says of Deployments, Jobs and the like.
 
+use std::collections::BTreeMap;
+
 use palisade_api::names::{self, Shape};
 use palisade_checks::{
     pod,
@@ -134,4 +136,47 @@ pub(crate) async fn authors_are_warned(cluster: &mut Cluster) -> TestResult {
     let status = cluster.wait_condition(test, "Enforced", "True").await?.status.unwrap_or_default();
     ensure!(status.generated_policies == [names::policy(test, Shape::Pods)], "{:?}", status.generated_policies);
     cluster.delete_profile(test).await
+}
+
+/// What a request costs grows with each policy that matches it, so the API server is asked how often it judged by
+/// which.
+pub(crate) async fn a_request_matches_one_policy(cluster: &mut Cluster) -> TestResult {
+    const REQUESTS: u64 = 7;
+    let test = "matches";
+    cluster.create_namespace(test, &json!({"test": test}), &json!({})).await?;
+    cluster.enforce(&profile(test, "Warn")).await?;
+    let deployment = path(&WORKLOADS[0], test);
+    for (asked, pod) in [(Shape::Pods, true), (Shape::Workloads, false)] {
+        let before = judged(cluster, test)?;
+        for _ in 0..REQUESTS {
+            let verdict = if pod {
+                cluster.dry_run(test, &pod::minimal("pod")).await
+            } else {
+                cluster.dry_run_at(&cluster.admin, &deployment, &WORKLOADS[0].around("x", &pod::minimal("x"))).await
+            };
+            ensure!(verdict == Verdict::Admitted, "{verdict:?}");
+        }
+        let after = judged(cluster, test)?;
+        for shape in Shape::ALL {
+            let name = names::policy(test, shape);
+            let count = |at: &BTreeMap<String, u64>| at.get(&name).copied().unwrap_or_default();
+            let expected = if shape == asked { REQUESTS } else { 0 };
+            ensure!(count(&after) - count(&before) == expected, "{asked:?}, {name}: {before:?}, then {after:?}");
+        }
+    }
+    cluster.delete_profile(test).await
+}
+
+/// How often the API server has judged by each policy of a profile, by its own metrics.
+fn judged(cluster: &Cluster, profile: &str) -> Result<BTreeMap<String, u64>, Box<dyn std::error::Error + Send + Sync>> {
+    let metrics = cluster.kubectl(&["get", "--raw", "/metrics"])?;
+    let mut counts = BTreeMap::new();
+    for line in metrics.lines().filter(|line| line.starts_with("apiserver_validating_admission_policy_check_total{")) {
+        let policy = line.split("policy=\"").nth(1).and_then(|rest| rest.split('"').next()).unwrap_or_default();
+        let count: u64 = line.rsplit(' ').next().unwrap_or_default().parse()?;
+        if policy.starts_with(&format!("palisade-{profile}-")) {
+            *counts.entry(policy.to_owned()).or_default() += count;
+        }
+    }
+    Ok(counts)
 }

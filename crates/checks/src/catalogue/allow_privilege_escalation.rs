@@ -2,6 +2,11 @@
 //!
 //! Unless `allowPrivilegeEscalation: false` is set, a process may gain more privileges than its parent, for
 //! example through a setuid binary. Unset means true, so each container has to say it; a pod for Windows cannot.
+//!
+//! ## If your pod was denied
+//!
+//! Set `securityContext.allowPrivilegeEscalation: false` in each container, init containers too; the pod as a whole has
+//! no such field. Programs like `sudo` then do not work: run as the right user from the beginning.
 
 use serde_json::json;
 
@@ -14,9 +19,9 @@ const FIELD: &str = "c.?securityContext.?allowPrivilegeEscalation";
 pub static CHECK: Check = Check {
     id: "allowPrivilegeEscalation",
     title: "Privilege escalation",
-    setting: "privileges.allowPrivilegeEscalation",
+    settings: &["privileges.allowPrivilegeEscalation", "privileges.windows"],
     psp: Some("allowPrivilegeEscalation"),
-    pss: Some(Pss { level: Level::Restricted, id: "allowPrivilegeEscalation" }),
+    pss: &[Pss { level: Level::Restricted, id: "allowPrivilegeEscalation", since: 8 }],
     fields: &[Field::Container("securityContext.allowPrivilegeEscalation")],
     fixtures: include_str!("allow_privilege_escalation.yaml"),
     compile: |settings, cx| {

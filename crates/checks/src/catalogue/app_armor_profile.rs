@@ -3,6 +3,11 @@
 //! AppArmor confines what files and capabilities a container can use. Without a profile of its own a container
 //! has the runtime's, where the node knows AppArmor. What a pod asks for by the annotation that fields replaced
 //! is judged too: the API server copies it to the field, but only on creation.
+//!
+//! ## If your pod was denied
+//!
+//! Remove `appArmorProfile`, or the annotation, so that the container gets the runtime's profile; or set a type and a
+//! profile that the message lists. A `Localhost` profile has to be loaded on the nodes by an admin.
 
 use kube::KubeSchema;
 use serde::{Deserialize, Serialize};
@@ -50,9 +55,9 @@ const OF_CONTAINER: &str = "c.securityContext.appArmorProfile";
 pub static CHECK: Check = Check {
     id: "appArmorProfile",
     title: "AppArmor profiles",
-    setting: "privileges.appArmor",
+    settings: &["privileges.appArmor"],
     psp: Some("annotation apparmor.security.beta.kubernetes.io/allowedProfileNames"),
-    pss: Some(Pss { level: Level::Baseline, id: "appArmorProfile" }),
+    pss: &[Pss { level: Level::Baseline, id: "appArmorProfile", since: 0 }],
     fields: &[
         Field::Annotation(ANNOTATION),
         Field::Pod("securityContext.appArmorProfile.type"),

@@ -3,6 +3,12 @@
 //! Linux capabilities split the power of root. A container may add only the allowed ones, and has to drop the
 //! required ones; dropping `ALL` drops each. Names are compared as they are written: `ALL` and
 //! `NET_BIND_SERVICE`, without `CAP_`.
+//!
+//! ## If your pod was denied
+//!
+//! Set `securityContext.capabilities.drop` in each container to what the message says, which is most often `[ALL]`, and
+//! remove from `add` what is not allowed. A server that wants `NET_BIND_SERVICE` for a port below 1024 can listen on a
+//! higher one, and its Service maps the port.
 
 use kube::KubeSchema;
 use serde::{Deserialize, Serialize};
@@ -56,9 +62,12 @@ const DROP: &str = "c.?securityContext.?capabilities.?drop.orValue([])";
 pub static CHECK: Check = Check {
     id: "capabilities",
     title: "Linux capabilities",
-    setting: "privileges.capabilities",
+    settings: &["privileges.capabilities", "privileges.windows"],
     psp: Some("allowedCapabilities, requiredDropCapabilities, defaultAddCapabilities"),
-    pss: Some(Pss { level: Level::Restricted, id: "capabilities_restricted" }),
+    pss: &[
+        Pss { level: Level::Baseline, id: "capabilities_baseline", since: 0 },
+        Pss { level: Level::Restricted, id: "capabilities_restricted", since: 22 },
+    ],
     fields: &[
         Field::Container("securityContext.capabilities.add"),
         Field::Container("securityContext.capabilities.drop"),

@@ -2,6 +2,10 @@
 //!
 //! A `csi` volume in a pod is made by a driver of the node, which may give more than a tenant should have. This
 //! is about volumes that the pod itself describes; claims are made by storage classes.
+//!
+//! ## If your pod was denied
+//!
+//! Use a driver that the message lists, or a `persistentVolumeClaim`, whose storage class an admin has chosen.
 
 use serde_json::json;
 
@@ -12,9 +16,9 @@ use crate::{Check, Field, Over, Resolve, Rule, pod};
 pub static CHECK: Check = Check {
     id: "csiDrivers",
     title: "CSI drivers",
-    setting: "volumes.csiDrivers",
+    settings: &["volumes.csiDrivers", "volumes.allowed"],
     psp: Some("allowedCSIDrivers"),
-    pss: None,
+    pss: &[],
     fields: &[Field::Volume("csi.driver")],
     fixtures: include_str!("csi_drivers.yaml"),
     compile: |settings, cx| {

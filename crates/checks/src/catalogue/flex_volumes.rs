@@ -1,6 +1,10 @@
 //! # flexVolumes
 //!
 //! A `flexVolume` is mounted by a program on the node, run as root, with options from the pod.
+//!
+//! ## If your pod was denied
+//!
+//! Use a driver that the message lists, or a `persistentVolumeClaim`, whose storage class an admin has chosen.
 
 use serde_json::json;
 
@@ -11,9 +15,9 @@ use crate::{Check, Field, Over, Resolve, Rule, pod};
 pub static CHECK: Check = Check {
     id: "flexVolumes",
     title: "Drivers of flex volumes",
-    setting: "volumes.flexVolumes",
+    settings: &["volumes.flexVolumes", "volumes.allowed"],
     psp: Some("allowedFlexVolumes"),
-    pss: None,
+    pss: &[],
     fields: &[Field::Volume("flexVolume.driver")],
     fixtures: include_str!("flex_volumes.yaml"),
     compile: |settings, cx| {

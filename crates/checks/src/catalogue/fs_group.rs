@@ -1,6 +1,11 @@
 //! # fsGroup
 //!
-//! The group that owns the files of the pod's volumes, and that all its processes also have.
+//! The group that owns the files of the pod's volumes, and that all its processes also have. The kubelet gives
+//! it all files of a volume where it can, so that with a foreign group a pod could reach what others keep there.
+//!
+//! ## If your pod was denied
+//!
+//! Set `fsGroup` in the pod's `securityContext` to an id that the message says. Containers have no such field.
 
 use serde_json::json;
 
@@ -15,9 +20,9 @@ use crate::{Check, Field, Rule, pod};
 pub static CHECK: Check = Check {
     id: "fsGroup",
     title: "Group of volumes",
-    setting: "users.fsGroup",
+    settings: &["users.fsGroup"],
     psp: Some("fsGroup"),
-    pss: None,
+    pss: &[],
     fields: &[Field::Pod("securityContext.fsGroup")],
     fixtures: include_str!("fs_group.yaml"),
     compile: |settings, cx| {

@@ -2,6 +2,11 @@
 //!
 //! The node's network, process and IPC namespaces show a pod what the node and its other tenants do, and let
 //! it interfere. `hostNetwork` also goes around network policies.
+//!
+//! ## If your pod was denied
+//!
+//! Remove `hostNetwork`, `hostPID` and `hostIPC`. Pods reach each other by Services. The containers of one pod share
+//! their network in any case, and with `shareProcessNamespace: true` they see each other's processes.
 
 use serde_json::json;
 
@@ -11,9 +16,9 @@ use crate::{Check, Field, Finding, Flag, Level, Over, Pss, Resolve, Rule, Settin
 pub static CHECK: Check = Check {
     id: "hostNamespaces",
     title: "Host namespaces",
-    setting: "host.network, host.pid, host.ipc",
+    settings: &["host.network", "host.pid", "host.ipc"],
     psp: Some("hostNetwork, hostPID, hostIPC"),
-    pss: Some(Pss { level: Level::Baseline, id: "hostNamespaces" }),
+    pss: &[Pss { level: Level::Baseline, id: "hostNamespaces", since: 0 }],
     fields: &[Field::Pod("hostNetwork"), Field::Pod("hostPID"), Field::Pod("hostIPC")],
     fixtures: include_str!("host_namespaces.yaml"),
     compile: |settings, cx| {

@@ -6,6 +6,12 @@
 //!
 //! A prefix cannot see symbolic links on the node: a tenant who can write below an allowed path can place a
 //! link there. Prefer `readOnly`.
+//!
+//! ## If your pod was denied
+//!
+//! Use an `emptyDir` for what may get lost, a `persistentVolumeClaim` for what must stay, a path that the message lists
+//! for what is on the node. Where it says so, set `readOnly: true` in the `volumeMounts` of each container that mounts
+//! the volume.
 
 use kube::KubeSchema;
 use serde::{Deserialize, Serialize};
@@ -37,9 +43,9 @@ fn writable() -> Flag {
 pub static CHECK: Check = Check {
     id: "hostPathVolumes",
     title: "Paths of the node",
-    setting: "volumes.hostPaths",
+    settings: &["volumes.hostPaths", "volumes.allowed"],
     psp: Some("allowedHostPaths"),
-    pss: Some(Pss { level: Level::Baseline, id: "hostPathVolumes" }),
+    pss: &[Pss { level: Level::Baseline, id: "hostPathVolumes", since: 0 }],
     fields: &[Field::Volume("hostPath.path"), Field::Container("volumeMounts[*].readOnly")],
     fixtures: include_str!("host_path_volumes.yaml"),
     compile: |settings, cx| {

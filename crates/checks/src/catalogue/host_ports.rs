@@ -2,6 +2,11 @@
 //!
 //! A host port takes a port of the node: it can impersonate a service of the node, and goes around network
 //! policies. A pod with `hostNetwork` has all its ports on the node; the API server fills in `hostPort` then.
+//!
+//! ## If your pod was denied
+//!
+//! Remove `hostPort`. A Service reaches the pod by its `containerPort`. If the manifest has no `hostPort`, it has
+//! `hostNetwork: true`, which makes every port one of the node.
 
 use serde_json::json;
 
@@ -12,9 +17,9 @@ use crate::{Check, Field, Level, Over, Pss, Rule, pod};
 pub static CHECK: Check = Check {
     id: "hostPorts",
     title: "Host ports",
-    setting: "host.ports",
+    settings: &["host.ports"],
     psp: Some("hostPorts"),
-    pss: Some(Pss { level: Level::Baseline, id: "hostPorts" }),
+    pss: &[Pss { level: Level::Baseline, id: "hostPorts", since: 0 }],
     fields: &[Field::Container("ports[*].hostPort")],
     fixtures: include_str!("host_ports.yaml"),
     compile: |settings, cx| {

@@ -2,6 +2,11 @@
 //!
 //! The kubelet makes the requests of probes and lifecycle handlers from the node. With a `host` of its own, a
 //! pod could have the kubelet call any address that the node reaches. Without one, it calls the pod.
+//!
+//! ## If your pod was denied
+//!
+//! Remove `host` from the probe or the handler: without it, the kubelet calls the pod. To name a virtual host, set the
+//! header `Host` in `httpHeaders`. To look at another service, use an `exec` probe, which runs in the container.
 
 use serde_json::json;
 
@@ -25,9 +30,9 @@ const HOSTS: [&str; 10] = [
 pub static CHECK: Check = Check {
     id: "hostProbesAndHostLifecycle",
     title: "Hosts of probes and lifecycle handlers",
-    setting: "host.probeHosts",
+    settings: &["host.probeHosts"],
     psp: None,
-    pss: Some(Pss { level: Level::Baseline, id: "hostProbesAndHostLifecycle" }),
+    pss: &[Pss { level: Level::Baseline, id: "hostProbesAndHostLifecycle", since: 34 }],
     fields: &[
         Field::Container(HOSTS[0]),
         Field::Container(HOSTS[1]),

@@ -3,6 +3,11 @@
 //! Images may come only from listed registries, or paths in them. References are completed as container
 //! runtimes do it (`nginx` is `docker.io/library/nginx`), and compared by path segment, so that
 //! `registry.example` does not cover `registry.example.evil.com`. Holds for containers and image volumes.
+//!
+//! ## If your pod was denied
+//!
+//! Push the image to a registry, or a path in one, that the message lists, and write its name in full. A name without a
+//! registry, such as `nginx`, is one of Docker Hub.
 
 use serde_json::json;
 
@@ -27,9 +32,9 @@ fn completed(image: &str) -> String {
 pub static CHECK: Check = Check {
     id: "imageRegistries",
     title: "Image registries",
-    setting: "images.allowedRegistries",
+    settings: &["images.allowedRegistries"],
     psp: None,
-    pss: None,
+    pss: &[],
     fields: &[Field::Container("image"), Field::Volume("image.reference")],
     fixtures: include_str!("image_registries.yaml"),
     compile: |settings, cx| {

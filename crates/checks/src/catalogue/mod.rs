@@ -160,9 +160,7 @@ pub struct Privileges {
     /// false.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub windows_host_process: Option<Flag>,
-    /// Exempt: a pod with os.name windows need not say what the API server does not let it say
-    /// (allowPrivilegeEscalation, capabilities to drop, a seccomp profile). Check: it must, so that no pod for
-    /// Windows is admitted where these are demanded. If absent: as in baseline; Exempt from v1.25 on.
+    /// What is asked of pods for Windows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub windows: Option<WindowsRule>,
     /// Whether each container must have a read-only root filesystem. true, false or $name. If absent: false.
@@ -232,7 +230,10 @@ pub struct Scheduling {
     pub runtime_classes: Option<Vec<Text>>,
 }
 
-/// Whether a pod for Windows must say what it cannot say.
+// The schema describes the setting with this.
+/// Exempt: a pod with os.name windows need not say what the API server does not let it say
+/// (allowPrivilegeEscalation, capabilities to drop, a seccomp profile). Check: it must, so that no pod for
+/// Windows is admitted where these are demanded. If absent: as in baseline; Exempt from v1.25 on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum WindowsRule {
     /// It need not.

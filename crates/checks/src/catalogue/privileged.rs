@@ -2,6 +2,11 @@
 //!
 //! A privileged container has nearly all the power of a root process on the node: all capabilities, all
 //! devices, no seccomp or AppArmor confinement. No tenant's container may be privileged.
+//!
+//! ## If your pod was denied
+//!
+//! Remove `privileged: true`. If the program needs one power of root only, add that capability, where the check
+//! `capabilities` lets you. A device of the node is given to a container by a device plugin.
 
 use serde_json::json;
 
@@ -11,9 +16,9 @@ use crate::{Check, Field, Level, Over, Pss, Resolve, Rule, pod};
 pub static CHECK: Check = Check {
     id: "privileged",
     title: "Privileged containers",
-    setting: "privileges.privileged",
+    settings: &["privileges.privileged"],
     psp: Some("privileged"),
-    pss: Some(Pss { level: Level::Baseline, id: "privileged" }),
+    pss: &[Pss { level: Level::Baseline, id: "privileged", since: 0 }],
     fields: &[Field::Container("securityContext.privileged")],
     fixtures: include_str!("privileged.yaml"),
     compile: |settings, cx| {
@@ -28,8 +33,11 @@ pub static CHECK: Check = Check {
     violate: |settings, values, pod| {
         let forbidden = settings.privileges.privileged.as_ref().is_some_and(|allowed| !allowed.resolve(values));
         if forbidden {
+            pod::set_container(pod, &["securityContext", "privileged"], json!(true));
             // The API server refuses a privileged container that says allowPrivilegeEscalation: false.
-            pod::set_container(pod, &["securityContext"], json!({"privileged": true}));
+            if let Some(context) = pod["spec"]["containers"][0]["securityContext"].as_object_mut() {
+                context.remove("allowPrivilegeEscalation");
+            }
         }
         forbidden
     },

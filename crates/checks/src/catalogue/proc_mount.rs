@@ -1,7 +1,12 @@
 //! # procMount
 //!
-//! Runtimes mask parts of `/proc` (`Default`); `Unmasked` shows them. The values are the API's own: it is
-//! `Default`, not `DefaultProcMount` (the name of the Go constant).
+//! Runtimes mask parts of `/proc` that tell of the node or can change it (`Default`); `Unmasked` shows them. The
+//! values are the API's own: it is `Default`, not `DefaultProcMount` (the name of the Go constant).
+//!
+//! ## If your pod was denied
+//!
+//! Remove `procMount`. A container that has to run containers can ask for `Unmasked` only where the profile allows it,
+//! and only in a user namespace (`hostUsers: false`).
 
 use serde_json::json;
 
@@ -14,9 +19,12 @@ const FIELD: &str = "c.?securityContext.?procMount.orValue('Default')";
 pub static CHECK: Check = Check {
     id: "procMount",
     title: "Masking of /proc",
-    setting: "privileges.procMount",
+    settings: &["privileges.procMount", "privileges.unmaskedInUserNamespaces"],
     psp: Some("allowedProcMountTypes"),
-    pss: Some(Pss { level: Level::Baseline, id: "procMount" }),
+    pss: &[
+        Pss { level: Level::Baseline, id: "procMount", since: 0 },
+        Pss { level: Level::Restricted, id: "procMount_restricted", since: 35 },
+    ],
     fields: &[Field::Container("securityContext.procMount")],
     fixtures: include_str!("proc_mount.yaml"),
     compile: |settings, cx| {

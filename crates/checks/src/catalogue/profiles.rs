@@ -73,14 +73,14 @@ impl Profiles {
     }
 }
 
-/// The texts of profiles that a pod which complies may use: the first allowed type, and the first profile.
-pub(super) fn first(types: &[String], localhost: &[String]) -> serde_json::Value {
-    match types.first().map_or("RuntimeDefault", String::as_str) {
-        "*" => serde_json::json!({"type": "RuntimeDefault"}),
+/// A profile that a pod which complies may set: of the first allowed type of which there is one.
+pub(super) fn first(types: &[String], localhost: &[String]) -> Option<serde_json::Value> {
+    types.iter().find_map(|kind| match kind.as_str() {
+        "*" => Some(serde_json::json!({"type": "RuntimeDefault"})),
         "Localhost" => {
-            let profile = localhost.first().map_or("probe.json", String::as_str).replace('*', "probe.json");
-            serde_json::json!({"type": "Localhost", "localhostProfile": profile})
+            let profile = localhost.first()?.replace('*', "probe.json");
+            Some(serde_json::json!({"type": "Localhost", "localhostProfile": profile}))
         }
-        other => serde_json::json!({"type": other}),
-    }
+        other => Some(serde_json::json!({"type": other})),
+    })
 }

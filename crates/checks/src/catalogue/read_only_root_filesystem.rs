@@ -2,6 +2,11 @@
 //!
 //! With a read-only root filesystem a process cannot change the image's files: no dropped binaries, no edited
 //! configuration. Many images need writable paths; give them `emptyDir` volumes.
+//!
+//! ## If your pod was denied
+//!
+//! Set `securityContext.readOnlyRootFilesystem: true` in each container, and mount an `emptyDir` volume wherever the
+//! program writes, for example at `/tmp`.
 
 use serde_json::json;
 
@@ -13,9 +18,9 @@ const FIELD: &str = "c.?securityContext.?readOnlyRootFilesystem";
 pub static CHECK: Check = Check {
     id: "readOnlyRootFilesystem",
     title: "Read-only root filesystem",
-    setting: "privileges.readOnlyRootFilesystem",
+    settings: &["privileges.readOnlyRootFilesystem"],
     psp: Some("readOnlyRootFilesystem"),
-    pss: None,
+    pss: &[],
     fields: &[Field::Container("securityContext.readOnlyRootFilesystem")],
     fixtures: include_str!("read_only_root_filesystem.yaml"),
     compile: |settings, cx| {

@@ -2,6 +2,12 @@
 //!
 //! Only listed kinds of volumes may be used. A volume is judged by its fields, so a kind that a later
 //! Kubernetes adds is refused until an admin lists it.
+//!
+//! ## If your pod was denied
+//!
+//! Use a kind that the message lists: `emptyDir` for what may get lost, `persistentVolumeClaim` for what must stay,
+//! `configMap` and `secret` for configuration. A share such as NFS is reached by a claim, too, for a volume that an
+//! admin makes.
 
 use serde_json::json;
 
@@ -25,9 +31,9 @@ pub(super) const RESTRICTED: [&str; 9] = [
 pub static CHECK: Check = Check {
     id: "restrictedVolumes",
     title: "Kinds of volumes",
-    setting: "volumes.allowed",
+    settings: &["volumes.allowed"],
     psp: Some("volumes"),
-    pss: Some(Pss { level: Level::Restricted, id: "restrictedVolumes" }),
+    pss: &[Pss { level: Level::Restricted, id: "restrictedVolumes", since: 0 }],
     fields: &[Field::Volume("*")],
     fixtures: include_str!("restricted_volumes.yaml"),
     compile: |settings, cx| {
@@ -45,10 +51,12 @@ pub static CHECK: Check = Check {
         let Some(allowed) = settings.volumes.allowed.as_ref().map(|allowed| allowed.resolve(values)) else {
             return false;
         };
+        // hostPath last: another check may refuse it as well.
         let source = [
             ("nfs", json!({"server": "palisade.invalid", "path": "/"})),
-            ("hostPath", json!({"path": "/"})),
             ("emptyDir", json!({})),
+            ("persistentVolumeClaim", json!({"claimName": "violation"})),
+            ("hostPath", json!({"path": "/"})),
         ]
         .into_iter()
         .find(|(kind, _)| !allowed.iter().any(|a| a == kind || a == "*"));

@@ -1,7 +1,12 @@
 //! # runAsGroup
 //!
 //! The primary group id that a container's processes have: the container's own, or else the pod's. Unset means
-//! the image's, often 0.
+//! the image's, often 0. On a shared file system a foreign group opens other tenants' files.
+//!
+//! ## If your pod was denied
+//!
+//! Set `runAsGroup` in the pod's `securityContext` to an id that the message says, and remove it from containers, whose
+//! own would win.
 
 use serde_json::json;
 
@@ -16,9 +21,9 @@ use crate::{Check, Field, Rule, pod};
 pub static CHECK: Check = Check {
     id: "runAsGroup",
     title: "Primary group of containers",
-    setting: "users.runAsGroup",
+    settings: &["users.runAsGroup"],
     psp: Some("runAsGroup"),
-    pss: None,
+    pss: &[],
     fields: &[Field::Pod("securityContext.runAsGroup"), Field::Container("securityContext.runAsGroup")],
     fixtures: include_str!("run_as_group.yaml"),
     compile: |settings, cx| {

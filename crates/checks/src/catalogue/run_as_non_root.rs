@@ -2,6 +2,12 @@
 //!
 //! With `runAsNonRoot: true` the kubelet refuses to start a container whose image would run as root. It must
 //! be set by the pod or by each container, and none may set it to false.
+//!
+//! ## If your pod was denied
+//!
+//! Set `runAsNonRoot: true` in the pod's `securityContext`, and remove it from containers. The image then has to name
+//! its user by a number (`USER 1000`), or the pod has to set `runAsUser`; otherwise the kubelet cannot tell that it is
+//! not root, and the container does not start.
 
 use serde_json::json;
 
@@ -15,9 +21,9 @@ const OF_CONTAINER: &str = "c.?securityContext.?runAsNonRoot";
 pub static CHECK: Check = Check {
     id: "runAsNonRoot",
     title: "Running as non-root",
-    setting: "users.requireRunAsNonRoot",
+    settings: &["users.requireRunAsNonRoot", "users.relaxForUserNamespaces"],
     psp: Some("runAsUser (MustRunAsNonRoot)"),
-    pss: Some(Pss { level: Level::Restricted, id: "runAsNonRoot" }),
+    pss: &[Pss { level: Level::Restricted, id: "runAsNonRoot", since: 0 }],
     fields: &[Field::Pod("securityContext.runAsNonRoot"), Field::Container("securityContext.runAsNonRoot")],
     fixtures: include_str!("run_as_non_root.yaml"),
     compile: |settings, cx| {

@@ -3,6 +3,11 @@
 //! The user id that a container's processes have: the container's own, or else the pod's. On a shared file
 //! system the id is the tenant's identity, so `MustRunAs` with the tenant's own id keeps tenants apart. A pod
 //! that says root is refused even if each of its containers says otherwise, as the Restricted level does.
+//!
+//! ## If your pod was denied
+//!
+//! Set `runAsUser` in the pod's `securityContext` to an id that the message says, and remove it from containers, whose
+//! own would win. If the program then cannot read its files, change their owner or mode when the image is built.
 
 use serde_json::json;
 
@@ -19,9 +24,9 @@ use crate::{Check, Field, Finding, Level, Over, Pss, Rule, pod};
 pub static CHECK: Check = Check {
     id: "runAsUser",
     title: "User of containers",
-    setting: "users.runAsUser",
+    settings: &["users.runAsUser", "users.relaxForUserNamespaces"],
     psp: Some("runAsUser"),
-    pss: Some(Pss { level: Level::Restricted, id: "runAsUser" }),
+    pss: &[Pss { level: Level::Restricted, id: "runAsUser", since: 23 }],
     fields: &[Field::Pod("securityContext.runAsUser"), Field::Container("securityContext.runAsUser")],
     fixtures: include_str!("run_as_user.yaml"),
     compile: |settings, cx| {

@@ -2,6 +2,10 @@
 //!
 //! The runtime class says what isolates a container from the node: the default runtime, or for example a
 //! sandbox or a virtual machine. With a list, a tenant can be held to a sandbox, or kept off it.
+//!
+//! ## If your pod was denied
+//!
+//! Set the pod's `runtimeClassName` to one that the message lists; where it lists `(unset)`, remove the field.
 
 use serde_json::json;
 
@@ -14,9 +18,9 @@ const FIELD: &str = "variables.spec.?runtimeClassName.orValue('')";
 pub static CHECK: Check = Check {
     id: "runtimeClasses",
     title: "Runtime classes",
-    setting: "scheduling.runtimeClasses",
+    settings: &["scheduling.runtimeClasses"],
     psp: Some("runtimeClass"),
-    pss: None,
+    pss: &[],
     fields: &[Field::Pod("runtimeClassName")],
     fixtures: include_str!("runtime_classes.yaml"),
     compile: |settings, cx| {

@@ -7,6 +7,12 @@
 //!
 //! `required` is what PodSecurityPolicy's `MustRunAs` was: each part with a list must be set, by the pod or by
 //! each container, so that nothing is left to the runtime's choice.
+//!
+//! ## If your pod was denied
+//!
+//! Remove the part that the message names, or set it to an allowed value. Where the message says that a part is unset,
+//! set it in the pod's `securityContext.seLinuxOptions`, and remove `seLinuxOptions` from containers, whose own replace
+//! the pod's as a whole.
 
 use kube::KubeSchema;
 use serde::{Deserialize, Serialize};
@@ -86,9 +92,9 @@ impl SeLinux {
 pub static CHECK: Check = Check {
     id: "seLinuxOptions",
     title: "SELinux options",
-    setting: "privileges.seLinux",
+    settings: &["privileges.seLinux"],
     psp: Some("seLinux"),
-    pss: Some(Pss { level: Level::Baseline, id: "seLinuxOptions" }),
+    pss: &[Pss { level: Level::Baseline, id: "seLinuxOptions", since: 0 }],
     fields: &[
         Field::Pod("securityContext.seLinuxOptions.type"),
         Field::Pod("securityContext.seLinuxOptions.user"),

@@ -2,6 +2,12 @@
 //!
 //! Seccomp limits the system calls that a container can make. A container takes the pod's profile unless it
 //! sets its own; without either it runs unconfined on most nodes.
+//!
+//! ## If your pod was denied
+//!
+//! Set `seccompProfile: {type: RuntimeDefault}` in the pod's `securityContext`, and remove it from containers, whose
+//! own would win. A program that the runtime's profile stops needs a `Localhost` profile, which an admin puts on the
+//! nodes.
 
 use kube::KubeSchema;
 use serde::{Deserialize, Serialize};
@@ -74,9 +80,12 @@ const OF_CONTAINER: &str = "c.securityContext.seccompProfile";
 pub static CHECK: Check = Check {
     id: "seccompProfile",
     title: "Seccomp profiles",
-    setting: "privileges.seccomp",
+    settings: &["privileges.seccomp", "privileges.windows"],
     psp: Some("annotation seccomp.security.alpha.kubernetes.io/allowedProfileNames"),
-    pss: Some(Pss { level: Level::Restricted, id: "seccompProfile_restricted" }),
+    pss: &[
+        Pss { level: Level::Baseline, id: "seccompProfile_baseline", since: 0 },
+        Pss { level: Level::Restricted, id: "seccompProfile_restricted", since: 19 },
+    ],
     fields: &[
         Field::Annotation(ANNOTATION_OF_POD),
         Field::Annotation(ANNOTATION_OF_CONTAINER),
@@ -141,9 +150,12 @@ pub static CHECK: Check = Check {
         (!findings.is_empty()).then_some(Rule { variables, findings })
     },
     comply: |settings, values, pod| {
-        let Some(seccomp) = &settings.privileges.seccomp else { return };
-        let profile = profiles::first(&seccomp.allowed.resolve(values), &seccomp.localhost_profiles.resolve(values));
-        pod::set(pod, &["securityContext", "seccompProfile"], profile);
+        if let Some(seccomp) = settings.privileges.seccomp.as_ref().filter(|seccomp| seccomp.required.resolve(values))
+            && let Some(profile) =
+                profiles::first(&seccomp.allowed.resolve(values), &seccomp.localhost_profiles.resolve(values))
+        {
+            pod::set(pod, &["securityContext", "seccompProfile"], profile);
+        }
     },
     violate: |settings, values, pod| {
         let allowed = settings.privileges.seccomp.as_ref().map(|seccomp| seccomp.allowed.resolve(values));

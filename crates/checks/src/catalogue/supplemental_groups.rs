@@ -1,6 +1,10 @@
 //! # supplementalGroups
 //!
 //! Further groups of a pod's processes. On a shared file system a foreign group opens other tenants' files.
+//!
+//! ## If your pod was denied
+//!
+//! Set `supplementalGroups` in the pod's `securityContext` to ids that the message says. Containers have no such field.
 
 use serde_json::json;
 
@@ -15,9 +19,9 @@ use crate::{Check, Field, Rule, pod};
 pub static CHECK: Check = Check {
     id: "supplementalGroups",
     title: "Further groups of processes",
-    setting: "users.supplementalGroups",
+    settings: &["users.supplementalGroups"],
     psp: Some("supplementalGroups"),
-    pss: None,
+    pss: &[],
     fields: &[Field::Pod("securityContext.supplementalGroups")],
     fixtures: include_str!("supplemental_groups.yaml"),
     compile: |settings, cx| {

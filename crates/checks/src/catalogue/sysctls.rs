@@ -6,6 +6,11 @@
 //!
 //! The kernel also takes `/` for `.` in a name. Allowed names are compared as written. Forbidden ones are
 //! compared in either spelling, so that `kernel/msgmax` does not pass by `kernel.msg*`.
+//!
+//! ## If your pod was denied
+//!
+//! Remove the sysctl from the pod's `securityContext.sysctls`, or have an admin allow it. Much of what a sysctl sets
+//! for a pod, a program can set for its own sockets, such as keepalive and buffer sizes.
 
 use kube::KubeSchema;
 use serde::{Deserialize, Serialize};
@@ -51,9 +56,9 @@ fn matches(name: &str, f: &str) -> String {
 pub static CHECK: Check = Check {
     id: "sysctls",
     title: "Kernel parameters",
-    setting: "privileges.sysctls",
+    settings: &["privileges.sysctls"],
     psp: Some("allowedUnsafeSysctls, forbiddenSysctls"),
-    pss: Some(Pss { level: Level::Baseline, id: "sysctls" }),
+    pss: &[Pss { level: Level::Baseline, id: "sysctls", since: 0 }],
     fields: &[Field::Pod("securityContext.sysctls[*].name")],
     fixtures: include_str!("sysctls.yaml"),
     compile: |settings, cx| {

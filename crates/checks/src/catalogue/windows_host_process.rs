@@ -1,6 +1,11 @@
 //! # windowsHostProcess
 //!
 //! A HostProcess container runs on a Windows node itself, as a privileged container does on a Linux node.
+//!
+//! ## If your pod was denied
+//!
+//! Remove `hostProcess`, and `hostNetwork` if it is there for its sake. What a HostProcess container does to a node, an
+//! admin has to do.
 
 use serde_json::json;
 
@@ -10,9 +15,9 @@ use crate::{Check, Field, Finding, Level, Over, Pss, Resolve, Rule, pod};
 pub static CHECK: Check = Check {
     id: "windowsHostProcess",
     title: "HostProcess containers of Windows",
-    setting: "privileges.windowsHostProcess",
+    settings: &["privileges.windowsHostProcess"],
     psp: None,
-    pss: Some(Pss { level: Level::Baseline, id: "windowsHostProcess" }),
+    pss: &[Pss { level: Level::Baseline, id: "windowsHostProcess", since: 0 }],
     fields: &[
         Field::Pod("securityContext.windowsOptions.hostProcess"),
         Field::Container("securityContext.windowsOptions.hostProcess"),

@@ -1,0 +1,213 @@
+//! `palisade migrate psp`, as its users meet it.
+#![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "a test that cannot set itself up may panic")]
+
+use std::{
+    io::Write as _,
+    path::Path,
+    process::{Command, Stdio},
+};
+
+const EXAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/psp");
+
+/// The smallest policy, to be changed.
+const POLICY: &str = "\
+apiVersion: policy/v1beta1
+kind: PodSecurityPolicy
+metadata:
+  name: small
+  annotations:
+    seccomp.security.alpha.kubernetes.io/allowedProfileNames: '*'
+spec:
+  privileged: false
+  volumes: [emptyDir]
+  runAsUser: {rule: RunAsAny}
+  fsGroup: {rule: RunAsAny}
+  supplementalGroups: {rule: RunAsAny}
+  seLinux: {rule: RunAsAny}
+";
+
+struct Run {
+    code: Option<i32>,
+    out: String,
+    err: String,
+}
+
+fn run_in(directory: &Path, arguments: &[&str], input: &str) -> Run {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_palisade"))
+        .args(["migrate", "psp"])
+        .args(arguments)
+        .current_dir(directory)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // A run that reads no input closes it early.
+    let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
+    let output = child.wait_with_output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    Run { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
+}
+
+/// Runs it on the text of a file.
+fn migrate(text: &str, arguments: &[&str]) -> Run {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("p.yaml"), text).unwrap();
+    run_in(directory.path(), &[&["p.yaml"], arguments].concat(), "")
+}
+
+/// Asserts that the policy with one text replaced by another is wrong, and that all of `expected` is said.
+fn wrong(from: &str, to: &str, expected: &[&str]) {
+    assert!(POLICY.contains(from), "{from}");
+    let run = migrate(&POLICY.replacen(from, to, 1), &[]);
+    assert_eq!((run.code, run.out.as_str()), (Some(1), ""), "{}", run.err);
+    for expected in expected {
+        assert!(run.err.contains(expected), "{expected:?} is not in:\n{}", run.err);
+    }
+}
+
+#[test]
+fn the_example_becomes_profiles() {
+    let run = run_in(Path::new(EXAMPLES), &["tools.yaml"], "");
+    assert_eq!(run.code, Some(0), "{}", run.err);
+    insta::assert_snapshot!("tools", run.out);
+    insta::assert_snapshot!("tools_said", run.err);
+}
+
+#[test]
+fn what_is_printed_can_be_rendered() {
+    let run = run_in(Path::new(EXAMPLES), &["tools.yaml", "--stage", "Deny"], "");
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("profiles.yaml"), &run.out).unwrap();
+    let rendered = Command::new(env!("CARGO_BIN_EXE_palisade"))
+        .args(["render", "profiles.yaml"])
+        .current_dir(directory.path())
+        .output()
+        .unwrap();
+    assert_eq!(rendered.status.code(), Some(0), "{}", String::from_utf8_lossy(&rendered.stderr));
+    let text = String::from_utf8(rendered.stdout).unwrap();
+    assert_eq!(text.matches("kind: ValidatingAdmissionPolicy\n").count(), 4);
+    assert!(text.contains("- Deny"));
+}
+
+#[test]
+fn json_says_the_same_as_yaml() {
+    let yaml = migrate(POLICY, &[]).out;
+    let yaml: Vec<serde_json::Value> = serde_saphyr::from_multiple(&yaml).unwrap();
+    let json: serde_json::Value = serde_json::from_str(&migrate(POLICY, &["-o", "json"]).out).unwrap();
+    assert_eq!(json["items"], serde_json::Value::from(yaml));
+}
+
+#[test]
+fn options_are_taken() {
+    let labelled = migrate(POLICY, &["--namespace-selector", "tenancy=tool,tier=a", "--stage", "Warn", "-o", "json"]);
+    let list: serde_json::Value = serde_json::from_str(&labelled.out).unwrap();
+    let spec = &list["items"][0]["spec"];
+    assert_eq!(spec["namespaceSelector"], serde_json::json!({"matchLabels": {"tenancy": "tool", "tier": "a"}}));
+    assert_eq!(spec["enforcement"]["pods"], "Warn");
+    // Unless told otherwise, nothing is denied.
+    let list: serde_json::Value = serde_json::from_str(&migrate(POLICY, &["-o", "json"]).out).unwrap();
+    assert_eq!(list["items"][0]["spec"]["enforcement"]["pods"], "Audit");
+    assert_eq!(list["items"][0]["spec"]["baseline"], "Privileged");
+}
+
+#[test]
+fn strict_fails_where_something_is_different() {
+    let strict = ["--strict", "--namespace-selector", "a=b"];
+    let run = migrate(POLICY, &strict);
+    assert_eq!(run.code, Some(0), "{}", run.err);
+    let run = migrate(&POLICY.replace("volumes", "readOnlyRootFilesystem: true\n  volumes"), &strict);
+    assert_eq!(run.code, Some(1));
+    assert!(run.out.contains("kind: ToolSecurityProfile"), "it is printed all the same");
+    for expected in ["stricter: spec.readOnlyRootFilesystem", "p.yaml:9:27", "--strict: not everything is as it was"] {
+        assert!(run.err.contains(expected), "{expected:?} is not in:\n{}", run.err);
+    }
+}
+
+#[test]
+fn lists_and_several_files_and_standard_input_are_read() {
+    let policy: serde_json::Value = serde_saphyr::from_str(POLICY).unwrap();
+    let mut untyped = policy.clone();
+    untyped.as_object_mut().unwrap().retain(|key, _| key != "kind" && key != "apiVersion");
+    untyped["metadata"]["name"] = "second".into();
+    let lists = [
+        serde_json::json!({"apiVersion": "v1", "kind": "List", "items": [{"kind": "Pod"}, policy]}),
+        serde_json::json!({"apiVersion": "policy/v1beta1", "kind": "PodSecurityPolicyList", "items": [untyped]}),
+    ];
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("a.json"), lists[0].to_string()).unwrap();
+    let run = run_in(directory.path(), &["a.json", "-"], &lists[1].to_string());
+    assert_eq!(run.code, Some(0), "{}", run.err);
+    assert!(run.out.contains("name: small\n") && run.out.contains("name: second\n"), "{}", run.out);
+    let said = "note: a.json: ignored what is no PodSecurityPolicy, role or binding: 1 Pod\n";
+    assert!(run.err.starts_with(said), "{}", run.err);
+    assert!(run.out.contains("# PodSecurityPolicy second, <stdin>:1"), "{}", run.out);
+}
+
+#[test]
+fn mistakes_are_shown_where_they_are() {
+    wrong(
+        "privileged: false",
+        "privilegd: false",
+        &["spec.privilegd: unknown field", "p.yaml:8:3", "did you mean privileged?"],
+    );
+    wrong("privileged: false", "privileged: maybe", &["spec.privileged: invalid boolean", "p.yaml:8:15"]);
+    wrong(
+        "rule: RunAsAny",
+        "rule: MayRunAs",
+        &["spec.runAsUser.rule: unknown value \"MayRunAs\"", "p.yaml:10:21", "MustRunAs"],
+    );
+    wrong("  fsGroup: {rule: RunAsAny}\n", "", &["spec: missing field \"fsGroup\"", "p.yaml:7:1"]);
+    wrong("rule: RunAsAny", "rule: MustRunAs", &["spec.runAsUser: has no ranges", "p.yaml:10:14"]);
+    wrong(
+        "[emptyDir]",
+        "[emptydir]",
+        &["spec.volumes[0]: \"emptydir\" is no kind of volume", "p.yaml:9:13", "emptyDir"],
+    );
+    wrong("'*'", "docker", &["\"docker\" is no name of a profile", "p.yaml:6:63"]);
+    wrong("policy/v1beta1", "policy/v2", &["apiVersion: unknown: \"policy/v2\"", "p.yaml:1:13"]);
+    wrong("name: small", "name: Small", &["metadata.name: \"Small\" is no name", "p.yaml:4:9"]);
+    wrong("{rule: RunAsAny}", "{rule: RunAsAny]", &["p.yaml:10"]);
+    let twice = format!("{POLICY}---\n{POLICY}");
+    let run = migrate(&twice, &[]);
+    assert_eq!(run.code, Some(1));
+    assert!(
+        run.err.contains("a second policy with the name \"small\"") && run.err.contains("p.yaml:18:9"),
+        "{}",
+        run.err
+    );
+    let homeless = "apiVersion: rbac.authorization.k8s.io/v1\nkind: RoleBinding\nmetadata: {name: x}\nroleRef: {kind: Role, name: x}\n";
+    let run = migrate(&format!("{POLICY}---\n{homeless}"), &[]);
+    assert_eq!(run.code, Some(1));
+    assert!(run.err.contains("metadata.namespace: missing") && run.err.contains("p.yaml:17:11"), "{}", run.err);
+}
+
+#[test]
+fn without_a_policy_nothing_can_be_done() {
+    for (text, arguments, expected) in [
+        ("", &[][..], "p.yaml: no PodSecurityPolicy found"),
+        ("kind: Pod\n", &[], "1 Pod"),
+        (POLICY, &["missing.yaml"], "missing.yaml: No such file"),
+        (POLICY, &["-", "-"], "standard input can be read only once"),
+        (POLICY, &["--stage", "deny"], "Deny"),
+        (POLICY, &["--namespace-selector", "a"], "not key=value"),
+    ] {
+        let run = migrate(text, arguments);
+        assert_eq!((run.code, run.out.as_str()), (Some(2), ""), "{arguments:?} {}", run.err);
+        assert!(run.err.contains(expected), "{expected:?} is not in:\n{}", run.err);
+    }
+    let run = run_in(Path::new("."), &[], "");
+    assert_eq!(run.code, Some(2));
+}
+
+#[test]
+fn a_comment_holds_what_a_file_says() {
+    let hostile = POLICY.replace("  annotations:", "  annotations:\n    \"a\\nkind: b\\e[31m\\u2028c: d\": x");
+    let run = migrate(&hostile, &[]);
+    assert_eq!(run.code, Some(0), "{}", run.err);
+    assert!(!run.out.contains('\x1b') && !run.err.contains('\x1b'));
+    let kinds: Vec<_> = run.out.lines().filter(|line| line.starts_with("kind:")).collect();
+    assert_eq!(kinds, ["kind: ToolSecurityProfile"]);
+    let profiles: Vec<serde_json::Value> = serde_saphyr::from_multiple(&run.out).unwrap();
+    assert_eq!(profiles.len(), 1);
+}

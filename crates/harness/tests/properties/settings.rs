@@ -1,0 +1,227 @@
+//! Random settings over the whole catalogue, within what the CRD accepts.
+
+use palisade_api::{
+    Settings,
+    catalogue::{
+        GroupRule, GroupRules, Host, Images, Privileges, Range, Scheduling, UserRule, UserRules, Users, Volumes,
+        WindowsRule, app_armor_profile::AppArmor, capabilities::Capabilities, host_path_volumes::HostPath,
+        se_linux_options::SeLinux, seccomp_profile::Seccomp, sysctls::Sysctls,
+    },
+};
+use palisade_checks::{Flag, Integer, Text};
+use proptest::{option, prelude::*, sample};
+
+/// Elements of lists: constants, and references to parameters of type `String` and `StringList`.
+pub(crate) type Pool = &'static [&'static str];
+
+pub(crate) const ADD: Pool = &["NET_BIND_SERVICE", "CHOWN", "NET_RAW", "SYS_TIME", "ALL", "$cap", "$caps"];
+pub(crate) const DROP: Pool = &["ALL", "NET_RAW", "MKNOD", "$cap", "$caps"];
+pub(crate) const PROC_MOUNT: Pool = &["Default", "Unmasked"];
+pub(crate) const PROFILE_TYPES: Pool = &["RuntimeDefault", "Localhost", "Unconfined", "$kind", "$kinds"];
+pub(crate) const PROFILES: Pool = &["a.json", "b.json", "$text", "profiles/$text"];
+pub(crate) const SE_LINUX_TYPES: Pool = &["container_t", "container_init_t", "spc_t", "$text"];
+pub(crate) const SE_LINUX_NAMES: Pool = &["system_u", "system_r", "$text", "$texts"];
+pub(crate) const SE_LINUX_LEVELS: Pool = &["s0", "s0:c1,c2", "$text"];
+pub(crate) const SYSCTLS: Pool = &[
+    "kernel.shm_rmid_forced",
+    "kernel.*",
+    "kernel.msg*",
+    "kernel.msgmax",
+    "net.*",
+    "net.ipv4.*",
+    "net.ipv4.tcp_syncookies",
+    "$sysctls",
+];
+pub(crate) const VOLUMES: Pool = &["csi", "emptyDir", "hostPath", "flexVolume", "image", "$volume", "$volumes"];
+pub(crate) const CSI_DRIVERS: Pool = &["csi.example.org", "other.example.org", "$text"];
+pub(crate) const FLEX_DRIVERS: Pool = &["example.org/flex", "example.org/other", "example.org/$text"];
+pub(crate) const RUNTIME_CLASSES: Pool = &["", "gvisor", "kata", "$text"];
+pub(crate) const REGISTRIES: Pool = &[
+    "registry.example",
+    "registry.example/team",
+    "docker.io",
+    "docker.io/library",
+    "localhost:5000",
+    "own.example/$text",
+    "$registries",
+];
+pub(crate) const PATHS: Pool = &["/", "/data", "/data/project", "/data/project/$text", "/public", "/etc/passwd"];
+
+pub(crate) fn flag() -> impl Strategy<Value = Flag> {
+    prop_oneof![
+        Just(Flag::Constant(true)),
+        Just(Flag::Constant(false)),
+        Just(Flag::Parameter("on".to_owned())),
+        Just(Flag::Parameter("off".to_owned())),
+    ]
+}
+
+/// Some of a pool, at least `least`, or now and then anything.
+fn texts(pool: Pool, least: usize) -> impl Strategy<Value = Vec<Text>> {
+    prop_oneof![
+        1 => Just(vec!["*".into()]),
+        6 => sample::subsequence(pool, least..=pool.len().min(4)).prop_map(|found| found.into_iter().map(Text::from).collect()),
+    ]
+}
+
+fn integer() -> impl Strategy<Value = i64> {
+    sample::select(vec![0, 1, 5, 6, 9, 80, 1000, 8080, 65535])
+}
+
+fn range() -> impl Strategy<Value = Range> {
+    prop_oneof![
+        5 => (integer(), integer()).prop_map(|(a, b)| Range { min: a.min(b).into(), max: a.max(b).into() }),
+        1 => Just(Range { min: Integer::Parameter("uid".to_owned()), max: Integer::Parameter("uid".to_owned()) }),
+    ]
+}
+
+fn ranges() -> impl Strategy<Value = Vec<Range>> {
+    prop::collection::vec(range(), 1..3)
+}
+
+fn user_rules() -> impl Strategy<Value = UserRules> {
+    let rule =
+        sample::select(vec![UserRule::MustRunAs, UserRule::MayRunAs, UserRule::MustRunAsNonRoot, UserRule::RunAsAny]);
+    (rule, ranges()).prop_map(|(rule, ranges)| match rule {
+        UserRule::MustRunAs | UserRule::MayRunAs => UserRules { rule, ranges },
+        UserRule::MustRunAsNonRoot | UserRule::RunAsAny => UserRules { rule, ranges: vec![] },
+    })
+}
+
+fn group_rules() -> impl Strategy<Value = GroupRules> {
+    let rule = sample::select(vec![GroupRule::MustRunAs, GroupRule::MayRunAs, GroupRule::RunAsAny]);
+    (rule, ranges()).prop_map(|(rule, ranges)| GroupRules {
+        rule,
+        ranges: if rule == GroupRule::RunAsAny { vec![] } else { ranges },
+    })
+}
+
+/// Written in three of five cases.
+fn maybe<S: Strategy>(setting: S) -> impl Strategy<Value = Option<S::Value>> {
+    option::weighted(0.6, setting)
+}
+
+prop_compose! {
+    fn users()(
+        run_as_user in maybe(user_rules()),
+        run_as_group in maybe(group_rules()),
+        fs_group in maybe(group_rules()),
+        supplemental_groups in maybe(group_rules()),
+        require_run_as_non_root in maybe(flag()),
+        relax_for_user_namespaces in maybe(flag()),
+    ) -> Users {
+        Users {
+            run_as_user,
+            run_as_group,
+            fs_group,
+            supplemental_groups,
+            require_run_as_non_root,
+            relax_for_user_namespaces,
+        }
+    }
+}
+
+prop_compose! {
+    fn profiles()(
+        seccomp in maybe((texts(PROFILE_TYPES, 1), texts(PROFILES, 0), flag(), flag())),
+        app_armor in maybe((texts(PROFILE_TYPES, 0), texts(PROFILES, 0))),
+    ) -> (Option<Seccomp>, Option<AppArmor>) {
+        let seccomp = seccomp.map(|(allowed, localhost_profiles, required, annotations)| Seccomp {
+            allowed, localhost_profiles, required, annotations,
+        });
+        (seccomp, app_armor.map(|(allowed, localhost_profiles)| AppArmor { allowed, localhost_profiles }))
+    }
+}
+
+prop_compose! {
+    fn se_linux()(
+        types in texts(SE_LINUX_TYPES, 0),
+        users in texts(SE_LINUX_NAMES, 0),
+        roles in texts(SE_LINUX_NAMES, 0),
+        levels in texts(SE_LINUX_LEVELS, 0),
+        required in flag(),
+    ) -> SeLinux {
+        SeLinux { types, users, roles, levels, required }
+    }
+}
+
+prop_compose! {
+    fn privileges()(
+        (privileged, allow_privilege_escalation, windows_host_process) in (maybe(flag()), maybe(flag()), maybe(flag())),
+        capabilities in maybe((texts(ADD, 0), sample::subsequence(DROP, 0..3), sample::subsequence(ADD, 0..3))),
+        (proc_mount, unmasked_in_user_namespaces) in (maybe(texts(PROC_MOUNT, 1)), maybe(flag())),
+        (seccomp, app_armor) in profiles(),
+        se_linux in maybe(se_linux()),
+        sysctls in maybe((texts(SYSCTLS, 0), sample::subsequence(SYSCTLS, 0..3))),
+        windows in option::of(sample::select(vec![WindowsRule::Exempt, WindowsRule::Check])),
+        read_only_root_filesystem in maybe(flag()),
+    ) -> Privileges {
+        let all = |texts: Vec<&str>| texts.into_iter().map(Text::from).collect();
+        Privileges {
+            privileged,
+            allow_privilege_escalation,
+            capabilities: capabilities.map(|(allowed_add, required_drop, default_add)| Capabilities {
+                allowed_add, required_drop: all(required_drop), default_add: all(default_add),
+            }),
+            proc_mount,
+            unmasked_in_user_namespaces,
+            seccomp,
+            app_armor,
+            se_linux,
+            sysctls: sysctls.map(|(allowed, forbidden)| Sysctls { allowed, forbidden: all(forbidden) }),
+            windows_host_process,
+            windows,
+            read_only_root_filesystem,
+        }
+    }
+}
+
+pub(crate) fn host_path() -> impl Strategy<Value = HostPath> {
+    (sample::select(PATHS), flag()).prop_map(|(path, read_only)| HostPath { path_prefix: path.into(), read_only })
+}
+
+prop_compose! {
+    fn volumes()(
+        allowed in maybe(texts(VOLUMES, 0)),
+        host_paths in maybe(prop::collection::vec(host_path(), 0..4)),
+        csi_drivers in maybe(texts(CSI_DRIVERS, 0)),
+        flex_volumes in maybe(texts(FLEX_DRIVERS, 0)),
+    ) -> Volumes {
+        Volumes { allowed, host_paths, csi_drivers, flex_volumes }
+    }
+}
+
+prop_compose! {
+    fn host()(
+        (network, pid, ipc) in (maybe(flag()), maybe(flag()), maybe(flag())),
+        ports in maybe(prop::collection::vec(range(), 0..3)),
+        probe_hosts in maybe(flag()),
+    ) -> Host {
+        Host { network, pid, ipc, ports, probe_hosts }
+    }
+}
+
+prop_compose! {
+    fn all()(
+        users in users(),
+        privileges in privileges().boxed(),
+        host in host(),
+        volumes in volumes(),
+        runtime_classes in maybe(texts(RUNTIME_CLASSES, 1)),
+        allowed_registries in maybe(texts(REGISTRIES, 1)),
+    ) -> Settings {
+        Settings {
+            users,
+            privileges,
+            host,
+            volumes,
+            scheduling: Scheduling { runtime_classes },
+            images: Images { allowed_registries },
+        }
+    }
+}
+
+/// Settings of which some are absent. On the heap, because the strategy is too large for the stack of a test.
+pub(crate) fn settings() -> BoxedStrategy<Settings> {
+    all().boxed()
+}

@@ -1,0 +1,223 @@
+//! What makes settings stricter: written from what the settings mean, and not from how they are compiled.
+//!
+//! Each step asks for no less than there was. Its argument says which of several possible ones it is.
+
+use palisade_api::{
+    Settings,
+    catalogue::{
+        GroupRule, GroupRules, Range, UserRule, UserRules, WindowsRule, app_armor_profile::AppArmor,
+        capabilities::Capabilities, host_path_volumes::HostPath, se_linux_options::SeLinux, seccomp_profile::Seccomp,
+        sysctls::Sysctls,
+    },
+};
+use palisade_checks::{Flag, Integer, Text};
+use proptest::sample::Index;
+
+use crate::settings::{
+    ADD, CSI_DRIVERS, DROP, FLEX_DRIVERS, PATHS, PROC_MOUNT, PROFILE_TYPES, PROFILES, Pool, REGISTRIES,
+    RUNTIME_CLASSES, SE_LINUX_LEVELS, SE_LINUX_NAMES, SE_LINUX_TYPES, SYSCTLS, VOLUMES,
+};
+
+/// A way to make settings stricter.
+type Step = fn(&mut Settings, Index);
+
+/// Every way, at least one for each setting.
+pub(crate) const STEPS: &[Step] = &[
+    // What is allowed, no longer is.
+    |s, _| forbid(&mut s.privileges.privileged),
+    |s, _| forbid(&mut s.privileges.allow_privilege_escalation),
+    |s, _| forbid(&mut s.privileges.windows_host_process),
+    |s, _| forbid(&mut s.privileges.unmasked_in_user_namespaces),
+    |s, _| forbid(&mut s.users.relax_for_user_namespaces),
+    |s, _| forbid(&mut s.host.network),
+    |s, _| forbid(&mut s.host.pid),
+    |s, _| forbid(&mut s.host.ipc),
+    |s, _| forbid(&mut s.host.probe_hosts),
+    |s, _| s.privileges.windows = Some(WindowsRule::Check),
+    // What need not be, must.
+    |s, _| demand(&mut s.privileges.read_only_root_filesystem),
+    |s, _| demand(&mut s.users.require_run_as_non_root),
+    |s, _| seccomp(s).required = true.into(),
+    |s, _| seccomp(s).annotations = true.into(),
+    |s, _| se_linux(s).required = true.into(),
+    // Lists of what is allowed become shorter.
+    |s, at| narrow(&mut capabilities(s).allowed_add, ADD, 0, at),
+    |s, at| drop(remove(&mut capabilities(s).default_add, 0, at)),
+    |s, at| capabilities(s).required_drop.push((*at.get(DROP)).into()),
+    |s, at| narrow_some(&mut s.privileges.proc_mount, PROC_MOUNT, 1, at),
+    |s, at| narrow(&mut seccomp(s).allowed, PROFILE_TYPES, 1, at),
+    |s, at| narrow(&mut seccomp(s).localhost_profiles, PROFILES, 0, at),
+    |s, at| narrow(&mut app_armor(s).allowed, PROFILE_TYPES, 0, at),
+    |s, at| narrow(&mut app_armor(s).localhost_profiles, PROFILES, 0, at),
+    |s, at| narrow_part(s, |of| &mut of.types, SE_LINUX_TYPES, at),
+    |s, at| narrow_part(s, |of| &mut of.users, SE_LINUX_NAMES, at),
+    |s, at| narrow_part(s, |of| &mut of.roles, SE_LINUX_NAMES, at),
+    |s, at| narrow_part(s, |of| &mut of.levels, SE_LINUX_LEVELS, at),
+    |s, at| narrow(&mut sysctls(s).allowed, SYSCTLS, 0, at),
+    |s, at| shorten_wildcard(&mut sysctls(s).allowed, at),
+    |s, at| sysctls(s).forbidden.push((*at.get(SYSCTLS)).into()),
+    |s, at| narrow_some(&mut s.volumes.allowed, VOLUMES, 0, at),
+    |s, at| narrow_some(&mut s.volumes.csi_drivers, CSI_DRIVERS, 0, at),
+    |s, at| narrow_some(&mut s.volumes.flex_volumes, FLEX_DRIVERS, 0, at),
+    |s, at| narrow_some(&mut s.scheduling.runtime_classes, RUNTIME_CLASSES, 1, at),
+    |s, at| narrow_some(&mut s.images.allowed_registries, REGISTRIES, 1, at),
+    |s, at| go_below(s.images.allowed_registries.iter_mut().flatten(), at),
+    |s, at| drop(remove(host_paths(s), 0, at)),
+    |s, at| {
+        if let Some(path) = pick(host_paths(s), at) {
+            path.read_only = true.into();
+        }
+    },
+    |s, at| go_below(host_paths(s).iter_mut().map(|path| &mut path.path_prefix), at),
+    // Ranges of numbers become smaller.
+    |s, at| narrow_ranges(s.host.ports.get_or_insert_with(|| vec![range(0, 65535)]), 0, at),
+    |s, at| tighten_user(&mut s.users.run_as_user, at),
+    |s, at| tighten_group(&mut s.users.run_as_group, at),
+    |s, at| tighten_group(&mut s.users.fs_group, at),
+    |s, at| tighten_group(&mut s.users.supplemental_groups, at),
+];
+
+fn forbid(flag: &mut Option<Flag>) {
+    *flag = Some(Flag::Constant(false));
+}
+
+fn demand(flag: &mut Option<Flag>) {
+    *flag = Some(Flag::Constant(true));
+}
+
+fn anything() -> Vec<Text> {
+    vec!["*".into()]
+}
+
+// A group of settings that is absent allows everything. These write that down, for a step to begin with.
+
+fn capabilities(s: &mut Settings) -> &mut Capabilities {
+    let all = || Capabilities { allowed_add: anything(), required_drop: vec![], default_add: vec![] };
+    s.privileges.capabilities.get_or_insert_with(all)
+}
+
+fn seccomp(s: &mut Settings) -> &mut Seccomp {
+    s.privileges.seccomp.get_or_insert_with(|| Seccomp {
+        allowed: anything(),
+        localhost_profiles: anything(),
+        required: false.into(),
+        annotations: false.into(),
+    })
+}
+
+fn app_armor(s: &mut Settings) -> &mut AppArmor {
+    let all = || AppArmor { allowed: anything(), localhost_profiles: anything() };
+    s.privileges.app_armor.get_or_insert_with(all)
+}
+
+fn se_linux(s: &mut Settings) -> &mut SeLinux {
+    s.privileges.se_linux.get_or_insert_with(|| SeLinux {
+        types: anything(),
+        users: anything(),
+        roles: anything(),
+        levels: anything(),
+        required: false.into(),
+    })
+}
+
+fn sysctls(s: &mut Settings) -> &mut Sysctls {
+    s.privileges.sysctls.get_or_insert_with(|| Sysctls { allowed: anything(), forbidden: vec![] })
+}
+
+fn host_paths(s: &mut Settings) -> &mut Vec<HostPath> {
+    let all = || PATHS.iter().map(|&path| HostPath { path_prefix: path.into(), read_only: false.into() }).collect();
+    s.volumes.host_paths.get_or_insert_with(all)
+}
+
+fn pick<T>(list: &mut [T], at: Index) -> Option<&mut T> {
+    if list.is_empty() { None } else { Some(at.get_mut(list)) }
+}
+
+/// Takes one away, if more than `least` are left.
+fn remove<T>(list: &mut Vec<T>, least: usize, at: Index) -> Option<T> {
+    (list.len() > least).then(|| list.remove(at.index(list.len())))
+}
+
+/// Allows less: one less, or of anything only one thing.
+fn narrow(list: &mut Vec<Text>, pool: Pool, least: usize, at: Index) {
+    if list.iter().any(|text| text.0 == "*") {
+        *list = vec![(*at.get(pool)).into()];
+    } else {
+        remove(list, least, at);
+    }
+}
+
+fn narrow_some(list: &mut Option<Vec<Text>>, pool: Pool, least: usize, at: Index) {
+    narrow(list.get_or_insert_with(anything), pool, least, at);
+}
+
+/// One part of SELinux options. A list that is empty says that a part must not be set, and so it cannot be required:
+/// where a part may be required, its list does not become empty.
+fn narrow_part(s: &mut Settings, part: fn(&mut SeLinux) -> &mut Vec<Text>, pool: Pool, at: Index) {
+    let se_linux = se_linux(s);
+    let least = usize::from(se_linux.required != Flag::Constant(false));
+    narrow(part(se_linux), pool, least, at);
+}
+
+/// Of a wildcard in sysctls, only one thing that it covers.
+fn shorten_wildcard(list: &mut [Text], at: Index) {
+    let Some(text) = pick(list, at) else { return };
+    let Some(start) = text.0.strip_suffix('*') else { return };
+    let covered: Vec<_> = SYSCTLS.iter().filter(|name| name.starts_with(start) && !name.starts_with('$')).collect();
+    if !covered.is_empty() {
+        *text = (**at.get(&covered)).into();
+    }
+}
+
+/// Of a path or a registry, only what is below it.
+fn go_below<'a>(list: impl Iterator<Item = &'a mut Text>, at: Index) {
+    let mut list: Vec<_> = list.filter(|text| text.0 != "*" && !text.0.starts_with('$')).collect();
+    if let Some(text) = pick(&mut list, at) {
+        text.0 = format!("{}/team", text.0.trim_end_matches('/'));
+    }
+}
+
+fn range(min: i64, max: i64) -> Range {
+    Range { min: min.into(), max: max.into() }
+}
+
+/// One range less, or one that is shorter at one of its ends.
+fn narrow_ranges(ranges: &mut Vec<Range>, least: usize, at: Index) {
+    if let Some(Range { min: Integer::Constant(min), max: Integer::Constant(max) }) = pick(ranges, at)
+        && *min < *max
+    {
+        match at.index(3) {
+            0 => *min += 1,
+            1 => *max -= 1,
+            _ => *max = *min,
+        }
+        return;
+    }
+    remove(ranges, least, at);
+}
+
+fn tighten_user(rules: &mut Option<UserRules>, at: Index) {
+    let rules = rules.get_or_insert_with(|| UserRules { rule: UserRule::RunAsAny, ranges: vec![] });
+    match (rules.rule, at.index(3)) {
+        (UserRule::RunAsAny, 0) => rules.rule = UserRule::MustRunAsNonRoot,
+        // Any range forbids something; without root it is also stricter than MustRunAsNonRoot.
+        (UserRule::RunAsAny, 1) => *rules = UserRules { rule: UserRule::MayRunAs, ranges: vec![range(0, 9)] },
+        (UserRule::RunAsAny | UserRule::MustRunAsNonRoot, 2) => {
+            *rules = UserRules { rule: UserRule::MustRunAs, ranges: vec![range(1, 9)] };
+        }
+        (UserRule::RunAsAny | UserRule::MustRunAsNonRoot, _) => {
+            *rules = UserRules { rule: UserRule::MayRunAs, ranges: vec![range(1, 1000)] };
+        }
+        (UserRule::MayRunAs, 0) => rules.rule = UserRule::MustRunAs,
+        (UserRule::MayRunAs | UserRule::MustRunAs, _) => narrow_ranges(&mut rules.ranges, 1, at),
+    }
+}
+
+fn tighten_group(rules: &mut Option<GroupRules>, at: Index) {
+    let rules = rules.get_or_insert_with(|| GroupRules { rule: GroupRule::RunAsAny, ranges: vec![] });
+    match (rules.rule, at.index(2)) {
+        (GroupRule::RunAsAny, _) => *rules = GroupRules { rule: GroupRule::MayRunAs, ranges: vec![range(0, 1000)] },
+        (GroupRule::MayRunAs, 0) => rules.rule = GroupRule::MustRunAs,
+        (GroupRule::MayRunAs | GroupRule::MustRunAs, _) => narrow_ranges(&mut rules.ranges, 1, at),
+    }
+}

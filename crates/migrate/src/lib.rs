@@ -1,0 +1,19 @@
+//! What policies of other kinds become as a `ToolSecurityProfile`, and what of them does not.
+//!
+//! Every field is either carried, or said in a [`Note`]: nothing is dropped silently. [`psp`] reads
+//! `PodSecurityPolicies`, [`rbac`] who may use them where, and [`migrate`] makes profiles of both.
+//!
+//! This crate is pure: no I/O, no clock, no environment. The same input gives the same output.
+
+mod cover;
+mod limits;
+mod note;
+mod plan;
+mod print;
+pub mod psp;
+pub mod rbac;
+
+pub use cover::covers;
+pub use note::{Fill, Kind, Note};
+pub use plan::{ALWAYS, LABEL, Migrated, Options, migrate};
+pub use print::concise;

@@ -1,0 +1,153 @@
+//! What a migration has to say about a field that it could not carry as it is.
+
+use std::fmt;
+
+use serde_json::{Value as Json, json};
+
+/// What a difference does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::Display)]
+#[strum(serialize_all = "lowercase")]
+pub enum Kind {
+    /// Pods that were admitted are refused, until they say what was filled in for them.
+    Stricter,
+    /// Pods that were refused are admitted.
+    Looser,
+    /// Pods are admitted as before, but nothing is filled in any more, and they may run differently.
+    Default,
+    /// Which namespaces the profile selects is not what the grants said, or has to be decided.
+    Selection,
+    /// Good to know; every pod has the verdict it had, or one that confines it more.
+    Note,
+}
+
+/// Something that is not carried one to one, or is worth knowing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Note {
+    /// What the difference does.
+    pub kind: Kind,
+    /// The field of the migrated object: `spec.runAsUser`.
+    pub path: String,
+    /// What is different, which pods it hits and what to do, in one line.
+    pub message: String,
+    /// What has to be written into pods that were given it before.
+    pub fill: Option<Fill>,
+}
+
+impl Note {
+    /// A note without anything to fill in.
+    pub fn new(kind: Kind, path: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { kind, path: path.into(), message: message.into(), fill: None }
+    }
+
+    /// Adds what to write into pods.
+    #[must_use]
+    pub fn fill(mut self, fill: Fill) -> Self {
+        self.fill = Some(fill);
+        self
+    }
+
+    /// Whether something is different, so that a migration cannot be called one to one.
+    pub fn is_difference(&self) -> bool {
+        self.kind != Kind::Note
+    }
+
+    /// What to do about it, if pods were given something.
+    pub fn help(&self) -> Option<String> {
+        let fill = self.fill.as_ref()?;
+        // What pods do without need not be good for them, like the group that a range happens to begin with.
+        Some(if self.kind == Kind::Default {
+            format!("Where it is needed, write {fill}")
+        } else {
+            format!("Write {fill}")
+        })
+    }
+}
+
+impl fmt::Display for Note {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "[{}] {}: {}", self.kind, self.path, self.message)?;
+        self.help().map_or(Ok(()), |help| write!(f, ". {help}"))
+    }
+}
+
+/// A value that was filled in where a pod did not set it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fill {
+    /// Whether each container gets it, and not the pod's spec.
+    pub of_containers: bool,
+    /// Where, below the container or the spec.
+    pub path: Vec<&'static str>,
+    /// The value. Of a list, the elements that are not there are added.
+    pub value: Json,
+}
+
+impl Fill {
+    /// A value for the pod's spec.
+    pub fn pod(path: &[&'static str], value: impl Into<Json>) -> Self {
+        Self { of_containers: false, path: path.to_vec(), value: value.into() }
+    }
+
+    /// A value for each container.
+    pub fn containers(path: &[&'static str], value: impl Into<Json>) -> Self {
+        Self { of_containers: true, path: path.to_vec(), value: value.into() }
+    }
+
+    /// Fills the value in where it is not set.
+    pub fn apply(&self, pod: &mut Json) {
+        let spec = &mut pod["spec"];
+        if !self.of_containers {
+            return set(spec, &self.path, &self.value);
+        }
+        for kind in ["initContainers", "containers"] {
+            for container in spec.get_mut(kind).and_then(Json::as_array_mut).into_iter().flatten() {
+                set(container, &self.path, &self.value);
+            }
+        }
+    }
+}
+
+/// Sets the value, or adds to the list, that is not there.
+fn set(object: &mut Json, path: &[&str], value: &Json) {
+    let mut at = object;
+    for key in path {
+        if !at.is_object() {
+            *at = json!({});
+        }
+        at = &mut at[*key];
+    }
+    match (at, value) {
+        (Json::Array(found), Json::Array(wanted)) => {
+            for element in wanted {
+                if !found.contains(element) {
+                    found.push(element.clone());
+                }
+            }
+        }
+        (unset @ Json::Null, value) => *unset = value.clone(),
+        _ => {}
+    }
+}
+
+impl fmt::Display for Fill {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (path, value) = (self.path.join("."), yaml(&self.value));
+        if self.of_containers {
+            write!(f, "{path}: {value} in each container")
+        } else {
+            write!(f, "spec.{path}: {value} in the pod")
+        }
+    }
+}
+
+/// A value as it stands on one line of YAML.
+fn yaml(value: &Json) -> String {
+    match value {
+        Json::String(text) if !text.contains([':', '#', ',', '{', '[']) => text.clone(),
+        Json::Array(elements) => format!("[{}]", elements.iter().map(yaml).collect::<Vec<_>>().join(", ")),
+        Json::Object(fields) => {
+            let fields: Vec<_> = fields.iter().map(|(key, value)| format!("{key}: {}", yaml(value))).collect();
+            format!("{{{}}}", fields.join(", "))
+        }
+        other => other.to_string(),
+    }
+}

@@ -1,0 +1,48 @@
+//! A profile as an admin would write it: only what says something.
+
+use palisade_api::ToolSecurityProfile;
+use serde_json::{Value as Json, json};
+
+/// What is the same without being written: a path below `spec`, and the value that an absent field stands for.
+fn implied() -> [(&'static str, Json); 8] {
+    [
+        ("/privileges/capabilities/defaultAdd", json!([])),
+        ("/privileges/seccomp/localhostProfiles", json!(["*"])),
+        ("/privileges/seccomp/annotations", json!(false)),
+        ("/privileges/appArmor/localhostProfiles", json!(["*"])),
+        ("/privileges/seLinux/users", json!([])),
+        ("/privileges/seLinux/roles", json!([])),
+        ("/privileges/sysctls/forbidden", json!([])),
+        ("/baselineVersion", json!("latest")),
+    ]
+}
+
+/// The profile as JSON, without what an absent field means anyway.
+///
+/// # Errors
+/// None that is known; serialization promises none.
+pub fn concise(profile: &ToolSecurityProfile) -> Result<Json, serde_json::Error> {
+    let mut profile = serde_json::to_value(profile)?;
+    let mut remove = |path: &str, value: &Json| {
+        let (parent, key) = path.rsplit_once('/').unwrap_or_default();
+        if let Some(parent) = profile["spec"].pointer_mut(parent).and_then(Json::as_object_mut)
+            && parent.get(key) == Some(value)
+        {
+            parent.remove(key);
+        }
+    };
+    for (path, value) in implied() {
+        remove(path, &value);
+    }
+    if let Some(paths) = profile["spec"].pointer_mut("/volumes/hostPaths").and_then(Json::as_array_mut) {
+        for path in paths.iter_mut().filter_map(Json::as_object_mut) {
+            path.retain(|_, value| *value != json!(false));
+        }
+    }
+    for part in ["spec", "metadata"] {
+        if let Some(groups) = profile[part].as_object_mut() {
+            groups.retain(|_, value| *value != json!({}));
+        }
+    }
+    Ok(profile)
+}

@@ -1,0 +1,211 @@
+//! Seccomp and AppArmor, which `PodSecurityPolicy` had in annotations, and annotations of older Kubernetes.
+
+use std::collections::BTreeSet;
+
+use palisade_api::catalogue::{app_armor_profile::AppArmor, seccomp_profile::Seccomp};
+use palisade_checks::Text;
+use serde_json::{Value as Json, json};
+
+use super::{PodSecurityPolicy, convert::Findings, lists::texts};
+use crate::note::{Fill, Kind};
+
+const SECCOMP_ALLOWED: &str = "seccomp.security.alpha.kubernetes.io/allowedProfileNames";
+const SECCOMP_DEFAULT: &str = "seccomp.security.alpha.kubernetes.io/defaultProfileName";
+const APP_ARMOR_ALLOWED: &str = "apparmor.security.beta.kubernetes.io/allowedProfileNames";
+const APP_ARMOR_DEFAULT: &str = "apparmor.security.beta.kubernetes.io/defaultProfileName";
+
+/// Annotations that restricted pods in versions of Kubernetes before those four, and that later ones do not read.
+const OUTDATED: [(&str, &str); 4] = [
+    ("security.alpha.kubernetes.io/sysctls", "Kubernetes reads spec.allowedUnsafeSysctls instead since 1.11"),
+    ("security.alpha.kubernetes.io/unsafe-sysctls", "Kubernetes reads spec.allowedUnsafeSysctls instead since 1.11"),
+    ("apparmor.security.alpha.kubernetes.io/allowedProfileNames", "Kubernetes reads the key with beta in it"),
+    ("apparmor.security.alpha.kubernetes.io/defaultProfileName", "Kubernetes reads the key with beta in it"),
+];
+
+/// What kubectl keeps for itself.
+const OF_TOOLS: [&str; 1] = ["kubectl.kubernetes.io/last-applied-configuration"];
+
+/// The settings that annotations stand for.
+pub(super) struct Annotations {
+    pub(super) seccomp: Option<Seccomp>,
+    pub(super) app_armor: Option<AppArmor>,
+}
+
+/// Profiles by name, as types and as files of type Localhost.
+#[derive(Default)]
+struct Profiles {
+    any: bool,
+    types: BTreeSet<&'static str>,
+    localhost: Vec<String>,
+}
+
+impl Annotations {
+    pub(super) fn of(psp: &PodSecurityPolicy, found: &mut Findings) -> Self {
+        let get =
+            |key: &str| psp.metadata.annotations.as_ref()?.get(key).map(|value| value.trim()).filter(|v| !v.is_empty());
+        for (key, why) in OUTDATED {
+            if let Some(value) = get(key) {
+                found.note(Kind::Note, path(key), format!("{value} is not carried, for it has no effect: {why}"));
+            }
+        }
+        unread(psp, found);
+        Self {
+            seccomp: seccomp(get(SECCOMP_ALLOWED), get(SECCOMP_DEFAULT), found),
+            app_armor: app_armor(get(APP_ARMOR_ALLOWED), get(APP_ARMOR_DEFAULT), found),
+        }
+    }
+}
+
+fn path(key: &str) -> String {
+    format!("metadata.annotations.{key}")
+}
+
+/// Says which labels and annotations are left behind.
+fn unread(psp: &PodSecurityPolicy, found: &mut Findings) {
+    let read = [SECCOMP_ALLOWED, SECCOMP_DEFAULT, APP_ARMOR_ALLOWED, APP_ARMOR_DEFAULT];
+    let annotations = psp.metadata.annotations.iter().flatten().map(|(key, _)| key.as_str());
+    let others: Vec<_> = annotations
+        .filter(|key| !read.contains(key) && !OF_TOOLS.contains(key) && !OUTDATED.iter().any(|(old, _)| old == key))
+        .collect();
+    let labels: Vec<_> = psp.metadata.labels.iter().flatten().map(|(key, _)| key.as_str()).collect();
+    for (what, keys) in [("annotations", others), ("labels", labels)] {
+        if !keys.is_empty() {
+            let message = format!("not carried, for they had no effect on pods: {}", keys.join(", "));
+            found.note(Kind::Note, format!("metadata.{what}"), message);
+        }
+    }
+}
+
+fn profiles(key: &str, list: &str, defaults: &[&str], found: &mut Findings) -> Profiles {
+    let mut profiles = Profiles::default();
+    for name in list.split(',').map(str::trim).filter(|name| !name.is_empty()) {
+        match name {
+            // Only seccomp knows it; the API server refuses it in a list of AppArmor profiles.
+            "*" if key == SECCOMP_ALLOWED => profiles.any = true,
+            "unconfined" => drop(profiles.types.insert("Unconfined")),
+            name if defaults.contains(&name) => drop(profiles.types.insert("RuntimeDefault")),
+            name => match name.strip_prefix("localhost/").filter(|file| !file.is_empty()) {
+                Some(file) => {
+                    profiles.types.insert("Localhost");
+                    profiles.localhost.push(file.to_owned());
+                }
+                None => found.mistake(
+                    path(key),
+                    format!("{name:?} is no name of a profile"),
+                    &format!("known are {}, localhost/... and unconfined", defaults.join(", ")),
+                ),
+            },
+        }
+    }
+    profiles
+}
+
+impl Profiles {
+    fn types(&self) -> Vec<Text> {
+        // The runtime's profile first: it is what a pod is told to take.
+        let order = ["RuntimeDefault", "Localhost", "Unconfined"];
+        if self.any {
+            vec!["*".into()]
+        } else {
+            order.into_iter().filter(|t| self.types.contains(t)).map(Text::from).collect()
+        }
+    }
+
+    fn localhost(&self) -> Vec<Text> {
+        if self.localhost.is_empty() { vec!["*".into()] } else { texts(&self.localhost) }
+    }
+
+    /// What a field has to be for the only profile in here.
+    fn field(&self) -> Option<Json> {
+        let file = self.localhost.first();
+        Some(match *self.types.first()? {
+            "Localhost" => json!({"type": "Localhost", "localhostProfile": file?}),
+            other => json!({"type": other}),
+        })
+    }
+}
+
+fn seccomp(allowed: Option<&str>, default: Option<&str>, found: &mut Findings) -> Option<Seccomp> {
+    const DEFAULTS: [&str; 2] = ["runtime/default", "docker/default"];
+    let default_profile = default.map(|name| profiles(SECCOMP_DEFAULT, name, &DEFAULTS, found));
+    let (profiles, key) = match (allowed, default) {
+        (Some(allowed), _) => (profiles(SECCOMP_ALLOWED, allowed, &DEFAULTS, found), SECCOMP_ALLOWED),
+        (None, Some(default)) => {
+            found.note(
+                Kind::Looser,
+                path(SECCOMP_DEFAULT),
+                format!(
+                    "without allowedProfileNames the admission plugin refused the default itself, and so every pod; \
+                     {default} is taken for the only allowed profile"
+                ),
+            );
+            (profiles(SECCOMP_DEFAULT, default, &DEFAULTS, found), SECCOMP_DEFAULT)
+        }
+        (None, None) => {
+            found.note(
+                Kind::Note,
+                path(SECCOMP_ALLOWED),
+                "is absent, so a pod that set any seccomp profile was refused; now RuntimeDefault is admitted, which \
+                 confines more than none",
+            );
+            let allowed = vec!["RuntimeDefault".into()];
+            return Some(Seccomp { allowed, required: false.into(), ..Seccomp::default() });
+        }
+    };
+    if profiles.any && default.is_none() {
+        return None;
+    }
+    let fill = default_profile.as_ref().unwrap_or(&profiles).field();
+    if let Some(value) = fill {
+        let fill = Fill::pod(&["securityContext", "seccompProfile"], value);
+        let message = match default {
+            Some(default) => format!("pods that set no profile were given {default}, and are now denied"),
+            None => "pods that set no profile were refused, and are; one that is asked for by annotation has to be \
+                     asked for by field, for no version that is maintained reads the annotation"
+                .to_owned(),
+        };
+        found.filled(Kind::Stricter, &path(if default.is_some() { SECCOMP_DEFAULT } else { key }), message, fill);
+    }
+    Some(Seccomp {
+        allowed: profiles.types(),
+        localhost_profiles: profiles.localhost(),
+        required: true.into(),
+        ..Seccomp::default()
+    })
+}
+
+fn app_armor(allowed: Option<&str>, default: Option<&str>, found: &mut Findings) -> Option<AppArmor> {
+    const DEFAULTS: [&str; 1] = ["runtime/default"];
+    let default_profile = default.map(|name| profiles(APP_ARMOR_DEFAULT, name, &DEFAULTS, found));
+    let profiles = allowed.map(|allowed| profiles(APP_ARMOR_ALLOWED, allowed, &DEFAULTS, found));
+    // What a container has that names no profile: on a node with AppArmor, the runtime's.
+    let of_runtime = |profiles: &Profiles| profiles.types.contains("RuntimeDefault");
+    match (&default_profile, &profiles) {
+        (Some(filled), _) if !of_runtime(filled) => {
+            let fill = filled.field().map(|value| Fill::pod(&["securityContext", "appArmorProfile"], value));
+            let message = format!(
+                "containers that name no profile ran under {}, and now run under the runtime's; no setting demands that \
+                 one is named",
+                default.unwrap_or_default()
+            );
+            match fill {
+                Some(fill) => found.filled(Kind::Default, &path(APP_ARMOR_DEFAULT), message, fill),
+                None => found.note(Kind::Default, path(APP_ARMOR_DEFAULT), message),
+            }
+        }
+        (None, Some(listed)) if !of_runtime(listed) => found.note(
+            Kind::Looser,
+            path(APP_ARMOR_ALLOWED),
+            "containers that name no profile were refused, and now run under the runtime's; no setting demands that one \
+             is named",
+        ),
+        (Some(_), _) | (None, Some(_)) => found.note(
+            Kind::Note,
+            path(if default.is_some() { APP_ARMOR_DEFAULT } else { APP_ARMOR_ALLOWED }),
+            "a container that names no profile has the runtime's where the node knows AppArmor, which is what was filled \
+             in or demanded",
+        ),
+        (None, None) => {}
+    }
+    profiles.map(|profiles| AppArmor { allowed: profiles.types(), localhost_profiles: profiles.localhost() })
+}

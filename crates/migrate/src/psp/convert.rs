@@ -1,0 +1,375 @@
+//! From a `PodSecurityPolicy` to settings: by what the admission plugin did, not by names.
+//!
+//! The plugin changed a pod first and judged it then. A setting judges the pod as it is. So where the plugin
+//! filled in a value, a pod that does not say it is refused if that is the only safe thing (a user, dropped
+//! capabilities), and admitted if saying nothing gives it less than anything it could say (further groups).
+
+use palisade_api::{
+    Diagnostic, Level, Settings,
+    catalogue::{
+        Host, Privileges, Scheduling, Users, Volumes, WindowsRule, capabilities::Capabilities,
+        se_linux_options::SeLinux, standard::Version, sysctls::Sysctls,
+    },
+};
+use palisade_checks::Text;
+use serde_json::{Value as Json, json};
+
+use super::{
+    PodSecurityPolicy, PodSecurityPolicySpec, ProcMount, RuntimeClassStrategy, SeLinuxOptions, SeLinuxRule,
+    SeLinuxStrategy, annotations,
+    ids::{extra_group, ports, primary_group, user},
+    lists::{self, text, texts},
+    volumes::{drivers, host_paths, volumes},
+};
+use crate::note::{Fill, Kind, Note};
+
+/// What a `PodSecurityPolicy` is as settings on top of the level Privileged, and what is different.
+#[derive(Clone, Debug)]
+pub struct Converted {
+    /// The settings; absent ones restrict nothing.
+    pub settings: Settings,
+    /// What is not carried one to one, or is worth knowing.
+    pub notes: Vec<Note>,
+}
+
+/// What is found on the way.
+#[derive(Default)]
+pub(super) struct Findings {
+    pub(super) notes: Vec<Note>,
+    pub(super) mistakes: Vec<Diagnostic>,
+}
+
+impl Findings {
+    pub(super) fn note(&mut self, kind: Kind, path: impl Into<String>, message: impl Into<String>) {
+        self.notes.push(Note::new(kind, path, message));
+    }
+
+    /// Something that pods were given, and now have to say.
+    pub(super) fn filled(&mut self, kind: Kind, path: &str, message: impl Into<String>, fill: Fill) {
+        self.notes.push(Note::new(kind, path, message).fill(fill));
+    }
+
+    pub(super) fn mistake(&mut self, path: impl Into<String>, message: impl Into<String>, help: &str) {
+        self.mistakes.push(Diagnostic::new(path, message).help(help));
+    }
+}
+
+/// Converts a policy.
+///
+/// # Errors
+/// What no API server would have accepted, or what makes the policy admit no pod at all, each with its field.
+pub fn convert(psp: &PodSecurityPolicy) -> Result<Converted, Vec<Diagnostic>> {
+    let mut found = Findings::default();
+    // Without `..`: a field that is forgotten fails to compile.
+    let PodSecurityPolicySpec {
+        privileged,
+        default_add_capabilities,
+        required_drop_capabilities,
+        allowed_capabilities,
+        volumes: kinds,
+        host_network,
+        host_ports,
+        host_pid,
+        host_ipc,
+        se_linux,
+        run_as_user,
+        run_as_group,
+        supplemental_groups,
+        fs_group,
+        read_only_root_filesystem,
+        default_allow_privilege_escalation,
+        allow_privilege_escalation,
+        allowed_host_paths,
+        allowed_flex_volumes,
+        allowed_csi_drivers,
+        allowed_unsafe_sysctls,
+        forbidden_sysctls,
+        allowed_proc_mount_types,
+        runtime_class,
+    } = &psp.spec;
+    if psp.api_version == "policy/v1" {
+        found.note(Kind::Note, "apiVersion", "no API server had policy/v1 of this kind; it is read as policy/v1beta1");
+    }
+    let annotations = annotations::Annotations::of(psp, &mut found);
+    let (user, non_root) = user(run_as_user, &mut found);
+    let flex: Vec<_> = allowed_flex_volumes.iter().map(|allowed| allowed.driver.as_str()).collect();
+    let csi: Vec<_> = allowed_csi_drivers.iter().map(|allowed| allowed.name.as_str()).collect();
+    let volumes = Volumes {
+        allowed: volumes(kinds, &mut found),
+        host_paths: host_paths(allowed_host_paths, kinds, &mut found),
+        csi_drivers: drivers(&csi, "spec.allowedCSIDrivers", "name", "csi", kinds, &mut found),
+        flex_volumes: drivers(&flex, "spec.allowedFlexVolumes", "driver", "flexVolume", kinds, &mut found),
+    };
+    let users = Users {
+        run_as_user: user,
+        run_as_group: run_as_group.as_ref().and_then(|group| primary_group(group, &mut found)),
+        fs_group: extra_group("fsGroup", fs_group, &mut found),
+        supplemental_groups: extra_group("supplementalGroups", supplemental_groups, &mut found),
+        require_run_as_non_root: non_root.then(|| true.into()),
+        relax_for_user_namespaces: None,
+    };
+    let may_escalate = escalation(*allow_privilege_escalation, *default_allow_privilege_escalation, &mut found);
+    let capabilities =
+        capabilities(allowed_capabilities, default_add_capabilities, required_drop_capabilities, &mut found);
+    let windows_cannot_say = !may_escalate
+        || capabilities.as_ref().is_some_and(|capabilities| !capabilities.required_drop.is_empty())
+        || annotations.seccomp.as_ref().is_some_and(|seccomp| seccomp.required == true.into());
+    let privileges = Privileges {
+        privileged: (!privileged).then(|| false.into()),
+        allow_privilege_escalation: (!may_escalate).then(|| false.into()),
+        capabilities,
+        proc_mount: proc_mount(allowed_proc_mount_types),
+        seccomp: annotations.seccomp,
+        app_armor: annotations.app_armor,
+        se_linux: se_linux_options(se_linux, &mut found),
+        sysctls: sysctls(allowed_unsafe_sysctls, forbidden_sysctls, &mut found),
+        windows: windows_cannot_say.then_some(WindowsRule::Exempt),
+        read_only_root_filesystem: read_only_root(*read_only_root_filesystem, &mut found),
+        ..Privileges::default()
+    };
+    let host = Host {
+        network: (!host_network).then(|| false.into()),
+        pid: (!host_pid).then(|| false.into()),
+        ipc: (!host_ipc).then(|| false.into()),
+        ports: ports(host_ports, &mut found),
+        probe_hosts: None,
+    };
+    let scheduling = Scheduling {
+        runtime_classes: runtime_class.as_ref().and_then(|strategy| runtime_classes(strategy, &mut found)),
+    };
+    let settings = Settings { users, privileges, host, volumes, scheduling, ..Settings::default() };
+    if found.mistakes.is_empty() { Ok(Converted { settings, notes: found.notes }) } else { Err(found.mistakes) }
+}
+
+/// Whether containers may gain privileges.
+fn escalation(allowed: Option<bool>, default: Option<bool>, found: &mut Findings) -> bool {
+    const FIELD: [&str; 2] = ["securityContext", "allowPrivilegeEscalation"];
+    let path = "spec.defaultAllowPrivilegeEscalation";
+    match (allowed.unwrap_or(true), default) {
+        (false, Some(true)) => found.mistake(
+            path,
+            "is true, though allowPrivilegeEscalation is false: every pod that said nothing was refused",
+            "no API server accepts this; leave one of the two out",
+        ),
+        (false, _) => found.filled(
+            Kind::Stricter,
+            "spec.allowPrivilegeEscalation",
+            "containers that say nothing were given false, and are now denied",
+            Fill::containers(&FIELD, false),
+        ),
+        (true, Some(false)) => found.filled(
+            Kind::Looser,
+            path,
+            "containers that say nothing ran with false, and now run with true; with \
+             privileges.allowPrivilegeEscalation: false they would be denied, and so would those that say true",
+            Fill::containers(&FIELD, false),
+        ),
+        (true, Some(true)) => found.note(Kind::Note, path, "is what Kubernetes does anyway, and is left out"),
+        (true, None) => {}
+    }
+    allowed.unwrap_or(true)
+}
+
+fn capabilities(
+    allowed: &[String],
+    default_add: &[String],
+    required_drop: &[String],
+    found: &mut Findings,
+) -> Option<Capabilities> {
+    const ADD: [&str; 3] = ["securityContext", "capabilities", "add"];
+    const DROP: [&str; 3] = ["securityContext", "capabilities", "drop"];
+    let any = allowed.iter().any(|name| name == "*");
+    for (field, names) in [("allowedCapabilities", allowed), ("defaultAddCapabilities", default_add)] {
+        for (index, name) in names.iter().enumerate() {
+            if required_drop.contains(name) || (name == "*" && !required_drop.is_empty()) {
+                found.mistake(
+                    format!("spec.{field}[{index}]"),
+                    format!("{name} cannot be allowed, for requiredDropCapabilities takes it away"),
+                    "no API server accepts this; leave one of the two out",
+                );
+            }
+        }
+    }
+    let allowed_add = unprefixed("allowedCapabilities", allowed, found);
+    let default_add = unprefixed("defaultAddCapabilities", default_add, found);
+    let mut drop = Vec::new();
+    for (index, name) in required_drop.iter().enumerate() {
+        let short = name.strip_prefix("CAP_").unwrap_or(name);
+        if short != name {
+            let path = format!("spec.requiredDropCapabilities[{index}]");
+            found.note(Kind::Stricter, path, format!("{name} is written {short}, and has to be dropped by that name"));
+        }
+        drop.push(short);
+    }
+    if !drop.is_empty() {
+        found.filled(
+            Kind::Stricter,
+            "spec.requiredDropCapabilities",
+            "containers that do not drop these had them dropped, and are now denied (to drop ALL is enough)",
+            Fill::containers(&DROP, json!(drop)),
+        );
+    }
+    if !default_add.is_empty() {
+        found.filled(
+            Kind::Default,
+            "spec.defaultAddCapabilities",
+            "containers may add these as before, but no longer get them by themselves",
+            Fill::containers(&ADD, json!(default_add)),
+        );
+    }
+    // What any container may do, and must not do, is not worth a line.
+    let restricts = !any || !drop.is_empty();
+    restricts.then(|| Capabilities {
+        allowed_add: texts(&allowed_add),
+        required_drop: texts(&drop),
+        default_add: texts(&default_add),
+    })
+}
+
+/// The names of capabilities that can be meant: with `CAP_` a container asks for something that does not exist.
+fn unprefixed<'a>(field: &str, names: &'a [String], found: &mut Findings) -> Vec<&'a str> {
+    let mut kept = Vec::new();
+    for (index, name) in names.iter().enumerate() {
+        match name.strip_prefix("CAP_") {
+            None => kept.push(name.as_str()),
+            Some(short) => found.note(
+                Kind::Stricter,
+                format!("spec.{field}[{index}]"),
+                format!(
+                    "{name} let containers add what they wrote as {name}; names are written without CAP_, so it is \
+                     left out. If {short} was meant, add it to privileges.capabilities.allowedAdd"
+                ),
+            ),
+        }
+    }
+    kept
+}
+
+fn proc_mount(allowed: &[ProcMount]) -> Option<Vec<Text>> {
+    if allowed.is_empty() {
+        return Some(vec!["Default".into()]);
+    }
+    let all = [ProcMount::Default, ProcMount::Unmasked].iter().all(|value| allowed.contains(value));
+    (!all).then(|| texts(&allowed.iter().map(ProcMount::to_string).collect::<Vec<_>>()))
+}
+
+fn se_linux_options(strategy: &SeLinuxStrategy, found: &mut Findings) -> Option<SeLinux> {
+    let options = match (strategy.rule, &strategy.se_linux_options) {
+        (SeLinuxRule::MustRunAs, Some(options)) => options,
+        (SeLinuxRule::MustRunAs, None) => {
+            found.mistake(
+                "spec.seLinux",
+                "has no seLinuxOptions, so the policy admitted no pod at all",
+                "write the label that was meant, or leave this policy out",
+            );
+            return None;
+        }
+        (SeLinuxRule::RunAsAny, options) => {
+            if options.is_some() {
+                found.note(Kind::Note, "spec.seLinux.seLinuxOptions", "had no effect under this rule, and is left out");
+            }
+            return None;
+        }
+    };
+    let SeLinuxOptions { user, role, type_, level } = options;
+    let parts = [("user", user), ("role", role), ("type", type_), ("level", level)];
+    let label: serde_json::Map<String, Json> = parts
+        .iter()
+        .filter(|(_, value)| !value.is_empty())
+        .map(|(part, value)| ((*part).to_owned(), json!(value)))
+        .collect();
+    if !label.is_empty() {
+        found.filled(
+            Kind::Stricter,
+            "spec.seLinux",
+            "pods and containers that set no label were given this one, and are now denied",
+            Fill::pod(&["securityContext", "seLinuxOptions"], Json::Object(label)),
+        );
+    }
+    let (levels, complete) = lists::levels(level);
+    if !complete {
+        found.note(
+            Kind::Stricter,
+            "spec.seLinux.seLinuxOptions.level",
+            "the categories must now be written in this order; any order was accepted before",
+        );
+    }
+    let part = |value: &str| if value.is_empty() { vec![] } else { vec![text(value)] };
+    Some(SeLinux {
+        types: part(type_),
+        users: part(user),
+        roles: part(role),
+        levels: levels.iter().map(|level| text(level)).collect(),
+        required: true.into(),
+    })
+}
+
+/// The safe sysctls of Kubernetes 1.24, the last with `PodSecurityPolicy`, and what is allowed besides.
+fn sysctls(unsafe_ones: &[String], forbidden: &[String], found: &mut Findings) -> Option<Sysctls> {
+    for (field, names) in [("allowedUnsafeSysctls", unsafe_ones), ("forbiddenSysctls", forbidden)] {
+        for (index, name) in names.iter().enumerate() {
+            if name.is_empty() || name[..name.len() - 1].contains('*') {
+                let path = format!("spec.{field}[{index}]");
+                found.mistake(path, format!("{name:?} is no name of a sysctl"), "* stands only at the end of a name");
+            }
+        }
+    }
+    if unsafe_ones.iter().any(|name| name == "*") {
+        return (!forbidden.is_empty()).then(|| Sysctls { allowed: vec!["*".into()], forbidden: texts(forbidden) });
+    }
+    let safe = Settings::seed(Level::Baseline, Version::Minor(24)).privileges.sysctls;
+    let mut allowed = safe.map(|safe| safe.allowed).unwrap_or_default();
+    allowed.extend(texts(unsafe_ones));
+    Some(Sysctls { allowed, forbidden: texts(forbidden) })
+}
+
+fn read_only_root(required: bool, found: &mut Findings) -> Option<palisade_checks::Flag> {
+    if !required {
+        return None;
+    }
+    found.filled(
+        Kind::Stricter,
+        "spec.readOnlyRootFilesystem",
+        "containers that say nothing were given true, and are now denied",
+        Fill::containers(&["securityContext", "readOnlyRootFilesystem"], true),
+    );
+    Some(true.into())
+}
+
+fn runtime_classes(strategy: &RuntimeClassStrategy, found: &mut Findings) -> Option<Vec<Text>> {
+    let path = "spec.runtimeClass";
+    let RuntimeClassStrategy { allowed_runtime_class_names: names, default_runtime_class_name: default } = strategy;
+    let any = names.iter().any(|name| name == "*");
+    let Some(default) = default.as_ref().filter(|default| !default.is_empty()) else {
+        if any {
+            return None;
+        }
+        // A pod may always name none.
+        return Some(std::iter::once(String::new()).chain(names.iter().cloned()).map(|name| text(&name)).collect());
+    };
+    let fill = Fill::pod(&["runtimeClassName"], default.clone());
+    let path = format!("{path}.defaultRuntimeClassName");
+    if any {
+        found.filled(
+            Kind::Looser,
+            &path,
+            format!("pods that name no class ran in {default}, and now run in the node's default runtime"),
+            fill,
+        );
+        return None;
+    }
+    if !names.contains(default) {
+        found.mistake(
+            &path,
+            format!("{default} is not in allowedRuntimeClassNames, so every pod that named no class was refused"),
+            "add it there",
+        );
+    }
+    found.filled(
+        Kind::Stricter,
+        &path,
+        format!("pods that name no class were given {default}, and are now denied"),
+        fill,
+    );
+    Some(texts(names))
+}

@@ -1,0 +1,140 @@
+//! Users, groups and ports: rules and ranges.
+
+use palisade_api::catalogue::{self, Range};
+use serde_json::json;
+
+use super::{GroupRule, GroupStrategy, IdRange, PortRange, UserRule, UserStrategy, convert::Findings};
+use crate::note::{Fill, Kind};
+
+/// The user, and whether `runAsNonRoot` has to be set.
+pub(super) fn user(strategy: &UserStrategy, found: &mut Findings) -> (Option<catalogue::UserRules>, bool) {
+    let path = "spec.runAsUser";
+    let rules = |rule, ranges| Some(catalogue::UserRules { rule, ranges });
+    match strategy.rule {
+        UserRule::RunAsAny => {
+            without_effect(path, &strategy.ranges, found);
+            (None, false)
+        }
+        UserRule::MustRunAs => {
+            let ranges = id_ranges(path, &strategy.ranges, found);
+            if let Some(first) = strategy.ranges.first() {
+                found.filled(
+                    Kind::Stricter,
+                    path,
+                    format!(
+                        "containers that set no user, here or in the pod, were given {}, and are now denied",
+                        first.min
+                    ),
+                    Fill::pod(&["securityContext", "runAsUser"], first.min),
+                );
+            }
+            (rules(catalogue::UserRule::MustRunAs, ranges), false)
+        }
+        UserRule::MustRunAsNonRoot => {
+            without_effect(path, &strategy.ranges, found);
+            found.filled(
+                Kind::Stricter,
+                path,
+                "containers that set neither runAsNonRoot nor runAsUser were given runAsNonRoot: true; these, and \
+                 those that set only runAsUser, are now denied",
+                Fill::pod(&["securityContext", "runAsNonRoot"], true),
+            );
+            (rules(catalogue::UserRule::MustRunAsNonRoot, vec![]), true)
+        }
+    }
+}
+
+/// The group of processes. Unset it is the image's, often root: so what was filled in has to be said.
+pub(super) fn primary_group(strategy: &GroupStrategy, found: &mut Findings) -> Option<catalogue::GroupRules> {
+    let path = "spec.runAsGroup";
+    let rule = match strategy.rule {
+        GroupRule::RunAsAny => {
+            without_effect(path, &strategy.ranges, found);
+            return None;
+        }
+        GroupRule::MayRunAs => catalogue::GroupRule::MayRunAs,
+        GroupRule::MustRunAs => {
+            if let Some(first) = strategy.ranges.first() {
+                found.filled(
+                    Kind::Stricter,
+                    path,
+                    format!(
+                        "containers that set no group, here or in the pod, were given {}, and are now denied",
+                        first.min
+                    ),
+                    Fill::pod(&["securityContext", "runAsGroup"], first.min),
+                );
+            }
+            catalogue::GroupRule::MustRunAs
+        }
+    };
+    Some(catalogue::GroupRules { rule, ranges: id_ranges(path, &strategy.ranges, found) })
+}
+
+/// A group that a pod has besides its primary one. Unset it has none, which is less than any: so `MustRunAs`,
+/// which nearly no pod fulfils by itself, need not be demanded.
+pub(super) fn extra_group(
+    field: &'static str,
+    strategy: &GroupStrategy,
+    found: &mut Findings,
+) -> Option<catalogue::GroupRules> {
+    let path = format!("spec.{field}");
+    if strategy.rule == GroupRule::RunAsAny {
+        without_effect(&path, &strategy.ranges, found);
+        return None;
+    }
+    let ranges = id_ranges(&path, &strategy.ranges, found);
+    if let Some(first) = strategy.ranges.first().filter(|_| strategy.rule == GroupRule::MustRunAs) {
+        let value = if field == "fsGroup" { json!(first.min) } else { json!([first.min]) };
+        found.filled(
+            Kind::Default,
+            &path,
+            format!(
+                "pods that set none were given {}, and are now admitted without it (rule MayRunAs), which gives them \
+                 less; volumes and files that need the group are no longer reached. To demand one, make the rule \
+                 MustRunAs",
+                first.min
+            ),
+            Fill::pod(&["securityContext", field], value),
+        );
+    }
+    Some(catalogue::GroupRules { rule: catalogue::GroupRule::MayRunAs, ranges })
+}
+
+fn without_effect(path: &str, ranges: &[IdRange], found: &mut Findings) {
+    if !ranges.is_empty() {
+        found.note(Kind::Note, format!("{path}.ranges"), "had no effect under this rule, and is left out");
+    }
+}
+
+fn id_ranges(path: &str, ranges: &[IdRange], found: &mut Findings) -> Vec<Range> {
+    if ranges.is_empty() {
+        found.mistake(
+            path,
+            "has no ranges, so the policy admitted no pod at all",
+            "write the ranges that were meant, or leave this policy out",
+        );
+    }
+    ranges
+        .iter()
+        .enumerate()
+        .map(|(index, &IdRange { min, max })| range(format!("{path}.ranges[{index}]"), min, max, found))
+        .collect()
+}
+
+pub(super) fn ports(ranges: &[PortRange], found: &mut Findings) -> Option<Vec<Range>> {
+    let converted = ranges.iter().enumerate().map(|(index, &PortRange { min, max })| {
+        range(format!("spec.hostPorts[{index}]"), min.into(), max.into(), found)
+    });
+    let converted: Vec<_> = converted.collect();
+    // Port 0 is none.
+    let all = ranges.iter().any(|range| (0..=1).contains(&range.min) && range.max >= 65535);
+    (!all).then_some(converted)
+}
+
+fn range(path: String, min: i64, max: i64, found: &mut Findings) -> Range {
+    if min < 0 || min > max {
+        found.mistake(path, format!("{min} to {max} is no range"), "min is 0 or more, and not greater than max");
+    }
+    Range { min: min.into(), max: max.into() }
+}

@@ -1,0 +1,101 @@
+//! Kinds of volumes, paths of the node and drivers.
+
+use palisade_api::catalogue::host_path_volumes::HostPath;
+use palisade_checks::Text;
+
+use super::{
+    AllowedHostPath,
+    convert::Findings,
+    lists::{self, text},
+};
+use crate::note::Kind;
+
+/// Whether a kind of volume was allowed.
+fn allows(kinds: &[String], kind: &str) -> bool {
+    kinds.iter().any(|allowed| allowed == kind || allowed == "*")
+}
+
+pub(super) fn volumes(kinds: &[String], found: &mut Findings) -> Option<Vec<Text>> {
+    for (index, kind) in kinds.iter().enumerate().filter(|(_, kind)| !lists::VOLUMES.contains(&kind.as_str())) {
+        found.mistake(
+            format!("spec.volumes[{index}]"),
+            format!("{kind:?} is no kind of volume that PodSecurityPolicy knows"),
+            &format!("known are * and {}", lists::VOLUMES[1..].join(", ")),
+        );
+    }
+    if allows(kinds, "*") {
+        return None;
+    }
+    // In a pod it is written cephfs.
+    let mut allowed: Vec<Text> =
+        kinds.iter().map(|kind| if kind == "cephFS" { "cephfs".into() } else { text(kind) }).collect();
+    if allows(kinds, "secret") && !allows(kinds, "projected") {
+        // Each pod gets one for its service account's token before it is judged.
+        allowed.push("projected".into());
+        found.note(
+            Kind::Looser,
+            "spec.volumes",
+            "projected is added: a policy with secret admitted the projected volume that carries the token of the \
+             pod's service account, and no other; now any projected volume is admitted. They show what their own \
+             namespace's secrets, config maps and tokens hold",
+        );
+    }
+    Some(allowed)
+}
+
+pub(super) fn host_paths(paths: &[AllowedHostPath], kinds: &[String], found: &mut Findings) -> Option<Vec<HostPath>> {
+    if paths.is_empty() {
+        return None;
+    }
+    if !allows(kinds, "hostPath") {
+        let message = "had no effect, for volumes does not allow hostPath, and is left out";
+        found.note(Kind::Note, "spec.allowedHostPaths", message);
+        return None;
+    }
+    for (index, path) in paths.iter().enumerate() {
+        let prefix = &path.path_prefix;
+        if !prefix.starts_with('/') || prefix.split('/').any(|segment| segment == "..") {
+            found.mistake(
+                format!("spec.allowedHostPaths[{index}].pathPrefix"),
+                format!("{prefix:?} is no path of a node"),
+                "write an absolute path without ..",
+            );
+        }
+    }
+    let converted =
+        paths.iter().map(|path| HostPath { path_prefix: text(&path.path_prefix), read_only: path.read_only.into() });
+    Some(converted.collect())
+}
+
+/// Drivers of a kind of volume. None means any, in both; so a list whose last element is left out stays one.
+pub(super) fn drivers(
+    names: &[&str],
+    path: &str,
+    field: &str,
+    kind: &str,
+    kinds: &[String],
+    found: &mut Findings,
+) -> Option<Vec<Text>> {
+    if names.is_empty() {
+        return None;
+    }
+    if !allows(kinds, kind) {
+        found.note(Kind::Note, path, format!("had no effect, for volumes does not allow {kind}, and is left out"));
+        return None;
+    }
+    let mut kept = Vec::new();
+    for (index, name) in names.iter().enumerate() {
+        let at = format!("{path}[{index}].{field}");
+        match *name {
+            "" => found.mistake(at, "is empty", "write the name of a driver"),
+            "*" => found.note(
+                Kind::Note,
+                at,
+                "* is left out: here it was the name of a driver, which none can have. To allow all, leave the whole \
+                 list out",
+            ),
+            name => kept.push(text(name)),
+        }
+    }
+    Some(kept)
+}

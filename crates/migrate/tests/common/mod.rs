@@ -1,0 +1,102 @@
+//! What the tests share: policies from snippets, and verdicts from the offline check.
+#![allow(dead_code, reason = "each test file uses a part of it")]
+
+use palisade_harness::{Decision, Policy, Request};
+use palisade_migrate::{Migrated, Options, psp::PodSecurityPolicy, rbac::Rbac};
+use serde_json::{Value as Json, json};
+
+pub const SECCOMP: &str = "seccomp.security.alpha.kubernetes.io/allowedProfileNames";
+pub const SECCOMP_DEFAULT: &str = "seccomp.security.alpha.kubernetes.io/defaultProfileName";
+pub const APP_ARMOR: &str = "apparmor.security.beta.kubernetes.io/allowedProfileNames";
+pub const APP_ARMOR_DEFAULT: &str = "apparmor.security.beta.kubernetes.io/defaultProfileName";
+
+/// A policy that allows all that one can allow, changed by a JSON merge patch of `spec` in YAML.
+pub fn policy(annotations: &Json, patch: &str) -> Json {
+    let mut policy = json!({
+        "apiVersion": "policy/v1beta1",
+        "kind": "PodSecurityPolicy",
+        "metadata": {"name": "policy", "annotations": {SECCOMP: "*"}},
+        "spec": {
+            "privileged": true,
+            "allowedCapabilities": ["*"],
+            "volumes": ["*"],
+            "hostNetwork": true, "hostPID": true, "hostIPC": true,
+            "hostPorts": [{"min": 0, "max": 65535}],
+            "seLinux": {"rule": "RunAsAny"},
+            "runAsUser": {"rule": "RunAsAny"},
+            "supplementalGroups": {"rule": "RunAsAny"},
+            "fsGroup": {"rule": "RunAsAny"},
+            "allowedUnsafeSysctls": ["*"],
+            "allowedProcMountTypes": ["Default", "Unmasked"],
+        },
+    });
+    merge(&mut policy["metadata"]["annotations"], annotations);
+    let patch: Json = if patch.is_empty() { json!({}) } else { yaml(patch) };
+    merge(&mut policy["spec"], &patch);
+    policy
+}
+
+pub fn yaml(text: &str) -> Json {
+    serde_saphyr::from_str(text).unwrap_or_else(|error| panic!("{error}\n{text}"))
+}
+
+/// RFC 7396.
+fn merge(target: &mut Json, patch: &Json) {
+    let Some(fields) = patch.as_object() else {
+        *target = patch.clone();
+        return;
+    };
+    if !target.is_object() {
+        *target = json!({});
+    }
+    for (key, value) in fields {
+        if value.is_null() {
+            target.as_object_mut().unwrap().remove(key);
+        } else {
+            merge(&mut target[key], value);
+        }
+    }
+}
+
+pub fn migrate(policy: &Json) -> Migrated {
+    let typed: PodSecurityPolicy =
+        serde_json::from_value(policy.clone()).unwrap_or_else(|error| panic!("{error}\n{policy:#}"));
+    let migrated = palisade_migrate::migrate(&[typed], &Rbac::default(), &Options::default());
+    migrated.unwrap_or_else(|mistakes| panic!("{mistakes:?}\n{policy:#}")).remove(0)
+}
+
+/// The profile, compiled and checked as the controller does it.
+pub fn judge(migrated: &Migrated) -> Policy {
+    let compiled = palisade_compiler::compile(&migrated.profile)
+        .unwrap_or_else(|mistakes| panic!("{mistakes:?}\n{:#?}", migrated.profile.spec));
+    let checked = palisade_harness::check(compiled).unwrap_or_else(|rejected| panic!("{rejected}"));
+    // What is written down is the same profile.
+    let concise = palisade_migrate::concise(&migrated.profile).unwrap();
+    let again: palisade_api::ToolSecurityProfile = serde_json::from_value(concise).unwrap();
+    assert_eq!(again, migrated.profile);
+    Policy::new(&checked.bundle.pods.policy).unwrap()
+}
+
+/// Why a pod is denied, if it is.
+pub fn denial(policy: &Policy, pod: &Json) -> Option<String> {
+    match policy.evaluate(&Request::create("Pod", pod)).unwrap_or_else(|error| panic!("{error}")) {
+        Decision::Admit => None,
+        Decision::Deny { message, .. } => Some(message),
+    }
+}
+
+/// A pod with one container, changed by a JSON merge patch of all of it in YAML. `c:` stands for the container.
+pub fn pod(patch: &str) -> Json {
+    let mut pod = json!({
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "pod"},
+        "spec": {"containers": [{"name": "main", "image": "registry.example.org/main:1"}]},
+    });
+    let mut patch: Json = if patch.is_empty() { json!({}) } else { yaml(patch) };
+    if let Some(container) = patch.as_object_mut().and_then(|fields| fields.remove("c")) {
+        merge(&mut pod["spec"]["containers"][0], &container);
+    }
+    merge(&mut pod["spec"], &patch);
+    pod
+}

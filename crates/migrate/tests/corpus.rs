@@ -1,0 +1,108 @@
+//! `PodSecurityPolicies` of other projects: each becomes a profile that is accepted, and pods that those projects say
+//! are allowed and denied get these verdicts. Skipped where the collection is not there: `PALISADE_CORPUS` names its
+//! directory, or it is `shared/corpus` beside the clone.
+#![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "a test that reads files may panic")]
+
+mod common;
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use common::{denial, judge, migrate, yaml};
+use serde_json::{Value as Json, json};
+
+fn corpus(part: &str) -> Option<PathBuf> {
+    let beside = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/corpus");
+    let directory = std::env::var_os("PALISADE_CORPUS").map_or_else(|| PathBuf::from(beside), PathBuf::from).join(part);
+    if directory.is_dir() {
+        return Some(directory);
+    }
+    println!("skipped: no directory {}", directory.display());
+    None
+}
+
+fn entries(directory: &Path) -> Vec<PathBuf> {
+    let mut paths: Vec<_> = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    paths
+}
+
+/// The pod in a file. Some files have only the path of another file, as a checkout without links has it.
+fn pod(path: &Path) -> Option<Json> {
+    let text = fs::read_to_string(path).ok()?;
+    let text = if text.starts_with("../") { fs::read_to_string(path.parent()?.join(text.trim())).ok()? } else { text };
+    let mut pod = yaml(&text);
+    // The API server does both before it asks anybody: null is what absent is, and in the node's network a port is
+    // the node's.
+    without_nulls(&mut pod);
+    if pod["spec"]["hostNetwork"] == json!(true) {
+        for container in pod["spec"]["containers"].as_array_mut().into_iter().flatten() {
+            for port in container.get_mut("ports").and_then(Json::as_array_mut).into_iter().flatten() {
+                port["hostPort"] = port["containerPort"].clone();
+            }
+        }
+    }
+    Some(pod)
+}
+
+fn without_nulls(value: &mut Json) {
+    match value {
+        Json::Object(fields) => {
+            fields.retain(|_, value| !value.is_null());
+            fields.values_mut().for_each(without_nulls);
+        }
+        Json::Array(elements) => elements.iter_mut().for_each(without_nulls),
+        _ => {}
+    }
+}
+
+#[test]
+fn every_policy_becomes_a_profile() {
+    let Some(directory) = corpus("psp") else { return };
+    let mut count = 0;
+    for path in entries(&directory).iter().filter(|path| path.extension().is_some_and(|extension| extension == "yaml"))
+    {
+        let migrated = migrate(&yaml(&fs::read_to_string(path).unwrap()));
+        judge(&migrated);
+        println!("{}", path.file_name().unwrap().display());
+        for note in &migrated.notes {
+            println!("    {note}");
+        }
+        count += 1;
+    }
+    assert!(count > 0);
+}
+
+#[test]
+fn allowed_pods_pass_and_others_do_not() {
+    let Some(directory) = corpus("psp-cases") else { return };
+    let mut wrong = 0;
+    println!("{:34}{:12}{:22}{:22}", "policy", "pod", "as written", "as notes say to write");
+    for case in entries(&directory) {
+        let migrated = migrate(&yaml(&fs::read_to_string(case.join("psp.yaml")).unwrap()));
+        let judge = judge(&migrated);
+        let fills: Vec<_> = migrated.notes.iter().filter_map(|note| note.fill.as_ref()).collect();
+        for (name, allowed) in [("allowed", true), ("disallowed", false)] {
+            let shown = case.file_name().unwrap().display().to_string();
+            let Some(written) = pod(&case.join(format!("{name}.yaml"))) else {
+                println!("{shown:34}{name:12}not in the collection");
+                continue;
+            };
+            let mut filled = written.clone();
+            for fill in &fills {
+                fill.apply(&mut filled);
+            }
+            let verdicts =
+                [written, filled].map(|pod| if denial(&judge, &pod).is_none() { "admitted" } else { "denied" });
+            // A pod that was admitted for what was filled in has to write it. One that was denied for an annotation
+            // that nobody reads any more may pass, too, once it writes what counts today.
+            let right = if allowed { verdicts[1] == "admitted" } else { verdicts[0] == "denied" };
+            let says = if right { "" } else { "WRONG" };
+            println!("{shown:34}{name:12}{:22}{:22}{says}", verdicts[0], verdicts[1]);
+            wrong += usize::from(!right);
+        }
+    }
+    assert_eq!(wrong, 0);
+}

@@ -1,0 +1,127 @@
+//! Examples on the pages of checks: two fixtures, really judged.
+
+use palisade_api::{Level, ToolSecurityParamsSpec, ToolSecurityProfile};
+use palisade_checks::{Check, Lowering, fixture::Fixture};
+use palisade_compiler::Compiled;
+use palisade_harness::{Decision, Policy, Request};
+use serde_json::{Value as Json, json};
+
+/// What a page shows.
+pub(crate) struct Example {
+    /// The settings that it is about.
+    pub(crate) settings: Json,
+    /// The parameters that they refer to, with values.
+    pub(crate) parameters: Vec<(String, Json)>,
+    /// A pod that is denied.
+    pub(crate) bad: Json,
+    /// What its author reads.
+    pub(crate) message: String,
+    /// A pod that is admitted.
+    pub(crate) good: Json,
+    /// What the check compiles to: names and expressions of variables of the policy.
+    pub(crate) compiled: Vec<(String, String)>,
+}
+
+/// The example of a check.
+///
+/// # Errors
+/// What is wrong with its fixtures.
+pub(crate) fn of(check: &Check) -> Result<Example, String> {
+    let fixtures: Vec<Fixture> = serde_saphyr::from_str(check.fixtures).map_err(|error| error.to_string())?;
+    let (bad, good): (Vec<_>, _) =
+        fixtures.iter().filter(|fixture| fixture.example).partition(|fixture| !fixture.violations.is_empty());
+    let ([bad], [good]) = (&bad[..], &good[..]) else {
+        return Err("wants `example: true` in one fixture that passes and in one that does not".to_owned());
+    };
+    if (&bad.settings, &bad.parameters) != (&good.settings, &good.parameters) {
+        return Err("the two examples have different settings".to_owned());
+    }
+    let compiled = compile(&bad.spec(&json!({"a": "b"})))?;
+    let values = bad.values();
+    let params = (!values.is_empty()).then(|| json!({"spec": ToolSecurityParamsSpec::of(&values)}));
+    let (bad_pod, good_pod) = (presentable(bad.pod()), presentable(good.pod()));
+    let message = match denial(&compiled, params.as_ref(), &bad_pod)? {
+        Some(message) if bad.violations.iter().all(|violation| message.contains(violation)) => message,
+        other => return Err(format!("{:?} should be denied for {:?}: {other:?}", bad.name, bad.violations)),
+    };
+    if let Some(message) = denial(&compiled, params.as_ref(), &good_pod)? {
+        return Err(format!("{:?} should be admitted: {message}", good.name));
+    }
+    Ok(Example {
+        settings: written(&bad.settings)?,
+        parameters: bad.parameters.clone().into_iter().collect(),
+        bad: bad_pod,
+        message,
+        good: good_pod,
+        compiled: variables(check, bad, &compiled),
+    })
+}
+
+/// A pod that a profile without any settings admits: one that complies with the Restricted level.
+///
+/// # Errors
+/// It does not.
+pub(crate) fn restricted() -> Result<Json, String> {
+    let spec = json!({"namespaceSelector": {"matchLabels": {"a": "b"}}, "baseline": Level::Restricted});
+    let compiled = compile(&spec)?;
+    let mut pod = presentable(compiled.probes.compliant.pod.clone());
+    if let Some(metadata) = pod["metadata"].as_object_mut() {
+        metadata.remove("labels");
+    }
+    match denial(&compiled, None, &pod)? {
+        None => Ok(pod),
+        Some(message) => Err(message),
+    }
+}
+
+fn compile(spec: &Json) -> Result<Compiled, String> {
+    let profile: ToolSecurityProfile = serde_json::from_value(json!({
+        "apiVersion": "toolsecurity.dev/v1alpha1", "kind": "ToolSecurityProfile", "metadata": {"name": "example"},
+        "spec": spec,
+    }))
+    .map_err(|error| error.to_string())?;
+    palisade_compiler::compile(&profile).map_err(|diagnostics| format!("{diagnostics:?}"))
+}
+
+/// The pod as a reader would write it. It is judged as it is shown.
+fn presentable(mut pod: Json) -> Json {
+    pod["metadata"]["name"] = json!("example");
+    if let Some(spec) = pod["spec"].as_object_mut() {
+        spec.remove("automountServiceAccountToken");
+    }
+    for container in pod["spec"]["containers"].as_array_mut().into_iter().flatten() {
+        if container["image"].as_str().is_some_and(|image| image.starts_with("palisade.invalid/")) {
+            container["image"] = json!("registry.example/app:1");
+        }
+    }
+    pod
+}
+
+fn denial(compiled: &Compiled, params: Option<&Json>, pod: &Json) -> Result<Option<String>, String> {
+    let policy = Policy::new(&compiled.bundle.pods.policy).map_err(|diagnostics| format!("{diagnostics:?}"))?;
+    let request = Request { params, ..Request::create("Pod", pod) };
+    match policy.evaluate(&request).map_err(|diagnostic| diagnostic.to_string())? {
+        Decision::Admit => Ok(None),
+        Decision::Deny { message, .. } => Ok(Some(message)),
+    }
+}
+
+/// Settings without groups that are empty.
+fn written(settings: &palisade_checks::Settings) -> Result<Json, String> {
+    let mut settings = serde_json::to_value(settings).map_err(|error| error.to_string())?;
+    if let Some(groups) = settings.as_object_mut() {
+        groups.retain(|_, group| group != &json!({}));
+    }
+    Ok(settings)
+}
+
+/// The variables that the policy has because of the check.
+fn variables(check: &Check, fixture: &Fixture, compiled: &Compiled) -> Vec<(String, String)> {
+    let types = fixture.types();
+    let rule = (check.compile)(&fixture.settings, &mut Lowering::new(&types)).unwrap_or_default();
+    let names: Vec<_> = rule.variables.iter().map(|(name, _)| *name).chain([check.id]).collect();
+    let all = compiled.bundle.pods.policy.spec.iter().flat_map(|spec| spec.variables.iter().flatten());
+    all.filter(|variable| names.contains(&variable.name.as_str()))
+        .map(|variable| (variable.name.clone(), variable.expression.clone()))
+        .collect()
+}
