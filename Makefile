@@ -82,6 +82,11 @@ oracle-check: ## Check that the golden files are what that code says; MINORS=1.3
 		&& $(foreach minor,$(MINORS),$(call oracle_build,$(minor)) && $(call oracle_run,$(minor),"$$at","$$at/openapi") \
 		&& diff -r golden/$(minor) "$$at/golden/$(minor)" >&2 &&) diff -r ../../crates/cel/openapi "$$at/openapi" >&2
 
+.PHONY: conformance
+conformance: ## Run the suite of the Pod Security Standards, which `test` does too
+	cargo run --quiet -p palisade-controlplane -- build
+	cargo test -p palisade-tests --test conformance
+
 ##@ Run
 
 .PHONY: controlplane

@@ -13,7 +13,7 @@ use kube::{
 };
 use palisade_api::{ToolSecurityParams, ToolSecurityProfile, names};
 use palisade_controller::{Controller, Options, Running};
-use palisade_controlplane::ControlPlane;
+use palisade_controlplane::{Builder, ControlPlane};
 use serde_json::{Value as Json, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -45,7 +45,12 @@ impl Cluster {
         if let Some(version) = emulated_version {
             builder = builder.emulated_version(version);
         }
-        let control_plane = builder.start().await?;
+        Self::start_on(builder).await
+    }
+
+    /// [`Self::start`] on a control plane with other options.
+    pub async fn start_on(control_plane: Builder) -> Result<Self> {
+        let control_plane = control_plane.start().await?;
         let admin = client(control_plane.kubeconfig()).await?;
         let cluster = Self { control_plane, admin, controller: None };
         cluster.kubectl(&["apply", "--server-side", "-k", &root().join("crds").display().to_string()])?;
