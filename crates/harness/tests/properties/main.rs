@@ -29,7 +29,7 @@ use proptest::{
 use serde_json::{Value as Json, json};
 
 /// How often the property of stricter profiles is tried.
-const CASES: u32 = 400;
+const CASES: u32 = 500;
 
 /// A runner of `cases`, always the same ones; or of other ones each time, and as many times more as the environment says.
 fn runner(cases: u32) -> TestRunner {
