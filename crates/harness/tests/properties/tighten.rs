@@ -18,63 +18,63 @@ use crate::settings::{
     RUNTIME_CLASSES, SE_LINUX_LEVELS, SE_LINUX_NAMES, SE_LINUX_TYPES, SYSCTLS, VOLUMES,
 };
 
-/// A way to make settings stricter.
-type Step = fn(&mut Settings, Index);
+/// A way to make settings stricter: of which setting, and how.
+type Step = (&'static str, fn(&mut Settings, Index));
 
 /// Every way, at least one for each setting.
 pub(crate) const STEPS: &[Step] = &[
     // What is allowed, no longer is.
-    |s, _| forbid(&mut s.privileges.privileged),
-    |s, _| forbid(&mut s.privileges.allow_privilege_escalation),
-    |s, _| forbid(&mut s.privileges.windows_host_process),
-    |s, _| forbid(&mut s.privileges.unmasked_in_user_namespaces),
-    |s, _| forbid(&mut s.users.relax_for_user_namespaces),
-    |s, _| forbid(&mut s.host.network),
-    |s, _| forbid(&mut s.host.pid),
-    |s, _| forbid(&mut s.host.ipc),
-    |s, _| forbid(&mut s.host.probe_hosts),
-    |s, _| s.privileges.windows = Some(WindowsRule::Check),
+    ("privileges.privileged", |s, _| forbid(&mut s.privileges.privileged)),
+    ("privileges.allowPrivilegeEscalation", |s, _| forbid(&mut s.privileges.allow_privilege_escalation)),
+    ("privileges.windowsHostProcess", |s, _| forbid(&mut s.privileges.windows_host_process)),
+    ("privileges.unmaskedInUserNamespaces", |s, _| forbid(&mut s.privileges.unmasked_in_user_namespaces)),
+    ("users.relaxForUserNamespaces", |s, _| forbid(&mut s.users.relax_for_user_namespaces)),
+    ("host.network", |s, _| forbid(&mut s.host.network)),
+    ("host.pid", |s, _| forbid(&mut s.host.pid)),
+    ("host.ipc", |s, _| forbid(&mut s.host.ipc)),
+    ("host.probeHosts", |s, _| forbid(&mut s.host.probe_hosts)),
+    ("privileges.windows", |s, _| s.privileges.windows = Some(WindowsRule::Check)),
     // What need not be, must.
-    |s, _| demand(&mut s.privileges.read_only_root_filesystem),
-    |s, _| demand(&mut s.users.require_run_as_non_root),
-    |s, _| seccomp(s).required = true.into(),
-    |s, _| seccomp(s).annotations = true.into(),
-    |s, _| se_linux(s).required = true.into(),
+    ("privileges.readOnlyRootFilesystem", |s, _| demand(&mut s.privileges.read_only_root_filesystem)),
+    ("users.requireRunAsNonRoot", |s, _| demand(&mut s.users.require_run_as_non_root)),
+    ("privileges.seccomp", |s, _| seccomp(s).required = true.into()),
+    ("privileges.seccomp", |s, _| seccomp(s).annotations = true.into()),
+    ("privileges.seLinux", |s, _| se_linux(s).required = true.into()),
     // Lists of what is allowed become shorter.
-    |s, at| narrow(&mut capabilities(s).allowed_add, ADD, 0, at),
-    |s, at| drop(remove(&mut capabilities(s).default_add, 0, at)),
-    |s, at| capabilities(s).required_drop.push((*at.get(DROP)).into()),
-    |s, at| narrow_some(&mut s.privileges.proc_mount, PROC_MOUNT, 1, at),
-    |s, at| narrow(&mut seccomp(s).allowed, PROFILE_TYPES, 1, at),
-    |s, at| narrow(&mut seccomp(s).localhost_profiles, PROFILES, 0, at),
-    |s, at| narrow(&mut app_armor(s).allowed, PROFILE_TYPES, 0, at),
-    |s, at| narrow(&mut app_armor(s).localhost_profiles, PROFILES, 0, at),
-    |s, at| narrow_part(s, |of| &mut of.types, SE_LINUX_TYPES, at),
-    |s, at| narrow_part(s, |of| &mut of.users, SE_LINUX_NAMES, at),
-    |s, at| narrow_part(s, |of| &mut of.roles, SE_LINUX_NAMES, at),
-    |s, at| narrow_part(s, |of| &mut of.levels, SE_LINUX_LEVELS, at),
-    |s, at| narrow(&mut sysctls(s).allowed, SYSCTLS, 0, at),
-    |s, at| shorten_wildcard(&mut sysctls(s).allowed, at),
-    |s, at| sysctls(s).forbidden.push((*at.get(SYSCTLS)).into()),
-    |s, at| narrow_some(&mut s.volumes.allowed, VOLUMES, 0, at),
-    |s, at| narrow_some(&mut s.volumes.csi_drivers, CSI_DRIVERS, 0, at),
-    |s, at| narrow_some(&mut s.volumes.flex_volumes, FLEX_DRIVERS, 0, at),
-    |s, at| narrow_some(&mut s.scheduling.runtime_classes, RUNTIME_CLASSES, 1, at),
-    |s, at| narrow_some(&mut s.images.allowed_registries, REGISTRIES, 1, at),
-    |s, at| go_below(s.images.allowed_registries.iter_mut().flatten(), at),
-    |s, at| drop(remove(host_paths(s), 0, at)),
-    |s, at| {
+    ("privileges.capabilities", |s, at| narrow(&mut capabilities(s).allowed_add, ADD, 0, at)),
+    ("privileges.capabilities", |s, at| drop(remove(&mut capabilities(s).default_add, 0, at))),
+    ("privileges.capabilities", |s, at| capabilities(s).required_drop.push((*at.get(DROP)).into())),
+    ("privileges.procMount", |s, at| narrow_some(&mut s.privileges.proc_mount, PROC_MOUNT, 1, at)),
+    ("privileges.seccomp", |s, at| narrow(&mut seccomp(s).allowed, PROFILE_TYPES, 1, at)),
+    ("privileges.seccomp", |s, at| narrow(&mut seccomp(s).localhost_profiles, PROFILES, 0, at)),
+    ("privileges.appArmor", |s, at| narrow(&mut app_armor(s).allowed, PROFILE_TYPES, 0, at)),
+    ("privileges.appArmor", |s, at| narrow(&mut app_armor(s).localhost_profiles, PROFILES, 0, at)),
+    ("privileges.seLinux", |s, at| narrow_part(s, |of| &mut of.types, SE_LINUX_TYPES, at)),
+    ("privileges.seLinux", |s, at| narrow_part(s, |of| &mut of.users, SE_LINUX_NAMES, at)),
+    ("privileges.seLinux", |s, at| narrow_part(s, |of| &mut of.roles, SE_LINUX_NAMES, at)),
+    ("privileges.seLinux", |s, at| narrow_part(s, |of| &mut of.levels, SE_LINUX_LEVELS, at)),
+    ("privileges.sysctls", |s, at| narrow(&mut sysctls(s).allowed, SYSCTLS, 0, at)),
+    ("privileges.sysctls", |s, at| shorten_wildcard(&mut sysctls(s).allowed, at)),
+    ("privileges.sysctls", |s, at| sysctls(s).forbidden.push((*at.get(SYSCTLS)).into())),
+    ("volumes.allowed", |s, at| narrow_some(&mut s.volumes.allowed, VOLUMES, 0, at)),
+    ("volumes.csiDrivers", |s, at| narrow_some(&mut s.volumes.csi_drivers, CSI_DRIVERS, 0, at)),
+    ("volumes.flexVolumes", |s, at| narrow_some(&mut s.volumes.flex_volumes, FLEX_DRIVERS, 0, at)),
+    ("scheduling.runtimeClasses", |s, at| narrow_some(&mut s.scheduling.runtime_classes, RUNTIME_CLASSES, 1, at)),
+    ("images.allowedRegistries", |s, at| narrow_some(&mut s.images.allowed_registries, REGISTRIES, 1, at)),
+    ("images.allowedRegistries", |s, at| go_below(s.images.allowed_registries.iter_mut().flatten(), at)),
+    ("volumes.hostPaths", |s, at| drop(remove(host_paths(s), 0, at))),
+    ("volumes.hostPaths", |s, at| {
         if let Some(path) = pick(host_paths(s), at) {
             path.read_only = true.into();
         }
-    },
-    |s, at| go_below(host_paths(s).iter_mut().map(|path| &mut path.path_prefix), at),
+    }),
+    ("volumes.hostPaths", |s, at| go_below(host_paths(s).iter_mut().map(|path| &mut path.path_prefix), at)),
     // Ranges of numbers become smaller.
-    |s, at| narrow_ranges(s.host.ports.get_or_insert_with(|| vec![range(0, 65535)]), 0, at),
-    |s, at| tighten_user(&mut s.users.run_as_user, at),
-    |s, at| tighten_group(&mut s.users.run_as_group, at),
-    |s, at| tighten_group(&mut s.users.fs_group, at),
-    |s, at| tighten_group(&mut s.users.supplemental_groups, at),
+    ("host.ports", |s, at| narrow_ranges(s.host.ports.get_or_insert_with(|| vec![range(0, 65535)]), 0, at)),
+    ("users.runAsUser", |s, at| tighten_user(&mut s.users.run_as_user, at)),
+    ("users.runAsGroup", |s, at| tighten_group(&mut s.users.run_as_group, at)),
+    ("users.fsGroup", |s, at| tighten_group(&mut s.users.fs_group, at)),
+    ("users.supplementalGroups", |s, at| tighten_group(&mut s.users.supplemental_groups, at)),
 ];
 
 fn forbid(flag: &mut Option<Flag>) {
