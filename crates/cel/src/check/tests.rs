@@ -1,3 +1,5 @@
+//! Types, mistakes and help.
+
 use super::*;
 use crate::{environment::Mode, schema::Admission};
 
