@@ -1,3 +1,5 @@
+//! Types, mistakes and help.
+
 use super::*;
 use crate::{environment::Mode, schema::Admission};
 
@@ -105,6 +107,17 @@ fn names_with_dots_are_resolved_in_the_tree() {
     assert!(matches!(checked.reference(args[0].id), Some(Reference::Variable(_))));
     let Some(Reference::Overloads(overloads)) = checked.reference(checked.ast.root.id) else { panic!() };
     assert_eq!(overloads.iter().map(|overload| overload.id).collect::<Vec<_>>(), ["optional_of"]);
+}
+
+#[test]
+fn types_of_schemas_are_no_values() {
+    for source in
+        ["type(request) == kubernetes.AdmissionRequest", "[kubernetes.Namespace]", "duration", "[int].all(t, t == int)"]
+    {
+        let issues = environment(36, Mode::Stored).compile(source, ResultType::Any).unwrap_err();
+        assert!(issues[0].message.contains("reference to undefined type: "), "{source}: {}", issues[0]);
+    }
+    assert!(environment(36, Mode::Stored).compile("type(1) == int", ResultType::Bool).is_ok());
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! Values and the way into them (cel-go `interpreter/attributes.go`).
 
+use std::sync::Arc;
+
 use super::{
     Error,
     machine::{Machine, Outcome, Slot},
@@ -66,6 +68,9 @@ impl<'a> Machine<'a, '_> {
             let Some(inner) = inner else { return Ok(value) };
             optional = true;
             value = if self.boxed { Value::clone(inner) } else { native(inner) };
+            if !qualifiers.is_empty() {
+                value = Value::unwrapped(&Arc::new(value))?;
+            }
         }
         for qualifier in qualifiers {
             optional |= qualifier.optional;
@@ -90,8 +95,8 @@ impl<'a> Machine<'a, '_> {
                 let found = self.find(value, key, true);
                 if optional { found } else { found.map(|found| Some(Value::Bool(found.is_some()))) }
             }
-            Key::Dynamic(key) => match self.resolve_deep(key) {
-                Ok(key) => qualifier(&key).and_then(|()| self.find(value, &key, optional)),
+            Key::Dynamic(attribute) => match self.resolve_deep(attribute) {
+                Ok(key) => qualifier(&key, is_input(attribute)).and_then(|()| self.find(value, &key, optional)),
                 Err(error) => Err(error),
             },
         };
@@ -149,12 +154,14 @@ impl<'a> Machine<'a, '_> {
     }
 }
 
-/// What is in an optional, after a round trip through Go's types: optionals in it are lost, and types become texts.
+/// What is in an optional, after a round trip through Go's types: optionals in it are lost, types become texts, and what
+/// Kubernetes adds becomes an error.
 fn native<'a>(value: &Value<'a>) -> Value<'a> {
     match value {
         Value::Optional(None) => Value::Null,
         Value::Optional(Some(value)) => native(value),
         Value::Type(name) => Value::String(name.clone()),
+        Value::Opaque(opaque) => Value::Opaque(opaque.converted()),
         value => value.clone(),
     }
 }
@@ -171,13 +178,22 @@ fn index(key: &Value<'_>) -> Result<i64, Error> {
     index.ok_or_else(|| Error::new(format!("unsupported index value {key} in list")))
 }
 
-/// Whether a value that was computed may be a key or index.
-fn qualifier(key: &Value<'_>) -> Result<(), Error> {
+/// Whether the value may come straight from the input.
+fn is_input(attribute: &Attribute) -> bool {
+    match &attribute.base {
+        Base::Global(_) => true,
+        Base::Conditional(_, branches) => branches.iter().any(is_input),
+        Base::Local(_) | Base::Relative(_) => false,
+    }
+}
+
+/// Whether a value may be a key or index. What comes straight from the input has a type of Go.
+fn qualifier(key: &Value<'_>, native: bool) -> Result<(), Error> {
     let name = match key {
         Value::String(_) | Value::Int(_) | Value::Uint(_) | Value::Bool(_) | Value::Double(_) => return Ok(()),
-        Value::Null => "<nil>",
-        Value::List(List::Json(_)) => "[]interface {}",
-        Value::Map(Map::Json(_)) => "map[string]interface {}",
+        Value::Null if native => "<nil>",
+        Value::List(List::Json(_)) if native => "[]interface {}",
+        Value::Map(Map::Json(_)) if native => "map[string]interface {}",
         other => other.go_type(),
     };
     Err(Error::new(format!("invalid qualifier type: {name}")))

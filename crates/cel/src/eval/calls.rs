@@ -11,6 +11,10 @@ use crate::{
     value::Value,
 };
 
+/// Types of Go with a method Add.
+const ADDERS: &[&str] =
+    &["types.Bytes", "types.Double", "types.Duration", "types.Int", "types.String", "types.Timestamp", "types.Uint"];
+
 impl<'a> Machine<'a, '_> {
     pub(super) fn call(&mut self, call: &'a Call) -> Outcome<'a> {
         let mut few: [Value<'a>; 4] = Default::default();
@@ -61,8 +65,11 @@ impl<'a> Machine<'a, '_> {
             (Cost::Result(cost), _) => cost(result.as_ref().unwrap_or(&Value::Null)),
             (_, Ok(cost)) => cost,
             (_, Err(name)) => {
-                let text =
-                    format!("internal error: interface conversion: {name} is not traits.Lister: missing method Add");
+                // Go names the first method that the type does not have.
+                let method = if ADDERS.contains(&name) { "Contains" } else { "Add" };
+                let text = format!(
+                    "internal error: interface conversion: {name} is not traits.Lister: missing method {method}"
+                );
                 return Err(Error::fatal(text));
             }
         };

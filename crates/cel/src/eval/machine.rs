@@ -80,7 +80,7 @@ impl<'a> Machine<'a, '_> {
             }
             Node::OrElse { sides, unwrap, strict } => match self.eval(&sides[0])? {
                 Value::Optional(None) => self.eval(&sides[1]),
-                Value::Optional(Some(value)) if *unwrap => Ok(Value::clone(&value)),
+                Value::Optional(Some(value)) if *unwrap => Value::unwrapped(&value),
                 value if *strict && !matches!(value, Value::Optional(_)) => Err(Error::no_such_overload()),
                 value => Ok(value),
             },
@@ -136,7 +136,7 @@ impl<'a> Machine<'a, '_> {
         let filled = elements.iter().try_for_each(|(element, optional)| {
             match self.eval(element)? {
                 Value::Optional(None) if *optional => {}
-                Value::Optional(Some(value)) if *optional => values.push(Value::clone(&value)),
+                Value::Optional(Some(value)) if *optional => values.push(Value::unwrapped(&value)?),
                 value if *optional => {
                     let text = format!("cannot initialize optional list element from non-optional value {value}");
                     return Err(Error::new(text));
@@ -154,7 +154,7 @@ impl<'a> Machine<'a, '_> {
         let filled = entries.iter().try_for_each(|(key, value, optional)| {
             let (key, value) = (self.eval(key)?, self.eval(value)?);
             let value = match value {
-                Value::Optional(value) if *optional => value.map(|value| Value::clone(&value)),
+                Value::Optional(value) if *optional => value.map(|value| Value::unwrapped(&value)).transpose()?,
                 value if *optional => {
                     let text = format!("cannot initialize optional entry '{key}' from non-optional value {value}");
                     return Err(Error::new(text));

@@ -110,7 +110,8 @@ fn flatten<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
     let depth = if args.len() > 1 { int(args, 1) } else { Ok(1) };
     let (Value::List(list), Ok(depth)) = (&args[0], depth) else {
         let types = |args: &[Value<'_>]| args.iter().map(Value::type_name).collect::<Vec<_>>().join(", ");
-        return Err(Error::new(format!("no such overload: {}.flatten({})", args[0].type_name(), types(&args[1..]))));
+        let receiver = if let Value::Map(_) = args[0] { "map(dyn, dyn)" } else { args[0].type_name() };
+        return Err(Error::new(format!("no such overload: {receiver}.flatten({})", types(&args[1..]))));
     };
     if depth < 0 {
         return Err(Error::new("level must be non-negative"));
@@ -139,7 +140,7 @@ fn sort_by_keys<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
 
 /// The first list in the order of the one at an index.
 fn sorted<'a>(function: &str, args: &[Value<'a>], keys: usize) -> Outcome<'a> {
-    let Value::List(list) = &args[0] else { return Err(Error::new(format!("no such overload: {function}"))) };
+    let Value::List(list) = &args[0] else { return Err(operators::untyped(function, &args[0])) };
     let keys: Vec<Value<'a>> = self::list(args, keys)?.iter().collect();
     if list.len() != keys.len() {
         return Err(Error::new(format!(

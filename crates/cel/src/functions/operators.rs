@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// The error of an operator whose first operand has not got it.
-fn untyped(name: &str, operand: &Value<'_>) -> Error {
+pub(super) fn untyped(name: &str, operand: &Value<'_>) -> Error {
     match operand {
         // These answer methods, but not this one.
         Value::String(_) | Value::Timestamp(_) | Value::Duration(_) => Error::no_such_overload(),

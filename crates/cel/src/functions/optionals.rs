@@ -65,7 +65,7 @@ fn none<'a>(_: &mut [Value<'a>]) -> Outcome<'a> {
 
 fn value<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
     match &args[0] {
-        Value::Optional(Some(value)) => Ok(Value::clone(value)),
+        Value::Optional(Some(value)) => Value::unwrapped(value),
         Value::Optional(None) => Err(Error::new("optional.none() dereference")),
         _ => Err(Error::no_such_overload()),
     }
@@ -88,7 +88,7 @@ fn unwrap<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
     let mut values = Vec::new();
     for value in list(args, 0)?.iter() {
         match value {
-            Value::Optional(Some(value)) => values.push(Value::clone(&value)),
+            Value::Optional(Some(value)) => values.push(Value::unwrapped(&value)?),
             Value::Optional(None) => {}
             value => return Err(Error::new(format!("value {value} is not optional"))),
         }

@@ -201,6 +201,19 @@ impl<'a> Value<'a> {
         Self::Optional(Some(Arc::new(value)))
     }
 
+    /// The value of an optional on its way out.
+    ///
+    /// # Errors
+    /// The error that it is.
+    pub(crate) fn unwrapped(value: &Arc<Self>) -> Result<Self, Error> {
+        if let Self::Opaque(opaque) = &**value
+            && let Kind::Failure(error) = opaque.kind()
+        {
+            return Err(error.clone());
+        }
+        Ok(Self::clone(value))
+    }
+
     /// The boolean, if it is one.
     pub fn as_bool(&self) -> Option<bool> {
         match self {

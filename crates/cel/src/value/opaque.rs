@@ -28,6 +28,8 @@ pub(crate) enum Kind {
     GroupCheck(Authorization, Arc<str>),
     ResourceCheck(ResourceCheck),
     Decision(Decision),
+    /// An error in an optional.
+    Failure(Error),
 }
 
 /// Who asks whom.
@@ -59,6 +61,21 @@ impl Opaque {
         &self.0
     }
 
+    /// What cel-go 0.26 makes of the value when it takes it out of an optional and converts it from Go again.
+    pub(crate) fn converted(&self) -> Self {
+        let name = match self.kind() {
+            Kind::Quantity(_) | Kind::Computed(_) => "*resource.Quantity",
+            Kind::Url(_) => "*url.URL",
+            Kind::Ip(_) => "netip.Addr",
+            Kind::Cidr(_) => "netip.Prefix",
+            Kind::Semver(_) => "semver.Version",
+            Kind::Format(_) | Kind::Failure(_) => return self.clone(),
+            _ => return Self::new(Kind::Failure(Error::no_such_overload())),
+        };
+        let text = self.text().unwrap_or_default();
+        Self::new(Kind::Failure(Error::new(format!("unsupported conversion to ref.Val: ({name}){text}"))))
+    }
+
     /// The name of the type.
     pub fn type_name(&self) -> &'static str {
         match self.kind() {
@@ -73,6 +90,7 @@ impl Opaque {
             Kind::GroupCheck(..) => "kubernetes.authorization.GroupCheck",
             Kind::ResourceCheck(_) => "kubernetes.authorization.ResourceCheck",
             Kind::Decision(_) => "kubernetes.authorization.Decision",
+            Kind::Failure(_) => "error",
         }
     }
 
@@ -90,6 +108,7 @@ impl Opaque {
             Kind::GroupCheck(..) => "library.groupCheckVal",
             Kind::ResourceCheck(_) => "library.resourceCheckVal",
             Kind::Decision(_) => "library.decisionVal",
+            Kind::Failure(_) => "*types.Err",
         }
     }
 
@@ -118,6 +137,9 @@ impl Opaque {
 
     /// These types refuse to be compared with others, and those of authorization with anything.
     pub(super) fn equals(&self, other: &Value<'_>) -> Result<bool, Error> {
+        if let Kind::Failure(error) = self.kind() {
+            return Err(error.clone());
+        }
         let Value::Opaque(other) = other else { return Err(Error::no_such_overload()) };
         match (self.kind(), other.kind()) {
             (Kind::Quantity(a) | Kind::Computed(a), Kind::Quantity(b)) => Ok(a == b),

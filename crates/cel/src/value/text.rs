@@ -73,7 +73,7 @@ impl fmt::Display for Value<'_> {
             Self::Bool(value) => write!(f, "{value}"),
             Self::Int(value) => write!(f, "{value}"),
             Self::Uint(value) => write!(f, "{value}"),
-            Self::Double(value) => f.write_str(&number(*value)),
+            Self::Double(value) => f.write_str(&double::to_string(*value)),
             Self::String(text) => f.write_str(text),
             Self::Bytes(bytes) => {
                 let bytes: Vec<String> = bytes.iter().map(u8::to_string).collect();
@@ -99,9 +99,4 @@ fn list(f: &mut fmt::Formatter<'_>, list: &List<'_>) -> fmt::Result {
 fn map(f: &mut fmt::Formatter<'_>, map: &Map<'_>) -> fmt::Result {
     let entries: Vec<String> = map.entries().map(|(key, value)| format!("{key}: {value}")).collect();
     write!(f, "{{{}}}", entries.join(", "))
-}
-
-/// Go's `%v`: as `%g`, but that large numbers keep their digits longer.
-fn number(value: f64) -> String {
-    if value != 0.0 && (1e6..1e21).contains(&value.abs()) { double::to_fixed(value) } else { double::to_string(value) }
 }
