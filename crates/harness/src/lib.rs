@@ -16,7 +16,7 @@ use palisade_api::Diagnostic;
 use thiserror::Error;
 
 pub use gate::check;
-pub use policy::{Decision, Operation, Policy, Request};
+pub use policy::{BUDGET, Decision, Judgement, Operation, Policy, Request};
 
 /// Something that passed the offline check. Only [`check`] makes one.
 #[derive(Clone, Debug)]

@@ -81,6 +81,19 @@ pub enum Decision {
     },
 }
 
+/// The most that judging a request may cost, all expressions of a policy together (apiserver
+/// `pkg/apis/cel/config.go`, `RuntimeCELCostBudget`).
+pub const BUDGET: u64 = 10_000_000;
+
+/// What a policy says of a request, and what it cost to find that out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Judgement {
+    /// What it says.
+    pub decision: Decision,
+    /// In the API server's units, of which a policy has [`BUDGET`] for one request.
+    pub cost: u64,
+}
+
 /// A policy with all expressions compiled.
 #[derive(Debug)]
 pub struct Policy {
@@ -143,6 +156,15 @@ impl Policy {
     /// # Errors
     /// An expression that fails, or has a value of the wrong type: the API server would follow failurePolicy.
     pub fn evaluate(&self, request: &Request<'_>) -> Result<Decision, Diagnostic> {
+        self.judge(request).map(|judgement| judgement.decision)
+    }
+
+    /// What the policy says of a request, and what that costs.
+    ///
+    /// # Errors
+    /// As [`Self::evaluate`]; an expression that costs more than one may is an error, and so is a policy that costs
+    /// more than its budget.
+    pub fn judge(&self, request: &Request<'_>) -> Result<Judgement, Diagnostic> {
         let mut attributes = json!({
             "namespace": request.namespace,
             "kind": {"kind": request.kind},
@@ -167,17 +189,23 @@ impl Policy {
         for (name, program) in &self.variables {
             activation = activation.variable(name.as_str(), program, PER_CALL_LIMIT);
         }
-        self.judge(&activation)
+        let mut meter = Meter { activation: &activation, cost: 0 };
+        let decision = self.decide(&mut meter)?;
+        if meter.cost > BUDGET {
+            let message = format!("validations and messages cost {} of the budget of {BUDGET}", meter.cost);
+            return Err(Diagnostic::new("policy.spec", message));
+        }
+        Ok(Judgement { decision, cost: meter.cost })
     }
 
-    fn judge<'a>(&'a self, activation: &Activation<'a>) -> Result<Decision, Diagnostic> {
+    fn decide<'a>(&'a self, meter: &mut Meter<'a, '_>) -> Result<Decision, Diagnostic> {
         for (index, validation) in self.validations.iter().enumerate() {
             let at = format!("validations[{index}]");
-            let value = run(&at, &validation.program, activation)?;
+            let value = meter.run(&at, &validation.program)?;
             let passes = value
                 .as_bool()
                 .ok_or_else(|| failed(&at, &format!("must evaluate to bool but is {}", value.type_name())))?;
-            let message = message(activation, &at, validation)?;
+            let message = message(meter, &at, validation)?;
             if !passes {
                 let reason = validation.source.reason.clone().unwrap_or_else(|| "Invalid".to_owned());
                 return Ok(Decision::Deny { message, reason });
@@ -187,8 +215,22 @@ impl Policy {
     }
 }
 
+/// Evaluates, and adds up what it costs.
+struct Meter<'a, 'b> {
+    activation: &'b Activation<'a>,
+    cost: u64,
+}
+
+impl<'a> Meter<'a, '_> {
+    fn run(&mut self, at: &str, program: &'a Program) -> Result<Value<'a>, Diagnostic> {
+        let evaluation = program.evaluate(self.activation, PER_CALL_LIMIT);
+        self.cost = self.cost.saturating_add(evaluation.cost).saturating_add(self.activation.take_variables_cost());
+        evaluation.result.map_err(|error| failed(at, &error.to_string()))
+    }
+}
+
 /// The message, which the API server evaluates for passing requests too. One that it would drop is an error.
-fn message<'a>(activation: &Activation<'a>, at: &str, validation: &'a Compiled) -> Result<String, Diagnostic> {
+fn message<'a>(meter: &mut Meter<'a, '_>, at: &str, validation: &'a Compiled) -> Result<String, Diagnostic> {
     let at = format!("{at}.messageExpression");
     let Some(program) = &validation.message else {
         return Ok(validation
@@ -197,7 +239,7 @@ fn message<'a>(activation: &Activation<'a>, at: &str, validation: &'a Compiled) 
             .clone()
             .unwrap_or_else(|| format!("failed expression: {}", validation.source.expression.trim())));
     };
-    let value = run(&at, program, activation)?;
+    let value = meter.run(&at, program)?;
     let text = value
         .as_str()
         .ok_or_else(|| failed(&at, &format!("must evaluate to string but is {}", value.type_name())))?
@@ -210,10 +252,6 @@ fn message<'a>(activation: &Activation<'a>, at: &str, validation: &'a Compiled) 
 
 fn failed(at: &str, error: &str) -> Diagnostic {
     Diagnostic::new(format!("policy.spec.{at}"), format!("evaluation failed: {error}"))
-}
-
-fn run<'a>(at: &str, program: &'a Program, activation: &Activation<'a>) -> Result<Value<'a>, Diagnostic> {
-    program.evaluate(activation, PER_CALL_LIMIT).result.map_err(|error| failed(at, &error.to_string()))
 }
 
 fn diagnostic(at: &str, issue: &Issue) -> Diagnostic {
