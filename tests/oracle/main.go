@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
 	_ "time/tzdata" // where the system has no time zones
 )
@@ -18,6 +19,8 @@ const usage = `usage: oracle [-root DIR] MODE
   serve                answer each line of standard input
   golden OUT [BASE]    write the golden files; with BASE, the golden files of the base minor, only what differs
   openapi FILE         write the schemas of the built-in kinds, compressed
+  celspec FILE         answer the tests of the CEL specification, into a file
+  generate SEED COUNT  write requests for differential tests, the same for the same seed
   versions             write which modules answer
 `
 
@@ -46,6 +49,26 @@ func run(args []string) error {
 			return err
 		}
 		return serve(o, os.Stdin, os.Stdout)
+	case mode == "generate" && len(args) == 3:
+		seed, err := strconv.ParseUint(args[1], 10, 32)
+		if err != nil {
+			return err
+		}
+		count, err := strconv.ParseUint(args[2], 10, 31)
+		if err != nil {
+			return err
+		}
+		o, err := newOracle()
+		if err != nil {
+			return err
+		}
+		return generate(o, seed, int(count), os.Stdout)
+	case mode == "celspec" && len(args) == 2:
+		o, err := newOracle()
+		if err != nil {
+			return err
+		}
+		return writeSpec(o, args[1])
 	case mode == "openapi" && len(args) == 2:
 		return writeOpenAPI(args[1])
 	case mode == "golden" && (len(args) == 2 || len(args) == 3):

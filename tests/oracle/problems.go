@@ -29,7 +29,7 @@ var kinds = []struct {
 	{"not-a-type", regexp.MustCompile(`' is not a type$`)},
 	{"failed-resolution", regexp.MustCompile(`^unexpected failed resolution of '`)},
 	{"invalid-literal", regexp.MustCompile(`^invalid (matches|duration|timestamp) argument|^error during formatting|^index \d+ out of range|^could not parse formatting clause|^too many arguments supplied to string\.format|^unexpected end of string`)},
-	{"macro", regexp.MustCompile(`^argument (is not an identifier|must be a simple name)|^invalid argument to has|^iteration variable overwrites|must be a simple identifier|^duplicate variable name`)},
+	{"macro", regexp.MustCompile(`^argument (is not an identifier|must be a simple name)|^invalid argument to has|^iteration variable overwrites|must be a simple identifier|^duplicate variable name|^sortBy can only be applied`)},
 	{"return-type", regexp.MustCompile(`^must evaluate to `)},
 	{"panic", regexp.MustCompile(`^panic: `)},
 	{"program", regexp.MustCompile(`^program instantiation failed: `)},

@@ -1,154 +1,277 @@
-//! Evaluation.
+//! What an expression may use: the language's extensions, functions, variables and types, as kube-apiserver has them
+//! (`k8s.io/apiserver/pkg/cel/environment`).
 
-use std::{collections::BTreeMap, sync::Arc, sync::LazyLock};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
-use cel::{Context, Env, extensions};
-use thiserror::Error;
+use crate::{
+    check::{self, Checked, ResultType},
+    eval::Program,
+    functions::{LIBRARIES, Overload},
+    issue::Issue,
+    parse::{self, Syntax},
+    types::Type,
+};
 
-use crate::{Expression, Value};
-
-/// An expression that failed to evaluate.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("{0}")]
-pub struct EvalError(pub String);
-
-/// The operators and macro helpers of CEL, which every environment has.
-const OPERATORS: &[&str] = &[
-    "_&&_",
-    "_||_",
-    "!_",
-    "_?_:_",
-    "_==_",
-    "_!=_",
-    "_<_",
-    "_<=_",
-    "_>_",
-    "_>=_",
-    "_+_",
-    "_-_",
-    "_*_",
-    "_/_",
-    "_%_",
-    "-_",
-    "@in",
-    "_[_]",
-    "_?._",
-    "_[?_]",
-    "@not_strictly_false",
-];
-
-/// The functions that kube-apiserver has from 1.33 on and that this crate can evaluate like it. A function that
-/// is not listed gets no verdict.
-const FUNCTIONS: &[&str] = &[
-    // the standard library (cel-go/common/stdlib)
-    "size",
-    "string",
-    "int",
-    "bool",
-    "bytes",
-    "dyn",
-    "contains",
-    "startsWith",
-    "endsWith",
-    // strings v2 (cel-go/ext/strings.go)
-    "charAt",
-    "indexOf",
-    "lastIndexOf",
-    "lowerAscii",
-    "upperAscii",
-    "replace",
-    "split",
-    "substring",
-    "trim",
-    "join",
-    // optional types
-    "hasValue",
-    "value",
-    "or",
-    "orValue",
-    "optional.of",
-    "optional.none",
-    "optional.ofNonZeroValue",
-];
-
-static ENV: LazyLock<Arc<Env>> = LazyLock::new(|| {
-    let mut env = Env::stdlib();
-    // The API server keeps the last of two equal keys.
-    env.set_error_on_duplicate_map_keys(false);
-    // Declared once in an environment of its own: it cannot conflict.
-    let added = env.add_extension(extensions::strings);
-    debug_assert!(added.is_ok());
-    Arc::new(env)
-});
-
-pub(crate) fn parser() -> &'static Env {
-    &ENV
+/// Which of the API server's two environments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Mode {
+    /// For expressions that are created or changed: what the minor before the server's has as well, so that a server
+    /// can be rolled back.
+    New,
+    /// For expressions that are stored already, for evaluation and for type checking: all that the server has.
+    Stored,
 }
 
-/// The variables that expressions see.
-#[derive(Clone, Debug, Default)]
+/// The fields of a struct, by their names as expressions write them.
+pub type Fields = BTreeMap<Arc<str>, Type>;
+
+/// What an expression may use.
+#[derive(Clone, Debug)]
 pub struct Environment {
-    variables: BTreeMap<String, Value>,
+    minor: u8,
+    level: u8,
+    functions: Arc<BTreeMap<&'static str, Vec<&'static Overload>>>,
+    variables: BTreeMap<Arc<str>, Type>,
+    structs: BTreeMap<Arc<str>, Arc<Fields>>,
+    /// What declared names with dots in them begin with.
+    namespaces: BTreeSet<Arc<str>>,
 }
+
+/// What a name means.
+#[derive(Clone, Debug)]
+pub(crate) enum Lookup {
+    /// A variable, its full name and type.
+    Variable(Arc<str>, Type),
+    /// A type, by its name.
+    Type(Arc<str>, Type),
+    /// Something that the API server knows and this crate does not.
+    Unsupported(Arc<str>),
+}
+
+/// Words that are no variables, but may be fields (apiserver `pkg/cel/escaping.go`).
+pub(crate) const RESERVED: &[&str] = &[
+    "true",
+    "false",
+    "null",
+    "in",
+    "as",
+    "break",
+    "const",
+    "continue",
+    "else",
+    "for",
+    "function",
+    "if",
+    "import",
+    "let",
+    "loop",
+    "package",
+    "namespace",
+    "return",
+    "var",
+    "void",
+    "while",
+];
 
 impl Environment {
-    /// An environment without variables.
-    pub fn new() -> Self {
-        Self::default()
+    /// The environment of kube-apiserver 1.`minor`, without variables.
+    ///
+    /// Measured are 33 to 37; another minor is taken for the nearest of them.
+    pub fn kubernetes(minor: u8, mode: Mode) -> Self {
+        let minor = minor.clamp(33, 37);
+        let level = match mode {
+            Mode::New => minor - 1,
+            Mode::Stored => minor,
+        };
+        let mut functions: BTreeMap<&'static str, Vec<&'static Overload>> = BTreeMap::new();
+        let mut namespaces: BTreeSet<Arc<str>> = BTreeSet::new();
+        for function in LIBRARIES.iter().copied().flatten() {
+            let present = |overload: &&'static Overload| overload.is_present(level, minor);
+            let overloads: Vec<_> = function.overloads.iter().filter(present).collect();
+            if overloads.is_empty() {
+                continue;
+            }
+            if let Some((namespace, _)) = function.name.split_once('.') {
+                namespaces.insert(namespace.into());
+            }
+            functions.entry(function.name).or_default().extend(overloads);
+        }
+        // Of the names of types.
+        namespaces.extend(["google".into(), "net".into()]);
+        let (variables, structs) = (BTreeMap::new(), BTreeMap::new());
+        Self { minor, level, functions: Arc::new(functions), variables, structs, namespaces }
     }
 
-    /// Whether an expression may call the function, and gets the API server's answer.
-    pub fn has_function(name: &str) -> bool {
-        OPERATORS.contains(&name) || FUNCTIONS.contains(&name)
+    /// Declares a variable, or declares it anew. Its name may have dots in it, as `authorizer.requestResource`.
+    #[must_use]
+    pub fn declare(mut self, name: &str, of: Type) -> Self {
+        self.note_namespace(name);
+        self.variables.insert(name.into(), of);
+        self
     }
 
-    /// Declares a variable, or gives it another value.
-    pub fn set(&mut self, name: &str, value: Value) {
-        self.variables.insert(name.to_owned(), value);
+    /// Takes a variable away.
+    #[must_use]
+    pub(crate) fn without(mut self, name: &str) -> Self {
+        self.variables.remove(name);
+        self
     }
 
-    /// Evaluates an expression.
+    /// Declares a struct by its name, or declares it anew.
+    #[must_use]
+    pub fn declare_struct(mut self, name: &str, fields: Fields) -> Self {
+        self.add_struct(name, fields);
+        self
+    }
+
+    pub(crate) fn add_struct(&mut self, name: &str, fields: Fields) {
+        self.note_namespace(name);
+        self.structs.insert(name.into(), Arc::new(fields));
+    }
+
+    fn note_namespace(&mut self, name: &str) {
+        if let Some((namespace, _)) = name.split_once('.') {
+            self.namespaces.insert(namespace.into());
+        }
+    }
+
+    /// Parses and checks an expression; constants are not evaluated yet.
     ///
     /// # Errors
-    /// The error that the expression ends in.
-    pub fn evaluate(&self, expression: &Expression) -> Result<Value, EvalError> {
-        let mut context = Context::with_env(Arc::clone(&ENV));
-        for (name, value) in &self.variables {
-            context.add_variable_from_value(name, value.0.clone());
+    /// What is wrong with it, by position.
+    pub fn check(&self, source: &str) -> Result<Checked, Vec<Issue>> {
+        check::check(parse::parse(source, self.syntax())?, self)
+    }
+
+    /// Parses and checks an expression, and makes a program of it: all that the API server does before it evaluates.
+    ///
+    /// # Errors
+    /// What is wrong with it, by position.
+    pub fn compile(&self, source: &str, result: ResultType) -> Result<Program, Vec<Issue>> {
+        let checked = self.check(source)?;
+        if let Some(issue) = result.refuses(checked.output_type()) {
+            return Err(vec![issue]);
         }
-        expression.program.execute(&context).map(Value).map_err(|error| EvalError(error.to_string()))
+        Program::new(&checked, self).map_err(|issue| vec![issue])
+    }
+
+    /// The minor version of the server.
+    pub fn minor(&self) -> u8 {
+        self.minor
+    }
+
+    /// What the parser is to accept.
+    pub fn syntax(&self) -> Syntax {
+        Syntax {
+            two_variables: self.level >= 32,
+            sort_by: self.level >= 34,
+            // Not a matter of the environment, but of cel-go 0.29.
+            escaped_names: self.minor >= 37,
+        }
+    }
+
+    /// Whether what a macro binds hides qualified names that begin with it, as from cel-go 0.29 on.
+    pub(crate) fn locals_shadow(&self) -> bool {
+        self.minor >= 37
+    }
+
+    /// The overloads of a function, in the order of their declaration.
+    pub(crate) fn function(&self, name: &str) -> Option<&[&'static Overload]> {
+        self.functions.get(name).map(Vec::as_slice)
+    }
+
+    /// The names of all functions, operators among them.
+    pub(crate) fn functions(&self) -> impl Iterator<Item = &'static str> {
+        self.functions.keys().copied()
+    }
+
+    /// The names of all variables.
+    pub(crate) fn variables(&self) -> impl Iterator<Item = &str> {
+        self.variables.keys().map(|name| &**name)
+    }
+
+    /// Whether names with dots that begin so are declared.
+    pub(crate) fn is_namespace(&self, first: &str) -> bool {
+        self.namespaces.contains(first)
+    }
+
+    /// The fields of a declared struct.
+    pub fn fields(&self, name: &str) -> Option<&Fields> {
+        self.structs.get(name).map(|fields| &**fields)
+    }
+
+    /// All declared structs.
+    pub(crate) fn structs(&self) -> impl Iterator<Item = (&str, &Fields)> {
+        self.structs.iter().map(|(name, fields)| (&**name, &**fields))
+    }
+
+    /// What a global name means.
+    pub(crate) fn lookup(&self, name: &str) -> Option<Lookup> {
+        match self.variables.get_key_value(name) {
+            Some((name, of)) => Some(Lookup::Variable(Arc::clone(name), of.clone())),
+            None => self.lookup_type(name),
+        }
+    }
+
+    /// What a name means before a brace.
+    pub(crate) fn lookup_message(&self, name: &str) -> Option<Lookup> {
+        // cel-go 0.29 looks for types only.
+        if self.locals_shadow() { self.lookup_type(name) } else { self.lookup(name) }
+    }
+
+    fn lookup_type(&self, name: &str) -> Option<Lookup> {
+        let list = |of: &str| Type::Param(of.into());
+        let of = match name {
+            "bool" => Type::Bool,
+            "bytes" => Type::Bytes,
+            "double" => Type::Double,
+            "int" => Type::Int,
+            "uint" => Type::Uint,
+            "string" => Type::String,
+            "null_type" => Type::Null,
+            "optional_type" => Type::Opaque("optional_type"),
+            "net.IP" if self.level >= 30 => Type::Opaque("net.IP"),
+            "net.CIDR" if self.level >= 30 => Type::Opaque("net.CIDR"),
+            "google.protobuf.Timestamp" => Type::Timestamp,
+            "google.protobuf.Duration" => Type::Duration,
+            "list" => Type::List(Arc::new(list("A"))),
+            "map" => Type::Map(Arc::new(list("A")), Arc::new(list("B"))),
+            // The type of types has no parameter.
+            "type" => Type::Opaque("type"),
+            // The checker knows these names of types, the evaluator does not (apiserver `findScalar`).
+            "duration" => return Some(Lookup::Variable(name.into(), Type::Type(Arc::new(Type::Duration)))),
+            "timestamp" => return Some(Lookup::Variable(name.into(), Type::Type(Arc::new(Type::Timestamp)))),
+            _ => {
+                if name.starts_with("google.protobuf.") {
+                    return PROTOBUF.contains(&name).then(|| Lookup::Unsupported(name.into()));
+                }
+                let (name, _) = self.structs.get_key_value(name)?;
+                return Some(Lookup::Type(Arc::clone(name), Type::Object(Arc::clone(name))));
+            }
+        };
+        Some(Lookup::Type(name.into(), of))
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    fn evaluate(source: &str) -> Value {
-        let mut environment = Environment::new();
-        let pod =
-            json!({"spec": {"replicas": 3, "containers": [{"name": "a", "sc": {"privileged": true}}, {"name": "b"}]}});
-        environment.set("object", (&pod).into());
-        environment.evaluate(&Expression::parse(source).unwrap()).unwrap()
-    }
-
-    #[test]
-    fn evaluates_the_idioms_of_policies() {
-        for (source, expected) in [
-            ("object.spec.replicas + 1 == 4", json!(true)),
-            ("object.spec.?missing.?deep.orValue(7)", json!(7)),
-            ("object.spec.containers.map(c, c.?sc.?privileged.orValue(false), 'c ' + c.name)", json!(["c a"])),
-            ("string(object.spec.?x.orValue('unset')) + string(1)", json!("unset1")),
-            ("object.spec.?x.or(object.spec.?replicas).value()", json!(3)),
-            ("bytes('é').size()", json!(2)),
-            ("object.spec.containers[0].filter(k, k != 'name')", json!(["sc"])),
-            ("'a/b'.split('/').exists(s, s == 'b') && 'x'.lowerAscii() == 'x'", json!(true)),
-            ("['b', 'a'].join(', ').replace('\\n', ' ')", json!("b, a")),
-            ("false ? [] : ['a'] + []", json!(["a"])),
-        ] {
-            assert_eq!(evaluate(source), (&expected).into(), "{source}");
-        }
-    }
-}
+/// Messages and enum values that cel-go always knows (`common/types/pb`).
+const PROTOBUF: &[&str] = &[
+    "google.protobuf.Any",
+    "google.protobuf.BoolValue",
+    "google.protobuf.BytesValue",
+    "google.protobuf.DoubleValue",
+    "google.protobuf.Empty",
+    "google.protobuf.FloatValue",
+    "google.protobuf.Int32Value",
+    "google.protobuf.Int64Value",
+    "google.protobuf.ListValue",
+    "google.protobuf.NullValue.NULL_VALUE",
+    "google.protobuf.StringValue",
+    "google.protobuf.Struct",
+    "google.protobuf.Struct.FieldsEntry",
+    "google.protobuf.UInt32Value",
+    "google.protobuf.UInt64Value",
+    "google.protobuf.Value",
+];

@@ -1,32 +1,48 @@
-//! Kubernetes CEL, offline, on the crate `cel`.
+//! Kubernetes' CEL, offline: what kube-apiserver says of an expression when a policy is created, when its types are
+//! checked, and when it is evaluated, without one.
 //!
-//! This crate is the only one that knows the crate `cel`, whose API changes with each minor version. It parses
-//! within the API server's limits, tells which names an expression uses, and evaluates it. It has no type
-//! checker: an expression that passes here may still be refused by an API server for its types.
+//! ```text
+//! source --parse--> Ast --check(Environment)--> Checked --plan--> Program --evaluate(Activation)--> value, cost
+//! ```
 //!
-//! This crate is pure: no I/O, no clock, no environment.
+//! ```
+//! use palisade_cel::{Admission, Environment, Mode, ResultType, eval::{Activation, PER_CALL_LIMIT}, value::Value};
+//!
+//! let environment = Environment::kubernetes(36, Mode::New).with_admission(&Admission::default());
+//! let program = environment.compile("object.spec.replicas <= 3", ResultType::Bool).unwrap();
+//!
+//! let object = serde_json::json!({"spec": {"replicas": 5}});
+//! let activation = Activation::new().bind("object", Value::from_json(&object));
+//! let evaluation = program.evaluate(&activation, PER_CALL_LIMIT);
+//! assert_eq!(evaluation.result.unwrap().as_bool(), Some(false));
+//!
+//! let issues = environment.compile("object.spec.hostNetwrok", ResultType::Bool).unwrap_err();
+//! assert_eq!(issues[0].message, "must evaluate to bool but got dyn");
+//! ```
+//!
+//! Verdicts, types, places of mistakes, results and costs are compared with those of the API server's own code
+//! (`tests/oracle`), for Kubernetes 1.33 to 1.37. What this crate cannot judge is an issue of the kind
+//! [`IssueKind::Unsupported`], never a "yes".
+//!
+//! This crate is pure: no I/O, no clock, no environment of the process.
 
 pub mod ast;
 pub mod authorizer;
 pub mod check;
-pub mod env;
-mod environment;
+pub mod environment;
 pub mod eval;
-mod expression;
 pub mod functions;
 mod issue;
 #[allow(dead_code, reason = "the tables of functions that call it are built on it")]
 pub(crate) mod library;
 pub mod parse;
-mod plain;
-mod references;
 pub mod schema;
 mod stack;
 pub mod types;
 pub mod value;
 
-pub use environment::{Environment, EvalError};
-pub use expression::{Expression, Position, SyntaxError};
+pub use ast::Position;
+pub use check::ResultType;
+pub use environment::{Environment, Mode};
 pub use issue::{Issue, IssueKind};
-pub use plain::Value;
-pub use references::References;
+pub use schema::Admission;

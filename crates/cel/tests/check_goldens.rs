@@ -1,16 +1,16 @@
 //! The parser and type checker against what kube-apiserver says of each expression of `tests/oracle`.
-#![allow(clippy::unwrap_used, reason = "all of this is tests")]
+#![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "all of this is tests, which read files")]
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet},
     fs,
     path::{Path, PathBuf},
 };
 
 use palisade_cel::{
-    Issue, IssueKind,
+    Environment, Issue, IssueKind, Mode,
     check::ResultType,
-    env::{Environment, Mode},
+    eval::Program,
     schema::{Admission, Kind, Schemas, TypeCheck},
     types::Type,
 };
@@ -69,8 +69,9 @@ struct Error {
 }
 
 fn directory() -> PathBuf {
-    std::env::var_os("ORACLE_GOLDENS")
-        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/oracle/golden"), PathBuf::from)
+    let own = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/oracle/golden");
+    // Elsewhere are those of differential tests.
+    std::env::var_os("ORACLE_GOLDENS").map_or_else(own, PathBuf::from)
 }
 
 /// Lines of all golden files of a minor, by id.
@@ -90,7 +91,7 @@ fn environment(
     minor: u8,
     mode: Mode,
     request: &Request,
-    cache: &mut HashMap<(Mode, bool, bool), Environment>,
+    cache: &mut BTreeMap<(Mode, bool, bool), Environment>,
 ) -> Environment {
     let (params, authorizer) = (request.params.unwrap_or(true), request.authorizer.unwrap_or(true));
     let base = cache.entry((mode, params, authorizer)).or_insert_with(|| {
@@ -100,7 +101,7 @@ fn environment(
     let mut environment = base.clone();
     for Variable { name, expr } in &request.variables {
         let program = environment.compile(expr, ResultType::Any).ok();
-        environment = environment.compose(name, program.as_ref().map(|program| program.output_type()));
+        environment = environment.compose(name, program.as_ref().map(Program::output_type));
     }
     environment
 }
@@ -168,7 +169,7 @@ fn verdicts_types_and_errors_are_those_of_the_api_server() {
         if overlay.is_empty() {
             continue;
         }
-        let mut cache = HashMap::new();
+        let mut cache = BTreeMap::new();
         for (id, line) in &complete {
             let mut line = line.clone();
             if let Some(other) = overlay.get(id) {
@@ -204,7 +205,7 @@ fn verdicts_types_and_errors_are_those_of_the_api_server() {
     }
     let total: usize = counts.values().flat_map(BTreeMap::values).sum();
     println!("{total} verdicts, {} unexpected", unexpected.len());
-    assert!(total > 90_000, "there are too few golden files");
+    assert!(total > 90_000 || std::env::var_os("ORACLE_GOLDENS").is_some(), "golden files are missing");
     assert!(unexpected.is_empty(), "{}\n{} of {total} differ", unexpected.join("\n"), unexpected.len());
 }
 
@@ -216,7 +217,7 @@ fn warnings_of_type_checking_are_those_of_the_api_server() {
     }
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     let mut unexpected = Vec::new();
-    let mut cache: HashMap<String, TypeCheck> = HashMap::new();
+    let mut cache: BTreeMap<String, TypeCheck> = BTreeMap::new();
     let known = known();
     for (id, line) in lines(COMPLETE) {
         let request: Request = serde_json::from_value(line).unwrap();

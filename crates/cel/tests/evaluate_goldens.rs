@@ -11,7 +11,7 @@ use std::{
 use palisade_cel::{
     IssueKind,
     authorizer::{self, Attributes, Authorizer, Decision, User},
-    env::{Environment, Mode},
+    environment::{Environment, Mode},
     eval::{Activation, PER_CALL_LIMIT, Program},
     schema::Admission,
     types::Type,

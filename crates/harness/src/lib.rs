@@ -1,12 +1,9 @@
 //! What kube-apiserver would do with a compiled profile, offline.
 //!
-//! `Compiled -> Checked<Compiled>`: every expression parses within the API server's limits, uses names and
-//! functions that exist, and evaluates without an error on the catalogue's fixtures; a pod that complies
-//! passes, and one that does not is denied for its reason. Only [`check`] can make a [`Checked`], and only a
-//! `Checked` can be applied, so that nothing unchecked reaches an API server.
-//!
-//! There is no type checker here yet: an expression that passes may still get a type-check warning from the
-//! API server. For generated policies a test against a real one shows that none does.
+//! `Compiled -> Checked<Compiled>`: every expression compiles as in the API server (syntax, names, types, results,
+//! constants), and evaluates without an error on the catalogue's fixtures; a pod that complies passes, and one that
+//! does not is denied for its reason. Only [`check`] can make a [`Checked`], and only a `Checked` can be applied, so
+//! that nothing unchecked reaches an API server.
 //!
 //! This crate is pure: no I/O, no clock, no environment.
 

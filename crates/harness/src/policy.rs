@@ -1,19 +1,22 @@
 //! A ValidatingAdmissionPolicy, ready to judge requests as
 //! `k8s.io/apiserver/pkg/admission/plugin/policy/validating` does.
 
-use std::collections::BTreeMap;
-
 use k8s_openapi::api::admissionregistration::v1::{ValidatingAdmissionPolicy, Validation};
 use palisade_api::Diagnostic;
-use palisade_cel::{Environment, Expression, Value};
+use palisade_cel::{
+    Admission, Environment, Issue, Mode, Position, ResultType,
+    eval::{Activation, PER_CALL_LIMIT, Program},
+    types::Type,
+    value::Value,
+};
 use serde_json::{Value as Json, json};
 
 /// The longest message that the API server shows, in bytes (`pkg/apis/cel`,
 /// `MaxEvaluatedMessageExpressionSizeBytes`).
 pub(crate) const MAX_MESSAGE: usize = 5 * 1024;
 
-/// The variables that the API server declares for every policy.
-const DECLARED: [&str; 5] = ["object", "oldObject", "request", "namespaceObject", "authorizer"];
+/// The oldest minor of Kubernetes that is supported: what it accepts, the later ones accept.
+const OLDEST: u8 = 33;
 
 /// What is done to a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,54 +58,58 @@ pub enum Decision {
     },
 }
 
-/// A policy with all expressions parsed.
+/// A policy with all expressions compiled.
 #[derive(Debug)]
 pub struct Policy {
-    variables: Vec<(String, Expression)>,
-    validations: Vec<Parsed>,
+    variables: Vec<(String, Program)>,
+    validations: Vec<Compiled>,
 }
 
 #[derive(Debug)]
-struct Parsed {
+struct Compiled {
     source: Validation,
-    expression: Expression,
-    message: Option<Expression>,
+    program: Program,
+    message: Option<Program>,
 }
 
 impl Policy {
-    /// Parses a policy and checks the names in it.
+    /// Compiles a policy: syntax, names, types, results and constants of each expression.
     ///
     /// # Errors
-    /// All expressions that do not parse, or use a name or function that is not there.
+    /// All mistakes for which the API server would refuse the policy, and what gets no verdict.
     pub fn new(policy: &ValidatingAdmissionPolicy) -> Result<Self, Vec<Diagnostic>> {
-        let mut diagnostics = Vec::new();
         let spec = policy.spec.clone().unwrap_or_default();
-        let has_params = spec.param_kind.is_some();
-        let mut known: Vec<String> = Vec::new();
-        let mut parse = |at: String, source: &str, known: &[String]| match parse(&at, source, has_params, known) {
-            Ok(expression) => Some(expression),
-            Err(found) => {
-                diagnostics.extend(found);
-                None
-            }
+        let params = spec.param_kind.is_some().then_some(Type::Dyn);
+        let environment = |authorizer| {
+            let admission = Admission { params: params.clone(), authorizer, ..Admission::default() };
+            Environment::kubernetes(OLDEST, Mode::New).with_admission(&admission)
+        };
+        // Messages do not see the authorizer.
+        let (mut environment, mut of_messages) = (environment(true), environment(false));
+        let mut diagnostics = Vec::new();
+        let mut compile = |at: String, environment: &Environment, source: &str, result| {
+            let program = environment.compile(source, result);
+            program.map_err(|issues| diagnostics.extend(issues.iter().map(|issue| diagnostic(&at, issue)))).ok()
         };
         let mut variables = Vec::new();
         for (index, variable) in spec.variables.into_iter().flatten().enumerate() {
             let at = format!("policy.spec.variables[{index}].expression");
-            let expression = parse(at, &variable.expression, &known);
-            known.push(variable.name.clone());
-            variables.extend(expression.map(|expression| (variable.name, expression)));
+            let program = compile(at, &environment, &variable.expression, ResultType::Any);
+            let output = program.as_ref().map(Program::output_type);
+            environment = environment.compose(&variable.name, output);
+            of_messages = of_messages.compose(&variable.name, output);
+            variables.extend(program.map(|program| (variable.name, program)));
         }
         let mut validations = Vec::new();
         for (index, source) in spec.validations.into_iter().flatten().enumerate() {
             let at = format!("policy.spec.validations[{index}]");
-            let expression = parse(format!("{at}.expression"), &source.expression, &known);
+            let program = compile(format!("{at}.expression"), &environment, &source.expression, ResultType::Bool);
             let message = source
                 .message_expression
                 .as_ref()
-                .map(|message| parse(format!("{at}.messageExpression"), message, &known));
-            if let (Some(expression), Some(message)) = (expression, message.map_or(Some(None), |m| m.map(Some))) {
-                validations.push(Parsed { source, expression, message });
+                .map(|message| compile(format!("{at}.messageExpression"), &of_messages, message, ResultType::String));
+            if let (Some(program), Some(message)) = (program, message.map_or(Some(None), |m| m.map(Some))) {
+                validations.push(Compiled { source, program, message });
             }
         }
         if diagnostics.is_empty() { Ok(Self { variables, validations }) } else { Err(diagnostics) }
@@ -113,9 +120,6 @@ impl Policy {
     /// # Errors
     /// An expression that fails, or has a value of the wrong type: the API server would follow failurePolicy.
     pub fn evaluate(&self, request: &Request<'_>) -> Result<Decision, Diagnostic> {
-        let mut environment = Environment::new();
-        environment.set("object", request.object.into());
-        environment.set("oldObject", request.old_object.into());
         let mut attributes = json!({
             "namespace": request.namespace,
             "operation": match request.operation {
@@ -126,39 +130,29 @@ impl Policy {
         if !request.subresource.is_empty() {
             attributes["subResource"] = request.subresource.into();
         }
-        environment.set("request", (&attributes).into());
+        let mut activation = Activation::new()
+            .bind("object", Value::from_json(request.object))
+            .bind("oldObject", Value::from_json(request.old_object))
+            .bind("request", Value::from_json(&attributes))
+            .with_variables();
         if let Some(params) = request.params {
-            environment.set("params", params.into());
+            activation = activation.bind("params", Value::from_json(params));
         }
-        let mut values = BTreeMap::new();
-        let mut first_failure = None;
-        environment.set("variables", Value::object(&values));
-        for (index, (name, expression)) in self.variables.iter().enumerate() {
-            match environment.evaluate(expression) {
-                Ok(value) => {
-                    values.insert(name.clone(), value);
-                    environment.set("variables", Value::object(&values));
-                }
-                // The API server evaluates a variable when it is used, so one that fails and is not used does no
-                // harm; one that is used makes its user fail, for it is not there.
-                Err(error) => {
-                    first_failure
-                        .get_or_insert_with(|| failed(&format!("variables[{index}] ({name})"), &error.to_string()));
-                }
-            }
+        // Like the API server this evaluates a variable when it is used: one that fails and is not used does no harm.
+        for (name, program) in &self.variables {
+            activation = activation.variable(name.as_str(), program, PER_CALL_LIMIT);
         }
-        self.judge(&environment).map_err(|diagnostic| first_failure.unwrap_or(diagnostic))
+        self.judge(&activation)
     }
 
-    fn judge(&self, environment: &Environment) -> Result<Decision, Diagnostic> {
+    fn judge<'a>(&'a self, activation: &Activation<'a>) -> Result<Decision, Diagnostic> {
         for (index, validation) in self.validations.iter().enumerate() {
             let at = format!("validations[{index}]");
-            let value =
-                environment.evaluate(&validation.expression).map_err(|error| failed(&at, &error.to_string()))?;
+            let value = run(&at, &validation.program, activation)?;
             let passes = value
                 .as_bool()
                 .ok_or_else(|| failed(&at, &format!("must evaluate to bool but is {}", value.type_name())))?;
-            let message = message(environment, &at, validation)?;
+            let message = message(activation, &at, validation)?;
             if !passes {
                 let reason = validation.source.reason.clone().unwrap_or_else(|| "Invalid".to_owned());
                 return Ok(Decision::Deny { message, reason });
@@ -169,16 +163,16 @@ impl Policy {
 }
 
 /// The message, which the API server evaluates for passing requests too. One that it would drop is an error.
-fn message(environment: &Environment, at: &str, validation: &Parsed) -> Result<String, Diagnostic> {
+fn message<'a>(activation: &Activation<'a>, at: &str, validation: &'a Compiled) -> Result<String, Diagnostic> {
     let at = format!("{at}.messageExpression");
-    let Some(expression) = &validation.message else {
+    let Some(program) = &validation.message else {
         return Ok(validation
             .source
             .message
             .clone()
             .unwrap_or_else(|| format!("failed expression: {}", validation.source.expression.trim())));
     };
-    let value = environment.evaluate(expression).map_err(|error| failed(&at, &error.to_string()))?;
+    let value = run(&at, program, activation)?;
     let text = value
         .as_str()
         .ok_or_else(|| failed(&at, &format!("must evaluate to string but is {}", value.type_name())))?
@@ -193,35 +187,15 @@ fn failed(at: &str, error: &str) -> Diagnostic {
     Diagnostic::new(format!("policy.spec.{at}"), format!("evaluation failed: {error}"))
 }
 
-/// Parses an expression and checks its names.
-fn parse(at: &str, source: &str, has_params: bool, variables: &[String]) -> Result<Expression, Vec<Diagnostic>> {
-    let expression = Expression::parse(source)
-        .map_err(|error| vec![Diagnostic::new(format!("{at}:{}", error.position), error.message)])?;
-    let mut diagnostics = Vec::new();
-    let mut report = |id: u64, message: String| {
-        let place = expression.position(id).map_or_else(|| at.to_owned(), |position| format!("{at}:{position}"));
-        diagnostics.push(Diagnostic::new(place, message));
-    };
-    let references = expression.references();
-    for (name, id) in references.variables {
-        let declared = DECLARED.contains(&name)
-            || name == "variables"
-            || (name == "params" && has_params)
-            // The accumulator of a macro, which cel-go names so.
-            || name.starts_with('@');
-        if !declared {
-            report(id, format!("undeclared reference to '{name}'"));
-        }
+fn run<'a>(at: &str, program: &'a Program, activation: &Activation<'a>) -> Result<Value<'a>, Diagnostic> {
+    program.evaluate(activation, PER_CALL_LIMIT).result.map_err(|error| failed(at, &error.to_string()))
+}
+
+fn diagnostic(at: &str, issue: &Issue) -> Diagnostic {
+    let at = if issue.position == Position::NONE { at.to_owned() } else { format!("{at}:{}", issue.position) };
+    let diagnostic = Diagnostic::new(at, issue.message.clone());
+    match &issue.help {
+        Some(help) => diagnostic.help(help.clone()),
+        None => diagnostic,
     }
-    for (variable, field, id) in references.fields {
-        if variable == "variables" && !variables.iter().any(|known| known == field) {
-            report(id, format!("undefined field '{field}': no variable before this one has that name"));
-        }
-    }
-    for (name, id) in references.functions {
-        if !Environment::has_function(name) {
-            report(id, format!("function '{name}' is not one that the offline check knows: no verdict"));
-        }
-    }
-    if diagnostics.is_empty() { Ok(expression) } else { Err(diagnostics) }
 }

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     ast::{Entry, FieldInit, Node, NodeId},
-    env::Lookup,
+    environment::Lookup,
     issue::IssueKind,
     types::Type,
 };

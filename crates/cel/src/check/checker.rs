@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{Checked, Reference, help, unify::Mapping};
 use crate::{
     ast::{Ast, Comprehension, Expr, Literal, Node, NodeId, Position},
-    env::{Environment, Lookup, RESERVED},
+    environment::{Environment, Lookup, RESERVED},
     issue::{Issue, IssueKind},
     stack::with_stack,
     types::Type,
@@ -144,9 +144,11 @@ impl<'e> Checker<'e> {
                 self.set_reference(id, Reference::Variable(full));
             }
             Lookup::Type(full, of) => {
-                *name = full;
+                *name = Arc::clone(&full);
                 self.set_type(id, Type::Type(Arc::new(of.clone())));
-                self.set_reference(id, Reference::Type(of));
+                // cel-go's planner does not find the types of schemas again (`reference to undefined type`).
+                let declared = matches!(of, Type::Object(_));
+                self.set_reference(id, if declared { Reference::Variable(full) } else { Reference::Type(of) });
             }
             Lookup::Unsupported(full) => {
                 let message = format!("this crate does not know messages of protocol buffers, such as '{full}'");

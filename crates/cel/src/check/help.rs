@@ -2,7 +2,7 @@
 
 use super::checker::Checker;
 use crate::{
-    env::{Environment, Fields},
+    environment::{Environment, Fields},
     functions::{LIBRARIES, Overload},
     types::Type,
 };

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use crate::{
     ast::{Ast, NodeId, Position},
-    env::Environment,
+    environment::Environment,
     functions::Overload,
     issue::{Issue, IssueKind, arrange},
     types::Type,
@@ -23,7 +23,8 @@ use crate::{
 /// What a name or a call in an expression means.
 #[derive(Clone, Debug)]
 pub enum Reference {
-    /// A variable, by its full name: of the environment, or bound by a macro.
+    /// A variable, by its full name: of the environment, or bound by a macro. Also a type that only the checker knows,
+    /// which has no value.
     Variable(Arc<str>),
     /// A type as a value.
     Type(Type),

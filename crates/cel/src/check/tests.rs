@@ -1,5 +1,7 @@
+//! Types, mistakes and help.
+
 use super::*;
-use crate::{env::Mode, schema::Admission};
+use crate::{environment::Mode, schema::Admission};
 
 fn environment(minor: u8, mode: Mode) -> Environment {
     let admission = Admission { params: Some(Type::Dyn), ..Admission::default() };
@@ -108,6 +110,17 @@ fn names_with_dots_are_resolved_in_the_tree() {
 }
 
 #[test]
+fn types_of_schemas_are_no_values() {
+    for source in
+        ["type(request) == kubernetes.AdmissionRequest", "[kubernetes.Namespace]", "duration", "[int].all(t, t == int)"]
+    {
+        let issues = environment(36, Mode::Stored).compile(source, ResultType::Any).unwrap_err();
+        assert!(issues[0].message.contains("reference to undefined type: "), "{source}: {}", issues[0]);
+    }
+    assert!(environment(36, Mode::Stored).compile("type(1) == int", ResultType::Bool).is_ok());
+}
+
+#[test]
 fn new_expressions_have_what_the_minor_before_has() {
     for (source, since) in [("[2, 1].sort()", 34), ("semver('1.0.0')", 33), ("[1].all(i, v, true)", 32)] {
         for minor in 33..=37 {
@@ -209,6 +222,7 @@ fn nothing_overflows_or_hangs() {
         assert!(environment.check(&source).is_ok(), "{}", &source[..20]);
     }
     // A type that doubles with each call.
-    let doubling = format!("[1]{}", (0..30).map(|i| format!(".map(x{i}, {{x{i}: x{i}}})")).collect::<String>());
+    let calls: Vec<String> = (0..30).map(|i| format!(".map(x{i}, {{x{i}: x{i}}})")).collect();
+    let doubling = format!("[1]{}", calls.concat());
     assert_eq!(environment.check(&doubling).unwrap_err()[0].kind, IssueKind::Unsupported);
 }

@@ -8,7 +8,7 @@ mod machine;
 mod node;
 mod plan;
 
-use crate::{check::Checked, env::Environment, issue::Issue, types::Type, value::Value};
+use crate::{check::Checked, environment::Environment, issue::Issue, types::Type, value::Value};
 
 pub use activation::Activation;
 pub use error::Error;

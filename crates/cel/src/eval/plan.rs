@@ -9,7 +9,7 @@ use super::{
 use crate::{
     ast::{self, Expr, Literal, NodeId, Position},
     check::{Checked, Reference},
-    env::Environment,
+    environment::Environment,
     functions::{self, Cost},
     issue::{Issue, IssueKind},
     library::re2::Regex,

@@ -1,3 +1,5 @@
+//! Trees, places, mistakes and limits, as cel-go has them.
+
 use super::*;
 
 use crate::ast::{Expr, Node};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::{
-    env::{Environment, Fields},
+    environment::{Environment, Fields},
     functions::authorizer::{AUTHORIZER, RESOURCE_CHECK},
     types::Type,
 };

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::env::RESERVED;
+use crate::environment::RESERVED;
 
 /// What is written for what no identifier can have.
 const ESCAPES: &[(&str, &str)] = &[("__", "__underscores__"), (".", "__dot__"), ("-", "__dash__"), ("/", "__slash__")];
@@ -22,15 +22,12 @@ pub fn escape(name: &str) -> Option<Cow<'_, str>> {
     let mut out = String::with_capacity(name.len() + 8);
     let mut rest = name;
     while let Some(first) = rest.chars().next() {
-        match ESCAPES.iter().find(|(plain, _)| rest.starts_with(plain)) {
-            Some((plain, escaped)) => {
-                out.push_str(escaped);
-                rest = &rest[plain.len()..];
-            }
-            None => {
-                out.push(first);
-                rest = &rest[1..];
-            }
+        if let Some((plain, escaped)) = ESCAPES.iter().find(|(plain, _)| rest.starts_with(plain)) {
+            out.push_str(escaped);
+            rest = &rest[plain.len()..];
+        } else {
+            out.push(first);
+            rest = &rest[1..];
         }
     }
     Some(out.into())

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::escape::escape;
 use crate::{
-    env::{Environment, Fields},
+    environment::{Environment, Fields},
     types::Type,
 };
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::{Admission, Kind, Schemas};
 use crate::{
-    env::{Environment, Mode},
+    environment::{Environment, Mode},
     issue::Issue,
     types::Type,
 };
