@@ -14,7 +14,7 @@ use cel::{
     objects::{Key, Map},
 };
 use palisade_cel::{
-    env::{Environment, Mode},
+    environment::{Environment, Mode},
     eval::{Activation, PER_CALL_LIMIT, Program},
     schema::Admission,
     types::Type,
