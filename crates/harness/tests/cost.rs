@@ -2,7 +2,7 @@
 //! out of it denies.
 #![allow(clippy::unwrap_used, reason = "all of this is tests")]
 
-use palisade_api::{ToolSecurityParamsSpec, ToolSecurityProfile, catalogue, names::Shape};
+use palisade_api::{ToolSecurityProfile, catalogue, names::Shape};
 use palisade_checks::{pod, workload::WORKLOADS};
 use palisade_harness::{BUDGET, Policy, Request};
 use serde_json::{Value as Json, json};
@@ -124,7 +124,7 @@ fn policies_stay_within_their_budget() {
         pod["metadata"]["creationTimestamp"] = "2026-01-01T00:00:00Z".into();
         let profile: ToolSecurityProfile = serde_json::from_value(profile).unwrap();
         let compiled = palisade_compiler::compile(&profile).unwrap();
-        let mut params = compiled.probes.params.clone().unwrap_or_else(ToolSecurityParamsSpec::default);
+        let mut params = compiled.probes.params.clone().unwrap_or_default();
         if !list.is_empty() {
             params.string_lists.insert("list".to_owned(), list);
         }
