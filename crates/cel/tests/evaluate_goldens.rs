@@ -140,7 +140,7 @@ fn fixtures() -> BTreeMap<String, Json> {
     fs::read_dir(root().join("fixtures")).unwrap().map(|file| read(file.unwrap().path())).collect()
 }
 
-fn bind<'a>(fixture: &'a Json) -> Activation<'a> {
+fn bind(fixture: &Json) -> Activation<'_> {
     let mut activation = Activation::new().with_variables();
     for name in ["object", "oldObject", "params", "request", "namespaceObject"] {
         activation = activation.bind(name, fixture.get(name).map_or(Value::Null, Value::from_json));
