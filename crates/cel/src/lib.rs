@@ -33,7 +33,6 @@ pub mod environment;
 pub mod eval;
 pub mod functions;
 mod issue;
-#[allow(dead_code, reason = "the tables of functions that call it are built on it")]
 pub(crate) mod library;
 pub mod parse;
 pub mod schema;

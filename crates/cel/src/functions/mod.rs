@@ -122,7 +122,7 @@ pub struct Overload {
     pub until: Option<u8>,
     /// The first minor of the server itself that has it in this form. 0 is "always".
     pub from: u8,
-    /// How it is evaluated, with arguments of these types; nothing if the function is [`Function::dynamic`], or a part
+    /// How it is evaluated, with arguments of these types; nothing if the function is [`Function`]`::dynamic`, or a part
     /// of the language that the evaluator knows by itself.
     pub eval: Option<Eval>,
     /// What a call costs where the checker is sure of this overload (cel-go `interpreter/runtimecost.go`, `ext`).
