@@ -159,7 +159,7 @@ impl Planner<'_> {
         let (target, sequential) = match (regex, properties.dynamic, exact) {
             (Some((function, regex)), ..) => (Target::Regex(function, regex), true),
             (None, Some(eval), _) => (Target::Dynamic(eval), args.len() > 2),
-            (None, None, Some(exact)) => (Target::Exact(exact), args.len() > 2),
+            (None, None, Some(exact)) => (Target::Exact(exact), exact.sequential || args.len() > 2),
             (None, None, None) => (Target::ByName(all.to_vec()), all.len() > 1 || args.len() > 2),
         };
         let consumes = match (&**function, args.first()) {

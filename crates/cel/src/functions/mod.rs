@@ -122,6 +122,8 @@ pub struct Overload {
     pub until: Option<u8>,
     /// The first minor of the server itself that has it in this form. 0 is "always".
     pub from: u8,
+    /// Whether arguments behind one that fails are not evaluated, as of all with more than two arguments.
+    pub sequential: bool,
     /// How it is evaluated, with arguments of these types; nothing if the function is [`Function`]`::dynamic`, or a part
     /// of the language that the evaluator knows by itself.
     pub eval: Option<Eval>,
@@ -131,7 +133,7 @@ pub struct Overload {
 
 impl Overload {
     const fn new(id: &'static str, member: bool, args: &'static [Decl], result: Decl) -> Self {
-        Self { id, member, args, result, since: 0, until: None, from: 0, eval: None, cost: None }
+        Self { id, member, args, result, since: 0, until: None, from: 0, sequential: false, eval: None, cost: None }
     }
 
     const fn since(mut self, minor: u8) -> Self {
@@ -146,6 +148,11 @@ impl Overload {
 
     const fn from(mut self, minor: u8) -> Self {
         self.from = minor;
+        self
+    }
+
+    const fn sequential(mut self) -> Self {
+        self.sequential = true;
         self
     }
 

@@ -62,7 +62,11 @@ pub const FUNCTIONS: &[Function] = &[
         .cost(cost::TRAVERSAL),
     Function::new(
         "format",
-        &[member("string_format", &[String, List(&Dyn)], String).since(29).eval(format).cost(cost::TRAVERSAL)],
+        &[member("string_format", &[String, List(&Dyn)], String)
+            .since(29)
+            .sequential()
+            .eval(format)
+            .cost(cost::TRAVERSAL)],
     ),
     Function::new(
         "strings.quote",
