@@ -11,7 +11,7 @@ use palisade_checks::{
 use palisade_compiler::{Compiled, Pair, Probe};
 use serde_json::{Value as Json, json};
 
-use crate::{Checked, Decision, Operation, Policy, Rejected, Request};
+use crate::{Checked, Decision, Operation, Policy, Rejected, Request, types};
 
 /// The pods of all fixtures of the catalogue.
 static PODS: LazyLock<Vec<Json>> = LazyLock::new(|| {
@@ -52,6 +52,10 @@ fn diagnose_pair(compiled: &Compiled, pair: &Pair, subjects: &[Subject]) -> Vec<
         Ok(policy) => policy,
         Err(diagnostics) => return diagnostics,
     };
+    let mistakes = types::mistakes(&pair.policy);
+    if !mistakes.is_empty() {
+        return mistakes;
+    }
     let params = compiled.probes.params.as_ref().map(|spec| json!({"spec": spec}));
     let judges = subjects.iter().map(|&subject| Judge { policy: &policy, params: params.as_ref(), subject });
     // The policies have the same checks, so trying each of them on pods is enough.

@@ -1,14 +1,15 @@
 //! What kube-apiserver would do with a compiled profile, offline.
 //!
 //! `Compiled -> Checked<Compiled>`: every expression compiles as in the API server (syntax, names, types, results,
-//! constants), and evaluates without an error on the catalogue's fixtures; a pod that complies passes, and one that
-//! does not is denied for its reason. Only [`check`] can make a [`Checked`], and only a `Checked` can be applied, so
-//! that nothing unchecked reaches an API server.
+//! constants), also against the schemas of what it matches, and evaluates without an error on the catalogue's
+//! fixtures; a pod that complies passes, and one that does not is denied for its reason. Only [`check`] can make a
+//! [`Checked`], and only a `Checked` can be applied, so that nothing unchecked reaches an API server.
 //!
 //! This crate is pure: no I/O, no clock, no environment.
 
 mod gate;
 mod policy;
+mod types;
 
 use std::{fmt, ops::Deref};
 

@@ -16,7 +16,7 @@ use serde_json::{Value as Json, json};
 pub(crate) const MAX_MESSAGE: usize = 5 * 1024;
 
 /// The oldest minor of Kubernetes that is supported: what it accepts, the later ones accept.
-const OLDEST: u8 = 33;
+pub(crate) const OLDEST: u8 = 33;
 
 /// What is done to an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -254,7 +254,8 @@ fn failed(at: &str, error: &str) -> Diagnostic {
     Diagnostic::new(format!("policy.spec.{at}"), format!("evaluation failed: {error}"))
 }
 
-fn diagnostic(at: &str, issue: &Issue) -> Diagnostic {
+/// A mistake in an expression, with its place.
+pub(crate) fn diagnostic(at: &str, issue: &Issue) -> Diagnostic {
     let at = if issue.position == Position::NONE { at.to_owned() } else { format!("{at}:{}", issue.position) };
     let diagnostic = Diagnostic::new(at, issue.message.clone());
     match &issue.help {
