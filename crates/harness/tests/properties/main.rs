@@ -33,7 +33,8 @@ const CASES: u32 = 500;
 
 /// A runner of `cases`, always the same ones; or of other ones each time, and as many times more as the environment says.
 fn runner(cases: u32) -> TestRunner {
-    let config = Config { failure_persistence: None, ..Config::default() };
+    // A counterexample is made smaller for seconds, not for minutes.
+    let config = Config { failure_persistence: None, max_shrink_iters: 1000, ..Config::default() };
     TestRunner::new(match env::var_os("PROPTEST_CASES") {
         Some(_) => Config { cases: (config.cases * cases).div_ceil(CASES), ..config },
         None => Config { cases, rng_seed: RngSeed::Fixed(1), ..config },

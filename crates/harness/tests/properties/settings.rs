@@ -45,7 +45,7 @@ pub(crate) const REGISTRIES: Pool = &[
     "own.example/$text",
     "$registries",
 ];
-pub(crate) const PATHS: Pool = &["/", "/data", "/data/project", "/data/project/$text", "/public", "/etc/passwd"];
+pub(crate) const PATHS: Pool = &["/", "/data", "/data/project", "/data/project/$text", "/public"];
 
 pub(crate) fn flag() -> impl Strategy<Value = Flag> {
     prop_oneof![
@@ -182,8 +182,8 @@ pub(crate) fn host_path() -> impl Strategy<Value = HostPath> {
 
 prop_compose! {
     fn volumes()(
-        allowed in maybe(texts(VOLUMES, 0)),
-        host_paths in maybe(prop::collection::vec(host_path(), 0..4)),
+        allowed in maybe(prop_oneof![texts(VOLUMES, 0), sample::select(vec!["hostPath", "$volume"]).prop_map(|kind| vec![kind.into()])]),
+        host_paths in maybe(prop::collection::vec(host_path(), 0..5)),
         csi_drivers in maybe(texts(CSI_DRIVERS, 0)),
         flex_volumes in maybe(texts(FLEX_DRIVERS, 0)),
     ) -> Volumes {
