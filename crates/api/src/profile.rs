@@ -37,6 +37,7 @@ use serde::{Deserialize, Serialize};
     printcolumn(name = "Ready", type_ = "integer", json_path = ".status.namespaces.ready", description = "Selected namespaces in which pods are judged by the profile."),
     printcolumn(name = "Failed", type_ = "integer", json_path = ".status.namespaces.failed", description = "Selected namespaces in which all pods are denied, because a parameter is missing or malformed."),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
+    printcolumn(name = "Workloads", type_ = "string", priority = 1, json_path = ".spec.enforcement.workloads", description = "The stage of pod templates."),
     printcolumn(name = "PSS", type_ = "string", priority = 1, json_path = ".status.pssEquivalent.level", description = "The level of the Pod Security Standards that the profile implies."),
     printcolumn(name = "Message", type_ = "string", priority = 1, json_path = ".status.conditions[?(@.type==\"Accepted\")].message")
 )]
