@@ -55,10 +55,10 @@ test: ## Run the demo and all tests, on a real API server (needs Rust and Go)
 	$(MAKE) demo ONCE=1 PROFILE=dev
 	cargo test --workspace
 
-CASES ?= 2000
+CASES ?= 3000
 
 .PHONY: properties
-properties: ## Judge random pods by random profiles: CASES=2000, others each time
+properties: ## Judge random pods by random profiles: CASES=3000, others each time
 	PROPTEST_CASES=$(CASES) cargo test -p palisade-harness --test properties -- --nocapture
 
 # 1.36 comes first: the golden files of the others are what differs from it.
