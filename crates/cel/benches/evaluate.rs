@@ -4,7 +4,7 @@
 use std::{hint::black_box, time::Instant};
 
 use palisade_cel::{
-    env::{Environment, Mode},
+    environment::{Environment, Mode},
     eval::{Activation, PER_CALL_LIMIT, Program},
     schema::Admission,
     types::Type,

@@ -57,7 +57,8 @@ fn measure_theirs(program: &Path, lines: &[&Line]) -> Result<Vec<Timing>, Error>
         .map_err(failed)?;
     let requests: String = lines.iter().map(|line| format!("{}\n", line.request())).collect();
     let mut stdin = child.stdin.take();
-    let writer = std::thread::spawn(move || stdin.as_mut().map_or(Ok(()), |stdin| stdin.write_all(requests.as_bytes())));
+    let writer =
+        std::thread::spawn(move || stdin.as_mut().map_or(Ok(()), |stdin| stdin.write_all(requests.as_bytes())));
     let output = child.wait_with_output().map_err(failed)?;
     writer.join().unwrap_or(Ok(())).map_err(failed)?;
     let timings = String::from_utf8_lossy(&output.stdout);

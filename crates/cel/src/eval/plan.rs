@@ -156,11 +156,13 @@ impl Planner<'_> {
         }
         let regex = regex(function, &args)?;
         let all = self.environment.function(function).unwrap_or_default();
+        // cel-go has this one as a function of any number of arguments: it evaluates none after one that fails.
+        let variadic = args.len() > 2 || exact.is_some_and(|exact| exact.id == "string_format");
         let (target, sequential) = match (regex, properties.dynamic, exact) {
             (Some((function, regex)), ..) => (Target::Regex(function, regex), true),
-            (None, Some(eval), _) => (Target::Dynamic(eval), args.len() > 2),
-            (None, None, Some(exact)) => (Target::Exact(exact), args.len() > 2),
-            (None, None, None) => (Target::ByName(all.to_vec()), all.len() > 1 || args.len() > 2),
+            (None, Some(eval), _) => (Target::Dynamic(eval), variadic),
+            (None, None, Some(exact)) => (Target::Exact(exact), variadic),
+            (None, None, None) => (Target::ByName(all.to_vec()), all.len() > 1 || variadic),
         };
         let consumes = match (&**function, args.first()) {
             ("_+_" | "cel.@mapInsert", Some(Node::Attribute(first))) => match (&first.base, &*first.qualifiers) {
