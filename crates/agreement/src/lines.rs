@@ -105,11 +105,6 @@ impl Line {
         }
         request
     }
-
-    /// Whether it is fit for measuring: accepted, evaluated to a value, and without variables, whose values stay.
-    pub fn is_measurable(&self) -> bool {
-        self.variables.is_empty() && self.answer.value.is_some()
-    }
 }
 
 /// A file that could not be read.

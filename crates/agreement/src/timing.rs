@@ -26,6 +26,13 @@ const BATCHES: u32 = 15;
 const BATCH_MIN: u128 = 200_000;
 
 impl Subject {
+    /// Whether it is fit for measuring: both accept it, it has a value, and no variables, whose values stay.
+    pub fn is_measurable(&mut self, line: &Line) -> bool {
+        line.variables.is_empty()
+            && line.answer.value.is_some()
+            && self.environment(line, Mode::Stored).compile(&line.expr, result_type(line)).is_ok()
+    }
+
     /// Measures an expression; nothing if Palisade rejects it.
     pub fn measure(&mut self, line: &Line) -> Option<Timing> {
         let (environment, expected) = (self.environment(line, Mode::Stored), result_type(line));

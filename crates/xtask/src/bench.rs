@@ -22,11 +22,12 @@ pub(crate) enum Error {
 
 /// Measures `count` expressions, evenly spread over the golden files, with the oracle and then with Palisade.
 pub(crate) fn run(program: &Path, count: usize) -> Result<(), Error> {
-    let lines: Vec<Line> = goldens(&oracle(), COMPLETE)?.into_iter().filter(Line::is_measurable).collect();
+    let mut subject = Subject::new(&oracle(), COMPLETE)?;
+    let mut lines = goldens(&oracle(), COMPLETE)?;
+    lines.retain(|line| subject.is_measurable(line));
     let count = count.clamp(1, lines.len());
     let chosen: Vec<&Line> = (0..count).map(|index| &lines[index * lines.len() / count]).collect();
     let theirs = measure_theirs(program, &chosen)?;
-    let mut subject = Subject::new(&oracle(), COMPLETE)?;
     let ours: Vec<Timing> = chosen.iter().filter_map(|line| subject.measure(line)).collect();
     if theirs.len() != count || ours.len() != count {
         return Err(Error::Incomplete { measured: theirs.len().min(ours.len()), asked: count });
