@@ -82,6 +82,31 @@ oracle-check: ## Check that the golden files are what that code says; MINORS=1.3
 		&& $(foreach minor,$(MINORS),$(call oracle_build,$(minor)) && $(call oracle_run,$(minor),"$$at","$$at/openapi") \
 		&& diff -r golden/$(minor) "$$at/golden/$(minor)" >&2 &&) diff -r ../../crates/cel/openapi "$$at/openapi" >&2
 
+COUNT ?= 5000
+SEED ?= 1
+TARGET := $(or $(CARGO_TARGET_DIR),target)
+
+.PHONY: agreement
+agreement: ## Report how far Palisade's CEL agrees with the API server's, by the golden files
+	cargo xtask agreement
+
+.PHONY: fuzz-cel
+fuzz-cel: oracle-program ## Compare both with random expressions: COUNT=5000 SEED=1
+	mkdir -p $(TARGET)/fuzz-cel
+	$(CACHE)/oracle/1.36 -root tests/oracle generate $(SEED) $(COUNT) > $(TARGET)/fuzz-cel/requests.jsonl
+	$(CACHE)/oracle/1.36 -root tests/oracle answer < $(TARGET)/fuzz-cel/requests.jsonl > $(TARGET)/fuzz-cel/seed-$(SEED).jsonl
+	cargo xtask agreement $(TARGET)/fuzz-cel/seed-$(SEED).jsonl
+
+.PHONY: bench-cel
+bench-cel: oracle-program ## Measure both with the same expressions
+	cargo run --release --quiet -p xtask -- bench-cel --oracle $(CACHE)/oracle/1.36
+
+.PHONY: oracle-program
+oracle-program: export CGO_ENABLED = 0
+oracle-program: export GOFLAGS += -trimpath
+oracle-program:
+	cd tests/oracle && $(call oracle_build,1.36)
+
 .PHONY: conformance
 conformance: ## Run the suite of the Pod Security Standards, which `test` does too
 	cargo run --quiet -p palisade-controlplane -- build

@@ -20,6 +20,8 @@ const usage = `usage: oracle [-root DIR] MODE
   golden OUT [BASE]    write the golden files; with BASE, the golden files of the base minor, only what differs
   openapi FILE         write the schemas of the built-in kinds, compressed
   celspec FILE         answer the tests of the CEL specification, into a file
+  answer               the same, with each request beside its answer, as in the golden files
+  bench                measure each request on standard input: {"id", "compile", "evaluate"} in nanoseconds
   generate SEED COUNT  write requests for differential tests, the same for the same seed
   versions             write which modules answer
 `
@@ -49,6 +51,15 @@ func run(args []string) error {
 			return err
 		}
 		return serve(o, os.Stdin, os.Stdout)
+	case (mode == "answer" || mode == "bench") && len(args) == 1:
+		o, err := newOracle()
+		if err != nil {
+			return err
+		}
+		if mode == "bench" {
+			return bench(o, os.Stdin, os.Stdout)
+		}
+		return answerAll(o, os.Stdin, os.Stdout)
 	case mode == "generate" && len(args) == 3:
 		seed, err := strconv.ParseUint(args[1], 10, 32)
 		if err != nil {

@@ -1,13 +1,15 @@
-//! `cargo xtask`: what is derived from the code.
+//! `cargo xtask`: what is derived from the code, and how far it agrees with the API server's.
 #![allow(clippy::disallowed_methods, reason = "this is the crate that reads and writes the project's files")]
 
+mod agreement;
+mod bench;
 mod cel;
 mod examples;
 mod generate;
 mod pages;
 mod schema;
 
-use std::process::ExitCode;
+use std::{path::PathBuf, process::ExitCode};
 
 use clap::{Parser, Subcommand};
 
@@ -26,17 +28,43 @@ enum Task {
         #[arg(long)]
         check: bool,
     },
+    /// Compares Palisade's CEL with the answers of kube-apiserver's own; fails where they differ and it is not listed.
+    Agreement {
+        /// What `oracle answer` has written; the golden files of all minors unless given.
+        files: Vec<PathBuf>,
+        /// The minor version of Kubernetes that answered in FILES.
+        #[arg(long, default_value_t = palisade_agreement::COMPLETE, value_parser = clap::value_parser!(u8).range(33..=37))]
+        minor: u8,
+    },
+    /// Measures Palisade's CEL and kube-apiserver's own with the same expressions.
+    BenchCel {
+        /// The program of tests/oracle.
+        #[arg(long)]
+        oracle: PathBuf,
+        /// With so many expressions of the golden files.
+        #[arg(long, default_value_t = 200)]
+        count: usize,
+    },
 }
 
 fn main() -> ExitCode {
-    let result = match Arguments::parse().task {
-        Task::Generate { check } => generate::run(check),
+    let failed = |error: &dyn std::fmt::Display, code: u8| {
+        eprintln!("error: {error}");
+        ExitCode::from(code)
     };
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::FAILURE
-        }
+    match Arguments::parse().task {
+        Task::Generate { check } => match generate::run(check) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => failed(&error, 1),
+        },
+        Task::Agreement { files, minor } => match agreement::run(&files, minor) {
+            Ok(true) => ExitCode::SUCCESS,
+            Ok(false) => ExitCode::FAILURE,
+            Err(error) => failed(&error, 2),
+        },
+        Task::BenchCel { oracle, count } => match bench::run(&oracle, count) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => failed(&error, 2),
+        },
     }
 }

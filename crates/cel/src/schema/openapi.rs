@@ -13,6 +13,8 @@ use crate::{
 
 /// The schema of the metadata of any object.
 const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
+/// The same in the definitions of Kubernetes 1.33 and 1.34.
+const OBJECT_META_BEFORE_35: &str = "k8s.io/apimachinery/pkg/apis/meta/v1.ObjectMeta";
 const REF: &str = "#/components/schemas/";
 
 /// Schemas that refer to one another by name, as `/openapi/v3` publishes them in `components.schemas`.
@@ -143,6 +145,8 @@ impl Schemas {
     fn referred<'a>(&'a self, schema: &'a Value) -> Option<(&'a str, &'a Value)> {
         if let Some(name) = schema.get("$ref").and_then(Value::as_str) {
             let name = name.strip_prefix(REF).unwrap_or(name);
+            let name =
+                if name == OBJECT_META && !self.by_name.contains_key(name) { OBJECT_META_BEFORE_35 } else { name };
             return Some((name, self.by_name.get(name)?));
         }
         schema.get("allOf").and_then(Value::as_array)?.iter().find_map(|inner| self.referred(inner))

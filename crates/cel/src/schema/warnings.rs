@@ -65,7 +65,7 @@ pub struct TypeCheck {
 
 impl TypeCheck {
     /// Prepares the check for the kinds whose schemas are known, with the policy's variables, name and expression, in
-    /// their order. `params` is the policy's paramKind; what has no schema is dynamic.
+    /// their order. `params` is the policy's paramKind; without a schema it is dynamic, and before 1.36 undeclared.
     pub fn new<'a>(
         minor: u8,
         schemas: &Schemas,
@@ -81,7 +81,8 @@ impl TypeCheck {
                 // The API server numbers the types: of one kind, those of the object and of the parameters differ.
                 let name = if params.kind == kind.kind { format!("{}1", params.kind) } else { params.kind.clone() };
                 let declared = schemas.declare_as(base.clone(), params, &name);
-                admission.params = Some(Type::Dyn);
+                // Before 1.36 params without a schema are not declared.
+                admission.params = (minor >= 36).then_some(Type::Dyn);
                 if let Some((with_params, of)) = declared {
                     (base, admission.params) = (with_params, Some(of));
                 }

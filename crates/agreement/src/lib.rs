@@ -1,0 +1,20 @@
+//! How far `palisade-cel` agrees with kube-apiserver's own CEL code, whose answers `tests/oracle` keeps.
+#![allow(clippy::disallowed_methods, reason = "this reads the project's files; it is no part of the product")]
+
+mod bindings;
+mod compare;
+mod lines;
+mod report;
+mod timing;
+
+use std::path::{Path, PathBuf};
+
+pub use compare::{Aspect, Comparison, Difference, Subject};
+pub use lines::{COMPLETE, Error, Line, MINORS, file, goldens};
+pub use report::{Found, Report};
+pub use timing::Timing;
+
+/// The directory `tests/oracle` of the sources that this was built from.
+pub fn oracle() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/oracle")
+}

@@ -1,0 +1,24 @@
+//! How far Palisade's CEL agrees with the API server's.
+
+use std::path::PathBuf;
+
+use palisade_agreement::{Error, MINORS, Report, Subject, file, goldens, oracle};
+
+/// Prints the report; whether all differences are listed and none fails open.
+pub(crate) fn run(files: &[PathBuf], minor: u8) -> Result<bool, Error> {
+    let mut report = Report::default();
+    if files.is_empty() {
+        for minor in MINORS {
+            let lines = goldens(&oracle(), minor)?;
+            report.compare(&format!("1.{minor}"), &mut Subject::new(&oracle(), minor)?, &lines, true);
+        }
+    } else {
+        let mut subject = Subject::new(&oracle(), minor)?;
+        for path in files {
+            let name = path.file_stem().unwrap_or_default().to_string_lossy();
+            report.compare(&name, &mut subject, &file(path)?, false);
+        }
+    }
+    print!("{report}");
+    Ok(report.unlisted.is_empty())
+}
