@@ -231,7 +231,9 @@ fn compare_verdicts(out: &mut Comparison, place: &str, expected: &Verdict, found
     let place = |problem: &Problem| (problem.line.max(0), problem.column.max(0));
     aspect(Aspect::Position, place(theirs) == place(ours), "position");
     let texts = |verdict: &Verdict| verdict.errors.iter().map(|error| error.text.clone()).collect::<Vec<_>>();
-    aspect(Aspect::Text, texts(expected) == texts(found), "text");
+    // The texts of syntax errors differ; those of constants that fail are the evaluator's and must not.
+    let what = if kind == "program" { "text of a constant" } else { "text" };
+    aspect(Aspect::Text, texts(expected) == texts(found), what);
 }
 
 fn evaluate(
