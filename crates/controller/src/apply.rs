@@ -34,7 +34,7 @@ use crate::{
     compile::Good,
     converge::{Verb, converge, same_meta, same_spec},
     events::Tone,
-    memory::{FORGET, Memory, Settling},
+    memory::{Memory, SETTLE, Settling},
     reconcile::Context,
     remove,
     resolve::{self, Keep, Plan, Write},
@@ -80,7 +80,7 @@ pub fn has_finalizer(observed: &ObservedProfile) -> bool {
 pub fn keep(cx: &Context, profile: &str, memory: &Memory) -> Keep {
     let policies = cx.world.pairs(profile).into_iter().filter_map(|pair| pair.policy);
     let in_cluster = policies.fold(Keep::Nothing, |keep, policy| keep.and(&Keep::of_annotation(parameters(&policy))));
-    match memory.forgets_in(Instant::now()) {
+    match memory.settles_in(Instant::now()) {
         Some(_) => in_cluster.and(&memory.settling.before),
         None => in_cluster,
     }
@@ -246,7 +246,7 @@ async fn write_policy(
     let new_spec = observed.is_none_or(|observed| !same_spec(&desired.spec, &observed.spec));
     if new_spec {
         let before = observed.map_or(Keep::Nothing, |policy| Keep::of_annotation(parameters(policy)));
-        let (before, replaced) = match memory.forgets_in(Instant::now()) {
+        let (before, replaced) = match memory.settles_in(Instant::now()) {
             Some(_) => (before.and(&memory.settling.before), memory.settling.replaced),
             None => (before, false),
         };
@@ -317,21 +317,21 @@ where
 /// judge the namespace's pods by the profile.
 pub async fn removals(cx: &Context, profile: &str, memory: &mut Memory, plan: &Plan) -> Option<Duration> {
     let now = Instant::now();
-    let forgets_in = memory.forgets_in(now);
+    let settles_in = memory.settles_in(now);
     memory.removable = plan
         .removable
         .iter()
         .map(|namespace| (namespace.clone(), memory.removable.get(namespace).copied().unwrap_or(now)))
         .collect();
     if memory.removable.is_empty() {
-        return forgets_in.filter(|_| plan.carried);
+        return settles_in.filter(|_| plan.carried);
     }
-    if forgets_in.is_some() {
-        return forgets_in;
+    if settles_in.is_some() {
+        return settles_in;
     }
     let (due, waiting): (BTreeMap<_, _>, BTreeMap<_, _>) =
-        memory.removable.iter().partition(|(_, since)| now.duration_since(**since) >= FORGET);
-    let waits = waiting.values().map(|since| FORGET.saturating_sub(now.duration_since(**since))).min();
+        memory.removable.iter().partition(|(_, since)| now.duration_since(**since) >= SETTLE);
+    let waits = waiting.values().map(|since| SETTLE.saturating_sub(now.duration_since(**since))).min();
     let due: Vec<String> = due.into_keys().cloned().collect();
     let failed = delete_params(cx, profile, due).await;
     if failed.is_empty() { waits } else { Some(waits.unwrap_or(Duration::MAX).min(Duration::from_secs(5))) }

@@ -18,9 +18,6 @@ use crate::{
 
 /// After this the API server judges by a new policy: it reads policies and bindings about once a second.
 pub const SETTLE: Duration = Duration::from_secs(2);
-/// After this no API server judges by a former policy, not even one that is starved of CPU: parameters that only a
-/// former policy reads may go. They do no harm until then, and without them it would deny.
-pub const FORGET: Duration = Duration::from_secs(15);
 
 /// What is remembered.
 #[derive(Debug)]
@@ -107,12 +104,6 @@ impl Memory {
     /// How long until the API server surely judges by the policy in the cluster; `None` if it does.
     pub fn settles_in(&self, now: Instant) -> Option<Duration> {
         let rest = SETTLE.saturating_sub(now.duration_since(self.settling.since));
-        (!rest.is_zero()).then_some(rest)
-    }
-
-    /// How long until no API server judges by the policy before this one; `None` if none does.
-    pub fn forgets_in(&self, now: Instant) -> Option<Duration> {
-        let rest = FORGET.saturating_sub(now.duration_since(self.settling.since));
         (!rest.is_zero()).then_some(rest)
     }
 

@@ -138,25 +138,31 @@ pub(crate) async fn authors_are_warned(cluster: &mut Cluster) -> TestResult {
     cluster.delete_profile(test).await
 }
 
-/// What a request costs grows with each policy that matches it, so the API server is asked how often it judged by
-/// which.
+/// What a request costs grows with each policy that matches it, so the API server is asked by which it has denied, and
+/// how often: it counts every policy that denies a request.
 pub(crate) async fn a_request_matches_one_policy(cluster: &mut Cluster) -> TestResult {
     const REQUESTS: u64 = 7;
     let test = "matches";
     cluster.create_namespace(test, &json!({"test": test}), &json!({})).await?;
-    cluster.enforce(&profile(test, "Warn")).await?;
+    cluster.enforce(&profile(test, "Deny")).await?;
     let deployment = path(&WORKLOADS[0], test);
+    eventually("a Deployment denied", || async {
+        let bad = WORKLOADS[0].around("x", &privileged());
+        let verdict = cluster.dry_run_at(&cluster.admin, &deployment, &bad).await;
+        verdict.denial().map(|_| ()).ok_or(format!("{verdict:?}"))
+    })
+    .await?;
     for (asked, pod) in [(Shape::Pods, true), (Shape::Workloads, false)] {
-        let before = judged(cluster, test)?;
+        let before = denied(cluster, test)?;
         for _ in 0..REQUESTS {
             let verdict = if pod {
-                cluster.dry_run(test, &pod::minimal("pod")).await
+                cluster.dry_run(test, &privileged()).await
             } else {
-                cluster.dry_run_at(&cluster.admin, &deployment, &WORKLOADS[0].around("x", &pod::minimal("x"))).await
+                cluster.dry_run_at(&cluster.admin, &deployment, &WORKLOADS[0].around("x", &privileged())).await
             };
-            ensure!(verdict == Verdict::Admitted, "{verdict:?}");
+            ensure!(verdict.denial().is_some(), "{verdict:?}");
         }
-        let after = judged(cluster, test)?;
+        let after = denied(cluster, test)?;
         for shape in Shape::ALL {
             let name = names::policy(test, shape);
             let count = |at: &BTreeMap<String, u64>| at.get(&name).copied().unwrap_or_default();
@@ -167,8 +173,8 @@ pub(crate) async fn a_request_matches_one_policy(cluster: &mut Cluster) -> TestR
     cluster.delete_profile(test).await
 }
 
-/// How often the API server has judged by each policy of a profile, by its own metrics.
-fn judged(cluster: &Cluster, profile: &str) -> Result<BTreeMap<String, u64>, Box<dyn std::error::Error + Send + Sync>> {
+/// How often the API server has denied by each policy of a profile, by its own metrics.
+fn denied(cluster: &Cluster, profile: &str) -> Result<BTreeMap<String, u64>, Box<dyn std::error::Error + Send + Sync>> {
     let metrics = cluster.kubectl(&["get", "--raw", "/metrics"])?;
     let mut counts = BTreeMap::new();
     for line in metrics.lines().filter(|line| line.starts_with("apiserver_validating_admission_policy_check_total{")) {
