@@ -97,6 +97,10 @@ pub struct ToolSecurityProfileSpec {
     /// Images that pods may run.
     #[serde(default)]
     pub images: Images,
+    /// Checks of your own, in CEL. They are made with the others, and their violations stand in the same message.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 32), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["id"]))]
+    pub custom_checks: Vec<CustomCheck>,
 }
 
 impl ToolSecurityProfileSpec {
@@ -214,6 +218,60 @@ pub struct Exception {
     /// clock. What was created before and is changed then is judged once the controller has seen the time pass.
     #[schemars(length(max = 64))]
     pub expires: Time,
+}
+
+/// A check of an admin's own. It can use what a ValidatingAdmissionPolicy can, and variables.spec (the spec of the pod,
+/// or of the pod template in a workload), variables.podSecurityContext, variables.containers (of all kinds),
+/// variables.volumes and variables.annotations. In palisade-probe, where the controller asks whether the profile is
+/// in force, custom checks are not made.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[x_kube(validation = ("has(self.message) != has(self.messageExpression)",
+    "exactly one of message and messageExpression must be set"))]
+pub struct CustomCheck {
+    /// By what it is known in messages and exceptions. It must not be the id of a check of Palisade's.
+    #[schemars(length(max = 63), regex(pattern = r"^[a-z][A-Za-z0-9]*$"))]
+    pub id: String,
+    /// Pod: the expression is evaluated once. Containers: for each container, which it knows as container. Volumes: for
+    /// each volume, which it knows as volume.
+    #[serde(default)]
+    pub target: CustomTarget,
+    /// CEL that is true for what complies.
+    #[schemars(length(min = 1, max = 8192))]
+    pub expression: String,
+    /// What is told to whoever violates it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 256))]
+    pub message: Option<String>,
+    /// CEL for what is told, a string. It can use what the expression can.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 4096))]
+    pub message_expression: Option<String>,
+}
+
+/// What a custom check looks at.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, strum::Display, strum::IntoStaticStr,
+)]
+pub enum CustomTarget {
+    /// The pod as a whole.
+    #[default]
+    Pod,
+    /// Each container, init container and ephemeral container.
+    Containers,
+    /// Each volume.
+    Volumes,
+}
+
+impl CustomTarget {
+    /// The name by which an expression knows what it looks at; `None` for the pod as a whole.
+    pub fn item(self) -> Option<&'static str> {
+        match self {
+            Self::Pod => None,
+            Self::Containers => Some("container"),
+            Self::Volumes => Some("volume"),
+        }
+    }
 }
 
 /// A value that differs by namespace.

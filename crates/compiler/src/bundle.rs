@@ -17,7 +17,7 @@ use palisade_api::{
 };
 use palisade_checks::Rule;
 
-use crate::expressions;
+use crate::{Custom, expressions};
 
 /// The objects that a profile becomes in the API server, besides the parameters in each namespace.
 #[derive(Clone, Debug, PartialEq)]
@@ -53,11 +53,16 @@ impl Bundle {
 }
 
 /// What the rules of a profile become.
-pub(crate) fn bundle(profile: &ToolSecurityProfile, rules: &[(&'static str, Rule)], parameterized: bool) -> Bundle {
+pub(crate) fn bundle(
+    profile: &ToolSecurityProfile,
+    rules: &[(&'static str, Rule)],
+    customs: &[Custom],
+    parameterized: bool,
+) -> Bundle {
     let pair = |shape, stage| Pair {
         policy: ValidatingAdmissionPolicy {
             metadata: metadata(profile, shape),
-            spec: Some(policy_spec(profile, shape, rules, parameterized)),
+            spec: Some(policy_spec(profile, shape, rules, customs, parameterized)),
             status: None,
         },
         binding: ValidatingAdmissionPolicyBinding {
@@ -137,6 +142,7 @@ fn policy_spec(
     profile: &ToolSecurityProfile,
     shape: Shape,
     rules: &[(&'static str, Rule)],
+    customs: &[Custom],
     parameterized: bool,
 ) -> ValidatingAdmissionPolicySpec {
     ValidatingAdmissionPolicySpec {
@@ -160,7 +166,7 @@ fn policy_spec(
             exclude_resource_rules: None,
         }),
         match_conditions: None,
-        variables: Some(expressions::variables(profile, shape, rules, parameterized)),
+        variables: Some(expressions::variables(profile, shape, rules, customs, parameterized)),
         validations: Some(vec![Validation {
             expression: "variables.violations.size() == 0".to_owned(),
             message: Some(format!("violates ToolSecurityProfile {}", name(profile))),

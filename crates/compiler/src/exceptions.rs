@@ -15,8 +15,9 @@ impl Exceptions {
         let mut diagnostics = Vec::new();
         for (index, exception) in spec.exceptions.iter().enumerate() {
             for (position, id) in exception.checks.iter().enumerate() {
-                if !catalogue::ALL.iter().any(|check| check.id == id) {
-                    let ids: Vec<_> = catalogue::ALL.iter().map(|check| check.id).collect();
+                let own = spec.custom_checks.iter().map(|check| check.id.as_str());
+                let ids: Vec<_> = catalogue::ALL.iter().map(|check| check.id).chain(own).collect();
+                if !ids.contains(&id.as_str()) {
                     diagnostics.push(
                         Diagnostic::new(
                             format!("spec.exceptions[{index}].checks[{position}]"),

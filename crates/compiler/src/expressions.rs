@@ -7,15 +7,22 @@ use palisade_api::{
 };
 use palisade_checks::{Finding, Over, Rule, cel};
 
+use crate::Custom;
+
 /// What the expressions are built of, first to last.
 pub(crate) fn variables(
     profile: &ToolSecurityProfile,
     shape: Shape,
     rules: &[(&'static str, Rule)],
+    customs: &[Custom],
     parameterized: bool,
 ) -> Vec<Variable> {
     let name = profile.metadata.name.as_deref().unwrap_or_default();
     let excepted = excepted_checks(profile);
+    let unless_excepted = |id: &str, findings: String| {
+        if excepted.contains(&id) { format!("'{id}' in variables.excepted ? [] : ({findings})") } else { findings }
+    };
+    let own: Vec<_> = customs.iter().map(|custom| (custom.variable(), custom)).collect();
     let mut all = subject(shape);
     all.push(("exempt", exempt(name, &profile.spec.exemptions, shape)));
     if !excepted.is_empty() {
@@ -24,11 +31,13 @@ pub(crate) fn variables(
     for (id, rule) in rules {
         all.extend(rule.variables.iter().cloned());
         let findings: Vec<_> = rule.findings.iter().map(|finding| violations(id, finding)).collect();
-        let findings = findings.join(" + ");
-        let excepted = excepted.contains(id);
-        all.push((id, if excepted { format!("'{id}' in variables.excepted ? [] : ({findings})") } else { findings }));
+        all.push((id, unless_excepted(id, findings.join(" + "))));
     }
-    let found: Vec<_> = rules.iter().map(|(id, _)| format!("variables.{id}")).collect();
+    all.extend(
+        own.iter().map(|(name, custom)| (name.as_str(), unless_excepted(&custom.check.id, custom.violations()))),
+    );
+    let names = rules.iter().map(|(id, _)| *id).chain(own.iter().map(|(name, _)| name.as_str()));
+    let found: Vec<_> = names.map(|name| format!("variables.{name}")).collect();
     let found = if found.is_empty() { "[]".to_owned() } else { found.join(" + ") };
     let judged = if parameterized {
         format!("params.spec.problem != '' ? ['[parameters] namespace: ' + params.spec.problem] : {found}")
@@ -48,7 +57,7 @@ pub(crate) fn variables(
 }
 
 /// What is judged, under the names by which the checks know it.
-fn subject(shape: Shape) -> Vec<(&'static str, String)> {
+fn subject<'a>(shape: Shape) -> Vec<(&'a str, String)> {
     let pod_spec = match shape {
         Shape::Pods => vec![("spec", "object.spec".to_owned())],
         Shape::Workloads => vec![

@@ -8,6 +8,7 @@
 //! This crate is pure: no I/O, no clock, no environment. The same input gives the same bytes.
 
 mod bundle;
+mod custom;
 mod exceptions;
 mod expressions;
 mod probes;
@@ -25,6 +26,7 @@ use palisade_api::{
 use palisade_checks::{Lowering, Rule};
 
 pub use bundle::{Bundle, Pair, owner_reference};
+pub use custom::Custom;
 pub use exceptions::Exceptions;
 pub use probes::{Probe, Probes};
 pub use resolve::{Namespace, Resolver};
@@ -38,6 +40,8 @@ pub struct Compiled {
     pub stage: Stage,
     /// The ids of the checks that the policy makes, in order.
     pub checks: Vec<&'static str>,
+    /// The admin's own checks that the policies make, in order.
+    pub customs: Vec<Custom>,
     /// The declared parameters.
     pub parameters: BTreeMap<ParameterName, ParameterType>,
     /// What the API server enforces.
@@ -87,6 +91,8 @@ pub fn compile(profile: &ToolSecurityProfile) -> Result<Compiled, Vec<Diagnostic
     let (resolver, mut diagnostics) = Resolver::new(spec);
     let (exceptions, found) = Exceptions::new(spec);
     diagnostics.extend(found);
+    let (customs, found) = custom::customs(spec);
+    diagnostics.extend(found);
     let parameters = resolver.types();
     let settings = spec.effective_settings();
     let (lowered, found) = lower(&settings, &parameters);
@@ -98,11 +104,11 @@ pub fn compile(profile: &ToolSecurityProfile) -> Result<Compiled, Vec<Diagnostic
     }
     let checks = lowered.iter().map(|(id, _)| *id).collect();
     let parameterized = !parameters.is_empty() || !exceptions.is_empty();
-    let bundle = bundle::bundle(profile, &lowered, parameterized);
+    let bundle = bundle::bundle(profile, &lowered, &customs, parameterized);
     let probes = Probes::new(&name, spec, &settings, &resolver, parameterized);
     let implied = implied(spec, &settings);
     let stage = spec.enforcement.pods;
-    Ok(Compiled { profile: name, stage, checks, parameters, bundle, resolver, exceptions, probes, implied })
+    Ok(Compiled { profile: name, stage, checks, customs, parameters, bundle, resolver, exceptions, probes, implied })
 }
 
 /// The rules that the settings ask for, by the ids of their checks, and the mistakes in the settings.

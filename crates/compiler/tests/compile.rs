@@ -253,3 +253,28 @@ fn all_mistakes_are_reported_with_their_places() {
         assert!(found.iter().any(|found| found.starts_with(expected)), "{expected:?} is not in {found:#?}");
     }
 }
+
+#[test]
+fn what_is_wrong_with_a_custom_check_is_told() {
+    let diagnostics = |checks: Json| {
+        let found = compile(&profile(&json!({"customChecks": checks}))).unwrap_err();
+        found.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+    };
+    let check = |id: &str| json!({"id": id, "expression": "true", "message": "m"});
+    let found = diagnostics(json!([check("a-b"), check("privileged"), check("own"), check("own")]));
+    for expected in [
+        "spec.customChecks[0].id: \"a-b\" is no id",
+        "spec.customChecks[1].id: privileged is the id of a check of Palisade's",
+        "spec.customChecks[3].id: own is the id of another custom check",
+    ] {
+        assert!(found.contains(expected), "{found}");
+    }
+    assert!(!found.contains("customChecks[2]"), "{found}");
+    let found = diagnostics(json!([{"id": "own", "expression": "true"}]));
+    assert!(found.contains("spec.customChecks[0]: exactly one of message and messageExpression"), "{found}");
+    // An exception may name it.
+    let exceptions =
+        json!([{"namespaces": ["n"], "checks": ["own"], "reason": "r", "expires": "2030-01-01T00:00:00Z"}]);
+    let compiled = compiled(&json!({"customChecks": [check("own")], "exceptions": exceptions}));
+    assert_eq!(compiled.customs.len(), 1);
+}

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use palisade_api::{Diagnostic, ToolSecurityParamsSpec, catalogue};
+use palisade_api::{Diagnostic, ToolSecurityParamsSpec, catalogue, names};
 use palisade_checks::{
     fixture::Fixture,
     pod,
@@ -11,7 +11,7 @@ use palisade_checks::{
 use palisade_compiler::{Compiled, Pair, Probe};
 use serde_json::{Value as Json, json};
 
-use crate::{Checked, Decision, Operation, Policy, Rejected, Request, types};
+use crate::{Checked, Decision, Operation, Policy, Rejected, Request, custom, types};
 
 /// The pods of all fixtures of the catalogue.
 static PODS: LazyLock<Vec<Json>> = LazyLock::new(|| {
@@ -22,19 +22,30 @@ static PODS: LazyLock<Vec<Json>> = LazyLock::new(|| {
         .collect()
 });
 
+/// A namespace like that of any tenant.
+const TENANT: &str = "tenant";
+
 /// Checks what was compiled.
 ///
 /// # Errors
 /// The first kind of mistake that is found: expressions that do not parse or use names that are not there;
 /// expressions that fail on a pod; pods that get the wrong verdict.
 pub fn check(compiled: Compiled) -> Result<Checked<Compiled>, Rejected> {
-    match diagnose(&compiled) {
-        diagnostics if diagnostics.is_empty() => Ok(Checked(compiled)),
-        diagnostics => Err(Rejected { diagnostics }),
+    let mut diagnostics = diagnose(&compiled);
+    if diagnostics.is_empty() {
+        return Ok(Checked(compiled));
     }
+    for diagnostic in &mut diagnostics {
+        custom::relocate(&compiled, diagnostic);
+    }
+    Err(Rejected { diagnostics })
 }
 
 fn diagnose(compiled: &Compiled) -> Vec<Diagnostic> {
+    let mistakes = custom::diagnose(compiled, &PODS);
+    if !mistakes.is_empty() {
+        return mistakes;
+    }
     let bundle = &compiled.bundle;
     let mut diagnostics = diagnose_pair(compiled, &bundle.pods, &[Subject::Pod]);
     if let Some(workloads) = bundle.workloads.as_ref().filter(|_| diagnostics.is_empty()) {
@@ -96,6 +107,7 @@ struct Judge<'a> {
 impl Judge<'_> {
     fn evaluate(
         &self,
+        namespace: &str,
         operation: Operation,
         subresource: &str,
         object: &Json,
@@ -105,8 +117,8 @@ impl Judge<'_> {
             Subject::Pod => "Pod",
             Subject::Workload(workload) => workload.kind,
         };
-        let request =
-            Request { operation, subresource, old_object: old, params: self.params, ..Request::create(kind, object) };
+        let request = Request::create(kind, object);
+        let request = Request { namespace, operation, subresource, old_object: old, params: self.params, ..request };
         self.policy.evaluate(&request)
     }
 
@@ -118,7 +130,14 @@ impl Judge<'_> {
     }
 
     fn create(&self, pod: &Json) -> Result<Decision, Diagnostic> {
-        self.evaluate(Operation::Create, "", &self.shown(pod), &Json::Null)
+        self.evaluate(TENANT, Operation::Create, "", &self.shown(pod), &Json::Null)
+    }
+
+    /// Where the controller asks, custom checks are not made: nobody knows a pod that complies with them.
+    fn create_probe(&self, probe: &Probe) -> Result<Decision, Diagnostic> {
+        let mut object = self.shown(&probe.pod);
+        object["metadata"]["labels"] = probe.pod["metadata"]["labels"].clone();
+        self.evaluate(names::PROBE_NAMESPACE, Operation::Create, "", &object, &Json::Null)
     }
 
     /// Every expression evaluates on this pod, in every way that the policy can meet it.
@@ -130,15 +149,16 @@ impl Judge<'_> {
             Subject::Pod => &["", "ephemeralcontainers", "resize"],
             Subject::Workload(_) => &[""],
         };
-        let updates =
-            subresources.iter().map(|subresource| self.evaluate(Operation::Update, subresource, &object, &older));
+        let updates = subresources
+            .iter()
+            .map(|subresource| self.evaluate(TENANT, Operation::Update, subresource, &object, &older));
         if let Some(diagnostic) = updates.chain([self.create(pod)]).find_map(Result::err) {
             return Some(diagnostic);
         }
         // What does not change what is judged passes, whatever it violates.
         let mut labelled = object.clone();
         labelled["metadata"]["labels"] = json!({"new": "label"});
-        match self.evaluate(Operation::Update, "", &labelled, &object) {
+        match self.evaluate(TENANT, Operation::Update, "", &labelled, &object) {
             Ok(Decision::Admit) => None,
             Ok(Decision::Deny { message, .. }) => Some(Diagnostic::new(
                 "policy",
@@ -149,7 +169,7 @@ impl Judge<'_> {
     }
 
     fn complies(&self, probe: &Probe) -> Vec<Diagnostic> {
-        match self.create(&probe.pod) {
+        match self.create_probe(probe) {
             Ok(Decision::Admit) => vec![],
             Ok(Decision::Deny { message, .. }) => vec![
                 Diagnostic::new("spec", format!("no pod was found that complies; the closest is denied: {message}"))
@@ -161,7 +181,7 @@ impl Judge<'_> {
 
     fn violates(&self, probe: &Probe) -> Option<Diagnostic> {
         let check = probe.check.unwrap_or_default();
-        match self.create(&probe.pod) {
+        match self.create_probe(probe) {
             Ok(Decision::Deny { message, .. }) if message.contains(&format!("[{check}]")) => None,
             Ok(decision) => Some(Diagnostic::new(
                 "policy",

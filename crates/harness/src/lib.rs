@@ -7,6 +7,7 @@
 //!
 //! This crate is pure: no I/O, no clock, no environment.
 
+mod custom;
 mod gate;
 mod policy;
 mod types;

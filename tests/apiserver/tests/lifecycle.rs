@@ -71,6 +71,39 @@ pub(crate) async fn an_invalid_profile_changes_nothing(cluster: &mut Cluster) ->
     cluster.delete_profile(test).await
 }
 
+pub(crate) async fn a_custom_check_is_made_or_its_mistake_told(cluster: &mut Cluster) -> TestResult {
+    let test = "custom";
+    cluster.create_tool(test, "custom-tool", UID).await?;
+    let mut profile = Cluster::toolforge_profile(test)?;
+    profile["spec"]["customChecks"] = json!([{
+        "id": "owner",
+        "expression": "object.metadata.?labels[?'owner'].orValue('') != '' ||\n  request.kind.kind != 'Pod' // templates are not asked",
+        "messageExpression": "'must have the label owner in ' +\n  request.namespace // where it is",
+    }]);
+    cluster.enforce(&profile).await?;
+    let pod = tool_pod("job", UID);
+    let mut owned = pod.clone();
+    owned["metadata"]["labels"]["owner"] = json!("me");
+    cluster.wait_admitted("custom-tool", &owned).await?;
+    let denied = cluster.dry_run("custom-tool", &pod).await;
+    let expected = "1 violation of ToolSecurityProfile custom: [owner] pod: must have the label owner in custom-tool";
+    ensure!(denied.denial().is_some_and(|text| text.contains(expected)), "{denied:?}");
+
+    let mut bad = profile.clone();
+    bad["spec"]["customChecks"][0]["expression"] = json!("true &&\n  object.metadata.lables == {}");
+    cluster.apply_profile(&bad).await?;
+    let found = cluster.wait_condition(test, "Accepted", "False").await?;
+    let conditions = found.status.map(|status| status.conditions).unwrap_or_default();
+    let accepted = conditions.iter().find(|condition| condition.type_ == "Accepted").ok_or("no condition")?;
+    ensure!(accepted.reason == "CheckFailed", "{accepted:?}");
+    let expected = "spec.customChecks[0].expression:2:18: undefined field 'lables'";
+    ensure!(accepted.message.contains(expected), "{accepted:?}");
+    // The last good one is still in force.
+    ensure!(cluster.dry_run("custom-tool", &pod).await.denial().is_some(), "admitted");
+    ensure!(cluster.dry_run("custom-tool", &owned).await.denial().is_none(), "denied");
+    cluster.delete_profile(test).await
+}
+
 pub(crate) async fn drift_is_repaired(cluster: &mut Cluster) -> TestResult {
     let test = "drift";
     cluster.create_tool(test, "drift-tool", UID).await?;

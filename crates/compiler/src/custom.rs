@@ -1,0 +1,148 @@
+//! Checks of an admin's own: where their expressions stand in the policy, and back.
+//!
+//! Each is one variable, as a check of the catalogue is. An expression stands on lines of its own, so that what is
+//! said of a place in the policy can be told of the same place in the profile, and a comment at its end ends with it.
+
+use std::{fmt::Write as _, ops::Range};
+
+use palisade_api::{CustomCheck, CustomTarget, Diagnostic, ToolSecurityProfileSpec, catalogue, names};
+use palisade_checks::cel;
+
+/// A custom check in a profile and in its policies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Custom {
+    /// The check.
+    pub check: CustomCheck,
+    /// Its place in the profile: `spec.customChecks[2]`.
+    pub path: String,
+}
+
+impl Custom {
+    /// The name of the variable. No other has an underscore.
+    pub fn variable(&self) -> String {
+        format!("custom_{}", self.check.id)
+    }
+
+    /// CEL of type list(string): the violations.
+    pub(crate) fn violations(&self) -> String {
+        let CustomCheck { id, target, expression, message, message_expression } = &self.check;
+        let message = match (message, message_expression) {
+            (_, Some(expression)) => format!("(\n{expression}\n)"),
+            (message, None) => cel::quote(message.as_deref().unwrap_or_default()),
+        };
+        let of_each = |list: &str, item: &str| {
+            format!(
+                "variables.{list}.map({item}, !(\n{expression}\n), '[{id}] {item} \"' + {item}.name + '\": ' + {message})"
+            )
+        };
+        let found = match target {
+            CustomTarget::Pod => format!("(\n{expression}\n) ? [] : ['[{id}] pod: ' + {message}]"),
+            CustomTarget::Containers => of_each("containers", "container"),
+            CustomTarget::Volumes => of_each("volumes", "volume"),
+        };
+        // The pods by which the controller asks whether a profile is in force comply with the catalogue's checks; no
+        // one knows a pod that complies with these.
+        format!("request.namespace == '{}' ? [] : ({found})", names::PROBE_NAMESPACE)
+    }
+
+    /// What is said of a place in [`Self::violations`], said of its place in the profile.
+    ///
+    /// `place` is what follows the path of the variable's expression: nothing, or `:line:column`.
+    pub fn relocate(&self, place: &str) -> String {
+        let lines = |expression: &str| expression.matches('\n').count() + 1;
+        let expression = 2..2 + lines(&self.check.expression);
+        let message = match &self.check.message_expression {
+            Some(message) => expression.end + 1..expression.end + 1 + lines(message),
+            None => 0..0,
+        };
+        let mut numbers = place.trim_start_matches(':').splitn(2, ':');
+        let line: usize = numbers.next().and_then(|line| line.parse().ok()).unwrap_or_default();
+        let within = |field: &str, lines: Range<usize>| {
+            let mut at = format!("{}.{field}:{}", self.path, line + 1 - lines.start);
+            let _ = numbers.clone().next().map(|column| write!(at, ":{column}"));
+            lines.contains(&line).then_some(at)
+        };
+        within("expression", expression)
+            .or_else(|| within("messageExpression", message))
+            .unwrap_or_else(|| format!("{}.expression", self.path))
+    }
+}
+
+/// The custom checks of a profile, and the mistakes in them that are not in their expressions.
+pub(crate) fn customs(spec: &ToolSecurityProfileSpec) -> (Vec<Custom>, Vec<Diagnostic>) {
+    let mut diagnostics = Vec::new();
+    let mut customs: Vec<Custom> = Vec::new();
+    for (index, check) in spec.custom_checks.iter().enumerate() {
+        let path = format!("spec.customChecks[{index}]");
+        let mut say = |field: &str, message: String, help: &str| {
+            diagnostics.push(Diagnostic::new(format!("{path}{field}"), message).help(help));
+        };
+        let well_formed = check.id.len() <= 63
+            && check.id.starts_with(|first: char| first.is_ascii_lowercase())
+            && check.id.chars().all(|c| c.is_ascii_alphanumeric());
+        if !well_formed {
+            say(
+                ".id",
+                format!("{:?} is no id", check.id),
+                "an id is at most 63 letters and digits, the first a small letter",
+            );
+        } else if catalogue::ALL.iter().any(|known| known.id == check.id) {
+            say(".id", format!("{} is the id of a check of Palisade's", check.id), "choose another id");
+        } else if customs.iter().any(|other| other.check.id == check.id) {
+            say(".id", format!("{} is the id of another custom check", check.id), "choose another id");
+        }
+        if check.message.is_some() == check.message_expression.is_some() {
+            let found = if check.message.is_some() { "both are" } else { "neither is" };
+            say(
+                "",
+                format!("exactly one of message and messageExpression must be set; {found}"),
+                "write what whoever violates it should do",
+            );
+        }
+        customs.push(Custom { check: check.clone(), path });
+    }
+    (customs, diagnostics)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn custom(target: CustomTarget) -> Custom {
+        let check = CustomCheck {
+            id: "own".to_owned(),
+            target,
+            expression: "first\n&& second // why".to_owned(),
+            message: None,
+            message_expression: Some("'a'\n+ 'b'".to_owned()),
+        };
+        Custom { check, path: "spec.customChecks[0]".to_owned() }
+    }
+
+    #[test]
+    fn a_place_in_the_policy_is_a_place_in_the_profile() {
+        for target in [CustomTarget::Pod, CustomTarget::Containers, CustomTarget::Volumes] {
+            let custom = custom(target);
+            let violations = custom.violations();
+            let cases = [
+                ("second", "spec.customChecks[0].expression:2:"),
+                ("'b'", "spec.customChecks[0].messageExpression:2:"),
+                ("'a'", "spec.customChecks[0].messageExpression:1:"),
+            ];
+            for (text, expected) in cases {
+                let (line, column) = violations
+                    .lines()
+                    .enumerate()
+                    .find_map(|(line, of)| Some((line + 1, of.find(text)? + 1)))
+                    .unwrap_or_default();
+                assert_eq!(
+                    custom.relocate(&format!(":{line}:{column}")),
+                    format!("{expected}{column}"),
+                    "{violations}"
+                );
+            }
+            assert_eq!(custom.relocate(""), "spec.customChecks[0].expression");
+            assert_eq!(custom.relocate(":1:4"), "spec.customChecks[0].expression");
+        }
+    }
+}

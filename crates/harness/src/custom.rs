@@ -1,0 +1,135 @@
+//! An admin's own checks: each by itself first, so that what is said of it names its place in the profile.
+
+use palisade_api::{CustomTarget, Diagnostic};
+use palisade_cel::{
+    Admission, Environment, Mode, ResultType,
+    eval::{Activation, PER_CALL_LIMIT, Program},
+    types::Type,
+    value::Value,
+};
+use palisade_compiler::{Compiled, Custom};
+use serde_json::{Value as Json, json};
+
+use crate::policy::{OLDEST, diagnostic};
+
+/// What a fixture of the catalogue need not have.
+const OPTIONAL: &str = "a pod need not have every field: read one that may be absent with .? and orValue, as in \
+                        container.?securityContext.?privileged.orValue(false)";
+
+/// The mistakes in the custom checks: in their expressions, or what `pods` make them fail for.
+pub(crate) fn diagnose(compiled: &Compiled, pods: &[Json]) -> Vec<Diagnostic> {
+    let params = compiled.probes.params.as_ref().map(|spec| json!({"spec": spec}));
+    let admission =
+        Admission { params: params.is_some().then_some(Type::Dyn), authorizer: false, ..Admission::default() };
+    let mut environment = Environment::kubernetes(OLDEST, Mode::New).with_admission(&admission);
+    // What the policy for pods offers before the first custom check.
+    let policy = compiled.bundle.pods.policy.spec.as_ref();
+    let first = compiled.customs.first().map(Custom::variable);
+    let offered = policy.and_then(|spec| spec.variables.as_deref()).unwrap_or_default();
+    let offered = offered.iter().take_while(|variable| first.as_deref() != Some(&variable.name));
+    let mut variables = Vec::new();
+    for variable in offered {
+        // One that does not compile is told of when the policy is compiled.
+        let Ok(program) = environment.compile(&variable.expression, ResultType::Any) else { return Vec::new() };
+        environment = environment.compose(&variable.name, Some(program.output_type()));
+        variables.push((variable.name.as_str(), program));
+    }
+    let scene = Scene { environment, variables, params };
+    compiled.customs.iter().flat_map(|custom| scene.diagnose(custom, pods)).collect()
+}
+
+/// What a custom check finds in the policy.
+struct Scene<'a> {
+    environment: Environment,
+    variables: Vec<(&'a str, Program)>,
+    params: Option<Json>,
+}
+
+impl Scene<'_> {
+    fn diagnose(&self, custom: &Custom, pods: &[Json]) -> Vec<Diagnostic> {
+        let check = &custom.check;
+        let environment = match check.target.item() {
+            Some(item) => self.environment.clone().declare(item, Type::Dyn),
+            None => self.environment.clone(),
+        };
+        let mut diagnostics = Vec::new();
+        let mut compile = |field: &str, source: &str, result| {
+            let at = format!("{}.{field}", custom.path);
+            let program = environment.compile(source, result);
+            program.map_err(|issues| diagnostics.extend(issues.iter().map(|issue| diagnostic(&at, issue)))).ok()
+        };
+        let complies = compile("expression", &check.expression, ResultType::Bool);
+        let message =
+            check.message_expression.as_ref().map(|source| compile("messageExpression", source, ResultType::String));
+        let (Some(complies), true) = (complies, message.as_ref().is_none_or(Option::is_some)) else {
+            return diagnostics;
+        };
+        let message = message.flatten();
+        pods.iter().find_map(|pod| self.fails(custom, &complies, message.as_ref(), pod)).into_iter().collect()
+    }
+
+    /// Why the check cannot judge a pod.
+    fn fails(&self, custom: &Custom, complies: &Program, message: Option<&Program>, pod: &Json) -> Option<Diagnostic> {
+        let request = json!({
+            "namespace": "tenant", "kind": {"kind": "Pod"}, "operation": "CREATE",
+            "userInfo": {"username": "tenant", "groups": ["system:authenticated"]},
+        });
+        let activation = || {
+            let params = self.params.as_ref().map_or(Value::Null, Value::from_json);
+            let base = Activation::new()
+                .bind("object", Value::from_json(pod))
+                .bind("oldObject", Value::from_json(&Json::Null))
+                .bind("request", Value::from_json(&request))
+                .bind("params", params)
+                .with_variables();
+            let each = self.variables.iter();
+            each.fold(base, |activation, (name, program)| activation.variable(*name, program, PER_CALL_LIMIT))
+        };
+        let fields: &[&str] = match custom.check.target {
+            CustomTarget::Pod => &[],
+            CustomTarget::Containers => &["containers", "initContainers", "ephemeralContainers"],
+            CustomTarget::Volumes => &["volumes"],
+        };
+        let items = fields.iter().filter_map(|field| pod["spec"][field].as_array()).flatten();
+        let activations: Vec<_> = match custom.check.target.item() {
+            None => vec![activation()],
+            Some(name) => items.map(|item| activation().bind(name, Value::from_json(item))).collect(),
+        };
+        activations.iter().find_map(|activation| {
+            let (field, error) = match complies.evaluate(activation, PER_CALL_LIMIT).result {
+                Ok(value) if value.as_bool() == Some(true) => return None,
+                Ok(_) => ("messageExpression", message?.evaluate(activation, PER_CALL_LIMIT).result.err()?),
+                Err(error) => ("expression", error),
+            };
+            let spec = pod["spec"].to_string();
+            let spec: String = spec.chars().take(300).collect();
+            let message = format!("evaluation failed: {error}, on a pod with the spec {spec}");
+            Some(Diagnostic::new(format!("{}.{field}", custom.path), message).help(OPTIONAL))
+        })
+    }
+}
+
+/// What is said of the variable of a custom check, said of the check.
+pub(crate) fn relocate(compiled: &Compiled, diagnostic: &mut Diagnostic) {
+    let path = diagnostic.path.strip_prefix("workloads.").unwrap_or(&diagnostic.path);
+    let Some((index, rest)) = path.strip_prefix("policy.spec.variables[").and_then(|rest| rest.split_once(']')) else {
+        return;
+    };
+    let spec = if path.len() == diagnostic.path.len() {
+        compiled.bundle.pods.policy.spec.as_ref()
+    } else {
+        compiled.bundle.workloads.as_ref().and_then(|pair| pair.policy.spec.as_ref())
+    };
+    let variable = index
+        .parse::<usize>()
+        .ok()
+        .and_then(|index| spec?.variables.as_ref()?.get(index))
+        .and_then(|variable| compiled.customs.iter().find(|custom| custom.variable() == variable.name));
+    if let (Some(custom), Some(place)) = (variable, rest.strip_prefix(".expression")) {
+        if path.len() < diagnostic.path.len() {
+            let help = "a workload is judged too: variables.spec is the spec of a pod and that of a pod template";
+            diagnostic.help = Some(help.to_owned());
+        }
+        diagnostic.path = custom.relocate(place);
+    }
+}
