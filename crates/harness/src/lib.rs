@@ -18,8 +18,9 @@ use std::{fmt, ops::Deref};
 use palisade_api::Diagnostic;
 use thiserror::Error;
 
+pub use admission::{BUDGET, Operation};
 pub use gate::check;
-pub use policy::{BUDGET, Decision, Judgement, Operation, Policy, Request};
+pub use policy::{Decision, Judgement, Policy, Request};
 pub use status::{Cause, Status};
 
 /// Something that passed the offline check. Only [`check`] makes one.
