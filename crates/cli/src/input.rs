@@ -3,7 +3,7 @@
 use std::{
     fs::File,
     io::{self, Read},
-    rc::Rc,
+    sync::Arc,
 };
 
 pub use palisade_manifest::{Object, objects};
@@ -14,7 +14,7 @@ use crate::report::{Failure, Problem, Source};
 const MAX_BYTES: u64 = 64 << 20;
 
 /// Reads a file, or standard input if `path` is `-`.
-pub fn read(path: &str) -> Result<Rc<Source>, Failure> {
+pub fn read(path: &str) -> Result<Arc<Source>, Failure> {
     let name = if path == "-" { "<stdin>" } else { path };
     let failed = |what: &dyn std::fmt::Display| Failure::CouldNotRun(vec![Problem::new(format!("{name}: {what}"))]);
     let mut bytes = Vec::new();
@@ -30,5 +30,5 @@ pub fn read(path: &str) -> Result<Rc<Source>, Failure> {
     let text = String::from_utf8(bytes)
         .map_err(|error| failed(&format_args!("not UTF-8 text, from byte {} on", error.utf8_error().valid_up_to())))?;
     let text = text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text);
-    Ok(Rc::new(Source::new(name, text)))
+    Ok(Arc::new(Source::new(name, text)))
 }

@@ -126,14 +126,14 @@ fn rendered(problem: &Problem) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::rc::Rc;
+    use std::sync::Arc;
 
     use super::*;
 
     #[test]
     fn any_place_can_be_shown() {
         for text in ["", "\n", "a", "ü\nü", "a\r\n\r\n", "\u{1b}[31m", &"x".repeat(5000)] {
-            let source = Rc::new(Source::new("f", text.to_owned()));
+            let source = Arc::new(Source::new("f", text.to_owned()));
             for start in 0..8 {
                 for end in start..9 {
                     assert!(rendered(&Problem::new("wrong").at(&source, start..end)).contains("wrong"));
@@ -144,9 +144,9 @@ mod tests {
 
     #[test]
     fn a_place_is_shown_or_named() {
-        let short = Rc::new(Source::new("f", "a: 1\nb: 2\n".to_owned()));
+        let short = Arc::new(Source::new("f", "a: 1\nb: 2\n".to_owned()));
         assert!(rendered(&Problem::new("wrong").at(&short, 8..9)).contains("f:2:4"));
-        let long = Rc::new(Source::new("f", format!("a: {}", "x".repeat(5000))));
+        let long = Arc::new(Source::new("f", format!("a: {}", "x".repeat(5000))));
         let shown = rendered(&Problem::new("wrong").at(&long, 3..9));
         assert!(shown.contains("f:1:4: wrong") && shown.len() < 100, "{shown}");
     }

@@ -1,10 +1,10 @@
 //! Kubernetes objects in YAML and JSON, each with its places in the text: what all commands that read files share.
 //!
 //! ```
-//! use std::rc::Rc;
+//! use std::sync::Arc;
 //! use palisade_manifest::{Source, objects};
 //!
-//! let source = Rc::new(Source::new("pod.yaml", "kind: Pod\nmetadata: {name: a}\n".to_owned()));
+//! let source = Arc::new(Source::new("pod.yaml", "kind: Pod\nmetadata: {name: a}\n".to_owned()));
 //! let objects = objects(&source).unwrap();
 //! assert_eq!(objects[0].kind, "Pod");
 //! assert_eq!(objects[0].json().unwrap()["metadata"]["name"], "a");

@@ -1,6 +1,6 @@
 //! The Kubernetes objects in a text.
 
-use std::{ops::Range, rc::Rc};
+use std::{ops::Range, sync::Arc};
 
 use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
@@ -16,7 +16,7 @@ use crate::{
 #[derive(Debug)]
 pub struct Object<'a> {
     /// The file.
-    pub source: &'a Rc<Source>,
+    pub source: &'a Arc<Source>,
     /// `kind`; empty if it has none.
     pub kind: String,
     /// `apiVersion`; empty if it has none.
@@ -26,7 +26,7 @@ pub struct Object<'a> {
 }
 
 /// The objects in a file, in order, those in a `List` one by one. Documents without content are none.
-pub fn objects(source: &Rc<Source>) -> Result<Vec<Object<'_>>, Problem> {
+pub fn objects(source: &Arc<Source>) -> Result<Vec<Object<'_>>, Problem> {
     let roots = locate::documents(source.text())
         .map_err(|fault| Problem::new(fault.message).at(source, fault.offset..fault.offset))?;
     let mut found = Vec::new();
@@ -196,7 +196,7 @@ mod tests {
     use super::*;
 
     fn kinds(text: &str) -> Vec<String> {
-        let source = Rc::new(Source::new("f", text.to_owned()));
+        let source = Arc::new(Source::new("f", text.to_owned()));
         let objects = objects(&source).unwrap();
         objects.iter().map(|object| format!("{}/{}", object.api_version, object.kind)).collect()
     }
@@ -225,7 +225,7 @@ items:
     fn an_object_in_a_list_reads_like_one_in_a_document() {
         let text =
             "kind: List\nitems:\n  -   kind: A\n      text: |\n        one\n        two\n  - kind: B\n    text: ü\n";
-        let source = Rc::new(Source::new("f", text.to_owned()));
+        let source = Arc::new(Source::new("f", text.to_owned()));
         let read: Vec<BTreeMap<String, String>> =
             objects(&source).unwrap().iter().map(|object| object.parse().unwrap()).collect();
         assert_eq!(read[0]["text"], "one\ntwo\n");

@@ -1,6 +1,6 @@
 //! What the user is told.
 
-use std::{fmt, ops::Range, rc::Rc};
+use std::{fmt, ops::Range, sync::Arc};
 
 use crate::{Source, one_line};
 
@@ -20,7 +20,7 @@ pub enum Severity {
 pub struct Problem {
     message: String,
     help: Option<String>,
-    place: Option<(Rc<Source>, Range<usize>)>,
+    place: Option<(Arc<Source>, Range<usize>)>,
     severity: Severity,
 }
 
@@ -51,8 +51,8 @@ impl Problem {
 
     /// Adds where it stands.
     #[must_use]
-    pub fn at(mut self, source: &Rc<Source>, place: Range<usize>) -> Self {
-        self.place = Some((Rc::clone(source), place));
+    pub fn at(mut self, source: &Arc<Source>, place: Range<usize>) -> Self {
+        self.place = Some((Arc::clone(source), place));
         self
     }
 
@@ -67,7 +67,7 @@ impl Problem {
     }
 
     /// Where it stands, in bytes.
-    pub fn place(&self) -> Option<(&Rc<Source>, Range<usize>)> {
+    pub fn place(&self) -> Option<(&Arc<Source>, Range<usize>)> {
         self.place.as_ref().map(|(source, place)| (source, place.clone()))
     }
 
@@ -88,7 +88,7 @@ impl Problem {
         let line = text[start..].find('\n').map_or(text.len(), |at| start + at);
         let end = text.floor_char_boundary(place.end.clamp(start, line));
         if source.can_show(start) && !text.is_empty() {
-            return Self { message, help, place: Some((Rc::clone(source), start..end)), severity };
+            return Self { message, help, place: Some((Arc::clone(source), start..end)), severity };
         }
         let (line, column) = source.position(start);
         Self { message: format!("{}:{line}:{column}: {message}", source.name()), help, place: None, severity }
