@@ -2,6 +2,7 @@
 #![allow(clippy::disallowed_methods, reason = "this reads the project's files; it is no part of the product")]
 
 mod bindings;
+pub mod cases;
 mod compare;
 mod lines;
 mod report;

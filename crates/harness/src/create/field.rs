@@ -4,9 +4,11 @@ use std::{collections::BTreeSet, fmt::Write as _};
 
 use serde_json::Value as Json;
 
+use crate::Cause;
+
 /// What is wrong with a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum ErrorType {
+pub(super) enum ErrorType {
     /// Nothing is there, and something must be.
     Required,
     /// Something is there twice.
@@ -26,8 +28,8 @@ pub enum ErrorType {
 }
 
 impl ErrorType {
-    /// The cause's `type` in a `Status`.
-    pub fn name(self) -> &'static str {
+    /// The `type` of a cause in a `Status`.
+    fn name(self) -> &'static str {
         match self {
             Self::Required => "FieldValueRequired",
             Self::Duplicate => "FieldValueDuplicate",
@@ -56,75 +58,80 @@ impl ErrorType {
 
 /// One mistake.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Error {
+pub(super) struct Error {
     /// What is wrong.
-    pub error_type: ErrorType,
+    pub(super) kind: ErrorType,
     /// The path of the field, as `spec.validations[0].expression`.
-    pub field: String,
+    pub(super) field: String,
     /// What is said of it, without the path.
-    pub body: String,
+    pub(super) body: String,
 }
 
 impl Error {
-    fn new(error_type: ErrorType, field: impl Into<String>, value: Option<String>, detail: &str) -> Self {
-        let mut body = error_type.text().to_owned();
-        for part in value.iter().map(String::as_str).chain([detail]).filter(|part| !part.is_empty()) {
+    fn new(kind: ErrorType, field: impl Into<String>, value: Option<&str>, detail: &str) -> Self {
+        let mut body = kind.text().to_owned();
+        for part in value.into_iter().chain([detail]).filter(|part| !part.is_empty()) {
             let _ = write!(body, ": {part}");
         }
-        Self { error_type, field: field.into(), body }
+        Self { kind, field: field.into(), body }
     }
 
     /// A field without a value.
-    pub fn required(field: impl Into<String>, detail: &str) -> Self {
+    pub(super) fn required(field: impl Into<String>, detail: &str) -> Self {
         Self::new(ErrorType::Required, field, None, detail)
     }
 
     /// A text of the wrong form.
-    pub fn invalid(field: impl Into<String>, value: &str, detail: &str) -> Self {
-        Self::new(ErrorType::Invalid, field, Some(quote(value)), detail)
+    pub(super) fn invalid(field: impl Into<String>, value: &str, detail: &str) -> Self {
+        Self::new(ErrorType::Invalid, field, Some(&quote(value)), detail)
     }
 
     /// Another value of the wrong form, which is shown as JSON.
-    pub fn invalid_value(field: impl Into<String>, value: &Json, detail: &str) -> Self {
-        Self::new(ErrorType::Invalid, field, Some(go_json(value)), detail)
+    pub(super) fn invalid_value(field: impl Into<String>, value: &Json, detail: &str) -> Self {
+        Self::new(ErrorType::Invalid, field, Some(&go_json(value)), detail)
     }
 
     /// A text of a Go type of its own that is none of those that are allowed.
-    pub fn not_supported(field: impl Into<String>, value: &str, supported: &[&str]) -> Self {
+    pub(super) fn not_supported(field: impl Into<String>, value: &str, supported: &[&str]) -> Self {
         let supported: Vec<_> = supported.iter().map(|one| quote(one)).collect();
         let detail = format!("supported values: {}", supported.join(", "));
-        Self::new(ErrorType::NotSupported, field, Some(go_json(&value.into())), &detail)
+        Self::new(ErrorType::NotSupported, field, Some(&go_json(&value.into())), &detail)
     }
 
     /// A text that is there twice.
-    pub fn duplicate(field: impl Into<String>, value: &str) -> Self {
-        Self::new(ErrorType::Duplicate, field, Some(quote(value)), "")
+    pub(super) fn duplicate(field: impl Into<String>, value: &str) -> Self {
+        Self::new(ErrorType::Duplicate, field, Some(&quote(value)), "")
     }
 
     /// Something that must not be there.
-    pub fn forbidden(field: impl Into<String>, detail: &str) -> Self {
+    pub(super) fn forbidden(field: impl Into<String>, detail: &str) -> Self {
         Self::new(ErrorType::Forbidden, field, None, detail)
     }
 
     /// A text with too many bytes.
-    pub fn too_long(field: impl Into<String>, most: usize) -> Self {
+    pub(super) fn too_long(field: impl Into<String>, most: usize) -> Self {
         Self::new(ErrorType::TooLong, field, None, &format!("may not be more than {most} bytes"))
     }
 
     /// A list with too many elements.
-    pub fn too_many(field: impl Into<String>, actual: usize, most: usize) -> Self {
+    pub(super) fn too_many(field: impl Into<String>, actual: usize, most: usize) -> Self {
         let detail = format!("must have at most {most} items");
-        Self::new(ErrorType::TooMany, field, Some(actual.to_string()), &detail)
+        Self::new(ErrorType::TooMany, field, Some(&actual.to_string()), &detail)
+    }
+
+    /// The mistake as a `Status` lists it.
+    pub(super) fn cause(self) -> Cause {
+        Cause { field: self.field, message: self.body, kind: self.kind.name().to_owned() }
     }
 
     /// Something else that went wrong.
-    pub fn internal(field: impl Into<String>, detail: &str) -> Self {
+    pub(super) fn internal(field: impl Into<String>, detail: &str) -> Self {
         Self::new(ErrorType::Internal, field, None, detail)
     }
 }
 
 /// All mistakes as one text (`k8s.io/apimachinery/pkg/util/errors.Aggregate`).
-pub fn aggregate(errors: &[Error]) -> String {
+pub(super) fn aggregate(errors: &[Error]) -> String {
     let mut seen = BTreeSet::new();
     let texts: Vec<_> = errors
         .iter()
@@ -135,7 +142,7 @@ pub fn aggregate(errors: &[Error]) -> String {
 }
 
 /// A text as Go quotes it (`strconv.Quote`).
-pub fn quote(text: &str) -> String {
+pub(super) fn quote(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);
     quoted.push('"');
     for c in text.chars() {

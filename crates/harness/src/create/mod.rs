@@ -17,25 +17,14 @@ mod rules;
 mod type_check;
 mod validating;
 
+use field::{Error, aggregate, quote};
 use serde_json::Value as Json;
 
-pub use field::{Error as FieldError, ErrorType, aggregate, quote};
 pub use type_check::{ExpressionWarning, Names, checker, type_check};
 
-const GROUP: &str = "admissionregistration.k8s.io";
+use crate::Status;
 
-/// What the API server answers instead of doing what it is asked for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Status {
-    /// The HTTP status.
-    pub code: u16,
-    /// `reason`, as `Invalid`.
-    pub reason: String,
-    /// `message`: what a user reads.
-    pub message: String,
-    /// `details.causes`: each mistake with its field.
-    pub causes: Vec<FieldError>,
-}
+const GROUP: &str = "admissionregistration.k8s.io";
 
 /// Why an object is not created.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,7 +39,7 @@ pub enum Refused {
 struct Checking<'a> {
     minor: u8,
     old: Option<&'a Json>,
-    errors: Vec<FieldError>,
+    errors: Vec<Error>,
     /// Why there is no verdict, if there is none.
     unknown: Option<String>,
 }
@@ -90,7 +79,8 @@ pub fn create(minor: u8, object: &Json, old: Option<&Json>) -> Result<Vec<String
     if !errors.is_empty() {
         let of = if group.is_empty() { kind.to_owned() } else { format!("{kind}.{group}") };
         let message = format!("{of} {} is invalid: {}", quote(&name), aggregate(&errors));
-        return Err(Refused::Status(Status { code: 422, reason: "Invalid".to_owned(), message, causes: errors }));
+        let causes = errors.into_iter().map(Error::cause).collect();
+        return Err(Refused::Status(Status { code: 422, reason: "Invalid".to_owned(), message, causes }));
     }
     if let Some(why) = unknown {
         return Err(Refused::NoVerdict(why));
