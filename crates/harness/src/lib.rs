@@ -8,6 +8,7 @@
 //! This crate is pure: no I/O, no clock, no environment.
 
 mod gate;
+pub mod objects;
 mod policy;
 mod types;
 
