@@ -7,6 +7,7 @@
 //!
 //! This crate is pure: no I/O, no clock, no environment.
 
+pub mod create;
 mod gate;
 pub mod objects;
 mod policy;
