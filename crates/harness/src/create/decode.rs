@@ -10,8 +10,7 @@ use k8s_openapi::{
 use serde::de::DeserializeOwned;
 use serde_json::{Value as Json, json};
 
-use super::GROUP;
-use crate::Status;
+use super::{GROUP, Status};
 
 /// Refuses what is not of the types of a kind. The API server's words name types of Go; these name the field.
 pub(super) fn decode(group: &str, version: &str, kind: &str, object: &Json) -> Result<(), Status> {

@@ -4,11 +4,9 @@ use std::{collections::BTreeSet, fmt::Write as _};
 
 use serde_json::Value as Json;
 
-use crate::Cause;
-
 /// What is wrong with a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) enum ErrorType {
+pub enum ErrorType {
     /// Nothing is there, and something must be.
     Required,
     /// Something is there twice.
@@ -23,13 +21,17 @@ pub(super) enum ErrorType {
     TooLong,
     /// A list with too many elements.
     TooMany,
+    /// A value that names something that is not there.
+    NotFound,
+    /// A value of the wrong type.
+    TypeInvalid,
     /// A mistake that is not in a field.
     Internal,
 }
 
 impl ErrorType {
-    /// The `type` of a cause in a `Status`.
-    fn name(self) -> &'static str {
+    /// The cause's `type` in a `Status`.
+    pub fn name(self) -> &'static str {
         match self {
             Self::Required => "FieldValueRequired",
             Self::Duplicate => "FieldValueDuplicate",
@@ -38,6 +40,8 @@ impl ErrorType {
             Self::Forbidden => "FieldValueForbidden",
             Self::TooLong => "FieldValueTooLong",
             Self::TooMany => "FieldValueTooMany",
+            Self::NotFound => "FieldValueNotFound",
+            Self::TypeInvalid => "FieldValueTypeInvalid",
             Self::Internal => "InternalError",
         }
     }
@@ -46,11 +50,12 @@ impl ErrorType {
         match self {
             Self::Required => "Required value",
             Self::Duplicate => "Duplicate value",
-            Self::Invalid => "Invalid value",
+            Self::Invalid | Self::TypeInvalid => "Invalid value",
             Self::NotSupported => "Unsupported value",
             Self::Forbidden => "Forbidden",
             Self::TooLong => "Too long",
             Self::TooMany => "Too many",
+            Self::NotFound => "Not found",
             Self::Internal => "Internal error",
         }
     }
@@ -58,80 +63,95 @@ impl ErrorType {
 
 /// One mistake.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Error {
+pub struct Error {
     /// What is wrong.
-    pub(super) kind: ErrorType,
+    pub error_type: ErrorType,
     /// The path of the field, as `spec.validations[0].expression`.
-    pub(super) field: String,
+    pub field: String,
     /// What is said of it, without the path.
-    pub(super) body: String,
+    pub body: String,
 }
 
 impl Error {
-    fn new(kind: ErrorType, field: impl Into<String>, value: Option<&str>, detail: &str) -> Self {
-        let mut body = kind.text().to_owned();
-        for part in value.into_iter().chain([detail]).filter(|part| !part.is_empty()) {
+    fn new(error_type: ErrorType, field: impl Into<String>, value: Option<String>, detail: &str) -> Self {
+        let mut body = error_type.text().to_owned();
+        for part in value.iter().map(String::as_str).chain([detail]).filter(|part| !part.is_empty()) {
             let _ = write!(body, ": {part}");
         }
-        Self { kind, field: field.into(), body }
+        Self { error_type, field: field.into(), body }
     }
 
     /// A field without a value.
-    pub(super) fn required(field: impl Into<String>, detail: &str) -> Self {
+    pub fn required(field: impl Into<String>, detail: &str) -> Self {
         Self::new(ErrorType::Required, field, None, detail)
     }
 
     /// A text of the wrong form.
-    pub(super) fn invalid(field: impl Into<String>, value: &str, detail: &str) -> Self {
-        Self::new(ErrorType::Invalid, field, Some(&quote(value)), detail)
+    pub fn invalid(field: impl Into<String>, value: &str, detail: &str) -> Self {
+        Self::new(ErrorType::Invalid, field, Some(quote(value)), detail)
     }
 
     /// Another value of the wrong form, which is shown as JSON.
-    pub(super) fn invalid_value(field: impl Into<String>, value: &Json, detail: &str) -> Self {
-        Self::new(ErrorType::Invalid, field, Some(&go_json(value)), detail)
+    pub fn invalid_value(field: impl Into<String>, value: &Json, detail: &str) -> Self {
+        Self::new(ErrorType::Invalid, field, Some(go_json(value)), detail)
     }
 
     /// A text of a Go type of its own that is none of those that are allowed.
-    pub(super) fn not_supported(field: impl Into<String>, value: &str, supported: &[&str]) -> Self {
+    pub fn not_supported(field: impl Into<String>, value: &str, supported: &[&str]) -> Self {
+        Self::not_supported_value(field, &value.into(), supported)
+    }
+
+    /// Any value that is none of those that are allowed.
+    pub fn not_supported_value(field: impl Into<String>, value: &Json, supported: &[&str]) -> Self {
         let supported: Vec<_> = supported.iter().map(|one| quote(one)).collect();
         let detail = format!("supported values: {}", supported.join(", "));
-        Self::new(ErrorType::NotSupported, field, Some(&go_json(&value.into())), &detail)
+        Self::new(ErrorType::NotSupported, field, Some(go_json(value)), &detail)
     }
 
     /// A text that is there twice.
-    pub(super) fn duplicate(field: impl Into<String>, value: &str) -> Self {
-        Self::new(ErrorType::Duplicate, field, Some(&quote(value)), "")
+    pub fn duplicate(field: impl Into<String>, value: &str) -> Self {
+        Self::new(ErrorType::Duplicate, field, Some(quote(value)), "")
     }
 
     /// Something that must not be there.
-    pub(super) fn forbidden(field: impl Into<String>, detail: &str) -> Self {
+    pub fn forbidden(field: impl Into<String>, detail: &str) -> Self {
         Self::new(ErrorType::Forbidden, field, None, detail)
     }
 
     /// A text with too many bytes.
-    pub(super) fn too_long(field: impl Into<String>, most: usize) -> Self {
+    pub fn too_long(field: impl Into<String>, most: usize) -> Self {
         Self::new(ErrorType::TooLong, field, None, &format!("may not be more than {most} bytes"))
     }
 
     /// A list with too many elements.
-    pub(super) fn too_many(field: impl Into<String>, actual: usize, most: usize) -> Self {
+    pub fn too_many(field: impl Into<String>, actual: usize, most: usize) -> Self {
         let detail = format!("must have at most {most} items");
-        Self::new(ErrorType::TooMany, field, Some(&actual.to_string()), &detail)
+        Self::new(ErrorType::TooMany, field, Some(actual.to_string()), &detail)
     }
 
-    /// The mistake as a `Status` lists it.
-    pub(super) fn cause(self) -> Cause {
-        Cause { field: self.field, message: self.body, kind: self.kind.name().to_owned() }
+    /// A text that names what is not there.
+    pub fn not_found(field: impl Into<String>, value: &str) -> Self {
+        Self::new(ErrorType::NotFound, field, Some(quote(value)), "")
+    }
+
+    /// A value of the wrong type, which is named by that type.
+    pub fn type_invalid(field: impl Into<String>, found: &str, detail: &str) -> Self {
+        Self::new(ErrorType::TypeInvalid, field, Some(quote(found)), detail)
+    }
+
+    /// A value that is there twice, which is shown as JSON.
+    pub fn duplicate_value(field: impl Into<String>, value: &Json) -> Self {
+        Self::new(ErrorType::Duplicate, field, Some(go_json(value)), "")
     }
 
     /// Something else that went wrong.
-    pub(super) fn internal(field: impl Into<String>, detail: &str) -> Self {
+    pub fn internal(field: impl Into<String>, detail: &str) -> Self {
         Self::new(ErrorType::Internal, field, None, detail)
     }
 }
 
 /// All mistakes as one text (`k8s.io/apimachinery/pkg/util/errors.Aggregate`).
-pub(super) fn aggregate(errors: &[Error]) -> String {
+pub fn aggregate(errors: &[Error]) -> String {
     let mut seen = BTreeSet::new();
     let texts: Vec<_> = errors
         .iter()
@@ -142,7 +162,7 @@ pub(super) fn aggregate(errors: &[Error]) -> String {
 }
 
 /// A text as Go quotes it (`strconv.Quote`).
-pub(super) fn quote(text: &str) -> String {
+pub fn quote(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);
     quoted.push('"');
     for c in text.chars() {

@@ -10,21 +10,32 @@ mod crd;
 mod decode;
 mod expressions;
 mod field;
-mod meta;
+pub(crate) mod meta;
 mod mutating;
-mod names;
+pub(crate) mod names;
 mod rules;
 mod type_check;
 mod validating;
 
-use field::{Error, aggregate, quote};
 use serde_json::Value as Json;
 
+pub use field::{Error as FieldError, ErrorType, aggregate, quote};
 pub use type_check::{ExpressionWarning, Names, checker, type_check};
 
-use crate::Status;
-
 const GROUP: &str = "admissionregistration.k8s.io";
+
+/// What the API server answers instead of doing what it is asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Status {
+    /// The HTTP status.
+    pub code: u16,
+    /// `reason`, as `Invalid`.
+    pub reason: String,
+    /// `message`: what a user reads.
+    pub message: String,
+    /// `details.causes`: each mistake with its field.
+    pub causes: Vec<FieldError>,
+}
 
 /// Why an object is not created.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,12 +47,12 @@ pub enum Refused {
 }
 
 /// What is checked of an object, and what is found.
-struct Checking<'a> {
-    minor: u8,
-    old: Option<&'a Json>,
-    errors: Vec<Error>,
+pub(crate) struct Checking<'a> {
+    pub(crate) minor: u8,
+    pub(crate) old: Option<&'a Json>,
+    pub(crate) errors: Vec<FieldError>,
     /// Why there is no verdict, if there is none.
-    unknown: Option<String>,
+    pub(crate) unknown: Option<String>,
 }
 
 /// Creates an object, or updates `old`: the warnings, if the API server takes it.
@@ -79,8 +90,7 @@ pub fn create(minor: u8, object: &Json, old: Option<&Json>) -> Result<Vec<String
     if !errors.is_empty() {
         let of = if group.is_empty() { kind.to_owned() } else { format!("{kind}.{group}") };
         let message = format!("{of} {} is invalid: {}", quote(&name), aggregate(&errors));
-        let causes = errors.into_iter().map(Error::cause).collect();
-        return Err(Refused::Status(Status { code: 422, reason: "Invalid".to_owned(), message, causes }));
+        return Err(Refused::Status(Status { code: 422, reason: "Invalid".to_owned(), message, causes: errors }));
     }
     if let Some(why) = unknown {
         return Err(Refused::NoVerdict(why));
@@ -97,16 +107,16 @@ pub fn create(minor: u8, object: &Json, old: Option<&Json>) -> Result<Vec<String
 const STATIC_SUFFIX: &str = ".static.k8s.io";
 
 /// A text of an object; empty if there is none.
-fn text<'a>(of: &'a Json, key: &str) -> &'a str {
+pub(crate) fn text<'a>(of: &'a Json, key: &str) -> &'a str {
     of.get(key).and_then(Json::as_str).unwrap_or_default()
 }
 
 /// The elements of a list of an object.
-fn list<'a>(of: &'a Json, key: &str) -> &'a [Json] {
+pub(crate) fn list<'a>(of: &'a Json, key: &str) -> &'a [Json] {
     of.get(key).and_then(Json::as_array).map(Vec::as_slice).unwrap_or_default()
 }
 
 /// A part of an object, unless it is null.
-fn part<'a>(of: &'a Json, key: &str) -> Option<&'a Json> {
+pub(crate) fn part<'a>(of: &'a Json, key: &str) -> Option<&'a Json> {
     of.get(key).filter(|part| !part.is_null())
 }

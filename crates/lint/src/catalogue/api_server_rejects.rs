@@ -1,7 +1,7 @@
 //! The API server refuses it.
 
 use palisade_cel::Position;
-use palisade_harness::{Cause, create::Refused};
+use palisade_harness::create::{FieldError, Refused};
 use palisade_manifest::Severity;
 use serde_json::Value as Json;
 
@@ -35,15 +35,15 @@ place in the expression or the field. Mend it: nothing else of the object counts
 
 /// The place in the expression that the text of a cause names, and the text without the excerpt that the API server
 /// appends: the caret shows it.
-fn position(item: &Item<'_>, cause: &Cause) -> (Position, String) {
+fn position(item: &Item<'_>, cause: &FieldError) -> (Position, String) {
     const MARK: &str = "ERROR: <input>:";
-    let Some(at) = cause.message.find(MARK) else { return (Position::NONE, cause.message.clone()) };
-    let mut numbers = cause.message[at + MARK.len()..].splitn(3, ':').map(|part| part.trim().parse::<usize>());
+    let Some(at) = cause.body.find(MARK) else { return (Position::NONE, cause.body.clone()) };
+    let mut numbers = cause.body[at + MARK.len()..].splitn(3, ':').map(|part| part.trim().parse::<usize>());
     let (Some(Ok(line)), Some(Ok(column))) = (numbers.next(), numbers.next()) else {
-        return (Position::NONE, cause.message.clone());
+        return (Position::NONE, cause.body.clone());
     };
     // The value that is quoted before is the expression, which the caret shows, too.
-    let said: Vec<_> = cause.message[at..].lines().filter(|line| !line.starts_with(" | ")).collect();
+    let said: Vec<_> = cause.body[at..].lines().filter(|line| !line.starts_with(" | ")).collect();
     let text = said.join("; ").replace("ERROR: <input>:", "");
     // Match conditions and audit annotations are compiled without the white space before them.
     let source = tree::value_at(&item.json, &cause.field).and_then(Json::as_str).unwrap_or_default();

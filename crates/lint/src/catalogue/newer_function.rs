@@ -1,9 +1,6 @@
 //! A function or macro that this version of Kubernetes does not have.
 
-use palisade_harness::{
-    Cause,
-    create::{Refused, create},
-};
+use palisade_harness::create::{FieldError, Refused, create};
 use palisade_manifest::Severity;
 
 use crate::cluster::{Cluster, Item};
@@ -37,8 +34,8 @@ policies what its predecessor has as well, so that it can be rolled back: what c
 };
 
 /// The version from which on a mistake is none, if there is one.
-pub(super) fn since(cluster: &Cluster<'_>, item: &Item<'_>, cause: &Cause) -> Option<u8> {
-    if !cause.message.contains("compilation failed") {
+pub(super) fn since(cluster: &Cluster<'_>, item: &Item<'_>, cause: &FieldError) -> Option<u8> {
+    if !cause.body.contains("compilation failed") {
         return None;
     }
     (cluster.minor + 1..=NEWEST).find(|minor| match create(*minor, &item.json, None) {
