@@ -11,6 +11,7 @@ pub mod admission;
 pub mod create;
 mod custom;
 mod gate;
+pub mod objects;
 mod policy;
 mod types;
 
