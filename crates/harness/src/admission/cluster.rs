@@ -27,15 +27,18 @@ const NAMESPACES: &[&str] = &["default", "kube-node-lease", "kube-public", "kube
 
 /// A cluster as far as admission is concerned: the policies and bindings in force, and the namespaces, parameters and
 /// definitions of kinds that they look up.
+#[derive(Clone)]
 pub struct Cluster {
     minor: u8,
+    /// Whether expressions remember what their parts came to.
+    pub(super) watches: bool,
     discovery: Discovery,
-    policies: BTreeMap<String, Policy>,
+    policies: BTreeMap<String, Arc<Policy>>,
     /// By the name of their policy and their own.
     bindings: BTreeMap<String, BTreeMap<String, Binding>>,
-    namespaces: BTreeMap<String, Json>,
+    namespaces: Arc<BTreeMap<String, Json>>,
     /// By group and kind, then by namespace and name.
-    objects: BTreeMap<(String, String), BTreeMap<(String, String), Stored>>,
+    objects: Arc<BTreeMap<(String, String), BTreeMap<(String, String), Stored>>>,
     answers: Arc<dyn Answers>,
 }
 
@@ -64,11 +67,12 @@ impl Cluster {
         };
         Self {
             minor,
+            watches: false,
             discovery: Discovery::default(),
             policies: BTreeMap::new(),
             bindings: BTreeMap::new(),
-            namespaces: NAMESPACES.iter().map(own).collect(),
-            objects: BTreeMap::new(),
+            namespaces: Arc::new(NAMESPACES.iter().map(own).collect()),
+            objects: Arc::default(),
             answers: Arc::new(Privileged),
         }
     }
@@ -94,7 +98,7 @@ impl Cluster {
         match (group, kind.as_str()) {
             ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy") => {
                 let policy: ValidatingAdmissionPolicy = decode(object)?;
-                self.policies.insert(name, Policy::new(policy, self.minor, Mode::Stored));
+                self.policies.insert(name, Arc::new(Policy::new(policy, self.minor, Mode::Stored, self.watches)));
             }
             ("admissionregistration.k8s.io", "ValidatingAdmissionPolicyBinding") => {
                 let binding: ValidatingAdmissionPolicyBinding = decode(object)?;
@@ -107,7 +111,7 @@ impl Cluster {
             }
             _ => {
                 if (group, kind.as_str()) == ("", "Namespace") {
-                    self.namespaces.insert(name.clone(), namespace::completed(object.clone()));
+                    Arc::make_mut(&mut self.namespaces).insert(name.clone(), namespace::completed(object.clone()));
                 }
                 if (group, kind.as_str()) == ("apiextensions.k8s.io", "CustomResourceDefinition") {
                     self.discovery.add_crd(&object);
@@ -119,7 +123,10 @@ impl Cluster {
                     _ => {}
                 }
                 let stored = Stored { kind: id.clone(), namespace: namespace.clone(), name: name.clone(), object };
-                self.objects.entry((id.group, id.kind)).or_default().insert((namespace, name), stored);
+                Arc::make_mut(&mut self.objects)
+                    .entry((id.group, id.kind))
+                    .or_default()
+                    .insert((namespace, name), stored);
             }
         }
         Ok(vec![])
@@ -142,7 +149,16 @@ impl Cluster {
 
     /// The policies that have bindings, by name. Others do nothing.
     pub(crate) fn policies(&self) -> impl Iterator<Item = (&Policy, btree_map::Values<'_, String, Binding>)> {
-        self.policies.values().filter_map(|policy| Some((policy, self.bindings.get(&policy.name)?.values())))
+        self.policies.values().filter_map(|policy| Some((&**policy, self.bindings.get(&policy.name)?.values())))
+    }
+
+    /// All policies, by name.
+    pub(super) fn all_policies(&self) -> impl Iterator<Item = &Policy> {
+        self.policies.values().map(|policy| &**policy)
+    }
+
+    pub(super) fn replace_policy(&mut self, policy: Policy) {
+        self.policies.insert(policy.name.clone(), Arc::new(policy));
     }
 
     pub(crate) fn namespace(&self, name: &str) -> Option<&Json> {

@@ -29,10 +29,11 @@ pub(crate) struct Binding {
 }
 
 impl Policy {
-    /// Compiles a policy. What does not compile stays in it with its mistakes.
-    pub fn new(policy: ValidatingAdmissionPolicy, minor: u8, mode: Mode) -> Self {
+    /// Compiles a policy. What does not compile stays in it with its mistakes. `watches`: whether expressions remember
+    /// what their parts came to.
+    pub fn new(policy: ValidatingAdmissionPolicy, minor: u8, mode: Mode, watches: bool) -> Self {
         let spec = policy.spec.unwrap_or_default();
-        let mut compiler = Compiler::new(minor, mode, spec.param_kind.is_some());
+        let mut compiler = Compiler::new(minor, mode, spec.param_kind.is_some(), watches);
         for variable in spec.variables.iter().flatten() {
             compiler.variable(&variable.name, &variable.expression);
         }

@@ -1,0 +1,4 @@
+//! Suites of other tools.
+
+pub mod kaptest;
+pub mod kyverno;
