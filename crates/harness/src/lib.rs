@@ -10,6 +10,7 @@
 pub mod admission;
 pub mod create;
 mod gate;
+pub mod objects;
 mod policy;
 mod types;
 
