@@ -39,6 +39,12 @@ impl Asked {
     }
 }
 
+impl Default for Asked {
+    fn default() -> Self {
+        Self::new(Arc::new(Privileged))
+    }
+}
+
 impl Authorizer for Asked {
     fn authorize(&self, user: &User, attributes: &Attributes) -> Decision {
         self.answers.answer(user, attributes).unwrap_or_else(|| {

@@ -20,7 +20,7 @@ use super::{
     namespace,
     policy::{Binding, Policy},
 };
-use crate::Status;
+use crate::create::{self, Refused, Status};
 
 /// The namespaces that every cluster has.
 const NAMESPACES: &[&str] = &["default", "kube-node-lease", "kube-public", "kube-system"];
@@ -90,9 +90,10 @@ impl Cluster {
     ///
     /// # Errors
     /// What the API server says of an object that it refuses. The cluster is as it was then.
-    pub fn apply(&mut self, object: Json) -> Result<Vec<String>, Status> {
+    pub fn apply(&mut self, object: Json) -> Result<Vec<String>, Refused> {
         let text = |pointer: &str| object.pointer(pointer).and_then(Json::as_str).unwrap_or_default().to_owned();
         let (api_version, kind) = (text("/apiVersion"), text("/kind"));
+        let warnings = create::create(self.minor, &object, None)?;
         let (name, mut namespace) = (text("/metadata/name"), text("/metadata/namespace"));
         let (group, version) = api_version.split_once('/').unwrap_or(("", &api_version));
         match (group, kind.as_str()) {
@@ -129,7 +130,7 @@ impl Cluster {
                     .insert((namespace, name), stored);
             }
         }
-        Ok(vec![])
+        Ok(warnings)
     }
 
     /// What the validating policies say of a request whose object is decoded, defaulted and valid, as in an
@@ -203,11 +204,9 @@ impl Cluster {
     }
 }
 
-fn decode<T: serde::de::DeserializeOwned>(object: Json) -> Result<T, Status> {
-    serde_json::from_value(object).map_err(|error| Status {
-        code: 400,
-        reason: "BadRequest".to_owned(),
-        message: error.to_string(),
-        causes: vec![],
+fn decode<T: serde::de::DeserializeOwned>(object: Json) -> Result<T, Refused> {
+    serde_json::from_value(object).map_err(|error| {
+        let (code, reason, message) = (400, "BadRequest".to_owned(), error.to_string());
+        Refused::Status(Status { code, reason, message, causes: vec![] })
     })
 }

@@ -265,7 +265,8 @@ fn code(reason: &str) -> u16 {
     }
 }
 
-fn authority(request: &Request, asked: &Arc<Asked>) -> Authority {
+/// The variables `authorizer` and `authorizer.requestResource` for a request.
+pub(crate) fn authority(request: &Request, asked: &Arc<Asked>) -> Authority {
     let user = authorizer::User {
         name: request.user.name.clone(),
         groups: request.user.groups.clone(),

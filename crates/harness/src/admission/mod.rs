@@ -24,3 +24,9 @@ pub use inspect::{Inspected, Trace};
 pub use request::{Operation, Request, ResourceId, User};
 pub use review::{Denial, Evaluation, Outcome, Review};
 pub use validate::{BUDGET, MATCH_CONDITIONS_BUDGET};
+
+pub(crate) use authorizer::Asked;
+pub(crate) use dispatch::authority;
+pub(crate) use expression::{Evaluator, Inputs};
+pub(crate) use policy::Policy;
+pub(crate) use validate::{Decision, MAX_MESSAGE, Verdict, validate};
