@@ -21,6 +21,10 @@ pub enum ErrorType {
     TooLong,
     /// A list with too many elements.
     TooMany,
+    /// A value that names something that is not there.
+    NotFound,
+    /// A value of the wrong type.
+    TypeInvalid,
     /// A mistake that is not in a field.
     Internal,
 }
@@ -36,6 +40,8 @@ impl ErrorType {
             Self::Forbidden => "FieldValueForbidden",
             Self::TooLong => "FieldValueTooLong",
             Self::TooMany => "FieldValueTooMany",
+            Self::NotFound => "FieldValueNotFound",
+            Self::TypeInvalid => "FieldValueTypeInvalid",
             Self::Internal => "InternalError",
         }
     }
@@ -44,11 +50,12 @@ impl ErrorType {
         match self {
             Self::Required => "Required value",
             Self::Duplicate => "Duplicate value",
-            Self::Invalid => "Invalid value",
+            Self::Invalid | Self::TypeInvalid => "Invalid value",
             Self::NotSupported => "Unsupported value",
             Self::Forbidden => "Forbidden",
             Self::TooLong => "Too long",
             Self::TooMany => "Too many",
+            Self::NotFound => "Not found",
             Self::Internal => "Internal error",
         }
     }
@@ -91,9 +98,14 @@ impl Error {
 
     /// A text of a Go type of its own that is none of those that are allowed.
     pub fn not_supported(field: impl Into<String>, value: &str, supported: &[&str]) -> Self {
+        Self::not_supported_value(field, &value.into(), supported)
+    }
+
+    /// Any value that is none of those that are allowed.
+    pub fn not_supported_value(field: impl Into<String>, value: &Json, supported: &[&str]) -> Self {
         let supported: Vec<_> = supported.iter().map(|one| quote(one)).collect();
         let detail = format!("supported values: {}", supported.join(", "));
-        Self::new(ErrorType::NotSupported, field, Some(go_json(&value.into())), &detail)
+        Self::new(ErrorType::NotSupported, field, Some(go_json(value)), &detail)
     }
 
     /// A text that is there twice.
@@ -115,6 +127,21 @@ impl Error {
     pub fn too_many(field: impl Into<String>, actual: usize, most: usize) -> Self {
         let detail = format!("must have at most {most} items");
         Self::new(ErrorType::TooMany, field, Some(actual.to_string()), &detail)
+    }
+
+    /// A text that names what is not there.
+    pub fn not_found(field: impl Into<String>, value: &str) -> Self {
+        Self::new(ErrorType::NotFound, field, Some(quote(value)), "")
+    }
+
+    /// A value of the wrong type, which is named by that type.
+    pub fn type_invalid(field: impl Into<String>, found: &str, detail: &str) -> Self {
+        Self::new(ErrorType::TypeInvalid, field, Some(quote(found)), detail)
+    }
+
+    /// A value that is there twice, which is shown as JSON.
+    pub fn duplicate_value(field: impl Into<String>, value: &Json) -> Self {
+        Self::new(ErrorType::Duplicate, field, Some(go_json(value)), "")
     }
 
     /// Something else that went wrong.

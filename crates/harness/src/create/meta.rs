@@ -8,7 +8,7 @@ use super::{Checking, field::Error, list, names, part, text};
 const MAX_ANNOTATIONS: usize = 256 << 10;
 
 /// The name of an object, or one such as the API server would make for it.
-pub(super) fn name(object: &Json) -> String {
+pub(crate) fn name(object: &Json) -> String {
     let Some(metadata) = object.get("metadata") else { return String::new() };
     match (text(metadata, "name"), text(metadata, "generateName")) {
         ("", "") => String::new(),
@@ -18,7 +18,7 @@ pub(super) fn name(object: &Json) -> String {
 }
 
 /// Checks `metadata` of an object that is created or updated; `form` says what is wrong with a name.
-pub(super) fn check(checking: &mut Checking<'_>, object: &Json, form: impl Fn(&str) -> Vec<String>) {
+pub(crate) fn check(checking: &mut Checking<'_>, object: &Json, form: impl Fn(&str) -> Vec<String>) {
     let empty = Json::Null;
     let metadata = object.get("metadata").unwrap_or(&empty);
     let errors = &mut checking.errors;
@@ -79,7 +79,7 @@ fn annotations(checking: &mut Checking<'_>, annotations: Option<&Json>) {
 }
 
 /// Checks a label selector.
-pub(super) fn selector(checking: &mut Checking<'_>, selector: &Json, field: &str) {
+pub(crate) fn selector(checking: &mut Checking<'_>, selector: &Json, field: &str) {
     labels(checking, selector.get("matchLabels"), &format!("{field}.matchLabels"));
     for (index, requirement) in list(selector, "matchExpressions").iter().enumerate() {
         let field = format!("{field}.matchExpressions[{index}]");
@@ -113,7 +113,7 @@ pub(super) fn selector(checking: &mut Checking<'_>, selector: &Json, field: &str
 }
 
 /// Checks a label selector that must be there; defaulting sees to that.
-pub(super) fn selector_of(checking: &mut Checking<'_>, of: &Json, key: &str, field: &str) {
+pub(crate) fn selector_of(checking: &mut Checking<'_>, of: &Json, key: &str, field: &str) {
     let field = format!("{field}.{key}");
     match part(of, key) {
         Some(found) => selector(checking, found, &field),

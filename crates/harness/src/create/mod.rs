@@ -10,9 +10,9 @@ mod crd;
 mod decode;
 mod expressions;
 mod field;
-mod meta;
+pub(crate) mod meta;
 mod mutating;
-mod names;
+pub(crate) mod names;
 mod rules;
 mod type_check;
 mod validating;
@@ -47,12 +47,12 @@ pub enum Refused {
 }
 
 /// What is checked of an object, and what is found.
-struct Checking<'a> {
-    minor: u8,
-    old: Option<&'a Json>,
-    errors: Vec<FieldError>,
+pub(crate) struct Checking<'a> {
+    pub(crate) minor: u8,
+    pub(crate) old: Option<&'a Json>,
+    pub(crate) errors: Vec<FieldError>,
     /// Why there is no verdict, if there is none.
-    unknown: Option<String>,
+    pub(crate) unknown: Option<String>,
 }
 
 /// Creates an object, or updates `old`: the warnings, if the API server takes it.
@@ -107,16 +107,16 @@ pub fn create(minor: u8, object: &Json, old: Option<&Json>) -> Result<Vec<String
 const STATIC_SUFFIX: &str = ".static.k8s.io";
 
 /// A text of an object; empty if there is none.
-fn text<'a>(of: &'a Json, key: &str) -> &'a str {
+pub(crate) fn text<'a>(of: &'a Json, key: &str) -> &'a str {
     of.get(key).and_then(Json::as_str).unwrap_or_default()
 }
 
 /// The elements of a list of an object.
-fn list<'a>(of: &'a Json, key: &str) -> &'a [Json] {
+pub(crate) fn list<'a>(of: &'a Json, key: &str) -> &'a [Json] {
     of.get(key).and_then(Json::as_array).map(Vec::as_slice).unwrap_or_default()
 }
 
 /// A part of an object, unless it is null.
-fn part<'a>(of: &'a Json, key: &str) -> Option<&'a Json> {
+pub(crate) fn part<'a>(of: &'a Json, key: &str) -> Option<&'a Json> {
     of.get(key).filter(|part| !part.is_null())
 }

@@ -7,7 +7,7 @@ const KEY_MESSAGE: &str = "must consist of alphanumeric characters, '-', '_' or 
                            alphanumeric character";
 
 /// A DNS subdomain: the name of most objects.
-pub(super) fn subdomain(name: &str) -> Vec<String> {
+pub(crate) fn subdomain(name: &str) -> Vec<String> {
     let mut wrong = too_long(name, SUBDOMAIN_MAX);
     if !name.split('.').all(is_label) {
         wrong.push(
@@ -20,8 +20,22 @@ pub(super) fn subdomain(name: &str) -> Vec<String> {
     wrong
 }
 
+/// A DNS label: the names of namespaces, containers and volumes.
+pub(crate) fn label(name: &str) -> Vec<String> {
+    let mut wrong = too_long(name, LABEL_MAX);
+    if !is_label(name) {
+        wrong.push(
+            "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and \
+             end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is \
+             '[a-z0-9]([-a-z0-9]*[a-z0-9])?')"
+                .to_owned(),
+        );
+    }
+    wrong
+}
+
 /// A DNS label that begins with a letter: versions, kinds in lower case.
-pub(super) fn label_1035(name: &str) -> Vec<String> {
+pub(crate) fn label_1035(name: &str) -> Vec<String> {
     let mut wrong = too_long(name, LABEL_MAX);
     if !is_label(name) || !name.starts_with(|c: char| c.is_ascii_lowercase()) {
         wrong.push(
@@ -35,7 +49,7 @@ pub(super) fn label_1035(name: &str) -> Vec<String> {
 }
 
 /// A qualified name: keys of labels and annotations, names of match conditions.
-pub(super) fn qualified(minor: u8, name: &str) -> Vec<String> {
+pub(crate) fn qualified(minor: u8, name: &str) -> Vec<String> {
     let examples =
         format!("{KEY_MESSAGE} (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '{KEY}')");
     let mut wrong = Vec::new();
@@ -69,7 +83,7 @@ pub(super) fn qualified(minor: u8, name: &str) -> Vec<String> {
 }
 
 /// The value of a label.
-pub(super) fn label_value(value: &str) -> Vec<String> {
+pub(crate) fn label_value(value: &str) -> Vec<String> {
     let mut wrong = too_long(value, LABEL_MAX);
     if !value.is_empty() && !is_key(value) {
         wrong.push(format!(
@@ -82,7 +96,7 @@ pub(super) fn label_value(value: &str) -> Vec<String> {
 }
 
 /// What can stand in a path of the API.
-pub(super) fn path_segment(name: &str) -> Vec<String> {
+pub(crate) fn path_segment(name: &str) -> Vec<String> {
     if matches!(name, "." | "..") {
         return vec![format!("may not be '{name}'")];
     }

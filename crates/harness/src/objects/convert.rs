@@ -33,9 +33,7 @@ fn convert_struct(part: &str, object: &mut Object) {
     match part {
         "core/v1.PodSpec" => {
             // The older name of the field is an alias.
-            if let Some(account) =
-                object.get("serviceAccountName").or_else(|| object.get("serviceAccount")).cloned()
-            {
+            if let Some(account) = object.get("serviceAccountName").or_else(|| object.get("serviceAccount")).cloned() {
                 object.insert("serviceAccountName".to_owned(), account.clone());
                 object.insert("serviceAccount".to_owned(), account);
             }

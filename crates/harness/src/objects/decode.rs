@@ -87,8 +87,8 @@ impl<'t> Decoder<'t> {
             }
             (Type::Bytes, Value::String(text)) => match STANDARD.decode(text) {
                 Ok(_) => Value::from(text.as_str()),
-                Err(problem) => {
-                    let at = illegal_byte(&problem, text);
+                Err(_) => {
+                    let at = illegal_byte(text);
                     self.error.get_or_insert_with(|| format!("illegal base64 data at input byte {at}"));
                     return Ok(None);
                 }
@@ -154,7 +154,9 @@ impl<'t> Decoder<'t> {
     /// What is there without a word of it.
     fn zero(&self, of: &Type) -> Value {
         match of.under() {
-            Type::Struct(name) => Value::Object(self.table.get(name).map(|of| self.zero_struct(of)).unwrap_or_default()),
+            Type::Struct(name) => {
+                Value::Object(self.table.get(name).map(|of| self.zero_struct(of)).unwrap_or_default())
+            }
             Type::Own(own) => own::zero(*own),
             Type::Text => Value::from(""),
             Type::Bool => Value::from(false),
@@ -182,9 +184,8 @@ fn is_zero(of: &Type, value: &Value) -> bool {
 }
 
 /// The place that Go's decoder names.
-fn illegal_byte(problem: &base64::DecodeError, text: &str) -> usize {
-    match problem {
-        base64::DecodeError::InvalidByte(at, _) | base64::DecodeError::InvalidLastSymbol(at, _) => *at,
-        base64::DecodeError::InvalidLength(_) | base64::DecodeError::InvalidPadding => text.len() / 4 * 4,
-    }
+fn illegal_byte(text: &str) -> usize {
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'+' || b == b'/';
+    let good = text.bytes().take_while(|b| plain(*b)).count();
+    if good == text.len() { good / 4 * 4 } else { good }
 }

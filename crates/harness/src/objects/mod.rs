@@ -7,7 +7,7 @@
 //! [`Kinds::decode`] does what the API server does before mutating admission: decode into Go types (what they do not have
 //! is dropped), fill in defaults, and convert there and back; for kinds of CustomResourceDefinitions prune and fill in
 //! defaults by the schema. [`Kinds::prepare`] does what it does between mutating and validating admission: the strategy
-//! of the resource (status, generation, generated name) and the validation of the object, as far as [`validate`] says.
+//! of the resource (status, generation, generated name) and the validation of the object, as far as the list below says.
 //! [`receive`] does both, with the built-in admission plugins between them that change objects.
 //!
 //! # What is invented
@@ -27,10 +27,12 @@ mod plugins;
 mod pods;
 mod prepare;
 mod table;
-pub mod validate;
+mod validate;
 
 use serde_json::{Map, Value};
 use thiserror::Error;
+
+use crate::create::{FieldError, aggregate};
 
 use kinds::Source;
 pub use kinds::{Kinds, Resource, Subresource, Unserved};
@@ -53,12 +55,12 @@ pub enum Refused {
     #[error("{0}")]
     Decode(String),
     /// Its validation finds it wrong.
-    #[error("{}", validate::summary(.what, .causes))]
+    #[error("{what} is invalid: {}", aggregate(.causes))]
     Validation {
         /// The kind with its group and the name: `Deployment.apps "web"`.
         what: String,
         /// What is wrong.
-        causes: Vec<Cause>,
+        causes: Vec<FieldError>,
     },
     /// An admission plugin that is no policy denies it; the text is the server's.
     #[error("{0}")]
@@ -66,17 +68,6 @@ pub enum Refused {
     /// It cannot be told here what the API server would make of it, and why.
     #[error("{0}")]
     NoVerdict(String),
-}
-
-/// What is wrong with a field.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Cause {
-    /// The field: `spec.containers[0].name`.
-    pub field: String,
-    /// The kind of mistake as in `details.causes[].reason`: `FieldValueRequired`.
-    pub reason: &'static str,
-    /// The text without the field: `Required value`.
-    pub message: String,
 }
 
 /// What is sent, and where to.
@@ -133,7 +124,9 @@ impl Kinds {
                 custom.decode(sent.resource, sent.object)?
             }
             Source::Unknown => {
-                return Err(Refused::NoVerdict(format!("{kind} is served by the aggregator, whose types are not known")));
+                return Err(Refused::NoVerdict(format!(
+                    "{kind} is served by the aggregator, whose types are not known"
+                )));
             }
         };
         if sent.resource.namespaced

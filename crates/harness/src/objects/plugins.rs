@@ -72,9 +72,9 @@ impl Kinds {
             ("", "persistentvolumes", "") if creates => finalize(object, "kubernetes.io/pv-protection"),
             ("networking.k8s.io", "ingresses", "") if creates => {
                 let class = around.default_class("IngressClass", "ingressclass.kubernetes.io/is-default-class");
-                let annotated = object.get("metadata").is_some_and(|metadata| {
-                    !metadata["annotations"]["kubernetes.io/ingress.class"].is_null()
-                });
+                let annotated = object
+                    .get("metadata")
+                    .is_some_and(|metadata| !metadata["annotations"]["kubernetes.io/ingress.class"].is_null());
                 let spec = object.get_mut("spec").and_then(Value::as_object_mut);
                 if let (Some(class), Some(spec), false) = (class, spec, annotated) {
                     spec.entry("ingressClassName").or_insert_with(|| json!(class));
@@ -174,8 +174,7 @@ fn of_class(class: &Value) -> (i64, &str) {
 fn overhead(spec: &mut Object, around: &Surroundings<'_>) -> Result<(), String> {
     let Some(name) = spec.get("runtimeClassName").and_then(Value::as_str).map(str::to_owned) else { return Ok(()) };
     let class = around.named("RuntimeClass", &name);
-    let class = class
-        .ok_or_else(|| format!("pod rejected: RuntimeClass {name:?} not found"))?;
+    let class = class.ok_or_else(|| format!("pod rejected: RuntimeClass {name:?} not found"))?;
     if let Some(fixed) = class.pointer("/overhead/podFixed") {
         let given = spec.get("overhead");
         if given.is_some_and(|given| given != fixed) {

@@ -17,11 +17,24 @@ const INVENTED_NODE_PORT: usize = 30000;
 
 /// Kinds whose `metadata.generation` counts changes of their content.
 const GENERATED: &[&str] = &[
-    "core/v1.Pod", "core/v1.PodTemplate", "core/v1.ReplicationController", "apps/v1.DaemonSet", "apps/v1.Deployment",
-    "apps/v1.ReplicaSet", "apps/v1.StatefulSet", "batch/v1.CronJob", "batch/v1.Job", "discovery/v1.EndpointSlice",
-    "networking/v1.Ingress", "networking/v1.IngressClass", "networking/v1.NetworkPolicy",
-    "policy/v1.PodDisruptionBudget", "scheduling/v1.PriorityClass", "apiextensions/v1.CustomResourceDefinition",
-    "flowcontrol/v1.FlowSchema", "flowcontrol/v1.PriorityLevelConfiguration",
+    "core/v1.Pod",
+    "core/v1.PodTemplate",
+    "core/v1.ReplicationController",
+    "apps/v1.DaemonSet",
+    "apps/v1.Deployment",
+    "apps/v1.ReplicaSet",
+    "apps/v1.StatefulSet",
+    "batch/v1.CronJob",
+    "batch/v1.Job",
+    "discovery/v1.EndpointSlice",
+    "networking/v1.Ingress",
+    "networking/v1.IngressClass",
+    "networking/v1.NetworkPolicy",
+    "policy/v1.PodDisruptionBudget",
+    "scheduling/v1.PriorityClass",
+    "apiextensions/v1.CustomResourceDefinition",
+    "flowcontrol/v1.FlowSchema",
+    "flowcontrol/v1.PriorityLevelConfiguration",
 ];
 /// Kinds whose status a client can set by creating them.
 const STATUS_KEPT: &[&str] = &["core/v1.Node", "networking/v1.IPAddress", "core/v1.Event"];
@@ -84,7 +97,7 @@ impl Kinds {
             }
         }
         if let Some(custom) = self.custom(sent.resource) {
-            custom.validate(sent, &object)?;
+            custom.validate(self.minor, sent, &object)?;
         }
         Ok(object)
     }
@@ -284,8 +297,8 @@ fn update(name: &str, subresource: &str, object: &mut Object, old: &Object) {
             }
         }
     }
-    let changed = content(object) != content(old)
-        || (name == "apps/v1.Deployment" && annotations(object) != annotations(old));
+    let changed =
+        content(object) != content(old) || (name == "apps/v1.Deployment" && annotations(object) != annotations(old));
     keep_metadata(object, old, (is_generated(name) && subresource != "status" && changed).then_some(1));
 }
 

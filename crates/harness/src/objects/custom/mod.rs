@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
+use crate::create::{Checking, FieldError, meta, names};
+
 use super::{
     Refused, Resource, Sent, Subresource, Unserved,
     kinds::{Source, api_version},
@@ -72,7 +74,11 @@ impl Custom {
     }
 
     /// Prunes what the schema does not have, and fills in its defaults.
-    pub(super) fn decode(&self, resource: &Resource, value: &Value) -> Result<(Map<String, Value>, Vec<String>), Refused> {
+    pub(super) fn decode(
+        &self,
+        resource: &Resource,
+        value: &Value,
+    ) -> Result<(Map<String, Value>, Vec<String>), Refused> {
         let mut object = value.as_object().cloned().ok_or_else(|| {
             Refused::Decode(format!(
                 "{} in version {:?} cannot be handled as a {}: unstructured object has no kind",
@@ -91,21 +97,23 @@ impl Custom {
     }
 
     /// What the schema finds wrong.
-    pub(super) fn validate(&self, sent: Sent<'_>, object: &Value) -> Result<(), Refused> {
+    pub(super) fn validate(&self, minor: u8, sent: Sent<'_>, object: &Value) -> Result<(), Refused> {
         let r = sent.resource;
-        let mut causes = Vec::new();
-        for (field, given, wanted) in
-            [("kind", &object["kind"], r.kind.clone()), ("apiVersion", &object["apiVersion"], api_version(&r.group, &r.version))]
-        {
-            if *given != *wanted {
-                causes.push(checks::invalid(field, given, &format!("must be {wanted}")));
+        let mut checking = Checking { minor, old: sent.old, errors: Vec::new(), unknown: None };
+        for (field, given, wanted) in [
+            ("kind", &object["kind"], r.kind.clone()),
+            ("apiVersion", &object["apiVersion"], api_version(&r.group, &r.version)),
+        ] {
+            let given = given.as_str().unwrap_or_default();
+            if given != wanted {
+                checking.errors.push(FieldError::invalid(field, given, &format!("must be {wanted}")));
             }
         }
-        checks::metadata::check(object, r.namespaced, checks::names::Rule::Subdomain, &mut causes);
+        meta::check(&mut checking, object, names::subdomain);
         if let Some(schema) = self.schema(&r.version) {
-            validate::validate(schema, object, &mut causes);
+            validate::validate(schema, object, &mut checking.errors);
         }
-        checks::refuse(r, object, causes)
+        checks::conclude(&r.group, &r.kind, object, checking)
     }
 }
 

@@ -3,18 +3,16 @@
 use palisade_cel::Regex;
 use serde_json::{Map, Value};
 
-use super::super::{
-    Cause,
-    validate::{Reason, cause, quoted},
-};
+use crate::create::{FieldError, quote};
+
 use super::schema::{INT_OR_STRING, additional, is, items, property};
 
 /// Adds what is wrong with an object.
-pub(super) fn validate(schema: &Value, object: &Value, causes: &mut Vec<Cause>) {
+pub(super) fn validate(schema: &Value, object: &Value, causes: &mut Vec<FieldError>) {
     value(schema, object, "", causes);
 }
 
-fn value(schema: &Value, given: &Value, path: &str, causes: &mut Vec<Cause>) {
+fn value(schema: &Value, given: &Value, path: &str, causes: &mut Vec<FieldError>) {
     if given.is_null() && is(schema, "nullable") {
         return;
     }
@@ -38,15 +36,21 @@ fn body(path: &str, what: &str) -> String {
     format!("{path} in body {what}")
 }
 
-fn invalid(path: &str, given: &Value, what: &str, causes: &mut Vec<Cause>) {
-    causes.push(cause(path, Reason::Invalid(given), &body(path, what)));
+fn invalid(path: &str, given: &Value, what: &str, causes: &mut Vec<FieldError>) {
+    let what = body(path, what);
+    causes.push(match given {
+        Value::String(text) => FieldError::invalid(path, text, &what),
+        other => FieldError::invalid_value(path, other, &what),
+    });
 }
 
 fn type_of(given: &Value) -> &'static str {
     match given {
         Value::Null => "null",
         Value::Bool(_) => "boolean",
-        Value::Number(number) if number.is_f64() && number.as_f64().is_none_or(|number| number.fract() != 0.0) => "number",
+        Value::Number(number) if number.is_f64() && number.as_f64().is_none_or(|number| number.fract() != 0.0) => {
+            "number"
+        }
         Value::Number(_) => "integer",
         Value::String(_) => "string",
         Value::Array(_) => "array",
@@ -54,7 +58,7 @@ fn type_of(given: &Value) -> &'static str {
     }
 }
 
-fn of_type(schema: &Value, given: &Value, path: &str, causes: &mut Vec<Cause>) {
+fn of_type(schema: &Value, given: &Value, path: &str, causes: &mut Vec<FieldError>) {
     let found = type_of(given);
     let wanted = if is(schema, INT_OR_STRING) {
         if matches!(found, "integer" | "string") {
@@ -68,34 +72,32 @@ fn of_type(schema: &Value, given: &Value, path: &str, causes: &mut Vec<Cause>) {
             Some(wanted) => wanted,
         }
     };
-    let text = if wanted.contains(',') {
-        format!("must be of type {wanted}: {}", quoted(&Value::from(found)))
-    } else {
-        format!("must be of type {wanted}: {}", quoted(&Value::from(found)))
-    };
-    causes.push(cause(path, Reason::Type(&Value::from(found)), &body(path, &text)));
+    let text = format!("must be of type {wanted}: {}", quote(found));
+    causes.push(FieldError::type_invalid(path, found, &body(path, &text)));
 }
 
-fn allowed(schema: &Value, given: &Value, path: &str, causes: &mut Vec<Cause>) {
+fn allowed(schema: &Value, given: &Value, path: &str, causes: &mut Vec<FieldError>) {
     let Some(values) = schema.get("enum").and_then(Value::as_array) else { return };
     if !values.contains(given) {
         let texts = values.iter().map(|value| match value {
             Value::String(text) => text.clone(),
             other => other.to_string(),
         });
-        causes.push(cause(path, Reason::NotSupported(given, texts.collect()), ""));
+        let texts: Vec<String> = texts.collect();
+        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+        causes.push(FieldError::not_supported_value(path, given, &texts));
     }
 }
 
-fn bound(schema: &Value, key: &str) -> Option<u64> {
-    schema.get(key).and_then(Value::as_u64)
+fn bound(schema: &Value, key: &str) -> Option<usize> {
+    schema.get(key).and_then(Value::as_u64).and_then(|bound| usize::try_from(bound).ok())
 }
 
-fn text(schema: &Value, given: &str, path: &str, causes: &mut Vec<Cause>) {
-    let length = given.chars().count() as u64;
+fn text(schema: &Value, given: &str, path: &str, causes: &mut Vec<FieldError>) {
+    let length = given.chars().count();
     let shown = Value::from(given);
     if let Some(most) = bound(schema, "maxLength").filter(|most| length > *most) {
-        causes.push(cause(path, Reason::TooLong(most), ""));
+        causes.push(FieldError::too_long(path, most));
     }
     if let Some(least) = bound(schema, "minLength").filter(|least| length < *least) {
         invalid(path, &shown, &format!("should be at least {least} chars long"), causes);
@@ -108,7 +110,7 @@ fn text(schema: &Value, given: &str, path: &str, causes: &mut Vec<Cause>) {
     if let Some(format) = schema.get("format").and_then(Value::as_str)
         && !has_format(format, given)
     {
-        invalid(path, &shown, &format!("must be of type {format}: {}", quoted(&shown)), causes);
+        invalid(path, &shown, &format!("must be of type {format}: {}", quote(given)), causes);
     }
 }
 
@@ -124,7 +126,7 @@ fn has_format(format: &str, text: &str) -> bool {
     }
 }
 
-fn number(schema: &Value, given: &Value, path: &str, causes: &mut Vec<Cause>) {
+fn number(schema: &Value, given: &Value, path: &str, causes: &mut Vec<FieldError>) {
     let Some(number) = given.as_f64() else { return };
     let limit = |key: &str| schema.get(key).and_then(|limit| Some((limit.as_f64()?, limit)));
     if let Some((most, shown)) = limit("maximum") {
@@ -156,11 +158,11 @@ fn number(schema: &Value, given: &Value, path: &str, causes: &mut Vec<Cause>) {
     }
 }
 
-fn list(schema: &Value, given: &[Value], path: &str, causes: &mut Vec<Cause>) {
-    let count = given.len() as u64;
+fn list(schema: &Value, given: &[Value], path: &str, causes: &mut Vec<FieldError>) {
+    let count = given.len();
     let shown = || Value::from(count);
     if let Some(most) = bound(schema, "maxItems").filter(|most| count > *most) {
-        causes.push(cause(path, Reason::TooMany(count, most), ""));
+        causes.push(FieldError::too_many(path, count, most));
     }
     if let Some(least) = bound(schema, "minItems").filter(|least| count < *least) {
         invalid(path, &shown(), &format!("should have at least {least} items"), causes);
@@ -188,16 +190,16 @@ fn list(schema: &Value, given: &[Value], path: &str, causes: &mut Vec<Cause>) {
     };
     for (i, element) in given.iter().enumerate() {
         if given[..i].iter().any(|other| key_of(other) == key_of(element)) {
-            causes.push(cause(&format!("{path}[{i}]"), Reason::Duplicate(&key_of(element)), ""));
+            causes.push(FieldError::duplicate_value(format!("{path}[{i}]"), &key_of(element)));
         }
     }
 }
 
-fn object(schema: &Value, given: &Map<String, Value>, path: &str, causes: &mut Vec<Cause>) {
+fn object(schema: &Value, given: &Map<String, Value>, path: &str, causes: &mut Vec<FieldError>) {
     let child = |key: &str| if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
-    let count = given.len() as u64;
+    let count = given.len();
     if let Some(most) = bound(schema, "maxProperties").filter(|most| count > *most) {
-        causes.push(cause(path, Reason::TooMany(count, most), ""));
+        causes.push(FieldError::too_many(path, count, most));
     }
     if let Some(least) = bound(schema, "minProperties").filter(|least| count < *least) {
         let shown = Value::from(count);
@@ -205,7 +207,7 @@ fn object(schema: &Value, given: &Map<String, Value>, path: &str, causes: &mut V
     }
     for required in schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str) {
         if !given.contains_key(required) {
-            causes.push(cause(&child(required), Reason::Required, ""));
+            causes.push(FieldError::required(child(required), ""));
         }
     }
     for (key, inner) in given {
@@ -215,7 +217,7 @@ fn object(schema: &Value, given: &Map<String, Value>, path: &str, causes: &mut V
     }
 }
 
-fn combined(schema: &Value, given: &Value, path: &str, causes: &mut Vec<Cause>) {
+fn combined(schema: &Value, given: &Value, path: &str, causes: &mut Vec<FieldError>) {
     let alternatives = |key: &str| schema.get(key).and_then(Value::as_array);
     let holds = |of: &Value| {
         let mut found = Vec::new();
@@ -223,8 +225,7 @@ fn combined(schema: &Value, given: &Value, path: &str, causes: &mut Vec<Cause>) 
         found.is_empty()
     };
     let mut say = |what: &str| {
-        let shown = Value::from("");
-        causes.push(cause(path, Reason::Invalid(&shown), &format!("{:?} {what}", path)));
+        causes.push(FieldError::invalid(path, "", &format!("{} {what}", quote(path))));
     };
     if alternatives("anyOf").is_some_and(|all| !all.is_empty() && !all.iter().any(holds)) {
         say("must validate at least one schema (anyOf)");
@@ -233,7 +234,9 @@ fn combined(schema: &Value, given: &Value, path: &str, causes: &mut Vec<Cause>) 
         match all.iter().filter(|of| holds(of)).count() {
             0 => say("must validate one and only one schema (oneOf). Found none valid"),
             1 => {}
-            several => say(&format!("must validate one and only one schema (oneOf). Found {several} valid alternatives")),
+            several => {
+                say(&format!("must validate one and only one schema (oneOf). Found {several} valid alternatives"))
+            }
         }
     }
     if schema.get("not").is_some_and(|of| of.is_object() && holds(of)) {

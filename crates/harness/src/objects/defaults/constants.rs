@@ -117,7 +117,9 @@ fn admission(part: &str) -> Constants {
         Some((_, "MutatingWebhook")) => MUTATING_WEBHOOK,
         Some((_, "Rule")) => &[("scope", Text("*"))],
         Some((_, "ServiceReference")) => &[("port", Int(443))],
-        Some((_, "ValidatingAdmissionPolicySpec" | "MutatingAdmissionPolicySpec")) => &[("failurePolicy", Text("Fail"))],
+        Some((_, "ValidatingAdmissionPolicySpec" | "MutatingAdmissionPolicySpec")) => {
+            &[("failurePolicy", Text("Fail"))]
+        }
         Some((_, "MatchResources")) => {
             &[("matchPolicy", Text("Equivalent")), ("namespaceSelector", Empty), ("objectSelector", Empty)]
         }

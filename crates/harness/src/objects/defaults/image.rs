@@ -19,8 +19,8 @@ fn parse(image: &str) -> Option<&str> {
         _ => (name, None),
     };
     let first = name.split('/').next()?;
-    let has_domain = name.contains('/')
-        && (first.contains(['.', ':']) || first == "localhost" || first.to_lowercase() != first);
+    let has_domain =
+        name.contains('/') && (first.contains(['.', ':']) || first == "localhost" || first.to_lowercase() != first);
     let path = if has_domain { &name[first.len() + 1..] } else { name };
     let valid = (!has_domain || is_domain(first))
         && path.split('/').all(is_component)

@@ -95,10 +95,7 @@ pub(super) fn autoscaler(autoscaler: &mut Object) {
     set(spec, "minReplicas", 1);
     if is_empty_list(spec, "metrics") {
         let target = json!({"type": "Utilization", "averageUtilization": 80});
-        spec.insert(
-            "metrics".to_owned(),
-            json!([{"type": "Resource", "resource": {"name": "cpu", "target": target}}]),
-        );
+        spec.insert("metrics".to_owned(), json!([{"type": "Resource", "resource": {"name": "cpu", "target": target}}]));
     }
     let Some(behavior) = spec.get_mut("behavior").and_then(Value::as_object_mut) else { return };
     let up = child(behavior, "scaleUp");
