@@ -1,15 +1,14 @@
 //! The cluster of a suite, made of the objects in its files.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
 use k8s_openapi::{apimachinery::pkg::apis::meta::v1::ObjectMeta, jiff::Timestamp};
 use palisade_api::{ToolSecurityProfile, crd};
 use palisade_compiler::Namespace;
-use palisade_harness::admission::Cluster;
 use palisade_manifest::{Object, Problem, Source};
 use serde_json::{Value as Json, json};
 
-use crate::places::Origin;
+use crate::{places::Origin, world::World};
 
 /// An object of the cluster.
 #[derive(Clone, Debug)]
@@ -152,8 +151,8 @@ fn rank(kind: &str) -> u8 {
 }
 
 /// The cluster with all members in it, whose expressions remember what they came to; and the warnings of its server.
-pub(crate) fn build(minor: u8, members: &[Member]) -> Result<(Cluster, Vec<String>), Vec<Problem>> {
-    let mut cluster = Cluster::new(minor).watching();
+pub(crate) fn build(minor: u8, members: &[Member]) -> Result<(World, Vec<String>), Vec<Problem>> {
+    let mut cluster = World::new(minor);
     let mut ordered: Vec<&Member> = members.iter().collect();
     ordered.sort_by_key(|member| rank(member.kind()));
     let (mut notes, mut problems) = (Vec::new(), Vec::new());
@@ -162,9 +161,9 @@ pub(crate) fn build(minor: u8, members: &[Member]) -> Result<(Cluster, Vec<Strin
             Ok(warnings) => {
                 notes.extend(warnings.iter().map(|text| format!("{} {}: {text}", member.kind(), member.name())));
             }
-            Err(status) => problems.push(
+            Err(why) => problems.push(
                 member
-                    .problem(format!("the API server refuses {} {}: {}", member.kind(), member.name(), status.message))
+                    .problem(format!("the API server refuses {} {}: {}", member.kind(), member.name(), why))
                     .help("palisade lint shows all that is wrong with it"),
             ),
         }
@@ -172,8 +171,7 @@ pub(crate) fn build(minor: u8, members: &[Member]) -> Result<(Cluster, Vec<Strin
     if problems.is_empty() { Ok((cluster, notes)) } else { Err(problems) }
 }
 
-/// The members by policy, for those that are policies.
-pub(crate) fn policies(members: &[Member]) -> BTreeMap<String, Member> {
-    let policies = members.iter().filter(|member| member.kind().ends_with("AdmissionPolicy"));
-    policies.map(|member| (member.name().to_owned(), member.clone())).collect()
+/// The policies among the members.
+pub(crate) fn policies(members: &[Member]) -> impl Iterator<Item = &Member> {
+    members.iter().filter(|member| member.kind().ends_with("AdmissionPolicy"))
 }

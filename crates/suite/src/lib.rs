@@ -23,6 +23,7 @@ pub mod places;
 pub mod report;
 mod request;
 mod run;
+mod world;
 
 pub use expect::Difference;
 pub use load::{Case, Files, Suite, load};

@@ -1,9 +1,9 @@
 //! From a file to a suite that can be run.
 
-use std::{collections::BTreeMap, ops::Range, sync::Arc};
+use std::{collections::BTreeSet, ops::Range, sync::Arc};
 
 use k8s_openapi::jiff::Timestamp;
-use palisade_harness::admission::{Cluster, Request};
+use palisade_harness::admission::{Request, Review};
 use palisade_manifest::{Object, Problem, Source};
 use serde_json::Value as Json;
 
@@ -13,7 +13,11 @@ use crate::{
     import, patch,
     places::{Origin, Place},
     request::{self, Asked},
+    world::World,
 };
+
+/// The namespaces that every cluster has.
+const OWN_NAMESPACES: &[&str] = &["default", "kube-node-lease", "kube-public", "kube-system"];
 
 /// Reads the files that suites name.
 pub trait Files {
@@ -27,6 +31,25 @@ pub trait Files {
     fn now(&self) -> Timestamp;
 }
 
+impl Case {
+    /// What the API server says, in the case's own cluster or in one like it.
+    pub(crate) fn ask(&self, world: &World) -> Review {
+        if self.decoded { world.review(&self.request) } else { world.admit(&self.request) }
+    }
+}
+
+impl Suite {
+    /// The policies in its cluster.
+    pub(crate) fn policies(&self) -> impl Iterator<Item = &Member> {
+        cluster::policies(&self.members)
+    }
+
+    /// Where a policy is.
+    pub(crate) fn policy(&self, name: &str) -> Option<&Origin> {
+        self.policies().find(|member| member.name() == name).map(|member| &member.origin)
+    }
+}
+
 /// A suite that can be run.
 #[derive(Clone)]
 pub struct Suite {
@@ -38,9 +61,9 @@ pub struct Suite {
     pub cases: Vec<Case>,
     /// What its author should know: what was assumed, and what of an imported suite is not carried over.
     pub notes: Vec<String>,
-    pub(crate) worlds: Vec<Cluster>,
-    /// Where its policies are, by name.
-    pub(crate) policies: BTreeMap<String, Origin>,
+    pub(crate) worlds: Vec<World>,
+    /// What is in its cluster.
+    pub(crate) members: Arc<Vec<Member>>,
 }
 
 /// One request, and what is expected.
@@ -52,6 +75,8 @@ pub struct Case {
     pub place: Place,
     pub(crate) world: usize,
     pub(crate) request: Request,
+    /// Whether the objects are as policies see them, and not as clients send them.
+    pub(crate) decoded: bool,
     pub(crate) expect: ExpectFields,
 }
 
@@ -351,22 +376,11 @@ impl Loader<'_> {
         }
         let mut members = cluster::lower_profiles(members, self.files.now())?;
         self.bind(&mut members, generate_bindings);
-        let policies = cluster::policies(&members);
+        let policies: BTreeSet<_> = cluster::policies(&members).map(Member::name).collect();
         let (mut worlds, mut keys, mut cases) = (Vec::new(), Vec::new(), Vec::new());
         for draft in drafts {
-            let request = match draft.asked {
-                Question::Review(request) => *request,
-                Question::Fields(asked) => match asked.request(&members) {
-                    Ok(request) => request,
-                    Err(error) => {
-                        let problem = Problem::new(format!("{}: {error}", draft.name));
-                        self.problems.push(problem.at(self.source, draft.range));
-                        continue;
-                    }
-                },
-            };
-            if let Some(wanted) = draft.expect.policy.as_ref().filter(|wanted| !policies.contains_key(*wanted)) {
-                let known = policies.keys().cloned().collect::<Vec<_>>().join(", ");
+            if let Some(wanted) = draft.expect.policy.as_ref().filter(|wanted| !policies.contains(wanted.as_str())) {
+                let known = policies.iter().copied().collect::<Vec<_>>().join(", ");
                 let problem = Problem::new(format!("{}: there is no policy {wanted:?}", draft.name));
                 self.problems.push(problem.at(self.source, draft.range).help(format!("known here: {known}")));
                 continue;
@@ -381,15 +395,32 @@ impl Loader<'_> {
                     keys.len() - 1
                 }
             };
-            ensure_namespace(&mut worlds[world], &members, &request.namespace);
+            let (request, decoded) = match draft.asked {
+                Question::Review(request) => (*request, true),
+                Question::Fields(asked) => match asked.request(worlds[world].kinds()) {
+                    Ok(request) => (request, false),
+                    Err(error) => {
+                        let problem = Problem::new(format!("{}: {error}", draft.name));
+                        self.problems.push(problem.at(self.source, draft.range));
+                        continue;
+                    }
+                },
+            };
+            let named = |member: &Member| member.kind() == "Namespace" && member.name() == request.namespace;
+            if !request.namespace.is_empty()
+                && !OWN_NAMESPACES.contains(&&*request.namespace)
+                && !members.iter().any(named)
+            {
+                worlds[world].ensure_namespace(&request.namespace);
+            }
             let place = Place::of(self.source, draft.range.start);
-            cases.push(Case { name: draft.name, place, world, request, expect: draft.expect });
+            cases.push(Case { name: draft.name, place, world, request, decoded, expect: draft.expect });
         }
         if !self.problems.is_empty() {
             return Err(self.problems);
         }
-        let policies = policies.into_iter().map(|(name, member)| (name, member.origin)).collect();
-        Ok(Suite { name, source: Arc::clone(self.source), cases, notes: self.notes, worlds, policies })
+        let source = Arc::clone(self.source);
+        Ok(Suite { name, source, cases, notes: self.notes, worlds, members: Arc::new(members) })
     }
 
     fn bind(&mut self, members: &mut Vec<Member>, generate: bool) {
@@ -397,7 +428,7 @@ impl Loader<'_> {
         for policy in cluster::unbound(members) {
             if generate && policy.kind() == "ValidatingAdmissionPolicy" {
                 let object = cluster::generated_binding(policy.name());
-                bindings.push(Member { object, origin: policy.origin.clone() });
+                bindings.push(Member { object, origin: Origin { generated: true, ..policy.origin.clone() } });
             } else {
                 let kind = policy.kind();
                 self.notes.push(format!(
@@ -414,10 +445,10 @@ impl Loader<'_> {
     fn world(
         &mut self,
         members: &[Member],
-        worlds: &[Cluster],
+        worlds: &[World],
         keys: &[(u8, Vec<Json>)],
         key: &(u8, Vec<Json>),
-    ) -> Result<Cluster, Vec<Problem>> {
+    ) -> Result<World, Vec<Problem>> {
         let (minor, extra) = key;
         let base = keys.iter().position(|(known, extra)| known == minor && extra.is_empty());
         let mut cluster = match base {
@@ -433,20 +464,10 @@ impl Loader<'_> {
             }
         };
         for object in extra {
-            if let Err(status) = cluster.apply(object.clone()) {
-                return Err(vec![self.object.problem("", status.message)]);
+            if let Err(why) = cluster.apply(object.clone()) {
+                return Err(vec![self.object.problem("", why)]);
             }
         }
         Ok(cluster)
-    }
-}
-
-/// A namespace that a request names is there.
-fn ensure_namespace(cluster: &mut Cluster, members: &[Member], name: &str) {
-    let known = members.iter().any(|member| member.kind() == "Namespace" && member.name() == name);
-    let own = ["default", "kube-node-lease", "kube-public", "kube-system"].contains(&name);
-    if !known && !own && !name.is_empty() {
-        // Nothing is wrong with a name of which a request was made.
-        let _ = cluster.apply(request::bare_namespace(name));
     }
 }

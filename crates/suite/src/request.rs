@@ -3,10 +3,13 @@
 use std::collections::BTreeMap;
 
 use palisade_cel::schema::Kind;
-use palisade_harness::admission::{Operation, Request, ResourceId, User};
+use palisade_harness::{
+    admission::{Operation, Request, ResourceId, User},
+    objects::{Kinds, Resource},
+};
 use serde_json::Value as Json;
 
-use crate::{cluster::Member, format};
+use crate::format;
 
 /// What a case says of a request, all defaults filled in.
 #[derive(Clone, Debug, Default)]
@@ -30,7 +33,7 @@ impl Asked {
     ///
     /// # Errors
     /// Why there is none.
-    pub fn request(&self, members: &[Member]) -> Result<Request, String> {
+    pub fn request(&self, kinds: &Kinds) -> Result<Request, String> {
         let main = self.object.as_ref().or(self.old.as_ref()).ok_or("there is neither object nor old")?;
         let operation = self.operation.unwrap_or(match (&self.object, &self.old) {
             (Some(_), Some(_)) => format::Operation::Update,
@@ -48,11 +51,16 @@ impl Asked {
         if api_version.is_empty() || kind.is_empty() {
             return Err("the object has no apiVersion and kind".to_owned());
         }
+        let resource = resource_of(kinds, api_version, kind, &self.subresource)?;
+        let subresource = self.subresource.rsplit('/').next().unwrap_or_default();
+        if !subresource.is_empty() && resource.subresource(subresource).is_none() {
+            let known: Vec<_> = resource.subresources.iter().map(|one| one.name.as_str()).collect();
+            return Err(format!("{} has no subresource {subresource:?}, but {}", resource.plural, known.join(", ")));
+        }
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-        let (plural, namespaced) = resource_of(members, group, kind);
         let (mut object, mut old) = (self.object.clone(), self.old.clone());
         let mut namespace = String::new();
-        if namespaced {
+        if resource.namespaced {
             let of_object = text("/metadata/namespace");
             let fallback = self.namespace.as_deref().unwrap_or("default");
             namespace = if of_object.is_empty() { fallback } else { of_object }.to_owned();
@@ -65,8 +73,8 @@ impl Asked {
         Ok(Request {
             operation,
             kind: Kind { group: group.to_owned(), version: version.to_owned(), kind: kind.to_owned() },
-            resource: ResourceId::new(group, version, &plural),
-            subresource: self.subresource.clone(),
+            resource: ResourceId::new(&resource.group, &resource.version, &resource.plural),
+            subresource: subresource.to_owned(),
             name: text("/metadata/name").to_owned(),
             namespace,
             user: self.user.clone(),
@@ -122,60 +130,20 @@ fn decode<T: serde::de::DeserializeOwned + Default>(json: Option<&Json>) -> Resu
     json.map_or(Ok(T::default()), |json| serde_json::from_value(json.clone()).map_err(|error| error.to_string()))
 }
 
-/// The plural of a kind, and whether it is namespaced.
-fn resource_of(members: &[Member], group: &str, kind: &str) -> (String, bool) {
-    let crds = members.iter().filter(|member| member.kind() == "CustomResourceDefinition");
-    for crd in crds {
-        let spec = &crd.object["spec"];
-        if spec["group"] == group && spec["names"]["kind"] == kind {
-            return (spec["names"]["plural"].as_str().unwrap_or_default().to_owned(), spec["scope"] == "Namespaced");
-        }
+/// The resource that a request is for: that of the kind, or the one that is named with the subresource, as in
+/// `deployments/scale`.
+fn resource_of<'k>(kinds: &'k Kinds, api_version: &str, kind: &str, subresource: &str) -> Result<&'k Resource, String> {
+    if let Some((plural, name)) = subresource.split_once('/') {
+        let served = |one: &&Resource| one.by_default && one.plural == plural && one.subresource(name).is_some();
+        return kinds.resources().iter().find(served).ok_or_else(|| format!("there is no subresource {subresource}"));
     }
-    let lower = kind.to_lowercase();
-    let plural = match lower.as_str() {
-        "endpoints" => lower.clone(),
-        _ if lower.ends_with('y') && !lower.ends_with("ay") => format!("{}ies", &lower[..lower.len() - 1]),
-        _ if lower.ends_with('s') => format!("{lower}es"),
-        _ => format!("{lower}s"),
+    let unknown = || {
+        format!(
+            "the API server has no kind {kind} in {api_version}; if it is a custom one, add its CustomResourceDefinition to resources"
+        )
     };
-    (plural, !CLUSTER_SCOPED.contains(&kind))
+    kinds.by_kind(api_version, kind).ok_or_else(unknown)
 }
-
-/// Built-in kinds that are not in namespaces.
-const CLUSTER_SCOPED: &[&str] = &[
-    "APIService",
-    "CSIDriver",
-    "CSINode",
-    "CertificateSigningRequest",
-    "ClusterRole",
-    "ClusterRoleBinding",
-    "ClusterTrustBundle",
-    "ComponentStatus",
-    "CustomResourceDefinition",
-    "DeviceClass",
-    "FlowSchema",
-    "IPAddress",
-    "IngressClass",
-    "MutatingAdmissionPolicy",
-    "MutatingAdmissionPolicyBinding",
-    "MutatingWebhookConfiguration",
-    "Namespace",
-    "Node",
-    "PersistentVolume",
-    "PriorityClass",
-    "PriorityLevelConfiguration",
-    "ResourceSlice",
-    "RuntimeClass",
-    "ServiceCIDR",
-    "StorageClass",
-    "StorageVersion",
-    "StorageVersionMigration",
-    "ValidatingAdmissionPolicy",
-    "ValidatingAdmissionPolicyBinding",
-    "ValidatingWebhookConfiguration",
-    "VolumeAttachment",
-    "VolumeAttributesClass",
-];
 
 /// The labels of a namespace that is only named.
 pub(crate) fn bare_namespace(name: &str) -> Json {

@@ -55,7 +55,7 @@ pub struct Explanation {
 
 /// Runs a case.
 pub fn run(suite: &Suite, case: &Case) -> CaseResult {
-    let review = suite.worlds[case.world].review(&case.request);
+    let review = case.ask(&suite.worlds[case.world]);
     let status = judge(case, &review);
     let explanations = if status == Status::Passed { Vec::new() } else { explain(suite, case, &review) };
     let (name, place) = (case.name.clone(), case.place.clone());
@@ -101,8 +101,7 @@ fn explain(suite: &Suite, case: &Case, review: &Review) -> Vec<Explanation> {
             let of_policy: Vec<_> = cluster.expressions().filter(|one| one.policy == evaluation.policy).collect();
             let source = of_policy.iter().find(|one| one.path == evaluation.path).map_or("", |one| one.source);
             let place = suite
-                .policies
-                .get(&evaluation.policy)
+                .policy(&evaluation.policy)
                 .map(|origin| Locator::new(origin).field(&format!("spec.{}", evaluation.path)));
             Explanation {
                 policy: evaluation.policy.clone(),

@@ -99,7 +99,7 @@ impl Cluster {
         match (group, kind.as_str()) {
             ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy") => {
                 let policy: ValidatingAdmissionPolicy = decode(object)?;
-                self.policies.insert(name, Arc::new(Policy::new(policy, self.minor, Mode::Stored, self.watches)));
+                self.policies.insert(name, Arc::new(Policy::compile(policy, self.minor, Mode::Stored, self.watches)));
             }
             ("admissionregistration.k8s.io", "ValidatingAdmissionPolicyBinding") => {
                 let binding: ValidatingAdmissionPolicyBinding = decode(object)?;

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use palisade_cel::{Issue, eval::Watch};
+use palisade_cel::{Issue, Mode, eval::Watch};
 use serde_json::{Value as Json, json};
 
 use super::{Cluster, Request, matching, policy::Policy};
@@ -78,7 +78,7 @@ impl Cluster {
             let pointer = format!("/{}", path.replace(['.', '['], "/").replace(']', ""));
             *spec.pointer_mut(&pointer)? = Json::from(source);
             let changed = json!({"metadata": {"name": policy}, "spec": spec});
-            Some(Policy::new(serde_json::from_value(changed).ok()?, self.minor(), palisade_cel::Mode::Stored, false))
+            Some(Policy::new(serde_json::from_value(changed).ok()?, self.minor(), Mode::Stored))
         });
         let Some(changed) = changed else { return Err(Vec::new()) };
         let issues: Vec<_> = changed.expressions().flat_map(|expression| expression.issues().to_vec()).collect();
