@@ -95,7 +95,7 @@ fn verdict(expect: &ExpectFields, review: &Review) -> Option<String> {
         }
         Verdict::Skip => asked && validations().next().is_none(),
         Verdict::Violation => asked && violated && failed.is_none(),
-        Verdict::NoViolation => asked && !violated && failed.is_none(),
+        Verdict::NoViolation => asked && !violated && failed.is_none() && validations().next().is_some(),
     };
     if as_expected {
         return None;
@@ -103,7 +103,9 @@ fn verdict(expect: &ExpectFields, review: &Review) -> Option<String> {
     Some(match expect.verdict {
         Verdict::Deny if !asked => format!("no policy was asked, for the object is refused before: {got}"),
         Verdict::Skip if asked => "evaluated".to_owned(),
-        Verdict::Violation if validations().next().is_none() && asked => "the policy was not evaluated".to_owned(),
+        Verdict::Violation | Verdict::NoViolation if validations().next().is_none() && asked => {
+            "the policy was not evaluated: its constraints or conditions leave the request out".to_owned()
+        }
         Verdict::Violation | Verdict::NoViolation | Verdict::Error if failed.is_some() => {
             format!("an error in {}", failed.map(|one| one.path.clone()).unwrap_or_default())
         }

@@ -97,6 +97,17 @@ pub(crate) enum Question {
     Review(Box<Request>),
 }
 
+/// What to do about policies without a binding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unbound {
+    /// Bind them.
+    Bind,
+    /// Say that they do nothing.
+    Note,
+    /// Nothing: each case binds its own.
+    Leave,
+}
+
 /// Reads a suite of whatever format. Nothing if the file has none.
 ///
 /// # Errors
@@ -245,7 +256,8 @@ impl Loader<'_> {
             self.problem("cases", "cases: there are none");
         }
         let name = if suite.metadata.name.is_empty() { self.source.name().to_owned() } else { suite.metadata.name };
-        self.finish(name, members, drafts, suite.generate_bindings)
+        let unbound = if suite.generate_bindings { Unbound::Bind } else { Unbound::Note };
+        self.finish(name, members, drafts, unbound)
     }
 
     fn case(&mut self, path: &str, case: &format::Case, defaults: &format::Defaults, drafts: &mut Vec<Draft>) {
@@ -369,13 +381,13 @@ impl Loader<'_> {
         name: String,
         members: Vec<Member>,
         drafts: Vec<Draft>,
-        generate_bindings: bool,
+        unbound: Unbound,
     ) -> Result<Suite, Vec<Problem>> {
         if !self.problems.is_empty() {
             return Err(self.problems);
         }
         let mut members = cluster::lower_profiles(members, self.files.now())?;
-        self.bind(&mut members, generate_bindings);
+        self.bind(&mut members, unbound);
         let policies: BTreeSet<_> = cluster::policies(&members).map(Member::name).collect();
         let (mut worlds, mut keys, mut cases) = (Vec::new(), Vec::new(), Vec::new());
         for draft in drafts {
@@ -423,10 +435,13 @@ impl Loader<'_> {
         Ok(Suite { name, source, cases, notes: self.notes, worlds, members: Arc::new(members) })
     }
 
-    fn bind(&mut self, members: &mut Vec<Member>, generate: bool) {
+    fn bind(&mut self, members: &mut Vec<Member>, unbound: Unbound) {
+        if unbound == Unbound::Leave {
+            return;
+        }
         let mut bindings = Vec::new();
         for policy in cluster::unbound(members) {
-            if generate && policy.kind() == "ValidatingAdmissionPolicy" {
+            if unbound == Unbound::Bind && policy.kind() == "ValidatingAdmissionPolicy" {
                 let object = cluster::generated_binding(policy.name());
                 bindings.push(Member { object, origin: Origin { generated: true, ..policy.origin.clone() } });
             } else {
