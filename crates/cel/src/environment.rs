@@ -38,6 +38,7 @@ pub struct Environment {
     structs: BTreeMap<Arc<str>, Arc<Fields>>,
     /// What declared names with dots in them begin with.
     namespaces: BTreeSet<Arc<str>>,
+    watches: bool,
 }
 
 /// What a name means.
@@ -102,7 +103,19 @@ impl Environment {
         // Of the names of types.
         namespaces.extend(["google".into(), "net".into()]);
         let (variables, structs) = (BTreeMap::new(), BTreeMap::new());
-        Self { minor, level, functions: Arc::new(functions), variables, structs, namespaces }
+        Self { minor, level, functions: Arc::new(functions), variables, structs, namespaces, watches: false }
+    }
+
+    /// Has programs remember what their parts came to: [`Program::watches`]. It changes neither values nor costs.
+    #[must_use]
+    pub fn watching(mut self) -> Self {
+        self.watches = true;
+        self
+    }
+
+    /// Whether programs remember what their parts came to.
+    pub(crate) fn is_watching(&self) -> bool {
+        self.watches
     }
 
     /// Declares a variable, or declares it anew. Its name may have dots in it, as `authorizer.requestResource`.

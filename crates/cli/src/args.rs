@@ -4,6 +4,8 @@ use std::{collections::BTreeMap, str::FromStr};
 
 use clap::{Parser, Subcommand, ValueEnum};
 
+use crate::test::TestArgs;
+
 const EXAMPLES: &str = "\
 Examples:
   palisade render profile.yaml
@@ -35,6 +37,12 @@ pub enum Command {
     /// In the order in which it applies: parameters, policy, binding. If any profile is wrong, nothing is
     /// printed.
     Render(RenderArgs),
+    /// Tests admission policies: requests and what the API server is to say of them, without a cluster.
+    ///
+    /// For ValidatingAdmissionPolicies, MutatingAdmissionPolicies and profiles. A suite names the files that are the
+    /// cluster, and has cases: a request, and whether it is to be allowed or denied, by which policy, with which
+    /// message.
+    Test(TestArgs),
     /// Makes profiles of the policies that a cluster had before.
     #[command(subcommand)]
     Migrate(MigrateCommand),

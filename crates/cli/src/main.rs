@@ -9,6 +9,7 @@ mod output;
 mod render;
 mod report;
 mod strict;
+mod test;
 
 use std::process::ExitCode;
 
@@ -19,6 +20,7 @@ use crate::args::{Args, Command, MigrateCommand};
 fn main() -> ExitCode {
     let result = match Args::parse().command {
         Command::Render(args) => render::run(&args),
+        Command::Test(args) => test::run(&args),
         Command::Migrate(MigrateCommand::Psp(args)) => migrate::run(&args),
     };
     report::exit(result)

@@ -92,6 +92,11 @@ impl<'a> Machine<'a, '_> {
             Node::List(elements) => self.list(elements),
             Node::Map(entries) => self.map(entries),
             Node::Fold(fold) => self.fold(fold),
+            Node::Watched(node, watch) => {
+                let outcome = self.eval(node);
+                watch.note(&outcome);
+                outcome
+            }
         }
     }
 

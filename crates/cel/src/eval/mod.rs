@@ -7,11 +7,15 @@ mod error;
 mod machine;
 mod node;
 mod plan;
+mod watch;
+
+use std::sync::Arc;
 
 use crate::{check::Checked, environment::Environment, issue::Issue, types::Type, value::Value};
 
 pub use activation::Activation;
 pub use error::Error;
+pub use watch::{Seen, Watch, WatchKind};
 
 /// The most that one expression may cost when it is evaluated (apiserver `pkg/apis/cel/config.go`, `PerCallLimit`).
 pub const PER_CALL_LIMIT: u64 = 1_000_000;
@@ -24,6 +28,7 @@ pub struct Program {
     /// Whether an optional in an optional stays one when it is passed on, as from cel-go 0.29 on.
     boxed: bool,
     output: Type,
+    watches: Vec<Arc<Watch>>,
 }
 
 /// What came of an evaluation.
@@ -47,6 +52,12 @@ impl Program {
     /// The type of the result, as the checker found it.
     pub fn output_type(&self) -> &Type {
         &self.output
+    }
+
+    /// What the parts of the expression came to in all evaluations so far: the whole first, then by position. Nothing
+    /// unless it was compiled in an environment that is [`watching`](Environment::watching).
+    pub fn watches(&self) -> &[Arc<Watch>] {
+        &self.watches
     }
 
     /// Evaluates the expression. It ends with an error as soon as it has cost more than the limit.

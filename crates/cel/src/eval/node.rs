@@ -9,7 +9,7 @@ use crate::{
     value::{Entries, Value},
 };
 
-use super::Error;
+use super::{Error, Watch};
 
 /// A step that has a value.
 #[derive(Debug)]
@@ -36,6 +36,8 @@ pub(super) enum Node {
     List(Vec<(Node, bool)>),
     Map(Vec<(Node, Node, bool)>),
     Fold(Box<Fold>),
+    /// A part whose outcomes are remembered.
+    Watched(Box<Node>, Arc<Watch>),
 }
 
 /// A value and how to get at something in it (cel-go `interpreter/attributes.go`).

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::{
     Error, Program, machine,
     node::{Attribute, Base, Call, Fold, Key, Node, Qualifier, RegexFunction, Target},
+    watch::Watches,
 };
 use crate::{
     ast::{self, Expr, Literal, NodeId, Position},
@@ -19,7 +20,8 @@ use crate::{
 };
 
 pub(super) fn plan(checked: &Checked, environment: &Environment) -> Result<Program, Issue> {
-    let mut planner = Planner { checked, environment, locals: Vec::new(), slots: 0 };
+    let watches = environment.is_watching().then(|| Watches::new(&checked.ast));
+    let mut planner = Planner { checked, environment, locals: Vec::new(), slots: 0, watches };
     let root = planner.plan(&checked.ast.root).map_err(|failure| {
         let (kind, message) = match failure {
             Failure::Fold(message) => (IssueKind::Fold, format!("program instantiation failed: {message}")),
@@ -27,7 +29,12 @@ pub(super) fn plan(checked: &Checked, environment: &Environment) -> Result<Progr
         };
         Issue::new(kind, Position::NONE, message)
     })?;
-    Ok(Program { root, slots: planner.slots, boxed: environment.minor() >= 37, output: checked.output_type().clone() })
+    let (root, watches) = match planner.watches {
+        Some(watches) => watches.finish(root),
+        None => (root, Vec::new()),
+    };
+    let (slots, boxed) = (planner.slots, environment.minor() >= 37);
+    Ok(Program { root, slots, boxed, output: checked.output_type().clone(), watches })
 }
 
 enum Failure {
@@ -50,6 +57,8 @@ struct Planner<'p> {
     locals: Vec<(Arc<str>, usize)>,
     /// How many slots are needed.
     slots: usize,
+    /// What is watched, if anything is.
+    watches: Option<Watches<'p>>,
 }
 
 impl Planner<'_> {
@@ -69,9 +78,12 @@ impl Planner<'_> {
                 Ok(if *test { Node::Test(Box::new(attribute)) } else { Node::Attribute(Box::new(attribute)) })
             }
             Expr::Call { function, target, args } => {
-                let args: Vec<Node> =
+                let mut planned: Vec<Node> =
                     target.as_deref().into_iter().chain(args).map(|arg| self.plan(arg)).collect::<Result<_, _>>()?;
-                self.call(node.id, function, args)
+                if let Some(watches) = &mut self.watches {
+                    planned = watches.arguments(node.id, function, args, planned);
+                }
+                self.call(node.id, function, planned)
             }
             Expr::List { elements, optional } => {
                 let element = |(index, element): (usize, &ast::Node)| {

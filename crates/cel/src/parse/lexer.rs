@@ -8,7 +8,7 @@ use crate::{
 
 /// What a token is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     /// An operator or bracket, by its text; also `in`, `true`, `false` and `null`.
     Fixed(&'static str),
     /// A name.
@@ -25,7 +25,7 @@ pub(super) enum Kind {
 
 /// A token and where it is.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Token<'a> {
+pub(crate) struct Token<'a> {
     pub kind: Kind,
     pub text: &'a str,
     /// Where it begins in the source, in bytes.
@@ -41,7 +41,7 @@ const FIXED: &[&str] = &[
 const KEYWORDS: &[&str] = &["in", "true", "false", "null"];
 
 /// All tokens, an end at last, and what is none.
-pub(super) fn tokens(source: &str) -> (Vec<Token<'_>>, Vec<Issue>) {
+pub(crate) fn tokens(source: &str) -> (Vec<Token<'_>>, Vec<Issue>) {
     let (mut tokens, mut issues) = (Vec::with_capacity(source.len() / 3 + 1), Vec::new());
     let mut rest = source;
     let mut position = Position { line: 1, column: 1 };
@@ -72,7 +72,7 @@ pub(super) fn tokens(source: &str) -> (Vec<Token<'_>>, Vec<Issue>) {
 }
 
 /// White space as ANTLR prints it in messages.
-pub(super) fn escape(text: &str) -> String {
+pub(crate) fn escape(text: &str) -> String {
     text.replace('\t', "\\t").replace('\n', "\\n").replace('\r', "\\r")
 }
 

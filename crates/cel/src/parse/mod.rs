@@ -4,7 +4,7 @@
 //! Nothing that is parsed is deeper than [`MAX_DEPTH`] in any way, so what walks the tree may recurse.
 
 mod atoms;
-mod lexer;
+pub(crate) mod lexer;
 mod literal;
 mod macros;
 mod parser;

@@ -33,18 +33,21 @@ const NAMESPACES: &[&str] = &["default", "kube-node-lease", "kube-public", "kube
 
 /// A cluster as far as admission is concerned: the policies and bindings in force, and the namespaces, parameters and
 /// definitions of kinds that they look up.
+#[derive(Clone)]
 pub struct Cluster {
     minor: u8,
-    kinds: Kinds,
+    /// Whether expressions remember what their parts came to.
+    pub(super) watches: bool,
+    kinds: Arc<Kinds>,
     /// What the built-in admission plugins look up.
-    around: Vec<Json>,
+    around: Arc<Vec<Json>>,
     service_account: bool,
-    policies: BTreeMap<String, Policy>,
+    policies: BTreeMap<String, Arc<Policy>>,
     /// By the name of their policy and their own.
     bindings: BTreeMap<String, BTreeMap<String, Binding>>,
-    namespaces: BTreeMap<String, Json>,
+    namespaces: Arc<BTreeMap<String, Json>>,
     /// By group and kind, then by namespace and name.
-    objects: BTreeMap<(String, String), BTreeMap<(String, String), Stored>>,
+    objects: Arc<BTreeMap<(String, String), BTreeMap<(String, String), Stored>>>,
     answers: Arc<dyn Answers>,
 }
 
@@ -73,13 +76,14 @@ impl Cluster {
         };
         Self {
             minor,
-            kinds: Kinds::builtin(minor),
-            around: vec![],
+            watches: false,
+            kinds: Arc::new(Kinds::builtin(minor)),
+            around: Arc::default(),
             service_account: true,
             policies: BTreeMap::new(),
             bindings: BTreeMap::new(),
-            namespaces: NAMESPACES.iter().map(own).collect(),
-            objects: BTreeMap::new(),
+            namespaces: Arc::new(NAMESPACES.iter().map(own).collect()),
+            objects: Arc::default(),
             answers: Arc::new(Privileged),
         }
     }
@@ -106,7 +110,7 @@ impl Cluster {
         match (group, kind.as_str()) {
             ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy") => {
                 let policy: ValidatingAdmissionPolicy = decode(object)?;
-                self.policies.insert(name, Policy::new(policy, self.minor, Mode::Stored));
+                self.policies.insert(name, Arc::new(Policy::compile(policy, self.minor, Mode::Stored, self.watches)));
             }
             ("admissionregistration.k8s.io", "ValidatingAdmissionPolicyBinding") => {
                 let binding: ValidatingAdmissionPolicyBinding = decode(object)?;
@@ -118,7 +122,9 @@ impl Cluster {
                 self.bindings.entry(policy).or_default().insert(name.clone(), Binding { name, spec });
             }
             ("apiextensions.k8s.io", "CustomResourceDefinition") => {
-                self.kinds.add_crd(&object).map_err(|error| Refused::NoVerdict(error.to_string()))?;
+                Arc::make_mut(&mut self.kinds)
+                    .add_crd(&object)
+                    .map_err(|error| Refused::NoVerdict(error.to_string()))?;
                 self.store(
                     Kind { group: group.to_owned(), version: version.to_owned(), kind },
                     namespace,
@@ -138,10 +144,10 @@ impl Cluster {
                 warnings.extend(received.warnings);
                 let object = received.object;
                 if (group, kind.as_str()) == ("", "Namespace") {
-                    self.namespaces.insert(name.clone(), namespace::completed(object.clone()));
+                    Arc::make_mut(&mut self.namespaces).insert(name.clone(), namespace::completed(object.clone()));
                 }
                 if AROUND.contains(&kind.as_str()) {
-                    self.around.push(object.clone());
+                    Arc::make_mut(&mut self.around).push(object.clone());
                 }
                 self.store(
                     Kind { group: group.to_owned(), version: version.to_owned(), kind },
@@ -155,7 +161,7 @@ impl Cluster {
     }
 
     fn store(&mut self, kind: Kind, namespace: String, name: String, object: Json) {
-        let of_kind = self.objects.entry((kind.group.clone(), kind.kind.clone())).or_default();
+        let of_kind = Arc::make_mut(&mut self.objects).entry((kind.group.clone(), kind.kind.clone())).or_default();
         of_kind.insert((namespace.clone(), name.clone()), Stored { kind, namespace, name, object });
     }
 
@@ -194,7 +200,16 @@ impl Cluster {
 
     /// The policies that have bindings, by name. Others do nothing.
     pub(crate) fn policies(&self) -> impl Iterator<Item = (&Policy, btree_map::Values<'_, String, Binding>)> {
-        self.policies.values().filter_map(|policy| Some((policy, self.bindings.get(&policy.name)?.values())))
+        self.policies.values().filter_map(|policy| Some((&**policy, self.bindings.get(&policy.name)?.values())))
+    }
+
+    /// All policies, by name.
+    pub(super) fn all_policies(&self) -> impl Iterator<Item = &Policy> {
+        self.policies.values().map(|policy| &**policy)
+    }
+
+    pub(super) fn replace_policy(&mut self, policy: Policy) {
+        self.policies.insert(policy.name.clone(), Arc::new(policy));
     }
 
     pub(crate) fn namespace(&self, name: &str) -> Option<&Json> {

@@ -1,9 +1,11 @@
 //! Expressions of a policy: compiled, and evaluated with budgets (apiserver `pkg/admission/plugin/cel`).
 
+use std::sync::Arc;
+
 use palisade_cel::{
     Admission, Environment, Issue, IssueKind, Mode, ResultType,
     check::Reference,
-    eval::{Activation, PER_CALL_LIMIT, Program},
+    eval::{Activation, PER_CALL_LIMIT, Program, Watch},
     types::Type,
     value::Value,
 };
@@ -38,11 +40,12 @@ pub(crate) struct Compiler {
 
 impl Compiler {
     /// For a policy that has parameters, or has none.
-    pub fn new(minor: u8, mode: Mode, has_params: bool) -> Self {
+    pub fn new(minor: u8, mode: Mode, has_params: bool, watches: bool) -> Self {
         let environment = |authorizer| {
             let params = has_params.then_some(Type::Dyn);
             let admission = Admission { params, authorizer, ..Admission::default() };
-            Environment::kubernetes(minor, mode).with_admission(&admission)
+            let environment = Environment::kubernetes(minor, mode).with_admission(&admission);
+            if watches { environment.watching() } else { environment }
         };
         Self { environment: environment(true), of_messages: environment(false), variables: vec![] }
     }
@@ -89,6 +92,11 @@ fn compile(environment: &Environment, path: String, source: &str, result: Result
 }
 
 impl Expression {
+    /// What its parts came to, if it remembers that.
+    pub fn watches(&self) -> &[Arc<Watch>] {
+        self.program.as_ref().map_or(&[], Program::watches)
+    }
+
     /// What is wrong with it.
     pub fn issues(&self) -> &[Issue] {
         self.program.as_ref().err().map_or(&[], Vec::as_slice)

@@ -11,7 +11,7 @@ use palisade_api::selector::{self, Labels};
 use palisade_cel::schema::Kind;
 use serde_json::Value as Json;
 
-use super::{Cluster, Operation, Request, ResourceId};
+use super::{Cluster, Operation, Request, ResourceId, Trace};
 
 /// As what a policy sees a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,6 +78,32 @@ pub(crate) fn matches(
     match (found, namespace) {
         (Some(_), Err(trouble)) => Err(trouble),
         (found, _) => Ok(found),
+    }
+}
+
+/// How `matched` fits a request, part by part; `policy` and `binding` are left empty.
+pub(crate) fn trace(matched: Option<&MatchResources>, request: &Request, cluster: &Cluster) -> Trace {
+    let result = matches(matched, request, cluster);
+    let equivalent = matched.is_some_and(|matched| matched.match_policy.as_deref() != Some("Exact"));
+    let fitting = |rules: Option<&Vec<NamedRuleWithOperations>>| {
+        let fits = |rule: &NamedRuleWithOperations| {
+            rules_match(std::slice::from_ref(rule), equivalent, request, cluster).is_some()
+        };
+        let rules = rules.map_or(&[][..], Vec::as_slice).iter().enumerate();
+        rules.filter(|(_, rule)| fits(rule)).map(|(index, _)| index).collect()
+    };
+    let selector =
+        |of: fn(&MatchResources) -> Option<&LabelSelector>| matched.and_then(of).filter(|selector| !is_empty(selector));
+    let of_namespace = selector(|matched| matched.namespace_selector.as_ref());
+    let of_object = selector(|matched| matched.object_selector.as_ref());
+    Trace {
+        policy: String::new(),
+        binding: None,
+        matched: result.ok().map(|found| found.is_some()),
+        rules: fitting(matched.and_then(|matched| matched.resource_rules.as_ref())),
+        excludes: fitting(matched.and_then(|matched| matched.exclude_resource_rules.as_ref())),
+        namespace_selector: of_namespace.and_then(|one| namespace_matches(Some(one), request, cluster).ok()),
+        object_selector: of_object.map(|one| object_matches(Some(one), request)),
     }
 }
 

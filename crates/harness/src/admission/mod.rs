@@ -8,6 +8,7 @@ mod cluster;
 mod convert;
 mod dispatch;
 mod expression;
+mod inspect;
 mod matching;
 mod namespace;
 mod params;
@@ -20,6 +21,7 @@ mod warnings;
 
 pub use authorizer::{Answers, Privileged};
 pub use cluster::Cluster;
+pub use inspect::{Inspected, Trace};
 pub use request::{Operation, Request, ResourceId, User};
 pub use review::{Denial, Evaluation, Outcome, Review};
 pub use validate::{BUDGET, MATCH_CONDITIONS_BUDGET};

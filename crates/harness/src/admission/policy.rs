@@ -31,8 +31,13 @@ pub(crate) struct Binding {
 impl Policy {
     /// Compiles a policy. What does not compile stays in it with its mistakes.
     pub fn new(policy: ValidatingAdmissionPolicy, minor: u8, mode: Mode) -> Self {
+        Self::compile(policy, minor, mode, false)
+    }
+
+    /// Compiles a policy; if it `watches`, its expressions remember what their parts came to.
+    pub fn compile(policy: ValidatingAdmissionPolicy, minor: u8, mode: Mode, watches: bool) -> Self {
         let spec = policy.spec.unwrap_or_default();
-        let mut compiler = Compiler::new(minor, mode, spec.param_kind.is_some());
+        let mut compiler = Compiler::new(minor, mode, spec.param_kind.is_some(), watches);
         for variable in spec.variables.iter().flatten() {
             compiler.variable(&variable.name, &variable.expression);
         }

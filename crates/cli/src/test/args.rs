@@ -1,0 +1,123 @@
+//! The command line of `palisade test`.
+
+use std::{path::PathBuf, str::FromStr};
+
+use palisade_suite::report::Format;
+
+use crate::args::KubeVersion;
+
+const EXAMPLES: &str = "\
+Examples:
+  palisade test                                  every suite below this directory
+  palisade test policies/ --filter replicas      only cases whose suite or name has this in it
+  palisade test --coverage --min-coverage 90     what no case exercises; fail below 90 %
+  palisade test --mutate                         mistakes in the policies that no case would notice
+  palisade test -o human -o junit=report.xml     several reports at once
+  palisade test --watch
+  palisade test --init policy.yaml               writes policy.test.yaml
+
+Suites are files named palisade-test.yaml or *.test.yaml; kaptest.yaml and kyverno-test.yaml are read as well. A file
+that is named on the command line may have any name. The format: docs/testing-policies.md, and its schema
+docs/policy-test.schema.json.
+
+Exit codes: 0 all cases passed, 1 a case failed (or the coverage is below --min-coverage, or with --fail-on-survivors
+a mutant survived), 2 could not run: there is no suite, or one has a mistake.";
+
+/// The arguments of `palisade test`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct TestArgs {
+    /// Directories to look for suites in, and files with suites.
+    #[arg(value_name = "DIR|FILE", default_value = ".")]
+    pub paths: Vec<PathBuf>,
+    /// Run only cases with this text in the name of their suite, its file, or their own.
+    #[arg(long, value_name = "TEXT")]
+    pub filter: Option<String>,
+    /// Run again whenever a file changes, until Ctrl-C.
+    #[arg(long, conflicts_with = "init")]
+    pub watch: bool,
+    /// How to print: human, json, junit or tap; with =FILE into a file. May be given several times.
+    #[arg(short, long, value_name = "FORMAT[=FILE]", default_value = "human")]
+    pub output: Vec<Output>,
+    /// Say which validations, branches, operands and match rules no case exercised.
+    #[arg(long)]
+    pub coverage: bool,
+    /// Fail if less of the policies is exercised, in percent. Implies --coverage.
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    pub min_coverage: Option<f64>,
+    /// Make small mistakes in the policies' expressions, and say which ones no case notices.
+    #[arg(long)]
+    pub mutate: bool,
+    /// Fail if a mutant survives. Implies --mutate.
+    #[arg(long)]
+    pub fail_on_survivors: bool,
+    /// The API server's version, where a suite names none: 1.33 to 1.37.
+    #[arg(long, value_name = "VERSION", default_value = "1.36")]
+    pub kube_version: KubeVersion,
+    /// List passing cases, too.
+    #[arg(short, long)]
+    pub verbose: bool,
+    /// How many threads to use; by default as many as there are processors.
+    #[arg(short, long, value_name = "N")]
+    pub jobs: Option<std::num::NonZeroUsize>,
+    /// Write a suite for the policies or profiles in a file beside it, to begin with.
+    #[arg(long, value_name = "POLICY", conflicts_with_all = ["filter", "coverage", "mutate", "paths"])]
+    pub init: Option<PathBuf>,
+}
+
+/// A report and where it goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Output {
+    /// How it is written.
+    pub format: Format,
+    /// The file; standard output if there is none.
+    pub file: Option<PathBuf>,
+}
+
+impl FromStr for Output {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (format, file) = match text.split_once('=') {
+            Some((format, file)) if !file.is_empty() => (format, Some(PathBuf::from(file))),
+            Some(_) => return Err("there is no file behind the =".to_owned()),
+            None => (text, None),
+        };
+        let format = match format {
+            "human" => Format::Human,
+            "json" => Format::Json,
+            "junit" => Format::Junit,
+            "tap" => Format::Tap,
+            _ => return Err("known are human, json, junit and tap".to_owned()),
+        };
+        Ok(Self { format, file })
+    }
+}
+
+fn percent(text: &str) -> Result<f64, String> {
+    let percent: f64 = text.trim_end_matches('%').parse().map_err(|_| "not a number".to_owned())?;
+    if (0.0..=100.0).contains(&percent) { Ok(percent) } else { Err("not between 0 and 100".to_owned()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn outputs_have_a_format_and_perhaps_a_file() {
+        let output = |format, file: Option<&str>| Ok(Output { format, file: file.map(PathBuf::from) });
+        assert_eq!("human".parse::<Output>(), output(Format::Human, None));
+        assert_eq!("junit=a=b.xml".parse::<Output>(), output(Format::Junit, Some("a=b.xml")));
+        for text in ["", "xml", "junit=", "=x"] {
+            assert!(text.parse::<Output>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn percentages_are_between_0_and_100() {
+        assert_eq!(percent("99.5%"), Ok(99.5));
+        for text in ["", "x", "-1", "101", "NaN"] {
+            assert!(percent(text).is_err(), "{text}");
+        }
+    }
+}

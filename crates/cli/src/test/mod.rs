@@ -1,0 +1,200 @@
+//! `palisade test`: runs suites of tests of admission policies.
+
+mod args;
+mod files;
+
+use std::{
+    fs,
+    path::PathBuf,
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+    thread,
+    time::Duration,
+};
+
+use palisade_suite::{
+    Suite, coverage,
+    mutate::{Baseline, Mutation},
+    report::{Report, SuiteReport},
+};
+
+pub use args::TestArgs;
+
+use crate::{
+    output,
+    report::{self, Failure, Problem},
+};
+use files::Disk;
+
+/// How often to look whether a file has changed.
+const PAUSE: Duration = Duration::from_millis(300);
+
+/// Runs the command.
+pub fn run(args: &TestArgs) -> Result<(), Failure> {
+    if let Some(policy) = &args.init {
+        return init(policy, args);
+    }
+    if !args.watch {
+        return once(args, &Disk::default());
+    }
+    loop {
+        let disk = Disk::default();
+        if let Err(Failure::Wrong(problems) | Failure::CouldNotRun(problems)) = once(args, &disk) {
+            report::tell(&problems);
+        }
+        let stamps = || disk.stamps(&files::discover(&args.paths).unwrap_or_default());
+        let before = stamps();
+        report::note("waiting for changes; Ctrl-C ends this");
+        while stamps() == before {
+            thread::sleep(PAUSE);
+        }
+    }
+}
+
+/// Writes a suite to begin with.
+fn init(policy: &std::path::Path, args: &TestArgs) -> Result<(), Failure> {
+    let source = Disk::default().source(policy)?;
+    let file = policy.file_name().unwrap_or_default().to_string_lossy();
+    let minor = u8::try_from(args.kube_version.minor).unwrap_or(u8::MAX);
+    let text = palisade_suite::init::scaffold(&source, &file, minor).map_err(Failure::Wrong)?;
+    let target = policy.with_extension("test.yaml");
+    let failed = |error: std::io::Error| {
+        Failure::CouldNotRun(vec![Problem::new(format!("cannot write {}: {error}", target.to_string_lossy()))])
+    };
+    let mut file = fs::File::create_new(&target).map_err(failed)?;
+    std::io::Write::write_all(&mut file, text.as_bytes()).map_err(failed)?;
+    output::print(&format!("wrote {}\n", target.to_string_lossy()))
+}
+
+/// Finds and runs all suites, and writes all reports.
+fn once(args: &TestArgs, disk: &Disk) -> Result<(), Failure> {
+    let paths = files::discover(&args.paths)?;
+    let (mut suites, mut problems) = load(&paths, args, disk);
+    if let Some(text) = &args.filter {
+        for suite in &mut suites {
+            let of_suite = suite.name.contains(text) || suite.source.name().contains(text);
+            suite.cases.retain(|case| of_suite || case.name.contains(text));
+        }
+        suites.retain(|suite| !suite.cases.is_empty());
+    }
+    if suites.is_empty() && problems.is_empty() {
+        let problem = match &args.filter {
+            Some(text) => Problem::new(format!("no case has {text:?} in its name or that of its suite")),
+            None => Problem::new("there is no suite here")
+                .help("a suite is named palisade-test.yaml or *.test.yaml; palisade test --init POLICY writes one"),
+        };
+        problems.push(problem);
+    }
+    let report = judge(&suites, args);
+    for output in &args.output {
+        let text = report.write(output.format, args.verbose);
+        match &output.file {
+            None => output::print(&text)?,
+            Some(file) => fs::write(file, text).map_err(|error| {
+                Failure::CouldNotRun(vec![Problem::new(format!("cannot write {}: {error}", file.to_string_lossy()))])
+            })?,
+        }
+    }
+    if problems.is_empty() { verdict(&report, args) } else { Err(Failure::CouldNotRun(problems)) }
+}
+
+fn load(paths: &[PathBuf], args: &TestArgs, disk: &Disk) -> (Vec<Suite>, Vec<Problem>) {
+    let (mut suites, mut problems) = (Vec::new(), Vec::new());
+    let minor = u8::try_from(args.kube_version.minor).unwrap_or(u8::MAX);
+    for path in paths {
+        let loaded = disk.source(path).and_then(|source| {
+            let found = palisade_suite::load(&source, disk, minor).map_err(Failure::CouldNotRun)?;
+            if found.is_empty() {
+                let problem = Problem::new(format!("{}: there is no suite in this file", source.name()));
+                return Err(Failure::CouldNotRun(vec![problem.help("a suite has kind PolicyTest")]));
+            }
+            Ok(found)
+        });
+        match loaded {
+            Ok(found) => suites.extend(found),
+            Err(Failure::Wrong(found) | Failure::CouldNotRun(found)) => problems.extend(found),
+        }
+    }
+    (suites, problems)
+}
+
+/// Runs all cases, and measures what is asked.
+fn judge(suites: &[Suite], args: &TestArgs) -> Report {
+    let threads = args.jobs.or(thread::available_parallelism().ok()).map_or(1, std::num::NonZeroUsize::get);
+    let cases: Vec<_> = suites.iter().flat_map(|suite| suite.cases.iter().map(move |case| (suite, case))).collect();
+    let mut results = parallel(threads, &cases, |(suite, case)| palisade_suite::run(suite, case)).into_iter();
+    let mut report = Report::default();
+    for suite in suites {
+        report.suites.push(SuiteReport {
+            name: suite.name.clone(),
+            file: suite.source.name().to_owned(),
+            notes: suite.notes.clone(),
+            results: results.by_ref().take(suite.cases.len()).collect(),
+        });
+    }
+    // What mutants do is no merit of the cases.
+    if args.coverage || args.min_coverage.is_some() {
+        let mut all = coverage::Coverage::default();
+        for suite in suites {
+            all.merge(coverage::measure(suite));
+        }
+        report.coverage = Some(all);
+    }
+    if args.mutate || args.fail_on_survivors {
+        let baselines = parallel(threads, suites, Baseline::new);
+        let mutants: Vec<_> = baselines
+            .iter()
+            .flat_map(|baseline| baseline.mutants().into_iter().map(move |mutant| (baseline, mutant)))
+            .collect();
+        let fates = parallel(threads, &mutants, |(baseline, mutant)| baseline.fate(mutant));
+        let mut mutation = Mutation::default();
+        for ((_, mutant), fate) in mutants.into_iter().zip(fates) {
+            mutation.add(mutant, fate);
+        }
+        report.mutation = Some(mutation);
+    }
+    report
+}
+
+/// What each item becomes, in the order of the items.
+fn parallel<'a, T: Sync, R: Send>(threads: usize, items: &'a [T], work: impl Fn(&'a T) -> R + Sync) -> Vec<R> {
+    let next = AtomicUsize::new(0);
+    let done: Mutex<Vec<(usize, R)>> = Mutex::new(Vec::with_capacity(items.len()));
+    thread::scope(|scope| {
+        for _ in 0..threads.min(items.len()) {
+            scope.spawn(|| {
+                while let Some((index, item)) = {
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    items.get(index).map(|item| (index, item))
+                } {
+                    let result = work(item);
+                    done.lock().unwrap_or_else(PoisonError::into_inner).push((index, result));
+                }
+            });
+        }
+    });
+    let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+    done.sort_by_key(|(index, _)| *index);
+    done.into_iter().map(|(_, result)| result).collect()
+}
+
+/// The exit code; what is wrong was said in the report.
+fn verdict(report: &Report, args: &TestArgs) -> Result<(), Failure> {
+    let mut problems = Vec::new();
+    let counts = report.counts();
+    if counts.failed + counts.no_verdict > 0 {
+        problems.push(Problem::new(counts.to_string()));
+    }
+    if let (Some(least), Some(coverage)) = (args.min_coverage, &report.coverage)
+        && coverage.percent() < least
+    {
+        problems.push(Problem::new(format!("the coverage is {:.1} %, less than {least} %", coverage.percent())));
+    }
+    let survivors = report.mutation.as_ref().map_or(0, |mutation| mutation.survivors().count());
+    if args.fail_on_survivors && survivors > 0 {
+        problems.push(Problem::new(format!("mutants that survived: {survivors}")));
+    }
+    if problems.is_empty() { Ok(()) } else { Err(Failure::Wrong(problems)) }
+}

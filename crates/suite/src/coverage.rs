@@ -1,0 +1,186 @@
+//! What of the policies the cases never exercised.
+
+use std::collections::BTreeMap;
+
+use palisade_cel::eval::{Seen, Watch, WatchKind};
+use palisade_harness::admission::{Inspected, Trace};
+use serde_json::Value as Json;
+
+use crate::{
+    Suite,
+    cluster::Member,
+    places::{Locator, Place},
+};
+
+/// What was exercised and what was not, of all policies of some suites.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Coverage {
+    points: BTreeMap<Point, bool>,
+}
+
+/// Something that a case may exercise.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Point {
+    /// Where it is.
+    pub place: Place,
+    /// The policy, or `policy/binding`.
+    pub of: String,
+    /// The field that it is in: `validations[0].expression`, `matchConstraints.resourceRules[0]`.
+    pub path: String,
+    /// What is missing if it was not exercised: `never false`.
+    pub missing: &'static str,
+    /// What it is: `an operand of &&`.
+    pub what: &'static str,
+}
+
+impl Coverage {
+    /// How many points there are.
+    pub fn total(&self) -> usize {
+        self.points.len()
+    }
+
+    /// How many of them were exercised.
+    pub fn covered(&self) -> usize {
+        self.points.values().filter(|covered| **covered).count()
+    }
+
+    /// The share of points that were exercised, in percent; all of none.
+    #[expect(clippy::cast_precision_loss, reason = "there are not that many points")]
+    pub fn percent(&self) -> f64 {
+        if self.points.is_empty() { 100.0 } else { 100.0 * self.covered() as f64 / self.total() as f64 }
+    }
+
+    /// All points, by place, and whether they were exercised.
+    pub fn points(&self) -> impl Iterator<Item = (&Point, bool)> {
+        self.points.iter().map(|(point, covered)| (point, *covered))
+    }
+
+    /// What was not exercised, by place. An expression that was never evaluated is one point.
+    pub fn missing(&self) -> Vec<Point> {
+        let mut touched: BTreeMap<(&str, &str, &str), bool> = BTreeMap::new();
+        let key = |point: &'_ Point| -> (String, String, String) {
+            (point.place.file.clone(), point.of.clone(), point.path.clone())
+        };
+        for (point, covered) in &self.points {
+            *touched.entry((&point.place.file, &point.of, &point.path)).or_default() |= covered;
+        }
+        let mut missing: Vec<Point> = Vec::new();
+        for (point, _) in self.points.iter().filter(|(_, covered)| !**covered) {
+            if touched[&(&*point.place.file, &*point.of, &*point.path)] || !point.path.ends_with("xpression") {
+                missing.push(point.clone());
+            } else if missing.last().is_none_or(|last| key(last) != key(point)) {
+                missing.push(Point { missing: "never evaluated", what: "", ..point.clone() });
+            }
+        }
+        missing
+    }
+
+    /// Adds what other suites exercised.
+    pub fn merge(&mut self, other: Self) {
+        for (point, covered) in other.points {
+            *self.points.entry(point).or_default() |= covered;
+        }
+    }
+
+    fn add(&mut self, point: Point, covered: bool) {
+        *self.points.entry(point).or_default() |= covered;
+    }
+}
+
+/// What the cases of a suite that were run exercised of its policies. What profiles become is left out.
+pub fn measure(suite: &Suite) -> Coverage {
+    let mut coverage = Coverage::default();
+    let traces: Vec<_> = suite.cases.iter().flat_map(|case| suite.worlds[case.world].trace(&case.request)).collect();
+    for policy in suite.policies().filter(|policy| !policy.origin.generated) {
+        let locator = Locator::new(&policy.origin);
+        for world in &suite.worlds {
+            for expression in world.expressions().filter(|one| one.policy == policy.name()) {
+                of_expression(&expression, &locator, &mut coverage);
+            }
+        }
+        of_rules(policy, "matchConstraints", policy.name(), &traces, &mut coverage);
+    }
+    let bindings = suite.members.iter().filter(|member| member.kind().ends_with("AdmissionPolicyBinding"));
+    for binding in bindings.filter(|binding| !binding.origin.generated) {
+        let policy = binding.object["spec"]["policyName"].as_str().unwrap_or_default();
+        of_rules(binding, "matchResources", &format!("{policy}/{}", binding.name()), &traces, &mut coverage);
+    }
+    coverage
+}
+
+fn of_expression(expression: &Inspected<'_>, locator: &Locator<'_>, coverage: &mut Coverage) {
+    let field = format!("spec.{}", expression.path);
+    for watch in expression.watches {
+        let place = locator.text(&field, watch.position.line, watch.position.column);
+        let seen = watch.seen();
+        for (what, missing, covered) in outcomes(expression.path, watch, seen) {
+            let (of, path) = (expression.policy.to_owned(), expression.path.to_owned());
+            coverage.add(Point { place: place.clone(), of, path, missing, what }, covered);
+        }
+    }
+}
+
+/// What a part of an expression should come to: what it is, what is missing otherwise, whether it did.
+fn outcomes(path: &str, watch: &Watch, seen: Seen) -> Vec<(&'static str, &'static str, bool)> {
+    let both = |what, yes, no| vec![(what, yes, seen.yes), (what, no, seen.no)];
+    match watch.kind {
+        WatchKind::Whole if path.starts_with("validations[") && path.ends_with("].expression") => {
+            both("the validation", "never passes", "never fails")
+        }
+        WatchKind::Whole if path.starts_with("matchConditions[") => {
+            both("the match condition", "never holds", "never excludes a request")
+        }
+        WatchKind::Whole => vec![("the expression", "never evaluated", seen.any())],
+        WatchKind::And => both("an operand of &&", "never true", "never false, which decides"),
+        WatchKind::Or => both("an operand of ||", "never true, which decides", "never false"),
+        WatchKind::Condition => {
+            both("a condition", "never true: the branch is not taken", "never false: the other branch is not taken")
+        }
+    }
+}
+
+/// The rules and selectors of a policy or binding.
+fn of_rules(member: &Member, field: &str, of: &str, traces: &[Trace], coverage: &mut Coverage) {
+    let locator = Locator::new(&member.origin);
+    let own = |trace: &&Trace| match &trace.binding {
+        None => trace.policy == of,
+        Some(binding) => format!("{}/{binding}", trace.policy) == of,
+    };
+    let traces: Vec<_> = traces.iter().filter(own).collect();
+    let matched = &member.object["spec"][field];
+    let mut add = |path: String, what: &'static str, missing: &'static str, covered: bool| {
+        let place = locator.field(&format!("spec.{path}"));
+        coverage.add(Point { place, of: of.to_owned(), path, missing, what }, covered);
+    };
+    if field == "matchResources" {
+        let covered = traces.iter().any(|trace| trace.matched == Some(true));
+        add("policyName".to_owned(), "the binding", "never in force", covered);
+    }
+    let count = |list: &str| matched[list].as_array().map_or(0, Vec::len);
+    for index in 0..count("resourceRules") {
+        let covered = traces.iter().any(|trace| trace.matched == Some(true) && trace.rules.contains(&index));
+        add(format!("{field}.resourceRules[{index}]"), "the rule", "never matched", covered);
+    }
+    for index in 0..count("excludeResourceRules") {
+        let covered = traces.iter().any(|trace| trace.excludes.contains(&index));
+        add(format!("{field}.excludeResourceRules[{index}]"), "the rule", "never excluded a request", covered);
+    }
+    let selectors: [(&str, fn(&Trace) -> Option<bool>); 2] =
+        [("namespaceSelector", |trace| trace.namespace_selector), ("objectSelector", |trace| trace.object_selector)];
+    for (selector, said) in selectors {
+        if matched[selector].as_object().is_none_or(|selector| selector.values().all(is_empty)) {
+            continue;
+        }
+        let says = |wanted| traces.iter().any(|trace| said(trace) == Some(wanted));
+        add(format!("{field}.{selector}"), "the selector", "never selected a request", says(true));
+        add(format!("{field}.{selector}"), "the selector", "never left out a request", says(false));
+    }
+}
+
+fn is_empty(value: &Json) -> bool {
+    match value {
+        Json::Object(fields) => fields.is_empty(),
+        Json::Array(list) => list.is_empty(),
+        value => value.is_null(),
+    }
+}

@@ -1,0 +1,146 @@
+//! Suites of kaptest (`github.com/pfnet/kaptest`, `internal/tester/manifest.go`).
+
+use palisade_manifest::{Object, Problem};
+use serde_json::{Value as Json, json};
+
+use super::{note_others, stub_crds, text, texts};
+use crate::{
+    Suite,
+    cluster::Member,
+    format::{ExpectFields, Verdict},
+    load::{Draft, Loader, Question, Unbound},
+    request::{self, Asked},
+};
+
+/// Whether this is one.
+pub(crate) fn is(object: &Object<'_>) -> bool {
+    object.kind.is_empty() && object.node.get("validatingAdmissionPolicies").is_some()
+}
+
+/// Reads one.
+pub(crate) fn suite(mut loader: Loader<'_>) -> Result<Suite, Vec<Problem>> {
+    let json = loader.object.json().map_err(|mistake| vec![mistake.problem])?;
+    note_others(&mut loader, "", &json, &["validatingAdmissionPolicies", "resources", "testSuites"]);
+    let mut members = Vec::new();
+    for list in ["validatingAdmissionPolicies", "resources"] {
+        for (index, file) in texts(&json[list]).iter().enumerate() {
+            let mut of_file = loader.file(&format!("{list}[{index}]"), file);
+            if list == "resources" {
+                of_file.retain(|member| !member.kind().ends_with("AdmissionPolicy"));
+            }
+            // kaptest does not look at bindings; there is one for each case here.
+            of_file.retain(|member| !member.kind().ends_with("AdmissionPolicyBinding"));
+            members.extend(of_file);
+        }
+    }
+    members.extend(stub_crds(&mut loader, &members));
+    let mut drafts = Vec::new();
+    for (index, tests) in json["testSuites"].as_array().into_iter().flatten().enumerate() {
+        let path = format!("testSuites[{index}]");
+        note_others(&mut loader, &path, tests, &["policy", "tests"]);
+        let policy = members
+            .iter()
+            .find(|member| member.kind() == "ValidatingAdmissionPolicy" && member.name() == text(tests, "/policy"));
+        let Some(policy) = policy else {
+            loader.problem(&format!("{path}.policy"), format!("{path}.policy: there is no such policy in the files"));
+            continue;
+        };
+        for (index, test) in tests["tests"].as_array().into_iter().flatten().enumerate() {
+            let path = format!("{path}.tests[{index}]");
+            match draft(&mut loader, &path, policy, test, &members) {
+                Ok(draft) => drafts.push(draft),
+                Err(error) => loader.problem(&path, format!("{path}: {error}")),
+            }
+        }
+    }
+    let name = loader.source.name().to_owned();
+    loader.finish(name, members, drafts, Unbound::Leave)
+}
+
+fn draft(
+    loader: &mut Loader<'_>,
+    path: &str,
+    policy: &Member,
+    test: &Json,
+    members: &[Member],
+) -> Result<Draft, String> {
+    note_others(loader, path, test, &["object", "oldObject", "param", "params", "userInfo", "expect"]);
+    let verdict = match text(test, "/expect") {
+        "admit" | "allow" => Verdict::NoViolation,
+        "deny" => Verdict::Violation,
+        "skip" => Verdict::Skip,
+        "error" => Verdict::Error,
+        other => return Err(format!("expect: {other:?} is not admit, deny, skip or error")),
+    };
+    let object = find(&test["object"], members).map_err(|error| format!("object: {error}"))?;
+    let old = find(&test["oldObject"], members).map_err(|error| format!("oldObject: {error}"))?;
+    let shown = object.or(old).ok_or("there is neither object nor oldObject")?;
+    let param = if test["param"].is_object() { &test["param"] } else { &test["params"] };
+    let user = &test["userInfo"];
+    let name = [text(user, "/name"), text(user, "/user")].into_iter().find(|name| !name.is_empty());
+    let extra = serde_json::from_value(user["extra"].clone()).ok();
+    let asked = Asked {
+        object: object.map(|member| member.object.clone()),
+        old: old.map(|member| member.object.clone()),
+        user: request::user(name.map(str::to_owned), None, Some(texts(&user["groups"])), extra),
+        // kaptest sets it always.
+        dry_run: true,
+        ..Asked::default()
+    };
+    Ok(Draft {
+        name: format!("{}: {} {}: {}", policy.name(), shown.kind(), shown.name(), text(test, "/expect")),
+        range: loader.object.node.place(&format!("{path}.expect")),
+        minor: loader.default_minor,
+        asked: Question::Fields(Box::new(asked)),
+        expect: ExpectFields { verdict, policy: Some(policy.name().to_owned()), ..ExpectFields::default() },
+        extra: vec![binding(policy, param, members)?],
+    })
+}
+
+/// The object of a kind and name, as kaptest finds it: a group counts if it is given, and a version if a group is.
+fn find<'m>(wanted: &Json, members: &'m [Member]) -> Result<Option<&'m Member>, String> {
+    if wanted.is_null() {
+        return Ok(None);
+    }
+    let (kind, name) = (text(wanted, "/kind"), text(wanted, "/name"));
+    if kind.is_empty() || name.is_empty() {
+        return Err("kind and name are needed".to_owned());
+    }
+    let fits = |member: &&Member| {
+        let api_version = text(&member.object, "/apiVersion");
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        let is = |wanted: &str, found: &str| wanted.is_empty() || wanted == found;
+        member.kind() == kind
+            && member.name() == name
+            && is(text(wanted, "/namespace"), text(&member.object, "/metadata/namespace"))
+            && is(text(wanted, "/group"), group)
+            && (text(wanted, "/group").is_empty() || is(text(wanted, "/version"), version))
+    };
+    let mut found = members.iter().filter(fits);
+    match (found.next(), found.next()) {
+        (Some(member), None) => Ok(Some(member)),
+        (None, _) => Err(format!("there is no {kind} {name} in the files")),
+        (Some(_), Some(_)) => Err(format!("there are several {kind} {name} in the files: add a namespace or group")),
+    }
+}
+
+/// A binding of the policy to the parameters of a case.
+fn binding(policy: &Member, param: &Json, members: &[Member]) -> Result<Json, String> {
+    let mut binding = crate::cluster::generated_binding(policy.name());
+    let kind = text(&policy.object, "/spec/paramKind/kind");
+    if kind.is_empty() {
+        return Ok(binding);
+    }
+    let mut wanted = param.clone();
+    if !wanted.is_object() {
+        return Err("param: the policy has a paramKind, so that a name is needed".to_owned());
+    }
+    wanted["kind"] = kind.into();
+    let found = find(&wanted, members).map_err(|error| format!("param: {error}"))?;
+    let namespace = found.map_or("", |found| text(&found.object, "/metadata/namespace"));
+    binding["spec"]["paramRef"] = json!({"name": text(param, "/name"), "parameterNotFoundAction": "Deny"});
+    if !namespace.is_empty() {
+        binding["spec"]["paramRef"]["namespace"] = namespace.into();
+    }
+    Ok(binding)
+}

@@ -1,0 +1,82 @@
+//! Suites of other tools. They are run as they are; what cannot be carried over is said in the notes of the suite.
+//!
+//! Both tools judge a policy on its own, and so is what comes of it compared: whether the policy finds a violation,
+//! not what its binding makes of that. But other than they, a request must be one that the policy matches.
+
+pub mod kaptest;
+pub mod kyverno;
+
+use std::collections::BTreeMap;
+
+use palisade_harness::objects::Kinds;
+use serde_json::{Value as Json, json};
+
+use crate::{cluster::Member, load::Loader, places::Origin};
+
+/// The text at a pointer; empty if there is none.
+pub(crate) fn text<'j>(json: &'j Json, pointer: &str) -> &'j str {
+    json.pointer(pointer).and_then(Json::as_str).unwrap_or_default()
+}
+
+/// The texts of a list.
+pub(crate) fn texts(json: &Json) -> Vec<String> {
+    json.as_array().into_iter().flatten().filter_map(Json::as_str).map(str::to_owned).collect()
+}
+
+/// Notes the fields of a mapping that are not among `known`.
+pub(crate) fn note_others(loader: &mut Loader<'_>, path: &str, json: &Json, known: &[&str]) {
+    for (key, _) in json.as_object().into_iter().flatten().filter(|(key, _)| !known.contains(&key.as_str())) {
+        let dot = if path.is_empty() { "" } else { "." };
+        loader.notes.push(format!("{path}{dot}{key} is not carried over"));
+    }
+}
+
+/// Definitions that allow anything, for the custom kinds that have none: the tools do without.
+pub(crate) fn stub_crds(loader: &mut Loader<'_>, members: &[Member]) -> Vec<Member> {
+    let kinds = Kinds::builtin(loader.default_minor);
+    let mut custom: BTreeMap<(String, String), (Vec<String>, bool)> = BTreeMap::new();
+    let mut add = |api_version: &str, kind: &str, namespaced: bool| {
+        let Some((group, version)) = api_version.split_once('/') else { return };
+        let defined = |member: &Member| {
+            member.kind() == "CustomResourceDefinition"
+                && text(&member.object, "/spec/group") == group
+                && text(&member.object, "/spec/names/kind") == kind
+        };
+        if kinds.by_kind(api_version, kind).is_some() || kind.is_empty() || members.iter().any(defined) {
+            return;
+        }
+        let (versions, scoped) = custom.entry((group.to_owned(), kind.to_owned())).or_default();
+        if !versions.iter().any(|known| known == version) {
+            versions.push(version.to_owned());
+        }
+        *scoped |= namespaced;
+    };
+    for member in members {
+        let namespaced = !text(&member.object, "/metadata/namespace").is_empty();
+        add(text(&member.object, "/apiVersion"), member.kind(), namespaced);
+        add(text(&member.object, "/spec/paramKind/apiVersion"), text(&member.object, "/spec/paramKind/kind"), false);
+    }
+    let mut stubs = Vec::new();
+    for ((group, kind), (versions, namespaced)) in custom {
+        loader.notes.push(format!("no file defines {kind} of {group}: one that allows anything is assumed"));
+        let singular = kind.to_lowercase();
+        let plural = format!("{singular}s");
+        let schema = json!({"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
+        let version = |(index, name): (usize, &String)| json!({"name": name, "served": true, "storage": index == 0, "schema": schema});
+        let versions: Vec<_> = versions.iter().enumerate().map(version).collect();
+        let object = json!({
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition",
+            "metadata": {"name": format!("{plural}.{group}")},
+            "spec": {
+                "group": group,
+                "names": {"kind": kind, "listKind": format!("{kind}List"), "plural": plural, "singular": singular},
+                "scope": if namespaced { "Namespaced" } else { "Cluster" },
+                "versions": versions,
+            },
+        });
+        let origin = Origin { generated: true, ..Origin::new(loader.source, loader.index) };
+        stubs.push(Member { object, origin });
+    }
+    stubs
+}

@@ -1,0 +1,488 @@
+//! From a file to a suite that can be run.
+
+use std::{collections::BTreeSet, ops::Range, sync::Arc};
+
+use k8s_openapi::jiff::Timestamp;
+use palisade_harness::admission::{Request, Review};
+use palisade_manifest::{Object, Problem, Source};
+use serde_json::Value as Json;
+
+use crate::{
+    cluster::{self, Member},
+    format::{self, ExpectFields, Manifest},
+    import, patch,
+    places::{Origin, Place},
+    request::{self, Asked},
+    world::World,
+};
+
+/// The namespaces that every cluster has.
+const OWN_NAMESPACES: &[&str] = &["default", "kube-node-lease", "kube-public", "kube-system"];
+
+/// Reads the files that suites name.
+pub trait Files {
+    /// The file that `path` names in a suite, relative to that suite's file.
+    ///
+    /// # Errors
+    /// Why it cannot be read.
+    fn read(&self, suite: &str, path: &str) -> Result<Arc<Source>, String>;
+
+    /// The time, for what ends at some time: the exceptions of profiles.
+    fn now(&self) -> Timestamp;
+}
+
+impl Case {
+    /// What the API server says, in the case's own cluster or in one like it.
+    pub(crate) fn ask(&self, world: &World) -> Review {
+        if self.decoded { world.review(&self.request) } else { world.admit(&self.request) }
+    }
+}
+
+impl Suite {
+    /// The policies in its cluster.
+    pub(crate) fn policies(&self) -> impl Iterator<Item = &Member> {
+        cluster::policies(&self.members)
+    }
+
+    /// Where a policy is.
+    pub(crate) fn policy(&self, name: &str) -> Option<&Origin> {
+        self.policies().find(|member| member.name() == name).map(|member| &member.origin)
+    }
+}
+
+/// A suite that can be run.
+#[derive(Clone)]
+pub struct Suite {
+    /// Its name.
+    pub name: String,
+    /// Its file.
+    pub source: Arc<Source>,
+    /// Its cases, in the order of the file.
+    pub cases: Vec<Case>,
+    /// What its author should know: what was assumed, and what of an imported suite is not carried over.
+    pub notes: Vec<String>,
+    pub(crate) worlds: Vec<World>,
+    /// What is in its cluster.
+    pub(crate) members: Arc<Vec<Member>>,
+}
+
+/// One request, and what is expected.
+#[derive(Clone, Debug)]
+pub struct Case {
+    /// What is tested.
+    pub name: String,
+    /// Where it is in the suite's file.
+    pub place: Place,
+    pub(crate) world: usize,
+    pub(crate) request: Request,
+    /// Whether the objects are as policies see them, and not as clients send them.
+    pub(crate) decoded: bool,
+    pub(crate) expect: ExpectFields,
+}
+
+/// A case before there is a cluster.
+pub(crate) struct Draft {
+    pub name: String,
+    pub range: Range<usize>,
+    pub minor: u8,
+    pub asked: Question,
+    pub expect: ExpectFields,
+    /// What is in the cluster for this case only.
+    pub extra: Vec<Json>,
+}
+
+/// What is asked.
+pub(crate) enum Question {
+    Fields(Box<Asked>),
+    Review(Box<Request>),
+}
+
+/// What to do about policies without a binding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unbound {
+    /// Bind them.
+    Bind,
+    /// Say that they do nothing.
+    Note,
+    /// Nothing: each case binds its own.
+    Leave,
+}
+
+/// Reads a suite of whatever format. Nothing if the file has none.
+///
+/// # Errors
+/// All mistakes in the suite, each with its place.
+pub fn load(source: &Arc<Source>, files: &dyn Files, default_minor: u8) -> Result<Vec<Suite>, Vec<Problem>> {
+    let objects = palisade_manifest::objects(source).map_err(|problem| vec![problem])?;
+    let (mut suites, mut problems) = (Vec::new(), Vec::new());
+    for (index, object) in objects.iter().enumerate() {
+        let loader = Loader { files, source, index, object, default_minor, problems: Vec::new(), notes: Vec::new() };
+        let loaded = if object.kind == format::KIND || object.api_version.starts_with("test.toolsecurity.dev") {
+            loader.suite()
+        } else if import::kaptest::is(object) {
+            import::kaptest::suite(loader)
+        } else if import::kyverno::is(object) {
+            import::kyverno::suite(loader)
+        } else {
+            continue;
+        };
+        match loaded {
+            Ok(suite) => suites.push(suite),
+            Err(found) => problems.extend(found),
+        }
+    }
+    if problems.is_empty() { Ok(suites) } else { Err(problems) }
+}
+
+/// Reads one suite.
+pub(crate) struct Loader<'a> {
+    pub files: &'a dyn Files,
+    pub source: &'a Arc<Source>,
+    /// Which object of its file it is.
+    pub index: usize,
+    pub object: &'a Object<'a>,
+    pub default_minor: u8,
+    pub problems: Vec<Problem>,
+    pub notes: Vec<String>,
+}
+
+impl Loader<'_> {
+    pub fn problem(&mut self, path: &str, message: impl Into<String>) {
+        self.problems.push(self.object.problem(path, message));
+    }
+
+    /// The objects of a file that is named at `path`.
+    pub fn file(&mut self, path: &str, file: &str) -> Vec<Member> {
+        match self.files.read(self.source.name(), file) {
+            Err(error) => {
+                let problem = self.object.problem(path, format!("{path}: cannot read {file:?}: {error}"));
+                self.problems.push(problem.help("files are named relative to the suite's file"));
+                Vec::new()
+            }
+            Ok(source) => cluster::members(&source).unwrap_or_else(|problems| {
+                self.problems.extend(problems);
+                Vec::new()
+            }),
+        }
+    }
+
+    /// The objects that are named or in place at `path`.
+    fn manifest(&mut self, path: &str, manifest: &Manifest) -> Vec<Member> {
+        match manifest {
+            Manifest::File(file) => self.file(path, file),
+            Manifest::Inline(object) => {
+                if !object["apiVersion"].is_string() || !object["kind"].is_string() {
+                    self.problem(path, format!("{path}: this is no Kubernetes object: it has no apiVersion and kind"));
+                    return Vec::new();
+                }
+                let origin = Origin { prefix: path.to_owned(), ..Origin::new(self.source, self.index) };
+                vec![Member { object: object.clone(), origin }]
+            }
+            Manifest::Of(wanted) => {
+                let before = self.problems.len();
+                let mut found = self.file(path, &wanted.file);
+                found.retain(|member| {
+                    let is = |wanted: &Option<String>, found: &str| wanted.as_deref().is_none_or(|one| one == found);
+                    is(&wanted.kind, member.kind())
+                        && is(&wanted.name, member.name())
+                        && is(
+                            &wanted.namespace,
+                            member.object.pointer("/metadata/namespace").and_then(Json::as_str).unwrap_or_default(),
+                        )
+                });
+                if found.is_empty() && self.problems.len() == before {
+                    self.problem(path, format!("{path}: there is no such object in {:?}", wanted.file));
+                }
+                found
+            }
+        }
+    }
+
+    /// The one object at `path`.
+    fn object(&mut self, path: &str, manifest: Option<&Manifest>) -> Option<Json> {
+        let before = self.problems.len();
+        let mut found = self.manifest(path, manifest?);
+        match found.len() {
+            1 => found.pop().map(|member| member.object),
+            0 => {
+                if self.problems.len() == before {
+                    self.problem(path, format!("{path}: there is no object in this file"));
+                }
+                None
+            }
+            many => {
+                let message = format!("{path}: there are {many} objects in this file");
+                let problem = self.object.problem(path, message);
+                self.problems.push(problem.help("name one: {file: ..., kind: ..., name: ...}"));
+                None
+            }
+        }
+    }
+
+    pub fn minor(&mut self, path: &str, version: Option<&String>) -> u8 {
+        let Some(version) = version else { return self.default_minor };
+        let text = version.trim_start_matches('v');
+        let minor = text.split('.').nth(1).and_then(|minor| minor.parse::<u8>().ok());
+        match minor.filter(|minor| text.starts_with("1.") && (33..=37).contains(minor)) {
+            Some(minor) => minor,
+            None => {
+                self.problem(path, format!("{path}: {version:?} is no supported version: 1.33 to 1.37"));
+                self.default_minor
+            }
+        }
+    }
+
+    fn suite(mut self) -> Result<Suite, Vec<Problem>> {
+        let suite: format::Suite = self.object.parse().map_err(|mistake| vec![mistake.problem])?;
+        for (path, found, expected) in
+            [("apiVersion", &suite.api_version, format::API_VERSION), ("kind", &suite.kind, format::KIND)]
+        {
+            if found != expected {
+                self.problem(path, format!("{path}: {found:?} is not {expected}"));
+            }
+        }
+        self.default_minor = self.minor("kubeVersion", suite.kube_version.as_ref());
+        let mut members = Vec::new();
+        for (list, manifests) in [("policies", &suite.policies), ("resources", &suite.resources)] {
+            for (index, manifest) in manifests.iter().enumerate() {
+                members.extend(self.manifest(&format!("{list}[{index}]"), manifest));
+            }
+        }
+        let mut drafts = Vec::new();
+        for (index, case) in suite.cases.iter().enumerate() {
+            self.case(&format!("cases[{index}]"), case, &suite.defaults, &mut drafts);
+        }
+        if suite.cases.is_empty() {
+            self.problem("cases", "cases: there are none");
+        }
+        let name = if suite.metadata.name.is_empty() { self.source.name().to_owned() } else { suite.metadata.name };
+        let unbound = if suite.generate_bindings { Unbound::Bind } else { Unbound::Note };
+        self.finish(name, members, drafts, unbound)
+    }
+
+    fn case(&mut self, path: &str, case: &format::Case, defaults: &format::Defaults, drafts: &mut Vec<Draft>) {
+        let asked = Asked {
+            object: self.object(&format!("{path}.object"), case.object.as_ref()),
+            old: self.object(&format!("{path}.old"), case.old.as_ref()),
+            operation: case.operation,
+            subresource: case.subresource.clone().unwrap_or_default(),
+            namespace: case.namespace.clone().or_else(|| defaults.namespace.clone()),
+            user: request::user(
+                case.user.clone().or_else(|| defaults.user.clone()),
+                case.uid.clone(),
+                case.groups.clone().or_else(|| defaults.groups.clone()),
+                case.extra.clone(),
+            ),
+            dry_run: case.dry_run,
+        };
+        let minor = self.minor(&format!("{path}.kubeVersion"), case.kube_version.as_ref());
+        if case.expect.is_none() && case.variants.is_empty() {
+            self.problem(path, format!("{path}: nothing is expected: add expect, or variants"));
+        }
+        if case.object.is_none() && case.old.is_none() && case.review.is_none() {
+            self.problem(path, format!("{path}: nothing is requested: add object, old or review"));
+        }
+        let range = self.object.node.place(&format!("{path}.name"));
+        if let Some(review) = self.object(&format!("{path}.review"), case.review.as_ref()) {
+            if case.object.is_some() || case.old.is_some() || !case.variants.is_empty() {
+                self.problem(path, format!("{path}: a review goes with neither object, old nor variants"));
+            }
+            match request::of_review(&review) {
+                Err(error) => self.problem(&format!("{path}.review"), format!("{path}.review: {error}")),
+                Ok(request) => drafts.extend(case.expect.as_ref().map(|expect| Draft {
+                    name: case.name.clone(),
+                    range,
+                    minor,
+                    asked: Question::Review(Box::new(request)),
+                    expect: expect.0.clone(),
+                    extra: vec![],
+                })),
+            }
+            return;
+        }
+        drafts.extend(case.expect.as_ref().map(|expect| Draft {
+            name: case.name.clone(),
+            range,
+            minor,
+            asked: Question::Fields(Box::new(asked.clone())),
+            expect: expect.0.clone(),
+            extra: vec![],
+        }));
+        for (index, variant) in case.variants.iter().enumerate() {
+            let path = format!("{path}.variants[{index}]");
+            let Some(asked) = self.variant(&path, &asked, variant) else { continue };
+            let minor = match &variant.kube_version {
+                Some(_) => self.minor(&format!("{path}.kubeVersion"), variant.kube_version.as_ref()),
+                None => minor,
+            };
+            drafts.push(Draft {
+                name: format!("{}: {}", case.name, variant.name),
+                range: self.object.node.place(&format!("{path}.name")),
+                minor,
+                asked: Question::Fields(Box::new(asked)),
+                expect: variant.expect.0.clone(),
+                extra: vec![],
+            });
+        }
+    }
+
+    fn variant(&mut self, path: &str, base: &Asked, variant: &format::Variant) -> Option<Asked> {
+        let mut asked = base.clone();
+        let before = self.problems.len();
+        if let Some(operation) = variant.operation {
+            asked.operation = Some(operation);
+        }
+        if let Some(subresource) = &variant.subresource {
+            asked.subresource.clone_from(subresource);
+        }
+        for (given, place) in [(&variant.user, &mut asked.user.name)]
+            .into_iter()
+            .filter_map(|(given, place)| Some((given.as_ref()?, place)))
+        {
+            place.clone_from(given);
+        }
+        if let Some(groups) = &variant.groups {
+            asked.user.groups.clone_from(groups);
+        }
+        for (field, patch, target) in
+            [("patch", &variant.patch, &mut asked.object), ("patchOld", &variant.patch_old, &mut asked.old)]
+        {
+            match (patch, target) {
+                (Some(patch), Some(target)) => patch::merge(target, patch),
+                (Some(_), None) => {
+                    self.problem(&format!("{path}.{field}"), format!("{path}.{field}: there is no object"))
+                }
+                (None, _) => {}
+            }
+        }
+        // An object that is deleted is the old one.
+        let target = if asked.object.is_some() { &mut asked.object } else { &mut asked.old };
+        if let Some(object) = target {
+            for (field, value) in &variant.set {
+                if let Err(error) = patch::set(object, field, value.clone()) {
+                    self.problem(&format!("{path}.set.{field}"), format!("{path}.set: {field}: {error}"));
+                }
+            }
+            for (index, field) in variant.unset.iter().enumerate() {
+                if let Err(error) = patch::unset(object, field) {
+                    self.problem(&format!("{path}.unset[{index}]"), format!("{path}.unset: {error}"));
+                }
+            }
+            if let Some(namespace) = &variant.namespace {
+                object["metadata"]["namespace"] = namespace.as_str().into();
+            }
+        }
+        (self.problems.len() == before).then_some(asked)
+    }
+
+    /// The suite, given what is in its cluster and what is asked.
+    pub fn finish(
+        mut self,
+        name: String,
+        members: Vec<Member>,
+        drafts: Vec<Draft>,
+        unbound: Unbound,
+    ) -> Result<Suite, Vec<Problem>> {
+        if !self.problems.is_empty() {
+            return Err(self.problems);
+        }
+        let mut members = cluster::lower_profiles(members, self.files.now())?;
+        self.bind(&mut members, unbound);
+        let policies: BTreeSet<_> = cluster::policies(&members).map(Member::name).collect();
+        let (mut worlds, mut keys, mut cases) = (Vec::new(), Vec::new(), Vec::new());
+        for draft in drafts {
+            if let Some(wanted) = draft.expect.policy.as_ref().filter(|wanted| !policies.contains(wanted.as_str())) {
+                let known = policies.iter().copied().collect::<Vec<_>>().join(", ");
+                let problem = Problem::new(format!("{}: there is no policy {wanted:?}", draft.name));
+                self.problems.push(problem.at(self.source, draft.range).help(format!("known here: {known}")));
+                continue;
+            }
+            let key = (draft.minor, draft.extra);
+            let world = match keys.iter().position(|known| *known == key) {
+                Some(world) => world,
+                None => {
+                    let cluster = self.world(&members, &worlds, &keys, &key)?;
+                    worlds.push(cluster);
+                    keys.push(key);
+                    keys.len() - 1
+                }
+            };
+            let (request, decoded) = match draft.asked {
+                Question::Review(request) => (*request, true),
+                Question::Fields(asked) => match asked.request(worlds[world].kinds()) {
+                    Ok(request) => (request, false),
+                    Err(error) => {
+                        let problem = Problem::new(format!("{}: {error}", draft.name));
+                        self.problems.push(problem.at(self.source, draft.range));
+                        continue;
+                    }
+                },
+            };
+            let named = |member: &Member| member.kind() == "Namespace" && member.name() == request.namespace;
+            if !request.namespace.is_empty()
+                && !OWN_NAMESPACES.contains(&&*request.namespace)
+                && !members.iter().any(named)
+            {
+                worlds[world].ensure_namespace(&request.namespace);
+            }
+            let place = Place::of(self.source, draft.range.start);
+            cases.push(Case { name: draft.name, place, world, request, decoded, expect: draft.expect });
+        }
+        if !self.problems.is_empty() {
+            return Err(self.problems);
+        }
+        let source = Arc::clone(self.source);
+        Ok(Suite { name, source, cases, notes: self.notes, worlds, members: Arc::new(members) })
+    }
+
+    fn bind(&mut self, members: &mut Vec<Member>, unbound: Unbound) {
+        if unbound == Unbound::Leave {
+            return;
+        }
+        let mut bindings = Vec::new();
+        for policy in cluster::unbound(members) {
+            if unbound == Unbound::Bind && policy.kind() == "ValidatingAdmissionPolicy" {
+                let object = cluster::generated_binding(policy.name());
+                bindings.push(Member { object, origin: Origin { generated: true, ..policy.origin.clone() } });
+            } else {
+                let kind = policy.kind();
+                self.notes.push(format!(
+                    "{kind} {} has no binding in this suite, so it is never evaluated: add its binding to policies, or set \
+                     generateBindings: true",
+                    policy.name()
+                ));
+            }
+        }
+        members.extend(bindings);
+    }
+
+    /// The cluster for a version and what one case adds. Policies are compiled once for a version.
+    fn world(
+        &mut self,
+        members: &[Member],
+        worlds: &[World],
+        keys: &[(u8, Vec<Json>)],
+        key: &(u8, Vec<Json>),
+    ) -> Result<World, Vec<Problem>> {
+        let (minor, extra) = key;
+        let base = keys.iter().position(|(known, extra)| known == minor && extra.is_empty());
+        let mut cluster = match base {
+            Some(base) => worlds[base].clone(),
+            None => {
+                let (cluster, notes) = cluster::build(*minor, members)?;
+                for note in notes {
+                    if !self.notes.contains(&note) {
+                        self.notes.push(note);
+                    }
+                }
+                cluster
+            }
+        };
+        for object in extra {
+            if let Err(why) = cluster.apply(object.clone()) {
+                return Err(vec![self.object.problem("", why)]);
+            }
+        }
+        Ok(cluster)
+    }
+}

@@ -1,0 +1,168 @@
+//! Running the cases of a suite.
+
+use palisade_harness::admission::{Evaluation, Inspected, Outcome, Review};
+
+use crate::{
+    Case, Suite,
+    expect::{self, Difference, is_condition, is_validation},
+    places::{Locator, Place},
+};
+
+/// What came of a case.
+#[derive(Clone, Debug)]
+pub struct CaseResult {
+    /// What is tested.
+    pub name: String,
+    /// Where it is in the suite's file.
+    pub place: Place,
+    /// How it ended.
+    pub status: Status,
+    /// What the API server would answer, in a few words.
+    pub answer: String,
+    /// Why, if the case failed.
+    pub explanations: Vec<Explanation>,
+}
+
+/// How a case ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// As expected.
+    Passed,
+    /// In these ways not as expected.
+    Failed(Vec<Difference>),
+    /// It cannot be judged offline, and why.
+    NoVerdict(String),
+}
+
+/// An expression that says why a case ended as it did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Explanation {
+    /// The policy.
+    pub policy: String,
+    /// The binding.
+    pub binding: String,
+    /// Where the expression stands in the policy: `validations[0].expression`.
+    pub path: String,
+    /// Where it stands in a file.
+    pub place: Place,
+    /// Its text, on one line.
+    pub source: String,
+    /// Its value, or error.
+    pub result: String,
+    /// The variables that it uses, with their values.
+    pub variables: Vec<(String, String)>,
+}
+
+/// Runs a case.
+pub fn run(suite: &Suite, case: &Case) -> CaseResult {
+    let review = case.ask(&suite.worlds[case.world]);
+    let status = judge(case, &review);
+    let explanations = if status == Status::Passed { Vec::new() } else { explain(suite, case, &review) };
+    let (name, place) = (case.name.clone(), case.place.clone());
+    CaseResult { name, place, status, answer: answer(&review), explanations }
+}
+
+/// Whether a review is as a case expects.
+pub(crate) fn judge(case: &Case, review: &Review) -> Status {
+    if let Outcome::NoVerdict(why) = &review.outcome {
+        return Status::NoVerdict(why.clone());
+    }
+    let differences = expect::compare(&case.expect, review);
+    if differences.is_empty() { Status::Passed } else { Status::Failed(differences) }
+}
+
+fn answer(review: &Review) -> String {
+    match &review.outcome {
+        Outcome::Allowed if review.warnings.is_empty() => "allowed".to_owned(),
+        Outcome::Allowed => format!("allowed with warnings: {}", review.warnings.join("; ")),
+        Outcome::Denied(denials) => {
+            format!("denied: {}", denials.first().map_or("", |denial| denial.message.as_str()))
+        }
+        Outcome::NoVerdict(why) => format!("no verdict: {why}"),
+    }
+}
+
+/// What of a policy decides: its conditions, and those of its validations that do not hold; if all hold, all of them.
+fn explain(suite: &Suite, case: &Case, review: &Review) -> Vec<Explanation> {
+    let of_interest = |evaluation: &&Evaluation| {
+        let policy = case.expect.policy.as_ref().is_none_or(|policy| *policy == evaluation.policy);
+        policy && (is_validation(evaluation) || is_condition(evaluation))
+    };
+    let decided = |evaluation: &&Evaluation| !matches!(&evaluation.result, Ok(value) if value.as_bool() == Some(true));
+    let all: Vec<_> = review.evaluations.iter().filter(of_interest).collect();
+    let mut shown: Vec<_> = all.iter().copied().filter(decided).collect();
+    if shown.is_empty() {
+        shown = all;
+    }
+    let cluster = &suite.worlds[case.world];
+    shown
+        .into_iter()
+        .map(|evaluation| {
+            let of_policy: Vec<_> = cluster.expressions().filter(|one| one.policy == evaluation.policy).collect();
+            let source = of_policy.iter().find(|one| one.path == evaluation.path).map_or("", |one| one.source);
+            let place = suite
+                .policy(&evaluation.policy)
+                .map(|origin| Locator::new(origin).field(&format!("spec.{}", evaluation.path)));
+            Explanation {
+                policy: evaluation.policy.clone(),
+                binding: evaluation.binding.clone(),
+                path: evaluation.path.clone(),
+                place: place.unwrap_or_default(),
+                variables: variables(source, evaluation, review, &of_policy),
+                source: one_line(source),
+                result: shown_result(evaluation),
+            }
+        })
+        .collect()
+}
+
+/// The variables that an expression uses, directly or by others, with their values.
+fn variables(
+    source: &str,
+    used_by: &Evaluation,
+    review: &Review,
+    of_policy: &[Inspected<'_>],
+) -> Vec<(String, String)> {
+    let same = |one: &&Evaluation| {
+        (&one.policy, &one.binding, &one.param) == (&used_by.policy, &used_by.binding, &used_by.param)
+    };
+    let mut found: Vec<(String, String)> = Vec::new();
+    let mut sources = vec![source];
+    while let Some(source) = sources.pop() {
+        for name in names(source) {
+            if found.iter().any(|(known, _)| *known == name) {
+                continue;
+            }
+            let Some(variable) = of_policy.iter().find(|one| one.variable == Some(&name)) else { continue };
+            if let Some(evaluation) = review.evaluations.iter().filter(same).find(|one| one.path == variable.path) {
+                sources.push(variable.source);
+                found.push((name, shown_result(evaluation)));
+            }
+        }
+    }
+    found
+}
+
+/// What stands behind `variables.` in an expression.
+fn names(source: &str) -> Vec<String> {
+    let parts = source.split("variables.").skip(1);
+    let name = |part: &str| part.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect::<String>();
+    parts.map(name).filter(|name| !name.is_empty()).collect()
+}
+
+fn shown_result(evaluation: &Evaluation) -> String {
+    const MOST: usize = 200;
+    let text = match &evaluation.result {
+        Ok(value) => value.to_string(),
+        Err(error) => format!("error: {error}"),
+    };
+    let text = one_line(&text);
+    match text.char_indices().nth(MOST) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text,
+    }
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
