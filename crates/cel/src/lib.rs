@@ -34,6 +34,7 @@ pub mod eval;
 pub mod functions;
 mod issue;
 pub(crate) mod library;
+mod mutation;
 pub mod parse;
 pub mod schema;
 mod stack;

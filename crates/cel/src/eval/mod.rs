@@ -7,6 +7,7 @@ mod error;
 mod machine;
 mod node;
 mod plan;
+mod structs;
 
 use crate::{check::Checked, environment::Environment, issue::Issue, types::Type, value::Value};
 
