@@ -7,8 +7,10 @@
 //!
 //! This crate is pure: no I/O, no clock, no environment.
 
+pub mod admission;
 mod gate;
 mod policy;
+mod status;
 mod types;
 
 use std::{fmt, ops::Deref};
@@ -16,8 +18,10 @@ use std::{fmt, ops::Deref};
 use palisade_api::Diagnostic;
 use thiserror::Error;
 
+pub use admission::{BUDGET, Operation};
 pub use gate::check;
-pub use policy::{BUDGET, Decision, Judgement, Operation, Policy, Request};
+pub use policy::{Decision, Judgement, Policy, Request};
+pub use status::{Cause, Status};
 
 /// Something that passed the offline check. Only [`check`] makes one.
 #[derive(Clone, Debug)]
