@@ -19,6 +19,8 @@ const usage = `usage: oracle [-root DIR] MODE
   serve                answer each line of standard input
   golden OUT [BASE]    write the golden files; with BASE, the golden files of the base minor, only what differs
   openapi FILE         write the schemas of the built-in kinds, compressed
+  types DISCOVERY FILE write the kinds of a list of discovery and their Go types, compressed
+  objects DISCOVERY DIR FILE   write what the API server makes of each object of DIR/*.yaml
   celspec FILE         answer the tests of the CEL specification, into a file
   answer               the same, with each request beside its answer, as in the golden files
   bench                measure each request on standard input: {"id", "compile", "evaluate"} in nanoseconds
@@ -80,6 +82,10 @@ func run(args []string) error {
 			return err
 		}
 		return writeSpec(o, args[1])
+	case mode == "types" && len(args) == 3:
+		return writeTypes(args[1], args[2])
+	case mode == "objects" && len(args) == 4:
+		return writeObjects(args[1], args[2], args[3])
 	case mode == "openapi" && len(args) == 2:
 		return writeOpenAPI(args[1])
 	case mode == "golden" && (len(args) == 2 || len(args) == 3):

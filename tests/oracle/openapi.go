@@ -150,13 +150,18 @@ func strip(s map[string]any, refs *[]string) map[string]any {
 	return out
 }
 
-// writeOpenAPI writes the schemas, unless the file has them: another version of Go may compress in another way.
+// writeOpenAPI writes the schemas.
 func writeOpenAPI(file string) error {
 	s, err := builtin()
 	if err != nil {
 		return err
 	}
-	text, err := compact(s)
+	return writeCompressed(file, s)
+}
+
+// writeCompressed writes a value, unless the file has it: another version of Go may compress in another way.
+func writeCompressed(file string, value any) error {
+	text, err := compact(value)
 	if err != nil {
 		return err
 	}

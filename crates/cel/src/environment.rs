@@ -54,7 +54,7 @@ pub(crate) enum Lookup {
 }
 
 /// Words that are no variables, but may be fields (apiserver `pkg/cel/escaping.go`).
-pub(crate) const RESERVED: &[&str] = &[
+pub const RESERVED: &[&str] = &[
     "true",
     "false",
     "null",

@@ -45,4 +45,5 @@ pub use ast::Position;
 pub use check::ResultType;
 pub use environment::{Environment, Mode};
 pub use issue::{Issue, IssueKind};
+pub use library::{quantity::Quantity, re2::Regex};
 pub use schema::Admission;

@@ -4,7 +4,6 @@
 
 mod args;
 mod input;
-mod locate;
 mod migrate;
 mod output;
 mod render;

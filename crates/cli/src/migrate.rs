@@ -1,6 +1,6 @@
 //! `palisade migrate psp`: makes profiles of `PodSecurityPolicies`, and says what is different.
 
-use std::{fmt::Write as _, rc::Rc};
+use std::{fmt::Write as _, sync::Arc};
 
 use palisade_api::{Diagnostic, Stage};
 use palisade_migrate::{
@@ -64,7 +64,7 @@ pub fn run(args: &PspArgs) -> Result<(), Failure> {
 }
 
 impl<'a> Input<'a> {
-    fn read(sources: &'a [Rc<Source>]) -> Result<Self, Failure> {
+    fn read(sources: &'a [Arc<Source>]) -> Result<Self, Failure> {
         let mut input = Self::default();
         let mut problems = Vec::new();
         for source in sources {

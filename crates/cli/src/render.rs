@@ -2,7 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    rc::Rc,
+    sync::Arc,
 };
 
 use k8s_openapi::{
@@ -56,7 +56,7 @@ pub fn run(args: &RenderArgs) -> Result<(), Failure> {
 }
 
 /// The profiles in a file, all of them accepted.
-fn profiles(source: &Rc<Source>) -> Result<Vec<Accepted>, Failure> {
+fn profiles(source: &Arc<Source>) -> Result<Vec<Accepted>, Failure> {
     let objects = input::objects(source).map_err(|problem| Failure::Wrong(vec![problem]))?;
     let mut accepted = Vec::new();
     let mut problems = Vec::new();
@@ -171,7 +171,7 @@ fn quote(path: &str, policy: &ValidatingAdmissionPolicy) -> Option<String> {
 }
 
 /// The namespaces in a file, by name.
-fn namespaces(source: &Rc<Source>) -> Result<Vec<Namespace>, Failure> {
+fn namespaces(source: &Arc<Source>) -> Result<Vec<Namespace>, Failure> {
     let objects = input::objects(source).map_err(|problem| Failure::CouldNotRun(vec![problem]))?;
     let mut found = BTreeMap::new();
     let mut others = Vec::new();

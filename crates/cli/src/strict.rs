@@ -9,8 +9,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
 };
 use palisade_api::Diagnostic;
-
-use crate::locate::{Content, Node};
+use palisade_manifest::{Content, Node, suggestion};
 
 /// Fields that the schema of a custom resource leaves to the API server.
 const OBJECT: [&str; 3] = ["apiVersion", "kind", "metadata"];
@@ -117,22 +116,10 @@ fn unknown(path: &str, name: &str, known: &[&str]) -> Diagnostic {
     Diagnostic::new(path, "unknown field").help(suggestion(name, known))
 }
 
-/// What may have been meant by `name`.
-pub fn suggestion(name: &str, known: &[&str]) -> String {
-    let lower = name.to_lowercase();
-    let distance = |known: &str| strsim::osa_distance(&lower, &known.to_lowercase());
-    // A name of any length may be in a file; the distance takes the product of the lengths.
-    let nearest = if name.len() <= 64 { known.iter().copied().min_by_key(|known| distance(known)) } else { None };
-    match nearest {
-        Some(nearest) if distance(nearest) <= 1.max(name.chars().count() / 3) => format!("did you mean {nearest}?"),
-        _ => format!("known here: {}", known.join(", ")),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::locate::documents;
+    use palisade_manifest::locate::documents;
 
     #[test]
     fn finds_all_of_them() {

@@ -8,9 +8,10 @@
 //! This crate is pure: no I/O, no clock, no environment.
 
 pub mod admission;
+pub mod create;
 mod gate;
+pub mod objects;
 mod policy;
-mod status;
 mod types;
 
 use std::{fmt, ops::Deref};
@@ -21,7 +22,6 @@ use thiserror::Error;
 pub use admission::{BUDGET, Operation};
 pub use gate::check;
 pub use policy::{Decision, Judgement, Policy, Request};
-pub use status::{Cause, Status};
 
 /// Something that passed the offline check. Only [`check`] makes one.
 #[derive(Clone, Debug)]

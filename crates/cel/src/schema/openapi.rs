@@ -116,6 +116,11 @@ impl Schemas {
         }
     }
 
+    /// The kinds whose schemas are known.
+    pub fn kinds(&self) -> impl Iterator<Item = &Kind> {
+        self.by_kind.keys()
+    }
+
     /// Whether the schema of a kind is known.
     pub fn has(&self, kind: &Kind) -> bool {
         self.by_kind.contains_key(kind)

@@ -14,13 +14,19 @@ use serde_json::{Value as Json, json};
 
 use super::{
     Answers, Privileged, Request, ResourceId, Review,
-    discovery::Discovery,
+    convert::convert,
     dispatch::Dispatch,
     matching::Trouble,
     namespace,
     policy::{Binding, Policy},
 };
-use crate::Status;
+use crate::{
+    create::{self, Refused, Status},
+    objects::{self, Kinds, Resource, Sent, Surroundings},
+};
+
+/// The kinds that built-in admission plugins look up.
+const AROUND: &[&str] = &["PriorityClass", "RuntimeClass", "IngressClass", "StorageClass", "LimitRange"];
 
 /// The namespaces that every cluster has.
 const NAMESPACES: &[&str] = &["default", "kube-node-lease", "kube-public", "kube-system"];
@@ -29,7 +35,10 @@ const NAMESPACES: &[&str] = &["default", "kube-node-lease", "kube-public", "kube
 /// definitions of kinds that they look up.
 pub struct Cluster {
     minor: u8,
-    discovery: Discovery,
+    kinds: Kinds,
+    /// What the built-in admission plugins look up.
+    around: Vec<Json>,
+    service_account: bool,
     policies: BTreeMap<String, Policy>,
     /// By the name of their policy and their own.
     bindings: BTreeMap<String, BTreeMap<String, Binding>>,
@@ -64,7 +73,9 @@ impl Cluster {
         };
         Self {
             minor,
-            discovery: Discovery::default(),
+            kinds: Kinds::builtin(minor),
+            around: vec![],
+            service_account: true,
             policies: BTreeMap::new(),
             bindings: BTreeMap::new(),
             namespaces: NAMESPACES.iter().map(own).collect(),
@@ -86,9 +97,10 @@ impl Cluster {
     ///
     /// # Errors
     /// What the API server says of an object that it refuses. The cluster is as it was then.
-    pub fn apply(&mut self, object: Json) -> Result<Vec<String>, Status> {
+    pub fn apply(&mut self, object: Json) -> Result<Vec<String>, Refused> {
         let text = |pointer: &str| object.pointer(pointer).and_then(Json::as_str).unwrap_or_default().to_owned();
         let (api_version, kind) = (text("/apiVersion"), text("/kind"));
+        let mut warnings = create::create(self.minor, &object, None)?;
         let (name, mut namespace) = (text("/metadata/name"), text("/metadata/namespace"));
         let (group, version) = api_version.split_once('/').unwrap_or(("", &api_version));
         match (group, kind.as_str()) {
@@ -105,30 +117,70 @@ impl Cluster {
                 let policy = spec.policy_name.clone();
                 self.bindings.entry(policy).or_default().insert(name.clone(), Binding { name, spec });
             }
+            ("apiextensions.k8s.io", "CustomResourceDefinition") => {
+                self.kinds.add_crd(&object).map_err(|error| Refused::NoVerdict(error.to_string()))?;
+                self.store(
+                    Kind { group: group.to_owned(), version: version.to_owned(), kind },
+                    namespace,
+                    name,
+                    object,
+                );
+            }
             _ => {
+                let resource = self.kinds.by_kind(&api_version, &kind).ok_or_else(not_found)?;
+                namespace = match (resource.namespaced, namespace) {
+                    (true, namespace) if namespace.is_empty() => "default".to_owned(),
+                    (true, namespace) => namespace,
+                    (false, _) => String::new(),
+                };
+                let sent = Sent { resource, subresource: "", namespace: &namespace, object: &object, old: None };
+                let received = objects::receive(&self.kinds, sent, &self.surroundings()).map_err(refused)?;
+                warnings.extend(received.warnings);
+                let object = received.object;
                 if (group, kind.as_str()) == ("", "Namespace") {
                     self.namespaces.insert(name.clone(), namespace::completed(object.clone()));
                 }
-                if (group, kind.as_str()) == ("apiextensions.k8s.io", "CustomResourceDefinition") {
-                    self.discovery.add_crd(&object);
+                if AROUND.contains(&kind.as_str()) {
+                    self.around.push(object.clone());
                 }
-                let id = Kind { group: group.to_owned(), version: version.to_owned(), kind };
-                match self.is_namespaced(&id) {
-                    Some(true) if namespace.is_empty() => "default".clone_into(&mut namespace),
-                    Some(false) => namespace.clear(),
-                    _ => {}
-                }
-                let stored = Stored { kind: id.clone(), namespace: namespace.clone(), name: name.clone(), object };
-                self.objects.entry((id.group, id.kind)).or_default().insert((namespace, name), stored);
+                self.store(
+                    Kind { group: group.to_owned(), version: version.to_owned(), kind },
+                    namespace,
+                    name,
+                    object,
+                );
             }
         }
-        Ok(vec![])
+        Ok(warnings)
+    }
+
+    fn store(&mut self, kind: Kind, namespace: String, name: String, object: Json) {
+        let of_kind = self.objects.entry((kind.group.clone(), kind.kind.clone())).or_default();
+        of_kind.insert((namespace.clone(), name.clone()), Stored { kind, namespace, name, object });
     }
 
     /// What the validating policies say of a request whose object is decoded, defaulted and valid, as in an
     /// `AdmissionReview`.
     pub fn review(&self, request: &Request) -> Review {
         Dispatch::new(self, request).run()
+    }
+
+    /// The same cluster without the admission plugin ServiceAccount, which is on by default and mounts a token into
+    /// every pod.
+    #[must_use]
+    pub fn without_service_accounts(mut self) -> Self {
+        self.service_account = false;
+        self
+    }
+
+    /// The kinds of the cluster: those that are built in, and those that definitions add.
+    pub fn kinds(&self) -> &Kinds {
+        &self.kinds
+    }
+
+    /// What the built-in admission plugins look up.
+    pub(crate) fn surroundings(&self) -> Surroundings<'_> {
+        Surroundings { service_account: self.service_account, objects: &self.around, ..Surroundings::default() }
     }
 
     /// The minor version of Kubernetes.
@@ -151,12 +203,26 @@ impl Cluster {
 
     /// Whether objects of a kind live in namespaces; none if there is no such kind.
     pub(crate) fn is_namespaced(&self, kind: &Kind) -> Option<bool> {
-        self.discovery.is_namespaced(kind)
+        let api_version =
+            if kind.group.is_empty() { kind.version.clone() } else { format!("{}/{}", kind.group, kind.version) };
+        let resource = self.kinds.by_kind(&api_version, &kind.kind).filter(|resource| resource.by_default)?;
+        Some(resource.namespaced)
     }
 
     /// All resources under which the same objects can be had, the given one among them, with their kinds.
     pub(crate) fn equivalents(&self, resource: &ResourceId, subresource: &str) -> Vec<(ResourceId, Kind)> {
-        self.discovery.equivalents(resource, subresource)
+        let Some(found) = self.kinds.by_plural(&resource.group, &resource.version, &resource.resource) else {
+            return vec![];
+        };
+        let of = |one: &Resource| {
+            let (group, version, kind) = match one.subresource(subresource) {
+                Some(sub) => (&sub.group, &sub.version, &sub.kind),
+                None => (&one.group, &one.version, &one.kind),
+            };
+            let kind = Kind { group: group.clone(), version: version.clone(), kind: kind.clone() };
+            (ResourceId::new(&one.group, &one.version, &one.plural), kind)
+        };
+        self.kinds.equivalents(found, subresource).into_iter().map(of).collect()
     }
 
     /// All objects of a kind, in whatever version, by namespace and name.
@@ -182,16 +248,34 @@ impl Cluster {
         match object {
             None => Ok(Cow::Owned(Json::Null)),
             Some(object) if from == to => Ok(Cow::Borrowed(object)),
-            Some(object) => self.discovery.convert(object, from, to).map(Cow::Owned),
+            Some(object) => {
+                let definitions = self.stored("apiextensions.k8s.io", "CustomResourceDefinition");
+                convert(object, from, to, definitions.map(|one| &one.object)).map(Cow::Owned)
+            }
         }
     }
 }
 
-fn decode<T: serde::de::DeserializeOwned>(object: Json) -> Result<T, Status> {
-    serde_json::from_value(object).map_err(|error| Status {
-        code: 400,
-        reason: "BadRequest".to_owned(),
-        message: error.to_string(),
-        causes: vec![],
+fn decode<T: serde::de::DeserializeOwned>(object: Json) -> Result<T, Refused> {
+    serde_json::from_value(object).map_err(|error| {
+        let (code, reason, message) = (400, "BadRequest".to_owned(), error.to_string());
+        Refused::Status(Status { code, reason, message, causes: vec![] })
     })
+}
+
+/// The answer to a kind that is not served.
+fn not_found() -> Refused {
+    let message = "the server could not find the requested resource".to_owned();
+    Refused::Status(Status { code: 404, reason: "NotFound".to_owned(), message, causes: vec![] })
+}
+
+fn refused(refused: objects::Refused) -> Refused {
+    let message = refused.to_string();
+    let (code, reason) = match refused {
+        objects::Refused::NoVerdict(why) => return Refused::NoVerdict(why),
+        objects::Refused::Decode(_) => (400, "BadRequest"),
+        objects::Refused::Validation { .. } => (422, "Invalid"),
+        objects::Refused::Forbidden(_) => (403, "Forbidden"),
+    };
+    Refused::Status(Status { code, reason: reason.to_owned(), message, causes: vec![] })
 }

@@ -49,6 +49,13 @@ impl<'a> Dispatch<'a> {
         }
     }
 
+    /// Adds the warnings of earlier stages.
+    pub fn warn(&mut self, warnings: &[String]) {
+        for warning in warnings {
+            self.warnings.add(warning);
+        }
+    }
+
     /// What comes of the request.
     pub fn run(mut self) -> Review {
         if !matching::is_excluded(&self.request.resource) {

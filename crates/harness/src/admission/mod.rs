@@ -5,7 +5,7 @@
 
 mod authorizer;
 mod cluster;
-mod discovery;
+mod convert;
 mod dispatch;
 mod expression;
 mod matching;
@@ -14,6 +14,7 @@ mod params;
 mod policy;
 mod request;
 mod review;
+mod send;
 mod validate;
 mod warnings;
 

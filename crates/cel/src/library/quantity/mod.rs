@@ -33,7 +33,7 @@ enum Amount {
 
 /// A quantity. Two are equal if they are the same number.
 #[derive(Clone, Debug)]
-pub(crate) struct Quantity {
+pub struct Quantity {
     amount: Amount,
     notation: Notation,
 }
@@ -46,7 +46,7 @@ impl PartialEq for Quantity {
 
 impl Quantity {
     /// `quantity(string)`; `isQuantity(string)` is whether that succeeds.
-    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+    pub fn parse(text: &str) -> Result<Self, String> {
         text::parse(text)
     }
 
@@ -62,7 +62,7 @@ impl Quantity {
     }
 
     /// `sign(quantity)`: -1, 0 or 1.
-    pub(crate) fn sign(&self) -> i64 {
+    pub fn sign(&self) -> i64 {
         match &self.amount {
             Amount::Int(int) => int.value.signum(),
             Amount::Dec(dec) => dec.sign(),
@@ -70,7 +70,7 @@ impl Quantity {
     }
 
     /// `quantity.compareTo(quantity)`.
-    pub(crate) fn compare(&self, other: &Self) -> Ordering {
+    pub fn compare(&self, other: &Self) -> Ordering {
         self.dec().compare(&other.dec())
     }
 
@@ -97,7 +97,7 @@ impl Quantity {
     ///
     /// # Errors
     /// If the numbers are so far apart that their sum has a hundred thousand digits. The API server would compute it.
-    pub(crate) fn add(&self, other: &Self) -> Result<Self, String> {
+    pub fn add(&self, other: &Self) -> Result<Self, String> {
         let int = match (&self.amount, &other.amount) {
             (Amount::Int(a), Amount::Int(b)) => a.add(*b),
             _ => None,
@@ -110,6 +110,17 @@ impl Quantity {
         let notation = if self.sign() == 0 { notation } else { self.notation };
         let amount = int.map_or_else(|| self.dec().add(&other()).map(Amount::Dec), |int| Ok(Amount::Int(int)))?;
         Ok(Self { amount, notation })
+    }
+
+    /// Rounded up to thousandths, away from zero, as the API server keeps amounts of resources.
+    pub fn round_up_to_milli(&self) -> Self {
+        const DECIMALS: i32 = 3;
+        let dec = self.dec();
+        if dec.scale <= DECIMALS {
+            return self.clone();
+        }
+        let rounded = dec.round_up(DECIMALS);
+        rounded.map_or_else(|| self.clone(), |dec| Self { amount: Amount::Dec(dec), notation: self.notation })
     }
 
     /// `quantity.add(int)`.

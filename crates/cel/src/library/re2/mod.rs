@@ -20,14 +20,14 @@ const MAX_MEMORY: usize = 128 << 20;
 
 /// A regular expression.
 #[derive(Clone, Debug)]
-pub(crate) struct Regex(meta::Regex);
+pub struct Regex(meta::Regex);
 
 impl Regex {
     /// Compiles an expression.
     ///
     /// # Errors
     /// `error parsing regexp: ...`, in the words of Go.
-    pub(crate) fn new(pattern: &str) -> Result<Self, String> {
+    pub fn new(pattern: &str) -> Result<Self, String> {
         let hir = parser::parse(pattern)?;
         let config = meta::Config::new().nfa_size_limit(Some(MAX_MEMORY)).which_captures(WhichCaptures::Implicit);
         let too_large = |_: BuildError| format!("error parsing regexp: expression too large: `{pattern}`");
@@ -35,7 +35,7 @@ impl Regex {
     }
 
     /// `string.matches(string)`: whether it matches anywhere.
-    pub(crate) fn is_match(&self, text: &str) -> bool {
+    pub fn is_match(&self, text: &str) -> bool {
         self.0.is_match(text)
     }
 

@@ -7,8 +7,13 @@ use std::{borrow::Cow, fmt::Write as _, ops::Range};
 
 use granit_parser::{Event, Parser, StructureStyle};
 
+use crate::scalar;
+
 /// More nodes than 15,000 namespaces have with all that an API server adds to them.
 const MAX_NODES: usize = 2_000_000;
+/// More than the API server reads (`sigs.k8s.io/json`, `encoding/json`: 10,000) and any schema has; what is deeper
+/// would overflow the stack of whoever walks it.
+const MAX_DEPTH: usize = 256;
 
 /// A part of a document.
 #[derive(Debug)]
@@ -51,8 +56,42 @@ struct Open<'a> {
     children: Vec<Node<'a>>,
 }
 
-/// The root of each document.
+/// The root of each document: of YAML, or of JSON one after the other.
 pub fn documents(text: &str) -> Result<Vec<Node<'_>>, Fault> {
+    match json_stream(text) {
+        Some(parts) => {
+            let mut roots = Vec::new();
+            for part in parts {
+                let shift = part.start;
+                let mut found = yaml(&text[part]).map_err(|fault| Fault { offset: fault.offset + shift, ..fault })?;
+                for root in &mut found {
+                    root.shift(shift);
+                }
+                roots.append(&mut found);
+            }
+            Ok(roots)
+        }
+        None => yaml(text),
+    }
+}
+
+/// The documents of JSON that follow each other, which together are no YAML; None if it is one, or no JSON.
+fn json_stream(text: &str) -> Option<Vec<Range<usize>>> {
+    if !text.trim_start().starts_with('{') {
+        return None;
+    }
+    let mut stream = serde_json::Deserializer::from_str(text).into_iter::<serde::de::IgnoredAny>();
+    let mut parts = Vec::new();
+    let mut start = 0;
+    while let Some(next) = stream.next() {
+        next.ok()?;
+        parts.push(start..stream.byte_offset());
+        start = stream.byte_offset();
+    }
+    (parts.len() > 1).then_some(parts)
+}
+
+fn yaml(text: &str) -> Result<Vec<Node<'_>>, Fault> {
     let mut roots = Vec::new();
     let mut open: Vec<Open<'_>> = Vec::new();
     for (count, next) in Parser::new_from_str(text).enumerate() {
@@ -63,6 +102,9 @@ pub fn documents(text: &str) -> Result<Vec<Node<'_>>, Fault> {
         let span = span.byte_range().unwrap_or_default();
         if count > MAX_NODES {
             return Err(Fault { message: format!("more than {MAX_NODES} parts in one file"), offset: span.start });
+        }
+        if open.len() > MAX_DEPTH {
+            return Err(Fault { message: format!("nested deeper than {MAX_DEPTH}"), offset: span.start });
         }
         let node = match event {
             Event::Scalar(value, ..) => Node { span, block: false, content: Content::Scalar(value) },
@@ -147,6 +189,30 @@ impl Node<'_> {
         place
     }
 
+    /// The bytes of the last key of a path, or of as much of the path as the file has: what is wrong if a field
+    /// is not known, or its value is missing.
+    pub fn key_place(&self, path: &str) -> Range<usize> {
+        let mut place = self.entries().first().map_or(self.span.clone(), |(key, _)| key.span.clone());
+        let (mut node, mut rest) = (self, path);
+        while let Some((key, value, tail)) = node.step(rest) {
+            place = key.map_or_else(|| value.span.clone(), |key| key.span.clone());
+            (node, rest) = (value, tail);
+        }
+        place
+    }
+
+    /// The byte at which a line and column of the text at a path stand, both from 1 and in characters: exact for all
+    /// that is no white space, in block scalars, quotes and plain text. None if the path leads to no text.
+    pub fn place_in_text(&self, file: &str, path: &str, line: usize, column: usize) -> Option<usize> {
+        let node = self.at(path)?;
+        let text = node.text()?;
+        let start = text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum::<usize>();
+        let rest = &text[start..];
+        let within = rest.char_indices().nth(column.saturating_sub(1)).map_or(rest.len(), |(at, _)| at);
+        let raw = file.get(node.span.start..)?;
+        Some(node.span.start + scalar::offset_in(raw, text, start + within).unwrap_or(0))
+    }
+
     /// The part at a path.
     pub fn at(&self, path: &str) -> Option<&Self> {
         let (mut node, mut rest) = (self, path);
@@ -194,6 +260,19 @@ impl Node<'_> {
             }
         }
         path
+    }
+
+    /// Moves all places.
+    fn shift(&mut self, by: usize) {
+        self.span = self.span.start + by..self.span.end + by;
+        match &mut self.content {
+            Content::Sequence(elements) => elements.iter_mut().for_each(|element| element.shift(by)),
+            Content::Mapping(entries) => entries.iter_mut().for_each(|(key, value)| {
+                key.shift(by);
+                value.shift(by);
+            }),
+            Content::Scalar(_) | Content::Alias => {}
+        }
     }
 
     /// The key, the value and what is left of the path after its first step.
@@ -296,5 +375,50 @@ spec:
         let fault = documents("a: b\nc: [1, 2\nd: e\n").unwrap_err();
         assert!(fault.offset >= 8, "{fault:?}");
         assert!(!fault.message.is_empty());
+    }
+
+    #[test]
+    fn a_place_in_a_text_has_its_place_in_the_file() {
+        for text in [
+            "a:\n  e: |\n    // ü\n    object.x ||\n      HERE.y\n",
+            "a:\n  e: |2-  # comment\n    // ü\n    object.x ||\n      HERE.y\n",
+            "a:\n  - e: >-\n\n      object.x ||\n      HERE.y\n\n      && z\n",
+            "a: {e: 'it''s ü HERE'}\n",
+            "a:\n  e: 'it''s\n    ü\n\n    HERE'\n",
+            "a: {e: \"\\x41\\u00fc\\t\\\"\\n \\\\ HERE\"}\n",
+            "a:\n  e: \"one \\\n    two\n    HERE\"\n",
+            "a:\n  e: one\n    two  HERE\n",
+            "a:\n  e: &x\n    HERE\n",
+            "a:\n  e: !!str HERE\n",
+            "{\"a\": {\"e\": \"one\\ntwo HERE\"}}",
+            "{\"b\": 1}\n{\"a\": {\"e\": \"\\ud83d\\ude00 HERE\"}}",
+        ] {
+            let documents = documents(text).unwrap_or_else(|fault| panic!("{text}: {fault:?}"));
+            let root = documents.last().unwrap();
+            let path = if root.at("a.e").is_some() { "a.e" } else { "a[0].e" };
+            let value = root.at(path).and_then(Node::text).unwrap_or_else(|| panic!("{text}"));
+            let before = &value[..value.find("HERE").unwrap()];
+            let line = before.matches('\n').count() + 1;
+            let column = before.rsplit('\n').next().unwrap().chars().count() + 1;
+            let found = root.place_in_text(text, path, line, column).unwrap();
+            assert_eq!(found, text.find("HERE").unwrap(), "{text}");
+        }
+    }
+
+    #[test]
+    fn keys_have_places() {
+        let documents = documents(TEXT.split("again").next().unwrap()).unwrap();
+        for (path, expected) in
+            [("spec.parameters[1].default", "default"), ("spec.labels.a.b/c", "a.b/c"), ("", "spec")]
+        {
+            assert_eq!(&TEXT[documents[1].key_place(path)], expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn what_is_too_deep_is_a_fault() {
+        for text in ["[".repeat(100_000), "- ".repeat(100_000), "{a: ".repeat(100_000), "{\"a\":".repeat(100_000)] {
+            assert!(documents(&text).is_err());
+        }
     }
 }

@@ -1,0 +1,245 @@
+//! Mistakes of fields, in the words of `k8s.io/apimachinery/pkg/util/validation/field`.
+
+use std::{collections::BTreeSet, fmt::Write as _};
+
+use serde_json::Value as Json;
+
+/// What is wrong with a field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ErrorType {
+    /// Nothing is there, and something must be.
+    Required,
+    /// Something is there twice.
+    Duplicate,
+    /// A value that is not of the right form.
+    Invalid,
+    /// A value that is none of those that are allowed.
+    NotSupported,
+    /// A value that is not allowed here.
+    Forbidden,
+    /// A text with too many bytes.
+    TooLong,
+    /// A list with too many elements.
+    TooMany,
+    /// A value that names something that is not there.
+    NotFound,
+    /// A value of the wrong type.
+    TypeInvalid,
+    /// A mistake that is not in a field.
+    Internal,
+}
+
+impl ErrorType {
+    /// The cause's `type` in a `Status`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Required => "FieldValueRequired",
+            Self::Duplicate => "FieldValueDuplicate",
+            Self::Invalid => "FieldValueInvalid",
+            Self::NotSupported => "FieldValueNotSupported",
+            Self::Forbidden => "FieldValueForbidden",
+            Self::TooLong => "FieldValueTooLong",
+            Self::TooMany => "FieldValueTooMany",
+            Self::NotFound => "FieldValueNotFound",
+            Self::TypeInvalid => "FieldValueTypeInvalid",
+            Self::Internal => "InternalError",
+        }
+    }
+
+    fn text(self) -> &'static str {
+        match self {
+            Self::Required => "Required value",
+            Self::Duplicate => "Duplicate value",
+            Self::Invalid | Self::TypeInvalid => "Invalid value",
+            Self::NotSupported => "Unsupported value",
+            Self::Forbidden => "Forbidden",
+            Self::TooLong => "Too long",
+            Self::TooMany => "Too many",
+            Self::NotFound => "Not found",
+            Self::Internal => "Internal error",
+        }
+    }
+}
+
+/// One mistake.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Error {
+    /// What is wrong.
+    pub error_type: ErrorType,
+    /// The path of the field, as `spec.validations[0].expression`.
+    pub field: String,
+    /// What is said of it, without the path.
+    pub body: String,
+}
+
+impl Error {
+    fn new(error_type: ErrorType, field: impl Into<String>, value: Option<String>, detail: &str) -> Self {
+        let mut body = error_type.text().to_owned();
+        for part in value.iter().map(String::as_str).chain([detail]).filter(|part| !part.is_empty()) {
+            let _ = write!(body, ": {part}");
+        }
+        Self { error_type, field: field.into(), body }
+    }
+
+    /// A field without a value.
+    pub fn required(field: impl Into<String>, detail: &str) -> Self {
+        Self::new(ErrorType::Required, field, None, detail)
+    }
+
+    /// A text of the wrong form.
+    pub fn invalid(field: impl Into<String>, value: &str, detail: &str) -> Self {
+        Self::new(ErrorType::Invalid, field, Some(quote(value)), detail)
+    }
+
+    /// Another value of the wrong form, which is shown as JSON.
+    pub fn invalid_value(field: impl Into<String>, value: &Json, detail: &str) -> Self {
+        Self::new(ErrorType::Invalid, field, Some(go_json(value)), detail)
+    }
+
+    /// A text of a Go type of its own that is none of those that are allowed.
+    pub fn not_supported(field: impl Into<String>, value: &str, supported: &[&str]) -> Self {
+        Self::not_supported_value(field, &value.into(), supported)
+    }
+
+    /// Any value that is none of those that are allowed.
+    pub fn not_supported_value(field: impl Into<String>, value: &Json, supported: &[&str]) -> Self {
+        let supported: Vec<_> = supported.iter().map(|one| quote(one)).collect();
+        let detail = format!("supported values: {}", supported.join(", "));
+        Self::new(ErrorType::NotSupported, field, Some(go_json(value)), &detail)
+    }
+
+    /// A text that is there twice.
+    pub fn duplicate(field: impl Into<String>, value: &str) -> Self {
+        Self::new(ErrorType::Duplicate, field, Some(quote(value)), "")
+    }
+
+    /// Something that must not be there.
+    pub fn forbidden(field: impl Into<String>, detail: &str) -> Self {
+        Self::new(ErrorType::Forbidden, field, None, detail)
+    }
+
+    /// A text with too many bytes.
+    pub fn too_long(field: impl Into<String>, most: usize) -> Self {
+        Self::new(ErrorType::TooLong, field, None, &format!("may not be more than {most} bytes"))
+    }
+
+    /// A list with too many elements.
+    pub fn too_many(field: impl Into<String>, actual: usize, most: usize) -> Self {
+        let detail = format!("must have at most {most} items");
+        Self::new(ErrorType::TooMany, field, Some(actual.to_string()), &detail)
+    }
+
+    /// A text that names what is not there.
+    pub fn not_found(field: impl Into<String>, value: &str) -> Self {
+        Self::new(ErrorType::NotFound, field, Some(quote(value)), "")
+    }
+
+    /// A value of the wrong type, which is named by that type.
+    pub fn type_invalid(field: impl Into<String>, found: &str, detail: &str) -> Self {
+        Self::new(ErrorType::TypeInvalid, field, Some(quote(found)), detail)
+    }
+
+    /// A value that is there twice, which is shown as JSON.
+    pub fn duplicate_value(field: impl Into<String>, value: &Json) -> Self {
+        Self::new(ErrorType::Duplicate, field, Some(go_json(value)), "")
+    }
+
+    /// Something else that went wrong.
+    pub fn internal(field: impl Into<String>, detail: &str) -> Self {
+        Self::new(ErrorType::Internal, field, None, detail)
+    }
+}
+
+/// All mistakes as one text (`k8s.io/apimachinery/pkg/util/errors.Aggregate`).
+pub fn aggregate(errors: &[Error]) -> String {
+    let mut seen = BTreeSet::new();
+    let texts: Vec<_> = errors
+        .iter()
+        .map(|error| format!("{}: {}", error.field, error.body))
+        .filter(|text| seen.insert(text.clone()))
+        .collect();
+    if texts.len() == 1 { texts.concat() } else { format!("[{}]", texts.join(", ")) }
+}
+
+/// A text as Go quotes it (`strconv.Quote`).
+pub fn quote(text: &str) -> String {
+    let mut quoted = String::with_capacity(text.len() + 2);
+    quoted.push('"');
+    for c in text.chars() {
+        match c {
+            '"' => quoted.push_str("\\\""),
+            '\\' => quoted.push_str("\\\\"),
+            '\x07' => quoted.push_str("\\a"),
+            '\x08' => quoted.push_str("\\b"),
+            '\x0c' => quoted.push_str("\\f"),
+            '\n' => quoted.push_str("\\n"),
+            '\r' => quoted.push_str("\\r"),
+            '\t' => quoted.push_str("\\t"),
+            '\x0b' => quoted.push_str("\\v"),
+            '\0'..='\x1f' | '\x7f' => drop(write!(quoted, "\\x{:02x}", u32::from(c))),
+            ' '..='~' => quoted.push(c),
+            c => match (is_printed(c), u32::from(c)) {
+                (true, _) => quoted.push(c),
+                (false, code @ ..=0xffff) => drop(write!(quoted, "\\u{code:04x}")),
+                (false, code) => drop(write!(quoted, "\\U{code:08x}")),
+            },
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
+/// Whether Go prints a character as it is (`unicode.IsPrint`); Rust escapes the same ones in debug output, but for
+/// combining marks at the start of a text.
+fn is_printed(c: char) -> bool {
+    let mut shown = String::from("a");
+    shown.push(c);
+    shown.escape_debug().count() == 2 && !(c.is_whitespace() && c != ' ')
+}
+
+/// A value as Go writes JSON: without spaces, and with escapes for what HTML would obey.
+fn go_json(value: &Json) -> String {
+    value
+        .to_string()
+        .replace('<', "\\u003c")
+        .replace('>', "\\u003e")
+        .replace('&', "\\u0026")
+        .replace('\u{2028}', "\\u2028")
+        .replace('\u{2029}', "\\u2029")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn texts_are_quoted_as_go_quotes_them() {
+        for (text, expected) in [
+            ("a \"b\"\n\t\\", r#""a \"b\"\n\t\\""#),
+            ("\x01\x7f\u{a0}\u{200b}ü😀e\u{301}\u{10ffff}", "\"\\x01\\x7f\\u00a0\\u200bü😀e\u{301}\\U0010ffff\""),
+        ] {
+            assert_eq!(quote(text), expected);
+        }
+    }
+
+    #[test]
+    fn mistakes_read_as_the_api_server_writes_them() {
+        let errors = [
+            Error::required("spec.x", ""),
+            Error::required("spec.x", ""),
+            Error::invalid("a", "b", "must not"),
+            Error::not_supported("f", "<x", &["A", "B"]),
+            Error::too_many("m", 65, 64),
+            Error::invalid_value("r", &json!(["*", "a"]), "no"),
+        ];
+        assert_eq!(
+            aggregate(&errors),
+            "[spec.x: Required value, a: Invalid value: \"b\": must not, \
+             f: Unsupported value: \"\\u003cx\": supported values: \"A\", \"B\", \
+             m: Too many: 65: must have at most 64 items, r: Invalid value: [\"*\",\"a\"]: no]"
+        );
+        assert_eq!(aggregate(&errors[..2]), "spec.x: Required value");
+    }
+}

@@ -1,0 +1,122 @@
+//! Metadata and label selectors (`k8s.io/apimachinery/pkg/api/validation`, `pkg/apis/meta/v1/validation`).
+
+use serde_json::Value as Json;
+
+use super::{Checking, field::Error, list, names, part, text};
+
+/// The most bytes of all annotations together.
+const MAX_ANNOTATIONS: usize = 256 << 10;
+
+/// The name of an object, or one such as the API server would make for it.
+pub(crate) fn name(object: &Json) -> String {
+    let Some(metadata) = object.get("metadata") else { return String::new() };
+    match (text(metadata, "name"), text(metadata, "generateName")) {
+        ("", "") => String::new(),
+        ("", prefix) => format!("{prefix}xxxxx"),
+        (name, _) => name.to_owned(),
+    }
+}
+
+/// Checks `metadata` of an object that is created or updated; `form` says what is wrong with a name.
+pub(crate) fn check(checking: &mut Checking<'_>, object: &Json, form: impl Fn(&str) -> Vec<String>) {
+    let empty = Json::Null;
+    let metadata = object.get("metadata").unwrap_or(&empty);
+    let errors = &mut checking.errors;
+    let generate = text(metadata, "generateName");
+    if !generate.is_empty() {
+        // What is appended may end a name that a prefix may not.
+        let masked = generate.strip_suffix('-').map_or_else(|| generate.to_owned(), |prefix| format!("{prefix}a"));
+        errors.extend(form(&masked).iter().map(|wrong| Error::invalid("metadata.generateName", generate, wrong)));
+    }
+    let name = name(object);
+    if name.is_empty() {
+        errors.push(Error::required("metadata.name", "name or generateName is required"));
+    } else {
+        errors.extend(form(&name).iter().map(|wrong| Error::invalid("metadata.name", &name, wrong)));
+    }
+    labels(checking, metadata.get("labels"), "metadata.labels");
+    annotations(checking, metadata.get("annotations"));
+    for owner in list(metadata, "ownerReferences") {
+        let field = "metadata.ownerReferences";
+        let version = text(owner, "apiVersion");
+        if version.rsplit('/').next().unwrap_or_default().is_empty() {
+            checking.errors.push(Error::invalid(format!("{field}.apiVersion"), version, "version must not be empty"));
+        }
+        for key in ["kind", "name", "uid"] {
+            if text(owner, key).is_empty() {
+                checking.errors.push(Error::invalid(format!("{field}.{key}"), "", "must not be empty"));
+            }
+        }
+    }
+    for finalizer in list(metadata, "finalizers").iter().filter_map(Json::as_str) {
+        let wrong = names::qualified(checking.minor, finalizer);
+        let wrong = wrong.iter().map(|wrong| Error::invalid("metadata.finalizers", finalizer, wrong));
+        checking.errors.extend(wrong);
+    }
+}
+
+/// Checks labels. The API server reports them in any order, this in that of their keys.
+fn labels(checking: &mut Checking<'_>, labels: Option<&Json>, field: &str) {
+    for (key, value) in labels.and_then(Json::as_object).into_iter().flatten() {
+        let minor = checking.minor;
+        checking.errors.extend(names::qualified(minor, key).iter().map(|wrong| Error::invalid(field, key, wrong)));
+        let value = value.as_str().unwrap_or_default();
+        checking.errors.extend(names::label_value(value).iter().map(|wrong| Error::invalid(field, value, wrong)));
+    }
+}
+
+fn annotations(checking: &mut Checking<'_>, annotations: Option<&Json>) {
+    let field = "metadata.annotations";
+    let mut size = 0;
+    for (key, value) in annotations.and_then(Json::as_object).into_iter().flatten() {
+        let wrong = names::qualified(checking.minor, &key.to_lowercase());
+        checking.errors.extend(wrong.iter().map(|wrong| Error::invalid(field, key, wrong)));
+        size += key.len() + value.as_str().map_or(0, str::len);
+    }
+    if size > MAX_ANNOTATIONS {
+        checking.errors.push(Error::too_long(field, MAX_ANNOTATIONS));
+    }
+}
+
+/// Checks a label selector.
+pub(crate) fn selector(checking: &mut Checking<'_>, selector: &Json, field: &str) {
+    labels(checking, selector.get("matchLabels"), &format!("{field}.matchLabels"));
+    for (index, requirement) in list(selector, "matchExpressions").iter().enumerate() {
+        let field = format!("{field}.matchExpressions[{index}]");
+        let operator = text(requirement, "operator");
+        let values = list(requirement, "values");
+        match operator {
+            "In" | "NotIn" if values.is_empty() => checking.errors.push(Error::required(
+                format!("{field}.values"),
+                "must be specified when `operator` is 'In' or 'NotIn'",
+            )),
+            "Exists" | "DoesNotExist" if !values.is_empty() => checking.errors.push(Error::forbidden(
+                format!("{field}.values"),
+                "may not be specified when `operator` is 'Exists' or 'DoesNotExist'",
+            )),
+            "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
+            _ => {
+                let value = operator.into();
+                let detail = "not a valid selector operator";
+                checking.errors.push(Error::invalid_value(format!("{field}.operator"), &value, detail));
+            }
+        }
+        let key = text(requirement, "key");
+        let wrong = names::qualified(checking.minor, key);
+        checking.errors.extend(wrong.iter().map(|wrong| Error::invalid(format!("{field}.key"), key, wrong)));
+        for (index, value) in values.iter().filter_map(Json::as_str).enumerate() {
+            let wrong = names::label_value(value);
+            let errors = wrong.iter().map(|wrong| Error::invalid(format!("{field}.values[{index}]"), value, wrong));
+            checking.errors.extend(errors);
+        }
+    }
+}
+
+/// Checks a label selector that must be there; defaulting sees to that.
+pub(crate) fn selector_of(checking: &mut Checking<'_>, of: &Json, key: &str, field: &str) {
+    let field = format!("{field}.{key}");
+    match part(of, key) {
+        Some(found) => selector(checking, found, &field),
+        None => checking.errors.push(Error::required(field, "")),
+    }
+}

@@ -1,0 +1,122 @@
+//! What kube-apiserver refuses when an admission policy, its binding or a CRD is created or updated, and what it warns
+//! about.
+//!
+//! Ported from `k8s.io/kubernetes/pkg/apis/admissionregistration/validation` of Kubernetes 1.36.1, with the words that
+//! 1.33 to 1.35 have instead. The user is taken for one who may do everything: what RBAC says of `paramKind` is not
+//! asked.
+
+mod binding;
+mod crd;
+mod decode;
+mod expressions;
+mod field;
+pub(crate) mod meta;
+mod mutating;
+pub(crate) mod names;
+mod rules;
+mod type_check;
+mod validating;
+
+use serde_json::Value as Json;
+
+pub use field::{Error as FieldError, ErrorType, aggregate, quote};
+pub use type_check::{ExpressionWarning, Names, checker, type_check};
+
+const GROUP: &str = "admissionregistration.k8s.io";
+
+/// What the API server answers instead of doing what it is asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Status {
+    /// The HTTP status.
+    pub code: u16,
+    /// `reason`, as `Invalid`.
+    pub reason: String,
+    /// `message`: what a user reads.
+    pub message: String,
+    /// `details.causes`: each mistake with its field.
+    pub causes: Vec<FieldError>,
+}
+
+/// Why an object is not created.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// The API server's answer.
+    Status(Status),
+    /// What the API server would answer is not known, and why.
+    NoVerdict(String),
+}
+
+/// What is checked of an object, and what is found.
+pub(crate) struct Checking<'a> {
+    pub(crate) minor: u8,
+    pub(crate) old: Option<&'a Json>,
+    pub(crate) errors: Vec<FieldError>,
+    /// Why there is no verdict, if there is none.
+    pub(crate) unknown: Option<String>,
+}
+
+/// Creates an object, or updates `old`: the warnings, if the API server takes it.
+///
+/// Of kinds other than admission policies, their bindings and CRDs nothing but the metadata is looked at.
+///
+/// # Errors
+/// What the API server answers, or why that is not known.
+pub fn create(minor: u8, object: &Json, old: Option<&Json>) -> Result<Vec<String>, Refused> {
+    let text = |key: &str| object.get(key).and_then(Json::as_str).unwrap_or_default();
+    let (api_version, kind) = (text("apiVersion"), text("kind"));
+    let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
+    decode::decode(group, version, kind, object).map_err(Refused::Status)?;
+    let object = &decode::defaulted(group, kind, object);
+    let old = old.map(|old| decode::defaulted(group, kind, old));
+    let mut checking = Checking { minor, old: old.as_ref(), errors: Vec::new(), unknown: None };
+    let mut warnings = Vec::new();
+    match (group, kind) {
+        (GROUP, "ValidatingAdmissionPolicy") => validating::policy(&mut checking, object),
+        (GROUP, "ValidatingAdmissionPolicyBinding") => binding::validating(&mut checking, object),
+        (GROUP, "MutatingAdmissionPolicy") => mutating::policy(&mut checking, object),
+        (GROUP, "MutatingAdmissionPolicyBinding") => binding::mutating(&mut checking, object),
+        ("apiextensions.k8s.io", "CustomResourceDefinition") => crd::definition(&mut checking, object),
+        _ => meta::check(&mut checking, object, names::path_segment),
+    }
+    let name = meta::name(object);
+    if group == GROUP && minor >= 36 && name.ends_with(STATIC_SUFFIX) {
+        warnings.push(format!(
+            "metadata.name: names ending with {} are reserved for static manifest-based configurations and cannot be \
+             managed via the API",
+            quote(STATIC_SUFFIX)
+        ));
+    }
+    let Checking { errors, unknown, .. } = checking;
+    if !errors.is_empty() {
+        let of = if group.is_empty() { kind.to_owned() } else { format!("{kind}.{group}") };
+        let message = format!("{of} {} is invalid: {}", quote(&name), aggregate(&errors));
+        return Err(Refused::Status(Status { code: 422, reason: "Invalid".to_owned(), message, causes: errors }));
+    }
+    if let Some(why) = unknown {
+        return Err(Refused::NoVerdict(why));
+    }
+    let has_version = object.pointer("/metadata/resourceVersion").and_then(Json::as_str).is_some_and(|v| !v.is_empty());
+    if old.is_none() && has_version {
+        let message = "resourceVersion should not be set on objects to be created".to_owned();
+        return Err(Refused::Status(Status { code: 500, reason: String::new(), message, causes: vec![] }));
+    }
+    Ok(warnings)
+}
+
+/// Names that only files on the API server's own disk may have (KEP-5793).
+const STATIC_SUFFIX: &str = ".static.k8s.io";
+
+/// A text of an object; empty if there is none.
+pub(crate) fn text<'a>(of: &'a Json, key: &str) -> &'a str {
+    of.get(key).and_then(Json::as_str).unwrap_or_default()
+}
+
+/// The elements of a list of an object.
+pub(crate) fn list<'a>(of: &'a Json, key: &str) -> &'a [Json] {
+    of.get(key).and_then(Json::as_array).map(Vec::as_slice).unwrap_or_default()
+}
+
+/// A part of an object, unless it is null.
+pub(crate) fn part<'a>(of: &'a Json, key: &str) -> Option<&'a Json> {
+    of.get(key).filter(|part| !part.is_null())
+}

@@ -1,0 +1,147 @@
+//! Kinds of CustomResourceDefinitions (`k8s.io/apiextensions-apiserver`): pruned and completed by their schemas.
+
+mod prune;
+mod schema;
+mod validate;
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+use crate::create::{Checking, FieldError, meta, names};
+
+use super::{
+    Refused, Resource, Sent, Subresource, Unserved,
+    kinds::{Source, api_version},
+    validate as checks,
+};
+
+/// A CustomResourceDefinition.
+#[derive(Clone, Debug)]
+pub(super) struct Custom {
+    pub group: String,
+    pub plural: String,
+    /// By version; where there is none, nothing is pruned.
+    schemas: BTreeMap<String, Value>,
+    /// `spec.preserveUnknownFields`, of old definitions only.
+    preserves: bool,
+}
+
+impl Custom {
+    /// Also the resources, one for each version that is served.
+    pub(super) fn new(crd: &Value) -> Result<(Self, Vec<Resource>), Unserved> {
+        let name = crd["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+        let lacks = |field: &str| Unserved { name: name.clone(), problem: format!("{field}: Required value") };
+        let text = |pointer: &str| crd.pointer(pointer).and_then(Value::as_str).filter(|text| !text.is_empty());
+        let group = text("/spec/group").ok_or_else(|| lacks("spec.group"))?;
+        let plural = text("/spec/names/plural").ok_or_else(|| lacks("spec.names.plural"))?;
+        let kind = text("/spec/names/kind").ok_or_else(|| lacks("spec.names.kind"))?;
+        let scope = text("/spec/scope").ok_or_else(|| lacks("spec.scope"))?;
+        let versions = crd.pointer("/spec/versions").and_then(Value::as_array).ok_or_else(|| lacks("spec.versions"))?;
+        let mut resources = Vec::new();
+        let mut schemas = BTreeMap::new();
+        for (i, version) in versions.iter().enumerate() {
+            let name = version["name"].as_str().ok_or_else(|| lacks(&format!("spec.versions[{i}].name")))?;
+            if version["served"] != true {
+                continue;
+            }
+            if let Some(schema) = version.pointer("/schema/openAPIV3Schema") {
+                schemas.insert(name.to_owned(), schema.clone());
+            }
+            resources.push(Resource {
+                group: group.to_owned(),
+                version: name.to_owned(),
+                kind: kind.to_owned(),
+                plural: plural.to_owned(),
+                namespaced: scope == "Namespaced",
+                verbs: verbs(&["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]),
+                by_default: true,
+                subresources: subresources(group, name, kind, version),
+                source: Source::Custom,
+            });
+        }
+        let custom = Self {
+            group: group.to_owned(),
+            plural: plural.to_owned(),
+            schemas,
+            preserves: crd.pointer("/spec/preserveUnknownFields") == Some(&Value::Bool(true)),
+        };
+        Ok((custom, resources))
+    }
+
+    pub(super) fn schema(&self, version: &str) -> Option<&Value> {
+        self.schemas.get(version)
+    }
+
+    /// Prunes what the schema does not have, and fills in its defaults.
+    pub(super) fn decode(
+        &self,
+        resource: &Resource,
+        value: &Value,
+    ) -> Result<(Map<String, Value>, Vec<String>), Refused> {
+        let mut object = value.as_object().cloned().ok_or_else(|| {
+            Refused::Decode(format!(
+                "{} in version {:?} cannot be handled as a {}: unstructured object has no kind",
+                resource.kind, resource.version, resource.kind
+            ))
+        })?;
+        let mut warnings = Vec::new();
+        if let Some(schema) = self.schema(&resource.version) {
+            if !self.preserves {
+                warnings = prune::prune(&mut object, schema);
+                prune::drop_nulls(&mut object, schema);
+            }
+            prune::fill(&mut object, schema);
+        }
+        Ok((object, warnings))
+    }
+
+    /// What the schema finds wrong.
+    pub(super) fn validate(&self, minor: u8, sent: Sent<'_>, object: &Value) -> Result<(), Refused> {
+        let r = sent.resource;
+        let mut checking = Checking { minor, old: sent.old, errors: Vec::new(), unknown: None };
+        for (field, given, wanted) in [
+            ("kind", &object["kind"], r.kind.clone()),
+            ("apiVersion", &object["apiVersion"], api_version(&r.group, &r.version)),
+        ] {
+            let given = given.as_str().unwrap_or_default();
+            if given != wanted {
+                checking.errors.push(FieldError::invalid(field, given, &format!("must be {wanted}")));
+            }
+        }
+        meta::check(&mut checking, object, names::subdomain);
+        if let Some(schema) = self.schema(&r.version) {
+            validate::validate(schema, object, &mut checking.errors);
+        }
+        checks::conclude(&r.group, &r.kind, object, checking)
+    }
+}
+
+fn verbs(verbs: &[&str]) -> Vec<String> {
+    verbs.iter().map(|verb| (*verb).to_owned()).collect()
+}
+
+fn subresources(group: &str, name: &str, kind: &str, version: &Value) -> Vec<Subresource> {
+    let mut out = Vec::new();
+    if version.pointer("/subresources/status").is_some_and(|status| !status.is_null()) {
+        out.push(Subresource {
+            name: "status".to_owned(),
+            group: group.to_owned(),
+            version: name.to_owned(),
+            kind: kind.to_owned(),
+            verbs: verbs(&["get", "patch", "update"]),
+            source: Source::Custom,
+        });
+    }
+    if version.pointer("/subresources/scale").is_some_and(|scale| !scale.is_null()) {
+        out.push(Subresource {
+            name: "scale".to_owned(),
+            group: "autoscaling".to_owned(),
+            version: "v1".to_owned(),
+            kind: "Scale".to_owned(),
+            verbs: verbs(&["get", "patch", "update"]),
+            source: Source::Struct("autoscaling/v1.Scale".to_owned()),
+        });
+    }
+    out
+}

@@ -1,0 +1,252 @@
+//! Validation by a schema, in the words of `k8s.io/kube-openapi/pkg/validation` and `apiextensions`.
+
+use palisade_cel::Regex;
+use serde_json::{Map, Value};
+
+use crate::create::{FieldError, quote};
+
+use super::schema::{INT_OR_STRING, additional, is, items, property};
+
+/// Adds what is wrong with an object.
+pub(super) fn validate(schema: &Value, object: &Value, causes: &mut Vec<FieldError>) {
+    value(schema, object, "", causes);
+}
+
+fn value(schema: &Value, given: &Value, path: &str, causes: &mut Vec<FieldError>) {
+    if given.is_null() && is(schema, "nullable") {
+        return;
+    }
+    let before = causes.len();
+    of_type(schema, given, path, causes);
+    if causes.len() > before {
+        return;
+    }
+    allowed(schema, given, path, causes);
+    match given {
+        Value::String(given) => text(schema, given, path, causes),
+        Value::Number(_) => number(schema, given, path, causes),
+        Value::Array(given) => list(schema, given, path, causes),
+        Value::Object(given) => object(schema, given, path, causes),
+        _ => {}
+    }
+    combined(schema, given, path, causes);
+}
+
+fn body(path: &str, what: &str) -> String {
+    format!("{path} in body {what}")
+}
+
+fn invalid(path: &str, given: &Value, what: &str, causes: &mut Vec<FieldError>) {
+    let what = body(path, what);
+    causes.push(match given {
+        Value::String(text) => FieldError::invalid(path, text, &what),
+        other => FieldError::invalid_value(path, other, &what),
+    });
+}
+
+fn type_of(given: &Value) -> &'static str {
+    match given {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(number) if number.is_f64() && number.as_f64().is_none_or(|number| number.fract() != 0.0) => {
+            "number"
+        }
+        Value::Number(_) => "integer",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+fn of_type(schema: &Value, given: &Value, path: &str, causes: &mut Vec<FieldError>) {
+    let found = type_of(given);
+    let wanted = if is(schema, INT_OR_STRING) {
+        if matches!(found, "integer" | "string") {
+            return;
+        }
+        "integer,string"
+    } else {
+        match schema.get("type").and_then(Value::as_str) {
+            None | Some("") => return,
+            Some(wanted) if wanted == found || (wanted == "number" && found == "integer") => return,
+            Some(wanted) => wanted,
+        }
+    };
+    let text = format!("must be of type {wanted}: {}", quote(found));
+    causes.push(FieldError::type_invalid(path, found, &body(path, &text)));
+}
+
+fn allowed(schema: &Value, given: &Value, path: &str, causes: &mut Vec<FieldError>) {
+    let Some(values) = schema.get("enum").and_then(Value::as_array) else { return };
+    if !values.contains(given) {
+        let texts = values.iter().map(|value| match value {
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        });
+        let texts: Vec<String> = texts.collect();
+        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+        causes.push(FieldError::not_supported_value(path, given, &texts));
+    }
+}
+
+fn bound(schema: &Value, key: &str) -> Option<usize> {
+    schema.get(key).and_then(Value::as_u64).and_then(|bound| usize::try_from(bound).ok())
+}
+
+fn text(schema: &Value, given: &str, path: &str, causes: &mut Vec<FieldError>) {
+    let length = given.chars().count();
+    let shown = Value::from(given);
+    if let Some(most) = bound(schema, "maxLength").filter(|most| length > *most) {
+        causes.push(FieldError::too_long(path, most));
+    }
+    if let Some(least) = bound(schema, "minLength").filter(|least| length < *least) {
+        invalid(path, &shown, &format!("should be at least {least} chars long"), causes);
+    }
+    if let Some(pattern) = schema.get("pattern").and_then(Value::as_str).filter(|pattern| !pattern.is_empty())
+        && !Regex::new(pattern).is_ok_and(|regex| regex.is_match(given))
+    {
+        invalid(path, &shown, &format!("should match '{pattern}'"), causes);
+    }
+    if let Some(format) = schema.get("format").and_then(Value::as_str)
+        && !has_format(format, given)
+    {
+        invalid(path, &shown, &format!("must be of type {format}: {}", quote(given)), causes);
+    }
+}
+
+/// The formats that are simple; any text has one that is not checked here.
+fn has_format(format: &str, text: &str) -> bool {
+    match format {
+        "ipv4" => text.parse::<std::net::Ipv4Addr>().is_ok(),
+        "ipv6" => text.parse::<std::net::Ipv6Addr>().is_ok(),
+        "date-time" => text.parse::<jiff::Timestamp>().is_ok(),
+        "date" => text.parse::<jiff::civil::Date>().is_ok(),
+        "byte" => base64::Engine::decode(&base64::engine::general_purpose::STANDARD, text).is_ok(),
+        _ => true,
+    }
+}
+
+fn number(schema: &Value, given: &Value, path: &str, causes: &mut Vec<FieldError>) {
+    let Some(number) = given.as_f64() else { return };
+    let limit = |key: &str| schema.get(key).and_then(|limit| Some((limit.as_f64()?, limit)));
+    if let Some((most, shown)) = limit("maximum") {
+        if is(schema, "exclusiveMaximum") && number >= most {
+            invalid(path, given, &format!("should be less than {shown}"), causes);
+        } else if number > most {
+            invalid(path, given, &format!("should be less than or equal to {shown}"), causes);
+        }
+    }
+    if let Some((least, shown)) = limit("minimum") {
+        if is(schema, "exclusiveMinimum") && number <= least {
+            invalid(path, given, &format!("should be greater than {shown}"), causes);
+        } else if number < least {
+            invalid(path, given, &format!("should be greater than or equal to {shown}"), causes);
+        }
+    }
+    if let Some((factor, shown)) = limit("multipleOf")
+        && factor > 0.0
+        && (number / factor).fract() != 0.0
+    {
+        invalid(path, given, &format!("should be a multiple of {shown}"), causes);
+    }
+    let range = match schema.get("format").and_then(Value::as_str) {
+        Some("int32") => f64::from(i32::MIN)..=f64::from(i32::MAX),
+        _ => return,
+    };
+    if !range.contains(&number) {
+        invalid(path, given, "must be of type int32: \"int64\"", causes);
+    }
+}
+
+fn list(schema: &Value, given: &[Value], path: &str, causes: &mut Vec<FieldError>) {
+    let count = given.len();
+    let shown = || Value::from(count);
+    if let Some(most) = bound(schema, "maxItems").filter(|most| count > *most) {
+        causes.push(FieldError::too_many(path, count, most));
+    }
+    if let Some(least) = bound(schema, "minItems").filter(|least| count < *least) {
+        invalid(path, &shown(), &format!("should have at least {least} items"), causes);
+    }
+    if let Some(of) = items(schema) {
+        for (i, element) in given.iter().enumerate() {
+            value(of, element, &format!("{path}[{i}]"), causes);
+        }
+    }
+    let keys: Option<Vec<&str>> = match schema.get("x-kubernetes-list-type").and_then(Value::as_str) {
+        Some("set") => Some(Vec::new()),
+        Some("map") => schema
+            .get("x-kubernetes-list-map-keys")
+            .and_then(Value::as_array)
+            .map(|keys| keys.iter().filter_map(Value::as_str).collect()),
+        _ => None,
+    };
+    let Some(keys) = keys else { return };
+    let key_of = |element: &Value| -> Value {
+        if keys.is_empty() {
+            return element.clone();
+        }
+        let part = |key: &&str| element.get(key).map(|value| ((*key).to_owned(), value.clone()));
+        Value::Object(keys.iter().filter_map(part).collect::<Map<_, _>>())
+    };
+    for (i, element) in given.iter().enumerate() {
+        if given[..i].iter().any(|other| key_of(other) == key_of(element)) {
+            causes.push(FieldError::duplicate_value(format!("{path}[{i}]"), &key_of(element)));
+        }
+    }
+}
+
+fn object(schema: &Value, given: &Map<String, Value>, path: &str, causes: &mut Vec<FieldError>) {
+    let child = |key: &str| if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
+    let count = given.len();
+    if let Some(most) = bound(schema, "maxProperties").filter(|most| count > *most) {
+        causes.push(FieldError::too_many(path, count, most));
+    }
+    if let Some(least) = bound(schema, "minProperties").filter(|least| count < *least) {
+        let shown = Value::from(count);
+        invalid(path, &shown, &format!("should have at least {least} properties"), causes);
+    }
+    for required in schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str) {
+        if !given.contains_key(required) {
+            causes.push(FieldError::required(child(required), ""));
+        }
+    }
+    for (key, inner) in given {
+        if let Some(of) = property(schema, key).or_else(|| additional(schema)) {
+            value(of, inner, &child(key), causes);
+        }
+    }
+}
+
+fn combined(schema: &Value, given: &Value, path: &str, causes: &mut Vec<FieldError>) {
+    let alternatives = |key: &str| schema.get(key).and_then(Value::as_array);
+    let holds = |of: &Value| {
+        let mut found = Vec::new();
+        value(of, given, path, &mut found);
+        found.is_empty()
+    };
+    let mut say = |what: &str| {
+        causes.push(FieldError::invalid(path, "", &format!("{} {what}", quote(path))));
+    };
+    if alternatives("anyOf").is_some_and(|all| !all.is_empty() && !all.iter().any(holds)) {
+        say("must validate at least one schema (anyOf)");
+    }
+    if let Some(all) = alternatives("oneOf").filter(|all| !all.is_empty()) {
+        match all.iter().filter(|of| holds(of)).count() {
+            0 => say("must validate one and only one schema (oneOf). Found none valid"),
+            1 => {}
+            several => {
+                say(&format!("must validate one and only one schema (oneOf). Found {several} valid alternatives"))
+            }
+        }
+    }
+    if schema.get("not").is_some_and(|of| of.is_object() && holds(of)) {
+        say("must not validate the schema (not)");
+    }
+    let all = alternatives("allOf").cloned().unwrap_or_default();
+    if all.iter().any(|of| !holds(of)) {
+        say("must validate all the schemas (allOf)");
+        for of in &all {
+            value(of, given, path, causes);
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! What admission sees of an object that a client sends.
+//!
+//! ```text
+//! client's JSON --decode--> mutating admission --prepare--> validating admission
+//! ```
+//!
+//! [`Kinds::decode`] does what the API server does before mutating admission: decode into Go types (what they do not have
+//! is dropped), fill in defaults, and convert there and back; for kinds of CustomResourceDefinitions prune and fill in
+//! defaults by the schema. [`Kinds::prepare`] does what it does between mutating and validating admission: the strategy
+//! of the resource (status, generation, generated name) and the validation of the object, as far as the list below says.
+//! [`receive`] does both, with the built-in admission plugins between them that change objects.
+//!
+//! # What is invented
+//!
+//! The API server chooses some values anew for each object. Here they are fixed: see [`INVENTED_UID`],
+//! [`INVENTED_SUFFIX`] and [`Surroundings::now`]. `metadata.managedFields` is what the client sent, without what the
+//! server would add.
+
+mod convert;
+mod custom;
+mod decode;
+mod defaults;
+mod encode;
+mod kinds;
+mod own;
+mod plugins;
+mod pods;
+mod prepare;
+mod table;
+mod validate;
+
+use serde_json::{Map, Value};
+use thiserror::Error;
+
+use crate::create::{FieldError, aggregate};
+
+use kinds::Source;
+pub use kinds::{Kinds, Resource, Subresource, Unserved};
+pub use plugins::Surroundings;
+pub use prepare::{INVENTED_SUFFIX, INVENTED_UID};
+
+/// An object as admission sees it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Received {
+    /// The object.
+    pub object: Value,
+    /// The warnings that the client gets: `unknown field "spec.x"`.
+    pub warnings: Vec<String>,
+}
+
+/// Why no policy is asked about an object.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum Refused {
+    /// It cannot be decoded; the text is the server's.
+    #[error("{0}")]
+    Decode(String),
+    /// Its validation finds it wrong.
+    #[error("{what} is invalid: {}", aggregate(.causes))]
+    Validation {
+        /// The kind with its group and the name: `Deployment.apps "web"`.
+        what: String,
+        /// What is wrong.
+        causes: Vec<FieldError>,
+    },
+    /// An admission plugin that is no policy denies it; the text is the server's.
+    #[error("{0}")]
+    Forbidden(String),
+    /// It cannot be told here what the API server would make of it, and why.
+    #[error("{0}")]
+    NoVerdict(String),
+}
+
+/// What is sent, and where to.
+#[derive(Clone, Copy, Debug)]
+pub struct Sent<'a> {
+    /// The resource.
+    pub resource: &'a Resource,
+    /// The subresource, or empty.
+    pub subresource: &'a str,
+    /// The namespace of the request; empty if it has none.
+    pub namespace: &'a str,
+    /// The object.
+    pub object: &'a Value,
+    /// The object as it is stored, as admission sees it, if this is an update.
+    pub old: Option<&'a Value>,
+}
+
+/// What validating admission sees of what a client sends, if no policy or webhook changes it.
+///
+/// # Errors
+/// The API server refuses it before it asks a policy, or it cannot be told.
+pub fn receive(kinds: &Kinds, sent: Sent<'_>, around: &Surroundings<'_>) -> Result<Received, Refused> {
+    let received = kinds.decode(sent)?;
+    let object = kinds.plugins(Sent { object: &received.object, ..sent }, around)?;
+    let object = kinds.prepare(Sent { object: &object, ..sent }, around)?;
+    Ok(Received { object, warnings: received.warnings })
+}
+
+impl Kinds {
+    fn source<'a>(&self, sent: Sent<'a>) -> Result<(&'a Source, String, &'a str), Refused> {
+        let r = sent.resource;
+        if sent.subresource.is_empty() {
+            return Ok((&r.source, r.api_version(), &r.kind));
+        }
+        let found = r.subresource(sent.subresource).ok_or_else(|| {
+            Refused::NoVerdict(format!("{}/{} is not served: there is no such subresource", r.plural, sent.subresource))
+        })?;
+        Ok((&found.source, found.api_version(), &found.kind))
+    }
+
+    /// What mutating admission sees: decoded and with defaults. It is also what becomes of an object that a mutation
+    /// changed.
+    ///
+    /// # Errors
+    /// The API server cannot decode it, or it cannot be told.
+    pub fn decode(&self, sent: Sent<'_>) -> Result<Received, Refused> {
+        let (source, api_version, kind) = self.source(sent)?;
+        let (mut object, warnings) = match source {
+            Source::Struct(name) => self.decode_builtin(name, &api_version, kind, sent)?,
+            Source::Custom => {
+                let custom = self.custom(sent.resource).ok_or_else(|| {
+                    Refused::NoVerdict(format!("the CustomResourceDefinition of {kind} is missing: add it"))
+                })?;
+                custom.decode(sent.resource, sent.object)?
+            }
+            Source::Unknown => {
+                return Err(Refused::NoVerdict(format!(
+                    "{kind} is served by the aggregator, whose types are not known"
+                )));
+            }
+        };
+        if sent.resource.namespaced
+            && let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut)
+            && !metadata.contains_key("namespace")
+            && !sent.namespace.is_empty()
+        {
+            metadata.insert("namespace".to_owned(), Value::from(sent.namespace));
+        }
+        object.insert("apiVersion".to_owned(), Value::from(api_version));
+        object.insert("kind".to_owned(), Value::from(kind));
+        Ok(Received { object: Value::Object(object), warnings })
+    }
+
+    fn decode_builtin(
+        &self,
+        name: &str,
+        api_version: &str,
+        kind: &str,
+        sent: Sent<'_>,
+    ) -> Result<(Map<String, Value>, Vec<String>), Refused> {
+        let mut decoder = decode::Decoder::new(&self.table);
+        let mut object = decoder.object(name, sent.object).map_err(|error| {
+            let version = api_version.rsplit('/').next().unwrap_or(api_version);
+            Refused::Decode(format!("{kind} in version \"{version}\" cannot be handled as a {kind}: {error}"))
+        })?;
+        let warnings = std::mem::take(&mut decoder.warnings);
+        defaults::fill(&self.table, self.minor, name, &mut object);
+        convert::convert(&self.table, name, &mut object);
+        Ok((encode::encode(&self.table, name, &object), warnings))
+    }
+}

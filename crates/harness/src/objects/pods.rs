@@ -1,0 +1,150 @@
+//! What the strategy of pods sets (`pkg/registry/core/pod/strategy.go`).
+
+use palisade_cel::Quantity;
+use serde_json::{Map, Value, json};
+
+type Object = Map<String, Value>;
+
+/// `PrepareForCreate`.
+pub(super) fn create(minor: u8, pod: &mut Object) {
+    let labels = pod.get("metadata").map(|metadata| metadata["labels"].clone()).unwrap_or_default();
+    let Some(spec) = pod.get_mut("spec") else { return };
+    let mut status = json!({"phase": "Pending", "qosClass": quality(minor, spec)});
+    if spec["schedulingGates"].as_array().is_some_and(|gates| !gates.is_empty()) {
+        status["conditions"] = json!([{
+            "type": "PodScheduled",
+            "status": "False",
+            "reason": "SchedulingGated",
+            "message": "Scheduling is blocked due to non-empty scheduling gates",
+        }]);
+    }
+    for affinity in ["podAffinity", "podAntiAffinity"] {
+        let list = |which: &str| format!("/affinity/{affinity}/{which}DuringSchedulingIgnoredDuringExecution");
+        for term in spec.pointer_mut(&list("preferred")).and_then(Value::as_array_mut).into_iter().flatten() {
+            by_keys(&mut term["podAffinityTerm"], &labels);
+        }
+        for term in spec.pointer_mut(&list("required")).and_then(Value::as_array_mut).into_iter().flatten() {
+            by_keys(term, &labels);
+        }
+    }
+    // The feature MatchLabelKeysInPodTopologySpreadSelectorMerge is on by default since then.
+    if minor >= 34 {
+        for constraint in spec["topologySpreadConstraints"].as_array_mut().into_iter().flatten() {
+            by_keys(constraint, &labels);
+        }
+    }
+    app_armor(pod);
+    pod.insert("status".to_owned(), status);
+}
+
+/// Requires of other pods the labels that this one has, or others, for the keys that are listed.
+fn by_keys(term: &mut Value, labels: &Value) {
+    if term["labelSelector"].is_null() {
+        return;
+    }
+    for (keys, operator) in [("matchLabelKeys", "In"), ("mismatchLabelKeys", "NotIn")] {
+        for key in term[keys].as_array().cloned().unwrap_or_default() {
+            let Some(key) = key.as_str() else { continue };
+            let value = &labels[key];
+            if value.is_null() {
+                continue;
+            }
+            let expressions = &mut term["labelSelector"]["matchExpressions"];
+            if expressions.is_null() {
+                *expressions = json!([]);
+            }
+            if let Some(expressions) = expressions.as_array_mut() {
+                expressions.push(json!({"key": key, "operator": operator, "values": [value]}));
+            }
+        }
+    }
+    // Reading an absent key of a value makes it null.
+    if let Some(term) = term.as_object_mut() {
+        term.retain(|_, value| !value.is_null());
+    }
+}
+
+/// The profiles of the former annotations become those of the containers.
+fn app_armor(pod: &mut Object) {
+    let annotations = pod.get("metadata").map(|metadata| metadata["annotations"].clone()).unwrap_or_default();
+    let Some(annotations) = annotations.as_object() else { return };
+    let Some(spec) = pod.get_mut("spec") else { return };
+    if spec.pointer("/os/name").is_some_and(|os| os == "windows") {
+        return;
+    }
+    let of_pod = spec.pointer("/securityContext/appArmorProfile").cloned();
+    for containers in ["initContainers", "containers", "ephemeralContainers"] {
+        for container in spec.get_mut(containers).and_then(Value::as_array_mut).into_iter().flatten() {
+            let name = container["name"].as_str().unwrap_or_default();
+            let key = format!("container.apparmor.security.beta.kubernetes.io/{name}");
+            let Some(profile) = annotations.get(&key).and_then(Value::as_str).and_then(app_armor_profile) else {
+                continue;
+            };
+            if container.pointer("/securityContext/appArmorProfile").is_none() && of_pod.as_ref() != Some(&profile) {
+                container["securityContext"]["appArmorProfile"] = profile;
+            }
+        }
+    }
+}
+
+fn app_armor_profile(annotation: &str) -> Option<Value> {
+    match annotation {
+        "unconfined" => Some(json!({"type": "Unconfined"})),
+        "runtime/default" => Some(json!({"type": "RuntimeDefault"})),
+        other => {
+            let name = other.strip_prefix("localhost/").filter(|name| !name.is_empty() && name.trim() == *name)?;
+            (name.len() <= 4095).then(|| json!({"type": "Localhost", "localhostProfile": name}))
+        }
+    }
+}
+
+/// The QoS class (`pkg/apis/core/helper/qos`).
+fn quality(minor: u8, spec: &Value) -> &'static str {
+    let pod_level = spec.get("resources").filter(|resources| minor >= 34 && !resources.is_null());
+    let lists = ["containers", "initContainers"].iter().filter_map(|key| spec.get(*key).and_then(Value::as_array));
+    let all: Vec<&Value> = match pod_level {
+        Some(resources) => vec![resources],
+        None => lists.flatten().filter_map(|container| container.get("resources")).collect(),
+    };
+    let positive = |resources: &Value, which: &str, key: &str| -> Option<Quantity> {
+        let quantity = Quantity::parse(resources.get(which)?.get(key)?.as_str()?).ok()?;
+        (quantity.sign() > 0).then_some(quantity)
+    };
+    let total = |which: &str, key: &str| -> Option<Quantity> {
+        let mut found = all.iter().filter_map(|resources| positive(resources, which, key));
+        let first = found.next()?;
+        Some(found.fold(first, |sum, next| sum.add(&next).unwrap_or(sum)))
+    };
+    let keys = ["cpu", "memory"];
+    let requests = keys.map(|key| total("requests", key));
+    let limits = keys.map(|key| total("limits", key));
+    if requests.iter().chain(&limits).all(Option::is_none) {
+        return "BestEffort";
+    }
+    let limited = all.iter().all(|resources| keys.iter().all(|key| positive(resources, "limits", key).is_some()));
+    let equal = requests.iter().zip(&limits).all(|(request, limit)| match (request, limit) {
+        (Some(request), Some(limit)) => request.compare(limit).is_eq(),
+        (None, None) => true,
+        _ => false,
+    });
+    if limited && equal { "Guaranteed" } else { "Burstable" }
+}
+
+/// The subresource `resize` changes resources of containers alone.
+pub(super) fn resize(pod: &mut Object, old: &Object) {
+    let new = std::mem::replace(pod, old.clone());
+    let (Some(spec), Some(wanted)) = (pod.get_mut("spec"), new.get("spec")) else { return };
+    for containers in ["containers", "initContainers"] {
+        let wanted = wanted.get(containers).and_then(Value::as_array);
+        for container in spec.get_mut(containers).and_then(Value::as_array_mut).into_iter().flatten() {
+            let mut wanted = wanted.into_iter().flatten();
+            let Some(wanted) = wanted.find(|wanted| wanted["name"] == container["name"]) else { continue };
+            for key in ["resources", "resizePolicy"] {
+                match wanted.get(key) {
+                    Some(value) => container[key] = value.clone(),
+                    None => drop(container.as_object_mut().and_then(|container| container.remove(key))),
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! Whether an object is valid, as far as `objects` says.
+
+mod kinds;
+mod pods;
+
+use serde_json::Value;
+
+use super::{Kinds, Refused, Resource, Sent};
+use crate::create::{Checking, FieldError, meta, names, quote};
+
+/// Refuses what validation finds wrong.
+pub(super) fn check(kinds: &Kinds, sent: Sent<'_>, object: &Value) -> Result<(), Refused> {
+    let r = sent.resource;
+    let mut checking = Checking { minor: kinds.minor, old: sent.old, errors: Vec::new(), unknown: None };
+    if sent.subresource.is_empty() {
+        // What an update leaves as it is was found valid before, by whatever rules.
+        if sent.old != Some(object) {
+            metadata(&mut checking, r, object);
+            if sent.old.is_none() || sent.old.and_then(|old| old.get("spec")) != object.get("spec") {
+                kinds::check(&mut checking, r, object);
+            }
+        }
+    } else {
+        meta::check(&mut checking, object, |_| Vec::new());
+    }
+    conclude(&r.group, &r.kind, object, checking)
+}
+
+/// Refuses if there is a mistake.
+pub(super) fn conclude(group: &str, kind: &str, object: &Value, checking: Checking<'_>) -> Result<(), Refused> {
+    if !checking.errors.is_empty() {
+        let of = if group.is_empty() { kind.to_owned() } else { format!("{kind}.{group}") };
+        let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
+        return Err(Refused::Validation { what: format!("{of} {}", quote(name)), causes: checking.errors });
+    }
+    checking.unknown.map_or(Ok(()), |why| Err(Refused::NoVerdict(why)))
+}
+
+fn metadata(checking: &mut Checking<'_>, r: &Resource, object: &Value) {
+    let form: fn(&str) -> Vec<String> = match (r.group.as_str(), r.plural.as_str()) {
+        ("rbac.authorization.k8s.io", _) | ("flowcontrol.apiserver.k8s.io", _) => names::path_segment,
+        ("", "namespaces") => names::label,
+        ("", "services") => names::label_1035,
+        _ => names::subdomain,
+    };
+    let length = object.pointer("/metadata/name").and_then(Value::as_str).map_or(0, str::len);
+    if r.group == "batch" && r.kind == "CronJob" && length > 52 {
+        checking.errors.push(FieldError::invalid(
+            "metadata.name",
+            object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default(),
+            "must be no more than 52 characters",
+        ));
+    }
+    meta::check(checking, object, form);
+}

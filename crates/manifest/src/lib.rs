@@ -1,0 +1,27 @@
+//! Kubernetes objects in YAML and JSON, each with its places in the text: what all commands that read files share.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use palisade_manifest::{Source, objects};
+//!
+//! let source = Arc::new(Source::new("pod.yaml", "kind: Pod\nmetadata: {name: a}\n".to_owned()));
+//! let objects = objects(&source).unwrap();
+//! assert_eq!(objects[0].kind, "Pod");
+//! assert_eq!(objects[0].json().unwrap()["metadata"]["name"], "a");
+//! assert_eq!(source.position(objects[0].node.place("metadata.name").start), (2, 18));
+//! ```
+//!
+//! This crate is pure: no I/O, no clock, no environment of the process.
+
+pub mod locate;
+mod object;
+mod problem;
+mod scalar;
+mod source;
+mod suggest;
+
+pub use locate::{Content, Fault, Node};
+pub use object::{Mistake, Object, objects};
+pub use problem::{Problem, Severity};
+pub use source::{Source, harmless, one_line};
+pub use suggest::suggestion;

@@ -1,0 +1,104 @@
+//! What the user is told.
+
+use std::{fmt, ops::Range, sync::Arc};
+
+use crate::{Source, one_line};
+
+/// How bad a problem is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// Good to know.
+    Info,
+    /// Something to look at.
+    Warning,
+    /// Wrong.
+    Error,
+}
+
+/// One thing to tell the user, with its place.
+#[derive(Clone, Debug)]
+pub struct Problem {
+    message: String,
+    help: Option<String>,
+    place: Option<(Arc<Source>, Range<usize>)>,
+    severity: Severity,
+}
+
+impl Problem {
+    /// A problem without a place.
+    pub fn new(message: impl Into<String>) -> Self {
+        Self { message: one_line(&message.into()), help: None, place: None, severity: Severity::Error }
+    }
+
+    /// Something to look at, with which the result is good all the same.
+    pub fn warning(message: impl Into<String>) -> Self {
+        Self::new(message).severe(Severity::Warning)
+    }
+
+    /// Says how bad it is.
+    #[must_use]
+    pub fn severe(mut self, severity: Severity) -> Self {
+        self.severity = severity;
+        self
+    }
+
+    /// Adds what to do about it.
+    #[must_use]
+    pub fn help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(one_line(&help.into()));
+        self
+    }
+
+    /// Adds where it stands.
+    #[must_use]
+    pub fn at(mut self, source: &Arc<Source>, place: Range<usize>) -> Self {
+        self.place = Some((Arc::clone(source), place));
+        self
+    }
+
+    /// What is wrong.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// What to do about it.
+    pub fn advice(&self) -> Option<&str> {
+        self.help.as_deref()
+    }
+
+    /// Where it stands, in bytes.
+    pub fn place(&self) -> Option<(&Arc<Source>, Range<usize>)> {
+        self.place.as_ref().map(|(source, place)| (source, place.clone()))
+    }
+
+    /// How bad it is.
+    pub fn severity(&self) -> Severity {
+        self.severity
+    }
+
+    /// The problem as it can be shown: pointing at something on one line, or naming its place in the message.
+    #[must_use]
+    pub fn settled(&self) -> Self {
+        let Self { message, help, place, severity } = self;
+        let (message, help, severity) = (message.clone(), help.clone(), *severity);
+        let Some((source, place)) = place else { return Self { message, help, place: None, severity } };
+        let text = source.text();
+        // The end of a file is after its last line, where there is nothing to point at.
+        let start = text.floor_char_boundary(place.start.min(text.trim_end().len()));
+        let line = text[start..].find('\n').map_or(text.len(), |at| start + at);
+        let end = text.floor_char_boundary(place.end.clamp(start, line));
+        if source.can_show(start) && !text.is_empty() {
+            return Self { message, help, place: Some((Arc::clone(source), start..end)), severity };
+        }
+        let (line, column) = source.position(start);
+        Self { message: format!("{}:{line}:{column}: {message}", source.name()), help, place: None, severity }
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Problem {}

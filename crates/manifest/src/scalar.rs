@@ -1,0 +1,107 @@
+//! From a place in a scalar's text to a place in the file: expressions stand in block scalars, folded ones, quotes.
+
+use std::ops::Range;
+
+/// The byte of `raw`, a scalar as it is written, at which the character of its `text` at byte `offset` stands.
+///
+/// Exact for what is no white space. White space is folded, indented and escaped in ways that are not followed: for
+/// it, this is the byte after the last character before it. None if the two do not belong together.
+pub(crate) fn offset_in(raw: &str, text: &str, offset: usize) -> Option<usize> {
+    let mut reader = Reader::new(raw);
+    let mut after = reader.at;
+    for (at, c) in text.char_indices() {
+        if c.is_whitespace() {
+            if at >= offset {
+                return Some(after);
+            }
+            continue;
+        }
+        let (span, found) = reader.next_visible()?;
+        if found != c {
+            return None;
+        }
+        if at >= offset {
+            return Some(span.start);
+        }
+        after = span.end;
+    }
+    Some(after)
+}
+
+/// How a scalar is written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Style {
+    Plain,
+    Single,
+    Double,
+}
+
+/// The characters of a scalar as it is written.
+struct Reader<'a> {
+    raw: &'a str,
+    at: usize,
+    style: Style,
+}
+
+impl<'a> Reader<'a> {
+    fn new(raw: &'a str) -> Self {
+        let (style, at) = match raw.as_bytes().first() {
+            Some(b'\'') => (Style::Single, 1),
+            Some(b'"') => (Style::Double, 1),
+            // The text of a block begins after the line of its mark.
+            Some(b'|' | b'>') => (Style::Plain, raw.find('\n').map_or(raw.len(), |end| end + 1)),
+            _ => (Style::Plain, 0),
+        };
+        Self { raw, at, style }
+    }
+
+    /// The next character that is no white space, and the bytes it is written with.
+    fn next_visible(&mut self) -> Option<(Range<usize>, char)> {
+        loop {
+            let start = self.at;
+            let c = self.raw.get(start..)?.chars().next()?;
+            self.at += c.len_utf8();
+            let read = match (self.style, c) {
+                (Style::Single, '\'') => {
+                    self.at += 1;
+                    c
+                }
+                (Style::Double, '\\') => self.escaped()?,
+                _ => c,
+            };
+            if !read.is_whitespace() {
+                return Some((start..self.at, read));
+            }
+        }
+    }
+
+    /// What the characters after a backslash stand for; a space for all that is or leaves white space.
+    fn escaped(&mut self) -> Option<char> {
+        let c = self.raw.get(self.at..)?.chars().next()?;
+        self.at += c.len_utf8();
+        let digits = match c {
+            'x' => 2,
+            'u' => 4,
+            'U' => 8,
+            '0' => return Some('\0'),
+            'a' => return Some('\x07'),
+            'b' => return Some('\x08'),
+            'e' => return Some('\x1b'),
+            'n' | 't' | 'r' | 'v' | 'f' | 'N' | '_' | 'L' | 'P' | ' ' | '\n' | '\r' | '\t' => return Some(' '),
+            c => return Some(c),
+        };
+        let code = self.digits(digits)?;
+        if (0xd800..0xdc00).contains(&code) && self.raw.get(self.at..)?.starts_with("\\u") {
+            self.at += 2;
+            let low = self.digits(4)?;
+            return char::from_u32(0x1_0000 + ((code - 0xd800) << 10) + low.checked_sub(0xdc00)?);
+        }
+        char::from_u32(code)
+    }
+
+    fn digits(&mut self, count: usize) -> Option<u32> {
+        let digits = self.raw.get(self.at..self.at + count)?;
+        self.at += count;
+        u32::from_str_radix(digits, 16).ok()
+    }
+}

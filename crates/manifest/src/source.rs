@@ -1,0 +1,99 @@
+//! A text and its lines.
+
+use std::fmt;
+
+/// Messages quote the file, and a name in a file may be as long as the file.
+const MAX_TEXT: usize = 2000;
+/// Excerpts of longer lines hide what they show.
+const MAX_LINE: usize = 1000;
+
+/// A text that excerpts are taken from.
+pub struct Source {
+    name: String,
+    text: String,
+    /// The text without what a terminal would obey, each byte in its place.
+    shown: String,
+}
+
+impl Source {
+    /// A text with the name to show for it.
+    pub fn new(name: &str, text: String) -> Self {
+        let shown = text.chars().map(harmless).collect();
+        Self { name: one_line(name), text, shown }
+    }
+
+    /// The text.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The text as it can be shown: with other characters for those that a terminal would obey, byte for byte in the
+    /// same places.
+    pub fn shown(&self) -> &str {
+        &self.shown
+    }
+
+    /// The name of the file.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The line and column of a byte, from 1.
+    pub fn position(&self, offset: usize) -> (usize, usize) {
+        let before = &self.text[..self.text.floor_char_boundary(offset)];
+        let line = before.rfind('\n').map_or(0, |at| at + 1);
+        (before.matches('\n').count() + 1, before[line..].chars().count() + 1)
+    }
+
+    /// Whether the lines around a byte are short enough to be shown.
+    pub fn can_show(&self, offset: usize) -> bool {
+        let (before, after) = self.text.as_bytes().split_at(offset);
+        let longest = |lines: &mut dyn Iterator<Item = usize>| lines.take(2).max().unwrap_or_default();
+        let before = longest(&mut before.rsplit(|&b| b == b'\n').map(<[u8]>::len));
+        let after = longest(&mut after.split(|&b| b == b'\n').map(<[u8]>::len));
+        before.max(after) <= MAX_LINE
+    }
+}
+
+impl fmt::Debug for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)
+    }
+}
+
+/// One line of bounded length without what a terminal would obey.
+pub fn one_line(text: &str) -> String {
+    let end = text.char_indices().nth(MAX_TEXT).map_or(text.len(), |(end, _)| end);
+    let mut line: String =
+        text[..end].chars().map(|c| if c == '\n' || c == '\t' { ' ' } else { harmless(c) }).collect();
+    if end < text.len() {
+        line.push_str("...");
+    }
+    line
+}
+
+/// The character, or one of as many bytes if a terminal would obey it or a reader be misled by it.
+pub fn harmless(c: char) -> char {
+    match c {
+        '\n' | '\t' => c,
+        '\0'..='\x1f' | '\x7f' => ' ',
+        '\u{80}'..='\u{9f}' => '\u{a0}',
+        '\u{61c}' => '\u{bf}',
+        '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}' => '\u{fffd}',
+        c => c,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn replacements_keep_their_places() {
+        for c in
+            ['\n', '\t', '\r', '\x1b', '\x7f', '\u{9b}', '\u{61c}', '\u{200b}', '\u{202e}', '\u{2069}', '\u{feff}', 'ü']
+        {
+            assert_eq!(harmless(c).len_utf8(), c.len_utf8(), "{c:?}");
+        }
+    }
+}
