@@ -7,7 +7,8 @@ use std::{
 };
 
 use k8s_openapi::api::admissionregistration::v1::{
-    ParamKind, ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
+    MutatingAdmissionPolicy, MutatingAdmissionPolicyBinding, ParamKind, ValidatingAdmissionPolicy,
+    ValidatingAdmissionPolicyBinding,
 };
 use palisade_cel::{Mode, schema::Kind};
 use serde_json::{Value as Json, json};
@@ -17,6 +18,7 @@ use super::{
     convert::convert,
     dispatch::Dispatch,
     matching::Trouble,
+    mutating::Mutations,
     namespace,
     policy::{Binding, Policy},
 };
@@ -42,6 +44,7 @@ pub struct Cluster {
     policies: BTreeMap<String, Policy>,
     /// By the name of their policy and their own.
     bindings: BTreeMap<String, BTreeMap<String, Binding>>,
+    mutations: Mutations,
     namespaces: BTreeMap<String, Json>,
     /// By group and kind, then by namespace and name.
     objects: BTreeMap<(String, String), BTreeMap<(String, String), Stored>>,
@@ -78,6 +81,7 @@ impl Cluster {
             service_account: true,
             policies: BTreeMap::new(),
             bindings: BTreeMap::new(),
+            mutations: Mutations::new(minor),
             namespaces: NAMESPACES.iter().map(own).collect(),
             objects: BTreeMap::new(),
             answers: Arc::new(Privileged),
@@ -117,7 +121,16 @@ impl Cluster {
                 let policy = spec.policy_name.clone();
                 self.bindings.entry(policy).or_default().insert(name.clone(), Binding { name, spec });
             }
+            ("admissionregistration.k8s.io", "MutatingAdmissionPolicy") => {
+                let policy: MutatingAdmissionPolicy = decode(object)?;
+                self.mutations.add_policy(policy);
+            }
+            ("admissionregistration.k8s.io", "MutatingAdmissionPolicyBinding") => {
+                let binding: MutatingAdmissionPolicyBinding = decode(object)?;
+                self.mutations.add_binding(binding);
+            }
             ("apiextensions.k8s.io", "CustomResourceDefinition") => {
+                self.mutations.add_crd(&object);
                 self.kinds.add_crd(&object).map_err(|error| Refused::NoVerdict(error.to_string()))?;
                 self.store(
                     Kind { group: group.to_owned(), version: version.to_owned(), kind },
@@ -195,6 +208,10 @@ impl Cluster {
     /// The policies that have bindings, by name. Others do nothing.
     pub(crate) fn policies(&self) -> impl Iterator<Item = (&Policy, btree_map::Values<'_, String, Binding>)> {
         self.policies.values().filter_map(|policy| Some((policy, self.bindings.get(&policy.name)?.values())))
+    }
+
+    pub(crate) fn mutations(&self) -> &Mutations {
+        &self.mutations
     }
 
     pub(crate) fn namespace(&self, name: &str) -> Option<&Json> {

@@ -9,6 +9,7 @@ mod convert;
 mod dispatch;
 mod expression;
 mod matching;
+mod mutating;
 mod namespace;
 mod params;
 mod policy;

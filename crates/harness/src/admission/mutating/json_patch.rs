@@ -45,8 +45,7 @@ pub(super) fn apply(document: &Json, operations: &[Operation]) -> Outcome<Json> 
             }
             "remove" => {
                 let (container, key) = find(&mut document, path).ok_or_else(|| missing_of("remove", path))?;
-                remove(container, &key)
-                    .or_else(|text| error(format!("error in remove for path: '{path}': {text}")))?;
+                remove(container, &key).or_else(|text| error(format!("error in remove for path: '{path}': {text}")))?;
             }
             "replace" => replace(&mut document, path, value.as_ref())?,
             "move" => relocate(&mut document, from, path)?,
@@ -125,9 +124,8 @@ fn test(document: &mut Json, path: &str, value: Option<&Json>) -> Outcome<()> {
     if path.is_empty() {
         return if value.is_some_and(|value| equal(document, value)) { Ok(()) } else { Err(Failure::Test) };
     }
-    let (container, key) = find(document, path).ok_or_else(|| {
-        Failure::Error(format!("test operation does not apply: is missing path: {path}: {MISSING}"))
-    })?;
+    let (container, key) = find(document, path)
+        .ok_or_else(|| Failure::Error(format!("test operation does not apply: is missing path: {path}: {MISSING}")))?;
     let found = get(container, &key)
         .map_err(|text| Failure::Error(format!("error in test for path: '{path}': {text}")))?
         // A null is absent in the document, and not in the patch.
@@ -231,7 +229,8 @@ fn place(index: i64, length: usize) -> Result<usize, String> {
 fn equal(a: &Json, b: &Json) -> bool {
     match (a, b) {
         (Json::Object(a), Json::Object(b)) => {
-            a.len() == b.len() && a.iter().all(|(key, value)| b.get(key).is_some_and(|other| equal_inside(value, other)))
+            a.len() == b.len()
+                && a.iter().all(|(key, value)| b.get(key).is_some_and(|other| equal_inside(value, other)))
         }
         (Json::Array(a), Json::Array(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| equal_inside(a, b)),
         (Json::Object(a), Json::Null) => a.is_empty(),
@@ -301,7 +300,11 @@ mod tests {
     fn moving_and_copying() {
         assert_eq!(applied("move", "/b", "/a/b", None).unwrap()["b"], json!(1));
         assert_eq!(applied("copy", "/a/c", "/l", None).unwrap()["a"]["c"], json!([1, 2, 3]));
-        assert!(matches!(applied("move", "/b", "/a/zz", None), Err(Failure::Error(text)) if text.contains("nonexistent")));
-        assert!(matches!(applied("move", "/b", "", None), Err(Failure::Error(text)) if text.contains("missing from field")));
+        assert!(
+            matches!(applied("move", "/b", "/a/zz", None), Err(Failure::Error(text)) if text.contains("nonexistent"))
+        );
+        assert!(
+            matches!(applied("move", "/b", "", None), Err(Failure::Error(text)) if text.contains("missing from field"))
+        );
     }
 }

@@ -22,18 +22,10 @@ type Mistakes = Vec<Mistake>;
 ///
 /// # Errors
 /// The API server's text.
-pub(super) fn apply(
-    schemas: &Schemas,
-    schema: &Json,
-    live: &Json,
-    patch: Native,
-    minor: u8,
-) -> Result<Json, String> {
+pub(super) fn apply(schemas: &Schemas, schema: &Json, live: &Json, patch: Native, minor: u8) -> Result<Json, String> {
     let of = TypeRef::of(schema);
     let walker = Walker { schemas };
-    walker
-        .validate(of, &patch)
-        .map_err(|text| format!("failed to convert patch object to typed object: {text}"))?;
+    walker.validate(of, &patch).map_err(|text| format!("failed to convert patch object to typed object: {text}"))?;
     let mut atomics = Vec::new();
     walker.atomics(of, &patch, "", &mut atomics);
     if !atomics.is_empty() {
@@ -42,9 +34,7 @@ pub(super) fn apply(
     }
     // Until 1.34 the object itself could not be merged into if a list in it has two elements with the same keys.
     if minor < 35 && walker.has_duplicates(of, live) {
-        return Err(
-            "failed to convert original object to typed object: a list in it has duplicate entries".to_owned()
-        );
+        return Err("failed to convert original object to typed object: a list in it has duplicate entries".to_owned());
     }
     let patch = patch.into_json();
     let merged = walker.merge(of, Some(live), Some(&patch)).map_err(|text| format!("failed to merge patch: {text}"))?;
@@ -208,9 +198,9 @@ impl<'s> Walker<'s> {
     fn has_duplicates(self, of: TypeRef<'s>, value: &Json) -> bool {
         let Some(atom) = of.resolve(self.schemas) else { return false };
         match (value, atom) {
-            (Json::Object(fields), Atom { map: Some(of), .. }) => fields
-                .iter()
-                .any(|(name, value)| of.field(name).is_some_and(|of| self.has_duplicates(of, value))),
+            (Json::Object(fields), Atom { map: Some(of), .. }) => {
+                fields.iter().any(|(name, value)| of.field(name).is_some_and(|of| self.has_duplicates(of, value)))
+            }
             (Json::Array(items), Atom { list: Some(of), .. }) => {
                 let mut seen = Vec::new();
                 for item in items {
@@ -248,8 +238,7 @@ impl<'s> Walker<'s> {
             }
             Atom { scalar: Some(_), .. } => leaf(),
             Atom { list: Some(of), .. } => {
-                let items = |value: Option<&Json>| value.and_then(Json::as_array).map_or(vec![], |items| items.iter().collect());
-                let (live, patch_items): (Vec<&Json>, Vec<&Json>) = (items(live), items(patch));
+                let (live, patch_items) = (items(live), items(patch));
                 if of.atomic || (live.is_empty() && patch_items.is_empty()) {
                     return leaf();
                 }
@@ -302,7 +291,8 @@ impl<'s> Walker<'s> {
             }
         };
         let right = |key: &Key| right_keys.iter().zip(patch).find(|(other, _)| *other == key).map(|(_, item)| *item);
-        let mut shared: std::collections::VecDeque<&Key> = right_keys.iter().filter(|key| left(key).is_some()).collect();
+        let mut shared: std::collections::VecDeque<&Key> =
+            right_keys.iter().filter(|key| left(key).is_some()).collect();
         let mut next = shared.pop_front();
         let mut merged_keys: Vec<&Key> = Vec::new();
         let mut out = Vec::new();
@@ -362,6 +352,10 @@ enum Kind {
     Null,
 }
 
+fn items(value: Option<&Json>) -> Vec<&Json> {
+    value.and_then(Json::as_array).map_or_else(Vec::new, |items| items.iter().collect())
+}
+
 fn kind_of(value: &Json) -> Kind {
     match value {
         Json::Null => Kind::Null,
@@ -398,7 +392,9 @@ fn scalar_mistake(of: Scalar, value: &Native) -> Option<String> {
         | (Scalar::String | Scalar::Untyped, Native::String(_))
         | (Scalar::Boolean | Scalar::Untyped, Native::Bool(_)) => None,
         (Scalar::Numeric, _) => Some(format!("expected numeric (int or float), got {}", value.go_type())),
-        (Scalar::String, _) => Some(format!("expected string, got &value.valueUnstructured{{Value:{}}}", value.sharp())),
+        (Scalar::String, _) => {
+            Some(format!("expected string, got &value.valueUnstructured{{Value:{}}}", value.sharp()))
+        }
         (Scalar::Boolean, _) => Some(format!("expected boolean, got {}", pointer())),
         (Scalar::Untyped, _) => Some(format!("expected any scalar, got {}", pointer())),
     }

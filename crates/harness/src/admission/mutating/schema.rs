@@ -133,11 +133,9 @@ fn parse(schema: &Json, preserve: bool) -> Atom<'_> {
         "boolean" => scalar(Scalar::Boolean),
         "string" if matches!(format, "" | "byte") => scalar(Scalar::String),
         "string" => scalar(Scalar::Untyped),
-        _ => Atom {
-            scalar: Some(Scalar::Untyped),
-            list: Some(list(schema, preserve)),
-            map: Some(map(schema, preserve)),
-        },
+        _ => {
+            Atom { scalar: Some(Scalar::Untyped), list: Some(list(schema, preserve)), map: Some(map(schema, preserve)) }
+        }
     }
 }
 

@@ -101,7 +101,11 @@ pub(super) enum Native {
     List(Vec<Native>),
     Map(BTreeMap<String, Native>),
     /// Of another type: its name, how `%v` writes it, and how `%#v` does.
-    Other { of: &'static str, plain: String, sharp: String },
+    Other {
+        of: &'static str,
+        plain: String,
+        sharp: String,
+    },
 }
 
 /// What an `Object` is as a map of Go.
@@ -169,9 +173,7 @@ fn of_json(json: &Json) -> Native {
         Json::Number(number) => Native::Number(number.clone()),
         Json::String(text) => Native::String(text.clone()),
         Json::Array(items) => Native::List(items.iter().map(of_json).collect()),
-        Json::Object(fields) => {
-            Native::Map(fields.iter().map(|(key, value)| (key.clone(), of_json(value))).collect())
-        }
+        Json::Object(fields) => Native::Map(fields.iter().map(|(key, value)| (key.clone(), of_json(value))).collect()),
     }
 }
 
