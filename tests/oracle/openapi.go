@@ -32,6 +32,20 @@ var read = []string{
 	"x-kubernetes-embedded-resource",
 }
 
+// What merging reads besides: of defaults only those of fields that may be keys of a list.
+var merging = []string{"x-kubernetes-list-type", "x-kubernetes-list-map-keys", "x-kubernetes-map-type", "default"}
+
+// isKept says whether a keyword is read by somebody.
+func isKept(key string, value any) bool {
+	if key == "default" {
+		switch value.(type) {
+		case map[string]any, []any, nil:
+			return false
+		}
+	}
+	return slices.Contains(read, key) || slices.Contains(merging, key)
+}
+
 const objectMeta = "apimachinery.pkg.apis.meta.v1.ObjectMeta"
 
 // builtin collects the schemas of all kinds with metadata of an object: neither lists nor options can be admitted.
@@ -99,6 +113,7 @@ func refOf(s *spec.Schema) string {
 
 // strip keeps of a schema what type checking reads, and notes what it refers to.
 func strip(s map[string]any, refs *[]string) map[string]any {
+	mapType, hasMapType := s["x-kubernetes-map-type"]
 	all, _ := s["allOf"].([]any)
 	for _, part := range all {
 		if ref, ok := part.(map[string]any)["$ref"]; ok {
@@ -107,7 +122,11 @@ func strip(s map[string]any, refs *[]string) map[string]any {
 	}
 	if ref, ok := s["$ref"].(string); ok {
 		*refs = append(*refs, ref)
-		return map[string]any{"$ref": ref}
+		out := map[string]any{"$ref": ref}
+		if hasMapType {
+			out["x-kubernetes-map-type"] = mapType
+		}
+		return out
 	}
 	out := map[string]any{}
 	for key, value := range s {
@@ -124,7 +143,7 @@ func strip(s map[string]any, refs *[]string) map[string]any {
 			} else {
 				out[key] = value
 			}
-		case slices.Contains(read, key):
+		case isKept(key, value):
 			out[key] = value
 		}
 	}

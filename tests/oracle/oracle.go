@@ -106,19 +106,19 @@ func verdictOf(r plugincel.CompilationResult) verdict {
 }
 
 // compile reports a panic as an error. The API server answers such a request with status 500.
-func (s *scope) compile(e expression) (result plugincel.CompilationResult) {
+func (s *scope) compile(r request) (result plugincel.CompilationResult) {
 	defer func() {
 		if p := recover(); p != nil {
 			result.Error = &apiservercel.Error{Type: apiservercel.ErrorTypeInternal, Detail: fmt.Sprintf("panic: %v", p)}
 		}
 	}()
-	return s.compiler.CompileCELExpression(e, s.options, s.mode)
+	e := expression{"", r.Expr, returnTypes[r.Expect]}
+	return s.compiler.CompileCELExpression(e, s.optionsFor(r), s.mode)
 }
 
 // ask puts a request to the API server's code.
 func (o *oracle) ask(r request) (answer, error) {
 	a := answer{ID: r.ID}
-	e := expression{"", r.Expr, returnTypes[r.Expect]}
 	fresh, err := o.scope(r, environment.NewExpressions)
 	if err != nil {
 		return a, err
@@ -127,8 +127,8 @@ func (o *oracle) ask(r request) (answer, error) {
 	if err != nil {
 		return a, err
 	}
-	a.New = verdictOf(fresh.compile(e))
-	compiled := stored.compile(e)
+	a.New = verdictOf(fresh.compile(r))
+	compiled := stored.compile(r)
 	storedVerdict := verdictOf(compiled)
 	if storedVerdict.Detail != a.New.Detail || storedVerdict.OK != a.New.OK || storedVerdict.Type != a.New.Type {
 		a.Stored = &storedVerdict

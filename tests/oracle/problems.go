@@ -32,7 +32,7 @@ var kinds = []struct {
 	{"macro", regexp.MustCompile(`^argument (is not an identifier|must be a simple name)|^invalid argument to has|^iteration variable overwrites|must be a simple identifier|^duplicate variable name|^sortBy can only be applied`)},
 	{"return-type", regexp.MustCompile(`^must evaluate to `)},
 	{"panic", regexp.MustCompile(`^panic: `)},
-	{"program", regexp.MustCompile(`^program instantiation failed: `)},
+	{"program", regexp.MustCompile(`^(program instantiation failed|unexpected compilation error): `)},
 }
 
 func kindOf(text string) string {

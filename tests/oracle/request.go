@@ -12,6 +12,7 @@ type request struct {
 	Expect      string          `json:"expect,omitempty"`
 	Params      *bool           `json:"params,omitempty"`
 	Authorizer  *bool           `json:"authorizer,omitempty"`
+	Mutation    bool            `json:"mutation,omitempty"`
 	Variables   []variable      `json:"variables,omitempty"`
 	Fixture     json.RawMessage `json:"fixture,omitempty"`
 	Typed       []string        `json:"typed,omitempty"`
@@ -65,7 +66,7 @@ func parseRequest(line []byte) (request, error) {
 		return r, fmt.Errorf("not a request: %w", err)
 	}
 	if _, ok := returnTypes[r.Expect]; !ok {
-		return r, fmt.Errorf("expect is %q, not bool, string, stringOrNull or any", r.Expect)
+		return r, fmt.Errorf("expect is %q, not bool, string, stringOrNull, Object, JSONPatch or any", r.Expect)
 	}
 	return r, nil
 }

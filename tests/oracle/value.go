@@ -58,6 +58,9 @@ func encode(v ref.Val) string {
 		}
 		return encodeList(elements)
 	}
+	if text, ok := encodePatch(v); ok {
+		return text
+	}
 	opaque := "opaque:" + v.Type().TypeName()
 	if text, ok := opaqueText(v); ok {
 		return opaque + "(" + encodeString(text) + ")"

@@ -138,6 +138,9 @@ impl Subject {
                 environment = environment.compose(name, program.as_ref().ok().map(Program::output_type));
                 variables.push((name.as_str(), program));
             }
+            if line.mutation {
+                environment = environment.with_mutation();
+            }
             let program = environment.compile(&line.expr, result_type(line));
             compare_verdicts(&mut out, &format!("{mode:?}"), expected, &verdict(&program));
             if let (Mode::Stored, true, Ok(program)) = (mode, expected.ok, &program) {
@@ -183,6 +186,8 @@ pub(crate) fn result_type(line: &Line) -> ResultType {
         Some("bool") => ResultType::Bool,
         Some("string") => ResultType::String,
         Some("stringOrNull") => ResultType::StringOrNull,
+        Some("Object") => ResultType::ApplyConfiguration,
+        Some("JSONPatch") => ResultType::JsonPatch,
         _ => ResultType::Any,
     }
 }

@@ -25,6 +25,8 @@ pub struct Line {
     pub(crate) params: Option<bool>,
     pub(crate) authorizer: Option<bool>,
     #[serde(default)]
+    pub(crate) mutation: bool,
+    #[serde(default)]
     pub(crate) variables: Vec<Variable>,
     #[serde(default)]
     pub(crate) fixture: Json,
@@ -96,6 +98,9 @@ impl Line {
             if let Some(value) = value {
                 request[field] = value.into();
             }
+        }
+        if self.mutation {
+            request["mutation"] = true.into();
         }
         if let Some(expect) = &self.expect {
             request["expect"] = expect.as_str().into();

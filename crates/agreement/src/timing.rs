@@ -29,6 +29,7 @@ impl Subject {
     /// Whether it is fit for measuring: both accept it, it has a value, and no variables, whose values stay.
     pub fn is_measurable(&mut self, line: &Line) -> bool {
         line.variables.is_empty()
+            && !line.mutation
             && line.answer.value.is_some()
             && self.environment(line, Mode::Stored).compile(&line.expr, result_type(line)).is_ok()
     }

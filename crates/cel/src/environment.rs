@@ -33,11 +33,13 @@ pub type Fields = BTreeMap<Arc<str>, Type>;
 pub struct Environment {
     minor: u8,
     level: u8,
-    functions: Arc<BTreeMap<&'static str, Vec<&'static Overload>>>,
+    /// Whether the types of mutations are known.
+    pub(crate) mutation: bool,
+    pub(crate) functions: Arc<BTreeMap<&'static str, Vec<&'static Overload>>>,
     variables: BTreeMap<Arc<str>, Type>,
     structs: BTreeMap<Arc<str>, Arc<Fields>>,
     /// What declared names with dots in them begin with.
-    namespaces: BTreeSet<Arc<str>>,
+    pub(crate) namespaces: BTreeSet<Arc<str>>,
     watches: bool,
 }
 
@@ -103,7 +105,16 @@ impl Environment {
         // Of the names of types.
         namespaces.extend(["google".into(), "net".into()]);
         let (variables, structs) = (BTreeMap::new(), BTreeMap::new());
-        Self { minor, level, functions: Arc::new(functions), variables, structs, namespaces, watches: false }
+        Self {
+            minor,
+            level,
+            mutation: false,
+            functions: Arc::new(functions),
+            variables,
+            structs,
+            namespaces,
+            watches: false,
+        }
     }
 
     /// Has programs remember what their parts came to: [`Program::watches`]. It changes neither values nor costs.
@@ -260,6 +271,9 @@ impl Environment {
             _ => {
                 if name.starts_with("google.protobuf.") {
                     return PROTOBUF.contains(&name).then(|| Lookup::Unsupported(name.into()));
+                }
+                if let Some(of) = self.constructed(name) {
+                    return Some(Lookup::Type(name.into(), of));
                 }
                 let (name, _) = self.structs.get_key_value(name)?;
                 return Some(Lookup::Type(Arc::clone(name), Type::Object(Arc::clone(name))));

@@ -35,6 +35,7 @@ pub mod functions;
 mod issue;
 pub(crate) mod library;
 pub mod mutate;
+mod mutation;
 pub mod parse;
 pub mod schema;
 mod stack;

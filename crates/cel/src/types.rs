@@ -65,6 +65,16 @@ impl Type {
 }
 
 impl Type {
+    /// What the API server has where it knows a field and no type of it: a type without a name, which nothing but a
+    /// dynamic value is assignable to, and which no expression that it accepts has in it.
+    pub(crate) fn missing() -> Self {
+        Self::Object("".into())
+    }
+
+    pub(crate) fn is_missing(&self) -> bool {
+        matches!(self, Self::Object(name) if name.is_empty())
+    }
+
     /// The name without parameters, as values have it at run time.
     pub fn erased(&self) -> String {
         match self {

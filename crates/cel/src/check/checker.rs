@@ -240,6 +240,9 @@ impl<'e> Checker<'e> {
             self.no_fields(id, of);
             return Type::Dyn;
         }
+        if let Some(of) = self.environment.constructed_field(&name, field) {
+            return of;
+        }
         let Some(fields) = self.environment.fields(&name) else {
             if SCALARS.contains(&&*name) {
                 self.report(id, IssueKind::UndefinedField, format!("undefined field '{field}'"));

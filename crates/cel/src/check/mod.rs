@@ -18,6 +18,7 @@ use crate::{
     functions::Overload,
     issue::{Issue, IssueKind, arrange},
     types::Type,
+    value::{JSON_PATCH, OBJECT},
 };
 
 /// What a name or a call in an expression means.
@@ -74,6 +75,10 @@ pub enum ResultType {
     String,
     /// An audit annotation.
     StringOrNull,
+    /// An `applyConfiguration` of a mutation: `Object`.
+    ApplyConfiguration,
+    /// A `jsonPatch` of a mutation: a list of `JSONPatch`.
+    JsonPatch,
 }
 
 impl ResultType {
@@ -86,12 +91,22 @@ impl ResultType {
             Self::StringOrNull => {
                 (matches!(output, Type::String | Type::Null), "one of [string null_type]", "convert it: `string(...)`")
             }
+            Self::ApplyConfiguration => (is_struct(output, OBJECT), OBJECT, "construct it: `Object{...}`"),
+            Self::JsonPatch => (
+                matches!(output, Type::List(of) if is_struct(of, JSON_PATCH)),
+                "list(JSONPatch)",
+                "construct it: `[JSONPatch{...}]`",
+            ),
         };
         let message = format!("must evaluate to {expected} but got {}", output.declared());
         let mut issue = Issue::new(IssueKind::ResultType, Position::NONE, message);
         issue.help = Some(help.to_owned());
         (!fits).then_some(issue)
     }
+}
+
+fn is_struct(of: &Type, name: &str) -> bool {
+    matches!(of, Type::Object(found) if **found == *name)
 }
 
 /// Checks a parsed expression.

@@ -147,7 +147,11 @@ fn has_variables(of: &Type) -> bool {
 
 /// What null may stand for (cel-go `isLegacyNullable`).
 fn nullable(of: &Type) -> bool {
-    matches!(of, Type::Null | Type::Optional(_) | Type::Object(_) | Type::Opaque(_) | Type::Duration | Type::Timestamp)
+    !of.is_missing()
+        && matches!(
+            of,
+            Type::Null | Type::Optional(_) | Type::Object(_) | Type::Opaque(_) | Type::Duration | Type::Timestamp
+        )
 }
 
 /// Of two types that unify the one that says less.

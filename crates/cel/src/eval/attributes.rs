@@ -6,6 +6,7 @@ use super::{
     Error,
     machine::{Machine, Outcome, Slot},
     node::{Attribute, Base, Key, Node, Qualifier},
+    structs,
 };
 use crate::{
     stack::with_stack,
@@ -67,7 +68,7 @@ impl<'a> Machine<'a, '_> {
         if let Value::Optional(inner) = &value {
             let Some(inner) = inner else { return Ok(value) };
             optional = true;
-            value = if self.boxed { Value::clone(inner) } else { native(inner) };
+            value = if self.boxed { Value::clone(inner) } else { structs::native(inner) };
             if !qualifiers.is_empty() {
                 value = Value::unwrapped(&Arc::new(value))?;
             }
@@ -95,6 +96,8 @@ impl<'a> Machine<'a, '_> {
                 let found = self.find(value, key, true);
                 if optional { found } else { found.map(|found| Some(Value::Bool(found.is_some()))) }
             }
+            Key::Field(field) => structs::field(value, field).map(Some),
+            Key::TestField(field) => Ok(Some(Value::Bool(structs::has_field(value, field)))),
             Key::Dynamic(attribute) => match self.resolve_deep(attribute) {
                 Ok(key) => qualifier(&key, is_input(attribute)).and_then(|()| self.find(value, &key, optional)),
                 Err(error) => Err(error),
@@ -127,6 +130,7 @@ impl<'a> Machine<'a, '_> {
                 }
                 found
             }
+            Value::Struct(of) if of.is_json_patch() => return structs::patch_field(of, key, optional),
             _ => None,
         };
         if found.is_none() && !optional {
@@ -151,18 +155,6 @@ impl<'a> Machine<'a, '_> {
             self.slots[slot] = Slot::Known(outcome);
         }
         Ok(())
-    }
-}
-
-/// What is in an optional, after a round trip through Go's types: optionals in it are lost, types become texts, and what
-/// Kubernetes adds becomes an error.
-fn native<'a>(value: &Value<'a>) -> Value<'a> {
-    match value {
-        Value::Optional(None) => Value::Null,
-        Value::Optional(Some(value)) => native(value),
-        Value::Type(name) => Value::String(name.clone()),
-        Value::Opaque(opaque) => Value::Opaque(opaque.converted()),
-        value => value.clone(),
     }
 }
 

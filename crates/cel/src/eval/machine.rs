@@ -91,6 +91,7 @@ impl<'a> Machine<'a, '_> {
             }
             Node::List(elements) => self.list(elements),
             Node::Map(entries) => self.map(entries),
+            Node::Struct(name, fields) => self.construct(name, fields),
             Node::Fold(fold) => self.fold(fold),
             Node::Watched(node, watch) => {
                 let outcome = self.eval(node);
@@ -178,7 +179,7 @@ impl<'a> Machine<'a, '_> {
     }
 
     /// Making a list or map costs even if it fails.
-    fn constructed(&mut self, filled: Result<(), Error>, cost: u64) -> Result<(), Error> {
+    pub(super) fn constructed(&mut self, filled: Result<(), Error>, cost: u64) -> Result<(), Error> {
         if !matches!(&filled, Err(error) if error.fatal) {
             self.charge(cost)?;
         }

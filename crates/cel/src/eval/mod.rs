@@ -7,6 +7,7 @@ mod error;
 mod machine;
 mod node;
 mod plan;
+mod structs;
 mod watch;
 
 use std::sync::Arc;

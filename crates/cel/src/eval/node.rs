@@ -35,6 +35,7 @@ pub(super) enum Node {
     Member(Box<Node>, Box<Entries<'static>>),
     List(Vec<(Node, bool)>),
     Map(Vec<(Node, Node, bool)>),
+    Struct(Arc<str>, Vec<(Arc<str>, Node, bool)>),
     Fold(Box<Fold>),
     /// A part whose outcomes are remembered.
     Watched(Box<Node>, Arc<Watch>),
@@ -67,6 +68,10 @@ pub(super) enum Key {
     Const(Value<'static>),
     /// Only whether it is there.
     Test(Value<'static>),
+    /// A field of what the checker knows to be an `Object`.
+    Field(Arc<str>),
+    /// Only whether that is there.
+    TestField(Arc<str>),
     Dynamic(Attribute),
 }
 

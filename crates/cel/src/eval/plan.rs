@@ -14,12 +14,17 @@ use crate::{
     functions::{self, Cost},
     issue::{Issue, IssueKind},
     library::re2::Regex,
+    mutation::is_object,
     stack::with_stack,
     types::Type,
     value::{Entries, List, Str, Value},
 };
 
 pub(super) fn plan(checked: &Checked, environment: &Environment) -> Result<Program, Issue> {
+    if environment.mutation && checked.types.iter().any(Type::is_missing) {
+        let message = "unexpected compilation error: missing type conversion to proto: ";
+        return Err(Issue::new(IssueKind::Fold, Position::NONE, message));
+    }
     let watches = environment.is_watching().then(|| Watches::new(&checked.ast));
     let mut planner = Planner { checked, environment, locals: Vec::new(), slots: 0, watches };
     let root = planner.plan(&checked.ast.root).map_err(|failure| {
@@ -72,8 +77,13 @@ impl Planner<'_> {
             Expr::Ident(name) => self.ident(node.id, name),
             Expr::Select { operand, field, test } => {
                 let mut attribute = attribute(self.plan(operand)?);
-                let field = Value::String(Str::Shared(Arc::clone(field)));
-                let key = if *test { Key::Test(field) } else { Key::Const(field) };
+                let text = || Value::String(Str::Shared(Arc::clone(field)));
+                let key = match (self.is_object(operand.id), *test) {
+                    (false, false) => Key::Const(text()),
+                    (false, true) => Key::Test(text()),
+                    (true, false) => Key::Field(Arc::clone(field)),
+                    (true, true) => Key::TestField(Arc::clone(field)),
+                };
                 attribute.qualifiers.push(Qualifier { key, optional: false });
                 Ok(if *test { Node::Test(Box::new(attribute)) } else { Node::Attribute(Box::new(attribute)) })
             }
@@ -100,11 +110,21 @@ impl Planner<'_> {
                     entries.iter().all(|(key, value, _)| matches!((key, value), (Node::Const(_), Node::Const(_))));
                 fold_if(folds, Node::Map(entries))
             }
-            Expr::Struct { name, .. } => {
-                Err(Failure::Unsupported(format!("this crate cannot make values of '{name}'")))
+            Expr::Struct { name, fields } => {
+                if self.environment.constructed(name).is_none() {
+                    return Err(Failure::Unsupported(format!("this crate cannot make values of '{name}'")));
+                }
+                let field = |of: &ast::FieldInit| Ok((Arc::clone(&of.field), self.plan(&of.value)?, of.optional));
+                let fields = fields.iter().map(field).collect::<Result<_, Failure>>()?;
+                Ok(Node::Struct(Arc::clone(name), fields))
             }
             Expr::Comprehension(comprehension) => self.comprehension(comprehension),
         }
+    }
+
+    /// Whether a node is of a type whose fields the evaluator asks the type for (cel-go `fieldQualifier`).
+    fn is_object(&self, id: NodeId) -> bool {
+        matches!(self.checked.type_of(id), Type::Object(name) if self.environment.mutation && is_object(name))
     }
 
     fn ident(&self, id: NodeId, name: &Arc<str>) -> Result<Node, Failure> {

@@ -8,7 +8,12 @@ use crate::{
 };
 
 pub(super) fn type_of<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
-    Ok(Value::Type(args[0].type_name().to_owned().into()))
+    let name = match &args[0] {
+        // The API server gives the type of types for it.
+        Value::Struct(_) => "type",
+        value => value.type_name(),
+    };
+    Ok(Value::Type(name.to_owned().into()))
 }
 
 /// `dyn(x)`, and conversions to what the argument is already.

@@ -12,6 +12,7 @@ mod cost;
 pub mod ext_lists;
 pub mod format;
 pub mod ip;
+pub mod jsonpatch;
 pub mod lists;
 pub mod lists_v1;
 mod operators;

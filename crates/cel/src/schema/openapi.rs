@@ -150,6 +150,18 @@ impl Schemas {
         self.referred(schema).map_or(schema, |(_, referred)| referred)
     }
 
+    /// The schema of a kind. References in it (`$ref`) are read with [`Self::named`].
+    pub fn of_kind(&self, kind: &Kind) -> Option<&Value> {
+        self.by_name.get(self.by_kind.get(kind)?)
+    }
+
+    /// The schema that a reference names, with or without `#/components/schemas/` before it.
+    pub fn named(&self, name: &str) -> Option<&Value> {
+        let name = name.strip_prefix(REF).unwrap_or(name);
+        let name = if name == OBJECT_META && !self.by_name.contains_key(name) { OBJECT_META_BEFORE_35 } else { name };
+        self.by_name.get(name)
+    }
+
     /// Declares the struct of a kind, and of all that is in it, each named by its path (`Pod.spec.containers.@idx`);
     /// the type of the kind's objects, dynamic if the schema is not exposed. None if it is not known.
     pub fn declare(&self, environment: Environment, kind: &Kind) -> Option<(Environment, Type)> {
@@ -174,9 +186,7 @@ impl Schemas {
     fn referred<'a>(&'a self, schema: &'a Value) -> Option<(&'a str, &'a Value)> {
         if let Some(name) = schema.get("$ref").and_then(Value::as_str) {
             let name = name.strip_prefix(REF).unwrap_or(name);
-            let name =
-                if name == OBJECT_META && !self.by_name.contains_key(name) { OBJECT_META_BEFORE_35 } else { name };
-            return Some((name, self.by_name.get(name)?));
+            return Some((name, self.named(name)?));
         }
         schema.get("allOf").and_then(Value::as_array)?.iter().find_map(|inner| self.referred(inner))
     }

@@ -82,7 +82,7 @@ impl<'a> Map<'a> {
     pub fn len(&self) -> usize {
         match self {
             Self::Json(fields) => fields.len(),
-            Self::Entries(entries) => entries.0.len(),
+            Self::Entries(entries) => entries.len(),
             Self::Variables(count) => *count,
         }
     }
@@ -107,7 +107,7 @@ impl<'a> Map<'a> {
             Self::Json(fields) => {
                 Box::new(fields.iter().map(|(key, value)| (Value::String(Str::Borrowed(key)), Value::from_json(value))))
             }
-            Self::Entries(entries) => Box::new(entries.0.iter().cloned()),
+            Self::Entries(entries) => Box::new(entries.iter().cloned()),
             Self::Variables(_) => Box::new(std::iter::empty()),
         }
     }
@@ -162,6 +162,14 @@ impl<'a> Entries<'a> {
         if let Ok(index) = self.place(key) {
             self.0.remove(index);
         }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &(Value<'a>, Value<'a>)> {
+        self.0.iter()
     }
 
     pub(super) fn into_owned(self) -> Entries<'static> {

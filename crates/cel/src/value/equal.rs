@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use super::{Map, Value};
+use super::{Map, Value, structs};
 use crate::eval::Error;
 
 /// `types.Equal`: null equals null alone, before any type has a say.
@@ -31,6 +31,7 @@ pub(super) fn equal(a: &Value<'_>, b: &Value<'_>) -> Result<bool, Error> {
             (a, b) => a.is_none() == b.is_none(),
         },
         (Value::Opaque(a), b) => return a.equals(b),
+        (Value::Struct(a), Value::Struct(b)) => return structs::equals(a, b),
         _ => false,
     })
 }
@@ -41,7 +42,7 @@ fn not_unequal(a: &Value<'_>, b: &Value<'_>) -> bool {
 }
 
 /// Inside of an optional the type of the left value decides, of null as well.
-fn inner(a: &Value<'_>, b: &Value<'_>) -> Result<bool, Error> {
+pub(super) fn inner(a: &Value<'_>, b: &Value<'_>) -> Result<bool, Error> {
     match (a, b) {
         (Value::Opaque(a), b) => a.equals(b),
         _ => equal(a, b),

@@ -6,6 +6,7 @@
 mod container;
 mod equal;
 mod opaque;
+mod structs;
 mod text;
 
 use std::{cmp::Ordering, fmt, ops::Deref, sync::Arc};
@@ -18,6 +19,7 @@ pub(crate) use container::{lossless_int, lossless_uint};
 pub(crate) use equal::compare;
 pub use opaque::Opaque;
 pub(crate) use opaque::{Authorization, Kind, ResourceCheck};
+pub use structs::{JSON_PATCH, OBJECT, Struct};
 
 use crate::eval::Error;
 
@@ -53,6 +55,8 @@ pub enum Value<'a> {
     Optional(Option<Arc<Value<'a>>>),
     /// Of a type that only functions make and read.
     Opaque(Opaque),
+    /// Constructed by the expression, with a name for its type.
+    Struct(Arc<Struct<'a>>),
 }
 
 /// A text, borrowed or shared.
@@ -193,6 +197,7 @@ impl<'a> Value<'a> {
             Self::Map(map) => Value::Map(Map::Entries(Arc::new(map.into_entries().into_owned()))),
             Self::Optional(value) => Value::Optional(value.map(|value| Arc::new(Value::clone(&value).into_owned()))),
             Self::Opaque(opaque) => Value::Opaque(opaque),
+            Self::Struct(of) => Value::Struct(Arc::new(Arc::unwrap_or_clone(of).into_owned())),
         }
     }
 
@@ -248,6 +253,7 @@ impl<'a> Value<'a> {
             Self::Map(_) => "map",
             Self::Optional(_) => "optional_type",
             Self::Opaque(opaque) => opaque.type_name(),
+            Self::Struct(of) => of.name(),
         }
     }
 
@@ -269,6 +275,7 @@ impl<'a> Value<'a> {
             Self::Map(_) => "*types.baseMap",
             Self::Optional(_) => "*types.Optional",
             Self::Opaque(opaque) => opaque.go_type(),
+            Self::Struct(of) => of.go_type(),
         }
     }
 
@@ -298,6 +305,7 @@ impl<'a> Value<'a> {
             Self::Duration(duration) => duration.0 == 0,
             Self::List(list) => list.is_empty(),
             Self::Map(map) => map.is_empty(),
+            Self::Struct(of) => of.is_zero(),
             Self::Type(_) | Self::Optional(_) | Self::Opaque(_) => false,
         }
     }

@@ -52,6 +52,9 @@ pub(crate) struct ResourceCheck {
     pub attributes: Attributes,
 }
 
+/// The type in Go of an error.
+const FAILURE: &str = "*types.Err";
+
 impl Opaque {
     pub(crate) fn new(kind: Kind) -> Self {
         Self(Arc::new(kind))
@@ -64,16 +67,27 @@ impl Opaque {
     /// What cel-go 0.26 makes of the value when it takes it out of an optional and converts it from Go again.
     pub(crate) fn converted(&self) -> Self {
         let name = match self.kind() {
+            Kind::Format(_) | Kind::Failure(_) => return self.clone(),
+            _ => self.native_type(),
+        };
+        if name == FAILURE {
+            return Self::new(Kind::Failure(Error::no_such_overload()));
+        }
+        let text = self.text().unwrap_or_default();
+        Self::new(Kind::Failure(Error::new(format!("unsupported conversion to ref.Val: ({name}){text}"))))
+    }
+
+    /// The name of the type in Go that it is made of.
+    pub(crate) fn native_type(&self) -> &'static str {
+        match self.kind() {
             Kind::Quantity(_) | Kind::Computed(_) => "*resource.Quantity",
             Kind::Url(_) => "*url.URL",
             Kind::Ip(_) => "netip.Addr",
             Kind::Cidr(_) => "netip.Prefix",
             Kind::Semver(_) => "semver.Version",
-            Kind::Format(_) | Kind::Failure(_) => return self.clone(),
-            _ => return Self::new(Kind::Failure(Error::no_such_overload())),
-        };
-        let text = self.text().unwrap_or_default();
-        Self::new(Kind::Failure(Error::new(format!("unsupported conversion to ref.Val: ({name}){text}"))))
+            Kind::Format(_) => "*cel.Format",
+            _ => FAILURE,
+        }
     }
 
     /// The name of the type.

@@ -50,6 +50,17 @@ fn write(f: &mut String, value: &Value<'_>) -> fmt::Result {
             entries.sort();
             write!(f, "{{{}}}", entries.join(","))
         }
+        Value::Struct(of) => {
+            let mut fields: Vec<String> = of
+                .fields()
+                .map(|(name, value)| {
+                    let mut text = String::new();
+                    quoted(&mut text, name).map(|()| text + "=" + &canonical(value)).unwrap_or_default()
+                })
+                .collect();
+            fields.sort();
+            write!(f, "{}{{{}}}", of.name(), fields.join(","))
+        }
         Value::Opaque(opaque) => {
             write!(f, "opaque:{}", opaque.type_name())?;
             opaque.text().map_or(Ok(()), |text| {
@@ -87,6 +98,7 @@ impl fmt::Display for Value<'_> {
             Self::Optional(None) => f.write_str("optional.none()"),
             Self::Optional(Some(value)) => write!(f, "optional({value})"),
             Self::Opaque(opaque) => f.write_str(&opaque.text().unwrap_or_default()),
+            Self::Struct(of) => f.write_str(of.name()),
         }
     }
 }

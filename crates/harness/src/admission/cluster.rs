@@ -7,7 +7,8 @@ use std::{
 };
 
 use k8s_openapi::api::admissionregistration::v1::{
-    ParamKind, ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
+    MutatingAdmissionPolicy, MutatingAdmissionPolicyBinding, ParamKind, ValidatingAdmissionPolicy,
+    ValidatingAdmissionPolicyBinding,
 };
 use palisade_cel::{Mode, schema::Kind};
 use serde_json::{Value as Json, json};
@@ -17,6 +18,7 @@ use super::{
     convert::convert,
     dispatch::Dispatch,
     matching::Trouble,
+    mutating::Mutations,
     namespace,
     policy::{Binding, Policy},
 };
@@ -45,6 +47,7 @@ pub struct Cluster {
     policies: BTreeMap<String, Arc<Policy>>,
     /// By the name of their policy and their own.
     bindings: BTreeMap<String, BTreeMap<String, Binding>>,
+    mutations: Arc<Mutations>,
     namespaces: Arc<BTreeMap<String, Json>>,
     /// By group and kind, then by namespace and name.
     objects: Arc<BTreeMap<(String, String), BTreeMap<(String, String), Stored>>>,
@@ -82,6 +85,7 @@ impl Cluster {
             service_account: true,
             policies: BTreeMap::new(),
             bindings: BTreeMap::new(),
+            mutations: Arc::new(Mutations::new(minor)),
             namespaces: Arc::new(NAMESPACES.iter().map(own).collect()),
             objects: Arc::default(),
             answers: Arc::new(Privileged),
@@ -121,7 +125,16 @@ impl Cluster {
                 let policy = spec.policy_name.clone();
                 self.bindings.entry(policy).or_default().insert(name.clone(), Binding { name, spec });
             }
+            ("admissionregistration.k8s.io", "MutatingAdmissionPolicy") => {
+                let policy: MutatingAdmissionPolicy = decode(object)?;
+                Arc::make_mut(&mut self.mutations).add_policy(policy);
+            }
+            ("admissionregistration.k8s.io", "MutatingAdmissionPolicyBinding") => {
+                let binding: MutatingAdmissionPolicyBinding = decode(object)?;
+                Arc::make_mut(&mut self.mutations).add_binding(binding);
+            }
             ("apiextensions.k8s.io", "CustomResourceDefinition") => {
+                Arc::make_mut(&mut self.mutations).add_crd(&object);
                 Arc::make_mut(&mut self.kinds)
                     .add_crd(&object)
                     .map_err(|error| Refused::NoVerdict(error.to_string()))?;
@@ -210,6 +223,10 @@ impl Cluster {
 
     pub(super) fn replace_policy(&mut self, policy: Policy) {
         self.policies.insert(policy.name.clone(), Arc::new(policy));
+    }
+
+    pub(crate) fn mutations(&self) -> &Mutations {
+        &self.mutations
     }
 
     pub(crate) fn namespace(&self, name: &str) -> Option<&Json> {

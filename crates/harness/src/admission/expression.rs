@@ -71,6 +71,11 @@ impl Compiler {
         compile(&self.of_messages, path, source, ResultType::String)
     }
 
+    /// Compiles a mutation, which can construct patches.
+    pub fn mutation(&self, path: String, source: &str, result: ResultType) -> Expression {
+        compile(&self.environment.clone().with_mutation(), path, source, result)
+    }
+
     /// The variables.
     pub fn into_variables(self) -> Vec<Variable> {
         self.variables

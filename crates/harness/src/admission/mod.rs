@@ -10,6 +10,7 @@ mod dispatch;
 mod expression;
 mod inspect;
 mod matching;
+mod mutating;
 mod namespace;
 mod params;
 mod policy;

@@ -3,7 +3,11 @@
 use palisade_cel::schema::Kind;
 use serde_json::Value as Json;
 
-use super::{Cluster, Denial, Operation, Outcome, Request, ResourceId, Review, User, dispatch::Dispatch};
+use super::{
+    Cluster, Denial, Evaluation, Operation, Outcome, Request, ResourceId, Review, User,
+    dispatch::Dispatch,
+    mutating::{Mutating, Stop},
+};
 use crate::objects::{self, Refused, Resource, Sent};
 
 impl Cluster {
@@ -79,29 +83,39 @@ impl Cluster {
     /// What comes of a request: its objects are taken as a client sends them, and decoded, filled with defaults and
     /// validated as far as [`objects`] does it; then the policies are asked.
     pub fn admit(&self, request: &Request) -> Review {
-        let mut warnings = Vec::new();
-        match self.receive(request, &mut warnings) {
+        let (mut warnings, mut evaluations) = (Vec::new(), Vec::new());
+        match self.receive(request, &mut warnings, &mut evaluations) {
             Ok(received) => {
                 let mut dispatch = Dispatch::new(self, &received);
                 dispatch.warn(&warnings);
-                dispatch.run()
+                let mut review = dispatch.run();
+                evaluations.append(&mut review.evaluations);
+                Review { evaluations, ..review }
             }
-            Err(refused) => Review {
-                outcome: outcome(refused),
+            Err(stop) => Review {
+                outcome: match stop {
+                    Stop::Denied(denials) => Outcome::Denied(denials),
+                    Stop::NoVerdict(why) => Outcome::NoVerdict(why),
+                },
                 object: None,
                 warnings,
                 audit_annotations: std::collections::BTreeMap::new(),
-                evaluations: vec![],
+                evaluations,
             },
         }
     }
 
-    fn receive(&self, request: &Request, warnings: &mut Vec<String>) -> Result<Request, Refused> {
+    fn receive(
+        &self,
+        request: &Request,
+        warnings: &mut Vec<String>,
+        evaluations: &mut Vec<Evaluation>,
+    ) -> Result<Request, Stop> {
         let ResourceId { group, version, resource } = &request.resource;
         let resource = self
             .kinds()
             .by_plural(group, version, resource)
-            .ok_or_else(|| Refused::NoVerdict(format!("there is no resource {}", request.resource.group_resource())))?;
+            .ok_or_else(|| Stop::NoVerdict(format!("there is no resource {}", request.resource.group_resource())))?;
         let around = self.surroundings();
         let mut received = request.clone();
         let sent = |object, old| Sent {
@@ -114,31 +128,39 @@ impl Cluster {
         if let Some(old) = &request.old_object {
             // What is stored was created once.
             let created = Sent { subresource: "", ..sent(old, None) };
-            received.old_object = Some(objects::receive(self.kinds(), created, &around)?.object);
+            received.old_object = Some(objects::receive(self.kinds(), created, &around).map_err(stop)?.object);
         }
         if let Some(object) = &request.object {
             let sent = sent(object, received.old_object.as_ref());
-            let seen = match request.operation {
-                Operation::Connect => self.kinds().decode(sent)?,
-                _ => objects::receive(self.kinds(), sent, &around)?,
+            let decoded = self.kinds().decode(sent).map_err(stop)?;
+            warnings.extend(decoded.warnings);
+            let connects = request.operation == Operation::Connect;
+            let plugins = |object: &Json| {
+                if connects {
+                    return Ok(object.clone());
+                }
+                self.kinds().plugins(Sent { object, ..sent }, &around).map_err(stop)
             };
-            warnings.extend(seen.warnings);
-            received.object = Some(seen.object);
+            received.object = Some(plugins(&decoded.object)?);
+            received.object = Mutating::new(self, received.clone(), sent, evaluations).run(plugins)?;
+            if let (Some(object), false) = (&received.object, connects) {
+                received.object = Some(self.kinds().prepare(Sent { object, ..sent }, &around).map_err(stop)?);
+            }
         }
         Ok(received)
     }
 }
 
 /// What a client is told of what no policy is asked about.
-fn outcome(refused: Refused) -> Outcome {
+fn stop(refused: Refused) -> Stop {
     let message = refused.to_string();
     let (code, reason) = match refused {
-        Refused::NoVerdict(why) => return Outcome::NoVerdict(why),
+        Refused::NoVerdict(why) => return Stop::NoVerdict(why),
         Refused::Decode(_) => (400, "BadRequest"),
         Refused::Validation { .. } => (422, "Invalid"),
         Refused::Forbidden(_) => (403, "Forbidden"),
     };
-    Outcome::Denied(vec![Denial {
+    Stop::Denied(vec![Denial {
         policy: String::new(),
         binding: None,
         param: None,

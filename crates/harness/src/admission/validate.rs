@@ -47,7 +47,7 @@ pub(crate) struct Authority {
 }
 
 impl Authority {
-    fn bind<'a>(&self, activation: Activation<'a>) -> Activation<'a> {
+    pub fn bind<'a>(&self, activation: Activation<'a>) -> Activation<'a> {
         activation
             .bind("authorizer", self.authorizer.clone())
             .bind("authorizer.requestResource", self.request_resource.clone())
@@ -62,7 +62,7 @@ pub(crate) fn validate(
     authority: &Authority,
     evaluator: &mut Evaluator<'_>,
 ) -> Verdict {
-    match conditions_match(policy, of_conditions, authority, evaluator) {
+    match conditions_match(&policy.match_conditions, policy.fails_closed(), of_conditions, authority, evaluator) {
         Ok(true) => {}
         Ok(false) => return Verdict::default(),
         Err(error) => return Verdict::of(failure(policy, error)),
@@ -89,18 +89,19 @@ fn failure(policy: &Policy, message: String) -> Decision {
 
 /// Whether all match conditions hold (apiserver `pkg/admission/plugin/webhook/matchconditions/matcher.go`). All are
 /// evaluated, and one that does not hold wins over errors.
-fn conditions_match(
-    policy: &Policy,
+pub(super) fn conditions_match(
+    conditions: &[Expression],
+    fails_closed: bool,
     inputs: &Inputs<'_>,
     authority: &Authority,
     evaluator: &mut Evaluator<'_>,
 ) -> Result<bool, String> {
-    let ends = |error: String| if policy.fails_closed() { Err(error) } else { Ok(false) };
+    let ends = |error: String| if fails_closed { Err(error) } else { Ok(false) };
     let activation = authority.bind(inputs.activation());
     let mut budget = MATCH_CONDITIONS_BUDGET;
     let mut errors = Vec::new();
     let mut holds = true;
-    for condition in &policy.match_conditions {
+    for condition in conditions {
         match evaluator.evaluate(condition, inputs, &activation, &mut budget) {
             Err(OutOfBudget) => return ends(OUT_OF_BUDGET.to_owned()),
             Ok(Ok(value)) => holds &= value.as_bool() != Some(false),

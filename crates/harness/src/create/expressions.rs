@@ -18,6 +18,8 @@ pub(super) enum Place {
     Message,
     /// A match condition, which has no variables.
     Condition,
+    /// A mutation, which can construct patches.
+    Mutation,
 }
 
 /// The environments of a policy.
@@ -66,7 +68,12 @@ impl Expressions {
         result: ResultType,
     ) -> Option<Type> {
         let environments = &self.modes[usize::from(self.stored.contains(shown))];
+        let mutation;
         let environment = match place {
+            Place::Mutation => {
+                mutation = environments.main.clone().with_mutation();
+                &mutation
+            }
             Place::Main => &environments.main,
             Place::Message => &environments.message,
             Place::Condition => &environments.condition,

@@ -1,10 +1,11 @@
 //! `MutatingAdmissionPolicy` (`validateMutatingAdmissionPolicySpec`).
 
+use palisade_cel::ResultType;
 use serde_json::{Value as Json, json};
 
 use super::{
     Checking,
-    expressions::Expressions,
+    expressions::{Expressions, Place},
     field::Error,
     list, meta, names, part, rules, text,
     validating::{frame, match_conditions, trim, variables},
@@ -27,7 +28,7 @@ pub(super) fn policy(checking: &mut Checking<'_>, object: &Json) {
         checking.errors.push(Error::required("spec.mutations", "mutations must contain at least one item"));
     }
     for (index, found) in mutations.iter().enumerate() {
-        mutation(checking, found, &format!("spec.mutations[{index}]"));
+        mutation(checking, found, &format!("spec.mutations[{index}]"), &expressions);
     }
     match text(spec, "reinvocationPolicy") {
         "" => checking.errors.push(Error::required("spec.reinvocationPolicy", "")),
@@ -38,7 +39,7 @@ pub(super) fn policy(checking: &mut Checking<'_>, object: &Json) {
     }
 }
 
-fn mutation(checking: &mut Checking<'_>, mutation: &Json, field: &str) {
+fn mutation(checking: &mut Checking<'_>, mutation: &Json, field: &str, expressions: &Expressions) {
     const KINDS: [(&str, &str); 2] = [("ApplyConfiguration", "applyConfiguration"), ("JSONPatch", "jsonPatch")];
     let of = text(mutation, "patchType");
     let ((_, own), (_, other)) = match of {
@@ -57,10 +58,13 @@ fn mutation(checking: &mut Checking<'_>, mutation: &Json, field: &str) {
         }
         Some(patch) => {
             let at = format!("{field}.{own}.expression");
-            if trim(text(patch, "expression")).is_empty() {
+            let source = text(patch, "expression");
+            let trimmed = trim(source);
+            if trimmed.is_empty() {
                 checking.errors.push(Error::required(at, ""));
             } else {
-                checking.unknown.get_or_insert_with(|| format!("{at}: types of patches are not judged"));
+                let result = if own == "jsonPatch" { ResultType::JsonPatch } else { ResultType::ApplyConfiguration };
+                expressions.compile(checking, &at, Place::Mutation, (source, trimmed), result);
             }
         }
     }

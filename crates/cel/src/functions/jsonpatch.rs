@@ -1,0 +1,15 @@
+//! What only mutations may call (apiserver `pkg/cel/library/jsonpatch.go`).
+
+use super::{Function, Outcome, cost, function, text};
+use crate::{types::Decl::String, value::Value};
+
+/// The functions.
+pub const FUNCTIONS: &[Function] = &[Function::new(
+    "jsonpatch.escapeKey",
+    &[function("string_jsonpatch_escapeKey_string", &[String], String).eval(escape_key).cost(cost::TRAVERSAL)],
+)];
+
+/// A key as a part of a JSON pointer (RFC 6901, section 3).
+fn escape_key<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+    Ok(text(args, 0)?.replace('~', "~0").replace('/', "~1").into())
+}
