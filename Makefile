@@ -90,12 +90,15 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 agreement: ## Report how far Palisade's CEL agrees with the API server's, by the golden files
 	cargo xtask agreement
 
+# Ten thousand at a time, which bounds memory.
 .PHONY: fuzz-cel
 fuzz-cel: oracle-program ## Compare both with random expressions: COUNT=5000 SEED=1
-	mkdir -p $(TARGET)/fuzz-cel
+	rm -rf $(TARGET)/fuzz-cel && mkdir -p $(TARGET)/fuzz-cel
 	$(CACHE)/oracle/1.36 -root tests/oracle generate $(SEED) $(COUNT) > $(TARGET)/fuzz-cel/requests.jsonl
-	$(CACHE)/oracle/1.36 -root tests/oracle answer < $(TARGET)/fuzz-cel/requests.jsonl > $(TARGET)/fuzz-cel/seed-$(SEED).jsonl
-	cargo xtask agreement $(TARGET)/fuzz-cel/seed-$(SEED).jsonl
+	cd $(TARGET)/fuzz-cel && split --lines=10000 --numeric-suffixes requests.jsonl requests-
+	for part in $(TARGET)/fuzz-cel/requests-*; do \
+		$(CACHE)/oracle/1.36 -root tests/oracle answer < $$part > $(TARGET)/fuzz-cel/seed-$(SEED)-$${part##*-}.jsonl || exit 2; done
+	cargo xtask agreement $(TARGET)/fuzz-cel/seed-*.jsonl
 
 .PHONY: bench-cel
 bench-cel: oracle-program ## Measure both with the same expressions

@@ -54,6 +54,8 @@ pub(crate) struct Answer {
     pub(crate) variables_cost: Option<u64>,
     #[serde(default)]
     pub(crate) varies: Vec<String>,
+    #[serde(default)]
+    pub(crate) unfinished: bool,
 }
 
 impl Answer {
