@@ -100,6 +100,11 @@ fuzz-cel: oracle-program ## Compare both with random expressions: COUNT=5000 SEE
 		$(CACHE)/oracle/1.36 -root tests/oracle answer < $$part > $(TARGET)/fuzz-cel/seed-$(SEED)-$${part##*-}.jsonl || exit 2; done
 	cargo xtask agreement $(TARGET)/fuzz-cel/seed-*.jsonl
 
+.PHONY: spec-cel
+spec-cel: oracle-program ## Compare both with the tests of the CEL specification
+	cd tests/oracle && $(CACHE)/oracle/1.36 celspec $(abspath $(TARGET))/celspec.jsonl
+	cargo xtask agreement --specification $(TARGET)/celspec.jsonl
+
 .PHONY: bench-cel
 bench-cel: oracle-program ## Measure both with the same expressions
 	cargo run --release --quiet -p xtask -- bench-cel --oracle $(CACHE)/oracle/1.36

@@ -80,6 +80,27 @@ impl Comparison {
     }
 }
 
+/// What an expression gives.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    NoVerdict,
+    Rejected,
+    Value(String),
+    Error(String),
+}
+
+impl Outcome {
+    /// The API server's.
+    pub(crate) fn of(line: &Line) -> Self {
+        let answer = &line.answer;
+        match (&answer.value, &answer.error) {
+            _ if !answer.stored().ok => Self::Rejected,
+            (Some(value), _) => Self::Value(without_quantities(value)),
+            (None, error) => Self::Error(error.clone().unwrap_or_default()),
+        }
+    }
+}
+
 /// Palisade's CEL for one minor, with the fixtures and schemas of `tests/oracle`.
 pub struct Subject {
     minor: u8,
@@ -118,6 +139,19 @@ impl Subject {
     pub(crate) fn fixture<'a>(&'a self, line: &'a Line) -> &'a Json {
         let name = line.fixture.as_str().unwrap_or("mixed");
         if line.fixture.is_object() { &line.fixture } else { self.fixtures.get(name).unwrap_or(&Json::Null) }
+    }
+
+    /// What an expression without variables gives.
+    pub(crate) fn outcome(&mut self, line: &Line) -> Outcome {
+        let environment = self.environment(line, Mode::Stored);
+        match environment.compile(&line.expr, result_type(line)) {
+            Ok(program) => match program.evaluate(&bind(self.fixture(line)), PER_CALL_LIMIT).result {
+                Ok(value) => Outcome::Value(without_quantities(&value.canonical())),
+                Err(error) => Outcome::Error(error.to_string()),
+            },
+            Err(issues) if issues.iter().any(|issue| issue.kind == IssueKind::Unsupported) => Outcome::NoVerdict,
+            Err(_) => Outcome::Rejected,
+        }
     }
 
     /// Compares all that the API server says of an expression.

@@ -150,7 +150,7 @@ pub(crate) fn files(directory: &Path, extension: &str) -> Result<Vec<PathBuf>, E
     Ok(files)
 }
 
-fn parse<T: serde::de::DeserializeOwned>(path: &Path) -> Result<Vec<T>, Error> {
+pub(crate) fn parse<T: serde::de::DeserializeOwned>(path: &Path) -> Result<Vec<T>, Error> {
     let content = |(index, text): (usize, &str)| {
         serde_json::from_str(text).map_err(|error| Error::Content { path: path.to_owned(), line: index + 1, error })
     };

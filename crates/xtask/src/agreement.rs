@@ -1,8 +1,8 @@
 //! How far Palisade's CEL agrees with the API server's.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use palisade_agreement::{Error, MINORS, Report, Subject, file, goldens, oracle};
+use palisade_agreement::{Error, MINORS, Report, Specification, Subject, file, goldens, oracle};
 
 /// Prints the report; whether all differences are listed and none fails open.
 pub(crate) fn run(files: &[PathBuf], minor: u8) -> Result<bool, Error> {
@@ -21,4 +21,12 @@ pub(crate) fn run(files: &[PathBuf], minor: u8) -> Result<bool, Error> {
     }
     print!("{report}");
     Ok(report.unlisted.is_empty())
+}
+
+/// Prints what the tests of the CEL specification give; whether Palisade and the API server agree in all.
+pub(crate) fn specification(path: &Path, minor: u8) -> Result<bool, Error> {
+    let mut specification = Specification::default();
+    specification.compare(&mut Subject::new(&oracle(), minor)?, path)?;
+    print!("{specification}");
+    Ok(specification.differing.is_empty())
 }

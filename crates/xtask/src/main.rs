@@ -35,6 +35,9 @@ enum Task {
         /// The minor version of Kubernetes that answered in FILES.
         #[arg(long, default_value_t = palisade_agreement::COMPLETE, value_parser = clap::value_parser!(u8).range(33..=37))]
         minor: u8,
+        /// The tests of the CEL specification as `oracle celspec` has answered them, instead of FILES.
+        #[arg(long, conflicts_with = "files", value_name = "FILE")]
+        specification: Option<PathBuf>,
     },
     /// Measures Palisade's CEL and kube-apiserver's own with the same expressions.
     BenchCel {
@@ -57,7 +60,10 @@ fn main() -> ExitCode {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => failed(&error, 1),
         },
-        Task::Agreement { files, minor } => match agreement::run(&files, minor) {
+        Task::Agreement { files, minor, specification } => match match specification {
+            Some(path) => agreement::specification(&path, minor),
+            None => agreement::run(&files, minor),
+        } {
             Ok(true) => ExitCode::SUCCESS,
             Ok(false) => ExitCode::FAILURE,
             Err(error) => failed(&error, 2),
