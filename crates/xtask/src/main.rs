@@ -5,6 +5,7 @@ mod agreement;
 mod bench;
 mod cel;
 mod examples;
+mod fuzz;
 mod generate;
 mod pages;
 mod schema;
@@ -39,6 +40,11 @@ enum Task {
         #[arg(long, conflicts_with = "files", value_name = "FILE")]
         specification: Option<PathBuf>,
     },
+    /// Writes what `make fuzz` begins with.
+    FuzzSeeds {
+        /// For the expressions; beside it comes DIRECTORY.dict with their words.
+        directory: PathBuf,
+    },
     /// Measures Palisade's CEL and kube-apiserver's own with the same expressions.
     BenchCel {
         /// The program of tests/oracle.
@@ -66,6 +72,10 @@ fn main() -> ExitCode {
         } {
             Ok(true) => ExitCode::SUCCESS,
             Ok(false) => ExitCode::FAILURE,
+            Err(error) => failed(&error, 2),
+        },
+        Task::FuzzSeeds { directory } => match fuzz::seeds(&directory) {
+            Ok(()) => ExitCode::SUCCESS,
             Err(error) => failed(&error, 2),
         },
         Task::BenchCel { oracle, count } => match bench::run(&oracle, count) {
