@@ -8,6 +8,8 @@ CACHE := $(or $(PALISADE_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/palisade)
 # Kept outside of the clone, so that a fresh one need not build it again.
 CARGO_DENY_VERSION := 0.20.2
 CARGO_DENY := $(CACHE)/tools/bin/cargo-deny
+CARGO_FUZZ_VERSION := 0.13.2
+CARGO_FUZZ := $(CACHE)/tools/bin/cargo-fuzz
 
 .DEFAULT_GOAL := help
 
@@ -90,12 +92,35 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 agreement: ## Report how far Palisade's CEL agrees with the API server's, by the golden files
 	cargo xtask agreement
 
+# Ten thousand at a time, which bounds memory.
 .PHONY: fuzz-cel
 fuzz-cel: oracle-program ## Compare both with random expressions: COUNT=5000 SEED=1
-	mkdir -p $(TARGET)/fuzz-cel
+	rm -rf $(TARGET)/fuzz-cel && mkdir -p $(TARGET)/fuzz-cel
 	$(CACHE)/oracle/1.36 -root tests/oracle generate $(SEED) $(COUNT) > $(TARGET)/fuzz-cel/requests.jsonl
-	$(CACHE)/oracle/1.36 -root tests/oracle answer < $(TARGET)/fuzz-cel/requests.jsonl > $(TARGET)/fuzz-cel/seed-$(SEED).jsonl
-	cargo xtask agreement $(TARGET)/fuzz-cel/seed-$(SEED).jsonl
+	cd $(TARGET)/fuzz-cel && split --lines=10000 --numeric-suffixes requests.jsonl requests-
+	for part in $(TARGET)/fuzz-cel/requests-*; do \
+		$(CACHE)/oracle/1.36 -root tests/oracle answer < $$part > $(TARGET)/fuzz-cel/seed-$(SEED)-$${part##*-}.jsonl || exit 2; done
+	cargo xtask agreement $(TARGET)/fuzz-cel/seed-*.jsonl
+
+SECONDS ?= 60
+FUZZ_TARGETS ?= check evaluate schema
+
+# libFuzzer stops at a panic, at an input that takes longer than 10 seconds, and beyond 2 GiB. A find is kept in
+# fuzz/artifacts; `make fuzz` again tries it first.
+.PHONY: fuzz
+fuzz: ## Try random input on parser, checker, evaluator and schemas (needs nightly Rust): SECONDS=60 each
+	@$(CARGO_FUZZ) --version 2>/dev/null | grep -qxF 'cargo-fuzz $(CARGO_FUZZ_VERSION)' \
+		|| cargo install --locked cargo-fuzz@$(CARGO_FUZZ_VERSION) --root $(CACHE)/tools
+	rm -rf $(TARGET)/fuzz-seeds && cargo xtask fuzz-seeds $(TARGET)/fuzz-seeds
+	for target in $(FUZZ_TARGETS); do mkdir -p fuzz/corpus/$$target fuzz/artifacts/$$target \
+		&& RUSTUP_TOOLCHAIN=nightly $(CARGO_FUZZ) fuzz run --sanitizer none --target-dir $(abspath $(TARGET))/fuzz $$target \
+			fuzz/corpus/$$target $(TARGET)/fuzz-seeds fuzz/artifacts/$$target -- -max_total_time=$(SECONDS) -max_len=10000 \
+			-timeout=10 -rss_limit_mb=2048 -dict=$(TARGET)/fuzz-seeds.dict -print_final_stats=1 || exit 1; done
+
+.PHONY: spec-cel
+spec-cel: oracle-program ## Compare both with the tests of the CEL specification
+	cd tests/oracle && $(CACHE)/oracle/1.36 celspec $(abspath $(TARGET))/celspec.jsonl
+	cargo xtask agreement --specification $(TARGET)/celspec.jsonl
 
 .PHONY: bench-cel
 bench-cel: oracle-program ## Measure both with the same expressions

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/types"
@@ -28,6 +29,8 @@ const (
 	repetitions = 512
 	// ... unless this much is spent on it before.
 	repetitionBudget = 1_000_000
+	// All of these together may take so long. What allocates without an end must not be asked for: nothing can stop it.
+	deadline = 10 * time.Second
 )
 
 // evaluate runs a program as the API server does, until it is known whether the outcome is always the same.
@@ -47,13 +50,15 @@ func (s *scope) evaluate(r request, compiled plugincel.CompilationResult, a *ans
 		delete(activation, plugincel.AuthorizerVarName)
 		delete(activation, plugincel.RequestResourceAuthorizerVarName)
 	}
-	first, err := s.once(compiled, activation)
+	ctx, cancel := context.WithTimeout(context.Background(), deadline)
+	defer cancel()
+	first, err := s.once(ctx, compiled, activation)
 	if err != nil {
 		return err
 	}
 	var value, sorted, failure, cost bool
 	for spent, n := first.spent(), 1; spent < repetitionBudget && n < most; n++ {
-		again, err := s.once(compiled, activation)
+		again, err := s.once(ctx, compiled, activation)
 		if err != nil {
 			return err
 		}
@@ -62,6 +67,10 @@ func (s *scope) evaluate(r request, compiled plugincel.CompilationResult, a *ans
 		sorted = sorted || again.sorted != first.sorted
 		failure = failure || again.failure != first.failure
 		cost = cost || again.cost != first.cost || again.variablesCost != first.variablesCost
+	}
+	if ctx.Err() != nil {
+		a.Unfinished = true
+		return nil
 	}
 	a.Value, a.Error = first.value, first.failure
 	switch {
@@ -91,9 +100,9 @@ func (s *scope) iterates(text string) bool {
 		len(ast.MatchDescendants(ast.NavigateAST(parsed.NativeRep()), ast.KindMatcher(ast.ComprehensionKind))) > 0
 }
 
-func (s *scope) once(compiled plugincel.CompilationResult, shared map[string]any) (o outcome, err error) {
+func (s *scope) once(parent context.Context, compiled plugincel.CompilationResult, shared map[string]any) (o outcome, err error) {
 	activation := maps.Clone(shared)
-	ctx := compositionOf(s.compiler).CreateContext(context.Background())
+	ctx := compositionOf(s.compiler).CreateContext(parent)
 	activation[plugincel.VariableVarName] = ctx.Variables(activation)
 	defer func() {
 		if p := recover(); p != nil {

@@ -5,383 +5,100 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"maps"
 	"math/rand/v2"
 	"slices"
-	"strings"
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/types"
 	"k8s.io/apiserver/pkg/cel/environment"
 )
 
-// A generator makes expressions of a wanted type out of the functions that the environment declares, of macros, of
-// literals and of the fields of a fixture. Most are well-typed; the same seed gives the same.
-type generator struct {
-	random    *rand.Rand
-	overloads []overload
-	// Paths into a fixture, by what type the value there has. For the checker all are dyn.
-	paths map[string][]string
-	// Names of comprehensions' variables in scope, with their types.
-	scope []binding
+// What requests are made for: a fixture, and the kinds that they are checked against.
+type subject struct {
+	fixture string
+	typed   []string
 }
 
-type overload struct {
-	function string
-	member   bool
-	args     []*cel.Type
-	result   *cel.Type
+var subjects = []subject{
+	{"pod", []string{"v1/Pod"}},
+	{"widget", []string{"test.example/v1/Widget"}},
+	{"deployment", []string{"apps/v1/Deployment"}},
+	{"widget", []string{"test.example/v1/Widget", "test.example/v2/Widget"}},
+	{"sizes", nil},
 }
 
-type binding struct {
-	name string
-	kind *cel.Type
+// Variables that some requests have. They are the same ones, as making a compiler for others takes long.
+var policyVariables = []variable{
+	{"i", "1 + 1"}, {"s", "object.metadata.name"}, {"bad", "object.nope"}, {"o", "object.?metadata.?name"},
+	{"m", "{'a': variables.i}"}, {"l", "object.metadata.?labels.orValue({}).map(k, k)"},
 }
 
-// Of these a type parameter is taken where nothing else decides.
-var simple = []*cel.Type{
-	cel.BoolType, cel.IntType, cel.UintType, cel.DoubleType, cel.StringType, cel.BytesType, cel.DurationType,
-	cel.TimestampType,
+// How they are used, with the types that they have for the checker.
+var variableBindings = []binding{
+	{"variables.i", cel.IntType}, {"variables.s", cel.StringType}, {"variables.bad", cel.BoolType},
+	{"variables.o", cel.OptionalType(cel.DynType)}, {"variables.m", cel.MapType(cel.StringType, cel.IntType)},
+	{"variables.l", cel.ListType(cel.StringType)},
 }
 
-var literals = map[string][]string{
-	"bool":   {"true", "false"},
-	"int":    {"0", "1", "-1", "2", "7", "100", "9223372036854775807", "-9223372036854775808"},
-	"uint":   {"0u", "1u", "2u", "18446744073709551615u"},
-	"double": {"0.0", "1.0", "-1.5", "2.5", "1e30", "1e-7"},
-	"string": {
-		`''`, `'a'`, `'web'`, `'é😀'`, `'1'`, `'-1.5'`, `'true'`, `'10.0.0.1'`, `'10.0.0.0/8'`, `'2001:db8::1'`, `'1Gi'`,
-		`'500m'`, `'1.2.3'`, `'https://a.b:80/c?d=e'`, `'1h30m'`, `'2024-02-29T12:34:56.5Z'`, `'^[a-z]+$'`, `'UTC'`, `'%s %d'`,
-		`'a,b,c'`, `'dns1123Label'`, `'get'`, `'app=web'`,
-	},
-	"bytes":                               {"b''", "b'abc'", `b'\xff'`},
-	"null_type":                           {"null"},
-	"google.protobuf.Duration":            {"duration('0s')", "duration('1h')", "duration('-1.5s')"},
-	"google.protobuf.Timestamp":           {"timestamp('2024-02-29T12:34:56.5Z')", "timestamp('1969-12-31T23:59:59Z')"},
-	"type":                                {"int", "string", "list", "null_type"},
-	"kubernetes.Quantity":                 {"quantity('1Gi')", "quantity('500m')", "quantity('-3')"},
-	"kubernetes.URL":                      {"url('https://a.b:80/c?d=e')"},
-	"kubernetes.Semver":                   {"semver('1.2.3')", "semver('1.2.3-a')"},
-	"net.IP":                              {"ip('10.0.0.1')", "ip('2001:db8::1')"},
-	"net.CIDR":                            {"cidr('10.0.0.0/8')", "cidr('2001:db8::/32')"},
-	"kubernetes.NamedFormat":              {"format.dns1123Label()", "format.uri()"},
-	"kubernetes.authorization.Authorizer": {"authorizer"},
-}
+// How many percent of the requests are to be rejected. Among the others, many have warnings of type checking.
+const wrongRequests = 34
 
-// Names of functions that are written as operators. Others with such names can only be called by a macro.
-var operators = map[string]string{
-	"_+_": "%s + %s", "_-_": "%s - %s", "_*_": "%s * %s", "_/_": "%s / %s", "_%_": "%s %% %s", "_==_": "%s == %s",
-	"_!=_": "%s != %s", "_<_": "%s < %s", "_<=_": "%s <= %s", "_>_": "%s > %s", "_>=_": "%s >= %s", "_&&_": "%s && %s",
-	"_||_": "%s || %s", "_?_:_": "%s ? %s : %s", "_[_]": "%s[%s]", "_[?_]": "%s[?%s]", "@in": "%s in %s", "!_": "!%s", "-_": "-%s",
-}
+// After so many expressions that are not what was wanted, the next is taken.
+const tries = 50
 
-// newGenerator reads the paths of a fixture.
-func newGenerator(o *oracle, seed uint64, fixture string) (*generator, error) {
-	s, err := o.scope(request{}, environment.StoredExpressions)
-	if err != nil {
-		return nil, err
-	}
-	bound, err := bindings(json.RawMessage(`"` + fixture + `"`))
-	if err != nil {
-		return nil, err
-	}
-	g := &generator{random: rand.New(rand.NewPCG(seed, 0)), paths: map[string][]string{}}
-	functions := s.estimator.Functions()
-	for _, name := range slices.Sorted(maps.Keys(functions)) {
-		_, isOperator := operators[name]
-		if !isOperator && (strings.Contains(name, "@") || strings.HasPrefix(name, "_") || name == "in") {
-			continue
-		}
-		for _, o := range functions[name].OverloadDecls() {
-			g.overloads = append(g.overloads, overload{name, o.IsMemberFunction(), o.ArgTypes(), o.ResultType()})
-		}
-	}
-	for _, root := range []string{"object", "oldObject", "params", "request", "namespaceObject"} {
-		g.walk(root, bound[root])
-	}
-	return g, nil
-}
-
-func (g *generator) walk(path string, value any) {
-	add := func(kind string) { g.paths[kind] = append(g.paths[kind], path) }
-	switch v := value.(type) {
-	case map[string]any:
-		add("map")
-		for _, key := range slices.Sorted(maps.Keys(v)) {
-			if isIdentifier(key) {
-				g.walk(path+"."+key, v[key])
-			} else {
-				g.walk(path+"["+encodeString(key)+"]", v[key])
-			}
-		}
-	case []any:
-		add("list")
-		for i := range min(len(v), 2) {
-			g.walk(fmt.Sprintf("%s[%d]", path, i), v[i])
-		}
-	case string:
-		add("string")
-	case int64:
-		add("int")
-	case float64:
-		add("double")
-	case bool:
-		add("bool")
-	case nil:
-		add("null_type")
-	}
-}
-
-func isIdentifier(s string) bool {
-	for i, c := range s {
-		if !(c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || i > 0 && c >= '0' && c <= '9') {
-			return false
-		}
-	}
-	return s != "" && s != "in"
-}
-
-func pick[T any](g *generator, of []T) T { return of[g.random.IntN(len(of))] }
-
-func (g *generator) chance(percent int) bool { return g.random.IntN(100) < percent }
-
-// expression makes one of the wanted type.
-func (g *generator) expression(want *cel.Type, depth int) string {
-	if g.chance(3) { // and sometimes of another
-		want = pick(g, simple)
-	}
-	if depth <= 0 || g.chance(10) {
-		return g.leaf(want)
-	}
-	return g.composed(want, depth-1)
-}
-
-func (g *generator) composed(want *cel.Type, depth int) string {
-	if g.chance(25) {
-		if text, ok := g.macro(want, depth); ok {
-			return text
-		}
-	}
-	switch {
-	case g.chance(8) && want.Kind() == types.BoolKind:
-		return "has(" + g.selection() + ")"
-	case g.chance(40) && isOptional(want):
-		return g.optional(want, depth)
-	}
-	fitting := slices.DeleteFunc(slices.Clone(g.overloads), func(o overload) bool {
-		return !bind(o.result, want, map[string]*cel.Type{})
-	})
-	if len(fitting) == 0 {
-		return g.leaf(want)
-	}
-	o := pick(g, fitting)
-	bound := map[string]*cel.Type{}
-	bind(o.result, want, bound)
-	args := make([]string, len(o.args))
-	for i, arg := range o.args {
-		args[i] = g.expression(g.substitute(arg, bound), depth)
-	}
-	if format, ok := operators[o.function]; ok {
-		values := make([]any, len(args))
-		for i := range args {
-			values[i] = operand(args[i])
-		}
-		return fmt.Sprintf(format, values...)
-	}
-	if o.member {
-		return fmt.Sprintf("%s.%s(%s)", operand(args[0]), o.function, strings.Join(args[1:], ", "))
-	}
-	return fmt.Sprintf("%s(%s)", o.function, strings.Join(args, ", "))
-}
-
-// operand puts what is not obviously one operand into parentheses.
-func operand(text string) string {
-	if strings.ContainsAny(text, " -!") {
-		return "(" + text + ")"
-	}
-	return text
-}
-
-func isOptional(t *cel.Type) bool { return t.TypeName() == "optional_type" }
-
-// with makes an expression in which a variable is known.
-func (g *generator) with(bindings []binding, want *cel.Type, depth int) string {
-	before := len(g.scope)
-	g.scope = append(g.scope, bindings...)
-	text := g.expression(want, depth)
-	g.scope = g.scope[:before]
-	return text
-}
-
-func (g *generator) macro(want *cel.Type, depth int) (string, bool) {
-	element, x := pick(g, simple), fmt.Sprintf("x%d", len(g.scope))
-	y := x + "y"
-	one := []binding{{x, element}}
-	list := operand(g.expression(cel.ListType(element), depth))
-	two := []binding{{x, cel.IntType}, {y, element}}
-	source := list
-	if g.chance(40) {
-		source, two[0].kind = operand(g.expression(cel.MapType(cel.StringType, element), depth)), cel.StringType
-	}
-	switch {
-	case want.Kind() == types.BoolKind && g.chance(30):
-		return fmt.Sprintf("%s.%s(%s, %s, %s)", source, pick(g, []string{"all", "exists", "existsOne"}), x, y, g.with(two, cel.BoolType, depth)), true
-	case want.Kind() == types.BoolKind:
-		return fmt.Sprintf("%s.%s(%s, %s)", list, pick(g, []string{"all", "exists", "exists_one"}), x, g.with(one, cel.BoolType, depth)), true
-	case want.Kind() == types.ListKind:
-		result := want.Parameters()[0]
-		switch g.random.IntN(4) {
-		case 0:
-			source := operand(g.expression(want, depth))
-			return fmt.Sprintf("%s.filter(%s, %s)", source, x, g.with([]binding{{x, result}}, cel.BoolType, depth)), true
-		case 1:
-			return fmt.Sprintf("%s.transformList(%s, %s, %s)", source, x, y, g.with(two, result, depth)), true
-		case 2:
-			source := operand(g.expression(want, depth))
-			return fmt.Sprintf("%s.sortBy(%s, %s)", source, x, g.with([]binding{{x, result}}, pick(g, simple), depth)), true
-		}
-		return fmt.Sprintf("%s.map(%s, %s)", list, x, g.with(one, result, depth)), true
-	case want.Kind() == types.MapKind && want.Parameters()[0].Kind() == types.StringKind:
-		source := operand(g.expression(cel.MapType(cel.StringType, element), depth))
-		two[0].kind = cel.StringType
-		return fmt.Sprintf("%s.transformMap(%s, %s, %s)", source, x, y, g.with(two, want.Parameters()[1], depth)), true
-	case isOptional(want):
-		source := operand(g.expression(cel.OptionalType(element), depth))
-		return fmt.Sprintf("%s.optMap(%s, %s)", source, x, g.with(one, want.Parameters()[0], depth)), true
-	}
-	return "", false
-}
-
-// selection is a field, which may be missing.
-func (g *generator) selection() string {
-	path := pick(g, g.paths["map"])
-	if all := g.paths[pick(g, []string{"string", "int", "bool", "list"})]; len(all) > 0 && g.chance(70) {
-		path = pick(g, all)
-		if strings.HasSuffix(path, "]") {
-			path = "object.spec"
-		}
-		return path
-	}
-	return path + "." + pick(g, []string{"nope", "spec", "metadata", "name", "labels"})
-}
-
-func (g *generator) optional(want *cel.Type, depth int) string {
-	path := g.selection()
-	parts := strings.Split(path, ".")
-	for i := 1; i < len(parts); i++ {
-		if g.chance(60) || i == len(parts)-1 {
-			parts[i] = "?" + parts[i]
-		}
-	}
-	if g.chance(30) {
-		return "optional.of(" + g.expression(want.Parameters()[0], depth) + ")"
-	}
-	return strings.Join(parts, ".")
-}
-
-func (g *generator) leaf(want *cel.Type) string {
-	var fitting []string
-	for _, b := range g.scope {
-		if b.kind.IsExactType(want) || want.Kind() == types.DynKind {
-			fitting = append(fitting, b.name)
-		}
-	}
-	if len(fitting) > 0 && g.chance(60) {
-		return pick(g, fitting)
-	}
-	kind := want.TypeName()
-	if want.Kind() == types.DynKind || want.Kind() == types.AnyKind {
-		kind = pick(g, []string{"string", "int", "bool", "double", "list", "map", "null_type"})
-	}
-	if paths := g.paths[kind]; len(paths) > 0 && g.chance(60) {
-		return pick(g, paths)
-	}
-	switch {
-	case isOptional(want) && g.chance(70):
-		return "optional.of(" + g.leaf(want.Parameters()[0]) + ")"
-	case isOptional(want):
-		return "optional.none()"
-	case want.Kind() == types.ListKind:
-		elements := make([]string, g.random.IntN(4))
-		for i := range elements {
-			elements[i] = g.leaf(want.Parameters()[0])
-		}
-		return "[" + strings.Join(elements, ", ") + "]"
-	case want.Kind() == types.MapKind:
-		entries := make([]string, g.random.IntN(3))
-		for i := range entries {
-			entries[i] = g.leaf(want.Parameters()[0]) + ": " + g.leaf(want.Parameters()[1])
-		}
-		return "{" + strings.Join(entries, ", ") + "}"
-	}
-	if known := literals[kind]; len(known) > 0 {
-		return pick(g, known)
-	}
-	return "dyn(" + pick(g, literals["string"]) + ")"
-}
-
-// bind makes a declared type the wanted one by choosing its parameters.
-func bind(declared, want *cel.Type, bound map[string]*cel.Type) bool {
-	if declared.Kind() == types.TypeParamKind {
-		if known, ok := bound[declared.TypeName()]; ok {
-			return known.IsExactType(want)
-		}
-		bound[declared.TypeName()] = want
-		return true
-	}
-	if want.Kind() == types.DynKind {
-		return true
-	}
-	if declared.Kind() != want.Kind() || declared.TypeName() != want.TypeName() ||
-		len(declared.Parameters()) != len(want.Parameters()) {
-		return false
-	}
-	for i, parameter := range declared.Parameters() {
-		if !bind(parameter, want.Parameters()[i], bound) {
-			return false
-		}
-	}
-	return true
-}
-
-// substitute chooses the parameters that are still open.
-func (g *generator) substitute(t *cel.Type, bound map[string]*cel.Type) *cel.Type {
-	switch {
-	case t.Kind() == types.TypeParamKind:
-		if bound[t.TypeName()] == nil {
-			bound[t.TypeName()] = pick(g, simple)
-		}
-		return bound[t.TypeName()]
-	case t.Kind() == types.ListKind:
-		return cel.ListType(g.substitute(t.Parameters()[0], bound))
-	case t.Kind() == types.MapKind:
-		return cel.MapType(g.substitute(t.Parameters()[0], bound), g.substitute(t.Parameters()[1], bound))
-	case isOptional(t):
-		return cel.OptionalType(g.substitute(t.Parameters()[0], bound))
-	}
-	return t
-}
-
-// The fixtures that requests are made for, and the kinds that they are checked against.
-var subjects = []struct{ fixture, typed string }{{"pod", "v1/Pod"}, {"widget", "test.example/v1/Widget"}, {"sizes", ""}}
-
-// generate writes requests; each is of a generator of its own, so that the same number gives the same whatever the count.
+// generate writes requests; each has randomness of its own, so that the same number gives the same whatever the count.
 func generate(o *oracle, seed uint64, count int, out io.Writer) error {
-	w := bufio.NewWriter(out)
-	for n := range count {
-		about := subjects[n%len(subjects)]
-		g, err := newGenerator(o, seed<<32|uint64(n), about.fixture)
+	var generators []*generator
+	for _, about := range subjects {
+		g, err := newGenerator(o, about.fixture)
 		if err != nil {
 			return err
 		}
-		want := append([]*cel.Type{cel.BoolType, cel.BoolType, cel.BoolType, cel.ListType(cel.StringType), cel.OptionalType(cel.IntType)}, simple...)
+		generators = append(generators, g)
+	}
+	wanted := append([]*cel.Type{
+		cel.BoolType, cel.BoolType, cel.BoolType, cel.ListType(cel.StringType), cel.OptionalType(cel.IntType),
+	}, simple...)
+	w := bufio.NewWriter(out)
+	for n := range count {
+		about, g := subjects[n%len(subjects)], *generators[n%len(subjects)]
+		g.random = rand.New(rand.NewPCG(seed<<32|uint64(n), 0))
 		r := request{
 			ID:      fmt.Sprintf("generated/%d/%d", seed, n),
-			Expr:    g.expression(pick(g, want), 2+g.random.IntN(3)),
 			Fixture: json.RawMessage(`"` + about.fixture + `"`),
+			Typed:   about.typed,
 		}
-		if about.typed != "" {
-			r.Typed, r.TypedParams = []string{about.typed}, "test.example/v1/Widget"
+		if about.typed != nil {
+			r.TypedParams = "test.example/v1/Widget"
+		}
+		if g.chance(15) {
+			r.Variables, g.scope = policyVariables, variableBindings
+		}
+		wrong := g.chance(wrongRequests)
+		want := pick(&g, wanted)
+		if g.chance(40) {
+			switch want.Kind() {
+			case types.BoolKind:
+				r.Expect = "bool"
+			case types.StringKind:
+				r.Expect = pick(&g, []string{"string", "stringOrNull"})
+			}
+		}
+		for range tries {
+			if g.mistakes = 0; wrong {
+				g.mistakes = 12
+			}
+			r.Expr = g.expression(want, 2+g.random.IntN(3))
+			if wrong && g.chance(15) {
+				r.Expr = g.misprint(r.Expr)
+			}
+			rejected, err := o.isRejected(r)
+			if err != nil {
+				return err
+			}
+			if rejected == wrong {
+				break
+			}
 		}
 		line, err := compact(r)
 		if err != nil {
@@ -392,4 +109,73 @@ func generate(o *oracle, seed uint64, count int, out io.Writer) error {
 		}
 	}
 	return w.Flush()
+}
+
+// isRejected tells what creating a policy would say.
+func (o *oracle) isRejected(r request) (bool, error) {
+	s, err := o.scope(r, environment.StoredExpressions)
+	if err != nil {
+		return false, err
+	}
+	return s.compile(expression{"", r.Expr, returnTypes[r.Expect]}).Error != nil, nil
+}
+
+// mistake makes an expression that is wrong: for the parser, the checker or a validator.
+func (g *generator) mistake(want *cel.Type, depth int) string {
+	other := func() string { return operand(g.expression(pick(g, simple), depth)) }
+	switch g.random.IntN(12) {
+	case 0:
+		return pick(g, []string{"nope", "objects", "x9", "variables.nope", "Object", "object.metadata.nope", "params.nope", "request.nope"})
+	case 1:
+		return operand(g.expression(want, depth)) + pick(g, []string{".nope", ".length", ".a.b", ".?nope", "[0]", "[?'a']", "['a']", ".nope()"})
+	case 2:
+		return pick(g, []string{"nope", "string", "size", "math.abs", "base64.encode", "type"}) + "(" + other() + ", " + other() + ")"
+	case 3: // too many or too few arguments, or the wrong form of call
+		o := pick(g, g.overloads)
+		if g.chance(50) {
+			o.member = !o.member
+		}
+		args := slices.Clone(o.args)
+		if len(args) > 1 && g.chance(50) {
+			args = args[1:]
+		} else if g.chance(50) {
+			args = append(args, pick(g, simple))
+		}
+		if len(args) == 0 || operators[o.function] != "" {
+			return other()
+		}
+		o.args = args
+		return g.call(o, map[string]*cel.Type{}, depth)
+	case 4:
+		return pick(g, []string{"[1, 'a']", "{1: 'a', 'b': 2}", "[1, 1.0, dyn(1)]", "{1.5: 1}", "[[1], ['a']]", "[?1]", "{?'a': 1}", "{'a': 1, 'a': 2}"})
+	case 5:
+		return other() + pick(g, []string{
+			".all(a.b, true)", ".map(x)", ".exists(1, true)", ".all(x, 1)", ".sortBy(x)", ".exists_one(x, y, true)", ".filter(x, x)",
+			".transformMap(a, b, c, d)", ".all(x, x, true)", ".map(__result__, 1)", ".optMap(x)", ".transformMapEntry(k, v, 1)",
+		})
+	case 6:
+		return pick(g, []string{
+			"timestamp('x')", "duration('1')", "'a'.matches('(')", "'%d'.format(['a'])", "'%s'.format([])", "quantity('x')", "url(':')",
+			"ip('x')", "cidr('10.0.0.1')", "1 / 0", "semver('1')", "'a'.replace('b')", "9223372036854775808", "'\\z'", "1.e", "0x", "has(1)", "has(x)",
+		})
+	case 7:
+		return pick(g, []string{"math.greatest(1, 2)", "base64.decode('YQ==')", "cel.bind(x, 1, x)", "'a'.reverse()", "proto.hasExt(1, a)", "strings.quote('a')"})
+	case 8:
+		return g.expression(cel.BoolType, depth) + " ? " + other() + " : " + other()
+	case 9:
+		return other() + pick(g, []string{" && ", " || ", " + ", " - ", " in ", " < ", " == ", " % "}) + other()
+	}
+	return g.expression(pick(g, simple), depth)
+}
+
+// misprint changes the text somewhere.
+func (g *generator) misprint(text string) string {
+	characters := []rune(text)
+	at := g.random.IntN(len(characters) + 1)
+	end := min(at+g.random.IntN(3), len(characters))
+	pieces := []string{
+		"", "", "(", ")", "[", "]", ",", ".", "?", ":", "'", `"`, "+", "=", "&&", "!", " in ", "\n", "é", "}", `\`, "`", "1u2", " 0x", ";",
+		"//\n", "b'", "r'", "for", " null ", "@", "$", "#", "\t", "-", "''", "😀", "1", "e", "\u00a0",
+	}
+	return string(characters[:at]) + pick(g, pieces) + string(characters[end:])
 }

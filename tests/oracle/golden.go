@@ -62,6 +62,9 @@ func writeGolden(o *oracle, base, out string) error {
 			if err != nil {
 				return fmt.Errorf("%s: %w", r.ID, err)
 			}
+			if a.Unfinished {
+				return fmt.Errorf("%s: its evaluation takes longer than %v", r.ID, deadline)
+			}
 			a.ID = ""
 			var line []byte
 			if base == "" {

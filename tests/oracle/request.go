@@ -52,6 +52,7 @@ type answer struct {
 	Cost          *uint64              `json:"cost,omitempty"`
 	VariablesCost *int64               `json:"variablesCost,omitempty"`
 	Varies        []string             `json:"varies,omitempty"`
+	Unfinished    bool                 `json:"unfinished,omitempty"`
 	Estimate      []uint64             `json:"estimate,omitempty"`
 }
 

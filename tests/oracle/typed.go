@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -25,6 +26,8 @@ type typeChecker struct {
 	builtin resolver.SchemaResolver
 	custom  map[schema.GroupVersionKind]*spec.Schema
 	cached  map[schema.GroupVersionKind]*spec.Schema
+	// by what it is for
+	contexts map[string]typeContext
 }
 
 func newTypeChecker() (*typeChecker, error) {
@@ -32,6 +35,8 @@ func newTypeChecker() (*typeChecker, error) {
 		builtin: resolver.NewDefinitionsSchemaResolver(generated.GetOpenAPIDefinitions, scheme.Scheme, extensions.Scheme),
 		custom:  map[schema.GroupVersionKind]*spec.Schema{},
 		cached:  map[schema.GroupVersionKind]*spec.Schema{},
+
+		contexts: map[string]typeContext{},
 	}
 	files, err := filepath.Glob(filepath.Join(root, "schemas", "*.json"))
 	if err != nil {
@@ -116,6 +121,54 @@ func parseKind(text string) (schema.GroupVersionKind, error) {
 	return gv.WithKind(text[at+1:]), err
 }
 
+// A policy's context for one kind, which takes longer to make than to use.
+type typeContext struct {
+	checker validating.TypeChecker
+	context *validating.TypeCheckingContext
+	params  schema.GroupVersionKind
+}
+
+func (t *typeChecker) context(r request, gvk schema.GroupVersionKind) (c typeContext, err error) {
+	key, err := json.Marshal([]any{gvk, orTrue(r.Params), r.TypedParams, r.Variables})
+	if err != nil {
+		return c, err
+	}
+	if known, ok := t.contexts[string(key)]; ok {
+		return known, nil
+	}
+	plural, _ := meta.UnsafeGuessKindToResource(gvk)
+	mapper := meta.NewDefaultRESTMapper(nil)
+	mapper.Add(gvk, meta.RESTScopeNamespace)
+	policy := v1.ValidatingAdmissionPolicy{Spec: v1.ValidatingAdmissionPolicySpec{
+		MatchConstraints: &v1.MatchResources{ResourceRules: []v1.NamedRuleWithOperations{{
+			RuleWithOperations: v1.RuleWithOperations{Rule: v1.Rule{
+				APIGroups: []string{gvk.Group}, APIVersions: []string{gvk.Version}, Resources: []string{plural.Resource},
+			}},
+		}}},
+	}}
+	for _, v := range r.Variables {
+		policy.Spec.Variables = append(policy.Spec.Variables, v1.Variable{Name: v.Name, Expression: v.Expr})
+	}
+	c.params = gvk
+	if orTrue(r.Params) {
+		// a kind without a schema makes params dyn
+		policy.Spec.ParamKind = &v1.ParamKind{APIVersion: "unknown.example/v1", Kind: "Unknown"}
+		if r.TypedParams != "" {
+			if c.params, err = parseKind(r.TypedParams); err != nil {
+				return c, err
+			}
+			policy.Spec.ParamKind = &v1.ParamKind{APIVersion: c.params.GroupVersion().String(), Kind: c.params.Kind}
+		}
+	}
+	c.checker = validating.TypeChecker{SchemaResolver: t, RestMapper: mapper}
+	c.context = c.checker.CreateContext(&policy)
+	if len(t.contexts) >= maxScopes {
+		clear(t.contexts)
+	}
+	t.contexts[string(key)] = c
+	return c, nil
+}
+
 // check gives the errors for each kind that the request names.
 func (t *typeChecker) check(r request) (map[string][]problem, error) {
 	out := map[string][]problem{}
@@ -127,45 +180,33 @@ func (t *typeChecker) check(r request) (map[string][]problem, error) {
 		if _, err := t.ResolveSchema(gvk); err != nil {
 			return nil, err
 		}
-		plural, _ := meta.UnsafeGuessKindToResource(gvk)
-		mapper := meta.NewDefaultRESTMapper(nil)
-		mapper.Add(gvk, meta.RESTScopeNamespace)
-		policy := v1.ValidatingAdmissionPolicy{Spec: v1.ValidatingAdmissionPolicySpec{
-			MatchConstraints: &v1.MatchResources{ResourceRules: []v1.NamedRuleWithOperations{{
-				RuleWithOperations: v1.RuleWithOperations{Rule: v1.Rule{
-					APIGroups: []string{gvk.Group}, APIVersions: []string{gvk.Version}, Resources: []string{plural.Resource},
-				}},
-			}}},
-			Validations: []v1.Validation{{Expression: r.Expr}},
-		}}
-		for _, v := range r.Variables {
-			policy.Spec.Variables = append(policy.Spec.Variables, v1.Variable{Name: v.Name, Expression: v.Expr})
+		c, err := t.context(r, gvk)
+		if err != nil {
+			return nil, err
 		}
-		params := gvk
-		if orTrue(r.Params) {
-			// a kind without a schema makes params dyn
-			policy.Spec.ParamKind = &v1.ParamKind{APIVersion: "unknown.example/v1", Kind: "Unknown"}
-			if r.TypedParams != "" {
-				if params, err = parseKind(r.TypedParams); err != nil {
-					return nil, err
-				}
-				policy.Spec.ParamKind = &v1.ParamKind{APIVersion: params.GroupVersion().String(), Kind: params.Kind}
-			}
-		}
-		checker := validating.TypeChecker{SchemaResolver: t, RestMapper: mapper}
-		problems := []problem{}
-		for _, result := range checker.CheckExpression(checker.CreateContext(&policy), r.Expr) {
-			text := ""
-			if result.Issues != nil {
-				text = result.Issues.Error()
-			} else {
-				text = result.Err.Error()
-			}
-			problems = append(problems, problemsOf(withoutDigits(text, gvk.Kind, params.Kind))...)
-		}
-		out[name] = problems
+		out[name] = c.check(r.Expr, gvk)
 	}
 	return out, nil
+}
+
+// check reports a panic as an error. It would end kube-controller-manager.
+func (c typeContext) check(text string, gvk schema.GroupVersionKind) (problems []problem) {
+	defer func() {
+		if p := recover(); p != nil {
+			problems = problemsOf(fmt.Sprintf("panic: %v", p))
+		}
+	}()
+	problems = []problem{}
+	for _, result := range c.checker.CheckExpression(c.context, text) {
+		text := ""
+		if result.Issues != nil {
+			text = result.Issues.Error()
+		} else {
+			text = result.Err.Error()
+		}
+		problems = append(problems, problemsOf(withoutDigits(text, gvk.Kind, c.params.Kind))...)
+	}
+	return problems
 }
 
 // withoutDigits removes what the API server appends to the names of types to make them unique.

@@ -13,6 +13,7 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/common/types/traits"
 	apiservercel "k8s.io/apiserver/pkg/cel"
+	"k8s.io/apiserver/pkg/cel/lazy"
 )
 
 // encode writes a value in the text form that the README describes: different values have different texts.
@@ -43,6 +44,8 @@ func encode(v ref.Val) string {
 			return "optional(" + encode(t.GetValue()) + ")"
 		}
 		return "optional.none"
+	case *lazy.MapValue:
+		return "opaque:" + t.Type().TypeName() // no expression can see its entries
 	case traits.Mapper:
 		var entries []string
 		for it := t.Iterator(); it.HasNext() == types.True; {

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 
 use palisade_cel::{
-    authorizer::{self, Attributes, Authorizer, Decision, User},
+    authorizer::{self, Attributes, Authorizer, Decision, Selector, User},
     eval::Activation,
     value::Value,
 };
@@ -49,8 +49,8 @@ impl Authorizer for Script {
                 ("name", &attributes.name),
                 ("path", attributes.path.as_deref().unwrap_or_default()),
                 ("user", &user.name),
-                ("fieldSelector", &attributes.field_selector),
-                ("labelSelector", &attributes.label_selector),
+                ("fieldSelector", &text(&attributes.field_selector)),
+                ("labelSelector", &text(&attributes.label_selector)),
             ]
             .iter()
             .all(|(key, have)| rule.get(*key).is_none_or(|want| want == have))
@@ -61,6 +61,14 @@ impl Authorizer for Script {
             reason: rule.get("reason").cloned().unwrap_or_default(),
             error: rule.get("error").cloned(),
         }
+    }
+}
+
+/// How `tests/oracle/fixture.go` writes a selector.
+fn text(selector: &Selector) -> String {
+    match &selector.error {
+        Some(error) => format!("error: {error}"),
+        None => selector.requirements.iter().map(ToString::to_string).collect::<Vec<_>>().join(","),
     }
 }
 

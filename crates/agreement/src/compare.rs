@@ -49,7 +49,8 @@ impl Aspect {
 /// Where the two differ.
 #[derive(Clone, Debug)]
 pub struct Difference {
-    /// `false accept`, `false reject`, `type`, `kind`, `position`, `text`, `value`, `cost`, `panic` or `no verdict`.
+    /// `false accept`, `false reject`, `type`, `kind`, `position`, `recovery`, `text`, `value`, `cost`,
+    /// `panic` or `no verdict`.
     pub what: &'static str,
     /// Palisade accepts, or says true, where the API server does not.
     pub fail_open: bool,
@@ -76,6 +77,27 @@ impl Comparison {
 
     fn differ(&mut self, what: &'static str, fail_open: bool, detail: String) {
         self.differences.push(Difference { what, fail_open, detail });
+    }
+}
+
+/// What an expression gives.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    NoVerdict,
+    Rejected,
+    Value(String),
+    Error(String),
+}
+
+impl Outcome {
+    /// The API server's.
+    pub(crate) fn of(line: &Line) -> Self {
+        let answer = &line.answer;
+        match (&answer.value, &answer.error) {
+            _ if !answer.stored().ok => Self::Rejected,
+            (Some(value), _) => Self::Value(without_quantities(value)),
+            (None, error) => Self::Error(error.clone().unwrap_or_default()),
+        }
     }
 }
 
@@ -119,6 +141,19 @@ impl Subject {
         if line.fixture.is_object() { &line.fixture } else { self.fixtures.get(name).unwrap_or(&Json::Null) }
     }
 
+    /// What an expression without variables gives.
+    pub(crate) fn outcome(&mut self, line: &Line) -> Outcome {
+        let environment = self.environment(line, Mode::Stored);
+        match environment.compile(&line.expr, result_type(line)) {
+            Ok(program) => match program.evaluate(&bind(self.fixture(line)), PER_CALL_LIMIT).result {
+                Ok(value) => Outcome::Value(without_quantities(&value.canonical())),
+                Err(error) => Outcome::Error(error.to_string()),
+            },
+            Err(issues) if issues.iter().any(|issue| issue.kind == IssueKind::Unsupported) => Outcome::NoVerdict,
+            Err(_) => Outcome::Rejected,
+        }
+    }
+
     /// Compares all that the API server says of an expression.
     pub fn compare(&mut self, line: &Line) -> Comparison {
         catch_unwind(AssertUnwindSafe(|| self.compare_all(line))).unwrap_or_else(|_| {
@@ -143,7 +178,8 @@ impl Subject {
             }
             let program = environment.compile(&line.expr, result_type(line));
             compare_verdicts(&mut out, &format!("{mode:?}"), expected, &verdict(&program));
-            if let (Mode::Stored, true, Ok(program)) = (mode, expected.ok, &program) {
+            let evaluated = mode == Mode::Stored && expected.ok && !line.answer.unfinished;
+            if let (true, Ok(program)) = (evaluated, &program) {
                 evaluate(&mut out, self.fixture(line), line, program, &variables);
             }
         }
@@ -229,11 +265,19 @@ fn compare_verdicts(out: &mut Comparison, place: &str, expected: &Verdict, found
         return aspect(Aspect::Type, expected.of == found.of, "type");
     }
     let (Some(theirs), Some(ours)) = (expected.errors.first(), found.errors.first()) else { return };
+    // Where there is no place, the API server says -1:0, or nothing.
+    let place = |problem: &Problem| (problem.line.max(0), problem.column.max(0));
+    // After a syntax error cel-go goes on, and what it says of macros in the rest of the source can come first.
+    let first = expected.errors.iter().find(|error| error.kind == "syntax");
+    let recovered = first.is_some_and(|first| ours.kind == "syntax" && place(first) == place(ours));
+    if recovered && theirs.kind != "syntax" {
+        out.note(Aspect::Kind, false);
+        out.note(Aspect::Position, false);
+        return out.differ("recovery", false, detail());
+    }
     // The oracle tells kinds by their texts, and does not know all.
     let kind = if theirs.kind == "other" { "macro" } else { &theirs.kind };
     aspect(Aspect::Kind, kind == ours.kind, "kind");
-    // Where there is no place, the API server says -1:0, or nothing.
-    let place = |problem: &Problem| (problem.line.max(0), problem.column.max(0));
     aspect(Aspect::Position, place(theirs) == place(ours), "position");
     let texts = |verdict: &Verdict| verdict.errors.iter().map(|error| error.text.clone()).collect::<Vec<_>>();
     // The texts of syntax errors differ; those of constants that fail are the evaluator's and must not.

@@ -7,6 +7,7 @@ pub mod cases;
 mod compare;
 mod lines;
 mod report;
+mod specification;
 mod timing;
 
 use std::path::{Path, PathBuf};
@@ -14,6 +15,7 @@ use std::path::{Path, PathBuf};
 pub use compare::{Aspect, Comparison, Difference, Subject};
 pub use lines::{COMPLETE, Error, Line, MINORS, file, goldens};
 pub use report::{Found, Report};
+pub use specification::Specification;
 pub use timing::Timing;
 
 /// The directory `tests/oracle` of the sources that this was built from.

@@ -56,6 +56,8 @@ pub(crate) struct Answer {
     pub(crate) variables_cost: Option<u64>,
     #[serde(default)]
     pub(crate) varies: Vec<String>,
+    #[serde(default)]
+    pub(crate) unfinished: bool,
 }
 
 impl Answer {
@@ -161,7 +163,7 @@ pub(crate) fn files(directory: &Path, extension: &str) -> Result<Vec<PathBuf>, E
     Ok(files)
 }
 
-fn parse<T: serde::de::DeserializeOwned>(path: &Path) -> Result<Vec<T>, Error> {
+pub(crate) fn parse<T: serde::de::DeserializeOwned>(path: &Path) -> Result<Vec<T>, Error> {
     let content = |(index, text): (usize, &str)| {
         serde_json::from_str(text).map_err(|error| Error::Content { path: path.to_owned(), line: index + 1, error })
     };

@@ -60,6 +60,10 @@ pub struct Report {
     pub unlisted: Vec<Found>,
     /// How many are listed.
     listed: usize,
+    /// How many are mistakes of macros that cel-go finds behind a syntax error, and names first.
+    recovered: usize,
+    /// How many expressions the API server's code did not evaluate in time.
+    unfinished: usize,
 }
 
 impl Report {
@@ -71,14 +75,23 @@ impl Report {
             let counts = categories.entry(if by_category { line.category() } else { "" }).or_default();
             counts.expressions += 1;
             counts.no_verdict += usize::from(comparison.no_verdict);
+            self.unfinished += usize::from(line.answer.unfinished);
             for (aspect, equal) in comparison.compared {
                 let count = counts.aspects.entry(aspect).or_default();
                 count.0 += usize::from(equal);
                 count.1 += 1;
             }
             for difference in comparison.differences {
-                // Texts of rejections are counted, and not promised; what has no verdict is listed of the golden files.
-                let counted = difference.what == "text" || (difference.what == "no verdict" && !by_category);
+                // Texts of rejections are counted, and not promised. Of the golden files, the rest is listed one by one.
+                let counted = match difference.what {
+                    "text" => true,
+                    "no verdict" => !by_category,
+                    "recovery" if !by_category => {
+                        self.recovered += 1;
+                        true
+                    }
+                    _ => false,
+                };
                 if counted {
                     continue;
                 }
@@ -126,6 +139,14 @@ impl fmt::Display for Report {
             write!(f, " {cell:>12}")?;
         }
         writeln!(f, " {:>10}", total.no_verdict)?;
+        for (count, what) in [
+            (self.recovered, "differences in what comes first, a syntax error or a mistake of a macro behind it"),
+            (self.unfinished, "expressions not evaluated, as the API server's code took too long"),
+        ] {
+            if count > 0 {
+                writeln!(f, "{count} {what}")?;
+            }
+        }
         writeln!(f, "{} differences listed, {} not listed or failing open", self.listed, self.unlisted.len())?;
         for Found { group, id, expr, difference } in &self.unlisted {
             let direction = if difference.fail_open { "FAILS OPEN " } else { "" };

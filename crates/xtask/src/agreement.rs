@@ -2,15 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use palisade_agreement::{Error, MINORS, Report, Subject, cases::Cases, file, goldens, oracle};
+use palisade_agreement::{Error, MINORS, Report, Specification, Subject, cases::Cases, file, goldens, oracle};
 
 /// Prints the report; whether all differences are listed and none fails open.
-pub(crate) fn run(files: &[PathBuf], minor: u8, cases: Option<&Path>) -> Result<bool, Error> {
-    if let Some(directory) = cases {
-        let cases = Cases::compare(directory)?;
-        print!("{cases}");
-        return Ok(cases.agree());
-    }
+pub(crate) fn run(files: &[PathBuf], minor: u8) -> Result<bool, Error> {
     let mut report = Report::default();
     if files.is_empty() {
         for minor in MINORS {
@@ -26,4 +21,19 @@ pub(crate) fn run(files: &[PathBuf], minor: u8, cases: Option<&Path>) -> Result<
     }
     print!("{report}");
     Ok(report.unlisted.is_empty())
+}
+
+/// Prints what the tests of the CEL specification give; whether Palisade and the API server agree in all.
+pub(crate) fn specification(path: &Path, minor: u8) -> Result<bool, Error> {
+    let mut specification = Specification::default();
+    specification.compare(&mut Subject::new(&oracle(), minor)?, path)?;
+    print!("{specification}");
+    Ok(specification.differing.is_empty())
+}
+
+/// Prints how far the harness agrees with what an API server said of policies and requests; whether all are equal.
+pub(crate) fn cases(directory: &Path) -> Result<bool, Error> {
+    let cases = Cases::compare(directory)?;
+    print!("{cases}");
+    Ok(cases.agree())
 }

@@ -5,6 +5,7 @@ mod agreement;
 mod bench;
 mod cel;
 mod examples;
+mod fuzz;
 mod generate;
 mod pages;
 mod schema;
@@ -38,6 +39,14 @@ enum Task {
         /// Compares what Palisade says of policies and requests of other projects instead, with what an API server said.
         #[arg(long, conflicts_with = "files")]
         cases: Option<PathBuf>,
+        /// The tests of the CEL specification as `oracle celspec` has answered them, instead of FILES.
+        #[arg(long, conflicts_with_all = ["files", "cases"], value_name = "FILE")]
+        specification: Option<PathBuf>,
+    },
+    /// Writes what `make fuzz` begins with.
+    FuzzSeeds {
+        /// For the expressions; beside it comes DIRECTORY.dict with their words.
+        directory: PathBuf,
     },
     /// Measures Palisade's CEL and kube-apiserver's own with the same expressions.
     BenchCel {
@@ -60,9 +69,17 @@ fn main() -> ExitCode {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => failed(&error, 1),
         },
-        Task::Agreement { files, minor, cases } => match agreement::run(&files, minor, cases.as_deref()) {
+        Task::Agreement { files, minor, cases, specification } => match match (cases, specification) {
+            (Some(directory), _) => agreement::cases(&directory),
+            (None, Some(path)) => agreement::specification(&path, minor),
+            (None, None) => agreement::run(&files, minor),
+        } {
             Ok(true) => ExitCode::SUCCESS,
             Ok(false) => ExitCode::FAILURE,
+            Err(error) => failed(&error, 2),
+        },
+        Task::FuzzSeeds { directory } => match fuzz::seeds(&directory) {
+            Ok(()) => ExitCode::SUCCESS,
             Err(error) => failed(&error, 2),
         },
         Task::BenchCel { oracle, count } => match bench::run(&oracle, count) {

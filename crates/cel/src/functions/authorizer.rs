@@ -8,7 +8,7 @@ use crate::types::Decl::{self, Bool, Object, String};
 use crate::{
     authorizer::{Attributes, Decision, User},
     eval::Error,
-    library::format::Format,
+    library::{format::Format, selector},
     value::{Authorization, Kind, ResourceCheck, Value},
 };
 
@@ -143,11 +143,11 @@ fn name<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
 }
 
 fn field_selector<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
-    with(args, |attributes, text| text.clone_into(&mut attributes.field_selector))
+    with(args, |attributes, text| attributes.field_selector = selector::fields(text).into())
 }
 
 fn label_selector<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
-    with(args, |attributes, text| text.clone_into(&mut attributes.label_selector))
+    with(args, |attributes, text| attributes.label_selector = selector::labels(text).into())
 }
 
 fn check_path<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {

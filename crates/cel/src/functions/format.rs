@@ -52,7 +52,16 @@ pub const FUNCTIONS: &[Function] = &[
     Function::new("format.datetime", &[function("format.datetime", &[], NAMED_FORMAT).since(31).eval(datetime)]),
     Function::new(
         "validate",
-        &[member("format-validate", &[NAMED_FORMAT, String], Optional(&List(&String))).since(31).eval(validate)],
+        &[
+            member("format-validate", &[NAMED_FORMAT, String], Optional(&List(&String)))
+                .since(31)
+                .until(34)
+                .eval(validate_before_35),
+            member("format-validate", &[NAMED_FORMAT, String], Optional(&List(&String)))
+                .since(31)
+                .from(35)
+                .eval(validate),
+        ],
     )
     .cost(cost::VALIDATION),
     Function::new(
@@ -69,13 +78,32 @@ fn named<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
 }
 
 fn validate<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+    let (_, problems) = problems(args)?;
+    Ok(optional(problems))
+}
+
+/// `validation.IsQualifiedName` and `IsValidLabelValue` were not yet those of `pkg/api/validate/content`.
+fn validate_before_35<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+    let (format, mut problems) = problems(args)?;
+    if matches!(format, Format::QualifiedName | Format::LabelValue) {
+        for problem in &mut problems {
+            *problem = problem.replace("a valid label key", "a qualified name").replace(" bytes", " characters");
+        }
+    }
+    Ok(optional(problems))
+}
+
+fn problems(args: &[Value<'_>]) -> Result<(Format, Vec<std::string::String>), Error> {
     let Value::Opaque(opaque) = &args[0] else { return Err(Error::no_such_overload()) };
     let Kind::Format(format) = opaque.kind() else { return Err(Error::no_such_overload()) };
-    let problems = format.validate(text(args, 1)?);
+    Ok((*format, format.validate(text(args, 1)?)))
+}
+
+fn optional<'a>(problems: Vec<std::string::String>) -> Value<'a> {
     if problems.is_empty() {
-        return Ok(Value::Optional(None));
+        return Value::Optional(None);
     }
-    Ok(Value::some(problems.into_iter().map(Value::from).collect::<Vec<_>>().into()))
+    Value::some(problems.into_iter().map(Value::from).collect::<Vec<_>>().into())
 }
 
 macro_rules! formats {

@@ -16,6 +16,7 @@ pub(crate) mod printf;
 pub(crate) mod quantity;
 pub(crate) mod quote;
 pub(crate) mod re2;
+pub(crate) mod selector;
 pub(crate) mod semver;
 pub(crate) mod strings;
 pub(crate) mod time;

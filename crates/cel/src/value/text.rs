@@ -44,6 +44,8 @@ fn write(f: &mut String, value: &Value<'_>) -> fmt::Result {
             }
             f.write_char(']')
         }
+        // No expression can see its entries.
+        Value::Map(Map::Variables(_)) => f.write_str("opaque:kubernetes.variables"),
         Value::Map(map) => {
             let entry = |(key, value): (Value<'_>, Value<'_>)| format!("{}={}", canonical(&key), canonical(&value));
             let mut entries: Vec<String> = map.entries().map(entry).collect();

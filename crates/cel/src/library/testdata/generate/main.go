@@ -198,6 +198,7 @@ var files = map[string]func(*table){
 	"re2":          regexps,
 	"re2_class":    regexpClasses,
 	"re2_syntax":   regexpSyntax,
+	"selector":     selectors,
 	"semver":       semvers,
 	"strings":      stringsTable,
 	"time":         times,
