@@ -114,6 +114,7 @@ pub fn migrate(
             volumes: settings.volumes,
             scheduling: settings.scheduling,
             images: settings.images,
+            mutation: settings.mutation,
         };
         let written = serde_json::to_value(&spec).unwrap_or_default();
         mistakes.extend(limits::exceeded(&written).into_iter().map(|beyond| {

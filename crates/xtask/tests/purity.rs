@@ -7,8 +7,15 @@ use std::{
 };
 
 /// Crates that promise "no I/O, no clock, no environment".
-const PURE: [&str; 6] =
-    ["palisade-api", "palisade-cel", "palisade-checks", "palisade-compiler", "palisade-harness", "palisade-migrate"];
+const PURE: [&str; 7] = [
+    "palisade-api",
+    "palisade-cel",
+    "palisade-checks",
+    "palisade-compiler",
+    "palisade-harness",
+    "palisade-migrate",
+    "palisade-mutation",
+];
 
 /// Crates without which there is no network and no runtime.
 const FORBIDDEN: [&str; 11] = [

@@ -1,7 +1,10 @@
 //! What the checks of seccomp and AppArmor profiles share: types, and the profiles that type Localhost names.
 
 use super::any;
-use crate::{Lowering, Text, TextList, cel};
+use crate::{
+    Lowering, Text, TextList, cel,
+    fill::{Declared, first_text},
+};
 
 /// What is allowed, lowered to CEL. `None` stands for anything.
 pub(super) struct Profiles {
@@ -83,4 +86,20 @@ pub(super) fn first(types: &[String], localhost: &[String]) -> Option<serde_json
         }
         other => Some(serde_json::json!({"type": other})),
     })
+}
+
+/// The profile of the runtime, as it is filled in.
+pub(super) fn of_runtime() -> Vec<(&'static str, Text)> {
+    vec![("type", "RuntimeDefault".into())]
+}
+
+/// The profile that is filled in: the runtime's if it is allowed, or else the first local one; `None` if that is not
+/// the same kind of thing in each namespace.
+pub(super) fn to_fill(types: &[Text], localhost: &[Text], declared: &Declared) -> Option<Vec<(&'static str, Text)>> {
+    if any(types) || types.iter().any(|text| text.0 == "RuntimeDefault") {
+        return Some(of_runtime());
+    }
+    let local = types.iter().any(|text| text.0 == "Localhost");
+    let profile = first_text(localhost, declared).filter(|_| local)?;
+    Some(vec![("type", "Localhost".into()), ("localhostProfile", profile)])
 }
