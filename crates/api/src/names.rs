@@ -66,6 +66,11 @@ pub fn policy(profile: &str, shape: Shape) -> String {
     }
 }
 
+/// The name of the MutatingAdmissionPolicy and the binding that a profile has where the API server fills in pods.
+pub fn mutation(profile: &str) -> String {
+    format!("palisade-{profile}-mutation")
+}
+
 /// The name of a profile's `ToolSecurityParams`, the same in each namespace.
 pub fn params(profile: &str) -> String {
     profile.to_owned()

@@ -74,6 +74,17 @@ impl ToolSecurityParamsSpec {
         spec
     }
 
+    /// The values, as they were given to [`Self::of`].
+    pub fn values(&self) -> Values {
+        let Self { problem: _, integers, strings, booleans, string_lists, exceptions: _ } = self;
+        let mut values = Values::new();
+        values.extend(integers.iter().map(|(name, value)| (name.clone(), Resolved::Integer(*value))));
+        values.extend(strings.iter().map(|(name, value)| (name.clone(), Resolved::String(value.clone()))));
+        values.extend(booleans.iter().map(|(name, value)| (name.clone(), Resolved::Boolean(*value))));
+        values.extend(string_lists.iter().map(|(name, value)| (name.clone(), Resolved::StringList(value.clone()))));
+        values
+    }
+
     /// The parameters of a namespace in which no pod can be admitted, because of `problem`.
     pub fn denying(problem: impl Into<String>) -> Self {
         Self { problem: problem.into(), ..Self::default() }

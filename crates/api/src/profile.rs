@@ -7,7 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, LabelSelector, T
 use kube::{CustomResource, KubeSchema};
 use palisade_checks::{
     Level, ParameterType, Settings,
-    catalogue::{Host, Images, Privileges, Scheduling, Users, Volumes, standard::Version},
+    catalogue::{Host, Images, Privileges, Scheduling, Users, Volumes, mutation::Mutation, standard::Version},
 };
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
@@ -101,6 +101,10 @@ pub struct ToolSecurityProfileSpec {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["id"]))]
     pub custom_checks: Vec<CustomCheck>,
+    /// What is filled into new pods where they say nothing, and by whom. If absent: nothing, besides what
+    /// images.redirect and privileges.capabilities.defaultAdd say.
+    #[serde(default)]
+    pub mutation: Mutation,
 }
 
 impl ToolSecurityProfileSpec {
@@ -118,6 +122,7 @@ impl ToolSecurityProfileSpec {
             volumes: self.volumes.clone(),
             scheduling: self.scheduling.clone(),
             images: self.images.clone(),
+            mutation: self.mutation.clone(),
         }
     }
 }

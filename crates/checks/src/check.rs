@@ -4,7 +4,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
-use crate::{Lowering, Settings, Values};
+use crate::{
+    Lowering, Settings, Values,
+    fill::{Declared, Fill},
+};
 
 /// A pod security check: data and three functions, all in one file of the catalogue.
 pub struct Check {
@@ -25,6 +28,8 @@ pub struct Check {
     pub fixtures: &'static str,
     /// The rule that the settings ask for; `None` if they allow everything.
     pub compile: fn(&Settings, &mut Lowering<'_>) -> Option<Rule>,
+    /// What the settings ask to be filled into pods that say nothing. What is filled in complies.
+    pub fills: fn(&Settings, &Declared) -> Vec<Fill>,
     /// Changes a pod so that it complies. The pod has passed through the checks before this one.
     pub comply: fn(&Settings, &Values, &mut Json),
     /// Changes a compliant pod so that it violates this check, and still passes the API server's own

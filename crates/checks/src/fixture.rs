@@ -87,12 +87,6 @@ impl Fixture {
 
     /// The types of the parameters.
     pub fn types(&self) -> BTreeMap<ParameterName, ParameterType> {
-        let kind = |value: Resolved| match value {
-            Resolved::Integer(_) => ParameterType::Integer,
-            Resolved::String(_) => ParameterType::String,
-            Resolved::Boolean(_) => ParameterType::Boolean,
-            Resolved::StringList(_) => ParameterType::StringList,
-        };
-        self.values().into_iter().map(|(name, value)| (name, kind(value))).collect()
+        self.values().into_iter().map(|(name, value)| (name, value.kind())).collect()
     }
 }

@@ -33,6 +33,18 @@ pub enum Resolved {
     StringList(Vec<String>),
 }
 
+impl Resolved {
+    /// The type of the parameter that has such a value.
+    pub fn kind(&self) -> ParameterType {
+        match self {
+            Self::Integer(_) => ParameterType::Integer,
+            Self::String(_) => ParameterType::String,
+            Self::Boolean(_) => ParameterType::Boolean,
+            Self::StringList(_) => ParameterType::StringList,
+        }
+    }
+}
+
 /// The values of all parameters in one namespace.
 pub type Values = BTreeMap<ParameterName, Resolved>;
 

@@ -11,6 +11,8 @@ mod bundle;
 mod custom;
 mod exceptions;
 mod expressions;
+mod mutation;
+mod native;
 mod probes;
 mod resolve;
 
@@ -28,6 +30,8 @@ use palisade_checks::{Lowering, Rule};
 pub use bundle::{Bundle, Pair, owner_reference};
 pub use custom::Custom;
 pub use exceptions::Exceptions;
+pub use mutation::Mutation;
+pub use native::MutatingPair;
 pub use probes::{Probe, Probes};
 pub use resolve::{Namespace, Resolver};
 
@@ -48,6 +52,8 @@ pub struct Compiled {
     pub bundle: Bundle,
     /// What the parameters are in a namespace.
     pub resolver: Resolver,
+    /// What is changed in pods; `None` if nothing is.
+    pub mutation: Option<Mutation>,
     /// Where checks are not made.
     pub exceptions: Exceptions,
     /// Pods that tell whether the policy is in force.
@@ -99,16 +105,30 @@ pub fn compile(profile: &ToolSecurityProfile) -> Result<Compiled, Vec<Diagnostic
     diagnostics.extend(found);
     diagnostics.extend(names_too_long(&name));
     diagnostics.extend(selects_everything(spec));
+    let parameterized = !parameters.is_empty() || !exceptions.is_empty();
+    let (mutation, found) = Mutation::new(&name, spec, &settings, &parameters, parameterized);
+    diagnostics.extend(found);
     if !diagnostics.is_empty() {
         return Err(diagnostics);
     }
     let checks = lowered.iter().map(|(id, _)| *id).collect();
-    let parameterized = !parameters.is_empty() || !exceptions.is_empty();
-    let bundle = bundle::bundle(profile, &lowered, &customs, parameterized);
+    let bundle = bundle::bundle(profile, &lowered, &customs, mutation.as_ref(), parameterized);
     let probes = Probes::new(&name, spec, &settings, &resolver, parameterized);
     let implied = implied(spec, &settings);
     let stage = spec.enforcement.pods;
-    Ok(Compiled { profile: name, stage, checks, customs, parameters, bundle, resolver, exceptions, probes, implied })
+    Ok(Compiled {
+        profile: name,
+        stage,
+        checks,
+        customs,
+        parameters,
+        bundle,
+        resolver,
+        mutation,
+        exceptions,
+        probes,
+        implied,
+    })
 }
 
 /// The rules that the settings ask for, by the ids of their checks, and the mistakes in the settings.

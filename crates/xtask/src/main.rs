@@ -5,6 +5,7 @@ mod agreement;
 mod bench;
 mod cel;
 mod examples;
+mod filled;
 mod fuzz;
 mod generate;
 mod pages;

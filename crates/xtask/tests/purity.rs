@@ -7,14 +7,17 @@ use std::{
 };
 
 /// Crates that promise "no I/O, no clock, no environment".
-const PURE: [&str; 7] = [
+const PURE: [&str; 10] = [
     "palisade-api",
     "palisade-cel",
     "palisade-checks",
     "palisade-compiler",
     "palisade-harness",
+    "palisade-lint",
     "palisade-manifest",
     "palisade-migrate",
+    "palisade-mutation",
+    "palisade-suite",
 ];
 
 /// Crates without which there is no network and no runtime.

@@ -6,6 +6,7 @@ mod crds;
 mod enforcement;
 mod exemptions;
 mod lifecycle;
+mod mutation;
 mod namespaces;
 mod scale;
 mod workloads;
@@ -48,6 +49,7 @@ fn main() -> ExitCode {
         workloads::each_kind_is_judged_by_its_template,
         workloads::authors_are_warned,
         workloads::a_request_matches_one_policy,
+        mutation::the_native_policy_does_what_the_patch_does,
         exemptions::exempt_is_who_the_profile_names_and_no_tenant,
         exemptions::an_exception_ends_by_the_clock_of_the_api_server,
         namespaces::a_new_namespace_never_admits_a_violation,

@@ -10,8 +10,11 @@
 
 use serde_json::json;
 
-use super::unless_windows;
-use crate::{Check, Field, Level, Over, Pss, Resolve, Rule, pod};
+use super::{
+    mutation::{AdditionalDefault, filled},
+    unless_windows,
+};
+use crate::{Check, Condition, Constant, Field, Fill, FillValue, Level, Over, Pss, Resolve, Rule, Subject, pod};
 
 const FIELD: &str = "c.?securityContext.?allowPrivilegeEscalation";
 
@@ -34,6 +37,17 @@ pub static CHECK: Check = Check {
             "'securityContext.allowPrivilegeEscalation is ' + string({FIELD}.orValue('unset')) + ', must be false'"
         );
         Some(Rule::one(Over::Containers, violated, says))
+    },
+    fills: |settings, _| {
+        let demanded = settings.privileges.allow_privilege_escalation.as_ref();
+        let Some(mut when) = filled(settings, AdditionalDefault::AllowPrivilegeEscalation, demanded, false) else {
+            return vec![];
+        };
+        // The API server refuses it together with these (`ValidateSecurityContext`).
+        when.push(Condition::ContainerIsNot(&["securityContext", "privileged"], Constant::Flag(true)));
+        when.push(Condition::ContainerLacks(&["securityContext", "capabilities", "add"], vec!["CAP_SYS_ADMIN".into()]));
+        let path = &["securityContext", "allowPrivilegeEscalation"];
+        vec![Fill { of: Subject::Container, path, value: FillValue::Flag(false), when }]
     },
     comply: |settings, values, pod| {
         let forbidden =

@@ -14,8 +14,11 @@ use kube::KubeSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::{any, unless_windows};
-use crate::{Check, Field, Finding, Level, Over, Pss, Resolve, Rule, Text, pod};
+use super::{any, mutation::is_secure, unless_windows};
+use crate::{
+    Check, Condition, Field, Fill, FillValue, Finding, Level, Over, Pss, Resolve, Rule, Subject, Text,
+    fill::may_be_empty, pod,
+};
 
 /// Linux capabilities that containers may add and must drop, by their names without CAP_.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
@@ -33,7 +36,8 @@ pub struct Capabilities {
     #[schemars(length(max = 64))]
     #[x_kube(validation = ("self.all(x, !x.startsWith('CAP_'))", "capabilities are written without CAP_"))]
     pub required_drop: Vec<Text>,
-    /// Capabilities that are to be added to containers; containers may add them, too. If absent or empty: none.
+    /// Capabilities that are added to containers which neither add any nor drop one of these, whatever
+    /// mutation.defaults says; containers may add them, too. If absent or empty: none.
     #[serde(default)]
     #[schemars(length(max = 64))]
     #[x_kube(validation = ("self.all(x, !x.startsWith('CAP_') && x != '*')",
@@ -57,6 +61,7 @@ fn default_drop() -> Vec<Text> {
 
 const ADD: &str = "c.?securityContext.?capabilities.?add.orValue([])";
 const DROP: &str = "c.?securityContext.?capabilities.?drop.orValue([])";
+const PATH_OF_DROP: &[&str] = &["securityContext", "capabilities", "drop"];
 
 /// The check.
 pub static CHECK: Check = Check {
@@ -106,6 +111,24 @@ pub static CHECK: Check = Check {
             ));
         }
         (!findings.is_empty()).then_some(Rule { findings, ..Rule::default() })
+    },
+    fills: |settings, declared| {
+        let Some(capabilities) = &settings.privileges.capabilities else { return vec![] };
+        let mut fills = Vec::new();
+        let mut fill = |path, texts: &[Text], mut when: Vec<Condition>| {
+            if may_be_empty(texts, declared) {
+                when.push(Condition::NotEmpty(texts.to_vec()));
+            }
+            fills.push(Fill { of: Subject::Container, path, value: FillValue::Texts(texts.to_vec()), when });
+        };
+        if !capabilities.required_drop.is_empty() && is_secure(settings) {
+            fill(PATH_OF_DROP, &capabilities.required_drop, vec![]);
+        }
+        if !capabilities.default_add.is_empty() {
+            let kept = Condition::ContainerLacks(PATH_OF_DROP, capabilities.default_add.clone());
+            fill(&["securityContext", "capabilities", "add"], &capabilities.default_add, vec![kept]);
+        }
+        fills
     },
     comply: |settings, values, pod| {
         if let Some(capabilities) = &settings.privileges.capabilities {

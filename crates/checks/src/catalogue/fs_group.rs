@@ -14,7 +14,7 @@ use super::{
     ids::{self, HIGHEST},
     ranges::{first, outside},
 };
-use crate::{Check, Field, Rule, pod};
+use crate::{Check, Field, Fill, FillValue, Rule, Subject, pod};
 
 /// The check.
 pub static CHECK: Check = Check {
@@ -30,6 +30,16 @@ pub static CHECK: Check = Check {
         let required = rules.rule == GroupRule::MustRunAs;
         let finding = ids::of_pod(cx, "fsGroup", required, "spec.users.fsGroup", &rules.ranges);
         Some(Rule { findings: vec![finding], ..Rule::default() })
+    },
+    fills: |settings, _| {
+        let id = ids::demanded_group(settings, settings.users.fs_group.as_ref());
+        let fill = |id| Fill {
+            of: Subject::Pod,
+            path: &["securityContext", "fsGroup"],
+            value: FillValue::Integer(id),
+            when: vec![],
+        };
+        id.map(fill).into_iter().collect()
     },
     comply: |settings, values, pod| {
         if let Some(rules) = &settings.users.fs_group

@@ -97,6 +97,7 @@ pub static CHECK: Check = Check {
             ],
         })
     },
+    fills: |_, _| vec![],
     comply: |_, _, _| {},
     violate: |settings, values, pod| {
         let prefixes: Vec<_> = match &settings.volumes.host_paths {

@@ -35,6 +35,7 @@ pub static CHECK: Check = Check {
             ),
         ))
     },
+    fills: |_, _| vec![],
     comply: |_, _, _| {},
     violate: |settings, values, pod| {
         let port = settings.host.ports.as_ref().and_then(|ranges| outside(ranges, values, 65535));

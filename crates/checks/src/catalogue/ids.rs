@@ -4,8 +4,12 @@ use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::ranges::{Range, Ranges};
-use crate::{Diagnostic, Finding, Lowering, Over};
+use super::{
+    Settings,
+    mutation::is_secure,
+    ranges::{Range, Ranges},
+};
+use crate::{Diagnostic, Finding, Integer, Lowering, Over};
 
 /// How the user of a container is restricted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -62,6 +66,12 @@ pub struct GroupRules {
 
 /// The highest id that the API server accepts (`runAsUser` and its like are 0 to 2147483647).
 pub(super) const HIGHEST: i64 = 2_147_483_647;
+
+/// The group that is filled in: the lowest of the first range, where one must be set.
+pub(super) fn demanded_group(settings: &Settings, rules: Option<&GroupRules>) -> Option<Integer> {
+    let rules = rules.filter(|rules| rules.rule == GroupRule::MustRunAs && is_secure(settings))?;
+    Some(rules.ranges.first()?.min.clone())
+}
 
 /// The ranges of a rule that needs some; reports if there are none.
 fn lower(cx: &mut Lowering<'_>, path: &str, ranges: &[Range]) -> Ranges {

@@ -12,21 +12,11 @@
 use serde_json::json;
 
 use super::any;
-use crate::{Check, Field, Finding, Over, Resolve, Rule, pod};
-
-/// CEL of type list(string): the one reference `image`, completed (`github.com/distribution/reference`,
-/// `ParseNormalizedNamed`): the first component is a host if it has a dot, a colon or a capital letter, or is
-/// `localhost`; without a host it is docker.io; there a single component is below `library/`.
-fn completed(image: &str) -> String {
-    let host = "i.substring(0, i.indexOf('/'))";
-    format!(
-        "[{image}]\
-         .map(i, i.contains('/') && ({host}.contains('.') || {host}.contains(':') || {host} == 'localhost' \
-         || {host} != {host}.lowerAscii()) ? i : 'docker.io/' + i)\
-         .map(i, i.startsWith('index.docker.io/') ? i.substring(6) : i)\
-         .map(i, i.startsWith('docker.io/') && !i.substring(10).contains('/') ? 'docker.io/library/' + i.substring(10) : i)"
-    )
-}
+use crate::{
+    Check, Field, Finding, Over, Resolve, Rule,
+    image::{IN_REGISTRY, completed_cel},
+    pod,
+};
 
 /// The check.
 pub static CHECK: Check = Check {
@@ -42,9 +32,8 @@ pub static CHECK: Check = Check {
         let allowed = cx.texts("spec.images.allowedRegistries", allowed);
         let bad = |image: &str| {
             format!(
-                "!{}.exists(i, variables.imageRegistriesAllowed.exists(r, i.startsWith(r + '/') || (r.contains('/') \
-                 && (i == r || i.startsWith(r + ':') || i.startsWith(r + '@')))))",
-                completed(image)
+                "!{}.exists(i, variables.imageRegistriesAllowed.exists(r, {IN_REGISTRY}))",
+                completed_cel(&format!("[{image}]"))
             )
         };
         let says = |field: &str, image: &str| {
@@ -63,6 +52,7 @@ pub static CHECK: Check = Check {
             ],
         })
     },
+    fills: |_, _| vec![],
     comply: |settings, values, pod| {
         let allowed = settings.images.allowed_registries.as_ref().map(|allowed| allowed.resolve(values));
         if let Some(registry) = allowed.as_ref().and_then(|allowed| allowed.first()).filter(|first| *first != "*") {

@@ -23,11 +23,13 @@ pub mod host_probes_and_host_lifecycle;
 mod ids;
 pub mod image_registries;
 mod implied;
+pub mod mutation;
 pub mod privileged;
 pub mod proc_mount;
 mod profiles;
 mod ranges;
 pub mod read_only_root_filesystem;
+pub mod redirect;
 pub mod restricted_volumes;
 pub mod run_as_group;
 pub mod run_as_non_root;
@@ -88,6 +90,9 @@ pub struct Settings {
     pub scheduling: Scheduling,
     /// `spec.images`
     pub images: Images,
+    /// `spec.mutation`
+    #[serde(skip_serializing_if = "mutation::Mutation::is_default")]
+    pub mutation: mutation::Mutation,
 }
 
 /// The users and groups that processes may run as.
@@ -254,6 +259,10 @@ pub struct Images {
     #[x_kube(validation = ("self.all(x, x == '*' || (!x.endsWith('/') && !x.contains('://') && !x.contains(' ')))",
         "a registry is host[:port][/path], without a scheme and without a slash at its end"))]
     pub allowed_registries: Option<Vec<Text>>,
+    /// Where images are taken from instead of where a pod says: in each new pod the names of images are changed, of
+    /// containers and of image volumes, before anything judges them. Names in pod templates are not. If absent: none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub redirect: Option<redirect::Redirect>,
 }
 
 impl Settings {
@@ -286,7 +295,7 @@ impl Settings {
         let Host { network, pid, ipc, ports, probe_hosts } = self.host;
         let Volumes { allowed, host_paths, csi_drivers, flex_volumes } = self.volumes;
         let Scheduling { runtime_classes } = self.scheduling;
-        let Images { allowed_registries } = self.images;
+        let Images { allowed_registries, redirect } = self.images;
         Self {
             users: Users {
                 run_as_user: run_as_user.or(seed.users.run_as_user),
@@ -325,7 +334,12 @@ impl Settings {
                 flex_volumes: flex_volumes.or(seed.volumes.flex_volumes),
             },
             scheduling: Scheduling { runtime_classes: runtime_classes.or(seed.scheduling.runtime_classes) },
-            images: Images { allowed_registries: allowed_registries.or(seed.images.allowed_registries) },
+            images: Images {
+                allowed_registries: allowed_registries.or(seed.images.allowed_registries),
+                redirect: redirect.or(seed.images.redirect),
+            },
+            // No standard says what is filled in.
+            mutation: self.mutation,
         }
     }
 }

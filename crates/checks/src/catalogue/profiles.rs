@@ -1,7 +1,10 @@
 //! What the checks of seccomp and AppArmor profiles share: types, and the profiles that type Localhost names.
 
 use super::any;
-use crate::{Lowering, Text, TextList, cel};
+use crate::{
+    Lowering, Text, TextList, cel,
+    fill::{Declared, first_text},
+};
 
 /// What is allowed, lowered to CEL. `None` stands for anything.
 pub(super) struct Profiles {
@@ -82,5 +85,20 @@ pub(super) fn first(types: &[String], localhost: &[String]) -> Option<serde_json
             Some(serde_json::json!({"type": "Localhost", "localhostProfile": profile}))
         }
         other => Some(serde_json::json!({"type": other})),
+    })
+}
+
+/// The profile of the runtime, as it is filled in.
+pub(super) fn of_runtime() -> Vec<(&'static str, Text)> {
+    vec![("type", "RuntimeDefault".into())]
+}
+
+/// The profile that is filled in: the first that is allowed and confines; `None` if there is none, or none that is the
+/// same kind of thing in each namespace.
+pub(super) fn to_fill(types: &[Text], localhost: &[Text], declared: &Declared) -> Option<Vec<(&'static str, Text)>> {
+    types.iter().find_map(|kind| match kind.0.as_str() {
+        "*" | "RuntimeDefault" => Some(of_runtime()),
+        "Localhost" => Some(vec![("type", "Localhost".into()), ("localhostProfile", first_text(localhost, declared)?)]),
+        _ => None,
     })
 }

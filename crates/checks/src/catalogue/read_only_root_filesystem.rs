@@ -10,7 +10,8 @@
 
 use serde_json::json;
 
-use crate::{Check, Field, Over, Resolve, Rule, pod};
+use super::mutation::{AdditionalDefault, filled};
+use crate::{Check, Field, Fill, FillValue, Over, Resolve, Rule, Subject, pod};
 
 const FIELD: &str = "c.?securityContext.?readOnlyRootFilesystem";
 
@@ -33,6 +34,13 @@ pub static CHECK: Check = Check {
             "'securityContext.readOnlyRootFilesystem is ' + string({FIELD}.orValue('unset')) + ', must be true'"
         );
         Some(Rule::one(Over::Containers, violated, says))
+    },
+    fills: |settings, _| {
+        let demanded = settings.privileges.read_only_root_filesystem.as_ref();
+        let when = filled(settings, AdditionalDefault::ReadOnlyRootFilesystem, demanded, true);
+        let path = &["securityContext", "readOnlyRootFilesystem"];
+        let fill = |when| Fill { of: Subject::Container, path, value: FillValue::Flag(true), when };
+        when.map(fill).into_iter().collect()
     },
     comply: |settings, values, pod| {
         let required = settings.privileges.read_only_root_filesystem.as_ref();

@@ -15,7 +15,7 @@ use super::{
     ids::{self, HIGHEST},
     ranges::{first, outside},
 };
-use crate::{Check, Field, Rule, pod};
+use crate::{Check, Field, Fill, FillValue, Rule, Subject, pod};
 
 /// The check.
 pub static CHECK: Check = Check {
@@ -31,6 +31,16 @@ pub static CHECK: Check = Check {
         let required = rules.rule == GroupRule::MustRunAs;
         let finding = ids::effective(cx, "runAsGroup", required, "spec.users.runAsGroup", &rules.ranges);
         Some(Rule { findings: vec![finding], ..Rule::default() })
+    },
+    fills: |settings, _| {
+        let id = ids::demanded_group(settings, settings.users.run_as_group.as_ref());
+        let fill = |id| Fill {
+            of: Subject::PodOrContainer,
+            path: &["securityContext", "runAsGroup"],
+            value: FillValue::Integer(id),
+            when: vec![],
+        };
+        id.map(fill).into_iter().collect()
     },
     comply: |settings, values, pod| {
         if let Some(rules) = &settings.users.run_as_group

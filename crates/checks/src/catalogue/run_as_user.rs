@@ -15,10 +15,11 @@ use super::{
     UserRule,
     ids::{self, HIGHEST},
     is_relaxed,
+    mutation::is_secure,
     ranges::{first, outside},
     unless_user_namespace,
 };
-use crate::{Check, Field, Finding, Level, Over, Pss, Rule, pod};
+use crate::{Check, Condition, Field, Fill, FillValue, Finding, Flag, Level, Over, Pss, Rule, Subject, pod};
 
 /// The check.
 pub static CHECK: Check = Check {
@@ -49,6 +50,17 @@ pub static CHECK: Check = Check {
             .collect(),
         };
         Some(Rule { findings, ..Rule::default() })
+    },
+    fills: |settings, _| {
+        let rules = settings.users.run_as_user.as_ref().filter(|rules| rules.rule == UserRule::MustRunAs);
+        let Some(range) = rules.and_then(|rules| rules.ranges.first()).filter(|_| is_secure(settings)) else {
+            return vec![];
+        };
+        // Root where the kubelet is told to start no root would never run.
+        let non_root = !matches!(settings.users.require_run_as_non_root, None | Some(Flag::Constant(false)));
+        let when = if non_root { vec![Condition::NotZero(range.min.clone())] } else { vec![] };
+        let value = FillValue::Integer(range.min.clone());
+        vec![Fill { of: Subject::PodOrContainer, path: &["securityContext", "runAsUser"], value, when }]
     },
     comply: |settings, values, pod| {
         if let Some(rules) = &settings.users.run_as_user

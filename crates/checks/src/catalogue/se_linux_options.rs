@@ -18,8 +18,12 @@ use kube::KubeSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
 
-use super::{any, standard};
-use crate::{Check, Field, Finding, Flag, Level, Over, Pss, Resolve, Rule, Text, pod};
+use super::{any, mutation::is_secure, standard};
+use crate::{
+    Check, Field, Fill, FillValue, Finding, Flag, Level, Over, Pss, Resolve, Rule, Subject, Text,
+    fill::{first_text, where_flag},
+    pod,
+};
 
 /// SELinux options that the pod and its containers may set.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
@@ -142,6 +146,18 @@ pub static CHECK: Check = Check {
             }
         }
         (!findings.is_empty()).then_some(Rule { findings, ..Rule::default() })
+    },
+    fills: |settings, declared| {
+        let Some(setting) = settings.privileges.se_linux.as_ref().filter(|_| is_secure(settings)) else {
+            return vec![];
+        };
+        let Some(when) = where_flag(Some(&setting.required), true) else { return vec![] };
+        let demanded = setting.parts().into_iter().filter(|(_, _, texts)| !any(texts) && !texts.is_empty());
+        let fields: Option<Vec<_>> =
+            demanded.map(|(part, _, texts)| Some((part, first_text(texts, declared)?))).collect();
+        let Some(fields) = fields.filter(|fields| !fields.is_empty()) else { return vec![] };
+        let path = &["securityContext", "seLinuxOptions"];
+        vec![Fill { of: Subject::PodOrContainer, path, value: FillValue::Fields(fields), when }]
     },
     comply: |settings, values, pod| {
         let Some(setting) = settings.privileges.se_linux.as_ref().filter(|setting| setting.required.resolve(values))

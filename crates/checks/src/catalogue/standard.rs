@@ -10,8 +10,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use super::{
     Host, Images, Privileges, Scheduling, Settings, UserRule, UserRules, Users, Volumes, WindowsRule,
-    app_armor_profile::AppArmor, capabilities::Capabilities, restricted_volumes, se_linux_options::SeLinux,
-    seccomp_profile::Seccomp, sysctls::Sysctls,
+    app_armor_profile::AppArmor, capabilities::Capabilities, mutation::Mutation, restricted_volumes,
+    se_linux_options::SeLinux, seccomp_profile::Seccomp, sysctls::Sysctls,
 };
 use crate::{Level, Text};
 
@@ -208,6 +208,7 @@ impl Settings {
             },
             scheduling: Scheduling::default(),
             images: Images::default(),
+            mutation: Mutation::default(),
         }
     }
 }

@@ -13,7 +13,7 @@ use super::{
     ids::{self, HIGHEST},
     ranges::{first, outside},
 };
-use crate::{Check, Field, Rule, pod};
+use crate::{Check, Field, Fill, FillValue, Rule, Subject, pod};
 
 /// The check.
 pub static CHECK: Check = Check {
@@ -30,6 +30,16 @@ pub static CHECK: Check = Check {
         let finding =
             ids::of_pod_list(cx, "supplementalGroups", required, "spec.users.supplementalGroups", &rules.ranges);
         Some(Rule { findings: vec![finding], ..Rule::default() })
+    },
+    fills: |settings, _| {
+        let id = ids::demanded_group(settings, settings.users.supplemental_groups.as_ref());
+        let fill = |id| Fill {
+            of: Subject::Pod,
+            path: &["securityContext", "supplementalGroups"],
+            value: FillValue::Integers(id),
+            when: vec![],
+        };
+        id.map(fill).into_iter().collect()
     },
     comply: |settings, values, pod| {
         if let Some(rules) = &settings.users.supplemental_groups

@@ -4,8 +4,15 @@ use palisade_api::{
     Settings,
     catalogue::{
         GroupRule, GroupRules, Host, Images, Privileges, Range, Scheduling, UserRule, UserRules, Users, Volumes,
-        WindowsRule, app_armor_profile::AppArmor, capabilities::Capabilities, host_path_volumes::HostPath,
-        se_linux_options::SeLinux, seccomp_profile::Seccomp, sysctls::Sysctls,
+        WindowsRule,
+        app_armor_profile::AppArmor,
+        capabilities::Capabilities,
+        host_path_volumes::HostPath,
+        mutation::{AdditionalDefault, Defaults, Mutation},
+        redirect::{PathStyle, Redirect, RedirectedHost},
+        se_linux_options::SeLinux,
+        seccomp_profile::Seccomp,
+        sysctls::Sysctls,
     },
 };
 use palisade_checks::{Flag, Integer, Text};
@@ -202,6 +209,39 @@ prop_compose! {
 }
 
 prop_compose! {
+    fn redirect()(
+        target in option::weighted(0.8, sample::select(vec!["sea.hub:5000", "own.example/$text", "registry.example"])),
+        path_style in sample::select(vec![PathStyle::KeepHost, PathStyle::StripHost]),
+        host in maybe(sample::select(vec!["docker.io", "registry.example", "localhost:5000"])),
+        skip in sample::subsequence(REGISTRIES, 0..3),
+    ) -> Redirect {
+        let hosts = host.map(|host| RedirectedHost { host: host.to_owned(), target: "mirror.example/a".into() });
+        Redirect {
+            target: target.or(host.is_none().then_some("sea.hub:5000")).map(Text::from),
+            path_style,
+            hosts: hosts.into_iter().collect(),
+            skip: skip.into_iter().map(Text::from).collect(),
+        }
+    }
+}
+
+prop_compose! {
+    fn mutation()(
+        defaults in sample::select(vec![Defaults::None, Defaults::Secure]),
+        additional_defaults in sample::subsequence(vec![
+            AdditionalDefault::AllowPrivilegeEscalation,
+            AdditionalDefault::HostUsers,
+            AdditionalDefault::ReadOnlyRootFilesystem,
+            AdditionalDefault::RunAsNonRoot,
+            AdditionalDefault::SeccompProfile,
+            AdditionalDefault::SupplementalGroupsPolicy,
+        ], 0..3),
+    ) -> Mutation {
+        Mutation { defaults, additional_defaults, ..Mutation::default() }
+    }
+}
+
+prop_compose! {
     fn all()(
         users in users(),
         privileges in privileges().boxed(),
@@ -209,6 +249,8 @@ prop_compose! {
         volumes in volumes(),
         runtime_classes in maybe(texts(RUNTIME_CLASSES, 1)),
         allowed_registries in maybe(texts(REGISTRIES, 1)),
+        redirect in option::weighted(0.3, redirect()),
+        mutation in mutation(),
     ) -> Settings {
         Settings {
             users,
@@ -216,7 +258,8 @@ prop_compose! {
             host,
             volumes,
             scheduling: Scheduling { runtime_classes },
-            images: Images { allowed_registries },
+            images: Images { allowed_registries, redirect },
+            mutation,
         }
     }
 }

@@ -1,0 +1,207 @@
+//! Images from another registry than the one that a pod names: `spec.images.redirect`.
+
+use kube::KubeSchema;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    Diagnostic, Lowering, Resolve, Text, Values, cel,
+    image::{COMPLETE, ID, IN_REGISTRY, completed, completed_cel, in_registry, is_valid},
+};
+
+/// Where images are taken from instead of where a pod says. Names are completed first as container runtimes do it:
+/// nginx is docker.io/library/nginx. Tags and digests stay. What no runtime takes for the name of an image is left
+/// alone.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[x_kube(validation = ("has(self.target) || (has(self.hosts) && self.hosts.size() > 0)", "target or hosts must say where to"))]
+pub struct Redirect {
+    /// The registry, or path in one, in which all images are: host[:port][/path], or with $name. If absent: only the
+    /// images of hosts are redirected.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("pattern" = TARGET))]
+    pub target: Option<Text>,
+    /// KeepHost: quay.io/a/b is TARGET/quay.io/a/b, so that images of different registries stay apart; images of a
+    /// registry with a port or capital letters in its name are left alone, for no path can have them. StripHost: it
+    /// is TARGET/a/b.
+    #[serde(default)]
+    pub path_style: PathStyle,
+    /// Registries whose images are somewhere else than in target, each with its own place.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 32), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["host"]))]
+    pub hosts: Vec<RedirectedHost>,
+    /// Registries, or paths in them, whose images are left alone, written like allowedRegistries.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64))]
+    pub skip: Vec<Text>,
+}
+
+/// A registry whose images are somewhere else.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct RedirectedHost {
+    /// Its host[:port]; docker.io for Docker Hub.
+    #[schemars(length(min = 1, max = 253), regex(pattern = r"^[^/@ ]+$"))]
+    pub host: String,
+    /// What stands in its place: host[:port][/path], or with $name.
+    #[schemars(extend("pattern" = TARGET))]
+    pub target: Text,
+}
+
+/// What becomes of the host of a redirected image.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum PathStyle {
+    /// It is the first component of the path.
+    #[default]
+    KeepHost,
+    /// It is left out.
+    StripHost,
+}
+
+/// What a target may look like: no scheme, no slash at an end, and a host that is known for one.
+const TARGET: &str = r"^(localhost|[^/@ ]*[.:$A-Z][^/@ ]*)(/[^/@: ]+)*$";
+
+/// A redirection in one namespace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Redirector {
+    target: Option<String>,
+    path_style: PathStyle,
+    hosts: Vec<(String, String)>,
+    skip: Vec<String>,
+}
+
+impl Redirect {
+    /// What it is in the namespace that has these parameters.
+    pub fn resolve(&self, values: &Values) -> Redirector {
+        Redirector {
+            target: self.target.as_ref().map(|target| target.resolve(values)),
+            path_style: self.path_style,
+            hosts: self.hosts.iter().map(|one| (one.host.clone(), one.target.resolve(values))).collect(),
+            skip: self.skip.resolve(values),
+        }
+    }
+
+    /// CEL of type list(string): what the list of references `images` becomes, one for one; reports mistakes.
+    pub fn lower(&self, cx: &mut Lowering<'_>, images: &str) -> String {
+        let path = "spec.images.redirect";
+        if self.target.is_none() && self.hosts.is_empty() {
+            cx.report(Diagnostic::new(path, "says nowhere to").help("set target, or hosts"));
+        }
+        let mut target = |path: &str, text: &Text| match cx.text(path, text) {
+            Ok(constant) => {
+                let host = constant.split('/').next().unwrap_or_default();
+                if !is_valid(&format!("{constant}/x")) || completed(&format!("{host}/x")) != format!("{host}/x") {
+                    cx.report(
+                        Diagnostic::new(path, format!("{constant:?} is no registry, nor a path in one"))
+                            .help("write host[:port][/path]; a host has a dot or a port, or is localhost"),
+                    );
+                }
+                cel::quote(&constant)
+            }
+            Err(cel) => cel,
+        };
+        let base = self.target.as_ref().map(|text| target(&format!("{path}.target"), text));
+        let hosts: Vec<_> = self
+            .hosts
+            .iter()
+            .enumerate()
+            .map(|(index, one)| (cel::quote(&one.host), target(&format!("{path}.hosts[{index}].target"), &one.target)))
+            .collect();
+        let skip = (!self.skip.is_empty()).then(|| cx.texts(&format!("{path}.skip"), &self.skip).cel());
+        // `n` is what the pod says, `i` the same completed.
+        let targets: Vec<_> = base.iter().chain(hosts.iter().map(|(_, target)| target)).cloned().collect();
+        let mut kept: Vec<_> = targets
+            .iter()
+            .flat_map(|target| ["n", "i"].map(|name| format!("{name}.startsWith({target} + '/')")))
+            .collect();
+        if let Some(skip) = skip {
+            kept.push(format!("{skip}.exists(r, {IN_REGISTRY})"));
+        }
+        kept.push(format!("n.matches({})", cel::quote(ID)));
+        kept.push(format!("!i.matches({})", cel::quote(COMPLETE)));
+        let host = "i.substring(0, i.indexOf('/'))";
+        let rest = "i.substring(i.indexOf('/'))";
+        let mut becomes = match (&base, self.path_style) {
+            (None, _) => "n".to_owned(),
+            (Some(target), PathStyle::StripHost) => format!("{target} + {rest}"),
+            (Some(target), PathStyle::KeepHost) => {
+                format!("({host}.contains(':') || {host} != {host}.lowerAscii() ? n : {target} + '/' + i)")
+            }
+        };
+        for (known, target) in hosts.iter().rev() {
+            becomes = format!("({host} == {known} ? {target} + {rest} : {becomes})");
+        }
+        let i = completed_cel("[n]");
+        format!("{images}.map(n, {i}.map(i, {} ? n : {becomes})[0])", kept.join(" || "))
+    }
+}
+
+impl Redirector {
+    /// Where the image is to be taken from; `None` if it is where it should be, is to be skipped, or no runtime takes
+    /// it for an image.
+    pub fn redirect(&self, image: &str) -> Option<String> {
+        let full = completed(image);
+        let mut targets = self.target.iter().chain(self.hosts.iter().map(|(_, target)| target));
+        let below = |image: &str, target: &str| image.strip_prefix(target).is_some_and(|rest| rest.starts_with('/'));
+        if targets.any(|target| below(image, target) || below(&full, target))
+            || self.skip.iter().any(|skip| in_registry(&full, skip))
+            || !is_valid(image)
+        {
+            return None;
+        }
+        let (host, path) = full.split_once('/')?;
+        if let Some((_, target)) = self.hosts.iter().find(|(known, _)| known == host) {
+            return Some(format!("{target}/{path}"));
+        }
+        let target = self.target.as_ref()?;
+        match self.path_style {
+            PathStyle::StripHost => Some(format!("{target}/{path}")),
+            PathStyle::KeepHost => {
+                let in_path = !host.contains(':') && !host.chars().any(|c| c.is_ascii_uppercase());
+                in_path.then(|| format!("{target}/{full}"))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn redirector(path_style: PathStyle) -> Redirector {
+        Redirector {
+            target: Some("sea.hub:5000".to_owned()),
+            path_style,
+            hosts: vec![("ghcr.io".to_owned(), "mirror.example/ghcr".to_owned())],
+            skip: vec!["registry.example".to_owned(), "quay.io/kept".to_owned()],
+        }
+    }
+
+    #[test]
+    fn images_are_redirected_once() {
+        let digest = format!("@sha256:{}", "0".repeat(64));
+        for (image, stripped, kept) in [
+            ("nginx", Some("sea.hub:5000/library/nginx"), Some("sea.hub:5000/docker.io/library/nginx")),
+            ("docker.io/nginx:1", Some("sea.hub:5000/library/nginx:1"), Some("sea.hub:5000/docker.io/library/nginx:1")),
+            ("quay.io/a/b:c", Some("sea.hub:5000/a/b:c"), Some("sea.hub:5000/quay.io/a/b:c")),
+            ("localhost:5000/x", Some("sea.hub:5000/x"), None),
+            ("localhost/x", Some("sea.hub:5000/x"), Some("sea.hub:5000/localhost/x")),
+            ("ghcr.io/a/b", Some("mirror.example/ghcr/a/b"), Some("mirror.example/ghcr/a/b")),
+            ("registry.example/x", None, None),
+            ("registry.example.evil/x", Some("sea.hub:5000/x"), Some("sea.hub:5000/registry.example.evil/x")),
+            ("quay.io/kept:1", None, None),
+            ("quay.io/kept/x", None, None),
+            ("sea.hub:5000/x", None, None),
+            ("Not An Image", None, None),
+            ("", None, None),
+        ] {
+            for (style, expected) in [(PathStyle::StripHost, stripped), (PathStyle::KeepHost, kept)] {
+                let redirector = redirector(style);
+                assert_eq!(redirector.redirect(image).as_deref(), expected, "{image} {style:?}");
+                assert!(expected.is_none_or(|again| redirector.redirect(again).is_none()), "{image} {style:?}");
+            }
+        }
+        let found = redirector(PathStyle::StripHost).redirect(&format!("quay.io/a/b:c{digest}"));
+        assert_eq!(found, Some(format!("sea.hub:5000/a/b:c{digest}")));
+    }
+}

@@ -1,0 +1,357 @@
+//! What is filled into a pod where it says nothing: data of the checks, which is lowered to the operations of a
+//! webhook's patch and to the CEL of a MutatingAdmissionPolicy alike.
+//!
+//! A field is filled only where it is unset: absent, null or an empty list. Pods for Windows are left alone, for the
+//! API server lets them set nearly nothing of this. All conditions look at the pod as it came; each of them is of the
+//! form "is not", so that what is filled in can only make conditions false, and filling twice changes nothing more.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write as _,
+};
+
+use serde_json::{Map, Value as Json, json};
+
+use crate::{
+    Flag, Integer, Lowering, ParameterName, ParameterType, Resolve, Text, Values, cel, value::whole_reference,
+};
+
+/// The declared parameters of a profile.
+pub type Declared = BTreeMap<ParameterName, ParameterType>;
+
+/// A field that is filled where it is unset.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fill {
+    /// In what.
+    pub of: Subject,
+    /// Where below `spec`, or below the container.
+    pub path: &'static [&'static str],
+    /// The value.
+    pub value: FillValue,
+    /// All of these must hold.
+    pub when: Vec<Condition>,
+}
+
+/// What has the field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Subject {
+    /// The pod.
+    Pod,
+    /// The pod, whose containers inherit it. Nothing of a pod can change when it gets an ephemeral container, so
+    /// that one is given the value itself, unless it inherits one.
+    PodOrContainer,
+    /// Each init and normal container, and each new ephemeral one.
+    Container,
+}
+
+/// A value to fill in.
+#[derive(Clone, Debug, PartialEq)]
+pub enum FillValue {
+    /// A switch.
+    Flag(bool),
+    /// A word of the Kubernetes API.
+    Word(&'static str),
+    /// A number.
+    Integer(Integer),
+    /// A list of one number.
+    Integers(Integer),
+    /// A list of texts.
+    Texts(Vec<Text>),
+    /// An object with texts as fields.
+    Fields(Vec<(&'static str, Text)>),
+}
+
+/// Something without which a field is not filled.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Condition {
+    /// A setting that differs by namespace says this there.
+    Setting(Flag, bool),
+    /// The namespace has no exception from this check.
+    NoException(&'static str),
+    /// The list is not empty in the namespace.
+    NotEmpty(Vec<Text>),
+    /// The number is not 0 in the namespace.
+    NotZero(Integer),
+    /// A field below the pod's `spec` is something else, or unset.
+    PodIsNot(&'static [&'static str], Constant),
+    /// A field below the pod's `spec` is unset.
+    PodUnset(&'static [&'static str]),
+    /// The pod has no such annotation.
+    NotAnnotated(&'static str),
+    /// A field of the container is something else, or unset.
+    ContainerIsNot(&'static [&'static str], Constant),
+    /// A list of the container has none of these.
+    ContainerLacks(&'static [&'static str], Vec<Text>),
+    /// In each container of the pod, the field is something else, or unset.
+    NoContainerIs(&'static [&'static str], Constant),
+    /// In each container of the pod, the list is unset.
+    NoContainerHas(&'static [&'static str]),
+    /// One of these holds.
+    Any(Vec<Self>),
+}
+
+/// A value to compare with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Constant {
+    /// A switch.
+    Flag(bool),
+    /// A number.
+    Integer(i64),
+}
+
+impl Constant {
+    fn is(self, found: &Json) -> bool {
+        match self {
+            Self::Flag(value) => found.as_bool() == Some(value),
+            Self::Integer(value) => found.as_i64() == Some(value),
+        }
+    }
+
+    /// CEL of this value, and of one that is another.
+    fn cel(self) -> (String, String) {
+        match self {
+            Self::Flag(value) => (value.to_string(), (!value).to_string()),
+            Self::Integer(value) => (value.to_string(), value.wrapping_add(1).to_string()),
+        }
+    }
+}
+
+/// What conditions look at.
+#[derive(Clone, Copy, Debug)]
+pub struct Scene<'a> {
+    /// The values of parameters in the namespace.
+    pub values: &'a Values,
+    /// The checks that are not made in the namespace.
+    pub excepted: &'a BTreeSet<String>,
+    /// The pod.
+    pub pod: &'a Json,
+    /// The container, if one is looked at.
+    pub container: &'a Json,
+}
+
+/// The names of a pod's lists of containers.
+pub const CONTAINER_LISTS: [&str; 3] = ["containers", "initContainers", "ephemeralContainers"];
+
+/// The field at a path below an object; null where it is not.
+pub fn field<'a>(object: &'a Json, path: &[&str]) -> &'a Json {
+    path.iter().fold(object, |at, key| at.get(key).unwrap_or(&Json::Null))
+}
+
+/// Whether a field is unset, as the API server reads it.
+pub fn is_unset(found: &Json) -> bool {
+    found.is_null() || found.as_array().is_some_and(Vec::is_empty)
+}
+
+/// Whether a pod is for Windows.
+pub fn is_windows(pod: &Json) -> bool {
+    field(pod, &["spec", "os", "name"]) == "windows"
+}
+
+impl Condition {
+    /// Whether it holds.
+    pub fn holds(&self, scene: Scene<'_>) -> bool {
+        let of_pod = |path: &[&str]| field(field(scene.pod, &["spec"]), path);
+        let mut containers = CONTAINER_LISTS.iter().filter_map(|list| of_pod(&[list]).as_array()).flatten();
+        match self {
+            Self::Setting(flag, wanted) => flag.resolve(scene.values) == *wanted,
+            Self::NoException(check) => !scene.excepted.contains(*check),
+            Self::NotEmpty(texts) => !texts.resolve(scene.values).is_empty(),
+            Self::NotZero(number) => number.resolve(scene.values) != 0,
+            Self::PodIsNot(path, constant) => !constant.is(of_pod(path)),
+            Self::PodUnset(path) => is_unset(of_pod(path)),
+            Self::NotAnnotated(key) => field(scene.pod, &["metadata", "annotations", key]).is_null(),
+            Self::ContainerIsNot(path, constant) => !constant.is(field(scene.container, path)),
+            Self::ContainerLacks(path, texts) => {
+                let found = field(scene.container, path).as_array();
+                let texts = texts.resolve(scene.values);
+                !found.into_iter().flatten().any(|one| texts.iter().any(|text| one == text))
+            }
+            Self::NoContainerIs(path, constant) => !containers.any(|one| constant.is(field(one, path))),
+            Self::NoContainerHas(path) => containers.all(|one| is_unset(field(one, path))),
+            Self::Any(some) => some.iter().any(|one| one.holds(scene)),
+        }
+    }
+
+    /// CEL of type bool. The container is `c`, all of the pod's are `variables.containers`.
+    pub fn cel(&self, cx: &mut Lowering<'_>) -> String {
+        let is_not = |object: &str, path: &[&str], constant: &Constant| {
+            let (value, another) = constant.cel();
+            format!("{}.orValue({another}) != {value}", select(object, path))
+        };
+        match self {
+            Self::Setting(flag, wanted) => match (cx.flag("", flag), wanted) {
+                (Ok(constant), wanted) => (constant == *wanted).to_string(),
+                (Err(cel), true) => cel,
+                (Err(cel), false) => format!("!{cel}"),
+            },
+            Self::NoException(check) => format!("!({} in params.spec.?exceptions.orValue({{}}))", cel::quote(check)),
+            Self::NotEmpty(texts) => format!("{}.size() > 0", cx.texts("", texts).cel()),
+            Self::NotZero(number) => format!("{} != 0", cx.integer("", number)),
+            Self::PodIsNot(path, constant) => is_not("object.spec", path, constant),
+            Self::PodUnset(path) => unset("object.spec", path, false),
+            Self::NotAnnotated(key) => format!("!({} in object.metadata.?annotations.orValue({{}}))", cel::quote(key)),
+            Self::ContainerIsNot(path, constant) => is_not("c", path, constant),
+            Self::ContainerLacks(path, texts) => {
+                format!("!{}.orValue([]).exists(x, x in {})", select("c", path), cx.texts("", texts).cel())
+            }
+            Self::NoContainerIs(path, constant) => {
+                format!("variables.containers.all(o, {})", is_not("o", path, constant))
+            }
+            Self::NoContainerHas(path) => {
+                format!("variables.containers.all(o, {})", unset("o", path, true))
+            }
+            Self::Any(some) => {
+                let terms: Vec<_> = some.iter().map(|one| one.cel(cx)).collect();
+                cel::any(&terms)
+            }
+        }
+    }
+}
+
+impl FillValue {
+    /// The value in the namespace that has these parameters.
+    pub fn resolve(&self, values: &Values) -> Json {
+        match self {
+            Self::Flag(value) => json!(value),
+            Self::Word(word) => json!(word),
+            Self::Integer(value) => json!(value.resolve(values)),
+            Self::Integers(value) => json!([value.resolve(values)]),
+            Self::Texts(texts) => json!(texts.resolve(values)),
+            Self::Fields(fields) => fields
+                .iter()
+                .map(|(name, text)| ((*name).to_owned(), json!(text.resolve(values))))
+                .collect::<Map<_, _>>()
+                .into(),
+        }
+    }
+
+    /// CEL of the value.
+    pub fn cel(&self, cx: &mut Lowering<'_>) -> String {
+        match self {
+            Self::Flag(value) => value.to_string(),
+            Self::Word(word) => cel::quote(word),
+            Self::Integer(value) => cx.integer("", value),
+            Self::Integers(value) => format!("[{}]", cx.integer("", value)),
+            Self::Texts(texts) => cx.texts("", texts).cel(),
+            Self::Fields(fields) => {
+                let fields: Vec<_> = fields
+                    .iter()
+                    .map(|(name, text)| {
+                        let text = cx.text("", text).map_or_else(|cel| cel, |constant| cel::quote(&constant));
+                        format!("{}: {text}", cel::quote(name))
+                    })
+                    .collect();
+                format!("{{{}}}", fields.join(", "))
+            }
+        }
+    }
+
+    /// Whether it is a list, of which an empty one counts as unset.
+    pub fn is_list(&self) -> bool {
+        matches!(self, Self::Integers(_) | Self::Texts(_))
+    }
+}
+
+/// One operation of a patch: an object on the way to a field, or the field.
+#[derive(Clone, Debug)]
+pub struct Step<'a> {
+    /// Where below the pod's `spec` or the container.
+    pub path: &'a [&'static str],
+    /// The value; `None` for an empty object on the way to one.
+    pub value: Option<&'a FillValue>,
+    /// It is done where the field is unset, and all conditions of one of these hold.
+    pub when: Vec<&'a [Condition]>,
+}
+
+/// The operations that fill these fields, each object before what is in it.
+pub fn steps<'a>(fills: &'a [&'a Fill]) -> Vec<Step<'a>> {
+    let mut steps: Vec<Step<'a>> = Vec::new();
+    for fill in fills {
+        for length in 1..fill.path.len() {
+            let path = &fill.path[..length];
+            if !steps.iter().any(|step| step.path == path) {
+                let below = fills.iter().filter(|other| other.path.len() > length && other.path.starts_with(path));
+                steps.push(Step { path, value: None, when: below.map(|other| &other.when[..]).collect() });
+            }
+        }
+        steps.push(Step { path: fill.path, value: Some(&fill.value), when: vec![&fill.when] });
+    }
+    steps
+}
+
+impl Step<'_> {
+    /// The value to add below `object`, if it is to be added.
+    pub fn of(&self, object: &Json, scene: Scene<'_>) -> Option<Json> {
+        // What is on the way and no object cannot be filled; what is not there was filled in before.
+        let on_the_way = (1..self.path.len()).map(|length| field(object, &self.path[..length]));
+        let found = field(object, self.path);
+        let unset = if self.value.is_some_and(FillValue::is_list) { is_unset(found) } else { found.is_null() };
+        let wanted = object.is_object()
+            && unset
+            && on_the_way.into_iter().all(|one| one.is_null() || one.is_object())
+            && self.when.iter().any(|all| all.iter().all(|condition| condition.holds(scene)));
+        wanted.then(|| self.value.map_or_else(|| json!({}), |value| value.resolve(scene.values)))
+    }
+
+    /// CEL of type bool: whether it is done, if `object` is what it is done to.
+    pub fn cel(&self, object: &str, cx: &mut Lowering<'_>) -> String {
+        let mut out = unset(object, self.path, self.value.is_some_and(FillValue::is_list));
+        if !self.when.iter().any(|all| all.is_empty()) {
+            let mut terms = Vec::new();
+            for all in &self.when {
+                let all: Vec<_> = all.iter().map(|condition| condition.cel(cx)).collect();
+                let all = if all.len() == 1 || self.when.len() == 1 {
+                    all.join(" && ")
+                } else {
+                    format!("({})", all.join(" && "))
+                };
+                if !terms.contains(&all) {
+                    terms.push(all);
+                }
+            }
+            let _ = write!(out, " && {}", cel::any(&terms));
+        }
+        out
+    }
+
+    /// The place as a JSON pointer, below that of what it is done to.
+    pub fn pointer(&self) -> String {
+        format!("/{}", self.path.join("/"))
+    }
+}
+
+/// CEL of type optional: a field below an object.
+fn select(object: &str, path: &[&str]) -> String {
+    format!("{object}.?{}", path.join(".?"))
+}
+
+fn unset(object: &str, path: &[&str], list: bool) -> String {
+    if list {
+        format!("{}.orValue([]).size() == 0", select(object, path))
+    } else {
+        format!("!{}.hasValue()", select(object, path))
+    }
+}
+
+/// Whether an element of a list stands for a list that differs by namespace.
+fn is_list(text: &Text, declared: &Declared) -> bool {
+    whole_reference(&text.0).is_some_and(|name| declared.get(name) == Some(&ParameterType::StringList))
+}
+
+/// The first of a list, if that is one text in each namespace.
+pub(crate) fn first_text(texts: &[Text], declared: &Declared) -> Option<Text> {
+    texts.first().filter(|text| !is_list(text, declared) && text.0 != "*").cloned()
+}
+
+/// Whether a list may have no element in some namespace.
+pub(crate) fn may_be_empty(texts: &[Text], declared: &Declared) -> bool {
+    texts.iter().all(|text| is_list(text, declared))
+}
+
+/// What must hold for a field to be filled that a flag demands (`wanted`) or forbids; `None` if it never is.
+pub(crate) fn where_flag(flag: Option<&Flag>, wanted: bool) -> Option<Vec<Condition>> {
+    match flag? {
+        Flag::Constant(value) => (*value == wanted).then(Vec::new),
+        flag @ Flag::Parameter(_) => Some(vec![Condition::Setting(flag.clone(), wanted)]),
+    }
+}

@@ -1,0 +1,16 @@
+//! What is filled into pods, as a JSON patch (RFC 6902).
+//!
+//! [`Plan::new`] takes what the profiles of a namespace change, with the parameters that they have there;
+//! [`Plan::patch`] says what that is for one request. A patch adds fields that are unset and replaces references of
+//! images, and nothing else: [`PatchOperation`] knows no other operation. Patching twice changes nothing more.
+//!
+//! Several profiles on one namespace are followed in the order of their names: what the first has filled in, the next
+//! finds set. Only the first that redirects images does so, or each would redirect what the other has redirected.
+//!
+//! This crate is pure: no I/O, no clock, no environment.
+
+mod patch;
+mod plan;
+
+pub use patch::{Change, Patch, PatchOperation};
+pub use plan::{Operation, Plan, Request};

@@ -1,0 +1,141 @@
+//! A patch, and what it says to people.
+
+use std::fmt;
+
+use serde::Serialize;
+use serde_json::Value as Json;
+
+/// The longest warning, in characters: API servers cut those of one answer together at 4096 bytes
+/// (`k8s.io/apiserver/pkg/endpoints/filters/warning.go`).
+const MAX_WARNING: usize = 1000;
+
+/// What is to be changed in a pod.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Patch {
+    /// The operations, in order.
+    pub operations: Vec<PatchOperation>,
+    /// What they change, for people.
+    pub changes: Vec<Change>,
+}
+
+/// An operation of RFC 6902, of the two that are ever needed.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "op", rename_all = "lowercase")]
+pub enum PatchOperation {
+    /// Sets a field that is unset.
+    Add {
+        /// The place, as a JSON pointer.
+        path: String,
+        /// The value.
+        value: Json,
+    },
+    /// Sets the reference of an image.
+    Replace {
+        /// The place, as a JSON pointer.
+        path: String,
+        /// The value.
+        value: Json,
+    },
+}
+
+/// A field that is changed.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Change {
+    /// The profile that asks for it.
+    pub profile: String,
+    /// The check that it is for, if any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub check: Option<&'static str>,
+    /// In what: `pod`, `container "main"`, `volume "data"`.
+    pub of: String,
+    /// The field, below that.
+    pub field: String,
+    /// What the field was, where it is replaced.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub before: Option<Json>,
+    /// What the field is now.
+    pub value: Json,
+}
+
+impl PatchOperation {
+    /// The place, as a JSON pointer.
+    pub fn path(&self) -> &str {
+        match self {
+            Self::Add { path, .. } | Self::Replace { path, .. } => path,
+        }
+    }
+}
+
+impl Patch {
+    /// Whether nothing is to be changed.
+    pub fn is_empty(&self) -> bool {
+        self.operations.is_empty()
+    }
+
+    /// Applies the operations to the pod that they were made for.
+    ///
+    /// # Errors
+    /// An operation that does not fit, which for that pod none is.
+    pub fn apply(&self, pod: &mut Json) -> Result<(), String> {
+        let operations = serde_json::to_value(&self.operations)
+            .and_then(serde_json::from_value::<json_patch::Patch>)
+            .map_err(|error| error.to_string())?;
+        json_patch::patch(pod, &operations).map_err(|error| error.to_string())
+    }
+
+    /// One line for who makes the pod; `None` if nothing is changed.
+    pub fn warning(&self) -> Option<String> {
+        let mut profiles: Vec<_> = self.changes.iter().map(|change| change.profile.as_str()).collect();
+        profiles.sort_unstable();
+        profiles.dedup();
+        let first = self.changes.first()?;
+        let mut text = format!("filled in by ToolSecurityProfile {}: {first}", profiles.join(", "));
+        let mut of = &first.of;
+        for change in &self.changes[1..] {
+            text.push_str("; ");
+            if change.of == *of {
+                text.push_str(&change.what());
+            } else {
+                text.push_str(&change.to_string());
+                of = &change.of;
+            }
+        }
+        // A header has one line, and each warning is one.
+        let mut text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+        if let Some((cut, _)) = text.char_indices().nth(MAX_WARNING) {
+            text.truncate(cut);
+            text.push_str(" ...");
+        }
+        Some(text)
+    }
+}
+
+impl Change {
+    /// The field and its value.
+    fn what(&self) -> String {
+        match &self.before {
+            Some(before) => format!("{} {} is now {}", self.field, shown(before), shown(&self.value)),
+            None => format!("{} {}", self.field, shown(&self.value)),
+        }
+    }
+}
+
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.of, self.what())
+    }
+}
+
+/// A value as it stands on one line of YAML, nearly.
+fn shown(value: &Json) -> String {
+    match value {
+        Json::String(text) => text.clone(),
+        Json::Array(items) => format!("[{}]", items.iter().map(shown).collect::<Vec<_>>().join(", ")),
+        Json::Object(fields) => {
+            let fields: Vec<_> = fields.iter().map(|(key, value)| format!("{key}: {}", shown(value))).collect();
+            format!("{{{}}}", fields.join(", "))
+        }
+        other => other.to_string(),
+    }
+}

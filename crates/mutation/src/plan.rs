@@ -1,0 +1,242 @@
+//! From the profiles of a namespace and a request to a patch.
+
+use std::collections::BTreeSet;
+
+use palisade_api::{Exemptions, ParameterType, ToolSecurityParamsSpec, Values, names};
+use palisade_checks::{
+    Fill, Subject,
+    catalogue::redirect::Redirector,
+    fill::{self, CONTAINER_LISTS, Scene, field, is_windows},
+};
+use palisade_compiler::Mutation;
+use serde_json::Value as Json;
+
+use crate::patch::{Change, Patch, PatchOperation};
+
+/// What is done to a pod.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// A new one.
+    Create,
+    /// A change.
+    Update,
+}
+
+/// What is asked of the API server.
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'a> {
+    /// In which namespace.
+    pub namespace: &'a str,
+    /// What is done.
+    pub operation: Operation,
+    /// `ephemeralcontainers` or the like; empty for the pod itself.
+    pub subresource: &'a str,
+    /// Who asks.
+    pub user: &'a str,
+    /// The groups of who asks.
+    pub groups: &'a [String],
+    /// The pod as it would be.
+    pub pod: &'a Json,
+    /// The pod as it is; null for a new one.
+    pub old_pod: &'a Json,
+}
+
+impl<'a> Request<'a> {
+    /// Somebody without special rights creates a pod.
+    pub fn create(namespace: &'a str, pod: &'a Json) -> Self {
+        let operation = Operation::Create;
+        Self { namespace, operation, subresource: "", user: "", groups: &[], pod, old_pod: &Json::Null }
+    }
+}
+
+/// What is changed in the pods of one namespace.
+#[derive(Clone, Debug, Default)]
+pub struct Plan {
+    profiles: Vec<Profile>,
+}
+
+/// What one profile changes, with the values of its parameters.
+#[derive(Clone, Debug)]
+struct Profile {
+    name: String,
+    /// The fields of the pod, those of a container, and those of an ephemeral container.
+    of_pod: Fills,
+    of_container: Fills,
+    of_ephemeral: Fills,
+    redirector: Option<Redirector>,
+    exemptions: Exemptions,
+    values: Values,
+    excepted: BTreeSet<String>,
+}
+
+type Fills = Vec<(Option<&'static str>, Fill)>;
+
+impl Plan {
+    /// The plan of a namespace: what the profiles that select it change, each with the `ToolSecurityParams` of its
+    /// name there. A profile that needs parameters changes nothing where there are none or they state a problem; every
+    /// pod is denied there.
+    pub fn new<'a>(profiles: impl IntoIterator<Item = (&'a Mutation, Option<&'a ToolSecurityParamsSpec>)>) -> Self {
+        let mut profiles: Vec<_> =
+            profiles.into_iter().filter_map(|(mutation, params)| Profile::new(mutation, params)).collect();
+        profiles.sort_by(|one, other| one.name.cmp(&other.name));
+        let redirecting = profiles.iter_mut().filter(|profile| profile.redirector.is_some());
+        for profile in redirecting.skip(1) {
+            profile.redirector = None;
+        }
+        Self { profiles }
+    }
+
+    /// Whether no pod is changed.
+    pub fn is_empty(&self) -> bool {
+        self.profiles.is_empty()
+    }
+
+    /// What is changed. Only a new pod and new ephemeral containers are; not what a node or who is exempt makes, and
+    /// nothing in the namespace for probes, whose pods are to be judged as they are. Of an object that is no pod,
+    /// what does not look like one is left alone.
+    pub fn patch(&self, request: &Request<'_>) -> Patch {
+        let ephemeral = match (request.operation, request.subresource) {
+            (Operation::Create, "") => false,
+            (Operation::Update, "ephemeralcontainers") => true,
+            _ => return Patch::default(),
+        };
+        let mut patch = Patch::default();
+        let mut pod = request.pod.clone();
+        for profile in self.profiles.iter().filter(|profile| !profile.is_exempt(request)) {
+            let of_profile = profile.patch(&Request { pod: &pod, ..*request }, ephemeral);
+            // What was made for this pod fits it; and a patch of which a part fails would fail as a whole.
+            if of_profile.apply(&mut pod).is_ok() {
+                patch.operations.extend(of_profile.operations);
+                patch.changes.extend(of_profile.changes);
+            }
+        }
+        patch
+    }
+}
+
+impl Profile {
+    fn new(mutation: &Mutation, params: Option<&ToolSecurityParamsSpec>) -> Option<Self> {
+        let params = params.filter(|params| params.problem.is_empty());
+        if mutation.parameterized && params.is_none() {
+            return None;
+        }
+        let values = params.map(ToolSecurityParamsSpec::values).unwrap_or_default();
+        // Those of an older generation may lack one, and what stands for none is root.
+        let known =
+            |(name, kind): (&String, &ParameterType)| values.get(name).is_some_and(|value| value.kind() == *kind);
+        if !mutation.parameters.iter().all(known) {
+            return None;
+        }
+        let some = |wanted: &[Subject]| -> Fills {
+            mutation.fills.iter().filter(|(_, fill)| wanted.contains(&fill.of)).cloned().collect()
+        };
+        Some(Self {
+            name: mutation.profile.clone(),
+            of_pod: some(&[Subject::Pod, Subject::PodOrContainer]),
+            of_container: some(&[Subject::Container]),
+            of_ephemeral: mutation.of_ephemeral(),
+            redirector: mutation.redirect.as_ref().map(|redirect| redirect.resolve(&values)),
+            exemptions: mutation.exemptions.clone(),
+            excepted: params.into_iter().flat_map(|params| params.exceptions.keys().cloned()).collect(),
+            values,
+        })
+    }
+
+    fn is_exempt(&self, request: &Request<'_>) -> bool {
+        let Exemptions { users, groups, runtime_classes } = &self.exemptions;
+        let of_node = || {
+            request.user.starts_with("system:node:")
+                && request.groups.iter().any(|group| group == "system:nodes")
+                && !field(request.pod, &["metadata", "annotations", "kubernetes.io/config.mirror"]).is_null()
+        };
+        let class = field(request.pod, &["spec", "runtimeClassName"]).as_str();
+        request.namespace == names::PROBE_NAMESPACE
+            || users.iter().any(|user| user == request.user)
+            || groups.iter().any(|group| request.groups.contains(group))
+            || class.is_some_and(|class| runtime_classes.iter().any(|exempt| exempt == class))
+            || of_node()
+    }
+
+    fn patch(&self, request: &Request<'_>, ephemeral: bool) -> Patch {
+        let pod = request.pod;
+        let mut changing = Changing { profile: self, pod, patch: Patch::default() };
+        let lists = if ephemeral { &CONTAINER_LISTS[2..] } else { &CONTAINER_LISTS[..2] };
+        let old: BTreeSet<_> =
+            containers(request.old_pod, CONTAINER_LISTS[2]).filter_map(|(_, one)| name(one)).collect();
+        if !is_windows(pod) && !ephemeral {
+            changing.fill(&self.of_pod, "/spec", "pod", field(pod, &["spec"]), &Json::Null);
+        }
+        let of_container = if ephemeral { &self.of_ephemeral } else { &self.of_container };
+        for list in lists {
+            for (index, container) in containers(pod, list) {
+                if ephemeral && name(container).is_some_and(|name| old.contains(name)) {
+                    continue;
+                }
+                let (at, of) =
+                    (format!("/spec/{list}/{index}"), format!("container \"{}\"", name(container).unwrap_or_default()));
+                if !is_windows(pod) {
+                    changing.fill(of_container, &at, &of, container, container);
+                }
+                changing.redirect(&at, &of, container, &["image"]);
+            }
+        }
+        for (index, volume) in containers(pod, "volumes").filter(|_| !ephemeral) {
+            let of = format!("volume \"{}\"", name(volume).unwrap_or_default());
+            changing.redirect(&format!("/spec/volumes/{index}"), &of, volume, &["image", "reference"]);
+        }
+        changing.patch
+    }
+}
+
+/// The elements of a list of a pod.
+fn containers<'a>(pod: &'a Json, list: &str) -> impl Iterator<Item = (usize, &'a Json)> {
+    field(pod, &["spec", list]).as_array().into_iter().flatten().enumerate()
+}
+
+fn name(object: &Json) -> Option<&str> {
+    field(object, &["name"]).as_str()
+}
+
+/// A patch in the making.
+struct Changing<'a> {
+    profile: &'a Profile,
+    pod: &'a Json,
+    patch: Patch,
+}
+
+impl Changing<'_> {
+    fn fill(&mut self, fills: &Fills, at: &str, of: &str, object: &Json, container: &Json) {
+        let Profile { name, values, excepted, .. } = self.profile;
+        let scene = Scene { values, excepted, pod: self.pod, container };
+        let only: Vec<_> = fills.iter().map(|(_, fill)| fill).collect();
+        for step in fill::steps(&only) {
+            let Some(value) = step.of(object, scene) else { continue };
+            self.patch
+                .operations
+                .push(PatchOperation::Add { path: format!("{at}{}", step.pointer()), value: value.clone() });
+            if step.value.is_some() {
+                let check = fills.iter().find(|(_, fill)| fill.path == step.path).and_then(|(check, _)| *check);
+                let (profile, of, field) = (name.clone(), of.to_owned(), step.path.join("."));
+                self.patch.changes.push(Change { profile, check, of, field, before: None, value });
+            }
+        }
+    }
+
+    fn redirect(&mut self, at: &str, of: &str, object: &Json, path: &[&str]) {
+        let found = field(object, path);
+        let redirected =
+            self.profile.redirector.as_ref().zip(found.as_str()).and_then(|(to, image)| to.redirect(image));
+        let Some(value) = redirected.map(Json::String) else { return };
+        self.patch
+            .operations
+            .push(PatchOperation::Replace { path: format!("{at}/{}", path.join("/")), value: value.clone() });
+        self.patch.changes.push(Change {
+            profile: self.profile.name.clone(),
+            check: None,
+            of: of.to_owned(),
+            field: path.join("."),
+            before: Some(found.clone()),
+            value,
+        });
+    }
+}
