@@ -190,7 +190,7 @@ fn created_or_updated(group: &str, resources: &[&str]) -> NamedRuleWithOperation
 
 /// The profile's selector, and never the protected namespaces: the API server denies what a policy selects
 /// when it cannot find the policy's parameters, before it looks at bindings.
-fn namespace_selector(spec: &ToolSecurityProfileSpec) -> LabelSelector {
+pub fn namespace_selector(spec: &ToolSecurityProfileSpec) -> LabelSelector {
     let mut excluded: Vec<_> = names::PROTECTED_NAMESPACES.iter().map(|&name| name.to_owned()).collect();
     excluded.extend(spec.exclude_namespaces.iter().cloned());
     excluded.sort();

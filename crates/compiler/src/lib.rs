@@ -25,7 +25,7 @@ use palisade_api::{
 };
 use palisade_checks::{Lowering, Rule};
 
-pub use bundle::{Bundle, Pair, owner_reference};
+pub use bundle::{Bundle, Pair, namespace_selector, owner_reference};
 pub use exceptions::Exceptions;
 pub use mutation::Mutation;
 pub use probes::{Probe, Probes};
