@@ -195,10 +195,10 @@ impl Condition {
                 format!("!{}.orValue([]).exists(x, x in {})", select("c", path), cx.texts("", texts).cel())
             }
             Self::NoContainerIs(path, constant) => {
-                format!("variables.containers.all(c, {})", is_not("c", path, constant))
+                format!("variables.containers.all(o, {})", is_not("o", path, constant))
             }
             Self::NoContainerHas(path) => {
-                format!("variables.containers.all(c, {})", unset("c", path, true))
+                format!("variables.containers.all(o, {})", unset("o", path, true))
             }
             Self::Any(some) => {
                 let terms: Vec<_> = some.iter().map(|one| one.cel(cx)).collect();

@@ -15,9 +15,12 @@ use palisade_api::{
     Stage, ToolSecurityProfile, ToolSecurityProfileSpec,
     names::{self, Shape},
 };
-use palisade_checks::Rule;
+use palisade_checks::{Rule, catalogue::mutation::Engine};
 
-use crate::expressions;
+use crate::{
+    Mutation, expressions,
+    native::{self, MutatingPair},
+};
 
 /// The objects that a profile becomes in the API server, besides the parameters in each namespace.
 #[derive(Clone, Debug, PartialEq)]
@@ -26,6 +29,8 @@ pub struct Bundle {
     pub pods: Pair,
     /// What pod templates are judged by; `None` if they are not.
     pub workloads: Option<Pair>,
+    /// What fills in pods where the API server does it; `None` if nothing is filled in, or the webhook is to do it.
+    pub mutation: Option<MutatingPair>,
 }
 
 /// A policy and what puts it in force.
@@ -53,15 +58,20 @@ impl Bundle {
 }
 
 /// What the rules of a profile become.
-pub(crate) fn bundle(profile: &ToolSecurityProfile, rules: &[(&'static str, Rule)], parameterized: bool) -> Bundle {
+pub(crate) fn bundle(
+    profile: &ToolSecurityProfile,
+    rules: &[(&'static str, Rule)],
+    mutation: Option<&Mutation>,
+    parameterized: bool,
+) -> Bundle {
     let pair = |shape, stage| Pair {
         policy: ValidatingAdmissionPolicy {
-            metadata: metadata(profile, shape),
+            metadata: metadata(profile, names::policy(name(profile), shape)),
             spec: Some(policy_spec(profile, shape, rules, parameterized)),
             status: None,
         },
         binding: ValidatingAdmissionPolicyBinding {
-            metadata: metadata(profile, shape),
+            metadata: metadata(profile, names::policy(name(profile), shape)),
             spec: ValidatingAdmissionPolicyBindingSpec {
                 policy_name: names::policy(name(profile), shape),
                 param_ref: parameterized.then(|| param_ref(name(profile), stage)),
@@ -74,6 +84,9 @@ pub(crate) fn bundle(profile: &ToolSecurityProfile, rules: &[(&'static str, Rule
     Bundle {
         pods: pair(Shape::Pods, enforcement.pods),
         workloads: enforcement.workloads.stage().map(|stage| pair(Shape::Workloads, stage)),
+        mutation: mutation
+            .filter(|mutation| mutation.engine != Engine::Webhook)
+            .map(|mutation| native::pair(profile, mutation)),
     }
 }
 
@@ -93,7 +106,8 @@ fn labels(profile: &str) -> BTreeMap<String, String> {
         .into()
 }
 
-fn metadata(profile: &ToolSecurityProfile, shape: Shape) -> ObjectMeta {
+/// The metadata of something that is made for a profile.
+pub(crate) fn metadata(profile: &ToolSecurityProfile, generated: String) -> ObjectMeta {
     let parameters: Vec<_> =
         profile.spec.parameters.iter().map(|parameter| format!("{}:{}", parameter.name, parameter.type_)).collect();
     let mut annotations = BTreeMap::from([(names::PARAMETERS_ANNOTATION.to_owned(), parameters.join(","))]);
@@ -101,7 +115,7 @@ fn metadata(profile: &ToolSecurityProfile, shape: Shape) -> ObjectMeta {
         annotations.insert(names::GENERATION_ANNOTATION.to_owned(), generation.to_string());
     }
     ObjectMeta {
-        name: Some(names::policy(name(profile), shape)),
+        name: Some(generated),
         labels: Some(labels(name(profile))),
         annotations: Some(annotations),
         owner_references: owner_reference(profile).map(|owner| vec![owner]),
@@ -141,10 +155,7 @@ fn policy_spec(
 ) -> ValidatingAdmissionPolicySpec {
     ValidatingAdmissionPolicySpec {
         failure_policy: Some("Fail".to_owned()),
-        param_kind: parameterized.then(|| ParamKind {
-            api_version: Some(names::API_VERSION.to_owned()),
-            kind: Some("ToolSecurityParams".to_owned()),
-        }),
+        param_kind: parameterized.then(param_kind),
         match_constraints: Some(MatchResources {
             match_policy: Some("Equivalent".to_owned()),
             namespace_selector: Some(namespace_selector(&profile.spec)),
@@ -176,12 +187,22 @@ fn policy_spec(
     }
 }
 
+/// The kind of a policy's parameters.
+pub(crate) fn param_kind() -> ParamKind {
+    ParamKind { api_version: Some(names::API_VERSION.to_owned()), kind: Some("ToolSecurityParams".to_owned()) }
+}
+
 fn created_or_updated(group: &str, resources: &[&str]) -> NamedRuleWithOperations {
+    rule(group, &["CREATE", "UPDATE"], resources)
+}
+
+/// Operations on resources that a policy matches.
+pub(crate) fn rule(group: &str, operations: &[&str], resources: &[&str]) -> NamedRuleWithOperations {
     let owned = |texts: &[&str]| Some(texts.iter().map(|&text| text.to_owned()).collect());
     NamedRuleWithOperations {
         api_groups: owned(&[group]),
         api_versions: owned(&["v1"]),
-        operations: owned(&["CREATE", "UPDATE"]),
+        operations: owned(operations),
         resources: owned(resources),
         scope: Some("Namespaced".to_owned()),
         resource_names: None,

@@ -96,6 +96,21 @@ fn exempt(profile: &str, exemptions: &Exemptions, shape: Shape) -> String {
         Shape::Pods => "object.spec == oldObject.spec".to_owned(),
         Shape::Workloads => format!("variables.template == ({})", template("oldObject")),
     };
+    let mut terms = exempt_terms(exemptions, "variables.spec");
+    if shape == Shape::Pods {
+        terms.push(mirrored("variables.annotations"));
+    }
+    format!(
+        "(request.operation == 'UPDATE' && {unchanged}) || (request.namespace == '{}' \
+         ? object.metadata.?labels[?'{}'].orValue('') != '{profile}' : {})",
+        names::PROBE_NAMESPACE,
+        names::PROFILE_LABEL,
+        cel::any(&terms),
+    )
+}
+
+/// CEL of type bool: whether who asks, or the runtime class of a pod with this spec, is exempt; any of them.
+pub(crate) fn exempt_terms(exemptions: &Exemptions, spec: &str) -> Vec<String> {
     let Exemptions { users, groups, runtime_classes } = exemptions;
     let mut terms = Vec::new();
     if !users.is_empty() {
@@ -105,23 +120,18 @@ fn exempt(profile: &str, exemptions: &Exemptions, shape: Shape) -> String {
         terms.push(format!("request.userInfo.?groups.orValue([]).exists(g, g in {})", cel::list(groups)));
     }
     if !runtime_classes.is_empty() {
-        terms.push(format!("variables.spec.?runtimeClassName.orValue('') in {}", cel::list(runtime_classes)));
+        terms.push(format!("{spec}.?runtimeClassName.orValue('') in {}", cel::list(runtime_classes)));
     }
-    if shape == Shape::Pods {
-        // Neither alone is enough: a tenant can write the annotation, and a node does not make what it mirrors.
-        terms.push(
-            "(request.userInfo.username.startsWith('system:node:') \
-             && 'system:nodes' in request.userInfo.?groups.orValue([]) \
-             && 'kubernetes.io/config.mirror' in variables.annotations)"
-                .to_owned(),
-        );
-    }
+    terms
+}
+
+/// CEL of type bool: whether a node makes the pod with these annotations to show a static one.
+pub(crate) fn mirrored(annotations: &str) -> String {
+    // Neither alone is enough: a tenant can write the annotation, and a node does not make what it mirrors.
     format!(
-        "(request.operation == 'UPDATE' && {unchanged}) || (request.namespace == '{}' \
-         ? object.metadata.?labels[?'{}'].orValue('') != '{profile}' : {})",
-        names::PROBE_NAMESPACE,
-        names::PROFILE_LABEL,
-        cel::any(&terms),
+        "(request.userInfo.username.startsWith('system:node:') \
+         && 'system:nodes' in request.userInfo.?groups.orValue([]) \
+         && 'kubernetes.io/config.mirror' in {annotations})"
     )
 }
 

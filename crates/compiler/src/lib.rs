@@ -11,6 +11,7 @@ mod bundle;
 mod exceptions;
 mod expressions;
 mod mutation;
+mod native;
 mod probes;
 mod resolve;
 
@@ -28,6 +29,7 @@ use palisade_checks::{Lowering, Rule};
 pub use bundle::{Bundle, Pair, namespace_selector, owner_reference};
 pub use exceptions::Exceptions;
 pub use mutation::Mutation;
+pub use native::{MutatingPair, match_conditions};
 pub use probes::{Probe, Probes};
 pub use resolve::{Namespace, Resolver};
 
@@ -104,7 +106,7 @@ pub fn compile(profile: &ToolSecurityProfile) -> Result<Compiled, Vec<Diagnostic
         return Err(diagnostics);
     }
     let checks = lowered.iter().map(|(id, _)| *id).collect();
-    let bundle = bundle::bundle(profile, &lowered, parameterized);
+    let bundle = bundle::bundle(profile, &lowered, mutation.as_ref(), parameterized);
     let probes = Probes::new(&name, spec, &settings, &resolver, parameterized);
     let implied = implied(spec, &settings);
     let stage = spec.enforcement.pods;

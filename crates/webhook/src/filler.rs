@@ -1,7 +1,8 @@
 //! From a profile and a call to what is filled in.
 
-use palisade_api::{ToolSecurityParamsSpec, ToolSecurityProfile};
-use palisade_compiler::{Mutation, compile};
+use k8s_openapi::api::admissionregistration::v1::MatchCondition;
+use palisade_api::{ToolSecurityParamsSpec, ToolSecurityProfile, names};
+use palisade_compiler::{Mutation, compile, match_conditions};
 use palisade_mutation::{Operation, Plan, Request};
 
 use crate::review::Call;
@@ -16,7 +17,10 @@ pub struct Filler {
 #[derive(Debug)]
 pub enum Filled {
     /// Nothing is left to fill in.
-    Complete,
+    Complete {
+        /// For the controller only: that this webhook was asked after something else had filled the pod.
+        warning: Option<String>,
+    },
     /// The namespace has no parameters yet. The validation denies every pod there, and says so.
     NoParameters,
     /// This.
@@ -45,6 +49,11 @@ impl Filler {
         self.mutation.failure_policy.into()
     }
 
+    /// What keeps the API server from asking, the same as for a policy that does this.
+    pub fn match_conditions(&self) -> Vec<MatchCondition> {
+        match_conditions(&self.mutation)
+    }
+
     /// Fills in, with the parameters of the pod's namespace.
     pub fn fill(&self, call: &Call, params: Option<&ToolSecurityParamsSpec>) -> Filled {
         if self.mutation.parameterized && params.is_none() {
@@ -65,7 +74,14 @@ impl Filler {
         });
         match serde_json::to_vec(&patch.operations) {
             Ok(operations) if !patch.is_empty() => Filled::Patch { patch: operations, warning: patch.warning() },
-            _ => Filled::Complete,
+            _ => Filled::Complete { warning: asked(call) },
         }
     }
+}
+
+/// What the controller's probe reads: a pod that was complete when it came here was completed by a policy.
+fn asked(call: &Call) -> Option<String> {
+    let annotations = call.pod.get("metadata")?.get("annotations")?;
+    let probe = call.namespace == names::PROBE_NAMESPACE && annotations.get(names::PROBE_MUTATION_ANNOTATION).is_some();
+    probe.then(|| names::PROBE_COMPLETE_WARNING.to_owned())
 }

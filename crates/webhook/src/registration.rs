@@ -9,8 +9,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::{
     ByteString,
     api::admissionregistration::v1::{
-        MatchCondition, MutatingWebhook, MutatingWebhookConfiguration, RuleWithOperations, ServiceReference,
-        WebhookClientConfig,
+        MutatingWebhook, MutatingWebhookConfiguration, RuleWithOperations, ServiceReference, WebhookClientConfig,
     },
 };
 use palisade_api::{EngineInForce, ToolSecurityProfile, catalogue::mutation::Engine, names};
@@ -119,7 +118,7 @@ pub fn entries(
             admission_review_versions: vec!["v1".to_owned()],
             client_config: terms.client(profile, bundle),
             failure_policy: Some(filler.failure_policy().to_owned()),
-            match_conditions: Some(conditions()),
+            match_conditions: Some(filler.match_conditions()),
             match_policy: Some("Equivalent".to_owned()),
             name,
             namespace_selector: Some(of.selector.clone()),
@@ -142,17 +141,6 @@ fn rule(operation: &str, resource: &str) -> RuleWithOperations {
         resources: one(resource),
         scope: Some("Namespaced".to_owned()),
     }
-}
-
-/// Mirror pods are what a node says it runs already.
-fn conditions() -> Vec<MatchCondition> {
-    vec![MatchCondition {
-        name: "not-a-mirror-pod".to_owned(),
-        expression: "!(request.userInfo.username.startsWith('system:node:') && \
-                     'system:nodes' in request.userInfo.?groups.orValue([]) && \
-                     'kubernetes.io/config.mirror' in object.metadata.?annotations.orValue({}))"
-            .to_owned(),
-    }]
 }
 
 /// Whether the API server believes this authority about every entry.

@@ -107,7 +107,7 @@ impl World {
         };
         let params = self.params.get(&ObjectRef::new(&names::params(profile)).within(&call.namespace));
         match filler.fill(call, params.as_ref().map(|params| &params.spec)) {
-            Filled::Complete => (Outcome::Complete, Reply::default()),
+            Filled::Complete { warning } => (Outcome::Complete, Reply { patch: None, warning }),
             Filled::NoParameters => (Outcome::NoParameters, Reply::default()),
             Filled::Patch { patch, warning } => (Outcome::Filled, Reply { patch: Some(patch), warning }),
         }

@@ -1,0 +1,239 @@
+//! What a profile changes in pods, as a MutatingAdmissionPolicy: the API server does what the webhook would.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::admissionregistration::v1::{
+    JSONPatch, MatchCondition, MatchResources, MutatingAdmissionPolicy, MutatingAdmissionPolicyBinding,
+    MutatingAdmissionPolicyBindingSpec, MutatingAdmissionPolicySpec, Mutation as MutationOfPolicy, ParamRef, Variable,
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use palisade_api::{ToolSecurityProfile, names};
+use palisade_checks::{
+    Fill, Lowering, Subject, cel,
+    fill::{self, Step},
+};
+use serde_json::{Value as Json, json};
+
+use crate::{Mutation, bundle, expressions};
+
+/// A policy that changes pods, and what puts it in force.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MutatingPair {
+    /// The policy.
+    pub policy: MutatingAdmissionPolicy,
+    /// Its binding, of the same name.
+    pub binding: MutatingAdmissionPolicyBinding,
+}
+
+impl MutatingPair {
+    /// Policy and binding as they are written in a version of `admissionregistration.k8s.io` that an API server
+    /// serves: `v1` (from Kubernetes 1.36 on) or `v1beta1` (1.34 and 1.35, where it is turned on). The two do not
+    /// differ in anything that is used here.
+    pub fn objects(&self, version: &str) -> [Json; 2] {
+        [json!(self.policy), json!(self.binding)].map(|mut object| {
+            object["apiVersion"] = json!(format!("admissionregistration.k8s.io/{version}"));
+            object
+        })
+    }
+}
+
+/// The conditions without which a request is none of the mutation's business, by name: not in the namespace for
+/// probes, whose pods are to be judged as they are unless they ask who changes them, and not for who and what is
+/// exempt. For the policy and for the webhook's registration alike.
+pub fn match_conditions(mutation: &Mutation) -> Vec<MatchCondition> {
+    let mut exempt = expressions::exempt_terms(&mutation.exemptions, "object.spec");
+    exempt.push(expressions::mirrored("object.metadata.?annotations.orValue({})"));
+    let condition = |name: &str, expression| MatchCondition { name: name.to_owned(), expression };
+    vec![
+        condition(
+            "not-a-probe",
+            format!(
+                "request.namespace != '{}' || '{}' in object.metadata.?annotations.orValue({{}})",
+                names::PROBE_NAMESPACE,
+                names::PROBE_MUTATION_ANNOTATION
+            ),
+        ),
+        condition("not-exempt", format!("!{}", cel::any(&exempt))),
+    ]
+}
+
+pub(crate) fn pair(profile: &ToolSecurityProfile, mutation: &Mutation) -> MutatingPair {
+    let name = names::mutation(&mutation.profile);
+    let failure_policy: &str = mutation.failure_policy.into();
+    let (variables, expression) = expression(mutation);
+    MutatingPair {
+        policy: MutatingAdmissionPolicy {
+            metadata: bundle::metadata(profile, name.clone()),
+            spec: Some(MutatingAdmissionPolicySpec {
+                failure_policy: Some(failure_policy.to_owned()),
+                match_conditions: Some(match_conditions(mutation)),
+                match_constraints: Some(MatchResources {
+                    match_policy: Some("Equivalent".to_owned()),
+                    namespace_selector: Some(bundle::namespace_selector(&profile.spec)),
+                    object_selector: Some(LabelSelector::default()),
+                    resource_rules: Some(vec![
+                        bundle::rule("", &["CREATE"], &["pods"]),
+                        bundle::rule("", &["UPDATE"], &["pods/ephemeralcontainers"]),
+                    ]),
+                    exclude_resource_rules: None,
+                }),
+                mutations: Some(vec![MutationOfPolicy {
+                    apply_configuration: None,
+                    json_patch: Some(JSONPatch { expression: Some(expression) }),
+                    patch_type: "JSONPatch".to_owned(),
+                }]),
+                param_kind: mutation.parameterized.then(bundle::param_kind),
+                // What a webhook adds after it, a container say, is filled, too.
+                reinvocation_policy: Some("IfNeeded".to_owned()),
+                variables: Some(variables),
+            }),
+        },
+        binding: MutatingAdmissionPolicyBinding {
+            metadata: bundle::metadata(profile, name.clone()),
+            spec: Some(MutatingAdmissionPolicyBindingSpec {
+                match_resources: None,
+                // Where there are none, validation denies and says why.
+                param_ref: mutation.parameterized.then(|| ParamRef {
+                    name: Some(names::params(&mutation.profile)),
+                    parameter_not_found_action: Some("Allow".to_owned()),
+                    ..ParamRef::default()
+                }),
+                policy_name: Some(name),
+            }),
+        },
+    }
+}
+
+const ALL_CONTAINERS: &str = "object.spec.containers + object.spec.?initContainers.orValue([]) \
+                              + object.spec.?ephemeralContainers.orValue([])";
+const IMAGES: &str = "variables.containers.map(c, string(c.?image.orValue(''))) \
+                      + object.spec.?volumes.orValue([]).map(v, string(v.?image.?reference.orValue('')))";
+/// CEL of type bool: an ephemeral container is new. The others cannot change.
+const NEW: &str = "!oldObject.spec.?ephemeralContainers.orValue([]).exists(o, o.name == c.name)";
+
+/// The variables, and CEL of type list(JSONPatch).
+fn expression(mutation: &Mutation) -> (Vec<Variable>, String) {
+    // Mistakes in the settings were reported when they were lowered for the checks.
+    let mut cx = Lowering::new(&mutation.parameters);
+    let mut operations = Operations { cx: &mut cx, created: vec![], ephemeral: vec![] };
+    operations.fill(mutation);
+    let not_windows =
+        |fills: &[String]| format!("(object.spec.?os.?name.orValue('') == 'windows' ? [] : {})", sum(fills));
+    if !mutation.fills.is_empty() {
+        for terms in [&mut operations.created, &mut operations.ephemeral] {
+            *terms = if terms.is_empty() { vec![] } else { vec![not_windows(terms)] };
+        }
+    }
+    let mut variables = vec![("containers", ALL_CONTAINERS.to_owned())];
+    if let Some(redirect) = &mutation.redirect {
+        operations.redirect();
+        variables.push(("images", IMAGES.to_owned()));
+        variables.push(("redirected", redirect.lower(operations.cx, "variables.images")));
+    }
+    let Operations { created, ephemeral, .. } = operations;
+    let mut expression = format!("request.operation == 'CREATE' ? {} : {}", sum(&created), sum(&ephemeral));
+    if mutation.parameterized {
+        expression = format!("params.spec.problem != '' ? [] : ({expression})");
+    }
+    let used = |name: &str| {
+        let name = format!("variables.{name}");
+        expression.contains(&name) || mutation.redirect.is_some()
+    };
+    let variables = variables
+        .into_iter()
+        .filter(|(name, _)| used(name))
+        .map(|(name, expression)| Variable { name: name.to_owned(), expression })
+        .collect();
+    (variables, expression)
+}
+
+fn sum(terms: &[String]) -> String {
+    match terms {
+        [] => "[]".to_owned(),
+        terms => format!("({})", terms.join(" + ")),
+    }
+}
+
+/// CEL of type list(JSONPatch), piece by piece.
+struct Operations<'a, 'b> {
+    cx: &'a mut Lowering<'b>,
+    /// For a new pod.
+    created: Vec<String>,
+    /// For new ephemeral containers.
+    ephemeral: Vec<String>,
+}
+
+impl Operations<'_, '_> {
+    fn fill(&mut self, mutation: &Mutation) {
+        let of = |wanted: &[Subject]| -> Vec<&Fill> {
+            mutation.fills.iter().map(|(_, fill)| fill).filter(|fill| wanted.contains(&fill.of)).collect()
+        };
+        for step in fill::steps(&of(&[Subject::Pod, Subject::PodOrContainer])) {
+            let condition = step.cel("object.spec", self.cx);
+            let path = cel::quote(&format!("/spec{}", step.pointer()));
+            let operation = self.add(&path, &step);
+            self.created.push(format!("({condition} ? [{operation}] : [])"));
+        }
+        let of_containers = of(&[Subject::Container]);
+        for step in fill::steps(&of_containers) {
+            for list in ["containers", "initContainers"] {
+                let each = self.each(list, None, &step);
+                self.created.push(each);
+            }
+        }
+        let of_ephemeral = mutation.of_ephemeral();
+        let of_ephemeral: Vec<_> = of_ephemeral.iter().map(|(_, fill)| fill).collect();
+        for step in fill::steps(&of_ephemeral) {
+            let each = self.each("ephemeralContainers", Some(NEW), &step);
+            self.ephemeral.push(each);
+        }
+    }
+
+    /// CEL of type list(JSONPatch): a step in each container of a list.
+    fn each(&mut self, list: &str, only: Option<&str>, step: &Step<'_>) -> String {
+        let condition = step.cel("c", self.cx);
+        let condition = only.map_or(condition.clone(), |only| format!("{only} && {condition}"));
+        let path = format!("'/spec/{list}/' + string(i) + {}", cel::quote(&step.pointer()));
+        let operation = self.add(&path, step);
+        format!("{}.transformList(i, c, {condition}, {operation})", elements(list))
+    }
+
+    fn add(&mut self, path: &str, step: &Step<'_>) -> String {
+        let value = step.value.map_or_else(|| "{}".to_owned(), |value| value.cel(self.cx));
+        format!("JSONPatch{{op: 'add', path: {path}, value: {value}}}")
+    }
+
+    fn redirect(&mut self) {
+        let images = |list: &str, only: &str, before: &str, field: &str| {
+            let found = format!("variables.images[i{before}]");
+            let value = format!("variables.redirected[i{before}]");
+            let field = field.replace('.', "/");
+            format!(
+                "{}.transformList(i, c, {only}{value} != {found}, \
+                 JSONPatch{{op: 'replace', path: '/spec/{list}/' + string(i) + '/{field}', value: {value}}})",
+                elements(list)
+            )
+        };
+        let containers = " + object.spec.containers.size()";
+        let all = " + variables.containers.size()";
+        let init = format!("{containers} + object.spec.?initContainers.orValue([]).size()");
+        self.created.push(images("containers", "", "", "image"));
+        self.created.push(images("initContainers", "", containers, "image"));
+        self.created.push(images("volumes", "", all, "image.reference"));
+        self.ephemeral.push(images("ephemeralContainers", &format!("{NEW} && "), &init, "image"));
+    }
+}
+
+/// CEL of type list: a list of the pod, which `containers` always has.
+fn elements(list: &str) -> String {
+    if list == "containers" { "object.spec.containers".to_owned() } else { format!("object.spec.?{list}.orValue([])") }
+}
+
+/// The conditions by name, for who registers a webhook.
+impl Mutation {
+    /// The conditions (CEL) that a request must meet for anything to be changed, by name: `matchConditions` of a
+    /// webhook that does what the policy would.
+    pub fn match_conditions(&self) -> BTreeMap<String, String> {
+        match_conditions(self).into_iter().map(|condition| (condition.name, condition.expression)).collect()
+    }
+}
