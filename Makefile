@@ -20,8 +20,8 @@ help: ## Show this list
 ##@ Build
 
 .PHONY: build
-build: ## Build the controller and the command line (target/release)
-	cargo build --release -p palisade-controller -p palisade-cli
+build: ## Build the controller, the webhook and the command line (target/release)
+	cargo build --release -p palisade-controller -p palisade-webhook -p palisade-cli
 
 .PHONY: generate
 generate: ## Write the generated files

@@ -22,6 +22,11 @@ pub const FINALIZER: &str = "toolsecurity.dev/cleanup";
 pub const OPERATOR_NAMESPACE: &str = "palisade-system";
 /// The namespace in which the controller asks the API server about pods, as dry runs.
 pub const PROBE_NAMESPACE: &str = "palisade-probe";
+/// Annotation on a pod in [`PROBE_NAMESPACE`], where nobody but the controller may create any: it is to be changed as
+/// elsewhere, and the webhook says that it was asked.
+pub const PROBE_MUTATION_ANNOTATION: &str = "toolsecurity.dev/probe-mutation";
+/// What the webhook says about such a pod if something else has filled in all of it.
+pub const PROBE_COMPLETE_WARNING: &str = "palisade-webhook was asked and found nothing to fill in";
 /// Namespaces that no profile selects, whatever its selector says: a mistake must not stop the control plane.
 pub const PROTECTED_NAMESPACES: [&str; 4] = ["kube-system", "kube-public", "kube-node-lease", OPERATOR_NAMESPACE];
 

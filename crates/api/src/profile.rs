@@ -416,10 +416,38 @@ pub struct ToolSecurityProfileStatus {
     /// How many exceptions the profile has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exceptions: Option<ExceptionCounts>,
+    /// Who changes pods, if the profile says what is to be changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mutation: Option<MutationStatus>,
     /// Names of the policies and bindings made for the profile.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 8))]
     pub generated_policies: Vec<String>,
+}
+
+/// Who was seen to change pods.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct MutationStatus {
+    /// Native: the API server does. Webhook: Palisade's webhook does. None: nobody.
+    pub engine: EngineInForce,
+    /// Why it is so, or what is under way.
+    #[schemars(length(max = 1024))]
+    pub message: String,
+}
+
+/// Who changes pods.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, strum::Display, strum::IntoStaticStr,
+)]
+pub enum EngineInForce {
+    /// Nobody.
+    #[default]
+    None,
+    /// The API server.
+    Native,
+    /// The webhook.
+    Webhook,
 }
 
 /// The strictest level of the Pod Security Standards that a profile is as strict as.

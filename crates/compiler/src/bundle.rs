@@ -213,7 +213,7 @@ pub(crate) fn rule(group: &str, operations: &[&str], resources: &[&str]) -> Name
 
 /// The profile's selector, and never the protected namespaces: the API server denies what a policy selects
 /// when it cannot find the policy's parameters, before it looks at bindings.
-pub(crate) fn namespace_selector(spec: &ToolSecurityProfileSpec) -> LabelSelector {
+pub fn namespace_selector(spec: &ToolSecurityProfileSpec) -> LabelSelector {
     let mut excluded: Vec<_> = names::PROTECTED_NAMESPACES.iter().map(|&name| name.to_owned()).collect();
     excluded.extend(spec.exclude_namespaces.iter().cloned());
     excluded.sort();

@@ -27,11 +27,11 @@ use palisade_api::{
 };
 use palisade_checks::{Lowering, Rule};
 
-pub use bundle::{Bundle, Pair, owner_reference};
+pub use bundle::{Bundle, Pair, namespace_selector, owner_reference};
 pub use custom::Custom;
 pub use exceptions::Exceptions;
 pub use mutation::Mutation;
-pub use native::MutatingPair;
+pub use native::{MutatingPair, match_conditions};
 pub use probes::{Probe, Probes};
 pub use resolve::{Namespace, Resolver};
 

@@ -38,14 +38,21 @@ impl MutatingPair {
 }
 
 /// The conditions without which a request is none of the mutation's business, by name: not in the namespace for
-/// probes, whose pods are to be judged as they are, and not for who and what is exempt. For the policy and for the
-/// webhook's registration alike.
-pub(crate) fn match_conditions(mutation: &Mutation) -> Vec<MatchCondition> {
+/// probes, whose pods are to be judged as they are unless they ask who changes them, and not for who and what is
+/// exempt. For the policy and for the webhook's registration alike.
+pub fn match_conditions(mutation: &Mutation) -> Vec<MatchCondition> {
     let mut exempt = expressions::exempt_terms(&mutation.exemptions, "object.spec");
     exempt.push(expressions::mirrored("object.metadata.?annotations.orValue({})"));
     let condition = |name: &str, expression| MatchCondition { name: name.to_owned(), expression };
     vec![
-        condition("not-a-probe", format!("request.namespace != '{}'", names::PROBE_NAMESPACE)),
+        condition(
+            "not-a-probe",
+            format!(
+                "request.namespace != '{}' || '{}' in object.metadata.?annotations.orValue({{}})",
+                names::PROBE_NAMESPACE,
+                names::PROBE_MUTATION_ANNOTATION
+            ),
+        ),
         condition("not-exempt", format!("!{}", cel::any(&exempt))),
     ]
 }

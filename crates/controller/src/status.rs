@@ -5,7 +5,7 @@ use k8s_openapi::{
     jiff::Timestamp,
 };
 use palisade_api::{
-    ExceptionCounts, FailedNamespace, NamespaceCounts, PssEquivalent, ToolSecurityProfileStatus,
+    ExceptionCounts, FailedNamespace, MutationStatus, NamespaceCounts, PssEquivalent, ToolSecurityProfileStatus,
     conditions::{ConditionType, Reason},
 };
 
@@ -89,6 +89,8 @@ pub struct Facts {
     pub implied: Option<PssEquivalent>,
     /// How many exceptions the profile in force has.
     pub exceptions: Option<ExceptionCounts>,
+    /// Who changes pods, if the profile in force says what is to be changed.
+    pub mutation: Option<MutationStatus>,
     /// The policies in the cluster.
     pub policies: Vec<String>,
 }
@@ -129,6 +131,7 @@ pub fn next<'a>(
         failed_namespaces: facts.failed.clone(),
         pss_equivalent: facts.implied.clone(),
         exceptions: facts.exceptions,
+        mutation: facts.mutation.clone(),
         generated_policies: facts.policies.clone(),
     };
     let same = previous.is_some_and(|previous| says_the_same(previous, &status));
@@ -144,6 +147,7 @@ fn says_the_same(previous: &ToolSecurityProfileStatus, status: &ToolSecurityProf
         failed_namespaces,
         pss_equivalent,
         exceptions,
+        mutation,
         generated_policies,
     } = status;
     previous.observed_generation == *observed_generation
@@ -151,6 +155,7 @@ fn says_the_same(previous: &ToolSecurityProfileStatus, status: &ToolSecurityProf
         && previous.failed_namespaces == *failed_namespaces
         && previous.pss_equivalent == *pss_equivalent
         && previous.exceptions == *exceptions
+        && previous.mutation == *mutation
         && previous.generated_policies == *generated_policies
         && conditions.iter().all(|condition| previous.conditions.contains(condition))
 }
@@ -171,6 +176,7 @@ mod tests {
             failed: vec![],
             implied: None,
             exceptions: None,
+            mutation: None,
             policies: vec![],
         }
     }

@@ -92,7 +92,7 @@ impl Plan {
     }
 
     /// What is changed. Only a new pod and new ephemeral containers are; not what a node or who is exempt makes, and
-    /// nothing in the namespace for probes, whose pods are to be judged as they are. Of an object that is no pod,
+    /// nothing in the namespace for probes, whose pods are to be judged as they are unless they ask who changes them. Of an object that is no pod,
     /// what does not look like one is left alone.
     pub fn patch(&self, request: &Request<'_>) -> Patch {
         let ephemeral = match (request.operation, request.subresource) {
@@ -150,7 +150,8 @@ impl Profile {
                 && !field(request.pod, &["metadata", "annotations", "kubernetes.io/config.mirror"]).is_null()
         };
         let class = field(request.pod, &["spec", "runtimeClassName"]).as_str();
-        request.namespace == names::PROBE_NAMESPACE
+        let asks = || !field(request.pod, &["metadata", "annotations", names::PROBE_MUTATION_ANNOTATION]).is_null();
+        (request.namespace == names::PROBE_NAMESPACE && !asks())
             || users.iter().any(|user| user == request.user)
             || groups.iter().any(|group| request.groups.contains(group))
             || class.is_some_and(|class| runtime_classes.iter().any(|exempt| exempt == class))

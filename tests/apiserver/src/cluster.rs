@@ -137,14 +137,13 @@ impl Cluster {
 
     /// A kubeconfig with the rights that the manifests give the controller.
     pub fn controller_kubeconfig(&self) -> Result<String> {
-        let token = self.kubectl(&[
-            "create",
-            "token",
-            names::CONTROLLER,
-            "--namespace",
-            names::OPERATOR_NAMESPACE,
-            "--duration=24h",
-        ])?;
+        self.kubeconfig_of(names::CONTROLLER)
+    }
+
+    /// A kubeconfig with the rights that the manifests give a service account in the operator's namespace.
+    pub fn kubeconfig_of(&self, account: &str) -> Result<String> {
+        let token =
+            self.kubectl(&["create", "token", account, "--namespace", names::OPERATOR_NAMESPACE, "--duration=24h"])?;
         let mut kubeconfig: Json = serde_saphyr::from_str(self.control_plane.kubeconfig())?;
         for user in kubeconfig["users"].as_array_mut().into_iter().flatten() {
             user["user"] = json!({"token": token.trim()});

@@ -3,14 +3,18 @@
 #![allow(clippy::disallowed_methods, reason = "tests on a real API server need a clock and files")]
 
 mod cluster;
+mod load;
 mod pods;
 mod requests;
 mod wait;
+mod webhook;
 
 pub use cluster::{Cluster, root};
-pub use pods::{ephemeral_container, hostile_pod, tool_pod};
-pub use requests::{Verdict, dry_run_once};
+pub use load::{Load, Tally};
+pub use pods::{bare_pod, ephemeral_container, hostile_pod, tool_pod};
+pub use requests::{Verdict, dry_run_answer, dry_run_once};
 pub use wait::{eventually, within};
+pub use webhook::{Balancer, WEBHOOK, Webhook, fail_open_count, handshake, run_webhook};
 
 /// What a test ends in.
 pub type TestResult = Result<(), Box<dyn std::error::Error + Send + Sync>>;

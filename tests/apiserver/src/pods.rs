@@ -45,6 +45,14 @@ pub fn tool_pod(name: &str, uid: i64) -> Json {
     })
 }
 
+/// A pod of a tool that says nothing of users and privileges: it complies once the defaults are filled in.
+pub fn bare_pod(name: &str) -> Json {
+    let mut pod = tool_pod(name, 0);
+    pod["spec"]["securityContext"].take();
+    pod["spec"]["containers"][0]["securityContext"].take();
+    pod
+}
+
 /// A pod that violates each rule of Toolforge that the API server lets a pod violate at once.
 pub fn hostile_pod(name: &str) -> Json {
     json!({

@@ -55,6 +55,15 @@ pub async fn dry_run_once(client: &Client, namespace: &str, pod: &Json) -> Verdi
     Verdict::of(send(client, "POST", &path, "application/json", pod).await)
 }
 
+/// The pod that would be created, as a dry run.
+///
+/// # Errors
+/// What the API server says instead.
+pub async fn dry_run_answer(client: &Client, namespace: &str, pod: &Json) -> Result<Json, Error> {
+    let path = format!("/api/v1/namespaces/{namespace}/pods?dryRun=All");
+    send(client, "POST", &path, "application/json", pod).await
+}
+
 /// Creates a pod, as a dry run or for real.
 pub(crate) async fn create_pod(client: &Client, namespace: &str, pod: &Json, dry_run: bool) -> Verdict {
     let query = if dry_run { "?dryRun=All" } else { "" };

@@ -9,6 +9,7 @@ mod lifecycle;
 mod mutation;
 mod namespaces;
 mod scale;
+mod webhook;
 mod workloads;
 
 use std::{
@@ -33,6 +34,10 @@ macro_rules! scenarios {
 static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().expect("a runtime"));
 
 fn main() -> ExitCode {
+    if std::env::args().nth(1).as_deref() == Some(palisade_tests::WEBHOOK) {
+        // A webhook that is killed and stopped must be a process.
+        return RUNTIME.block_on(palisade_tests::run_webhook());
+    }
     let mut arguments = Arguments::from_args();
     // One control plane on two cores; scenarios stop the controller and the API server under each other's feet.
     arguments.test_threads = Some(1);
@@ -83,6 +88,10 @@ fn main() -> ExitCode {
         lifecycle::deleting_the_profile_frees_every_namespace,
         lifecycle::a_namespace_with_a_finalized_pod_can_be_deleted,
         lifecycle::an_api_server_restart_admits_nothing,
+        webhook::defaults_are_filled_in,
+        webhook::failures_admit_no_violation,
+        webhook::a_rolling_restart_fails_no_request,
+        webhook::certificates_rotate_and_no_request_fails,
     ];
     let (newest_cluster, oldest_cluster) = (Shared::default(), Shared::default());
     let mut trials = trials("1.36", None, newest, &newest_cluster);

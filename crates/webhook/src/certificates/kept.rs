@@ -1,0 +1,195 @@
+//! What is kept of certificates in the Secret that replicas share, and what is done next with it. Pure.
+//!
+//! A renewal takes three steps, each a write of the Secret that only one replica can win: the next certificate is made,
+//! and its authority is believed besides the one in use; when API servers surely know that, it is taken into use; when
+//! what was in use before has ended, its authority is forgotten. So at each moment every replica, also one that is
+//! late, shows a certificate that is believed.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use k8s_openapi::ByteString;
+
+use super::{
+    Error,
+    generation::{Generation, end_of},
+};
+
+type Data = BTreeMap<String, ByteString>;
+
+/// Keys in the Secret. The first three are those of `kubernetes.io/tls` and cert-manager.
+const CURRENT: [&str; 3] = ["ca.crt", "tls.crt", "tls.key"];
+const NEXT: [&str; 3] = ["next-ca.crt", "next-tls.crt", "next-tls.key"];
+const PREVIOUS: &str = "previous-ca.crt";
+
+/// The content of the Secret.
+#[derive(Clone, Debug)]
+pub struct Kept {
+    /// What is in use.
+    pub current: Generation,
+    /// What will be.
+    pub next: Option<Generation>,
+    /// The authority of what was in use before.
+    pub previous: Option<String>,
+}
+
+/// What is to be done.
+#[derive(Debug)]
+pub enum Step {
+    /// Nothing.
+    Stay,
+    /// Keep this instead.
+    Write(Box<Kept>, &'static str),
+}
+
+/// What a new certificate is to be like.
+#[derive(Clone, Debug)]
+pub struct Wish {
+    /// The names it is for.
+    pub names: Vec<String>,
+    /// How long it is valid.
+    pub life: Duration,
+}
+
+impl Kept {
+    /// Reads a Secret. One without anything in it has nothing to say.
+    ///
+    /// # Errors
+    /// What is in use cannot be read. The rest is not needed.
+    pub fn read(data: &Data) -> Result<Option<Self>, Error> {
+        if CURRENT.iter().all(|key| !data.contains_key(*key)) {
+            return Ok(None);
+        }
+        let text =
+            |key: &str| data.get(key).map(|bytes| String::from_utf8_lossy(&bytes.0).into_owned()).unwrap_or_default();
+        let generation =
+            |[authority, certificate, key]: [&str; 3]| Generation::read(text(authority), text(certificate), text(key));
+        let previous = Some(text(PREVIOUS)).filter(|pem| end_of(pem).is_ok());
+        Ok(Some(Self { current: generation(CURRENT)?, next: generation(NEXT).ok(), previous }))
+    }
+
+    /// As a Secret has it.
+    pub fn data(&self) -> Data {
+        let mut data = Data::new();
+        let mut put = |key: &str, text: &str| drop(data.insert(key.to_owned(), ByteString(text.as_bytes().to_vec())));
+        for (keys, of) in [(CURRENT, Some(&self.current)), (NEXT, self.next.as_ref())] {
+            if let Some(of) = of {
+                for (key, text) in keys.into_iter().zip([&of.authority, &of.certificate, &of.key]) {
+                    put(key, text);
+                }
+            }
+        }
+        if let Some(previous) = &self.previous {
+            put(PREVIOUS, previous);
+        }
+        data
+    }
+
+    /// The authorities to believe, in PEM: of what is in use, of what will be, of what was.
+    pub fn authorities(&self) -> Vec<&str> {
+        let next = self.next.as_ref().map(|next| next.authority.as_str());
+        [Some(self.current.authority.as_str()), next, self.previous.as_deref()].into_iter().flatten().collect()
+    }
+
+    /// What is done next at `now`, Unix time. `known` says whether API servers surely believe all [`Self::authorities`].
+    ///
+    /// # Errors
+    /// No certificate could be made.
+    pub fn step(kept: Option<&Self>, wish: &Wish, now: i64, known: bool) -> Result<Step, Error> {
+        let make = || Generation::make(&wish.names, wish.life, now);
+        let write = |kept: Self, what| Ok(Step::Write(Box::new(kept), what));
+        let Some(kept) = kept else {
+            return write(Self { current: make()?, next: None, previous: None }, "made the first certificate");
+        };
+        let usable = |of: &Generation| of.is_for(&wish.names) && now < of.leaf.not_after;
+        match &kept.next {
+            // Nobody renewed it in time, or the webhook has moved. There is nothing that could be kept working.
+            _ if !usable(&kept.current) => {
+                let previous = Some(kept.current.authority.clone());
+                write(Self { current: make()?, next: None, previous }, "replaced an unusable certificate")
+            }
+            Some(next) if !usable(next) => {
+                write(Self { next: Some(make()?), ..kept.clone() }, "replaced the next certificate")
+            }
+            Some(next) if known => {
+                let previous = Some(kept.current.authority.clone());
+                write(Self { current: next.clone(), next: None, previous }, "took the next certificate into use")
+            }
+            None if now >= kept.current.renewal() => {
+                write(Self { next: Some(make()?), ..kept.clone() }, "made the next certificate")
+            }
+            _ => match &kept.previous {
+                Some(previous) if end_of(previous).is_ok_and(|end| now > end) => {
+                    write(Self { previous: None, ..kept.clone() }, "forgot the former authority")
+                }
+                _ => Ok(Step::Stay),
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wish() -> Wish {
+        Wish { names: vec!["a".into()], life: Duration::from_mins(15) }
+    }
+
+    fn written(kept: Option<&Kept>, now: i64, known: bool) -> Kept {
+        match Kept::step(kept, &wish(), now, known).unwrap() {
+            Step::Write(kept, _) => *kept,
+            Step::Stay => panic!("nothing is done at {now}"),
+        }
+    }
+
+    fn stays(kept: &Kept, now: i64, known: bool) -> bool {
+        matches!(Kept::step(Some(kept), &wish(), now, known).unwrap(), Step::Stay)
+    }
+
+    #[test]
+    fn a_renewal_never_shows_what_is_not_believed() {
+        let start = 10_000;
+        let first = written(None, start, false);
+        assert_eq!(first.authorities(), [first.current.authority.as_str()]);
+        // Dated back by 90 s, so two thirds of 990 s are over 570 s from now.
+        assert!(stays(&first, start + 569, true));
+        let renewed = written(Some(&first), start + 570, true);
+        let next = renewed.next.clone().unwrap();
+        assert_eq!(renewed.current.certificate, first.current.certificate, "still in use");
+        assert_eq!(renewed.authorities(), [first.current.authority.as_str(), &next.authority]);
+        assert!(stays(&renewed, start + 600, false), "until API servers know its authority");
+        let taken = written(Some(&renewed), start + 600, true);
+        assert_eq!(taken.current.certificate, next.certificate);
+        assert_eq!(taken.authorities(), [next.authority.as_str(), &first.current.authority]);
+        assert!(stays(&taken, start + 900, true), "a replica that is late shows the former one");
+        let forgot = written(Some(&taken), start + 901, true);
+        assert_eq!(forgot.authorities(), [next.authority.as_str()]);
+    }
+
+    #[test]
+    fn what_cannot_be_used_is_replaced_at_once() {
+        let first = written(None, 0, false);
+        let replaced = written(Some(&first), 900, false);
+        assert_ne!(replaced.current.certificate, first.current.certificate);
+        assert_eq!(replaced.authorities().len(), 2);
+        let moved = Wish { names: vec!["b".into()], ..wish() };
+        let Step::Write(moved, _) = Kept::step(Some(&first), &moved, 1, false).unwrap() else { panic!("nothing") };
+        assert!(moved.current.is_for(&["b".into()]));
+    }
+
+    #[test]
+    fn what_was_written_can_be_read() {
+        let first = written(None, 0, false);
+        let renewed = written(Some(&first), 700, false);
+        for kept in [&first, &renewed, &written(Some(&renewed), 700, true)] {
+            let read = Kept::read(&kept.data()).unwrap().unwrap();
+            assert_eq!(read.data(), kept.data());
+        }
+        assert!(Kept::read(&Data::new()).unwrap().is_none());
+        let mut damaged = renewed.data();
+        damaged.insert("next-tls.key".into(), ByteString(b"x".to_vec()));
+        assert!(Kept::read(&damaged).unwrap().unwrap().next.is_none());
+        damaged.remove("tls.key");
+        assert!(Kept::read(&damaged).is_err());
+    }
+}

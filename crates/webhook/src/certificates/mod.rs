@@ -1,0 +1,123 @@
+//! The certificate that the webhook shows, and by which authorities it is believed.
+//!
+//! Without cert-manager: each certificate has an authority of its own, whose key is thrown away when it has signed. So
+//! there is no key that could sign another, and one way of renewal for both. What replicas share is in a Secret
+//! ([`kept`]); what is done next with it is decided there, and nowhere else.
+
+pub mod files;
+pub mod generation;
+pub mod kept;
+pub mod store;
+
+use std::sync::{Arc, PoisonError, RwLock};
+
+use tokio_rustls::rustls::{
+    ServerConfig,
+    crypto::ring,
+    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
+    server::{ClientHello, NoServerSessionStorage, ResolvesServerCert},
+    sign::CertifiedKey,
+};
+
+/// Why a certificate cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The certificate.
+    #[error("the certificate cannot be read: {0}")]
+    Certificate(String),
+    /// The key.
+    #[error("the private key cannot be read: {0}")]
+    Key(String),
+    /// A new one.
+    #[error("no certificate could be made: {0}")]
+    Make(#[from] rcgen::Error),
+    /// A file.
+    #[error("{path} cannot be read: {source}")]
+    File {
+        /// Which.
+        path: String,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+}
+
+/// A certificate, its key, and when it ends.
+#[derive(Clone, Debug)]
+pub struct Leaf {
+    /// As rustls wants it.
+    pub key: Arc<CertifiedKey>,
+    /// Unix time.
+    pub not_after: i64,
+}
+
+impl Leaf {
+    /// Reads PEM.
+    ///
+    /// # Errors
+    /// Also if the key is not that of the certificate.
+    pub fn read(certificate: &[u8], key: &[u8]) -> Result<Self, Error> {
+        let chain: Vec<_> = CertificateDer::pem_slice_iter(certificate)
+            .collect::<Result<_, _>>()
+            .map_err(|error| Error::Certificate(error.to_string()))?;
+        let not_after = match chain.first() {
+            Some(first) => validity(first)?.1,
+            None => return Err(Error::Certificate("there is none in it".to_owned())),
+        };
+        let key = PrivateKeyDer::from_pem_slice(key).map_err(|error| Error::Key(error.to_string()))?;
+        let key = CertifiedKey::from_der(chain, key, &ring::default_provider())
+            .map_err(|error| Error::Key(error.to_string()))?;
+        Ok(Self { key: Arc::new(key), not_after })
+    }
+}
+
+/// From when to when a certificate is valid, as Unix time.
+fn validity(certificate: &[u8]) -> Result<(i64, i64), Error> {
+    let (_, parsed) =
+        x509_parser::parse_x509_certificate(certificate).map_err(|error| Error::Certificate(error.to_string()))?;
+    let validity = parsed.validity();
+    Ok((validity.not_before.timestamp(), validity.not_after.timestamp()))
+}
+
+/// The certificate in use. It can be exchanged while connections are made.
+#[derive(Debug, Default)]
+pub struct Shown {
+    leaf: RwLock<Option<Leaf>>,
+}
+
+impl Shown {
+    /// From now on this one is shown. Returns whether it is another.
+    pub fn show(&self, leaf: Leaf) -> bool {
+        let mut shown = self.leaf.write().unwrap_or_else(PoisonError::into_inner);
+        let same = shown.as_ref().is_some_and(|shown| shown.key.cert == leaf.key.cert);
+        *shown = Some(leaf);
+        !same
+    }
+
+    /// Whether there is one.
+    pub fn is_there(&self) -> bool {
+        self.leaf.read().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+}
+
+impl ResolvesServerCert for Shown {
+    fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        self.leaf.read().unwrap_or_else(PoisonError::into_inner).as_ref().map(|leaf| Arc::clone(&leaf.key))
+    }
+}
+
+/// How connections are encrypted: TLS 1.2 and 1.3, HTTP/2 and HTTP/1.1, which API servers use.
+///
+/// # Errors
+/// Never with the provider that is built in.
+pub fn server_config(shown: Arc<Shown>) -> Result<ServerConfig, tokio_rustls::rustls::Error> {
+    let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()?
+        .with_no_client_auth()
+        .with_cert_resolver(shown);
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    // A session that is resumed would outlive its certificate, and API servers resume none.
+    config.session_storage = Arc::new(NoServerSessionStorage {});
+    config.send_tls13_tickets = 0;
+    Ok(config)
+}

@@ -1,0 +1,88 @@
+//! The Secret in which replicas share a certificate.
+
+use k8s_openapi::api::core::v1::Secret;
+use kube::{Api, Client, api::PostParams};
+use palisade_api::names;
+
+use super::{
+    Error as Unusable,
+    kept::{Kept, Step, Wish},
+};
+
+/// The Secret's name.
+pub const SECRET: &str = "palisade-webhook-cert";
+
+/// Why the Secret could not be kept right.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The API server.
+    #[error("Secret {SECRET}: {0}")]
+    Api(#[source] Box<kube::Error>),
+    /// It is not there, and this process may not create it: a permission to create cannot be limited to a name.
+    #[error("Secret {SECRET} does not exist in palisade-system; install it again with the manifests")]
+    Missing,
+    /// No certificate.
+    #[error(transparent)]
+    Unusable(#[from] Unusable),
+}
+
+impl From<kube::Error> for Error {
+    fn from(error: kube::Error) -> Self {
+        match error {
+            kube::Error::Api(status) if status.is_not_found() => Self::Missing,
+            error => Self::Api(Box::new(error)),
+        }
+    }
+}
+
+/// Reads the Secret.
+#[derive(Clone)]
+pub struct Store {
+    api: Api<Secret>,
+    wish: Wish,
+}
+
+impl Store {
+    /// For certificates like `wish`.
+    pub fn new(client: Client, wish: Wish) -> Self {
+        Self { api: Api::namespaced(client, names::OPERATOR_NAMESPACE), wish }
+    }
+
+    /// Does what is to be done next, and returns what is kept then. Of replicas that try the same at the same time one
+    /// wins, and the others read what it wrote.
+    ///
+    /// `mine` is what this process read last: it is put back if the Secret was emptied or damaged.
+    ///
+    /// # Errors
+    /// The API server refuses, or no certificate can be made.
+    pub async fn step(&self, mine: Option<&Kept>, now: i64, known: impl Fn(&Kept) -> bool) -> Result<Kept, Error> {
+        loop {
+            let mut secret = self.api.get(SECRET).await?;
+            let found = Kept::read(&secret.data.clone().unwrap_or_default()).unwrap_or_else(|error| {
+                tracing::warn!(%error, "the Secret {SECRET} is damaged and is written anew");
+                None
+            });
+            let restored = found.is_none() && mine.is_some();
+            let kept = found.or_else(|| mine.cloned());
+            let next = match Kept::step(kept.as_ref(), &self.wish, now, kept.as_ref().is_some_and(&known))? {
+                Step::Write(next, what) => {
+                    tracing::info!("{what}");
+                    *next
+                }
+                Step::Stay => match kept {
+                    Some(kept) if restored => kept,
+                    Some(kept) => return Ok(kept),
+                    None => continue,
+                },
+            };
+            secret.data = Some(next.data());
+            secret.metadata.managed_fields = None;
+            // With the resource version that was read.
+            match self.api.replace(SECRET, &PostParams::default(), &secret).await {
+                Ok(_) => return Ok(next),
+                Err(kube::Error::Api(status)) if status.is_conflict() => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+}

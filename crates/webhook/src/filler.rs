@@ -1,0 +1,87 @@
+//! From a profile and a call to what is filled in.
+
+use k8s_openapi::api::admissionregistration::v1::MatchCondition;
+use palisade_api::{ToolSecurityParamsSpec, ToolSecurityProfile, names};
+use palisade_compiler::{Mutation, compile, match_conditions};
+use palisade_mutation::{Operation, Plan, Request};
+
+use crate::review::Call;
+
+/// What a profile fills in.
+#[derive(Debug)]
+pub struct Filler {
+    mutation: Mutation,
+}
+
+/// What is said to a call.
+#[derive(Debug)]
+pub enum Filled {
+    /// Nothing is left to fill in.
+    Complete {
+        /// For the controller only: that this webhook was asked after something else had filled the pod.
+        warning: Option<String>,
+    },
+    /// The namespace has no parameters yet. The validation denies every pod there, and says so.
+    NoParameters,
+    /// This.
+    Patch {
+        /// RFC 6902.
+        patch: Vec<u8>,
+        /// What it fills in, for people.
+        warning: Option<String>,
+    },
+}
+
+impl Filler {
+    /// Reads a profile; `None` if it fills in nothing.
+    ///
+    /// # Errors
+    /// The mistakes in it.
+    pub fn new(profile: &ToolSecurityProfile) -> Result<Option<Self>, String> {
+        match compile(profile) {
+            Ok(compiled) => Ok(compiled.mutation.map(|mutation| Self { mutation })),
+            Err(mistakes) => Err(mistakes.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")),
+        }
+    }
+
+    /// What the API server does when it cannot ask.
+    pub fn failure_policy(&self) -> &'static str {
+        self.mutation.failure_policy.into()
+    }
+
+    /// What keeps the API server from asking, the same as for a policy that does this.
+    pub fn match_conditions(&self) -> Vec<MatchCondition> {
+        match_conditions(&self.mutation)
+    }
+
+    /// Fills in, with the parameters of the pod's namespace.
+    pub fn fill(&self, call: &Call, params: Option<&ToolSecurityParamsSpec>) -> Filled {
+        if self.mutation.parameterized && params.is_none() {
+            return Filled::NoParameters;
+        }
+        let operation = match call.operation.as_str() {
+            "CREATE" => Operation::Create,
+            _ => Operation::Update,
+        };
+        let patch = Plan::new([(&self.mutation, params)]).patch(&Request {
+            namespace: &call.namespace,
+            operation,
+            subresource: &call.subresource,
+            user: &call.user.username,
+            groups: &call.user.groups,
+            pod: &call.pod,
+            old_pod: &call.old_pod,
+        });
+        match serde_json::to_vec(&patch.operations) {
+            Ok(operations) if !patch.is_empty() => Filled::Patch { patch: operations, warning: patch.warning() },
+            _ => Filled::Complete { warning: asked(call) },
+        }
+    }
+}
+
+/// What the controller's probe reads: a pod that was complete when it came here was completed by a policy.
+fn asked(call: &Call) -> Option<String> {
+    let annotations = call.pod.get("metadata")?.get("annotations")?;
+    let probe = call.namespace == names::PROBE_NAMESPACE && annotations.get(names::PROBE_MUTATION_ANNOTATION).is_some();
+    probe.then(|| names::PROBE_COMPLETE_WARNING.to_owned())
+}

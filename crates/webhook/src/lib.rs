@@ -1,0 +1,33 @@
+//! The webhook: fills in what a profile says pods should have, where the API server cannot do it by itself.
+//!
+//! ```text
+//!                                  watches                (pure)
+//! API server  <------------------  world   -->  filler  <--+
+//!     |                                                    | call, reply
+//!     |  POST /mutate/{profile}    server  -->  review  ---+
+//!     +------------------------->                (pure)
+//!
+//! upkeep: certificates (Secret) and registration (MutatingWebhookConfiguration), again and again
+//! ```
+//!
+//! Nothing depends on it: a pod that it was not asked about is judged as it is.
+
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "this crate does I/O: it has a clock, files and an environment"
+)]
+
+mod certificates;
+mod filler;
+mod metrics;
+mod options;
+mod registration;
+mod review;
+mod run;
+mod server;
+mod upkeep;
+mod world;
+
+pub use options::{Certificates, LogFormat, Options};
+pub use run::{Error, Running, start};

@@ -1,0 +1,168 @@
+//! Metrics. No label has values that grow with the number of namespaces.
+
+use std::time::Duration;
+
+use prometheus_client::{
+    encoding::{EncodeLabelSet, text::encode},
+    metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram, info::Info},
+    registry::{Registry, Unit},
+};
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct ResultLabel {
+    result: &'static str,
+}
+
+/// What became of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Something was filled in.
+    Filled,
+    /// Nothing was left to fill in.
+    Complete,
+    /// The profile is not known or fills in nothing.
+    NoProfile,
+    /// The namespace has no parameters yet.
+    NoParameters,
+    /// The review could not be read.
+    Malformed,
+    /// The body did not come in time, or was too large.
+    Unread,
+}
+
+impl Outcome {
+    fn text(self) -> &'static str {
+        match self {
+            Self::Filled => "filled",
+            Self::Complete => "complete",
+            Self::NoProfile => "no_profile",
+            Self::NoParameters => "no_parameters",
+            Self::Malformed => "malformed",
+            Self::Unread => "unread",
+        }
+    }
+}
+
+/// All of them.
+#[derive(Debug)]
+pub struct Metrics {
+    registry: Registry,
+    requests: Family<ResultLabel, Counter>,
+    durations: Histogram,
+    /// Connections that ended before there was a request.
+    pub handshakes_failed: Counter,
+    /// When the certificate in use ends, as Unix time.
+    pub certificate_expiry: Gauge,
+    /// How often another certificate was taken into use.
+    pub certificates_loaded: Counter,
+    /// How many profiles are registered.
+    pub registered: Gauge,
+    /// Failures of what keeps certificate and registration right.
+    pub upkeep_failed: Counter,
+    memory: Gauge,
+}
+
+impl Metrics {
+    /// Registers them.
+    pub fn new() -> Self {
+        let metrics = Self {
+            registry: Registry::default(),
+            requests: Family::default(),
+            durations: Histogram::new([0.000_05, 0.000_1, 0.000_2, 0.000_5, 0.001, 0.002, 0.005, 0.02, 0.1, 1.0]),
+            handshakes_failed: Counter::default(),
+            certificate_expiry: Gauge::default(),
+            certificates_loaded: Counter::default(),
+            registered: Gauge::default(),
+            upkeep_failed: Counter::default(),
+            memory: Gauge::default(),
+        };
+        metrics.registered()
+    }
+
+    fn registered(mut self) -> Self {
+        let registry = &mut self.registry;
+        registry.register("palisade_webhook_requests", "Reviews, by what became of them", self.requests.clone());
+        registry.register_with_unit(
+            "palisade_webhook_request_duration",
+            "From the whole body to the answer",
+            Unit::Seconds,
+            self.durations.clone(),
+        );
+        registry.register(
+            "palisade_webhook_handshakes_failed",
+            "Connections without a TLS session",
+            self.handshakes_failed.clone(),
+        );
+        registry.register_with_unit(
+            "palisade_webhook_certificate_expiration_timestamp",
+            "When the certificate in use ends, as Unix time",
+            Unit::Seconds,
+            self.certificate_expiry.clone(),
+        );
+        registry.register(
+            "palisade_webhook_certificates_loaded",
+            "How often another certificate was taken into use",
+            self.certificates_loaded.clone(),
+        );
+        registry.register(
+            "palisade_webhook_registered_profiles",
+            "Profiles for which the API server asks this webhook",
+            self.registered.clone(),
+        );
+        registry.register(
+            "palisade_webhook_upkeep_failures",
+            "Failures to keep certificate and registration right",
+            self.upkeep_failed.clone(),
+        );
+        registry.register("process_resident_memory_bytes", "Resident memory size", self.memory.clone());
+        let version = Info::new(vec![("version", env!("CARGO_PKG_VERSION"))]);
+        registry.register("palisade_build", "The version", version);
+        self
+    }
+
+    /// A request was answered.
+    pub fn answered(&self, outcome: Outcome, took: Duration) {
+        self.requests.get_or_create(&ResultLabel { result: outcome.text() }).inc();
+        self.durations.observe(took.as_secs_f64());
+    }
+
+    /// As `OpenMetrics` text.
+    pub fn text(&self) -> Result<String, std::fmt::Error> {
+        self.memory.set(resident_bytes().unwrap_or_default());
+        let mut text = String::new();
+        encode(&mut text, &self.registry)?;
+        Ok(text)
+    }
+}
+
+/// `VmRSS` of this process.
+fn resident_bytes() -> Option<i64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let kilobytes: i64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kilobytes * 1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_what_dashboards_expect() {
+        let metrics = Metrics::new();
+        metrics.answered(Outcome::Filled, Duration::from_micros(40));
+        metrics.certificate_expiry.set(7);
+        let text = metrics.text().unwrap();
+        for name in [
+            "palisade_webhook_requests_total{result=\"filled\"} 1",
+            "palisade_webhook_request_duration_seconds_count 1",
+            "palisade_webhook_certificate_expiration_timestamp_seconds 7",
+            "palisade_webhook_handshakes_failed_total 0",
+            "palisade_webhook_registered_profiles 0",
+            "palisade_webhook_upkeep_failures_total 0",
+            "process_resident_memory_bytes ",
+        ] {
+            assert!(text.contains(name), "{name} is not in\n{text}");
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! What can be set on the command line. The library takes the same values.
+
+use std::{net::SocketAddr, path::PathBuf, str::FromStr, time::Duration};
+
+/// Options of the webhook.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Options {
+    /// Address of /mutate, over TLS.
+    #[arg(long, env = "PALISADE_LISTEN", default_value = "0.0.0.0:8443")]
+    pub listen: SocketAddr,
+    /// Address of /livez, /readyz and /metrics, without TLS.
+    #[arg(long, default_value = "0.0.0.0:8080")]
+    pub listen_health: SocketAddr,
+    /// Where the certificate comes from: `SelfSigned` makes one and shares it between replicas in a Secret;
+    /// `Files:DIRECTORY` reads tls.crt, tls.key and, if it is there, ca.crt, for example from cert-manager.
+    #[arg(long, default_value = "SelfSigned")]
+    pub certificates: Certificates,
+    /// How long a certificate of `SelfSigned` is valid. It is renewed after two thirds of that.
+    #[arg(long, default_value = "90d", value_parser = duration)]
+    pub certificate_life: Duration,
+    /// How long API servers are given to read the new certificate authority before it is relied on.
+    #[arg(long, default_value = "1m", value_parser = duration)]
+    pub certificate_overlap: Duration,
+    /// How often the certificate and the registration are looked at when nothing is known to have changed.
+    #[arg(long, default_value = "5s", value_parser = duration)]
+    pub interval: Duration,
+    /// How long the API server waits for an answer, in seconds.
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u8).range(1..=5))]
+    pub timeout_seconds: u8,
+    /// The URL by which the API server reaches this process, without a path, instead of the Service
+    /// `palisade-webhook` in the namespace `palisade-system`.
+    #[arg(long)]
+    pub url: Option<String>,
+    /// How long requests are still answered after a signal to stop, so that who balances the load can learn of it.
+    #[arg(long, default_value = "5s", value_parser = duration)]
+    pub drain: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::from(([0, 0, 0, 0], 8443)),
+            listen_health: SocketAddr::from(([0, 0, 0, 0], 8080)),
+            certificates: Certificates::SelfSigned,
+            certificate_life: Duration::from_hours(90 * 24),
+            certificate_overlap: Duration::from_mins(1),
+            interval: Duration::from_secs(5),
+            timeout_seconds: 3,
+            url: None,
+            drain: Duration::from_secs(5),
+        }
+    }
+}
+
+/// Where the certificate comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Certificates {
+    /// Made here, kept in a Secret.
+    SelfSigned,
+    /// Files in a directory.
+    Files(PathBuf),
+}
+
+impl FromStr for Certificates {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.split_once(':') {
+            None if text == "SelfSigned" => Ok(Self::SelfSigned),
+            Some(("Files", directory)) if !directory.is_empty() => Ok(Self::Files(directory.into())),
+            _ => Err("is neither SelfSigned nor Files:DIRECTORY".to_owned()),
+        }
+    }
+}
+
+/// How log lines look.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum LogFormat {
+    /// One JSON object a line.
+    #[default]
+    Json,
+    /// For people.
+    Text,
+}
+
+/// Reads `250ms`, `10s`, `5m`, `1h` or `90d`.
+fn duration(text: &str) -> Result<Duration, String> {
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let number: u64 = number.parse().map_err(|_| format!("{text:?} does not begin with a number"))?;
+    let seconds = match unit {
+        "ms" => return Ok(Duration::from_millis(number)),
+        "s" => 1,
+        "m" => 60,
+        "h" => 3600,
+        "d" => 24 * 3600,
+        _ => return Err(format!("{text:?} does not end with ms, s, m, h or d")),
+    };
+    Ok(Duration::from_secs(number.saturating_mul(seconds)))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Cli {
+        #[command(flatten)]
+        options: Options,
+    }
+
+    #[test]
+    fn the_flags_default_to_the_default_options() {
+        assert_eq!(format!("{:?}", Cli::parse_from(["x"]).options), format!("{:?}", Options::default()));
+    }
+
+    #[test]
+    fn certificates_are_made_or_read() {
+        let of = |text: &str| Certificates::from_str(text);
+        assert_eq!(of("SelfSigned"), Ok(Certificates::SelfSigned));
+        assert_eq!(of("Files:/tls"), Ok(Certificates::Files("/tls".into())));
+        for wrong in ["", "Files", "Files:", "Vault:/x"] {
+            assert!(of(wrong).is_err(), "{wrong}");
+        }
+    }
+}

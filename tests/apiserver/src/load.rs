@@ -1,0 +1,128 @@
+//! Requests for pods, again and again, and what came of them.
+
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use kube::{Client, Error};
+use serde_json::Value as Json;
+use tokio::{task::JoinSet, time::sleep};
+use tokio_util::sync::CancellationToken;
+
+use crate::{dry_run_answer, hostile_pod, tool_pod};
+
+/// What came of the requests.
+#[derive(Clone, Debug, Default)]
+pub struct Tally {
+    /// Pods that need defaults and were admitted with all of them.
+    pub filled: usize,
+    /// What was said to others that need defaults, the first ten.
+    pub not_filled: Vec<String>,
+    /// How many were said that to.
+    pub not_filled_count: usize,
+    /// Pods that comply by themselves and were admitted.
+    pub complying: usize,
+    /// What was said to others that comply.
+    pub complying_refused: Vec<String>,
+    /// Pods that violate and were denied.
+    pub denied: usize,
+    /// Pods that violate and were not denied: what was said.
+    pub violating_not_denied: Vec<String>,
+    /// The longest time that an answer took.
+    pub slowest: Duration,
+}
+
+/// Requests under way.
+pub struct Load {
+    tally: Arc<Mutex<Tally>>,
+    stop: CancellationToken,
+    workers: JoinSet<()>,
+}
+
+#[derive(Clone, Copy)]
+enum Kind {
+    NeedsDefaults,
+    Complies,
+    Violates,
+}
+
+impl Load {
+    /// Begins, in a namespace whose profile fills in this uid, with a pod that needs that.
+    pub fn start(client: &Client, namespace: &str, uid: i64, needing: &Json) -> Self {
+        let mut load = Self { tally: Arc::default(), stop: CancellationToken::new(), workers: JoinSet::new() };
+        let kinds = [
+            (Kind::NeedsDefaults, needing.clone()),
+            (Kind::NeedsDefaults, needing.clone()),
+            (Kind::Complies, tool_pod("complies", uid)),
+            (Kind::Violates, hostile_pod("violates")),
+        ];
+        for (kind, pod) in kinds {
+            let (client, namespace) = (client.clone(), namespace.to_owned());
+            let (tally, stop) = (Arc::clone(&load.tally), load.stop.clone());
+            load.workers.spawn(async move {
+                while !stop.is_cancelled() {
+                    let start = Instant::now();
+                    let answer = dry_run_answer(&client, &namespace, &pod).await;
+                    let took = start.elapsed();
+                    tally.lock().unwrap_or_else(PoisonError::into_inner).count(kind, uid, &answer, took);
+                    sleep(Duration::from_millis(5)).await;
+                }
+            });
+        }
+        load
+    }
+
+    /// What came of the requests until now, which begins anew.
+    pub fn take(&self) -> Tally {
+        std::mem::take(&mut *self.tally.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Ends, when the last answer is there.
+    pub async fn stop(mut self) -> Tally {
+        self.stop.cancel();
+        while self.workers.join_next().await.is_some() {}
+        self.take()
+    }
+}
+
+impl Tally {
+    fn count(&mut self, kind: Kind, uid: i64, answer: &Result<Json, Error>, took: Duration) {
+        self.slowest = self.slowest.max(took);
+        let denied =
+            matches!(answer, Err(Error::Api(status)) if status.message.contains("ValidatingAdmissionPolicy '"));
+        let filled = |pod: &Json| pod["spec"]["securityContext"]["runAsUser"] == uid;
+        let said = || match answer {
+            Ok(pod) => format!("admitted as {}", pod["spec"]["securityContext"]),
+            Err(error) => error.to_string(),
+        };
+        match kind {
+            Kind::NeedsDefaults if answer.as_ref().is_ok_and(filled) => self.filled += 1,
+            Kind::NeedsDefaults => {
+                self.not_filled_count += 1;
+                if self.not_filled.len() < 10 {
+                    self.not_filled.push(said());
+                }
+            }
+            Kind::Complies if answer.is_ok() => self.complying += 1,
+            Kind::Complies => self.complying_refused.push(said()),
+            Kind::Violates if denied => self.denied += 1,
+            Kind::Violates => self.violating_not_denied.push(said()),
+        }
+    }
+
+    /// Whether pods that comply were admitted and pods that do not were denied, some of each.
+    ///
+    /// # Errors
+    /// What was not so.
+    pub fn is_safe(&self) -> Result<(), String> {
+        if !self.complying_refused.is_empty() || !self.violating_not_denied.is_empty() {
+            return Err(format!("{self:?}"));
+        }
+        // One that was admitted without its defaults would violate the profile.
+        if self.not_filled.iter().any(|said| said.starts_with("admitted")) {
+            return Err(format!("{self:?}"));
+        }
+        if self.complying == 0 || self.denied == 0 { Err(format!("nothing was asked: {self:?}")) } else { Ok(()) }
+    }
+}

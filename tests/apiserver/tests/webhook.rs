@@ -1,0 +1,212 @@
+//! The webhook in front of a real API server: what it fills in, and what happens when it fails.
+
+use std::time::{Duration, Instant};
+
+use k8s_openapi::api::admissionregistration::v1::MutatingWebhookConfiguration;
+use kube::{
+    Api,
+    api::{Patch, PatchParams},
+};
+use palisade_tests::{
+    Balancer, Cluster, Load, Tally, TestResult, Verdict, Webhook, bare_pod, dry_run_answer, ensure, eventually,
+    fail_open_count, handshake, hostile_pod, tool_pod,
+};
+use rustix::process::Signal;
+use serde_json::{Value as Json, json};
+use tokio::time::sleep;
+
+const UID: i64 = 50_001;
+
+/// Toolforge's profile that fills in what it demands, and a namespace of a tool.
+async fn prepare(cluster: &Cluster, test: &str) -> Result<String, Box<dyn std::error::Error + Send + Sync>> {
+    let namespace = format!("{test}-tool");
+    cluster.create_tool(test, &namespace, UID).await?;
+    let mut profile = Cluster::toolforge_profile(test)?;
+    profile["spec"]["mutation"] = json!({"defaults": "Secure", "engine": "Webhook"});
+    cluster.enforce(&profile).await?;
+    cluster.wait_admitted(&namespace, &tool_pod("job", UID)).await?;
+    Ok(namespace)
+}
+
+/// Waits until pods are filled in.
+async fn filled(cluster: &Cluster, namespace: &str) -> Result<Json, String> {
+    eventually("a pod that is filled in", || async {
+        dry_run_answer(&cluster.admin, namespace, &bare_pod("bare")).await.map_err(|error| error.to_string())
+    })
+    .await
+}
+
+pub(crate) async fn defaults_are_filled_in(cluster: &mut Cluster) -> TestResult {
+    let namespace = prepare(cluster, "webhook").await?;
+    let before = cluster.dry_run(&namespace, &bare_pod("bare")).await;
+    ensure!(before.denial().is_some(), "without a webhook: {before:?}");
+    let webhook = Webhook::start(cluster, None, &[]).await?;
+    let pod = filled(cluster, &namespace).await?;
+    let context = &pod["spec"]["securityContext"];
+    let expected = json!({
+        "runAsUser": UID, "runAsGroup": UID, "fsGroup": UID, "runAsNonRoot": true,
+        "seccompProfile": {"type": "RuntimeDefault"},
+    });
+    ensure!(*context == expected, "{context}");
+    let container = &pod["spec"]["containers"][0]["securityContext"];
+    ensure!(*container == json!({"allowPrivilegeEscalation": false, "capabilities": {"drop": ["ALL"]}}), "{container}");
+    // What a pod says stays, and what it must not say is denied.
+    let own = dry_run_answer(&cluster.admin, &namespace, &tool_pod("job", UID)).await?;
+    ensure!(own["spec"]["securityContext"] == tool_pod("job", UID)["spec"]["securityContext"], "{own}");
+    let hostile = cluster.dry_run(&namespace, &hostile_pod("hostile")).await;
+    ensure!(hostile.denial().is_some(), "{hostile:?}");
+    // An ephemeral container, on its own subresource.
+    let created = cluster.create_pod(&namespace, &bare_pod("job")).await;
+    ensure!(created == Verdict::Admitted, "{created:?}");
+    let debugger = json!([{"name": "debugger", "image": "docker-registry.svc.toolforge.org/debug:1"}]);
+    let added = cluster.dry_run_ephemeral(&namespace, "job", &debugger).await;
+    ensure!(added == Verdict::Admitted, "{added:?}");
+    let path = std::env::temp_dir().join(format!("palisade-bare-{}.json", std::process::id()));
+    std::fs::write(&path, bare_pod("bare").to_string())?;
+    let file = path.display().to_string();
+    let (_, warnings) = cluster.kubectl_both(&["create", "--dry-run=server", "-n", &namespace, "-f", &file])?;
+    std::fs::remove_file(&path)?;
+    println!("{warnings}");
+    ensure!(warnings.contains("filled in by ToolSecurityProfile webhook: pod securityContext"), "{warnings}");
+    let asked = webhook.metric("palisade_webhook_requests_total{result=\"filled\"}").await?;
+    ensure!(asked >= 3.0, "{asked}");
+    webhook.stop().await?;
+    cluster.delete_profile("webhook").await
+}
+
+fn report(what: &str, tally: &Tally) {
+    let Tally { filled, not_filled_count, complying, denied, slowest, .. } = tally;
+    println!(
+        "{what}: {complying} complying admitted, {denied} violating denied, {filled} filled in, {not_filled_count} \
+         denied for want of defaults, slowest answer {slowest:.2?}"
+    );
+}
+
+pub(crate) async fn failures_admit_no_violation(cluster: &mut Cluster) -> TestResult {
+    let test = "webhook-failures";
+    let namespace = prepare(cluster, test).await?;
+    let arguments = ["--timeout-seconds=1"];
+    let mut webhook = Webhook::start(cluster, None, &arguments).await?;
+    filled(cluster, &namespace).await?;
+    // Longer than the timeout of one call; the pod is asked about twice at most (reinvocation).
+    let limit = Duration::from_secs(3);
+    let load = Load::start(&cluster.admin, &namespace, UID, &bare_pod("bare"));
+    let check = async |what: &str| -> TestResult {
+        load.take();
+        sleep(Duration::from_secs(3)).await;
+        let tally = load.take();
+        report(what, &tally);
+        tally.is_safe()?;
+        ensure!(tally.slowest < limit, "{what}: an answer took {:?}", tally.slowest);
+        Ok(())
+    };
+    check("webhook runs").await?;
+
+    webhook.signal(Signal::STOP)?;
+    check("webhook stopped in its tracks").await?;
+    webhook.signal(Signal::CONT)?;
+    filled(cluster, &namespace).await?;
+
+    let address = webhook.address;
+    webhook.kill()?;
+    check("webhook killed").await?;
+    let webhook = Webhook::start_at(cluster, address, None, &arguments).await?;
+    filled(cluster, &namespace).await?;
+    check("webhook runs again").await?;
+
+    // Another authority than the API server believes. Only new connections show it.
+    webhook.stop().await?;
+    let wrong = tempfile::tempdir()?;
+    let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()])?;
+    std::fs::write(wrong.path().join("tls.crt"), made.cert.pem())?;
+    std::fs::write(wrong.path().join("tls.key"), made.signing_key.serialize_pem())?;
+    let files = format!("--certificates=Files:{}", wrong.path().display());
+    let webhook = Webhook::start_at(cluster, address, None, &[arguments[0], &files]).await?;
+    check("webhook with a wrong certificate").await?;
+    ensure!(webhook.metric("palisade_webhook_handshakes_failed_total").await? > 0.0, "it was not asked");
+    webhook.stop().await?;
+    report("at the end", &load.stop().await);
+    let webhook = Webhook::start_at(cluster, address, None, &arguments).await?;
+    filled(cluster, &namespace).await?;
+    webhook.stop().await?;
+    cluster.delete_profile(test).await
+}
+
+pub(crate) async fn a_rolling_restart_fails_no_request(cluster: &mut Cluster) -> TestResult {
+    let test = "webhook-rolling";
+    let namespace = prepare(cluster, test).await?;
+    let balancer = Balancer::start().await?;
+    let arguments = ["--drain=2s"];
+    let start = async || Webhook::start(cluster, Some(&balancer.url), &arguments).await;
+    let (mut one, mut two) = (start().await?, start().await?);
+    balancer.to(&[&one, &two]);
+    filled(cluster, &namespace).await?;
+    let before = fail_open_count(cluster, test).await?;
+    let load = Load::start(&cluster.admin, &namespace, UID, &bare_pod("bare"));
+    for _ in 0..2 {
+        // As a Deployment does it: one more, then one less.
+        let three = start().await?;
+        balancer.to(&[&one, &two, &three]);
+        one.stop().await?;
+        (one, two) = (two, three);
+        balancer.to(&[&one, &two]);
+    }
+    let tally = load.stop().await;
+    report("rolling restart", &tally);
+    tally.is_safe()?;
+    ensure!(tally.not_filled_count == 0, "{tally:?}");
+    let failed = fail_open_count(cluster, test).await? - before;
+    ensure!(failed.abs() < 0.5, "the API server could not ask {failed} times");
+    let both =
+        [one.metric("palisade_webhook_requests_total{").await?, two.metric("palisade_webhook_requests_total{").await?];
+    ensure!(both.iter().all(|asked| *asked > 10.0), "{both:?}");
+    one.stop().await?;
+    two.stop().await?;
+    cluster.delete_profile(test).await
+}
+
+pub(crate) async fn certificates_rotate_and_no_request_fails(cluster: &mut Cluster) -> TestResult {
+    let test = "webhook-rotation";
+    let namespace = prepare(cluster, test).await?;
+    let balancer = Balancer::start().await?;
+    let arguments = ["--certificate-life=12s", "--certificate-overlap=2s"];
+    let start = async || Webhook::start(cluster, Some(&balancer.url), &arguments).await;
+    let replicas = [start().await?, start().await?];
+    balancer.to(&[&replicas[0], &replicas[1]]);
+    filled(cluster, &namespace).await?;
+    let before = fail_open_count(cluster, test).await?;
+    let load = Load::start(&cluster.admin, &namespace, UID, &bare_pod("bare"));
+    let api: Api<MutatingWebhookConfiguration> = Api::all(cluster.admin.clone());
+    let (begin, mut believed, mut most) = (Instant::now(), 0, 0);
+    while begin.elapsed() < Duration::from_secs(32) {
+        let entries = api.get("palisade-webhook").await?.webhooks.unwrap_or_default();
+        let bundle = entries.first().and_then(|entry| entry.client_config.ca_bundle.clone()).ok_or("no bundle")?;
+        most = most.max(String::from_utf8_lossy(&bundle.0).matches("BEGIN CERTIFICATE").count());
+        // A little late, as an API server is.
+        sleep(Duration::from_millis(300)).await;
+        for replica in &replicas {
+            let known = handshake(replica.address, "localhost", &bundle.0).await;
+            known.map_err(|error| format!("after {:?}: {error}", begin.elapsed()))?;
+            believed += 1;
+        }
+    }
+    let tally = load.stop().await;
+    report("rotation", &tally);
+    let mut loaded = vec![];
+    for replica in replicas {
+        loaded.push(replica.metric("palisade_webhook_certificates_loaded_total").await?);
+        replica.stop().await?;
+    }
+    println!("rotation: {believed} connections believed, up to {most} authorities, certificates used: {loaded:?}");
+    ensure!(loaded.iter().all(|count| *count >= 4.0), "certificates used: {loaded:?}");
+    ensure!(most >= 2, "never two authorities");
+    tally.is_safe()?;
+    ensure!(tally.not_filled_count == 0, "{tally:?}");
+    let failed = fail_open_count(cluster, test).await? - before;
+    ensure!(failed.abs() < 0.5, "the API server could not ask {failed} times");
+    // Leave a certificate that the next test can use.
+    let empty = json!({"data": null});
+    let secrets: Api<k8s_openapi::api::core::v1::Secret> = Api::namespaced(cluster.admin.clone(), "palisade-system");
+    secrets.patch("palisade-webhook-cert", &PatchParams::default(), &Patch::Merge(&empty)).await?;
+    cluster.delete_profile(test).await
+}
