@@ -8,7 +8,7 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::{Map, Value};
 
 use super::{
-    own,
+    own::{self, Wrong},
     table::{Own, Struct, Table, Type},
 };
 
@@ -42,13 +42,17 @@ impl<'t> Decoder<'t> {
     }
 
     fn mismatch(&mut self, found: &str, of: &Type) {
-        let wanted = of.go_name();
+        let text = self.mismatch_text(found, &of.go_name());
+        self.error.get_or_insert(text);
+    }
+
+    fn mismatch_text(&self, found: &str, wanted: &str) -> String {
         let place = if self.stack.is_empty() {
             format!("Go value of type {wanted}")
         } else {
             format!("Go struct field {}.{} of type {wanted}", self.of, self.stack.join("."))
         };
-        self.error.get_or_insert_with(|| format!("json: cannot unmarshal {found} into {place}"));
+        format!("json: cannot unmarshal {found} into {place}")
     }
 
     /// None for nil; the zero of its type for null where that is not nil. An error ends decoding at once.
@@ -61,7 +65,11 @@ impl<'t> Decoder<'t> {
         }
         Ok(Some(match (of.under(), value) {
             (Type::Pointer(inner), _) => return self.value(inner, value),
-            (Type::Own(own), _) => own::decode(*own, value)?,
+            (Type::Own(own), _) => match own::decode(*own, value) {
+                Ok(value) => value,
+                Err(Wrong::Text(text)) => return Err(text),
+                Err(Wrong::Type(found, wanted)) => return Err(self.mismatch_text(&found, wanted)),
+            },
             (Type::Struct(name), Value::Object(object)) => {
                 let name = name.clone();
                 Value::Object(self.fields(&name, object)?)

@@ -6,8 +6,9 @@
 //!
 //! [`Kinds::decode`] does what the API server does before mutating admission: decode into Go types (what they do not have
 //! is dropped), fill in defaults, and convert there and back; for kinds of CustomResourceDefinitions prune and fill in
-//! defaults by the schema. [`Kinds::prepare`] does what it does between mutating and validating admission: the strategy
-//! of the resource (status, generation, generated name) and the validation of the object, as far as the list below says.
+//! defaults by the schema. [`Kinds::prepare`] and [`Kinds::validate`] do what it does between mutating and validating
+//! admission: the strategy of the resource (status, generation, generated name), and the validation of the object as far
+//! as the list below says.
 //! [`receive`] does both, with the built-in admission plugins between them that change objects.
 //!
 //! # What is invented
@@ -20,6 +21,7 @@ mod convert;
 mod custom;
 mod decode;
 mod defaults;
+mod drop;
 mod encode;
 mod kinds;
 mod own;
@@ -93,6 +95,7 @@ pub fn receive(kinds: &Kinds, sent: Sent<'_>, around: &Surroundings<'_>) -> Resu
     let received = kinds.decode(sent)?;
     let object = kinds.plugins(Sent { object: &received.object, ..sent }, around)?;
     let object = kinds.prepare(Sent { object: &object, ..sent }, around)?;
+    kinds.validate(sent, &object)?;
     Ok(Received { object, warnings: received.warnings })
 }
 
@@ -135,6 +138,18 @@ impl Kinds {
             && !sent.namespace.is_empty()
         {
             metadata.insert("namespace".to_owned(), Value::from(sent.namespace));
+        }
+        if sent.old.is_none()
+            && let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut)
+        {
+            // `rest.WipeObjectMetaSystemFields`
+            for key in ["creationTimestamp", "uid", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
+                metadata.remove(key);
+            }
+            // Minors whose field says no `omitzero` show it.
+            if self.minor < 34 {
+                metadata.insert("creationTimestamp".to_owned(), Value::Null);
+            }
         }
         object.insert("apiVersion".to_owned(), Value::from(api_version));
         object.insert("kind".to_owned(), Value::from(kind));

@@ -6,6 +6,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{Kinds, Refused, Sent};
+use crate::create::quote;
 
 type Object = Map<String, Value>;
 
@@ -16,13 +17,15 @@ pub struct Surroundings<'a> {
     pub now: &'a str,
     /// Is the admission plugin ServiceAccount on, as it is by default? It names the account, and mounts its token.
     pub service_account: bool,
+    /// Who makes the request, as `userInfo` of an AdmissionReview: what a CertificateSigningRequest then says.
+    pub user: &'a Value,
     /// The PriorityClasses, RuntimeClasses, IngressClasses, StorageClasses and LimitRanges of the cluster.
     pub objects: &'a [Value],
 }
 
 impl Default for Surroundings<'_> {
     fn default() -> Self {
-        Self { now: "2024-01-02T03:04:05Z", service_account: true, objects: &[] }
+        Self { now: "2024-01-02T03:04:05Z", service_account: true, user: &Value::Null, objects: &[] }
     }
 }
 
@@ -93,13 +96,13 @@ impl Kinds {
             )));
         }
         let mirror = pod.get("metadata").is_some_and(|m| !m["annotations"]["kubernetes.io/config.mirror"].is_null());
+        let name = pod.get("metadata").and_then(|m| m["name"].as_str()).unwrap_or_default().to_owned();
         let Some(spec) = pod.get_mut("spec").and_then(Value::as_object_mut) else { return Ok(()) };
         if around.service_account && !mirror {
             account(spec);
         }
-        let resource = || format!("pods {:?} is forbidden", String::new());
-        priority(self.minor, spec, around).map_err(|why| Refused::Forbidden(format!("{}: {why}", resource())))?;
-        overhead(spec, around).map_err(|why| Refused::Forbidden(format!("{}: {why}", resource())))?;
+        priority(&name, spec, around)?;
+        overhead(&name, spec, around)?;
         tolerate(pod);
         Ok(())
     }
@@ -124,11 +127,22 @@ fn tolerate(pod: &mut Object) {
     }
 }
 
+fn forbidden(pod: &str, why: &str) -> Refused {
+    Refused::Forbidden(format!("pods {} is forbidden: {why}", quote(pod)))
+}
+
+fn missing(kind: &str, name: &str) -> Refused {
+    Refused::NoVerdict(format!(
+        "the pod names the {kind} {name}, which is not among the objects of the cluster: the API server denies the pod if \
+         there is none, and else takes from it what policies see; add the {kind}"
+    ))
+}
+
 const SYSTEM_CLASSES: [(&str, i64); 2] =
     [("system-cluster-critical", 2_000_000_000), ("system-node-critical", 2_000_001_000)];
 
 /// Priority.
-fn priority(_minor: u8, spec: &mut Object, around: &Surroundings<'_>) -> Result<(), String> {
+fn priority(name: &str, spec: &mut Object, around: &Surroundings<'_>) -> Result<(), Refused> {
     let asked = spec.get("priorityClassName").and_then(Value::as_str).unwrap_or_default().to_owned();
     let (value, policy) = if asked.is_empty() {
         let default = around
@@ -143,23 +157,29 @@ fn priority(_minor: u8, spec: &mut Object, around: &Surroundings<'_>) -> Result<
         (*value, "PreemptLowerPriority")
     } else {
         let class = around.named("PriorityClass", &asked);
-        of_class(class.ok_or_else(|| format!("no PriorityClass with name {asked} was found"))?)
+        of_class(class.ok_or_else(|| missing("PriorityClass", &asked))?)
     };
     if let Some(given) = spec.get("priority").and_then(Value::as_i64)
         && given != value
     {
-        return Err(format!(
-            "the integer value of priority ({given}) must not be provided in pod spec; priority admission controller \
+        return Err(forbidden(
+            name,
+            &format!(
+                "the integer value of priority ({given}) must not be provided in pod spec; priority admission controller \
              computed {value} from the given PriorityClass name"
+            ),
         ));
     }
     spec.insert("priority".to_owned(), json!(value));
     if let Some(given) = spec.get("preemptionPolicy").and_then(Value::as_str)
         && given != policy
     {
-        return Err(format!(
-            "the string value of PreemptionPolicy ({given}) must not be provided in pod spec; priority admission \
+        return Err(forbidden(
+            name,
+            &format!(
+                "the string value of PreemptionPolicy ({given}) must not be provided in pod spec; priority admission \
              controller computed {policy} from the given PriorityClass name"
+            ),
         ));
     }
     spec.insert("preemptionPolicy".to_owned(), json!(policy));
@@ -171,28 +191,34 @@ fn of_class(class: &Value) -> (i64, &str) {
 }
 
 /// RuntimeClass: the overhead and scheduling of the class.
-fn overhead(spec: &mut Object, around: &Surroundings<'_>) -> Result<(), String> {
+fn overhead(pod: &str, spec: &mut Object, around: &Surroundings<'_>) -> Result<(), Refused> {
     let Some(name) = spec.get("runtimeClassName").and_then(Value::as_str).map(str::to_owned) else { return Ok(()) };
     let class = around.named("RuntimeClass", &name);
-    let class = class.ok_or_else(|| format!("pod rejected: RuntimeClass {name:?} not found"))?;
+    let class = class.ok_or_else(|| missing("RuntimeClass", &name))?;
     if let Some(fixed) = class.pointer("/overhead/podFixed") {
         let given = spec.get("overhead");
         if given.is_some_and(|given| given != fixed) {
-            return Err("pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead".to_owned());
+            return Err(forbidden(pod, "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead"));
         }
         spec.insert("overhead".to_owned(), fixed.clone());
     } else if spec.get("overhead").is_some_and(|given| given.as_object().is_some_and(|given| !given.is_empty())) {
-        return Err("pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead".to_owned());
+        return Err(forbidden(
+            pod,
+            "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead",
+        ));
     }
     let scheduling = &class["scheduling"];
     if let Some(selector) = scheduling["nodeSelector"].as_object() {
         let own = spec.entry("nodeSelector").or_insert_with(|| json!({}));
         for (key, value) in selector {
             if own.get(key).is_some_and(|own| own != value) {
-                return Err(format!(
-                    "pod rejected: conflict: runtimeClass.scheduling.nodeSelector[{key}] = {}; pod.spec.nodeSelector[{key}] = {}",
-                    value.as_str().unwrap_or_default(),
-                    own[key].as_str().unwrap_or_default()
+                return Err(forbidden(
+                    pod,
+                    &format!(
+                        "pod rejected: conflict: runtimeClass.scheduling.nodeSelector[{key}] = {}; pod.spec.nodeSelector[{key}] = {}",
+                        value.as_str().unwrap_or_default(),
+                        own[key].as_str().unwrap_or_default()
+                    ),
                 ));
             }
             own[key] = value.clone();

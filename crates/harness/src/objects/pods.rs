@@ -6,15 +6,19 @@ use serde_json::{Map, Value, json};
 type Object = Map<String, Value>;
 
 /// `PrepareForCreate`.
-pub(super) fn create(minor: u8, pod: &mut Object) {
+pub(super) fn create(minor: u8, pod: &mut Object, given: Option<&Value>, now: &str) {
     let labels = pod.get("metadata").map(|metadata| metadata["labels"].clone()).unwrap_or_default();
     let Some(spec) = pod.get_mut("spec") else { return };
-    let mut status = json!({"phase": "Pending", "qosClass": quality(minor, spec)});
+    // The one that a client gives is believed.
+    let given = given.and_then(|status| status["qosClass"].as_str()).filter(|class| !class.is_empty());
+    let class = given.unwrap_or_else(|| quality(minor, spec));
+    let mut status = json!({"phase": "Pending", "qosClass": class});
     if spec["schedulingGates"].as_array().is_some_and(|gates| !gates.is_empty()) {
         status["conditions"] = json!([{
             "type": "PodScheduled",
             "status": "False",
             "reason": "SchedulingGated",
+            "lastTransitionTime": now,
             "message": "Scheduling is blocked due to non-empty scheduling gates",
         }]);
     }

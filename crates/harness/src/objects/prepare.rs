@@ -3,7 +3,10 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Kinds, Refused, Sent, Surroundings, convert, decode::Decoder, encode, kinds::Source, pods, validate};
+use super::{
+    Kinds, Refused, Sent, Surroundings, convert, decode::Decoder, drop::drop_disabled, encode, kinds::Source, pods,
+    validate,
+};
 
 type Object = Map<String, Value>;
 
@@ -47,10 +50,10 @@ fn is_generated(name: &str) -> bool {
 }
 
 impl Kinds {
-    /// What validating admission sees of what mutating admission let through.
+    /// What validating admission sees of what mutating admission let through, if [`Self::validate`] finds nothing wrong.
     ///
     /// # Errors
-    /// Validation finds it wrong, or it cannot be decoded any more, which a mutation can be the reason of.
+    /// It cannot be decoded any more, which a mutation can be the reason of.
     pub fn prepare(&self, sent: Sent<'_>, around: &Surroundings<'_>) -> Result<Value, Refused> {
         let (source, api_version, kind) = self.source(sent)?;
         let Source::Struct(name) = source else {
@@ -62,7 +65,10 @@ impl Kinds {
         let mut decoder = Decoder::new(&self.table);
         let mut object = decoder.object(name, sent.object).map_err(Refused::Decode)?;
         match sent.old {
-            None => create(self.minor, name, &mut object, around),
+            None => {
+                drop_disabled(&self.table, self.minor, name, &mut object);
+                create(self.minor, name, &mut object, around);
+            }
             Some(old) => {
                 let old = Decoder::new(&self.table).object(name, old).map_err(Refused::Decode)?;
                 update(name, sent.subresource, &mut object, &old);
@@ -74,8 +80,20 @@ impl Kinds {
         let mut object = Value::Object(encode::encode(&self.table, name, &object));
         object["apiVersion"] = Value::from(api_version);
         object["kind"] = Value::from(kind);
-        validate::check(self, sent, &object)?;
         Ok(object)
+    }
+
+    /// The validation of what [`Self::prepare`] made: it comes before validating admission.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn validate(&self, sent: Sent<'_>, prepared: &Value) -> Result<(), Refused> {
+        match self.source(sent)?.0 {
+            Source::Custom => {
+                self.custom(sent.resource).map_or(Ok(()), |custom| custom.validate(self.minor, sent, prepared))
+            }
+            _ => validate::check(self, sent, prepared),
+        }
     }
 
     fn prepare_custom(&self, sent: Sent<'_>, around: &Surroundings<'_>) -> Result<Value, Refused> {
@@ -95,9 +113,6 @@ impl Kinds {
                 }
                 Some(old) => update_custom(fields, old, sent.subresource, has_status),
             }
-        }
-        if let Some(custom) = self.custom(sent.resource) {
-            custom.validate(self.minor, sent, &object)?;
         }
         Ok(object)
     }
@@ -138,14 +153,12 @@ fn system_fields(object: &mut Object, around: &Surroundings<'_>) {
 
 fn create(minor: u8, name: &str, object: &mut Object, around: &Surroundings<'_>) {
     system_fields(object, around);
-    if !STATUS_KEPT.contains(&name) {
-        object.remove("status");
-    }
+    let status = if STATUS_KEPT.contains(&name) { None } else { object.remove("status") };
     if is_generated(name) {
         metadata(object).insert("generation".to_owned(), json!(1));
     }
     match name {
-        "core/v1.Pod" => pods::create(minor, object),
+        "core/v1.Pod" => pods::create(minor, object, status.as_ref(), around.now),
         "core/v1.Namespace" => namespace(object),
         "core/v1.Service" => service(object),
         "core/v1.ServiceAccount" => {
@@ -159,10 +172,18 @@ fn create(minor: u8, name: &str, object: &mut Object, around: &Surroundings<'_>)
         "core/v1.PersistentVolumeClaim" => claim(object),
         "apps/v1.DaemonSet" => {
             let annotations = metadata(object).entry("annotations").or_insert_with(|| json!({}));
-            if let Some(annotations) = annotations.as_object_mut() {
-                annotations.entry("deprecated.daemonset.template.generation").or_insert_with(|| json!("1"));
+            let generation = &mut annotations["deprecated.daemonset.template.generation"];
+            if generation.as_str().and_then(|text| text.parse::<i64>().ok()).unwrap_or(0) < 1 {
+                *generation = json!("1");
             }
         }
+        "autoscaling/v1.HorizontalPodAutoscaler" => {
+            if let Some(Value::Object(annotations)) = metadata(object).get_mut("annotations") {
+                annotations.remove("autoscaling.alpha.kubernetes.io/current-metrics");
+                annotations.remove("autoscaling.alpha.kubernetes.io/conditions");
+            }
+        }
+        "certificates/v1.CertificateSigningRequest" => requester(object, around),
         "batch/v1.Job" => select_pods(object),
         _ => {}
     }
@@ -182,6 +203,17 @@ fn namespace(namespace: &mut Object) {
     let name = metadata.get("name").cloned().unwrap_or_default();
     let labels = metadata.entry("labels").or_insert_with(|| json!({}));
     labels["kubernetes.io/metadata.name"] = name;
+}
+
+/// Who asks for a certificate is whoever creates the request.
+fn requester(request: &mut Object, around: &Surroundings<'_>) {
+    let Some(spec) = request.get_mut("spec").and_then(Value::as_object_mut) else { return };
+    for key in ["username", "uid", "groups", "extra"] {
+        match around.user.get(key) {
+            Some(value) => spec.insert(key.to_owned(), value.clone()),
+            None => spec.remove(key),
+        };
+    }
 }
 
 /// What the allocators of addresses and ports would choose, for a cluster of IPv4.
@@ -214,6 +246,11 @@ fn service(service: &mut Object) {
 /// `dataSource` and `dataSourceRef` say the same where one is absent.
 fn claim(claim: &mut Object) {
     let Some(spec) = claim.get_mut("spec").and_then(Value::as_object_mut) else { return };
+    // The feature CrossNamespaceVolumeDataSource is off.
+    if spec.get("dataSourceRef").is_some_and(|source| source["namespace"].as_str().is_some_and(|name| !name.is_empty()))
+    {
+        spec.remove("dataSourceRef");
+    }
     if !spec.contains_key("dataSourceRef")
         && let Some(source) = spec.get("dataSource")
     {

@@ -32,6 +32,10 @@ pub(super) fn fill(table: &Table, minor: u8, name: &str, object: &mut Object) {
         {
             object.insert(field.name.clone(), default.clone());
         }
+        // The group of RuntimeClass has no defaults of amounts.
+        if name.starts_with("node/") {
+            continue;
+        }
         if let Some(value) = object.get_mut(&field.name) {
             fill_value(table, minor, &field.of, value);
         }
@@ -71,6 +75,11 @@ fn structural(minor: u8, part: &str, object: &mut Object) {
         "core/v1.Service" => services::service(object),
         "core/v1.Endpoints" => services::endpoints(object),
         "core/v1.ReplicationController" => workloads::replication_controller(object),
+        "core/v1.PersistentVolume" => {
+            let spec = child(object, "spec");
+            set(spec, "persistentVolumeReclaimPolicy", "Retain");
+            set(spec, "volumeMode", "Filesystem");
+        }
         "core/v1.Namespace" => services::namespace(object),
         "core/v1.NodeStatus" => services::node_status(object),
         "core/v1.LimitRangeItem" => services::limit_range_item(object),

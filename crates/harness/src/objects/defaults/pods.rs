@@ -57,7 +57,10 @@ pub(super) fn pod(minor: u8, pod: &mut Object) {
 pub(super) fn round_up(list: &mut Object) {
     for value in list.values_mut() {
         if let Some(quantity) = value.as_str().and_then(|text| Quantity::parse(text).ok()) {
-            *value = Value::from(quantity.round_up_to_milli().to_string());
+            let rounded = quantity.round_up_to_milli();
+            if rounded.compare(&quantity).is_ne() {
+                *value = Value::from(rounded.to_string());
+            }
         }
     }
 }
@@ -129,7 +132,8 @@ fn is_pod_level(key: &str) -> bool {
 /// `defaultHugePagePodLimits`: the limits of a pod that names resources, from those of its containers.
 fn huge_page_limits(spec: &mut Object) {
     let Some(resources) = spec.get("resources").and_then(Value::as_object) else { return };
-    if !resources.contains_key("limits") && !resources.contains_key("requests") {
+    let is_given = |key: &str| resources.get(key).and_then(Value::as_object).is_some_and(|list| !list.is_empty());
+    if !is_given("limits") && !is_given("requests") {
         return;
     }
     let of_containers = aggregate(spec, "limits");

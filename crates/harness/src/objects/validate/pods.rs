@@ -42,11 +42,9 @@ fn spec(checking: &mut Checking<'_>, spec: &Value, path: &str) {
     }
     for containers in ["containers", "initContainers"] {
         for (i, container) in list(spec, containers).iter().enumerate() {
-            self::container(checking, container, &format!("{path}.{containers}[{i}]"), &volumes);
-            let name = text(container, "name");
-            if !name.is_empty() && !seen.insert(name) {
-                checking.errors.push(FieldError::duplicate(format!("{path}.{containers}[{i}].name"), name));
-            }
+            let path = format!("{path}.{containers}[{i}]");
+            self::name(checking, container, &path, &mut seen);
+            self::container(checking, container, &path, &volumes);
         }
     }
     allowed(checking, spec, path, "restartPolicy", &["Always", "OnFailure", "Never"]);
@@ -128,15 +126,20 @@ fn source(checking: &mut Checking<'_>, volume: &Value, path: &str) {
     }
 }
 
-fn container(checking: &mut Checking<'_>, container: &Value, path: &str, volumes: &HashSet<&str>) {
-    let name = text(container, "name");
+fn name<'a>(checking: &mut Checking<'_>, container: &'a Value, path: &str, seen: &mut HashSet<&'a str>) {
+    let (name, field) = (text(container, "name"), format!("{path}.name"));
     if name.is_empty() {
-        checking.errors.push(FieldError::required(format!("{path}.name"), ""));
-    } else {
-        let wrong = names::label(name);
-        let field = format!("{path}.name");
-        checking.errors.extend(wrong.iter().map(|wrong| FieldError::invalid(&field, name, wrong)));
+        checking.errors.push(FieldError::required(field, ""));
+        return;
     }
+    let wrong = names::label(name);
+    checking.errors.extend(wrong.iter().map(|wrong| FieldError::invalid(&field, name, wrong)));
+    if !seen.insert(name) {
+        checking.errors.push(FieldError::duplicate(field, name));
+    }
+}
+
+fn container(checking: &mut Checking<'_>, container: &Value, path: &str, volumes: &HashSet<&str>) {
     let image = text(container, "image");
     if image.is_empty() {
         checking.errors.push(FieldError::required(format!("{path}.image"), ""));
