@@ -4,6 +4,8 @@
 //! A decoded object is JSON again, with less in it: a key is absent where the Go value is nil or, unless behind a pointer,
 //! zero. Structs that are no pointers are always there.
 
+use std::fmt::Write as _;
+
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::{Map, Value};
 
@@ -78,7 +80,7 @@ impl<'t> Decoder<'t> {
                 let mut out = Vec::with_capacity(list.len());
                 let length = self.path.len();
                 for (i, element) in list.iter().enumerate() {
-                    self.path.push_str(&format!("[{i}]"));
+                    let _ = write!(self.path, "[{i}]");
                     out.push(self.value(inner, element)?.unwrap_or(Value::Null));
                     self.path.truncate(length);
                 }
@@ -93,14 +95,15 @@ impl<'t> Decoder<'t> {
                 }
                 Value::Object(out)
             }
-            (Type::Bytes, Value::String(text)) => match STANDARD.decode(text) {
-                Ok(_) => Value::from(text.as_str()),
-                Err(_) => {
+            (Type::Bytes, Value::String(text)) => {
+                if STANDARD.decode(text).is_ok() {
+                    Value::from(text.as_str())
+                } else {
                     let at = illegal_byte(text);
                     self.error.get_or_insert_with(|| format!("illegal base64 data at input byte {at}"));
                     return Ok(None);
                 }
-            },
+            }
             (Type::Text, Value::String(text)) => Value::from(text.as_str()),
             (Type::Bool, Value::Bool(value)) => Value::from(*value),
             (Type::Int(bits), Value::Number(number)) => match own::integer(number, *bits) {

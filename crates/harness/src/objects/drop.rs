@@ -44,7 +44,7 @@ pub(super) fn drop_disabled(table: &Table, minor: u8, name: &str, object: &mut O
     }
 }
 
-/// The feature ContainerStopSignals is off; a lifecycle that had nothing else goes with it.
+/// The feature `ContainerStopSignals` is off; a lifecycle that had nothing else goes with it.
 fn stop_signal(container: &mut Object) {
     let Some(lifecycle) = container.get_mut("lifecycle").and_then(Value::as_object_mut) else { return };
     if lifecycle.remove("stopSignal").is_some() && lifecycle.is_empty() {
@@ -57,7 +57,9 @@ fn drop_in(table: &Table, minor: u8, of: &Type, value: &mut Value) {
         (Type::Named(_, inner) | Type::Pointer(inner), value) => drop_in(table, minor, inner, value),
         (Type::Struct(name), Value::Object(object)) => drop_disabled(table, minor, name, object),
         (Type::List(inner), Value::Array(list)) => {
-            list.iter_mut().for_each(|element| drop_in(table, minor, inner, element));
+            for element in list.iter_mut() {
+                drop_in(table, minor, inner, element);
+            }
         }
         _ => {}
     }

@@ -100,7 +100,7 @@ pub fn receive(kinds: &Kinds, sent: Sent<'_>, around: &Surroundings<'_>) -> Resu
 }
 
 impl Kinds {
-    fn source<'a>(&self, sent: Sent<'a>) -> Result<(&'a Source, String, &'a str), Refused> {
+    fn source(sent: Sent<'_>) -> Result<(&Source, String, &str), Refused> {
         let r = sent.resource;
         if sent.subresource.is_empty() {
             return Ok((&r.source, r.api_version(), &r.kind));
@@ -117,7 +117,7 @@ impl Kinds {
     /// # Errors
     /// The API server cannot decode it, or it cannot be told.
     pub fn decode(&self, sent: Sent<'_>) -> Result<Received, Refused> {
-        let (source, api_version, kind) = self.source(sent)?;
+        let (source, api_version, kind) = Self::source(sent)?;
         let (mut object, warnings) = match source {
             Source::Struct(name) => self.decode_builtin(name, &api_version, kind, sent)?,
             Source::Custom => {

@@ -1,7 +1,7 @@
 //! The built-in admission plugins that change objects, in their order, before any policy does
-//! (`pkg/kubeapiserver/options/plugins.go`). Of those that are on by default: ServiceAccount, TaintNodesByCondition,
-//! Priority, DefaultTolerationSeconds, StorageObjectInUseProtection, RuntimeClass, DefaultIngressClass and
-//! DefaultStorageClass. LimitRanger is not here: with a LimitRange in the namespace there is no verdict on a new pod.
+//! (`pkg/kubeapiserver/options/plugins.go`). Of those that are on by default: `ServiceAccount`, `TaintNodesByCondition`,
+//! Priority, `DefaultTolerationSeconds`, `StorageObjectInUseProtection`, `RuntimeClass`, `DefaultIngressClass` and
+//! `DefaultStorageClass`. `LimitRanger` is not here: with a `LimitRange` in the namespace there is no verdict on a new pod.
 
 use serde_json::{Map, Value, json};
 
@@ -15,11 +15,11 @@ type Object = Map<String, Value>;
 pub struct Surroundings<'a> {
     /// The time of the request, as RFC 3339 in UTC without a fraction: it becomes `metadata.creationTimestamp`.
     pub now: &'a str,
-    /// Is the admission plugin ServiceAccount on, as it is by default? It names the account, and mounts its token.
+    /// Is the admission plugin `ServiceAccount` on, as it is by default? It names the account, and mounts its token.
     pub service_account: bool,
-    /// Who makes the request, as `userInfo` of an AdmissionReview: what a CertificateSigningRequest then says.
+    /// Who makes the request, as `userInfo` of an `AdmissionReview`: what a `CertificateSigningRequest` then says.
     pub user: &'a Value,
-    /// The PriorityClasses, RuntimeClasses, IngressClasses, StorageClasses and LimitRanges of the cluster.
+    /// The `PriorityClasses`, `RuntimeClasses`, `IngressClasses`, `StorageClasses` and `LimitRanges` of the cluster.
     pub objects: &'a [Value],
 }
 
@@ -54,14 +54,14 @@ impl Kinds {
     /// The decoded object after the built-in plugins that change objects. They run before mutating policies.
     ///
     /// # Errors
-    /// A plugin refuses it (an unknown PriorityClass), or it cannot be told what a plugin would do.
+    /// A plugin refuses it (an unknown `PriorityClass`), or it cannot be told what a plugin would do.
     pub fn plugins(&self, sent: Sent<'_>, around: &Surroundings<'_>) -> Result<Value, Refused> {
         let mut value = sent.object.clone();
         let (group, plural) = (sent.resource.group.as_str(), sent.resource.plural.as_str());
         let Some(object) = value.as_object_mut() else { return Ok(value) };
         let creates = sent.old.is_none();
         match (group, plural, sent.subresource) {
-            ("", "pods", "") if creates => self.pod(object, sent.namespace, around)?,
+            ("", "pods", "") if creates => pod(object, sent.namespace, around)?,
             ("", "pods", "" | "ephemeralcontainers" | "resize") => tolerate(object),
             ("", "nodes", "") if creates => taint(object),
             ("", "persistentvolumeclaims", "") if creates => {
@@ -87,28 +87,27 @@ impl Kinds {
         }
         Ok(value)
     }
-
-    fn pod(&self, pod: &mut Object, namespace: &str, around: &Surroundings<'_>) -> Result<(), Refused> {
-        let limited = around.of_kind("LimitRange").any(|range| range["metadata"]["namespace"] == namespace);
-        if limited {
-            return Err(Refused::NoVerdict(format!(
-                "namespace {namespace} has a LimitRange, which may change or deny the pod; that is not known here"
-            )));
-        }
-        let mirror = pod.get("metadata").is_some_and(|m| !m["annotations"]["kubernetes.io/config.mirror"].is_null());
-        let name = pod.get("metadata").and_then(|m| m["name"].as_str()).unwrap_or_default().to_owned();
-        let Some(spec) = pod.get_mut("spec").and_then(Value::as_object_mut) else { return Ok(()) };
-        if around.service_account && !mirror {
-            account(spec);
-        }
-        priority(&name, spec, around)?;
-        overhead(&name, spec, around)?;
-        tolerate(pod);
-        Ok(())
-    }
 }
 
-/// DefaultTolerationSeconds.
+fn pod(pod: &mut Object, namespace: &str, around: &Surroundings<'_>) -> Result<(), Refused> {
+    let limited = around.of_kind("LimitRange").any(|range| range["metadata"]["namespace"] == namespace);
+    if limited {
+        return Err(Refused::NoVerdict(format!(
+            "namespace {namespace} has a LimitRange, which may change or deny the pod; that is not known here"
+        )));
+    }
+    let mirror = pod.get("metadata").is_some_and(|m| !m["annotations"]["kubernetes.io/config.mirror"].is_null());
+    let name = pod.get("metadata").and_then(|m| m["name"].as_str()).unwrap_or_default().to_owned();
+    let Some(spec) = pod.get_mut("spec").and_then(Value::as_object_mut) else { return Ok(()) };
+    if around.service_account && !mirror {
+        account(spec);
+    }
+    priority(&name, spec, around)?;
+    overhead(&name, spec, around)?;
+    tolerate(pod);
+    Ok(())
+}
+/// `DefaultTolerationSeconds`.
 fn tolerate(pod: &mut Object) {
     let Some(spec) = pod.get_mut("spec").and_then(Value::as_object_mut) else { return };
     let list = spec.entry("tolerations").or_insert_with(|| json!([]));
@@ -190,7 +189,7 @@ fn of_class(class: &Value) -> (i64, &str) {
     (class["value"].as_i64().unwrap_or(0), class["preemptionPolicy"].as_str().unwrap_or("PreemptLowerPriority"))
 }
 
-/// RuntimeClass: the overhead and scheduling of the class.
+/// `RuntimeClass`: the overhead and scheduling of the class.
 fn overhead(pod: &str, spec: &mut Object, around: &Surroundings<'_>) -> Result<(), Refused> {
     let Some(name) = spec.get("runtimeClassName").and_then(Value::as_str).map(str::to_owned) else { return Ok(()) };
     let class = around.named("RuntimeClass", &name);
@@ -233,7 +232,10 @@ fn overhead(pod: &str, spec: &mut Object, around: &Surroundings<'_>) -> Result<(
     Ok(())
 }
 
-/// ServiceAccount: the account `default`, and a volume with its token in each container.
+/// Where the token of an account is mounted.
+const TOKEN: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
+
+/// `ServiceAccount`: the account `default`, and a volume with its token in each container.
 fn account(spec: &mut Object) {
     if spec.get("serviceAccountName").and_then(Value::as_str).is_none_or(str::is_empty) {
         spec.insert("serviceAccountName".to_owned(), json!("default"));
@@ -242,7 +244,6 @@ fn account(spec: &mut Object) {
     if spec.get("automountServiceAccountToken") == Some(&json!(false)) {
         return;
     }
-    const PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
     let name = format!("kube-api-access-{}", super::INVENTED_SUFFIX);
     let mut needed = false;
     for containers in ["initContainers", "containers"] {
@@ -252,8 +253,8 @@ fn account(spec: &mut Object) {
                 *mounts = json!([]);
             }
             let Some(mounts) = mounts.as_array_mut() else { continue };
-            if !mounts.iter().any(|mount| mount["mountPath"] == PATH) {
-                mounts.push(json!({"name": name, "readOnly": true, "mountPath": PATH}));
+            if !mounts.iter().any(|mount| mount["mountPath"] == TOKEN) {
+                mounts.push(json!({"name": name, "readOnly": true, "mountPath": TOKEN}));
                 needed = true;
             }
         }
@@ -274,7 +275,7 @@ fn account(spec: &mut Object) {
     }
 }
 
-/// TaintNodesByCondition.
+/// `TaintNodesByCondition`.
 fn taint(node: &mut Object) {
     let Some(spec) = node.get_mut("spec").and_then(Value::as_object_mut) else { return };
     let taints = spec.entry("taints").or_insert_with(|| json!([]));
@@ -286,7 +287,7 @@ fn taint(node: &mut Object) {
     }
 }
 
-/// StorageObjectInUseProtection.
+/// `StorageObjectInUseProtection`.
 fn finalize(object: &mut Object, finalizer: &str) {
     let metadata = object.entry("metadata").or_insert_with(|| json!({}));
     let finalizers = &mut metadata["finalizers"];

@@ -102,7 +102,7 @@ fn app_armor_profile(annotation: &str) -> Option<Value> {
     }
 }
 
-/// The QoS class (`pkg/apis/core/helper/qos`).
+/// The `QoS` class (`pkg/apis/core/helper/qos`).
 fn quality(minor: u8, spec: &Value) -> &'static str {
     let pod_level = spec.get("resources").filter(|resources| minor >= 34 && !resources.is_null());
     let lists = ["containers", "initContainers"].iter().filter_map(|key| spec.get(*key).and_then(Value::as_array));

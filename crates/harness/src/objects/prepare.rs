@@ -55,9 +55,9 @@ impl Kinds {
     /// # Errors
     /// It cannot be decoded any more, which a mutation can be the reason of.
     pub fn prepare(&self, sent: Sent<'_>, around: &Surroundings<'_>) -> Result<Value, Refused> {
-        let (source, api_version, kind) = self.source(sent)?;
+        let (source, api_version, kind) = Self::source(sent)?;
         let Source::Struct(name) = source else {
-            return self.prepare_custom(sent, around);
+            return Ok(prepare_custom(sent, around));
         };
         if !sent.subresource.is_empty() && *name != struct_of(sent) {
             return Ok(sent.object.clone());
@@ -88,38 +88,37 @@ impl Kinds {
     /// # Errors
     /// What is wrong with it.
     pub fn validate(&self, sent: Sent<'_>, prepared: &Value) -> Result<(), Refused> {
-        match self.source(sent)?.0 {
+        match Self::source(sent)?.0 {
             Source::Custom => {
                 self.custom(sent.resource).map_or(Ok(()), |custom| custom.validate(self.minor, sent, prepared))
             }
             _ => validate::check(self, sent, prepared),
         }
     }
-
-    fn prepare_custom(&self, sent: Sent<'_>, around: &Surroundings<'_>) -> Result<Value, Refused> {
-        let mut object = sent.object.clone();
-        if sent.subresource == "scale" {
-            return Ok(object);
-        }
-        let has_status = sent.resource.subresource("status").is_some();
-        if let Some(fields) = object.as_object_mut() {
-            match sent.old.and_then(Value::as_object) {
-                None => {
-                    if has_status {
-                        fields.remove("status");
-                    }
-                    system_fields(fields, around);
-                    metadata(fields).insert("generation".to_owned(), json!(1));
-                }
-                Some(old) => update_custom(fields, old, sent.subresource, has_status),
-            }
-        }
-        Ok(object)
-    }
 }
 
+fn prepare_custom(sent: Sent<'_>, around: &Surroundings<'_>) -> Value {
+    let mut object = sent.object.clone();
+    if sent.subresource == "scale" {
+        return object;
+    }
+    let has_status = sent.resource.subresource("status").is_some();
+    if let Some(fields) = object.as_object_mut() {
+        match sent.old.and_then(Value::as_object) {
+            None => {
+                if has_status {
+                    fields.remove("status");
+                }
+                system_fields(fields, around);
+                metadata(fields).insert("generation".to_owned(), json!(1));
+            }
+            Some(old) => update_custom(fields, old, sent.subresource, has_status),
+        }
+    }
+    object
+}
 /// The struct of the resource itself.
-fn struct_of<'a>(sent: Sent<'a>) -> &'a str {
+fn struct_of(sent: Sent<'_>) -> &str {
     match &sent.resource.source {
         Source::Struct(name) => name,
         _ => "",

@@ -235,7 +235,7 @@ fn combined(schema: &Value, given: &Value, path: &str, causes: &mut Vec<FieldErr
             0 => say("must validate one and only one schema (oneOf). Found none valid"),
             1 => {}
             several => {
-                say(&format!("must validate one and only one schema (oneOf). Found {several} valid alternatives"))
+                say(&format!("must validate one and only one schema (oneOf). Found {several} valid alternatives"));
             }
         }
     }

@@ -38,7 +38,7 @@ pub(super) fn conclude(group: &str, kind: &str, object: &Value, checking: Checki
 
 fn metadata(checking: &mut Checking<'_>, r: &Resource, object: &Value) {
     let form: fn(&str) -> Vec<String> = match (r.group.as_str(), r.plural.as_str()) {
-        ("rbac.authorization.k8s.io", _) | ("flowcontrol.apiserver.k8s.io", _) => names::path_segment,
+        ("rbac.authorization.k8s.io" | "flowcontrol.apiserver.k8s.io", _) => names::path_segment,
         ("", "namespaces") => names::label,
         // The feature RelaxedServiceNameValidation is on by default since then.
         ("", "services") if checking.minor >= 36 => names::label,
