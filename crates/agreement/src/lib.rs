@@ -1,7 +1,9 @@
-//! How far `palisade-cel` agrees with kube-apiserver's own CEL code, whose answers `tests/oracle` keeps.
+//! How far `palisade-cel` agrees with kube-apiserver's own CEL code, whose answers `tests/oracle` keeps, and
+//! `palisade-harness` with an API server that was asked about the policies and objects of other projects ([`cases`]).
 #![allow(clippy::disallowed_methods, reason = "this reads the project's files; it is no part of the product")]
 
 mod bindings;
+pub mod cases;
 mod compare;
 mod lines;
 mod report;

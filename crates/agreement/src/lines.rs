@@ -118,8 +118,8 @@ pub enum Error {
         /// Why.
         error: std::io::Error,
     },
-    /// It is not what `tests/oracle/README.md` describes.
-    #[error("{}:{line}: not an answer of the oracle with its request: {error}", path.display())]
+    /// It is not what the other side writes (`tests/oracle/README.md`).
+    #[error("{}:{line}: not an answer with its request: {error}", path.display())]
     Content {
         /// Which.
         path: PathBuf,
@@ -127,6 +127,14 @@ pub enum Error {
         line: usize,
         /// Why.
         error: serde_json::Error,
+    },
+    /// It holds no objects.
+    #[error("{}: {message}", path.display())]
+    Object {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        message: String,
     },
 }
 

@@ -7,6 +7,7 @@
 //!
 //! This crate is pure: no I/O, no clock, no environment.
 
+pub mod admission;
 pub mod create;
 mod gate;
 pub mod objects;
@@ -18,8 +19,9 @@ use std::{fmt, ops::Deref};
 use palisade_api::Diagnostic;
 use thiserror::Error;
 
+pub use admission::{BUDGET, Operation};
 pub use gate::check;
-pub use policy::{BUDGET, Decision, Judgement, Operation, Policy, Request};
+pub use policy::{Decision, Judgement, Policy, Request};
 
 /// Something that passed the offline check. Only [`check`] makes one.
 #[derive(Clone, Debug)]

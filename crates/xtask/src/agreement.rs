@@ -1,11 +1,16 @@
 //! How far Palisade's CEL agrees with the API server's.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use palisade_agreement::{Error, MINORS, Report, Subject, file, goldens, oracle};
+use palisade_agreement::{Error, MINORS, Report, Subject, cases::Cases, file, goldens, oracle};
 
 /// Prints the report; whether all differences are listed and none fails open.
-pub(crate) fn run(files: &[PathBuf], minor: u8) -> Result<bool, Error> {
+pub(crate) fn run(files: &[PathBuf], minor: u8, cases: Option<&Path>) -> Result<bool, Error> {
+    if let Some(directory) = cases {
+        let cases = Cases::compare(directory)?;
+        print!("{cases}");
+        return Ok(cases.agree());
+    }
     let mut report = Report::default();
     if files.is_empty() {
         for minor in MINORS {

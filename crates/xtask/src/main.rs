@@ -35,6 +35,9 @@ enum Task {
         /// The minor version of Kubernetes that answered in FILES.
         #[arg(long, default_value_t = palisade_agreement::COMPLETE, value_parser = clap::value_parser!(u8).range(33..=37))]
         minor: u8,
+        /// Compares what Palisade says of policies and requests of other projects instead, with what an API server said.
+        #[arg(long, conflicts_with = "files")]
+        cases: Option<PathBuf>,
     },
     /// Measures Palisade's CEL and kube-apiserver's own with the same expressions.
     BenchCel {
@@ -57,7 +60,7 @@ fn main() -> ExitCode {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => failed(&error, 1),
         },
-        Task::Agreement { files, minor } => match agreement::run(&files, minor) {
+        Task::Agreement { files, minor, cases } => match agreement::run(&files, minor, cases.as_deref()) {
             Ok(true) => ExitCode::SUCCESS,
             Ok(false) => ExitCode::FAILURE,
             Err(error) => failed(&error, 2),

@@ -2,7 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 
-use super::{Error, Program};
+use super::{Error, Evaluation, Program};
 use crate::value::{Map, Str, Value};
 
 /// What the variables of an expression are bound to while it is evaluated, and the policy's own `variables`, which are
@@ -14,6 +14,7 @@ pub struct Activation<'a> {
     bound: Vec<(Str<'a>, Value<'a>)>,
     composed: Option<Vec<Variable<'a>>>,
     spent: Cell<u64>,
+    evaluated: RefCell<Vec<(Str<'a>, Evaluation<'a>)>>,
 }
 
 #[derive(Debug)]
@@ -78,6 +79,11 @@ impl<'a> Activation<'a> {
         self.spent.take()
     }
 
+    /// The policy's variables that were evaluated since this was last asked, in the order in which they were done.
+    pub fn take_evaluated(&self) -> Vec<(Str<'a>, Evaluation<'a>)> {
+        self.evaluated.take()
+    }
+
     /// The value of a variable of the environment.
     pub(super) fn get(&self, name: &str) -> Option<Value<'a>> {
         if let ("variables", Some(composed)) = (name, &self.composed) {
@@ -100,6 +106,7 @@ impl<'a> Activation<'a> {
         variable.state.replace(State::UnderWay);
         let evaluation = program.evaluate(self, *limit);
         self.spent.set(self.spent.get().saturating_add(evaluation.cost));
+        self.evaluated.borrow_mut().push((variable.name.clone(), evaluation.clone()));
         let result = evaluation
             .result
             .map_err(|error| Error::new(format!("composited variable \"{}\" fails to evaluate: {error}", &**name)));

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, io, sync::Arc};
 use flate2::read::GzDecoder;
 use serde_json::{Map, Value};
 
-use super::escape::escape;
+use super::escape::{escape, unescape};
 use crate::{
     environment::{Environment, Fields},
     types::Type,
@@ -124,6 +124,30 @@ impl Schemas {
     /// Whether the schema of a kind is known.
     pub fn has(&self, kind: &Kind) -> bool {
         self.by_kind.contains_key(kind)
+    }
+
+    /// Whether an object of a kind has to have a field, or gets it from its schema: of the struct that
+    /// [`Self::declare`] named by its `path` the field that expressions call `field`. None if there is no such.
+    pub fn is_required(&self, kind: &Kind, path: &str, field: &str) -> Option<bool> {
+        let mut schema = self.by_name.get(self.by_kind.get(kind)?)?;
+        for step in path.split('.').skip(1) {
+            schema = self.resolve(schema);
+            schema = match step {
+                "@idx" => schema.get("items")?,
+                "@elem" => schema.get("additionalProperties")?,
+                step => schema.get("properties")?.get(&*unescape(step)?)?,
+            };
+        }
+        schema = self.resolve(schema);
+        let name = unescape(field)?;
+        let property = schema.get("properties")?.get(&*name)?;
+        let required = schema.get("required").and_then(Value::as_array);
+        let named = required.is_some_and(|required| required.iter().any(|one| *one == *name));
+        Some(named || property.get("default").is_some())
+    }
+
+    fn resolve<'a>(&'a self, schema: &'a Value) -> &'a Value {
+        self.referred(schema).map_or(schema, |(_, referred)| referred)
     }
 
     /// Declares the struct of a kind, and of all that is in it, each named by its path (`Pod.spec.containers.@idx`);

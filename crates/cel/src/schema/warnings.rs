@@ -97,6 +97,11 @@ impl TypeCheck {
         Self { kinds: kinds.into_iter().filter_map(environment).collect() }
     }
 
+    /// The kinds that are checked, each with the environment of the policy's expressions for it.
+    pub fn environments(&self) -> impl Iterator<Item = (&Kind, &Environment)> {
+        self.kinds.iter().map(|(kind, environment)| (kind, environment))
+    }
+
     /// The mistakes of an expression, by kind; kinds without are left out.
     pub fn issues<'a>(&'a self, expression: &'a str) -> impl Iterator<Item = (&'a Kind, Vec<Issue>)> + 'a {
         self.kinds.iter().filter_map(move |(kind, environment)| Some((kind, environment.check(expression).err()?)))

@@ -37,9 +37,10 @@ pub(super) fn definition(checking: &mut Checking<'_>, object: &Json) {
         let kind = Kind { group: group.to_owned(), version: text(version, "name").to_owned(), kind: kind.to_owned() };
         let base = Environment::kubernetes(checking.minor, Mode::New);
         let Some((environment, of)) = types.declare(base, &kind) else { continue };
-        let field = match shared {
-            true => "spec.validation.openAPIV3Schema".to_owned(),
-            false => format!("spec.versions[{index}].schema.openAPIV3Schema"),
+        let field = if shared {
+            "spec.validation.openAPIV3Schema".to_owned()
+        } else {
+            format!("spec.versions[{index}].schema.openAPIV3Schema")
         };
         let mut walk = Walk { checking, environment: &environment, rules: 0 };
         walk.schema(schema, Some(&of), &field);

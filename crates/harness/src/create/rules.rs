@@ -16,7 +16,7 @@ pub(super) fn match_resources(checking: &mut Checking<'_>, resources: &Json, fie
         None => checking.errors.push(Error::required(format!("{field}.matchPolicy"), "")),
         Some("Exact" | "Equivalent") => {}
         Some(other) => {
-            checking.errors.push(Error::not_supported(format!("{field}.matchPolicy"), other, &["Equivalent", "Exact"]))
+            checking.errors.push(Error::not_supported(format!("{field}.matchPolicy"), other, &["Equivalent", "Exact"]));
         }
     }
     meta::selector_of(checking, resources, "namespaceSelector", field);

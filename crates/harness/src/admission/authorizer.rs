@@ -1,0 +1,67 @@
+//! What answers `authorizer` in expressions.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use palisade_cel::authorizer::{Attributes, Authorizer, Decision, User};
+
+/// Answers authorization checks that expressions make.
+pub trait Answers: Send + Sync {
+    /// Whether the user may do it, if that is known.
+    fn answer(&self, user: &User, attributes: &Attributes) -> Option<Decision>;
+}
+
+/// What every API server answers: members of `system:masters` may do all (`NewPrivilegedGroups` in apiserver
+/// `pkg/authorization/authorizerfactory/builtin.go`). Of others nothing is known.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Privileged;
+
+impl Answers for Privileged {
+    fn answer(&self, user: &User, _: &Attributes) -> Option<Decision> {
+        let privileged = user.groups.iter().any(|group| group == "system:masters");
+        privileged.then(|| Decision { allowed: true, ..Decision::default() })
+    }
+}
+
+/// Asks [`Answers`], and remembers the first question that has none.
+pub(crate) struct Asked {
+    answers: Arc<dyn Answers>,
+    unanswered: Mutex<Option<String>>,
+}
+
+impl Asked {
+    pub fn new(answers: Arc<dyn Answers>) -> Self {
+        Self { answers, unanswered: Mutex::new(None) }
+    }
+
+    /// The question that nobody answered, in words, if there is one. It is forgotten then.
+    pub fn take_unanswered(&self) -> Option<String> {
+        self.unanswered.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+impl Default for Asked {
+    fn default() -> Self {
+        Self::new(Arc::new(Privileged))
+    }
+}
+
+impl Authorizer for Asked {
+    fn authorize(&self, user: &User, attributes: &Attributes) -> Decision {
+        self.answers.answer(user, attributes).unwrap_or_else(|| {
+            let mut unanswered = self.unanswered.lock().unwrap_or_else(PoisonError::into_inner);
+            unanswered.get_or_insert_with(|| question(user, attributes));
+            Decision::default()
+        })
+    }
+}
+
+fn question(user: &User, wanted: &Attributes) -> String {
+    let mut text = format!("whether {:?} may {} ", user.name, wanted.verb);
+    text += wanted.path.as_deref().unwrap_or(&wanted.resource);
+    let parts =
+        [(".", &wanted.group), ("/", &wanted.subresource), (" ", &wanted.name), (" in namespace ", &wanted.namespace)];
+    for (before, part) in parts.into_iter().filter(|(_, part)| !part.is_empty()) {
+        text = text + before + part;
+    }
+    text
+}

@@ -1,0 +1,281 @@
+//! What policies are in force, and what they look up.
+
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, btree_map},
+    sync::Arc,
+};
+
+use k8s_openapi::api::admissionregistration::v1::{
+    ParamKind, ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
+};
+use palisade_cel::{Mode, schema::Kind};
+use serde_json::{Value as Json, json};
+
+use super::{
+    Answers, Privileged, Request, ResourceId, Review,
+    convert::convert,
+    dispatch::Dispatch,
+    matching::Trouble,
+    namespace,
+    policy::{Binding, Policy},
+};
+use crate::{
+    create::{self, Refused, Status},
+    objects::{self, Kinds, Resource, Sent, Surroundings},
+};
+
+/// The kinds that built-in admission plugins look up.
+const AROUND: &[&str] = &["PriorityClass", "RuntimeClass", "IngressClass", "StorageClass", "LimitRange"];
+
+/// The namespaces that every cluster has.
+const NAMESPACES: &[&str] = &["default", "kube-node-lease", "kube-public", "kube-system"];
+
+/// A cluster as far as admission is concerned: the policies and bindings in force, and the namespaces, parameters and
+/// definitions of kinds that they look up.
+pub struct Cluster {
+    minor: u8,
+    kinds: Kinds,
+    /// What the built-in admission plugins look up.
+    around: Vec<Json>,
+    service_account: bool,
+    policies: BTreeMap<String, Policy>,
+    /// By the name of their policy and their own.
+    bindings: BTreeMap<String, BTreeMap<String, Binding>>,
+    namespaces: BTreeMap<String, Json>,
+    /// By group and kind, then by namespace and name.
+    objects: BTreeMap<(String, String), BTreeMap<(String, String), Stored>>,
+    answers: Arc<dyn Answers>,
+}
+
+/// An object that policies may take for parameters.
+#[derive(Clone, Debug)]
+pub(crate) struct Stored {
+    pub kind: Kind,
+    pub namespace: String,
+    pub name: String,
+    pub object: Json,
+}
+
+impl Stored {
+    /// `namespace/name`, or `name`.
+    pub fn path(&self) -> String {
+        if self.namespace.is_empty() { self.name.clone() } else { format!("{}/{}", self.namespace, self.name) }
+    }
+}
+
+impl Cluster {
+    /// A cluster of Kubernetes 1.`minor` with nothing but its own namespaces in it.
+    pub fn new(minor: u8) -> Self {
+        let own = |name: &&str| {
+            let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+            ((*name).to_owned(), namespace::completed(namespace))
+        };
+        Self {
+            minor,
+            kinds: Kinds::builtin(minor),
+            around: vec![],
+            service_account: true,
+            policies: BTreeMap::new(),
+            bindings: BTreeMap::new(),
+            namespaces: NAMESPACES.iter().map(own).collect(),
+            objects: BTreeMap::new(),
+            answers: Arc::new(Privileged),
+        }
+    }
+
+    /// The same cluster with other answers to authorization checks. Without this the members of `system:masters` may
+    /// do all, and whoever else is asked about, there is no verdict.
+    #[must_use]
+    pub fn with_answers(mut self, answers: Arc<dyn Answers>) -> Self {
+        self.answers = answers;
+        self
+    }
+
+    /// Creates an object in the cluster, or replaces it. Policies and bindings come into force; all else may be asked
+    /// for by them.
+    ///
+    /// # Errors
+    /// What the API server says of an object that it refuses. The cluster is as it was then.
+    pub fn apply(&mut self, object: Json) -> Result<Vec<String>, Refused> {
+        let text = |pointer: &str| object.pointer(pointer).and_then(Json::as_str).unwrap_or_default().to_owned();
+        let (api_version, kind) = (text("/apiVersion"), text("/kind"));
+        let mut warnings = create::create(self.minor, &object, None)?;
+        let (name, mut namespace) = (text("/metadata/name"), text("/metadata/namespace"));
+        let (group, version) = api_version.split_once('/').unwrap_or(("", &api_version));
+        match (group, kind.as_str()) {
+            ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy") => {
+                let policy: ValidatingAdmissionPolicy = decode(object)?;
+                self.policies.insert(name, Policy::new(policy, self.minor, Mode::Stored));
+            }
+            ("admissionregistration.k8s.io", "ValidatingAdmissionPolicyBinding") => {
+                let binding: ValidatingAdmissionPolicyBinding = decode(object)?;
+                let spec = binding.spec;
+                for bindings in self.bindings.values_mut() {
+                    bindings.remove(&name);
+                }
+                let policy = spec.policy_name.clone();
+                self.bindings.entry(policy).or_default().insert(name.clone(), Binding { name, spec });
+            }
+            ("apiextensions.k8s.io", "CustomResourceDefinition") => {
+                self.kinds.add_crd(&object).map_err(|error| Refused::NoVerdict(error.to_string()))?;
+                self.store(
+                    Kind { group: group.to_owned(), version: version.to_owned(), kind },
+                    namespace,
+                    name,
+                    object,
+                );
+            }
+            _ => {
+                let resource = self.kinds.by_kind(&api_version, &kind).ok_or_else(not_found)?;
+                namespace = match (resource.namespaced, namespace) {
+                    (true, namespace) if namespace.is_empty() => "default".to_owned(),
+                    (true, namespace) => namespace,
+                    (false, _) => String::new(),
+                };
+                let sent = Sent { resource, subresource: "", namespace: &namespace, object: &object, old: None };
+                let received = objects::receive(&self.kinds, sent, &self.surroundings()).map_err(refused)?;
+                warnings.extend(received.warnings);
+                let object = received.object;
+                if (group, kind.as_str()) == ("", "Namespace") {
+                    self.namespaces.insert(name.clone(), namespace::completed(object.clone()));
+                }
+                if AROUND.contains(&kind.as_str()) {
+                    self.around.push(object.clone());
+                }
+                self.store(
+                    Kind { group: group.to_owned(), version: version.to_owned(), kind },
+                    namespace,
+                    name,
+                    object,
+                );
+            }
+        }
+        Ok(warnings)
+    }
+
+    fn store(&mut self, kind: Kind, namespace: String, name: String, object: Json) {
+        let of_kind = self.objects.entry((kind.group.clone(), kind.kind.clone())).or_default();
+        of_kind.insert((namespace.clone(), name.clone()), Stored { kind, namespace, name, object });
+    }
+
+    /// What the validating policies say of a request whose object is decoded, defaulted and valid, as in an
+    /// `AdmissionReview`.
+    pub fn review(&self, request: &Request) -> Review {
+        Dispatch::new(self, request).run()
+    }
+
+    /// The same cluster without the admission plugin ServiceAccount, which is on by default and mounts a token into
+    /// every pod.
+    #[must_use]
+    pub fn without_service_accounts(mut self) -> Self {
+        self.service_account = false;
+        self
+    }
+
+    /// The kinds of the cluster: those that are built in, and those that definitions add.
+    pub fn kinds(&self) -> &Kinds {
+        &self.kinds
+    }
+
+    /// What the built-in admission plugins look up.
+    pub(crate) fn surroundings(&self) -> Surroundings<'_> {
+        Surroundings { service_account: self.service_account, objects: &self.around, ..Surroundings::default() }
+    }
+
+    /// The minor version of Kubernetes.
+    pub fn minor(&self) -> u8 {
+        self.minor
+    }
+
+    pub(crate) fn answers(&self) -> Arc<dyn Answers> {
+        Arc::clone(&self.answers)
+    }
+
+    /// The policies that have bindings, by name. Others do nothing.
+    pub(crate) fn policies(&self) -> impl Iterator<Item = (&Policy, btree_map::Values<'_, String, Binding>)> {
+        self.policies.values().filter_map(|policy| Some((policy, self.bindings.get(&policy.name)?.values())))
+    }
+
+    pub(crate) fn namespace(&self, name: &str) -> Option<&Json> {
+        self.namespaces.get(name)
+    }
+
+    /// Whether objects of a kind live in namespaces; none if there is no such kind.
+    pub(crate) fn is_namespaced(&self, kind: &Kind) -> Option<bool> {
+        let api_version =
+            if kind.group.is_empty() { kind.version.clone() } else { format!("{}/{}", kind.group, kind.version) };
+        let resource = self.kinds.by_kind(&api_version, &kind.kind).filter(|resource| resource.by_default)?;
+        Some(resource.namespaced)
+    }
+
+    /// All resources under which the same objects can be had, the given one among them, with their kinds.
+    pub(crate) fn equivalents(&self, resource: &ResourceId, subresource: &str) -> Vec<(ResourceId, Kind)> {
+        let Some(found) = self.kinds.by_plural(&resource.group, &resource.version, &resource.resource) else {
+            return vec![];
+        };
+        let of = |one: &Resource| {
+            let (group, version, kind) = match one.subresource(subresource) {
+                Some(sub) => (&sub.group, &sub.version, &sub.kind),
+                None => (&one.group, &one.version, &one.kind),
+            };
+            let kind = Kind { group: group.clone(), version: version.clone(), kind: kind.clone() };
+            (ResourceId::new(&one.group, &one.version, &one.plural), kind)
+        };
+        self.kinds.equivalents(found, subresource).into_iter().map(of).collect()
+    }
+
+    /// All objects of a kind, in whatever version, by namespace and name.
+    pub(crate) fn stored(&self, group: &str, kind: &str) -> impl Iterator<Item = &Stored> {
+        self.objects.get(&(group.to_owned(), kind.to_owned())).into_iter().flat_map(BTreeMap::values)
+    }
+
+    /// Parameters in the version that a policy asks for.
+    pub(crate) fn param<'a>(&self, stored: &'a Stored, wanted: &ParamKind) -> Result<Cow<'a, Json>, Trouble> {
+        let api_version = wanted.api_version.as_deref().unwrap_or_default();
+        let (_, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        let wanted = Kind { version: version.to_owned(), ..stored.kind.clone() };
+        self.converted(Some(&stored.object), &stored.kind, &wanted)
+    }
+
+    /// An object in another version.
+    pub(crate) fn converted<'a>(
+        &self,
+        object: Option<&'a Json>,
+        from: &Kind,
+        to: &Kind,
+    ) -> Result<Cow<'a, Json>, Trouble> {
+        match object {
+            None => Ok(Cow::Owned(Json::Null)),
+            Some(object) if from == to => Ok(Cow::Borrowed(object)),
+            Some(object) => {
+                let definitions = self.stored("apiextensions.k8s.io", "CustomResourceDefinition");
+                convert(object, from, to, definitions.map(|one| &one.object)).map(Cow::Owned)
+            }
+        }
+    }
+}
+
+fn decode<T: serde::de::DeserializeOwned>(object: Json) -> Result<T, Refused> {
+    serde_json::from_value(object).map_err(|error| {
+        let (code, reason, message) = (400, "BadRequest".to_owned(), error.to_string());
+        Refused::Status(Status { code, reason, message, causes: vec![] })
+    })
+}
+
+/// The answer to a kind that is not served.
+fn not_found() -> Refused {
+    let message = "the server could not find the requested resource".to_owned();
+    Refused::Status(Status { code: 404, reason: "NotFound".to_owned(), message, causes: vec![] })
+}
+
+fn refused(refused: objects::Refused) -> Refused {
+    let message = refused.to_string();
+    let (code, reason) = match refused {
+        objects::Refused::NoVerdict(why) => return Refused::NoVerdict(why),
+        objects::Refused::Decode(_) => (400, "BadRequest"),
+        objects::Refused::Validation { .. } => (422, "Invalid"),
+        objects::Refused::Forbidden(_) => (403, "Forbidden"),
+    };
+    Refused::Status(Status { code, reason: reason.to_owned(), message, causes: vec![] })
+}

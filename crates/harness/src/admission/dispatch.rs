@@ -1,0 +1,320 @@
+//! What all policies together say of a request (apiserver `pkg/admission/plugin/policy/validating/dispatcher.go`).
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use palisade_cel::authorizer::{self, Attributes};
+use serde_json::Value as Json;
+
+use super::{
+    Cluster, Denial, Evaluation, Outcome, Request, Review,
+    authorizer::Asked,
+    cluster::Stored,
+    expression::{Evaluator, Expression, Inputs},
+    matching::{self, Matched, Trouble, unknown_namespace},
+    namespace, params,
+    policy::{Binding, Policy},
+    validate::{Annotation, Authority, Decision, Verdict, validate},
+    warnings::Warnings,
+};
+
+/// The longest value of an audit annotation, in bytes.
+const MAX_ANNOTATION: usize = 10 * 1024;
+
+/// The annotation of bindings with the action `Audit`.
+const FAILURE: &str = "validation.policy.admission.k8s.io/validation_failure";
+
+/// Goes through the policies.
+pub(crate) struct Dispatch<'a> {
+    cluster: &'a Cluster,
+    request: &'a Request,
+    asked: Arc<Asked>,
+    denials: Vec<Denial>,
+    unjudged: Vec<String>,
+    warnings: Warnings,
+    audit_annotations: BTreeMap<String, String>,
+    evaluations: Vec<Evaluation>,
+}
+
+impl<'a> Dispatch<'a> {
+    pub fn new(cluster: &'a Cluster, request: &'a Request) -> Self {
+        Self {
+            cluster,
+            request,
+            asked: Arc::new(Asked::new(cluster.answers())),
+            denials: vec![],
+            unjudged: vec![],
+            warnings: Warnings::default(),
+            audit_annotations: BTreeMap::new(),
+            evaluations: vec![],
+        }
+    }
+
+    /// Adds the warnings of earlier stages.
+    pub fn warn(&mut self, warnings: &[String]) {
+        for warning in warnings {
+            self.warnings.add(warning);
+        }
+    }
+
+    /// What comes of the request.
+    pub fn run(mut self) -> Review {
+        if !matching::is_excluded(&self.request.resource) {
+            for (policy, bindings) in self.cluster.policies() {
+                self.policy(policy, bindings);
+            }
+        }
+        let outcome = match (self.denials.is_empty(), self.unjudged.is_empty()) {
+            (false, _) => Outcome::Denied(self.denials),
+            (true, false) => Outcome::NoVerdict(self.unjudged.join("; ")),
+            (true, true) => Outcome::Allowed,
+        };
+        Review {
+            outcome,
+            object: self.request.object.clone(),
+            warnings: self.warnings.into_sent(),
+            audit_annotations: self.audit_annotations,
+            evaluations: self.evaluations,
+        }
+    }
+
+    fn policy<'b>(&mut self, policy: &Policy, bindings: impl Iterator<Item = &'b Binding>) {
+        let matched = match matching::matches(policy.spec.match_constraints.as_ref(), self.request, self.cluster) {
+            Ok(Some(matched)) => matched,
+            Ok(None) => return,
+            Err(trouble) => return self.trouble(policy, None, trouble),
+        };
+        let scope = match params::scope(policy.spec.param_kind.as_ref(), self.cluster) {
+            Ok(scope) => scope,
+            Err(trouble) => return self.trouble(policy, None, trouble),
+        };
+        let mut published: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for binding in bindings {
+            match matching::matches(binding.spec.match_resources.as_ref(), self.request, self.cluster) {
+                Ok(Some(_)) => {}
+                Ok(None) => continue,
+                Err(trouble) => {
+                    self.trouble(policy, Some(binding), trouble);
+                    continue;
+                }
+            }
+            let reference = binding.spec.param_ref.as_ref();
+            let found = params::collect(scope.as_ref(), reference, &self.request.namespace, self.cluster);
+            let found = match found {
+                Ok(found) => found,
+                Err(trouble) => {
+                    self.trouble(policy, Some(binding), trouble);
+                    continue;
+                }
+            };
+            let mut judge = || {
+                found.iter().map(|param| self.judge(policy, binding, &matched, *param)).collect::<Result<Vec<_>, _>>()
+            };
+            match judge() {
+                Ok(verdicts) => {
+                    for (param, verdict) in found.iter().zip(verdicts) {
+                        let param = param.map(Stored::path);
+                        self.follow(policy, binding, param.as_deref(), verdict, &mut published);
+                    }
+                }
+                Err(trouble) => self.trouble(policy, Some(binding), trouble),
+            }
+        }
+        for (key, values) in published {
+            self.audit(format!("{}/{key}", policy.name), values.join(", "));
+        }
+    }
+
+    /// Evaluates a policy with one set of parameters.
+    fn judge(
+        &mut self,
+        policy: &Policy,
+        binding: &Binding,
+        matched: &Matched,
+        param: Option<&Stored>,
+    ) -> Result<Verdict, Trouble> {
+        if let Some(trouble) = policy.expressions().find_map(Expression::unsupported) {
+            return Err(trouble);
+        }
+        let kind = &matched.kind;
+        let object = self.cluster.converted(self.request.object.as_ref(), &self.request.kind, kind)?;
+        let old_object = self.cluster.converted(self.request.old_object.as_ref(), &self.request.kind, kind)?;
+        let params = match (param, policy.spec.param_kind.as_ref()) {
+            (Some(stored), Some(wanted)) => self.cluster.param(stored, wanted)?,
+            _ => std::borrow::Cow::Owned(Json::Null),
+        };
+        let namespace = self.namespace(policy)?;
+        let request = self.request.variable(kind, &matched.resource);
+        let of_conditions = self.request.variable(kind, &self.request.resource);
+        let inputs = Inputs {
+            object: &object,
+            old_object: &old_object,
+            request: &request,
+            params: &params,
+            namespace: &namespace,
+            variables: &policy.variables,
+        };
+        let of_conditions = Inputs { request: &of_conditions, namespace: &Json::Null, ..inputs };
+        let param = param.map(Stored::path);
+        let mut evaluator = Evaluator {
+            policy: &policy.name,
+            binding: &binding.name,
+            param: param.as_deref(),
+            log: &mut self.evaluations,
+        };
+        let authority = authority(self.request, &self.asked);
+        let verdict = validate(policy, &inputs, &of_conditions, &authority, &mut evaluator);
+        match self.asked.take_unanswered() {
+            Some(question) => Err(Trouble::NoVerdict(format!("it is not known {question}, which the policy asks"))),
+            None => Ok(verdict),
+        }
+    }
+
+    /// The variable `namespaceObject`: null for what is in no namespace, and for namespaces themselves.
+    fn namespace(&self, policy: &Policy) -> Result<Json, Trouble> {
+        let kind = &self.request.kind;
+        let is_namespace = kind.group.is_empty() && kind.version == "v1" && kind.kind == "Namespace";
+        if self.request.namespace.is_empty() || is_namespace {
+            return Ok(Json::Null);
+        }
+        match self.cluster.namespace(&self.request.namespace) {
+            Some(object) => Ok(namespace::variable(object)),
+            None if policy.expressions().any(Expression::reads_namespace) => {
+                Err(unknown_namespace(&self.request.namespace))
+            }
+            None => Ok(Json::Null),
+        }
+    }
+
+    /// Does what a binding says that follows.
+    fn follow(
+        &mut self,
+        policy: &Policy,
+        binding: &Binding,
+        param: Option<&str>,
+        verdict: Verdict,
+        published: &mut BTreeMap<String, Vec<String>>,
+    ) {
+        for (index, decision) in verdict.decisions.into_iter().enumerate() {
+            let Decision::Deny { message, reason } = decision else { continue };
+            for action in &binding.spec.validation_actions {
+                match action.as_str() {
+                    "Deny" => self.deny(policy, Some(binding), param, &message, &reason),
+                    "Audit" => self.audit(FAILURE.to_owned(), failure(binding, index, &message)),
+                    "Warn" => self.warnings.add(&format!(
+                        "Validation failed for ValidatingAdmissionPolicy '{}' with binding '{}': {message}",
+                        policy.name, binding.name
+                    )),
+                    _ => {}
+                }
+            }
+        }
+        for annotation in verdict.annotations {
+            match annotation {
+                Annotation::Publish { key, value } => {
+                    let (value, values) = (shortened(&value), published.entry(key).or_default());
+                    if !values.contains(&value) {
+                        values.push(value);
+                    }
+                }
+                // Whatever the actions of the binding are.
+                Annotation::Error(error) => self.deny(policy, Some(binding), param, &error, ""),
+                Annotation::Exclude => {}
+            }
+        }
+    }
+
+    fn trouble(&mut self, policy: &Policy, binding: Option<&Binding>, trouble: Trouble) {
+        match trouble {
+            Trouble::NoVerdict(why) => self.unjudged.push(format!("policy '{}': {why}", policy.name)),
+            Trouble::Configuration(_) if !policy.fails_closed() => {}
+            // A denial, whatever the actions of the binding are.
+            Trouble::Configuration(text) => {
+                let what = if binding.is_some() { "binding" } else { "policy" };
+                self.deny(policy, binding, None, &format!("failed to configure {what}: {text}"), "");
+            }
+        }
+    }
+
+    fn deny(&mut self, policy: &Policy, binding: Option<&Binding>, param: Option<&str>, said: &str, reason: &str) {
+        let with = binding.map(|binding| format!(" with binding '{}'", binding.name)).unwrap_or_default();
+        let cause = format!("ValidatingAdmissionPolicy '{}'{with} denied request: {said}", policy.name);
+        let reason = if reason.is_empty() { "Invalid" } else { reason };
+        self.denials.push(Denial {
+            policy: policy.name.clone(),
+            binding: binding.map(|binding| binding.name.clone()),
+            param: param.map(str::to_owned),
+            message: forbidden(self.request, &cause),
+            said: said.to_owned(),
+            cause,
+            reason: reason.to_owned(),
+            code: code(reason),
+        });
+    }
+
+    /// What stands in the audit event already stays (`AddAnnotation` in apiserver `pkg/admission/attributes.go`).
+    fn audit(&mut self, key: String, value: String) {
+        self.audit_annotations.entry(key).or_insert(value);
+    }
+}
+
+/// The text of an error of the reason Forbidden (`NewForbidden` in apimachinery `pkg/api/errors`).
+pub(crate) fn forbidden(request: &Request, cause: &str) -> String {
+    format!("{} \"{}\" is forbidden: {cause}", request.resource.group_resource(), request.shown_name())
+}
+
+/// The HTTP status of a reason (`reasonToCode` in `policy_decision.go`).
+fn code(reason: &str) -> u16 {
+    match reason {
+        "Forbidden" => 403,
+        "Unauthorized" => 401,
+        "RequestEntityTooLarge" => 413,
+        _ => 422,
+    }
+}
+
+/// The variables `authorizer` and `authorizer.requestResource` for a request.
+pub(crate) fn authority(request: &Request, asked: &Arc<Asked>) -> Authority {
+    let user = authorizer::User {
+        name: request.user.name.clone(),
+        groups: request.user.groups.clone(),
+        extra: request.user.extra.clone(),
+    };
+    let attributes = Attributes {
+        group: request.resource.group.clone(),
+        resource: request.resource.resource.clone(),
+        subresource: request.subresource.clone(),
+        namespace: request.namespace.clone(),
+        name: request.name.clone(),
+        ..Attributes::default()
+    };
+    Authority {
+        authorizer: authorizer::authorizer(user.clone(), Arc::clone(asked) as _),
+        request_resource: authorizer::request_resource(user, Arc::clone(asked) as _, attributes),
+    }
+}
+
+/// The value of the annotation of a failed validation, as Go's `encoding/json` writes it (`ValidationFailureValue`).
+fn failure(binding: &Binding, index: usize, message: &str) -> String {
+    let text = |text: &str| Json::from(text).to_string();
+    let actions: Vec<_> = binding.spec.validation_actions.iter().map(|action| text(action)).collect();
+    let value = format!(
+        r#"[{{"message":{},"policy":{},"binding":{},"expressionIndex":{index},"validationActions":[{}]}}]"#,
+        text(message),
+        text(&binding.spec.policy_name),
+        text(&binding.name),
+        actions.join(",")
+    );
+    let escapes =
+        [('<', "\\u003c"), ('>', "\\u003e"), ('&', "\\u0026"), ('\u{2028}', "\\u2028"), ('\u{2029}', "\\u2029")];
+    escapes.into_iter().fold(value, |value, (from, to)| value.replace(from, to))
+}
+
+/// A value, cut after so many bytes. What is left of a character that is cut through is written as JSON writes bytes
+/// that are no text.
+fn shortened(value: &str) -> String {
+    if value.len() <= MAX_ANNOTATION {
+        return value.to_owned();
+    }
+    let end = value.floor_char_boundary(MAX_ANNOTATION);
+    value[..end].to_owned() + &"\u{fffd}".repeat(MAX_ANNOTATION - end)
+}

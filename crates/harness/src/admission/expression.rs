@@ -1,0 +1,204 @@
+//! Expressions of a policy: compiled, and evaluated with budgets (apiserver `pkg/admission/plugin/cel`).
+
+use palisade_cel::{
+    Admission, Environment, Issue, IssueKind, Mode, ResultType,
+    check::Reference,
+    eval::{Activation, PER_CALL_LIMIT, Program},
+    types::Type,
+    value::Value,
+};
+use serde_json::Value as Json;
+
+use super::{Evaluation, matching::Trouble};
+
+/// An expression of a policy, compiled.
+#[derive(Debug)]
+pub(crate) struct Expression {
+    /// Where it stands: `validations[0].expression`.
+    pub path: String,
+    /// Its text.
+    pub source: String,
+    program: Result<Program, Vec<Issue>>,
+    reads_namespace: bool,
+}
+
+/// A variable of a policy.
+#[derive(Debug)]
+pub(crate) struct Variable {
+    pub name: String,
+    pub expression: Expression,
+}
+
+/// Compiles the expressions of one policy.
+pub(crate) struct Compiler {
+    environment: Environment,
+    of_messages: Environment,
+    variables: Vec<Variable>,
+}
+
+impl Compiler {
+    /// For a policy that has parameters, or has none.
+    pub fn new(minor: u8, mode: Mode, has_params: bool) -> Self {
+        let environment = |authorizer| {
+            let params = has_params.then_some(Type::Dyn);
+            let admission = Admission { params, authorizer, ..Admission::default() };
+            Environment::kubernetes(minor, mode).with_admission(&admission)
+        };
+        Self { environment: environment(true), of_messages: environment(false), variables: vec![] }
+    }
+
+    /// Compiles the next variable. What is compiled later sees it.
+    pub fn variable(&mut self, name: &str, source: &str) {
+        let path = format!("variables[{}].expression", self.variables.len());
+        let expression = self.expression(path, source, ResultType::Any);
+        let output = expression.program.as_ref().ok().map(Program::output_type);
+        for environment in [&mut self.environment, &mut self.of_messages] {
+            *environment = environment.clone().compose(name, output);
+        }
+        self.variables.push(Variable { name: name.to_owned(), expression });
+    }
+
+    /// Compiles an expression.
+    pub fn expression(&self, path: String, source: &str, result: ResultType) -> Expression {
+        compile(&self.environment, path, source, result)
+    }
+
+    /// Compiles a message, which does not see the authorizer.
+    pub fn message(&self, path: String, source: &str) -> Expression {
+        compile(&self.of_messages, path, source, ResultType::String)
+    }
+
+    /// The variables.
+    pub fn into_variables(self) -> Vec<Variable> {
+        self.variables
+    }
+}
+
+fn compile(environment: &Environment, path: String, source: &str, result: ResultType) -> Expression {
+    let mut reads_namespace = false;
+    let program = environment.check(source).and_then(|checked| {
+        if let Some(issue) = result.refuses(checked.output_type()) {
+            return Err(vec![issue]);
+        }
+        let read =
+            |one: &Option<Reference>| matches!(one, Some(Reference::Variable(name)) if **name == *"namespaceObject");
+        reads_namespace = checked.references.iter().any(read);
+        Program::new(&checked, environment).map_err(|issue| vec![issue])
+    });
+    Expression { path, source: source.to_owned(), program, reads_namespace }
+}
+
+impl Expression {
+    /// What is wrong with it.
+    pub fn issues(&self) -> &[Issue] {
+        self.program.as_ref().err().map_or(&[], Vec::as_slice)
+    }
+
+    /// Whether its value may depend on the namespace of the request.
+    pub fn reads_namespace(&self) -> bool {
+        self.reads_namespace
+    }
+
+    /// Why nothing can be said of it, if so.
+    pub fn unsupported(&self) -> Option<Trouble> {
+        let issue = self.issues().iter().find(|issue| issue.kind == IssueKind::Unsupported)?;
+        Some(Trouble::NoVerdict(format!("{}: {issue}", self.path)))
+    }
+
+    /// The API server's text about an expression that it accepted once and does not any more.
+    fn refused(&self) -> String {
+        let issues: Vec<_> = self.issues().iter().map(|issue| issue.display(&self.source).to_string()).collect();
+        format!("compilation failed: {}", issues.join("\n"))
+    }
+}
+
+/// What expressions read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Inputs<'a> {
+    pub object: &'a Json,
+    pub old_object: &'a Json,
+    pub request: &'a Json,
+    pub params: &'a Json,
+    pub namespace: &'a Json,
+    pub variables: &'a [Variable],
+}
+
+impl<'a> Inputs<'a> {
+    /// An activation, whose variables are not evaluated yet. The API server makes a new one for match conditions,
+    /// validations, messages and audit annotations each.
+    pub fn activation(&self) -> Activation<'a> {
+        let bound = [
+            ("object", self.object),
+            ("oldObject", self.old_object),
+            ("request", self.request),
+            ("params", self.params),
+            ("namespaceObject", self.namespace),
+        ];
+        let activation = bound
+            .into_iter()
+            .fold(Activation::new(), |activation, (name, value)| activation.bind(name, Value::from_json(value)));
+        self.variables.iter().fold(activation.with_variables(), |activation, variable| {
+            match &variable.expression.program {
+                Ok(program) => activation.variable(variable.name.as_str(), program, PER_CALL_LIMIT),
+                Err(_) => activation.broken_variable(variable.name.as_str(), &variable.expression.refused()),
+            }
+        })
+    }
+}
+
+/// The text of what ends an evaluation that costs more than its budget.
+pub(crate) const OUT_OF_BUDGET: &str =
+    "validation failed due to running out of cost budget, no further validation rules will be run";
+
+/// A budget is used up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct OutOfBudget;
+
+/// Evaluates expressions for one policy, binding and set of parameters, and notes what came of each.
+#[derive(Debug)]
+pub(crate) struct Evaluator<'l> {
+    pub policy: &'l str,
+    pub binding: &'l str,
+    pub param: Option<&'l str>,
+    pub log: &'l mut Vec<Evaluation>,
+}
+
+impl Evaluator<'_> {
+    /// Evaluates an expression, and takes what it and the variables that it used cost out of the budget
+    /// (`evaluationActivation.Evaluate`).
+    pub fn evaluate<'a>(
+        &mut self,
+        expression: &'a Expression,
+        inputs: &Inputs<'a>,
+        activation: &Activation<'a>,
+        budget: &mut u64,
+    ) -> Result<Result<Value<'a>, String>, OutOfBudget> {
+        let Ok(program) = &expression.program else {
+            return Ok(Err(format!("compilation error: {}", expression.refused())));
+        };
+        let evaluation = program.evaluate(activation, PER_CALL_LIMIT);
+        for (name, evaluated) in activation.take_evaluated() {
+            if let Some(variable) = inputs.variables.iter().find(|variable| *variable.name == *name) {
+                let result = evaluated.result.map_err(|error| error.to_string());
+                self.note(&variable.expression, result, evaluated.cost);
+            }
+        }
+        let result = evaluation.result.map_err(|error| error.to_string());
+        self.note(expression, result.clone(), evaluation.cost);
+        for cost in [activation.take_variables_cost(), evaluation.cost] {
+            *budget = budget.checked_sub(cost).ok_or(OutOfBudget)?;
+        }
+        Ok(result.map_err(|error| format!("expression '{}' resulted in error: {error}", expression.source)))
+    }
+
+    fn note(&mut self, expression: &Expression, result: Result<Value<'_>, String>, cost: u64) {
+        self.log.push(Evaluation {
+            policy: self.policy.to_owned(),
+            binding: self.binding.to_owned(),
+            param: self.param.map(str::to_owned),
+            path: expression.path.clone(),
+            result: result.map(Value::into_owned),
+            cost,
+        });
+    }
+}

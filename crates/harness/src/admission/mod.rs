@@ -1,0 +1,31 @@
+//! What kube-apiserver does with a request: ValidatingAdmissionPolicy at request time
+//! (`k8s.io/apiserver/pkg/admission/plugin/policy`).
+//!
+//! Everything that cannot be judged offline is [`Outcome::NoVerdict`] with the reason.
+
+mod authorizer;
+mod cluster;
+mod convert;
+mod dispatch;
+mod expression;
+mod matching;
+mod namespace;
+mod params;
+mod policy;
+mod request;
+mod review;
+mod send;
+mod validate;
+mod warnings;
+
+pub use authorizer::{Answers, Privileged};
+pub use cluster::Cluster;
+pub use request::{Operation, Request, ResourceId, User};
+pub use review::{Denial, Evaluation, Outcome, Review};
+pub use validate::{BUDGET, MATCH_CONDITIONS_BUDGET};
+
+pub(crate) use authorizer::Asked;
+pub(crate) use dispatch::authority;
+pub(crate) use expression::{Evaluator, Inputs};
+pub(crate) use policy::Policy;
+pub(crate) use validate::{Decision, MAX_MESSAGE, Verdict, validate};

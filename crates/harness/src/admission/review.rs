@@ -1,0 +1,87 @@
+//! What comes of a request.
+
+use std::collections::BTreeMap;
+
+use palisade_cel::value::Value;
+use serde_json::Value as Json;
+
+/// What comes of a request.
+#[derive(Clone, Debug)]
+pub struct Review {
+    /// Whether it is admitted.
+    pub outcome: Outcome,
+    /// The object after mutation; none if there was none.
+    pub object: Option<Json>,
+    /// The warnings that the client reads, in the order of the server's headers.
+    pub warnings: Vec<String>,
+    /// What policies write into the audit event.
+    pub audit_annotations: BTreeMap<String, String>,
+    /// Each expression that was evaluated, in the order of evaluation; a policy's variables come before the expressions
+    /// that used them first.
+    pub evaluations: Vec<Evaluation>,
+}
+
+/// Whether a request is admitted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// No policy denies it.
+    Allowed,
+    /// It is refused, for all of these. The client is shown the first only; of several policies and bindings the server
+    /// takes them in an order that is different each time it starts, here it is that of their names.
+    Denied(Vec<Denial>),
+    /// It cannot be said offline, and why. A request that some policy certainly denies is denied all the same.
+    NoVerdict(String),
+}
+
+/// One reason for a refusal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Denial {
+    /// The policy; empty if something else refused the request.
+    pub policy: String,
+    /// The binding; none if the policy itself is not usable.
+    pub binding: Option<String>,
+    /// The parameters that it was evaluated with: `name` or `namespace/name`.
+    pub param: Option<String>,
+    /// The complete text that a client reads, the API server's `status.message`.
+    pub message: String,
+    /// The part of the text that the policy says.
+    pub said: String,
+    /// The text of `status.details.causes`.
+    pub cause: String,
+    /// The API server's `status.reason`.
+    pub reason: String,
+    /// The HTTP status.
+    pub code: u16,
+}
+
+/// One expression that was evaluated.
+#[derive(Clone, Debug)]
+pub struct Evaluation {
+    /// The policy.
+    pub policy: String,
+    /// The binding.
+    pub binding: String,
+    /// The parameters: `name` or `namespace/name`.
+    pub param: Option<String>,
+    /// Where the expression stands: `validations[0].expression`, `variables[2].expression`.
+    pub path: String,
+    /// The value, or why there is none.
+    pub result: Result<Value<'static>, String>,
+    /// What it cost, without the variables that it used.
+    pub cost: u64,
+}
+
+impl Outcome {
+    /// Whether the request is certainly admitted.
+    pub fn is_allowed(&self) -> bool {
+        matches!(self, Self::Allowed)
+    }
+
+    /// What the client is shown of a denial.
+    pub fn denial(&self) -> Option<&Denial> {
+        match self {
+            Self::Denied(denials) => denials.first(),
+            Self::Allowed | Self::NoVerdict(_) => None,
+        }
+    }
+}

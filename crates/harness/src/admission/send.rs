@@ -1,0 +1,151 @@
+//! From what a client sends to what policies see.
+
+use palisade_cel::schema::Kind;
+use serde_json::Value as Json;
+
+use super::{Cluster, Denial, Operation, Outcome, Request, ResourceId, Review, User, dispatch::Dispatch};
+use crate::objects::{self, Refused, Resource, Sent};
+
+impl Cluster {
+    /// The request that a client makes to do something with an object: to create it, to put it in place of `old`, or to
+    /// delete it (`object` is what is deleted then). It is made by nobody in particular, for good; a namespaced object
+    /// without a namespace goes to `default`.
+    ///
+    /// # Errors
+    /// There is no such kind, or no such subresource; the text says which.
+    pub fn request(
+        &self,
+        operation: Operation,
+        subresource: &str,
+        object: Json,
+        old: Option<Json>,
+    ) -> Result<Request, String> {
+        let text = |pointer: &str| object.pointer(pointer).and_then(Json::as_str).unwrap_or_default().to_owned();
+        let (api_version, kind) = (text("/apiVersion"), text("/kind"));
+        let name = text("/metadata/name");
+        let resource = self.addressed(&api_version, &kind, subresource)?;
+        let namespace = match (resource.namespaced, text("/metadata/namespace")) {
+            (true, namespace) if namespace.is_empty() => "default".to_owned(),
+            (true, namespace) => namespace,
+            (false, _) if resource.group.is_empty() && resource.plural == "namespaces" => name.clone(),
+            (false, _) => String::new(),
+        };
+        let (group, version) = api_version.split_once('/').unwrap_or(("", &api_version));
+        let (object, old) = match operation {
+            Operation::Create | Operation::Connect => (Some(object.clone()), None),
+            Operation::Update => (Some(object.clone()), Some(old.unwrap_or_else(|| object.clone()))),
+            Operation::Delete => (None, Some(old.unwrap_or_else(|| object.clone()))),
+        };
+        Ok(Request {
+            operation,
+            kind: Kind { group: group.to_owned(), version: version.to_owned(), kind },
+            resource: ResourceId::new(&resource.group, &resource.version, &resource.plural),
+            subresource: subresource.to_owned(),
+            name,
+            namespace,
+            user: User::default(),
+            object,
+            old_object: old,
+            dry_run: false,
+            options: Request::default_options(operation, false),
+        })
+    }
+
+    /// The resource that an object of a kind is sent to.
+    fn addressed(&self, api_version: &str, kind: &str, subresource: &str) -> Result<&Resource, String> {
+        if let Some(resource) = self.kinds().by_kind(api_version, kind) {
+            return match subresource {
+                "" => Ok(resource),
+                _ if resource.subresource(subresource).is_some() => Ok(resource),
+                _ => Err(format!("{} has no subresource {subresource:?}", resource.plural)),
+            };
+        }
+        // What a kind of its own is sent to, as Eviction is to pods.
+        let takes = |resource: &&Resource| {
+            resource.subresource(subresource).is_some_and(|one| one.api_version() == api_version && one.kind == kind)
+        };
+        let mut taking = self.kinds().resources().iter().filter(takes);
+        match (taking.next(), taking.next()) {
+            (Some(resource), None) => Ok(resource),
+            (Some(_), Some(_)) => {
+                Err(format!("{kind} is sent to the subresource {subresource:?} of several resources"))
+            }
+            (None, _) => {
+                Err(format!("there is no kind {kind} in {api_version:?}; is its CustomResourceDefinition missing?"))
+            }
+        }
+    }
+
+    /// What comes of a request: its objects are taken as a client sends them, and decoded, filled with defaults and
+    /// validated as far as [`objects`] does it; then the policies are asked.
+    pub fn admit(&self, request: &Request) -> Review {
+        let mut warnings = Vec::new();
+        match self.receive(request, &mut warnings) {
+            Ok(received) => {
+                let mut dispatch = Dispatch::new(self, &received);
+                dispatch.warn(&warnings);
+                dispatch.run()
+            }
+            Err(refused) => Review {
+                outcome: outcome(refused),
+                object: None,
+                warnings,
+                audit_annotations: std::collections::BTreeMap::new(),
+                evaluations: vec![],
+            },
+        }
+    }
+
+    fn receive(&self, request: &Request, warnings: &mut Vec<String>) -> Result<Request, Refused> {
+        let ResourceId { group, version, resource } = &request.resource;
+        let resource = self
+            .kinds()
+            .by_plural(group, version, resource)
+            .ok_or_else(|| Refused::NoVerdict(format!("there is no resource {}", request.resource.group_resource())))?;
+        let around = self.surroundings();
+        let mut received = request.clone();
+        let sent = |object, old| Sent {
+            resource,
+            subresource: &request.subresource,
+            namespace: if resource.namespaced { &request.namespace } else { "" },
+            object,
+            old,
+        };
+        if let Some(old) = &request.old_object {
+            // What is stored was created once.
+            let created = Sent { subresource: "", ..sent(old, None) };
+            received.old_object = Some(objects::receive(self.kinds(), created, &around)?.object);
+        }
+        if let Some(object) = &request.object {
+            let sent = sent(object, received.old_object.as_ref());
+            let seen = match request.operation {
+                Operation::Connect => self.kinds().decode(sent)?,
+                _ => objects::receive(self.kinds(), sent, &around)?,
+            };
+            warnings.extend(seen.warnings);
+            received.object = Some(seen.object);
+        }
+        Ok(received)
+    }
+}
+
+/// What a client is told of what no policy is asked about.
+fn outcome(refused: Refused) -> Outcome {
+    let message = refused.to_string();
+    let (code, reason) = match refused {
+        Refused::NoVerdict(why) => return Outcome::NoVerdict(why),
+        Refused::Decode(_) => (400, "BadRequest"),
+        Refused::Validation { .. } => (422, "Invalid"),
+        Refused::Forbidden(_) => (403, "Forbidden"),
+    };
+    Outcome::Denied(vec![Denial {
+        policy: String::new(),
+        binding: None,
+        param: None,
+        said: message.clone(),
+        cause: message.clone(),
+        message,
+        reason: reason.to_owned(),
+        code,
+    }])
+}

@@ -1,0 +1,27 @@
+//! An expression that is always true.
+
+use palisade_manifest::Severity;
+
+use crate::{Category, Rule};
+use crate::{policy::Role, tree};
+
+pub(super) static RULE: Rule = Rule {
+    id: "always-true",
+    severity: Severity::Warning,
+    category: Category::Regret,
+    title: "An expression that is always true",
+    why: "\
+Whatever the request is, this is true: a validation that denies nothing, or a match condition that leaves nothing out.",
+    bad: include_str!("always_true.bad.yaml"),
+    good: include_str!("always_true.good.yaml"),
+    check: |cluster, found| {
+        for policy in &cluster.policies {
+            for expression in &policy.expressions {
+                let judged = matches!(expression.role, Role::Validation | Role::Condition);
+                if judged && tree::constant(&expression.ast.root) == Some(true) {
+                    found.add(&policy.item, &expression.path, "is always true");
+                }
+            }
+        }
+    },
+};

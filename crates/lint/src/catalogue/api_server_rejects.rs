@@ -1,0 +1,55 @@
+//! The API server refuses it.
+
+use palisade_cel::Position;
+use palisade_harness::create::{FieldError, Refused};
+use palisade_manifest::Severity;
+use serde_json::Value as Json;
+
+use super::newer_function;
+use crate::{Category, Rule};
+use crate::{cluster::Item, tree};
+
+pub(super) static RULE: Rule = Rule {
+    id: "api-server-rejects",
+    severity: Severity::Error,
+    category: Category::Rejected,
+    title: "The API server refuses it",
+    why: "\
+The API server would not create this policy, binding or definition. What is said is its own text; the caret shows the
+place in the expression or the field. Mend it: nothing else of the object counts until then.",
+    bad: include_str!("api_server_rejects.bad.yaml"),
+    good: include_str!("api_server_rejects.good.yaml"),
+    check: |cluster, found| {
+        for (item, said) in &cluster.said {
+            let Err(Refused::Status(status)) = said else { continue };
+            if status.causes.is_empty() {
+                found.add(item, "", &status.message);
+            }
+            for cause in status.causes.iter().filter(|cause| newer_function::since(cluster, item, cause).is_none()) {
+                let (position, text) = position(item, cause);
+                found.add_at(item, &cause.field, position, format!("{}: {text}", cause.field), None);
+            }
+        }
+    },
+};
+
+/// The place in the expression that the text of a cause names, and the text without the excerpt that the API server
+/// appends: the caret shows it.
+fn position(item: &Item<'_>, cause: &FieldError) -> (Position, String) {
+    const MARK: &str = "ERROR: <input>:";
+    let Some(at) = cause.body.find(MARK) else { return (Position::NONE, cause.body.clone()) };
+    let mut numbers = cause.body[at + MARK.len()..].splitn(3, ':').map(|part| part.trim().parse::<usize>());
+    let (Some(Ok(line)), Some(Ok(column))) = (numbers.next(), numbers.next()) else {
+        return (Position::NONE, cause.body.clone());
+    };
+    // The value that is quoted before is the expression, which the caret shows, too.
+    let said: Vec<_> = cause.body[at..].lines().filter(|line| !line.starts_with(" | ")).collect();
+    let text = said.join("; ").replace("ERROR: <input>:", "");
+    // Match conditions and audit annotations are compiled without the white space before them.
+    let source = tree::value_at(&item.json, &cause.field).and_then(Json::as_str).unwrap_or_default();
+    let trimmed = ["matchConditions", "auditAnnotations"].iter().any(|part| cause.field.contains(part));
+    let skipped = if trimmed { &source[..source.len() - source.trim_start().len()] } else { "" };
+    let lines = skipped.matches('\n').count();
+    let columns = if line == 1 { skipped.rsplit('\n').next().unwrap_or_default().chars().count() } else { 0 };
+    (Position { line: line + lines, column: column + columns }, format!("does not compile: {text}"))
+}

@@ -1,0 +1,36 @@
+//! A binding of no policy.
+
+use palisade_manifest::Severity;
+use palisade_manifest::suggestion;
+
+use crate::{Category, Rule};
+
+pub(super) static RULE: Rule = Rule {
+    id: "binding-without-policy",
+    severity: Severity::Warning,
+    category: Category::Regret,
+    title: "A binding of no policy",
+    why: "\
+No policy in these files has the name in `policyName`. The API server takes such a binding without a word, and it does
+nothing.",
+    bad: include_str!("binding_without_policy.bad.yaml"),
+    good: include_str!("binding_without_policy.good.yaml"),
+    check: |cluster, found| {
+        for binding in &cluster.bindings {
+            let named = binding.json["spec"]["policyName"].as_str().unwrap_or_default();
+            let kind = binding.kind.trim_end_matches("Binding");
+            // One that the API server refuses is there, too.
+            let policies = || cluster.said.iter().map(|(item, _)| item).filter(|item| item.kind == kind);
+            if policies().any(|policy| policy.name() == named) {
+                continue;
+            }
+            let names: Vec<_> = policies().map(|policy| policy.name()).collect();
+            let help = if names.is_empty() {
+                "lint the policy with the binding".to_owned()
+            } else {
+                suggestion(named, &names)
+            };
+            found.advise(binding, "spec.policyName", format!("no {kind} in these files is named {named:?}"), &help);
+        }
+    },
+};

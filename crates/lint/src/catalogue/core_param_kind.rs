@@ -1,0 +1,34 @@
+//! Parameters in a ConfigMap or another built-in kind.
+
+use palisade_cel::schema::Kind;
+use palisade_manifest::Severity;
+
+use crate::{Category, Rule};
+
+pub(super) static RULE: Rule = Rule {
+    id: "core-param-kind",
+    severity: Severity::Warning,
+    category: Category::Regret,
+    title: "Parameters in a ConfigMap or another built-in kind",
+    why: "\
+When the last bound policy with a built-in `paramKind` is deleted, the API server stops watching that kind, and every
+later policy with it finds no parameters until the server restarts
+([kubernetes#130887](https://github.com/kubernetes/kubernetes/issues/130887)). Nor does a ConfigMap have a schema: all
+its values are texts. Define a CRD.",
+    bad: include_str!("core_param_kind.bad.yaml"),
+    good: include_str!("core_param_kind.good.yaml"),
+    check: |cluster, found| {
+        for policy in &cluster.policies {
+            let Some((api_version, kind)) = policy.param_kind() else { continue };
+            let group = api_version.split_once('/').map_or("", |(group, _)| group);
+            let defined = cluster.crds.iter().any(|crd| crd.json["spec"]["group"] == *group);
+            let built_in = !defined
+                && (!group.contains('.') || group.ends_with(".k8s.io"))
+                && Kind::parse(&format!("{api_version}/{kind}")).is_some_and(|kind| cluster.schemas.has(&kind));
+            if built_in {
+                let message = format!("takes its parameters from {kind}, which is built in");
+                found.advise(&policy.item, "spec.paramKind.kind", message, "define a kind of your own by a CRD");
+            }
+        }
+    },
+};

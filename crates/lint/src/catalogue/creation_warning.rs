@@ -1,0 +1,23 @@
+//! The API server warns when it is created.
+
+use palisade_manifest::Severity;
+
+use crate::{Category, Rule};
+
+pub(super) static RULE: Rule = Rule {
+    id: "creation-warning",
+    severity: Severity::Warning,
+    category: Category::Warned,
+    title: "The API server warns when it is created",
+    why: "\
+The API server takes it and answers with this warning.",
+    bad: include_str!("creation_warning.bad.yaml"),
+    good: include_str!("creation_warning.good.yaml"),
+    check: |cluster, found| {
+        for (item, said) in &cluster.said {
+            for warning in said.iter().flatten() {
+                found.add(item, "metadata.name", warning);
+            }
+        }
+    },
+};

@@ -1,0 +1,30 @@
+//! Two objects of one name.
+
+use std::collections::BTreeSet;
+
+use palisade_manifest::Severity;
+
+use crate::{Category, Rule};
+
+pub(super) static RULE: Rule = Rule {
+    id: "duplicate-name",
+    severity: Severity::Error,
+    category: Category::Regret,
+    title: "Two objects of one name",
+    why: "\
+Two objects of these files have the same kind and name, and so are one in the cluster: the one that is applied last.",
+    bad: include_str!("duplicate_name.bad.yaml"),
+    good: include_str!("duplicate_name.good.yaml"),
+    check: |cluster, found| {
+        let mut seen = BTreeSet::new();
+        let said = cluster.said.iter().map(|(item, _)| item);
+        for item in said.chain(&cluster.others) {
+            let group = item.api_version().split_once('/').map_or("", |(group, _)| group).to_owned();
+            let namespace = item.json["metadata"]["namespace"].as_str().unwrap_or_default().to_owned();
+            let unnamed = item.name().is_empty();
+            if !unnamed && !seen.insert((group, item.kind.clone(), namespace, item.name().to_owned())) {
+                found.add(item, "metadata.name", format!("a second {} with the name {:?}", item.kind, item.name()));
+            }
+        }
+    },
+};

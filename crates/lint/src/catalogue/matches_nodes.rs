@@ -1,0 +1,42 @@
+//! A policy that can deny what kubelets write about their Nodes.
+
+use palisade_manifest::Severity;
+
+use super::is_enforced;
+use crate::{Category, Rule};
+use crate::{policy::ResourceRule, selector};
+
+pub(super) static RULE: Rule = Rule {
+    id: "matches-nodes",
+    severity: Severity::Warning,
+    category: Category::Regret,
+    title: "A policy that can deny what kubelets write about their Nodes",
+    why: "\
+Kubelets register and update their own Node. If the policy denies that, no node can join, and those that are there become
+`NotReady`. Let requests of `system:nodes` pass by a match condition, or match fewer operations.",
+    bad: include_str!("matches_nodes.bad.yaml"),
+    good: include_str!("matches_nodes.good.yaml"),
+    check: |cluster, found| {
+    for policy in cluster.policies.iter().filter(|policy| is_enforced(cluster, policy)) {
+        let nodes = |rule: &ResourceRule| {
+            !rule.is_everything()
+                && (rule.covers("", "nodes") || rule.covers("", "nodes/status"))
+                && rule.names.is_empty()
+                && rule.scope != "Namespaced"
+                && (rule.on("CREATE") || rule.on("UPDATE"))
+        };
+        let scoped = !selector::is_empty(policy.spec()["matchConstraints"].get("objectSelector"));
+        if let Some(rule) = policy.rules().iter().find(|rule| nodes(rule))
+            && !scoped
+            && !policy.mentions("system:node")
+        {
+            found.advise(
+                &policy.item,
+                &format!("{}.resources", rule.path()),
+                "matches the Nodes that kubelets write",
+                "add a match condition: !('system:nodes' in request.userInfo.groups)",
+            );
+        }
+    }
+},
+};

@@ -1,0 +1,49 @@
+//! A part of an expression that is never reached.
+
+use palisade_cel::ast::{Expr, Node};
+use palisade_manifest::Severity;
+
+use crate::{Category, Rule};
+use crate::{policy::Role, tree};
+
+pub(super) static RULE: Rule = Rule {
+    id: "never-reached",
+    severity: Severity::Warning,
+    category: Category::Regret,
+    title: "A part of an expression that is never reached",
+    why: "\
+What stands before it decides already. A match condition that is always false makes the whole policy do nothing. (A
+validation that is always false denies all that is matched, which may be meant, and is not reported.)",
+    bad: include_str!("never_reached.bad.yaml"),
+    good: include_str!("never_reached.good.yaml"),
+    check: |cluster, found| {
+        for policy in &cluster.policies {
+            for expression in &policy.expressions {
+                let root = &expression.ast.root;
+                if tree::constant(root).is_some() {
+                    if expression.role == Role::Condition && tree::constant(root) == Some(false) {
+                        found.add(&policy.item, &expression.path, "is always false: the policy does nothing");
+                    }
+                    continue;
+                }
+                for node in tree::nodes(root) {
+                    if let Some(unreached) = unreached(node) {
+                        let at = expression.ast.position(unreached.id);
+                        found.add_at(&policy.item, &expression.path, at, "is never reached", None);
+                    }
+                }
+            }
+        }
+    },
+};
+
+/// What a node never evaluates.
+fn unreached(node: &Node) -> Option<&Node> {
+    let Expr::Call { function, args, .. } = &node.expr else { return None };
+    let first = tree::constant(args.first()?)?;
+    match (&**function, first) {
+        ("_&&_", false) | ("_||_", true) | ("_?_:_", false) => args.get(1),
+        ("_?_:_", true) => args.get(2),
+        _ => None,
+    }
+}

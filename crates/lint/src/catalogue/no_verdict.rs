@@ -1,0 +1,26 @@
+//! Something that cannot be judged offline.
+
+use palisade_harness::create::Refused;
+use palisade_manifest::Severity;
+
+use crate::{Category, Rule};
+
+pub(super) static RULE: Rule = Rule {
+    id: "no-verdict",
+    severity: Severity::Info,
+    category: Category::Rejected,
+    title: "Something that cannot be judged offline",
+    why: "\
+Whether the API server takes it is not known here, and why is said. For definitions with `x-kubernetes-validations` the
+rules are compiled, but what the API server estimates them to cost, and refuses if it is too much, is not computed.
+Silence it once `kubectl apply --dry-run=server` agreed.",
+    bad: include_str!("no_verdict.bad.yaml"),
+    good: include_str!("no_verdict.good.yaml"),
+    check: |cluster, found| {
+        for (item, said) in &cluster.said {
+            if let Err(Refused::NoVerdict(why)) = said {
+                found.add(item, "metadata.name", why);
+            }
+        }
+    },
+};

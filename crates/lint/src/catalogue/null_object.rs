@@ -1,0 +1,46 @@
+//! An object that is null for an operation that is matched.
+
+use palisade_manifest::Severity;
+
+use super::denies;
+use crate::{Category, Rule};
+use crate::{
+    policy::{Expression, Role},
+    tree,
+};
+
+pub(super) static RULE: Rule = Rule {
+    id: "null-object",
+    severity: Severity::Warning,
+    category: Category::Regret,
+    title: "An object that is null for an operation that is matched",
+    why: "\
+`object` is null when something is deleted, and `oldObject` when it is created. Reading a field of null fails, which
+denies with `failurePolicy: Fail`. Match the operation no more, or ask for `request.operation` first.",
+    bad: include_str!("null_object.bad.yaml"),
+    good: include_str!("null_object.good.yaml"),
+    check: |cluster, found| {
+        for policy in cluster.policies.iter().filter(|policy| denies(cluster, policy)) {
+            let rules = policy.rules();
+            for (operation, object) in [("DELETE", "object"), ("CREATE", "oldObject")] {
+                let Some(rule) = rules.iter().find(|rule| rule.on(operation)) else { continue };
+                let guards = ["request.operation".to_owned(), format!("{object} == null"), format!("{object} != null")];
+                if guards.iter().any(|guard| policy.mentions(guard)) {
+                    continue;
+                }
+                let reads = |expression: &&Expression| {
+                    matches!(expression.role, Role::Validation | Role::Variable(_) | Role::Condition)
+                        && tree::nodes(&expression.ast.root).into_iter().any(|node| {
+                            tree::chain(node).is_some_and(|(root, fields)| root == object && !fields.is_empty())
+                        })
+                };
+                if let Some(expression) = policy.expressions.iter().find(reads) {
+                    let message =
+                        format!("reads {object}, which is null on {operation}, which {} matches", rule.path());
+                    let help = "ask for request.operation first, or match the operation no more";
+                    found.advise(&policy.item, &expression.path, message, help);
+                }
+            }
+        }
+    },
+};

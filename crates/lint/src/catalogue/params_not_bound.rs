@@ -1,0 +1,30 @@
+//! A binding without the parameters that the policy reads.
+
+use palisade_manifest::Severity;
+
+use crate::tree;
+use crate::{Category, Rule};
+
+pub(super) static RULE: Rule = Rule {
+    id: "params-not-bound",
+    severity: Severity::Warning,
+    category: Category::Regret,
+    title: "A binding without the parameters that the policy reads",
+    why: "\
+The policy has a `paramKind` and reads `params`, but the binding has no `paramRef`: `params` is null, and each expression
+that reads a field of it fails.",
+    bad: include_str!("params_not_bound.bad.yaml"),
+    good: include_str!("params_not_bound.good.yaml"),
+    check: |cluster, found| {
+    for binding in &cluster.bindings {
+        let Some(policy) = cluster.policy_of(binding) else { continue };
+        let reads = policy.nodes().any(|(_, node)| {
+            tree::chain(node).is_some_and(|(root, fields)| root == "params" && !fields.is_empty())
+        });
+        if policy.param_kind().is_some() && reads && !binding.json["spec"]["paramRef"].is_object() {
+            let message = format!("{} reads params, which are null without a paramRef", policy.item.label());
+            found.add(binding, "spec.policyName", message);
+        }
+    }
+},
+};

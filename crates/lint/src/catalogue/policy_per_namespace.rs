@@ -1,0 +1,65 @@
+//! The same policy for each namespace.
+
+use std::collections::BTreeMap;
+
+use palisade_manifest::Severity;
+use serde_json::Value as Json;
+
+use crate::policy::Policy;
+use crate::{Category, Rule};
+
+pub(super) static RULE: Rule = Rule {
+    id: "policy-per-namespace",
+    severity: Severity::Warning,
+    category: Category::Regret,
+    title: "The same policy for each namespace",
+    why: "\
+Several policies differ in their constants only, and each is for one namespace. All of them are matched with each
+request, and each is compiled by each API server. One policy with a `paramKind`, and an object of parameters in each
+namespace, does the same at a cost that does not grow.",
+    bad: include_str!("policy_per_namespace.bad.yaml"),
+    good: include_str!("policy_per_namespace.good.yaml"),
+    check: |cluster, found| {
+        let mut shapes = BTreeMap::<String, Vec<&Policy<'_>>>::new();
+        for policy in cluster.policies.iter().filter(|policy| namespace(policy).is_some()) {
+            shapes.entry(shape(policy)).or_default().push(policy);
+        }
+        for policies in shapes.into_values().filter(|policies| policies.len() >= FEWEST) {
+            let message = format!("is one of {} policies that differ by namespace and constants only", policies.len());
+            found.advise(&policies[0].item, "metadata.name", message, "make one of them, with a paramKind");
+        }
+    },
+};
+
+/// Two may be a coincidence.
+const FEWEST: usize = 3;
+
+/// The one namespace that a policy is for.
+fn namespace<'p>(policy: &'p Policy<'_>) -> Option<&'p str> {
+    let selector = &policy.spec()["matchConstraints"]["namespaceSelector"];
+    let by_label = selector["matchLabels"]["kubernetes.io/metadata.name"].as_str();
+    let requirement = selector["matchExpressions"]
+        .as_array()
+        .and_then(|all| all.iter().find(|one| one["key"] == "kubernetes.io/metadata.name" && one["operator"] == "In"));
+    let listed = requirement.and_then(|one| one["values"].as_array()).filter(|values| values.len() == 1);
+    by_label.or_else(|| listed.and_then(|values| values[0].as_str()))
+}
+
+/// What a policy is but for its constants.
+fn shape(policy: &Policy<'_>) -> String {
+    let mut shape = policy.spec()["matchConstraints"]["resourceRules"].to_string();
+    for expression in &policy.expressions {
+        shape.push('\n');
+        shape.push_str(expression.path.as_str());
+        // What stands between quotes, and digits, are constants.
+        for (index, part) in expression.source.split(['\'', '"']).enumerate() {
+            if index % 2 == 0 {
+                shape.extend(part.chars().filter(|c| !c.is_ascii_digit()));
+            }
+        }
+    }
+    for message in policy.spec()["validations"].as_array().into_iter().flatten() {
+        shape.push_str(if matches!(message["message"], Json::Null) { "-" } else { "m" });
+    }
+    shape
+}

@@ -1,0 +1,28 @@
+//! A silenced rule that does not exist.
+
+use palisade_manifest::Severity;
+
+use crate::silence::{self, IGNORE_ANNOTATION};
+use crate::{Category, Rule};
+
+pub(super) static RULE: Rule = Rule {
+    id: "unknown-lint-id",
+    severity: Severity::Warning,
+    category: Category::Regret,
+    title: "A silenced rule that does not exist",
+    why: "\
+The annotation `toolsecurity.dev/lint-ignore` names a rule that does not exist: what was to be silenced is not.",
+    bad: include_str!("unknown_lint_id.bad.yaml"),
+    good: include_str!("unknown_lint_id.good.yaml"),
+    check: |cluster, found| {
+        for (item, _) in cluster.said.iter().filter(|(item, _)| !item.generated) {
+            let annotation = item.json["metadata"]["annotations"][IGNORE_ANNOTATION].as_str().unwrap_or_default();
+            for id in silence::ids(annotation).filter(|id| *id != "*" && super::find(id).is_none()) {
+                let ids: Vec<_> = super::ALL.iter().map(|rule| rule.id).collect();
+                let message = format!("no rule has the id {id:?}");
+                let help = palisade_manifest::suggestion(id, &ids);
+                found.advise(item, &format!("metadata.annotations.{IGNORE_ANNOTATION}"), message, &help);
+            }
+        }
+    },
+};

@@ -1,0 +1,25 @@
+//! Text that is no object.
+
+use palisade_manifest::Severity;
+
+use crate::cluster::Item;
+use crate::{Category, Rule};
+
+pub(super) static RULE: Rule = Rule {
+    id: "unreadable-object",
+    severity: Severity::Error,
+    category: Category::Rejected,
+    title: "Text that is no object",
+    why: "\
+The file is no YAML or JSON, or an object in it has fields of other types than its kind has, or a key twice. A template of
+Helm is no YAML before it is rendered: `helm template . | palisade lint -`.",
+    bad: include_str!("unreadable_object.bad.yaml"),
+    good: include_str!("unreadable_object.good.yaml"),
+    check: |cluster, found| {
+    for (object, mistake) in &cluster.unreadable {
+        let item = Item { object, generated: false, kind: object.kind.clone(), json: serde_json::Value::Null };
+        let place = mistake.problem.place().map_or(0..0, |(_, place)| place);
+        found.add_place(&item, place, mistake.problem.message(), mistake.problem.advice());
+    }
+},
+};

@@ -1,0 +1,33 @@
+//! A kind of parameters that nothing defines.
+
+use palisade_cel::schema::Kind;
+use palisade_manifest::Severity;
+
+use crate::{Category, Rule};
+
+pub(super) static RULE: Rule = Rule {
+    id: "unresolvable-param-kind",
+    severity: Severity::Warning,
+    category: Category::Regret,
+    title: "A kind of parameters that nothing defines",
+    why: "\
+`paramKind` is neither built in nor defined by a CRD in these files. As long as the cluster does not know it, the policy
+fails for every request that it matches, which denies with `failurePolicy: Fail`. Lint the CRD together with the policy,
+or silence this where it is installed by something else.",
+    bad: include_str!("unresolvable_param_kind.bad.yaml"),
+    good: include_str!("unresolvable_param_kind.good.yaml"),
+    check: |cluster, found| {
+        for policy in &cluster.policies {
+            let Some((api_version, kind)) = policy.param_kind() else { continue };
+            let known = Kind::parse(&format!("{api_version}/{kind}")).is_some_and(|kind| cluster.schemas.has(&kind));
+            if !known {
+                found.advise(
+                    &policy.item,
+                    "spec.paramKind.kind",
+                    format!("no CRD in these files defines {kind} of {api_version}, and it is not built in"),
+                    "lint the CRD with the policy",
+                );
+            }
+        }
+    },
+};

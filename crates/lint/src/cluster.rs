@@ -1,0 +1,241 @@
+//! The objects that are linted, as rules look at them.
+
+use std::{collections::BTreeMap, ops::Range};
+
+use palisade_api::{Diagnostic, ToolSecurityProfile, crd, names};
+use palisade_cel::{Position, schema::Schemas};
+use palisade_harness::create::{self, Names, Refused};
+use palisade_manifest::{Mistake, Object};
+use serde_json::Value as Json;
+
+use crate::{Options, Report, policy::Policy, silence};
+
+/// The group of admission policies.
+const GROUP: &str = "admissionregistration.k8s.io";
+
+/// An object of the input, or one that is generated from it.
+#[derive(Debug)]
+pub(crate) struct Item<'a> {
+    /// Where it, or what it is generated from, stands.
+    pub object: &'a Object<'a>,
+    /// Whether the input does not have it.
+    pub generated: bool,
+    /// Its kind.
+    pub kind: String,
+    /// Its content.
+    pub json: Json,
+}
+
+/// All that is linted.
+pub(crate) struct Cluster<'a> {
+    /// The minor version of Kubernetes.
+    pub minor: u8,
+    /// The schemas of built-in kinds, and those that CRDs in the input define.
+    pub schemas: Schemas,
+    /// The resources of those kinds.
+    pub names: Names,
+    /// The kinds that CRDs in the input define.
+    pub crds: Vec<Item<'a>>,
+    /// Policies that the API server takes.
+    pub policies: Vec<Policy<'a>>,
+    /// Their bindings, as far as the API server takes them.
+    pub bindings: Vec<Item<'a>>,
+    /// Objects of other kinds, parameters among them.
+    pub others: Vec<Item<'a>>,
+    /// What the API server says of each policy, binding and CRD: what it refuses, what it warns about.
+    pub said: Vec<(Item<'a>, Result<Vec<String>, Refused>)>,
+    /// What could not be read.
+    pub unreadable: Vec<(&'a Object<'a>, Box<Mistake>)>,
+    /// Mistakes in profiles.
+    pub profiles: Vec<(Item<'a>, Diagnostic)>,
+}
+
+impl<'a> Cluster<'a> {
+    /// Sorts out objects.
+    pub fn new(objects: &'a [Object<'a>], options: &Options, report: &mut Report) -> Self {
+        let minor = options.minor;
+        let mut cluster = Self {
+            minor,
+            schemas: Schemas::builtin(minor).unwrap_or_default(),
+            names: Names::default(),
+            crds: Vec::new(),
+            policies: Vec::new(),
+            bindings: Vec::new(),
+            others: Vec::new(),
+            said: Vec::new(),
+            unreadable: Vec::new(),
+            profiles: Vec::new(),
+        };
+        cluster.names.add_builtin(cluster.schemas.kinds().cloned());
+        let mut items = Vec::new();
+        for object in objects {
+            match object.json() {
+                Ok(json) if json.is_object() => {
+                    items.push(Item { object, generated: false, kind: object.kind.clone(), json });
+                }
+                Ok(_) => *report.skipped.entry("without kind".to_owned()).or_default() += 1,
+                Err(mistake) => cluster.unreadable.push((object, mistake)),
+            }
+        }
+        // Definitions first, whatever the order of the files.
+        let (crds, items): (Vec<_>, Vec<_>) =
+            items.into_iter().partition(|item| item.kind == "CustomResourceDefinition");
+        for item in crds {
+            report.objects += 1;
+            cluster.define(&item.json);
+            cluster.said.push((item.copy(), create::create(minor, &item.json, None)));
+            cluster.crds.push(item);
+        }
+        if items.iter().any(|item| item.is_profile()) {
+            for crd in crd::all() {
+                cluster.define(&serde_json::to_value(crd).unwrap_or_default());
+            }
+        }
+        for item in items {
+            cluster.sort(item, report);
+        }
+        let known = cluster.param_kinds();
+        for item in &cluster.others {
+            if known.contains_key(&(item.api_version().to_owned(), item.kind.clone())) {
+                report.objects += 1;
+            } else {
+                let kind = if item.kind.is_empty() { "without kind".to_owned() } else { item.kind.clone() };
+                *report.skipped.entry(kind).or_default() += 1;
+            }
+        }
+        cluster
+    }
+
+    fn define(&mut self, crd: &Json) {
+        self.schemas.add_crd(crd);
+        self.names.add_crd(crd);
+    }
+
+    fn sort(&mut self, item: Item<'a>, report: &mut Report) {
+        if item.is_profile() {
+            report.objects += 1;
+            return self.profile(&item);
+        }
+        if !item.api_version().starts_with(GROUP) || !item.kind.contains("AdmissionPolicy") {
+            return self.others.push(item);
+        }
+        report.objects += 1;
+        self.judge(item);
+    }
+
+    /// Asks what the API server says of a policy or binding.
+    fn judge(&mut self, item: Item<'a>) {
+        let said = create::create(self.minor, &item.json, None);
+        let taken = !matches!(said, Err(Refused::Status(_)));
+        self.said.push((item.copy(), said));
+        if !taken {
+            return;
+        }
+        if item.kind.ends_with("Binding") {
+            self.bindings.push(item);
+        } else {
+            self.policies.push(Policy::new(item, self.minor));
+        }
+    }
+
+    /// Compiles a profile, and looks at what it becomes as at what is in the input.
+    fn profile(&mut self, item: &Item<'a>) {
+        let profile = match item.object.parse::<ToolSecurityProfile>() {
+            Ok(profile) => profile,
+            Err(mistake) => return self.unreadable.push((item.object, mistake)),
+        };
+        let compiled = match palisade_compiler::compile(&profile) {
+            Ok(compiled) => compiled,
+            Err(diagnostics) => {
+                return self.profiles.extend(diagnostics.into_iter().map(|one| (item.copy(), one)));
+            }
+        };
+        let bundle = compiled.bundle.clone();
+        if let Err(rejected) = palisade_harness::check(compiled) {
+            self.profiles.extend(rejected.diagnostics.into_iter().map(|one| (item.copy(), one)));
+        }
+        for (_, pair) in bundle.pairs() {
+            let objects = [serde_json::to_value(&pair.policy), serde_json::to_value(&pair.binding)];
+            for json in objects.into_iter().flatten() {
+                let kind = json["kind"].as_str().unwrap_or_default().to_owned();
+                self.judge(Item { object: item.object, generated: true, kind, json });
+            }
+        }
+    }
+
+    /// The kinds of parameters, with the policies that have them.
+    pub fn param_kinds(&self) -> BTreeMap<(String, String), Vec<&Policy<'a>>> {
+        let mut kinds = BTreeMap::<_, Vec<_>>::new();
+        for policy in &self.policies {
+            if let Some(kind) = policy.param_kind() {
+                kinds.entry(kind).or_default().push(policy);
+            }
+        }
+        kinds
+    }
+
+    /// The bindings of a policy.
+    pub fn bindings_of<'s>(&'s self, policy: &'s Policy<'a>) -> impl Iterator<Item = &'s Item<'a>> {
+        self.bindings.iter().filter(|binding| {
+            binding.kind == format!("{}Binding", policy.item.kind)
+                && binding.json["spec"]["policyName"] == *policy.item.name()
+        })
+    }
+
+    /// The policy of a binding.
+    pub fn policy_of(&self, binding: &Item<'_>) -> Option<&Policy<'a>> {
+        self.policies.iter().find(|policy| {
+            binding.kind == format!("{}Binding", policy.item.kind)
+                && binding.json["spec"]["policyName"] == *policy.item.name()
+        })
+    }
+}
+
+impl<'a> Item<'a> {
+    /// The same once more.
+    pub fn copy(&self) -> Self {
+        Self { object: self.object, generated: self.generated, kind: self.kind.clone(), json: self.json.clone() }
+    }
+
+    fn is_profile(&self) -> bool {
+        self.kind == "ToolSecurityProfile" && self.api_version().starts_with(names::GROUP)
+    }
+
+    /// `apiVersion`.
+    pub fn api_version(&self) -> &str {
+        self.json["apiVersion"].as_str().unwrap_or_default()
+    }
+
+    /// `metadata.name`.
+    pub fn name(&self) -> &str {
+        self.json["metadata"]["name"].as_str().unwrap_or_default()
+    }
+
+    /// Kind and name.
+    pub fn label(&self) -> String {
+        format!("{}/{}", self.kind, self.name())
+    }
+
+    /// Whether annotations say that a rule does not count.
+    pub fn silences(&self, rule: &str) -> bool {
+        let annotation = |json: &Json| {
+            let ids = json["metadata"]["annotations"][silence::IGNORE_ANNOTATION].as_str().unwrap_or_default();
+            silence::ids(ids).any(|id| id == rule || id == "*")
+        };
+        annotation(&self.json) || self.generated && self.object.json().is_ok_and(|profile| annotation(&profile))
+    }
+
+    /// The bytes of a place, and the message for it.
+    pub fn place(&self, path: &str, position: Position, message: String) -> (Range<usize>, String) {
+        if self.generated {
+            let at = if position == Position::NONE { String::new() } else { format!(":{position}") };
+            let message = format!("in the generated {}, {path}{at}: {message}", self.label());
+            return (self.object.node.place("metadata.name"), message);
+        }
+        let place = match position {
+            Position::NONE => self.object.node.place(path),
+            Position { line, column } => self.object.place_in_text(path, line, column),
+        };
+        (place, message)
+    }
+}

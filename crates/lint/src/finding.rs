@@ -1,0 +1,125 @@
+//! What a rule finds.
+
+use std::{ops::Range, sync::Arc};
+
+use palisade_cel::Position;
+use palisade_manifest::{Problem, Severity, Source};
+
+use crate::{Options, Rule, cluster::Item};
+
+/// One thing that a rule finds wrong.
+#[derive(Clone, Debug)]
+pub struct Finding {
+    /// The rule.
+    pub rule: &'static Rule,
+    /// How bad it is.
+    pub severity: Severity,
+    /// What is wrong.
+    pub message: String,
+    /// What to do about it.
+    pub help: Option<String>,
+    /// The object, as `ValidatingAdmissionPolicy/name`.
+    pub object: String,
+    /// The path in the object.
+    pub path: String,
+    /// The file.
+    pub source: Arc<Source>,
+    /// The bytes in the file.
+    pub place: Range<usize>,
+}
+
+impl Finding {
+    /// The finding as something to tell the user.
+    pub fn problem(&self) -> Problem {
+        let problem = Problem::new(format!("{} [{}]", self.message, self.rule.id)).severe(self.severity);
+        let problem = problem.at(&self.source, self.place.clone());
+        match &self.help {
+            Some(help) => problem.help(help.clone()),
+            None => problem,
+        }
+    }
+}
+
+/// What a rule writes its findings to.
+pub(crate) struct Findings<'a> {
+    options: &'a Options,
+    rule: Option<&'static Rule>,
+    found: Vec<Finding>,
+    pub(crate) silenced: usize,
+}
+
+impl<'a> Findings<'a> {
+    pub(crate) fn new(options: &'a Options) -> Self {
+        Self { options, rule: None, found: Vec::new(), silenced: 0 }
+    }
+
+    /// Says of which rule the next findings are.
+    pub(crate) fn of(&mut self, rule: &'static Rule) {
+        self.rule = Some(rule);
+    }
+
+    /// Something is wrong at a path of an object.
+    pub(crate) fn add(&mut self, item: &Item<'_>, path: &str, message: impl Into<String>) {
+        self.add_at(item, path, Position::NONE, message, None);
+    }
+
+    /// As [`Self::add`], with what to do about it.
+    pub(crate) fn advise(&mut self, item: &Item<'_>, path: &str, message: impl Into<String>, help: &str) {
+        self.add_at(item, path, Position::NONE, message, Some(help));
+    }
+
+    /// Something is wrong at a place in an expression.
+    pub(crate) fn add_at(
+        &mut self,
+        item: &Item<'_>,
+        path: &str,
+        position: Position,
+        message: impl Into<String>,
+        help: Option<&str>,
+    ) {
+        let Some(rule) = self.rule else { return };
+        let Some(severity) = self.options.levels.of(rule) else { return };
+        if item.silences(rule.id) {
+            self.silenced += 1;
+            return;
+        }
+        let (place, message) = item.place(path, position, message.into());
+        let finding = Finding {
+            rule,
+            severity,
+            message,
+            help: help.map(str::to_owned),
+            object: item.label(),
+            path: path.to_owned(),
+            source: Arc::clone(item.object.source),
+            place,
+        };
+        self.found.push(finding);
+    }
+
+    /// A field is not known: its key is wrong, not its value.
+    pub(crate) fn unknown(&mut self, item: &Item<'_>, path: &str, help: &str) {
+        let place = item.object.node.key_place(path);
+        self.add_place(item, place, &format!("{path}: unknown field"), Some(help));
+    }
+
+    /// Something is wrong at a place in the file.
+    pub(crate) fn add_place(&mut self, item: &Item<'_>, place: Range<usize>, message: &str, help: Option<&str>) {
+        let before = self.found.len();
+        self.add_at(item, "", Position::NONE, message, help);
+        for finding in &mut self.found[before..] {
+            finding.place = place.clone();
+        }
+    }
+
+    /// All findings, by file and place; what is said twice of one place is said once.
+    pub(crate) fn sorted(self) -> Vec<Finding> {
+        let mut found = self.found;
+        // Stable: what is found at one place stays in the order of the catalogue, and files in that of the input.
+        found.sort_by(|a, b| a.source.name().cmp(b.source.name()).then(a.place.start.cmp(&b.place.start)));
+        found.dedup_by(|a, b| {
+            a.rule.id == b.rule.id && a.message == b.message && a.place == b.place && Arc::ptr_eq(&a.source, &b.source)
+        });
+        found
+    }
+}

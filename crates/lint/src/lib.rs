@@ -1,0 +1,75 @@
+//! `palisade lint`: what the API server would refuse of admission policies, what it would warn about, and what it would
+//! take and its admin regret.
+//!
+//! A rule is one file of [`catalogue`]. This crate is pure: no I/O, no clock, no environment.
+
+pub mod catalogue;
+mod cluster;
+mod cost;
+mod finding;
+mod policy;
+mod rule;
+mod selector;
+mod silence;
+mod tree;
+
+use std::collections::BTreeMap;
+
+use palisade_manifest::{Object, Severity};
+
+pub use finding::Finding;
+pub use rule::{Category, Rule};
+pub use silence::{IGNORE_ANNOTATION, Level, Levels, UnknownRule};
+
+use crate::{cluster::Cluster, finding::Findings};
+
+/// How to lint.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The minor version of Kubernetes.
+    pub minor: u8,
+    /// Which rules count, and how much.
+    pub levels: Levels,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { minor: 36, levels: Levels::default() }
+    }
+}
+
+/// What was found.
+#[derive(Debug, Default)]
+pub struct Report {
+    /// All findings, by place.
+    pub findings: Vec<Finding>,
+    /// How many objects were looked at.
+    pub objects: usize,
+    /// How many were not, by kind.
+    pub skipped: BTreeMap<String, usize>,
+    /// How many findings annotations silence.
+    pub silenced: usize,
+}
+
+impl Report {
+    /// The worst that was found.
+    pub fn worst(&self) -> Option<Severity> {
+        self.findings.iter().map(|finding| finding.severity).max()
+    }
+}
+
+/// Lints objects, which together are taken for what a cluster has.
+pub fn lint(objects: &[Object<'_>], options: &Options) -> Report {
+    let mut report = Report::default();
+    let cluster = Cluster::new(objects, options, &mut report);
+    let mut findings = Findings::new(options);
+    for rule in catalogue::ALL {
+        if options.levels.of(rule).is_some() {
+            findings.of(rule);
+            (rule.check)(&cluster, &mut findings);
+        }
+    }
+    report.silenced = findings.silenced;
+    report.findings = findings.sorted();
+    report
+}

@@ -1,0 +1,60 @@
+//! What a rule is.
+
+use palisade_manifest::Severity;
+
+use crate::{cluster::Cluster, finding::Findings};
+
+/// A rule: data and one function, all in one file of the catalogue.
+pub struct Rule {
+    /// The id that findings, flags and annotations use.
+    pub id: &'static str,
+    /// How bad what it finds is, unless a flag says otherwise.
+    pub severity: Severity,
+    /// What it is about.
+    pub category: Category,
+    /// One line for people.
+    pub title: &'static str,
+    /// Why it matters, and what to do, in Markdown.
+    pub why: &'static str,
+    /// Objects of which this rule, and no other, finds something wrong.
+    pub bad: &'static str,
+    /// The same, mended.
+    pub good: &'static str,
+    /// Finds it.
+    pub(crate) check: fn(&Cluster<'_>, &mut Findings<'_>),
+}
+
+/// What a rule is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Category {
+    /// The API server refuses it.
+    Rejected,
+    /// The API server takes it and warns.
+    Warned,
+    /// The API server takes it without a word, and its admin will be sorry.
+    Regret,
+}
+
+impl Category {
+    /// A short name that does not change.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Rejected => "rejected",
+            Self::Warned => "warned",
+            Self::Regret => "regret",
+        }
+    }
+}
+
+impl Rule {
+    /// The address of the rule's page.
+    pub fn help_uri(&self) -> String {
+        format!("https://github.com/palisade-dev/palisade/blob/main/docs/lint/{}.md", self.id)
+    }
+}
+
+impl std::fmt::Debug for Rule {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.id)
+    }
+}

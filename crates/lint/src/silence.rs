@@ -1,0 +1,65 @@
+//! Which rules count.
+
+use std::{collections::BTreeMap, fmt};
+
+use palisade_manifest::Severity;
+
+use crate::{Rule, catalogue};
+
+/// Annotation on an object: ids of rules, separated by commas, that do not count for it; `*` for all.
+pub const IGNORE_ANNOTATION: &str = "toolsecurity.dev/lint-ignore";
+
+/// How much a rule counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Level {
+    /// Not at all.
+    Allow,
+    /// As a warning.
+    Warn,
+    /// As an error.
+    Deny,
+}
+
+/// Which rules count otherwise than they say themselves.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Levels(BTreeMap<&'static str, Level>);
+
+/// An id that no rule has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownRule(pub String);
+
+impl fmt::Display for UnknownRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ids: Vec<_> = catalogue::ALL.iter().map(|rule| rule.id).collect();
+        write!(f, "no rule has the id {:?} ({})", self.0, palisade_manifest::suggestion(&self.0, &ids))
+    }
+}
+
+impl std::error::Error for UnknownRule {}
+
+impl Levels {
+    /// Says how much a rule counts.
+    ///
+    /// # Errors
+    /// No rule has that id.
+    pub fn set(&mut self, id: &str, level: Level) -> Result<(), UnknownRule> {
+        let rule = catalogue::find(id).ok_or_else(|| UnknownRule(id.to_owned()))?;
+        self.0.insert(rule.id, level);
+        Ok(())
+    }
+
+    /// How bad what a rule finds is; None if it does not count.
+    pub fn of(&self, rule: &Rule) -> Option<Severity> {
+        match self.0.get(rule.id) {
+            None => Some(rule.severity),
+            Some(Level::Allow) => None,
+            Some(Level::Warn) => Some(Severity::Warning),
+            Some(Level::Deny) => Some(Severity::Error),
+        }
+    }
+}
+
+/// The ids in an annotation.
+pub(crate) fn ids(annotation: &str) -> impl Iterator<Item = &str> {
+    annotation.split(',').map(str::trim).filter(|id| !id.is_empty())
+}

@@ -1,0 +1,131 @@
+//! Syntax trees of expressions.
+
+use palisade_cel::ast::{Expr, Literal, Node};
+use serde_json::Value as Json;
+
+/// A node and all below it, each before what is below it.
+pub(crate) fn nodes(root: &Node) -> Vec<&Node> {
+    let mut found = Vec::new();
+    let mut open = vec![root];
+    while let Some(node) = open.pop() {
+        found.push(node);
+        let at = open.len();
+        match &node.expr {
+            Expr::Literal(_) | Expr::Ident(_) => {}
+            Expr::Select { operand, .. } => open.push(operand),
+            Expr::Call { target, args, .. } => {
+                open.extend(target.as_deref());
+                open.extend(args);
+            }
+            Expr::List { elements, .. } => open.extend(elements),
+            Expr::Map(entries) => open.extend(entries.iter().flat_map(|entry| [&entry.key, &entry.value])),
+            Expr::Struct { fields, .. } => open.extend(fields.iter().map(|field| &field.value)),
+            Expr::Comprehension(of) => {
+                open.extend([&of.range, &of.init, &of.condition, &of.step, &of.result]);
+            }
+        }
+        open[at..].reverse();
+    }
+    found
+}
+
+/// The field that a node reads or asks for: `a.x`, `a['x']`, `a.?x`, `has(a.x)`.
+pub(crate) fn field(node: &Node) -> Option<&str> {
+    match &node.expr {
+        Expr::Select { field, .. } => Some(field),
+        Expr::Call { function, args, .. } if matches!(&**function, "_[_]" | "_?._" | "_[?_]") => match args.get(1) {
+            Some(Node { expr: Expr::Literal(Literal::String(text)), .. }) => Some(text),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// The variable that a node begins with, and the fields that are read from it without asking: `object.a['b'].c`.
+pub(crate) fn chain(node: &Node) -> Option<(&str, Vec<&str>)> {
+    match &node.expr {
+        Expr::Ident(name) => Some((name.trim_start_matches('.'), Vec::new())),
+        Expr::Select { operand, field, .. } => {
+            let (root, mut fields) = chain(operand)?;
+            fields.push(field);
+            Some((root, fields))
+        }
+        Expr::Call { function, args, .. } if &**function == "_[_]" => {
+            let (root, mut fields) = chain(args.first()?)?;
+            fields.push(field(node)?);
+            Some((root, fields))
+        }
+        _ => None,
+    }
+}
+
+/// What stands at a path of the API server, as `spec.validations[0].expression`.
+pub(crate) fn value_at<'a>(of: &'a Json, path: &str) -> Option<&'a Json> {
+    of.pointer(&format!("/{}", path.replace(['.', '['], "/").replace(']', "")))
+}
+
+/// The name of a policy's variable that a node reads: `variables.x`.
+pub(crate) fn variable(node: &Node) -> Option<&str> {
+    match &node.expr {
+        Expr::Select { operand, field, .. } => match &operand.expr {
+            Expr::Ident(name) if &**name == "variables" => Some(field),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// What a node always is, as far as that is seen without evaluating anything that may differ.
+pub(crate) fn constant(node: &Node) -> Option<bool> {
+    let Expr::Call { function, args, .. } = &node.expr else {
+        return if let Expr::Literal(Literal::Bool(value)) = &node.expr { Some(*value) } else { None };
+    };
+    let of = |index: usize| args.get(index).and_then(constant);
+    match &**function {
+        "!_" => of(0).map(|value| !value),
+        "_&&_" | "_||_" => {
+            let dominant = &**function == "_||_";
+            match (of(0), of(1)) {
+                (Some(value), _) | (_, Some(value)) if value == dominant => Some(dominant),
+                (Some(_), Some(_)) => Some(!dominant),
+                _ if complementary(args.first()?, args.get(1)?) => Some(dominant),
+                _ => None,
+            }
+        }
+        "_?_:_" => match of(0) {
+            Some(true) => of(1),
+            Some(false) => of(2),
+            None => of(1).filter(|value| Some(*value) == of(2)),
+        },
+        "_==_" | "_!=_" => {
+            let equal = match (&args.first()?.expr, &args.get(1)?.expr) {
+                (Expr::Literal(a), Expr::Literal(b)) => a == b,
+                (a, b) if text(a) == text(b) => true,
+                _ => return None,
+            };
+            Some(equal == (&**function == "_==_"))
+        }
+        _ => None,
+    }
+}
+
+/// Whether one of two is the other's negation.
+fn complementary(a: &Node, b: &Node) -> bool {
+    let negates = |a: &Node, b: &Node| match &a.expr {
+        Expr::Call { function, args, .. } => {
+            &**function == "!_" && args.first().is_some_and(|inner| text(&inner.expr) == text(&b.expr))
+        }
+        _ => false,
+    };
+    negates(a, b) || negates(b, a)
+}
+
+/// A text that is the same for the same tree, whatever the numbers of its nodes.
+fn text(expr: &Expr) -> String {
+    let debug = format!("{expr:?}");
+    let mut out = String::with_capacity(debug.len());
+    for part in debug.split("NodeId(") {
+        out.push_str(part.trim_start_matches(|c: char| c.is_ascii_digit()));
+    }
+    out
+}

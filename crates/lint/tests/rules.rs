@@ -1,0 +1,131 @@
+//! Each rule finds what its bad example has, and nothing else does; no rule finds anything in its good example, nor in
+//! what the profiles in `examples` become.
+#![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "all of this is tests")]
+
+use std::{collections::BTreeSet, path::Path, sync::Arc};
+
+use palisade_lint::{IGNORE_ANNOTATION, Level, Options, Report, catalogue, lint};
+use palisade_manifest::{Severity, Source, objects};
+
+fn run(text: &str, options: &Options) -> Report {
+    let source = Arc::new(Source::new("f.yaml", text.to_owned()));
+    let objects = objects(&source).unwrap();
+    lint(&objects, options)
+}
+
+/// The version in the first line of an example, if it says one.
+fn options(text: &str) -> Options {
+    let minor = text.strip_prefix("# kube-version: 1.").and_then(|rest| rest.lines().next());
+    Options { minor: minor.map_or(36, |minor| minor.parse().unwrap()), ..Options::default() }
+}
+
+fn told(report: &Report) -> Vec<String> {
+    let line = |finding: &palisade_lint::Finding| {
+        format!("{} {}: {}", finding.rule.id, finding.source.position(finding.place.start).0, finding.message)
+    };
+    report.findings.iter().map(line).collect()
+}
+
+#[test]
+fn each_rule_finds_its_bad_example_and_nothing_else_does() {
+    let mut wrong = Vec::new();
+    for rule in catalogue::ALL {
+        let report = run(rule.bad, &options(rule.bad));
+        let found: BTreeSet<_> = report.findings.iter().map(|finding| finding.rule.id).collect();
+        if found != BTreeSet::from([rule.id]) {
+            wrong.push(format!("{}: {:#?}", rule.id, told(&report)));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn no_rule_finds_anything_in_a_good_example() {
+    let mut wrong = Vec::new();
+    for rule in catalogue::ALL {
+        let report = run(rule.good, &options(rule.good));
+        if !report.findings.is_empty() {
+            wrong.push(format!("{}: {:#?}", rule.id, told(&report)));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn ids_are_unique_and_of_one_form() {
+    let mut seen = BTreeSet::new();
+    for rule in catalogue::ALL {
+        assert!(seen.insert(rule.id), "{}", rule.id);
+        assert!(rule.id.chars().all(|c| c.is_ascii_lowercase() || c == '-'), "{}", rule.id);
+        assert!(!rule.title.ends_with('.') && !rule.why.is_empty(), "{}", rule.id);
+    }
+}
+
+#[test]
+fn every_rule_can_be_silenced() {
+    for rule in catalogue::ALL {
+        let mut options = options(rule.bad);
+        options.levels.set(rule.id, Level::Allow).unwrap();
+        let report = run(rule.bad, &options);
+        assert!(report.findings.is_empty(), "{}: {:#?}", rule.id, told(&report));
+    }
+    let mut options = Options::default();
+    options.levels.set("blocks-finalizers", Level::Deny).unwrap();
+    let rule = catalogue::find("blocks-finalizers").unwrap();
+    assert_eq!(run(rule.bad, &options).worst(), Some(Severity::Error));
+    assert!(options.levels.set("blocks-finalizer", Level::Deny).is_err());
+    let silenced = rule.bad.replacen(
+        "  name: example\n",
+        &format!("  name: example\n  annotations: {{{IGNORE_ANNOTATION}: \"fails-open, blocks-finalizers\"}}\n"),
+        1,
+    );
+    let report = run(&silenced, &Options::default());
+    assert_eq!((report.findings.len(), report.silenced), (0, 1), "{:#?}", told(&report));
+}
+
+#[test]
+fn places_are_those_of_the_mistake() {
+    let text = "\
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: a}
+spec:
+  matchConstraints:
+    namespaceSelector: {matchLabels: {a: b}}
+    resourceRules:
+    - {apiGroups: [apps], apiVersions: [v1], operations: [CREATE], resources: [deployments]}
+  matchConditions:
+  - name: a
+    expression: |
+
+      // ü
+      wrong == 1
+  validations:
+  - expression: >-
+      true &&
+      nothing.here
+  - expression: 'object.spec.template.spec.containers.size() <  ''a'''
+";
+    let report = run(text, &Options::default());
+    let places: Vec<_> = report.findings.iter().map(|finding| &text[finding.place.clone()]).collect();
+    assert_eq!(places, ["wrong", "nothing", "<"], "{:#?}", told(&report));
+}
+
+#[test]
+fn examples_are_clean() {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let mut profiles = 0;
+    for name in ["toolforge/profile.yaml", "psp/tools.yaml"] {
+        let text = std::fs::read_to_string(directory.join(name)).unwrap();
+        if !text.contains("kind: ToolSecurityProfile") {
+            continue;
+        }
+        profiles += 1;
+        for minor in 33..=37 {
+            let report = run(&text, &Options { minor, ..Options::default() });
+            assert!(report.objects > 0);
+            assert!(report.findings.is_empty(), "{name} 1.{minor}: {:#?}", told(&report));
+        }
+    }
+    assert!(profiles > 0);
+}
