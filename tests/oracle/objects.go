@@ -28,7 +28,7 @@ import (
 // What the API server makes of an object that a client creates.
 type receipt struct {
 	ID string `json:"id"`
-	// As it was sent.
+	// As it was sent. A CustomResourceDefinition is not answered, but defines kinds.
 	Sent any `json:"sent,omitempty"`
 	// As mutating admission sees it: decoded, with defaults.
 	Decoded any `json:"decoded,omitempty"`
@@ -165,6 +165,7 @@ func contextOf(r goResource, namespace string) context.Context {
 type receiver struct {
 	table     *goTypes
 	resources map[schema.GroupVersionKind]goResource
+	custom    map[schema.GroupVersionKind]customKind
 }
 
 func newReceiver(discovery string) (*receiver, error) {
@@ -173,7 +174,7 @@ func newReceiver(discovery string) (*receiver, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &receiver{table, map[schema.GroupVersionKind]goResource{}}
+	r := &receiver{table, map[schema.GroupVersionKind]goResource{}, map[schema.GroupVersionKind]customKind{}}
 	for _, resource := range table.Resources {
 		r.resources[schema.GroupVersionKind{Group: resource.Group, Version: resource.Version, Kind: resource.Kind}] = resource
 	}
@@ -212,10 +213,19 @@ func (r *receiver) add(to []*receipt, id string, sent []byte) ([]*receipt, error
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", id, err)
 	}
-	if _, ok := r.resources[kind]; !ok {
+	var answer *receipt
+	if kind.Kind == "CustomResourceDefinition" {
+		answer = &receipt{}
+		if err = r.define(sent); err == nil {
+			err = json.Unmarshal(sent, &answer.Sent)
+		}
+	} else if of, ok := r.custom[kind]; ok {
+		answer, err = receiveCustom(kind, of, sent)
+	} else if _, ok := r.resources[kind]; ok {
+		answer, err = receiveObject(r.resources, sent)
+	} else {
 		return to, nil
 	}
-	answer, err := receiveObject(r.resources, sent)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", id, err)
 	}
@@ -248,6 +258,10 @@ func (r *receiver) random(seed uint64, count int) ([]*receipt, error) {
 			}
 			if out, err = r.add(out, id, sent); err != nil {
 				return nil, err
+			}
+			// The order of many mistakes is random.
+			if last := out[len(out)-1]; last.Invalid != "" {
+				last.Invalid = "invalid"
 			}
 		}
 	}

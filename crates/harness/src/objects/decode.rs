@@ -43,6 +43,12 @@ impl<'t> Decoder<'t> {
         }
     }
 
+    /// The metadata of an object that has no type, by itself: errors name the fields as from there.
+    pub(super) fn metadata(&mut self, value: &Value) -> Result<Map<String, Value>, String> {
+        "metadata".clone_into(&mut self.path);
+        self.object("meta/v1.ObjectMeta", value)
+    }
+
     fn mismatch(&mut self, found: &str, of: &Type) {
         let text = self.mismatch_text(found, &of.go_name());
         self.error.get_or_insert(text);

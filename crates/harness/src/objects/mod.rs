@@ -124,7 +124,7 @@ impl Kinds {
                 let custom = self.custom(sent.resource).ok_or_else(|| {
                     Refused::NoVerdict(format!("the CustomResourceDefinition of {kind} is missing: add it"))
                 })?;
-                custom.decode(sent.resource, sent.object)?
+                custom.decode(&self.table, sent.resource, sent.object)?
             }
             Source::Unknown => {
                 return Err(Refused::NoVerdict(format!(
@@ -147,7 +147,7 @@ impl Kinds {
                 metadata.remove(key);
             }
             // Minors whose field says no `omitzero` show it.
-            if self.minor < 34 {
+            if self.minor < 34 && *source != Source::Custom {
                 metadata.insert("creationTimestamp".to_owned(), Value::Null);
             }
         }
