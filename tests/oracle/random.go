@@ -30,7 +30,7 @@ var texts = map[string][]string{
 }
 
 var (
-	quantities = []any{"100m", "0.5", "1Gi", "1.5Gi", "1e3", "0", "100u", "1024Ki", "12345678901234567890", 2, 0.25, "+3", "-1", "1000000n"}
+	quantities = []any{"100m", "0.5", "1Gi", "1.5Gi", "1e3", "0", "100u", "1024Ki", "12345678901234567890", 2, 0.25, "+3", "1000000n"}
 	times      = []string{"2024-01-02T03:04:05Z", "2024-01-02T03:04:05+02:00", "2023-12-31T23:59:59.123456Z"}
 	keys       = []string{"a", "b", "example.org/c", "app", "cpu", "memory", "hugepages-2Mi"}
 	amounts    = []string{"cpu", "memory", "ephemeral-storage", "hugepages-2Mi", "example.org/x"}
@@ -122,7 +122,13 @@ func (r *random) value(of, field string, depth int) any {
 }
 
 func (r *random) fields(of string, out map[string]any, depth int) {
-	for _, entry := range r.table.Structs[of] {
+	fields := r.table.Structs[of]
+	if of == "core/v1.VolumeSource" {
+		// A volume has one.
+		at := r.IntN(len(fields))
+		fields = fields[at : at+1]
+	}
+	for _, entry := range fields {
 		name, inner := entry[0].(string), entry[1].(string)
 		if name == "" {
 			r.fields(inner, out, depth)

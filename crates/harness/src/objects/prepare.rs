@@ -42,8 +42,9 @@ const GENERATED: &[&str] = &[
 /// Kinds whose status a client can set by creating them.
 const STATUS_KEPT: &[&str] = &["core/v1.Node", "networking/v1.IPAddress", "core/v1.Event"];
 
-fn is_generated(name: &str) -> bool {
+fn is_generated(minor: u8, name: &str) -> bool {
     GENERATED.contains(&name)
+        || (minor >= 37 && name.starts_with("autoscaling/") && name.ends_with("HorizontalPodAutoscaler"))
         || name.starts_with("admissionregistration/")
         || (name.starts_with("resource/")
             && ["DeviceClass", "ResourceSlice", "DeviceTaintRule"].iter().any(|kind| name.ends_with(kind)))
@@ -71,7 +72,7 @@ impl Kinds {
             }
             Some(old) => {
                 let old = Decoder::new(&self.table).object(name, old).map_err(Refused::Decode)?;
-                update(name, sent.subresource, &mut object, &old);
+                update(self.minor, name, sent.subresource, &mut object, &old);
             }
         }
         // Fills what resetting left out.
@@ -153,7 +154,7 @@ fn system_fields(object: &mut Object, around: &Surroundings<'_>) {
 fn create(minor: u8, name: &str, object: &mut Object, around: &Surroundings<'_>) {
     system_fields(object, around);
     let status = if STATUS_KEPT.contains(&name) { None } else { object.remove("status") };
-    if is_generated(name) {
+    if is_generated(minor, name) {
         metadata(object).insert("generation".to_owned(), json!(1));
     }
     match name {
@@ -303,7 +304,7 @@ fn select_pods(job: &mut Object) {
 }
 
 /// `rest.BeforeUpdate`: what an update cannot change.
-fn update(name: &str, subresource: &str, object: &mut Object, old: &Object) {
+fn update(minor: u8, name: &str, subresource: &str, object: &mut Object, old: &Object) {
     let content = |object: &Object| -> Object {
         let mut content = object.clone();
         content.retain(|key, _| !["apiVersion", "kind", "metadata", "status"].contains(&key.as_str()));
@@ -335,7 +336,7 @@ fn update(name: &str, subresource: &str, object: &mut Object, old: &Object) {
     }
     let changed =
         content(object) != content(old) || (name == "apps/v1.Deployment" && annotations(object) != annotations(old));
-    keep_metadata(object, old, (is_generated(name) && subresource != "status" && changed).then_some(1));
+    keep_metadata(object, old, (is_generated(minor, name) && subresource != "status" && changed).then_some(1));
 }
 
 fn annotations(object: &Object) -> Option<&Value> {

@@ -2,7 +2,7 @@
 
 mod constants;
 mod image;
-mod pods;
+pub(super) mod pods;
 mod services;
 mod workloads;
 
@@ -88,6 +88,9 @@ fn structural(minor: u8, part: &str, object: &mut Object) {
         "apps/v1.StatefulSet" => workloads::stateful_set(minor, object),
         "apps/v1.ReplicaSet" => set(child(object, "spec"), "replicas", 1),
         "batch/v1.Job" => workloads::job(object),
+        "scheduling/v1beta1.PodGroup" | "scheduling/v1alpha3.PodGroup" | "scheduling/v1alpha3.CompositePodGroup" => {
+            set(child(object, "spec"), "disruptionMode", serde_json::json!({"single": {}}));
+        }
         "autoscaling/v1.HorizontalPodAutoscaler" => set(child(object, "spec"), "minReplicas", 1),
         "autoscaling/v2.HorizontalPodAutoscaler" => workloads::autoscaler(object),
         "networking/v1.NetworkPolicy" => services::network_policy(child(object, "spec")),
