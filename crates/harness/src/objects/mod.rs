@@ -16,6 +16,27 @@
 //! The API server chooses some values anew for each object. Here they are fixed: see [`INVENTED_UID`],
 //! [`INVENTED_SUFFIX`] and [`Surroundings::now`]. `metadata.managedFields` is what the client sent, without what the
 //! server would add.
+//!
+//! # What is exact
+//!
+//! For Kubernetes 1.35 to 1.37 decoding, defaults, conversion and strategies (of creation) of the built-in kinds are
+//! compared with the API server's own code, with random objects of every kind (`tests/oracle`, `tests/objects.rs`), and
+//! so are pruning, defaults and validation of custom resources. Not compared are updates, admission plugins, and what the
+//! allocators of services would choose.
+//!
+//! # What is validated
+//!
+//! - Metadata of every kind: names, generated names, labels, annotations, owners, finalizers.
+//! - Pods and templates of pods: names, images, ports, mounts and sources of volumes, restart and DNS policy, requests
+//!   within limits, tolerations, contradictions of security contexts.
+//! - What runs pods: selector, template and numbers. Services: type, ports. Roles and bindings, `PodDisruptionBudget`,
+//!   Ingress, autoscalers, claims, the keys of secrets and config maps: what they cannot be without.
+//! - Custom resources by their OpenAPI schema; rules of `x-kubernetes-validations`, and metadata of embedded resources,
+//!   are not looked at.
+//!
+//! All else is taken to be valid: an object that the API server refuses for another reason is judged by the policies
+//! here. Objects of the aggregator (`APIService`) have no verdict. Of an update only what changed is validated, by the
+//! rules for new objects; what may not change is not checked.
 
 mod convert;
 mod custom;
