@@ -22,7 +22,8 @@
 //! For Kubernetes 1.35 to 1.37 decoding, defaults, conversion and strategies (of creation) of the built-in kinds are
 //! compared with the API server's own code, with random objects of every kind (`tests/oracle`, `tests/objects.rs`), and
 //! so are pruning, defaults and validation of custom resources. Not compared are updates, admission plugins, and what the
-//! allocators of services would choose.
+//! allocators of services would choose. The types of 1.33 and 1.34 are read from their sources, and what their API servers
+//! make of objects is not compared.
 //!
 //! # What is validated
 //!
@@ -31,7 +32,7 @@
 //!   within limits, tolerations, contradictions of security contexts.
 //! - What runs pods: selector, template and numbers. Services: type, ports. Roles and bindings, `PodDisruptionBudget`,
 //!   Ingress, autoscalers, claims, the keys of secrets and config maps: what they cannot be without.
-//! - Custom resources by their OpenAPI schema; rules of `x-kubernetes-validations`, and metadata of embedded resources,
+//! - Custom resources by their schema; rules of `x-kubernetes-validations`, and metadata of embedded resources,
 //!   are not looked at.
 //!
 //! All else is taken to be valid: an object that the API server refuses for another reason is judged by the policies
