@@ -20,7 +20,8 @@ const usage = `usage: oracle [-root DIR] MODE
   golden OUT [BASE]    write the golden files; with BASE, the golden files of the base minor, only what differs
   openapi FILE         write the schemas of the built-in kinds, compressed
   types DISCOVERY FILE write the kinds of a list of discovery and their Go types, compressed
-  objects DISCOVERY DIR FILE   write what the API server makes of each object of DIR/*.yaml
+  objects DISCOVERY DIR SEED COUNT FILE
+                       write what the API server makes of each object of DIR/*.yaml, and of COUNT random ones per kind
   celspec FILE         answer the tests of the CEL specification, into a file
   answer               the same, with each request beside its answer, as in the golden files
   bench                measure each request on standard input: {"id", "compile", "evaluate"} in nanoseconds
@@ -84,8 +85,16 @@ func run(args []string) error {
 		return writeSpec(o, args[1])
 	case mode == "types" && len(args) == 3:
 		return writeTypes(args[1], args[2])
-	case mode == "objects" && len(args) == 4:
-		return writeObjects(args[1], args[2], args[3])
+	case mode == "objects" && len(args) == 6:
+		seed, err := strconv.ParseUint(args[3], 10, 32)
+		if err != nil {
+			return err
+		}
+		count, err := strconv.ParseUint(args[4], 10, 16)
+		if err != nil {
+			return err
+		}
+		return writeObjects(args[1], args[2], seed, int(count), args[5])
 	case mode == "openapi" && len(args) == 2:
 		return writeOpenAPI(args[1])
 	case mode == "golden" && (len(args) == 2 || len(args) == 3):

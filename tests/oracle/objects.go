@@ -6,10 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
+	"hash/crc32"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -20,23 +22,24 @@ import (
 	apirequest "k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
+	"k8s.io/kubernetes/pkg/capabilities"
 )
 
 // What the API server makes of an object that a client creates.
 type receipt struct {
 	ID string `json:"id"`
-	// As it was sent.
+	// As it was sent. A CustomResourceDefinition is not answered, but defines kinds.
 	Sent any `json:"sent,omitempty"`
 	// As mutating admission sees it: decoded, with defaults.
 	Decoded any `json:"decoded,omitempty"`
-	// As validating admission sees it: ready to be created. Absent where equal to Decoded.
+	// As validating admission sees it, valid or not: ready to be created. Absent for kinds without a strategy here.
 	Created any `json:"created,omitempty"`
 	// Of unknown and repeated fields.
 	Warnings []string `json:"warnings,omitempty"`
 	// Why it cannot be decoded.
 	Error string `json:"error,omitempty"`
 	// What the validation of its kind finds wrong.
-	Invalid []string `json:"invalid,omitempty"`
+	Invalid string `json:"invalid,omitempty"`
 }
 
 // Chosen anew for each object by the API server.
@@ -73,15 +76,16 @@ func receiveObject(resources map[schema.GroupVersionKind]goResource, text []byte
 		out.Error = err.Error()
 		return out, nil
 	}
+	accessor, err := meta.Accessor(object)
+	if err != nil {
+		return nil, err
+	}
 	if resource.Namespaced {
-		accessor, err := meta.Accessor(object)
-		if err != nil {
-			return nil, err
-		}
 		if accessor.GetNamespace() == "" {
 			accessor.SetNamespace("default")
 		}
 	}
+	rest.WipeObjectMetaSystemFields(accessor)
 	if out.Decoded, err = seen(object, kind); err != nil {
 		return nil, err
 	}
@@ -89,33 +93,48 @@ func receiveObject(resources map[schema.GroupVersionKind]goResource, text []byte
 	if !ok {
 		return out, nil
 	}
-	accessor, err := meta.Accessor(object)
-	if err != nil {
-		return nil, err
-	}
 	rest.FillObjectMetaSystemFields(accessor)
+	accessor.SetUID(fixedUID)
 	if accessor.GetName() == "" && accessor.GetGenerateName() != "" {
 		accessor.SetName(accessor.GetGenerateName() + "00000")
 	}
-	if err := rest.BeforeCreate(strategy, contextOf(resource, accessor.GetNamespace()), object); err != nil {
-		var status apierrors.APIStatus
-		if !errors.As(err, &status) || status.Status().Details == nil {
-			out.Invalid = []string{err.Error()}
-			return out, nil
-		}
-		for _, cause := range status.Status().Details.Causes {
-			out.Invalid = append(out.Invalid, cause.Field+": "+cause.Message)
-		}
-		return out, nil
-	}
-	created, err := seen(object, kind)
+	ctx := contextOf(resource, accessor.GetNamespace())
+	// What was prepared is recorded whether or not it is valid.
+	prepared := object.DeepCopyObject()
+	strategy.PrepareForCreate(ctx, prepared)
+	strategy.Canonicalize(prepared)
+	created, err := seen(prepared, kind)
 	if err != nil {
 		return nil, err
 	}
-	metadata := created["metadata"].(map[string]any)
-	metadata["uid"], metadata["creationTimestamp"] = fixedUID, fixedTime
-	out.Created = created
+	out.Created = atFixedTime(created)
+	if err := rest.BeforeCreate(strategy, ctx, object); err != nil {
+		var status apierrors.APIStatus
+		if !errors.As(err, &status) {
+			return nil, err
+		}
+		out.Invalid = status.Status().Message
+	}
 	return out, nil
+}
+
+// atFixedTime replaces what is the time at which it runs.
+func atFixedTime(value any) any {
+	switch value := value.(type) {
+	case map[string]any:
+		for key, inner := range value {
+			value[key] = atFixedTime(inner)
+		}
+	case []any:
+		for i, inner := range value {
+			value[i] = atFixedTime(inner)
+		}
+	case string:
+		if at, err := time.Parse(time.RFC3339, value); err == nil && time.Since(at).Abs() < time.Hour {
+			return fixedTime
+		}
+	}
+	return value
 }
 
 func readKind(text []byte) (schema.GroupVersionKind, error) {
@@ -142,16 +161,28 @@ func contextOf(r goResource, namespace string) context.Context {
 	})
 }
 
-// receiveAll answers each document of the files of YAML in a folder.
-func receiveAll(discovery, folder string) ([]*receipt, error) {
+// receiver knows the resources of one minor.
+type receiver struct {
+	table     *goTypes
+	resources map[schema.GroupVersionKind]goResource
+	custom    map[schema.GroupVersionKind]customKind
+}
+
+func newReceiver(discovery string) (*receiver, error) {
+	capabilities.Setup(true, 0) // as every cluster has it: --allow-privileged
 	table, err := typeTable(discovery)
 	if err != nil {
 		return nil, err
 	}
-	resources := map[schema.GroupVersionKind]goResource{}
-	for _, r := range table.Resources {
-		resources[schema.GroupVersionKind{Group: r.Group, Version: r.Version, Kind: r.Kind}] = r
+	r := &receiver{table, map[schema.GroupVersionKind]goResource{}, map[schema.GroupVersionKind]customKind{}}
+	for _, resource := range table.Resources {
+		r.resources[schema.GroupVersionKind{Group: resource.Group, Version: resource.Version, Kind: resource.Kind}] = resource
 	}
+	return r, nil
+}
+
+// files answers each document of the files of YAML in a folder.
+func (r *receiver) files(folder string) ([]*receipt, error) {
 	files, err := filepath.Glob(filepath.Join(folder, "*.yaml"))
 	if err != nil {
 		return nil, err
@@ -162,43 +193,102 @@ func receiveAll(discovery, folder string) ([]*receipt, error) {
 		if err != nil {
 			return nil, err
 		}
-		documents := utilyaml.NewDocumentDecoder(io.NopCloser(bytes.NewReader(text)))
-		buffer := make([]byte, len(text)+1)
-		for i := 0; ; i++ {
-			n, err := documents.Read(buffer)
-			if err == io.EOF {
-				break
-			} else if err != nil {
+		for i, document := range strings.Split("\n"+string(text), "\n---") {
+			id := fmt.Sprintf("%s/%d", strings.TrimSuffix(filepath.Base(file), ".yaml"), i)
+			sent, err := utilyaml.ToJSON([]byte(document))
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", id, err)
+			}
+			if out, err = r.add(out, id, sent); err != nil {
 				return nil, err
 			}
-			document, err := utilyaml.ToJSON(buffer[:n])
-			if err != nil {
-				return nil, fmt.Errorf("%s, document %d: %w", file, i, err)
-			}
-			answer, err := receiveObject(resources, document)
-			if err != nil {
-				return nil, fmt.Errorf("%s, document %d: %w", file, i, err)
-			}
-			answer.ID = fmt.Sprintf("%s/%d", strings.TrimSuffix(filepath.Base(file), ".yaml"), i)
-			out = append(out, answer)
 		}
 	}
 	return out, nil
 }
 
-// writeObjects writes a line for each object.
-func writeObjects(discovery, folder, file string) error {
-	answers, err := receiveAll(discovery, folder)
+// add answers one. A kind that a minor does not have is left out.
+func (r *receiver) add(to []*receipt, id string, sent []byte) ([]*receipt, error) {
+	kind, err := readKind(sent)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", id, err)
+	}
+	var answer *receipt
+	if kind.Kind == "CustomResourceDefinition" {
+		answer = &receipt{}
+		if err = r.define(sent); err == nil {
+			err = json.Unmarshal(sent, &answer.Sent)
+		}
+	} else if of, ok := r.custom[kind]; ok {
+		answer, err = receiveCustom(kind, of, sent)
+	} else if _, ok := r.resources[kind]; ok {
+		answer, err = receiveObject(r.resources, sent)
+	} else {
+		return to, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", id, err)
+	}
+	answer.ID = id
+	return append(to, answer), nil
+}
+
+// random answers so many random objects of each kind, and ten times as many pods.
+func (r *receiver) random(seed uint64, count int) ([]*receipt, error) {
+	var out []*receipt
+	for _, resource := range r.table.Resources {
+		kind := schema.GroupVersionKind{Group: resource.Group, Version: resource.Version, Kind: resource.Kind}
+		if !legacyscheme.Scheme.Recognizes(kind) || r.resources[kind].Plural != resource.Plural {
+			continue
+		}
+		if fields := r.table.Structs[resource.Type]; len(fields) < 2 || fields[1][0] != "metadata" {
+			continue
+		}
+		n := count
+		if resource.Kind == "Pod" {
+			n *= 10
+		}
+		for i := range n {
+			id := fmt.Sprintf("random/%s.%s.%s/%d", resource.Plural, resource.Version, resource.Group, i)
+			// The same whatever other kinds there are.
+			generator := &random{rand.New(rand.NewPCG(seed, uint64(crc32.ChecksumIEEE([]byte(id))))), r.table}
+			sent, err := generator.object(resource)
+			if err != nil {
+				return nil, err
+			}
+			if out, err = r.add(out, id, sent); err != nil {
+				return nil, err
+			}
+			// The order of many mistakes is random.
+			if last := out[len(out)-1]; last.Invalid != "" {
+				last.Invalid = "invalid"
+			}
+		}
+	}
+	return out, nil
+}
+
+// writeObjects writes a line for each object of a folder and for random ones, compressed.
+func writeObjects(discovery, folder string, seed uint64, count int, file string) error {
+	r, err := newReceiver(discovery)
+	if err != nil {
+		return err
+	}
+	answers, err := r.files(folder)
+	if err != nil {
+		return err
+	}
+	more, err := r.random(seed, count)
 	if err != nil {
 		return err
 	}
 	var text bytes.Buffer
-	for _, answer := range answers {
+	for _, answer := range append(answers, more...) {
 		line, err := compact(answer)
 		if err != nil {
 			return err
 		}
 		text.Write(line)
 	}
-	return os.WriteFile(file, text.Bytes(), 0o644)
+	return writeGzip(file, text.Bytes())
 }

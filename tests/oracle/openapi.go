@@ -165,6 +165,10 @@ func writeCompressed(file string, value any) error {
 	if err != nil {
 		return err
 	}
+	return writeGzip(file, text)
+}
+
+func writeGzip(file string, text []byte) error {
 	if have, err := gunzip(file); err == nil && bytes.Equal(have, text) {
 		return nil
 	}

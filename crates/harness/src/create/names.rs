@@ -23,7 +23,9 @@ pub(crate) fn subdomain(name: &str) -> Vec<String> {
 /// A DNS label: the names of namespaces, containers and volumes.
 pub(crate) fn label(name: &str) -> Vec<String> {
     let mut wrong = too_long(name, LABEL_MAX);
-    if !is_label(name) {
+    if name.contains('.') && name.split('.').all(is_label) {
+        wrong.push("must not contain dots".to_owned());
+    } else if !is_label(name) {
         wrong.push(
             "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and \
              end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is \

@@ -47,6 +47,36 @@ fn convert_struct(part: &str, object: &mut Object) {
                 *period = json!(1);
             }
         }
+        "apps/v1.DaemonSet" => {
+            // A field of the API server's own form.
+            let annotations = object.entry("metadata").or_insert_with(|| json!({}));
+            let generation = &mut annotations["annotations"]["deprecated.daemonset.template.generation"];
+            let number = generation.as_str().and_then(|text| text.parse::<i64>().ok()).unwrap_or(0);
+            *generation = Value::from(number.to_string());
+        }
+        // Numbers that are no pointers there.
+        "apps/v1.RollingUpdateDeployment" | "apps/v1.RollingUpdateDaemonSet" => {
+            object.entry("maxUnavailable").or_insert_with(|| json!(0));
+            object.entry("maxSurge").or_insert_with(|| json!(0));
+        }
+        "apps/v1.RollingUpdateStatefulSetStrategy" => drop(object.entry("partition").or_insert_with(|| json!(0))),
+        "apps/v1.StatefulSetSpec" => {
+            for template in object.get_mut("volumeClaimTemplates").and_then(Value::as_array_mut).into_iter().flatten() {
+                template["apiVersion"] = json!("v1");
+                template["kind"] = json!("PersistentVolumeClaim");
+            }
+        }
+        "autoscaling/v1.HorizontalPodAutoscaler" => autoscaler(object),
+        "autoscaling/v2.HorizontalPodAutoscaler" => {
+            for what in ["metrics", "current-metrics", "conditions", "behavior"] {
+                if let Some(Value::Object(annotations)) =
+                    object.get_mut("metadata").and_then(|m| m.get_mut("annotations"))
+                {
+                    annotations.remove(&format!("autoscaling.alpha.kubernetes.io/{what}"));
+                }
+            }
+        }
+        "resource/v1beta1.Device" => drop(object.entry("basic").or_insert_with(|| json!({}))),
         "core/v1.PodTemplateSpec" => drop_init_annotations(object),
         "core/v1.PodStatus" => first_of(object, "podIP", "podIPs", |ip| json!({"ip": ip}), Some("ip")),
         "core/v1.NodeSpec" => first_of(object, "podCIDR", "podCIDRs", Value::clone, None),
@@ -59,6 +89,26 @@ fn convert_struct(part: &str, object: &mut Object) {
             }
         }
         _ => {}
+    }
+}
+
+/// The older version keeps in annotations what it has no fields for.
+fn autoscaler(object: &mut Object) {
+    let metrics = "autoscaling.alpha.kubernetes.io/metrics";
+    let annotated = object.get("metadata").is_some_and(|metadata| !metadata["annotations"][metrics].is_null());
+    if let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut)
+        && !annotated
+    {
+        spec.entry("targetCPUUtilizationPercentage").or_insert_with(|| json!(80));
+    }
+    let current = "autoscaling.alpha.kubernetes.io/current-metrics";
+    if let Some(usage) = object.get("status").and_then(|status| status.get("currentCPUUtilizationPercentage")).cloned()
+        && let Some(metadata) = object.get_mut("metadata")
+    {
+        metadata["annotations"][current] = Value::from(format!(
+            "[{{\"type\":\"Resource\",\"resource\":{{\"name\":\"cpu\",\"currentAverageUtilization\":{usage},\
+             \"currentAverageValue\":\"0\"}}}}]"
+        ));
     }
 }
 
@@ -83,7 +133,7 @@ fn first_of(object: &mut Object, one: &str, many: &str, wrap: impl Fn(&Value) ->
             object.insert(many.to_owned(), Value::from(vec![wrap(&value)]));
         }
         None => {
-            if let Some(first) = first {
+            if let Some(first) = first.filter(|first| *first != "") {
                 object.insert(one.to_owned(), first);
             }
         }

@@ -4,11 +4,13 @@
 //! A decoded object is JSON again, with less in it: a key is absent where the Go value is nil or, unless behind a pointer,
 //! zero. Structs that are no pointers are always there.
 
+use std::fmt::Write as _;
+
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::{Map, Value};
 
 use super::{
-    own,
+    own::{self, Wrong},
     table::{Own, Struct, Table, Type},
 };
 
@@ -41,14 +43,24 @@ impl<'t> Decoder<'t> {
         }
     }
 
+    /// The metadata of an object that has no type, by itself: errors name the fields as from there.
+    pub(super) fn metadata(&mut self, value: &Value) -> Result<Map<String, Value>, String> {
+        "metadata".clone_into(&mut self.path);
+        self.object("meta/v1.ObjectMeta", value)
+    }
+
     fn mismatch(&mut self, found: &str, of: &Type) {
-        let wanted = of.go_name();
+        let text = self.mismatch_text(found, &of.go_name());
+        self.error.get_or_insert(text);
+    }
+
+    fn mismatch_text(&self, found: &str, wanted: &str) -> String {
         let place = if self.stack.is_empty() {
             format!("Go value of type {wanted}")
         } else {
             format!("Go struct field {}.{} of type {wanted}", self.of, self.stack.join("."))
         };
-        self.error.get_or_insert_with(|| format!("json: cannot unmarshal {found} into {place}"));
+        format!("json: cannot unmarshal {found} into {place}")
     }
 
     /// None for nil; the zero of its type for null where that is not nil. An error ends decoding at once.
@@ -61,7 +73,11 @@ impl<'t> Decoder<'t> {
         }
         Ok(Some(match (of.under(), value) {
             (Type::Pointer(inner), _) => return self.value(inner, value),
-            (Type::Own(own), _) => own::decode(*own, value)?,
+            (Type::Own(own), _) => match own::decode(*own, value) {
+                Ok(value) => value,
+                Err(Wrong::Text(text)) => return Err(text),
+                Err(Wrong::Type(found, wanted)) => return Err(self.mismatch_text(&found, wanted)),
+            },
             (Type::Struct(name), Value::Object(object)) => {
                 let name = name.clone();
                 Value::Object(self.fields(&name, object)?)
@@ -70,7 +86,7 @@ impl<'t> Decoder<'t> {
                 let mut out = Vec::with_capacity(list.len());
                 let length = self.path.len();
                 for (i, element) in list.iter().enumerate() {
-                    self.path.push_str(&format!("[{i}]"));
+                    let _ = write!(self.path, "[{i}]");
                     out.push(self.value(inner, element)?.unwrap_or(Value::Null));
                     self.path.truncate(length);
                 }
@@ -85,14 +101,15 @@ impl<'t> Decoder<'t> {
                 }
                 Value::Object(out)
             }
-            (Type::Bytes, Value::String(text)) => match STANDARD.decode(text) {
-                Ok(_) => Value::from(text.as_str()),
-                Err(_) => {
+            (Type::Bytes, Value::String(text)) => {
+                if STANDARD.decode(text).is_ok() {
+                    Value::from(text.as_str())
+                } else {
                     let at = illegal_byte(text);
                     self.error.get_or_insert_with(|| format!("illegal base64 data at input byte {at}"));
                     return Ok(None);
                 }
-            },
+            }
             (Type::Text, Value::String(text)) => Value::from(text.as_str()),
             (Type::Bool, Value::Bool(value)) => Value::from(*value),
             (Type::Int(bits), Value::Number(number)) => match own::integer(number, *bits) {

@@ -25,7 +25,6 @@ fn encode_field(table: &Table, field: &Field, value: Option<&Value>) -> Option<V
     let empty = || (!field.omit_empty).then_some(());
     match (field.of.under(), value) {
         // A struct is never empty, and zero only for `omitzero`.
-        (Type::Struct(_), None) if field.omit_zero => None,
         (Type::Struct(name), value) => {
             let nothing = Map::new();
             let object = value.and_then(Value::as_object).unwrap_or(&nothing);

@@ -137,6 +137,11 @@ impl Kinds {
         Self { table, minor, resources, custom: BTreeMap::new() }
     }
 
+    /// The minor, as given.
+    pub fn minor(&self) -> u8 {
+        self.minor
+    }
+
     /// Adds those of a CustomResourceDefinition (`apiextensions.k8s.io/v1`), in place of an earlier one for the same
     /// resource.
     ///

@@ -6,8 +6,22 @@ use serde_json::{Number, Value};
 
 use super::table::Own;
 
-/// What policies see of such a value, or the text of the error.
-pub(super) fn decode(own: Own, value: &Value) -> Result<Value, String> {
+/// Why a value is not of its form.
+pub(super) enum Wrong {
+    /// Something of another type: what it is, and which Go type is wanted.
+    Type(String, &'static str),
+    /// In these words.
+    Text(String),
+}
+
+impl From<String> for Wrong {
+    fn from(text: String) -> Self {
+        Self::Text(text)
+    }
+}
+
+/// What policies see of such a value.
+pub(super) fn decode(own: Own, value: &Value) -> Result<Value, Wrong> {
     match own {
         Own::Any => Ok(value.clone()),
         Own::Quantity => quantity(value),
@@ -27,13 +41,46 @@ pub(super) fn zero(own: Own) -> Value {
     }
 }
 
-fn quantity(value: &Value) -> Result<Value, String> {
+fn quantity(value: &Value) -> Result<Value, Wrong> {
     let text = match value {
         Value::Null => return Ok(Value::from("0")),
         Value::String(text) => text.trim().to_owned(),
         other => go_number(other),
     };
-    Ok(Value::from(Quantity::parse(&text)?.to_string()))
+    let quantity = Quantity::parse(&text)?;
+    Ok(Value::from(if is_kept(&text) { text } else { quantity.to_string() }))
+}
+
+/// Does Go's parser take a quantity for one in canonical form, and keep its text? It looks at the digits alone: `+3` and
+/// `1.500` are kept.
+fn is_kept(text: &str) -> bool {
+    let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let split = |text: &str| text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let significant = unsigned.trim_start_matches('0');
+    let (whole, rest) = significant.split_at(split(significant));
+    let (fraction, suffix) = match rest.strip_prefix('.') {
+        Some(rest) => rest.split_at(split(rest)),
+        None => ("", rest),
+    };
+    let digits = format!("{whole}{fraction}");
+    if whole.is_empty() || digits.len() > 18 {
+        return false;
+    }
+    if let Some(power) = ["Ki", "Mi", "Gi", "Ti", "Pi", "Ei"].iter().position(|binary| *binary == suffix) {
+        // What is multiplied must not come near the end of 64 bits.
+        let room = 15 - i64::try_from(whole.len()).unwrap_or(15) - [3, 6, 9, 12, 15, 18][power] - 1;
+        return fraction.is_empty() && room >= 0 && digits.parse::<u64>().is_ok_and(|value| value & 7 != 0);
+    }
+    let exponent = match ["n", "u", "m", "", "k", "M", "G", "T", "P", "E"].iter().position(|decimal| *decimal == suffix)
+    {
+        Some(position) => i64::try_from(position).unwrap_or(0) * 3 - 9,
+        None => match suffix.strip_prefix(['e', 'E']).and_then(|exponent| exponent.parse::<i64>().ok()) {
+            Some(exponent) => exponent,
+            None => return false,
+        },
+    };
+    let scale = exponent - i64::try_from(fraction.len()).unwrap_or(0);
+    scale >= -9 && scale % 3 == 0 && !digits.ends_with("000")
 }
 
 /// A value as it stands in JSON that Go wrote: integral numbers have no fraction.
@@ -46,21 +93,16 @@ fn go_number(value: &Value) -> String {
     }
 }
 
-fn int_or_string(value: &Value) -> Result<Value, String> {
+fn int_or_string(value: &Value) -> Result<Value, Wrong> {
     match value {
         Value::Null => Ok(Value::from(0)),
         Value::String(text) => Ok(Value::from(text.as_str())),
         Value::Number(number) => match number.as_i64().and_then(|number| i32::try_from(number).ok()) {
             Some(number) => Ok(Value::from(number)),
-            None => Err(mismatch(&format!("number {}", go_number(value)), "int32")),
+            None => Err(Wrong::Type(format!("number {}", go_number(value)), "int32")),
         },
-        other => Err(mismatch(shape(other), "int32")),
+        other => Err(Wrong::Type(shape(other).to_owned(), "int32")),
     }
-}
-
-/// The error of a value that is decoded by itself.
-fn mismatch(found: &str, wanted: &str) -> String {
-    format!("json: cannot unmarshal {found} into Go value of type {wanted}")
 }
 
 /// What Go calls a value in such errors.
@@ -75,18 +117,24 @@ pub(super) fn shape(value: &Value) -> &'static str {
     }
 }
 
-fn time(own: Own, value: &Value) -> Result<Value, String> {
+fn time(own: Own, value: &Value) -> Result<Value, Wrong> {
     let text = match value {
         Value::Null => return Ok(Value::Null),
         Value::String(text) => text,
-        other => return Err(mismatch(shape(other), "string")),
+        other => return Err(Wrong::Type(shape(other).to_owned(), "string")),
     };
     let layout = if own == Own::Time { "2006-01-02T15:04:05Z07:00" } else { "2006-01-02T15:04:05.000000Z07:00" };
     let refused = || format!("parsing time {text:?} as {layout:?}: cannot parse {text:?} as \"2006\"");
+    if own == Own::MicroTime && text.len() >= 20 && !text.as_bytes()[19..].starts_with(b".") {
+        return Err(Wrong::Text(format!(
+            "parsing time {text:?} as {layout:?}: cannot parse {:?} as \".000000\"",
+            &text[19..]
+        )));
+    }
     // Stricter than the parser, which takes spaces and other separators as well.
     let bytes = text.as_bytes();
     if bytes.len() < 20 || bytes[10] != b'T' || bytes[4] != b'-' {
-        return Err(refused());
+        return Err(Wrong::Text(refused()));
     }
     let time: Timestamp = text.parse().map_err(|_| refused())?;
     if text.starts_with("0001-01-01T00:00:00") {
@@ -102,12 +150,12 @@ fn truncate(time: Timestamp, own: Own) -> Timestamp {
     Timestamp::from_nanosecond(time.as_nanosecond().div_euclid(unit) * unit).unwrap_or(time)
 }
 
-fn duration(value: &Value) -> Result<Value, String> {
+fn duration(value: &Value) -> Result<Value, Wrong> {
     match value {
         Value::Null => Ok(Value::from("0s")),
         // The few fields of this type are written as they are read.
         Value::String(text) => Ok(Value::from(text.as_str())),
-        other => Err(mismatch(shape(other), "string")),
+        other => Err(Wrong::Type(shape(other).to_owned(), "string")),
     }
 }
 

@@ -1,11 +1,12 @@
 //! The built-in admission plugins that change objects, in their order, before any policy does
-//! (`pkg/kubeapiserver/options/plugins.go`). Of those that are on by default: ServiceAccount, TaintNodesByCondition,
-//! Priority, DefaultTolerationSeconds, StorageObjectInUseProtection, RuntimeClass, DefaultIngressClass and
-//! DefaultStorageClass. LimitRanger is not here: with a LimitRange in the namespace there is no verdict on a new pod.
+//! (`pkg/kubeapiserver/options/plugins.go`). Of those that are on by default: `ServiceAccount`, `TaintNodesByCondition`,
+//! Priority, `DefaultTolerationSeconds`, `StorageObjectInUseProtection`, `RuntimeClass`, `DefaultIngressClass` and
+//! `DefaultStorageClass`. `LimitRanger` is not here: with a `LimitRange` in the namespace there is no verdict on a new pod.
 
 use serde_json::{Map, Value, json};
 
 use super::{Kinds, Refused, Sent};
+use crate::create::quote;
 
 type Object = Map<String, Value>;
 
@@ -14,15 +15,17 @@ type Object = Map<String, Value>;
 pub struct Surroundings<'a> {
     /// The time of the request, as RFC 3339 in UTC without a fraction: it becomes `metadata.creationTimestamp`.
     pub now: &'a str,
-    /// Is the admission plugin ServiceAccount on, as it is by default? It names the account, and mounts its token.
+    /// Is the admission plugin `ServiceAccount` on, as it is by default? It names the account, and mounts its token.
     pub service_account: bool,
-    /// The PriorityClasses, RuntimeClasses, IngressClasses, StorageClasses and LimitRanges of the cluster.
+    /// Who makes the request, as `userInfo` of an `AdmissionReview`: what a `CertificateSigningRequest` then says.
+    pub user: &'a Value,
+    /// The `PriorityClasses`, `RuntimeClasses`, `IngressClasses`, `StorageClasses` and `LimitRanges` of the cluster.
     pub objects: &'a [Value],
 }
 
 impl Default for Surroundings<'_> {
     fn default() -> Self {
-        Self { now: "2024-01-02T03:04:05Z", service_account: true, objects: &[] }
+        Self { now: "2024-01-02T03:04:05Z", service_account: true, user: &Value::Null, objects: &[] }
     }
 }
 
@@ -51,14 +54,14 @@ impl Kinds {
     /// The decoded object after the built-in plugins that change objects. They run before mutating policies.
     ///
     /// # Errors
-    /// A plugin refuses it (an unknown PriorityClass), or it cannot be told what a plugin would do.
+    /// A plugin refuses it (an unknown `PriorityClass`), or it cannot be told what a plugin would do.
     pub fn plugins(&self, sent: Sent<'_>, around: &Surroundings<'_>) -> Result<Value, Refused> {
         let mut value = sent.object.clone();
         let (group, plural) = (sent.resource.group.as_str(), sent.resource.plural.as_str());
         let Some(object) = value.as_object_mut() else { return Ok(value) };
         let creates = sent.old.is_none();
         match (group, plural, sent.subresource) {
-            ("", "pods", "") if creates => self.pod(object, sent.namespace, around)?,
+            ("", "pods", "") if creates => pod(object, sent.namespace, around)?,
             ("", "pods", "" | "ephemeralcontainers" | "resize") => tolerate(object),
             ("", "nodes", "") if creates => taint(object),
             ("", "persistentvolumeclaims", "") if creates => {
@@ -84,28 +87,27 @@ impl Kinds {
         }
         Ok(value)
     }
-
-    fn pod(&self, pod: &mut Object, namespace: &str, around: &Surroundings<'_>) -> Result<(), Refused> {
-        let limited = around.of_kind("LimitRange").any(|range| range["metadata"]["namespace"] == namespace);
-        if limited {
-            return Err(Refused::NoVerdict(format!(
-                "namespace {namespace} has a LimitRange, which may change or deny the pod; that is not known here"
-            )));
-        }
-        let mirror = pod.get("metadata").is_some_and(|m| !m["annotations"]["kubernetes.io/config.mirror"].is_null());
-        let Some(spec) = pod.get_mut("spec").and_then(Value::as_object_mut) else { return Ok(()) };
-        if around.service_account && !mirror {
-            account(spec);
-        }
-        let resource = || format!("pods {:?} is forbidden", String::new());
-        priority(self.minor, spec, around).map_err(|why| Refused::Forbidden(format!("{}: {why}", resource())))?;
-        overhead(spec, around).map_err(|why| Refused::Forbidden(format!("{}: {why}", resource())))?;
-        tolerate(pod);
-        Ok(())
-    }
 }
 
-/// DefaultTolerationSeconds.
+fn pod(pod: &mut Object, namespace: &str, around: &Surroundings<'_>) -> Result<(), Refused> {
+    let limited = around.of_kind("LimitRange").any(|range| range["metadata"]["namespace"] == namespace);
+    if limited {
+        return Err(Refused::NoVerdict(format!(
+            "namespace {namespace} has a LimitRange, which may change or deny the pod; that is not known here"
+        )));
+    }
+    let mirror = pod.get("metadata").is_some_and(|m| !m["annotations"]["kubernetes.io/config.mirror"].is_null());
+    let name = pod.get("metadata").and_then(|m| m["name"].as_str()).unwrap_or_default().to_owned();
+    let Some(spec) = pod.get_mut("spec").and_then(Value::as_object_mut) else { return Ok(()) };
+    if around.service_account && !mirror {
+        account(spec);
+    }
+    priority(&name, spec, around)?;
+    overhead(&name, spec, around)?;
+    tolerate(pod);
+    Ok(())
+}
+/// `DefaultTolerationSeconds`.
 fn tolerate(pod: &mut Object) {
     let Some(spec) = pod.get_mut("spec").and_then(Value::as_object_mut) else { return };
     let list = spec.entry("tolerations").or_insert_with(|| json!([]));
@@ -124,11 +126,22 @@ fn tolerate(pod: &mut Object) {
     }
 }
 
+fn forbidden(pod: &str, why: &str) -> Refused {
+    Refused::Forbidden(format!("pods {} is forbidden: {why}", quote(pod)))
+}
+
+fn missing(kind: &str, name: &str) -> Refused {
+    Refused::NoVerdict(format!(
+        "the pod names the {kind} {name}, which is not among the objects of the cluster: the API server denies the pod if \
+         there is none, and else takes from it what policies see; add the {kind}"
+    ))
+}
+
 const SYSTEM_CLASSES: [(&str, i64); 2] =
     [("system-cluster-critical", 2_000_000_000), ("system-node-critical", 2_000_001_000)];
 
 /// Priority.
-fn priority(_minor: u8, spec: &mut Object, around: &Surroundings<'_>) -> Result<(), String> {
+fn priority(name: &str, spec: &mut Object, around: &Surroundings<'_>) -> Result<(), Refused> {
     let asked = spec.get("priorityClassName").and_then(Value::as_str).unwrap_or_default().to_owned();
     let (value, policy) = if asked.is_empty() {
         let default = around
@@ -143,23 +156,29 @@ fn priority(_minor: u8, spec: &mut Object, around: &Surroundings<'_>) -> Result<
         (*value, "PreemptLowerPriority")
     } else {
         let class = around.named("PriorityClass", &asked);
-        of_class(class.ok_or_else(|| format!("no PriorityClass with name {asked} was found"))?)
+        of_class(class.ok_or_else(|| missing("PriorityClass", &asked))?)
     };
     if let Some(given) = spec.get("priority").and_then(Value::as_i64)
         && given != value
     {
-        return Err(format!(
-            "the integer value of priority ({given}) must not be provided in pod spec; priority admission controller \
+        return Err(forbidden(
+            name,
+            &format!(
+                "the integer value of priority ({given}) must not be provided in pod spec; priority admission controller \
              computed {value} from the given PriorityClass name"
+            ),
         ));
     }
     spec.insert("priority".to_owned(), json!(value));
     if let Some(given) = spec.get("preemptionPolicy").and_then(Value::as_str)
         && given != policy
     {
-        return Err(format!(
-            "the string value of PreemptionPolicy ({given}) must not be provided in pod spec; priority admission \
+        return Err(forbidden(
+            name,
+            &format!(
+                "the string value of PreemptionPolicy ({given}) must not be provided in pod spec; priority admission \
              controller computed {policy} from the given PriorityClass name"
+            ),
         ));
     }
     spec.insert("preemptionPolicy".to_owned(), json!(policy));
@@ -170,29 +189,35 @@ fn of_class(class: &Value) -> (i64, &str) {
     (class["value"].as_i64().unwrap_or(0), class["preemptionPolicy"].as_str().unwrap_or("PreemptLowerPriority"))
 }
 
-/// RuntimeClass: the overhead and scheduling of the class.
-fn overhead(spec: &mut Object, around: &Surroundings<'_>) -> Result<(), String> {
+/// `RuntimeClass`: the overhead and scheduling of the class.
+fn overhead(pod: &str, spec: &mut Object, around: &Surroundings<'_>) -> Result<(), Refused> {
     let Some(name) = spec.get("runtimeClassName").and_then(Value::as_str).map(str::to_owned) else { return Ok(()) };
     let class = around.named("RuntimeClass", &name);
-    let class = class.ok_or_else(|| format!("pod rejected: RuntimeClass {name:?} not found"))?;
+    let class = class.ok_or_else(|| missing("RuntimeClass", &name))?;
     if let Some(fixed) = class.pointer("/overhead/podFixed") {
         let given = spec.get("overhead");
         if given.is_some_and(|given| given != fixed) {
-            return Err("pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead".to_owned());
+            return Err(forbidden(pod, "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead"));
         }
         spec.insert("overhead".to_owned(), fixed.clone());
     } else if spec.get("overhead").is_some_and(|given| given.as_object().is_some_and(|given| !given.is_empty())) {
-        return Err("pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead".to_owned());
+        return Err(forbidden(
+            pod,
+            "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead",
+        ));
     }
     let scheduling = &class["scheduling"];
     if let Some(selector) = scheduling["nodeSelector"].as_object() {
         let own = spec.entry("nodeSelector").or_insert_with(|| json!({}));
         for (key, value) in selector {
             if own.get(key).is_some_and(|own| own != value) {
-                return Err(format!(
-                    "pod rejected: conflict: runtimeClass.scheduling.nodeSelector[{key}] = {}; pod.spec.nodeSelector[{key}] = {}",
-                    value.as_str().unwrap_or_default(),
-                    own[key].as_str().unwrap_or_default()
+                return Err(forbidden(
+                    pod,
+                    &format!(
+                        "pod rejected: conflict: runtimeClass.scheduling.nodeSelector[{key}] = {}; pod.spec.nodeSelector[{key}] = {}",
+                        value.as_str().unwrap_or_default(),
+                        own[key].as_str().unwrap_or_default()
+                    ),
                 ));
             }
             own[key] = value.clone();
@@ -207,7 +232,10 @@ fn overhead(spec: &mut Object, around: &Surroundings<'_>) -> Result<(), String> 
     Ok(())
 }
 
-/// ServiceAccount: the account `default`, and a volume with its token in each container.
+/// Where the token of an account is mounted.
+const TOKEN: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
+
+/// `ServiceAccount`: the account `default`, and a volume with its token in each container.
 fn account(spec: &mut Object) {
     if spec.get("serviceAccountName").and_then(Value::as_str).is_none_or(str::is_empty) {
         spec.insert("serviceAccountName".to_owned(), json!("default"));
@@ -216,7 +244,6 @@ fn account(spec: &mut Object) {
     if spec.get("automountServiceAccountToken") == Some(&json!(false)) {
         return;
     }
-    const PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
     let name = format!("kube-api-access-{}", super::INVENTED_SUFFIX);
     let mut needed = false;
     for containers in ["initContainers", "containers"] {
@@ -226,8 +253,8 @@ fn account(spec: &mut Object) {
                 *mounts = json!([]);
             }
             let Some(mounts) = mounts.as_array_mut() else { continue };
-            if !mounts.iter().any(|mount| mount["mountPath"] == PATH) {
-                mounts.push(json!({"name": name, "readOnly": true, "mountPath": PATH}));
+            if !mounts.iter().any(|mount| mount["mountPath"] == TOKEN) {
+                mounts.push(json!({"name": name, "readOnly": true, "mountPath": TOKEN}));
                 needed = true;
             }
         }
@@ -248,7 +275,7 @@ fn account(spec: &mut Object) {
     }
 }
 
-/// TaintNodesByCondition.
+/// `TaintNodesByCondition`.
 fn taint(node: &mut Object) {
     let Some(spec) = node.get_mut("spec").and_then(Value::as_object_mut) else { return };
     let taints = spec.entry("taints").or_insert_with(|| json!([]));
@@ -260,7 +287,7 @@ fn taint(node: &mut Object) {
     }
 }
 
-/// StorageObjectInUseProtection.
+/// `StorageObjectInUseProtection`.
 fn finalize(object: &mut Object, finalizer: &str) {
     let metadata = object.entry("metadata").or_insert_with(|| json!({}));
     let finalizers = &mut metadata["finalizers"];

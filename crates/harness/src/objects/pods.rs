@@ -3,18 +3,30 @@
 use palisade_cel::Quantity;
 use serde_json::{Map, Value, json};
 
+use super::defaults::pods::{is_pod_level, pod_level};
+
 type Object = Map<String, Value>;
 
 /// `PrepareForCreate`.
-pub(super) fn create(minor: u8, pod: &mut Object) {
+pub(super) fn create(minor: u8, pod: &mut Object, given: Option<&Value>, now: &str) {
     let labels = pod.get("metadata").map(|metadata| metadata["labels"].clone()).unwrap_or_default();
     let Some(spec) = pod.get_mut("spec") else { return };
-    let mut status = json!({"phase": "Pending", "qosClass": quality(minor, spec)});
+    if minor >= 37
+        && let Some(spec) = spec.as_object_mut()
+    {
+        pod_level(spec);
+    }
+    // The one that a client gives is believed, until then.
+    let given = given.filter(|_| minor < 37);
+    let given = given.and_then(|status| status["qosClass"].as_str()).filter(|class| !class.is_empty());
+    let class = given.unwrap_or_else(|| quality(minor, spec));
+    let mut status = json!({"phase": "Pending", "qosClass": class});
     if spec["schedulingGates"].as_array().is_some_and(|gates| !gates.is_empty()) {
         status["conditions"] = json!([{
             "type": "PodScheduled",
             "status": "False",
             "reason": "SchedulingGated",
+            "lastTransitionTime": now,
             "message": "Scheduling is blocked due to non-empty scheduling gates",
         }]);
     }
@@ -98,9 +110,14 @@ fn app_armor_profile(annotation: &str) -> Option<Value> {
     }
 }
 
-/// The QoS class (`pkg/apis/core/helper/qos`).
+/// The `QoS` class (`pkg/apis/core/helper/qos`).
 fn quality(minor: u8, spec: &Value) -> &'static str {
     let pod_level = spec.get("resources").filter(|resources| minor >= 34 && !resources.is_null());
+    // Since 1.37 only if they ask for something.
+    let pod_level = pod_level.filter(|resources| {
+        let names = ["requests", "limits"].into_iter().filter_map(|list| resources[list].as_object());
+        minor < 37 || names.flat_map(Map::keys).any(|key| is_pod_level(key))
+    });
     let lists = ["containers", "initContainers"].iter().filter_map(|key| spec.get(*key).and_then(Value::as_array));
     let all: Vec<&Value> = match pod_level {
         Some(resources) => vec![resources],

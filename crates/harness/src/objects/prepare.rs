@@ -3,7 +3,10 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Kinds, Refused, Sent, Surroundings, convert, decode::Decoder, encode, kinds::Source, pods, validate};
+use super::{
+    Kinds, Refused, Sent, Surroundings, convert, decode::Decoder, drop::drop_disabled, encode, kinds::Source, pods,
+    validate,
+};
 
 type Object = Map<String, Value>;
 
@@ -39,22 +42,23 @@ const GENERATED: &[&str] = &[
 /// Kinds whose status a client can set by creating them.
 const STATUS_KEPT: &[&str] = &["core/v1.Node", "networking/v1.IPAddress", "core/v1.Event"];
 
-fn is_generated(name: &str) -> bool {
+fn is_generated(minor: u8, name: &str) -> bool {
     GENERATED.contains(&name)
+        || (minor >= 37 && name.starts_with("autoscaling/") && name.ends_with("HorizontalPodAutoscaler"))
         || name.starts_with("admissionregistration/")
         || (name.starts_with("resource/")
             && ["DeviceClass", "ResourceSlice", "DeviceTaintRule"].iter().any(|kind| name.ends_with(kind)))
 }
 
 impl Kinds {
-    /// What validating admission sees of what mutating admission let through.
+    /// What validating admission sees of what mutating admission let through, if [`Self::validate`] finds nothing wrong.
     ///
     /// # Errors
-    /// Validation finds it wrong, or it cannot be decoded any more, which a mutation can be the reason of.
+    /// It cannot be decoded any more, which a mutation can be the reason of.
     pub fn prepare(&self, sent: Sent<'_>, around: &Surroundings<'_>) -> Result<Value, Refused> {
-        let (source, api_version, kind) = self.source(sent)?;
+        let (source, api_version, kind) = Self::source(sent)?;
         let Source::Struct(name) = source else {
-            return self.prepare_custom(sent, around);
+            return Ok(prepare_custom(sent, around));
         };
         if !sent.subresource.is_empty() && *name != struct_of(sent) {
             return Ok(sent.object.clone());
@@ -62,10 +66,13 @@ impl Kinds {
         let mut decoder = Decoder::new(&self.table);
         let mut object = decoder.object(name, sent.object).map_err(Refused::Decode)?;
         match sent.old {
-            None => create(self.minor, name, &mut object, around),
+            None => {
+                drop_disabled(&self.table, self.minor, name, &mut object);
+                create(self.minor, name, &mut object, around);
+            }
             Some(old) => {
                 let old = Decoder::new(&self.table).object(name, old).map_err(Refused::Decode)?;
-                update(name, sent.subresource, &mut object, &old);
+                update(self.minor, name, sent.subresource, &mut object, &old);
             }
         }
         // Fills what resetting left out.
@@ -74,37 +81,45 @@ impl Kinds {
         let mut object = Value::Object(encode::encode(&self.table, name, &object));
         object["apiVersion"] = Value::from(api_version);
         object["kind"] = Value::from(kind);
-        validate::check(self, sent, &object)?;
         Ok(object)
     }
 
-    fn prepare_custom(&self, sent: Sent<'_>, around: &Surroundings<'_>) -> Result<Value, Refused> {
-        let mut object = sent.object.clone();
-        if sent.subresource == "scale" {
-            return Ok(object);
-        }
-        let has_status = sent.resource.subresource("status").is_some();
-        if let Some(fields) = object.as_object_mut() {
-            match sent.old.and_then(Value::as_object) {
-                None => {
-                    if has_status {
-                        fields.remove("status");
-                    }
-                    system_fields(fields, around);
-                    metadata(fields).insert("generation".to_owned(), json!(1));
-                }
-                Some(old) => update_custom(fields, old, sent.subresource, has_status),
+    /// The validation of what [`Self::prepare`] made: it comes before validating admission.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn validate(&self, sent: Sent<'_>, prepared: &Value) -> Result<(), Refused> {
+        match Self::source(sent)?.0 {
+            Source::Custom => {
+                self.custom(sent.resource).map_or(Ok(()), |custom| custom.validate(self.minor, sent, prepared))
             }
+            _ => validate::check(self, sent, prepared),
         }
-        if let Some(custom) = self.custom(sent.resource) {
-            custom.validate(self.minor, sent, &object)?;
-        }
-        Ok(object)
     }
 }
 
+fn prepare_custom(sent: Sent<'_>, around: &Surroundings<'_>) -> Value {
+    let mut object = sent.object.clone();
+    if sent.subresource == "scale" {
+        return object;
+    }
+    let has_status = sent.resource.subresource("status").is_some();
+    if let Some(fields) = object.as_object_mut() {
+        match sent.old.and_then(Value::as_object) {
+            None => {
+                if has_status {
+                    fields.remove("status");
+                }
+                system_fields(fields, around);
+                metadata(fields).insert("generation".to_owned(), json!(1));
+            }
+            Some(old) => update_custom(fields, old, sent.subresource, has_status),
+        }
+    }
+    object
+}
 /// The struct of the resource itself.
-fn struct_of<'a>(sent: Sent<'a>) -> &'a str {
+fn struct_of(sent: Sent<'_>) -> &str {
     match &sent.resource.source {
         Source::Struct(name) => name,
         _ => "",
@@ -138,14 +153,12 @@ fn system_fields(object: &mut Object, around: &Surroundings<'_>) {
 
 fn create(minor: u8, name: &str, object: &mut Object, around: &Surroundings<'_>) {
     system_fields(object, around);
-    if !STATUS_KEPT.contains(&name) {
-        object.remove("status");
-    }
-    if is_generated(name) {
+    let status = if STATUS_KEPT.contains(&name) { None } else { object.remove("status") };
+    if is_generated(minor, name) {
         metadata(object).insert("generation".to_owned(), json!(1));
     }
     match name {
-        "core/v1.Pod" => pods::create(minor, object),
+        "core/v1.Pod" => pods::create(minor, object, status.as_ref(), around.now),
         "core/v1.Namespace" => namespace(object),
         "core/v1.Service" => service(object),
         "core/v1.ServiceAccount" => {
@@ -159,10 +172,18 @@ fn create(minor: u8, name: &str, object: &mut Object, around: &Surroundings<'_>)
         "core/v1.PersistentVolumeClaim" => claim(object),
         "apps/v1.DaemonSet" => {
             let annotations = metadata(object).entry("annotations").or_insert_with(|| json!({}));
-            if let Some(annotations) = annotations.as_object_mut() {
-                annotations.entry("deprecated.daemonset.template.generation").or_insert_with(|| json!("1"));
+            let generation = &mut annotations["deprecated.daemonset.template.generation"];
+            if generation.as_str().and_then(|text| text.parse::<i64>().ok()).unwrap_or(0) < 1 {
+                *generation = json!("1");
             }
         }
+        "autoscaling/v1.HorizontalPodAutoscaler" => {
+            if let Some(Value::Object(annotations)) = metadata(object).get_mut("annotations") {
+                annotations.remove("autoscaling.alpha.kubernetes.io/current-metrics");
+                annotations.remove("autoscaling.alpha.kubernetes.io/conditions");
+            }
+        }
+        "certificates/v1.CertificateSigningRequest" => requester(object, around),
         "batch/v1.Job" => select_pods(object),
         _ => {}
     }
@@ -182,6 +203,17 @@ fn namespace(namespace: &mut Object) {
     let name = metadata.get("name").cloned().unwrap_or_default();
     let labels = metadata.entry("labels").or_insert_with(|| json!({}));
     labels["kubernetes.io/metadata.name"] = name;
+}
+
+/// Who asks for a certificate is whoever creates the request.
+fn requester(request: &mut Object, around: &Surroundings<'_>) {
+    let Some(spec) = request.get_mut("spec").and_then(Value::as_object_mut) else { return };
+    for key in ["username", "uid", "groups", "extra"] {
+        match around.user.get(key) {
+            Some(value) => spec.insert(key.to_owned(), value.clone()),
+            None => spec.remove(key),
+        };
+    }
 }
 
 /// What the allocators of addresses and ports would choose, for a cluster of IPv4.
@@ -214,6 +246,11 @@ fn service(service: &mut Object) {
 /// `dataSource` and `dataSourceRef` say the same where one is absent.
 fn claim(claim: &mut Object) {
     let Some(spec) = claim.get_mut("spec").and_then(Value::as_object_mut) else { return };
+    // The feature CrossNamespaceVolumeDataSource is off.
+    if spec.get("dataSourceRef").is_some_and(|source| source["namespace"].as_str().is_some_and(|name| !name.is_empty()))
+    {
+        spec.remove("dataSourceRef");
+    }
     if !spec.contains_key("dataSourceRef")
         && let Some(source) = spec.get("dataSource")
     {
@@ -267,7 +304,7 @@ fn select_pods(job: &mut Object) {
 }
 
 /// `rest.BeforeUpdate`: what an update cannot change.
-fn update(name: &str, subresource: &str, object: &mut Object, old: &Object) {
+fn update(minor: u8, name: &str, subresource: &str, object: &mut Object, old: &Object) {
     let content = |object: &Object| -> Object {
         let mut content = object.clone();
         content.retain(|key, _| !["apiVersion", "kind", "metadata", "status"].contains(&key.as_str()));
@@ -299,7 +336,7 @@ fn update(name: &str, subresource: &str, object: &mut Object, old: &Object) {
     }
     let changed =
         content(object) != content(old) || (name == "apps/v1.Deployment" && annotations(object) != annotations(old));
-    keep_metadata(object, old, (is_generated(name) && subresource != "status" && changed).then_some(1));
+    keep_metadata(object, old, (is_generated(minor, name) && subresource != "status" && changed).then_some(1));
 }
 
 fn annotations(object: &Object) -> Option<&Value> {

@@ -1,7 +1,7 @@
 //! The Go types that the API server decodes the built-in kinds into, as `tests/oracle` read them by reflection.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::BTreeMap,
     io,
     sync::{Arc, OnceLock},
 };
@@ -190,7 +190,7 @@ impl Struct {
 #[derive(Debug, Default)]
 pub(super) struct Table {
     pub resources: Vec<BuiltinResource>,
-    structs: HashMap<String, Struct>,
+    structs: BTreeMap<String, Struct>,
 }
 
 impl Table {
@@ -210,7 +210,7 @@ impl Table {
 
     fn read(packed: &[u8]) -> io::Result<Self> {
         let extract: Extract = serde_json::from_reader(io::BufReader::new(GzDecoder::new(packed)))?;
-        let mut structs = HashMap::new();
+        let mut structs = BTreeMap::new();
         for name in extract.structs.keys() {
             let mut of = Struct::default();
             flatten(&extract, name, &[], &mut of)

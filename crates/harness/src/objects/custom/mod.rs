@@ -12,7 +12,10 @@ use crate::create::{Checking, FieldError, meta, names};
 
 use super::{
     Refused, Resource, Sent, Subresource, Unserved,
+    decode::Decoder,
+    encode,
     kinds::{Source, api_version},
+    table::Table,
     validate as checks,
 };
 
@@ -76,6 +79,7 @@ impl Custom {
     /// Prunes what the schema does not have, and fills in its defaults.
     pub(super) fn decode(
         &self,
+        table: &Table,
         resource: &Resource,
         value: &Value,
     ) -> Result<(Map<String, Value>, Vec<String>), Refused> {
@@ -85,14 +89,22 @@ impl Custom {
                 resource.kind, resource.version, resource.kind
             ))
         })?;
-        let mut warnings = Vec::new();
+        let mut decoder = Decoder::new(table);
+        let metadata = decoder.metadata(object.get("metadata").unwrap_or(&Value::Null)).map_err(|error| {
+            let (kind, version) = (&resource.kind, &resource.version);
+            Refused::Decode(format!("{kind} in version {version:?} cannot be handled as a {kind}: {error}"))
+        })?;
+        let mut warnings = std::mem::take(&mut decoder.warnings);
         if let Some(schema) = self.schema(&resource.version) {
             if !self.preserves {
-                warnings = prune::prune(&mut object, schema);
+                warnings.extend(prune::prune(&mut object, schema));
                 prune::drop_nulls(&mut object, schema);
             }
             prune::fill(&mut object, schema);
         }
+        let mut metadata = encode::encode(table, "meta/v1.ObjectMeta", &metadata);
+        metadata.retain(|_, value| !value.is_null());
+        object.insert("metadata".to_owned(), Value::Object(metadata));
         Ok((object, warnings))
     }
 

@@ -113,7 +113,9 @@ fn drop_nulls_in(value: &mut Value, schema: &Value) {
         Value::Object(object) => drop_nulls(object, schema),
         Value::Array(list) => {
             if let Some(of) = items(schema) {
-                list.iter_mut().for_each(|element| drop_nulls_in(element, of));
+                for element in list.iter_mut() {
+                    drop_nulls_in(element, of);
+                }
             }
         }
         _ => {}
@@ -145,7 +147,9 @@ fn fill_value(value: &mut Value, schema: &Value) {
         Value::Object(object) => fill(object, schema),
         Value::Array(list) => {
             if let Some(of) = items(schema) {
-                list.iter_mut().for_each(|element| fill_value(element, of));
+                for element in list.iter_mut() {
+                    fill_value(element, of);
+                }
             }
         }
         _ => {}

@@ -16,11 +16,7 @@ fn value(schema: &Value, given: &Value, path: &str, causes: &mut Vec<FieldError>
     if given.is_null() && is(schema, "nullable") {
         return;
     }
-    let before = causes.len();
     of_type(schema, given, path, causes);
-    if causes.len() > before {
-        return;
-    }
     allowed(schema, given, path, causes);
     match given {
         Value::String(given) => text(schema, given, path, causes),
@@ -98,11 +94,9 @@ fn text(schema: &Value, given: &str, path: &str, causes: &mut Vec<FieldError>) {
     let shown = Value::from(given);
     if let Some(most) = bound(schema, "maxLength").filter(|most| length > *most) {
         causes.push(FieldError::too_long(path, most));
-    }
-    if let Some(least) = bound(schema, "minLength").filter(|least| length < *least) {
+    } else if let Some(least) = bound(schema, "minLength").filter(|least| length < *least) {
         invalid(path, &shown, &format!("should be at least {least} chars long"), causes);
-    }
-    if let Some(pattern) = schema.get("pattern").and_then(Value::as_str).filter(|pattern| !pattern.is_empty())
+    } else if let Some(pattern) = schema.get("pattern").and_then(Value::as_str).filter(|pattern| !pattern.is_empty())
         && !Regex::new(pattern).is_ok_and(|regex| regex.is_match(given))
     {
         invalid(path, &shown, &format!("should match '{pattern}'"), causes);
@@ -143,11 +137,8 @@ fn number(schema: &Value, given: &Value, path: &str, causes: &mut Vec<FieldError
             invalid(path, given, &format!("should be greater than or equal to {shown}"), causes);
         }
     }
-    if let Some((factor, shown)) = limit("multipleOf")
-        && factor > 0.0
-        && (number / factor).fract() != 0.0
-    {
-        invalid(path, given, &format!("should be a multiple of {shown}"), causes);
+    if let Some((factor, shown)) = limit("multipleOf") {
+        multiple(given, factor, shown, path, causes);
     }
     let range = match schema.get("format").and_then(Value::as_str) {
         Some("int32") => f64::from(i32::MIN)..=f64::from(i32::MAX),
@@ -155,6 +146,21 @@ fn number(schema: &Value, given: &Value, path: &str, causes: &mut Vec<FieldError
     };
     if !range.contains(&number) {
         invalid(path, given, "must be of type int32: \"int64\"", causes);
+    }
+}
+
+/// An integer is divided by the integral part of the factor.
+fn multiple(given: &Value, factor: f64, shown: &Value, path: &str, causes: &mut Vec<FieldError>) {
+    let (number, factor) = match given.as_f64() {
+        Some(number) if given.is_f64() => (number, factor),
+        Some(number) => (number, factor.trunc()),
+        None => return,
+    };
+    if factor <= 0.0 {
+        let text = format!("factor MultipleOf declared for {path} must be positive: {factor}");
+        causes.push(FieldError::invalid_value(path, given, &text));
+    } else if (number / factor).fract() != 0.0 {
+        invalid(path, given, &format!("should be a multiple of {shown}"), causes);
     }
 }
 
@@ -218,35 +224,40 @@ fn object(schema: &Value, given: &Map<String, Value>, path: &str, causes: &mut V
 }
 
 fn combined(schema: &Value, given: &Value, path: &str, causes: &mut Vec<FieldError>) {
-    let alternatives = |key: &str| schema.get(key).and_then(Value::as_array);
-    let holds = |of: &Value| {
+    let alternatives = |key: &str| schema.get(key).and_then(Value::as_array).filter(|all| !all.is_empty());
+    let found = |of: &Value| {
         let mut found = Vec::new();
         value(of, given, path, &mut found);
-        found.is_empty()
+        found
     };
-    let mut say = |what: &str| {
-        causes.push(FieldError::invalid(path, "", &format!("{} {what}", quote(path))));
-    };
-    if alternatives("anyOf").is_some_and(|all| !all.is_empty() && !all.iter().any(holds)) {
-        say("must validate at least one schema (anyOf)");
+    // These mistakes are not of a field, in the API server's words.
+    let say = |what: &str| FieldError::invalid("<nil>", "", &format!("{} {what}", quote(path)));
+    if let Some(all) = alternatives("anyOf")
+        && !all.iter().any(|of| found(of).is_empty())
+    {
+        causes.push(say("must validate at least one schema (anyOf)"));
+        causes.extend(all.first().map(found).unwrap_or_default());
     }
-    if let Some(all) = alternatives("oneOf").filter(|all| !all.is_empty()) {
-        match all.iter().filter(|of| holds(of)).count() {
-            0 => say("must validate one and only one schema (oneOf). Found none valid"),
-            1 => {}
-            several => {
-                say(&format!("must validate one and only one schema (oneOf). Found {several} valid alternatives"))
+    if let Some(all) = alternatives("oneOf") {
+        match all.iter().filter(|of| found(of).is_empty()).count() {
+            0 => {
+                causes.push(say("must validate one and only one schema (oneOf). Found none valid"));
+                causes.extend(all.first().map(found).unwrap_or_default());
             }
+            1 => {}
+            several => causes.push(say(&format!(
+                "must validate one and only one schema (oneOf). Found {several} valid alternatives"
+            ))),
         }
     }
-    if schema.get("not").is_some_and(|of| of.is_object() && holds(of)) {
-        say("must not validate the schema (not)");
-    }
-    let all = alternatives("allOf").cloned().unwrap_or_default();
-    if all.iter().any(|of| !holds(of)) {
-        say("must validate all the schemas (allOf)");
-        for of in &all {
-            value(of, given, path, causes);
+    if let Some(all) = alternatives("allOf") {
+        let wrong: Vec<_> = all.iter().flat_map(found).collect();
+        if !wrong.is_empty() {
+            causes.extend(wrong);
+            causes.push(say("must validate all the schemas (allOf)"));
         }
+    }
+    if schema.get("not").is_some_and(|of| of.is_object() && found(of).is_empty()) {
+        causes.push(say("must not validate the schema (not)"));
     }
 }

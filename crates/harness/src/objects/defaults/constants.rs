@@ -75,9 +75,6 @@ pub(super) fn constants(_minor: u8, part: &str) -> Constants {
         "core/v1.ObjectFieldSelector" => &[("apiVersion", Text("v1"))],
         "core/v1.Secret" => &[("type", Text("Opaque"))],
         "core/v1.PodLogOptions" => &[("stream", Text("All"))],
-        "core/v1.PersistentVolumeSpec" => {
-            &[("persistentVolumeReclaimPolicy", Text("Retain")), ("volumeMode", Text("Filesystem"))]
-        }
         "core/v1.PersistentVolumeStatus" | "core/v1.PersistentVolumeClaimStatus" => &[("phase", Text("Pending"))],
         "core/v1.PersistentVolumeClaimSpec" => &[("volumeMode", Text("Filesystem"))],
         "core/v1.NamespaceStatus" => &[("phase", Text("Active"))],
@@ -117,6 +114,7 @@ fn admission(part: &str) -> Constants {
         Some((_, "MutatingWebhook")) => MUTATING_WEBHOOK,
         Some((_, "Rule")) => &[("scope", Text("*"))],
         Some((_, "ServiceReference")) => &[("port", Int(443))],
+        Some(("v1alpha1", "ParamRef")) => &[("parameterNotFoundAction", Text("Deny"))],
         Some((_, "ValidatingAdmissionPolicySpec" | "MutatingAdmissionPolicySpec")) => {
             &[("failurePolicy", Text("Fail"))]
         }

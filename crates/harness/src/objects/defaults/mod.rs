@@ -2,7 +2,7 @@
 
 mod constants;
 mod image;
-mod pods;
+pub(super) mod pods;
 mod services;
 mod workloads;
 
@@ -31,6 +31,10 @@ pub(super) fn fill(table: &Table, minor: u8, name: &str, object: &mut Object) {
             && (!is_nothing(default) || matches!(field.of, Type::Pointer(_)))
         {
             object.insert(field.name.clone(), default.clone());
+        }
+        // The group of RuntimeClass has no defaults of amounts.
+        if name.starts_with("node/") {
+            continue;
         }
         if let Some(value) = object.get_mut(&field.name) {
             fill_value(table, minor, &field.of, value);
@@ -71,6 +75,11 @@ fn structural(minor: u8, part: &str, object: &mut Object) {
         "core/v1.Service" => services::service(object),
         "core/v1.Endpoints" => services::endpoints(object),
         "core/v1.ReplicationController" => workloads::replication_controller(object),
+        "core/v1.PersistentVolume" => {
+            let spec = child(object, "spec");
+            set(spec, "persistentVolumeReclaimPolicy", "Retain");
+            set(spec, "volumeMode", "Filesystem");
+        }
         "core/v1.Namespace" => services::namespace(object),
         "core/v1.NodeStatus" => services::node_status(object),
         "core/v1.LimitRangeItem" => services::limit_range_item(object),
@@ -79,6 +88,9 @@ fn structural(minor: u8, part: &str, object: &mut Object) {
         "apps/v1.StatefulSet" => workloads::stateful_set(minor, object),
         "apps/v1.ReplicaSet" => set(child(object, "spec"), "replicas", 1),
         "batch/v1.Job" => workloads::job(object),
+        "scheduling/v1beta1.PodGroup" | "scheduling/v1alpha3.PodGroup" | "scheduling/v1alpha3.CompositePodGroup" => {
+            set(child(object, "spec"), "disruptionMode", serde_json::json!({"single": {}}));
+        }
         "autoscaling/v1.HorizontalPodAutoscaler" => set(child(object, "spec"), "minReplicas", 1),
         "autoscaling/v2.HorizontalPodAutoscaler" => workloads::autoscaler(object),
         "networking/v1.NetworkPolicy" => services::network_policy(child(object, "spec")),

@@ -34,8 +34,8 @@ pub(super) fn pod(minor: u8, pod: &mut Object) {
             }
         }
     }
-    // Pod-level resources are on by default since then.
-    if minor >= 34 {
+    // Pod-level resources are on by default from then on; later the strategy completes them.
+    if (34..37).contains(&minor) {
         huge_page_limits(spec);
         requests(spec);
     }
@@ -57,7 +57,10 @@ pub(super) fn pod(minor: u8, pod: &mut Object) {
 pub(super) fn round_up(list: &mut Object) {
     for value in list.values_mut() {
         if let Some(quantity) = value.as_str().and_then(|text| Quantity::parse(text).ok()) {
-            *value = Value::from(quantity.round_up_to_milli().to_string());
+            let rounded = quantity.round_up_to_milli();
+            if rounded.compare(&quantity).is_ne() {
+                *value = Value::from(rounded.to_string());
+            }
         }
     }
 }
@@ -122,14 +125,14 @@ fn is_huge_pages(key: &str) -> bool {
 }
 
 /// May a pod as a whole ask for it?
-fn is_pod_level(key: &str) -> bool {
+pub(in super::super) fn is_pod_level(key: &str) -> bool {
     key == "cpu" || key == "memory" || is_huge_pages(key)
 }
 
 /// `defaultHugePagePodLimits`: the limits of a pod that names resources, from those of its containers.
 fn huge_page_limits(spec: &mut Object) {
     let Some(resources) = spec.get("resources").and_then(Value::as_object) else { return };
-    if !resources.contains_key("limits") && !resources.contains_key("requests") {
+    if !is_given(resources, "limits") && !is_given(resources, "requests") {
         return;
     }
     let of_containers = aggregate(spec, "limits");
@@ -150,10 +153,43 @@ fn huge_page_limits(spec: &mut Object) {
     }
 }
 
+/// `DefaultPodLevelResources` of 1.37.
+pub(in super::super) fn pod_level(spec: &mut Object) {
+    let Some(resources) = spec.get("resources").and_then(Value::as_object) else { return };
+    if !is_given(resources, "limits") && !is_given(resources, "requests") {
+        return;
+    }
+    huge_page_limits(spec);
+    complete_requests(spec);
+    let all = ["containers", "initContainers", "ephemeralContainers"].into_iter();
+    let all: Vec<Value> = all.filter_map(|key| spec.get(key)?.as_array()).flatten().cloned().collect();
+    let of_containers = aggregate(spec, "limits");
+    let resources = child(spec, "resources");
+    for (key, asked) in resources.get("requests").and_then(Value::as_object).cloned().unwrap_or_default() {
+        let limited = all.iter().all(|container| container["resources"]["limits"].get(&key).is_some());
+        if !is_pod_level(&key) || !limited || resources.get("limits").is_some_and(|limits| limits.get(&key).is_some()) {
+            continue;
+        }
+        let Some(limit) = of_containers.get(&key) else { continue };
+        let larger = quantity(&asked).zip(quantity(limit)).is_some_and(|(asked, limit)| asked.compare(&limit).is_gt());
+        child(resources, "limits").insert(key, if larger { asked } else { limit.clone() });
+    }
+}
+
+fn is_given(resources: &Object, key: &str) -> bool {
+    resources.get(key).and_then(Value::as_object).is_some_and(|list| !list.is_empty())
+}
+
 /// `defaultPodRequests`: the requests of a pod that has limits, from those of its containers and from its limits.
 fn requests(spec: &mut Object) {
+    if spec.get("resources").and_then(Value::as_object).is_some_and(|resources| is_given(resources, "limits")) {
+        complete_requests(spec);
+    }
+}
+
+fn complete_requests(spec: &mut Object) {
     let limits = spec.get("resources").and_then(|resources| resources.get("limits")).and_then(Value::as_object);
-    let Some(limits) = limits.filter(|limits| !limits.is_empty()).cloned() else { return };
+    let limits = limits.cloned().unwrap_or_default();
     let of_containers = aggregate(spec, "requests");
     let requests = child(child(spec, "resources"), "requests");
     for (key, value) in of_containers {

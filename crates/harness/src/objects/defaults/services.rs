@@ -122,10 +122,17 @@ pub(super) fn csi_driver(minor: u8, spec: &mut Object) {
 /// Of dynamic resource allocation.
 pub(super) fn device(part: &str, object: &mut Object) {
     let kind = part.rsplit('.').next().unwrap_or(part);
+    if matches!(kind, "Device" | "BasicDevice") {
+        let mappings = object.get_mut("nodeAllocatableResourceMappings").and_then(Value::as_object_mut);
+        for mapping in mappings.into_iter().flat_map(|mappings| mappings.values_mut()).filter_map(Value::as_object_mut)
+        {
+            set(mapping, "allocationMultiplier", "1");
+        }
+    }
     let is_request = match kind {
         "ExactDeviceRequest" | "DeviceSubRequest" => true,
         // Until v1beta2 it is a request itself, unless it is a list of them.
-        "DeviceRequest" => part.starts_with("resource/v1beta1") && is_empty_list(object, "firstAvailable"),
+        "DeviceRequest" => part.starts_with("resource/v1beta1") && !text(object, "deviceClassName").is_empty(),
         _ => false,
     };
     if is_request {

@@ -43,7 +43,7 @@ pub(super) fn stateful_set(minor: u8, set_of_pods: &mut Object) {
     {
         set(rolling, "partition", 0);
         // The feature MaxUnavailableStatefulSet is on by default since then.
-        if minor >= 35 {
+        if minor >= 37 {
             set(rolling, "maxUnavailable", 1);
         }
     }

@@ -174,6 +174,9 @@ fn service(checking: &mut Checking<'_>, spec: &Value) {
             checking.errors.push(FieldError::required(format!("{path}.name"), ""));
         }
         pods::port_number(checking, &port["port"], &format!("{path}.port"));
+        if port["targetPort"].is_number() {
+            pods::port_number(checking, &port["targetPort"], &format!("{path}.targetPort"));
+        }
         let protocol = text(port, "protocol");
         if !["SCTP", "TCP", "UDP"].contains(&protocol) {
             let field = format!("{path}.protocol");

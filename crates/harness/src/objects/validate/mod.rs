@@ -38,8 +38,10 @@ pub(super) fn conclude(group: &str, kind: &str, object: &Value, checking: Checki
 
 fn metadata(checking: &mut Checking<'_>, r: &Resource, object: &Value) {
     let form: fn(&str) -> Vec<String> = match (r.group.as_str(), r.plural.as_str()) {
-        ("rbac.authorization.k8s.io", _) | ("flowcontrol.apiserver.k8s.io", _) => names::path_segment,
+        ("rbac.authorization.k8s.io" | "flowcontrol.apiserver.k8s.io", _) => names::path_segment,
         ("", "namespaces") => names::label,
+        // The feature RelaxedServiceNameValidation is on by default since then.
+        ("", "services") if checking.minor >= 36 => names::label,
         ("", "services") => names::label_1035,
         _ => names::subdomain,
     };
@@ -52,4 +54,14 @@ fn metadata(checking: &mut Checking<'_>, r: &Resource, object: &Value) {
         ));
     }
     meta::check(checking, object, form);
+    if !matches!(r.group.as_str(), "" | "apps" | "batch" | "networking.k8s.io" | "autoscaling") || r.kind == "Event" {
+        return;
+    }
+    let finalizers = object.pointer("/metadata/finalizers").and_then(Value::as_array);
+    for (i, finalizer) in finalizers.into_iter().flatten().filter_map(Value::as_str).enumerate() {
+        if !finalizer.contains('/') && !["kubernetes", "orphan", "foregroundDeletion"].contains(&finalizer) {
+            let text = "name is neither a standard finalizer name nor is it fully qualified";
+            checking.errors.push(FieldError::invalid(format!("metadata.finalizers[{i}]"), finalizer, text));
+        }
+    }
 }

@@ -1,6 +1,6 @@
 //! What is checked of pods and of templates of pods (`pkg/apis/core/validation`).
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
@@ -36,17 +36,15 @@ pub(super) fn template(checking: &mut Checking<'_>, template: &Value, path: &str
 
 fn spec(checking: &mut Checking<'_>, spec: &Value, path: &str) {
     let volumes = volumes(checking, spec, &format!("{path}.volumes"));
-    let mut seen = HashSet::new();
+    let mut seen = BTreeSet::new();
     if list(spec, "containers").is_empty() {
         checking.errors.push(FieldError::required(format!("{path}.containers"), ""));
     }
     for containers in ["containers", "initContainers"] {
         for (i, container) in list(spec, containers).iter().enumerate() {
-            self::container(checking, container, &format!("{path}.{containers}[{i}]"), &volumes);
-            let name = text(container, "name");
-            if !name.is_empty() && !seen.insert(name) {
-                checking.errors.push(FieldError::duplicate(format!("{path}.{containers}[{i}].name"), name));
-            }
+            let path = format!("{path}.{containers}[{i}]");
+            self::name(checking, container, &path, &mut seen);
+            self::container(checking, container, &path, &volumes);
         }
     }
     allowed(checking, spec, path, "restartPolicy", &["Always", "OnFailure", "Never"]);
@@ -79,8 +77,8 @@ fn allowed(checking: &mut Checking<'_>, of: &Value, path: &str, key: &str, value
 }
 
 /// The names of the volumes that are valid.
-fn volumes<'a>(checking: &mut Checking<'_>, spec: &'a Value, path: &str) -> HashSet<&'a str> {
-    let mut known = HashSet::new();
+fn volumes<'a>(checking: &mut Checking<'_>, spec: &'a Value, path: &str) -> BTreeSet<&'a str> {
+    let mut known = BTreeSet::new();
     for (i, volume) in list(spec, "volumes").iter().enumerate() {
         let before = checking.errors.len();
         let (name, field) = (text(volume, "name"), format!("{path}[{i}].name"));
@@ -128,15 +126,20 @@ fn source(checking: &mut Checking<'_>, volume: &Value, path: &str) {
     }
 }
 
-fn container(checking: &mut Checking<'_>, container: &Value, path: &str, volumes: &HashSet<&str>) {
-    let name = text(container, "name");
+fn name<'a>(checking: &mut Checking<'_>, container: &'a Value, path: &str, seen: &mut BTreeSet<&'a str>) {
+    let (name, field) = (text(container, "name"), format!("{path}.name"));
     if name.is_empty() {
-        checking.errors.push(FieldError::required(format!("{path}.name"), ""));
-    } else {
-        let wrong = names::label(name);
-        let field = format!("{path}.name");
-        checking.errors.extend(wrong.iter().map(|wrong| FieldError::invalid(&field, name, wrong)));
+        checking.errors.push(FieldError::required(field, ""));
+        return;
     }
+    let wrong = names::label(name);
+    checking.errors.extend(wrong.iter().map(|wrong| FieldError::invalid(&field, name, wrong)));
+    if !seen.insert(name) {
+        checking.errors.push(FieldError::duplicate(field, name));
+    }
+}
+
+fn container(checking: &mut Checking<'_>, container: &Value, path: &str, volumes: &BTreeSet<&str>) {
     let image = text(container, "image");
     if image.is_empty() {
         checking.errors.push(FieldError::required(format!("{path}.image"), ""));
@@ -169,8 +172,8 @@ fn container(checking: &mut Checking<'_>, container: &Value, path: &str, volumes
     security(checking, container, path);
 }
 
-fn mounts(checking: &mut Checking<'_>, container: &Value, path: &str, volumes: &HashSet<&str>) {
-    let mut paths = HashSet::new();
+fn mounts(checking: &mut Checking<'_>, container: &Value, path: &str, volumes: &BTreeSet<&str>) {
+    let mut paths = BTreeSet::new();
     for (i, mount) in list(container, "volumeMounts").iter().enumerate() {
         let path = format!("{path}.volumeMounts[{i}]");
         let (name, at) = (text(mount, "name"), text(mount, "mountPath"));
