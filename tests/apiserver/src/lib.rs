@@ -3,6 +3,7 @@
 #![allow(clippy::disallowed_methods, reason = "tests on a real API server need a clock and files")]
 
 mod cluster;
+pub mod mutations;
 mod pods;
 mod requests;
 mod wait;
