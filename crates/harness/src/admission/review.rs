@@ -92,6 +92,7 @@ fn json(value: &Value<'_>) -> Json {
             let key = |key: &Value<'_>| key.as_str().map_or_else(|| json(key).to_string(), str::to_owned);
             map.entries().map(|(name, value)| (key(&name), json(&value))).collect()
         }
+        Value::Struct(of) => of.fields().map(|(name, value)| (name.to_owned(), json(value))).collect(),
         Value::Opaque(opaque) => opaque.text().unwrap_or_else(|| opaque.type_name().to_owned()).into(),
         Value::Bytes(_) | Value::Timestamp(_) | Value::Duration(_) => value.canonical().into(),
     }

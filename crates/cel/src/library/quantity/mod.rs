@@ -113,6 +113,7 @@ impl Quantity {
     }
 
     /// Rounded up to thousandths, away from zero, as the API server keeps amounts of resources.
+    #[must_use]
     pub fn round_up_to_milli(&self) -> Self {
         const DECIMALS: i32 = 3;
         let dec = self.dec();
