@@ -33,7 +33,7 @@ fn judged(case: &mutations::Case) -> Result<Result<Json, String>, String> {
         cluster.apply(object).map_err(|error| format!("{error:?}"))?;
     }
     let operation = Operation::parse(&case.operation).unwrap();
-    let request = cluster.request(operation, &case.subresource, case.object.clone(), case.old.clone())?;
+    let request = cluster.request(operation, &case.subresource, &case.object, case.old.as_ref())?;
     let review = cluster.admit(&request);
     match review.outcome {
         Outcome::Allowed => Ok(Ok(review.object.unwrap_or_default())),
