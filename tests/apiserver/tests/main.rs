@@ -6,7 +6,7 @@ mod crds;
 mod enforcement;
 mod exemptions;
 mod lifecycle;
-mod mutation;
+mod mutation_cases;
 mod namespaces;
 mod scale;
 mod workloads;
@@ -56,7 +56,7 @@ fn main() -> ExitCode {
         namespaces::a_wrong_parameter_fails_its_namespace_alone,
         namespaces::a_changed_annotation_writes_one_object,
         namespaces::several_profiles_all_apply,
-        mutation::objects_are_changed_as_the_harness_says,
+        mutation_cases::objects_are_changed_as_the_harness_says,
         lifecycle::an_invalid_profile_changes_nothing,
         lifecycle::drift_is_repaired,
         lifecycle::a_renamed_parameter_never_denies,
