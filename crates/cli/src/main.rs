@@ -1,8 +1,9 @@
-//! `palisade`: shows, offline, what a `ToolSecurityProfile` becomes. CI and the controller take the same way:
+//! `palisade`: shows, offline, what a `ToolSecurityProfile` becomes, and what an API server would say. CI and the controller take the same way:
 //! parse, compile, check.
 #![allow(clippy::disallowed_methods, reason = "this crate reads the files that its user names")]
 
 mod args;
+mod eval;
 mod input;
 mod migrate;
 mod output;
@@ -21,6 +22,7 @@ fn main() -> ExitCode {
     let result = match Args::parse().command {
         Command::Render(args) => render::run(&args),
         Command::Test(args) => test::run(&args),
+        Command::Eval(args) => eval::run(&args),
         Command::Migrate(MigrateCommand::Psp(args)) => migrate::run(&args),
     };
     report::exit(result)

@@ -23,18 +23,18 @@ use crate::{
     strict,
 };
 
-const KIND: &str = "ToolSecurityProfile";
+pub(crate) const KIND: &str = "ToolSecurityProfile";
 
 /// A profile that passed the check.
-struct Accepted {
+pub(crate) struct Accepted {
     profile: ToolSecurityProfile,
     checked: Checked<Compiled>,
 }
 
 /// What of a `Namespace` counts.
 #[derive(Deserialize)]
-struct NamespaceObject {
-    metadata: ObjectMeta,
+pub(crate) struct NamespaceObject {
+    pub metadata: ObjectMeta,
 }
 
 /// Runs the command.
@@ -91,7 +91,7 @@ fn profiles(source: &Arc<Source>) -> Result<Vec<Accepted>, Failure> {
 }
 
 /// Takes a profile the way to a checked one, or tells all that is wrong with it.
-fn accept(object: &Object<'_>) -> Result<Accepted, Vec<Problem>> {
+pub(crate) fn accept(object: &Object<'_>) -> Result<Accepted, Vec<Problem>> {
     for (path, found, expected) in
         [("kind", &object.kind, KIND), ("apiVersion", &object.api_version, names::API_VERSION)]
     {
@@ -197,7 +197,7 @@ fn namespaces(source: &Arc<Source>) -> Result<Vec<Namespace>, Failure> {
 }
 
 /// What the controller knows of a namespace; of one that is being deleted it touches nothing.
-fn namespace(name: String, metadata: ObjectMeta) -> Option<Namespace> {
+pub(crate) fn namespace(name: String, metadata: ObjectMeta) -> Option<Namespace> {
     if metadata.deletion_timestamp.is_some() {
         return None;
     }
@@ -208,7 +208,7 @@ fn namespace(name: String, metadata: ObjectMeta) -> Option<Namespace> {
 }
 
 /// All objects in the order in which the controller applies them.
-fn objects(accepted: &[Accepted], namespaces: &[Namespace]) -> Result<Vec<Json>, serde_json::Error> {
+pub(crate) fn objects(accepted: &[Accepted], namespaces: &[Namespace]) -> Result<Vec<Json>, serde_json::Error> {
     let mut objects = Vec::new();
     let now = Timestamp::now();
     for Accepted { profile, checked } in accepted {

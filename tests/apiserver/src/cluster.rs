@@ -104,6 +104,17 @@ impl Cluster {
         send(&self.admin, method, path, kind, body).await
     }
 
+    /// Sends an object as the admin: the object that comes back, or the text of the refusal.
+    ///
+    /// # Errors
+    /// The text of the refusal.
+    pub async fn answer_to(&self, method: &str, path: &str, object: &Json) -> std::result::Result<Json, String> {
+        send(&self.admin, method, path, "application/json", object).await.map_err(|error| match error {
+            kube::Error::Api(status) => status.message.clone(),
+            other => other.to_string(),
+        })
+    }
+
     /// Creates an object at a path.
     pub async fn create_at(&self, path: &str, object: &Json) -> Verdict {
         Verdict::of(send(&self.admin, "POST", path, "application/json", object).await)

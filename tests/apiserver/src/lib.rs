@@ -4,6 +4,7 @@
 
 mod cluster;
 mod load;
+pub mod mutations;
 mod pods;
 mod requests;
 mod wait;

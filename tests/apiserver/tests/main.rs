@@ -7,6 +7,7 @@ mod enforcement;
 mod exemptions;
 mod lifecycle;
 mod mutation;
+mod mutation_cases;
 mod namespaces;
 mod scale;
 mod webhook;
@@ -62,6 +63,7 @@ fn main() -> ExitCode {
         namespaces::a_wrong_parameter_fails_its_namespace_alone,
         namespaces::a_changed_annotation_writes_one_object,
         namespaces::several_profiles_all_apply,
+        mutation_cases::objects_are_changed_as_the_harness_says,
         lifecycle::an_invalid_profile_changes_nothing,
         lifecycle::a_custom_check_is_made_or_its_mistake_told,
         lifecycle::drift_is_repaired,

@@ -148,7 +148,7 @@ fn request(case: &Case, cluster: &Cluster, wanted: &Json, asked: &Json) -> Resul
         sent["metadata"]["namespace"] = namespace.into();
     }
     let old = wanted["old_resource"].as_str().map(|path| object(path.to_owned())).transpose()?;
-    let mut request = cluster.request(operation, "", sent, old)?;
+    let mut request = cluster.request(operation, "", &sent, old.as_ref())?;
     let mut groups = vec!["system:masters".to_owned(), "system:authenticated".to_owned()];
     let user = [&wanted["user"], &case.expected["user"]].into_iter().find(|user| user.is_object());
     let own = user.and_then(|user| user["groups"].as_array()).into_iter().flatten();

@@ -3,6 +3,7 @@
 //!
 //! Everything that cannot be judged offline is [`Outcome::NoVerdict`] with the reason.
 
+mod admission_review;
 mod authorizer;
 mod cluster;
 mod convert;

@@ -71,6 +71,33 @@ pub struct Evaluation {
     pub cost: u64,
 }
 
+impl Evaluation {
+    /// The value as JSON; what JSON has no form for, as text. Null if there is none.
+    pub fn json(&self) -> Json {
+        self.result.as_ref().map_or(Json::Null, json)
+    }
+}
+
+fn json(value: &Value<'_>) -> Json {
+    match value {
+        Value::Null | Value::Optional(None) => Json::Null,
+        Value::Bool(value) => (*value).into(),
+        Value::Int(value) => (*value).into(),
+        Value::Uint(value) => (*value).into(),
+        Value::Double(value) => (*value).into(),
+        Value::String(text) | Value::Type(text) => (**text).into(),
+        Value::Optional(Some(value)) => json(value),
+        Value::List(list) => list.iter().map(|item| json(&item)).collect(),
+        Value::Map(map) => {
+            let key = |key: &Value<'_>| key.as_str().map_or_else(|| json(key).to_string(), str::to_owned);
+            map.entries().map(|(name, value)| (key(&name), json(&value))).collect()
+        }
+        Value::Struct(of) => of.fields().map(|(name, value)| (name.to_owned(), json(value))).collect(),
+        Value::Opaque(opaque) => opaque.text().unwrap_or_else(|| opaque.type_name().to_owned()).into(),
+        Value::Bytes(_) | Value::Timestamp(_) | Value::Duration(_) => value.canonical().into(),
+    }
+}
+
 impl Outcome {
     /// Whether the request is certainly admitted.
     pub fn is_allowed(&self) -> bool {

@@ -21,8 +21,8 @@ impl Cluster {
         &self,
         operation: Operation,
         subresource: &str,
-        object: Json,
-        old: Option<Json>,
+        object: &Json,
+        old: Option<&Json>,
     ) -> Result<Request, String> {
         let text = |pointer: &str| object.pointer(pointer).and_then(Json::as_str).unwrap_or_default().to_owned();
         let (api_version, kind) = (text("/apiVersion"), text("/kind"));
@@ -37,8 +37,8 @@ impl Cluster {
         let (group, version) = api_version.split_once('/').unwrap_or(("", &api_version));
         let (object, old) = match operation {
             Operation::Create | Operation::Connect => (Some(object.clone()), None),
-            Operation::Update => (Some(object.clone()), Some(old.unwrap_or_else(|| object.clone()))),
-            Operation::Delete => (None, Some(old.unwrap_or_else(|| object.clone()))),
+            Operation::Update => (Some(object.clone()), Some(old.unwrap_or(object).clone())),
+            Operation::Delete => (None, Some(old.unwrap_or(object).clone())),
         };
         Ok(Request {
             operation,

@@ -5,7 +5,7 @@ use palisade_cel::schema::Schemas;
 use serde_json::Value as Json;
 
 use super::{
-    schema::{Atom, ListType, MapType, Scalar, TypeRef},
+    schema::{Atom, Kind, ListType, MapType, Scalar, TypeRef, deduce},
     value::Native,
 };
 
@@ -343,15 +343,6 @@ impl std::fmt::Display for Mistake {
     }
 }
 
-/// What a value is, as far as it decides what of a type counts.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Scalar,
-    List,
-    Map,
-    Null,
-}
-
 fn items(value: Option<&Json>) -> Vec<&Json> {
     value.and_then(Json::as_array).map_or_else(Vec::new, |items| items.iter().collect())
 }
@@ -371,16 +362,6 @@ fn kind_of_native(value: &Native) -> Kind {
         Native::List(_) => Kind::List,
         Native::Map(_) => Kind::Map,
         _ => Kind::Scalar,
-    }
-}
-
-/// Of several things that a type may be the one that the value is (`deduceAtom`).
-fn deduce(atom: Atom<'_>, kind: Kind) -> Atom<'_> {
-    match (kind, &atom) {
-        (Kind::Scalar, Atom { scalar: Some(_), .. }) => Atom { list: None, map: None, ..atom },
-        (Kind::List, Atom { list: Some(_), .. }) => Atom { scalar: None, map: None, ..atom },
-        (Kind::Map, Atom { map: Some(_), .. }) => Atom { scalar: None, list: None, ..atom },
-        _ => atom,
     }
 }
 

@@ -159,3 +159,22 @@ fn list(schema: &Json, preserve: bool) -> ListType<'_> {
         element: schema.get("items").map_or(TypeRef::Untyped, |items| TypeRef::Schema(items, preserve, None)),
     }
 }
+
+/// What a value is, as far as it decides what of a type counts.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Scalar,
+    List,
+    Map,
+    Null,
+}
+
+/// Of several things that a type may be the one that the value is (`deduceAtom`).
+pub(super) fn deduce(atom: Atom<'_>, kind: Kind) -> Atom<'_> {
+    match (kind, &atom) {
+        (Kind::Scalar, Atom { scalar: Some(_), .. }) => Atom { list: None, map: None, ..atom },
+        (Kind::List, Atom { list: Some(_), .. }) => Atom { scalar: None, map: None, ..atom },
+        (Kind::Map, Atom { map: Some(_), .. }) => Atom { scalar: None, list: None, ..atom },
+        _ => atom,
+    }
+}

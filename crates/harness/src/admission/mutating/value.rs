@@ -114,7 +114,7 @@ pub(super) fn native(of: &Struct<'_>) -> Result<Native, NoJson> {
     for (name, value) in of.fields() {
         let value = field(value).map_err(|error| match error {
             NoJson::Error(text) => NoJson::Error(format!("fail to convert field {name:?}: {text}")),
-            other => other,
+            other @ NoJson::NoVerdict(_) => other,
         })?;
         fields.insert(name.to_owned(), value);
     }

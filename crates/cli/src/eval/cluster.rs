@@ -1,0 +1,124 @@
+//! The cluster that files describe.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use palisade_api::crd;
+use palisade_harness::{
+    admission::Cluster,
+    create::{Refused, Status},
+};
+use serde_json::Value as Json;
+
+use crate::{
+    args::EvalArgs,
+    input::{self, Object},
+    output::could_not_print,
+    render::{self, Accepted, NamespaceObject},
+    report::{self, Failure, Problem, Source},
+};
+
+/// Reads the cluster. The API server's own order does not matter: definitions come first, and policies last.
+pub fn read(args: &EvalArgs) -> Result<Cluster, Failure> {
+    let minor = u8::try_from(args.kube_version.minor).unwrap_or(u8::MAX);
+    let mut cluster = Cluster::new(minor);
+    let sources = args.files.iter().map(|path| input::read(path)).collect::<Result<Vec<_>, _>>()?;
+    let mut objects = Vec::new();
+    for source in &sources {
+        objects.extend(input::objects(source).map_err(|problem| Failure::CouldNotRun(vec![problem]))?);
+    }
+    objects.sort_by_key(rank);
+    let (mut problems, mut skipped) = (Vec::new(), BTreeMap::<String, usize>::new());
+    let own = |found: &Object<'_>| found.kind == render::KIND;
+    if objects.iter().any(own) {
+        for crd in crd::all() {
+            let crd = serde_json::to_value(crd).map_err(|error| could_not_print(&error))?;
+            cluster.apply(crd).map_err(|refused| Failure::CouldNotRun(vec![Problem::new(text(&refused))]))?;
+        }
+    }
+    let (profiles, objects): (Vec<_>, Vec<_>) = objects.into_iter().partition(own);
+    for object in &objects {
+        match apply(&mut cluster, object) {
+            Ok(true) => {}
+            Ok(false) => *skipped.entry(object.kind.clone()).or_default() += 1,
+            Err(problem) => problems.push(problem),
+        }
+    }
+    let mut accepted = Vec::new();
+    for object in &profiles {
+        match render::accept(object) {
+            Ok(profile) => accepted.push(profile),
+            Err(found) => problems.extend(found),
+        }
+    }
+    if !problems.is_empty() {
+        return Err(Failure::CouldNotRun(problems));
+    }
+    enforce(&mut cluster, &accepted, &objects)?;
+    if !skipped.is_empty() {
+        let listed: Vec<_> = skipped.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
+        let names: Vec<_> = sources.iter().map(|source: &Arc<Source>| source.name()).collect();
+        report::note(&format!("note: {}: skipped what is of no known kind: {}", names.join(", "), listed.join(", ")));
+    }
+    Ok(cluster)
+}
+
+/// What is looked up comes before what looks it up.
+fn rank(object: &Object<'_>) -> u8 {
+    match object.kind.as_str() {
+        "CustomResourceDefinition" => 0,
+        "Namespace" => 1,
+        "ValidatingAdmissionPolicy" | "MutatingAdmissionPolicy" => 3,
+        "ValidatingAdmissionPolicyBinding" | "MutatingAdmissionPolicyBinding" => 4,
+        _ => 2,
+    }
+}
+
+/// Puts an object into the cluster; false if its kind is not known.
+fn apply(cluster: &mut Cluster, object: &Object<'_>) -> Result<bool, Problem> {
+    let mut json = object.json().map_err(|mistake| mistake.problem)?;
+    if let Some(metadata) = json.get_mut("metadata").and_then(Json::as_object_mut) {
+        // Files may come out of a cluster, which sets these.
+        for field in ["resourceVersion", "managedFields", "uid"] {
+            metadata.remove(field);
+        }
+    }
+    match cluster.apply(json) {
+        Ok(warnings) => {
+            for warning in warnings {
+                report::note(&format!("warning: {}: {warning}", object.source.name()));
+            }
+            Ok(true)
+        }
+        Err(Refused::Status(Status { code: 404, .. })) => Ok(false),
+        Err(Refused::NoVerdict(_)) if rank(object) == 2 => Ok(false),
+        Err(refused) => {
+            let path = match &refused {
+                Refused::Status(status) => status.causes.first().map_or("metadata.name", |cause| cause.field.as_str()),
+                Refused::NoVerdict(_) => "metadata.name",
+            };
+            let problem = object.problem(path, text(&refused));
+            Err(problem.help("the API server would not have it, so that nothing can be said of what it does"))
+        }
+    }
+}
+
+fn text(refused: &Refused) -> String {
+    match refused {
+        Refused::Status(status) => status.message.clone(),
+        Refused::NoVerdict(why) => why.clone(),
+    }
+}
+
+/// Enforces profiles in the namespaces that the files have.
+fn enforce(cluster: &mut Cluster, accepted: &[Accepted], objects: &[Object<'_>]) -> Result<(), Failure> {
+    let namespaces: Vec<_> = objects
+        .iter()
+        .filter(|object| object.kind == "Namespace")
+        .filter_map(|object| object.parse::<NamespaceObject>().ok())
+        .filter_map(|NamespaceObject { metadata }| render::namespace(metadata.name.clone()?, metadata))
+        .collect();
+    for object in render::objects(accepted, &namespaces).map_err(|error| could_not_print(&error))? {
+        cluster.apply(object).map_err(|refused| Failure::CouldNotRun(vec![Problem::new(text(&refused))]))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,29 @@
+//! `palisade eval`: says what an API server would answer.
+
+mod cluster;
+mod requests;
+mod show;
+
+use crate::{
+    args::{EvalArgs, EvalFormat},
+    output,
+    report::{Failure, Problem},
+};
+
+/// Runs the command.
+pub fn run(args: &EvalArgs) -> Result<(), Failure> {
+    let inputs = args.files.iter().chain(&args.requests).chain(&args.old);
+    if inputs.filter(|path| *path == "-").count() > 1 {
+        return Err(Failure::CouldNotRun(vec![Problem::new("only one FILE can be standard input")]));
+    }
+    let cluster = cluster::read(args)?;
+    let requests = requests::read(args, &cluster)?;
+    let reviews: Vec<_> = requests.iter().map(|request| (request, request.ask(&cluster))).collect();
+    let text = match args.output {
+        EvalFormat::Human => show::human(&reviews, args.verbose),
+        EvalFormat::Json => show::json(&reviews),
+    };
+    output::print(&text)?;
+    let allowed = reviews.iter().all(|(_, review)| review.outcome.is_allowed());
+    if allowed { Ok(()) } else { Err(Failure::Wrong(vec![])) }
+}

@@ -1,0 +1,94 @@
+//! Verdicts as text.
+
+use std::fmt::Write as _;
+
+use palisade_harness::admission::{Outcome, Review};
+use serde_json::{Value as Json, json};
+
+use super::requests::Asked;
+use crate::report::one_line;
+
+/// For people.
+pub fn human(reviews: &[(&Asked, Review)], verbose: bool) -> String {
+    let mut text = String::new();
+    for (asked, review) in reviews {
+        let verdict = match &review.outcome {
+            Outcome::Allowed => "allowed",
+            Outcome::Denied(_) => "denied",
+            Outcome::NoVerdict(_) => "no verdict",
+        };
+        line(&mut text, 0, &format!("{}: {verdict}", asked.title));
+        match &review.outcome {
+            Outcome::Allowed => {}
+            Outcome::NoVerdict(why) => line(&mut text, 1, why),
+            Outcome::Denied(denials) => {
+                let shown = &denials[0];
+                line(&mut text, 1, &shown.message);
+                line(&mut text, 1, &format!("status: {} {}", shown.code, shown.reason));
+                for denial in denials.iter().filter(|denial| !denial.policy.is_empty()) {
+                    let binding = denial.binding.as_ref().map(|binding| format!(", binding {binding}"));
+                    let param = denial.param.as_ref().map(|param| format!(", parameters {param}"));
+                    let (binding, param) = (binding.unwrap_or_default(), param.unwrap_or_default());
+                    line(&mut text, 1, &format!("by policy {}{binding}{param}: {}", denial.policy, denial.said));
+                }
+            }
+        }
+        for warning in &review.warnings {
+            line(&mut text, 1, &format!("warning: {warning}"));
+        }
+        for (key, value) in &review.audit_annotations {
+            line(&mut text, 1, &format!("audit annotation {key}: {value}"));
+        }
+        for evaluation in review.evaluations.iter().filter(|_| verbose) {
+            let result = match &evaluation.result {
+                Ok(_) => evaluation.json().to_string(),
+                Err(error) => format!("error: {error}"),
+            };
+            let param = evaluation.param.as_ref().map(|param| format!(" {param}")).unwrap_or_default();
+            let at = format!("{} {}{param}", evaluation.policy, evaluation.binding);
+            line(&mut text, 1, &format!("{at} {} = {result} (cost {})", evaluation.path, evaluation.cost));
+        }
+    }
+    text
+}
+
+/// What a file says is shown on one line, and without what a terminal would obey.
+fn line(text: &mut String, level: usize, content: &str) {
+    // Writing to a string does not fail.
+    let _ = writeln!(text, "{:1$}{2}", "", 2 * level, one_line(content));
+}
+
+/// For machines.
+pub fn json(reviews: &[(&Asked, Review)]) -> String {
+    let reviews: Vec<_> = reviews.iter().map(|(asked, review)| one(asked, review)).collect();
+    format!("{:#}\n", Json::Array(reviews))
+}
+
+fn one(asked: &Asked, review: &Review) -> Json {
+    let denial = review.outcome.denial();
+    let evaluations: Vec<_> = review
+        .evaluations
+        .iter()
+        .map(|evaluation| {
+            json!({
+                "policy": evaluation.policy, "binding": evaluation.binding, "param": evaluation.param,
+                "path": evaluation.path, "result": evaluation.json(), "error": evaluation.result.as_ref().err(),
+                "cost": evaluation.cost,
+            })
+        })
+        .collect();
+    json!({
+        "request": asked.title,
+        "allowed": review.outcome.is_allowed(),
+        "message": denial.map(|denial| &denial.message),
+        "reason": denial.map(|denial| &denial.reason),
+        "code": denial.map(|denial| denial.code),
+        "warnings": review.warnings,
+        "auditAnnotations": review.audit_annotations,
+        "evaluations": evaluations,
+        "noVerdict": match &review.outcome {
+            Outcome::NoVerdict(why) => Some(why),
+            Outcome::Allowed | Outcome::Denied(_) => None,
+        },
+    })
+}

@@ -1,0 +1,117 @@
+//! What becomes of objects that mutating policies change: on a real API server, and offline.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use palisade_harness::admission::{Cluster as Offline, Operation, Outcome};
+use palisade_tests::{
+    Cluster, TestResult, ensure,
+    mutations::{self, Case, comparable},
+    root,
+};
+use serde_json::Value as Json;
+
+/// So often, and in such intervals, is asked until the policies are in force.
+const ROUNDS: usize = 20;
+const PAUSE: Duration = Duration::from_secs(1);
+
+pub(crate) async fn objects_are_changed_as_the_harness_says(cluster: &mut Cluster) -> TestResult {
+    let cases = mutations::cases(&root().join("tests/apiserver/cases/mutation"));
+    apply(cluster, &mutations::definition()).await?;
+    cluster.kubectl(&["wait", "--for=condition=Established", "crd/gadgets.mutation.example", "--timeout=30s"])?;
+    for case in &cases {
+        for object in &case.cluster {
+            apply(cluster, object).await?;
+        }
+        if let Some(old) = &case.old {
+            cluster.answer_to("POST", &path(case, false), old).await?;
+        }
+    }
+    let mut pending: BTreeMap<&str, (&Case, Vec<String>)> =
+        cases.iter().map(|case| (case.name.as_str(), (case, vec!["not asked".to_owned()]))).collect();
+    for round in 0..ROUNDS {
+        if round > 0 {
+            tokio::time::sleep(PAUSE).await;
+        }
+        for (case, problems) in pending.values_mut() {
+            *problems = compare(cluster, case).await;
+        }
+        pending.retain(|_, (_, problems)| !problems.is_empty());
+        if pending.is_empty() {
+            println!("{} cases agree", cases.len());
+            return Ok(());
+        }
+    }
+    let problems: Vec<String> = pending
+        .iter()
+        .flat_map(|(name, (_, problems))| problems.iter().map(move |one| format!("{name}: {one}")))
+        .collect();
+    ensure!(false, "{} of {} cases:\n{}", pending.len(), cases.len(), problems.join("\n"));
+    Ok(())
+}
+
+async fn apply(cluster: &Cluster, object: &Json) -> TestResult {
+    let text = |pointer: &str| object.pointer(pointer).and_then(Json::as_str).unwrap_or_default();
+    let path = match text("/kind") {
+        "Namespace" => "/api/v1/namespaces".to_owned(),
+        "ConfigMap" => format!("/api/v1/namespaces/{}/configmaps", text("/metadata/namespace")),
+        "CustomResourceDefinition" => "/apis/apiextensions.k8s.io/v1/customresourcedefinitions".to_owned(),
+        "MutatingAdmissionPolicy" => "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicies".to_owned(),
+        _ => "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicybindings".to_owned(),
+    };
+    match cluster.answer_to("POST", &path, object).await {
+        Ok(_) => Ok(()),
+        Err(error) => Err(format!("{} {}: {error}", text("/kind"), text("/metadata/name")).into()),
+    }
+}
+
+/// The path of a case's request.
+fn path(case: &Case, with_name: bool) -> String {
+    let (group, plural) = case.resource;
+    let mut path = format!("/{group}/namespaces/{}/{plural}", case.name);
+    if with_name {
+        path += "/web";
+        if !case.subresource.is_empty() {
+            path = format!("{path}/{}", case.subresource);
+        }
+    }
+    path
+}
+
+/// What both differ in, and what of the expectations does not hold.
+async fn compare(cluster: &Cluster, case: &Case) -> Vec<String> {
+    let updates = case.operation == "UPDATE";
+    let method = if updates { "PUT" } else { "POST" };
+    let found = cluster.answer_to(method, &format!("{}?dryRun=All", path(case, updates)), &case.object).await;
+    let found = found.map_err(|text| text.replace('\u{a0}', " "));
+    let mut problems: Vec<String> =
+        case.expected.unmet(&found).into_iter().map(|unmet| format!("API server: {unmet}")).collect();
+    match (offline(case), found) {
+        (Err(why), _) => problems.push(format!("no verdict: {why}")),
+        // The controller manager changes what is stored.
+        (Ok(Ok(_)), Ok(_)) if updates => {}
+        (Ok(Ok(ours)), Ok(theirs)) => {
+            let (ours, theirs) = (comparable(ours), comparable(theirs));
+            if ours != theirs {
+                problems.push(format!("different objects\n  API server: {theirs}\n  harness:    {ours}"));
+            }
+        }
+        (Ok(Err(ours)), Err(theirs)) if ours == theirs => {}
+        (Ok(ours), theirs) => problems.push(format!("different\n  API server: {theirs:?}\n  harness:    {ours:?}")),
+    }
+    problems
+}
+
+fn offline(case: &Case) -> Result<Result<Json, String>, String> {
+    let mut cluster = Offline::new(36);
+    for object in std::iter::once(mutations::definition()).chain(case.cluster.iter().cloned()) {
+        cluster.apply(object).map_err(|error| format!("{error:?}"))?;
+    }
+    let operation = Operation::parse(&case.operation).ok_or("no operation")?;
+    let request = cluster.request(operation, &case.subresource, &case.object, case.old.as_ref())?;
+    let review = cluster.admit(&request);
+    match review.outcome {
+        Outcome::Allowed => Ok(Ok(review.object.unwrap_or_default())),
+        Outcome::Denied(denials) => Ok(Err(denials[0].message.clone())),
+        Outcome::NoVerdict(why) => Err(why),
+    }
+}
