@@ -33,6 +33,8 @@ pub(crate) struct Draft {
     pub expect: ExpectFields,
     /// What is in the cluster for this case only.
     pub extra: Vec<Json>,
+    /// The policy as it is to be if its constraints leave the request out.
+    pub open: Option<Json>,
 }
 
 /// What is asked.
@@ -100,7 +102,7 @@ impl Loader<'_> {
             self.problems.push(problem.at(self.source, draft.range).help(format!("known here: {known}")));
             return Ok(None);
         }
-        let index = self.world(members, worlds, (draft.minor, draft.extra))?;
+        let mut index = self.world(members, worlds, (draft.minor, draft.extra.clone()))?;
         let world = &mut worlds.worlds[index];
         let (request, mut decoded) = match draft.asked {
             Question::Review(request) => (*request, true),
@@ -117,6 +119,23 @@ impl Loader<'_> {
         let there = OWN_NAMESPACES.contains(&&*request.namespace) || members.iter().any(named);
         if !there && !request.namespace.is_empty() {
             world.ensure_namespace(&request.namespace);
+        }
+        let left_out = world.trace(&request).iter().any(|trace| {
+            trace.matched == Some(false)
+                && trace.binding.is_none()
+                && draft.expect.policy.as_ref() == Some(&trace.policy)
+        });
+        if let Some(open) = draft.open.filter(|_| left_out) {
+            self.notes.push(format!(
+                "{}: the matchConstraints of the policy leave this request out, so that an API server never asks it; it \
+                 is asked all the same",
+                draft.name
+            ));
+            let extra = std::iter::once(open).chain(draft.extra).collect();
+            index = self.world(members, worlds, (draft.minor, extra))?;
+            if !there && !request.namespace.is_empty() {
+                worlds.worlds[index].ensure_namespace(&request.namespace);
+            }
         }
         let refused = &worlds.bases[&draft.minor].1;
         let unjudged = draft.expect.policy.as_ref().and_then(|policy| refused.get(policy)).cloned();
@@ -165,8 +184,10 @@ impl Loader<'_> {
         }
         let mut world = worlds.bases[minor].0.clone();
         for object in extra {
-            if let Err(why) = world.apply(object.clone()) {
-                return Err(vec![self.object.problem("", why)]);
+            match world.apply(object.clone()) {
+                // A policy that is refused was told of, and cannot be bound.
+                Err(why) if !self.imported => return Err(vec![self.object.problem("", why)]),
+                _ => {}
             }
         }
         worlds.worlds.push(world);

@@ -89,7 +89,8 @@ fn lower(member: &Member, namespaces: &[Namespace], now: Timestamp) -> Result<Ve
     let compiled = palisade_compiler::compile(&profile)
         .map_err(|found| found.iter().map(|one| member.problem(one.to_string())).collect::<Vec<_>>())?;
     let mut objects: Vec<Result<Json, serde_json::Error>> = Vec::new();
-    objects.extend(crd::all().iter().map(serde_json::to_value));
+    let of_params = crd::all().into_iter().filter(|crd| crd.spec.names.kind == "ToolSecurityParams");
+    objects.extend(of_params.map(|crd| serde_json::to_value(crd)));
     let selected = namespaces.iter().filter(|one| palisade_compiler::selects(&profile.spec, one));
     objects.extend(selected.filter_map(|one| compiled.params(one, now)).map(serde_json::to_value));
     for (_, pair) in compiled.bundle.pairs() {

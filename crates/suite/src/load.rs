@@ -279,6 +279,7 @@ impl Loader<'_> {
                     asked: Question::Review(Box::new(request)),
                     expect: expect.0.clone(),
                     extra: vec![],
+                    open: None,
                 })),
             }
             return;
@@ -290,6 +291,7 @@ impl Loader<'_> {
             asked: Question::Fields(Box::new(asked.clone())),
             expect: expect.0.clone(),
             extra: vec![],
+            open: None,
         }));
         for (index, variant) in case.variants.iter().enumerate() {
             let path = format!("{path}.variants[{index}]");
@@ -305,6 +307,7 @@ impl Loader<'_> {
                 asked: Question::Fields(Box::new(asked)),
                 expect: variant.expect.0.clone(),
                 extra: vec![],
+                open: None,
             });
         }
     }

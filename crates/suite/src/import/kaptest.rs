@@ -97,6 +97,7 @@ fn draft(
         asked: Question::Fields(Box::new(asked)),
         expect: ExpectFields { verdict, policy: Some(policy.name().to_owned()), ..ExpectFields::default() },
         extra: vec![binding(policy, param, members)?],
+        open: Some(open(policy)),
     })
 }
 
@@ -125,6 +126,16 @@ fn find<'m>(wanted: &Json, members: &'m [Member]) -> Result<Option<&'m Member>, 
         (None, _) => Err(format!("there is no {kind} {name} in the files")),
         (Some(_), Some(_)) => Err(format!("there are several {kind} {name} in the files: add a namespace or group")),
     }
+}
+
+/// The policy, asked about whatever there is: kaptest does not look at matchConstraints.
+fn open(policy: &Member) -> Json {
+    let mut policy = policy.object.clone();
+    let all = json!(["*"]);
+    policy["spec"]["matchConstraints"] = json!({
+        "resourceRules": [{"apiGroups": all, "apiVersions": all, "operations": all, "resources": all}],
+    });
+    policy
 }
 
 /// A binding of the policy to the parameters of a case.

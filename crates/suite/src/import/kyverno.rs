@@ -191,6 +191,7 @@ fn results(
                 asked: Question::Fields(Box::new(asked)),
                 expect: ExpectFields { verdict, policy: Some(policy.to_owned()), ..ExpectFields::default() },
                 extra: vec![],
+                open: None,
             });
         }
     }

@@ -92,7 +92,11 @@ pub(crate) fn stub_crds(loader: &mut Loader<'_>, members: &[Member]) -> Vec<Memb
     for ((group, kind), (versions, namespaced)) in custom {
         loader.notes.push(format!("no file defines {kind} of {group}: one that allows anything is assumed"));
         let singular = kind.to_lowercase();
-        let plural = format!("{singular}s");
+        let plural = match singular.strip_suffix('y') {
+            Some(stem) => format!("{stem}ies"),
+            None if singular.ends_with(['s', 'x']) => format!("{singular}es"),
+            None => format!("{singular}s"),
+        };
         let schema = json!({"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
         let version = |(index, name): (usize, &String)| json!({"name": name, "served": true, "storage": index == 0, "schema": schema});
         let versions: Vec<_> = versions.iter().enumerate().map(version).collect();
