@@ -17,6 +17,9 @@ use crate::{
 mod guess;
 mod objects;
 
+/// How many objects a policy is tried on: more would take longer than anybody waits.
+const TRIES: usize = 1200;
+
 /// The text of a suite for the policies and profiles in a file, which the suite names as `file`.
 ///
 /// # Errors
@@ -148,7 +151,7 @@ impl Scaffold {
                 format!("{}\nNo object was found that {what} this: change this one.", one_line(expression))
             };
             let comment = if passing.is_some() { one_line(expression) } else { hint("passes") };
-            let object = passing.as_ref().unwrap_or(&trial.bases[0]);
+            let object = passing.as_ref().unwrap_or(&trial.base);
             self.cases.push((comment, json!({"name": name("passes"), "object": object, "expect": "allow"})));
             let failing = trial
                 .find(&|answer| answer.denied_only_by == Some(index))
@@ -158,20 +161,20 @@ impl Scaffold {
             if let Some(message) = validation["message"].as_str().filter(|_| failing.is_some()) {
                 expect["messageContains"] = message.trim().into();
             }
-            let object = failing.as_ref().unwrap_or(&trial.bases[0]);
+            let object = failing.as_ref().unwrap_or(&trial.base);
             self.cases.push((comment, json!({"name": name("fails"), "object": object, "expect": expect})));
         }
         Ok(())
     }
 }
 
-/// A policy and objects to try it on.
+/// A policy, and objects that it was tried on.
 struct Trial {
     world: World,
     policy: String,
-    /// One of each kind.
-    bases: Vec<Json>,
-    candidates: Vec<Json>,
+    /// The smallest objects of the kinds that it matches come first.
+    tried: Vec<(Json, Answer)>,
+    base: Json,
 }
 
 /// What a policy says of an object.
@@ -197,14 +200,21 @@ impl Trial {
         let bases = objects::of_policy(&policy.object, world.kinds());
         let expressions: Vec<_> =
             world.expressions().filter(|one| one.policy == policy.name()).map(|one| one.source.to_owned()).collect();
-        let candidates = bases.iter().flat_map(|base| guess::candidates(base, &expressions)).collect();
-        Ok(Self { world, policy: policy.name().to_owned(), bases, candidates })
+        let (policy, base) = (policy.name().to_owned(), bases[0].clone());
+        let mut trial = Self { world, policy, tried: Vec::new(), base };
+        let share = TRIES / bases.len();
+        let candidates = bases.iter().flat_map(|base| guess::candidates(base, &expressions, share));
+        for object in bases.iter().cloned().chain(candidates) {
+            if let Some(answer) = trial.ask(&object) {
+                trial.tried.push((object, answer));
+            }
+        }
+        Ok(trial)
     }
 
-    /// The first object of which that is said, the base object first.
+    /// The first object of which that is said.
     fn find(&self, wanted: &dyn Fn(&Answer) -> bool) -> Option<Json> {
-        let says = |object: &&Json| self.ask(object).is_some_and(|answer| wanted(&answer));
-        self.bases.iter().chain(&self.candidates).find(says).cloned()
+        self.tried.iter().find(|(_, answer)| wanted(answer)).map(|(object, _)| object.clone())
     }
 
     /// None if the API server refuses the object itself, or cannot be told.

@@ -11,11 +11,8 @@ use serde_json::{Value as Json, json};
 
 use crate::patch;
 
-/// More would take longer than anybody waits.
-const MOST: usize = 4000;
-
-/// Objects with one field changed, then with two.
-pub(super) fn candidates(base: &Json, expressions: &[String]) -> Vec<Json> {
+/// Objects with one field changed, then with two; at most so many.
+pub(super) fn candidates(base: &Json, expressions: &[String], most: usize) -> Vec<Json> {
     let mut reader = Reader::default();
     let syntax = Environment::kubernetes(36, Mode::Stored).syntax();
     for expression in expressions {
@@ -39,9 +36,9 @@ pub(super) fn candidates(base: &Json, expressions: &[String]) -> Vec<Json> {
         }
         Some(object)
     };
-    let once: Vec<Json> = edits.iter().filter_map(|edit| apply(base, edit)).take(MOST).collect();
+    let once: Vec<Json> = edits.iter().filter_map(|edit| apply(base, edit)).take(most).collect();
     let twice = once.iter().flat_map(|object| edits.iter().filter_map(move |edit| apply(object, edit)));
-    let twice: Vec<Json> = twice.take(MOST - once.len()).collect();
+    let twice: Vec<Json> = twice.take(most - once.len()).collect();
     once.into_iter().chain(twice).collect()
 }
 
