@@ -89,7 +89,8 @@ fn lower(member: &Member, namespaces: &[Namespace], now: Timestamp) -> Result<Ve
     let compiled = palisade_compiler::compile(&profile)
         .map_err(|found| found.iter().map(|one| member.problem(one.to_string())).collect::<Vec<_>>())?;
     let mut objects: Vec<Result<Json, serde_json::Error>> = Vec::new();
-    objects.extend(crd::all().iter().map(serde_json::to_value));
+    let of_params = crd::all().into_iter().filter(|crd| crd.spec.names.kind == "ToolSecurityParams");
+    objects.extend(of_params.map(|crd| serde_json::to_value(crd)));
     let selected = namespaces.iter().filter(|one| palisade_compiler::selects(&profile.spec, one));
     objects.extend(selected.filter_map(|one| compiled.params(one, now)).map(serde_json::to_value));
     for (_, pair) in compiled.bundle.pairs() {
@@ -150,25 +151,21 @@ fn rank(kind: &str) -> u8 {
     }
 }
 
-/// The cluster with all members in it, whose expressions remember what they came to; and the warnings of its server.
-pub(crate) fn build(minor: u8, members: &[Member]) -> Result<(World, Vec<String>), Vec<Problem>> {
-    let mut cluster = World::new(minor);
+/// The cluster with all members in it, the warnings of its server, and what it refuses and why.
+pub(crate) fn build(minor: u8, members: &[Member]) -> (World, Vec<String>, Vec<(&Member, String)>) {
+    let mut world = World::new(minor);
     let mut ordered: Vec<&Member> = members.iter().collect();
     ordered.sort_by_key(|member| rank(member.kind()));
-    let (mut notes, mut problems) = (Vec::new(), Vec::new());
+    let (mut notes, mut refused) = (Vec::new(), Vec::new());
     for member in ordered {
-        match cluster.apply(member.object.clone()) {
+        match world.apply(member.object.clone()) {
             Ok(warnings) => {
                 notes.extend(warnings.iter().map(|text| format!("{} {}: {text}", member.kind(), member.name())));
             }
-            Err(why) => problems.push(
-                member
-                    .problem(format!("the API server refuses {} {}: {}", member.kind(), member.name(), why))
-                    .help("palisade lint shows all that is wrong with it"),
-            ),
+            Err(why) => refused.push((member, why)),
         }
     }
-    if problems.is_empty() { Ok((cluster, notes)) } else { Err(problems) }
+    (world, notes, refused)
 }
 
 /// The policies among the members.

@@ -1,7 +1,252 @@
-//! init
+//! Suites to begin with: for each validation of a policy an object that passes and one that does not, found by trying.
+
+use std::{fmt::Write as _, sync::Arc};
+
+use palisade_api::{ToolSecurityProfile, catalogue};
+use palisade_harness::admission::Outcome;
 use palisade_manifest::{Problem, Source};
-use std::sync::Arc;
-/// x
-pub fn scaffold(_: &Arc<Source>, _: &str, _: u8) -> Result<String, Vec<Problem>> {
-    Err(vec![])
+use serde_json::{Value as Json, json};
+
+use crate::{
+    cluster::{self, Member},
+    format,
+    request::{self, Asked},
+    world::World,
+};
+
+mod guess;
+mod objects;
+
+/// How many objects a policy is tried on: more would take longer than anybody waits.
+const TRIES: usize = 1200;
+
+/// The text of a suite for the policies and profiles in a file, which the suite names as `file`.
+///
+/// # Errors
+/// What is wrong with the file.
+pub fn scaffold(source: &Arc<Source>, file: &str, minor: u8) -> Result<String, Vec<Problem>> {
+    let members = cluster::members(source)?;
+    let is = |kind: &'static str| members.iter().filter(move |member| member.kind() == kind);
+    let mut suite = Scaffold::default();
+    for profile in is("ToolSecurityProfile") {
+        suite.profile(profile)?;
+    }
+    for policy in is("ValidatingAdmissionPolicy") {
+        suite.policy(policy, &members, minor)?;
+    }
+    if suite.cases.is_empty() {
+        let message = format!("{}: there is no ValidatingAdmissionPolicy and no ToolSecurityProfile", source.name());
+        return Err(vec![Problem::new(message)]);
+    }
+    suite.write(file, !cluster::unbound(&members).is_empty())
+}
+
+/// A suite that is written.
+#[derive(Default)]
+struct Scaffold {
+    name: String,
+    resources: Vec<Json>,
+    /// The kinds of parameters of policies.
+    params: Vec<String>,
+    /// Each with a comment.
+    cases: Vec<(String, Json)>,
+}
+
+impl Scaffold {
+    fn write(&self, file: &str, generate_bindings: bool) -> Result<String, Vec<Problem>> {
+        let yaml = |json: &Json| serde_saphyr::to_string(json).map_err(|error| vec![Problem::new(error.to_string())]);
+        let mut text = format!(
+            "# Written by palisade test --init {file}; run with palisade test. The objects were found by trying: change \
+             them to\n# what is typical for you.\n"
+        );
+        let _ = writeln!(text, "apiVersion: {}\nkind: {}", format::API_VERSION, format::KIND);
+        text += &yaml(&json!({"metadata": {"name": self.name}, "policies": [file]}))?;
+        if generate_bindings {
+            text += "# Without a binding a policy is never evaluated.\ngenerateBindings: true\n";
+        }
+        if !self.resources.is_empty() {
+            text += &yaml(&json!({"resources": self.resources}))?;
+        }
+        for kind in &self.params {
+            let _ = writeln!(
+                text,
+                "# The policy has parameters: name the files with its {kind} and its definition.\n# resources: [params.yaml]"
+            );
+        }
+        text += "cases:\n";
+        for (comment, case) in &self.cases {
+            for line in comment.lines() {
+                let _ = writeln!(text, "# {line}");
+            }
+            for (field, value) in
+                ["name", "object", "expect"].iter().filter_map(|field| Some((field, case.get(field)?)))
+            {
+                let lines = yaml(&json!({ *field: value }))?;
+                for (index, line) in lines.lines().enumerate() {
+                    let dash = if index == 0 && *field == "name" { "- " } else { "  " };
+                    let _ = writeln!(text, "{dash}{line}");
+                }
+            }
+        }
+        Ok(text)
+    }
+
+    /// A pod that complies, and for each check one that violates it.
+    fn profile(&mut self, member: &Member) -> Result<(), Vec<Problem>> {
+        let profile: ToolSecurityProfile = serde_json::from_value(member.object.clone())
+            .map_err(|error| vec![member.problem(error.to_string()).help("palisade render says where")])?;
+        let compiled = palisade_compiler::compile(&profile)
+            .map_err(|found| found.iter().map(|one| member.problem(one.to_string())).collect::<Vec<_>>())?;
+        let mut labels = compiled.probes.labels.clone().unwrap_or_default();
+        labels.remove("kubernetes.io/metadata.name");
+        member.name().clone_into(&mut self.name);
+        let namespace = "tenant";
+        self.resources.push(json!({
+            "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace, "labels": labels},
+        }));
+        if let Some(spec) = &compiled.probes.params {
+            self.resources.push(json!({
+                "apiVersion": palisade_api::names::API_VERSION,
+                "kind": "ToolSecurityParams",
+                "metadata": {"name": palisade_api::names::params(member.name()), "namespace": namespace},
+                "spec": spec,
+            }));
+        }
+        let named = |pod: &Json, name: &str| {
+            let mut pod = pod.clone();
+            pod["metadata"] = json!({"name": name, "namespace": namespace});
+            pod
+        };
+        let compliant = &compiled.probes.compliant.pod;
+        let case = json!({"name": "a pod that complies", "object": named(compliant, "complies"), "expect": "allow"});
+        self.cases.push((String::new(), case));
+        let (settings, values) = (profile.spec.effective_settings(), compiled.resolver.sample());
+        for check in catalogue::ALL.iter().filter(|check| compiled.checks.contains(&check.id)) {
+            let mut violating = compliant.clone();
+            if (check.violate)(&settings, &values, &mut violating) {
+                let object = named(&violating, "violates");
+                let expect = json!({"verdict": "deny", "messageContains": format!("[{}]", check.id)});
+                self.cases.push((
+                    String::new(),
+                    json!({"name": format!("{}: a pod that violates it", check.id), "object": object, "expect": expect}),
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// For each validation an object that passes and one that does not.
+    fn policy(&mut self, policy: &Member, members: &[Member], minor: u8) -> Result<(), Vec<Problem>> {
+        if self.name.is_empty() {
+            policy.name().clone_into(&mut self.name);
+        }
+        self.params.extend(policy.object.pointer("/spec/paramKind/kind").and_then(Json::as_str).map(str::to_owned));
+        let trial = Trial::new(policy, members, minor)?;
+        let validations = policy.object["spec"]["validations"].as_array().map_or(&[][..], Vec::as_slice);
+        let passing = trial.find(&|answer| answer.allowed && answer.evaluated);
+        for (index, validation) in validations.iter().enumerate() {
+            let expression = validation["expression"].as_str().unwrap_or_default();
+            let name = |what: &str| format!("{}: validations[{index}]: {what}", policy.name());
+            let hint = |what: &str| {
+                format!("{}\nNo object was found that {what} this: change this one.", one_line(expression))
+            };
+            let comment = if passing.is_some() { one_line(expression) } else { hint("passes") };
+            let object = passing.as_ref().unwrap_or(&trial.base);
+            self.cases.push((comment, json!({"name": name("passes"), "object": object, "expect": "allow"})));
+            let failing = trial
+                .find(&|answer| answer.denied_only_by == Some(index))
+                .or_else(|| trial.find(&|answer| answer.failed.contains(&index)));
+            let comment = if failing.is_some() { String::new() } else { hint("violates") };
+            let mut expect = json!({"verdict": "deny", "policy": policy.name()});
+            if let Some(message) = validation["message"].as_str().filter(|_| failing.is_some()) {
+                expect["messageContains"] = message.trim().into();
+            }
+            let object = failing.as_ref().unwrap_or(&trial.base);
+            self.cases.push((comment, json!({"name": name("fails"), "object": object, "expect": expect})));
+        }
+        Ok(())
+    }
+}
+
+/// A policy, and objects that it was tried on.
+struct Trial {
+    world: World,
+    policy: String,
+    /// The smallest objects of the kinds that it matches come first.
+    tried: Vec<(Json, Answer)>,
+    base: Json,
+}
+
+/// What a policy says of an object.
+struct Answer {
+    allowed: bool,
+    evaluated: bool,
+    /// The validations that are false.
+    failed: Vec<usize>,
+    /// The validation that alone is false, if the object is denied.
+    denied_only_by: Option<usize>,
+}
+
+impl Trial {
+    fn new(policy: &Member, members: &[Member], minor: u8) -> Result<Self, Vec<Problem>> {
+        let (mut world, _, refused) = cluster::build(minor, members);
+        if let Some((member, why)) = refused.first() {
+            let message = format!("the API server refuses {} {}: {why}", member.kind(), member.name());
+            return Err(vec![member.problem(message)]);
+        }
+        if cluster::unbound(members).iter().any(|member| member.name() == policy.name()) {
+            world.apply(cluster::generated_binding(policy.name())).map_err(|why| vec![policy.problem(why)])?;
+        }
+        let bases = objects::of_policy(&policy.object, world.kinds());
+        let expressions: Vec<_> =
+            world.expressions().filter(|one| one.policy == policy.name()).map(|one| one.source.to_owned()).collect();
+        let (policy, base) = (policy.name().to_owned(), bases[0].clone());
+        let mut trial = Self { world, policy, tried: Vec::new(), base };
+        let share = TRIES / bases.len();
+        let candidates = bases.iter().flat_map(|base| guess::candidates(base, &expressions, share));
+        for object in bases.iter().cloned().chain(candidates) {
+            if let Some(answer) = trial.ask(&object) {
+                trial.tried.push((object, answer));
+            }
+        }
+        Ok(trial)
+    }
+
+    /// The first object of which that is said.
+    fn find(&self, wanted: &dyn Fn(&Answer) -> bool) -> Option<Json> {
+        self.tried.iter().find(|(_, answer)| wanted(answer)).map(|(object, _)| object.clone())
+    }
+
+    /// None if the API server refuses the object itself, or cannot be told.
+    fn ask(&self, object: &Json) -> Option<Answer> {
+        let asked =
+            Asked { object: Some(object.clone()), user: request::user(None, None, None, None), ..Asked::default() };
+        let review = self.world.admit(&asked.request(self.world.kinds()).ok()?);
+        if crate::run::unasked(&review).is_some() || matches!(review.outcome, Outcome::NoVerdict(_)) {
+            return None;
+        }
+        let validations: Vec<_> = review
+            .evaluations
+            .iter()
+            .filter(|one| one.policy == self.policy && crate::expect::is_validation(one))
+            .collect();
+        let errors = validations.iter().any(|one| one.result.is_err());
+        let failed: Vec<usize> = validations
+            .iter()
+            .filter(|one| matches!(&one.result, Ok(value) if value.as_bool() == Some(false)))
+            .filter_map(|one| one.path["validations[".len()..].split(']').next()?.parse().ok())
+            .collect();
+        let only = failed.first().copied().filter(|_| failed.len() == 1 && !errors);
+        let denied = matches!(review.outcome, Outcome::Denied(_));
+        Some(Answer {
+            allowed: review.outcome.is_allowed() && !errors,
+            evaluated: !validations.is_empty(),
+            denied_only_by: only.filter(|_| denied),
+            failed: if denied { failed } else { Vec::new() },
+        })
+    }
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -10,6 +10,7 @@
 //!
 //! This crate is pure: files are read by whoever calls it, through [`Files`].
 
+mod assemble;
 mod cluster;
 pub mod coverage;
 mod expect;

@@ -1,6 +1,6 @@
 //! From a file to a suite that can be run.
 
-use std::{collections::BTreeSet, ops::Range, sync::Arc};
+use std::sync::Arc;
 
 use k8s_openapi::jiff::Timestamp;
 use palisade_harness::admission::{Request, Review};
@@ -8,6 +8,7 @@ use palisade_manifest::{Object, Problem, Source};
 use serde_json::Value as Json;
 
 use crate::{
+    assemble::{Draft, Question, Unbound},
     cluster::{self, Member},
     format::{self, ExpectFields, Manifest},
     import, patch,
@@ -15,9 +16,6 @@ use crate::{
     request::{self, Asked},
     world::World,
 };
-
-/// The namespaces that every cluster has.
-const OWN_NAMESPACES: &[&str] = &["default", "kube-node-lease", "kube-public", "kube-system"];
 
 /// Reads the files that suites name.
 pub trait Files {
@@ -77,35 +75,9 @@ pub struct Case {
     pub(crate) request: Request,
     /// Whether the objects are as policies see them, and not as clients send them.
     pub(crate) decoded: bool,
+    /// Why nothing is asked, if so.
+    pub(crate) unjudged: Option<String>,
     pub(crate) expect: ExpectFields,
-}
-
-/// A case before there is a cluster.
-pub(crate) struct Draft {
-    pub name: String,
-    pub range: Range<usize>,
-    pub minor: u8,
-    pub asked: Question,
-    pub expect: ExpectFields,
-    /// What is in the cluster for this case only.
-    pub extra: Vec<Json>,
-}
-
-/// What is asked.
-pub(crate) enum Question {
-    Fields(Box<Asked>),
-    Review(Box<Request>),
-}
-
-/// What to do about policies without a binding.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Unbound {
-    /// Bind them.
-    Bind,
-    /// Say that they do nothing.
-    Note,
-    /// Nothing: each case binds its own.
-    Leave,
 }
 
 /// Reads a suite of whatever format. Nothing if the file has none.
@@ -116,7 +88,16 @@ pub fn load(source: &Arc<Source>, files: &dyn Files, default_minor: u8) -> Resul
     let objects = palisade_manifest::objects(source).map_err(|problem| vec![problem])?;
     let (mut suites, mut problems) = (Vec::new(), Vec::new());
     for (index, object) in objects.iter().enumerate() {
-        let loader = Loader { files, source, index, object, default_minor, problems: Vec::new(), notes: Vec::new() };
+        let loader = Loader {
+            files,
+            source,
+            index,
+            object,
+            default_minor,
+            imported: false,
+            problems: Vec::new(),
+            notes: Vec::new(),
+        };
         let loaded = if object.kind == format::KIND || object.api_version.starts_with("test.toolsecurity.dev") {
             loader.suite()
         } else if import::kaptest::is(object) {
@@ -142,6 +123,8 @@ pub(crate) struct Loader<'a> {
     pub index: usize,
     pub object: &'a Object<'a>,
     pub default_minor: u8,
+    /// Whether it is of another tool, which is not as strict as the API server.
+    pub imported: bool,
     pub problems: Vec<Problem>,
     pub notes: Vec<String>,
 }
@@ -296,6 +279,7 @@ impl Loader<'_> {
                     asked: Question::Review(Box::new(request)),
                     expect: expect.0.clone(),
                     extra: vec![],
+                    open: None,
                 })),
             }
             return;
@@ -307,6 +291,7 @@ impl Loader<'_> {
             asked: Question::Fields(Box::new(asked.clone())),
             expect: expect.0.clone(),
             extra: vec![],
+            open: None,
         }));
         for (index, variant) in case.variants.iter().enumerate() {
             let path = format!("{path}.variants[{index}]");
@@ -322,6 +307,7 @@ impl Loader<'_> {
                 asked: Question::Fields(Box::new(asked)),
                 expect: variant.expect.0.clone(),
                 extra: vec![],
+                open: None,
             });
         }
     }
@@ -373,116 +359,5 @@ impl Loader<'_> {
             }
         }
         (self.problems.len() == before).then_some(asked)
-    }
-
-    /// The suite, given what is in its cluster and what is asked.
-    pub fn finish(
-        mut self,
-        name: String,
-        members: Vec<Member>,
-        drafts: Vec<Draft>,
-        unbound: Unbound,
-    ) -> Result<Suite, Vec<Problem>> {
-        if !self.problems.is_empty() {
-            return Err(self.problems);
-        }
-        let mut members = cluster::lower_profiles(members, self.files.now())?;
-        self.bind(&mut members, unbound);
-        let policies: BTreeSet<_> = cluster::policies(&members).map(Member::name).collect();
-        let (mut worlds, mut keys, mut cases) = (Vec::new(), Vec::new(), Vec::new());
-        for draft in drafts {
-            if let Some(wanted) = draft.expect.policy.as_ref().filter(|wanted| !policies.contains(wanted.as_str())) {
-                let known = policies.iter().copied().collect::<Vec<_>>().join(", ");
-                let problem = Problem::new(format!("{}: there is no policy {wanted:?}", draft.name));
-                self.problems.push(problem.at(self.source, draft.range).help(format!("known here: {known}")));
-                continue;
-            }
-            let key = (draft.minor, draft.extra);
-            let world = match keys.iter().position(|known| *known == key) {
-                Some(world) => world,
-                None => {
-                    let cluster = self.world(&members, &worlds, &keys, &key)?;
-                    worlds.push(cluster);
-                    keys.push(key);
-                    keys.len() - 1
-                }
-            };
-            let (request, decoded) = match draft.asked {
-                Question::Review(request) => (*request, true),
-                Question::Fields(asked) => match asked.request(worlds[world].kinds()) {
-                    Ok(request) => (request, false),
-                    Err(error) => {
-                        let problem = Problem::new(format!("{}: {error}", draft.name));
-                        self.problems.push(problem.at(self.source, draft.range));
-                        continue;
-                    }
-                },
-            };
-            let named = |member: &Member| member.kind() == "Namespace" && member.name() == request.namespace;
-            if !request.namespace.is_empty()
-                && !OWN_NAMESPACES.contains(&&*request.namespace)
-                && !members.iter().any(named)
-            {
-                worlds[world].ensure_namespace(&request.namespace);
-            }
-            let place = Place::of(self.source, draft.range.start);
-            cases.push(Case { name: draft.name, place, world, request, decoded, expect: draft.expect });
-        }
-        if !self.problems.is_empty() {
-            return Err(self.problems);
-        }
-        let source = Arc::clone(self.source);
-        Ok(Suite { name, source, cases, notes: self.notes, worlds, members: Arc::new(members) })
-    }
-
-    fn bind(&mut self, members: &mut Vec<Member>, unbound: Unbound) {
-        if unbound == Unbound::Leave {
-            return;
-        }
-        let mut bindings = Vec::new();
-        for policy in cluster::unbound(members) {
-            if unbound == Unbound::Bind && policy.kind() == "ValidatingAdmissionPolicy" {
-                let object = cluster::generated_binding(policy.name());
-                bindings.push(Member { object, origin: Origin { generated: true, ..policy.origin.clone() } });
-            } else {
-                let kind = policy.kind();
-                self.notes.push(format!(
-                    "{kind} {} has no binding in this suite, so it is never evaluated: add its binding to policies, or set \
-                     generateBindings: true",
-                    policy.name()
-                ));
-            }
-        }
-        members.extend(bindings);
-    }
-
-    /// The cluster for a version and what one case adds. Policies are compiled once for a version.
-    fn world(
-        &mut self,
-        members: &[Member],
-        worlds: &[World],
-        keys: &[(u8, Vec<Json>)],
-        key: &(u8, Vec<Json>),
-    ) -> Result<World, Vec<Problem>> {
-        let (minor, extra) = key;
-        let base = keys.iter().position(|(known, extra)| known == minor && extra.is_empty());
-        let mut cluster = match base {
-            Some(base) => worlds[base].clone(),
-            None => {
-                let (cluster, notes) = cluster::build(*minor, members)?;
-                for note in notes {
-                    if !self.notes.contains(&note) {
-                        self.notes.push(note);
-                    }
-                }
-                cluster
-            }
-        };
-        for object in extra {
-            if let Err(why) = cluster.apply(object.clone()) {
-                return Err(vec![self.object.problem("", why)]);
-            }
-        }
-        Ok(cluster)
     }
 }

@@ -104,7 +104,10 @@ impl<'a> Baseline<'a> {
     pub fn new(suite: &'a Suite) -> Self {
         let run = |case: &'a Case| (case, case.ask(&suite.worlds[case.world]));
         let passes = |(case, review): &(&Case, Review)| judge(case, review) == Status::Passed;
-        Self { suite, passing: suite.cases.iter().map(run).filter(passes).collect() }
+        Self {
+            suite,
+            passing: suite.cases.iter().filter(|case| case.unjudged.is_none()).map(run).filter(passes).collect(),
+        }
     }
 
     /// The mutants of all validations, match conditions and variables of the suite's policies. Messages and audit

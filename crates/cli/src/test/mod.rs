@@ -17,7 +17,7 @@ use std::{
 use palisade_suite::{
     Suite, coverage,
     mutate::{Baseline, Mutation},
-    report::{Report, SuiteReport},
+    report::{Format, Report, SuiteReport},
 };
 
 pub use args::TestArgs;
@@ -184,7 +184,8 @@ fn parallel<'a, T: Sync, R: Send>(threads: usize, items: &'a [T], work: impl Fn(
 fn verdict(report: &Report, args: &TestArgs) -> Result<(), Failure> {
     let mut problems = Vec::new();
     let counts = report.counts();
-    if counts.failed + counts.no_verdict > 0 {
+    let failed = counts.failed + counts.no_verdict > 0;
+    if failed && !args.output.iter().any(|output| output.format == Format::Human && output.file.is_none()) {
         problems.push(Problem::new(counts.to_string()));
     }
     if let (Some(least), Some(coverage)) = (args.min_coverage, &report.coverage)
@@ -196,5 +197,5 @@ fn verdict(report: &Report, args: &TestArgs) -> Result<(), Failure> {
     if args.fail_on_survivors && survivors > 0 {
         problems.push(Problem::new(format!("mutants that survived: {survivors}")));
     }
-    if problems.is_empty() { Ok(()) } else { Err(Failure::Wrong(problems)) }
+    if failed || !problems.is_empty() { Err(Failure::Wrong(problems)) } else { Ok(()) }
 }

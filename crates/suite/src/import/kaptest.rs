@@ -3,12 +3,13 @@
 use palisade_manifest::{Object, Problem};
 use serde_json::{Value as Json, json};
 
-use super::{note_others, stub_crds, text, texts};
+use super::{complete, note_others, stub_crds, text, texts};
 use crate::{
     Suite,
+    assemble::{Draft, Question, Unbound},
     cluster::Member,
     format::{ExpectFields, Verdict},
-    load::{Draft, Loader, Question, Unbound},
+    load::Loader,
     request::{self, Asked},
 };
 
@@ -19,6 +20,7 @@ pub(crate) fn is(object: &Object<'_>) -> bool {
 
 /// Reads one.
 pub(crate) fn suite(mut loader: Loader<'_>) -> Result<Suite, Vec<Problem>> {
+    loader.imported = true;
     let json = loader.object.json().map_err(|mistake| vec![mistake.problem])?;
     note_others(&mut loader, "", &json, &["validatingAdmissionPolicies", "resources", "testSuites"]);
     let mut members = Vec::new();
@@ -33,6 +35,7 @@ pub(crate) fn suite(mut loader: Loader<'_>) -> Result<Suite, Vec<Problem>> {
             members.extend(of_file);
         }
     }
+    complete(&mut loader, &mut members);
     members.extend(stub_crds(&mut loader, &members));
     let mut drafts = Vec::new();
     for (index, tests) in json["testSuites"].as_array().into_iter().flatten().enumerate() {
@@ -94,6 +97,7 @@ fn draft(
         asked: Question::Fields(Box::new(asked)),
         expect: ExpectFields { verdict, policy: Some(policy.name().to_owned()), ..ExpectFields::default() },
         extra: vec![binding(policy, param, members)?],
+        open: Some(open(policy)),
     })
 }
 
@@ -122,6 +126,16 @@ fn find<'m>(wanted: &Json, members: &'m [Member]) -> Result<Option<&'m Member>, 
         (None, _) => Err(format!("there is no {kind} {name} in the files")),
         (Some(_), Some(_)) => Err(format!("there are several {kind} {name} in the files: add a namespace or group")),
     }
+}
+
+/// The policy, asked about whatever there is: kaptest does not look at matchConstraints.
+fn open(policy: &Member) -> Json {
+    let mut policy = policy.object.clone();
+    let all = json!(["*"]);
+    policy["spec"]["matchConstraints"] = json!({
+        "resourceRules": [{"apiGroups": all, "apiVersions": all, "operations": all, "resources": all}],
+    });
+    policy
 }
 
 /// A binding of the policy to the parameters of a case.

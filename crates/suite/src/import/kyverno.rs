@@ -4,12 +4,13 @@
 use palisade_manifest::{Object, Problem};
 use serde_json::{Value as Json, json};
 
-use super::{note_others, stub_crds, text, texts};
+use super::{complete, note_others, stub_crds, text, texts};
 use crate::{
     Suite,
+    assemble::{Draft, Question, Unbound},
     cluster::Member,
     format::{ExpectFields, Operation, Verdict},
-    load::{Draft, Loader, Question, Unbound},
+    load::Loader,
     patch,
     places::Origin,
     request::{self, Asked},
@@ -38,6 +39,7 @@ const KNOWN: &[&str] = &[
 
 /// Reads one.
 pub(crate) fn suite(mut loader: Loader<'_>) -> Result<Suite, Vec<Problem>> {
+    loader.imported = true;
     let json = loader.object.json().map_err(|mistake| vec![mistake.problem])?;
     note_others(&mut loader, "", &json, KNOWN);
     let mut members = Vec::new();
@@ -53,6 +55,7 @@ pub(crate) fn suite(mut loader: Loader<'_>) -> Result<Suite, Vec<Problem>> {
     members.retain(|member| !is_kyverno(member));
     let user = user(&mut loader, &json);
     namespaces(&mut loader, &json, &mut members);
+    complete(&mut loader, &mut members);
     members.extend(stub_crds(&mut loader, &members));
     let mut drafts = Vec::new();
     for (index, result) in json["results"].as_array().into_iter().flatten().enumerate() {
@@ -188,6 +191,7 @@ fn results(
                 asked: Question::Fields(Box::new(asked)),
                 expect: ExpectFields { verdict, policy: Some(policy.to_owned()), ..ExpectFields::default() },
                 extra: vec![],
+                open: None,
             });
         }
     }

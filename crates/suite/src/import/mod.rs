@@ -31,6 +31,38 @@ pub(crate) fn note_others(loader: &mut Loader<'_>, path: &str, json: &Json, know
     }
 }
 
+/// Fills in what the other tools do without and the API server does not, and says so.
+pub(crate) fn complete(loader: &mut Loader<'_>, members: &mut [Member]) {
+    for member in members {
+        let (kind, name) = (member.kind().to_owned(), member.name().to_owned());
+        let mut note = |what: &str| loader.notes.push(format!("{kind} {name}: {what}"));
+        let object = &mut member.object;
+        let api_version = text(object, "/apiVersion").to_owned();
+        if api_version.starts_with("admissionregistration.k8s.io/v1")
+            && api_version != "admissionregistration.k8s.io/v1"
+        {
+            note(&format!("taken as v1, for {api_version} is not served any more"));
+            object["apiVersion"] = "admissionregistration.k8s.io/v1".into();
+        }
+        if kind == "ValidatingAdmissionPolicyBinding" {
+            if object["spec"]["validationActions"].is_null() {
+                note("validationActions are missing: [Deny] is assumed");
+                object["spec"]["validationActions"] = json!(["Deny"]);
+            }
+            let param = &mut object["spec"]["paramRef"];
+            if param.is_object() && param["parameterNotFoundAction"].is_null() {
+                note("parameterNotFoundAction is missing: Deny is assumed");
+                param["parameterNotFoundAction"] = "Deny".into();
+            }
+        }
+        let rules = object.pointer_mut("/spec/matchConstraints/resourceRules").and_then(Json::as_array_mut);
+        for rule in rules.into_iter().flatten().filter(|rule| rule["operations"].is_null()) {
+            note("operations are missing: all are assumed");
+            rule["operations"] = json!(["*"]);
+        }
+    }
+}
+
 /// Definitions that allow anything, for the custom kinds that have none: the tools do without.
 pub(crate) fn stub_crds(loader: &mut Loader<'_>, members: &[Member]) -> Vec<Member> {
     let kinds = Kinds::builtin(loader.default_minor);
@@ -60,7 +92,11 @@ pub(crate) fn stub_crds(loader: &mut Loader<'_>, members: &[Member]) -> Vec<Memb
     for ((group, kind), (versions, namespaced)) in custom {
         loader.notes.push(format!("no file defines {kind} of {group}: one that allows anything is assumed"));
         let singular = kind.to_lowercase();
-        let plural = format!("{singular}s");
+        let plural = match singular.strip_suffix('y') {
+            Some(stem) => format!("{stem}ies"),
+            None if singular.ends_with(['s', 'x']) => format!("{singular}es"),
+            None => format!("{singular}s"),
+        };
         let schema = json!({"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
         let version = |(index, name): (usize, &String)| json!({"name": name, "served": true, "storage": index == 0, "schema": schema});
         let versions: Vec<_> = versions.iter().enumerate().map(version).collect();

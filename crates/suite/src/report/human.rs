@@ -19,7 +19,7 @@ pub fn human(report: &Report, verbose: bool) -> String {
         let failed = if failed == 0 { String::new() } else { format!(", {failed} failed") };
         line(&mut text, &format!("{word} {}{named}: {cases}{failed}", suite.file));
         for note in &suite.notes {
-            line(&mut text, &format!("     note: {note}"));
+            line(&mut text, &format!("     note: {}", note.split_whitespace().collect::<Vec<_>>().join(" ")));
         }
         for result in &suite.results {
             match result.status {

@@ -116,5 +116,6 @@ fn reasons(result: &CaseResult) -> Vec<String> {
         lines.push(format!("    is {}", why.result));
         lines.extend(why.variables.iter().map(|(name, value)| format!("    where variables.{name} is {value}")));
     }
-    lines
+    // What comes from servers may have lines of its own.
+    lines.iter().flat_map(|line| line.lines()).map(str::to_owned).collect()
 }

@@ -1,0 +1,218 @@
+//! From what a suite says to a cluster and requests.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::Range,
+    sync::Arc,
+};
+
+use palisade_harness::admission::Request;
+use palisade_manifest::Problem;
+use serde_json::Value as Json;
+
+use crate::{
+    Case, Suite,
+    cluster::{self, Member},
+    format::ExpectFields,
+    load::Loader,
+    places::{Origin, Place},
+    request::Asked,
+    run::unasked,
+    world::World,
+};
+
+/// The namespaces that every cluster has.
+const OWN_NAMESPACES: &[&str] = &["default", "kube-node-lease", "kube-public", "kube-system"];
+
+/// A case before there is a cluster.
+pub(crate) struct Draft {
+    pub name: String,
+    pub range: Range<usize>,
+    pub minor: u8,
+    pub asked: Question,
+    pub expect: ExpectFields,
+    /// What is in the cluster for this case only.
+    pub extra: Vec<Json>,
+    /// The policy as it is to be if its constraints leave the request out.
+    pub open: Option<Json>,
+}
+
+/// What is asked.
+pub(crate) enum Question {
+    Fields(Box<Asked>),
+    Review(Box<Request>),
+}
+
+/// What to do about policies without a binding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unbound {
+    /// Bind them.
+    Bind,
+    /// Say that they do nothing.
+    Note,
+    /// Nothing: each case binds its own.
+    Leave,
+}
+
+/// The clusters of a suite, one for each version and for what single cases add.
+#[derive(Default)]
+struct Worlds {
+    /// Without what cases add, and the policies that the API server refuses, with the reason.
+    bases: BTreeMap<u8, (World, BTreeMap<String, String>)>,
+    keys: Vec<(u8, Vec<Json>)>,
+    worlds: Vec<World>,
+}
+
+impl Loader<'_> {
+    /// The suite, given what is in its cluster and what is asked.
+    pub fn finish(
+        mut self,
+        name: String,
+        members: Vec<Member>,
+        drafts: Vec<Draft>,
+        unbound: Unbound,
+    ) -> Result<Suite, Vec<Problem>> {
+        if !self.problems.is_empty() {
+            return Err(self.problems);
+        }
+        let mut members = cluster::lower_profiles(members, self.files.now())?;
+        self.bind(&mut members, unbound);
+        let mut worlds = Worlds::default();
+        let mut cases = Vec::new();
+        for draft in drafts {
+            cases.extend(self.assemble(draft, &members, &mut worlds)?);
+        }
+        if !self.problems.is_empty() {
+            return Err(self.problems);
+        }
+        let (source, worlds) = (Arc::clone(self.source), worlds.worlds);
+        Ok(Suite { name, source, cases, notes: self.notes, worlds, members: Arc::new(members) })
+    }
+
+    fn assemble(
+        &mut self,
+        draft: Draft,
+        members: &[Member],
+        worlds: &mut Worlds,
+    ) -> Result<Option<Case>, Vec<Problem>> {
+        let policies: BTreeSet<_> = cluster::policies(members).map(Member::name).collect();
+        if let Some(wanted) = draft.expect.policy.as_ref().filter(|wanted| !policies.contains(wanted.as_str())) {
+            let known = policies.iter().copied().collect::<Vec<_>>().join(", ");
+            let problem = Problem::new(format!("{}: there is no policy {wanted:?}", draft.name));
+            self.problems.push(problem.at(self.source, draft.range).help(format!("known here: {known}")));
+            return Ok(None);
+        }
+        let mut index = self.world(members, worlds, (draft.minor, draft.extra.clone()))?;
+        let world = &mut worlds.worlds[index];
+        let (request, mut decoded) = match draft.asked {
+            Question::Review(request) => (*request, true),
+            Question::Fields(asked) => match asked.request(world.kinds()) {
+                Ok(request) => (request, false),
+                Err(error) => {
+                    let problem = Problem::new(format!("{}: {error}", draft.name));
+                    self.problems.push(problem.at(self.source, draft.range));
+                    return Ok(None);
+                }
+            },
+        };
+        let named = |member: &Member| member.kind() == "Namespace" && member.name() == request.namespace;
+        let there = OWN_NAMESPACES.contains(&&*request.namespace) || members.iter().any(named);
+        if !there && !request.namespace.is_empty() {
+            world.ensure_namespace(&request.namespace);
+        }
+        let left_out = world.trace(&request).iter().any(|trace| {
+            trace.matched == Some(false)
+                && trace.binding.is_none()
+                && draft.expect.policy.as_ref() == Some(&trace.policy)
+        });
+        if let Some(open) = draft.open.filter(|_| left_out) {
+            self.notes.push(format!(
+                "{}: the matchConstraints of the policy leave this request out, so that an API server never asks it; it \
+                 is asked all the same",
+                draft.name
+            ));
+            let extra = std::iter::once(open).chain(draft.extra).collect();
+            index = self.world(members, worlds, (draft.minor, extra))?;
+            if !there && !request.namespace.is_empty() {
+                worlds.worlds[index].ensure_namespace(&request.namespace);
+            }
+        }
+        let refused = &worlds.bases[&draft.minor].1;
+        let unjudged = draft.expect.policy.as_ref().and_then(|policy| refused.get(policy)).cloned();
+        if self.imported && unjudged.is_none() {
+            // The other tools ask policies about any object.
+            if let Some(why) = unasked(&worlds.worlds[index].admit(&request)) {
+                self.notes
+                    .push(format!("{}: the object is judged as it is, which no API server does: {why}", draft.name));
+                decoded = true;
+            }
+        }
+        let place = Place::of(self.source, draft.range.start);
+        let (name, expect) = (draft.name, draft.expect);
+        Ok(Some(Case { name, place, world: index, request, decoded, unjudged, expect }))
+    }
+
+    fn bind(&mut self, members: &mut Vec<Member>, unbound: Unbound) {
+        if unbound == Unbound::Leave {
+            return;
+        }
+        let mut bindings = Vec::new();
+        for policy in cluster::unbound(members) {
+            if unbound == Unbound::Bind && policy.kind() == "ValidatingAdmissionPolicy" {
+                let object = cluster::generated_binding(policy.name());
+                bindings.push(Member { object, origin: Origin { generated: true, ..policy.origin.clone() } });
+            } else {
+                let (kind, name) = (policy.kind(), policy.name());
+                self.notes.push(format!(
+                    "{kind} {name} has no binding in this suite, so it is never evaluated: add its binding to policies, \
+                     or set generateBindings: true"
+                ));
+            }
+        }
+        members.extend(bindings);
+    }
+
+    /// The cluster for a version and what one case adds. Policies are compiled once for a version.
+    fn world(&mut self, members: &[Member], worlds: &mut Worlds, key: (u8, Vec<Json>)) -> Result<usize, Vec<Problem>> {
+        if let Some(known) = worlds.keys.iter().position(|known| *known == key) {
+            return Ok(known);
+        }
+        let (minor, extra) = &key;
+        if !worlds.bases.contains_key(minor) {
+            let base = self.base(*minor, members)?;
+            worlds.bases.insert(*minor, base);
+        }
+        let mut world = worlds.bases[minor].0.clone();
+        for object in extra {
+            match world.apply(object.clone()) {
+                // A policy that is refused was told of, and cannot be bound.
+                Err(why) if !self.imported => return Err(vec![self.object.problem("", why)]),
+                _ => {}
+            }
+        }
+        worlds.worlds.push(world);
+        worlds.keys.push(key);
+        Ok(worlds.keys.len() - 1)
+    }
+
+    /// The cluster with all members in it, and the policies that it refuses.
+    fn base(&mut self, minor: u8, members: &[Member]) -> Result<(World, BTreeMap<String, String>), Vec<Problem>> {
+        let (world, notes, refused) = cluster::build(minor, members);
+        for note in notes {
+            if !self.notes.contains(&note) {
+                self.notes.push(note);
+            }
+        }
+        let message =
+            |member: &Member, why: &str| format!("the API server refuses {} {}: {why}", member.kind(), member.name());
+        if !self.imported && !refused.is_empty() {
+            let problem = |(member, why): &(&Member, String)| {
+                member.problem(message(member, why)).help("palisade lint shows all that is wrong with it")
+            };
+            return Err(refused.iter().map(problem).collect());
+        }
+        self.notes.extend(refused.iter().map(|(member, why)| message(member, why)));
+        let policies = refused.into_iter().filter(|(member, _)| member.kind().ends_with("AdmissionPolicy"));
+        Ok((world, policies.map(|(member, why)| (member.name().to_owned(), message(member, &why))).collect()))
+    }
+}

@@ -1,0 +1,77 @@
+//! The smallest objects of some kinds that the API server accepts.
+
+use palisade_checks::{pod, workload::WORKLOADS};
+use palisade_harness::objects::{Kinds, Resource};
+use serde_json::{Value as Json, json};
+
+/// More kinds than a policy tells apart.
+const MOST: usize = 12;
+
+/// A minimal object of each kind that a policy matches, with the labels that it must have; at least one.
+pub(super) fn of_policy(policy: &Json, kinds: &Kinds) -> Vec<Json> {
+    let matched = &policy["spec"]["matchConstraints"];
+    let rules = matched["resourceRules"].as_array().map_or(&[][..], Vec::as_slice);
+    let mut resources: Vec<&Resource> = Vec::new();
+    for resource in rules.iter().flat_map(|rule| of_rule(rule, kinds)) {
+        if !resources.iter().any(|known| known.kind == resource.kind) {
+            resources.push(resource);
+        }
+    }
+    let mut objects: Vec<_> = resources.iter().take(MOST).map(|one| minimal(&one.api_version(), &one.kind)).collect();
+    if objects.is_empty() {
+        objects.push(pod::minimal("example"));
+    }
+    for (key, value) in matched["objectSelector"]["matchLabels"].as_object().into_iter().flatten() {
+        objects.iter_mut().for_each(|object| object["metadata"]["labels"][key] = value.clone());
+    }
+    objects
+}
+
+/// The resources that a rule matches, pods first: they are what most policies are about.
+fn of_rule<'k>(rule: &Json, kinds: &'k Kinds) -> Vec<&'k Resource> {
+    let has = |list: &str, found: &str| {
+        let mut items = rule[list].as_array().into_iter().flatten().filter_map(Json::as_str);
+        items.any(|item| item == "*" || item.split('/').next() == Some(found))
+    };
+    let fits = |one: &&Resource| {
+        one.by_default
+            && has("apiGroups", &one.group)
+            && has("apiVersions", &one.version)
+            && has("resources", &one.plural)
+    };
+    let mut found: Vec<_> = kinds.resources().iter().filter(fits).collect();
+    found.sort_by_key(|one| one.plural != "pods");
+    found
+}
+
+fn minimal(api_version: &str, kind: &str) -> Json {
+    let name = "example";
+    if let Some(workload) = WORKLOADS.iter().find(|one| (one.api_version, one.kind) == (api_version, kind)) {
+        return workload.around(name, &pod::minimal(name));
+    }
+    let mut object = json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": name}});
+    match kind {
+        "Pod" => object = pod::minimal(name),
+        "Service" => object["spec"] = json!({"selector": {"app": name}, "ports": [{"port": 80}]}),
+        "Ingress" => {
+            let backend = json!({"service": {"name": name, "port": {"number": 80}}});
+            object["spec"] = json!({
+                "rules": [{"host": "example.org", "http": {"paths": [{"path": "/", "pathType": "Prefix", "backend": backend}]}}],
+            });
+        }
+        "PersistentVolumeClaim" => {
+            object["spec"] = json!({"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}});
+        }
+        "NetworkPolicy" => object["spec"] = json!({"podSelector": {}, "policyTypes": ["Ingress"]}),
+        "Role" | "ClusterRole" => {
+            object["rules"] = json!([{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]);
+        }
+        "RoleBinding" | "ClusterRoleBinding" => {
+            let role = kind.trim_end_matches("Binding");
+            object["roleRef"] = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": role, "name": name});
+            object["subjects"] = json!([{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": name}]);
+        }
+        _ => {}
+    }
+    object
+}
