@@ -114,7 +114,7 @@ fuzz: ## Try random input on parser, checker, evaluator and schemas (needs night
 	for target in $(FUZZ_TARGETS); do mkdir -p fuzz/corpus/$$target fuzz/artifacts/$$target \
 		&& RUSTUP_TOOLCHAIN=nightly $(CARGO_FUZZ) fuzz run --sanitizer none --target-dir $(abspath $(TARGET))/fuzz $$target \
 			fuzz/corpus/$$target $(TARGET)/fuzz-seeds fuzz/artifacts/$$target -- -max_total_time=$(SECONDS) -max_len=10000 \
-			-timeout=10 -rss_limit_mb=2048 -dict=$(TARGET)/fuzz-seeds.dict -print_final_stats=1 || exit 1; done
+			-len_control=10 -timeout=10 -rss_limit_mb=2048 -dict=$(TARGET)/fuzz-seeds.dict -print_final_stats=1 || exit 1; done
 
 .PHONY: spec-cel
 spec-cel: oracle-program ## Compare both with the tests of the CEL specification
