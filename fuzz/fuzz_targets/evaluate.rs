@@ -15,8 +15,29 @@ use palisade_fuzz::{json, split};
 static ENVIRONMENTS: LazyLock<[Environment; 2]> = LazyLock::new(palisade_fuzz::environments);
 
 const WORDS: &[&str] = &[
-    "metadata", "name", "labels", "spec", "containers", "image", "app", "a", "b", "num", "mm", "s1", "li10", "1Gi", "10.0.0.1",
-    "10.0.0.0/8", "https://a.b:80/c?d=e", "1h", "2024-02-29T12:34:56Z", "1.2.3", "^[a-z]+$", "%s", "é😀",
+    "metadata",
+    "name",
+    "labels",
+    "spec",
+    "containers",
+    "image",
+    "app",
+    "a",
+    "b",
+    "num",
+    "mm",
+    "s1",
+    "li10",
+    "1Gi",
+    "10.0.0.1",
+    "10.0.0.0/8",
+    "https://a.b:80/c?d=e",
+    "1h",
+    "2024-02-29T12:34:56Z",
+    "1.2.3",
+    "^[a-z]+$",
+    "%s",
+    "é😀",
 ];
 
 fuzz_target!(|input: &[u8]| {

@@ -54,7 +54,8 @@ pub(crate) enum Lookup {
     Unsupported(Arc<str>),
 }
 
-/// Words that are no variables, but may be fields (apiserver `pkg/cel/escaping.go`).
+/// Words that are no variables, but may be fields (apiserver `pkg/cel/escaping.go`; without the first four, which are
+/// tokens of their own, cel-go `parser.reservedIds`).
 pub const RESERVED: &[&str] = &[
     "true",
     "false",

@@ -76,6 +76,6 @@ pub(crate) fn seeds(directory: &Path) -> Result<(), Error> {
     }
     let functions = LIBRARIES.iter().flat_map(|library| library.iter().map(|function| function.name));
     let words: BTreeSet<&str> = functions.chain(WORDS).collect();
-    let dictionary: String = words.into_iter().map(|word| format!("\"{word}\"\n")).collect();
-    write(directory.with_extension("dict"), &dictionary)
+    let dictionary: Vec<String> = words.into_iter().map(|word| format!("\"{word}\"\n")).collect();
+    write(directory.with_extension("dict"), &dictionary.concat())
 }

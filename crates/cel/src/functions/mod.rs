@@ -36,6 +36,28 @@ use crate::{
     value::{List, Value},
 };
 
+/// The functions that compare two values of a type, given how an argument is taken for one.
+macro_rules! comparisons {
+    ($argument:ident) => {
+        fn compared(args: &[Value<'_>]) -> Result<std::cmp::Ordering, Error> {
+            Ok($argument(args, 0)?.compare($argument(args, 1)?))
+        }
+
+        fn is_greater_than<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+            Ok(compared(args)?.is_gt().into())
+        }
+
+        fn is_less_than<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+            Ok(compared(args)?.is_lt().into())
+        }
+
+        fn compare_to<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+            Ok(Value::Int(compared(args)? as i64))
+        }
+    };
+}
+use comparisons;
+
 /// All functions, library by library in the order in which the API server adds them (apiserver
 /// `pkg/cel/environment/base.go`). A name may come in several libraries: its overloads follow one another in this order.
 pub const LIBRARIES: &[&[Function]] = &[

@@ -1,8 +1,6 @@
 //! Quantities (apiserver `pkg/cel/library/quantity.go`).
 
-use std::cmp::Ordering;
-
-use super::{Function, cost, function, member};
+use super::{Function, comparisons, cost, function, member};
 use super::{Outcome, int, text};
 use crate::types::Decl::{self, Bool, Double, Int, Object, String};
 use crate::{
@@ -76,21 +74,7 @@ fn sign<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
     Ok(quantity(args, 0)?.sign().into())
 }
 
-fn compared(args: &[Value<'_>]) -> Result<Ordering, Error> {
-    Ok(quantity(args, 0)?.compare(quantity(args, 1)?))
-}
-
-fn is_greater_than<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
-    Ok(compared(args)?.is_gt().into())
-}
-
-fn is_less_than<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
-    Ok(compared(args)?.is_lt().into())
-}
-
-fn compare_to<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
-    Ok(Value::Int(compared(args)? as i64))
-}
+comparisons!(quantity);
 
 fn as_approximate_float<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
     Ok(Value::Double(quantity(args, 0)?.as_approximate_float()))

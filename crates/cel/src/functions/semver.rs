@@ -1,8 +1,6 @@
 //! Semantic versions (apiserver `pkg/cel/library/semverlib.go`, version 1).
 
-use std::cmp::Ordering;
-
-use super::{Function, cost, function, member};
+use super::{Function, comparisons, cost, function, member};
 use super::{Outcome, text};
 use crate::types::Decl::{self, Bool, Int, Object, String};
 use crate::{
@@ -69,21 +67,7 @@ fn is_semver<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
     Ok(parsed(args)?.is_ok().into())
 }
 
-fn compared(args: &[Value<'_>]) -> Result<Ordering, Error> {
-    Ok(version(args, 0)?.compare(version(args, 1)?))
-}
-
-fn is_greater_than<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
-    Ok(compared(args)?.is_gt().into())
-}
-
-fn is_less_than<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
-    Ok(compared(args)?.is_lt().into())
-}
-
-fn compare_to<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
-    Ok(Value::Int(compared(args)? as i64))
-}
+comparisons!(version);
 
 fn major<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
     Ok(version(args, 0)?.major().into())

@@ -5,28 +5,10 @@ use super::{
     literal,
     parser::{Depth, OPERAND, Parsed, Parser, Result},
 };
-use crate::ast::{Entry, Expr, FieldInit, Literal, Node, Position};
-
-/// Names that are fields or functions of a receiver, but no variables (`parser.reservedIds`).
-const RESERVED: &[&str] = &[
-    "as",
-    "break",
-    "const",
-    "continue",
-    "else",
-    "for",
-    "function",
-    "if",
-    "import",
-    "let",
-    "loop",
-    "package",
-    "namespace",
-    "return",
-    "var",
-    "void",
-    "while",
-];
+use crate::{
+    ast::{Entry, Expr, FieldInit, Literal, Node, Position},
+    environment::RESERVED,
+};
 
 impl Parser<'_> {
     pub(super) fn primary(&mut self, depth: Depth) -> Result<Parsed> {

@@ -8,6 +8,7 @@ pub(crate) mod lexer;
 mod literal;
 mod macros;
 mod parser;
+mod tokens;
 
 use crate::{
     ast::{Ast, Position},
