@@ -4,6 +4,8 @@
 
 mod args;
 mod input;
+mod lint;
+mod manual;
 mod migrate;
 mod output;
 mod render;
@@ -20,6 +22,9 @@ fn main() -> ExitCode {
     let result = match Args::parse().command {
         Command::Render(args) => render::run(&args),
         Command::Migrate(MigrateCommand::Psp(args)) => migrate::run(&args),
+        Command::Lint(args) => return lint::run(&args),
+        Command::Completions { shell } => manual::completions(shell),
+        Command::Man { directory } => manual::pages(directory.as_deref()),
     };
     report::exit(result)
 }
