@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use palisade_cel::ast::{Comprehension, Expr, Literal, Node};
 
 /// The elements of a list or map of an object.
-pub(crate) const LIST: u64 = 20;
+pub(crate) const LIST: u64 = 16;
 /// The bytes of a text of an object.
 pub(crate) const TEXT: u64 = 100;
 /// What a part may cost, and how many elements its value may have.

@@ -6,6 +6,7 @@ mod bench;
 mod cel;
 mod examples;
 mod generate;
+mod lints;
 mod pages;
 mod schema;
 

@@ -7,12 +7,13 @@ use std::{
 };
 
 /// Crates that promise "no I/O, no clock, no environment".
-const PURE: [&str; 7] = [
+const PURE: [&str; 8] = [
     "palisade-api",
     "palisade-cel",
     "palisade-checks",
     "palisade-compiler",
     "palisade-harness",
+    "palisade-lint",
     "palisade-manifest",
     "palisade-migrate",
 ];

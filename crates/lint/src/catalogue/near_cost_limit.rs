@@ -15,7 +15,7 @@ pub(super) static RULE: Rule = Rule {
     title: "An expression that may cost too much",
     why: "\
 An expression may cost 1,000,000, and all of a policy 10,000,000 for one request; what costs more fails. This is an
-estimate of the worst case: each list of an object is taken to have 20 elements and each text 100 bytes, every branch is
+estimate of the worst case: each list of an object is taken to have 16 elements and each text 100 bytes, every branch is
 taken, and what is read costs what the API server charges for it. It is not a measurement, and the API server makes none
 for policies. Comprehensions inside of comprehensions are what costs: compute the inner list once, as a variable, or
 compare with a map.",
@@ -31,12 +31,12 @@ compare with a map.",
                 sizes.insert(name.clone(), estimate.size);
             }
             total = total.saturating_add(estimate.cost);
-            if estimate.cost > EXPRESSION / 2 {
+            if estimate.cost > EXPRESSION {
                 let message = format!("may cost {} of {EXPRESSION}, with lists of {} elements", estimate.cost, cost::LIST);
                 found.add(&policy.item, &expression.path, message);
             }
         }
-        if total > POLICY / 2 {
+        if total > POLICY {
             let message = format!("may cost {total} of {POLICY} in all, with lists of {} elements", cost::LIST);
             found.add(&policy.item, "metadata.name", message);
         }
