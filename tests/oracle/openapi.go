@@ -26,9 +26,10 @@ type schemas struct {
 	Schemas map[string]any `json:"schemas"`
 }
 
-// What type checking reads, apart from references, properties, items and additionalProperties.
+// What type checking reads, apart from references, properties, items and additionalProperties; and what an object must
+// have, which lints read.
 var read = []string{
-	"type", "format", "x-kubernetes-int-or-string", "x-kubernetes-preserve-unknown-fields",
+	"type", "format", "required", "x-kubernetes-int-or-string", "x-kubernetes-preserve-unknown-fields",
 	"x-kubernetes-embedded-resource",
 }
 

@@ -5,6 +5,8 @@
 mod args;
 mod eval;
 mod input;
+mod lint;
+mod manual;
 mod migrate;
 mod output;
 mod render;
@@ -24,6 +26,9 @@ fn main() -> ExitCode {
         Command::Test(args) => test::run(&args),
         Command::Eval(args) => eval::run(&args),
         Command::Migrate(MigrateCommand::Psp(args)) => migrate::run(&args),
+        Command::Lint(args) => return lint::run(&args),
+        Command::Completions { shell } => manual::completions(shell),
+        Command::Man { directory } => manual::pages(directory.as_deref()),
     };
     report::exit(result)
 }

@@ -90,7 +90,7 @@ pub fn exit(result: Result<(), Failure>) -> ExitCode {
 pub fn tell(problems: &[Problem]) {
     let mut text = String::new();
     for problem in problems.iter().take(MAX_PROBLEMS) {
-        text.push_str(&rendered(problem));
+        text.push_str(&rendered(problem, io::stderr().is_terminal()));
         text.push('\n');
     }
     if let Some(more) = problems.len().checked_sub(MAX_PROBLEMS).filter(|&more| more > 0) {
@@ -109,7 +109,8 @@ fn say(text: &str) {
     let _ = io::stderr().write_all(text.as_bytes());
 }
 
-fn rendered(problem: &Problem) -> String {
+/// A problem with an excerpt, for a terminal or for a file.
+pub fn rendered(problem: &Problem, terminal: bool) -> String {
     struct Report(Shown, Box<dyn ReportHandler>);
     impl fmt::Display for Report {
         fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -117,7 +118,7 @@ fn rendered(problem: &Problem) -> String {
         }
     }
     let mut options = MietteHandlerOpts::new().context_lines(1).terminal_links(false);
-    if !io::stderr().is_terminal() {
+    if !terminal {
         // Logs and tests get the same bytes everywhere, one line for one message.
         options = options.unicode(false).color(false).wrap_lines(false).width(200);
     }
@@ -136,7 +137,7 @@ mod tests {
             let source = Arc::new(Source::new("f", text.to_owned()));
             for start in 0..8 {
                 for end in start..9 {
-                    assert!(rendered(&Problem::new("wrong").at(&source, start..end)).contains("wrong"));
+                    assert!(rendered(&Problem::new("wrong").at(&source, start..end), false).contains("wrong"));
                 }
             }
         }
@@ -145,9 +146,9 @@ mod tests {
     #[test]
     fn a_place_is_shown_or_named() {
         let short = Arc::new(Source::new("f", "a: 1\nb: 2\n".to_owned()));
-        assert!(rendered(&Problem::new("wrong").at(&short, 8..9)).contains("f:2:4"));
+        assert!(rendered(&Problem::new("wrong").at(&short, 8..9), false).contains("f:2:4"));
         let long = Arc::new(Source::new("f", format!("a: {}", "x".repeat(5000))));
-        let shown = rendered(&Problem::new("wrong").at(&long, 3..9));
+        let shown = rendered(&Problem::new("wrong").at(&long, 3..9), false);
         assert!(shown.contains("f:1:4: wrong") && shown.len() < 100, "{shown}");
     }
 }

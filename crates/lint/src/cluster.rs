@@ -50,6 +50,16 @@ pub(crate) struct Cluster<'a> {
     pub profiles: Vec<(Item<'a>, Diagnostic)>,
 }
 
+/// Whether an object is of a kind that is linted whatever else there is.
+fn is_linted(object: &Object<'_>) -> bool {
+    let group = object.api_version.split_once('/').map_or("", |(group, _)| group);
+    match group {
+        GROUP => object.kind.contains("AdmissionPolicy"),
+        names::GROUP => object.kind == "ToolSecurityProfile",
+        _ => object.kind == "CustomResourceDefinition",
+    }
+}
+
 impl<'a> Cluster<'a> {
     /// Sorts out objects.
     pub fn new(objects: &'a [Object<'a>], options: &Options, report: &mut Report) -> Self {
@@ -67,18 +77,10 @@ impl<'a> Cluster<'a> {
             profiles: Vec::new(),
         };
         cluster.names.add_builtin(cluster.schemas.kinds().cloned());
-        let mut items = Vec::new();
-        for object in objects {
-            match object.json() {
-                Ok(json) if json.is_object() => {
-                    items.push(Item { object, generated: false, kind: object.kind.clone(), json });
-                }
-                Ok(_) => *report.skipped.entry("without kind".to_owned()).or_default() += 1,
-                Err(mistake) => cluster.unreadable.push((object, mistake)),
-            }
-        }
+        let (own, others): (Vec<_>, Vec<_>) = objects.iter().partition(|object| is_linted(object));
+        let items = cluster.read(&own);
         // Definitions first, whatever the order of the files.
-        let (crds, items): (Vec<_>, Vec<_>) =
+        let (crds, rest): (Vec<_>, Vec<_>) =
             items.into_iter().partition(|item| item.kind == "CustomResourceDefinition");
         for item in crds {
             report.objects += 1;
@@ -86,24 +88,37 @@ impl<'a> Cluster<'a> {
             cluster.said.push((item.copy(), create::create(minor, &item.json, None)));
             cluster.crds.push(item);
         }
-        if items.iter().any(|item| item.is_profile()) {
+        if rest.iter().any(Item::is_profile) {
             for crd in crd::all() {
                 cluster.define(&serde_json::to_value(crd).unwrap_or_default());
             }
         }
-        for item in items {
+        for item in rest {
             cluster.sort(item, report);
         }
+        // What is no parameters of any policy is not even read: its size and depth cost nothing.
         let known = cluster.param_kinds();
-        for item in &cluster.others {
-            if known.contains_key(&(item.api_version().to_owned(), item.kind.clone())) {
-                report.objects += 1;
-            } else {
-                let kind = if item.kind.is_empty() { "without kind".to_owned() } else { item.kind.clone() };
-                *report.skipped.entry(kind).or_default() += 1;
-            }
+        let is_param = |object: &&Object<'_>| known.contains_key(&(object.api_version.clone(), object.kind.clone()));
+        let (params, others): (Vec<_>, Vec<_>) = others.into_iter().partition(is_param);
+        drop(known);
+        cluster.others = cluster.read(&params);
+        report.objects += cluster.others.len();
+        for object in others {
+            let kind = if object.kind.is_empty() { "without kind" } else { &object.kind };
+            *report.skipped.entry(kind.to_owned()).or_default() += 1;
         }
         cluster
+    }
+
+    fn read(&mut self, objects: &[&'a Object<'a>]) -> Vec<Item<'a>> {
+        let mut items = Vec::new();
+        for object in objects {
+            match object.json() {
+                Ok(json) => items.push(Item { object, generated: false, kind: object.kind.clone(), json }),
+                Err(mistake) => self.unreadable.push((object, mistake)),
+            }
+        }
+        items
     }
 
     fn define(&mut self, crd: &Json) {
@@ -115,9 +130,6 @@ impl<'a> Cluster<'a> {
         if item.is_profile() {
             report.objects += 1;
             return self.profile(&item);
-        }
-        if !item.api_version().starts_with(GROUP) || !item.kind.contains("AdmissionPolicy") {
-            return self.others.push(item);
         }
         report.objects += 1;
         self.judge(item);
@@ -191,7 +203,7 @@ impl<'a> Cluster<'a> {
     }
 }
 
-impl<'a> Item<'a> {
+impl Item<'_> {
     /// The same once more.
     pub fn copy(&self) -> Self {
         Self { object: self.object, generated: self.generated, kind: self.kind.clone(), json: self.json.clone() }

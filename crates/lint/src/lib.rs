@@ -13,9 +13,9 @@ mod selector;
 mod silence;
 mod tree;
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
-use palisade_manifest::{Object, Severity};
+use palisade_manifest::{Object, Problem, Severity, Source};
 
 pub use finding::Finding;
 pub use rule::{Category, Rule};
@@ -56,6 +56,21 @@ impl Report {
     pub fn worst(&self) -> Option<Severity> {
         self.findings.iter().map(|finding| finding.severity).max()
     }
+}
+
+/// The finding that a text has no objects, or none that can be read.
+pub fn unreadable(source: &Arc<Source>, problem: &Problem, options: &Options) -> Option<Finding> {
+    let rule = catalogue::find("unreadable-object")?;
+    Some(Finding {
+        rule,
+        severity: options.levels.of(rule)?,
+        message: problem.message().to_owned(),
+        help: problem.advice().map(str::to_owned),
+        object: String::new(),
+        path: String::new(),
+        source: Arc::clone(source),
+        place: problem.place().map_or(0..0, |(_, place)| place),
+    })
 }
 
 /// Lints objects, which together are taken for what a cluster has.

@@ -8,6 +8,7 @@ mod examples;
 mod filled;
 mod fuzz;
 mod generate;
+mod lints;
 mod pages;
 mod schema;
 

@@ -73,9 +73,9 @@ pub struct Error {
 }
 
 impl Error {
-    fn new(error_type: ErrorType, field: impl Into<String>, value: Option<String>, detail: &str) -> Self {
+    fn new(error_type: ErrorType, field: impl Into<String>, value: Option<&str>, detail: &str) -> Self {
         let mut body = error_type.text().to_owned();
-        for part in value.iter().map(String::as_str).chain([detail]).filter(|part| !part.is_empty()) {
+        for part in value.into_iter().chain([detail]).filter(|part| !part.is_empty()) {
             let _ = write!(body, ": {part}");
         }
         Self { error_type, field: field.into(), body }
@@ -88,12 +88,12 @@ impl Error {
 
     /// A text of the wrong form.
     pub fn invalid(field: impl Into<String>, value: &str, detail: &str) -> Self {
-        Self::new(ErrorType::Invalid, field, Some(quote(value)), detail)
+        Self::new(ErrorType::Invalid, field, Some(&quote(value)), detail)
     }
 
     /// Another value of the wrong form, which is shown as JSON.
     pub fn invalid_value(field: impl Into<String>, value: &Json, detail: &str) -> Self {
-        Self::new(ErrorType::Invalid, field, Some(go_json(value)), detail)
+        Self::new(ErrorType::Invalid, field, Some(&go_json(value)), detail)
     }
 
     /// A text of a Go type of its own that is none of those that are allowed.
@@ -105,12 +105,12 @@ impl Error {
     pub fn not_supported_value(field: impl Into<String>, value: &Json, supported: &[&str]) -> Self {
         let supported: Vec<_> = supported.iter().map(|one| quote(one)).collect();
         let detail = format!("supported values: {}", supported.join(", "));
-        Self::new(ErrorType::NotSupported, field, Some(go_json(value)), &detail)
+        Self::new(ErrorType::NotSupported, field, Some(&go_json(value)), &detail)
     }
 
     /// A text that is there twice.
     pub fn duplicate(field: impl Into<String>, value: &str) -> Self {
-        Self::new(ErrorType::Duplicate, field, Some(quote(value)), "")
+        Self::new(ErrorType::Duplicate, field, Some(&quote(value)), "")
     }
 
     /// Something that must not be there.
@@ -126,22 +126,22 @@ impl Error {
     /// A list with too many elements.
     pub fn too_many(field: impl Into<String>, actual: usize, most: usize) -> Self {
         let detail = format!("must have at most {most} items");
-        Self::new(ErrorType::TooMany, field, Some(actual.to_string()), &detail)
+        Self::new(ErrorType::TooMany, field, Some(&actual.to_string()), &detail)
     }
 
     /// A text that names what is not there.
     pub fn not_found(field: impl Into<String>, value: &str) -> Self {
-        Self::new(ErrorType::NotFound, field, Some(quote(value)), "")
+        Self::new(ErrorType::NotFound, field, Some(&quote(value)), "")
     }
 
     /// A value of the wrong type, which is named by that type.
     pub fn type_invalid(field: impl Into<String>, found: &str, detail: &str) -> Self {
-        Self::new(ErrorType::TypeInvalid, field, Some(quote(found)), detail)
+        Self::new(ErrorType::TypeInvalid, field, Some(&quote(found)), detail)
     }
 
     /// A value that is there twice, which is shown as JSON.
     pub fn duplicate_value(field: impl Into<String>, value: &Json) -> Self {
-        Self::new(ErrorType::Duplicate, field, Some(go_json(value)), "")
+        Self::new(ErrorType::Duplicate, field, Some(&go_json(value)), "")
     }
 
     /// Something else that went wrong.

@@ -3,7 +3,7 @@
 use palisade_manifest::Severity;
 use palisade_manifest::suggestion;
 
-use crate::{Category, Rule};
+use crate::{Category, Rule, cluster::Item};
 
 pub(super) static RULE: Rule = Rule {
     id: "binding-without-policy",
@@ -19,12 +19,13 @@ nothing.",
         for binding in &cluster.bindings {
             let named = binding.json["spec"]["policyName"].as_str().unwrap_or_default();
             let kind = binding.kind.trim_end_matches("Binding");
-            // One that the API server refuses is there, too.
+            // One that the API server refuses is there, too, and what cannot be read may be it.
             let policies = || cluster.said.iter().map(|(item, _)| item).filter(|item| item.kind == kind);
-            if policies().any(|policy| policy.name() == named) {
+            let unreadable = cluster.unreadable.iter().any(|(object, _)| object.kind == kind);
+            if unreadable || policies().any(|policy| policy.name() == named) {
                 continue;
             }
-            let names: Vec<_> = policies().map(|policy| policy.name()).collect();
+            let names: Vec<_> = policies().map(Item::name).collect();
             let help = if names.is_empty() {
                 "lint the policy with the binding".to_owned()
             } else {

@@ -1,4 +1,4 @@
-//! Parameters in a ConfigMap or another built-in kind.
+//! Parameters in a `ConfigMap` or another built-in kind.
 
 use palisade_cel::schema::Kind;
 use palisade_manifest::Severity;

@@ -42,7 +42,7 @@ fn unreached(node: &Node) -> Option<&Node> {
     let Expr::Call { function, args, .. } = &node.expr else { return None };
     let first = tree::constant(args.first()?)?;
     match (&**function, first) {
-        ("_&&_", false) | ("_||_", true) | ("_?_:_", false) => args.get(1),
+        ("_&&_" | "_?_:_", false) | ("_||_", true) => args.get(1),
         ("_?_:_", true) => args.get(2),
         _ => None,
     }

@@ -3,7 +3,7 @@
 use palisade_manifest::Severity;
 
 use crate::selector;
-use crate::{Category, Rule};
+use crate::{Category, Rule, policy::Policy};
 
 pub(super) static RULE: Rule = Rule {
     id: "selector-params-fan-out",
@@ -25,7 +25,7 @@ grows with each object. Refer to one by its name.",
                 found.advise(binding, "spec.paramRef.selector", message, "refer to one object by name");
                 continue;
             }
-            let Some(kind) = cluster.policy_of(binding).and_then(|policy| policy.param_kind()) else { continue };
+            let Some(kind) = cluster.policy_of(binding).and_then(Policy::param_kind) else { continue };
             let selected = cluster.others.iter().filter(|one| {
                 let labels = one.json["metadata"]["labels"].as_object();
                 let labels: Vec<_> = labels

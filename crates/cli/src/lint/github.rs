@@ -1,0 +1,58 @@
+//! Annotations of GitHub Actions (workflow commands).
+
+use std::fmt::Write as _;
+
+use palisade_lint::Report;
+use palisade_manifest::Severity;
+
+use super::formats::{full_message, region};
+
+/// A line for each finding.
+pub(super) fn text(report: &Report) -> String {
+    let mut text = String::new();
+    for finding in &report.findings {
+        let at = region(finding);
+        let command = match finding.severity {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+            Severity::Info => "notice",
+        };
+        // What ends on another line cannot have columns.
+        let columns = if at.line == at.end_line {
+            format!(",col={},endColumn={}", at.column, at.end_column)
+        } else {
+            String::new()
+        };
+        let _ = writeln!(
+            text,
+            "::{command} file={},line={},endLine={}{columns},title={}::{}",
+            property(finding.source.name()),
+            at.line,
+            at.end_line,
+            property(finding.rule.id),
+            data(&full_message(finding)),
+        );
+    }
+    text
+}
+
+/// The text of a command.
+fn data(text: &str) -> String {
+    text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
+}
+
+/// A property of a command.
+fn property(text: &str) -> String {
+    data(text).replace(':', "%3A").replace(',', "%2C")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{data, property};
+
+    #[test]
+    fn nothing_ends_a_command() {
+        assert_eq!(data("100%\n::error::x"), "100%25%0A::error::x");
+        assert_eq!(property("a,b:c"), "a%2Cb%3Ac");
+    }
+}

@@ -1,0 +1,85 @@
+//! For people.
+
+use std::fmt::Write as _;
+
+use palisade_lint::{IGNORE_ANNOTATION, Report, Rule, catalogue};
+use palisade_manifest::Severity;
+
+use super::formats::severity;
+use crate::report::rendered;
+
+/// Who has more to mend runs again.
+const MAX_FINDINGS: usize = 200;
+
+/// Each finding with an excerpt, and how many there are.
+pub(super) fn text(report: &Report, terminal: bool) -> String {
+    let mut text = String::new();
+    for finding in report.findings.iter().take(MAX_FINDINGS) {
+        text.push_str(&rendered(&finding.problem(), terminal));
+        text.push('\n');
+    }
+    if report.findings.len() > MAX_FINDINGS {
+        let _ = writeln!(text, "and {} more\n", report.findings.len() - MAX_FINDINGS);
+    }
+    text.push_str(&summary(report));
+    text
+}
+
+fn summary(report: &Report) -> String {
+    let count = |of: Severity| report.findings.iter().filter(|finding| finding.severity == of).count();
+    let mut parts = Vec::new();
+    for (of, name) in [(Severity::Error, "error"), (Severity::Warning, "warning"), (Severity::Info, "note")] {
+        match count(of) {
+            0 => {}
+            1 => parts.push(format!("1 {name}")),
+            many => parts.push(format!("{many} {name}s")),
+        }
+    }
+    let found = if parts.is_empty() { "nothing found".to_owned() } else { parts.join(", ") };
+    let objects = if report.objects == 1 { "1 object".to_owned() } else { format!("{} objects", report.objects) };
+    let mut line = format!("{found} in {objects}");
+    let skipped: usize = report.skipped.values().sum();
+    if skipped > 0 {
+        let kinds: Vec<_> = report.skipped.iter().take(10).map(|(kind, count)| format!("{count} {kind}")).collect();
+        let more = if report.skipped.len() > kinds.len() { ", ..." } else { "" };
+        let shown: String = format!("{}{more}", kinds.join(", ")).chars().take(400).map(shown).collect();
+        let _ = write!(line, "; skipped what no rule is about: {shown}");
+    }
+    if report.silenced > 0 {
+        let _ = write!(line, "; silenced by annotations: {}", report.silenced);
+    }
+    line.push('\n');
+    line
+}
+
+/// A character on one line.
+fn shown(c: char) -> char {
+    if matches!(c, '\n' | '\t') { ' ' } else { palisade_manifest::harmless(c) }
+}
+
+/// All rules in a table.
+pub(super) fn list() -> String {
+    let width = catalogue::ALL.iter().map(|rule| rule.id.len()).max().unwrap_or_default();
+    catalogue::ALL.iter().fold(String::new(), |mut text, rule| {
+        let (severity, category) = (severity(rule.severity), rule.category.name());
+        let _ = writeln!(text, "{:width$}  {severity:8} {category:9} {}", rule.id, rule.title);
+        text
+    })
+}
+
+/// All about a rule.
+pub(super) fn explain(rule: &Rule) -> String {
+    format!(
+        "{} ({}, {}): {}\n\n{}\n\nSilence it for an object with the annotation {IGNORE_ANNOTATION}: {}, or with --allow {}.\n\n\
+         This has it:\n\n{}\nThis has not:\n\n{}",
+        rule.id,
+        severity(rule.severity),
+        rule.category.name(),
+        rule.title,
+        rule.why.trim_end(),
+        rule.id,
+        rule.id,
+        rule.bad,
+        rule.good,
+    )
+}

@@ -1,0 +1,84 @@
+//! XML as `JUnit` writes it: a suite for each file, a failed case for each finding.
+
+use std::{collections::BTreeMap, fmt::Write as _};
+
+use palisade_lint::{Finding, Report};
+use palisade_manifest::Severity;
+
+use super::formats::{full_message, region, severity};
+
+/// All suites. Findings that are only notes are cases that pass.
+pub(super) fn text(report: &Report) -> String {
+    let mut files = BTreeMap::<&str, Vec<&Finding>>::new();
+    for finding in &report.findings {
+        files.entry(finding.source.name()).or_default().push(finding);
+    }
+    let is_failure = |finding: &&&Finding| finding.severity > Severity::Info;
+    let failures = report.findings.iter().filter(|finding| finding.severity > Severity::Info).count();
+    // A report without any case is an error to some servers.
+    let tests = report.findings.len().max(1);
+    let mut text = format!(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
+         <testsuites name=\"palisade lint\" tests=\"{tests}\" failures=\"{failures}\" errors=\"0\">\n",
+    );
+    if files.is_empty() {
+        text.push_str("  <testsuite name=\"palisade lint\" tests=\"1\" failures=\"0\" errors=\"0\">\n");
+        let _ = writeln!(text, "    <testcase classname=\"palisade.lint\" name=\"{} objects\"/>", report.objects);
+        text.push_str("  </testsuite>\n");
+    }
+    for (file, findings) in files {
+        let failures = findings.iter().filter(is_failure).count();
+        let (name, tests) = (escape(file), findings.len());
+        let _ = writeln!(text, "  <testsuite name=\"{name}\" tests=\"{tests}\" failures=\"{failures}\" errors=\"0\">");
+        for finding in findings {
+            case(&mut text, finding);
+        }
+        text.push_str("  </testsuite>\n");
+    }
+    text.push_str("</testsuites>\n");
+    text
+}
+
+fn case(text: &mut String, finding: &Finding) {
+    let at = region(finding);
+    let name = escape(&format!("{} {}:{}", finding.object, at.line, at.column));
+    let (rule, message) = (finding.rule.id, escape(&full_message(finding)));
+    let _ = write!(text, "    <testcase classname=\"palisade.lint.{rule}\" name=\"{name}\"");
+    if finding.severity > Severity::Info {
+        let (severity, file) = (severity(finding.severity), escape(finding.source.name()));
+        let _ = writeln!(
+            text,
+            ">\n      <failure type=\"{severity}\" message=\"{message}\">{file}:{}:{}: {message}</failure>\n    </testcase>",
+            at.line, at.column,
+        );
+    } else {
+        let _ = writeln!(text, "><system-out>{message}</system-out></testcase>");
+    }
+}
+
+/// A text in XML 1.0, in which most control characters cannot be at all.
+fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\n' | '\t' | '\r' => drop(write!(out, "&#{};", u32::from(c))),
+            '\0'..='\x1f' | '\u{fffe}' | '\u{ffff}' => out.push('\u{fffd}'),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::escape;
+
+    #[test]
+    fn any_text_is_xml() {
+        assert_eq!(escape("<a b=\"&\">\n\u{1}ü"), "&lt;a b=&quot;&amp;&quot;&gt;&#10;\u{fffd}ü");
+    }
+}

@@ -1,0 +1,98 @@
+//! `palisade lint`: finds what is wrong with admission policies, and what will be regretted.
+
+mod files;
+mod formats;
+mod github;
+mod human;
+mod json;
+mod junit;
+mod sarif;
+
+use std::process::ExitCode;
+
+use palisade_lint::{Level, Levels, Options, Report, catalogue, lint, unreadable};
+use palisade_manifest::{Severity, objects};
+
+use crate::{
+    args::{FailOn, LintArgs},
+    output,
+    report::{self, Failure, Problem},
+};
+
+/// Runs the command.
+pub fn run(args: &LintArgs) -> ExitCode {
+    match found(args) {
+        Ok(true) => ExitCode::FAILURE,
+        Ok(false) => ExitCode::SUCCESS,
+        Err(failure) => report::exit(Err(failure)),
+    }
+}
+
+/// Lints, prints, and says whether it is a failure.
+fn found(args: &LintArgs) -> Result<bool, Failure> {
+    if args.list {
+        return output::print(&human::list()).map(|()| false);
+    }
+    let options = Options { minor: u8::try_from(args.kube_version.minor).unwrap_or(u8::MAX), levels: levels(args)? };
+    if let Some(id) = &args.explain {
+        let rule = catalogue::find(id).ok_or_else(|| wrong(&palisade_lint::UnknownRule(id.clone())))?;
+        return output::print(&human::explain(rule)).map(|()| false);
+    }
+    let report = judged(&args.files, &options)?;
+    for output in &args.output {
+        formats::write(output, &report)?;
+    }
+    let least = match args.fail_on {
+        FailOn::Error => Severity::Error,
+        FailOn::Warning => Severity::Warning,
+        FailOn::Info => Severity::Info,
+        FailOn::Never => return Ok(false),
+    };
+    Ok(report.worst().is_some_and(|worst| worst >= least))
+}
+
+fn levels(args: &LintArgs) -> Result<Levels, Failure> {
+    let mut levels = Levels::default();
+    for (ids, level) in [(&args.allow, Level::Allow), (&args.warn, Level::Warn), (&args.deny, Level::Deny)] {
+        for id in ids {
+            levels.set(id, level).map_err(|error| wrong(&error))?;
+        }
+    }
+    Ok(levels)
+}
+
+fn wrong(error: &dyn std::fmt::Display) -> Failure {
+    Failure::CouldNotRun(vec![Problem::new(error.to_string())])
+}
+
+/// Lints all objects of all files.
+fn judged(paths: &[String], options: &Options) -> Result<Report, Failure> {
+    let mut sources = Vec::new();
+    let mut bad = Vec::new();
+    for path in files::expand(paths)? {
+        let (source, problem) = files::read(&path)?;
+        bad.extend(problem.and_then(|problem| unreadable(&source, &problem, options)));
+        sources.push(source);
+    }
+    let mut all = Vec::new();
+    for source in &sources {
+        match objects(source) {
+            Ok(found) => all.extend(found),
+            Err(problem) => {
+                let template = source.text().contains("{{") && source.text().contains("}}");
+                let problem = if template {
+                    let help = "this is a template of Helm, not YAML; render it: helm template . | palisade lint -";
+                    problem.help(help)
+                } else {
+                    problem
+                };
+                bad.extend(unreadable(source, &problem, options));
+            }
+        }
+    }
+    let mut report = lint(&all, options);
+    report.findings.extend(bad);
+    // Stable: of one file, the findings are in order already.
+    report.findings.sort_by(|a, b| a.source.name().cmp(b.source.name()));
+    Ok(report)
+}

@@ -1,0 +1,94 @@
+//! SARIF 2.1.0 (<https://docs.oasis-open.org/sarif/sarif/v2.1.0/>).
+
+use std::fmt::Write as _;
+
+use palisade_lint::{Finding, Report, Rule, catalogue};
+use palisade_manifest::Severity;
+use serde_json::{Value as Json, json};
+
+use super::formats::{full_message, region};
+
+/// One log with one run.
+pub(super) fn text(report: &Report) -> String {
+    let log = json!({
+        "$schema": "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json",
+        "version": "2.1.0",
+        "runs": [{
+            "tool": {"driver": {
+                "name": "palisade",
+                "version": env!("CARGO_PKG_VERSION"),
+                "informationUri": "https://github.com/palisade-dev/palisade",
+                "rules": catalogue::ALL.iter().map(|one| rule(one)).collect::<Vec<_>>(),
+            }},
+            "columnKind": "unicodeCodePoints",
+            "results": report.findings.iter().map(result).collect::<Vec<_>>(),
+        }],
+    });
+    format!("{log:#}\n")
+}
+
+fn rule(rule: &Rule) -> Json {
+    json!({
+        "id": rule.id,
+        "shortDescription": {"text": rule.title},
+        "fullDescription": {"text": rule.why},
+        "help": {"text": rule.why, "markdown": rule.why},
+        "helpUri": rule.help_uri(),
+        "defaultConfiguration": {"level": level(rule.severity)},
+        "properties": {"category": rule.category.name()},
+    })
+}
+
+fn result(finding: &Finding) -> Json {
+    let at = region(finding);
+    json!({
+        "ruleId": finding.rule.id,
+        "ruleIndex": catalogue::ALL.iter().position(|rule| rule.id == finding.rule.id),
+        "level": level(finding.severity),
+        "message": {"text": full_message(finding)},
+        "locations": [{
+            "physicalLocation": {
+                "artifactLocation": {"uri": uri(finding.source.name())},
+                "region": {
+                    "startLine": at.line,
+                    "startColumn": at.column,
+                    "endLine": at.end_line,
+                    "endColumn": at.end_column,
+                },
+            },
+            "logicalLocations": [{"fullyQualifiedName": format!("{}#{}", finding.object, finding.path)}],
+        }],
+    })
+}
+
+fn level(of: Severity) -> &'static str {
+    match of {
+        Severity::Error => "error",
+        Severity::Warning => "warning",
+        Severity::Info => "note",
+    }
+}
+
+/// A path as a relative reference (RFC 3986).
+fn uri(path: &str) -> String {
+    let mut uri = String::new();
+    for byte in path.trim_start_matches("./").bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte) {
+            uri.push(char::from(byte));
+        } else {
+            let _ = write!(uri, "%{byte:02X}");
+        }
+    }
+    uri
+}
+
+#[cfg(test)]
+mod tests {
+    use super::uri;
+
+    #[test]
+    fn paths_are_references() {
+        assert_eq!(uri("./a b/ü#.yaml"), "a%20b/%C3%BC%23.yaml");
+        assert_eq!(uri("<stdin>"), "%3Cstdin%3E");
+    }
+}
