@@ -136,6 +136,13 @@ impl Cluster {
         if output.status.success() { Ok((out.into(), err.into())) } else { Err(err.into()) }
     }
 
+    /// The minor version of Kubernetes that the API server serves.
+    pub async fn minor(&self) -> Result<u8> {
+        let version: Json = self.admin.request(http::Request::get("/version").body(Vec::new())?).await?;
+        let minor = ["emulationMinor", "minor"].into_iter().find_map(|key| version[key].as_str()?.parse().ok());
+        minor.ok_or_else(|| format!("no minor version in {version}").into())
+    }
+
     /// What the controller says at an HTTP path.
     pub async fn controller_get(&self, path: &str) -> Result<String> {
         let address = self.controller.as_ref().ok_or("the controller does not run")?.addr;

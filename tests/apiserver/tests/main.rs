@@ -1,6 +1,7 @@
 //! What Palisade promises, shown on a real API server. One binary, which starts and stops its control planes.
 #![allow(clippy::disallowed_methods, reason = "tests on a real API server need a clock and files")]
 
+mod admission;
 mod catalogue;
 mod crds;
 mod enforcement;
@@ -43,6 +44,7 @@ fn main() -> ExitCode {
     // One control plane on two cores; scenarios stop the controller and the API server under each other's feet.
     arguments.test_threads = Some(1);
     let newest = scenarios![
+        admission::the_harness_answers_as_the_api_server,
         catalogue::fixtures_get_their_verdicts,
         crds::wrong_profiles_are_refused_when_they_are_applied,
         crds::kubectl_explains_every_field,
@@ -75,6 +77,7 @@ fn main() -> ExitCode {
         scale::three_thousand_five_hundred_namespaces,
     ];
     let oldest = scenarios![
+        admission::the_harness_answers_as_the_api_server,
         crds::wrong_profiles_are_refused_when_they_are_applied,
         enforcement::jobs_of_tools_pass_and_each_rule_denies,
         enforcement::an_ephemeral_container_is_judged,
@@ -95,11 +98,13 @@ fn main() -> ExitCode {
         webhook::a_rolling_restart_fails_no_request,
         webhook::certificates_rotate_and_no_request_fails,
     ];
-    let (newest_cluster, oldest_cluster) = (Shared::default(), Shared::default());
+    let middle = scenarios![admission::the_harness_answers_as_the_api_server];
+    let (newest_cluster, middle_cluster, oldest_cluster) = (Shared::default(), Shared::default(), Shared::default());
     let mut trials = trials("1.36", None, newest, &newest_cluster);
+    trials.extend(self::trials("1.35", Some("1.35"), middle, &middle_cluster));
     trials.extend(self::trials("1.33", Some("1.33"), oldest, &oldest_cluster));
     let conclusion = libtest_mimic::run(&arguments, trials);
-    for cluster in [newest_cluster, oldest_cluster] {
+    for cluster in [newest_cluster, middle_cluster, oldest_cluster] {
         RUNTIME.block_on(stop(&cluster));
     }
     conclusion.exit_code()

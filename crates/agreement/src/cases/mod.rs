@@ -4,6 +4,7 @@
 //! first may be missing), `expected.json` (the requests) and `apiserver.json` (the answers).
 
 mod policies;
+mod own;
 mod requests;
 
 use std::{
@@ -17,6 +18,8 @@ use palisade_manifest::{Source, objects};
 use serde_json::Value as Json;
 
 use crate::{Error, lines::read};
+
+pub use own::{Ask, Own, own};
 
 /// A case.
 #[derive(Clone, Debug)]
@@ -205,13 +208,18 @@ fn yaml(path: &Path) -> Result<Vec<Json>, Error> {
 }
 
 fn directories(directory: &Path) -> Result<Vec<PathBuf>, Error> {
+    let mut paths = entries(directory)?;
+    paths.retain(|path| path.is_dir());
+    Ok(paths)
+}
+
+/// What is in a directory, by name.
+fn entries(directory: &Path) -> Result<Vec<PathBuf>, Error> {
     let failed = |error| Error::Read { path: directory.to_owned(), error };
-    let entries = fs::read_dir(directory).map_err(failed)?;
     let mut paths = Vec::new();
-    for entry in entries {
+    for entry in fs::read_dir(directory).map_err(failed)? {
         paths.push(entry.map_err(failed)?.path());
     }
-    paths.retain(|path| path.is_dir());
     paths.sort();
     Ok(paths)
 }

@@ -25,11 +25,13 @@ pub fn human(reviews: &[(&Asked, Review)], verbose: bool) -> String {
                 let shown = &denials[0];
                 line(&mut text, 1, &shown.message);
                 line(&mut text, 1, &format!("status: {} {}", shown.code, shown.reason));
-                for denial in denials.iter().filter(|denial| !denial.policy.is_empty()) {
+                for (index, denial) in denials.iter().enumerate().filter(|(_, denial)| !denial.policy.is_empty()) {
                     let binding = denial.binding.as_ref().map(|binding| format!(", binding {binding}"));
                     let param = denial.param.as_ref().map(|param| format!(", parameters {param}"));
                     let (binding, param) = (binding.unwrap_or_default(), param.unwrap_or_default());
-                    line(&mut text, 1, &format!("by policy {}{binding}{param}: {}", denial.policy, denial.said));
+                    // What is shown first was said above.
+                    let said = if index == 0 { String::new() } else { format!(": {}", denial.said) };
+                    line(&mut text, 1, &format!("by policy {}{binding}{param}{said}", denial.policy));
                 }
             }
         }

@@ -1,0 +1,53 @@
+//! What policies do with requests: the cases of this project, and those of others with an API server's answers.
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "all of this is tests")]
+#![allow(clippy::disallowed_methods, reason = "cases are files")]
+
+use std::path::{Path, PathBuf};
+
+use palisade_agreement::{
+    MINORS,
+    cases::{Cases, own},
+};
+
+#[test]
+fn own_cases_get_the_expected_answers() {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/apiserver/cases/admission");
+    let cases = own(&directory).unwrap();
+    assert!(cases.len() >= 40, "{} cases", cases.len());
+    let (mut count, mut wrong) = (0, Vec::new());
+    for minor in MINORS {
+        for case in cases.iter().filter(|case| case.from <= minor) {
+            let cluster = match case.cluster(minor) {
+                Ok(cluster) => cluster,
+                Err(error) => {
+                    wrong.push(format!("1.{minor} {}: {error}", case.name));
+                    continue;
+                }
+            };
+            for (index, ask) in case.requests.iter().enumerate() {
+                let request = case.request(ask, &cluster).unwrap_or_else(|error| panic!("{}: {error}", case.name));
+                count += 1;
+                let review = cluster.admit(&request);
+                wrong.extend(ask.difference(&review).map(|text| format!("1.{minor} {} {index}: {text}", case.name)));
+            }
+        }
+    }
+    println!("{count} answers, {} right", count - wrong.len());
+    assert!(wrong.is_empty(), "{} of {count} answers are wrong:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// Skipped where the collection is not there: `PALISADE_CORPUS` names its directory, or it is `shared/corpus` beside the
+/// clone.
+#[test]
+fn cases_of_others_get_the_answers_of_an_api_server() {
+    let beside = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/corpus");
+    let directory =
+        std::env::var_os("PALISADE_CORPUS").map_or_else(|| PathBuf::from(beside), PathBuf::from).join("cases");
+    if !directory.is_dir() {
+        println!("skipped: no directory {}; PALISADE_CORPUS names the one that has cases/ in it", directory.display());
+        return;
+    }
+    let cases = Cases::compare(&directory).unwrap();
+    println!("{cases}");
+    assert!(cases.agree(), "{cases}");
+}

@@ -1,0 +1,196 @@
+//! `palisade eval`, as its users meet it.
+#![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "a test that cannot set itself up may panic")]
+
+use std::process::Command;
+
+use serde_json::{Value as Json, json};
+
+const TOOLFORGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/toolforge/profile.yaml");
+
+const POLICY: &str = "\
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: replicas}
+spec:
+  matchConstraints:
+    resourceRules: [{apiGroups: [apps], apiVersions: [v1], operations: [CREATE, UPDATE], resources: [deployments]}]
+  variables: [{name: most, expression: \"5\"}]
+  validations:
+  - expression: object.spec.replicas <= variables.most
+    messageExpression: \"'at most ' + string(variables.most)\"
+    reason: Forbidden
+  auditAnnotations: [{key: replicas, valueExpression: string(object.spec.replicas)}]
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: everywhere}
+spec: {policyName: replicas, validationActions: [Deny]}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: warning}
+spec: {policyName: replicas, validationActions: [Warn]}
+---
+apiVersion: example.com/v1
+kind: Unknown
+metadata: {name: x}
+";
+
+fn deployment(replicas: u32) -> String {
+    format!(
+        "apiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: web}}\nspec:\n  replicas: {replicas}\n  \
+         selector: {{matchLabels: {{a: b}}}}\n  template:\n    metadata: {{labels: {{a: b}}}}\n    \
+         spec: {{containers: [{{name: a, image: b}}]}}\n"
+    )
+}
+
+struct Run {
+    code: Option<i32>,
+    out: String,
+    err: String,
+}
+
+fn run(files: &[(&str, &str)], arguments: &[&str]) -> Run {
+    let directory = tempfile::tempdir().unwrap();
+    for (name, content) in files {
+        std::fs::write(directory.path().join(name), content).unwrap();
+    }
+    let output = Command::new(env!("CARGO_BIN_EXE_palisade"))
+        .arg("eval")
+        .args(arguments)
+        .current_dir(directory.path())
+        .output()
+        .unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    Run { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
+}
+
+#[test]
+fn a_denial_is_what_a_client_reads() {
+    let (four, six) = (deployment(4), deployment(6));
+    let files = [("p.yaml", POLICY), ("four.yaml", &*four), ("six.yaml", &*six)];
+    let good = run(&files, &["-f", "p.yaml", "--request", "four.yaml"]);
+    assert_eq!(good.code, Some(0), "{}", good.err);
+    assert_eq!(
+        good.out,
+        "four.yaml: CREATE deployments.apps default/web: allowed\n  audit annotation replicas/replicas: 4\n"
+    );
+    assert_eq!(good.err, "note: p.yaml: skipped what is of no known kind: 1 Unknown\n");
+    let bad = run(&files, &["-f", "p.yaml", "--request", "six.yaml"]);
+    assert_eq!(bad.code, Some(1), "{}", bad.err);
+    assert_eq!(
+        bad.out,
+        "six.yaml: CREATE deployments.apps default/web: denied\n  \
+         deployments.apps \"web\" is forbidden: ValidatingAdmissionPolicy 'replicas' with binding 'everywhere' denied \
+         request: at most 5\n  status: 403 Forbidden\n  by policy replicas, binding everywhere\n  \
+         warning: Validation failed for ValidatingAdmissionPolicy 'replicas' with binding 'warning': at most 5\n  \
+         audit annotation replicas/replicas: 6\n"
+    );
+    let verbose = run(&files, &["-f", "p.yaml", "--request", "four.yaml", "-v"]);
+    for line in [
+        "  replicas everywhere variables[0].expression = 5 (cost 0)\n",
+        "  replicas everywhere validations[0].expression = true (cost 6)\n",
+        "  replicas everywhere validations[0].messageExpression = \"at most 5\" (cost ",
+    ] {
+        assert!(verbose.out.contains(line), "{line}{}", verbose.out);
+    }
+}
+
+#[test]
+fn json_has_a_fixed_shape() {
+    let (four, six) = (deployment(4), deployment(6));
+    let files = [("p.yaml", POLICY), ("four.yaml", &*four), ("six.yaml", &*six)];
+    let arguments = ["-f", "p.yaml", "--request", "four.yaml", "six.yaml", "-o", "json", "--user", "a", "--group", "b"];
+    let both = run(&files, &arguments);
+    assert_eq!(both.code, Some(1), "{}", both.err);
+    let answers: Json = serde_json::from_str(&both.out).unwrap();
+    let keys = |of: &Json| of.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+    let expected =
+        ["allowed", "auditAnnotations", "code", "evaluations", "message", "noVerdict", "reason", "request", "warnings"];
+    let mut found = keys(&answers[0]);
+    found.sort();
+    assert_eq!(found, expected);
+    let mut of_evaluation = keys(&answers[0]["evaluations"][0]);
+    of_evaluation.sort();
+    assert_eq!(of_evaluation, ["binding", "cost", "error", "param", "path", "policy", "result"]);
+    assert_eq!((&answers[0]["allowed"], &answers[1]["allowed"]), (&json!(true), &json!(false)));
+    assert_eq!((&answers[1]["code"], &answers[1]["reason"]), (&json!(403), &json!("Forbidden")));
+    assert_eq!(answers[1]["noVerdict"], Json::Null);
+}
+
+#[test]
+fn an_update_needs_what_was_there_before() {
+    let (four, six) = (deployment(4), deployment(6));
+    let files = [("p.yaml", POLICY), ("four.yaml", &*four), ("six.yaml", &*six)];
+    let update = ["-f", "p.yaml", "--request", "six.yaml", "--operation", "update"];
+    let without = run(&files, &update);
+    assert_eq!(without.code, Some(2));
+    assert!(without.err.contains("no object before the update of Deployment \"web\""), "{}", without.err);
+    let with = run(&files, &[&update[..], &["--old", "four.yaml"]].concat());
+    assert_eq!(with.code, Some(1), "{}", with.err);
+    assert!(with.out.starts_with("six.yaml: UPDATE deployments.apps default/web: denied\n"), "{}", with.out);
+}
+
+#[test]
+fn an_admission_review_is_taken_as_it_is() {
+    let mut object: Json = serde_saphyr::from_str(&deployment(6)).unwrap();
+    object["metadata"]["namespace"] = json!("tools");
+    let review = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
+        "uid": "u", "operation": "CREATE", "name": "web", "namespace": "tools", "object": object,
+        "kind": {"group": "apps", "version": "v1", "kind": "Deployment"},
+        "resource": {"group": "apps", "version": "v1", "resource": "deployments"},
+        "userInfo": {"username": "alice", "groups": ["dev"]},
+    }});
+    let run = run(&[("p.yaml", POLICY), ("r.json", &review.to_string())], &["-f", "p.yaml", "--request", "r.json"]);
+    assert_eq!(run.code, Some(1), "{}", run.err);
+    assert!(run.out.starts_with("r.json: CREATE deployments.apps tools/web: denied\n"), "{}", run.out);
+}
+
+#[test]
+fn a_policy_that_the_api_server_refuses_is_no_cluster() {
+    let wrong = POLICY.replace("object.spec.replicas <= variables.most", "variables.least");
+    let run = run(&[("p.yaml", &wrong), ("d.yaml", &deployment(1))], &["-f", "p.yaml", "--request", "d.yaml"]);
+    assert_eq!((run.code, run.out.as_str()), (Some(2), ""));
+    assert!(run.err.contains("undefined field 'least'") && run.err.contains("p.yaml:9"), "{}", run.err);
+}
+
+#[test]
+fn what_cannot_be_told_has_no_verdict() {
+    let asking =
+        POLICY.replace("object.spec.replicas <= variables.most", "authorizer.path('/x').check('get').allowed()");
+    let files = [("p.yaml", &*asking), ("d.yaml", &*deployment(1))];
+    let somebody = run(&files, &["-f", "p.yaml", "--request", "d.yaml", "--user", "alice"]);
+    assert_eq!(somebody.code, Some(1));
+    assert!(
+        somebody.out.contains("no verdict\n  policy 'replicas': it is not known whether \"alice\" may get /x"),
+        "{}",
+        somebody.out
+    );
+    let master = run(&files, &["-f", "p.yaml", "--request", "d.yaml", "--group", "system:masters"]);
+    assert_eq!(master.code, Some(0), "{}", master.out);
+}
+
+#[test]
+fn profiles_are_compiled_for_the_namespaces_given() {
+    let profile = std::fs::read_to_string(TOOLFORGE).unwrap();
+    let namespaces = "apiVersion: v1\nkind: Namespace\nmetadata: {name: tool-a, labels: {tenancy: tool}, annotations: {toolforge.org/uid: \"50001\"}}\n\
+                      ---\napiVersion: v1\nkind: Namespace\nmetadata: {name: elsewhere}\n";
+    let pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: a, image: b, securityContext: {privileged: true}}]}\n";
+    let files = [("profile.yaml", &*profile), ("ns.yaml", namespaces), ("pod.yaml", pod)];
+    let ask = |namespace| run(&files, &["-f", "profile.yaml", "ns.yaml", "--request", "pod.yaml", "-n", namespace]);
+    let denied = ask("tool-a");
+    assert_eq!(denied.code, Some(1), "{}", denied.err);
+    assert!(denied.out.contains("securityContext.runAsUser is unset, must be 50001"), "{}", denied.out);
+    assert!(
+        denied.out.contains(
+            "by policy palisade-toolforge-pods, binding palisade-toolforge-pods, parameters tool-a/toolforge\n"
+        )
+    );
+    assert_eq!(ask("elsewhere").code, Some(0));
+    let unknown = ask("nobody-knows");
+    assert!(
+        unknown.code == Some(1) && unknown.out.contains("the labels of namespace \"nobody-knows\" are not known"),
+        "{}",
+        unknown.out
+    );
+}
