@@ -4,6 +4,7 @@
 
 mod args;
 mod eval;
+mod explain;
 mod input;
 mod lint;
 mod manual;
@@ -25,6 +26,7 @@ fn main() -> ExitCode {
         Command::Render(args) => render::run(&args),
         Command::Test(args) => test::run(&args),
         Command::Eval(args) => eval::run(&args),
+        Command::Explain(args) => explain::run(&args),
         Command::Migrate(MigrateCommand::Psp(args)) => migrate::run(&args),
         Command::Lint(args) => return lint::run(&args),
         Command::Completions { shell } => manual::completions(shell),

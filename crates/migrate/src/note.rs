@@ -58,7 +58,7 @@ impl Note {
         let fill = self.fill.as_ref()?;
         // What pods do without need not be good for them, like the group that a range happens to begin with.
         Some(match self.kind {
-            Kind::Filled => format!("Where it is not, write {fill}"),
+            Kind::Filled => format!("Where nobody does, write {fill}"),
             Kind::Default => format!("Where it is needed, write {fill}"),
             _ => format!("Write {fill}"),
         })

@@ -3,8 +3,8 @@
 //! A case is a directory with `policy.yaml`, `binding.yaml`, `params.yaml`, `crds.yaml`, `resources/*.yaml` (all but the
 //! first may be missing), `expected.json` (the requests) and `apiserver.json` (the answers).
 
-mod policies;
 mod own;
+mod policies;
 mod requests;
 
 use std::{

@@ -10,7 +10,7 @@ use palisade_harness::{
 use serde_json::Value as Json;
 
 use crate::{
-    args::EvalArgs,
+    args::{EvalArgs, KubeVersion},
     input::{self, Object},
     output::could_not_print,
     render::{self, Accepted, NamespaceObject},
@@ -53,7 +53,7 @@ pub fn read(args: &EvalArgs) -> Result<Cluster, Failure> {
     if !problems.is_empty() {
         return Err(Failure::CouldNotRun(problems));
     }
-    enforce(&mut cluster, &accepted, &objects)?;
+    enforce(&mut cluster, &accepted, &objects, args.kube_version)?;
     if !skipped.is_empty() {
         let listed: Vec<_> = skipped.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
         let names: Vec<_> = sources.iter().map(|source: &Arc<Source>| source.name()).collect();
@@ -110,14 +110,19 @@ fn text(refused: &Refused) -> String {
 }
 
 /// Enforces profiles in the namespaces that the files have.
-fn enforce(cluster: &mut Cluster, accepted: &[Accepted], objects: &[Object<'_>]) -> Result<(), Failure> {
+fn enforce(
+    cluster: &mut Cluster,
+    accepted: &[Accepted],
+    objects: &[Object<'_>],
+    version: KubeVersion,
+) -> Result<(), Failure> {
     let namespaces: Vec<_> = objects
         .iter()
         .filter(|object| object.kind == "Namespace")
         .filter_map(|object| object.parse::<NamespaceObject>().ok())
         .filter_map(|NamespaceObject { metadata }| render::namespace(metadata.name.clone()?, metadata))
         .collect();
-    for object in render::objects(accepted, &namespaces).map_err(|error| could_not_print(&error))? {
+    for object in render::objects(accepted, &namespaces, version).map_err(|error| could_not_print(&error))? {
         cluster.apply(object).map_err(|refused| Failure::CouldNotRun(vec![Problem::new(text(&refused))]))?;
     }
     Ok(())
