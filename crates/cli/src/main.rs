@@ -3,6 +3,7 @@
 #![allow(clippy::disallowed_methods, reason = "this crate reads the files that its user names")]
 
 mod args;
+mod explain;
 mod input;
 mod locate;
 mod migrate;
@@ -20,6 +21,7 @@ use crate::args::{Args, Command, MigrateCommand};
 fn main() -> ExitCode {
     let result = match Args::parse().command {
         Command::Render(args) => render::run(&args),
+        Command::Explain(args) => explain::run(&args),
         Command::Migrate(MigrateCommand::Psp(args)) => migrate::run(&args),
     };
     report::exit(result)

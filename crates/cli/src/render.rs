@@ -9,14 +9,14 @@ use k8s_openapi::{
     api::admissionregistration::v1::ValidatingAdmissionPolicy, apimachinery::pkg::apis::meta::v1::ObjectMeta,
     jiff::Timestamp,
 };
-use palisade_api::{Diagnostic, ToolSecurityProfile, names};
+use palisade_api::{Diagnostic, ToolSecurityProfile, catalogue::mutation::Engine, names};
 use palisade_compiler::{Compiled, Namespace};
 use palisade_harness::Checked;
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
 
 use crate::{
-    args::{Format, RenderArgs},
+    args::{Format, KubeVersion, RenderArgs},
     input::{self, Object},
     output::{self, could_not_print, yaml},
     report::{self, Failure, Problem, Source},
@@ -26,9 +26,11 @@ use crate::{
 const KIND: &str = "ToolSecurityProfile";
 
 /// A profile that passed the check.
-struct Accepted {
-    profile: ToolSecurityProfile,
-    checked: Checked<Compiled>,
+pub(crate) struct Accepted {
+    /// The profile.
+    pub(crate) profile: ToolSecurityProfile,
+    /// What it becomes.
+    pub(crate) checked: Checked<Compiled>,
 }
 
 /// What of a `Namespace` counts.
@@ -47,7 +49,7 @@ pub fn run(args: &RenderArgs) -> Result<(), Failure> {
         Some(path) => namespaces(&input::read(path)?)?,
         None => Vec::new(),
     };
-    let objects = objects(&accepted, &namespaces).map_err(|error| could_not_print(&error))?;
+    let objects = objects(&accepted, &namespaces, args.kube_version).map_err(|error| could_not_print(&error))?;
     let text = match args.output {
         Format::Yaml => yaml(&objects).map_err(|error| could_not_print(&error))?,
         Format::Json => format!("{:#}\n", json!({"apiVersion": "v1", "kind": "List", "items": objects})),
@@ -56,7 +58,7 @@ pub fn run(args: &RenderArgs) -> Result<(), Failure> {
 }
 
 /// The profiles in a file, all of them accepted.
-fn profiles(source: &Rc<Source>) -> Result<Vec<Accepted>, Failure> {
+pub(crate) fn profiles(source: &Rc<Source>) -> Result<Vec<Accepted>, Failure> {
     let objects = input::objects(source).map_err(|problem| Failure::Wrong(vec![problem]))?;
     let mut accepted = Vec::new();
     let mut problems = Vec::new();
@@ -171,7 +173,7 @@ fn quote(path: &str, policy: &ValidatingAdmissionPolicy) -> Option<String> {
 }
 
 /// The namespaces in a file, by name.
-fn namespaces(source: &Rc<Source>) -> Result<Vec<Namespace>, Failure> {
+pub(crate) fn namespaces(source: &Rc<Source>) -> Result<Vec<Namespace>, Failure> {
     let objects = input::objects(source).map_err(|problem| Failure::CouldNotRun(vec![problem]))?;
     let mut found = BTreeMap::new();
     let mut others = Vec::new();
@@ -208,7 +210,11 @@ fn namespace(name: String, metadata: ObjectMeta) -> Option<Namespace> {
 }
 
 /// All objects in the order in which the controller applies them.
-fn objects(accepted: &[Accepted], namespaces: &[Namespace]) -> Result<Vec<Json>, serde_json::Error> {
+fn objects(
+    accepted: &[Accepted],
+    namespaces: &[Namespace],
+    version: KubeVersion,
+) -> Result<Vec<Json>, serde_json::Error> {
     let mut objects = Vec::new();
     let now = Timestamp::now();
     for Accepted { profile, checked } in accepted {
@@ -226,8 +232,25 @@ fn objects(accepted: &[Accepted], namespaces: &[Namespace]) -> Result<Vec<Json>,
             objects.push(serde_json::to_value(&pair.policy)?);
             objects.push(serde_json::to_value(&pair.binding)?);
         }
+        objects.extend(mutation(checked, version));
     }
     Ok(objects)
+}
+
+/// What fills in pods, where the API server does it. A version that serves it only where it is turned on is meant by
+/// an engine that says so.
+fn mutation(checked: &Compiled, version: KubeVersion) -> Vec<Json> {
+    let Some(mutation) = &checked.mutation else { return vec![] };
+    let served = match (version.minor, mutation.engine) {
+        (36.., _) => Some("v1"),
+        (34..36, Engine::Native) => Some("v1beta1"),
+        _ => None,
+    };
+    if let Some((pair, served)) = checked.bundle.mutation.as_ref().zip(served) {
+        return pair.objects(served).into();
+    }
+    report::note(&format!("note: what profile {} fills into pods needs the webhook", checked.profile));
+    vec![]
 }
 
 #[cfg(test)]

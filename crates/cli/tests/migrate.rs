@@ -116,10 +116,15 @@ fn strict_fails_where_something_is_different() {
     let strict = ["--strict", "--namespace-selector", "a=b"];
     let run = migrate(POLICY, &strict);
     assert_eq!(run.code, Some(0), "{}", run.err);
+    // What is filled in as before is no difference.
     let run = migrate(&POLICY.replace("volumes", "readOnlyRootFilesystem: true\n  volumes"), &strict);
+    assert_eq!(run.code, Some(0), "{}", run.err);
+    assert!(run.out.contains("[filled] spec.readOnlyRootFilesystem"), "{}", run.out);
+    let run = migrate(&POLICY.replace("volumes", "requiredDropCapabilities: [ALL]\n  volumes"), &strict);
     assert_eq!(run.code, Some(1));
     assert!(run.out.contains("kind: ToolSecurityProfile"), "it is printed all the same");
-    for expected in ["stricter: spec.readOnlyRootFilesystem", "p.yaml:9:27", "--strict: not everything is as it was"] {
+    for expected in ["stricter: spec.requiredDropCapabilities", "p.yaml:9:29", "--strict: not everything is as it was"]
+    {
         assert!(run.err.contains(expected), "{expected:?} is not in:\n{}", run.err);
     }
 }

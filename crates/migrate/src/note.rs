@@ -12,6 +12,8 @@ pub enum Kind {
     Stricter,
     /// Pods that were refused are admitted.
     Looser,
+    /// What was filled in still is, by `spec.mutation`. Only where nobody does it, a pod is refused until it says it.
+    Filled,
     /// Pods are admitted as before, but nothing is filled in any more, and they may run differently.
     Default,
     /// Which namespaces the profile selects is not what the grants said, or has to be decided.
@@ -48,17 +50,17 @@ impl Note {
 
     /// Whether something is different, so that a migration cannot be called one to one.
     pub fn is_difference(&self) -> bool {
-        self.kind != Kind::Note
+        !matches!(self.kind, Kind::Note | Kind::Filled)
     }
 
     /// What to do about it, if pods were given something.
     pub fn help(&self) -> Option<String> {
         let fill = self.fill.as_ref()?;
         // What pods do without need not be good for them, like the group that a range happens to begin with.
-        Some(if self.kind == Kind::Default {
-            format!("Where it is needed, write {fill}")
-        } else {
-            format!("Write {fill}")
+        Some(match self.kind {
+            Kind::Filled => format!("Where nobody does, write {fill}"),
+            Kind::Default => format!("Where it is needed, write {fill}"),
+            _ => format!("Write {fill}"),
         })
     }
 }

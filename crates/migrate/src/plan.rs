@@ -32,7 +32,8 @@ const SHOWN: usize = 5;
 /// What holds for every migrated policy, whatever it says.
 pub const ALWAYS: [&str; 7] = [
     "Several profiles on one namespace all apply. Of several PodSecurityPolicies one was enough.",
-    "Nothing is filled into pods. Notes say which pods relied on it, and what to write into them.",
+    "What was filled into pods is filled in by spec.mutation, where they set nothing. Where nobody does it, they are \
+     denied until they say it.",
     "Pods of kube-system, kube-public, kube-node-lease and palisade-system are never judged.",
     "Ephemeral containers (kubectl debug) are judged like others. PodSecurityPolicy never saw them.",
     "A pod whose own securityContext says root (runAsUser: 0, runAsNonRoot: false) is refused where root is, even if \

@@ -4,7 +4,7 @@ use palisade_api::ToolSecurityProfile;
 use serde_json::{Value as Json, json};
 
 /// What is the same without being written: a path below `spec`, and the value that an absent field stands for.
-fn implied() -> [(&'static str, Json); 8] {
+fn implied() -> [(&'static str, Json); 10] {
     [
         ("/privileges/capabilities/defaultAdd", json!([])),
         ("/privileges/seccomp/localhostProfiles", json!(["*"])),
@@ -14,6 +14,8 @@ fn implied() -> [(&'static str, Json); 8] {
         ("/privileges/seLinux/roles", json!([])),
         ("/privileges/sysctls/forbidden", json!([])),
         ("/baselineVersion", json!("latest")),
+        ("/mutation/engine", json!("Auto")),
+        ("/mutation/failurePolicy", json!("Ignore")),
     ]
 }
 

@@ -5,6 +5,7 @@ mod agreement;
 mod bench;
 mod cel;
 mod examples;
+mod filled;
 mod generate;
 mod pages;
 mod schema;

@@ -12,6 +12,7 @@ use serde_json::Value as Json;
 use crate::{
     cel,
     examples::{self, Example},
+    filled,
     generate::{Error, root},
     schema,
 };
@@ -59,6 +60,7 @@ fn page(check: &Check) -> Result<String, Error> {
     );
     page.push_str(&pods(&example)?);
     page.push_str(&fields(check));
+    page.push_str(&filled::section(check, &example).map_err(|error| wrong(error.to_string()))?);
     page.push_str(&settings(check).map_err(wrong)?);
     page.push_str(&compiled(&example)?);
     page.push_str(&origin(check));
@@ -231,7 +233,7 @@ fn added(old: &[(&str, Json)], new: &[(&str, Json)]) -> Option<Vec<String>> {
 }
 
 /// A value as YAML on one line.
-fn flow(value: &Json) -> String {
+pub(crate) fn flow(value: &Json) -> String {
     let join = |items: Vec<String>| items.join(", ");
     match value {
         Json::String(text) if text == "*" => "'*'".to_owned(),

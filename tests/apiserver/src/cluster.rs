@@ -90,6 +90,20 @@ impl Cluster {
         Verdict::of(send(&self.admin, "PATCH", path, "application/strategic-merge-patch+json", patch).await)
     }
 
+    /// Sends a request with a JSON body, and returns what the API server answers.
+    ///
+    /// # Errors
+    /// Its refusal.
+    pub async fn answer(
+        &self,
+        method: &str,
+        path: &str,
+        kind: &str,
+        body: &Json,
+    ) -> std::result::Result<Json, kube::Error> {
+        send(&self.admin, method, path, kind, body).await
+    }
+
     /// Creates an object at a path.
     pub async fn create_at(&self, path: &str, object: &Json) -> Verdict {
         Verdict::of(send(&self.admin, "POST", path, "application/json", object).await)

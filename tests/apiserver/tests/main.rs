@@ -6,6 +6,7 @@ mod crds;
 mod enforcement;
 mod exemptions;
 mod lifecycle;
+mod mutation;
 mod namespaces;
 mod scale;
 mod webhook;
@@ -53,6 +54,7 @@ fn main() -> ExitCode {
         workloads::each_kind_is_judged_by_its_template,
         workloads::authors_are_warned,
         workloads::a_request_matches_one_policy,
+        mutation::the_native_policy_does_what_the_patch_does,
         exemptions::exempt_is_who_the_profile_names_and_no_tenant,
         exemptions::an_exception_ends_by_the_clock_of_the_api_server,
         namespaces::a_new_namespace_never_admits_a_violation,
@@ -67,6 +69,7 @@ fn main() -> ExitCode {
         lifecycle::a_profile_deleted_by_force_leaves_nothing,
         lifecycle::a_namespace_with_a_finalized_pod_can_be_deleted,
         lifecycle::an_api_server_restart_admits_nothing,
+        webhook::a_change_of_engine_leaves_no_gap,
         scale::three_thousand_five_hundred_namespaces,
     ];
     let oldest = scenarios![

@@ -93,13 +93,12 @@ pub(super) fn of_runtime() -> Vec<(&'static str, Text)> {
     vec![("type", "RuntimeDefault".into())]
 }
 
-/// The profile that is filled in: the runtime's if it is allowed, or else the first local one; `None` if that is not
-/// the same kind of thing in each namespace.
+/// The profile that is filled in: the first that is allowed and confines; `None` if there is none, or none that is the
+/// same kind of thing in each namespace.
 pub(super) fn to_fill(types: &[Text], localhost: &[Text], declared: &Declared) -> Option<Vec<(&'static str, Text)>> {
-    if any(types) || types.iter().any(|text| text.0 == "RuntimeDefault") {
-        return Some(of_runtime());
-    }
-    let local = types.iter().any(|text| text.0 == "Localhost");
-    let profile = first_text(localhost, declared).filter(|_| local)?;
-    Some(vec![("type", "Localhost".into()), ("localhostProfile", profile)])
+    types.iter().find_map(|kind| match kind.0.as_str() {
+        "*" | "RuntimeDefault" => Some(of_runtime()),
+        "Localhost" => Some(vec![("type", "Localhost".into()), ("localhostProfile", first_text(localhost, declared)?)]),
+        _ => None,
+    })
 }

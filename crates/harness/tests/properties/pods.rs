@@ -38,22 +38,31 @@ pub(crate) struct Shape {
 impl Shape {
     /// A pod of this shape that complies with the settings, as far as the catalogue knows how.
     pub(crate) fn complying(self, settings: &Settings, values: &Values) -> Json {
-        let mut pod = pod::minimal("random");
-        let container = |name: &str| json!({"name": name, "image": "registry.example/x:1"});
-        if self.init {
-            append(&mut pod["spec"]["initContainers"], container("init"));
-        }
+        let mut pod = self.bare();
         if self.ephemeral {
             append(&mut pod["spec"]["ephemeralContainers"], container("debug"));
-        }
-        if self.second {
-            append(&mut pod["spec"]["containers"], container("second"));
         }
         for check in catalogue::ALL {
             (check.comply)(settings, values, &mut pod);
         }
         pod
     }
+
+    /// A pod of this shape in which nothing is set, as one is made: it has no ephemeral container yet.
+    pub(crate) fn bare(self) -> Json {
+        let mut pod = pod::minimal("random");
+        if self.init {
+            append(&mut pod["spec"]["initContainers"], container("init"));
+        }
+        if self.second {
+            append(&mut pod["spec"]["containers"], container("second"));
+        }
+        pod
+    }
+}
+
+fn container(name: &str) -> Json {
+    json!({"name": name, "image": "registry.example/x:1"})
 }
 
 fn append(list: &mut Json, item: Json) {

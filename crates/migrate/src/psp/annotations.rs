@@ -125,6 +125,13 @@ impl Profiles {
     }
 }
 
+/// Puts an element of a list first.
+fn first(list: &mut [Text], element: Option<&str>) {
+    if let Some(at) = list.iter().position(|text| Some(text.0.as_str()) == element) {
+        list[..=at].rotate_right(1);
+    }
+}
+
 fn seccomp(allowed: Option<&str>, default: Option<&str>, found: &mut Findings) -> Option<Seccomp> {
     const DEFAULTS: [&str; 2] = ["runtime/default", "docker/default"];
     let default_profile = default.map(|name| profiles(SECCOMP_DEFAULT, name, &DEFAULTS, found));
@@ -155,23 +162,38 @@ fn seccomp(allowed: Option<&str>, default: Option<&str>, found: &mut Findings) -
     if profiles.any && default.is_none() {
         return None;
     }
-    let fill = default_profile.as_ref().unwrap_or(&profiles).field();
-    if let Some(value) = fill {
+    let (mut allowed, mut localhost_profiles) = (profiles.types(), profiles.localhost());
+    let field = default_profile.as_ref().unwrap_or(&profiles).field();
+    // What is filled in is the first that is allowed and confines.
+    let wanted = |key: &str| field.as_ref().and_then(|field| field[key].as_str());
+    first(&mut allowed, wanted("type"));
+    first(&mut localhost_profiles, wanted("localhostProfile"));
+    let is_filled = match wanted("type") {
+        Some("RuntimeDefault") => true,
+        Some("Localhost") => !profiles.any && !profiles.localhost.is_empty(),
+        _ => false,
+    };
+    if let Some(value) = field.clone() {
         let fill = Fill::pod(&["securityContext", "seccompProfile"], value);
-        let message = match default {
-            Some(default) => format!("pods that set no profile were given {default}, and are now denied"),
-            None => "pods that set no profile were refused, and are; one that is asked for by annotation has to be \
-                     asked for by field, for no version that is maintained reads the annotation"
-                .to_owned(),
-        };
-        found.filled(Kind::Stricter, &path(if default.is_some() { SECCOMP_DEFAULT } else { key }), message, fill);
+        let at = path(if default.is_some() { SECCOMP_DEFAULT } else { key });
+        match (default, is_filled) {
+            (Some(default), true) => {
+                let message = format!("pods that set no profile are given {default}, as they were");
+                found.filled(Kind::Filled, &at, message, fill);
+            }
+            (Some(default), false) => {
+                let message = format!("pods that set no profile were given {default}, and are not");
+                found.filled(Kind::Stricter, &at, message, fill);
+            }
+            (None, _) => {
+                let message = "pods that set no profile were refused, and are given the first that is allowed and \
+                               confines them; one that is asked for by annotation has to be asked for by field, for no \
+                               version that is maintained reads the annotation";
+                found.filled(Kind::Filled, &at, message, fill);
+            }
+        }
     }
-    Some(Seccomp {
-        allowed: profiles.types(),
-        localhost_profiles: profiles.localhost(),
-        required: true.into(),
-        ..Seccomp::default()
-    })
+    Some(Seccomp { allowed, localhost_profiles, required: true.into(), ..Seccomp::default() })
 }
 
 fn app_armor(allowed: Option<&str>, default: Option<&str>, found: &mut Findings) -> Option<AppArmor> {

@@ -1,14 +1,18 @@
 //! From a `PodSecurityPolicy` to settings: by what the admission plugin did, not by names.
 //!
-//! The plugin changed a pod first and judged it then. A setting judges the pod as it is. So where the plugin
-//! filled in a value, a pod that does not say it is refused if that is the only safe thing (a user, dropped
-//! capabilities), and admitted if saying nothing gives it less than anything it could say (further groups).
+//! The plugin changed a pod first and judged it then. A setting judges the pod as it is, after `spec.mutation` has
+//! filled in what checks demand. So where the plugin filled in a value, the setting demands it, and the same value is
+//! filled in; where nobody does that, the pod is refused.
 
 use palisade_api::{
     Diagnostic, Level, Settings,
     catalogue::{
-        Host, Privileges, Scheduling, Users, Volumes, WindowsRule, capabilities::Capabilities,
-        se_linux_options::SeLinux, standard::Version, sysctls::Sysctls,
+        Host, Privileges, Scheduling, Users, Volumes, WindowsRule,
+        capabilities::Capabilities,
+        mutation::{AdditionalDefault, Defaults, Mutation},
+        se_linux_options::SeLinux,
+        standard::Version,
+        sysctls::Sysctls,
     },
 };
 use palisade_checks::Text;
@@ -137,7 +141,16 @@ pub fn convert(psp: &PodSecurityPolicy) -> Result<Converted, Vec<Diagnostic>> {
     let scheduling = Scheduling {
         runtime_classes: runtime_class.as_ref().and_then(|strategy| runtime_classes(strategy, &mut found)),
     };
-    let settings = Settings { users, privileges, host, volumes, scheduling, ..Settings::default() };
+    let only_by_default = may_escalate && *default_allow_privilege_escalation == Some(false);
+    let mutation = Mutation {
+        defaults: Defaults::Secure,
+        additional_defaults: only_by_default
+            .then_some(AdditionalDefault::AllowPrivilegeEscalation)
+            .into_iter()
+            .collect(),
+        ..Mutation::default()
+    };
+    let settings = Settings { users, privileges, host, volumes, scheduling, mutation, ..Settings::default() };
     if found.mistakes.is_empty() { Ok(Converted { settings, notes: found.notes }) } else { Err(found.mistakes) }
 }
 
@@ -152,16 +165,15 @@ fn escalation(allowed: Option<bool>, default: Option<bool>, found: &mut Findings
             "no API server accepts this; leave one of the two out",
         ),
         (false, _) => found.filled(
-            Kind::Stricter,
+            Kind::Filled,
             "spec.allowPrivilegeEscalation",
-            "containers that say nothing were given false, and are now denied",
+            "containers that say nothing are given false, as they were",
             Fill::containers(&FIELD, false),
         ),
         (true, Some(false)) => found.filled(
-            Kind::Looser,
+            Kind::Filled,
             path,
-            "containers that say nothing ran with false, and now run with true; with \
-             privileges.allowPrivilegeEscalation: false they would be denied, and so would those that say true",
+            "containers that say nothing are given false, as they were",
             Fill::containers(&FIELD, false),
         ),
         (true, Some(true)) => found.note(Kind::Note, path, "is what Kubernetes does anyway, and is left out"),
@@ -205,7 +217,8 @@ fn capabilities(
         found.filled(
             Kind::Stricter,
             "spec.requiredDropCapabilities",
-            "containers that do not drop these had them dropped, and are now denied (to drop ALL is enough)",
+            "containers that drop nothing have these dropped, as they had; those that drop only others had these dropped \
+             besides, and are now denied (to drop ALL is enough)",
             Fill::containers(&DROP, json!(drop)),
         );
     }
@@ -213,7 +226,8 @@ fn capabilities(
         found.filled(
             Kind::Default,
             "spec.defaultAddCapabilities",
-            "containers may add these as before, but no longer get them by themselves",
+            "containers that add none, and drop none of these, are given them, as they were; those that add or drop some \
+             were given the rest besides, and no longer are",
             Fill::containers(&ADD, json!(default_add)),
         );
     }
@@ -280,9 +294,9 @@ fn se_linux_options(strategy: &SeLinuxStrategy, found: &mut Findings) -> Option<
         .collect();
     if !label.is_empty() {
         found.filled(
-            Kind::Stricter,
+            Kind::Filled,
             "spec.seLinux",
-            "pods and containers that set no label were given this one, and are now denied",
+            "pods and containers that set no label are given this one, as they were",
             Fill::pod(&["securityContext", "seLinuxOptions"], Json::Object(label)),
         );
     }
@@ -328,9 +342,9 @@ fn read_only_root(required: bool, found: &mut Findings) -> Option<palisade_check
         return None;
     }
     found.filled(
-        Kind::Stricter,
+        Kind::Filled,
         "spec.readOnlyRootFilesystem",
-        "containers that say nothing were given true, and are now denied",
+        "containers that say nothing are given true, as they were",
         Fill::containers(&["securityContext", "readOnlyRootFilesystem"], true),
     );
     Some(true.into())

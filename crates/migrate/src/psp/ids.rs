@@ -19,12 +19,9 @@ pub(super) fn user(strategy: &UserStrategy, found: &mut Findings) -> (Option<cat
             let ranges = id_ranges(path, &strategy.ranges, found);
             if let Some(first) = strategy.ranges.first() {
                 found.filled(
-                    Kind::Stricter,
+                    Kind::Filled,
                     path,
-                    format!(
-                        "containers that set no user, here or in the pod, were given {}, and are now denied",
-                        first.min
-                    ),
+                    format!("pods that set no user are given {}, as their containers were", first.min),
                     Fill::pod(&["securityContext", "runAsUser"], first.min),
                 );
             }
@@ -33,10 +30,10 @@ pub(super) fn user(strategy: &UserStrategy, found: &mut Findings) -> (Option<cat
         UserRule::MustRunAsNonRoot => {
             without_effect(path, &strategy.ranges, found);
             found.filled(
-                Kind::Stricter,
+                Kind::Filled,
                 path,
-                "containers that set neither runAsNonRoot nor runAsUser were given runAsNonRoot: true; these, and \
-                 those that set only runAsUser, are now denied",
+                "pods that do not set runAsNonRoot, and no user that is root, are given runAsNonRoot: true; containers \
+                 that set no runAsUser were",
                 Fill::pod(&["securityContext", "runAsNonRoot"], true),
             );
             (rules(catalogue::UserRule::MustRunAsNonRoot, vec![]), true)
@@ -44,7 +41,7 @@ pub(super) fn user(strategy: &UserStrategy, found: &mut Findings) -> (Option<cat
     }
 }
 
-/// The group of processes. Unset it is the image's, often root: so what was filled in has to be said.
+/// The group of processes.
 pub(super) fn primary_group(strategy: &GroupStrategy, found: &mut Findings) -> Option<catalogue::GroupRules> {
     let path = "spec.runAsGroup";
     let rule = match strategy.rule {
@@ -56,12 +53,9 @@ pub(super) fn primary_group(strategy: &GroupStrategy, found: &mut Findings) -> O
         GroupRule::MustRunAs => {
             if let Some(first) = strategy.ranges.first() {
                 found.filled(
-                    Kind::Stricter,
+                    Kind::Filled,
                     path,
-                    format!(
-                        "containers that set no group, here or in the pod, were given {}, and are now denied",
-                        first.min
-                    ),
+                    format!("pods that set no group are given {}, as their containers were", first.min),
                     Fill::pod(&["securityContext", "runAsGroup"], first.min),
                 );
             }
@@ -71,34 +65,36 @@ pub(super) fn primary_group(strategy: &GroupStrategy, found: &mut Findings) -> O
     Some(catalogue::GroupRules { rule, ranges: id_ranges(path, &strategy.ranges, found) })
 }
 
-/// A group that a pod has besides its primary one. Unset it has none, which is less than any: so `MustRunAs`,
-/// which nearly no pod fulfils by itself, need not be demanded.
+/// A group that a pod has besides its primary one.
 pub(super) fn extra_group(
     field: &'static str,
     strategy: &GroupStrategy,
     found: &mut Findings,
 ) -> Option<catalogue::GroupRules> {
     let path = format!("spec.{field}");
-    if strategy.rule == GroupRule::RunAsAny {
-        without_effect(&path, &strategy.ranges, found);
-        return None;
-    }
+    let rule = match strategy.rule {
+        GroupRule::RunAsAny => {
+            without_effect(&path, &strategy.ranges, found);
+            return None;
+        }
+        GroupRule::MayRunAs => catalogue::GroupRule::MayRunAs,
+        GroupRule::MustRunAs => catalogue::GroupRule::MustRunAs,
+    };
     let ranges = id_ranges(&path, &strategy.ranges, found);
-    if let Some(first) = strategy.ranges.first().filter(|_| strategy.rule == GroupRule::MustRunAs) {
+    if let Some(first) = strategy.ranges.first().filter(|_| rule == catalogue::GroupRule::MustRunAs) {
         let value = if field == "fsGroup" { json!(first.min) } else { json!([first.min]) };
         found.filled(
-            Kind::Default,
+            Kind::Filled,
             &path,
             format!(
-                "pods that set none were given {}, and are now admitted without it (rule MayRunAs), which gives them \
-                 less; volumes and files that need the group are no longer reached. To demand one, make the rule \
-                 MustRunAs",
+                "pods that set none are given {}, as they were. Where that is only where a range happens to begin, make \
+                 the rule MayRunAs: then they are given none",
                 first.min
             ),
             Fill::pod(&["securityContext", field], value),
         );
     }
-    Some(catalogue::GroupRules { rule: catalogue::GroupRule::MayRunAs, ranges })
+    Some(catalogue::GroupRules { rule, ranges })
 }
 
 fn without_effect(path: &str, ranges: &[IdRange], found: &mut Findings) {

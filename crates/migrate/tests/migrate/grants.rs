@@ -1,11 +1,7 @@
 //! Which namespaces a profile selects, by the grants of its policy.
-#![allow(clippy::unwrap_used, reason = "all of this is tests")]
-
-mod common;
-
 use std::collections::BTreeSet;
 
-use common::policy;
+use crate::common::policy;
 use palisade_api::{Stage, selector};
 use palisade_migrate::{Kind, Migrated, Options, psp::PodSecurityPolicy, rbac::Rbac};
 use serde_json::json;
@@ -190,7 +186,7 @@ fn long_names_are_shortened_the_same_way_each_time() {
     let name = |name: &str| {
         let mut policy = policy(&json!({}), "");
         policy["metadata"]["name"] = json!(name);
-        common::migrate(&policy).profile.metadata.name.unwrap()
+        crate::common::migrate(&policy).profile.metadata.name.unwrap()
     };
     assert_eq!(name(&"a".repeat(50)), "a".repeat(50));
     let long = format!("{}.x", "a".repeat(60));

@@ -1,11 +1,9 @@
 //! Each field of a `PodSecurityPolicy`: what pods may do under the profile that it becomes.
-#![allow(clippy::unwrap_used, reason = "all of this is tests")]
-
-mod common;
-
 use std::collections::BTreeSet;
 
-use common::{APP_ARMOR, APP_ARMOR_DEFAULT, SECCOMP, SECCOMP_DEFAULT, denial, judge, migrate, pod, policy};
+use crate::common::{
+    APP_ARMOR, APP_ARMOR_DEFAULT, SECCOMP, SECCOMP_DEFAULT, denial, filled_in, judge, migrate, pod, policy,
+};
 use palisade_migrate::{Kind, Options, psp::PodSecurityPolicy, rbac::Rbac};
 use serde_json::{Value as Json, json};
 
@@ -132,7 +130,7 @@ const CASES: &[Case] = &[
             "securityContext: {seLinuxOptions: {level: 's0:c1,c2', type: u_t}}",
             "securityContext: {seLinuxOptions: {level: 's0:c1,c2', type: t_t, user: root}}",
         ],
-        Some(Kind::Stricter),
+        Some(Kind::Filled),
     ),
     // What the policy leaves empty must be empty.
     (
@@ -151,7 +149,7 @@ const CASES: &[Case] = &[
             "{securityContext: {runAsUser: 99}, c: {securityContext: {runAsUser: 30}}}",
         ],
         &["", "securityContext: {runAsUser: 21}", "c: {securityContext: {runAsUser: 0}}"],
-        Some(Kind::Stricter),
+        Some(Kind::Filled),
     ),
     (
         "runAsUser",
@@ -162,7 +160,7 @@ const CASES: &[Case] = &[
             "c: {securityContext: {runAsNonRoot: true, runAsUser: 0}}",
             "c: {securityContext: {runAsNonRoot: false}}",
         ],
-        Some(Kind::Stricter),
+        Some(Kind::Filled),
     ),
     (
         "runAsUser",
@@ -177,7 +175,7 @@ const CASES: &[Case] = &[
         "runAsGroup: {rule: MustRunAs, ranges: [{min: 10, max: 20}]}",
         &["securityContext: {runAsGroup: 10}"],
         &["", "securityContext: {runAsGroup: 9}"],
-        Some(Kind::Stricter),
+        Some(Kind::Filled),
     ),
     (
         "runAsGroup",
@@ -189,9 +187,9 @@ const CASES: &[Case] = &[
     (
         "fsGroup",
         "fsGroup: {rule: MustRunAs, ranges: [{min: 10, max: 20}]}",
-        &["", "securityContext: {fsGroup: 10}"],
-        &["securityContext: {fsGroup: 21}"],
-        Some(Kind::Default),
+        &["securityContext: {fsGroup: 10}"],
+        &["", "securityContext: {fsGroup: 21}"],
+        Some(Kind::Filled),
     ),
     (
         "fsGroup",
@@ -203,9 +201,9 @@ const CASES: &[Case] = &[
     (
         "supplementalGroups",
         "supplementalGroups: {rule: MustRunAs, ranges: [{min: 10, max: 20}]}",
-        &["", "securityContext: {supplementalGroups: [10, 11]}"],
-        &["securityContext: {supplementalGroups: [10, 21]}"],
-        Some(Kind::Default),
+        &["securityContext: {supplementalGroups: [10, 11]}"],
+        &["", "securityContext: {supplementalGroups: [10, 21]}"],
+        Some(Kind::Filled),
     ),
     (
         "supplementalGroups",
@@ -219,7 +217,7 @@ const CASES: &[Case] = &[
         "readOnlyRootFilesystem: true",
         &["c: {securityContext: {readOnlyRootFilesystem: true}}"],
         &["", "c: {securityContext: {readOnlyRootFilesystem: false}}"],
-        Some(Kind::Stricter),
+        Some(Kind::Filled),
     ),
     (
         "readOnlyRootFilesystem",
@@ -240,14 +238,14 @@ const CASES: &[Case] = &[
         "allowPrivilegeEscalation: false",
         &["c: {securityContext: {allowPrivilegeEscalation: false}}", "os: {name: windows}"],
         &["", "c: {securityContext: {allowPrivilegeEscalation: true}}"],
-        Some(Kind::Stricter),
+        Some(Kind::Filled),
     ),
     (
         "defaultAllowPrivilegeEscalation",
         "defaultAllowPrivilegeEscalation: false",
         &["", "c: {securityContext: {allowPrivilegeEscalation: true}}"],
         &[],
-        Some(Kind::Looser),
+        Some(Kind::Filled),
     ),
     (
         "defaultAllowPrivilegeEscalation",
@@ -425,25 +423,25 @@ const ANNOTATED: &[Annotated] = &[
             "securityContext: {seccompProfile: {type: Localhost, localhostProfile: b.json}}",
             "securityContext: {seccompProfile: {type: Unconfined}}",
         ],
-        Some(Kind::Stricter),
+        Some(Kind::Filled),
     ),
     (
         &[(SECCOMP, "runtime/default, unconfined"), (SECCOMP_DEFAULT, "runtime/default")],
         &["securityContext: {seccompProfile: {type: Unconfined}}"],
         &[""],
-        Some(Kind::Stricter),
+        Some(Kind::Filled),
     ),
     (
         &[(SECCOMP, "*"), (SECCOMP_DEFAULT, "runtime/default")],
         &["securityContext: {seccompProfile: {type: Unconfined}}"],
         &[""],
-        Some(Kind::Stricter),
+        Some(Kind::Filled),
     ),
     (
         &[(SECCOMP, ""), (SECCOMP_DEFAULT, "runtime/default")],
         &["securityContext: {seccompProfile: {type: RuntimeDefault}}"],
         &[""],
-        Some(Kind::Stricter),
+        Some(Kind::Filled),
     ),
     (
         &[(APP_ARMOR, "runtime/default")],
@@ -499,6 +497,16 @@ fn wrong_verdicts(policy: &Json, path: &str, pass: &[&str], fail: &[&str], kind:
         && let Some(denial) = denial(&judge, &filled)
     {
         wrong.push(format!("{path}: a pod with all that notes say to write is denied: {denial}\n{filled}"));
+    }
+    // What is filled in makes it pass just as well.
+    let filled = filled_in(&migrated, &pod(""));
+    if kind == Some(Kind::Filled) {
+        if filled == pod("") {
+            wrong.push(format!("{path}: nothing is filled in"));
+        }
+        if let Some(denial) = denial(&judge, &filled) {
+            wrong.push(format!("{path}: a pod that was filled in is denied: {denial}\n{filled}"));
+        }
     }
     wrong
 }

@@ -1,8 +1,9 @@
 //! What the tests share: policies from snippets, and verdicts from the offline check.
-#![allow(dead_code, reason = "each test file uses a part of it")]
 
+use palisade_checks::pod::merge;
 use palisade_harness::{Decision, Policy, Request};
 use palisade_migrate::{Migrated, Options, psp::PodSecurityPolicy, rbac::Rbac};
+use palisade_mutation::Plan;
 use serde_json::{Value as Json, json};
 
 pub const SECCOMP: &str = "seccomp.security.alpha.kubernetes.io/allowedProfileNames";
@@ -38,24 +39,6 @@ pub fn policy(annotations: &Json, patch: &str) -> Json {
 
 pub fn yaml(text: &str) -> Json {
     serde_saphyr::from_str(text).unwrap_or_else(|error| panic!("{error}\n{text}"))
-}
-
-/// RFC 7396.
-fn merge(target: &mut Json, patch: &Json) {
-    let Some(fields) = patch.as_object() else {
-        *target = patch.clone();
-        return;
-    };
-    if !target.is_object() {
-        *target = json!({});
-    }
-    for (key, value) in fields {
-        if value.is_null() {
-            target.as_object_mut().unwrap().remove(key);
-        } else {
-            merge(&mut target[key], value);
-        }
-    }
 }
 
 pub fn migrate(policy: &Json) -> Migrated {
@@ -99,4 +82,13 @@ pub fn pod(patch: &str) -> Json {
     }
     merge(&mut pod["spec"], &patch);
     pod
+}
+
+/// The pod after what the profile fills in.
+pub fn filled_in(migrated: &Migrated, pod: &Json) -> Json {
+    let compiled = palisade_compiler::compile(&migrated.profile).unwrap();
+    let plan = Plan::new(compiled.mutation.as_ref().map(|mutation| (mutation, None)));
+    let mut filled = pod.clone();
+    plan.patch(&palisade_mutation::Request::create("tenant", pod)).apply(&mut filled).unwrap();
+    filled
 }

@@ -1,0 +1,207 @@
+//! The least change with which a pod is admitted: everything that checks are known to want, less what it is admitted
+//! without.
+
+use std::{collections::BTreeSet, fmt::Write as _};
+
+use palisade_api::catalogue;
+use palisade_checks::{Check, Field};
+use serde::Serialize;
+use serde_json::{Value as Json, json};
+
+use super::Court;
+
+/// A change of a pod.
+#[derive(Serialize)]
+pub(super) struct Least {
+    /// JSON patch (RFC 6902) of the pod as it was written.
+    pub(super) patch: Json,
+    /// The same for people: `+`, `-` and `~`.
+    #[serde(skip)]
+    pub(super) lines: Vec<String>,
+    /// The checks that it violates even so, because no value is known that complies.
+    #[serde(rename = "withoutKnownValue", skip_serializing_if = "BTreeSet::is_empty")]
+    pub(super) left: BTreeSet<String>,
+}
+
+/// Checks of what a pod needs, and not of how it runs: which image or volume it can do with nobody knows.
+const UNKNOWN: [&str; 6] =
+    ["imageRegistries", "restrictedVolumes", "hostPathVolumes", "csiDrivers", "flexVolumes", "parameters"];
+
+/// A scalar, or a list of such, at a place; null where it is not.
+type Leaf = (Vec<String>, Json);
+
+/// Finds it, and judges the pod again after each attempt.
+pub(super) fn least(pod: &Json, court: &Court<'_>) -> Result<Least, String> {
+    let before = leaves(pod);
+    let mut changed = pod.clone();
+    // Of what a check refuses first all is taken away and then what it wants written; that may bring up another check.
+    for _ in 0..catalogue::ALL.len() {
+        let refused: BTreeSet<_> = court.refuses(&changed)?.into_iter().map(|one| one.check).collect();
+        let known = |check: &&&Check| refused.contains(check.id) && !UNKNOWN.contains(&check.id);
+        let mut next = changed.clone();
+        for check in catalogue::ALL.iter().filter(known) {
+            clear(check, &mut next);
+            for judge in court.judges {
+                (check.comply)(&judge.settings, &judge.values, &mut next);
+            }
+        }
+        if next == changed {
+            break;
+        }
+        changed = next;
+    }
+    let left: BTreeSet<_> = court.refuses(&changed)?.into_iter().map(|one| one.check).collect();
+    let after = leaves(&changed);
+    let mut steps: Vec<Leaf> = after.iter().filter(|leaf| !before.contains(leaf)).cloned().collect();
+    let gone = before.iter().filter(|(path, _)| !after.iter().any(|(other, _)| other == path));
+    steps.extend(gone.map(|(path, _)| (path.clone(), Json::Null)));
+    let will_do = |steps: &[Leaf]| -> Result<bool, String> {
+        Ok(court.refuses(&with(pod, steps))?.iter().all(|one| left.contains(&one.check)))
+    };
+    // Each of them is left out if it is not missed.
+    let mut index = 0;
+    while index < steps.len() {
+        let mut fewer = steps.clone();
+        fewer.remove(index);
+        if will_do(&fewer)? {
+            steps = fewer;
+        } else {
+            index += 1;
+        }
+    }
+    // Of a list that is taken away, what may stay does.
+    for index in 0..steps.len() {
+        let found = before.iter().find(|(path, _)| *path == steps[index].0).and_then(|(_, found)| found.as_array());
+        for element in found.into_iter().flatten() {
+            let mut kept = steps.clone();
+            match &mut kept[index].1 {
+                Json::Array(list) => list.push(element.clone()),
+                gone @ Json::Null => *gone = json!([element]),
+                _ => break,
+            }
+            if will_do(&kept)? {
+                steps = kept;
+            }
+        }
+    }
+    let patch = json_patch::diff(pod, &with(pod, &steps));
+    let lines = steps.iter().map(|step| line(pod, step)).collect();
+    Ok(Least { patch: json!(patch), lines, left })
+}
+
+/// Takes away what a check looks at.
+fn clear(check: &Check, pod: &mut Json) {
+    for field in check.fields {
+        match field {
+            Field::Pod(path) => remove(&mut pod["spec"], path),
+            Field::Container(path) => {
+                for list in palisade_checks::fill::CONTAINER_LISTS {
+                    for container in pod["spec"].get_mut(list).and_then(Json::as_array_mut).into_iter().flatten() {
+                        remove(container, path);
+                    }
+                }
+            }
+            Field::Annotation(prefix) => {
+                let annotations = pod.pointer_mut("/metadata/annotations").and_then(Json::as_object_mut);
+                if let Some(annotations) = annotations {
+                    annotations.retain(|key, _| !key.starts_with(prefix));
+                }
+            }
+            Field::Volume(_) => {}
+        }
+    }
+}
+
+/// Removes a field below an object, of each element of lists on the way; and objects that are then empty.
+fn remove(object: &mut Json, path: &str) {
+    let (first, rest) = path.split_once('.').map_or((path, None), |(first, rest)| (first, Some(rest)));
+    let key = first.trim_end_matches("[*]");
+    let Some(fields) = object.as_object_mut() else { return };
+    match (rest, fields.get_mut(key)) {
+        (None, _) => drop(fields.remove(key)),
+        (Some(rest), Some(Json::Array(items))) => items.iter_mut().for_each(|item| remove(item, rest)),
+        (Some(rest), Some(found)) => {
+            remove(found, rest);
+            if found.as_object().is_some_and(serde_json::Map::is_empty) {
+                fields.remove(key);
+            }
+        }
+        (Some(_), None) => {}
+    }
+}
+
+fn leaves(pod: &Json) -> Vec<Leaf> {
+    fn walk(path: &[String], value: &Json, out: &mut Vec<Leaf>) {
+        let below = |key: String| [path, &[key]].concat();
+        match value {
+            Json::Object(fields) if !fields.is_empty() => {
+                fields.iter().for_each(|(key, value)| walk(&below(key.clone()), value, out));
+            }
+            Json::Array(items) if items.iter().any(Json::is_object) => {
+                items.iter().enumerate().for_each(|(index, value)| walk(&below(index.to_string()), value, out));
+            }
+            Json::Null => {}
+            _ => out.push((path.to_vec(), value.clone())),
+        }
+    }
+    let mut out = Vec::new();
+    walk(&[], pod, &mut out);
+    out
+}
+
+/// The pod with these leaves; objects that lose their last are removed.
+fn with(pod: &Json, steps: &[Leaf]) -> Json {
+    fn set(at: &mut Json, path: &[String], value: &Json) {
+        let Some((key, rest)) = path.split_first() else {
+            *at = value.clone();
+            return;
+        };
+        if let Json::Array(items) = at {
+            if let Some(item) = key.parse::<usize>().ok().and_then(|index| items.get_mut(index)) {
+                set(item, rest, value);
+            }
+            return;
+        }
+        if !at.is_object() {
+            if value.is_null() {
+                return;
+            }
+            *at = json!({});
+        }
+        let Some(fields) = at.as_object_mut() else { return };
+        let below = fields.entry(key.clone()).or_insert(Json::Null);
+        set(below, rest, value);
+        if below.is_null() || (value.is_null() && below.as_object().is_some_and(serde_json::Map::is_empty)) {
+            fields.remove(key);
+        }
+    }
+    let mut out = pod.clone();
+    // What is taken away first: an object may make place for another.
+    let (gone, new): (Vec<_>, Vec<_>) = steps.iter().partition(|(_, value)| value.is_null());
+    for (path, value) in gone.into_iter().chain(new) {
+        set(&mut out, path, value);
+    }
+    out
+}
+
+/// A step as a line.
+fn line(pod: &Json, (path, value): &Leaf) -> String {
+    let mut place = String::new();
+    for key in path {
+        if key.parse::<usize>().is_ok() {
+            let _ = write!(place, "[{key}]");
+        } else {
+            place.push_str(if place.is_empty() { "" } else { "." });
+            place.push_str(key);
+        }
+    }
+    let found = path.iter().try_fold(pod, |at, key| match at {
+        Json::Array(items) => items.get(key.parse::<usize>().ok()?),
+        other => other.get(key),
+    });
+    match (found, value) {
+        (Some(found), Json::Null) => format!("- {place}: {found}"),
+        (Some(found), value) if !found.is_null() => format!("~ {place}: {found} -> {value}"),
+        (_, value) => format!("+ {place}: {value}"),
+    }
+}

@@ -1,0 +1,265 @@
+//! `palisade explain`: what is filled into a pod, what it is refused for after that, and the least change with which it
+//! is admitted.
+
+mod change;
+
+use std::fmt::Write as _;
+
+use k8s_openapi::jiff::Timestamp;
+use palisade_api::{Settings, ToolSecurityParams, Values};
+use palisade_compiler::Namespace;
+use palisade_harness::{Decision, Policy, Request};
+use palisade_mutation::{Change, Plan};
+use serde::Serialize;
+use serde_json::{Value as Json, json};
+
+use crate::{
+    args::{ExplainArgs, ExplainFormat},
+    input,
+    output::{self, could_not_print, yaml},
+    render::{self, Accepted},
+    report::{self, Failure, Problem},
+};
+
+/// What is said of a pod.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Explanation {
+    /// The pod's name.
+    pod: String,
+    /// Its namespace, if one was given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    namespace: Option<String>,
+    /// The profiles that it meets there.
+    profiles: Vec<String>,
+    /// What is filled in.
+    filled: Vec<Change>,
+    /// What it is refused for.
+    refused: Vec<Violation>,
+    /// With what it is admitted; absent if it is admitted as it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    change: Option<change::Least>,
+}
+
+/// A violation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+struct Violation {
+    profile: String,
+    check: String,
+    message: String,
+}
+
+/// Runs the command.
+pub fn run(args: &ExplainArgs) -> Result<(), Failure> {
+    let paths = [Some(&args.pod), Some(&args.profile), args.namespace.as_ref()];
+    if paths.into_iter().flatten().filter(|path| *path == "-").count() > 1 {
+        return Err(Failure::CouldNotRun(vec![Problem::new("only one file can be standard input")]));
+    }
+    let accepted = render::profiles(&input::read(&args.profile)?)?;
+    let namespace = match &args.namespace {
+        Some(path) => Some(one_namespace(path)?),
+        None => None,
+    };
+    let pods = pods(&args.pod)?;
+    let judges = judges(&accepted, namespace.as_ref())?;
+    let explanations: Vec<_> = pods
+        .iter()
+        .map(|pod| explain(pod, &judges, namespace.as_ref()))
+        .collect::<Result<_, _>>()
+        .map_err(|message| Failure::CouldNotRun(vec![Problem::new(message)]))?;
+    let text = match args.output {
+        ExplainFormat::Human => explanations.iter().map(human).collect::<Vec<_>>().join("\n"),
+        ExplainFormat::Yaml => yaml(&explanations).map_err(|error| could_not_print(&error))?,
+        ExplainFormat::Json => format!("{:#}\n", json!({"items": explanations})),
+    };
+    output::print(&text)?;
+    let refused = explanations.iter().filter(|explanation| !explanation.refused.is_empty());
+    let problems: Vec<_> =
+        refused.map(|explanation| Problem::new(format!("pod {:?} is refused", explanation.pod))).collect();
+    if problems.is_empty() { Ok(()) } else { Err(Failure::Wrong(problems)) }
+}
+
+fn one_namespace(path: &str) -> Result<Namespace, Failure> {
+    let mut found = render::namespaces(&input::read(path)?)?;
+    if found.len() == 1 {
+        return Ok(found.remove(0));
+    }
+    let message = format!("{path}: has {} namespaces, and a pod is in one", found.len());
+    Err(Failure::CouldNotRun(vec![Problem::new(message)]))
+}
+
+/// The pods in a file.
+fn pods(path: &str) -> Result<Vec<Json>, Failure> {
+    let source = input::read(path)?;
+    let objects = input::objects(&source).map_err(|problem| Failure::CouldNotRun(vec![problem]))?;
+    let (mut pods, mut others, mut problems) = (Vec::new(), Vec::new(), Vec::new());
+    for object in objects {
+        if object.kind != "Pod" || object.api_version != "v1" {
+            others.push(object.kind);
+            continue;
+        }
+        match object.parse::<Json>() {
+            Ok(pod) if pod["spec"]["containers"].as_array().is_some_and(|containers| !containers.is_empty()) => {
+                pods.push(pod);
+            }
+            Ok(_) => problems.push(object.problem("spec", "a pod without containers")),
+            Err(mistake) => problems.push(mistake.problem),
+        }
+    }
+    output::ignored(&source, &others, "Pod");
+    if pods.is_empty() && problems.is_empty() {
+        problems.push(Problem::new(format!("{}: no Pod found", source.name())));
+    }
+    if problems.is_empty() { Ok(pods) } else { Err(Failure::CouldNotRun(problems)) }
+}
+
+/// A profile where the pod is.
+struct Judge<'a> {
+    name: &'a str,
+    accepted: &'a Accepted,
+    policy: Policy,
+    settings: Settings,
+    values: Values,
+    params: Option<ToolSecurityParams>,
+}
+
+fn judges<'a>(accepted: &'a [Accepted], namespace: Option<&Namespace>) -> Result<Vec<Judge<'a>>, Failure> {
+    let mut judges = Vec::new();
+    for one in accepted {
+        let Accepted { profile, checked } = one;
+        let name = checked.profile.as_str();
+        let params = match namespace {
+            Some(namespace) if !palisade_compiler::selects(&profile.spec, namespace) => {
+                report::note(&format!("note: profile {name} does not select namespace {}", namespace.name));
+                continue;
+            }
+            Some(namespace) => checked.params(namespace, Timestamp::now()),
+            None => {
+                if !checked.parameters.is_empty() {
+                    let message = "warning: without --namespace, parameters have made-up values";
+                    report::note(&format!("{message} (profile {name})"));
+                }
+                checked.probes.params.clone().map(|spec| ToolSecurityParams::new(name, spec))
+            }
+        };
+        let policy = Policy::new(&checked.bundle.pods.policy).map_err(|found| {
+            Failure::CouldNotRun(found.iter().map(|diagnostic| Problem::new(diagnostic.to_string())).collect())
+        })?;
+        let values = params.as_ref().map(|params| params.spec.values()).unwrap_or_default();
+        let settings = profile.spec.effective_settings();
+        judges.push(Judge { name, accepted: one, policy, settings, values, params });
+    }
+    Ok(judges)
+}
+
+impl Judge<'_> {
+    /// What a pod violates.
+    fn violations(&self, namespace: &str, pod: &Json) -> Result<Vec<Violation>, String> {
+        let params = self.params.as_ref().map(|params| json!({"spec": params.spec}));
+        let request = Request { namespace, params: params.as_ref(), ..Request::create("Pod", pod) };
+        let message = match self.policy.evaluate(&request).map_err(|error| error.to_string())? {
+            Decision::Admit => return Ok(vec![]),
+            Decision::Deny { message, .. } => message,
+        };
+        // The count and the profile's name stand before the first.
+        let (_, all) = message.split_once(": [").unwrap_or(("", &message));
+        let violation = |text: &str| {
+            let (check, message) = text.split_once("] ").unwrap_or(("", text));
+            Violation { profile: self.name.to_owned(), check: check.to_owned(), message: message.to_owned() }
+        };
+        Ok(all.split("; [").map(violation).collect())
+    }
+}
+
+/// What the profiles of a namespace make of a pod.
+struct Court<'a> {
+    judges: &'a [Judge<'a>],
+    plan: Plan,
+    namespace: String,
+}
+
+impl Court<'_> {
+    /// The pod after what is filled in, and what that is.
+    fn fill(&self, pod: &Json) -> Result<(Json, Vec<Change>), String> {
+        let patch = self.plan.patch(&palisade_mutation::Request::create(&self.namespace, pod));
+        let mut filled = pod.clone();
+        patch.apply(&mut filled)?;
+        // The API server sets it before it asks a policy; exceptions go by it.
+        if filled["metadata"]["creationTimestamp"].is_null() {
+            filled["metadata"]["creationTimestamp"] = json!(Timestamp::now().to_string());
+        }
+        Ok((filled, patch.changes))
+    }
+
+    /// What a pod is refused for after that.
+    fn refuses(&self, pod: &Json) -> Result<Vec<Violation>, String> {
+        let (filled, _) = self.fill(pod)?;
+        let mut found = Vec::new();
+        for judge in self.judges {
+            found.extend(judge.violations(&self.namespace, &filled)?);
+        }
+        Ok(found)
+    }
+}
+
+fn explain(pod: &Json, judges: &[Judge<'_>], namespace: Option<&Namespace>) -> Result<Explanation, String> {
+    let mutations = judges.iter().filter_map(|judge| {
+        Some((judge.accepted.checked.mutation.as_ref()?, judge.params.as_ref().map(|params| &params.spec)))
+    });
+    let of_pod = pod["metadata"]["namespace"].as_str().unwrap_or("default");
+    let court = Court {
+        judges,
+        plan: Plan::new(mutations),
+        namespace: namespace.map_or(of_pod, |namespace| &namespace.name).to_owned(),
+    };
+    let (_, filled) = court.fill(pod)?;
+    let refused = court.refuses(pod)?;
+    let change = if refused.is_empty() { None } else { Some(change::least(pod, &court)?) };
+    let name = pod["metadata"]["name"].as_str().or(pod["metadata"]["generateName"].as_str()).unwrap_or_default();
+    Ok(Explanation {
+        pod: name.to_owned(),
+        namespace: namespace.map(|namespace| namespace.name.clone()),
+        profiles: judges.iter().map(|judge| judge.name.to_owned()).collect(),
+        filled,
+        refused,
+        change,
+    })
+}
+
+fn human(explanation: &Explanation) -> String {
+    let Explanation { pod, namespace, profiles, filled, refused, change } = explanation;
+    let mut out = format!("pod {pod}");
+    if let Some(namespace) = namespace {
+        let _ = write!(out, " in namespace {namespace}");
+    }
+    let profiles = if profiles.is_empty() { "none".to_owned() } else { profiles.join(", ") };
+    let _ = writeln!(out, ", profiles: {profiles}");
+    if !filled.is_empty() {
+        let _ = writeln!(out, "\nfilled in:");
+        for change in filled {
+            let _ = writeln!(out, "  {change}");
+        }
+    }
+    if refused.is_empty() {
+        let _ = writeln!(out, "\nadmitted");
+        return out;
+    }
+    let _ = writeln!(out, "\nrefused:");
+    for Violation { check, message, .. } in refused {
+        let _ = writeln!(out, "  [{check}] {message}");
+    }
+    let Some(change) = change else { return out };
+    if !change.lines.is_empty() {
+        let after =
+            if change.left.is_empty() { "with this change it is admitted" } else { "with this change, less is" };
+        let _ = writeln!(out, "\n{after}:");
+        for line in &change.lines {
+            let _ = writeln!(out, "  {line}");
+        }
+    }
+    for check in &change.left {
+        let _ = writeln!(out, "\n[{check}]: no value is known that would do; see docs/checks/{check}.md");
+    }
+    // What stands in a file is not to move a terminal's cursor.
+    out.chars().map(|c| if c == '\n' { c } else { report::harmless(c) }).collect()
+}

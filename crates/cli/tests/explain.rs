@@ -1,0 +1,159 @@
+//! `palisade explain`, as a tenant meets it.
+#![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "a test that cannot set itself up may panic")]
+
+use std::process::Command;
+
+use serde_json::{Value as Json, json};
+
+const PROFILE: &str = "
+apiVersion: toolsecurity.dev/v1alpha1
+kind: ToolSecurityProfile
+metadata: {name: tools}
+spec:
+  namespaceSelector: {matchLabels: {tenancy: tool}}
+  parameters: [{name: uid, type: Integer, sources: [{namespaceAnnotation: uid}]}]
+  users: {runAsUser: {rule: MustRunAs, ranges: [{min: $uid, max: $uid}]}}
+  images: {redirect: {target: mirror.example}}
+  mutation: {defaults: Secure}
+";
+
+const NAMESPACE: &str = "
+apiVersion: v1
+kind: Namespace
+metadata: {name: tool-a, labels: {tenancy: tool}, annotations: {uid: '50001'}}
+";
+
+const GOOD: &str = "
+apiVersion: v1
+kind: Pod
+metadata: {name: good}
+spec: {containers: [{name: app, image: nginx}]}
+";
+
+const BAD: &str = "
+apiVersion: v1
+kind: Pod
+metadata: {name: bad}
+spec:
+  hostPID: true
+  securityContext: {runAsUser: 0, fsGroup: 7}
+  containers:
+  - name: app
+    image: nginx
+    ports: [{containerPort: 80, hostPort: 80}]
+    securityContext:
+      privileged: true
+      capabilities: {add: [NET_BIND_SERVICE, NET_RAW]}
+";
+
+struct Run {
+    code: Option<i32>,
+    out: String,
+    err: String,
+}
+
+fn explain(pod: &str, more: &[&str]) -> Run {
+    let directory = tempfile::tempdir().unwrap();
+    for (name, text) in [("pod.yaml", pod), ("profile.yaml", PROFILE), ("namespace.yaml", NAMESPACE)] {
+        std::fs::write(directory.path().join(name), text).unwrap();
+    }
+    let output = Command::new(env!("CARGO_BIN_EXE_palisade"))
+        .args(["explain", "--pod", "pod.yaml", "--profile", "profile.yaml"])
+        .args(more)
+        .current_dir(directory.path())
+        .output()
+        .unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    Run { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
+}
+
+const HERE: [&str; 2] = ["--namespace", "namespace.yaml"];
+
+#[test]
+fn a_pod_that_is_filled_in_is_admitted() {
+    let run = explain(GOOD, &HERE);
+    assert_eq!((run.code, run.err.as_str()), (Some(0), ""), "{}", run.out);
+    assert_eq!(
+        run.out,
+        "pod good in namespace tool-a, profiles: tools
+
+filled in:
+  pod securityContext.runAsNonRoot true
+  pod securityContext.runAsUser 50001
+  pod securityContext.seccompProfile {type: RuntimeDefault}
+  container \"app\" securityContext.allowPrivilegeEscalation false
+  container \"app\" securityContext.capabilities.drop [ALL]
+  container \"app\" image nginx is now mirror.example/docker.io/library/nginx
+
+admitted
+"
+    );
+}
+
+#[test]
+fn of_a_pod_that_is_refused_the_least_change_is_shown() {
+    let run = explain(BAD, &HERE);
+    assert_eq!(run.code, Some(1), "{}", run.err);
+    let (_, changed) =
+        run.out.split_once("with this change it is admitted:\n").unwrap_or_else(|| panic!("{}", run.out));
+    let mut lines: Vec<_> = changed.lines().map(str::trim).collect();
+    lines.sort_unstable();
+    // The rest is filled in, and what may stay stays.
+    assert_eq!(
+        lines,
+        [
+            "- spec.containers[0].ports[0].hostPort: 80",
+            "- spec.containers[0].securityContext.privileged: true",
+            "- spec.hostPID: true",
+            "~ spec.containers[0].securityContext.capabilities.add: [\"NET_BIND_SERVICE\",\"NET_RAW\"] -> [\"NET_BIND_SERVICE\"]",
+            "~ spec.securityContext.runAsUser: 0 -> 50001",
+        ]
+    );
+}
+
+#[test]
+fn the_patch_makes_the_pod_pass() {
+    let run = explain(BAD, &["--namespace", "namespace.yaml", "-o", "json"]);
+    let said: Json = serde_json::from_str(&run.out).unwrap();
+    let one = &said["items"][0];
+    assert_eq!(
+        one["refused"].as_array().unwrap().iter().filter(|one| one["check"] == "privileged").count(),
+        1,
+        "{one:#}"
+    );
+    let patch: json_patch::Patch = serde_json::from_value(one["change"]["patch"].clone()).unwrap();
+    let mut pod: Json = serde_saphyr::from_str(BAD).unwrap();
+    json_patch::patch(&mut pod, &patch).unwrap();
+    let again = explain(&pod.to_string(), &HERE);
+    assert_eq!(again.code, Some(0), "{}{}", again.out, again.err);
+    // Nothing was changed that was not refused.
+    assert_eq!(pod["spec"]["securityContext"], json!({"fsGroup": 7, "runAsUser": 50001}));
+}
+
+#[test]
+fn what_no_value_is_known_for_is_said() {
+    let pod = GOOD.replace("}]}", "}], volumes: [{name: v, hostPath: {path: /}}], hostIPC: true}");
+    let run = explain(&pod, &HERE);
+    assert_eq!(run.code, Some(1));
+    assert!(run.out.contains("with this change, less is:\n  - spec.hostIPC: true\n"), "{}", run.out);
+    assert!(run.out.contains("[restrictedVolumes]: no value is known that would do"), "{}", run.out);
+}
+
+#[test]
+fn without_a_namespace_parameters_are_made_up_and_that_is_said() {
+    let run = explain(GOOD, &["-o", "yaml"]);
+    assert_eq!(run.code, Some(0), "{}", run.err);
+    assert!(run.err.contains("made-up values (profile tools)"), "{}", run.err);
+    assert!(run.out.contains("field: securityContext.runAsUser"), "{}", run.out);
+}
+
+#[test]
+fn what_is_no_pod_could_not_be_explained() {
+    for (pod, says) in
+        [(NAMESPACE, "no Pod found"), ("apiVersion: v1\nkind: Pod\nspec: {}", "a pod without containers")]
+    {
+        let run = explain(pod, &HERE);
+        assert_eq!(run.code, Some(2), "{}", run.err);
+        assert!(run.err.contains(says), "{}", run.err);
+    }
+}

@@ -1,0 +1,122 @@
+//! What is filled into pods, whatever a profile says.
+
+use std::{cell::Cell, collections::BTreeSet};
+
+use palisade_api::{Level, catalogue};
+use palisade_checks::{Field, fill};
+use palisade_mutation::{PatchOperation, Plan, Request};
+use proptest::prelude::*;
+use serde_json::Value as Json;
+
+use crate::{Judge, compile, ids, pods, runner, settings, values, yaml};
+
+/// The fields that may be added, and replaced, below a pod's spec and below a container or volume.
+const ADDED: [&str; 14] = [
+    "/hostUsers",
+    "/securityContext",
+    "/securityContext/runAsNonRoot",
+    "/securityContext/runAsUser",
+    "/securityContext/runAsGroup",
+    "/securityContext/fsGroup",
+    "/securityContext/supplementalGroups",
+    "/securityContext/supplementalGroupsPolicy",
+    "/securityContext/seccompProfile",
+    "/securityContext/seLinuxOptions",
+    "/securityContext/allowPrivilegeEscalation",
+    "/securityContext/readOnlyRootFilesystem",
+    "/securityContext/capabilities",
+    "/securityContext/capabilities/",
+];
+
+fn may(operation: &PatchOperation, pod: &Json) -> bool {
+    let path = operation.path();
+    match operation {
+        PatchOperation::Add { .. } => {
+            let below = path.strip_prefix("/spec").unwrap_or_default();
+            let below = below.find("/securityContext").map_or(below, |at| &below[at..]);
+            let below = below.strip_suffix("add").or(below.strip_suffix("drop")).unwrap_or(below);
+            let found = pod.pointer(path).unwrap_or(&Json::Null);
+            ADDED.contains(&below) && fill::is_unset(found)
+        }
+        PatchOperation::Replace { .. } => {
+            let of = |list: &str, field: &str| path.starts_with(list) && path.ends_with(field);
+            of("/spec/containers/", "/image")
+                || of("/spec/initContainers/", "/image")
+                || of("/spec/volumes/", "/image/reference")
+        }
+    }
+}
+
+#[test]
+fn what_is_filled_in_violates_nothing_and_changes_nothing_that_is_set() {
+    let (filled, admitted) = (Cell::new(0), Cell::new(0));
+    let pod = (pods::shape(), any::<bool>(), prop::collection::vec(pods::change(catalogue::ALL), 0..8));
+    let outcome = runner(300).run(&(settings::settings(), pod), |(settings, (shape, complying, changes))| {
+        let compiled = compile(&settings, Level::Privileged);
+        let judge = Judge::new(&compiled);
+        let Some(mutation) = &compiled.mutation else { return Ok(()) };
+        let plan = Plan::new([(mutation, compiled.probes.params.as_ref())]);
+        let mut pod = if complying { shape.complying(&settings, &values()) } else { shape.bare() };
+        for change in &changes {
+            change.apply(&mut pod);
+        }
+        let patch = plan.patch(&Request::create("tenant", &pod));
+        let mut after = pod.clone();
+        for operation in &patch.operations {
+            prop_assert!(may(operation, &pod), "{operation:?}\n{pod}");
+        }
+        prop_assert_eq!(patch.apply(&mut after), Ok(()));
+        let again = plan.patch(&Request::create("tenant", &after));
+        prop_assert!(again.is_empty(), "filled in twice: {again:?}\n{pod}\n{}", yaml(&settings));
+        let (before, now) = (judge.denial(&pod), judge.denial(&after));
+        filled.set(filled.get() + patch.operations.len());
+        admitted.set(admitted.get() + usize::from(before.is_some() && now.is_none()));
+        let (before, now) = (before.unwrap_or_default(), now.unwrap_or_default());
+        let mut new: BTreeSet<_> = ids(&now).difference(&ids(&before)).copied().collect();
+        // Where images are taken from is not asked whether they may be.
+        if settings.images.redirect.is_some() {
+            new.remove("imageRegistries");
+        }
+        prop_assert!(new.is_empty(), "{new:?}\n{pod}\n{after}\n{}", yaml(&settings));
+        if !complying && changes.is_empty() {
+            let filled: BTreeSet<_> = patch.changes.iter().filter_map(|change| change.check).collect();
+            prop_assert!(filled.is_disjoint(&ids(&now)), "{now}\n{after}\n{}", yaml(&settings));
+        }
+        // What is set is as it was.
+        let mut reduced = after.clone();
+        for operation in patch.operations.iter().rev() {
+            let (parent, key) = operation.path().rsplit_once('/').unwrap();
+            let before = pod.pointer(operation.path());
+            let parent = reduced.pointer_mut(parent).unwrap().as_object_mut().unwrap();
+            match before {
+                Some(before) => drop(parent.insert(key.to_owned(), before.clone())),
+                None => drop(parent.remove(key)),
+            }
+        }
+        prop_assert_eq!(reduced, pod);
+        Ok(())
+    });
+    outcome.unwrap_or_else(|error| panic!("{error}"));
+    println!("{} operations; {} pods were admitted because of them", filled.get(), admitted.get());
+    assert!(filled.get() > 300 && admitted.get() > 5, "{} {}", filled.get(), admitted.get());
+}
+
+/// What is filled in for a check is what the check names as its own.
+#[test]
+fn what_is_filled_in_for_a_check_is_a_field_that_it_restricts() {
+    let outcome = runner(100).run(&settings::settings(), |settings| {
+        let declared = compile(&settings, Level::Privileged).parameters;
+        for check in catalogue::ALL {
+            for fill in (check.fills)(&settings, &declared) {
+                let path = fill.path.join(".");
+                let restricted = check
+                    .fields
+                    .iter()
+                    .any(|field| matches!(field, Field::Pod(of) | Field::Container(of) if of.starts_with(&path)));
+                prop_assert!(restricted, "{}: {path}", check.id);
+            }
+        }
+        Ok(())
+    });
+    outcome.unwrap_or_else(|error| panic!("{error}"));
+}

@@ -1,0 +1,101 @@
+//! What a check fills in, in the words of its page.
+
+use std::fmt::Write as _;
+
+use palisade_checks::{
+    Check, Condition, Constant, Fill, Resolved, Settings, Subject, Values,
+    catalogue::mutation::{AdditionalDefault, Defaults},
+};
+use serde_json::Value as Json;
+
+use crate::{examples::Example, pages::flow};
+
+/// The section of a page, with the example's settings; none where nothing is ever filled in.
+pub(crate) fn section(check: &Check, example: &Example) -> Result<String, serde_json::Error> {
+    let mut settings: Settings = serde_json::from_value(example.settings.clone())?;
+    let values: Values = example.parameters.iter().map(|(name, value)| (name.clone(), resolved(value))).collect();
+    let declared = values.iter().map(|(name, value)| (name.clone(), value.kind())).collect();
+    let by_itself = (check.fills)(&settings, &declared);
+    settings.mutation.defaults = Defaults::Secure;
+    let fills = (check.fills)(&settings, &declared);
+    if fills.is_empty() {
+        return Ok(String::new());
+    }
+    let mut out = "## What is filled in\n\n".to_owned();
+    for fill in &fills {
+        let when = if by_itself.contains(fill) { "" } else { "with `mutation.defaults: Secure`, " };
+        let of = match fill.of {
+            Subject::Pod => "the pod",
+            Subject::PodOrContainer => "the pod, and a new ephemeral container that does not inherit it",
+            Subject::Container => "each container",
+        };
+        let value = flow(&fill.value.resolve(&values));
+        let _ = writeln!(out, "- {when}`{}: {value}`, in {of}, where it is unset{}", fill.path.join("."), unless(fill));
+    }
+    let additional = additional(check);
+    if let Some(additional) = additional {
+        let _ = writeln!(
+            out,
+            "\n`mutation.additionalDefaults: [{additional}]` fills it in though this check does not demand it."
+        );
+    }
+    out.push_str(
+        "\n(The values are those of the settings below.) A value that is set stays as it is. Pods for Windows, and pod \
+         templates, are never filled in.\n\n",
+    );
+    Ok(out)
+}
+
+fn resolved(value: &Json) -> Resolved {
+    match value {
+        Json::Number(number) => Resolved::Integer(number.as_i64().unwrap_or_default()),
+        Json::Bool(flag) => Resolved::Boolean(*flag),
+        Json::Array(items) => Resolved::StringList(items.iter().filter_map(Json::as_str).map(str::to_owned).collect()),
+        other => Resolved::String(other.as_str().unwrap_or_default().to_owned()),
+    }
+}
+
+/// The additional default by which the check fills in without demanding anything.
+fn additional(check: &Check) -> Option<&'static str> {
+    let all = [
+        (AdditionalDefault::AllowPrivilegeEscalation, "AllowPrivilegeEscalation"),
+        (AdditionalDefault::ReadOnlyRootFilesystem, "ReadOnlyRootFilesystem"),
+        (AdditionalDefault::RunAsNonRoot, "RunAsNonRoot"),
+        (AdditionalDefault::SeccompProfile, "SeccompProfile"),
+    ];
+    all.into_iter().find_map(|(additional, name)| {
+        let mut settings = Settings::default();
+        settings.mutation.additional_defaults.push(additional);
+        (!(check.fills)(&settings, &std::collections::BTreeMap::new()).is_empty()).then_some(name)
+    })
+}
+
+/// Where it is not filled in.
+fn unless(fill: &Fill) -> String {
+    let places: Vec<_> = fill.when.iter().filter_map(but).collect();
+    if places.is_empty() { String::new() } else { format!("; but not where {}", places.join(", or ")) }
+}
+
+fn but(condition: &Condition) -> Option<String> {
+    let is = |path: &[&str], constant: &Constant| {
+        let value = match constant {
+            Constant::Flag(value) => value.to_string(),
+            Constant::Integer(value) => value.to_string(),
+        };
+        format!("`{}: {value}`", path.join("."))
+    };
+    match condition {
+        Condition::Setting(..) | Condition::NoException(_) | Condition::NotEmpty(_) | Condition::PodUnset(_) => None,
+        Condition::NotZero(_) => Some("it would be 0, and root is refused".to_owned()),
+        Condition::PodIsNot(path, constant) => Some(format!("the pod says {}", is(path, constant))),
+        Condition::NotAnnotated(key) => Some(format!("the pod has the annotation `{key}`")),
+        Condition::ContainerIsNot(path, constant) => Some(format!("the container says {}", is(path, constant))),
+        Condition::ContainerLacks(path, texts) => {
+            let texts: Vec<_> = texts.iter().map(|text| format!("`{}`", text.0)).collect();
+            Some(format!("`{}` has {}", path.join("."), texts.join(" or ")))
+        }
+        Condition::NoContainerIs(path, constant) => Some(format!("a container says {}", is(path, constant))),
+        Condition::NoContainerHas(path) => Some(format!("a container has `{}`", path.join("."))),
+        Condition::Any(some) => some.last().and_then(but),
+    }
+}
