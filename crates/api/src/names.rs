@@ -25,8 +25,6 @@ pub const PROBE_NAMESPACE: &str = "palisade-probe";
 /// Annotation on a pod in [`PROBE_NAMESPACE`], where nobody but the controller may create any: it is to be changed as
 /// elsewhere, and the webhook says that it was asked.
 pub const PROBE_MUTATION_ANNOTATION: &str = "toolsecurity.dev/probe-mutation";
-/// What the webhook says about such a pod if something else has filled in all of it.
-pub const PROBE_COMPLETE_WARNING: &str = "palisade-webhook was asked and found nothing to fill in";
 /// Namespaces that no profile selects, whatever its selector says: a mistake must not stop the control plane.
 pub const PROTECTED_NAMESPACES: [&str; 4] = ["kube-system", "kube-public", "kube-node-lease", OPERATOR_NAMESPACE];
 
@@ -74,6 +72,11 @@ pub fn policy(profile: &str, shape: Shape) -> String {
 /// The name of the MutatingAdmissionPolicy and the binding that a profile has where the API server fills in pods.
 pub fn mutation(profile: &str) -> String {
     format!("palisade-{profile}-mutation")
+}
+
+/// What the webhook says about a pod with [`PROBE_MUTATION_ANNOTATION`] if something else has filled in all of it.
+pub fn probe_complete_warning(profile: &str) -> String {
+    format!("palisade-webhook has nothing to fill in for ToolSecurityProfile {profile}.")
 }
 
 /// The name of a profile's `ToolSecurityParams`, the same in each namespace.

@@ -49,7 +49,8 @@ const POLICY: &str = "ValidatingAdmissionPolicy";
 const BINDING: &str = "ValidatingAdmissionPolicyBinding";
 
 impl Context {
-    fn wrote(&self, kind: &'static str, verb: Verb) {
+    /// An object was written.
+    pub fn wrote(&self, kind: &'static str, verb: Verb) {
         self.metrics.wrote(kind, if verb == Verb::Apply { "apply" } else { "replace" });
     }
 }

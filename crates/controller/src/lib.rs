@@ -8,6 +8,8 @@
 //!    +---- our writes ------- | -------------------+           report
 //! ```
 //!
+//! Beside it, `mutate` sees to who fills in pods: the API server or the webhook.
+//!
 //! `reconcile` is the driver; each stage is a module. What the controller knows of the cluster is in one place,
 //! `world`, which watches fill. A restart reads everything and writes nothing that is already right.
 //!
@@ -27,6 +29,7 @@ mod events;
 mod http_server;
 mod memory;
 mod metrics;
+mod mutate;
 mod observe;
 mod options;
 mod probe;

@@ -11,6 +11,7 @@ use tokio::time::Instant;
 
 use crate::{
     compile::{Good, Verdict},
+    mutate::Turn,
     resolve::Keep,
     retry,
     world::ObservedParams,
@@ -46,6 +47,8 @@ pub struct Memory {
     pub confirmed_bundle: Option<i64>,
     /// Whether this process has written the policy or the binding.
     pub wrote_bundle: bool,
+    /// Who fills in pods, as it was found last.
+    pub mutating: Option<Turn>,
     /// The namespaces that were reported as failed.
     pub failed: Option<BTreeSet<String>>,
     /// The status that was written last.
@@ -94,6 +97,7 @@ impl Memory {
             confirmed: BTreeMap::new(),
             confirmed_bundle: None,
             wrote_bundle: false,
+            mutating: None,
             failed: None,
             reported: None,
             removed: false,

@@ -15,12 +15,15 @@ use k8s_openapi::api::core::v1::{Namespace, Pod};
 use kube::{
     Api, Client,
     api::{Patch, PatchParams, PostParams},
+    client::Body,
     core::{PartialObjectMeta, Request},
 };
 use palisade_api::{
     names::{self, Shape},
     selector::Labels,
 };
+use palisade_compiler::Mutation;
+use palisade_mutation::{Plan, Request as Asked};
 use serde_json::{Value as Json, json};
 use tokio::time::Instant;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -29,6 +32,7 @@ use crate::{
     call::{ApiError, call},
     compile::Good,
     metrics::Metrics,
+    mutate::Seen,
     queue::Queue,
     retry,
     world::World,
@@ -36,6 +40,9 @@ use crate::{
 
 /// How long between two questions.
 const PAUSE: Duration = Duration::from_millis(200);
+
+/// How long is asked who fills in a pod.
+const MUTATED: Duration = Duration::from_secs(3);
 
 /// What was found out.
 #[derive(Clone, Debug, PartialEq)]
@@ -255,6 +262,56 @@ impl Prober {
             ),
             Err(error) => Answer::Other(error.to_string()),
         }
+    }
+
+    /// Who fills in a pod that lacks what the profile fills in. Asks until the API server itself was seen to, if that
+    /// is `expected`, or else until somebody was, or until it took too long.
+    ///
+    /// # Errors
+    /// Nothing was found out. Why.
+    pub async fn mutated(&self, good: &Good, mutation: &Mutation, pod: &Json, expected: bool) -> Result<Seen, String> {
+        let labels =
+            good.compiled.probes.labels.as_ref().ok_or("no labels make the profile select the probe namespace")?;
+        if !self.world.has_namespace(names::PROBE_NAMESPACE) {
+            return Err(format!("there is no namespace {}", names::PROBE_NAMESPACE));
+        }
+        let _exclusive = self.exclusive.lock().await;
+        self.label(labels).await.map_err(|error| error.to_string())?;
+        let plan = Plan::new([(mutation, good.compiled.probes.params.as_ref())]);
+        let deadline = Instant::now() + MUTATED;
+        loop {
+            let seen = self.mutated_once(&good.compiled.profile, &plan, pod).await;
+            let right = matches!(seen, Ok(seen) if seen.native || (seen.webhook && !expected));
+            if right || Instant::now() >= deadline {
+                return seen;
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+
+    async fn mutated_once(&self, profile: &str, plan: &Plan, pod: &Json) -> Result<Seen, String> {
+        let dry_run = PostParams { dry_run: true, field_manager: Some(names::field_manager::PROBE.to_owned()) };
+        let request = Request::new(format!("/api/v1/namespaces/{}/pods", names::PROBE_NAMESPACE))
+            .create(&dry_run, pod.to_string().into_bytes())
+            .map_err(|error| error.to_string())?;
+        let answer = call(self.client.0.send(request.map(Body::from))).await.map_err(|error| error.to_string())?;
+        let status = answer.status();
+        let warnings: Vec<_> =
+            answer.headers().get_all("warning").iter().filter_map(|text| text.to_str().ok()).collect();
+        let said = |text: &str| warnings.iter().any(|warning| warning.contains(text));
+        let webhook_found_nothing = said(&names::probe_complete_warning(profile));
+        let webhook_filled = said(&format!("filled in by ToolSecurityProfile {profile}: "));
+        let body = answer.into_body().collect_bytes().await.map_err(|error| error.to_string())?;
+        let text = String::from_utf8_lossy(&body);
+        // A pod that nobody has filled in may be denied because of that.
+        let ours = text.contains(&format!("ValidatingAdmissionPolicy '{}'", names::policy(profile, Shape::Pods)));
+        if !status.is_success() && !ours {
+            return Err(text.chars().take(500).collect());
+        }
+        let filled = status.is_success()
+            && serde_json::from_slice(&body)
+                .is_ok_and(|pod: Json| plan.patch(&Asked::create(names::PROBE_NAMESPACE, &pod)).is_empty());
+        Ok(Seen { native: filled && !webhook_filled, webhook: webhook_filled || webhook_found_nothing })
     }
 
     /// Whether the profile's policy would deny a violating pod. `None` if that cannot be known.

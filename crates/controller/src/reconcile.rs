@@ -19,6 +19,7 @@ use crate::{
     events::Events,
     memory::{Memory, SETTLE},
     metrics::Metrics,
+    mutate::mutate,
     probe::{Outcome, Prober},
     queue::Queue,
     remove::{self, RemoveError},
@@ -167,6 +168,9 @@ async fn enforce(
     if applied.is_ok() {
         later.at(apply::removals(cx, profile, memory, &plan).await);
         later.at(apply::revision(cx, good, memory).await);
+    }
+    if applied.is_ok() && !cx.stop.is_cancelled() {
+        later.at(mutate(cx, good, memory).await);
     }
     let now = Instant::now();
     later.at(next_end(good));

@@ -24,6 +24,7 @@ use crate::{
     call::{ApiError, call, gone},
     compile::Good,
     memory::SETTLE,
+    mutate,
     reconcile::Context,
     revision,
     world::ObservedProfile,
@@ -81,6 +82,7 @@ pub async fn remove(
         tracing::info!(profile, "the bindings are deleted");
         released(cx, good.as_deref()).await;
     }
+    mutate::remove(cx, profile).await.map_err(RemoveError::Policy)?;
     for shape in Shape::ALL {
         policy(cx, profile, shape).await.map_err(RemoveError::Policy)?;
     }

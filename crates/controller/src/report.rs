@@ -76,7 +76,11 @@ pub async fn report(
         // Of the profile that is in force, which may be the last good one.
         implied: memory.last_good.as_ref().map(|good| good.compiled.implied.clone()),
         exceptions: memory.last_good.as_ref().and_then(|good| good.compiled.exceptions.counts(Timestamp::now())),
-        mutation: None,
+        mutation: match &memory.mutating {
+            Some(turn) => turn.status.clone(),
+            // What was found by an earlier process holds until somebody is asked.
+            None => observed.profile.as_ref().ok().and_then(|known| known.status.as_ref()?.mutation.clone()),
+        },
         policies: cx.world.pairs(&profile).into_iter().filter_map(|pair| pair.policy?.metadata.name.clone()).collect(),
     };
     cx.metrics.report(&profile, &facts);

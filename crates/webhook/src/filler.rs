@@ -74,14 +74,15 @@ impl Filler {
         });
         match serde_json::to_vec(&patch.operations) {
             Ok(operations) if !patch.is_empty() => Filled::Patch { patch: operations, warning: patch.warning() },
-            _ => Filled::Complete { warning: asked(call) },
+            _ => Filled::Complete { warning: self.asked(call) },
         }
     }
-}
 
-/// What the controller's probe reads: a pod that was complete when it came here was completed by a policy.
-fn asked(call: &Call) -> Option<String> {
-    let annotations = call.pod.get("metadata")?.get("annotations")?;
-    let probe = call.namespace == names::PROBE_NAMESPACE && annotations.get(names::PROBE_MUTATION_ANNOTATION).is_some();
-    probe.then(|| names::PROBE_COMPLETE_WARNING.to_owned())
+    /// What the controller's probe reads: a pod that was complete when it came here was completed by a policy.
+    fn asked(&self, call: &Call) -> Option<String> {
+        let annotations = call.pod.get("metadata")?.get("annotations")?;
+        let probe =
+            call.namespace == names::PROBE_NAMESPACE && annotations.get(names::PROBE_MUTATION_ANNOTATION).is_some();
+        probe.then(|| names::probe_complete_warning(&self.mutation.profile))
+    }
 }

@@ -74,6 +74,7 @@ fn main() -> ExitCode {
         lifecycle::a_profile_deleted_by_force_leaves_nothing,
         lifecycle::a_namespace_with_a_finalized_pod_can_be_deleted,
         lifecycle::an_api_server_restart_admits_nothing,
+        webhook::a_change_of_engine_leaves_no_gap,
         scale::three_thousand_five_hundred_namespaces,
     ];
     let oldest = scenarios![

@@ -7,6 +7,7 @@ use kube::{
     Api,
     api::{Patch, PatchParams},
 };
+use palisade_api::EngineInForce;
 use palisade_tests::{
     Balancer, Cluster, Load, Tally, TestResult, Verdict, Webhook, bare_pod, dry_run_answer, ensure, eventually,
     fail_open_count, handshake, hostile_pod, tool_pod,
@@ -208,5 +209,67 @@ pub(crate) async fn certificates_rotate_and_no_request_fails(cluster: &mut Clust
     let empty = json!({"data": null});
     let secrets: Api<k8s_openapi::api::core::v1::Secret> = Api::namespaced(cluster.admin.clone(), "palisade-system");
     secrets.patch("palisade-webhook-cert", &PatchParams::default(), &Patch::Merge(&empty)).await?;
+    cluster.delete_profile(test).await
+}
+
+/// Waits until the profile's status names an engine.
+async fn engine(cluster: &Cluster, profile: &str, wanted: EngineInForce) -> Result<(), String> {
+    eventually(&format!("{wanted} fills in for {profile}"), || async {
+        let found = cluster.profiles().get(profile).await.map_err(|error| error.to_string())?;
+        match found.status.and_then(|status| status.mutation) {
+            Some(found) if found.engine == wanted => Ok(()),
+            other => Err(format!("{other:?}")),
+        }
+    })
+    .await
+}
+
+/// Waits until the webhook is registered for so many profiles.
+async fn registered(webhook: &Webhook, count: f64) -> Result<(), String> {
+    eventually(&format!("registered for {count} profiles"), || async {
+        match webhook.metric("palisade_webhook_registered_profiles").await {
+            Ok(found) if (found - count).abs() < 0.5 => Ok(()),
+            other => Err(format!("{other:?}")),
+        }
+    })
+    .await
+}
+
+pub(crate) async fn a_change_of_engine_leaves_no_gap(cluster: &mut Cluster) -> TestResult {
+    let test = "webhook-engine";
+    let namespace = prepare(cluster, test).await?;
+    let webhook = Webhook::start(cluster, None, &[]).await?;
+    filled(cluster, &namespace).await?;
+    engine(cluster, test, EngineInForce::Webhook).await?;
+    let policy = format!("palisade-{test}-mutation");
+    let exists = || cluster.kubectl(&["get", "mutatingadmissionpolicy", &policy, "-o", "name"]).is_ok();
+    ensure!(!exists(), "a policy beside the webhook");
+    let load = Load::start(&cluster.admin, &namespace, UID, &bare_pod("bare"));
+    let mut profile = Cluster::toolforge_profile(test)?;
+    for (wanted, found, entries) in [("Auto", EngineInForce::Native, 0.0), ("Webhook", EngineInForce::Webhook, 1.0)] {
+        profile["spec"]["mutation"] = json!({"defaults": "Secure", "engine": wanted});
+        cluster.apply_profile(&profile).await?;
+        engine(cluster, test, found).await?;
+        registered(&webhook, entries).await?;
+        sleep(Duration::from_secs(1)).await;
+        let tally = load.take();
+        report(wanted, &tally);
+        tally.is_safe()?;
+        ensure!(tally.not_filled_count == 0 && tally.filled > 0, "{wanted}: {tally:?}");
+        ensure!(exists() == (found == EngineInForce::Native), "{wanted}: the policy exists: {}", exists());
+    }
+    // Nobody: pods are judged as they are.
+    load.stop().await;
+    profile["spec"]["mutation"] = json!({"defaults": "Secure", "engine": "Off"});
+    cluster.apply_profile(&profile).await?;
+    registered(&webhook, 0.0).await?;
+    eventually("a pod is judged as it is", || async {
+        match cluster.dry_run(&namespace, &bare_pod("bare")).await {
+            Verdict::Denied(_) => Ok(()),
+            other => Err(format!("{other:?}")),
+        }
+    })
+    .await?;
+    webhook.stop().await?;
     cluster.delete_profile(test).await
 }
