@@ -13,6 +13,9 @@ use crate::{Options, Report, policy::Policy, silence};
 /// The group of admission policies.
 const GROUP: &str = "admissionregistration.k8s.io";
 
+/// The most bytes of a request (apiserver `MaxRequestBodyBytes`).
+const MAX_OBJECT: usize = 3 << 20;
+
 /// An object of the input, or one that is generated from it.
 #[derive(Debug)]
 pub(crate) struct Item<'a> {
@@ -113,6 +116,12 @@ impl<'a> Cluster<'a> {
     fn read(&mut self, objects: &[&'a Object<'a>]) -> Vec<Item<'a>> {
         let mut items = Vec::new();
         for object in objects {
+            if object.node.span.len() > MAX_OBJECT {
+                let message = format!("larger than the {} MiB that the API server takes", MAX_OBJECT >> 20);
+                let problem = object.problem("", message);
+                self.unreadable.push((object, Box::new(Mistake { unknown_field: false, problem })));
+                continue;
+            }
             match object.json() {
                 Ok(json) => items.push(Item { object, generated: false, kind: object.kind.clone(), json }),
                 Err(mistake) => self.unreadable.push((object, mistake)),

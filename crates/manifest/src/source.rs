@@ -1,6 +1,6 @@
 //! A text and its lines.
 
-use std::fmt;
+use std::{fmt, sync::OnceLock};
 
 /// Messages quote the file, and a name in a file may be as long as the file.
 const MAX_TEXT: usize = 2000;
@@ -13,13 +13,15 @@ pub struct Source {
     text: String,
     /// The text without what a terminal would obey, each byte in its place.
     shown: String,
+    /// Where lines begin, once somebody asks.
+    lines: OnceLock<Vec<usize>>,
 }
 
 impl Source {
     /// A text with the name to show for it.
     pub fn new(name: &str, text: String) -> Self {
         let shown = text.chars().map(harmless).collect();
-        Self { name: one_line(name), text, shown }
+        Self { name: one_line(name), text, shown, lines: OnceLock::new() }
     }
 
     /// The text.
@@ -40,9 +42,14 @@ impl Source {
 
     /// The line and column of a byte, from 1.
     pub fn position(&self, offset: usize) -> (usize, usize) {
-        let before = &self.text[..self.text.floor_char_boundary(offset)];
-        let line = before.rfind('\n').map_or(0, |at| at + 1);
-        (before.matches('\n').count() + 1, before[line..].chars().count() + 1)
+        let starts = self.lines.get_or_init(|| {
+            let breaks = self.text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at + 1);
+            std::iter::once(0).chain(breaks).collect()
+        });
+        let offset = self.text.floor_char_boundary(offset);
+        let line = starts.partition_point(|start| *start <= offset);
+        let start = starts.get(line.saturating_sub(1)).copied().unwrap_or_default();
+        (line, self.text[start..offset].chars().count() + 1)
     }
 
     /// Whether the lines around a byte are short enough to be shown.
@@ -87,6 +94,13 @@ pub fn harmless(c: char) -> char {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn positions_are_counted_from_one() {
+        let source = Source::new("f", "ab\nü\n\nx".to_owned());
+        let positions: Vec<_> = [0, 2, 3, 5, 6, 7, 99].map(|offset| source.position(offset)).to_vec();
+        assert_eq!(positions, [(1, 1), (1, 3), (2, 1), (2, 2), (3, 1), (4, 1), (4, 2)]);
+    }
 
     #[test]
     fn replacements_keep_their_places() {

@@ -1,0 +1,192 @@
+//! `palisade lint`, as its users meet it.
+#![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "all of this is tests")]
+
+use std::{
+    fs,
+    io::Write as _,
+    path::Path,
+    process::{Command, Stdio},
+};
+
+use serde_json::Value as Json;
+
+const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+
+/// A policy that is refused, one that is regretted, and one without a fault.
+fn example(name: &str) -> String {
+    fs::read_to_string(format!("{ROOT}/crates/lint/src/catalogue/{name}.yaml")).unwrap()
+}
+
+struct Run {
+    code: Option<i32>,
+    out: String,
+    said: String,
+}
+
+fn palisade(directory: &Path, args: &[&str], input: &str) -> Run {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_palisade"))
+        .args(args)
+        .current_dir(directory)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    Run { code: output.status.code(), out: text(output.stdout), said: text(output.stderr) }
+}
+
+#[test]
+fn exit_codes() {
+    let at = tempfile::tempdir().unwrap();
+    let warned = example("blocks_finalizers.bad");
+    let refused = example("api_server_rejects.bad");
+    for (args, input, code) in [
+        (&["lint", "-"][..], example("blocks_finalizers.good"), 0),
+        (&["lint", "-"], warned.clone(), 0),
+        (&["lint", "--fail-on", "warning", "-"], warned.clone(), 1),
+        (&["lint", "--deny", "blocks-finalizers", "-"], warned.clone(), 1),
+        (&["lint", "--fail-on", "warning", "--allow", "blocks-finalizers", "-"], warned, 0),
+        (&["lint", "-"], refused.clone(), 1),
+        (&["lint", "--fail-on", "never", "-"], refused, 0),
+        (&["lint", "-"], "kind: [".to_owned(), 1),
+        (&["lint", "missing.yaml"], String::new(), 2),
+        (&["lint", "--allow", "no-such-rule", "-"], String::new(), 2),
+        (&["lint", "-o", "xml", "-"], String::new(), 2),
+        (&["lint"], String::new(), 2),
+    ] {
+        let run = palisade(at.path(), args, &input);
+        assert_eq!(run.code, Some(code), "{args:?}: {}{}", run.out, run.said);
+    }
+}
+
+#[test]
+fn a_finding_points_at_its_place() {
+    let at = tempfile::tempdir().unwrap();
+    let text = "kind: Pod\n---\n".to_owned() + &example("api_server_rejects.bad");
+    let run = palisade(at.path(), &["lint", "-"], &text);
+    assert!(run.out.contains("does not compile: 1:30: invalid matches argument"), "{}", run.out);
+    assert!(run.out.contains("<stdin>:14:36"), "{}", run.out);
+    assert!(run.out.contains("1 error in 2 objects; skipped what no rule is about: 1 Pod"), "{}", run.out);
+}
+
+#[test]
+fn directories_are_read_and_links_end() {
+    let at = tempfile::tempdir().unwrap();
+    let inner = at.path().join("policies/inner");
+    fs::create_dir_all(&inner).unwrap();
+    fs::write(inner.join("a.yaml"), example("blocks_finalizers.bad")).unwrap();
+    fs::write(at.path().join("policies/.hidden.yaml"), "kind: [").unwrap();
+    fs::write(at.path().join("policies/notes.txt"), "kind: [").unwrap();
+    #[cfg(unix)]
+    std::os::unix::fs::symlink("..", inner.join("up")).unwrap();
+    let run = palisade(at.path(), &["lint", "-o", "json", "policies"], "");
+    let report: Json = serde_json::from_str(&run.out).unwrap();
+    assert_eq!(report["findings"].as_array().unwrap().len(), 1, "{report}");
+    assert_eq!(report["findings"][0]["file"], "policies/inner/a.yaml");
+    assert_eq!(report["findings"][0]["rule"], "blocks-finalizers");
+    assert_eq!(report["objects"], 2);
+}
+
+#[test]
+fn what_helm_renders_is_linted_and_a_template_is_told_apart() {
+    let at = tempfile::tempdir().unwrap();
+    let rendered = format!("---\n# Source: x\n\n---\n{}---\n# nothing\n", example("blocks_finalizers.good"));
+    let run = palisade(at.path(), &["lint", "-"], &rendered);
+    assert_eq!((run.code, &*run.out), (Some(0), "nothing found in 2 objects\n"), "{}", run.said);
+    let run =
+        palisade(at.path(), &["lint", "-"], "metadata:\n  name: {{ .Release.Name }}\n  {{- if .x }}\nspec: {{ .y }}\n");
+    assert_eq!(run.code, Some(1));
+    assert!(run.out.contains("helm template"), "{}", run.out);
+}
+
+#[test]
+fn formats_have_what_their_readers_need() {
+    let at = tempfile::tempdir().unwrap();
+    fs::write(at.path().join("a b.yaml"), example("api_server_rejects.bad")).unwrap();
+    let args = ["lint", "-o", "github", "-o", "sarif=x.sarif", "-o", "junit=x.xml", "-o", "json=x.json", "a b.yaml"];
+    let run = palisade(at.path(), &args, "");
+    assert_eq!(run.code, Some(1), "{}", run.said);
+    assert!(run.out.starts_with("::error file=a b.yaml,line=12,endLine=12,col="), "{}", run.out);
+    assert_eq!(run.out.lines().count(), 1, "{}", run.out);
+
+    let read = |name: &str| fs::read_to_string(at.path().join(name)).unwrap();
+    let sarif: Json = serde_json::from_str(&read("x.sarif")).unwrap();
+    assert_eq!(sarif["version"], "2.1.0");
+    let driver = &sarif["runs"][0]["tool"]["driver"];
+    assert!(driver["name"].is_string());
+    let result = &sarif["runs"][0]["results"][0];
+    assert!(result["message"]["text"].as_str().unwrap().contains("does not compile"));
+    let rule = &driver["rules"][usize::try_from(result["ruleIndex"].as_u64().unwrap()).unwrap()];
+    assert_eq!(rule["id"], result["ruleId"]);
+    assert!(rule["helpUri"].as_str().unwrap().ends_with("docs/lint/api-server-rejects.md"));
+    let place = &result["locations"][0]["physicalLocation"];
+    assert_eq!(place["artifactLocation"]["uri"], "a%20b.yaml");
+    assert_eq!(place["region"]["startLine"], 12);
+
+    let junit = read("x.xml");
+    assert!(junit.contains("tests=\"1\" failures=\"1\""), "{junit}");
+    assert!(junit.contains("classname=\"palisade.lint.api-server-rejects\""), "{junit}");
+    assert_eq!(junit.matches('<').count(), junit.matches('>').count(), "{junit}");
+    let json: Json = serde_json::from_str(&read("x.json")).unwrap();
+    assert_eq!(json["findings"][0]["path"], "spec.validations[0].expression");
+}
+
+#[test]
+fn rules_are_listed_and_explained() {
+    let at = tempfile::tempdir().unwrap();
+    let list = palisade(at.path(), &["lint", "--list"], "");
+    assert!(list.out.lines().count() > 30, "{}", list.out);
+    for line in list.out.lines() {
+        let id = line.split(' ').next().unwrap();
+        let page = palisade(at.path(), &["lint", "--explain", id], "");
+        assert!(page.code == Some(0) && page.out.contains("lint-ignore"), "{id}: {}", page.said);
+        assert!(Path::new(ROOT).join(format!("docs/lint/{id}.md")).is_file(), "{id} has no page");
+    }
+    let run = palisade(at.path(), &["lint", "--explain", "matches-lease"], "");
+    assert!(run.code == Some(2) && run.said.contains("did you mean matches-leases?"), "{}", run.said);
+}
+
+#[test]
+fn completions_and_manual_pages() {
+    let at = tempfile::tempdir().unwrap();
+    for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
+        let run = palisade(at.path(), &["completions", shell], "");
+        assert!(run.code == Some(0) && run.out.contains("lint"), "{shell}: {}", run.said);
+    }
+    let page = palisade(at.path(), &["man"], "").out;
+    assert!(page.contains(".TH palisade 1"), "{page}");
+    let run = palisade(at.path(), &["man", "--directory", "."], "");
+    assert_eq!(run.code, Some(0), "{}", run.said);
+    let page = fs::read_to_string(at.path().join("palisade-lint.1")).unwrap();
+    assert!(page.contains("fail\\-on"), "{page}");
+}
+
+/// The commands in `examples/ci` run.
+#[test]
+fn examples_for_ci_work() {
+    let at = tempfile::tempdir().unwrap();
+    fs::create_dir(at.path().join("policies")).unwrap();
+    let commands: Vec<String> = ["github-workflow.yaml", "pre-commit-config.yaml"]
+        .iter()
+        .flat_map(|file| {
+            let text = fs::read_to_string(format!("{ROOT}/examples/ci/{file}")).unwrap();
+            let command = |line: &str| {
+                line.split_once(": palisade ").filter(|_| !line.starts_with('#')).map(|(_, command)| command.to_owned())
+            };
+            text.lines().filter_map(command).collect::<Vec<_>>()
+        })
+        .filter(|command| command.starts_with("lint "))
+        .collect();
+    assert_eq!(commands.len(), 2, "{commands:?}");
+    for (name, code) in [("blocks_finalizers.good", 0), ("blocks_finalizers.bad", 1)] {
+        fs::write(at.path().join("policies/a.yaml"), example(name)).unwrap();
+        for command in &commands {
+            let run = palisade(at.path(), &command.split(' ').collect::<Vec<_>>(), "");
+            assert_eq!(run.code, Some(code), "{name} {command}: {}{}", run.out, run.said);
+        }
+    }
+    assert!(at.path().join("palisade.sarif").is_file());
+}
