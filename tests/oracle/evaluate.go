@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -34,7 +35,7 @@ const (
 )
 
 // evaluate runs a program as the API server does, until it is known whether the outcome is always the same.
-func (s *scope) evaluate(r request, compiled plugincel.CompilationResult, a *answer) error {
+func (s *scope) evaluate(r request, compiled plugincel.CompilationResult, reorder bool, a *answer) error {
 	most := 2
 	if len(r.Variables) > 0 || s.iterates(r.Expr) {
 		most = repetitions
@@ -58,6 +59,11 @@ func (s *scope) evaluate(r request, compiled plugincel.CompilationResult, a *ans
 	}
 	var value, sorted, failure, cost bool
 	for spent, n := first.spent(), 1; spent < repetitionBudget && n < most; n++ {
+		if reorder && most > 2 {
+			for name, value := range activation {
+				activation[name] = reordered(value, n%3)
+			}
+		}
 		again, err := s.once(ctx, compiled, activation)
 		if err != nil {
 			return err
@@ -92,6 +98,33 @@ func (s *scope) evaluate(r request, compiled plugincel.CompilationResult, a *ans
 		a.VariablesCost = &first.variablesCost
 	}
 	return nil
+}
+
+// reordered copies a value with its maps' entries put in by name, the other way round, or in any order: of this depends in
+// which orders Go iterates over small maps.
+func reordered(value any, order int) any {
+	switch v := value.(type) {
+	case map[string]any:
+		names := slices.Sorted(maps.Keys(v))
+		switch order {
+		case 1:
+			slices.Reverse(names)
+		case 2:
+			rand.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
+		}
+		out := map[string]any{}
+		for _, name := range names {
+			out[name] = reordered(v[name], order)
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i := range v {
+			out[i] = reordered(v[i], order)
+		}
+		return out
+	}
+	return value
 }
 
 func (s *scope) iterates(text string) bool {

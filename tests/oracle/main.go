@@ -62,6 +62,7 @@ func run(args []string) error {
 		if mode == "bench" {
 			return bench(o, os.Stdin, os.Stdout)
 		}
+		o.reorder = true
 		return answerAll(o, os.Stdin, os.Stdout)
 	case mode == "generate" && len(args) == 3:
 		seed, err := strconv.ParseUint(args[1], 10, 32)

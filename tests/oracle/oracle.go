@@ -40,6 +40,8 @@ type scope struct {
 type oracle struct {
 	scopes map[string]*scope
 	types  *typeChecker
+	// Whether `varies` is about any object that is equal to the fixture's, however it is written.
+	reorder bool
 }
 
 func newOracle() (*oracle, error) {
@@ -145,7 +147,7 @@ func (o *oracle) ask(r request) (answer, error) {
 		if a.Estimate, err = stored.estimate(r.Expr); err != nil {
 			return a, err
 		}
-		if err := stored.evaluate(r, compiled, &a); err != nil {
+		if err := stored.evaluate(r, compiled, o.reorder, &a); err != nil {
 			return a, err
 		}
 	}
