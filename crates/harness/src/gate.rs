@@ -11,7 +11,7 @@ use palisade_checks::{
 use palisade_compiler::{Compiled, Pair, Probe};
 use serde_json::{Value as Json, json};
 
-use crate::{Checked, Decision, Operation, Policy, Rejected, Request, custom, types};
+use crate::{Checked, Decision, Operation, Policy, Rejected, Request, custom, fills, types};
 
 /// The pods of all fixtures of the catalogue.
 static PODS: LazyLock<Vec<Json>> = LazyLock::new(|| {
@@ -54,6 +54,13 @@ fn diagnose(compiled: &Compiled) -> Vec<Diagnostic> {
         for diagnostic in diagnostics.iter_mut().filter(|diagnostic| diagnostic.path.starts_with("policy")) {
             diagnostic.path.insert_str(0, "workloads.");
         }
+    }
+    if diagnostics.is_empty()
+        && let Ok(policy) = Policy::new(&bundle.pods.policy)
+    {
+        let params = compiled.probes.params.as_ref().map(|spec| json!({"spec": spec}));
+        let judge = Judge { policy: &policy, params: params.as_ref(), subject: Subject::Pod };
+        diagnostics = fills::diagnose(compiled, &PODS, |pod| judge.create(pod));
     }
     diagnostics
 }
