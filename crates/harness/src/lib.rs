@@ -1,4 +1,4 @@
-//! What kube-apiserver would do with a compiled profile, offline.
+//! What kube-apiserver would do, offline: with policies and requests ([`admission`]), and with a compiled profile.
 //!
 //! `Compiled -> Checked<Compiled>`: every expression compiles as in the API server (syntax, names, types, results,
 //! constants), also against the schemas of what it matches, and evaluates without an error on the catalogue's

@@ -4,13 +4,13 @@
 //! A file has a list of `cases`, whose parts are
 //!
 //! - `name`, which is the policy's and, after `adm-`, the namespace's
-//! - `policy`: its `spec`; it matches ConfigMaps that are created, changed or deleted unless it says otherwise
+//! - `policy`: its `spec`; it matches `ConfigMaps` that are created, changed or deleted unless it says otherwise
 //! - `bindings`: the `spec` of each; one that denies, in the case's namespace, unless they say otherwise
 //! - `namespace`: labels and annotations of the namespace
 //! - `objects`: parameters, definitions of kinds and the like
 //! - `before`: objects that are there when the policy comes
 //! - `from`: the oldest minor that has the case
-//! - `requests`: with `object` (a ConfigMap `x` of the case's namespace, but for what it says), `operation`, `old`,
+//! - `requests`: with `object` (a `ConfigMap` `x` of the case's namespace, but for what it says), `operation`, `old`,
 //!   `subresource`, `user`, and what is expected: `denied` (what the policy says; not there if the request is allowed),
 //!   `by` (the name of the binding), `reason`, `code`, `warnings`, `annotations`.
 
@@ -141,7 +141,7 @@ impl Own {
         std::iter::once(policy).chain(bindings).collect()
     }
 
-    /// An object of the case: a ConfigMap, but for what it says.
+    /// An object of the case: a `ConfigMap`, but for what it says.
     fn object(&self, object: &Json) -> Json {
         let mut whole = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}});
         if object["cluster"] != true {
