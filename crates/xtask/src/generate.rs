@@ -69,6 +69,7 @@ fn found(directory: &str) -> Result<Vec<PathBuf>, Error> {
 /// All generated files: path from the root, and text.
 fn files() -> Result<BTreeMap<PathBuf, String>, Error> {
     let mut files = pages::all()?;
+    files.insert("docs/policy-test.schema.json".into(), format!("{:#}\n", palisade_suite::format::schema()));
     for crd in palisade_api::crd::all() {
         let path = PathBuf::from(format!("crds/{}.yaml", crd.spec.names.plural));
         let text = serde_saphyr::to_string(&crd)

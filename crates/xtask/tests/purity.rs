@@ -7,7 +7,7 @@ use std::{
 };
 
 /// Crates that promise "no I/O, no clock, no environment".
-const PURE: [&str; 7] = [
+const PURE: [&str; 8] = [
     "palisade-api",
     "palisade-cel",
     "palisade-checks",
@@ -15,6 +15,7 @@ const PURE: [&str; 7] = [
     "palisade-harness",
     "palisade-manifest",
     "palisade-migrate",
+    "palisade-suite",
 ];
 
 /// Crates without which there is no network and no runtime.
