@@ -7,7 +7,12 @@ use std::ops::Range;
 /// Exact for what is no white space. White space is folded, indented and escaped in ways that are not followed: for
 /// it, this is the byte after the last character before it. None if the two do not belong together.
 pub(crate) fn offset_in(raw: &str, text: &str, offset: usize) -> Option<usize> {
-    let mut reader = Reader::new(raw);
+    // The text of a block may begin with a quote, too.
+    let plain = Reader { raw, at: 0, style: Style::Plain };
+    find(Reader::new(raw), text, offset).or_else(|| find(plain, text, offset))
+}
+
+fn find(mut reader: Reader<'_>, text: &str, offset: usize) -> Option<usize> {
     let mut after = reader.at;
     for (at, c) in text.char_indices() {
         if c.is_whitespace() {

@@ -198,8 +198,11 @@ impl Trial {
             world.apply(cluster::generated_binding(policy.name())).map_err(|why| vec![policy.problem(why)])?;
         }
         let bases = objects::of_policy(&policy.object, world.kinds());
-        let expressions: Vec<_> =
-            world.expressions().filter(|one| one.policy == policy.name()).map(|one| one.source.to_owned()).collect();
+        let expressions: Vec<_> = world
+            .expressions()
+            .filter(|one| one.policy == policy.name())
+            .map(|one| (one.variable.map(str::to_owned), one.source.to_owned()))
+            .collect();
         let (policy, base) = (policy.name().to_owned(), bases[0].clone());
         let mut trial = Self { world, policy, tried: Vec::new(), base };
         let share = TRIES / bases.len();

@@ -355,7 +355,7 @@ impl Loader<'_> {
                 }
             }
             if let Some(namespace) = &variant.namespace {
-                object["metadata"]["namespace"] = namespace.as_str().into();
+                request::set_namespace(object, namespace);
             }
         }
         (self.problems.len() == before).then_some(asked)

@@ -65,7 +65,7 @@ impl Asked {
             let fallback = self.namespace.as_deref().unwrap_or("default");
             namespace = if of_object.is_empty() { fallback } else { of_object }.to_owned();
             for one in [&mut object, &mut old].into_iter().flatten() {
-                one["metadata"]["namespace"] = namespace.as_str().into();
+                set_namespace(one, &namespace);
             }
         } else if kind == "Namespace" && group.is_empty() {
             text("/metadata/name").clone_into(&mut namespace);
@@ -83,6 +83,15 @@ impl Asked {
             old_object: if operation == Operation::Create { None } else { old },
             dry_run: self.dry_run,
         })
+    }
+}
+
+/// Sets the namespace of an object, unless it has no metadata to set it in.
+pub(crate) fn set_namespace(object: &mut Json, namespace: &str) {
+    let Json::Object(fields) = object else { return };
+    let metadata = fields.entry("metadata").or_insert_with(|| serde_json::json!({}));
+    if let Json::Object(metadata) = metadata {
+        metadata.insert("namespace".to_owned(), namespace.into());
     }
 }
 

@@ -71,6 +71,7 @@ fn found(directory: &str) -> Result<Vec<PathBuf>, Error> {
 fn files() -> Result<BTreeMap<PathBuf, String>, Error> {
     let mut files = pages::all()?;
     files.extend(lints::all());
+    files.insert("docs/policy-test.schema.json".into(), format!("{:#}\n", palisade_suite::format::schema()));
     for crd in palisade_api::crd::all() {
         let path = PathBuf::from(format!("crds/{}.yaml", crd.spec.names.plural));
         let text = serde_saphyr::to_string(&crd)

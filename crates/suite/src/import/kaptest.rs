@@ -132,9 +132,10 @@ fn find<'m>(wanted: &Json, members: &'m [Member]) -> Result<Option<&'m Member>, 
 fn open(policy: &Member) -> Json {
     let mut policy = policy.object.clone();
     let all = json!(["*"]);
-    policy["spec"]["matchConstraints"] = json!({
-        "resourceRules": [{"apiGroups": all, "apiVersions": all, "operations": all, "resources": all}],
-    });
+    if let Some(spec) = policy.get_mut("spec").and_then(Json::as_object_mut) {
+        let rule = json!({"apiGroups": all, "apiVersions": all, "operations": all, "resources": all});
+        spec.insert("matchConstraints".to_owned(), json!({"resourceRules": [rule]}));
+    }
     policy
 }
 

@@ -37,6 +37,9 @@ pub(crate) fn complete(loader: &mut Loader<'_>, members: &mut [Member]) {
         let (kind, name) = (member.kind().to_owned(), member.name().to_owned());
         let mut note = |what: &str| loader.notes.push(format!("{kind} {name}: {what}"));
         let object = &mut member.object;
+        if !object["spec"].is_object() {
+            continue;
+        }
         let api_version = text(object, "/apiVersion").to_owned();
         if api_version.starts_with("admissionregistration.k8s.io/v1")
             && api_version != "admissionregistration.k8s.io/v1"

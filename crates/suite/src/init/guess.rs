@@ -12,12 +12,16 @@ use serde_json::{Value as Json, json};
 use crate::patch;
 
 /// Objects with one field changed, then with two; at most so many.
-pub(super) fn candidates(base: &Json, expressions: &[String], most: usize) -> Vec<Json> {
+pub(super) fn candidates(base: &Json, expressions: &[(Option<String>, String)], most: usize) -> Vec<Json> {
     let mut reader = Reader::default();
     let syntax = Environment::kubernetes(36, Mode::Stored).syntax();
-    for expression in expressions {
+    let mut scope = Vec::new();
+    for (variable, expression) in expressions {
         if let Ok(ast) = parse::parse(expression, syntax) {
-            reader.node(&ast.root, &mut Vec::new());
+            reader.node(&ast.root, &mut scope);
+            if let Some(variable) = variable {
+                scope.push((format!("variables.{variable}").into(), path(&ast.root, &scope)));
+            }
         }
     }
     let mut edits: Vec<(String, Option<Json>)> = Vec::new();
@@ -149,7 +153,13 @@ fn path(node: &Node, scope: &Scope) -> Option<String> {
             let bound = scope.iter().rev().find(|(bound, _)| bound == name);
             bound.map_or_else(|| (**name == *"object").then(String::new), |(_, path)| path.clone())
         }
-        Expr::Select { operand, field, .. } => below(operand, field),
+        Expr::Select { operand, field, .. } => match &operand.expr {
+            Expr::Ident(name) if **name == *"variables" => {
+                let name = format!("variables.{field}");
+                scope.iter().find(|(bound, _)| **bound == *name).and_then(|(_, path)| path.clone())
+            }
+            _ => below(operand, field),
+        },
         Expr::Call { function, target, args } => match (&**function, target, args.as_slice()) {
             ("_?._" | "_[_]" | "_[?_]", None, [operand, Node { expr: Expr::Literal(Literal::String(key)), .. }]) => {
                 below(operand, key)

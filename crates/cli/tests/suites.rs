@@ -1,0 +1,139 @@
+//! `palisade test`, as its users meet it.
+#![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "a test that cannot set itself up may panic")]
+
+use std::{
+    fs,
+    io::{BufRead, BufReader},
+    path::Path,
+    process::{Command, Stdio},
+};
+
+const EXAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/policy-tests");
+const TOOLFORGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/toolforge/profile.yaml");
+
+fn palisade(directory: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_palisade"));
+    command.current_dir(directory).stdin(Stdio::null());
+    command
+}
+
+/// The exit code, standard output and standard error.
+fn test(directory: &Path, arguments: &[&str]) -> (i32, String, String) {
+    let output = palisade(directory).arg("test").args(arguments).output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+}
+
+/// The example, in a directory of its own, with one text of the policy replaced.
+fn example(from: &str, to: &str) -> tempfile::TempDir {
+    let directory = tempfile::tempdir().unwrap();
+    for entry in fs::read_dir(EXAMPLES).unwrap() {
+        let path = entry.unwrap().path();
+        let mut text = fs::read_to_string(&path).unwrap();
+        if path.ends_with("policy.yaml") {
+            assert!(text.contains(from), "{from}");
+            text = text.replacen(from, to, 1);
+        }
+        fs::write(directory.path().join(path.file_name().unwrap()), text).unwrap();
+    }
+    directory
+}
+
+#[test]
+fn the_example_passes_covers_all_and_kills_every_mutant() {
+    let arguments = ["--coverage", "--mutate", "--fail-on-survivors", "--min-coverage", "100"];
+    let (code, out, err) = test(Path::new(EXAMPLES), &arguments);
+    assert_eq!((code, err.as_str()), (0, ""), "{out}");
+    insta::assert_snapshot!("example", out);
+}
+
+#[test]
+fn a_case_that_fails_says_why() {
+    let directory = example("replicas <= variables.limit", "replicas < variables.limit + 3");
+    let (code, out, _) = test(directory.path(), &["--coverage", "--mutate"]);
+    assert_eq!(code, 1);
+    insta::assert_snapshot!("failing", out);
+}
+
+#[test]
+fn too_little_coverage_and_survivors_fail() {
+    let directory = example("replicas <=", "replicas <=");
+    let filter = ["--filter", "scaling up"];
+    let (code, out, _) = test(directory.path(), &filter);
+    assert_eq!(code, 0);
+    assert!(out.ends_with("2 passed, 0 failed\n"), "{out}");
+    let (code, _, err) = test(directory.path(), &[&filter[..], &["--min-coverage", "90"]].concat());
+    assert_eq!(code, 1);
+    assert!(err.contains("less than 90 %"), "{err}");
+    let (code, _, err) = test(directory.path(), &[&filter[..], &["--fail-on-survivors"]].concat());
+    assert_eq!(code, 1);
+    assert!(err.contains("mutants that survived"), "{err}");
+}
+
+#[test]
+fn machines_read_the_same() {
+    let directory = example("replicas <= variables.limit", "replicas > 0");
+    let arguments = ["-o", "json", "-o", "junit=a.xml", "-o", "tap=a.tap", "--coverage", "--mutate"];
+    let (code, out, _) = test(directory.path(), &arguments);
+    assert_eq!(code, 1);
+    let json: serde_json::Value = serde_json::from_str(&out).unwrap();
+    let cases = json["suites"][0]["cases"].as_array().unwrap();
+    let failed = cases.iter().filter(|case| case["status"] == "failed").count();
+    assert_eq!((json["failed"].as_u64(), cases.len()), (Some(failed as u64), 12));
+    assert!(json["coverage"]["total"].as_u64() > Some(15) && json["mutation"]["total"].as_u64() > Some(10), "{json}");
+    let tap = fs::read_to_string(directory.path().join("a.tap")).unwrap();
+    assert_eq!(tap.lines().nth(1), Some("1..12"));
+    assert_eq!(tap.lines().filter(|line| line.starts_with("not ok ")).count(), failed);
+    let junit = fs::read_to_string(directory.path().join("a.xml")).unwrap();
+    assert_eq!(junit.matches("<failure ").count(), failed);
+    assert_eq!(junit.matches("<testcase ").count(), 12);
+}
+
+#[test]
+fn what_cannot_run_has_a_code_of_its_own() {
+    let empty = tempfile::tempdir().unwrap();
+    let (code, _, err) = test(empty.path(), &[]);
+    assert_eq!(code, 2);
+    assert!(err.contains("there is no suite here"), "{err}");
+    let (code, _, err) = test(empty.path(), &["nowhere"]);
+    assert_eq!(code, 2, "{err}");
+    let directory = example("replicas <=", "replicas <=");
+    let suite = directory.path().join("deployments.test.yaml");
+    let text = fs::read_to_string(&suite).unwrap();
+    fs::write(&suite, text.replace("resources: [cluster.yaml]", "resources: [clusters.yaml]")).unwrap();
+    let (code, _, err) = test(directory.path(), &[]);
+    assert_eq!(code, 2);
+    assert!(err.contains("cannot read \"clusters.yaml\"") && err.contains("deployments.test.yaml:6:"), "{err}");
+}
+
+#[test]
+fn a_suite_is_begun_for_a_profile_and_passes() {
+    let directory = tempfile::tempdir().unwrap();
+    fs::copy(TOOLFORGE, directory.path().join("profile.yaml")).unwrap();
+    let (code, out, err) = test(directory.path(), &["--init", "profile.yaml"]);
+    assert_eq!((code, out.as_str()), (0, "wrote profile.test.yaml\n"), "{err}");
+    let (code, out, err) = test(directory.path(), &[]);
+    assert_eq!(code, 0, "{out}{err}");
+    assert!(out.contains("21 passed, 0 failed"), "{out}");
+    let (code, _, err) = test(directory.path(), &["--init", "profile.yaml"]);
+    assert_eq!(code, 2);
+    assert!(err.contains("cannot write profile.test.yaml"), "{err}");
+}
+
+#[test]
+fn watching_runs_again_when_a_file_changes() {
+    let directory = example("replicas <=", "replicas <=");
+    let mut child = palisade(directory.path()).args(["test", "--watch"]).stdout(Stdio::piped()).spawn().unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut summaries = lines.map(Result::unwrap).filter(|line| line.contains(" passed, "));
+    assert_eq!(summaries.next().as_deref(), Some("12 passed, 0 failed"));
+    // Before this the first look at the times of the files may be under way.
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    let policy = directory.path().join("policy.yaml");
+    let text = fs::read_to_string(&policy).unwrap();
+    fs::write(&policy, text.replace("replicas <=", "replicas <")).unwrap();
+    let second = summaries.next();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_ne!(second.as_deref(), Some("12 passed, 0 failed"));
+}

@@ -1,0 +1,320 @@
+//! Suites, from their text to what is said of them.
+#![allow(clippy::unwrap_used, reason = "a test that cannot set itself up may panic")]
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use k8s_openapi::jiff::Timestamp;
+use palisade_manifest::{Problem, Source};
+use palisade_suite::{
+    Files, Status, Suite, coverage,
+    mutate::{Baseline, Fate},
+};
+
+/// Files in memory.
+struct Memory(BTreeMap<&'static str, String>);
+
+impl Files for Memory {
+    fn read(&self, _: &str, path: &str) -> Result<Arc<Source>, String> {
+        let text = self.0.get(path).ok_or("no such file")?;
+        Ok(Arc::new(Source::new(path, text.clone())))
+    }
+
+    fn now(&self) -> Timestamp {
+        Timestamp::UNIX_EPOCH
+    }
+}
+
+const POLICY: &str = "\
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: labelled}
+spec:
+  matchConstraints:
+    resourceRules:
+    - {apiGroups: [''], apiVersions: [v1], operations: [CREATE], resources: [configmaps]}
+    - {apiGroups: [''], apiVersions: [v1], operations: [CREATE], resources: [secrets]}
+    objectSelector: {matchLabels: {checked: 'yes'}}
+  matchConditions:
+  - {name: tenants, expression: \"request.userInfo.username != 'admin'\"}
+  variables:
+  - {name: labels, expression: 'object.metadata.?labels.orValue({})'}
+  validations:
+  - expression: |-
+      'team' in variables.labels &&
+      (variables.labels.team == 'a' || variables.labels.team == 'b')
+    message: a team is missing
+  - expression: 'has(object.data) ? size(object.data) <= 2 : true'
+";
+
+const CASES: &str = "\
+apiVersion: test.toolsecurity.dev/v1alpha1
+kind: PolicyTest
+policies: [policy.yaml]
+generateBindings: true
+cases:
+- name: with a team
+  object: {apiVersion: v1, kind: ConfigMap, metadata: {name: x, labels: {checked: 'yes', team: a}}, data: {a: b}}
+  expect: allow
+  variants:
+  - {name: without, unset: [metadata.labels.team], expect: {verdict: deny, message: a team is missing}}
+";
+
+fn try_load(name: &str, text: &str, files: &[(&'static str, &str)]) -> Result<Vec<Suite>, Vec<Problem>> {
+    let files = Memory(files.iter().map(|(name, text)| (*name, (*text).to_owned())).collect());
+    palisade_suite::load(&Arc::new(Source::new(name, text.to_owned())), &files, 36)
+}
+
+fn load(text: &str, files: &[(&'static str, &str)]) -> Suite {
+    let mut suites = try_load("a.test.yaml", text, files).unwrap();
+    assert_eq!(suites.len(), 1);
+    suites.remove(0)
+}
+
+/// The suite with more cases.
+fn with(cases: &str) -> Suite {
+    load(&format!("{CASES}{cases}"), &[("policy.yaml", POLICY)])
+}
+
+fn run(suite: &Suite) -> Vec<(String, Status)> {
+    let run = |case| palisade_suite::run(suite, case);
+    suite.cases.iter().map(run).map(|result| (result.name, result.status)).collect()
+}
+
+fn assert_passes(suite: &Suite) {
+    for (name, status) in run(suite) {
+        assert_eq!(status, Status::Passed, "{name}");
+    }
+}
+
+#[test]
+fn coverage_is_what_a_reader_of_the_policy_would_say() {
+    let suite = with("");
+    assert_passes(&suite);
+    let coverage = coverage::measure(&suite);
+    let missing: Vec<_> = coverage
+        .missing()
+        .iter()
+        .map(|one| format!("{}:{} {} {}: {}", one.place.line, one.place.column, one.path, one.what, one.missing))
+        .collect();
+    assert_eq!(
+        missing,
+        [
+            "8:7 matchConstraints.resourceRules[1] the rule: never matched",
+            "9:21 matchConstraints.objectSelector the selector: never left out a request",
+            "11:34 matchConditions[0].expression the match condition: never excludes a request",
+            "17:8 validations[0].expression an operand of ||: never false",
+            "17:40 validations[0].expression an operand of ||: never false",
+            "17:40 validations[0].expression an operand of ||: never true, which decides",
+            "19:18 validations[1].expression the validation: never fails",
+            "19:35 validations[1].expression a condition: never false: the other branch is not taken",
+        ]
+    );
+}
+
+#[test]
+fn a_survivor_is_found_and_a_case_kills_it() {
+    let survivors = |suite: &Suite| {
+        assert_passes(suite);
+        let baseline = Baseline::new(suite);
+        let survives = |mutant: &palisade_suite::mutate::Mutant| matches!(baseline.fate(mutant), Fate::Survived { .. });
+        let of_size = |mutant: &palisade_suite::mutate::Mutant| mutant.path == "validations[1].expression";
+        let mutants = baseline.mutants();
+        assert!(mutants.len() > 15, "{}", mutants.len());
+        mutants.into_iter().filter(of_size).filter(survives).map(|mutant| mutant.after).collect::<Vec<_>>()
+    };
+    let boundary = "has(object.data) ? size(object.data) < 2 : true".to_owned();
+    let found = survivors(&with(""));
+    assert!(found.contains(&boundary), "{found:?}");
+    let more = "  - {name: two, set: {data.c: d}, expect: allow}\n";
+    let found = survivors(&with(more));
+    assert!(!found.contains(&boundary), "{found:?}");
+    assert!(found.contains(&"has(object.data) ? size(object.data) <= 3 : true".to_owned()), "{found:?}");
+    let three = "  - {name: three, set: {data.c: d, data.e: f}, expect: deny}\n";
+    let none = "  - {name: none, unset: [data], expect: allow}\n";
+    assert_eq!(survivors(&with(&format!("{more}{three}{none}"))), [] as [&str; 0]);
+}
+
+#[test]
+fn what_is_expected_is_compared() {
+    let differs = |expect: &str| {
+        let cases = format!("  - {{name: x, unset: [metadata.labels.team], expect: {expect}}}\n");
+        match &run(&with(&cases))[2].1 {
+            Status::Failed(differences) => differences.iter().map(|one| one.what.clone()).collect::<Vec<_>>(),
+            Status::Passed => vec![],
+            Status::NoVerdict(why) => vec![why.clone()],
+        }
+    };
+    for expect in [
+        "deny",
+        "{verdict: deny, policy: labelled, binding: labelled, reason: Invalid, code: 422, warnings: []}",
+        "{verdict: deny, messageContains: [team, ValidatingAdmissionPolicy]}",
+    ] {
+        assert_eq!(differs(expect), [] as [&str; 0], "{expect}");
+    }
+    for (expect, what) in [
+        ("allow", "verdict"),
+        ("warn", "verdict"),
+        ("error", "verdict"),
+        ("{verdict: deny, binding: other}", "binding"),
+        ("{verdict: deny, message: a team}", "message"),
+        ("{verdict: deny, messageContains: nothing}", "message contains"),
+        ("{verdict: deny, reason: Forbidden}", "reason"),
+        ("{verdict: deny, code: 403}", "code"),
+        ("{verdict: deny, warnings: [x]}", "warnings"),
+        ("{verdict: deny, auditAnnotations: {a: b}}", "audit annotation a"),
+        ("{verdict: deny, object: {data: {a: c}}}", "object.data.a"),
+    ] {
+        assert_eq!(differs(expect), [what], "{expect}");
+    }
+}
+
+#[test]
+fn what_is_refused_before_any_policy_is_no_denial() {
+    let object = "{apiVersion: v1, kind: ConfigMap, metadata: {name: Not_A_Name, labels: {checked: 'yes'}}}";
+    let suite = with(&format!("- name: invalid\n  object: {object}\n  expect: deny\n"));
+    let Status::Failed(differences) = &run(&suite)[2].1 else { panic!("{:?}", run(&suite)[2]) };
+    assert!(differences[0].got.starts_with("no policy was asked"), "{differences:?}");
+}
+
+#[test]
+fn an_admission_review_is_a_request() {
+    let review = "
+    apiVersion: admission.k8s.io/v1
+    kind: AdmissionReview
+    request:
+      kind: {group: '', version: v1, kind: ConfigMap}
+      resource: {group: '', version: v1, resource: configmaps}
+      operation: CREATE
+      name: x
+      namespace: default
+      userInfo: {username: jane}
+      object: {apiVersion: v1, kind: ConfigMap, metadata: {name: x, namespace: default, labels: {checked: 'yes'}}}
+";
+    assert_passes(&with(&format!("- name: a review\n  expect: deny\n  review:{review}")));
+}
+
+#[test]
+fn mistakes_have_their_places() {
+    let mistake = |cases: &str| {
+        let problems = try_load("a.test.yaml", &format!("{CASES}{cases}"), &[("policy.yaml", POLICY)]).err().unwrap();
+        let place = problems[0].place().map(|(source, range)| source.position(range.start)).unwrap();
+        (place, problems[0].message().to_owned())
+    };
+    let object = "object: {apiVersion: v1, kind: ConfigMap, metadata: {name: x}}";
+    for (cases, place, part) in [
+        (format!("- name: x\n  {object}\n  expct: allow\n"), (13, 3), "unknown field \"expct\""),
+        (format!("- name: x\n  {object}\n  expect: alow\n"), (13, 11), "unknown value \"alow\""),
+        (
+            format!("- name: x\n  {object}\n  expect: {{verdict: deny, mesage: x}}\n"),
+            (13, 27),
+            "unknown field \"mesage\"",
+        ),
+        (
+            format!("- name: x\n  {object}\n  expect: {{verdict: deny, policy: y}}\n"),
+            (11, 9),
+            "there is no policy \"y\"",
+        ),
+        (format!("- name: x\n  {object}\n"), (11, 3), "nothing is expected"),
+        (
+            "- {name: x, object: none.yaml, expect: allow}\n".to_owned(),
+            (11, 21),
+            "cannot read \"none.yaml\": no such file",
+        ),
+        ("- {name: x, object: {apiVersion: a/v1, kind: B}, expect: allow}\n".to_owned(), (11, 10), "no kind B in a/v1"),
+        (format!("- name: x\n  {object}\n  kubeVersion: '1.20'\n  expect: allow\n"), (13, 16), "1.33 to 1.37"),
+        (
+            format!("- name: x\n  {object}\n  variants: [{{name: y, unset: [spec], expect: allow}}]\n"),
+            (13, 32),
+            "there is nothing at spec",
+        ),
+    ] {
+        let (at, message) = mistake(&cases);
+        assert!(message.contains(part), "{cases}{message}");
+        assert_eq!(at, place, "{cases}{message}");
+    }
+}
+
+#[test]
+fn a_suite_of_kaptest_is_run_as_it_is() {
+    let policy = POLICY.replace("[configmaps]", "[pods]").replace("v1\nkind: Val", "v1beta1\nkind: Val");
+    let suite = "\
+validatingAdmissionPolicies: [../policy.yaml]
+resources: [resources.yaml]
+testSuites:
+- policy: labelled
+  tests:
+  - {object: {kind: ConfigMap, name: good}, expect: admit}
+  - {object: {kind: ConfigMap, name: bad}, expect: deny}
+  - {object: {kind: ConfigMap, name: bad}, userInfo: {name: admin}, expect: skip, message: x}
+  - {object: {kind: ConfigMap, name: good}, expect: error}
+";
+    let resources = "\
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: good, labels: {team: a}}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: bad}
+";
+    let suite = load(suite, &[("../policy.yaml", &policy), ("resources.yaml", resources)]);
+    let passed: Vec<_> = run(&suite).into_iter().map(|(_, status)| status == Status::Passed).collect();
+    assert_eq!(passed, [true, true, true, false]);
+    let notes = suite.notes.join("\n");
+    for part in ["taken as v1", "leave this request out", "testSuites[0].tests[2].message is not carried over"] {
+        assert!(notes.contains(part), "{part}: {notes}");
+    }
+}
+
+#[test]
+fn a_suite_of_kyverno_is_run_as_far_as_it_is_about_admission_policies() {
+    let suite = "\
+apiVersion: cli.kyverno.io/v1alpha1
+kind: Test
+metadata: {name: labels}
+policies: [policy.yaml, theirs.yaml]
+resources: [resources.yaml]
+userinfo: user.yaml
+exceptions: [x.yaml]
+results:
+- {policy: labelled, isValidatingAdmissionPolicy: true, kind: ConfigMap, resources: [good], result: pass}
+- {policy: labelled, isValidatingAdmissionPolicy: true, kind: ConfigMap, resources: [default/bad], result: fail}
+- {policy: labelled, isValidatingAdmissionPolicy: true, kind: ConfigMap, resources: [left-out], result: skip}
+- {policy: theirs, rule: x, kind: Pod, resources: [y], result: pass}
+";
+    let resources = "\
+kind: List
+apiVersion: v1
+items:
+- {apiVersion: v1, kind: ConfigMap, metadata: {name: good, labels: {checked: 'yes', team: b}}}
+- {apiVersion: v1, kind: ConfigMap, metadata: {name: bad, labels: {checked: 'yes'}}}
+- {apiVersion: v1, kind: ConfigMap, metadata: {name: left-out}}
+";
+    let user = "apiVersion: cli.kyverno.io/v1alpha1\nkind: UserInfo\nuserInfo: {username: jane}\n";
+    let theirs = "apiVersion: kyverno.io/v1\nkind: ClusterPolicy\nmetadata: {name: theirs}\n";
+    let files = [("policy.yaml", POLICY), ("theirs.yaml", theirs), ("resources.yaml", resources), ("user.yaml", user)];
+    let suite = load(suite, &files);
+    assert_eq!(suite.cases.len(), 3);
+    assert_passes(&suite);
+    let notes = suite.notes.join("\n");
+    for part in
+        ["exceptions is not carried over", "results[3] is not carried over", "ClusterPolicy theirs is not carried"]
+    {
+        assert!(notes.contains(part), "{part}: {notes}");
+    }
+}
+
+#[test]
+fn what_init_writes_passes() {
+    let source = Arc::new(Source::new("policy.yaml", POLICY.to_owned()));
+    let text = palisade_suite::init::scaffold(&source, "policy.yaml", 36).unwrap();
+    let suite = load(&text, &[("policy.yaml", POLICY)]);
+    assert_eq!(suite.cases.len(), 4, "{text}");
+    assert_passes(&suite);
+}
+
+#[test]
+fn a_policy_without_a_binding_is_told_of() {
+    let suite = load(&CASES.replace("generateBindings: true\n", ""), &[("policy.yaml", POLICY)]);
+    assert!(suite.notes[0].contains("labelled has no binding"), "{:?}", suite.notes);
+}
