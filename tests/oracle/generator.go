@@ -203,6 +203,10 @@ func (g *generator) call(o overload, bound map[string]*cel.Type, depth int) stri
 		// Nothing bounds what it allocates.
 		args[0] = pick(g, []string{"-1", "0", "1", "3", "20", "dyn(2)", operand(args[0]) + " % 9"})
 	}
+	if o.function == "isSorted" && len(args) > 0 && strings.Contains(args[0], "transformList") {
+		// The keys of a large map are sorted so seldom that no number of evaluations shows that they can be.
+		args[0] = "[" + g.leaf(cel.IntType) + "]"
+	}
 	if format, ok := operators[o.function]; ok {
 		values := make([]any, len(args))
 		for i := range args {
