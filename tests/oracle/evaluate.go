@@ -30,6 +30,8 @@ const (
 	repetitions = 512
 	// ... unless this much is spent on it before.
 	repetitionBudget = 1_000_000
+	// In so many of them the maps are made anew, which takes longer than iterating over them.
+	reorderings = 24
 	// All of these together may take so long. What allocates without an end must not be asked for: nothing can stop it.
 	deadline = 10 * time.Second
 )
@@ -59,7 +61,7 @@ func (s *scope) evaluate(r request, compiled plugincel.CompilationResult, reorde
 	}
 	var value, sorted, failure, cost bool
 	for spent, n := first.spent(), 1; spent < repetitionBudget && n < most; n++ {
-		if reorder && most > 2 {
+		if reorder && most > 2 && n < reorderings {
 			for name, value := range activation {
 				activation[name] = reordered(value, n%3)
 			}
