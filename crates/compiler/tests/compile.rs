@@ -253,3 +253,46 @@ fn all_mistakes_are_reported_with_their_places() {
         assert!(found.iter().any(|found| found.starts_with(expected)), "{expected:?} is not in {found:#?}");
     }
 }
+
+#[test]
+fn what_is_filled_in_is_one_policy_of_either_version() {
+    assert_eq!(compiled(&json!({})).bundle.mutation, None);
+    let mut spec = json!({"mutation": {"defaults": "Secure", "failurePolicy": "Fail"}});
+    let pair = compiled(&spec).bundle.mutation.unwrap();
+    for version in ["v1", "v1beta1"] {
+        for (object, kind) in
+            pair.objects(version).iter().zip(["MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding"])
+        {
+            assert_eq!(object["apiVersion"], format!("admissionregistration.k8s.io/{version}"));
+            assert_eq!(
+                (&object["kind"], &object["metadata"]["name"]),
+                (&json!(kind), &json!("palisade-test-mutation"))
+            );
+        }
+    }
+    let [policy, binding] = pair.objects("v1");
+    assert_eq!(policy["spec"]["failurePolicy"], "Fail");
+    assert_eq!(policy["spec"]["mutations"].as_array().unwrap().len(), 1);
+    // Without parameters none are asked for; with some, a namespace that has none is left to validation.
+    assert_eq!((&policy["spec"]["paramKind"], &binding["spec"]["paramRef"]), (&Json::Null, &Json::Null));
+    spec["parameters"] = json!([{"name": "uid", "type": "Integer"}]);
+    let [_, binding] = compiled(&spec).bundle.mutation.unwrap().objects("v1");
+    assert_eq!(binding["spec"]["paramRef"], json!({"name": "test", "parameterNotFoundAction": "Allow"}));
+    // Where the webhook does it, the API server does not.
+    spec["mutation"]["engine"] = json!("Webhook");
+    let by_webhook = compiled(&spec);
+    assert_eq!(by_webhook.bundle.mutation, None);
+    assert!(by_webhook.mutation.is_some());
+}
+
+#[test]
+fn a_redirection_to_what_is_no_registry_is_a_mistake() {
+    for target in ["registry", "a.b/C", "a.b:x", "a b.c"] {
+        let spec = json!({"images": {"redirect": {"target": target}}});
+        let mistakes = compile(&profile(&spec)).unwrap_err();
+        assert_eq!(mistakes[0].path, "spec.images.redirect.target", "{target}");
+    }
+    assert!(compile(&profile(&json!({"images": {"redirect": {}}}))).is_err());
+    let spec = json!({"images": {"redirect": {"target": "$none.example"}}});
+    assert!(compile(&profile(&spec)).unwrap_err()[0].message.contains("$none is not a declared parameter"));
+}
