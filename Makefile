@@ -15,7 +15,7 @@ CARGO_FUZZ := $(CACHE)/tools/bin/cargo-fuzz
 
 .PHONY: help
 help: ## Show this list
-	@awk -F ':.*## ' '/^##@ / { print substr($$0, 5) } /^[a-z-]+:.*## / { printf "  make %-13s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^##@ / { print substr($$0, 5) } /^[a-z-]+:.*## / { printf "  make %-14s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 ##@ Build
 
@@ -156,6 +156,13 @@ demo: ## Show it on a control plane of its own: NAMESPACES=20, ONCE=1 to end by 
 bench: ## Measure what a profile costs: memory at 3,500 namespaces, CPU of a pod request
 	cargo build --release -p palisade-controller -p palisade-demo
 	$(or $(CARGO_TARGET_DIR),target)/release/palisade-demo --namespaces 3500 --bench --once
+
+.PHONY: bench-webhook
+bench-webhook: export CGO_ENABLED = 0
+bench-webhook: ## Measure the webhook against one on controller-runtime, at 500 requests a second
+	cargo build --release -p palisade-controller -p palisade-webhook -p palisade-demo
+	cd tests/webhook-bench && go vet . && go build -trimpath -o $(CACHE)/webhook-bench .
+	$(or $(CARGO_TARGET_DIR),target)/release/palisade-demo --namespaces 3500 --bench-webhook $(CACHE)/webhook-bench --once
 
 .PHONY: install
 install: ## Install into the cluster that kubectl talks to

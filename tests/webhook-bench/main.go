@@ -72,13 +72,25 @@ func main() {
 	port := flag.Int("port", 9443, "where to listen, on 127.0.0.1")
 	certificates := flag.String("certificates", "", "a directory with tls.crt and tls.key")
 	uids := flag.String("uids", "", "a file with the uid of each namespace, as JSON")
+	url := flag.String("load", "", "do not serve, but send requests to this URL")
+	pid := flag.Int("pid", 0, "the process that serves it")
+	rate := flag.Int("rate", 500, "requests in a second")
+	seconds := flag.Int("seconds", 20, "for how long")
+	namespaces := flag.Int("namespaces", 3500, "in how many namespaces")
+	pod := flag.String("pod", "", "a file with the pod, as JSON")
 	flag.Parse()
 	log.SetLogger(zap.New())
 	fail := func(err error) {
 		if err != nil {
-			log.Log.Error(err, "the webhook failed")
+			log.Log.Error(err, "failed")
 			os.Exit(1)
 		}
+	}
+	if *url != "" {
+		text, err := os.ReadFile(*pod)
+		fail(err)
+		fail(json.NewEncoder(os.Stdout).Encode(load(*url, *pid, *rate, *seconds, *namespaces, text)))
+		return
 	}
 	text, err := os.ReadFile(*uids)
 	fail(err)
@@ -91,6 +103,6 @@ func main() {
 		Host: "127.0.0.1", Port: *port, CertDir: *certificates,
 		TLSOpts: []func(*tls.Config){func(config *tls.Config) { config.NextProtos = []string{"h2", "http/1.1"} }},
 	})
-	server.Register("/mutate/tools", &webhook.Admission{Handler: f})
+	server.Register("/mutate/toolforge", &webhook.Admission{Handler: f})
 	fail(server.Start(signals.SetupSignalHandler()))
 }

@@ -86,3 +86,100 @@ impl Filler {
         probe.then(|| names::probe_complete_warning(&self.mutation.profile))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::{Value as Json, json};
+
+    use super::*;
+    use crate::review::User;
+
+    fn profile() -> ToolSecurityProfile {
+        let spec = json!({
+            "namespaceSelector": {"matchLabels": {"a": "b"}},
+            "parameters": [{"name": "uid", "type": "Integer", "default": 1000}],
+            "users": {"runAsUser": {"rule": "MustRunAs", "ranges": [{"min": "$uid", "max": "$uid"}]}},
+            "mutation": {"defaults": "Secure"},
+        });
+        serde_json::from_value(json!({
+            "apiVersion": names::API_VERSION, "kind": "ToolSecurityProfile", "metadata": {"name": "x"}, "spec": spec,
+        }))
+        .unwrap()
+    }
+
+    fn call(pod: Json) -> Call {
+        Call {
+            namespace: "n".into(),
+            operation: "CREATE".into(),
+            subresource: String::new(),
+            pod,
+            old_pod: Json::Null,
+            user: User::default(),
+        }
+    }
+
+    fn params() -> ToolSecurityParamsSpec {
+        let mut params = ToolSecurityParamsSpec::default();
+        params.integers.insert("uid".into(), 1000);
+        params
+    }
+
+    /// Something under a name that a pod has, or anything else.
+    fn anything() -> impl Strategy<Value = Json> {
+        let leaf = prop_oneof![
+            Just(Json::Null),
+            any::<bool>().prop_map(Json::from),
+            any::<i64>().prop_map(Json::from),
+            "[a-z/:@.]{0,12}".prop_map(Json::from),
+        ];
+        let names = prop::sample::select(vec![
+            "spec",
+            "containers",
+            "initContainers",
+            "ephemeralContainers",
+            "securityContext",
+            "capabilities",
+            "drop",
+            "name",
+            "image",
+            "os",
+            "metadata",
+            "annotations",
+            "runAsUser",
+            "volumes",
+            "seccompProfile",
+            "x/y~z",
+        ]);
+        leaf.prop_recursive(6, 64, 6, move |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..4).prop_map(Json::from),
+                prop::collection::vec((names.clone(), inner), 0..5)
+                    .prop_map(|fields| Json::Object(fields.into_iter().map(|(k, v)| (k.to_owned(), v)).collect())),
+            ]
+        })
+    }
+
+    #[test]
+    fn without_parameters_nothing_is_filled_in() {
+        let filler = Filler::new(&profile()).unwrap().unwrap();
+        let pod = json!({"spec": {"containers": [{"name": "a"}]}});
+        assert!(matches!(filler.fill(&call(pod.clone()), None), Filled::NoParameters));
+        assert!(matches!(filler.fill(&call(pod), Some(&params())), Filled::Patch { .. }));
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_a_pod_is_a_patch_applies_and_leaves_nothing_to_fill_in(spec in anything(), top in anything()) {
+            let filler = Filler::new(&profile()).unwrap().unwrap();
+            for mut pod in [json!({"spec": spec}), top] {
+                if let Filled::Patch { patch, .. } = filler.fill(&call(pod.clone()), Some(&params())) {
+                    let patch: json_patch::Patch = serde_json::from_slice(&patch).unwrap();
+                    json_patch::patch(&mut pod, &patch).unwrap();
+                    let again = filler.fill(&call(pod.clone()), Some(&params()));
+                    prop_assert!(matches!(again, Filled::Complete { .. }), "{pod}: {again:?}");
+                }
+            }
+        }
+    }
+}

@@ -73,7 +73,7 @@ impl Terms {
                     Some(ipv6) => ipv6.split(']').next().unwrap_or_default(),
                     None => authority.split(':').next().unwrap_or_default(),
                 };
-                vec![host.trim_end_matches('.').to_owned()]
+                vec![host.to_owned()]
             }
         }
     }

@@ -176,8 +176,8 @@ async fn get(address: SocketAddr, path: &str) -> Result<String> {
 
 /// What kube-proxy and its like do in a cluster: each new connection goes to the next webhook that is ready.
 pub struct Balancer {
-    /// Where the API server connects to. With the dot the name is not `localhost`, with which API servers speak HTTP/2;
-    /// with a Service they speak HTTP/1.1.
+    /// Where the API server connects to. This machine by an address that is not its loopback's, with which API servers
+    /// speak HTTP/2; with a Service they speak HTTP/1.1, as here.
     pub url: String,
     backends: Arc<std::sync::Mutex<Vec<(SocketAddr, SocketAddr)>>>,
     _accepting: AbortOnDropHandle<()>,
@@ -187,7 +187,7 @@ impl Balancer {
     /// Starts one without any webhook.
     pub async fn start() -> Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
-        let url = format!("https://localhost.:{}", listener.local_addr()?.port());
+        let url = format!("https://0.0.0.0:{}", listener.local_addr()?.port());
         let backends: Arc<std::sync::Mutex<Vec<_>>> = Arc::default();
         let known = Arc::clone(&backends);
         let accepting = tokio::spawn(async move {

@@ -2,6 +2,7 @@
 #![allow(clippy::disallowed_methods, reason = "the demo starts processes and measures time")]
 
 mod bench;
+mod bench_webhook;
 mod controller;
 mod report;
 mod scene;
@@ -22,6 +23,9 @@ struct Arguments {
     /// Also measures what a pod request costs with the profile and without.
     #[arg(long)]
     bench: bool,
+    /// Also measures the webhook against this other one, the program of tests/webhook-bench.
+    #[arg(long)]
+    bench_webhook: Option<std::path::PathBuf>,
     /// The minor version that the API server emulates, 1.33 to 1.36.
     #[arg(long)]
     emulated_version: Option<String>,

@@ -15,7 +15,7 @@ use palisade_tests::{Cluster, Verdict, hostile_pod, root, tool_pod};
 use serde_json::json;
 
 use crate::{
-    Arguments, Result, bench,
+    Arguments, Result, bench, bench_webhook,
     controller::Controller,
     report::{Figures, Memory},
 };
@@ -58,6 +58,10 @@ pub(crate) async fn play(arguments: &Arguments) -> Result<()> {
         step("measuring what a pod request costs");
         bench::run(&cluster, &namespace(0), FIRST_UID).await?;
     }
+    if let Some(other) = &arguments.bench_webhook {
+        step("measuring the webhook");
+        bench_webhook::run(&cluster, other, arguments.namespaces, FIRST_UID).await?;
+    }
     if !arguments.once {
         invite(&cluster, &controller);
         tokio::signal::ctrl_c().await?;
@@ -95,7 +99,7 @@ fn bar(length: u64, what: &str) -> Result<ProgressBar> {
 }
 
 /// The namespace of a tool.
-fn namespace(index: u32) -> String {
+pub(crate) fn namespace(index: u32) -> String {
     format!("tool-{index:04}")
 }
 

@@ -1,0 +1,119 @@
+//! The webhook against one on controller-runtime that fills in the same, in turn and in one run: CPU of a request, time
+//! of an answer at 500 requests a second over TLS, memory.
+
+use std::{
+    collections::BTreeMap,
+    path::Path,
+    process::{Child, Command, Stdio},
+    time::Duration,
+};
+
+use palisade_tests::{Cluster, WEBHOOK, bare_pod, within};
+use serde_json::{Value as Json, json};
+
+use crate::{Result, scene};
+
+/// How often the two take turns.
+const ROUNDS: usize = 3;
+
+/// A process that is killed in the end.
+struct Server(Child);
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Measures, and prints a table.
+pub(crate) async fn run(cluster: &Cluster, other: &Path, namespaces: u32, first_uid: i64) -> Result<()> {
+    let profile = json!({"spec": {"mutation": {"defaults": "Secure", "engine": "Webhook"}}}).to_string();
+    cluster.kubectl(&["patch", "tsp", "toolforge", "--type=merge", "--patch", &profile])?;
+    let directory = cluster.control_plane.kubeconfig_path().parent().ok_or("a kubeconfig is in a directory")?;
+    let file = |name: &str| directory.join(name).display().to_string();
+    let uids: BTreeMap<_, _> =
+        (0..namespaces).map(|index| (scene::namespace(index), first_uid + i64::from(index))).collect();
+    std::fs::write(file("uids.json"), json!(uids).to_string())?;
+    std::fs::write(file("pod.json"), bare_pod("job").to_string())?;
+    std::fs::write(file("webhook.kubeconfig"), cluster.kubeconfig_of(WEBHOOK)?)?;
+    let [ours, theirs, health] = [port()?, port()?, port()?];
+    let binary = std::env::current_exe()?.with_file_name(WEBHOOK);
+    let ours_process = Command::new(binary)
+        .args([format!("--listen=127.0.0.1:{ours}"), format!("--listen-health=127.0.0.1:{health}")])
+        .arg(format!("--url=https://127.0.0.1:{ours}"))
+        .env("KUBECONFIG", file("webhook.kubeconfig"))
+        .stdout(Stdio::null())
+        .spawn()?;
+    let ours_process = Server(ours_process);
+    listening(health).await?;
+    listening(ours).await?;
+    // What the other one serves with, made as the webhook makes its own: read from its Secret.
+    for (key, name) in [("tls.crt", "tls.crt"), ("tls.key", "tls.key")] {
+        let template = format!("{{{{index .data \"{key}\" | base64decode}}}}");
+        let get = ["get", "secret", "palisade-webhook-cert", "-n", "palisade-system", "-o"];
+        let arguments: Vec<_> = get.into_iter().map(str::to_owned).chain([format!("go-template={template}")]).collect();
+        let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
+        let (text, _) = within(Duration::from_secs(20), key, || async {
+            cluster.kubectl(&arguments).map_err(|error| error.to_string())
+        })
+        .await?;
+        std::fs::write(file(name), text)?;
+    }
+    let theirs_process = Command::new(other)
+        .args([format!("-port={theirs}"), format!("-certificates={}", directory.display())])
+        .arg(format!("-uids={}", file("uids.json")))
+        .stderr(Stdio::null())
+        .spawn()?;
+    let theirs_process = Server(theirs_process);
+    listening(theirs).await?;
+    let measure = |port: u16, pid: u32, seconds: u32| -> Result<Json> {
+        let output = Command::new(other)
+            .args([format!("-load=https://127.0.0.1:{port}/mutate/toolforge"), format!("-pid={pid}")])
+            .args([format!("-seconds={seconds}"), format!("-namespaces={namespaces}")])
+            .arg(format!("-pod={}", file("pod.json")))
+            .output()?;
+        let found: Json = serde_json::from_slice(&output.stdout)?;
+        if found["Patched"] != found["Requests"] {
+            return Err(format!("not all were filled in: {found}").into());
+        }
+        Ok(found)
+    };
+    let sides =
+        [("palisade-webhook", ours, ours_process.0.id()), ("controller-runtime", theirs, theirs_process.0.id())];
+    for (_, port, pid) in sides {
+        // Once without counting: connections, caches, the garbage collector.
+        measure(port, pid, 5)?;
+    }
+    println!("\n  500 requests a second over TLS, {namespaces} namespaces, {ROUNDS} rounds of 20 s in turn\n");
+    let mut cpu = [0.0, 0.0];
+    for _ in 0..ROUNDS {
+        for (side, (name, port, pid)) in sides.into_iter().enumerate() {
+            let found = measure(port, pid, 20)?;
+            let number = |key: &str| found[key].as_f64().unwrap_or_default();
+            cpu[side] += number("CPU");
+            println!(
+                "  {name:20} CPU {:6.0} us of a request, p50 {:6.2} ms, p99 {:6.2} ms, {:5.1} MiB, {} sent late",
+                number("CPU"),
+                number("P50"),
+                number("P99"),
+                number("MemoryMiB"),
+                found["NotInTime"]
+            );
+        }
+    }
+    println!("\n  CPU of a request: one {:.1}th of the other's", cpu[1] / cpu[0]);
+    Ok(())
+}
+
+fn port() -> Result<u16> {
+    Ok(std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
+}
+
+async fn listening(port: u16) -> Result<()> {
+    within(Duration::from_secs(30), &format!("port {port}"), || async {
+        tokio::net::TcpStream::connect(("127.0.0.1", port)).await.map(drop).map_err(|error| error.to_string())
+    })
+    .await?;
+    Ok(())
+}
