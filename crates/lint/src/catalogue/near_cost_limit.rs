@@ -22,26 +22,27 @@ compare with a map.",
     bad: include_str!("near_cost_limit.bad.yaml"),
     good: include_str!("near_cost_limit.good.yaml"),
     check: |cluster, found| {
-    for policy in &cluster.policies {
-        let mut sizes = Sizes::new();
-        let mut total = 0_u64;
-        for expression in &policy.expressions {
-            let estimate = cost::estimate(&expression.ast.root, &sizes);
-            if let Role::Variable(name) = &expression.role {
-                sizes.insert(name.clone(), estimate.size);
+        for policy in &cluster.policies {
+            let mut sizes = Sizes::new();
+            let mut total = 0_u64;
+            for expression in &policy.expressions {
+                let estimate = cost::estimate(&expression.ast.root, &sizes);
+                if let Role::Variable(name) = &expression.role {
+                    sizes.insert(name.clone(), estimate.size);
+                }
+                total = total.saturating_add(estimate.cost);
+                if estimate.cost > EXPRESSION {
+                    let message =
+                        format!("may cost {} of {EXPRESSION}, with lists of {} elements", estimate.cost, cost::LIST);
+                    found.add(&policy.item, &expression.path, message);
+                }
             }
-            total = total.saturating_add(estimate.cost);
-            if estimate.cost > EXPRESSION {
-                let message = format!("may cost {} of {EXPRESSION}, with lists of {} elements", estimate.cost, cost::LIST);
-                found.add(&policy.item, &expression.path, message);
+            if total > POLICY {
+                let message = format!("may cost {total} of {POLICY} in all, with lists of {} elements", cost::LIST);
+                found.add(&policy.item, "metadata.name", message);
             }
         }
-        if total > POLICY {
-            let message = format!("may cost {total} of {POLICY} in all, with lists of {} elements", cost::LIST);
-            found.add(&policy.item, "metadata.name", message);
-        }
-    }
-},
+    },
 };
 
 /// What an expression may cost (apiserver `pkg/apis/cel/config.go`, `PerCallLimit`).
