@@ -42,7 +42,8 @@ pub(super) struct Later(Vec<(u8, BTreeSet<String>)>);
 impl Later {
     /// Asks them, if any of the mistakes is one in an expression.
     pub(super) fn of(cluster: &Cluster<'_>, item: &Item<'_>, causes: &[FieldError]) -> Self {
-        let minors = if causes.iter().any(is_in_expression) { cluster.minor + 1..=NEWEST } else { 1..=0 };
+        let any = causes.iter().any(is_in_expression);
+        let minors = (cluster.minor + 1..=NEWEST).filter(|_| any);
         let refused = |minor| match create(minor, &item.json, None) {
             Err(Refused::Status(status)) => status.causes.into_iter().map(|cause| cause.field).collect(),
             Ok(_) | Err(Refused::NoVerdict(_)) => BTreeSet::new(),
