@@ -237,7 +237,7 @@ fn nothing_makes_it_panic_or_grow() {
     }
     assert!(found > COUNT, "{found} findings: the damage is too small to test anything");
     let large = large();
-    assert_eq!(COUNT + large.len(), 1000);
+    assert_eq!(COUNT + large.len(), 1000, "the number is promised");
     for (name, bytes) in large {
         let path = write(directory.path(), "large.yaml", &bytes);
         let report = lint(&[path], name);

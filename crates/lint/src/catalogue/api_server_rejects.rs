@@ -5,7 +5,7 @@ use palisade_harness::create::{FieldError, Refused};
 use palisade_manifest::Severity;
 use serde_json::Value as Json;
 
-use super::newer_function;
+use super::newer_function::Later;
 use crate::{Category, Rule};
 use crate::{cluster::Item, tree};
 
@@ -25,7 +25,8 @@ place in the expression or the field. Mend it: nothing else of the object counts
             if status.causes.is_empty() {
                 found.add(item, "", &status.message);
             }
-            for cause in status.causes.iter().filter(|cause| newer_function::since(cluster, item, cause).is_none()) {
+            let later = Later::of(cluster, item, &status.causes);
+            for cause in status.causes.iter().filter(|cause| later.accepts(cause).is_none()) {
                 let (position, text) = position(item, cause);
                 found.add_at(item, &cause.field, position, format!("{}: {text}", cause.field), None);
             }

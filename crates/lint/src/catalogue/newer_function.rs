@@ -1,5 +1,7 @@
 //! A function or macro that this version of Kubernetes does not have.
 
+use std::collections::BTreeSet;
+
 use palisade_harness::create::{FieldError, Refused, create};
 use palisade_manifest::Severity;
 
@@ -20,8 +22,9 @@ policies what its predecessor has as well, so that it can be rolled back: what c
     check: |cluster, found| {
         for (item, said) in &cluster.said {
             let Err(Refused::Status(status)) = said else { continue };
+            let later = Later::of(cluster, item, &status.causes);
             for cause in &status.causes {
-                if let Some(minor) = since(cluster, item, cause) {
+                if let Some(minor) = later.accepts(cause) {
                     let message = format!(
                         "{} uses what Kubernetes takes from 1.{minor} on, not in 1.{}",
                         cause.field, cluster.minor
@@ -33,15 +36,30 @@ policies what its predecessor has as well, so that it can be rolled back: what c
     },
 };
 
-/// The version from which on a mistake is none, if there is one.
-pub(super) fn since(cluster: &Cluster<'_>, item: &Item<'_>, cause: &FieldError) -> Option<u8> {
-    if !cause.body.contains("compilation failed") {
-        return None;
+/// What the later versions refuse of an object.
+pub(super) struct Later(Vec<(u8, BTreeSet<String>)>);
+
+impl Later {
+    /// Asks them, if any of the mistakes is one in an expression.
+    pub(super) fn of(cluster: &Cluster<'_>, item: &Item<'_>, causes: &[FieldError]) -> Self {
+        let any = causes.iter().any(is_in_expression);
+        let minors = (cluster.minor + 1..=NEWEST).filter(|_| any);
+        let refused = |minor| match create(minor, &item.json, None) {
+            Err(Refused::Status(status)) => status.causes.into_iter().map(|cause| cause.field).collect(),
+            Ok(_) | Err(Refused::NoVerdict(_)) => BTreeSet::new(),
+        };
+        Self(minors.map(|minor| (minor, refused(minor))).collect())
     }
-    (cluster.minor + 1..=NEWEST).find(|minor| match create(*minor, &item.json, None) {
-        Err(Refused::Status(status)) => status.causes.iter().all(|other| other.field != cause.field),
-        Ok(_) | Err(Refused::NoVerdict(_)) => true,
-    })
+
+    /// The version from which on a mistake is none, if there is one.
+    pub(super) fn accepts(&self, cause: &FieldError) -> Option<u8> {
+        let accepting = self.0.iter().find(|(_, refused)| !refused.contains(&cause.field));
+        accepting.filter(|_| is_in_expression(cause)).map(|(minor, _)| *minor)
+    }
+}
+
+fn is_in_expression(cause: &FieldError) -> bool {
+    cause.body.contains("compilation failed")
 }
 
 /// The newest version that is known.
