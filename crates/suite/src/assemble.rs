@@ -60,7 +60,7 @@ struct Worlds {
     /// Without what cases add, and the policies that the API server refuses, with the reason.
     bases: BTreeMap<u8, (World, BTreeMap<String, String>)>,
     keys: Vec<(u8, Vec<Json>)>,
-    worlds: Vec<World>,
+    made: Vec<World>,
 }
 
 impl Loader<'_> {
@@ -85,7 +85,7 @@ impl Loader<'_> {
         if !self.problems.is_empty() {
             return Err(self.problems);
         }
-        let (source, worlds) = (Arc::clone(self.source), worlds.worlds);
+        let (source, worlds) = (Arc::clone(self.source), worlds.made);
         Ok(Suite { name, source, cases, notes: self.notes, worlds, members: Arc::new(members) })
     }
 
@@ -103,7 +103,7 @@ impl Loader<'_> {
             return Ok(None);
         }
         let mut index = self.world(members, worlds, (draft.minor, draft.extra.clone()))?;
-        let world = &mut worlds.worlds[index];
+        let world = &mut worlds.made[index];
         let (request, mut decoded) = match draft.asked {
             Question::Review(request) => (*request, true),
             Question::Fields(asked) => match asked.request(world.kinds()) {
@@ -134,14 +134,14 @@ impl Loader<'_> {
             let extra = std::iter::once(open).chain(draft.extra).collect();
             index = self.world(members, worlds, (draft.minor, extra))?;
             if !there && !request.namespace.is_empty() {
-                worlds.worlds[index].ensure_namespace(&request.namespace);
+                worlds.made[index].ensure_namespace(&request.namespace);
             }
         }
         let refused = &worlds.bases[&draft.minor].1;
         let unjudged = draft.expect.policy.as_ref().and_then(|policy| refused.get(policy)).cloned();
         if self.imported && unjudged.is_none() {
             // The other tools ask policies about any object.
-            if let Some(why) = unasked(&worlds.worlds[index].admit(&request)) {
+            if let Some(why) = unasked(&worlds.made[index].admit(&request)) {
                 self.notes
                     .push(format!("{}: the object is judged as it is, which no API server does: {why}", draft.name));
                 decoded = true;
@@ -190,7 +190,7 @@ impl Loader<'_> {
                 _ => {}
             }
         }
-        worlds.worlds.push(world);
+        worlds.made.push(world);
         worlds.keys.push(key);
         Ok(worlds.keys.len() - 1)
     }

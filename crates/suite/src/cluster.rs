@@ -90,7 +90,7 @@ fn lower(member: &Member, namespaces: &[Namespace], now: Timestamp) -> Result<Ve
         .map_err(|found| found.iter().map(|one| member.problem(one.to_string())).collect::<Vec<_>>())?;
     let mut objects: Vec<Result<Json, serde_json::Error>> = Vec::new();
     let of_params = crd::all().into_iter().filter(|crd| crd.spec.names.kind == "ToolSecurityParams");
-    objects.extend(of_params.map(|crd| serde_json::to_value(crd)));
+    objects.extend(of_params.map(serde_json::to_value));
     let selected = namespaces.iter().filter(|one| palisade_compiler::selects(&profile.spec, one));
     objects.extend(selected.filter_map(|one| compiled.params(one, now)).map(serde_json::to_value));
     for (_, pair) in compiled.bundle.pairs() {

@@ -139,6 +139,9 @@ fn outcomes(path: &str, watch: &Watch, seen: Seen) -> Vec<(&'static str, &'stati
     }
 }
 
+/// What a selector said of a request.
+type Said = fn(&Trace) -> Option<bool>;
+
 /// The rules and selectors of a policy or binding.
 fn of_rules(member: &Member, field: &str, of: &str, traces: &[Trace], coverage: &mut Coverage) {
     let locator = Locator::new(&member.origin);
@@ -165,7 +168,7 @@ fn of_rules(member: &Member, field: &str, of: &str, traces: &[Trace], coverage: 
         let covered = traces.iter().any(|trace| trace.excludes.contains(&index));
         add(format!("{field}.excludeResourceRules[{index}]"), "the rule", "never excluded a request", covered);
     }
-    let selectors: [(&str, fn(&Trace) -> Option<bool>); 2] =
+    let selectors: [(&str, Said); 2] =
         [("namespaceSelector", |trace| trace.namespace_selector), ("objectSelector", |trace| trace.object_selector)];
     for (selector, said) in selectors {
         if matched[selector].as_object().is_none_or(|selector| selector.values().all(is_empty)) {

@@ -18,7 +18,7 @@ pub const KIND: &str = "PolicyTest";
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Suite {
-    /// test.toolsecurity.dev/v1alpha1
+    /// The version of the format: test.toolsecurity.dev/v1alpha1.
     #[schemars(extend("const" = API_VERSION))]
     pub api_version: String,
     /// PolicyTest
@@ -125,7 +125,7 @@ pub struct Variant {
     #[schemars(with = "Option<BTreeMap<String, Json>>")]
     pub patch_old: Option<Json>,
     /// Fields of the object and their values, by path: spec.containers[0].image. A key with dots in it is quoted in
-    /// brackets: metadata.labels['example.org/team'].
+    /// brackets, as in `metadata.labels['example.org/team']`.
     #[serde(default)]
     pub set: BTreeMap<String, Json>,
     /// Paths of fields that the object does not have.

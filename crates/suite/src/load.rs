@@ -206,13 +206,11 @@ impl Loader<'_> {
         let Some(version) = version else { return self.default_minor };
         let text = version.trim_start_matches('v');
         let minor = text.split('.').nth(1).and_then(|minor| minor.parse::<u8>().ok());
-        match minor.filter(|minor| text.starts_with("1.") && (33..=37).contains(minor)) {
-            Some(minor) => minor,
-            None => {
-                self.problem(path, format!("{path}: {version:?} is no supported version: 1.33 to 1.37"));
-                self.default_minor
-            }
-        }
+        let supported = minor.filter(|minor| text.starts_with("1.") && (33..=37).contains(minor));
+        supported.unwrap_or_else(|| {
+            self.problem(path, format!("{path}: {version:?} is no supported version: 1.33 to 1.37"));
+            self.default_minor
+        })
     }
 
     fn suite(mut self) -> Result<Suite, Vec<Problem>> {
@@ -336,7 +334,7 @@ impl Loader<'_> {
             match (patch, target) {
                 (Some(patch), Some(target)) => patch::merge(target, patch),
                 (Some(_), None) => {
-                    self.problem(&format!("{path}.{field}"), format!("{path}.{field}: there is no object"))
+                    self.problem(&format!("{path}.{field}"), format!("{path}.{field}: there is no object"));
                 }
                 (None, _) => {}
             }

@@ -1,6 +1,6 @@
 //! Mutation testing: small mistakes in the expressions of policies, of which some case should notice each.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, btree_map::Entry};
 
 use palisade_cel::mutate::mutants;
 use palisade_harness::admission::Review;
@@ -52,7 +52,6 @@ pub struct Mutation {
 impl Mutation {
     /// Adds what became of a mutant in one suite. It is killed if some suite kills it.
     pub fn add(&mut self, mutant: Mutant, fate: Fate) {
-        use std::collections::btree_map::Entry;
         match self.fates.entry(mutant) {
             Entry::Vacant(entry) => drop(entry.insert(fate)),
             Entry::Occupied(mut entry) => match (entry.get_mut(), fate) {
@@ -153,14 +152,17 @@ impl<'a> Baseline<'a> {
         changed.insert(worlds, cluster);
         for (case, _) in self.passing.iter().filter(evaluates) {
             cases += 1;
-            if !changed.contains_key(&case.world) {
-                let world = &self.suite.worlds[case.world];
-                let Ok(cluster) = world.with_expression(&mutant.policy, &mutant.path, &mutant.source) else {
-                    return Fate::Invalid;
-                };
-                changed.insert(case.world, cluster);
-            }
-            let review = case.ask(&changed[&case.world]);
+            let cluster = match changed.entry(case.world) {
+                Entry::Occupied(entry) => entry.into_mut(),
+                Entry::Vacant(entry) => {
+                    let world = &self.suite.worlds[case.world];
+                    let Ok(cluster) = world.with_expression(&mutant.policy, &mutant.path, &mutant.source) else {
+                        return Fate::Invalid;
+                    };
+                    entry.insert(cluster)
+                }
+            };
+            let review = case.ask(cluster);
             if judge(case, &review) != Status::Passed {
                 return Fate::Killed(case.name.clone());
             }

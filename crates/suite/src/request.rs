@@ -63,7 +63,7 @@ impl Asked {
         if resource.namespaced {
             let of_object = text("/metadata/namespace");
             let fallback = self.namespace.as_deref().unwrap_or("default");
-            namespace = if of_object.is_empty() { fallback } else { of_object }.to_owned();
+            if of_object.is_empty() { fallback } else { of_object }.clone_into(&mut namespace);
             for one in [&mut object, &mut old].into_iter().flatten() {
                 set_namespace(one, &namespace);
             }

@@ -25,6 +25,7 @@ a mutant survived), 2 could not run: there is no suite, or one has a mistake.";
 
 /// The arguments of `palisade test`.
 #[derive(Debug, clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 #[command(after_help = EXAMPLES)]
 pub struct TestArgs {
     /// Directories to look for suites in, and files with suites.

@@ -50,9 +50,12 @@ pub struct Cluster {
     mutations: Arc<Mutations>,
     namespaces: Arc<BTreeMap<String, Json>>,
     /// By group and kind, then by namespace and name.
-    objects: Arc<BTreeMap<(String, String), BTreeMap<(String, String), Stored>>>,
+    objects: Arc<BTreeMap<(String, String), ByName>>,
     answers: Arc<dyn Answers>,
 }
+
+/// Objects of a kind, by namespace and name.
+type ByName = BTreeMap<(String, String), Stored>;
 
 /// An object that policies may take for parameters.
 #[derive(Clone, Debug)]

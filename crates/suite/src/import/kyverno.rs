@@ -100,12 +100,12 @@ fn namespaces(loader: &mut Loader<'_>, json: &Json, members: &mut Vec<Member>) {
         });
         for object in selectors.map(of_selector).chain(listed) {
             let name = text(&object, "/metadata/name").to_owned();
-            match members.iter_mut().find(|member| member.kind() == "Namespace" && member.name() == name) {
-                Some(known) => patch::merge(&mut known.object, &object),
-                None => {
-                    let origin = Origin { generated: true, ..Origin::new(loader.source, loader.index) };
-                    members.push(Member { object, origin });
-                }
+            let known = members.iter_mut().find(|member| member.kind() == "Namespace" && member.name() == name);
+            if let Some(known) = known {
+                patch::merge(&mut known.object, &object);
+            } else {
+                let origin = Origin { generated: true, ..Origin::new(loader.source, loader.index) };
+                members.push(Member { object, origin });
             }
         }
     }

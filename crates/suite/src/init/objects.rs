@@ -22,7 +22,9 @@ pub(super) fn of_policy(policy: &Json, kinds: &Kinds) -> Vec<Json> {
         objects.push(pod::minimal("example"));
     }
     for (key, value) in matched["objectSelector"]["matchLabels"].as_object().into_iter().flatten() {
-        objects.iter_mut().for_each(|object| object["metadata"]["labels"][key] = value.clone());
+        for object in &mut objects {
+            object["metadata"]["labels"][key] = value.clone();
+        }
     }
     objects
 }
