@@ -117,7 +117,7 @@ func (o *oracle) isRejected(r request) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return s.compile(expression{"", r.Expr, returnTypes[r.Expect]}).Error != nil, nil
+	return s.compile(r).Error != nil, nil
 }
 
 // mistake makes an expression that is wrong: for the parser, the checker or a validator.

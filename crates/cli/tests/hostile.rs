@@ -4,6 +4,7 @@
 #![cfg(unix)]
 
 use std::{
+    fmt::Write as _,
     fs,
     path::{Path, PathBuf},
     process::Command,
@@ -143,6 +144,11 @@ fn damaged(random: &mut Random) -> Vec<u8> {
     bytes
 }
 
+/// Many lines.
+fn lines(count: usize, line: impl Fn(usize) -> String) -> Vec<u8> {
+    (0..count).flat_map(|n| (line(n) + "\n").into_bytes()).collect()
+}
+
 /// Inputs that are large or deep, each with a name.
 fn large() -> Vec<(&'static str, Vec<u8>)> {
     let in_policy = |value: &str| POLICY.replacen("'size(variables.x) <= 5'", value, 1).into_bytes();
@@ -153,8 +159,8 @@ fn large() -> Vec<(&'static str, Vec<u8>)> {
     };
     let many = |count: usize| format!("[{}]", "1,".repeat(count));
     let mut bomb = "a: &a [x,x,x,x,x,x,x,x,x,x]\n".to_owned();
-    for (one, next) in ('a'..'z').zip('b'..='z') {
-        bomb.push_str(&format!("{next}: &{next} [{}]\n", format!("*{one},").repeat(10)));
+    for (one, next) in ('a'..='y').zip('b'..='z') {
+        let _ = writeln!(bomb, "{next}: &{next} [{}]", format!("*{one},").repeat(10));
     }
     let list = |items: &str, count: usize| format!("apiVersion: v1\nkind: List\nitems:\n{}", items.repeat(count));
     vec![
@@ -185,8 +191,8 @@ fn large() -> Vec<(&'static str, Vec<u8>)> {
         ("zeros", vec![0; 8 << 20]),
         ("many documents", "---\nkind: A\n".repeat(200_000).into_bytes()),
         ("many of a list", list("- {kind: Pod, apiVersion: v1}\n", 200_000).into_bytes()),
-        ("many keys", (0..400_000).map(|n| format!("k{n}: 1\n")).collect::<String>().into_bytes()),
-        ("many anchors", (0..200_000).map(|n| format!("- &a{n} x\n")).collect::<String>().into_bytes()),
+        ("many keys", lines(400_000, |n| format!("k{n}: 1"))),
+        ("many anchors", lines(200_000, |n| format!("- &a{n} x"))),
         ("long key", format!("{}: 1\n", "k".repeat(4 << 20)).into_bytes()),
         ("comments", "# comment\n".repeat(1_000_000).into_bytes()),
         ("lines", "\n".repeat(8_000_000).into_bytes()),

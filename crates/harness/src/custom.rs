@@ -16,8 +16,12 @@ use crate::policy::{OLDEST, diagnostic};
 const OPTIONAL: &str = "a pod need not have every field: read one that may be absent with .? and orValue, as in \
                         container.?securityContext.?privileged.orValue(false)";
 
-/// The mistakes in the custom checks: in their expressions, or what `pods` make them fail for.
-pub(crate) fn diagnose(compiled: &Compiled, pods: &[Json]) -> Vec<Diagnostic> {
+/// The mistakes in the expressions of custom checks, first those that an API server would refuse them for, then those
+/// that it would warn about (`typed` has them), and then what `pods` make them fail for.
+pub(crate) fn diagnose(compiled: &Compiled, pods: &[Json], typed: impl Fn() -> Vec<Diagnostic>) -> Vec<Diagnostic> {
+    if compiled.customs.is_empty() {
+        return Vec::new();
+    }
     let params = compiled.probes.params.as_ref().map(|spec| json!({"spec": spec}));
     let admission =
         Admission { params: params.is_some().then_some(Type::Dyn), authorizer: false, ..Admission::default() };
@@ -35,7 +39,23 @@ pub(crate) fn diagnose(compiled: &Compiled, pods: &[Json]) -> Vec<Diagnostic> {
         variables.push((variable.name.as_str(), program));
     }
     let scene = Scene { environment, variables, params };
-    compiled.customs.iter().flat_map(|custom| scene.diagnose(custom, pods)).collect()
+    let (mut checks, mut diagnostics) = (Vec::new(), Vec::new());
+    for custom in &compiled.customs {
+        match scene.compile(custom) {
+            Ok((complies, message)) => checks.push((custom, complies, message)),
+            Err(found) => diagnostics.extend(found),
+        }
+    }
+    if diagnostics.is_empty() {
+        diagnostics = typed();
+    }
+    if diagnostics.is_empty() {
+        let fails = |(custom, complies, message): &(&Custom, Program, Option<Program>)| {
+            pods.iter().find_map(|pod| scene.fails(custom, complies, message.as_ref(), pod))
+        };
+        diagnostics.extend(checks.iter().filter_map(fails));
+    }
+    diagnostics
 }
 
 /// What a custom check finds in the policy.
@@ -46,7 +66,8 @@ struct Scene<'a> {
 }
 
 impl Scene<'_> {
-    fn diagnose(&self, custom: &Custom, pods: &[Json]) -> Vec<Diagnostic> {
+    /// The expression and the message.
+    fn compile(&self, custom: &Custom) -> Result<(Program, Option<Program>), Vec<Diagnostic>> {
         let check = &custom.check;
         let environment = match check.target.item() {
             Some(item) => self.environment.clone().declare(item, Type::Dyn),
@@ -61,11 +82,10 @@ impl Scene<'_> {
         let complies = compile("expression", &check.expression, ResultType::Bool);
         let message =
             check.message_expression.as_ref().map(|source| compile("messageExpression", source, ResultType::String));
-        let (Some(complies), true) = (complies, message.as_ref().is_none_or(Option::is_some)) else {
-            return diagnostics;
-        };
-        let message = message.flatten();
-        pods.iter().find_map(|pod| self.fails(custom, &complies, message.as_ref(), pod)).into_iter().collect()
+        match (complies, message.map_or(Some(None), |message| message.map(Some))) {
+            (Some(complies), Some(message)) => Ok((complies, message)),
+            _ => Err(diagnostics),
+        }
     }
 
     /// Why the check cannot judge a pod.

@@ -42,18 +42,22 @@ pub fn check(compiled: Compiled) -> Result<Checked<Compiled>, Rejected> {
 }
 
 fn diagnose(compiled: &Compiled) -> Vec<Diagnostic> {
-    let mistakes = custom::diagnose(compiled, &PODS);
+    let bundle = &compiled.bundle;
+    let typed = || {
+        let mut diagnostics = types::mistakes(&bundle.pods.policy);
+        if let Some(workloads) = bundle.workloads.as_ref().filter(|_| diagnostics.is_empty()) {
+            diagnostics = of_workloads(types::mistakes(&workloads.policy));
+        }
+        diagnostics
+    };
+    let mistakes = custom::diagnose(compiled, &PODS, typed);
     if !mistakes.is_empty() {
         return mistakes;
     }
-    let bundle = &compiled.bundle;
     let mut diagnostics = diagnose_pair(compiled, &bundle.pods, &[Subject::Pod]);
     if let Some(workloads) = bundle.workloads.as_ref().filter(|_| diagnostics.is_empty()) {
         let subjects: Vec<_> = WORKLOADS.iter().map(Subject::Workload).collect();
-        diagnostics = diagnose_pair(compiled, workloads, &subjects);
-        for diagnostic in diagnostics.iter_mut().filter(|diagnostic| diagnostic.path.starts_with("policy")) {
-            diagnostic.path.insert_str(0, "workloads.");
-        }
+        diagnostics = of_workloads(diagnose_pair(compiled, workloads, &subjects));
     }
     if diagnostics.is_empty()
         && let Ok(policy) = Policy::new(&bundle.pods.policy)
@@ -61,6 +65,14 @@ fn diagnose(compiled: &Compiled) -> Vec<Diagnostic> {
         let params = compiled.probes.params.as_ref().map(|spec| json!({"spec": spec}));
         let judge = Judge { policy: &policy, params: params.as_ref(), subject: Subject::Pod };
         diagnostics = fills::diagnose(compiled, &PODS, |pod| judge.create(pod));
+    }
+    diagnostics
+}
+
+/// What is said of the policy for workloads.
+fn of_workloads(mut diagnostics: Vec<Diagnostic>) -> Vec<Diagnostic> {
+    for diagnostic in diagnostics.iter_mut().filter(|diagnostic| diagnostic.path.starts_with("policy")) {
+        diagnostic.path.insert_str(0, "workloads.");
     }
     diagnostics
 }

@@ -124,7 +124,7 @@ fn changed(path: &str, before: &Json, after: &Json) -> Option<String> {
         (Json::Array(before), Json::Array(after)) if before.len() == after.len() => {
             before.iter().zip(after).find_map(|(before, after)| changed(&format!("{path}[]"), before, after))
         }
-        _ if path.ends_with(".image") || path.ends_with(".image.reference") || before == after => None,
+        _ if before == after || path.split('.').any(|step| step == "image") => None,
         _ => Some(format!("{path} was {before} and is {after}")),
     }
 }
