@@ -57,10 +57,11 @@ impl Custom {
         };
         let mut numbers = place.trim_start_matches(':').splitn(2, ':');
         let line: usize = numbers.next().and_then(|line| line.parse().ok()).unwrap_or_default();
+        let column = numbers.next();
         let within = |field: &str, lines: Range<usize>| {
-            let mut at = format!("{}.{field}:{}", self.path, line + 1 - lines.start);
-            let _ = numbers.clone().next().map(|column| write!(at, ":{column}"));
-            lines.contains(&line).then_some(at)
+            let mut at = format!("{}.{field}:{}", self.path, lines.clone().position(|one| one == line)? + 1);
+            let _ = column.map(|column| write!(at, ":{column}"));
+            Some(at)
         };
         within("expression", expression)
             .or_else(|| within("messageExpression", message))

@@ -5,8 +5,11 @@ use std::time::Duration;
 use kube::client::Body;
 use palisade_agreement::cases::{Ask, Own, own};
 use palisade_harness::admission::{Cluster as Offline, Operation, Outcome, Request};
-use palisade_tests::{Cluster, TestResult, ensure, eventually, root};
+use palisade_tests::{Cluster, TestResult, ensure, eventually, root, within};
 use serde_json::Value as Json;
+
+/// How long a policy that was written may take to be in force.
+const SETTLE: Duration = Duration::from_secs(5);
 
 /// What a client sees of an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,7 +67,7 @@ async fn compare(cluster: &Cluster, case: &Own, ask: &Ask, offline: &Offline) ->
     };
     let expected = Answer { refused, warnings: review.warnings.clone() };
     // Policies come into force a moment after they are written.
-    eventually("the same answer", || async {
+    within(SETTLE, "the same answer", || async {
         let answer = ask_server(cluster, &request).await.map_err(|error| error.to_string())?;
         if answer == expected { Ok(()) } else { Err(format!("the API server: {answer:?}\n    offline: {expected:?}")) }
     })
