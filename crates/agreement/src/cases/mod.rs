@@ -163,7 +163,8 @@ impl Case {
     pub fn read(directory: &Path) -> Result<Self, Error> {
         let names: Vec<_> =
             directory.components().rev().take(2).map(|part| part.as_os_str().to_string_lossy()).collect();
-        let [name, source] = [0, 1].map(|index| names.get(index).map(std::string::ToString::to_string).unwrap_or_default());
+        let [name, source] =
+            [0, 1].map(|index| names.get(index).map(std::string::ToString::to_string).unwrap_or_default());
         let json = |file: &str| -> Result<Json, Error> {
             let path = directory.join(file);
             let text = read(&path)?;

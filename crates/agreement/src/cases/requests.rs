@@ -128,7 +128,9 @@ fn compare(case: &Case, cluster: &Cluster, wanted: &Json, asked: &Json, answer: 
     if let Outcome::NoVerdict(why) = &review.outcome {
         return tally.no_verdict.push(format!("{place}: no verdict: {why}"));
     }
-    if let Some(difference) = difference(answer, &review) { tally.different.push(format!("{place}: {difference}")) } else {
+    if let Some(difference) = difference(answer, &review) {
+        tally.different.push(format!("{place}: {difference}"))
+    } else {
         tally.equal += 1;
         let by_policy = review.outcome.denial().is_none_or(|denial| !denial.policy.is_empty());
         tally.refused_alike += usize::from(!by_policy);
