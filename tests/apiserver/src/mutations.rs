@@ -23,7 +23,7 @@ struct Written {
     #[serde(default = "never")]
     reinvocation_policy: String,
     param_ref: Option<Json>,
-    /// ConfigMaps.
+    /// `ConfigMaps`.
     #[serde(default)]
     params: Vec<Param>,
     /// What is changed about the base: for an update the new object.

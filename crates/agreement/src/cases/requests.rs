@@ -129,7 +129,7 @@ fn compare(case: &Case, cluster: &Cluster, wanted: &Json, asked: &Json, answer: 
         return tally.no_verdict.push(format!("{place}: no verdict: {why}"));
     }
     if let Some(difference) = difference(answer, &review) {
-        tally.different.push(format!("{place}: {difference}"))
+        tally.different.push(format!("{place}: {difference}"));
     } else {
         tally.equal += 1;
         let by_policy = review.outcome.denial().is_none_or(|denial| !denial.policy.is_empty());

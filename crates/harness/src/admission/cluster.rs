@@ -50,9 +50,12 @@ pub struct Cluster {
     mutations: Arc<Mutations>,
     namespaces: Arc<BTreeMap<String, Json>>,
     /// By group and kind, then by namespace and name.
-    objects: Arc<BTreeMap<(String, String), BTreeMap<(String, String), Stored>>>,
+    objects: Arc<BTreeMap<(String, String), Named>>,
     answers: Arc<dyn Answers>,
 }
+
+/// Objects by namespace and name.
+type Named = BTreeMap<(String, String), Stored>;
 
 /// An object that policies may take for parameters.
 #[derive(Clone, Debug)]

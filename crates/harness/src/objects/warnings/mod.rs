@@ -89,7 +89,7 @@ fn warn(minor: u8, sent: Sent<'_>, object: &Value, out: &mut Warnings) {
             volumes::claim("spec", spec, out);
         }
         ("", "PersistentVolume") => volumes::persistent(object, out),
-        ("", "Node" | "Endpoints") | ("discovery.k8s.io", _) | ("networking.k8s.io", _) => network(sent, object, out),
+        ("", "Node" | "Endpoints") | ("discovery.k8s.io" | "networking.k8s.io", _) => network(sent, object, out),
         ("node.k8s.io", "RuntimeClass") => nodes::runtime_class(object, out),
         ("storage.k8s.io", _) => nodes::topology(object, out),
         _ => {}
