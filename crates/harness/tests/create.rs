@@ -57,6 +57,7 @@ fn said(minor: u8, object: &Json, old: Option<&Json>) -> String {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table")]
 fn policies() {
     let rule = "/spec/matchConstraints/resourceRules/0";
     let at = |path: &str| format!("{rule}/{path}");

@@ -1,4 +1,5 @@
 //! Kinds and requests: what the golden files of objects do not have.
+#![allow(clippy::unwrap_used, reason = "all of this is tests")]
 
 use palisade_harness::objects::{INVENTED_UID, Kinds, Refused, Sent, Surroundings, receive};
 use serde_json::{Value, json};

@@ -144,7 +144,8 @@ impl Cluster {
             received.object = Some(plugins(&decoded.object)?);
             received.object = Mutating::new(self, received.clone(), sent, evaluations).run(plugins)?;
             if let (Some(object), false) = (&received.object, connects) {
-                received.object = Some(self.kinds().prepare(Sent { object, ..sent }, &around).map_err(stop)?);
+                let sent = Sent { object, ..sent };
+                received.object = Some(objects::finish(self.kinds(), sent, &around, warnings).map_err(stop)?);
             }
         }
         Ok(received)

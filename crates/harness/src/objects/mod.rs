@@ -8,8 +8,8 @@
 //! is dropped), fill in defaults, and convert there and back; for kinds of CustomResourceDefinitions prune and fill in
 //! defaults by the schema. [`Kinds::prepare`] and [`Kinds::validate`] do what it does between mutating and validating
 //! admission: the strategy of the resource (status, generation, generated name), and the validation of the object as far
-//! as the list below says.
-//! [`receive`] does both, with the built-in admission plugins between them that change objects.
+//! as the list below says; [`Kinds::warnings`] is what the strategy warns of. [`finish`] does these three, and [`receive`]
+//! all of it, with the built-in admission plugins between them that change objects.
 //!
 //! # What is invented
 //!
@@ -52,6 +52,7 @@ mod pods;
 mod prepare;
 mod table;
 mod validate;
+mod warnings;
 
 use serde_json::{Map, Value};
 use thiserror::Error;
@@ -68,7 +69,7 @@ pub use prepare::{INVENTED_SUFFIX, INVENTED_UID};
 pub struct Received {
     /// The object.
     pub object: Value,
-    /// The warnings that the client gets: `unknown field "spec.x"`.
+    /// The warnings that the client gets: `unknown field "spec.x"`, and what the strategy of the resource warns of.
     pub warnings: Vec<String>,
 }
 
@@ -116,9 +117,26 @@ pub struct Sent<'a> {
 pub fn receive(kinds: &Kinds, sent: Sent<'_>, around: &Surroundings<'_>) -> Result<Received, Refused> {
     let received = kinds.decode(sent)?;
     let object = kinds.plugins(Sent { object: &received.object, ..sent }, around)?;
-    let object = kinds.prepare(Sent { object: &object, ..sent }, around)?;
+    let mut warnings = received.warnings;
+    let object = finish(kinds, Sent { object: &object, ..sent }, around, &mut warnings)?;
+    Ok(Received { object, warnings })
+}
+
+/// What validating admission sees of what mutating admission let through: prepared and found valid. Adds what the client
+/// is warned of.
+///
+/// # Errors
+/// The API server refuses it.
+pub fn finish(
+    kinds: &Kinds,
+    sent: Sent<'_>,
+    around: &Surroundings<'_>,
+    warnings: &mut Vec<String>,
+) -> Result<Value, Refused> {
+    let object = kinds.prepare(sent, around)?;
     kinds.validate(sent, &object)?;
-    Ok(Received { object, warnings: received.warnings })
+    warnings.extend(kinds.warnings(sent, &object));
+    Ok(object)
 }
 
 impl Kinds {

@@ -99,7 +99,8 @@ fn app_armor(pod: &mut Object) {
     }
 }
 
-fn app_armor_profile(annotation: &str) -> Option<Value> {
+/// What an annotation says, if it is a valid profile.
+pub(super) fn app_armor_profile(annotation: &str) -> Option<Value> {
     match annotation {
         "unconfined" => Some(json!({"type": "Unconfined"})),
         "runtime/default" => Some(json!({"type": "RuntimeDefault"})),
