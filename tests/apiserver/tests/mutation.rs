@@ -231,7 +231,12 @@ async fn in_force(cluster: &Cluster, case: &Case) -> TestResult {
 /// Asks about a pod where a profile fills in, and where it judges, too; whether it is denied there.
 async fn same(cluster: &Cluster, case: &Case, control: &Json) -> Result<bool> {
     let mut asked = control.clone();
-    asked["metadata"] = json!({"name": "same", "labels": control["metadata"]["labels"], "annotations": control["metadata"]["annotations"]});
+    asked["metadata"] = json!({"name": "same"});
+    for field in ["labels", "annotations"] {
+        if let Some(set) = control["metadata"].get(field) {
+            asked["metadata"][field] = set.clone();
+        }
+    }
     let expected = case.patched(&Asked::create(&case.filled, &asked))?;
     let answer = cluster.answer("POST", &pods_of(&case.filled), JSON, &asked).await?;
     let (found, wanted) = (seen(&answer).to_string(), seen(&expected).to_string());

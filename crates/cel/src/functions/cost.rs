@@ -117,6 +117,8 @@ fn allocation(factor: f64, size: f64) -> u64 {
     // Where Go converts a negative double to an unsigned integer, it wraps.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "as cel-go does")]
     let cost = if cost < 0.0 { cost as i64 as u64 } else { whole(cost) };
+    // What no unsigned integer can hold becomes this one there.
+    let cost = if cost == u64::MAX { 1 << 63 } else { cost };
     cost.wrapping_add(1 + 10)
 }
 

@@ -16,6 +16,13 @@ const GATED: &[(&str, &str, u8)] = &[
     ("core/v1.PodSpec", "workloadRef", NEVER),
     ("core/v1.PodSpec", "evictionResponders", NEVER),
     ("core/v1.PodSpec", "resources", 34),
+    ("core/v1.PodSpec", "resourceClaims", 34),
+    ("core/v1.PodSpec", "hostnameOverride", 35),
+    ("core/v1.ResourceRequirements", "claims", 34),
+    ("core/v1.Container", "restartPolicyRules", 35),
+    ("core/v1.EphemeralContainerCommon", "restartPolicyRules", 35),
+    ("core/v1.PersistentVolumeClaimSpec", "volumeAttributesClassName", 34),
+    ("core/v1.PersistentVolumeSpec", "volumeAttributesClassName", 34),
     ("core/v1.VolumeMount", "bindMountOptions", NEVER),
     ("core/v1.GRPCAction", "mode", NEVER),
     ("core/v1.HTTPGetAction", "protocol", NEVER),
@@ -41,6 +48,7 @@ const GATED: &[(&str, &str, u8)] = &[
     ("core/v1.VolumeSource", "image", 35),
     ("discovery/v1.Endpoint", "deprecatedTopology", NEVER),
     ("apps/v1.RollingUpdateStatefulSetStrategy", "maxUnavailable", 37),
+    ("storage/v1.CSIDriverSpec", "nodeAllocatableUpdatePeriodSeconds", 35),
     ("storage/v1.CSIDriverSpec", "preventPodSchedulingIfMissing", 37),
 ];
 
