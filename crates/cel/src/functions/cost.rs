@@ -114,11 +114,14 @@ fn regex(text: f64, pattern: f64) -> u64 {
 
 fn allocation(factor: f64, size: f64) -> u64 {
     let cost = size * factor;
-    // Where Go converts a negative double to an unsigned integer, it wraps.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "as cel-go does")]
-    let cost = if cost < 0.0 { cost as i64 as u64 } else { whole(cost) };
-    // What no unsigned integer can hold becomes this one there.
-    let cost = if cost == u64::MAX { 1 << 63 } else { cost };
+    let cost = match cost {
+        // Where Go converts a negative double to an unsigned integer, it wraps.
+        ..0.0 => cost as i64 as u64,
+        // And what no unsigned integer can hold becomes this one, on amd64.
+        18_446_744_073_709_551_616.0.. => 1 << 63,
+        _ => whole(cost),
+    };
     cost.wrapping_add(1 + 10)
 }
 
