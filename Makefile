@@ -157,6 +157,12 @@ bench: ## Measure what a profile costs: memory at 3,500 namespaces, CPU of a pod
 	cargo build --release -p palisade-controller -p palisade-demo
 	$(or $(CARGO_TARGET_DIR),target)/release/palisade-demo --namespaces 3500 --bench --once
 
+.PHONY: bench-eval
+bench-eval: ## Measure palisade eval against starting a control plane and asking it: PROFILE=release
+	cargo build --profile $(PROFILE) -p palisade-cli -p palisade-controller -p palisade-demo
+	$(or $(CARGO_TARGET_DIR),target)/$(PROFILE:dev=debug)/palisade-demo --once \
+		--bench-eval $(or $(CARGO_TARGET_DIR),target)/$(PROFILE:dev=debug)/palisade
+
 .PHONY: bench-webhook
 bench-webhook: export CGO_ENABLED = 0
 bench-webhook: ## Measure the webhook against one on controller-runtime, at 500 requests a second

@@ -2,6 +2,7 @@
 #![allow(clippy::disallowed_methods, reason = "the demo starts processes and measures time")]
 
 mod bench;
+mod bench_eval;
 mod bench_webhook;
 mod controller;
 mod report;
@@ -26,6 +27,9 @@ struct Arguments {
     /// Also measures the webhook against this other one, the program of tests/webhook-bench.
     #[arg(long)]
     bench_webhook: Option<std::path::PathBuf>,
+    /// Also measures this `palisade` against the control plane.
+    #[arg(long)]
+    bench_eval: Option<std::path::PathBuf>,
     /// The minor version that the API server emulates, 1.33 to 1.36.
     #[arg(long)]
     emulated_version: Option<String>,

@@ -15,7 +15,7 @@ use palisade_tests::{Cluster, Verdict, hostile_pod, root, tool_pod};
 use serde_json::json;
 
 use crate::{
-    Arguments, Result, bench, bench_webhook,
+    Arguments, Result, bench, bench_eval, bench_webhook,
     controller::Controller,
     report::{Figures, Memory},
 };
@@ -27,7 +27,9 @@ const FIRST_UID: i64 = 50_001;
 /// Plays all of it. Whatever was started is stopped when this returns, or is dropped.
 pub(crate) async fn play(arguments: &Arguments) -> Result<()> {
     step("starting etcd, kube-apiserver and kube-controller-manager");
+    let start = Instant::now();
     let cluster = Cluster::start(arguments.emulated_version.as_deref()).await?;
+    let started = start.elapsed();
     step("starting the controller, with the rights of manifests/rbac.yaml");
     let mut controller = Controller::start(&cluster)?;
     create_namespaces(&cluster, arguments.namespaces).await?;
@@ -57,6 +59,10 @@ pub(crate) async fn play(arguments: &Arguments) -> Result<()> {
     if arguments.bench {
         step("measuring what a pod request costs");
         bench::run(&cluster, &namespace(0), FIRST_UID).await?;
+    }
+    if let Some(palisade) = &arguments.bench_eval {
+        step("measuring palisade eval");
+        bench_eval::run(&cluster, palisade, started, &namespace(0), FIRST_UID).await?;
     }
     if let Some(other) = &arguments.bench_webhook {
         step("measuring the webhook");
