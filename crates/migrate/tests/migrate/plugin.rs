@@ -338,12 +338,15 @@ fn profiles_judge_as_the_plugin_did() {
                     fill.apply(&mut filled);
                 }
                 // Where something is filled in, nothing need be written, but for what notes call stricter: a class, and
-                // capabilities beside others that a container drops. A privileged container that may not escalate was
-                // refused by the API server itself.
+                // capabilities beside others that a container drops. What the plugin filled in was refused by the API
+                // server itself where a privileged container may not escalate, and where a pod for Windows has a
+                // read-only root file system.
                 let mutated = filled_in(&migrated, pod);
                 if plugin(&psp, pod).is_empty()
                     && !is_always_stricter(pod)
                     && !patch.contains("defaultRuntimeClassName")
+                    && !(patch.contains("readOnlyRootFilesystem: true")
+                        && pod["spec"]["os"]["name"] == json!("windows"))
                     && !containers(&mut pod.clone())
                         .into_iter()
                         .any(|one| drops_others(one) || is(&one["securityContext"]["privileged"]))
