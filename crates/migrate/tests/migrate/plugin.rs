@@ -339,8 +339,7 @@ fn profiles_judge_as_the_plugin_did() {
                 }
                 // Where something is filled in, nothing need be written, but for what notes call stricter: a class, and
                 // capabilities beside others that a container drops. What the plugin filled in was refused by the API
-                // server itself where a privileged container may not escalate, and where a pod for Windows has a
-                // read-only root file system.
+                // server itself where a privileged container may not escalate, and in a pod for Windows.
                 let mutated = filled_in(&migrated, pod);
                 if plugin(&psp, pod).is_empty()
                     && !is_always_stricter(pod)
