@@ -117,7 +117,7 @@ pub(crate) fn accept(object: &Object<'_>) -> Result<Accepted, Vec<Problem>> {
         }
     };
     let Some(profile) = profile.filter(|_| problems.is_empty()) else { return Err(problems) };
-    let located = |diagnostic: &Diagnostic| problem(diagnostic).at(object.source, object.node.place(&diagnostic.path));
+    let located = |diagnostic: &Diagnostic| problem(diagnostic).at(object.source, object.place(&diagnostic.path));
     let compiled = palisade_compiler::compile(&profile)
         .map_err(|diagnostics| diagnostics.iter().map(located).collect::<Vec<_>>())?;
     let bundle = compiled.bundle.clone();

@@ -226,6 +226,14 @@ fn what_only_the_offline_check_finds_is_shown_too() {
 }
 
 #[test]
+fn a_mistake_in_an_expression_is_shown_where_it_stands() {
+    let check =
+        "spec:\n  customChecks:\n  - id: own\n    message: m\n    expression: |\n      true &&\n        nowhere == 1\n";
+    let profile = toolforge("spec:\n", check);
+    wrong(&profile, &["spec.customChecks[0].expression:2:3: undeclared reference to 'nowhere'", "p.yaml:12:9"]);
+}
+
+#[test]
 fn without_a_profile_nothing_can_be_done() {
     could_not_run(&run(&[("p.yaml", b"")], &["render", "p.yaml"]), "p.yaml: no ToolSecurityProfile found");
     could_not_run(&run(&[("p.yaml", b"kind: Pod\n")], &["render", "p.yaml"]), "1 Pod");

@@ -173,7 +173,8 @@ impl<'a> Cluster<'a> {
         };
         let bundle = compiled.bundle.clone();
         if let Err(rejected) = palisade_harness::check(compiled) {
-            self.profiles.extend(rejected.diagnostics.into_iter().map(|one| (item.copy(), one)));
+            // What it becomes has the same mistakes.
+            return self.profiles.extend(rejected.diagnostics.into_iter().map(|one| (item.copy(), one)));
         }
         for (_, pair) in bundle.pairs() {
             let objects = [serde_json::to_value(&pair.policy), serde_json::to_value(&pair.binding)];
@@ -254,7 +255,7 @@ impl Item<'_> {
             return (self.object.node.place("metadata.name"), message);
         }
         let place = match position {
-            Position::NONE => self.object.node.place(path),
+            Position::NONE => self.object.place(path),
             Position { line, column } => self.object.place_in_text(path, line, column),
         };
         (place, message)

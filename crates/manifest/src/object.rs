@@ -68,9 +68,20 @@ fn items(list: Node<'_>) -> Vec<Node<'_>> {
 }
 
 impl Object<'_> {
-    /// A problem at a path in the object.
+    /// A problem at a path in the object, which may go on with a place in the text there: `spec.expression:2:7`.
     pub fn problem(&self, path: &str, message: impl Into<String>) -> Problem {
-        Problem::new(message).at(self.source, self.node.place(path))
+        Problem::new(message).at(self.source, self.place(path))
+    }
+
+    /// The bytes to point at for such a path.
+    pub fn place(&self, path: &str) -> Range<usize> {
+        let mut parts = path.rsplitn(3, ':');
+        let (column, line, of) = (parts.next(), parts.next(), parts.next());
+        let number = |part: Option<&str>| part?.parse().ok();
+        match (of, number(line), number(column)) {
+            (Some(of), Some(line), Some(column)) => self.place_in_text(of, line, column),
+            _ => self.node.place(path),
+        }
     }
 
     /// The object as JSON.
