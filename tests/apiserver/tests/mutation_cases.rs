@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use palisade_harness::admission::{Cluster as Offline, Operation, Outcome};
 use palisade_tests::{
-    Cluster, TestResult, ensure,
+    Cluster, TestResult, ensure, eventually,
     mutations::{self, Case, comparable},
     root,
 };
@@ -23,7 +23,9 @@ pub(crate) async fn objects_are_changed_as_the_harness_says(cluster: &mut Cluste
             apply(cluster, object).await?;
         }
         if let Some(old) = &case.old {
-            cluster.answer_to("POST", &path(case, false), old).await?;
+            // A pod is refused until its namespace has a service account.
+            let path = path(case, false);
+            eventually(&case.name, || cluster.answer_to("POST", &path, old)).await?;
         }
     }
     let mut pending: BTreeMap<&str, (&Case, Vec<String>)> =
