@@ -65,7 +65,6 @@ fn main() -> ExitCode {
         namespaces::a_wrong_parameter_fails_its_namespace_alone,
         namespaces::a_changed_annotation_writes_one_object,
         namespaces::several_profiles_all_apply,
-        mutation_cases::objects_are_changed_as_the_harness_says,
         lifecycle::an_invalid_profile_changes_nothing,
         lifecycle::a_custom_check_is_made_or_its_mistake_told,
         lifecycle::drift_is_repaired,
@@ -100,16 +99,23 @@ fn main() -> ExitCode {
         webhook::certificates_rotate_and_no_request_fails,
     ];
     let middle = scenarios![admission::the_harness_answers_as_the_api_server];
+    // An API server does not see parameters of a built-in kind again once it stopped to watch them for other policies.
+    let alone = scenarios![mutation_cases::objects_are_changed_as_the_harness_says];
     let (newest_cluster, middle_cluster, oldest_cluster) = (Shared::default(), Shared::default(), Shared::default());
+    let alone_cluster = Shared::default();
     let mut trials = trials("1.36", None, newest, &newest_cluster);
     trials.extend(self::trials("1.35", Some("1.35"), middle, &middle_cluster));
+    trials.extend(self::trials("1.36", None, alone, &alone_cluster));
     trials.extend(self::trials("1.33", Some("1.33"), oldest, &oldest_cluster));
     let conclusion = libtest_mimic::run(&arguments, trials);
-    for cluster in [newest_cluster, middle_cluster, oldest_cluster] {
+    for cluster in [newest_cluster, middle_cluster, alone_cluster, oldest_cluster] {
         RUNTIME.block_on(stop(&cluster));
     }
     conclusion.exit_code()
 }
+
+/// What `make chaos` runs: it depends on what ran before it, and `make test` leaves it out.
+const CHAOS: &[&str] = &["webhook::certificates_rotate_and_no_request_fails"];
 
 /// A cluster that is started when it is first used.
 type Shared = Arc<Mutex<Option<Cluster>>>;
@@ -119,7 +125,9 @@ fn trials(kind: &str, version: Option<&'static str>, scenarios: Vec<(&str, Scena
         .into_iter()
         .map(|(name, scenario)| {
             let shared = Arc::clone(shared);
-            Trial::test(name, move || RUNTIME.block_on(run(&shared, version, scenario))).with_kind(kind)
+            Trial::test(name, move || RUNTIME.block_on(run(&shared, version, scenario)))
+                .with_kind(kind)
+                .with_ignored_flag(CHAOS.contains(&name))
         })
         .collect()
 }
