@@ -7,7 +7,7 @@ use palisade_harness::admission::{Cluster, Operation, Outcome};
 use serde_json::Value as Json;
 
 #[path = "../../../tests/apiserver/src/mutations.rs"]
-#[allow(dead_code, reason = "the live suite uses the rest")]
+#[expect(dead_code, reason = "the live suite uses the rest")]
 mod mutations;
 
 #[test]
