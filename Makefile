@@ -136,11 +136,6 @@ oracle-program: export GOFLAGS += -trimpath
 oracle-program:
 	cd tests/oracle && $(call oracle_build,1.36)
 
-.PHONY: chaos
-chaos: ## Show that the webhook's certificates rotate under load, on a control plane of its own
-	cargo run --quiet -p palisade-controlplane -- build
-	cargo test -p palisade-tests --test apiserver -- --ignored --nocapture
-
 .PHONY: conformance
 conformance: ## Run the suite of the Pod Security Standards, which `test` does too
 	cargo run --quiet -p palisade-controlplane -- build

@@ -26,7 +26,7 @@ mod call;
 mod compile;
 mod converge;
 mod events;
-mod http_server;
+mod health;
 mod memory;
 mod metrics;
 mod mutate;
@@ -45,5 +45,5 @@ mod status;
 mod table;
 mod world;
 
-pub use options::{LogFormat, Options};
+pub use options::Options;
 pub use run::{Controller, Error, Running, run};

@@ -9,6 +9,7 @@ use std::{
 };
 
 use kube::Client;
+use palisade_process::serve_health;
 use tokio::{
     task::{Id, JoinError, JoinHandle, JoinSet},
     time::Instant,
@@ -19,7 +20,7 @@ use tracing::Instrument;
 use crate::{
     Options,
     events::Events,
-    http_server::{self, Health, Heartbeat},
+    health::{Health, Heartbeat},
     memory::Memory,
     metrics::Metrics,
     observe,
@@ -84,7 +85,7 @@ impl Controller {
         let (queue, heartbeat) = (Arc::new(Queue::new(options.debounce)), Arc::new(Heartbeat::new()));
         let health =
             Health { heartbeat: Arc::clone(&heartbeat), world: Arc::clone(&world), metrics: Arc::clone(&metrics) };
-        let addr = http_server::start(options.listen, health, &tasks, shutdown.clone())
+        let addr = serve_health(options.listen, health, &tasks, shutdown.clone())
             .await
             .map_err(|source| Error::Listen { address: options.listen, source })?;
         observe::start(&client, &world, &queue, &tasks, &shutdown);

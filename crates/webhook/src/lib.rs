@@ -29,5 +29,5 @@ mod server;
 mod upkeep;
 mod world;
 
-pub use options::{Certificates, LogFormat, Options};
-pub use run::{Error, Running, start};
+pub use options::{Certificates, Options};
+pub use run::{Error, Running, run, start};

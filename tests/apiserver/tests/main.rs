@@ -114,9 +114,6 @@ fn main() -> ExitCode {
     conclusion.exit_code()
 }
 
-/// What `make chaos` runs: it depends on what ran before it, and `make test` leaves it out.
-const CHAOS: &[&str] = &["webhook::certificates_rotate_and_no_request_fails"];
-
 /// A cluster that is started when it is first used.
 type Shared = Arc<Mutex<Option<Cluster>>>;
 
@@ -125,9 +122,7 @@ fn trials(kind: &str, version: Option<&'static str>, scenarios: Vec<(&str, Scena
         .into_iter()
         .map(|(name, scenario)| {
             let shared = Arc::clone(shared);
-            Trial::test(name, move || RUNTIME.block_on(run(&shared, version, scenario)))
-                .with_kind(kind)
-                .with_ignored_flag(CHAOS.contains(&name))
+            Trial::test(name, move || RUNTIME.block_on(run(&shared, version, scenario))).with_kind(kind)
         })
         .collect()
 }
