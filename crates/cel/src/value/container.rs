@@ -9,8 +9,8 @@ use super::{Str, Value};
 /// A list.
 #[derive(Clone, Debug)]
 pub enum List<'a> {
-    /// Of the input.
-    Json(&'a [Json]),
+    /// Of the input. Shared, because a list that an `Object` has equals no other but the very same one.
+    Json(Arc<&'a [Json]>),
     /// Made by the expression.
     Items(Arc<Vec<Value<'a>>>),
 }

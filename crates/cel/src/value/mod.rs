@@ -174,7 +174,7 @@ impl<'a> Value<'a> {
                 None => Self::Double(number.as_f64().unwrap_or(f64::NAN)),
             },
             Json::String(text) => Self::String(Str::Borrowed(text)),
-            Json::Array(items) => Self::List(List::Json(items)),
+            Json::Array(items) => Self::List(List::Json(Arc::new(items))),
             Json::Object(fields) => Self::Map(Map::Json(fields)),
         }
     }
