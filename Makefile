@@ -165,10 +165,12 @@ bench-eval: ## Measure palisade eval against starting a control plane and asking
 
 .PHONY: bench-webhook
 bench-webhook: export CGO_ENABLED = 0
-bench-webhook: ## Measure the webhook against one on controller-runtime, at 500 requests a second
+bench-webhook: ## Measure the webhook against one on controller-runtime and against Kyverno, at 500 requests a second
 	cargo build --release -p palisade-controller -p palisade-webhook -p palisade-demo
 	cd tests/webhook-bench && go vet . && go build -trimpath -o $(CACHE)/webhook-bench .
-	$(or $(CARGO_TARGET_DIR),target)/release/palisade-demo --namespaces 3500 --bench-webhook $(CACHE)/webhook-bench --once
+	cd tests/webhook-bench/kyverno && go vet . && go build -trimpath -o $(CACHE)/webhook-bench-kyverno .
+	$(or $(CARGO_TARGET_DIR),target)/release/palisade-demo --namespaces 3500 --once \
+		--bench-webhook $(CACHE)/webhook-bench --bench-kyverno $(CACHE)/webhook-bench-kyverno
 
 .PHONY: install
 install: ## Install into the cluster that kubectl talks to
