@@ -15,9 +15,11 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/registry/rest"
 )
 
 // A version of a kind of a CustomResourceDefinition.
@@ -86,6 +88,7 @@ func receiveCustom(kind schema.GroupVersionKind, of customKind, text []byte) (*r
 		return nil, err
 	}
 	defaulting.Default(object, of.schema)
+	rest.WipeObjectMetaSystemFields(&unstructured.Unstructured{Object: object})
 	out.Decoded = object
 	errs := validation.ValidateCustomResource(nil, object, of.validator)
 	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, of.schema, object)...)

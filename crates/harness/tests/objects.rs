@@ -127,7 +127,7 @@ fn compare(kinds: &Kinds, line: &Receipt) -> BTreeMap<&'static str, String> {
 #[test]
 fn objects_are_those_of_the_api_server() {
     let mut failures = Vec::new();
-    for minor in [36, 37, 35] {
+    for minor in 33..=37 {
         let mut kinds = Kinds::builtin(minor);
         let mut counts = BTreeMap::<String, (usize, usize)>::new();
         let mut lenient = 0;

@@ -44,7 +44,9 @@ pub(crate) fn check(checking: &mut Checking<'_>, object: &Json, form: impl Fn(&s
         }
         for key in ["kind", "name", "uid"] {
             if text(owner, key).is_empty() {
-                checking.errors.push(Error::invalid(format!("{field}.{key}"), "", "must not be empty"));
+                let text = "must not be empty";
+                let text = if checking.minor < 34 { format!("{key} {text}") } else { text.to_owned() };
+                checking.errors.push(Error::invalid(format!("{field}.{key}"), "", &text));
             }
         }
     }

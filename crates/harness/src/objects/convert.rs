@@ -76,7 +76,9 @@ fn convert_struct(part: &str, object: &mut Object) {
                 }
             }
         }
-        "resource/v1beta1.Device" => drop(object.entry("basic").or_insert_with(|| json!({}))),
+        "resource/v1alpha3.Device" | "resource/v1beta1.Device" => {
+            object.entry("basic").or_insert_with(|| json!({}));
+        }
         "core/v1.PodTemplateSpec" => drop_init_annotations(object),
         "core/v1.PodStatus" => first_of(object, "podIP", "podIPs", |ip| json!({"ip": ip}), Some("ip")),
         "core/v1.NodeSpec" => first_of(object, "podCIDR", "podCIDRs", Value::clone, None),

@@ -3,62 +3,75 @@
 
 use serde_json::{Map, Value};
 
-use super::table::{Table, Type};
+use super::{
+    gates::Gate,
+    table::{Table, Type},
+};
 
 type Object = Map<String, Value>;
 
-/// A feature that no minor up to 1.37 has on by default.
-const NEVER: u8 = u8::MAX;
+/// Struct, field, and the gate without which the API server drops it.
+const GATED: &[(&str, &str, Gate)] = &[
+    ("core/v1.PodSpec", "schedulingGroup", Gate::GenericWorkload),
+    ("core/v1.PodSpec", "workloadRef", Gate::GenericWorkload),
+    ("core/v1.PodSpec", "evictionResponders", Gate::EvictionRequestAPI),
+    ("core/v1.PodSpec", "resources", Gate::PodLevelResources),
+    ("core/v1.PodSpec", "resourceClaims", Gate::DynamicResourceAllocation),
+    ("core/v1.PodSpec", "hostnameOverride", Gate::HostnameOverride),
+    ("core/v1.ResourceRequirements", "claims", Gate::DynamicResourceAllocation),
+    ("core/v1.Container", "restartPolicyRules", Gate::ContainerRestartRules),
+    ("core/v1.EphemeralContainerCommon", "restartPolicyRules", Gate::ContainerRestartRules),
+    ("core/v1.EnvVarSource", "fileKeyRef", Gate::EnvFiles),
+    ("core/v1.PersistentVolumeClaimSpec", "volumeAttributesClassName", Gate::VolumeAttributesClass),
+    ("core/v1.PersistentVolumeSpec", "volumeAttributesClassName", Gate::VolumeAttributesClass),
+    ("core/v1.VolumeMount", "bindMountOptions", Gate::VolumeBindMountOptions),
+    ("core/v1.GRPCAction", "mode", Gate::GRPCContainerProbeTLS),
+    ("core/v1.HTTPGetAction", "protocol", Gate::H2CContainerProbe),
+    ("core/v1.EmptyDirVolumeSource", "mode", Gate::EmptyDirVolumeMode),
+    ("core/v1.SecretVolumeSource", "defaultUser", Gate::AtomicWriteVolumeUserFields),
+    ("core/v1.ConfigMapVolumeSource", "defaultUser", Gate::AtomicWriteVolumeUserFields),
+    ("core/v1.DownwardAPIVolumeSource", "defaultUser", Gate::AtomicWriteVolumeUserFields),
+    ("core/v1.ProjectedVolumeSource", "defaultUser", Gate::AtomicWriteVolumeUserFields),
+    ("core/v1.KeyToPath", "user", Gate::AtomicWriteVolumeUserFields),
+    ("core/v1.DownwardAPIVolumeFile", "user", Gate::AtomicWriteVolumeUserFields),
+    ("core/v1.ServiceAccountTokenProjection", "user", Gate::AtomicWriteVolumeUserFields),
+    ("core/v1.ClusterTrustBundleProjection", "user", Gate::AtomicWriteVolumeUserFields),
+    ("core/v1.PodCertificateProjection", "user", Gate::AtomicWriteVolumeUserFields),
+    ("core/v1.NodeSpec", "podPreemptionPolicy", Gate::InPlacePodVerticalScalingSchedulerPreemption),
+    ("core/v1.NodeStatus", "declaredFeatures", Gate::NodeDeclaredFeatures),
+    ("batch/v1.JobSpec", "scheduling", Gate::WorkloadWithJob),
+    ("core/v1.VolumeProjection", "clusterTrustBundle", Gate::ClusterTrustBundleProjection),
+    ("core/v1.VolumeProjection", "podCertificate", Gate::PodCertificateRequest),
+    ("coordination/v1.LeaseSpec", "strategy", Gate::CoordinatedLeaderElection),
+    ("coordination/v1.LeaseSpec", "preferredHolder", Gate::CoordinatedLeaderElection),
+    ("apps/v1.RollingUpdateStatefulSetStrategy", "maxUnavailable", Gate::MaxUnavailableStatefulSet),
+    ("storage/v1.CSIDriverSpec", "nodeAllocatableUpdatePeriodSeconds", Gate::MutableCSINodeAllocatableCount),
+    ("storage/v1.CSIDriverSpec", "preventPodSchedulingIfMissing", Gate::VolumeLimitScaling),
+    ("autoscaling/v2.HPAScalingRules", "tolerance", Gate::HPAConfigurableTolerance),
+];
 
-/// Struct, field, and the first minor whose API server keeps it.
-const GATED: &[(&str, &str, u8)] = &[
-    ("core/v1.PodSpec", "schedulingGroup", NEVER),
-    ("core/v1.PodSpec", "workloadRef", NEVER),
-    ("core/v1.PodSpec", "evictionResponders", NEVER),
-    ("core/v1.PodSpec", "resources", 34),
-    ("core/v1.PodSpec", "resourceClaims", 34),
-    ("core/v1.PodSpec", "hostnameOverride", 35),
-    ("core/v1.ResourceRequirements", "claims", 34),
-    ("core/v1.Container", "restartPolicyRules", 35),
-    ("core/v1.EphemeralContainerCommon", "restartPolicyRules", 35),
-    ("core/v1.PersistentVolumeClaimSpec", "volumeAttributesClassName", 34),
-    ("core/v1.PersistentVolumeSpec", "volumeAttributesClassName", 34),
-    ("core/v1.VolumeMount", "bindMountOptions", NEVER),
-    ("core/v1.GRPCAction", "mode", NEVER),
-    ("core/v1.HTTPGetAction", "protocol", NEVER),
-    ("core/v1.EmptyDirVolumeSource", "mode", NEVER),
-    ("core/v1.SecretVolumeSource", "defaultUser", NEVER),
-    ("core/v1.ConfigMapVolumeSource", "defaultUser", NEVER),
-    ("core/v1.DownwardAPIVolumeSource", "defaultUser", NEVER),
-    ("core/v1.ProjectedVolumeSource", "defaultUser", NEVER),
-    ("core/v1.KeyToPath", "user", NEVER),
-    ("core/v1.DownwardAPIVolumeFile", "user", NEVER),
-    ("core/v1.ServiceAccountTokenProjection", "user", NEVER),
-    ("core/v1.ClusterTrustBundleProjection", "user", NEVER),
-    ("core/v1.PodCertificateProjection", "user", NEVER),
-    ("core/v1.NodeSpec", "podPreemptionPolicy", NEVER),
-    ("core/v1.NodeStatus", "declaredFeatures", 36),
-    ("batch/v1.JobSpec", "scheduling", NEVER),
-    ("core/v1.VolumeProjection", "clusterTrustBundle", 37),
-    ("core/v1.VolumeProjection", "podCertificate", 37),
-    ("coordination/v1.LeaseSpec", "strategy", NEVER),
-    ("coordination/v1.LeaseSpec", "preferredHolder", NEVER),
-    ("core/v1.NodeSpec", "configSource", NEVER),
-    ("core/v1.NodeStatus", "config", NEVER),
-    ("core/v1.VolumeSource", "image", 35),
-    ("discovery/v1.Endpoint", "deprecatedTopology", NEVER),
-    ("apps/v1.RollingUpdateStatefulSetStrategy", "maxUnavailable", 37),
-    ("storage/v1.CSIDriverSpec", "nodeAllocatableUpdatePeriodSeconds", 35),
-    ("storage/v1.CSIDriverSpec", "preventPodSchedulingIfMissing", 37),
+/// Struct and field of what was removed from Kubernetes, and is dropped by every minor.
+const REMOVED: &[(&str, &str)] = &[
+    ("core/v1.NodeSpec", "configSource"),
+    ("core/v1.NodeStatus", "config"),
+    ("discovery/v1.Endpoint", "deprecatedTopology"),
 ];
 
 /// Drops them from a decoded struct and all in it.
 pub(super) fn drop_disabled(table: &Table, minor: u8, name: &str, object: &mut Object) {
     let Some(of) = table.get(name) else { return };
     for part in &of.parts {
-        for (_, field, _) in GATED.iter().filter(|(gated, _, since)| gated == part && minor < *since) {
+        let disabled = GATED.iter().filter(|(_, _, gate)| !gate.is_on(minor)).map(|(of, field, _)| (of, field));
+        for (_, field) in disabled.chain(REMOVED.iter().map(|(of, field)| (of, field))).filter(|(of, _)| *of == part) {
             object.remove(*field);
         }
+    }
+    if name == "core/v1.PodSpec" && !Gate::ImageVolume.is_on(minor) {
+        image_volumes(object);
+    }
+    // The minor before knows no such policy of other containers, and finds it invalid.
+    if name == "core/v1.PodSpec" && minor >= 34 && !Gate::ContainerRestartRules.is_on(minor) {
+        restart_policies(object);
     }
     if of.parts.iter().any(|part| part == "core/v1.Container" || part == "core/v1.EphemeralContainerCommon") {
         stop_signal(object);
@@ -66,6 +79,34 @@ pub(super) fn drop_disabled(table: &Table, minor: u8, name: &str, object: &mut O
     for field in &of.fields {
         if let Some(value) = object.get_mut(&field.name) {
             drop_in(table, minor, &field.of, value);
+        }
+    }
+}
+
+/// Without the feature `ImageVolume` such volumes are dropped with what mounts them (`dropImageVolumes`).
+fn image_volumes(spec: &mut Object) {
+    let Some(volumes) = spec.get_mut("volumes").and_then(Value::as_array_mut) else { return };
+    let is_image = |volume: &Value| volume.get("image").is_some();
+    let names: Vec<_> = volumes.iter().filter(|volume| is_image(volume)).map(|volume| volume["name"].clone()).collect();
+    volumes.retain(|volume| !is_image(volume));
+    for containers in ["containers", "initContainers", "ephemeralContainers"] {
+        for container in spec.get_mut(containers).and_then(Value::as_array_mut).into_iter().flatten() {
+            if let Some(mounts) = container.get_mut("volumeMounts").and_then(Value::as_array_mut) {
+                mounts.retain(|mount| !names.contains(&mount["name"]));
+            }
+        }
+    }
+}
+
+/// Without the feature `ContainerRestartRules` only an init container has a policy of its own, to be a sidecar
+/// (`dropContainerRestartRules`).
+fn restart_policies(spec: &mut Object) {
+    for containers in ["containers", "initContainers", "ephemeralContainers"] {
+        for container in spec.get_mut(containers).and_then(Value::as_array_mut).into_iter().flatten() {
+            let is_sidecar = containers == "initContainers" && container["restartPolicy"] == "Always";
+            if let Some(container) = container.as_object_mut().filter(|_| !is_sidecar) {
+                container.remove("restartPolicy");
+            }
         }
     }
 }

@@ -19,11 +19,10 @@
 //!
 //! # What is exact
 //!
-//! For Kubernetes 1.35 to 1.37 decoding, defaults, conversion and strategies (of creation) of the built-in kinds are
+//! For Kubernetes 1.33 to 1.37 decoding, defaults, conversion and strategies (of creation) of the built-in kinds are
 //! compared with the API server's own code, with random objects of every kind (`tests/oracle`, `tests/objects.rs`), and
-//! so are pruning, defaults and validation of custom resources. Not compared are updates, admission plugins, and what the
-//! allocators of services would choose. The types of 1.33 and 1.34 are read from their sources, and what their API servers
-//! make of objects is not compared.
+//! so are pruning, defaults and validation of custom resources. Feature gates are as the minor has them by default. Not
+//! compared are updates, admission plugins, and what the allocators of services would choose.
 //!
 //! # What is validated
 //!
@@ -45,6 +44,7 @@ mod decode;
 mod defaults;
 mod drop;
 mod encode;
+mod gates;
 mod kinds;
 mod own;
 mod plugins;

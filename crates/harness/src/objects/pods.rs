@@ -3,7 +3,11 @@
 use palisade_cel::Quantity;
 use serde_json::{Map, Value, json};
 
-use super::defaults::pods::{is_pod_level, pod_level};
+use super::{
+    defaults::pods::{is_pod_level, pod_level},
+    gates::Gate,
+    prepare::metadata,
+};
 
 type Object = Map<String, Value>;
 
@@ -11,7 +15,7 @@ type Object = Map<String, Value>;
 pub(super) fn create(minor: u8, pod: &mut Object, given: Option<&Value>, now: &str) {
     let labels = pod.get("metadata").map(|metadata| metadata["labels"].clone()).unwrap_or_default();
     let Some(spec) = pod.get_mut("spec") else { return };
-    if minor >= 37
+    if Gate::PodLevelResourcesFixDefaulting.is_on(minor)
         && let Some(spec) = spec.as_object_mut()
     {
         pod_level(spec);
@@ -39,13 +43,12 @@ pub(super) fn create(minor: u8, pod: &mut Object, given: Option<&Value>, now: &s
             by_keys(term, &labels);
         }
     }
-    // The feature MatchLabelKeysInPodTopologySpreadSelectorMerge is on by default since then.
-    if minor >= 34 {
+    if Gate::MatchLabelKeysInPodTopologySpreadSelectorMerge.is_on(minor) {
         for constraint in spec["topologySpreadConstraints"].as_array_mut().into_iter().flatten() {
             by_keys(constraint, &labels);
         }
     }
-    app_armor(pod);
+    app_armor(minor, pod);
     pod.insert("status".to_owned(), status);
 }
 
@@ -76,26 +79,47 @@ fn by_keys(term: &mut Value, labels: &Value) {
     }
 }
 
-/// The profiles of the former annotations become those of the containers.
-fn app_armor(pod: &mut Object) {
-    let annotations = pod.get("metadata").map(|metadata| metadata["annotations"].clone()).unwrap_or_default();
-    let Some(annotations) = annotations.as_object() else { return };
+/// The profiles of the former annotations become those of the containers; before 1.34 also the other way round.
+fn app_armor(minor: u8, pod: &mut Object) {
+    let mut annotations = pod.get("metadata").map(|metadata| metadata["annotations"].clone()).unwrap_or_default();
     let Some(spec) = pod.get_mut("spec") else { return };
     if spec.pointer("/os/name").is_some_and(|os| os == "windows") {
         return;
     }
     let of_pod = spec.pointer("/securityContext/appArmorProfile").cloned();
+    let mut added = false;
     for containers in ["initContainers", "containers", "ephemeralContainers"] {
         for container in spec.get_mut(containers).and_then(Value::as_array_mut).into_iter().flatten() {
             let name = container["name"].as_str().unwrap_or_default();
             let key = format!("container.apparmor.security.beta.kubernetes.io/{name}");
-            let Some(profile) = annotations.get(&key).and_then(Value::as_str).and_then(app_armor_profile) else {
+            let of_container = container.pointer("/securityContext/appArmorProfile");
+            let Some(annotation) = annotations.get(&key) else {
+                if let Some(text) = of_container.or(of_pod.as_ref()).and_then(app_armor_annotation)
+                    && minor < 34
+                {
+                    annotations[key] = Value::from(text);
+                    added = true;
+                }
                 continue;
             };
-            if container.pointer("/securityContext/appArmorProfile").is_none() && of_pod.as_ref() != Some(&profile) {
+            let Some(profile) = annotation.as_str().and_then(app_armor_profile) else { continue };
+            if of_container.is_none() && of_pod.as_ref() != Some(&profile) {
                 container["securityContext"]["appArmorProfile"] = profile;
             }
         }
+    }
+    if added {
+        metadata(pod).insert("annotations".to_owned(), annotations);
+    }
+}
+
+/// The former annotation of a profile (`appArmorAnnotationForField`).
+fn app_armor_annotation(profile: &Value) -> Option<String> {
+    match profile["type"].as_str()? {
+        "Unconfined" => Some("unconfined".to_owned()),
+        "RuntimeDefault" => Some("runtime/default".to_owned()),
+        "Localhost" => profile["localhostProfile"].as_str().map(|name| format!("localhost/{name}")),
+        _ => None,
     }
 }
 
@@ -113,7 +137,8 @@ pub(super) fn app_armor_profile(annotation: &str) -> Option<Value> {
 
 /// The `QoS` class (`pkg/apis/core/helper/qos`).
 fn quality(minor: u8, spec: &Value) -> &'static str {
-    let pod_level = spec.get("resources").filter(|resources| minor >= 34 && !resources.is_null());
+    let pod_level =
+        spec.get("resources").filter(|resources| Gate::PodLevelResources.is_on(minor) && !resources.is_null());
     // Since 1.37 only if they ask for something.
     let pod_level = pod_level.filter(|resources| {
         let names = ["requests", "limits"].into_iter().filter_map(|list| resources[list].as_object());

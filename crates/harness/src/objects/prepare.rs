@@ -4,8 +4,8 @@
 use serde_json::{Map, Value, json};
 
 use super::{
-    Kinds, Refused, Sent, Surroundings, convert, decode::Decoder, drop::drop_disabled, encode, kinds::Source, pods,
-    validate,
+    Kinds, Refused, Sent, Surroundings, convert, decode::Decoder, drop::drop_disabled, encode, gates::Gate,
+    kinds::Source, pods, validate,
 };
 
 type Object = Map<String, Value>;
@@ -44,7 +44,9 @@ const STATUS_KEPT: &[&str] = &["core/v1.Node", "networking/v1.IPAddress", "core/
 
 fn is_generated(minor: u8, name: &str) -> bool {
     GENERATED.contains(&name)
-        || (minor >= 37 && name.starts_with("autoscaling/") && name.ends_with("HorizontalPodAutoscaler"))
+        || (Gate::HPAGeneration.is_on(minor)
+            && name.starts_with("autoscaling/")
+            && name.ends_with("HorizontalPodAutoscaler"))
         || name.starts_with("admissionregistration/")
         || (name.starts_with("resource/")
             && ["DeviceClass", "ResourceSlice", "DeviceTaintRule"].iter().any(|kind| name.ends_with(kind)))
@@ -169,7 +171,7 @@ fn create(minor: u8, name: &str, object: &mut Object, around: &Surroundings<'_>)
         "core/v1.PersistentVolume" => {
             object.insert("status".to_owned(), json!({"phase": "Pending", "lastPhaseTransitionTime": around.now}));
         }
-        "core/v1.PersistentVolumeClaim" => claim(object),
+        "core/v1.PersistentVolumeClaim" => claim(minor, object),
         "apps/v1.DaemonSet" => {
             let annotations = metadata(object).entry("annotations").or_insert_with(|| json!({}));
             let generation = &mut annotations["deprecated.daemonset.template.generation"];
@@ -244,10 +246,12 @@ fn service(service: &mut Object) {
 }
 
 /// `dataSource` and `dataSourceRef` say the same where one is absent.
-fn claim(claim: &mut Object) {
+fn claim(minor: u8, claim: &mut Object) {
     let Some(spec) = claim.get_mut("spec").and_then(Value::as_object_mut) else { return };
-    // The feature CrossNamespaceVolumeDataSource is off.
-    if spec.get("dataSourceRef").is_some_and(|source| source["namespace"].as_str().is_some_and(|name| !name.is_empty()))
+    if !Gate::CrossNamespaceVolumeDataSource.is_on(minor)
+        && spec
+            .get("dataSourceRef")
+            .is_some_and(|source| source["namespace"].as_str().is_some_and(|name| !name.is_empty()))
     {
         spec.remove("dataSourceRef");
     }

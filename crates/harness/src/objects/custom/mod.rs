@@ -123,7 +123,9 @@ impl Custom {
         }
         meta::check(&mut checking, object, names::subdomain);
         if let Some(schema) = self.schema(&r.version) {
-            validate::validate(schema, object, &mut checking.errors);
+            let mut errors = Vec::new();
+            validate::validate(schema, object, &mut errors);
+            checking.errors.extend(errors.into_iter().map(|error| error.as_said_by(minor, "interface {}")));
         }
         checks::conclude(&r.group, &r.kind, object, checking)
     }

@@ -70,7 +70,7 @@ fn fill_value(table: &Table, minor: u8, of: &Type, value: &mut Value) {
 fn structural(minor: u8, part: &str, object: &mut Object) {
     match part {
         "core/v1.Pod" => pods::pod(minor, object),
-        "core/v1.Volume" => pods::volume(object),
+        "core/v1.Volume" => pods::volume(minor, object),
         "core/v1.Container" | "core/v1.EphemeralContainer" => pods::container(object),
         "core/v1.Service" => services::service(object),
         "core/v1.Endpoints" => services::endpoints(object),

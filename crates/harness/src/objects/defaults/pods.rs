@@ -4,6 +4,7 @@ use palisade_cel::Quantity;
 use serde_json::{Map, Value};
 
 use super::{Object, child, image, objects, set, text};
+use crate::objects::gates::Gate;
 
 pub(super) fn container(container: &mut Object) {
     let latest = image::tag(text(container, "image")) == "latest";
@@ -12,11 +13,12 @@ pub(super) fn container(container: &mut Object) {
     set(container, "terminationMessagePolicy", "File");
 }
 
-pub(super) fn volume(volume: &mut Object) {
+pub(super) fn volume(minor: u8, volume: &mut Object) {
     if volume.keys().all(|key| key == "name") {
         volume.insert("emptyDir".to_owned(), Value::Object(Map::new()));
     }
-    if let Some(image) = volume.get_mut("image").and_then(Value::as_object_mut) {
+    let image = volume.get_mut("image").and_then(Value::as_object_mut);
+    if let Some(image) = image.filter(|_| Gate::ImageVolume.is_on(minor)) {
         let latest = image::tag(text(image, "reference")) == "latest";
         set(image, "pullPolicy", if latest { "Always" } else { "IfNotPresent" });
     }
@@ -34,8 +36,8 @@ pub(super) fn pod(minor: u8, pod: &mut Object) {
             }
         }
     }
-    // Pod-level resources are on by default from then on; later the strategy completes them.
-    if (34..37).contains(&minor) {
+    // With that fix the strategy completes them.
+    if Gate::PodLevelResources.is_on(minor) && !Gate::PodLevelResourcesFixDefaulting.is_on(minor) {
         huge_page_limits(spec);
         requests(spec);
     }

@@ -132,7 +132,10 @@ pub(super) fn device(part: &str, object: &mut Object) {
     let is_request = match kind {
         "ExactDeviceRequest" | "DeviceSubRequest" => true,
         // Until v1beta2 it is a request itself, unless it is a list of them.
-        "DeviceRequest" => part.starts_with("resource/v1beta1") && !text(object, "deviceClassName").is_empty(),
+        "DeviceRequest" => {
+            let of_old = ["resource/v1beta1.", "resource/v1alpha3."].iter().any(|version| part.starts_with(version));
+            of_old && !text(object, "deviceClassName").is_empty()
+        }
         _ => false,
     };
     if is_request {

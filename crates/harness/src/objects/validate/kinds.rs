@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{super::Resource, pods};
-use crate::create::{Checking, FieldError, list, meta, part, text};
+use crate::create::{Checking, FieldError, list, meta, part, quote, text};
 
 pub(super) fn check(checking: &mut Checking<'_>, r: &Resource, object: &Value) {
     let nothing = json!({});
@@ -83,11 +83,15 @@ fn workload(checking: &mut Checking<'_>, spec: &Value) {
     let labels = template.pointer("/metadata/labels").cloned().unwrap_or_default();
     let selected = part(spec, "selector").is_some_and(|selector| !is_empty(selector) && selects(selector, &labels));
     if !selected {
-        let text = "`selector` does not match template `labels`";
-        checking.errors.push(FieldError::invalid_value("spec.template.metadata.labels", &labels, text));
+        checking.errors.push(mismatch(checking.minor, &labels));
     }
     pods::template(checking, template, "spec.template");
     restart_policy(checking, template, "spec.template.spec", &["Always"]);
+}
+
+fn mismatch(minor: u8, labels: &Value) -> FieldError {
+    let text = "`selector` does not match template `labels`";
+    FieldError::invalid_value("spec.template.metadata.labels", labels, text).as_said_by(minor, "string")
 }
 
 fn restart_policy(checking: &mut Checking<'_>, template: &Value, path: &str, allowed: &[&str]) {
@@ -109,8 +113,7 @@ fn controller(checking: &mut Checking<'_>, spec: &Value) {
     };
     let labels = template.pointer("/metadata/labels").cloned().unwrap_or_default();
     if !selects(&json!({"matchLabels": selector}), &labels) {
-        let text = "`selector` does not match template `labels`";
-        checking.errors.push(FieldError::invalid_value("spec.template.metadata.labels", &labels, text));
+        checking.errors.push(mismatch(checking.minor, &labels));
     }
     pods::template(checking, template, "spec.template");
     restart_policy(checking, template, "spec.template.spec", &["Always"]);
@@ -230,18 +233,20 @@ fn budget(checking: &mut Checking<'_>, spec: &Value) {
             Some(Value::String(share)) => {
                 let digits = share.strip_suffix('%').filter(|digits| !digits.is_empty());
                 let number = digits.filter(|digits| digits.bytes().all(|b| b.is_ascii_digit()));
-                match number.map(str::parse::<u64>) {
-                    Some(Ok(..=100)) => {}
-                    Some(_) => {
-                        checking.errors.push(FieldError::invalid(field, share, "must not be greater than 100%"));
-                    }
-                    None => checking.errors.push(FieldError::invalid(
-                        field,
-                        share,
+                let text = match number.map(str::parse::<u64>) {
+                    Some(Ok(..=100)) => continue,
+                    Some(_) => "must not be greater than 100%",
+                    None => {
                         "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or \
-                         '93%', regex used for validation is '[0-9]+%')",
-                    )),
-                }
+                         '93%', regex used for validation is '[0-9]+%')"
+                    }
+                };
+                checking.errors.push(if checking.minor < 34 {
+                    let shown = format!("intstr.IntOrString{{Type:1, IntVal:0, StrVal:{}}}", quote(share));
+                    FieldError::invalid_shown(field, &shown, text)
+                } else {
+                    FieldError::invalid(field, share, text)
+                });
             }
             _ => {}
         }

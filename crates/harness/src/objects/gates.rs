@@ -1,0 +1,139 @@
+//! Which feature gates of kube-apiserver are on by default, for those that change what it makes of an object
+//! (`pkg/features/kube_features.go`).
+
+/// A feature gate, by its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Gate {
+    AtomicWriteVolumeUserFields,
+    ClusterTrustBundleProjection,
+    ContainerRestartRules,
+    ContainerStopSignals,
+    CoordinatedLeaderElection,
+    CrossNamespaceVolumeDataSource,
+    DynamicResourceAllocation,
+    EmptyDirVolumeMode,
+    EnvFiles,
+    EvictionRequestAPI,
+    GRPCContainerProbeTLS,
+    GenericWorkload,
+    H2CContainerProbe,
+    HPAConfigurableTolerance,
+    HPAGeneration,
+    HostnameOverride,
+    ImageVolume,
+    InPlacePodVerticalScalingSchedulerPreemption,
+    MatchLabelKeysInPodTopologySpreadSelectorMerge,
+    MaxUnavailableStatefulSet,
+    MutableCSINodeAllocatableCount,
+    NodeDeclaredFeatures,
+    PodCertificateRequest,
+    PodLevelResources,
+    PodLevelResourcesFixDefaulting,
+    VolumeAttributesClass,
+    VolumeBindMountOptions,
+    VolumeLimitScaling,
+    WorkloadWithJob,
+}
+
+use Gate::{
+    AtomicWriteVolumeUserFields, ClusterTrustBundleProjection, ContainerRestartRules, ContainerStopSignals,
+    CoordinatedLeaderElection, CrossNamespaceVolumeDataSource, DynamicResourceAllocation, EmptyDirVolumeMode, EnvFiles,
+    EvictionRequestAPI, GRPCContainerProbeTLS, GenericWorkload, H2CContainerProbe, HPAConfigurableTolerance,
+    HPAGeneration, HostnameOverride, ImageVolume, InPlacePodVerticalScalingSchedulerPreemption,
+    MatchLabelKeysInPodTopologySpreadSelectorMerge, MaxUnavailableStatefulSet, MutableCSINodeAllocatableCount,
+    NodeDeclaredFeatures, PodCertificateRequest, PodLevelResources, PodLevelResourcesFixDefaulting,
+    VolumeAttributesClass, VolumeBindMountOptions, VolumeLimitScaling, WorkloadWithJob,
+};
+
+/// A gate that no minor up to 1.37 has on by default.
+const NEVER: u8 = u8::MAX;
+
+/// The first minor that has each on by default; no later one has it off again.
+const ON_SINCE: &[(Gate, u8)] = &[
+    (DynamicResourceAllocation, 34),
+    (MatchLabelKeysInPodTopologySpreadSelectorMerge, 34),
+    (PodLevelResources, 34),
+    (VolumeAttributesClass, 34),
+    (ContainerRestartRules, 35),
+    (EnvFiles, 35),
+    (HPAConfigurableTolerance, 35),
+    (HostnameOverride, 35),
+    (ImageVolume, 35),
+    (MutableCSINodeAllocatableCount, 35),
+    (NodeDeclaredFeatures, 36),
+    (ClusterTrustBundleProjection, 37),
+    (HPAGeneration, 37),
+    (MaxUnavailableStatefulSet, 37),
+    (PodCertificateRequest, 37),
+    (PodLevelResourcesFixDefaulting, 37),
+    (VolumeLimitScaling, 37),
+    (AtomicWriteVolumeUserFields, NEVER),
+    (ContainerStopSignals, NEVER),
+    (CoordinatedLeaderElection, NEVER),
+    (CrossNamespaceVolumeDataSource, NEVER),
+    (EmptyDirVolumeMode, NEVER),
+    (EvictionRequestAPI, NEVER),
+    (GRPCContainerProbeTLS, NEVER),
+    (GenericWorkload, NEVER),
+    (H2CContainerProbe, NEVER),
+    (InPlacePodVerticalScalingSchedulerPreemption, NEVER),
+    (VolumeBindMountOptions, NEVER),
+    (WorkloadWithJob, NEVER),
+];
+
+impl Gate {
+    /// Whether Kubernetes 1.`minor` has it on, if nobody turned it on or off.
+    pub(super) fn is_on(self, minor: u8) -> bool {
+        ON_SINCE.iter().any(|(gate, since)| *gate == self && *since <= minor)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, path::Path, process::Command};
+
+    use super::*;
+
+    /// What the sources of a minor say of a gate, by the last version that is not later.
+    fn default(sources: &[String], gate: Gate, minor: u8) -> bool {
+        let of_gate = |source: &String| {
+            let begins = [format!("\t{gate:?}: {{\n"), format!("\tgenericfeatures.{gate:?}: {{\n")];
+            let start = begins.iter().find_map(|begin| Some(source.find(begin)? + begin.len()))?;
+            let body = &source[start..start + source[start..].find("\n\t}")?];
+            let spec = |line: &str| {
+                let (_, rest) = line.split_once("MustParse(\"1.")?;
+                let (version, rest) = rest.split_once('"')?;
+                Some((version.parse::<u8>().ok()?, rest.contains("Default: true")))
+            };
+            Some(body.lines().filter_map(spec).filter(|(version, _)| *version <= minor).any(|(_, on)| on))
+        };
+        // A minor that does not know it does not do what it is about.
+        sources.iter().find_map(of_gate).unwrap_or(false)
+    }
+
+    #[test]
+    #[allow(clippy::disallowed_methods, reason = "reads the sources of Kubernetes")]
+    fn gates_are_on_as_the_sources_of_each_minor_say() {
+        let output = Command::new("go").args(["env", "GOMODCACHE"]).output().ok();
+        let cache = output.and_then(|output| String::from_utf8(output.stdout).ok()).unwrap_or_default();
+        let modules = Path::new(cache.trim()).join("k8s.io");
+        let mut compared = 0;
+        for entry in fs::read_dir(&modules).into_iter().flatten().flatten() {
+            let name = entry.file_name().into_string().unwrap();
+            let Some(version) = name.strip_prefix("kubernetes@v1.") else { continue };
+            let minor: u8 = version.split('.').next().unwrap().parse().unwrap();
+            if !(33..=37).contains(&minor) {
+                continue;
+            }
+            let files = [entry.path(), modules.join(format!("apiserver@v0.{version}"))];
+            let read = |path: std::path::PathBuf| fs::read_to_string(path.join("pkg/features/kube_features.go")).ok();
+            let sources: Vec<_> = files.into_iter().filter_map(read).collect();
+            assert_eq!(sources.len(), 2, "{name}");
+            for (gate, _) in ON_SINCE {
+                assert_eq!(gate.is_on(minor), default(&sources, *gate, minor), "{gate:?} in {name}");
+                compared += 1;
+            }
+        }
+        println!("{compared} defaults compared; none if the modules are not there");
+    }
+}
