@@ -93,6 +93,7 @@ fn main() -> ExitCode {
         lifecycle::deleting_the_profile_frees_every_namespace,
         lifecycle::a_namespace_with_a_finalized_pod_can_be_deleted,
         lifecycle::an_api_server_restart_admits_nothing,
+        mutation::the_webhook_does_what_the_patch_does,
         webhook::defaults_are_filled_in,
         webhook::failures_admit_no_violation,
         webhook::a_rolling_restart_fails_no_request,
