@@ -30,6 +30,7 @@ mod http_server;
 mod memory;
 mod metrics;
 mod mutate;
+mod native;
 mod observe;
 mod options;
 mod probe;

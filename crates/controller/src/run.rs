@@ -22,7 +22,7 @@ use crate::{
     http_server::{self, Health, Heartbeat},
     memory::Memory,
     metrics::Metrics,
-    observe,
+    native, observe,
     probe::Prober,
     queue::Queue,
     reconcile::{Context, Next, backoff, reconcile},
@@ -88,6 +88,7 @@ impl Controller {
             .await
             .map_err(|source| Error::Listen { address: options.listen, source })?;
         observe::start(&client, &world, &queue, &tasks, &shutdown);
+        native::start(&client, &world, &queue, &tasks, &shutdown);
         let prober = Prober::new(
             client.clone(),
             Arc::clone(&world),

@@ -66,6 +66,15 @@ pub(crate) async fn the_native_policy_does_what_the_patch_does(cluster: &mut Clu
     tally.nothing_is_wrong()
 }
 
+pub(crate) async fn a_policy_of_the_beta_does_what_the_patch_does(cluster: &mut Cluster) -> TestResult {
+    cluster.stop_controller().await?;
+    let cases = install(cluster, Engine::Policy("v1beta1")).await?;
+    let tally = compare(cluster, &cases, vec![]).await?;
+    tally.report("native policy of v1beta1", &cases);
+    clean(cluster, Engine::Policy("v1beta1"))?;
+    tally.nothing_is_wrong()
+}
+
 pub(crate) async fn the_webhook_does_what_the_patch_does(cluster: &mut Cluster) -> TestResult {
     cluster.stop_controller().await?;
     let webhook = Webhook::start(cluster, None, &[]).await?;

@@ -75,11 +75,11 @@ pub(crate) async fn defaults_are_filled_in(cluster: &mut Cluster) -> TestResult 
     cluster.delete_profile("webhook").await
 }
 
-fn report(what: &str, tally: &Tally) {
-    let Tally { filled, not_filled_count, complying, denied, slowest, .. } = tally;
+pub(crate) fn report(what: &str, tally: &Tally) {
+    let Tally { filled, not_filled_count, complying, denied, unanswered, slowest, .. } = tally;
     println!(
         "{what}: {complying} complying admitted, {denied} violating denied, {filled} filled in, {not_filled_count} \
-         denied for want of defaults, slowest answer {slowest:.2?}"
+         denied for want of defaults, {unanswered} without a verdict, slowest answer {slowest:.2?}"
     );
 }
 
