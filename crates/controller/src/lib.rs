@@ -30,6 +30,7 @@ mod health;
 mod memory;
 mod metrics;
 mod mutate;
+mod native;
 mod observe;
 mod options;
 mod probe;

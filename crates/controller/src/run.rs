@@ -23,7 +23,7 @@ use crate::{
     health::{Health, Heartbeat},
     memory::Memory,
     metrics::Metrics,
-    observe,
+    native, observe,
     probe::Prober,
     queue::Queue,
     reconcile::{Context, Next, backoff, reconcile},
@@ -89,6 +89,7 @@ impl Controller {
             .await
             .map_err(|source| Error::Listen { address: options.listen, source })?;
         observe::start(&client, &world, &queue, &tasks, &shutdown);
+        native::start(&client, &world, &queue, &tasks, &shutdown);
         let prober = Prober::new(
             client.clone(),
             Arc::clone(&world),
