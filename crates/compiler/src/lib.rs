@@ -30,7 +30,7 @@ use palisade_checks::{Lowering, Rule};
 pub use bundle::{Bundle, Pair, namespace_selector, owner_reference};
 pub use custom::Custom;
 pub use exceptions::Exceptions;
-pub use mutation::Mutation;
+pub use mutation::{ChangedBy, Mutation};
 pub use native::{MutatingPair, match_conditions};
 pub use probes::{Probe, Probes};
 pub use resolve::{Namespace, Resolver};

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use k8s_openapi::{api::admissionregistration::v1::MatchResources, apimachinery::pkg::apis::meta::v1::LabelSelector};
 use palisade_api::{Diagnostic, Exemptions, ParameterName, ParameterType, Settings, ToolSecurityProfileSpec};
 use palisade_checks::{
     Condition, Fill, Lowering, Subject,
@@ -13,11 +14,15 @@ use palisade_checks::{
     },
 };
 
+use crate::bundle;
+
 /// What a profile changes in pods.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mutation {
     /// The profile's name.
     pub profile: String,
+    /// In which namespaces: those that the profile selects.
+    pub namespaces: LabelSelector,
     /// Who does it.
     pub engine: Engine,
     /// What happens to a pod where that fails.
@@ -32,6 +37,17 @@ pub struct Mutation {
     pub parameters: BTreeMap<ParameterName, ParameterType>,
     /// Whether there are parameters in each namespace, be it only for exceptions.
     pub parameterized: bool,
+}
+
+/// Who changes pods.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChangedBy {
+    /// The API server, by a policy in this version of `admissionregistration.k8s.io`.
+    Policy(&'static str),
+    /// Palisade's webhook.
+    Webhook,
+    /// Nobody: the profile wants the API server to do it, which cannot.
+    Nobody,
 }
 
 impl Mutation {
@@ -59,6 +75,7 @@ impl Mutation {
         }
         let found = Self {
             profile: profile.to_owned(),
+            namespaces: bundle::namespace_selector(spec),
             engine: settings.mutation.engine,
             failure_policy: settings.mutation.failure_policy,
             fills,
@@ -69,6 +86,31 @@ impl Mutation {
         };
         let changes = found.engine != Engine::Off && (!found.fills.is_empty() || found.redirect.is_some());
         (changes.then_some(found), cx.finish())
+    }
+
+    /// Who changes pods where the API server is of Kubernetes 1.`minor`. 1.34 and 1.35 serve MutatingAdmissionPolicy only
+    /// where it is turned on, which an engine means that is `Native`.
+    pub fn by(&self, minor: u8) -> ChangedBy {
+        match (self.engine, minor) {
+            (Engine::Auto | Engine::Native, 36..) => ChangedBy::Policy("v1"),
+            (Engine::Native, 34..) => ChangedBy::Policy("v1beta1"),
+            (Engine::Auto | Engine::Webhook, _) => ChangedBy::Webhook,
+            (Engine::Native | Engine::Off, _) => ChangedBy::Nobody,
+        }
+    }
+
+    /// The requests that it is about: `matchConstraints` of the policy, and what the webhook is registered for.
+    pub fn match_constraints(&self) -> MatchResources {
+        MatchResources {
+            match_policy: Some("Equivalent".to_owned()),
+            namespace_selector: Some(self.namespaces.clone()),
+            object_selector: Some(LabelSelector::default()),
+            resource_rules: Some(vec![
+                bundle::rule("", &["CREATE"], &["pods"]),
+                bundle::rule("", &["UPDATE"], &["pods/ephemeralcontainers"]),
+            ]),
+            exclude_resource_rules: None,
+        }
     }
 
     /// The fields that are filled in a new ephemeral container: those of containers, and what it does not inherit, for

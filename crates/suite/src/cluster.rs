@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use k8s_openapi::{apimachinery::pkg::apis::meta::v1::ObjectMeta, jiff::Timestamp};
 use palisade_api::{ToolSecurityProfile, crd};
-use palisade_compiler::Namespace;
+use palisade_compiler::{ChangedBy, Compiled, Namespace};
 use palisade_manifest::{Object, Problem, Source};
 use serde_json::{Value as Json, json};
 
@@ -59,9 +59,9 @@ fn member(object: &Object<'_>) -> Result<Json, Problem> {
     Ok(json)
 }
 
-/// Replaces profiles by what they become, with the parameters of the namespaces among the members.
+/// Adds what profiles become, with the parameters of the namespaces among the members. The profiles stay: who fills in
+/// pods depends on the version of the cluster.
 pub(crate) fn lower_profiles(members: Vec<Member>, now: Timestamp) -> Result<Vec<Member>, Vec<Problem>> {
-    let is_profile = |member: &Member| member.kind() == "ToolSecurityProfile";
     if !members.iter().any(is_profile) {
         return Ok(members);
     }
@@ -74,7 +74,8 @@ pub(crate) fn lower_profiles(members: Vec<Member>, now: Timestamp) -> Result<Vec
         }
         match lower(&member, &namespaces, now) {
             Ok(objects) => {
-                let origin = Origin { generated: true, ..member.origin };
+                let origin = Origin { generated: true, ..member.origin.clone() };
+                lowered.push(member);
                 lowered.extend(objects.into_iter().map(|object| Member { object, origin: origin.clone() }));
             }
             Err(found) => problems.extend(found),
@@ -83,11 +84,20 @@ pub(crate) fn lower_profiles(members: Vec<Member>, now: Timestamp) -> Result<Vec
     if problems.is_empty() { Ok(lowered) } else { Err(problems) }
 }
 
-fn lower(member: &Member, namespaces: &[Namespace], now: Timestamp) -> Result<Vec<Json>, Vec<Problem>> {
+fn is_profile(member: &Member) -> bool {
+    member.kind() == "ToolSecurityProfile"
+}
+
+fn compile(member: &Member) -> Result<(ToolSecurityProfile, Compiled), Vec<Problem>> {
     let profile: ToolSecurityProfile = serde_json::from_value(member.object.clone())
         .map_err(|error| vec![member.problem(error.to_string()).help("palisade render says where")])?;
     let compiled = palisade_compiler::compile(&profile)
         .map_err(|found| found.iter().map(|one| member.problem(one.to_string())).collect::<Vec<_>>())?;
+    Ok((profile, compiled))
+}
+
+fn lower(member: &Member, namespaces: &[Namespace], now: Timestamp) -> Result<Vec<Json>, Vec<Problem>> {
+    let (profile, compiled) = compile(member)?;
     let mut objects: Vec<Result<Json, serde_json::Error>> = Vec::new();
     let of_params = crd::all().into_iter().filter(|crd| crd.spec.names.kind == "ToolSecurityParams");
     objects.extend(of_params.map(serde_json::to_value));
@@ -157,6 +167,12 @@ pub(crate) fn build(minor: u8, members: &[Member]) -> (World, Vec<String>, Vec<(
     let mut ordered: Vec<&Member> = members.iter().collect();
     ordered.sort_by_key(|member| rank(member.kind()));
     let (mut notes, mut refused) = (Vec::new(), Vec::new());
+    let (profiles, ordered): (Vec<_>, Vec<_>) = ordered.into_iter().partition(|member| is_profile(member));
+    for member in profiles {
+        if let Err(why) = fill_in(&mut world, member, minor) {
+            refused.push((member, why));
+        }
+    }
     for member in ordered {
         match world.apply(member.object.clone()) {
             Ok(warnings) => {
@@ -166,6 +182,23 @@ pub(crate) fn build(minor: u8, members: &[Member]) -> (World, Vec<String>, Vec<(
         }
     }
     (world, notes, refused)
+}
+
+/// Has somebody fill in what a profile fills into pods: whoever does it in this version.
+fn fill_in(world: &mut World, member: &Member, minor: u8) -> Result<(), String> {
+    let text = |found: Vec<Problem>| found.first().map(ToString::to_string).unwrap_or_default();
+    let (_, compiled) = compile(member).map_err(text)?;
+    let Some(mutation) = compiled.mutation else { return Ok(()) };
+    match (mutation.by(minor), compiled.bundle.mutation) {
+        (ChangedBy::Policy(served), Some(pair)) => {
+            pair.objects(served).into_iter().try_for_each(|object| world.apply(object).map(drop))
+        }
+        (ChangedBy::Webhook, _) => {
+            world.register(mutation);
+            Ok(())
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The policies among the members.
