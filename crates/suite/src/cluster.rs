@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use k8s_openapi::{apimachinery::pkg::apis::meta::v1::ObjectMeta, jiff::Timestamp};
-use palisade_api::{ToolSecurityProfile, crd};
-use palisade_compiler::Namespace;
+use palisade_api::{ToolSecurityProfile, catalogue::mutation::Engine, crd};
+use palisade_compiler::{Compiled, Namespace};
+use palisade_harness::admission::PolicyKind;
 use palisade_manifest::{Object, Problem, Source};
 use serde_json::{Value as Json, json};
 
@@ -26,12 +27,60 @@ impl Member {
         self.object["metadata"]["name"].as_str().unwrap_or_default()
     }
 
+    /// The kind of policy, if it is a policy or a binding.
+    pub fn policy_kind(&self) -> PolicyKind {
+        if self.kind().starts_with("Mutating") { PolicyKind::Mutating } else { PolicyKind::Validating }
+    }
+
     /// A problem with the object.
     pub fn problem(&self, message: impl Into<String>) -> Problem {
         let place = palisade_manifest::objects(&self.origin.source)
             .ok()
             .and_then(|objects| Some(objects.get(self.origin.index)?.node.place(&self.origin.prefix)));
         Problem::new(message).at(&self.origin.source, place.unwrap_or(0..0))
+    }
+}
+
+/// A profile of the cluster, and what it becomes.
+#[derive(Clone, Debug)]
+pub(crate) struct Profile {
+    /// The profile in its file.
+    pub member: Member,
+    pub typed: ToolSecurityProfile,
+    pub compiled: Compiled,
+}
+
+impl Profile {
+    pub fn new(member: &Member) -> Result<Self, Vec<Problem>> {
+        let typed: ToolSecurityProfile = serde_json::from_value(member.object.clone())
+            .map_err(|error| vec![member.problem(error.to_string()).help("palisade render says where")])?;
+        let compiled = palisade_compiler::compile(&typed)
+            .map_err(|found| found.iter().map(|one| member.problem(one.to_string())).collect::<Vec<_>>())?;
+        Ok(Self { member: member.clone(), typed, compiled })
+    }
+
+    /// The expressions of a variable of the policies that judge: the policy, the path and the text.
+    pub fn variables(&self, variable: &str) -> Vec<(&str, String, &str)> {
+        let policies = self.compiled.bundle.pairs().map(|(_, pair)| &pair.policy);
+        let found = policies.filter_map(|policy| {
+            let variables = policy.spec.as_ref()?.variables.as_ref()?;
+            let index = variables.iter().position(|one| one.name == variable)?;
+            let source = variables[index].expression.as_str();
+            Some((policy.metadata.name.as_deref()?, format!("variables[{index}].expression"), source))
+        });
+        found.collect()
+    }
+
+    /// What fills in pods in a cluster of 1.`minor`, if the API server does it: from 1.36 on, and before where the
+    /// profile says that it is turned on.
+    fn filling(&self, minor: u8) -> Option<[Json; 2]> {
+        let native = self.compiled.mutation.as_ref()?.engine == Engine::Native;
+        let version = match minor {
+            36.. => "v1",
+            34..36 if native => "v1beta1",
+            _ => return None,
+        };
+        Some(self.compiled.bundle.mutation.as_ref()?.objects(version))
     }
 }
 
@@ -60,45 +109,47 @@ fn member(object: &Object<'_>) -> Result<Json, Problem> {
 }
 
 /// Replaces profiles by what they become, with the parameters of the namespaces among the members.
-pub(crate) fn lower_profiles(members: Vec<Member>, now: Timestamp) -> Result<Vec<Member>, Vec<Problem>> {
+pub(crate) fn lower_profiles(
+    members: Vec<Member>,
+    now: Timestamp,
+) -> Result<(Vec<Member>, Vec<Profile>), Vec<Problem>> {
     let is_profile = |member: &Member| member.kind() == "ToolSecurityProfile";
-    if !members.iter().any(is_profile) {
-        return Ok(members);
-    }
     let namespaces: Vec<_> = members.iter().filter_map(|member| namespace(&member.object)).collect();
-    let (mut lowered, mut problems) = (Vec::new(), Vec::new());
+    let (mut lowered, mut profiles, mut problems) = (Vec::new(), Vec::new(), Vec::new());
     for member in members {
         if !is_profile(&member) {
             lowered.push(member);
             continue;
         }
-        match lower(&member, &namespaces, now) {
-            Ok(objects) => {
-                let origin = Origin { generated: true, ..member.origin };
+        let origin = Origin { generated: true, ..member.origin.clone() };
+        let found = Profile::new(&member).and_then(|profile| Ok((profile.objects(&namespaces, now)?, profile)));
+        match found {
+            Ok((objects, profile)) => {
                 lowered.extend(objects.into_iter().map(|object| Member { object, origin: origin.clone() }));
+                profiles.push(profile);
             }
             Err(found) => problems.extend(found),
         }
     }
-    if problems.is_empty() { Ok(lowered) } else { Err(problems) }
+    if problems.is_empty() { Ok((lowered, profiles)) } else { Err(problems) }
 }
 
-fn lower(member: &Member, namespaces: &[Namespace], now: Timestamp) -> Result<Vec<Json>, Vec<Problem>> {
-    let profile: ToolSecurityProfile = serde_json::from_value(member.object.clone())
-        .map_err(|error| vec![member.problem(error.to_string()).help("palisade render says where")])?;
-    let compiled = palisade_compiler::compile(&profile)
-        .map_err(|found| found.iter().map(|one| member.problem(one.to_string())).collect::<Vec<_>>())?;
-    let mut objects: Vec<Result<Json, serde_json::Error>> = Vec::new();
-    let of_params = crd::all().into_iter().filter(|crd| crd.spec.names.kind == "ToolSecurityParams");
-    objects.extend(of_params.map(serde_json::to_value));
-    let selected = namespaces.iter().filter(|one| palisade_compiler::selects(&profile.spec, one));
-    objects.extend(selected.filter_map(|one| compiled.params(one, now)).map(serde_json::to_value));
-    for (_, pair) in compiled.bundle.pairs() {
-        objects.push(serde_json::to_value(&pair.policy).map(|json| with_type(json, "ValidatingAdmissionPolicy")));
-        let binding = serde_json::to_value(&pair.binding);
-        objects.push(binding.map(|json| with_type(json, "ValidatingAdmissionPolicyBinding")));
+impl Profile {
+    /// What it becomes in a cluster of any version.
+    fn objects(&self, namespaces: &[Namespace], now: Timestamp) -> Result<Vec<Json>, Vec<Problem>> {
+        let Self { member, typed, compiled } = self;
+        let mut objects: Vec<Result<Json, serde_json::Error>> = Vec::new();
+        let of_params = crd::all().into_iter().filter(|crd| crd.spec.names.kind == "ToolSecurityParams");
+        objects.extend(of_params.map(serde_json::to_value));
+        let selected = namespaces.iter().filter(|one| palisade_compiler::selects(&typed.spec, one));
+        objects.extend(selected.filter_map(|one| compiled.params(one, now)).map(serde_json::to_value));
+        for (_, pair) in compiled.bundle.pairs() {
+            objects.push(serde_json::to_value(&pair.policy).map(|json| with_type(json, "ValidatingAdmissionPolicy")));
+            let binding = serde_json::to_value(&pair.binding);
+            objects.push(binding.map(|json| with_type(json, "ValidatingAdmissionPolicyBinding")));
+        }
+        objects.into_iter().collect::<Result<_, _>>().map_err(|error| vec![member.problem(error.to_string())])
     }
-    objects.into_iter().collect::<Result<_, _>>().map_err(|error| vec![member.problem(error.to_string())])
 }
 
 fn with_type(mut object: Json, kind: &str) -> Json {
@@ -151,8 +202,13 @@ fn rank(kind: &str) -> u8 {
     }
 }
 
-/// The cluster with all members in it, the warnings of its server, and what it refuses and why.
-pub(crate) fn build(minor: u8, members: &[Member]) -> (World, Vec<String>, Vec<(&Member, String)>) {
+/// The cluster with all members in it, and what fills in pods for profiles; the warnings of its server, and what it
+/// refuses and why.
+pub(crate) fn build<'a>(
+    minor: u8,
+    members: &'a [Member],
+    profiles: &'a [Profile],
+) -> (World, Vec<String>, Vec<(&'a Member, String)>) {
     let mut world = World::new(minor);
     let mut ordered: Vec<&Member> = members.iter().collect();
     ordered.sort_by_key(|member| rank(member.kind()));
@@ -163,6 +219,16 @@ pub(crate) fn build(minor: u8, members: &[Member]) -> (World, Vec<String>, Vec<(
                 notes.extend(warnings.iter().map(|text| format!("{} {}: {text}", member.kind(), member.name())));
             }
             Err(why) => refused.push((member, why)),
+        }
+    }
+    for profile in profiles.iter().filter(|profile| profile.compiled.mutation.is_some()) {
+        let Some(objects) = profile.filling(minor) else {
+            let name = profile.member.name();
+            notes.push(format!("what profile {name} fills into pods needs the webhook, and is not filled in here"));
+            continue;
+        };
+        for object in objects {
+            refused.extend(world.apply(object).err().map(|why| (&profile.member, why)));
         }
     }
     (world, notes, refused)
