@@ -6,7 +6,8 @@ use palisade_cel::{Issue, Mode, Position, schema::Kind, value::Value};
 use serde_json::Value as Json;
 
 use crate::admission::{
-    self, BUDGET, Evaluation, Evaluator, Inputs, MAX_MESSAGE, Operation, ResourceId, User, Verdict, authority, validate,
+    self, BUDGET, Evaluation, Evaluator, Inputs, MAX_MESSAGE, Operation, PolicyKind, ResourceId, User, Verdict,
+    authority, validate,
 };
 
 /// The oldest minor of Kubernetes that is supported: what it accepts, the later ones accept.
@@ -144,7 +145,8 @@ impl Policy {
         };
         let asked = admission::Asked::default();
         let mut log = Vec::new();
-        let mut evaluator = Evaluator { policy: &self.0.name, binding: "", param: None, log: &mut log };
+        let mut evaluator =
+            Evaluator { kind: PolicyKind::Validating, policy: &self.0.name, binding: "", param: None, log: &mut log };
         let authority = authority(&attributes, &asked.into());
         let Verdict { decisions, .. } = validate(&self.0, &inputs, &inputs, &authority, &mut evaluator);
         if let Some(diagnostic) = log.iter().find_map(mistake) {

@@ -6,13 +6,13 @@ use std::{
     sync::Arc,
 };
 
-use palisade_harness::admission::Request;
+use palisade_harness::admission::{PolicyKind, Request};
 use palisade_manifest::Problem;
 use serde_json::Value as Json;
 
 use crate::{
     Case, Suite,
-    cluster::{self, Member},
+    cluster::{self, Member, Profile},
     format::ExpectFields,
     load::Loader,
     places::{Origin, Place},
@@ -75,24 +75,32 @@ impl Loader<'_> {
         if !self.problems.is_empty() {
             return Err(self.problems);
         }
-        let mut members = cluster::lower_profiles(members, self.files.now())?;
+        let (mut members, profiles) = cluster::lower_profiles(members, self.files.now())?;
         self.bind(&mut members, unbound);
         let mut worlds = Worlds::default();
         let mut cases = Vec::new();
         for draft in drafts {
-            cases.extend(self.assemble(draft, &members, &mut worlds)?);
+            cases.extend(self.assemble(draft, (&members, &profiles), &mut worlds)?);
         }
         if !self.problems.is_empty() {
             return Err(self.problems);
         }
         let (source, worlds) = (Arc::clone(self.source), worlds.made);
-        Ok(Suite { name, source, cases, notes: self.notes, worlds, members: Arc::new(members) })
+        Ok(Suite {
+            name,
+            source,
+            cases,
+            notes: self.notes,
+            worlds,
+            members: Arc::new(members),
+            profiles: Arc::new(profiles),
+        })
     }
 
     fn assemble(
         &mut self,
         draft: Draft,
-        members: &[Member],
+        (members, profiles): (&[Member], &[Profile]),
         worlds: &mut Worlds,
     ) -> Result<Option<Case>, Vec<Problem>> {
         let policies: BTreeSet<_> = cluster::policies(members).map(Member::name).collect();
@@ -102,7 +110,7 @@ impl Loader<'_> {
             self.problems.push(problem.at(self.source, draft.range).help(format!("known here: {known}")));
             return Ok(None);
         }
-        let mut index = self.world(members, worlds, (draft.minor, draft.extra.clone()))?;
+        let mut index = self.world((members, profiles), worlds, (draft.minor, draft.extra.clone()))?;
         let world = &mut worlds.made[index];
         let (request, mut decoded) = match draft.asked {
             Question::Review(request) => (*request, true),
@@ -120,7 +128,7 @@ impl Loader<'_> {
         if !there && !request.namespace.is_empty() {
             world.ensure_namespace(&request.namespace);
         }
-        let left_out = world.trace(&request).iter().any(|trace| {
+        let left_out = world.trace(PolicyKind::Validating, &request).iter().any(|trace| {
             trace.matched == Some(false)
                 && trace.binding.is_none()
                 && draft.expect.policy.as_ref() == Some(&trace.policy)
@@ -132,7 +140,7 @@ impl Loader<'_> {
                 draft.name
             ));
             let extra = std::iter::once(open).chain(draft.extra).collect();
-            index = self.world(members, worlds, (draft.minor, extra))?;
+            index = self.world((members, profiles), worlds, (draft.minor, extra))?;
             if !there && !request.namespace.is_empty() {
                 worlds.made[index].ensure_namespace(&request.namespace);
             }
@@ -173,13 +181,18 @@ impl Loader<'_> {
     }
 
     /// The cluster for a version and what one case adds. Policies are compiled once for a version.
-    fn world(&mut self, members: &[Member], worlds: &mut Worlds, key: (u8, Vec<Json>)) -> Result<usize, Vec<Problem>> {
+    fn world(
+        &mut self,
+        (members, profiles): (&[Member], &[Profile]),
+        worlds: &mut Worlds,
+        key: (u8, Vec<Json>),
+    ) -> Result<usize, Vec<Problem>> {
         if let Some(known) = worlds.keys.iter().position(|known| *known == key) {
             return Ok(known);
         }
         let (minor, extra) = &key;
         if !worlds.bases.contains_key(minor) {
-            let base = self.base(*minor, members)?;
+            let base = self.base(*minor, members, profiles)?;
             worlds.bases.insert(*minor, base);
         }
         let mut world = worlds.bases[minor].0.clone();
@@ -196,8 +209,13 @@ impl Loader<'_> {
     }
 
     /// The cluster with all members in it, and the policies that it refuses.
-    fn base(&mut self, minor: u8, members: &[Member]) -> Result<(World, BTreeMap<String, String>), Vec<Problem>> {
-        let (world, notes, refused) = cluster::build(minor, members);
+    fn base(
+        &mut self,
+        minor: u8,
+        members: &[Member],
+        profiles: &[Profile],
+    ) -> Result<(World, BTreeMap<String, String>), Vec<Problem>> {
+        let (world, notes, refused) = cluster::build(minor, members, profiles);
         for note in notes {
             if !self.notes.contains(&note) {
                 self.notes.push(note);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use k8s_openapi::{apimachinery::pkg::apis::meta::v1::ObjectMeta, jiff::Timestamp};
 use palisade_api::{ToolSecurityProfile, crd};
 use palisade_compiler::{ChangedBy, Compiled, Namespace};
+use palisade_harness::admission::PolicyKind;
 use palisade_manifest::{Object, Problem, Source};
 use serde_json::{Value as Json, json};
 
@@ -26,12 +27,48 @@ impl Member {
         self.object["metadata"]["name"].as_str().unwrap_or_default()
     }
 
+    /// The kind of policy, if it is a policy or a binding.
+    pub fn policy_kind(&self) -> PolicyKind {
+        if self.kind().starts_with("Mutating") { PolicyKind::Mutating } else { PolicyKind::Validating }
+    }
+
     /// A problem with the object.
     pub fn problem(&self, message: impl Into<String>) -> Problem {
         let place = palisade_manifest::objects(&self.origin.source)
             .ok()
             .and_then(|objects| Some(objects.get(self.origin.index)?.node.place(&self.origin.prefix)));
         Problem::new(message).at(&self.origin.source, place.unwrap_or(0..0))
+    }
+}
+
+/// A profile of the cluster, and what it becomes.
+#[derive(Clone, Debug)]
+pub(crate) struct Profile {
+    /// The profile in its file.
+    pub member: Member,
+    pub typed: ToolSecurityProfile,
+    pub compiled: Compiled,
+}
+
+impl Profile {
+    pub fn new(member: &Member) -> Result<Self, Vec<Problem>> {
+        let typed: ToolSecurityProfile = serde_json::from_value(member.object.clone())
+            .map_err(|error| vec![member.problem(error.to_string()).help("palisade render says where")])?;
+        let compiled = palisade_compiler::compile(&typed)
+            .map_err(|found| found.iter().map(|one| member.problem(one.to_string())).collect::<Vec<_>>())?;
+        Ok(Self { member: member.clone(), typed, compiled })
+    }
+
+    /// The expressions of a variable of the policies that judge: the policy, the path and the text.
+    pub fn variables(&self, variable: &str) -> Vec<(&str, String, &str)> {
+        let policies = self.compiled.bundle.pairs().map(|(_, pair)| &pair.policy);
+        let found = policies.filter_map(|policy| {
+            let variables = policy.spec.as_ref()?.variables.as_ref()?;
+            let index = variables.iter().position(|one| one.name == variable)?;
+            let source = variables[index].expression.as_str();
+            Some((policy.metadata.name.as_deref()?, format!("variables[{index}].expression"), source))
+        });
+        found.collect()
     }
 }
 
@@ -59,56 +96,48 @@ fn member(object: &Object<'_>) -> Result<Json, Problem> {
     Ok(json)
 }
 
-/// Adds what profiles become, with the parameters of the namespaces among the members. The profiles stay: who fills in
-/// pods depends on the version of the cluster.
-pub(crate) fn lower_profiles(members: Vec<Member>, now: Timestamp) -> Result<Vec<Member>, Vec<Problem>> {
-    if !members.iter().any(is_profile) {
-        return Ok(members);
-    }
+/// Replaces profiles by what they become, with the parameters of the namespaces among the members.
+pub(crate) fn lower_profiles(
+    members: Vec<Member>,
+    now: Timestamp,
+) -> Result<(Vec<Member>, Vec<Profile>), Vec<Problem>> {
+    let is_profile = |member: &Member| member.kind() == "ToolSecurityProfile";
     let namespaces: Vec<_> = members.iter().filter_map(|member| namespace(&member.object)).collect();
-    let (mut lowered, mut problems) = (Vec::new(), Vec::new());
+    let (mut lowered, mut profiles, mut problems) = (Vec::new(), Vec::new(), Vec::new());
     for member in members {
         if !is_profile(&member) {
             lowered.push(member);
             continue;
         }
-        match lower(&member, &namespaces, now) {
-            Ok(objects) => {
-                let origin = Origin { generated: true, ..member.origin.clone() };
-                lowered.push(member);
+        let origin = Origin { generated: true, ..member.origin.clone() };
+        let found = Profile::new(&member).and_then(|profile| Ok((profile.objects(&namespaces, now)?, profile)));
+        match found {
+            Ok((objects, profile)) => {
                 lowered.extend(objects.into_iter().map(|object| Member { object, origin: origin.clone() }));
+                profiles.push(profile);
             }
             Err(found) => problems.extend(found),
         }
     }
-    if problems.is_empty() { Ok(lowered) } else { Err(problems) }
+    if problems.is_empty() { Ok((lowered, profiles)) } else { Err(problems) }
 }
 
-fn is_profile(member: &Member) -> bool {
-    member.kind() == "ToolSecurityProfile"
-}
-
-fn compile(member: &Member) -> Result<(ToolSecurityProfile, Compiled), Vec<Problem>> {
-    let profile: ToolSecurityProfile = serde_json::from_value(member.object.clone())
-        .map_err(|error| vec![member.problem(error.to_string()).help("palisade render says where")])?;
-    let compiled = palisade_compiler::compile(&profile)
-        .map_err(|found| found.iter().map(|one| member.problem(one.to_string())).collect::<Vec<_>>())?;
-    Ok((profile, compiled))
-}
-
-fn lower(member: &Member, namespaces: &[Namespace], now: Timestamp) -> Result<Vec<Json>, Vec<Problem>> {
-    let (profile, compiled) = compile(member)?;
-    let mut objects: Vec<Result<Json, serde_json::Error>> = Vec::new();
-    let of_params = crd::all().into_iter().filter(|crd| crd.spec.names.kind == "ToolSecurityParams");
-    objects.extend(of_params.map(serde_json::to_value));
-    let selected = namespaces.iter().filter(|one| palisade_compiler::selects(&profile.spec, one));
-    objects.extend(selected.filter_map(|one| compiled.params(one, now)).map(serde_json::to_value));
-    for (_, pair) in compiled.bundle.pairs() {
-        objects.push(serde_json::to_value(&pair.policy).map(|json| with_type(json, "ValidatingAdmissionPolicy")));
-        let binding = serde_json::to_value(&pair.binding);
-        objects.push(binding.map(|json| with_type(json, "ValidatingAdmissionPolicyBinding")));
+impl Profile {
+    /// What it becomes in a cluster of any version.
+    fn objects(&self, namespaces: &[Namespace], now: Timestamp) -> Result<Vec<Json>, Vec<Problem>> {
+        let Self { member, typed, compiled } = self;
+        let mut objects: Vec<Result<Json, serde_json::Error>> = Vec::new();
+        let of_params = crd::all().into_iter().filter(|crd| crd.spec.names.kind == "ToolSecurityParams");
+        objects.extend(of_params.map(serde_json::to_value));
+        let selected = namespaces.iter().filter(|one| palisade_compiler::selects(&typed.spec, one));
+        objects.extend(selected.filter_map(|one| compiled.params(one, now)).map(serde_json::to_value));
+        for (_, pair) in compiled.bundle.pairs() {
+            objects.push(serde_json::to_value(&pair.policy).map(|json| with_type(json, "ValidatingAdmissionPolicy")));
+            let binding = serde_json::to_value(&pair.binding);
+            objects.push(binding.map(|json| with_type(json, "ValidatingAdmissionPolicyBinding")));
+        }
+        objects.into_iter().collect::<Result<_, _>>().map_err(|error| vec![member.problem(error.to_string())])
     }
-    objects.into_iter().collect::<Result<_, _>>().map_err(|error| vec![member.problem(error.to_string())])
 }
 
 fn with_type(mut object: Json, kind: &str) -> Json {
@@ -161,18 +190,17 @@ fn rank(kind: &str) -> u8 {
     }
 }
 
-/// The cluster with all members in it, the warnings of its server, and what it refuses and why.
-pub(crate) fn build(minor: u8, members: &[Member]) -> (World, Vec<String>, Vec<(&Member, String)>) {
+/// The cluster with all members in it, and what fills in pods for profiles; the warnings of its server, and what it
+/// refuses and why.
+pub(crate) fn build<'a>(
+    minor: u8,
+    members: &'a [Member],
+    profiles: &'a [Profile],
+) -> (World, Vec<String>, Vec<(&'a Member, String)>) {
     let mut world = World::new(minor);
     let mut ordered: Vec<&Member> = members.iter().collect();
     ordered.sort_by_key(|member| rank(member.kind()));
     let (mut notes, mut refused) = (Vec::new(), Vec::new());
-    let (profiles, ordered): (Vec<_>, Vec<_>) = ordered.into_iter().partition(|member| is_profile(member));
-    for member in profiles {
-        if let Err(why) = fill_in(&mut world, member, minor) {
-            refused.push((member, why));
-        }
-    }
     for member in ordered {
         match world.apply(member.object.clone()) {
             Ok(warnings) => {
@@ -181,24 +209,19 @@ pub(crate) fn build(minor: u8, members: &[Member]) -> (World, Vec<String>, Vec<(
             Err(why) => refused.push((member, why)),
         }
     }
-    (world, notes, refused)
-}
-
-/// Has somebody fill in what a profile fills into pods: whoever does it in this version.
-fn fill_in(world: &mut World, member: &Member, minor: u8) -> Result<(), String> {
-    let text = |found: Vec<Problem>| found.first().map(ToString::to_string).unwrap_or_default();
-    let (_, compiled) = compile(member).map_err(text)?;
-    let Some(mutation) = compiled.mutation else { return Ok(()) };
-    match (mutation.by(minor), compiled.bundle.mutation) {
-        (ChangedBy::Policy(served), Some(pair)) => {
-            pair.objects(served).into_iter().try_for_each(|object| world.apply(object).map(drop))
+    for Profile { member, compiled, .. } in profiles {
+        let Some(mutation) = &compiled.mutation else { continue };
+        match (mutation.by(minor), &compiled.bundle.mutation) {
+            (ChangedBy::Policy(served), Some(pair)) => {
+                for object in pair.objects(served) {
+                    refused.extend(world.apply(object).err().map(|why| (member, why)));
+                }
+            }
+            (ChangedBy::Webhook, _) => world.register(mutation.clone()),
+            _ => {}
         }
-        (ChangedBy::Webhook, _) => {
-            world.register(mutation);
-            Ok(())
-        }
-        _ => Ok(()),
     }
+    (world, notes, refused)
 }
 
 /// The policies among the members.

@@ -1,15 +1,18 @@
-//! What of the policies the cases never exercised.
+//! What of the policies and profiles the cases never exercised.
+
+mod profile;
 
 use std::collections::BTreeMap;
 
-use palisade_cel::eval::{Seen, Watch, WatchKind};
-use palisade_harness::admission::{Inspected, Trace};
+use palisade_cel::eval::{Watch, WatchKind};
+use palisade_harness::admission::{Inspected, PolicyKind, Request, Review, Trace};
 use serde_json::Value as Json;
 
 use crate::{
-    Suite,
+    Case, Suite,
     cluster::Member,
     places::{Locator, Place},
+    world::World,
 };
 
 /// What was exercised and what was not, of all policies of some suites.
@@ -23,14 +26,15 @@ pub struct Coverage {
 pub struct Point {
     /// Where it is.
     pub place: Place,
-    /// The policy, or `policy/binding`.
+    /// The policy, `policy/binding`, or the profile.
     pub of: String,
-    /// The field that it is in: `validations[0].expression`, `matchConstraints.resourceRules[0]`.
+    /// The field that it is in: `validations[0].expression`, `matchConstraints.resourceRules[0]`; in a profile
+    /// `spec.users.runAsUser`, `spec.customChecks[0].expression`.
     pub path: String,
     /// What is missing if it was not exercised: `never false`.
     pub missing: &'static str,
-    /// What it is: `an operand of &&`.
-    pub what: &'static str,
+    /// What it is: `an operand of &&`, `check runAsUser`.
+    pub what: String,
 }
 
 impl Coverage {
@@ -69,7 +73,7 @@ impl Coverage {
             if touched[&(&*point.place.file, &*point.of, &*point.path)] || !point.path.ends_with("xpression") {
                 missing.push(point.clone());
             } else if missing.last().is_none_or(|last| key(last) != key(point)) {
-                missing.push(Point { missing: "never evaluated", what: "", ..point.clone() });
+                missing.push(Point { missing: "never evaluated", what: String::new(), ..point.clone() });
             }
         }
         missing
@@ -87,16 +91,21 @@ impl Coverage {
     }
 }
 
-/// What the cases of a suite that were run exercised of its policies. What profiles become is left out.
+/// What the cases of a suite exercise of its policies and profiles.
 pub fn measure(suite: &Suite) -> Coverage {
     let mut coverage = Coverage::default();
-    let traces: Vec<_> = suite.cases.iter().flat_map(|case| suite.worlds[case.world].trace(&case.request)).collect();
+    let (mut reviews, mut traces) = (Vec::new(), Vec::new());
+    for case in suite.cases.iter().filter(|case| case.unjudged.is_none()) {
+        let world = &suite.worlds[case.world];
+        let review = case.ask(world);
+        traces.extend(matched(case, world, &review));
+        reviews.push(review);
+    }
     for policy in suite.policies().filter(|policy| !policy.origin.generated) {
         let locator = Locator::new(&policy.origin);
-        for world in &suite.worlds {
-            for expression in world.expressions().filter(|one| one.policy == policy.name()) {
-                of_expression(&expression, &locator, &mut coverage);
-            }
+        let own = |one: &Inspected<'_>| (one.kind, one.policy) == (policy.policy_kind(), policy.name());
+        for expression in suite.worlds.iter().flat_map(World::expressions).filter(own) {
+            of_expression(&expression, &locator, &mut coverage);
         }
         of_rules(policy, "matchConstraints", policy.name(), &traces, &mut coverage);
     }
@@ -105,23 +114,39 @@ pub fn measure(suite: &Suite) -> Coverage {
         let policy = binding.object["spec"]["policyName"].as_str().unwrap_or_default();
         of_rules(binding, "matchResources", &format!("{policy}/{}", binding.name()), &traces, &mut coverage);
     }
+    for of in suite.profiles.iter() {
+        profile::of_profile(of, suite, &reviews, &mut coverage);
+    }
     coverage
+}
+
+/// How policies and bindings match the request of a case, as far as they are asked.
+fn matched(case: &Case, world: &World, review: &Review) -> Vec<Trace> {
+    let request = &case.request;
+    // An AdmissionReview has the object as it is after mutation.
+    let mut traces = if case.decoded { Vec::new() } else { world.trace(PolicyKind::Mutating, request) };
+    // What is refused before has no object.
+    if request.object.is_none() || review.object.is_some() {
+        let request = Request { object: review.object.clone(), ..request.clone() };
+        traces.extend(world.trace(PolicyKind::Validating, &request));
+    }
+    traces
 }
 
 fn of_expression(expression: &Inspected<'_>, locator: &Locator<'_>, coverage: &mut Coverage) {
     let field = format!("spec.{}", expression.path);
     for watch in expression.watches {
         let place = locator.text(&field, watch.position.line, watch.position.column);
-        let seen = watch.seen();
-        for (what, missing, covered) in outcomes(expression.path, watch, seen) {
+        for (what, missing, covered) in outcomes(expression.path, watch) {
             let (of, path) = (expression.policy.to_owned(), expression.path.to_owned());
-            coverage.add(Point { place: place.clone(), of, path, missing, what }, covered);
+            coverage.add(Point { place: place.clone(), of, path, missing, what: what.to_owned() }, covered);
         }
     }
 }
 
 /// What a part of an expression should come to: what it is, what is missing otherwise, whether it did.
-fn outcomes(path: &str, watch: &Watch, seen: Seen) -> Vec<(&'static str, &'static str, bool)> {
+fn outcomes(path: &str, watch: &Watch) -> Vec<(&'static str, &'static str, bool)> {
+    let seen = watch.seen();
     let both = |what, yes, no| vec![(what, yes, seen.yes), (what, no, seen.no)];
     match watch.kind {
         WatchKind::Whole if path.starts_with("validations[") && path.ends_with("].expression") => {
@@ -130,6 +155,7 @@ fn outcomes(path: &str, watch: &Watch, seen: Seen) -> Vec<(&'static str, &'stati
         WatchKind::Whole if path.starts_with("matchConditions[") => {
             both("the match condition", "never holds", "never excludes a request")
         }
+        WatchKind::Whole if path.starts_with("mutations[") => vec![("the mutation", "never evaluated", seen.any())],
         WatchKind::Whole => vec![("the expression", "never evaluated", seen.any())],
         WatchKind::And => both("an operand of &&", "never true", "never false, which decides"),
         WatchKind::Or => both("an operand of ||", "never true, which decides", "never false"),
@@ -145,15 +171,15 @@ type Said = fn(&Trace) -> Option<bool>;
 /// The rules and selectors of a policy or binding.
 fn of_rules(member: &Member, field: &str, of: &str, traces: &[Trace], coverage: &mut Coverage) {
     let locator = Locator::new(&member.origin);
-    let own = |trace: &&Trace| match &trace.binding {
-        None => trace.policy == of,
-        Some(binding) => format!("{}/{binding}", trace.policy) == of,
+    let own = |trace: &&Trace| {
+        let name = trace.binding.as_ref().map_or(trace.policy.clone(), |binding| format!("{}/{binding}", trace.policy));
+        (trace.kind, name.as_str()) == (member.policy_kind(), of)
     };
     let traces: Vec<_> = traces.iter().filter(own).collect();
     let matched = &member.object["spec"][field];
     let mut add = |path: String, what: &'static str, missing: &'static str, covered: bool| {
         let place = locator.field(&format!("spec.{path}"));
-        coverage.add(Point { place, of: of.to_owned(), path, missing, what }, covered);
+        coverage.add(Point { place, of: of.to_owned(), path, missing, what: what.to_owned() }, covered);
     };
     if field == "matchResources" {
         let covered = traces.iter().any(|trace| trace.matched == Some(true));

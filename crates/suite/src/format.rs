@@ -162,16 +162,18 @@ pub enum Operation {
 }
 
 /// What the API server is to say: a word, or more.
-#[derive(Clone, Debug, Default, PartialEq, JsonSchema)]
-#[schemars(with = "ExpectSchema")]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Expect(pub ExpectFields);
 
-#[derive(JsonSchema)]
-#[serde(untagged)]
-#[allow(dead_code, reason = "it is there for its schema")]
-enum ExpectSchema {
-    Word(Verdict),
-    More(Box<ExpectFields>),
+impl JsonSchema for Expect {
+    fn schema_name() -> Cow<'static, str> {
+        "Expect".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let (word, more) = (generator.subschema_for::<Verdict>(), generator.subschema_for::<ExpectFields>());
+        json_schema!({"description": "What the API server is to say: a word, or more.", "anyOf": [word, more]})
+    }
 }
 
 /// What the API server is to say. Only what is given is compared.

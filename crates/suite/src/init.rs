@@ -2,13 +2,13 @@
 
 use std::{fmt::Write as _, sync::Arc};
 
-use palisade_api::{ToolSecurityProfile, catalogue};
+use palisade_api::catalogue;
 use palisade_harness::admission::Outcome;
 use palisade_manifest::{Problem, Source};
 use serde_json::{Value as Json, json};
 
 use crate::{
-    cluster::{self, Member},
+    cluster::{self, Member, Profile},
     format,
     request::{self, Asked},
     world::World,
@@ -93,10 +93,7 @@ impl Scaffold {
 
     /// A pod that complies, and for each check one that violates it.
     fn profile(&mut self, member: &Member) -> Result<(), Vec<Problem>> {
-        let profile: ToolSecurityProfile = serde_json::from_value(member.object.clone())
-            .map_err(|error| vec![member.problem(error.to_string()).help("palisade render says where")])?;
-        let compiled = palisade_compiler::compile(&profile)
-            .map_err(|found| found.iter().map(|one| member.problem(one.to_string())).collect::<Vec<_>>())?;
+        let Profile { compiled, typed: profile, .. } = Profile::new(member)?;
         let mut labels = compiled.probes.labels.clone().unwrap_or_default();
         labels.remove("kubernetes.io/metadata.name");
         member.name().clone_into(&mut self.name);
@@ -189,7 +186,7 @@ struct Answer {
 
 impl Trial {
     fn new(policy: &Member, members: &[Member], minor: u8) -> Result<Self, Vec<Problem>> {
-        let (mut world, _, refused) = cluster::build(minor, members);
+        let (mut world, _, refused) = cluster::build(minor, members, &[]);
         if let Some((member, why)) = refused.first() {
             let message = format!("the API server refuses {} {}: {why}", member.kind(), member.name());
             return Err(vec![member.problem(message)]);

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use k8s_openapi::jiff::Timestamp;
-use palisade_harness::admission::{Request, Review};
+use palisade_harness::admission::{PolicyKind, Request, Review};
 use palisade_manifest::{Object, Problem, Source};
 use serde_json::Value as Json;
 
 use crate::{
     assemble::{Draft, Question, Unbound},
-    cluster::{self, Member},
+    cluster::{self, Member, Profile},
     format::{self, ExpectFields, Manifest},
     import, patch,
     places::{Origin, Place},
@@ -43,8 +43,9 @@ impl Suite {
     }
 
     /// Where a policy is.
-    pub(crate) fn policy(&self, name: &str) -> Option<&Origin> {
-        self.policies().find(|member| member.name() == name).map(|member| &member.origin)
+    pub(crate) fn policy(&self, kind: PolicyKind, name: &str) -> Option<&Origin> {
+        let mut policies = self.policies();
+        policies.find(|member| member.policy_kind() == kind && member.name() == name).map(|member| &member.origin)
     }
 }
 
@@ -62,6 +63,8 @@ pub struct Suite {
     pub(crate) worlds: Vec<World>,
     /// What is in its cluster.
     pub(crate) members: Arc<Vec<Member>>,
+    /// The profiles that some of them were made of.
+    pub(crate) profiles: Arc<Vec<Profile>>,
 }
 
 /// One request, and what is expected.

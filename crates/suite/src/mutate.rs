@@ -1,32 +1,74 @@
-//! Mutation testing: small mistakes in the expressions of policies, of which some case should notice each.
+//! Mutation testing: small mistakes in policies and in the custom checks of profiles, of which some case should notice
+//! each. What is said of a denial is apart: a case notices it only if it says what it expects to read.
+
+mod make;
 
 use std::collections::{BTreeMap, btree_map::Entry};
 
-use palisade_cel::mutate::mutants;
-use palisade_harness::admission::Review;
+use palisade_harness::admission::{Evaluation, PolicyKind, Review};
+use serde_json::Value as Json;
 
 use crate::{
     Case, Suite,
-    places::{Locator, Place},
+    places::Place,
     run::{Status, judge},
+    world::World,
 };
 
-/// A mistake in an expression.
+/// A mistake in an expression, or in a message or reason.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Mutant {
     /// Where it is.
     pub place: Place,
-    /// The policy.
+    /// The policy, or the profile.
     pub policy: String,
-    /// The field: `validations[0].expression`.
+    /// The field: `validations[0].expression`, `spec.customChecks[0].expression`.
     pub path: String,
+    /// Whether it only changes what is said of a denial.
+    pub of_message: bool,
     /// The mistake in words.
     pub description: String,
     /// The lines that it changes, as they are.
     pub before: String,
     /// The lines with the mistake.
     pub after: String,
+    changes: Vec<Change>,
+}
+
+/// A text of a policy that is replaced.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Change {
+    kind: PolicyKind,
+    policy: String,
+    path: String,
     source: String,
+    /// The path of the expression whose evaluation makes a case one that might notice.
+    noticed_by: String,
+}
+
+impl Mutant {
+    /// Whether a review depends on what is changed: the expression is evaluated, or the message is shown.
+    fn concerns(&self, review: &Review) -> bool {
+        let shows = |one: &Evaluation| match one.json() {
+            Json::Bool(holds) => !holds,
+            Json::Array(violations) => !violations.is_empty(),
+            _ => false,
+        };
+        self.changes.iter().any(|change| {
+            let is_of = |one: &&Evaluation| {
+                (one.kind, &one.policy, &one.path) == (change.kind, &change.policy, &change.noticed_by)
+            };
+            review.evaluations.iter().filter(is_of).any(|one| !self.of_message || shows(one))
+        })
+    }
+
+    /// The cluster with the mistake; none if it does not compile.
+    fn apply(&self, world: &World) -> Option<World> {
+        let world = (!self.changes.is_empty()).then(|| world.clone());
+        self.changes.iter().try_fold(world?, |world, change| {
+            world.with_expression(change.kind, &change.policy, &change.path, &change.source).ok()
+        })
+    }
 }
 
 /// What became of a mutant.
@@ -38,7 +80,7 @@ pub enum Fate {
     Killed(String),
     /// No case fails with it.
     Survived {
-        /// How many cases evaluate the expression.
+        /// How many cases evaluate the expression, or are denied with the message.
         cases: usize,
     },
 }
@@ -109,72 +151,23 @@ impl<'a> Baseline<'a> {
         }
     }
 
-    /// The mutants of all validations, match conditions and variables of the suite's policies. Messages and audit
-    /// annotations have none, nor has what profiles become.
-    pub fn mutants(&self) -> Vec<Mutant> {
-        let mut found = Vec::new();
-        for policy in self.suite.policies().filter(|policy| !policy.origin.generated) {
-            let locator = Locator::new(&policy.origin);
-            let Some(world) = self.suite.worlds.first() else { continue };
-            let expressions = world.expressions().filter(|one| one.policy == policy.name());
-            for expression in expressions.filter(|one| one.path.ends_with("].expression")) {
-                for mutant in mutants(expression.source) {
-                    let field = format!("spec.{}", expression.path);
-                    let (before, after) = lines(expression.source, &mutant);
-                    found.push(Mutant {
-                        place: locator.text(&field, mutant.position.line, mutant.position.column),
-                        policy: policy.name().to_owned(),
-                        path: expression.path.to_owned(),
-                        source: mutant.apply(expression.source),
-                        description: mutant.description,
-                        before,
-                        after,
-                    });
-                }
-            }
-        }
-        found
-    }
-
-    /// Tries a mutant on the cases that evaluate its expression, up to the first that notices it.
+    /// Tries a mutant on the cases that it concerns, up to the first that notices it.
     pub fn fate(&self, mutant: &Mutant) -> Fate {
-        let evaluates = |(_, review): &&(&Case, Review)| {
-            review.evaluations.iter().any(|one| one.policy == mutant.policy && one.path == mutant.path)
-        };
-        let mut cases = 0;
+        let concerned: Vec<_> = self.passing.iter().filter(|(_, review)| mutant.concerns(review)).collect();
         let mut changed = BTreeMap::new();
-        // A mutant that nothing evaluates must compile all the same to count.
-        let worlds = self.passing.iter().find(evaluates).map_or(0, |(case, _)| case.world);
-        let Some(world) = self.suite.worlds.get(worlds) else { return Fate::Invalid };
-        let Ok(cluster) = world.with_expression(&mutant.policy, &mutant.path, &mutant.source) else {
-            return Fate::Invalid;
-        };
-        changed.insert(worlds, cluster);
-        for (case, _) in self.passing.iter().filter(evaluates) {
-            cases += 1;
-            let cluster = match changed.entry(case.world) {
-                Entry::Occupied(entry) => entry.into_mut(),
-                Entry::Vacant(entry) => {
-                    let world = &self.suite.worlds[case.world];
-                    let Ok(cluster) = world.with_expression(&mutant.policy, &mutant.path, &mutant.source) else {
-                        return Fate::Invalid;
-                    };
-                    entry.insert(cluster)
-                }
-            };
-            let review = case.ask(cluster);
-            if judge(case, &review) != Status::Passed {
-                return Fate::Killed(case.name.clone());
+        // A mutant that concerns no case must compile all the same to count.
+        let first = concerned.first().map_or(0, |(case, _)| case.world);
+        for index in std::iter::once(first).chain(concerned.iter().map(|(case, _)| case.world)) {
+            if let Entry::Vacant(entry) = changed.entry(index) {
+                let world = self.suite.worlds.get(index).and_then(|world| mutant.apply(world));
+                let Some(world) = world else { return Fate::Invalid };
+                entry.insert(world);
             }
         }
-        Fate::Survived { cases }
+        let notices = |(case, _): &&&(&Case, Review)| judge(case, &case.ask(&changed[&case.world])) != Status::Passed;
+        match concerned.iter().find(notices) {
+            Some((case, _)) => Fate::Killed(case.name.clone()),
+            None => Fate::Survived { cases: concerned.len() },
+        }
     }
-}
-
-/// The lines that an edit changes, before and after.
-fn lines(source: &str, mutant: &palisade_cel::mutate::Mutant) -> (String, String) {
-    let start = source[..mutant.range.start].rfind('\n').map_or(0, |at| at + 1);
-    let end = source[mutant.range.end..].find('\n').map_or(source.len(), |at| mutant.range.end + at);
-    let (head, tail) = (&source[start..mutant.range.start], &source[mutant.range.end..end]);
-    (source[start..end].to_owned(), [head, &mutant.replacement, tail].concat())
 }

@@ -114,10 +114,13 @@ fn explain(suite: &Suite, case: &Case, review: &Review) -> Vec<Explanation> {
     shown
         .into_iter()
         .map(|evaluation| {
-            let of_policy: Vec<_> = cluster.expressions().filter(|one| one.policy == evaluation.policy).collect();
+            let of_policy: Vec<_> = cluster
+                .expressions()
+                .filter(|one| (one.kind, one.policy) == (evaluation.kind, &evaluation.policy))
+                .collect();
             let source = of_policy.iter().find(|one| one.path == evaluation.path).map_or("", |one| one.source);
             let place = suite
-                .policy(&evaluation.policy)
+                .policy(evaluation.kind, &evaluation.policy)
                 .map(|origin| Locator::new(origin).field(&format!("spec.{}", evaluation.path)));
             Explanation {
                 policy: evaluation.policy.clone(),
@@ -140,7 +143,8 @@ fn variables(
     of_policy: &[Inspected<'_>],
 ) -> Vec<(String, String)> {
     let same = |one: &&Evaluation| {
-        (&one.policy, &one.binding, &one.param) == (&used_by.policy, &used_by.binding, &used_by.param)
+        (one.kind, &one.policy, &one.binding, &one.param)
+            == (used_by.kind, &used_by.policy, &used_by.binding, &used_by.param)
     };
     let mut found: Vec<(String, String)> = Vec::new();
     let mut sources = vec![source];

@@ -3,7 +3,7 @@
 use palisade_cel::Issue;
 use palisade_compiler::Mutation;
 use palisade_harness::{
-    admission::{Cluster, Inspected, Request, Review, Trace},
+    admission::{Cluster, Inspected, PolicyKind, Request, Review, Trace},
     create,
     objects::Kinds,
 };
@@ -62,13 +62,19 @@ impl World {
         self.cluster.expressions()
     }
 
-    /// How policies and bindings match a request.
-    pub fn trace(&self, request: &Request) -> Vec<Trace> {
-        self.cluster.trace(request)
+    /// How policies of a kind and their bindings match a request.
+    pub fn trace(&self, kind: PolicyKind, request: &Request) -> Vec<Trace> {
+        self.cluster.trace(kind, request)
     }
 
-    /// The same with another expression.
-    pub fn with_expression(&self, policy: &str, path: &str, source: &str) -> Result<Self, Vec<Issue>> {
-        Ok(Self { cluster: self.cluster.with_expression(policy, path, source)? })
+    /// The same with another expression, message or reason.
+    pub fn with_expression(
+        &self,
+        kind: PolicyKind,
+        policy: &str,
+        path: &str,
+        source: &str,
+    ) -> Result<Self, Vec<Issue>> {
+        Ok(Self { cluster: self.cluster.with_expression(kind, policy, path, source)? })
     }
 }

@@ -138,10 +138,11 @@ fn tells(arg: &ast::Node, kind: WatchKind) -> bool {
 /// Where a node begins: cel-go places an operator's call at the operator.
 fn start(ast: &Ast, node: &ast::Node) -> Position {
     let mut least = ast.position(node.id);
-    // Calls without a receiver are placed at their bracket, behind the name.
+    // Calls without a receiver, and messages, are placed at their bracket, behind the name.
     let name = match &node.expr {
         Expr::Select { test: true, .. } => "has",
         Expr::Call { function, target: None, .. } if function.starts_with(char::is_alphabetic) => function,
+        Expr::Struct { name, .. } => name,
         _ => "",
     };
     least.column = least.column.saturating_sub(name.chars().count()).max(least.column.min(1));

@@ -12,6 +12,7 @@ Examples:
   palisade test policies/ --filter replicas      only cases whose suite or name has this in it
   palisade test --coverage --min-coverage 90     what no case exercises; fail below 90 %
   palisade test --mutate                         mistakes in the policies that no case would notice
+  palisade test --fail-on-survivors=all          fail on each of them, also on a message that no case expects
   palisade test -o human -o junit=report.xml     several reports at once
   palisade test --watch
   palisade test --init policy.yaml               writes policy.test.yaml
@@ -40,18 +41,19 @@ pub struct TestArgs {
     /// How to print: human, json, junit or tap; with =FILE into a file. May be given several times.
     #[arg(short, long, value_name = "FORMAT[=FILE]", default_value = "human")]
     pub output: Vec<Output>,
-    /// Say which validations, branches, operands and match rules no case exercised.
+    /// Say which validations, mutations, checks of profiles, branches, operands and match rules no case exercised.
     #[arg(long)]
     pub coverage: bool,
-    /// Fail if less of the policies is exercised, in percent. Implies --coverage.
+    /// Fail if less of the policies and profiles is exercised, in percent. Implies --coverage.
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     pub min_coverage: Option<f64>,
-    /// Make small mistakes in the policies' expressions, and say which ones no case notices.
+    /// Make small mistakes in the expressions of policies and custom checks, and say which ones no case notices; the
+    /// same for messages and reasons, counted apart.
     #[arg(long)]
     pub mutate: bool,
-    /// Fail if a mutant survives. Implies --mutate.
-    #[arg(long)]
-    pub fail_on_survivors: bool,
+    /// Fail if a mutant of an expression survives; with =all also if one of a message does. Implies --mutate.
+    #[arg(long, value_name = "WHICH", num_args = 0..=1, require_equals = true, default_missing_value = "expressions")]
+    pub fail_on_survivors: Option<Survivors>,
     /// The API server's version, where a suite names none: 1.33 to 1.37.
     #[arg(long, value_name = "VERSION", default_value = "1.36")]
     pub kube_version: KubeVersion,
@@ -64,6 +66,15 @@ pub struct TestArgs {
     /// Write a suite for the policies or profiles in a file beside it, to begin with.
     #[arg(long, value_name = "POLICY", conflicts_with_all = ["filter", "coverage", "mutate", "paths"])]
     pub init: Option<PathBuf>,
+}
+
+/// Which survivors are a failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Survivors {
+    /// Mutants of expressions: those of which it depends who is admitted, and what is changed.
+    Expressions,
+    /// Those of messages and reasons, too.
+    All,
 }
 
 /// A report and where it goes.

@@ -20,6 +20,7 @@ use palisade_suite::{
     report::{Format, Report, SuiteReport},
 };
 
+use args::Survivors;
 pub use args::TestArgs;
 
 use crate::{
@@ -137,23 +138,22 @@ fn judge(suites: &[Suite], args: &TestArgs) -> Report {
     // What mutants do is no merit of the cases.
     if args.coverage || args.min_coverage.is_some() {
         let mut all = coverage::Coverage::default();
-        for suite in suites {
-            all.merge(coverage::measure(suite));
-        }
+        parallel(threads, suites, coverage::measure).into_iter().for_each(|of_suite| all.merge(of_suite));
         report.coverage = Some(all);
     }
-    if args.mutate || args.fail_on_survivors {
+    if args.mutate || args.fail_on_survivors.is_some() {
         let baselines = parallel(threads, suites, Baseline::new);
         let mutants: Vec<_> = baselines
             .iter()
             .flat_map(|baseline| baseline.mutants().into_iter().map(move |mutant| (baseline, mutant)))
             .collect();
         let fates = parallel(threads, &mutants, |(baseline, mutant)| baseline.fate(mutant));
-        let mut mutation = Mutation::default();
+        let (mut mutation, mut messages) = (Mutation::default(), Mutation::default());
         for ((_, mutant), fate) in mutants.into_iter().zip(fates) {
-            mutation.add(mutant, fate);
+            let of = if mutant.of_message { &mut messages } else { &mut mutation };
+            of.add(mutant, fate);
         }
-        report.mutation = Some(mutation);
+        (report.mutation, report.messages) = (Some(mutation), Some(messages));
     }
     report
 }
@@ -193,9 +193,14 @@ fn verdict(report: &Report, args: &TestArgs) -> Result<(), Failure> {
     {
         problems.push(Problem::new(format!("the coverage is {:.1} %, less than {least} %", coverage.percent())));
     }
-    let survivors = report.mutation.as_ref().map_or(0, |mutation| mutation.survivors().count());
-    if args.fail_on_survivors && survivors > 0 {
-        problems.push(Problem::new(format!("mutants that survived: {survivors}")));
+    for (what, mutation, counts) in [
+        ("mutants", &report.mutation, args.fail_on_survivors.is_some()),
+        ("mutants of messages", &report.messages, args.fail_on_survivors == Some(Survivors::All)),
+    ] {
+        let survivors = mutation.as_ref().map_or(0, |mutation| mutation.survivors().count());
+        if counts && survivors > 0 {
+            problems.push(Problem::new(format!("{what} that survived: {survivors}")));
+        }
     }
     if failed || !problems.is_empty() { Err(Failure::Wrong(problems)) } else { Ok(()) }
 }

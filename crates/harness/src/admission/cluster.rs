@@ -139,7 +139,8 @@ impl Cluster {
             }
             ("admissionregistration.k8s.io", "MutatingAdmissionPolicy") => {
                 let policy: MutatingAdmissionPolicy = decode(object)?;
-                Arc::make_mut(&mut self.mutations).add_policy(policy);
+                let watches = self.watches;
+                Arc::make_mut(&mut self.mutations).add_policy(policy, watches);
             }
             ("admissionregistration.k8s.io", "MutatingAdmissionPolicyBinding") => {
                 let binding: MutatingAdmissionPolicyBinding = decode(object)?;
@@ -245,6 +246,10 @@ impl Cluster {
 
     pub(super) fn replace_policy(&mut self, policy: Policy) {
         self.policies.insert(policy.name.clone(), Arc::new(policy));
+    }
+
+    pub(super) fn mutations_mut(&mut self) -> &mut Mutations {
+        Arc::make_mut(&mut self.mutations)
     }
 
     pub(crate) fn mutations(&self) -> &Mutations {

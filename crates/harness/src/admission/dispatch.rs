@@ -6,7 +6,7 @@ use palisade_cel::authorizer::{self, Attributes};
 use serde_json::Value as Json;
 
 use super::{
-    Cluster, Denial, Evaluation, Outcome, Request, Review,
+    Cluster, Denial, Evaluation, Outcome, PolicyKind, Request, Review,
     authorizer::Asked,
     cluster::Stored,
     expression::{Evaluator, Expression, Inputs},
@@ -157,6 +157,7 @@ impl<'a> Dispatch<'a> {
         let of_conditions = Inputs { request: &of_conditions, namespace: &Json::Null, ..inputs };
         let param = param.map(Stored::path);
         let mut evaluator = Evaluator {
+            kind: PolicyKind::Validating,
             policy: &policy.name,
             binding: &binding.name,
             param: param.as_deref(),

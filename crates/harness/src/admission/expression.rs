@@ -11,7 +11,7 @@ use palisade_cel::{
 };
 use serde_json::Value as Json;
 
-use super::{Evaluation, matching::Trouble};
+use super::{Evaluation, PolicyKind, matching::Trouble};
 
 /// An expression of a policy, compiled.
 #[derive(Debug)]
@@ -170,6 +170,7 @@ pub(crate) struct OutOfBudget;
 /// Evaluates expressions for one policy, binding and set of parameters, and notes what came of each.
 #[derive(Debug)]
 pub(crate) struct Evaluator<'l> {
+    pub kind: PolicyKind,
     pub policy: &'l str,
     pub binding: &'l str,
     pub param: Option<&'l str>,
@@ -206,6 +207,7 @@ impl Evaluator<'_> {
 
     fn note(&mut self, expression: &Expression, result: Result<Value<'_>, String>, cost: u64) {
         self.log.push(Evaluation {
+            kind: self.kind,
             policy: self.policy.to_owned(),
             binding: self.binding.to_owned(),
             param: self.param.map(str::to_owned),

@@ -3,14 +3,23 @@
 
 use std::sync::Arc;
 
+use k8s_openapi::api::admissionregistration::v1::MatchResources;
 use palisade_cel::{Issue, Mode, eval::Watch};
+use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value as Json, json};
 
-use super::{Cluster, Request, matching, policy::Policy};
+use super::{
+    Cluster, Operation, PolicyKind, Request,
+    expression::{Expression, Variable},
+    matching, mutating,
+    policy::Policy,
+};
 
 /// An expression of a policy that is in force.
 #[derive(Clone, Copy, Debug)]
 pub struct Inspected<'a> {
+    /// The kind of the policy.
+    pub kind: PolicyKind,
     /// The policy.
     pub policy: &'a str,
     /// Where the expression stands: `validations[0].expression`.
@@ -27,6 +36,8 @@ pub struct Inspected<'a> {
 /// How a request was matched by what a policy or a binding says of requests (`matchConstraints`, `matchResources`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trace {
+    /// The kind of the policy.
+    pub kind: PolicyKind,
     /// The policy.
     pub policy: String,
     /// The binding; none for the policy's own `matchConstraints`.
@@ -52,59 +63,120 @@ impl Cluster {
         self
     }
 
-    /// The expressions of all policies, bound or not, by the names of the policies.
+    /// The expressions of all policies, bound or not, by the names of the policies; the validating ones first.
     pub fn expressions(&self) -> impl Iterator<Item = Inspected<'_>> {
-        self.all_policies().flat_map(|policy| {
-            let variable = |path: &str| policy.variables.iter().find(|variable| variable.expression.path == path);
-            policy.expressions().map(move |expression| Inspected {
-                policy: &policy.name,
-                path: &expression.path,
-                variable: variable(&expression.path).map(|variable| &*variable.name),
-                source: &expression.source,
-                watches: expression.watches(),
-            })
-        })
+        let validating = self.all_policies().flat_map(|policy| {
+            policy.expressions().map(|one| inspected(PolicyKind::Validating, &policy.name, one, &policy.variables))
+        });
+        let mutating = self.mutations().all().flat_map(|policy| {
+            policy.expressions().map(|one| inspected(PolicyKind::Mutating, &policy.name, one, &policy.variables))
+        });
+        validating.chain(mutating)
     }
 
-    /// The same cluster, with another expression in the place of one. All else is shared, also what is remembered of
-    /// the other policies' expressions; the changed policy remembers nothing.
+    /// The same cluster, with another text in the place of one of a policy's: of an expression, a message or a reason.
+    /// All else is shared, also what is remembered of the other policies' expressions; the changed policy remembers
+    /// nothing.
     ///
     /// # Errors
-    /// What is wrong with the expression, or with one that uses it. Nothing is, if there is no such expression.
-    pub fn with_expression(&self, policy: &str, path: &str, source: &str) -> Result<Self, Vec<Issue>> {
-        let found = self.all_policies().find(|one| one.name == policy);
-        let changed = found.and_then(|found| {
-            let mut spec = serde_json::to_value(&found.spec).ok()?;
-            let pointer = format!("/{}", path.replace(['.', '['], "/").replace(']', ""));
-            *spec.pointer_mut(&pointer)? = Json::from(source);
-            let changed = json!({"metadata": {"name": policy}, "spec": spec});
-            Some(Policy::new(serde_json::from_value(changed).ok()?, self.minor(), Mode::Stored))
-        });
-        let Some(changed) = changed else { return Err(Vec::new()) };
-        let issues: Vec<_> = changed.expressions().flat_map(|expression| expression.issues().to_vec()).collect();
-        if !issues.is_empty() {
-            return Err(issues);
-        }
+    /// What is wrong with the expression, or with one that uses it. Nothing is, if there is no such text.
+    pub fn with_expression(
+        &self,
+        kind: PolicyKind,
+        policy: &str,
+        path: &str,
+        source: &str,
+    ) -> Result<Self, Vec<Issue>> {
         let mut cluster = self.clone();
-        cluster.replace_policy(changed);
-        Ok(cluster)
+        let pointer = format!("/{}", path.replace(['.', '['], "/").replace(']', ""));
+        let issues: Option<Vec<Issue>> = match kind {
+            PolicyKind::Validating => {
+                let found = self.all_policies().find(|one| one.name == policy);
+                let changed = found.and_then(|found| changed(policy, &found.spec, &pointer, source));
+                changed.map(|changed| {
+                    let changed = Policy::new(changed, self.minor(), Mode::Stored);
+                    let issues = issues(changed.expressions());
+                    cluster.replace_policy(changed);
+                    issues
+                })
+            }
+            PolicyKind::Mutating => {
+                let found = self.mutations().all().find(|one| one.name == policy);
+                let changed = found.and_then(|found| changed(policy, &found.spec, &pointer, source));
+                changed.map(|changed| {
+                    let changed = mutating::Policy::compile(changed, self.minor(), false);
+                    let issues = issues(changed.expressions());
+                    cluster.mutations_mut().replace(changed);
+                    issues
+                })
+            }
+        };
+        match issues {
+            Some(issues) if issues.is_empty() => Ok(cluster),
+            issues => Err(issues.unwrap_or_default()),
+        }
     }
 
-    /// How a request is matched by each policy, and by each binding of those policies that match it.
-    pub fn trace(&self, request: &Request) -> Vec<Trace> {
+    /// How a request is matched by each policy of a kind, and by each binding of those policies that match it. What
+    /// mutating policies are matched with is the object as it was sent, and what validating ones are matched with the
+    /// object as those made it.
+    pub fn trace(&self, kind: PolicyKind, request: &Request) -> Vec<Trace> {
         let mut traces = Vec::new();
-        if matching::is_excluded(&request.resource) {
+        // What is deleted is not changed.
+        let asked = kind == PolicyKind::Validating || request.operation != Operation::Delete;
+        if matching::is_excluded(&request.resource) || !asked {
             return traces;
         }
-        for (policy, bindings) in self.policies() {
-            let own = matching::trace(policy.spec.match_constraints.as_ref(), request, self);
+        let mut of_policy = |policy: &str, constraints, bindings: Vec<(&str, Option<&MatchResources>)>| {
+            let own = matching::trace((kind, policy, None), constraints, request, self);
             let goes_on = own.matched != Some(false);
-            traces.push(Trace { policy: policy.name.clone(), ..own });
-            for binding in bindings.filter(|_| goes_on) {
-                let of = matching::trace(binding.spec.match_resources.as_ref(), request, self);
-                traces.push(Trace { policy: policy.name.clone(), binding: Some(binding.name.clone()), ..of });
+            traces.push(own);
+            for (binding, matched) in bindings.into_iter().filter(|_| goes_on) {
+                traces.push(matching::trace((kind, policy, Some(binding)), matched, request, self));
+            }
+        };
+        match kind {
+            PolicyKind::Validating => {
+                for (policy, bindings) in self.policies() {
+                    let bindings = bindings.map(|one| (&*one.name, one.spec.match_resources.as_ref())).collect();
+                    of_policy(&policy.name, policy.spec.match_constraints.as_ref(), bindings);
+                }
+            }
+            PolicyKind::Mutating => {
+                for (policy, bindings) in self.mutations().policies() {
+                    let bindings = bindings.map(|one| (&*one.name, one.spec.match_resources.as_ref())).collect();
+                    of_policy(&policy.name, policy.spec.match_constraints.as_ref(), bindings);
+                }
             }
         }
         traces
     }
+}
+
+fn inspected<'a>(
+    kind: PolicyKind,
+    policy: &'a str,
+    expression: &'a Expression,
+    variables: &'a [Variable],
+) -> Inspected<'a> {
+    let variable = variables.iter().find(|variable| variable.expression.path == expression.path);
+    Inspected {
+        kind,
+        policy,
+        path: &expression.path,
+        variable: variable.map(|variable| &*variable.name),
+        source: &expression.source,
+        watches: expression.watches(),
+    }
+}
+
+/// A policy with another text at a pointer in its spec; none if there is no text.
+fn changed<P: DeserializeOwned>(name: &str, spec: &impl Serialize, pointer: &str, text: &str) -> Option<P> {
+    let mut spec = serde_json::to_value(spec).ok()?;
+    *spec.pointer_mut(pointer).filter(|value| value.is_string())? = Json::from(text);
+    serde_json::from_value(json!({"metadata": {"name": name}, "spec": spec})).ok()
+}
+
+fn issues<'a>(expressions: impl Iterator<Item = &'a Expression>) -> Vec<Issue> {
+    expressions.flat_map(|expression| expression.issues().to_vec()).collect()
 }

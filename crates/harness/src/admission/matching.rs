@@ -11,7 +11,7 @@ use palisade_api::selector::{self, Labels};
 use palisade_cel::schema::Kind;
 use serde_json::Value as Json;
 
-use super::{Cluster, Operation, Request, ResourceId, Trace};
+use super::{Cluster, Operation, PolicyKind, Request, ResourceId, Trace};
 
 /// As what a policy sees a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,8 +81,13 @@ pub(crate) fn matches(
     }
 }
 
-/// How `matched` fits a request, part by part; `policy` and `binding` are left empty.
-pub(crate) fn trace(matched: Option<&MatchResources>, request: &Request, cluster: &Cluster) -> Trace {
+/// How what a policy or its binding says of requests fits one, part by part.
+pub(crate) fn trace(
+    (kind, policy, binding): (PolicyKind, &str, Option<&str>),
+    matched: Option<&MatchResources>,
+    request: &Request,
+    cluster: &Cluster,
+) -> Trace {
     let result = matches(matched, request, cluster);
     let equivalent = matched.is_some_and(|matched| matched.match_policy.as_deref() != Some("Exact"));
     let fitting = |rules: Option<&Vec<NamedRuleWithOperations>>| {
@@ -97,8 +102,9 @@ pub(crate) fn trace(matched: Option<&MatchResources>, request: &Request, cluster
     let of_namespace = selector(|matched| matched.namespace_selector.as_ref());
     let of_object = selector(|matched| matched.object_selector.as_ref());
     Trace {
-        policy: String::new(),
-        binding: None,
+        kind,
+        policy: policy.to_owned(),
+        binding: binding.map(str::to_owned),
         matched: result.ok().map(|found| found.is_some()),
         rules: fitting(matched.and_then(|matched| matched.resource_rules.as_ref())),
         excludes: fitting(matched.and_then(|matched| matched.exclude_resource_rules.as_ref())),

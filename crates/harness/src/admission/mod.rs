@@ -26,7 +26,7 @@ pub use authorizer::{Answers, Privileged};
 pub use cluster::Cluster;
 pub use inspect::{Inspected, Trace};
 pub use request::{Operation, Request, ResourceId, User};
-pub use review::{Denial, Evaluation, Mutated, Outcome, Review};
+pub use review::{Denial, Evaluation, Mutated, Outcome, PolicyKind, Review};
 pub use validate::{BUDGET, MATCH_CONDITIONS_BUDGET};
 
 pub(crate) use authorizer::Asked;

@@ -65,9 +65,20 @@ pub struct Denial {
     pub code: u16,
 }
 
+/// Which of the two kinds of policies: one of each kind may have the same name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum PolicyKind {
+    /// A ValidatingAdmissionPolicy.
+    Validating,
+    /// A `MutatingAdmissionPolicy`.
+    Mutating,
+}
+
 /// One expression that was evaluated.
 #[derive(Clone, Debug)]
 pub struct Evaluation {
+    /// The kind of the policy.
+    pub kind: PolicyKind,
     /// The policy.
     pub policy: String,
     /// The binding.

@@ -5,7 +5,11 @@ use std::fmt::Write as _;
 use palisade_manifest::harmless;
 
 use super::{Report, reasons};
-use crate::{Status, coverage::Coverage, mutate::Mutation};
+use crate::{
+    Status,
+    coverage::Coverage,
+    mutate::{Mutant, Mutation},
+};
 
 /// The report for people. What terminals would obey is taken out.
 pub fn human(report: &Report, verbose: bool) -> String {
@@ -40,6 +44,9 @@ pub fn human(report: &Report, verbose: bool) -> String {
     if let Some(mutation) = &report.mutation {
         of_mutation(mutation, &mut text);
     }
+    if let Some(messages) = report.messages.as_ref().filter(|messages| messages.total() > 0) {
+        of_messages(messages, &mut text);
+    }
     line(&mut text, &format!("\n{}", report.counts()));
     text
 }
@@ -71,6 +78,21 @@ fn of_mutation(mutation: &Mutation, text: &mut String) {
                 line(text, &format!("       {sign} {changed}"));
             }
         }
+    }
+}
+
+/// A line for each: many suites do not say what is read.
+fn of_messages(messages: &Mutation, text: &mut String) {
+    let (killed, total) = (messages.killed(), messages.total());
+    line(text, &format!("\nmutants of messages: {:.1} % killed ({killed} of {total})", messages.percent()));
+    for (mutant, cases) in messages.survivors() {
+        let cases = match cases {
+            0 => "no case reads it".to_owned(),
+            1 => "1 case reads it and does not expect it".to_owned(),
+            cases => format!("{cases} cases read it and do not expect it"),
+        };
+        let Mutant { place, policy, path, description, .. } = mutant;
+        line(text, &format!("     {place}: {policy} {path}: {description}: {cases}"));
     }
 }
 

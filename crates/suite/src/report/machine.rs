@@ -30,6 +30,7 @@ pub fn json(report: &Report) -> String {
         "suites": suites,
         "coverage": report.coverage.as_ref().map(coverage),
         "mutation": report.mutation.as_ref().map(mutation),
+        "messages": report.messages.as_ref().map(mutation),
     });
     format!("{report:#}\n")
 }

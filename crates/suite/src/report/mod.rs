@@ -19,6 +19,8 @@ pub struct Report {
     pub coverage: Option<Coverage>,
     /// What became of mutants, if that was asked.
     pub mutation: Option<Mutation>,
+    /// What became of those that only change what is said of a denial.
+    pub messages: Option<Mutation>,
 }
 
 /// What came of a suite.

@@ -17,7 +17,7 @@ use palisade_cel::schema::Kind;
 use serde_json::Value as Json;
 
 use super::{
-    Asked, Cluster, Denial, Evaluation, Request,
+    Asked, Cluster, Denial, Evaluation, PolicyKind, Request,
     cluster::Stored,
     dispatch::authority,
     expression::{Evaluator, Expression, Inputs},
@@ -27,8 +27,8 @@ use super::{
     webhook::Webhooks,
 };
 use crate::objects::Sent;
-pub(crate) use policy::Mutations;
-use policy::{Binding, Policy};
+use policy::Binding;
+pub(crate) use policy::{Mutations, Policy};
 
 /// Why a mutation leaves the object as it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -252,8 +252,13 @@ impl<'a> Mutating<'a> {
         let of_conditions = request.variable(kind, &request.resource);
         let of_mutations = request.variable(kind, &matched.resource);
         let authority = authority(request, &self.asked);
-        let mut evaluator =
-            Evaluator { policy: &policy.name, binding: &binding.name, param: key.2.as_deref(), log: self.evaluations };
+        let mut evaluator = Evaluator {
+            kind: PolicyKind::Mutating,
+            policy: &policy.name,
+            binding: &binding.name,
+            param: key.2.as_deref(),
+            log: self.evaluations,
+        };
         let null = Json::Null;
         let current = object.clone().unwrap_or_default();
         let inputs = Inputs {

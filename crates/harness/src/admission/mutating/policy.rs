@@ -31,7 +31,7 @@ pub(crate) struct Mutations {
 
 /// A `MutatingAdmissionPolicy`.
 #[derive(Debug)]
-pub(super) struct Policy {
+pub(crate) struct Policy {
     pub name: String,
     pub spec: MutatingAdmissionPolicySpec,
     pub variables: Vec<Variable>,
@@ -41,21 +41,21 @@ pub(super) struct Policy {
 
 /// What changes an object.
 #[derive(Debug)]
-pub(super) struct Mutation {
+pub(crate) struct Mutation {
     pub kind: PatchKind,
     pub expression: Expression,
 }
 
 /// How.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum PatchKind {
+pub(crate) enum PatchKind {
     ApplyConfiguration,
     JsonPatch,
 }
 
 /// A `MutatingAdmissionPolicyBinding`.
 #[derive(Clone, Debug)]
-pub(super) struct Binding {
+pub(crate) struct Binding {
     pub name: String,
     pub spec: MutatingAdmissionPolicyBindingSpec,
 }
@@ -67,9 +67,18 @@ impl Mutations {
         Self { minor, policies, bindings, definitions, schemas: OnceLock::new() }
     }
 
-    pub fn add_policy(&mut self, policy: MutatingAdmissionPolicy) {
-        let policy = Policy::new(policy, self.minor);
+    /// Adds a policy; if it `watches`, its expressions remember what their parts came to.
+    pub fn add_policy(&mut self, policy: MutatingAdmissionPolicy, watches: bool) {
+        self.replace(Policy::compile(policy, self.minor, watches));
+    }
+
+    pub fn replace(&mut self, policy: Policy) {
         self.policies.insert(policy.name.clone(), Arc::new(policy));
+    }
+
+    /// All policies, by name.
+    pub fn all(&self) -> impl Iterator<Item = &Policy> {
+        self.policies.values().map(|policy| &**policy)
     }
 
     pub fn add_binding(&mut self, binding: MutatingAdmissionPolicyBinding) {
@@ -96,7 +105,7 @@ impl Mutations {
 
     /// The policies that have bindings. The API server's order is random each time that a policy or binding changes;
     /// here it is that of their names.
-    pub(super) fn policies(&self) -> impl Iterator<Item = (&Policy, btree_map::Values<'_, String, Binding>)> {
+    pub fn policies(&self) -> impl Iterator<Item = (&Policy, btree_map::Values<'_, String, Binding>)> {
         self.policies.values().filter_map(|policy| Some((&**policy, self.bindings.get(&policy.name)?.values())))
     }
 
@@ -111,9 +120,10 @@ impl Mutations {
 }
 
 impl Policy {
-    fn new(policy: MutatingAdmissionPolicy, minor: u8) -> Self {
+    /// Compiles a policy; if it `watches`, its expressions remember what their parts came to.
+    pub fn compile(policy: MutatingAdmissionPolicy, minor: u8, watches: bool) -> Self {
         let spec = policy.spec.unwrap_or_default();
-        let mut compiler = Compiler::new(minor, Mode::Stored, spec.param_kind.is_some(), false);
+        let mut compiler = Compiler::new(minor, Mode::Stored, spec.param_kind.is_some(), watches);
         for variable in spec.variables.iter().flatten() {
             compiler.variable(&variable.name, &variable.expression);
         }

@@ -1,6 +1,10 @@
 //! Suites, from their text to what is said of them.
 #![allow(clippy::unwrap_used, reason = "a test that cannot set itself up may panic")]
 
+mod messages;
+mod mutating;
+mod profiles;
+
 use std::{collections::BTreeMap, sync::Arc};
 
 use k8s_openapi::jiff::Timestamp;
@@ -86,27 +90,30 @@ fn assert_passes(suite: &Suite) {
     }
 }
 
+/// What no case exercises: line, column, of what, where and how.
+fn missing(suite: &Suite) -> Vec<String> {
+    let missing = coverage::measure(suite).missing().into_iter();
+    let shown = missing.map(|coverage::Point { place, of, path, what, missing }| {
+        format!("{}:{} {of} {path} {what}: {missing}", place.line, place.column)
+    });
+    shown.collect()
+}
+
 #[test]
 fn coverage_is_what_a_reader_of_the_policy_would_say() {
     let suite = with("");
     assert_passes(&suite);
-    let coverage = coverage::measure(&suite);
-    let missing: Vec<_> = coverage
-        .missing()
-        .iter()
-        .map(|one| format!("{}:{} {} {}: {}", one.place.line, one.place.column, one.path, one.what, one.missing))
-        .collect();
     assert_eq!(
-        missing,
+        missing(&suite),
         [
-            "8:7 matchConstraints.resourceRules[1] the rule: never matched",
-            "9:21 matchConstraints.objectSelector the selector: never left out a request",
-            "11:34 matchConditions[0].expression the match condition: never excludes a request",
-            "17:8 validations[0].expression an operand of ||: never false",
-            "17:40 validations[0].expression an operand of ||: never false",
-            "17:40 validations[0].expression an operand of ||: never true, which decides",
-            "19:18 validations[1].expression the validation: never fails",
-            "19:35 validations[1].expression a condition: never false: the other branch is not taken",
+            "8:7 labelled matchConstraints.resourceRules[1] the rule: never matched",
+            "9:21 labelled matchConstraints.objectSelector the selector: never left out a request",
+            "11:34 labelled matchConditions[0].expression the match condition: never excludes a request",
+            "17:8 labelled validations[0].expression an operand of ||: never false",
+            "17:40 labelled validations[0].expression an operand of ||: never false",
+            "17:40 labelled validations[0].expression an operand of ||: never true, which decides",
+            "19:18 labelled validations[1].expression the validation: never fails",
+            "19:35 labelled validations[1].expression a condition: never false: the other branch is not taken",
         ]
     );
 }

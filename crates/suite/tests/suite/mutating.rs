@@ -1,0 +1,159 @@
+//! MutatingAdmissionPolicies: what of them is covered, and which mistakes in them are noticed.
+
+use palisade_suite::{
+    Suite, coverage,
+    mutate::{Baseline, Fate},
+};
+
+use super::{assert_passes, load, missing};
+
+const POLICY: &str = "\
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingAdmissionPolicy
+metadata: {name: labelled}
+spec:
+  reinvocationPolicy: Never
+  matchConstraints:
+    resourceRules:
+    - {apiGroups: [''], apiVersions: [v1], operations: [CREATE], resources: [configmaps]}
+    - {apiGroups: [''], apiVersions: [v1], operations: [CREATE], resources: [secrets]}
+  matchConditions:
+  - {name: tenants, expression: \"request.userInfo.username != 'admin'\"}
+  variables:
+  - name: team
+    expression: |-
+      has(object.data) && 'team' in object.data
+      ? object.data.team : 'none'
+  mutations:
+  - patchType: ApplyConfiguration
+    applyConfiguration:
+      expression: |-
+        Object{metadata: Object.metadata{
+          labels: {'team': variables.team}}}
+  - patchType: JSONPatch
+    jsonPatch:
+      expression: |-
+        has(object.immutable) ? [] :
+        [JSONPatch{op: 'add', path: '/immutable', value: true}]
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingAdmissionPolicyBinding
+metadata: {name: all}
+spec: {policyName: labelled}
+";
+
+const CASES: &str = "\
+apiVersion: test.toolsecurity.dev/v1alpha1
+kind: PolicyTest
+policies: [policy.yaml]
+cases:
+- name: without data
+  object: {apiVersion: v1, kind: ConfigMap, metadata: {name: x}}
+  expect: {verdict: allow, object: {metadata: {labels: {team: none}}, immutable: true}}
+";
+
+/// Cases that fill each gap.
+const MORE: &str = "\
+- name: a secret
+  object: {apiVersion: v1, kind: Secret, metadata: {name: x}}
+  expect: {verdict: allow, object: {immutable: true}}
+- name: with a team
+  object: {apiVersion: v1, kind: ConfigMap, metadata: {name: x}, immutable: false, data: {team: a}}
+  expect: {verdict: allow, object: {metadata: {labels: {team: a}}, immutable: false}}
+  variants:
+  - {name: with other data, patch: {data: {team: null, b: c}}, expect: {verdict: allow, object: {metadata: {labels: {team: none}}}}}
+  - {name: by the admin, user: admin, expect: {verdict: allow, object: {metadata: {labels: null}}}}
+";
+
+fn suite(cases: &str) -> Suite {
+    let suite = load(&format!("{CASES}{cases}"), &[("policy.yaml", POLICY)]);
+    assert_passes(&suite);
+    suite
+}
+
+#[test]
+fn a_gap_is_told_with_its_place_and_none_if_it_is_filled() {
+    assert_eq!(
+        missing(&suite("")),
+        [
+            "9:7 labelled matchConstraints.resourceRules[1] the rule: never matched",
+            "11:34 labelled matchConditions[0].expression the match condition: never excludes a request",
+            "15:7 labelled variables[0].expression an operand of &&: never true",
+            "15:27 labelled variables[0].expression an operand of &&: never false, which decides",
+            "15:27 labelled variables[0].expression an operand of &&: never true",
+            "16:7 labelled variables[0].expression a condition: never true: the branch is not taken",
+            "26:31 labelled mutations[1].jsonPatch.expression a condition: never true: the branch is not taken",
+        ]
+    );
+    assert_eq!(missing(&suite(MORE)), [] as [&str; 0]);
+}
+
+#[test]
+fn what_is_never_asked_is_never_evaluated() {
+    let only_by_admin = CASES.replace("expect: {verdict: allow, object", "user: admin\n  expect: allow # {object");
+    let suite = load(&only_by_admin, &[("policy.yaml", POLICY)]);
+    let missing = missing(&suite);
+    for part in [
+        "21:9 labelled mutations[0].applyConfiguration.expression : never evaluated",
+        "26:9 labelled mutations[1].jsonPatch.expression : never evaluated",
+    ] {
+        assert!(missing.iter().any(|one| one == part), "{part}: {missing:?}");
+    }
+}
+
+#[test]
+fn a_mutant_is_killed_by_the_object_that_is_expected() {
+    let survivors = |suite: &Suite| {
+        let baseline = Baseline::new(suite);
+        let mutants = baseline.mutants();
+        assert!(mutants.len() > 15, "{}", mutants.len());
+        let survives = |mutant: &palisade_suite::mutate::Mutant| matches!(baseline.fate(mutant), Fate::Survived { .. });
+        let mutants = mutants.into_iter().filter(survives);
+        mutants.map(|mutant| format!("{}: {}", mutant.place.line, mutant.after.trim())).collect::<Vec<_>>()
+    };
+    let found = survivors(&suite(""));
+    for part in ["11: request.userInfo.username != ''", "15: has(object.data)"] {
+        assert!(found.iter().any(|one| one == part), "{part}: {found:?}");
+    }
+    let blind = CASES.replace(", object: {metadata: {labels: {team: none}}, immutable: true}", "");
+    let found = survivors(&load(&blind, &[("policy.yaml", POLICY)]));
+    for part in
+        ["21: Object{}", "16: ? object.data.team : ''", "27: [JSONPatch{op: 'add', path: '/immutable', value: false}]"]
+    {
+        assert!(found.iter().any(|one| one == part), "{part}: {found:?}");
+    }
+    assert_eq!(survivors(&suite(MORE)), [] as [&str; 0]);
+}
+
+#[test]
+fn two_policies_of_one_name_are_measured_apart() {
+    let validating = "\
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: labelled}
+spec:
+  matchConstraints:
+    resourceRules:
+    - {apiGroups: [''], apiVersions: [v1], operations: [CREATE], resources: [secrets]}
+    objectSelector: {matchLabels: {team: none}}
+  validations:
+  - expression: 'true'
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: all}
+spec: {policyName: labelled, validationActions: [Deny]}
+";
+    let cases = CASES.replace("[policy.yaml]", "[policy.yaml, other.yaml]");
+    let measured = |more: &str| {
+        let suite = load(&format!("{cases}{more}"), &[("policy.yaml", POLICY), ("other.yaml", validating)]);
+        assert_passes(&suite);
+        let of_other = |point: &coverage::Point| point.place.file == "other.yaml";
+        let missing = coverage::measure(&suite).missing().into_iter().filter(of_other);
+        missing.map(|one| format!("{} {}", one.path, one.missing)).collect::<Vec<_>>()
+    };
+    assert!(measured("").contains(&"matchConstraints.resourceRules[0] never matched".to_owned()));
+    // The label that the selector wants is one that the other policy sets.
+    let filled = measured(MORE);
+    assert_eq!(filled, ["validations[0].expression never fails"]);
+}
