@@ -9,6 +9,7 @@ use std::{
 };
 
 const EXAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/policy-tests");
+const FILLED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/filled");
 const TOOLFORGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/toolforge/profile.yaml");
 
 fn palisade(directory: &Path) -> Command {
@@ -41,7 +42,7 @@ fn example(from: &str, to: &str) -> tempfile::TempDir {
 
 #[test]
 fn the_example_passes_covers_all_and_kills_every_mutant() {
-    let arguments = ["--coverage", "--mutate", "--fail-on-survivors", "--min-coverage", "100"];
+    let arguments = ["--coverage", "--mutate", "--fail-on-survivors=all", "--min-coverage", "100"];
     let (code, out, err) = test(Path::new(EXAMPLES), &arguments);
     assert_eq!((code, err.as_str()), (0, ""), "{out}");
     insta::assert_snapshot!("example", out);
@@ -68,6 +69,46 @@ fn too_little_coverage_and_survivors_fail() {
     let (code, _, err) = test(directory.path(), &[&filter[..], &["--fail-on-survivors"]].concat());
     assert_eq!(code, 1);
     assert!(err.contains("mutants that survived"), "{err}");
+}
+
+#[test]
+fn a_message_that_no_case_expects_is_a_failure_only_if_asked() {
+    let directory = example("replicas <=", "replicas <=");
+    let suite = directory.path().join("deployments.test.yaml");
+    let text = fs::read_to_string(&suite).unwrap();
+    assert!(text.contains("      reason: Forbidden\n"));
+    fs::write(&suite, text.replace("      reason: Forbidden\n", "")).unwrap();
+    let (code, out, err) = test(directory.path(), &["--fail-on-survivors"]);
+    assert_eq!(code, 0, "{out}{err}");
+    assert!(out.contains("mutants: 100.0 % killed"), "{out}");
+    assert!(out.contains("mutants of messages: 75.0 % killed (3 of 4)"), "{out}");
+    assert!(out.contains("policy.yaml:28:13: deployments validations[0].reason: write `Invalid`"), "{out}");
+    let (code, _, err) = test(directory.path(), &["--fail-on-survivors=all"]);
+    assert_eq!(code, 1);
+    assert!(err.contains("mutants of messages that survived: 1"), "{err}");
+    let (code, out, _) = test(directory.path(), &["-o", "json", "--mutate"]);
+    let json: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!((code, &json["messages"]["killed"], &json["messages"]["total"]), (0, &3.into(), &4.into()));
+}
+
+#[test]
+fn a_gap_in_a_profile_or_a_mutation_is_told_at_its_place_and_a_case_fills_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let suite = fs::read_to_string(Path::new(FILLED).join("filled.test.yaml")).unwrap();
+    for file in ["profile.yaml", "labels.yaml", "namespaces.yaml"] {
+        fs::copy(Path::new(FILLED).join(file), directory.path().join(file)).unwrap();
+    }
+    let (kept, more) = suite.split_once("# What fills the gaps.\n").unwrap();
+    let arguments = ["--coverage", "--mutate"];
+    let write = |text: &str| fs::write(directory.path().join("a.test.yaml"), text).unwrap();
+    write(kept);
+    let (code, out, err) = test(directory.path(), &arguments);
+    assert_eq!((code, err.as_str()), (0, ""), "{out}");
+    insta::assert_snapshot!("gaps", out);
+    write(&format!("{kept}{more}"));
+    let all = [&arguments[..], &["--fail-on-survivors=all", "--min-coverage", "100"]].concat();
+    let (code, out, err) = test(directory.path(), &all);
+    assert_eq!((code, err.as_str()), (0, ""), "{out}");
 }
 
 #[test]

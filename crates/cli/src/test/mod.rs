@@ -138,7 +138,9 @@ fn judge(suites: &[Suite], args: &TestArgs) -> Report {
     // What mutants do is no merit of the cases.
     if args.coverage || args.min_coverage.is_some() {
         let mut all = coverage::Coverage::default();
-        parallel(threads, suites, coverage::measure).into_iter().for_each(|of_suite| all.merge(of_suite));
+        for of_suite in parallel(threads, suites, coverage::measure) {
+            all.merge(of_suite);
+        }
         report.coverage = Some(all);
     }
     if args.mutate || args.fail_on_survivors.is_some() {
