@@ -107,19 +107,21 @@ fuzz-cel: oracle-program ## Compare both with random expressions: COUNT=5000 SEE
 	cargo xtask agreement $(TARGET)/fuzz-cel/requests-*.answered
 
 SECONDS ?= 60
-FUZZ_TARGETS ?= check evaluate schema
+FUZZ_TARGETS ?= check evaluate schema review
+# Where it begins: reviews of the webhook, or else expressions.
+fuzz_seeds = $(TARGET)/fuzz-seeds/$$(test $$target = review && echo reviews || echo expressions)
 
 # libFuzzer stops at a panic, at an input that takes longer than 10 seconds, and beyond 2 GiB. A find is kept in
 # fuzz/artifacts; `make fuzz` again tries it first.
 .PHONY: fuzz
-fuzz: ## Try random input on parser, checker, evaluator and schemas (needs nightly Rust): SECONDS=60 each
+fuzz: ## Try random input on parser, checker, evaluator, schemas and webhook (needs nightly Rust): SECONDS=60 each
 	@$(CARGO_FUZZ) --version 2>/dev/null | grep -qxF 'cargo-fuzz $(CARGO_FUZZ_VERSION)' \
 		|| cargo install --locked cargo-fuzz@$(CARGO_FUZZ_VERSION) --root $(CACHE)/tools
 	rm -rf $(TARGET)/fuzz-seeds && cargo xtask fuzz-seeds $(TARGET)/fuzz-seeds
 	for target in $(FUZZ_TARGETS); do mkdir -p fuzz/corpus/$$target fuzz/artifacts/$$target \
 		&& RUSTUP_TOOLCHAIN=nightly $(CARGO_FUZZ) fuzz run --sanitizer none --target-dir $(abspath $(TARGET))/fuzz $$target \
-			fuzz/corpus/$$target $(TARGET)/fuzz-seeds fuzz/artifacts/$$target -- -max_total_time=$(SECONDS) -max_len=10000 \
-			-len_control=10 -timeout=10 -rss_limit_mb=2048 -dict=$(TARGET)/fuzz-seeds.dict -print_final_stats=1 || exit 1; done
+			fuzz/corpus/$$target $(fuzz_seeds) fuzz/artifacts/$$target -- -max_total_time=$(SECONDS) -max_len=10000 \
+			-len_control=10 -timeout=10 -rss_limit_mb=2048 -dict=$(fuzz_seeds).dict -print_final_stats=1 || exit 1; done
 
 .PHONY: spec-cel
 spec-cel: oracle-program ## Compare both with the tests of the CEL specification

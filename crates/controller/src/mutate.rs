@@ -81,7 +81,11 @@ pub async fn mutate(cx: &Context, good: &Good, memory: &mut Memory) -> Option<Du
     let kept = before.is_some_and(|turn| matches!(turn.found, Some((Some(_), true))));
     let (generation, mut found) = (good.generation(), None);
     let (status, settled) = match turn(cx, good, kept, &mut found).await {
-        Ok(result) => result,
+        Ok(Some(result)) => result,
+        Ok(None) => {
+            let status = before.and_then(|turn| turn.status.clone());
+            (status.or_else(|| Some(self::status(EngineInForce::None, "it is being found out"))), false)
+        }
         Err(error) => {
             tracing::warn!(%error, "the policy that fills in pods could not be kept right; it is tried again");
             (Some(status(EngineInForce::None, format!("it could not be found out: {error}"))), false)
@@ -98,13 +102,14 @@ fn status(engine: EngineInForce, message: impl Into<String>) -> MutationStatus {
     MutationStatus { engine, message: message.into().chars().take(1000).collect() }
 }
 
-/// The status, and whether all is as the profile wants it. `kept` is whether the policy was right before.
+/// The status, and whether all is as the profile wants it; `None` if the policy was changed before that was known.
+/// `kept` is whether the policy was right before.
 async fn turn(
     cx: &Context,
     good: &Good,
     kept: bool,
     found: &mut Option<(Option<&'static str>, bool)>,
-) -> Result<(Option<MutationStatus>, bool), ApiError> {
+) -> Result<Option<(Option<MutationStatus>, bool)>, ApiError> {
     let served = native::served(&cx.client).await?;
     // Whoever sees it first tells the others.
     if cx.world.native.set_served(served) {
@@ -114,7 +119,7 @@ async fn turn(
     let profile = &good.compiled.profile;
     let Some(mutation) = &good.compiled.mutation else {
         delete(cx, profile, served).await?;
-        return Ok((None, true));
+        return Ok(Some((None, true)));
     };
     let wanted = good.compiled.bundle.mutation.as_ref();
     if let (Some(pair), Some(version)) = (wanted, served) {
@@ -129,18 +134,21 @@ async fn turn(
         *found = Some((served, true));
     }
     let seen = match bare(mutation, good) {
-        Some(pod) => cx.prober.mutated(good, mutation, &pod, wanted.is_some() && served.is_some()).await,
+        Some(pod) => tokio::select! {
+            seen = cx.prober.mutated(good, mutation, &pod, wanted.is_some() && served.is_some()) => seen,
+            () = cx.world.native.until_it_differs(served, wanted.filter(|_| served.is_some())) => return Ok(None),
+        },
         None => Err("the profile changes no pod that complies with it".to_owned()),
     };
     let seen = match seen {
         Ok(seen) => seen,
-        Err(message) => return Ok((Some(status(EngineInForce::None, message)), false)),
+        Err(message) => return Ok(Some((Some(status(EngineInForce::None, message)), false))),
     };
     if wanted.is_none() && seen.webhook {
         delete(cx, profile, served).await?;
     }
     let unserved = "the API server serves no MutatingAdmissionPolicy";
-    Ok(match (seen, wanted.is_some(), served) {
+    Ok(Some(match (seen, wanted.is_some(), served) {
         (Seen { webhook: true, .. }, false, _) => {
             (Some(status(EngineInForce::Webhook, "the webhook was seen to fill in a pod")), true)
         }
@@ -156,7 +164,7 @@ async fn turn(
         }
         (_, true, None) => (Some(status(EngineInForce::None, format!("nobody fills in pods; {unserved}"))), false),
         _ => (Some(status(EngineInForce::None, "nobody was seen to fill in a pod")), false),
-    })
+    }))
 }
 
 /// Writes an object if it is not as it should be. `kept` is whether it was before.
@@ -170,16 +178,16 @@ where
 {
     let unreadable = |error| ApiError::Unreachable(kube::Error::SerdeError(error));
     let object: K = serde_json::from_value(desired.clone()).map_err(unreadable)?;
-    let same = |found: &K| {
-        let spec = |of: &K| serde_json::to_value(of).map(|of| of["spec"].clone()).unwrap_or_default();
-        same_meta(object.meta(), found.meta()) && same_spec(&spec(&object), &spec(found))
-    };
+    let spec = |of: &K| serde_json::to_value(of).map(|mut of| of["spec"].take()).unwrap_or_default();
+    let same = |found: &K| same_meta(object.meta(), found.meta()) && same_spec(&spec(&object), &spec(found));
     let api: Api<K> = Api::all(cx.client.clone());
     let found = call(api.get_opt(object.meta().name.as_deref().unwrap_or_default())).await?;
-    if found.as_ref().is_some_and(same) {
+    if let Some(found) = found.as_ref().filter(|found| same(found)) {
+        cx.world.native.wrote(kind, found.meta(), spec(found));
         return Ok(());
     }
     let (written, verb) = converge(&api, &object, names::field_manager::POLICY, same).await?;
+    cx.world.native.wrote(kind, written.meta(), spec(&written));
     let of_generation =
         |found: K| generation(found.meta()).is_some_and(|generation| generation == good.generation().to_string());
     let (kind, drift) = (kind.name(), kept || found.is_some_and(of_generation));

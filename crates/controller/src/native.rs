@@ -23,6 +23,7 @@ use palisade_api::names;
 use palisade_compiler::MutatingPair;
 use serde::Serialize;
 use serde_json::Value as Json;
+use tokio::sync::Notify;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
@@ -100,6 +101,7 @@ pub async fn served(client: &Client) -> Result<Option<&'static str>, ApiError> {
 #[derive(Debug, Default)]
 pub struct Native {
     inner: Mutex<Inner>,
+    changed: Notify,
 }
 
 #[derive(Debug, Default)]
@@ -131,6 +133,7 @@ impl Native {
         if version.is_none() {
             (inner.policies, inner.bindings) = Default::default();
         }
+        self.changed.notify_waiters();
         new
     }
 
@@ -147,19 +150,46 @@ impl Native {
         !is(&inner.policies, &policy.metadata, &policy.spec) || !is(&inner.bindings, &binding.metadata, &binding.spec)
     }
 
+    /// Returns when [`Self::differs`] would be true.
+    pub async fn until_it_differs(&self, served: Option<&'static str>, desired: Option<&MutatingPair>) {
+        loop {
+            let changed = self.changed.notified();
+            if self.differs(served, desired) {
+                return;
+            }
+            changed.await;
+        }
+    }
+
+    /// An object was read or written. This is what it is now.
+    pub fn wrote(&self, kind: Kind, meta: &ObjectMeta, spec: Json) {
+        let (name, version, row) = row(meta.clone(), spec);
+        self.lock().table(kind).set(name, version, row);
+    }
+
+    /// A watch has shown an object. Returns the names of what has changed.
     fn see(&self, kind: Kind, event: Event<DynamicObject>) -> Vec<String> {
-        let mut inner = self.lock();
-        let table = match kind {
-            Kind::Policy => &mut inner.policies,
-            Kind::Binding => &mut inner.bindings,
-        };
-        let changes = feed(table, event, |mut object| {
-            let (name, version) = identity(&object.metadata);
+        let changes = feed(self.lock().table(kind), event, |mut object| {
             let spec = object.data.get_mut("spec").map(Json::take).unwrap_or_default();
-            (name, version, Arc::new(Observed { meta: slim(object.metadata), spec }))
+            row(object.metadata, spec)
         });
+        self.changed.notify_waiters();
         changes.into_iter().map(|change| change.key).collect()
     }
+}
+
+impl Inner {
+    fn table(&mut self, kind: Kind) -> &mut Table<String, Arc<Observed>> {
+        match kind {
+            Kind::Policy => &mut self.policies,
+            Kind::Binding => &mut self.bindings,
+        }
+    }
+}
+
+fn row(meta: ObjectMeta, spec: Json) -> (String, u64, Arc<Observed>) {
+    let (name, version) = identity(&meta);
+    (name, version, Arc::new(Observed { meta: slim(meta), spec }))
 }
 
 /// Whether an object is in the cluster as it is desired.

@@ -7,10 +7,14 @@
 //! Several profiles on one namespace are followed in the order of their names: what the first has filled in, the next
 //! finds set. Only the first that redirects images does so, or each would redirect what the other has redirected.
 //!
+//! [`review`] and [`filler`] are the same for a webhook: `AdmissionReview` in, `AdmissionReview` out.
+//!
 //! This crate is pure: no I/O, no clock, no environment.
 
+pub mod filler;
 mod patch;
 mod plan;
+pub mod review;
 
 pub use patch::{Change, Patch, PatchOperation};
 pub use plan::{Operation, Plan, Request};
