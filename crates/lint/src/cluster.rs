@@ -164,7 +164,9 @@ impl<'a> Cluster<'a> {
         }
         let mut kinds = Kinds::builtin(self.minor);
         // One that cannot be served is refused as a definition.
-        defined.iter().for_each(|crd| drop(kinds.add_crd(crd)));
+        for crd in &defined {
+            drop(kinds.add_crd(crd));
+        }
         for item in self.others.iter().filter(|item| defined.iter().any(|crd| is_of(crd, item))) {
             let Some(resource) = kinds.by_kind(&item.object.api_version, &item.kind) else { continue };
             let namespace = item.json["metadata"]["namespace"].as_str().unwrap_or("default");

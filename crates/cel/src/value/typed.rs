@@ -198,12 +198,12 @@ pub(super) fn merge<'a>(items: &[Value<'a>], schema: &'a Json, other: &List<'a>)
     let mut places: BTreeMap<_, _> =
         items.iter().enumerate().map(|(place, item)| (identity(item, schema), place)).collect();
     for theirs in other.iter() {
-        match places.get(&identity(&theirs, schema)) {
-            Some(place) => merged[*place] = theirs,
-            None => {
-                places.insert(identity(&theirs, schema), merged.len());
-                merged.push(theirs);
-            }
+        let identity = identity(&theirs, schema);
+        if let Some(place) = places.get(&identity) {
+            merged[*place] = theirs;
+        } else {
+            places.insert(identity, merged.len());
+            merged.push(theirs);
         }
     }
     List::Associative(Arc::new(merged), schema)

@@ -12,7 +12,7 @@ pub(super) struct Correlation<'v> {
     pub(super) old: &'v Value,
 }
 
-impl<'v> Correlation<'v> {
+impl Correlation<'_> {
     /// The value of a field, or of a key.
     pub(super) fn key(self, key: &str) -> Option<Self> {
         let schema = property(self.schema, key).or_else(|| additional(self.schema))?;

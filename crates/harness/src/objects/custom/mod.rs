@@ -1,6 +1,7 @@
 //! Kinds of CustomResourceDefinitions (`k8s.io/apiextensions-apiserver`): pruned and completed by their schemas.
 
 mod correlation;
+mod judge;
 mod prune;
 mod rules;
 mod schema;
@@ -142,15 +143,15 @@ impl Custom {
         if let Some(schema) = self.schema(&r.version) {
             validate::validate(minor, schema, object, sent.old, &mut checking.errors);
         }
-        if let Some(rules) = self.rules(&r.version, minor).filter(|rules| rules.are_there()) {
-            if checking.errors.iter().any(is_blocking) {
+        if let Some(rules) = self.rules(&r.version, minor) {
+            if rules.are_there() && checking.errors.iter().any(is_blocking) {
                 let detail = "some validation rules were not checked because the object was invalid; correct the existing \
                               errors to complete validation";
                 checking.errors.push(FieldError::invalid_shown("<nil>", &shown(minor, &Value::Null), detail));
             } else {
                 checking.errors.extend(rules.judge(object, sent.old).errors);
             }
-            checking.unknown = rules.unknown.clone();
+            checking.unknown.clone_from(&rules.unknown);
         }
         checks::conclude(&r.group, &r.kind, object, checking)
     }
