@@ -264,11 +264,9 @@ impl<'c> Coster<'c> {
             entries.map_or_else(|| matches!(self.checked.type_of(range.id), Type::List(_)), |entries| entries.is_list);
         let (step, is_key) = match (part, is_list) {
             (Part::Key, true) => ("@indices", true),
-            (Part::Key, false) => ("@keys", true),
-            (Part::Value, true) => ("@items", false),
+            (Part::Key | Part::Single, false) => ("@keys", true),
+            (Part::Value | Part::Single, true) => ("@items", false),
             (Part::Value, false) => ("@values", false),
-            (Part::Single, true) => ("@items", false),
-            (Part::Single, false) => ("@keys", true),
         };
         let path = self.path(range).map_or_else(|| Path::new(step), |path| path.then(step));
         let size = entries.map(|entries| if is_key { entries.key } else { entries.value });

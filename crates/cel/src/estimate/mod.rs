@@ -77,10 +77,7 @@ impl Arg<'_> {
     /// An element of this list, of which nothing but the way to it is known; none if it is no list. The key of a map, and
     /// the value of an optional, count as well.
     pub(crate) fn element(&self) -> Option<Arg<'_>> {
-        let of = match self.of {
-            Type::List(of) | Type::Map(of, _) | Type::Optional(of) | Type::Type(of) => of,
-            _ => return None,
-        };
+        let (Type::List(of) | Type::Map(of, _) | Type::Optional(of) | Type::Type(of)) = self.of else { return None };
         Some(Arg { node: None, of, path: self.path.as_ref().map(|path| path.copied("@items")), size: None })
     }
 

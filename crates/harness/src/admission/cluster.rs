@@ -117,7 +117,7 @@ impl Cluster {
         let text = |pointer: &str| object.pointer(pointer).and_then(Json::as_str).unwrap_or_default().to_owned();
         let (api_version, kind) = (text("/apiVersion"), text("/kind"));
         let mut warnings = match create::create(self.minor, &object, None) {
-            // Whether a definition's rules cost too much makes no difference to those who look the kind up.
+            // Whether a definition's rules are taken makes no difference to those who look the kind up.
             Err(Refused::NoVerdict(_)) if kind == "CustomResourceDefinition" => vec![],
             created => created?,
         };
