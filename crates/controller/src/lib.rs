@@ -36,6 +36,7 @@ mod options;
 mod probe;
 mod queue;
 mod reconcile;
+mod redirects;
 mod remove;
 mod report;
 mod resolve;
