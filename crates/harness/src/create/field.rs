@@ -101,11 +101,6 @@ impl Error {
         Self::new(ErrorType::Invalid, field, Some(&go_json(value)), detail)
     }
 
-    /// Another value of the wrong form, as it is shown.
-    pub fn invalid_shown(field: impl Into<String>, shown: &str, detail: &str) -> Self {
-        Self::new(ErrorType::Invalid, field, Some(shown), detail)
-    }
-
     /// A value that is there twice, as it is shown.
     pub fn duplicate_shown(field: impl Into<String>, shown: &str) -> Self {
         Self::new(ErrorType::Duplicate, field, Some(shown), "")
