@@ -68,26 +68,29 @@ MINORS ?= 1.36 1.33 1.34 1.35 1.37
 # Built like the control plane, whose compiled packages these then are.
 oracle oracle-check: export CGO_ENABLED = 0
 oracle oracle-check: export GOFLAGS += -trimpath
-# $(1) a minor, $(2) where golden/ is written, $(3) where the schemas are written, $(4) the types, $(5) the objects
+# $(1) a minor, $(2) where golden/ is written, $(3) where the schemas are written, $(4) the types, $(5) the objects,
+# $(6) what is said of definitions and their rules
 oracle_build = go build $(if $(filter-out 1.36,$(1)),-modfile=minors/$(1).mod) -o $(CACHE)/oracle/$(1) .
 oracle_run = $(CACHE)/oracle/$(1) golden $(2)/golden/$(1) $(if $(filter-out 1.36,$(1)),golden/1.36) \
 	&& $(CACHE)/oracle/$(1) openapi $(3)/$(1).json.gz \
 	&& $(CACHE)/oracle/$(1) types $(call oracle_discovery,$(1)) $(4)/$(1).json.gz \
-	&& $(CACHE)/oracle/$(1) objects $(call oracle_discovery,$(1)) objects 1 5 $(5)/$(1).jsonl.gz
+	&& $(CACHE)/oracle/$(1) objects $(call oracle_discovery,$(1)) objects 1 5 $(5)/$(1).jsonl.gz \
+	&& $(CACHE)/oracle/$(1) rules rules $(6)/$(1).jsonl.gz
 # The lists of resources that Kubernetes keeps beside its sources.
 oracle_discovery = "$$(go list $(if $(filter-out 1.36,$(1)),-modfile=minors/$(1).mod) -m -f '{{.Dir}}' k8s.io/kubernetes)/api/discovery"
 
 .PHONY: oracle
 oracle: ## Ask kube-apiserver's CEL code anew: golden files and schemas of all minors
-	cd tests/oracle && $(foreach minor,$(MINORS),$(call oracle_build,$(minor)) && $(call oracle_run,$(minor),.,../../crates/cel/openapi,../../crates/harness/types,objects/golden) &&) :
+	cd tests/oracle && $(foreach minor,$(MINORS),$(call oracle_build,$(minor)) && $(call oracle_run,$(minor),.,../../crates/cel/openapi,../../crates/harness/types,objects/golden,rules/golden) &&) :
 
 .PHONY: oracle-check
 oracle-check: ## Check that the golden files are what that code says; MINORS=1.36 for one
 	cd tests/oracle && go vet . && go test . && at=$$(mktemp -d) && trap 'rm -rf "$$at"' EXIT \
 		&& cp -r ../../crates/cel/openapi "$$at/openapi" && cp -r ../../crates/harness/types "$$at/types" && cp -r objects/golden "$$at/objects" \
-		&& $(foreach minor,$(MINORS),$(call oracle_build,$(minor)) && $(call oracle_run,$(minor),"$$at","$$at/openapi","$$at/types","$$at/objects") \
+		&& cp -r rules/golden "$$at/rules" \
+		&& $(foreach minor,$(MINORS),$(call oracle_build,$(minor)) && $(call oracle_run,$(minor),"$$at","$$at/openapi","$$at/types","$$at/objects","$$at/rules") \
 		&& diff -r golden/$(minor) "$$at/golden/$(minor)" >&2 &&) diff -r ../../crates/cel/openapi "$$at/openapi" >&2 \
-		&& diff -r ../../crates/harness/types "$$at/types" >&2 && diff -r objects/golden "$$at/objects" >&2
+		&& diff -r ../../crates/harness/types "$$at/types" >&2 && diff -r objects/golden "$$at/objects" >&2 && diff -r rules/golden "$$at/rules" >&2
 
 COUNT ?= 5000
 SEED ?= 1
@@ -107,19 +110,21 @@ fuzz-cel: oracle-program ## Compare both with random expressions: COUNT=5000 SEE
 	cargo xtask agreement $(TARGET)/fuzz-cel/requests-*.answered
 
 SECONDS ?= 60
-FUZZ_TARGETS ?= check evaluate schema
+FUZZ_TARGETS ?= check evaluate schema review
+# Where it begins: reviews of the webhook, or else expressions.
+fuzz_seeds = $(TARGET)/fuzz-seeds/$$(test $$target = review && echo reviews || echo expressions)
 
 # libFuzzer stops at a panic, at an input that takes longer than 10 seconds, and beyond 2 GiB. A find is kept in
 # fuzz/artifacts; `make fuzz` again tries it first.
 .PHONY: fuzz
-fuzz: ## Try random input on parser, checker, evaluator and schemas (needs nightly Rust): SECONDS=60 each
+fuzz: ## Try random input on parser, checker, evaluator, schemas and webhook (needs nightly Rust): SECONDS=60 each
 	@$(CARGO_FUZZ) --version 2>/dev/null | grep -qxF 'cargo-fuzz $(CARGO_FUZZ_VERSION)' \
 		|| cargo install --locked cargo-fuzz@$(CARGO_FUZZ_VERSION) --root $(CACHE)/tools
 	rm -rf $(TARGET)/fuzz-seeds && cargo xtask fuzz-seeds $(TARGET)/fuzz-seeds
 	for target in $(FUZZ_TARGETS); do mkdir -p fuzz/corpus/$$target fuzz/artifacts/$$target \
 		&& RUSTUP_TOOLCHAIN=nightly $(CARGO_FUZZ) fuzz run --sanitizer none --target-dir $(abspath $(TARGET))/fuzz $$target \
-			fuzz/corpus/$$target $(TARGET)/fuzz-seeds fuzz/artifacts/$$target -- -max_total_time=$(SECONDS) -max_len=10000 \
-			-len_control=10 -timeout=10 -rss_limit_mb=2048 -dict=$(TARGET)/fuzz-seeds.dict -print_final_stats=1 || exit 1; done
+			fuzz/corpus/$$target $(fuzz_seeds) fuzz/artifacts/$$target -- -max_total_time=$(SECONDS) -max_len=10000 \
+			-len_control=10 -timeout=10 -rss_limit_mb=2048 -dict=$(fuzz_seeds).dict -print_final_stats=1 || exit 1; done
 
 .PHONY: spec-cel
 spec-cel: oracle-program ## Compare both with the tests of the CEL specification
@@ -135,11 +140,6 @@ oracle-program: export CGO_ENABLED = 0
 oracle-program: export GOFLAGS += -trimpath
 oracle-program:
 	cd tests/oracle && $(call oracle_build,1.36)
-
-.PHONY: chaos
-chaos: ## Show that the webhook's certificates rotate under load, on a control plane of its own
-	cargo run --quiet -p palisade-controlplane -- build
-	cargo test -p palisade-tests --test apiserver -- --ignored --nocapture
 
 .PHONY: conformance
 conformance: ## Run the suite of the Pod Security Standards, which `test` does too
@@ -170,10 +170,12 @@ bench-eval: ## Measure palisade eval against starting a control plane and asking
 
 .PHONY: bench-webhook
 bench-webhook: export CGO_ENABLED = 0
-bench-webhook: ## Measure the webhook against one on controller-runtime, at 500 requests a second
+bench-webhook: ## Measure the webhook against one on controller-runtime and against Kyverno, at 500 requests a second
 	cargo build --release -p palisade-controller -p palisade-webhook -p palisade-demo
 	cd tests/webhook-bench && go vet . && go build -trimpath -o $(CACHE)/webhook-bench .
-	$(or $(CARGO_TARGET_DIR),target)/release/palisade-demo --namespaces 3500 --bench-webhook $(CACHE)/webhook-bench --once
+	cd tests/webhook-bench/kyverno && go vet . && go build -trimpath -o $(CACHE)/webhook-bench-kyverno .
+	$(or $(CARGO_TARGET_DIR),target)/release/palisade-demo --namespaces 3500 --once \
+		--bench-webhook $(CACHE)/webhook-bench --bench-kyverno $(CACHE)/webhook-bench-kyverno
 
 .PHONY: install
 install: ## Install into the cluster that kubectl talks to

@@ -1,5 +1,7 @@
 //! What the fuzz targets make of bytes.
 
+pub mod review;
+
 use arbitrary::{Result, Unstructured};
 use palisade_cel::{Admission, Environment, Mode, types::Type};
 use serde_json::{Map, Value as Json};

@@ -22,6 +22,8 @@ const usage = `usage: oracle [-root DIR] MODE
   types DISCOVERY FILE write the kinds of a list of discovery and their Go types, compressed
   objects DISCOVERY DIR SEED COUNT FILE
                        write what the API server makes of each object of DIR/*.yaml, and of COUNT random ones per kind
+  rules DIR FILE       write what the API server says of the definitions of DIR/*.yaml and of objects of their kinds,
+                       compressed
   celspec FILE         answer the tests of the CEL specification, into a file
   answer               the same, with each request beside its answer, as in the golden files
   bench                measure each request on standard input: {"id", "compile", "evaluate"} in nanoseconds
@@ -96,6 +98,8 @@ func run(args []string) error {
 			return err
 		}
 		return writeObjects(args[1], args[2], seed, int(count), args[5])
+	case mode == "rules" && len(args) == 3:
+		return writeRules(args[1], args[2])
 	case mode == "openapi" && len(args) == 2:
 		return writeOpenAPI(args[1])
 	case mode == "golden" && (len(args) == 2 || len(args) == 3):

@@ -9,6 +9,7 @@ use std::{
 use palisade_cel::{
     Environment, Issue, IssueKind, Mode,
     check::ResultType,
+    estimate::{self, Range, UnknownSizes},
     eval::{PER_CALL_LIMIT, Program},
     schema::{Admission, Kind, Schemas, TypeCheck},
     types::Type,
@@ -38,19 +39,21 @@ pub enum Aspect {
     Value,
     /// The cost, also of the variables that it uses.
     Cost,
+    /// The cost as it is estimated before the evaluation, at least and at most.
+    Estimate,
 }
 
 impl Aspect {
     /// All, in the order of the report.
-    pub const ALL: [Self; 7] =
-        [Self::Accepted, Self::Type, Self::Kind, Self::Position, Self::Text, Self::Value, Self::Cost];
+    pub const ALL: [Self; 8] =
+        [Self::Accepted, Self::Type, Self::Kind, Self::Position, Self::Text, Self::Value, Self::Cost, Self::Estimate];
 }
 
 /// Where the two differ.
 #[derive(Clone, Debug)]
 pub struct Difference {
     /// `false accept`, `false reject`, `type`, `kind`, `position`, `recovery`, `text`, `value`, `cost`,
-    /// `panic` or `no verdict`.
+    /// `estimate`, `panic` or `no verdict`.
     pub what: &'static str,
     /// Palisade accepts, or says true, where the API server does not.
     pub fail_open: bool,
@@ -175,6 +178,9 @@ impl Subject {
             }
             if line.mutation {
                 environment = environment.with_mutation();
+            }
+            if let (Mode::Stored, Some(expected)) = (mode, &line.answer.estimate) {
+                estimate(&mut out, line, &environment, expected);
             }
             let program = environment.compile(&line.expr, result_type(line));
             compare_verdicts(&mut out, &format!("{mode:?}"), expected, &verdict(&program));
@@ -323,6 +329,25 @@ fn evaluate(
     out.note(Aspect::Cost, found == expected);
     if found != expected {
         out.differ("cost", false, format!("\n  API server: {expected:?}\n  Palisade:   {found:?}"));
+    }
+}
+
+/// Compares the estimate, for which the oracle takes all variables but the policy's own to be dynamic.
+fn estimate(out: &mut Comparison, line: &Line, environment: &Environment, expected: &[u64]) {
+    let dynamic = ["object", "oldObject", "params", "request", "namespaceObject"];
+    let environment =
+        dynamic.iter().fold(environment.clone(), |environment, name| environment.declare(name, Type::Dyn));
+    let checked = match environment.check(&line.expr) {
+        Ok(checked) => checked,
+        Err(issues) if issues.iter().any(|issue| issue.kind == IssueKind::Unsupported) => return,
+        Err(issues) => return out.differ("estimate", false, format!("no estimate: {issues:?}")),
+    };
+    let Range { min, max } = estimate::estimate(&checked, environment.minor(), &UnknownSizes);
+    let found = [min, max];
+    let equal = found == *expected;
+    out.note(Aspect::Estimate, equal);
+    if !equal {
+        out.differ("estimate", false, format!("\n  API server: {expected:?}\n  Palisade:   {found:?}"));
     }
 }
 

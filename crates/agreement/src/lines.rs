@@ -54,6 +54,7 @@ pub(crate) struct Answer {
     pub(crate) cost: Option<u64>,
     #[serde(rename = "variablesCost")]
     pub(crate) variables_cost: Option<u64>,
+    pub(crate) estimate: Option<Vec<u64>>,
     #[serde(default)]
     pub(crate) varies: Vec<String>,
     #[serde(default)]

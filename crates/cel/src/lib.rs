@@ -30,6 +30,7 @@ pub mod ast;
 pub mod authorizer;
 pub mod check;
 pub mod environment;
+pub mod estimate;
 pub mod eval;
 pub mod functions;
 mod issue;

@@ -12,6 +12,7 @@ Examples:
   palisade render profile.yaml --namespaces namespaces.yaml
   kubectl get namespaces -o yaml | palisade render profile.yaml --namespaces -
   palisade render profile.yaml | kubectl diff -f -
+  palisade render profile.yaml --pod pod.yaml --namespaces namespace.yaml -o diff
 
 Exit codes: 0 fine, 1 a profile is wrong, 2 could not run.
 
@@ -185,7 +186,9 @@ Exit codes: 0 all are allowed, 1 something is denied or has no verdict, 2 could 
 
 Objects are taken as a client sends them: decoded, filled with defaults and validated as the API server does it before
 it asks its policies. The objects of an AdmissionReview are taken as they are. A namespaced object without a namespace
-goes to default. Checks of the authorizer have no verdict, but for members of system:masters, who may do all.";
+goes to default. What mutating policies, or Palisade's webhook for a profile, change in an object is shown as a diff; in
+JSON as the object (mutated) and as a JSON patch (patch) of what the policies were shown, defaults and all. Checks of the
+authorizer have no verdict, but for members of system:masters, who may do all.";
 
 /// The arguments of `palisade eval`.
 #[derive(Debug, clap::Args)]
@@ -218,7 +221,7 @@ pub struct EvalArgs {
     /// The API server's version: 1.33 to 1.37.
     #[arg(long, value_name = "VERSION", default_value = "1.36")]
     pub kube_version: KubeVersion,
-    /// Prints the value and the cost of each expression and variable.
+    /// Prints the value and the cost of each expression and variable, and all of an object that was changed.
     #[arg(short, long)]
     pub verbose: bool,
     /// How to print.
@@ -338,12 +341,28 @@ pub struct RenderArgs {
     /// that the profile selects, its parameters are printed too.
     #[arg(long, value_name = "FILE")]
     pub namespaces: Option<String>,
+    /// Print what the Pods in this file become instead, with the difference as comments; - is standard input. Each is
+    /// taken to be in the namespace that it names, or else in the only one of --namespaces; without --namespaces it
+    /// meets all profiles, with made-up values for their parameters.
+    #[arg(long, value_name = "FILE")]
+    pub pod: Option<String>,
     /// The API server's version: 1.33 to 1.37.
     #[arg(long, value_name = "VERSION", default_value = "1.36")]
     pub kube_version: KubeVersion,
     /// How to print.
     #[arg(short, long, value_name = "FORMAT", default_value = "yaml")]
-    pub output: Format,
+    pub output: RenderFormat,
+}
+
+/// How what a profile becomes is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum RenderFormat {
+    /// Documents separated by ---.
+    Yaml,
+    /// One List, which kubectl and jq both read.
+    Json,
+    /// With --pod: the difference only, as kubectl diff shows it.
+    Diff,
 }
 
 const EXPLAIN_EXAMPLES: &str = "\
@@ -396,7 +415,7 @@ pub enum Format {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct KubeVersion {
     /// 36 of 1.36.
-    pub minor: u32,
+    pub minor: u8,
 }
 
 impl FromStr for KubeVersion {
@@ -413,13 +432,14 @@ impl FromStr for KubeVersion {
 }
 
 /// 36 of `1.36`, `v1.36.1` and `v1.36.1-gke.100`.
-fn minor(text: &str) -> Option<u32> {
-    let number = |text: &str| text.bytes().all(|b| b.is_ascii_digit()).then(|| text.parse::<u32>().ok()).flatten();
+fn minor(text: &str) -> Option<u8> {
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    let number = |text: &str| text.parse::<u8>().ok().filter(|_| digits(text));
     let text = text.strip_prefix('v').unwrap_or(text);
     let (version, _build) = text.split_at(text.find(['-', '+']).unwrap_or(text.len()));
     let mut parts = version.split('.');
     let (major, minor, patch) = (number(parts.next()?)?, number(parts.next()?)?, parts.next());
-    let known = major == 1 && patch.is_none_or(|patch| number(patch).is_some()) && parts.next().is_none();
+    let known = major == 1 && patch.is_none_or(digits) && parts.next().is_none();
     known.then_some(minor)
 }
 

@@ -3,8 +3,10 @@
 #![allow(clippy::disallowed_methods, reason = "this crate reads the files that its user names")]
 
 mod args;
+mod diff;
 mod eval;
 mod explain;
+mod fill;
 mod input;
 mod lint;
 mod manual;

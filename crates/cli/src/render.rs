@@ -9,14 +9,15 @@ use k8s_openapi::{
     api::admissionregistration::v1::ValidatingAdmissionPolicy, apimachinery::pkg::apis::meta::v1::ObjectMeta,
     jiff::Timestamp,
 };
-use palisade_api::{Diagnostic, ToolSecurityProfile, catalogue::mutation::Engine, names};
-use palisade_compiler::{Compiled, Namespace};
+use palisade_api::{Diagnostic, ToolSecurityProfile, names};
+use palisade_compiler::{ChangedBy, Compiled, Mutation, Namespace};
 use palisade_harness::Checked;
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
 
 use crate::{
-    args::{Format, KubeVersion, RenderArgs},
+    args::{KubeVersion, RenderArgs, RenderFormat},
+    fill,
     input::{self, Object},
     output::{self, could_not_print, yaml},
     report::{self, Failure, Problem, Source},
@@ -41,18 +42,35 @@ pub(crate) struct NamespaceObject {
 
 /// Runs the command.
 pub fn run(args: &RenderArgs) -> Result<(), Failure> {
-    if args.profile == "-" && args.namespaces.as_deref() == Some("-") {
-        return Err(Failure::CouldNotRun(vec![Problem::new("PROFILE and --namespaces cannot both be standard input")]));
+    let inputs = [Some(&args.profile), args.namespaces.as_ref(), args.pod.as_ref()];
+    if inputs.into_iter().flatten().filter(|path| *path == "-").count() > 1 {
+        let message = "only one of PROFILE, --namespaces and --pod can be standard input";
+        return Err(Failure::CouldNotRun(vec![Problem::new(message)]));
     }
     let accepted = profiles(&input::read(&args.profile)?)?;
     let namespaces = match &args.namespaces {
         Some(path) => namespaces(&input::read(path)?)?,
         None => Vec::new(),
     };
+    warn_of_redirects(&accepted);
+    if let Some(pod) = &args.pod {
+        return fill::print(pod, args, &accepted, &namespaces);
+    }
     let objects = objects(&accepted, &namespaces, args.kube_version).map_err(|error| could_not_print(&error))?;
+    for one in &accepted {
+        let needs = match changed_by(one, args.kube_version) {
+            Some((_, ChangedBy::Webhook)) => "needs the webhook",
+            Some((_, ChangedBy::Nobody)) => "needs an API server that serves MutatingAdmissionPolicy",
+            _ => continue,
+        };
+        report::note(&format!("note: what profile {} fills into pods {needs}", one.checked.profile));
+    }
     let text = match args.output {
-        Format::Yaml => yaml(&objects).map_err(|error| could_not_print(&error))?,
-        Format::Json => format!("{:#}\n", json!({"apiVersion": "v1", "kind": "List", "items": objects})),
+        RenderFormat::Yaml => yaml(&objects).map_err(|error| could_not_print(&error))?,
+        RenderFormat::Json => format!("{:#}\n", json!({"apiVersion": "v1", "kind": "List", "items": objects})),
+        RenderFormat::Diff => {
+            return Err(Failure::CouldNotRun(vec![Problem::new("-o diff is for what pods become: give --pod FILE")]));
+        }
     };
     output::print(&text)
 }
@@ -217,7 +235,8 @@ pub(crate) fn objects(
 ) -> Result<Vec<Json>, serde_json::Error> {
     let mut objects = Vec::new();
     let now = Timestamp::now();
-    for Accepted { profile, checked } in accepted {
+    for one in accepted {
+        let Accepted { profile, checked } = one;
         for namespace in namespaces.iter().filter(|one| palisade_compiler::selects(&profile.spec, one)) {
             let Some(params) = checked.params(namespace, now) else { continue };
             if !params.spec.problem.is_empty() {
@@ -232,25 +251,36 @@ pub(crate) fn objects(
             objects.push(serde_json::to_value(&pair.policy)?);
             objects.push(serde_json::to_value(&pair.binding)?);
         }
-        objects.extend(mutation(checked, version));
+        if let (Some((_, ChangedBy::Policy(served))), Some(pair)) = (changed_by(one, version), &checked.bundle.mutation)
+        {
+            objects.extend(pair.objects(served));
+        }
     }
     Ok(objects)
 }
 
-/// What fills in pods, where the API server does it. A version that serves it only where it is turned on is meant by
-/// an engine that says so.
-fn mutation(checked: &Compiled, version: KubeVersion) -> Vec<Json> {
-    let Some(mutation) = &checked.mutation else { return vec![] };
-    let served = match (version.minor, mutation.engine) {
-        (36.., _) => Some("v1"),
-        (34..36, Engine::Native) => Some("v1beta1"),
-        _ => None,
-    };
-    if let Some((pair, served)) = checked.bundle.mutation.as_ref().zip(served) {
-        return pair.objects(served).into();
+/// Says which profiles redirect each other's images, if they may meet in a namespace.
+pub(crate) fn warn_of_redirects(accepted: &[Accepted]) {
+    for (index, one) in accepted.iter().enumerate() {
+        for other in &accepted[..index] {
+            let [mine, theirs] = [one, other].map(|of| palisade_compiler::namespace_selector(&of.profile.spec));
+            if palisade_api::selector::overlap(&mine, &theirs)
+                && palisade_compiler::redirect_each_other(&one.profile.spec, &other.profile.spec)
+            {
+                report::note(&format!(
+                    "warning: profiles {} and {} redirect each other's images in namespaces that both select; \
+                     palisade lint --explain redirected-twice says what to do",
+                    other.checked.profile, one.checked.profile
+                ));
+            }
+        }
     }
-    report::note(&format!("note: what profile {} fills into pods needs the webhook", checked.profile));
-    vec![]
+}
+
+/// What a profile changes in pods, and who does it; `None` if it changes nothing.
+pub(crate) fn changed_by(accepted: &Accepted, version: KubeVersion) -> Option<(&Mutation, ChangedBy)> {
+    let mutation = accepted.checked.mutation.as_ref()?;
+    Some((mutation, mutation.by(version.minor)))
 }
 
 #[cfg(test)]

@@ -242,7 +242,10 @@ fn without_a_profile_nothing_can_be_done() {
     could_not_run(&run(&[("p.yaml", b"a: \xff\n")], &["render", "p.yaml"]), "not UTF-8 text, from byte 3 on");
     could_not_run(&run(&[], &["render", TOOLFORGE, "--kube-version", "1.32"]), "supported are 1.33 to 1.37");
     could_not_run(&run(&[], &["render", TOOLFORGE, "--kube-version", "new"]), "supported are 1.33 to 1.37");
-    could_not_run(&run(&[], &["render", "-", "--namespaces", "-"]), "cannot both be standard input");
+    could_not_run(
+        &run(&[], &["render", "-", "--namespaces", "-"]),
+        "only one of PROFILE, --namespaces and --pod can be standard input",
+    );
     could_not_run(&run(&[], &["render"]), "<PROFILE>");
     let namespaces = |text: &[u8]| run(&[("ns.yaml", text)], &["render", TOOLFORGE, "--namespaces", "ns.yaml"]);
     could_not_run(&namespaces(b"{}"), "no Namespace found");

@@ -105,8 +105,19 @@ fn json_has_a_fixed_shape() {
     assert_eq!(both.code, Some(1), "{}", both.err);
     let answers: Json = serde_json::from_str(&both.out).unwrap();
     let keys = |of: &Json| of.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
-    let expected =
-        ["allowed", "auditAnnotations", "code", "evaluations", "message", "noVerdict", "reason", "request", "warnings"];
+    let expected = [
+        "allowed",
+        "auditAnnotations",
+        "code",
+        "evaluations",
+        "message",
+        "mutated",
+        "noVerdict",
+        "patch",
+        "reason",
+        "request",
+        "warnings",
+    ];
     let mut found = keys(&answers[0]);
     found.sort();
     assert_eq!(found, expected);

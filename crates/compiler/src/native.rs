@@ -3,10 +3,9 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::admissionregistration::v1::{
-    JSONPatch, MatchCondition, MatchResources, MutatingAdmissionPolicy, MutatingAdmissionPolicyBinding,
+    JSONPatch, MatchCondition, MutatingAdmissionPolicy, MutatingAdmissionPolicyBinding,
     MutatingAdmissionPolicyBindingSpec, MutatingAdmissionPolicySpec, Mutation as MutationOfPolicy, ParamRef, Variable,
 };
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use palisade_api::{ToolSecurityProfile, names};
 use palisade_checks::{
     Fill, Lowering, Subject, cel,
@@ -67,16 +66,7 @@ pub(crate) fn pair(profile: &ToolSecurityProfile, mutation: &Mutation) -> Mutati
             spec: Some(MutatingAdmissionPolicySpec {
                 failure_policy: Some(failure_policy.to_owned()),
                 match_conditions: Some(match_conditions(mutation)),
-                match_constraints: Some(MatchResources {
-                    match_policy: Some("Equivalent".to_owned()),
-                    namespace_selector: Some(bundle::namespace_selector(&profile.spec)),
-                    object_selector: Some(LabelSelector::default()),
-                    resource_rules: Some(vec![
-                        bundle::rule("", &["CREATE"], &["pods"]),
-                        bundle::rule("", &["UPDATE"], &["pods/ephemeralcontainers"]),
-                    ]),
-                    exclude_resource_rules: None,
-                }),
+                match_constraints: Some(mutation.match_constraints()),
                 mutations: Some(vec![MutationOfPolicy {
                     apply_configuration: None,
                     json_patch: Some(JSONPatch { expression: Some(expression) }),
@@ -174,7 +164,7 @@ impl Operations<'_, '_> {
             let operation = self.add(&path, &step);
             self.created.push(format!("({condition} ? [{operation}] : [])"));
         }
-        let of_containers = of(&[Subject::Container]);
+        let of_containers = of(&[Subject::Container, Subject::LastingContainer]);
         for step in fill::steps(&of_containers) {
             for list in ["containers", "initContainers"] {
                 let each = self.each(list, None, &step);

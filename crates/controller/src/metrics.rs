@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use prometheus_client::{
-    encoding::{EncodeLabelSet, text::encode},
-    metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram, info::Info},
+    encoding::EncodeLabelSet,
+    metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
     registry::Registry,
 };
 
@@ -56,7 +56,6 @@ pub struct Metrics {
     writes: Family<WriteLabels, Counter>,
     drift: Family<KindLabel, Counter>,
     probes: Family<ProbeLabels, Counter>,
-    memory: Gauge,
 }
 
 const STATES: [&str; 3] = ["selected", "ready", "failed"];
@@ -73,7 +72,6 @@ impl Metrics {
             writes: Family::default(),
             drift: Family::default(),
             probes: Family::default(),
-            memory: Gauge::default(),
         };
         metrics.registered()
     }
@@ -95,9 +93,7 @@ impl Metrics {
             "Answers to the question whether a profile is in force",
             self.probes.clone(),
         );
-        registry.register("process_resident_memory_bytes", "Resident memory size", self.memory.clone());
-        let version = Info::new(vec![("version", env!("CARGO_PKG_VERSION"))]);
-        registry.register("palisade_build", "The version", version);
+        palisade_process::about_process(registry, env!("CARGO_PKG_VERSION"));
         self
     }
 
@@ -159,19 +155,8 @@ impl Metrics {
 
     /// As `OpenMetrics` text.
     pub fn text(&self) -> Result<String, std::fmt::Error> {
-        self.memory.set(resident_bytes().unwrap_or_default());
-        let mut text = String::new();
-        encode(&mut text, &self.registry)?;
-        Ok(text)
+        palisade_process::text(&self.registry)
     }
-}
-
-/// `VmRSS` of this process.
-fn resident_bytes() -> Option<i64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
-    let kilobytes: i64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kilobytes * 1024)
 }
 
 #[cfg(test)]

@@ -2,6 +2,8 @@
 
 use std::{net::SocketAddr, time::Duration};
 
+use palisade_process::duration;
+
 /// Options of the controller.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Options {
@@ -43,30 +45,6 @@ impl Default for Options {
     }
 }
 
-/// How log lines look.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-pub enum LogFormat {
-    /// One JSON object a line.
-    #[default]
-    Json,
-    /// For people.
-    Text,
-}
-
-/// Reads `250ms`, `10s`, `5m` or `1h`.
-fn duration(text: &str) -> Result<Duration, String> {
-    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    let (number, unit) = text.split_at(digits);
-    let number: u64 = number.parse().map_err(|_| format!("{text:?} does not begin with a number"))?;
-    match unit {
-        "ms" => Ok(Duration::from_millis(number)),
-        "s" => Ok(Duration::from_secs(number)),
-        "m" => Ok(Duration::from_secs(number.saturating_mul(60))),
-        "h" => Ok(Duration::from_secs(number.saturating_mul(3600))),
-        _ => Err(format!("{text:?} does not end with ms, s, m or h")),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use clap::Parser;
@@ -77,14 +55,6 @@ mod tests {
     struct Cli {
         #[command(flatten)]
         options: Options,
-    }
-
-    #[test]
-    fn durations_have_a_unit() {
-        assert_eq!(duration("250ms"), Ok(Duration::from_millis(250)));
-        assert_eq!(duration("5m"), Ok(Duration::from_mins(5)));
-        assert!(duration("5").is_err());
-        assert!(duration("m").is_err());
     }
 
     #[test]

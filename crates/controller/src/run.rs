@@ -9,6 +9,7 @@ use std::{
 };
 
 use kube::Client;
+use palisade_process::serve_health;
 use tokio::{
     task::{Id, JoinError, JoinHandle, JoinSet},
     time::Instant,
@@ -19,10 +20,10 @@ use tracing::Instrument;
 use crate::{
     Options,
     events::Events,
-    http_server::{self, Health, Heartbeat},
+    health::{Health, Heartbeat},
     memory::Memory,
     metrics::Metrics,
-    observe,
+    native, observe,
     probe::Prober,
     queue::Queue,
     reconcile::{Context, Next, backoff, reconcile},
@@ -84,10 +85,11 @@ impl Controller {
         let (queue, heartbeat) = (Arc::new(Queue::new(options.debounce)), Arc::new(Heartbeat::new()));
         let health =
             Health { heartbeat: Arc::clone(&heartbeat), world: Arc::clone(&world), metrics: Arc::clone(&metrics) };
-        let addr = http_server::start(options.listen, health, &tasks, shutdown.clone())
+        let addr = serve_health(options.listen, health, &tasks, shutdown.clone())
             .await
             .map_err(|source| Error::Listen { address: options.listen, source })?;
         observe::start(&client, &world, &queue, &tasks, &shutdown);
+        native::start(&client, &world, &queue, &tasks, &shutdown);
         let prober = Prober::new(
             client.clone(),
             Arc::clone(&world),

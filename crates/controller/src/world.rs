@@ -25,7 +25,10 @@ use palisade_api::{
 };
 use palisade_compiler::{Namespace, selects};
 
-use crate::table::{Change, Table};
+use crate::{
+    native::Native,
+    table::{Change, Table},
+};
 
 /// The longest annotation that is kept. 64 texts of 256 characters are the longest value of a parameter.
 const MAX_ANNOTATION: usize = 16 * 1024;
@@ -78,6 +81,8 @@ impl ObservedPair {
 #[derive(Debug, Default)]
 pub struct World {
     inner: Mutex<Inner>,
+    /// What fills in pods, where the API server serves it.
+    pub native: Native,
 }
 
 #[derive(Debug, Default)]
@@ -155,6 +160,13 @@ impl World {
     pub fn set_effective(&self, profile: &Arc<ToolSecurityProfile>) {
         let name = profile.metadata.name.clone().unwrap_or_default();
         self.lock().effective.insert(name, Arc::clone(profile));
+    }
+
+    /// The other profiles by which namespaces are judged, by name.
+    pub fn effective_besides(&self, name: &str) -> Vec<(String, Arc<ToolSecurityProfile>)> {
+        let inner = self.lock();
+        let others = inner.effective.iter().filter(|(other, _)| *other != name);
+        others.map(|(other, profile)| (other.clone(), Arc::clone(profile))).collect()
     }
 
     /// The profile is gone.
@@ -302,7 +314,7 @@ impl Inner {
 }
 
 /// Enters an event into a table.
-fn feed<O, K: Ord + Clone, V: Clone + PartialEq>(
+pub fn feed<O, K: Ord + Clone, V: Clone + PartialEq>(
     table: &mut Table<K, V>,
     event: Event<O>,
     row: impl FnOnce(O) -> (K, u64, V),
@@ -330,7 +342,7 @@ fn feed<O, K: Ord + Clone, V: Clone + PartialEq>(
 }
 
 /// The name and the version of an object.
-fn identity(meta: &ObjectMeta) -> (String, u64) {
+pub fn identity(meta: &ObjectMeta) -> (String, u64) {
     (meta.name.clone().unwrap_or_default(), version(meta))
 }
 
@@ -340,7 +352,7 @@ pub fn version(meta: &ObjectMeta) -> u64 {
 }
 
 /// Without what changes with each write.
-fn slim(meta: ObjectMeta) -> ObjectMeta {
+pub fn slim(meta: ObjectMeta) -> ObjectMeta {
     ObjectMeta { managed_fields: None, resource_version: None, ..meta }
 }
 

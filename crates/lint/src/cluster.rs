@@ -2,9 +2,12 @@
 
 use std::{collections::BTreeMap, ops::Range};
 
-use palisade_api::{Diagnostic, ToolSecurityProfile, crd, names};
+use palisade_api::{Diagnostic, ToolSecurityProfile, ToolSecurityProfileSpec, crd, names};
 use palisade_cel::{Position, schema::Schemas};
-use palisade_harness::create::{self, Names, Refused};
+use palisade_harness::{
+    create::{self, Names, Refused, Status},
+    objects::{self, Kinds, Sent},
+};
 use palisade_manifest::{Mistake, Object};
 use serde_json::Value as Json;
 
@@ -45,12 +48,31 @@ pub(crate) struct Cluster<'a> {
     pub bindings: Vec<Item<'a>>,
     /// Objects of other kinds, parameters among them.
     pub others: Vec<Item<'a>>,
-    /// What the API server says of each policy, binding and CRD: what it refuses, what it warns about.
+    /// What the API server says of each policy, binding and CRD, and of parameters whose CRD is in the input: what it
+    /// refuses, what it warns about.
     pub said: Vec<(Item<'a>, Result<Vec<String>, Refused>)>,
     /// What could not be read.
     pub unreadable: Vec<(&'a Object<'a>, Box<Mistake>)>,
+    /// Profiles that are accepted.
+    pub accepted: Vec<(Item<'a>, ToolSecurityProfileSpec)>,
     /// Mistakes in profiles.
     pub profiles: Vec<(Item<'a>, Diagnostic)>,
+}
+
+fn is_definition(kind: &str) -> bool {
+    kind == "CustomResourceDefinition"
+}
+
+/// The API server's answer to an object that it does not take.
+fn refused(refused: objects::Refused) -> Refused {
+    let message = refused.to_string();
+    let (code, reason, causes) = match refused {
+        objects::Refused::NoVerdict(why) => return Refused::NoVerdict(why),
+        objects::Refused::Validation { causes, .. } => (422, "Invalid", causes),
+        objects::Refused::Decode(_) => (400, "BadRequest", Vec::new()),
+        objects::Refused::Forbidden(_) => (403, "Forbidden", Vec::new()),
+    };
+    Refused::Status(Status { code, reason: reason.to_owned(), message, causes })
 }
 
 /// Whether an object is of a kind that is linted whatever else there is.
@@ -59,7 +81,7 @@ fn is_linted(object: &Object<'_>) -> bool {
     match group {
         GROUP => object.kind.contains("AdmissionPolicy"),
         names::GROUP => object.kind == "ToolSecurityProfile",
-        _ => object.kind == "CustomResourceDefinition",
+        _ => is_definition(&object.kind),
     }
 }
 
@@ -77,14 +99,14 @@ impl<'a> Cluster<'a> {
             others: Vec::new(),
             said: Vec::new(),
             unreadable: Vec::new(),
+            accepted: Vec::new(),
             profiles: Vec::new(),
         };
         cluster.names.add_builtin(cluster.schemas.kinds().cloned());
         let (own, others): (Vec<_>, Vec<_>) = objects.iter().partition(|object| is_linted(object));
         let items = cluster.read(&own);
         // Definitions first, whatever the order of the files.
-        let (crds, rest): (Vec<_>, Vec<_>) =
-            items.into_iter().partition(|item| item.kind == "CustomResourceDefinition");
+        let (crds, rest): (Vec<_>, Vec<_>) = items.into_iter().partition(|item| is_definition(&item.kind));
         for item in crds {
             report.objects += 1;
             cluster.define(&item.json);
@@ -106,6 +128,7 @@ impl<'a> Cluster<'a> {
         drop(known);
         cluster.others = cluster.read(&params);
         report.objects += cluster.others.len();
+        cluster.validate_params();
         for object in others {
             let kind = if object.kind.is_empty() { "without kind" } else { &object.kind };
             *report.skipped.entry(kind.to_owned()).or_default() += 1;
@@ -128,6 +151,36 @@ impl<'a> Cluster<'a> {
             }
         }
         items
+    }
+
+    /// Asks what the API server says of parameters whose definition is in the input, and accepted.
+    fn validate_params(&mut self) {
+        let accepted = |said: &&(Item<'a>, Result<_, Refused>)| !matches!(said.1, Err(Refused::Status(_)));
+        let crds = self.said.iter().filter(accepted).map(|(item, _)| item).filter(|item| is_definition(&item.kind));
+        let defined: Vec<Json> = crds.map(|item| item.json.clone()).collect();
+        let is_of = |crd: &Json, item: &Item<'_>| {
+            let group = item.object.api_version.split_once('/').map_or("", |(group, _)| group);
+            crd["spec"]["group"] == *group && crd["spec"]["names"]["kind"] == *item.kind
+        };
+        if !self.others.iter().any(|item| defined.iter().any(|crd| is_of(crd, item))) {
+            return;
+        }
+        let mut kinds = Kinds::builtin(self.minor);
+        // One that cannot be served is refused as a definition.
+        for crd in &defined {
+            drop(kinds.add_crd(crd));
+        }
+        for item in self.others.iter().filter(|item| defined.iter().any(|crd| is_of(crd, item))) {
+            let Some(resource) = kinds.by_kind(&item.object.api_version, &item.kind) else { continue };
+            let namespace = item.json["metadata"]["namespace"].as_str().unwrap_or("default");
+            let namespace = if resource.namespaced { namespace } else { "" };
+            let sent = Sent { resource, subresource: "", namespace, object: &item.json, old: None };
+            let said = kinds.decode(sent).and_then(|received| {
+                kinds.validate(Sent { object: &received.object, ..sent }, &received.object)?;
+                Ok(received.warnings)
+            });
+            self.said.push((item.copy(), said.map_err(refused)));
+        }
     }
 
     fn define(&mut self, crd: &Json) {
@@ -183,6 +236,7 @@ impl<'a> Cluster<'a> {
                 self.judge(Item { object: item.object, generated: true, kind, json });
             }
         }
+        self.accepted.push((item.copy(), profile.spec));
     }
 
     /// The kinds of parameters, with the policies that have them.
@@ -254,9 +308,12 @@ impl Item<'_> {
             let message = format!("in the generated {}, {path}{at}: {message}", self.label());
             return (self.object.node.place("metadata.name"), message);
         }
+        // The API server keeps a schema that all versions share in another place than the file.
+        let shared = path.strip_prefix("spec.validation.").filter(|_| is_definition(&self.kind));
+        let in_file = shared.map_or_else(|| path.to_owned(), |rest| format!("spec.versions[0].schema.{rest}"));
         let place = match position {
-            Position::NONE => self.object.place(path),
-            Position { line, column } => self.object.place_in_text(path, line, column),
+            Position::NONE => self.object.place(&in_file),
+            Position { line, column } => self.object.place_in_text(&in_file, line, column),
         };
         (place, message)
     }

@@ -279,12 +279,17 @@ impl Node<'_> {
     fn step<'n, 'p>(&'n self, path: &'p str) -> Option<(Option<&'n Self>, &'n Self, &'p str)> {
         match &self.content {
             Content::Mapping(entries) => {
+                // A key may stand in brackets, as the API server writes those that are no fields.
+                let bracketed = path.strip_prefix('[');
                 let path = path.strip_prefix('.').unwrap_or(path);
                 // Keys may have dots in them, so the file says where a step ends.
                 entries
                     .iter()
                     .filter_map(|(key, value)| {
-                        let tail = path.strip_prefix(key.text()?)?;
+                        let tail = match bracketed {
+                            Some(path) => path.strip_prefix(key.text()?)?.strip_prefix(']')?,
+                            None => path.strip_prefix(key.text()?)?,
+                        };
                         let ends = tail.is_empty() || tail.starts_with(['.', '[']);
                         ends.then_some((Some(key), value, tail))
                     })

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use k8s_openapi::{apimachinery::pkg::apis::meta::v1::ObjectMeta, jiff::Timestamp};
-use palisade_api::{ToolSecurityProfile, catalogue::mutation::Engine, crd};
-use palisade_compiler::{Compiled, Namespace};
+use palisade_api::{ToolSecurityProfile, crd};
+use palisade_compiler::{ChangedBy, Compiled, Namespace};
 use palisade_harness::admission::PolicyKind;
 use palisade_manifest::{Object, Problem, Source};
 use serde_json::{Value as Json, json};
@@ -69,18 +69,6 @@ impl Profile {
             Some((policy.metadata.name.as_deref()?, format!("variables[{index}].expression"), source))
         });
         found.collect()
-    }
-
-    /// What fills in pods in a cluster of 1.`minor`, if the API server does it: from 1.36 on, and before where the
-    /// profile says that it is turned on.
-    fn filling(&self, minor: u8) -> Option<[Json; 2]> {
-        let native = self.compiled.mutation.as_ref()?.engine == Engine::Native;
-        let version = match minor {
-            36.. => "v1",
-            34..36 if native => "v1beta1",
-            _ => return None,
-        };
-        Some(self.compiled.bundle.mutation.as_ref()?.objects(version))
     }
 }
 
@@ -221,14 +209,16 @@ pub(crate) fn build<'a>(
             Err(why) => refused.push((member, why)),
         }
     }
-    for profile in profiles.iter().filter(|profile| profile.compiled.mutation.is_some()) {
-        let Some(objects) = profile.filling(minor) else {
-            let name = profile.member.name();
-            notes.push(format!("what profile {name} fills into pods needs the webhook, and is not filled in here"));
-            continue;
-        };
-        for object in objects {
-            refused.extend(world.apply(object).err().map(|why| (&profile.member, why)));
+    for Profile { member, compiled, .. } in profiles {
+        let Some(mutation) = &compiled.mutation else { continue };
+        match (mutation.by(minor), &compiled.bundle.mutation) {
+            (ChangedBy::Policy(served), Some(pair)) => {
+                for object in pair.objects(served) {
+                    refused.extend(world.apply(object).err().map(|why| (member, why)));
+                }
+            }
+            (ChangedBy::Webhook, _) => world.register(mutation.clone()),
+            _ => {}
         }
     }
     (world, notes, refused)

@@ -1,6 +1,7 @@
 //! A cluster, and the way of a request to its policies.
 
 use palisade_cel::Issue;
+use palisade_compiler::Mutation;
 use palisade_harness::{
     admission::{Cluster, Inspected, PolicyKind, Request, Review, Trace},
     create,
@@ -28,6 +29,11 @@ impl World {
             create::Refused::Status(status) => status.message,
             create::Refused::NoVerdict(why) => format!("no verdict: {why}"),
         })
+    }
+
+    /// The webhook fills in what a profile fills into pods.
+    pub fn register(&mut self, mutation: Mutation) {
+        self.cluster.register(mutation);
     }
 
     /// A namespace that a request names is there.

@@ -19,15 +19,15 @@
 )]
 
 mod certificates;
-mod filler;
 mod metrics;
 mod options;
 mod registration;
-mod review;
 mod run;
 mod server;
 mod upkeep;
 mod world;
 
-pub use options::{Certificates, LogFormat, Options};
-pub use run::{Error, Running, start};
+use palisade_mutation::{filler, review};
+
+pub use options::{Certificates, Options};
+pub use run::{Error, Running, run, start};

@@ -2,6 +2,8 @@
 
 use std::{net::SocketAddr, path::PathBuf, str::FromStr, time::Duration};
 
+use palisade_process::duration;
+
 /// Options of the webhook.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Options {
@@ -15,7 +17,8 @@ pub struct Options {
     /// `Files:DIRECTORY` reads tls.crt, tls.key and, if it is there, ca.crt, for example from cert-manager.
     #[arg(long, default_value = "SelfSigned")]
     pub certificates: Certificates,
-    /// How long a certificate of `SelfSigned` is valid. It is renewed after two thirds of that.
+    /// How long a certificate of `SelfSigned` is valid. It is renewed after two thirds of that, and at once where it
+    /// was made for longer.
     #[arg(long, default_value = "90d", value_parser = duration)]
     pub certificate_life: Duration,
     /// How long API servers are given to read the new certificate authority before it is relied on.
@@ -71,32 +74,6 @@ impl FromStr for Certificates {
             _ => Err("is neither SelfSigned nor Files:DIRECTORY".to_owned()),
         }
     }
-}
-
-/// How log lines look.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-pub enum LogFormat {
-    /// One JSON object a line.
-    #[default]
-    Json,
-    /// For people.
-    Text,
-}
-
-/// Reads `250ms`, `10s`, `5m`, `1h` or `90d`.
-fn duration(text: &str) -> Result<Duration, String> {
-    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    let (number, unit) = text.split_at(digits);
-    let number: u64 = number.parse().map_err(|_| format!("{text:?} does not begin with a number"))?;
-    let seconds = match unit {
-        "ms" => return Ok(Duration::from_millis(number)),
-        "s" => 1,
-        "m" => 60,
-        "h" => 3600,
-        "d" => 24 * 3600,
-        _ => return Err(format!("{text:?} does not end with ms, s, m, h or d")),
-    };
-    Ok(Duration::from_secs(number.saturating_mul(seconds)))
 }
 
 #[cfg(test)]

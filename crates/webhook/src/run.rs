@@ -11,6 +11,7 @@ use std::{
 };
 
 use kube::Client;
+use palisade_process::serve_health;
 use tokio::{
     net::TcpListener,
     task::{JoinError, JoinHandle},
@@ -86,7 +87,7 @@ pub async fn start(client: Client, options: Options, shutdown: CancellationToken
     let tls = certificates::server_config(Arc::clone(&cx.shown))?;
     let listener = TcpListener::bind(options.listen).await.map_err(of(options.listen))?;
     let addr = listener.local_addr().map_err(of(options.listen))?;
-    let health_addr = server::serve_health(options.listen_health, cx.clone(), &tasks, ended.clone())
+    let health_addr = serve_health(options.listen_health, cx.clone(), &tasks, ended.clone())
         .await
         .map_err(of(options.listen_health))?;
     tasks.spawn(Upkeep::new(&client, &options, cx.clone()).run(shutdown.clone()));
@@ -112,4 +113,12 @@ pub async fn start(client: Client, options: Options, shutdown: CancellationToken
         }
     });
     Ok(Running { addr, health_addr, shutdown, join })
+}
+
+/// Runs the webhook until `shutdown` is cancelled.
+///
+/// # Errors
+/// [`start`]'s, or it broke off.
+pub async fn run(client: Client, options: Options, shutdown: CancellationToken) -> Result<(), Error> {
+    start(client, options, shutdown).await?.join.await.map_err(Error::Stopped)
 }

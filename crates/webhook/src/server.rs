@@ -1,8 +1,6 @@
-//! The servers: `/mutate/{profile}` over TLS; `/livez`, `/readyz` and `/metrics` without.
+//! The server of `/mutate/{profile}`, over TLS, and what `/readyz` and `/metrics` say.
 
 use std::{
-    io,
-    net::SocketAddr,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -19,7 +17,7 @@ use axum::{
         header::{CONNECTION, CONTENT_TYPE},
     },
     response::{IntoResponse, Response},
-    routing::{get, post},
+    routing::post,
 };
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper_util::{
@@ -27,6 +25,7 @@ use hyper_util::{
     server::{conn::auto, graceful::GracefulShutdown},
     service::TowerToHyperService,
 };
+use palisade_process::Health;
 use serde_json::json;
 use tokio::{
     net::{TcpListener, TcpStream},
@@ -34,7 +33,7 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 use tokio_rustls::{TlsAcceptor, rustls::ServerConfig};
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tokio_util::sync::CancellationToken;
 
 use crate::{
     certificates::Shown,
@@ -70,56 +69,21 @@ pub struct Context {
     pub stopping: Arc<AtomicBool>,
 }
 
-impl Context {
-    /// Whether requests may be sent here.
-    pub fn ready(&self) -> Result<(), &'static str> {
+impl Health for Context {
+    fn ready(&self) -> Result<(), &'static str> {
         if self.stopping.load(Ordering::Relaxed) {
-            Err("stopping\n")
+            Err("stopping")
         } else if !self.world.synced() {
-            Err("not synced\n")
+            Err("not synced")
         } else if !self.shown.is_there() {
-            Err("no certificate\n")
+            Err("no certificate")
         } else {
             Ok(())
         }
     }
-}
 
-/// Serves `/livez`, `/readyz` and `/metrics` until the end. Returns the address: the port may have been left to the
-/// system.
-pub async fn serve_health(
-    listen: SocketAddr,
-    cx: Context,
-    tasks: &TaskTracker,
-    stop: CancellationToken,
-) -> io::Result<SocketAddr> {
-    let listener = TcpListener::bind(listen).await?;
-    let address = listener.local_addr()?;
-    let router = Router::new()
-        .route("/livez", get(async || "ok\n"))
-        .route("/readyz", get(readyz))
-        .route("/metrics", get(metrics))
-        .with_state(cx);
-    tasks.spawn(async move {
-        let server = axum::serve(listener, router).with_graceful_shutdown(stop.cancelled_owned());
-        if let Err(error) = server.await {
-            tracing::error!(%error, "the server of /readyz failed");
-        }
-    });
-    Ok(address)
-}
-
-async fn readyz(State(cx): State<Context>) -> (StatusCode, &'static str) {
-    match cx.ready() {
-        Ok(()) => (StatusCode::OK, "ok\n"),
-        Err(why) => (StatusCode::SERVICE_UNAVAILABLE, why),
-    }
-}
-
-async fn metrics(State(cx): State<Context>) -> impl IntoResponse {
-    match cx.metrics.text() {
-        Ok(text) => Ok(([(CONTENT_TYPE, "application/openmetrics-text; version=1.0.0; charset=utf-8")], text)),
-        Err(_) => Err(StatusCode::INTERNAL_SERVER_ERROR),
+    fn metrics(&self) -> Result<String, std::fmt::Error> {
+        self.metrics.text()
     }
 }
 

@@ -106,11 +106,13 @@ impl World {
             return (Outcome::NoProfile, Reply::default());
         };
         let params = self.params.get(&ObjectRef::new(&names::params(profile)).within(&call.namespace));
-        match filler.fill(call, params.as_ref().map(|params| &params.spec)) {
-            Filled::Complete { warning } => (Outcome::Complete, Reply { patch: None, warning }),
-            Filled::NoParameters => (Outcome::NoParameters, Reply::default()),
-            Filled::Patch { patch, warning } => (Outcome::Filled, Reply { patch: Some(patch), warning }),
-        }
+        let filled = filler.fill(call, params.as_ref().map(|params| &params.spec));
+        let outcome = match filled {
+            Filled::Complete { .. } => Outcome::Complete,
+            Filled::NoParameters => Outcome::NoParameters,
+            Filled::Patch { .. } => Outcome::Filled,
+        };
+        (outcome, filled.into())
     }
 
     fn see_profiles(&self, store: &Store<DeserializeGuard<ToolSecurityProfile>>) {

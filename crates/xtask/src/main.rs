@@ -47,7 +47,7 @@ enum Task {
     },
     /// Writes what `make fuzz` begins with.
     FuzzSeeds {
-        /// For the expressions; beside it comes DIRECTORY.dict with their words.
+        /// For `expressions` and `reviews`; beside each of them comes its dictionary.
         directory: PathBuf,
     },
     /// Measures Palisade's CEL and kube-apiserver's own with the same expressions.

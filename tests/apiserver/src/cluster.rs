@@ -171,9 +171,15 @@ impl Cluster {
 
     /// Starts the controller, if it does not run.
     pub async fn start_controller(&mut self) -> Result<()> {
+        self.start_controller_with(|client| client).await
+    }
+
+    /// [`Self::start_controller`], with another client than the one of its kubeconfig.
+    pub async fn start_controller_with(&mut self, with: impl FnOnce(Client) -> Client) -> Result<()> {
         if self.controller.is_none() {
             let options = Options { listen: "127.0.0.1:0".parse()?, ..Options::default() };
-            self.controller = Some(Controller::start(client(&self.controller_kubeconfig()?).await?, options).await?);
+            let client = with(client(&self.controller_kubeconfig()?).await?);
+            self.controller = Some(Controller::start(client, options).await?);
         }
         Ok(())
     }

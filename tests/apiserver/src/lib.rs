@@ -2,6 +2,7 @@
 //! under the rights that they give it.
 #![allow(clippy::disallowed_methods, reason = "tests on a real API server need a clock and files")]
 
+pub mod beta;
 mod cluster;
 mod load;
 pub mod mutations;

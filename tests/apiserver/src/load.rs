@@ -1,6 +1,7 @@
 //! Requests for pods, again and again, and what came of them.
 
 use std::{
+    collections::BTreeSet,
     sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
@@ -29,6 +30,11 @@ pub struct Tally {
     pub denied: usize,
     /// Pods that violate and were not denied: what was said.
     pub violating_not_denied: Vec<String>,
+    /// Requests that got no verdict: the API server was starting or stopping, or failed. None of them is for a pod that
+    /// violates and was admitted.
+    pub unanswered: usize,
+    /// The specs of pods that were filled in, as JSON, the first ten that differ.
+    pub specs: BTreeSet<String>,
     /// The longest time that an answer took.
     pub slowest: Duration,
 }
@@ -86,9 +92,26 @@ impl Load {
     }
 }
 
+/// Whether an answer is one of an API server that is all there.
+fn is_verdict(kind: Kind, answer: &Result<Json, Error>) -> bool {
+    let Err(error) = answer else { return true };
+    let Error::Api(status) = error else { return false };
+    // One that has just started forbids what its plugins cannot yet be asked about. And for up to 30 s it may not know
+    // the kinds of CustomResourceDefinitions: it reads them so often for its policies, the first time perhaps too early
+    // (`k8s.io/apiserver/pkg/admission/plugin/policy/generic`). Then it denies all pods, as it must.
+    let starting = status.message.contains("not yet ready")
+        || (status.message.contains("failed to find resource referenced by paramKind")
+            && !matches!(kind, Kind::Violates));
+    !starting && !matches!(status.code, 429 | 500..)
+}
+
 impl Tally {
     fn count(&mut self, kind: Kind, uid: i64, answer: &Result<Json, Error>, took: Duration) {
         self.slowest = self.slowest.max(took);
+        if !is_verdict(kind, answer) {
+            self.unanswered += 1;
+            return;
+        }
         let denied =
             matches!(answer, Err(Error::Api(status)) if status.message.contains("ValidatingAdmissionPolicy '"));
         let filled = |pod: &Json| pod["spec"]["securityContext"]["runAsUser"] == uid;
@@ -97,7 +120,12 @@ impl Tally {
             Err(error) => error.to_string(),
         };
         match kind {
-            Kind::NeedsDefaults if answer.as_ref().is_ok_and(filled) => self.filled += 1,
+            Kind::NeedsDefaults if answer.as_ref().is_ok_and(filled) => {
+                self.filled += 1;
+                if let (Ok(pod), true) = (answer, self.specs.len() < 10) {
+                    self.specs.insert(pod["spec"].to_string());
+                }
+            }
             Kind::NeedsDefaults => {
                 self.not_filled_count += 1;
                 if self.not_filled.len() < 10 {
@@ -111,11 +139,20 @@ impl Tally {
         }
     }
 
-    /// Whether pods that comply were admitted and pods that do not were denied, some of each.
+    /// Whether there was a verdict on every pod, those that comply were admitted and those that do not were denied, some
+    /// of each.
     ///
     /// # Errors
     /// What was not so.
     pub fn is_safe(&self) -> Result<(), String> {
+        if self.unanswered > 0 { Err(format!("{self:?}")) } else { self.is_safe_where_answered() }
+    }
+
+    /// [`Self::is_safe`] of what got a verdict, for a time in which the API server does not always run.
+    ///
+    /// # Errors
+    /// What was not so.
+    pub fn is_safe_where_answered(&self) -> Result<(), String> {
         if !self.complying_refused.is_empty() || !self.violating_not_denied.is_empty() {
             return Err(format!("{self:?}"));
         }

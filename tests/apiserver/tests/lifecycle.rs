@@ -8,14 +8,17 @@ use std::{
     time::Duration,
 };
 
+use k8s_openapi::api::admissionregistration::v1::{MutatingAdmissionPolicy, MutatingAdmissionPolicyBinding};
 use kube::{
     Api,
     api::{DeleteParams, Patch, PatchParams},
 };
-use palisade_api::{ToolSecurityParams, names};
+use palisade_api::{EngineInForce, ToolSecurityParams, names};
 use palisade_controlplane::Shutdown;
 use palisade_tests::{Cluster, TestResult, Verdict, ensure, eventually, hostile_pod, tool_pod, within};
 use serde_json::{Value as Json, json};
+
+use crate::webhook::engine;
 
 const UID: i64 = 50_001;
 /// How soon a generated object is what it should be again.
@@ -79,6 +82,10 @@ pub(crate) async fn a_custom_check_is_made_or_its_mistake_told(cluster: &mut Clu
         "id": "owner",
         "expression": "object.metadata.?labels[?'owner'].orValue('') != '' ||\n  request.kind.kind != 'Pod' // templates are not asked",
         "messageExpression": "'must have the label owner in ' +\n  request.namespace // where it is",
+    }, {
+        "id": "deadline", "message": "must end within an hour",
+        "expression": "variables.spec.?activeDeadlineSeconds.orValue(3600) <= 3600",
+        "default": {"path": "activeDeadlineSeconds", "value": 3600},
     }]);
     cluster.enforce(&profile).await?;
     let pod = tool_pod("job", UID);
@@ -88,6 +95,24 @@ pub(crate) async fn a_custom_check_is_made_or_its_mistake_told(cluster: &mut Clu
     let denied = cluster.dry_run("custom-tool", &pod).await;
     let expected = "1 violation of ToolSecurityProfile custom: [owner] pod: must have the label owner in custom-tool";
     ensure!(denied.denial().is_some_and(|text| text.contains(expected)), "{denied:?}");
+
+    // Where the API server fills in by itself; here runs no webhook.
+    if cluster.kubectl(&["get", "mutatingadmissionpolicies"]).is_ok() {
+        eventually("a default filled in", || async {
+            let filled = cluster.answer_to("POST", "/api/v1/namespaces/custom-tool/pods?dryRun=All", &owned).await?;
+            let found = &filled["spec"]["activeDeadlineSeconds"];
+            if found == 3600 { Ok(()) } else { Err(format!("activeDeadlineSeconds is {found}")) }
+        })
+        .await?;
+    }
+
+    let mut bad = profile.clone();
+    bad["spec"]["customChecks"][1]["default"]["path"] = json!("activeDeadlineSecs");
+    cluster.apply_profile(&bad).await?;
+    let found = cluster.wait_condition(test, "Accepted", "False").await?;
+    let conditions = found.status.map(|status| status.conditions).unwrap_or_default();
+    let expected = "spec.customChecks[1].default.path: unknown field";
+    ensure!(conditions.iter().any(|condition| condition.message.contains(expected)), "{conditions:?}");
 
     let mut bad = profile.clone();
     bad["spec"]["customChecks"][0]["expression"] = json!("true &&\n  object.metadata.lables == {}");
@@ -107,7 +132,9 @@ pub(crate) async fn a_custom_check_is_made_or_its_mistake_told(cluster: &mut Clu
 pub(crate) async fn drift_is_repaired(cluster: &mut Cluster) -> TestResult {
     let test = "drift";
     cluster.create_tool(test, "drift-tool", UID).await?;
-    cluster.enforce(&Cluster::toolforge_profile(test)?).await?;
+    let mut profile = Cluster::toolforge_profile(test)?;
+    profile["spec"]["mutation"] = json!({"defaults": "Secure"});
+    cluster.enforce(&profile).await?;
     cluster.wait_admitted("drift-tool", &tool_pod("job", UID)).await?;
     let name = names::policy(test, names::Shape::Pods);
     let (policies, bindings) = (cluster.policies(), cluster.bindings());
@@ -155,10 +182,59 @@ pub(crate) async fn drift_is_repaired(cluster: &mut Cluster) -> TestResult {
     within(REPAIR, "an added parameter", back).await?;
     params.delete(test, &DeleteParams::default()).await?;
     within(REPAIR, "deleted parameters", back).await?;
+    if cluster.minor().await? >= 36 {
+        drift_of_what_fills_in_is_repaired(cluster, test).await?;
+    }
     let metrics = cluster.controller_get("/metrics").await?;
     ensure!(metrics.contains("palisade_drift_repaired_total"), "{metrics}");
     cluster.wait_condition(test, "Enforced", "True").await?;
     cluster.delete_profile(test).await
+}
+
+/// The same for the policy that fills in pods, and its binding.
+async fn drift_of_what_fills_in_is_repaired(cluster: &Cluster, test: &str) -> TestResult {
+    let name = names::mutation(test);
+    let policies = Api::<MutatingAdmissionPolicy>::all(cluster.admin.clone());
+    let bindings = Api::<MutatingAdmissionPolicyBinding>::all(cluster.admin.clone());
+    engine(cluster, test, EngineInForce::Native).await?;
+    let (policy, binding) = (policies.get(&name).await?.spec, bindings.get(&name).await?.spec);
+    let back = || async {
+        let now = policies.get_opt(&name).await.map_err(|error| error.to_string())?.and_then(|now| now.spec);
+        if now != policy {
+            return Err(format!("policy: {now:?}"));
+        }
+        let now = bindings.get_opt(&name).await.map_err(|error| error.to_string())?.and_then(|now| now.spec);
+        if now == binding { Ok(()) } else { Err(format!("binding: {now:?}")) }
+    };
+    let told = async || -> Result<u32, Box<dyn std::error::Error + Send + Sync>> {
+        let metrics = cluster.controller_get("/metrics").await?;
+        let of = |line: &&str| line.starts_with("palisade_drift_repaired_total{kind=\"MutatingAdmissionPolicy");
+        Ok(metrics.lines().filter(of).filter_map(|line| line.rsplit(' ').next()?.parse::<u32>().ok()).sum())
+    };
+    let before = told().await?;
+    let edit = PatchParams { field_manager: Some("somebody".to_owned()), ..PatchParams::default() };
+    let expression = "false ? [JSONPatch{op: 'remove', path: '/spec/hostPID'}] : []";
+    let nothing = json!([{"patchType": "JSONPatch", "jsonPatch": {"expression": expression}}]);
+    let never = json!([{"name": "never", "expression": "false"}]);
+    let elsewhere = json!({"namespaceSelector": {"matchLabels": {"nobody": "has-this"}}});
+    let mut took = vec![];
+    for (what, change) in [
+        ("an edited mutation", json!({"spec": {"mutations": nothing}})),
+        ("an added match condition", json!({"spec": {"matchConditions": never}})),
+    ] {
+        policies.patch(&name, &edit, &Patch::Merge(change)).await?;
+        took.push(within(REPAIR, what, back).await?.1);
+    }
+    policies.delete(&name, &DeleteParams::default()).await?;
+    took.push(within(REPAIR, "a deleted policy", back).await?.1);
+    bindings.patch(&name, &edit, &Patch::Merge(json!({"spec": {"matchResources": elsewhere}}))).await?;
+    took.push(within(REPAIR, "an edited binding", back).await?.1);
+    bindings.delete(&name, &DeleteParams::default()).await?;
+    took.push(within(REPAIR, "a deleted binding", back).await?.1);
+    println!("what fills in was repaired within {took:.1?}");
+    let told = told().await? - before;
+    ensure!(told == 5, "{told} of 5 repairs were told");
+    Ok(())
 }
 
 /// Asks about pods without a pause while something else happens: one that complies must always be admitted, one

@@ -11,6 +11,7 @@ mod mutation;
 mod mutation_cases;
 mod namespaces;
 mod scale;
+mod upgrade;
 mod webhook;
 mod workloads;
 
@@ -21,6 +22,7 @@ use std::{
 };
 
 use libtest_mimic::{Arguments, Failed, Trial};
+use palisade_controlplane::{Builder, ControlPlane};
 use palisade_tests::{Cluster, TestResult};
 use tokio::{runtime::Runtime, sync::Mutex};
 
@@ -93,6 +95,7 @@ fn main() -> ExitCode {
         lifecycle::deleting_the_profile_frees_every_namespace,
         lifecycle::a_namespace_with_a_finalized_pod_can_be_deleted,
         lifecycle::an_api_server_restart_admits_nothing,
+        mutation::the_webhook_does_what_the_patch_does,
         webhook::defaults_are_filled_in,
         webhook::failures_admit_no_violation,
         webhook::a_rolling_restart_fails_no_request,
@@ -101,49 +104,65 @@ fn main() -> ExitCode {
     let middle = scenarios![admission::the_harness_answers_as_the_api_server];
     // An API server does not see parameters of a built-in kind again once it stopped to watch them for other policies.
     let alone = scenarios![mutation_cases::objects_are_changed_as_the_harness_says];
-    let (newest_cluster, middle_cluster, oldest_cluster) = (Shared::default(), Shared::default(), Shared::default());
-    let alone_cluster = Shared::default();
-    let mut trials = trials("1.36", None, newest, &newest_cluster);
-    trials.extend(self::trials("1.35", Some("1.35"), middle, &middle_cluster));
-    trials.extend(self::trials("1.36", None, alone, &alone_cluster));
-    trials.extend(self::trials("1.33", Some("1.33"), oldest, &oldest_cluster));
-    let conclusion = libtest_mimic::run(&arguments, trials);
-    for cluster in [newest_cluster, middle_cluster, alone_cluster, oldest_cluster] {
+    let beta = scenarios![
+        mutation::a_policy_of_the_beta_does_what_the_patch_does,
+        upgrade::where_only_the_beta_is_served_it_fills_in,
+    ];
+    let upgraded = scenarios![upgrade::an_upgrade_leaves_no_gap];
+    let emulated = |version: &str| ControlPlane::builder().emulated_version(version);
+    // Or it would serve the beta and not act by it.
+    let acting = ["--feature-gates=MutatingAdmissionPolicy=true", "--emulation-forward-compatible=true"];
+    let groups = [
+        ("1.36", ControlPlane::builder(), newest),
+        ("1.35", emulated("1.35"), middle),
+        ("1.36", ControlPlane::builder(), alone),
+        ("1.35 beta", emulated("1.35").apiserver_flags(acting), beta),
+        ("1.33", emulated("1.33"), oldest),
+        ("1.33 to 1.36", emulated("1.33"), upgraded),
+    ];
+    let (mut all, mut clusters) = (vec![], vec![]);
+    for (kind, control_plane, scenarios) in groups {
+        let cluster = Arc::new(Mutex::new(Shared { control_plane, cluster: None }));
+        all.extend(trials(kind, scenarios, &cluster));
+        clusters.push(cluster);
+    }
+    let conclusion = libtest_mimic::run(&arguments, all);
+    for cluster in clusters {
         RUNTIME.block_on(stop(&cluster));
     }
     conclusion.exit_code()
 }
 
-/// What `make chaos` runs: it depends on what ran before it, and `make test` leaves it out.
-const CHAOS: &[&str] = &["webhook::certificates_rotate_and_no_request_fails"];
-
 /// A cluster that is started when it is first used.
-type Shared = Arc<Mutex<Option<Cluster>>>;
+struct Shared {
+    control_plane: Builder,
+    cluster: Option<Cluster>,
+}
 
-fn trials(kind: &str, version: Option<&'static str>, scenarios: Vec<(&str, Scenario)>, shared: &Shared) -> Vec<Trial> {
+fn trials(kind: &str, scenarios: Vec<(&str, Scenario)>, shared: &Arc<Mutex<Shared>>) -> Vec<Trial> {
     scenarios
         .into_iter()
         .map(|(name, scenario)| {
             let shared = Arc::clone(shared);
-            Trial::test(name, move || RUNTIME.block_on(run(&shared, version, scenario)))
-                .with_kind(kind)
-                .with_ignored_flag(CHAOS.contains(&name))
+            Trial::test(name, move || RUNTIME.block_on(run(&shared, scenario))).with_kind(kind)
         })
         .collect()
 }
 
-async fn run(shared: &Shared, version: Option<&str>, scenario: Scenario) -> Result<(), Failed> {
-    let mut shared = shared.lock().await;
-    let cluster = match shared.as_mut() {
-        Some(cluster) => cluster,
-        None => shared.insert(Cluster::start(version).await.map_err(|error| error.to_string())?),
+async fn run(shared: &Mutex<Shared>, scenario: Scenario) -> Result<(), Failed> {
+    let Shared { control_plane, cluster } = &mut *shared.lock().await;
+    let cluster = if let Some(cluster) = cluster {
+        cluster
+    } else {
+        let started = Cluster::start_on(control_plane.clone()).await;
+        cluster.insert(started.map_err(|error| error.to_string())?)
     };
     cluster.start_controller().await.map_err(|error| error.to_string())?;
     scenario(cluster).await.map_err(|error| Failed::from(error.to_string()))
 }
 
-async fn stop(shared: &Shared) {
-    if let Some(cluster) = shared.lock().await.take()
+async fn stop(shared: &Mutex<Shared>) {
+    if let Some(cluster) = shared.lock().await.cluster.take()
         && let Err(error) = cluster.stop().await
     {
         eprintln!("stopping a control plane: {error}");

@@ -1,108 +1,36 @@
-//! What the API server fills in by a MutatingAdmissionPolicy is what the patch fills in.
+//! What fills in pods, the API server by a MutatingAdmissionPolicy or the webhook, fills in what the patch does.
+//!
+//! Each pod is asked about where nothing changes it, too. What comes back there is what the API server of that version
+//! makes of it by itself, and with the patch applied it must be, byte for byte, what comes back where it is filled in.
+//! So policy and webhook are shown to do the same thing, though on servers of different versions.
 
-use k8s_openapi::jiff::Timestamp;
-use palisade_api::ToolSecurityProfile;
-use palisade_checks::{pod, workload::WORKLOADS};
-use palisade_compiler::{Compiled, Namespace};
-use palisade_harness::{Decision, Policy, Request};
-use palisade_mutation::{Operation, Plan, Request as Asked};
-use palisade_tests::{Cluster, TestResult, Verdict, ensure, eventually, root};
+mod case;
+mod pods;
+
+use futures::{StreamExt, stream};
+use palisade_checks::pod;
+use palisade_mutation::{Operation, Request as Asked};
+use palisade_tests::{Cluster, TestResult, Verdict, Webhook, ensure, fail_open_count, root};
 use serde_json::{Value as Json, json};
+
+use crate::webhook::registered;
+use case::{Case, LABEL};
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
-/// A profile of the cases, and what it is in its namespace, where it fills in and judges nothing, and in another,
-/// where it does both.
-struct Case {
-    compiled: Compiled,
-    plan: Plan,
-    params: Option<Json>,
-    filled: String,
-    judged: String,
-}
-
-impl Case {
-    fn new(name: &str, spec: &Json) -> Result<Self> {
-        let mut spec = spec.clone();
-        spec["namespaceSelector"] = json!({"matchLabels": {"mutated": name}});
-        let profile: ToolSecurityProfile = serde_json::from_value(json!({
-            "apiVersion": "toolsecurity.dev/v1alpha1", "kind": "ToolSecurityProfile", "metadata": {"name": name}, "spec": spec,
-        }))?;
-        let compiled = palisade_compiler::compile(&profile).map_err(|found| format!("{name}: {found:?}"))?;
-        let namespace = Namespace {
-            name: format!("mutated-{name}"),
-            annotations: [("uid".to_owned(), "50001".to_owned())].into(),
-            ..Namespace::default()
-        };
-        let params = compiled.params(&namespace, Timestamp::now());
-        let mutation = compiled.mutation.as_ref().ok_or("changes nothing")?;
-        let plan = Plan::new([(mutation, params.as_ref().map(|params| &params.spec))]);
-        let params = params.map(|params| json!(params));
-        Ok(Self { plan, params, filled: namespace.name, judged: format!("judged-{name}"), compiled })
-    }
-
-    async fn install(&self, cluster: &Cluster) -> TestResult {
-        let name = &self.compiled.profile;
-        let labels = json!({"mutated": name});
-        cluster.create_namespace(&self.filled, &labels, &json!({})).await?;
-        let judged = json!({"mutated": name, "judged": name});
-        cluster.create_namespace(&self.judged, &judged, &json!({})).await?;
-        for namespace in [&self.filled, &self.judged] {
-            // Before anything is in force.
-            let verdict = cluster.create_pod(namespace, &pod::minimal("debugged")).await;
-            ensure!(verdict == Verdict::Admitted, "{verdict:?}");
-            if let Some(params) = &self.params {
-                let mut params = params.clone();
-                params["metadata"]["namespace"] = json!(namespace);
-                let path = format!("/apis/toolsecurity.dev/v1alpha1/namespaces/{namespace}/toolsecurityparams");
-                cluster.answer("POST", &path, JSON, &params).await?;
-            }
-        }
-        let pair = self.compiled.bundle.mutation.as_ref().ok_or("no policy")?;
-        let [policy, binding] = pair.objects("v1");
-        let mut judging = json!(self.compiled.bundle.pods.policy);
-        judging["spec"]["matchConstraints"]["namespaceSelector"]["matchLabels"] = json!({"judged": name});
-        for (kind, object) in [
-            ("mutatingadmissionpolicies", policy),
-            ("mutatingadmissionpolicybindings", binding),
-            ("validatingadmissionpolicies", judging),
-            ("validatingadmissionpolicybindings", json!(self.compiled.bundle.pods.binding)),
-        ] {
-            let mut object = object;
-            // Or a controller would take them for its own.
-            object["metadata"]["labels"] = json!({"toolsecurity.dev/test": "mutation"});
-            let path = format!("/apis/admissionregistration.k8s.io/v1/{kind}");
-            cluster.answer("POST", &path, JSON, &object).await.map_err(|error| format!("{name} {kind}: {error}"))?;
-        }
-        Ok(())
-    }
-
-    /// The pod after it was filled in as the patch does it.
-    fn patched(&self, asked: &Asked<'_>) -> Result<Json> {
-        let mut pod = asked.pod.clone();
-        self.plan.patch(asked).apply(&mut pod)?;
-        let again = self.plan.patch(&Asked { pod: &pod, ..*asked });
-        ensure_none(&again.operations)?;
-        Ok(pod)
-    }
-
-    fn denies(&self, policy: &Policy, pod: &Json) -> Result<bool> {
-        let params = self.params.as_ref();
-        // The API server sets it before it asks a policy; exceptions go by it.
-        let mut pod = pod.clone();
-        pod["metadata"]["creationTimestamp"] = json!(Timestamp::now().to_string());
-        let decision = policy.evaluate(&Request { params, ..Request::create("Pod", &pod) });
-        Ok(matches!(decision.map_err(|error| error.to_string())?, Decision::Deny { .. }))
-    }
-}
-
-fn ensure_none<T: std::fmt::Debug>(found: &[T]) -> Result<()> {
-    ensure!(found.is_empty(), "filled in twice: {found:?}");
-    Ok(())
-}
-
 const JSON: &str = "application/json";
 const CONTROL: &str = "mutation-control";
+/// How many pods are asked about at the same time.
+const AT_ONCE: usize = 6;
+
+/// Who fills in.
+#[derive(Clone, Copy)]
+enum Engine {
+    /// The API server, by policies of this version of `admissionregistration.k8s.io`.
+    Policy(&'static str),
+    /// The webhook, for the profiles themselves.
+    Webhook,
+}
 
 fn pods_of(namespace: &str) -> String {
     format!("/api/v1/namespaces/{namespace}/pods?dryRun=All")
@@ -131,128 +59,177 @@ fn changed(path: &str, before: &Json, after: &Json) -> Option<String> {
 
 pub(crate) async fn the_native_policy_does_what_the_patch_does(cluster: &mut Cluster) -> TestResult {
     cluster.stop_controller().await?;
-    let cluster: &Cluster = cluster;
+    let cases = install(cluster, Engine::Policy("v1")).await?;
+    let tally = compare(cluster, &cases, pods::third_party()?).await?;
+    tally.report("native policy", &cases);
+    clean(cluster, Engine::Policy("v1"))?;
+    tally.nothing_is_wrong()
+}
+
+pub(crate) async fn a_policy_of_the_beta_does_what_the_patch_does(cluster: &mut Cluster) -> TestResult {
+    cluster.stop_controller().await?;
+    let cases = install(cluster, Engine::Policy("v1beta1")).await?;
+    let tally = compare(cluster, &cases, vec![]).await?;
+    tally.report("native policy of v1beta1", &cases);
+    clean(cluster, Engine::Policy("v1beta1"))?;
+    tally.nothing_is_wrong()
+}
+
+pub(crate) async fn the_webhook_does_what_the_patch_does(cluster: &mut Cluster) -> TestResult {
+    cluster.stop_controller().await?;
+    let webhook = Webhook::start(cluster, None, &[]).await?;
+    let cases = install(cluster, Engine::Webhook).await?;
+    let tally = compare(cluster, &cases, pods::third_party()?).await?;
+    tally.report("webhook", &cases);
+    let filled = webhook.metric("palisade_webhook_requests_total{result=\"filled\"}").await?;
+    let mut unasked = 0.0;
+    for case in &cases {
+        unasked += fail_open_count(cluster, &case.compiled.profile).await?;
+    }
+    println!("webhook: it filled in {filled} times, and the API server could not ask it {unasked} times");
+    clean(cluster, Engine::Webhook)?;
+    registered(&webhook, 0.0).await?;
+    webhook.stop().await?;
+    tally.nothing_is_wrong()?;
+    ensure!(filled > 1000.0, "it filled in {filled} times");
+    ensure!(unasked < 0.5, "the API server could not ask {unasked} times");
+    Ok(())
+}
+
+fn written() -> Result<Json> {
     let text = std::fs::read_to_string(root().join("tests/apiserver/tests/mutation-cases.yaml"))?;
-    let written: Json = serde_saphyr::from_str(&text)?;
+    Ok(serde_saphyr::from_str(&text)?)
+}
+
+/// Puts the profiles of the cases in force.
+async fn install(cluster: &Cluster, engine: Engine) -> Result<Vec<Case>> {
+    let written = written()?;
     let profiles = written["profiles"].as_object().ok_or("no profiles")?;
     let cases: Vec<_> = profiles.iter().map(|(name, spec)| Case::new(name, spec)).collect::<Result<_>>()?;
     cluster.create_namespace(CONTROL, &json!({}), &json!({})).await?;
     ensure!(cluster.create_pod(CONTROL, &pod::minimal("debugged")).await == Verdict::Admitted, "no pod to debug");
     for case in &cases {
-        case.install(cluster).await?;
+        case.install(cluster, engine).await?;
     }
     for case in &cases {
-        in_force(cluster, case).await?;
+        case.in_force(cluster).await?;
     }
-    let mut pods: Vec<_> = written["pods"].as_array().ok_or("no pods")?.iter().map(own_pod).collect();
-    let own = pods.len();
-    pods.extend(third_party()?);
-    let mut wrong = Vec::new();
-    let (mut compared, mut invalid, mut denied) = (0, 0, 0);
-    for (index, pod) in pods.iter().enumerate() {
-        // What the API server makes of it before anybody is asked.
-        let control = match cluster.answer("POST", &pods_of(CONTROL), JSON, pod).await {
-            Ok(control) => control,
-            Err(error) => {
-                ensure!(index >= own, "{error}: {pod}");
-                invalid += 1;
-                continue;
-            }
-        };
-        for case in &cases {
-            match same(cluster, case, &control).await {
-                Ok(by_policy) => {
-                    compared += 1;
-                    denied += usize::from(by_policy);
-                }
-                Err(error) => wrong.push(format!("{}: pod {index}: {error}", case.compiled.profile)),
-            }
-        }
+    Ok(cases)
+}
+
+/// Removes what [`install`] has made, but the namespaces.
+fn clean(cluster: &Cluster, engine: Engine) -> TestResult {
+    let filling: &[&str] = match engine {
+        Engine::Policy(_) => &["mutatingadmissionpolicybindings", "mutatingadmissionpolicies"],
+        Engine::Webhook => &["toolsecurityprofiles"],
+    };
+    for kind in filling.iter().chain(&["validatingadmissionpolicybindings", "validatingadmissionpolicies"]) {
+        cluster.kubectl(&["delete", kind, &format!("--selector={LABEL}=mutation")])?;
     }
-    let debugged = ephemeral(cluster, &cases, &mut wrong).await?;
-    println!(
-        "native mutation: {} pods ({own} own, {invalid} refused by API validation alone) and {} profiles: {compared} \
-         byte-equal, of which {denied} were denied afterwards; {debugged} ephemeral containers byte-equal; {} wrong",
-        pods.len(),
-        cases.len(),
-        wrong.len()
-    );
-    for kind in [
-        "mutatingadmissionpolicybindings",
-        "mutatingadmissionpolicies",
-        "validatingadmissionpolicybindings",
-        "validatingadmissionpolicies",
-    ] {
-        cluster.kubectl(&["delete", kind, "--selector=toolsecurity.dev/test=mutation"])?;
-    }
-    ensure!(wrong.is_empty(), "{} are wrong:\n{}", wrong.len(), wrong.join("\n"));
     Ok(())
 }
 
-/// Waits until the API server follows the policies of a case.
-async fn in_force(cluster: &Cluster, case: &Case) -> TestResult {
-    let mut canary = pod::minimal("canary");
-    canary["spec"]["containers"][0]["image"] = json!("nginx");
-    let ask = |namespace: &str, pod: &Json| {
-        let (path, pod) = (pods_of(namespace), pod.clone());
-        async move { cluster.answer("POST", &path, JSON, &pod).await }
-    };
-    let control =
-        eventually("a service account", || async { ask(CONTROL, &canary).await.map_err(|error| error.to_string()) })
-            .await?;
-    for namespace in [&case.filled, &case.judged] {
-        eventually(&format!("{namespace} filled in"), || async {
-            match ask(namespace, &canary).await {
-                Ok(answer) if answer["spec"] == control["spec"] => Err("nothing is filled in".to_owned()),
-                Err(error) if !error.to_string().contains("ValidatingAdmissionPolicy") => Err(error.to_string()),
-                _ => Ok(()),
+/// What came of the pods.
+#[derive(Default)]
+struct Tally {
+    own: usize,
+    third_party: usize,
+    /// Refused by the API server wherever they are.
+    invalid: usize,
+    compared: usize,
+    denied: usize,
+    ephemeral: usize,
+    wrong: Vec<String>,
+}
+
+impl Tally {
+    fn report(&self, what: &str, cases: &[Case]) {
+        let Self { own, third_party, invalid, compared, denied, ephemeral, wrong } = self;
+        println!(
+            "{what}: {own} own pods and {third_party} of others ({invalid} refused by API validation alone), {} \
+             profiles: {compared} byte-equal, of which {denied} were denied afterwards; {ephemeral} ephemeral containers \
+             byte-equal; {} wrong",
+            cases.len(),
+            wrong.len()
+        );
+    }
+
+    fn nothing_is_wrong(&self) -> TestResult {
+        let Self { wrong, .. } = self;
+        ensure!(wrong.is_empty(), "{} are wrong:\n{}", wrong.len(), wrong.join("\n"));
+        ensure!(self.compared > 500 && self.denied > 0 && self.ephemeral > 0, "too little was compared");
+        Ok(())
+    }
+}
+
+/// Asks about the pods of the cases and about others, in the namespaces of each case.
+async fn compare(cluster: &Cluster, cases: &[Case], third_party: Vec<Json>) -> Result<Tally> {
+    let mut pods: Vec<_> = written()?["pods"].as_array().ok_or("no pods")?.iter().map(pods::own).collect();
+    let mut tally = Tally { own: pods.len(), third_party: third_party.len(), ..Tally::default() };
+    pods.extend(third_party);
+    let mut answers = stream::iter(pods.iter().enumerate())
+        .map(|(index, pod)| async move { (index, everywhere(cluster, cases, pod).await) })
+        .buffer_unordered(AT_ONCE);
+    while let Some((index, answer)) = answers.next().await {
+        match answer {
+            Ok(found) => {
+                for (case, found) in cases.iter().zip(found) {
+                    match found {
+                        Ok(denied) => {
+                            tally.compared += 1;
+                            tally.denied += usize::from(denied);
+                        }
+                        Err(error) => tally.wrong.push(format!("{}: pod {index}: {error}", case.compiled.profile)),
+                    }
+                }
             }
-        })
-        .await?;
+            Err(error) if index < tally.own => tally.wrong.push(format!("pod {index}: {error}")),
+            Err(_) => tally.invalid += 1,
+        }
     }
-    let policy = Policy::new(&case.compiled.bundle.pods.policy).map_err(|error| format!("{error:?}"))?;
-    let mut violating = canary.clone();
-    for (field, value) in
-        [("hostPID", json!(true)), ("securityContext", json!({"runAsUser": 0, "runAsNonRoot": false}))]
-    {
-        violating["spec"][field] = value;
+    drop(answers);
+    ephemeral(cluster, cases, &mut tally).await?;
+    Ok(tally)
+}
+
+/// What came of a pod in each case.
+///
+/// # Errors
+/// It is refused where nothing fills in or judges.
+async fn everywhere(cluster: &Cluster, cases: &[Case], pod: &Json) -> Result<Vec<Result<bool>>> {
+    // What the API server makes of it before anybody is asked.
+    let control = cluster.answer("POST", &pods_of(CONTROL), JSON, pod).await?;
+    let mut found = Vec::new();
+    for case in cases {
+        found.push(same(cluster, case, pod, &control).await);
     }
-    violating["spec"]["containers"][0]["securityContext"] = json!({"capabilities": {"add": ["NET_RAW"]}});
-    if case.denies(&policy, &violating)? {
-        eventually(&format!("{} judged", case.judged), || async {
-            let verdict = Verdict::of(ask(&case.judged, &violating).await);
-            verdict.denial().map(|_| ()).ok_or(format!("{verdict:?}"))
-        })
-        .await?;
-    }
-    Ok(())
+    Ok(found)
 }
 
 /// Asks about a pod where a profile fills in, and where it judges, too; whether it is denied there.
-async fn same(cluster: &Cluster, case: &Case, control: &Json) -> Result<bool> {
+async fn same(cluster: &Cluster, case: &Case, pod: &Json, control: &Json) -> Result<bool> {
     let mut asked = control.clone();
-    asked["metadata"] = json!({"name": "same"});
+    asked["metadata"] = json!({"name": pod["metadata"]["name"]});
     for field in ["labels", "annotations"] {
         if let Some(set) = control["metadata"].get(field) {
             asked["metadata"][field] = set.clone();
         }
     }
     let expected = case.patched(&Asked::create(&case.filled, &asked))?;
-    let answer = cluster.answer("POST", &pods_of(&case.filled), JSON, &asked).await?;
+    let answer = cluster.answer("POST", &pods_of(&case.filled), JSON, pod).await?;
     let (found, wanted) = (seen(&answer).to_string(), seen(&expected).to_string());
-    ensure!(found == wanted, "the policy and the patch differ:\n  {found}\n  {wanted}");
+    ensure!(found == wanted, "what was filled in and the patch differ:\n  {found}\n  {wanted}");
     if let Some(changed) = changed("spec", &control["spec"], &answer["spec"]) {
         return Err(changed.into());
     }
     // Filled in once more, it is as it was.
-    asked["spec"] = answer["spec"].clone();
-    let again = cluster.answer("POST", &pods_of(&case.filled), JSON, &asked).await?;
+    let mut again = pod.clone();
+    again["spec"] = answer["spec"].clone();
+    let again = cluster.answer("POST", &pods_of(&case.filled), JSON, &again).await?;
     ensure!(again["spec"] == answer["spec"], "filled in twice it is {}", again["spec"]);
     // What is judged is what was filled in.
-    let policy = Policy::new(&case.compiled.bundle.pods.policy).map_err(|error| format!("{error:?}"))?;
-    let denied = case.denies(&policy, &expected)?;
-    asked["spec"] = control["spec"].clone();
-    let verdict = Verdict::of(cluster.answer("POST", &pods_of(&case.judged), JSON, &asked).await);
+    let denied = case.denies(&expected)?;
+    let verdict = Verdict::of(cluster.answer("POST", &pods_of(&case.judged), JSON, pod).await);
     ensure!(
         if denied { verdict.denial().is_some() } else { verdict == Verdict::Admitted },
         "expected to be denied: {denied}, and found {verdict:?}"
@@ -261,7 +238,7 @@ async fn same(cluster: &Cluster, case: &Case, control: &Json) -> Result<bool> {
 }
 
 /// Ephemeral containers of pods that were there before.
-async fn ephemeral(cluster: &Cluster, cases: &[Case], wrong: &mut Vec<String>) -> Result<usize> {
+async fn ephemeral(cluster: &Cluster, cases: &[Case], tally: &mut Tally) -> TestResult {
     let containers = [
         json!({"name": "a", "image": "nginx"}),
         json!({"name": "a", "image": "quay.io/a/b:1", "securityContext": {"runAsUser": 7, "runAsNonRoot": true}}),
@@ -269,7 +246,6 @@ async fn ephemeral(cluster: &Cluster, cases: &[Case], wrong: &mut Vec<String>) -
         json!({"name": "a", "image": "ghcr.io/a", "securityContext": {"capabilities": {"add": ["NET_RAW"]}}}),
         json!({"name": "a", "image": "x", "securityContext": {"seccompProfile": {"type": "Unconfined"}, "runAsUser": 0}}),
     ];
-    let mut compared = 0;
     for container in &containers {
         let patch = json!({"spec": {"ephemeralContainers": [container]}});
         let path =
@@ -290,60 +266,11 @@ async fn ephemeral(cluster: &Cluster, cases: &[Case], wrong: &mut Vec<String>) -
             let answer = ask.clone()(case.filled.clone()).await?;
             let (found, wanted) = (seen(&answer).to_string(), seen(&expected).to_string());
             if found == wanted {
-                compared += 1;
+                tally.ephemeral += 1;
             } else {
-                wrong.push(format!("{}: ephemeral:\n  {found}\n  {wanted}", case.compiled.profile));
+                tally.wrong.push(format!("{}: ephemeral:\n  {found}\n  {wanted}", case.compiled.profile));
             }
         }
     }
-    Ok(compared)
-}
-
-/// A pod of the cases.
-fn own_pod(case: &Json) -> Json {
-    let mut pod = pod::minimal("case");
-    let mut case = case.clone();
-    let container = case.as_object_mut().and_then(|fields| fields.remove("c"));
-    pod::merge(&mut pod, &case);
-    if let Some(container) = container {
-        pod::merge(&mut pod["spec"]["containers"][0], &container);
-    }
-    pod
-}
-
-/// Pods of workloads of other projects; none where the collection is not there: `PALISADE_CORPUS` names its directory,
-/// or it is `shared/corpus` beside the clone.
-fn third_party() -> Result<Vec<Json>> {
-    let directory = std::env::var_os("PALISADE_CORPUS").map_or_else(|| root().join("../shared/corpus"), Into::into);
-    let Ok(index) = std::fs::read_to_string(directory.join("workloads/INDEX.json")) else {
-        println!("skipped: no directory {}", directory.display());
-        return Ok(vec![]);
-    };
-    let index: Vec<Json> = serde_json::from_str(&index)?;
-    let mut pods = Vec::new();
-    for entry in &index {
-        let text = std::fs::read_to_string(directory.join(entry["file"].as_str().unwrap_or_default()))?;
-        let Ok(object) = serde_saphyr::from_str::<Json>(&text) else { continue };
-        let workload = WORKLOADS.iter().find(|workload| object["kind"] == workload.kind);
-        let template = match workload {
-            Some(workload) => object.pointer(workload.template),
-            None if object["kind"] == "Pod" => Some(&object),
-            None => None,
-        };
-        let Some(template) = template else { continue };
-        let mut pod = json!({
-            "apiVersion": "v1", "kind": "Pod",
-            "metadata": {"name": "case", "annotations": template["metadata"]["annotations"]},
-            "spec": template["spec"],
-        });
-        // Of things that are not in this cluster.
-        if let Some(spec) = pod["spec"].as_object_mut() {
-            for key in ["serviceAccount", "serviceAccountName", "priorityClassName", "priority", "runtimeClassName"] {
-                spec.remove(key);
-            }
-            spec.insert("automountServiceAccountToken".to_owned(), json!(false));
-        }
-        pods.push(pod);
-    }
-    Ok(pods)
+    Ok(())
 }

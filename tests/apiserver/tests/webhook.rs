@@ -75,11 +75,11 @@ pub(crate) async fn defaults_are_filled_in(cluster: &mut Cluster) -> TestResult 
     cluster.delete_profile("webhook").await
 }
 
-fn report(what: &str, tally: &Tally) {
-    let Tally { filled, not_filled_count, complying, denied, slowest, .. } = tally;
+pub(crate) fn report(what: &str, tally: &Tally) {
+    let Tally { filled, not_filled_count, complying, denied, unanswered, slowest, .. } = tally;
     println!(
         "{what}: {complying} complying admitted, {denied} violating denied, {filled} filled in, {not_filled_count} \
-         denied for want of defaults, slowest answer {slowest:.2?}"
+         denied for want of defaults, {unanswered} without a verdict, slowest answer {slowest:.2?}"
     );
 }
 
@@ -213,7 +213,7 @@ pub(crate) async fn certificates_rotate_and_no_request_fails(cluster: &mut Clust
 }
 
 /// Waits until the profile's status names an engine.
-async fn engine(cluster: &Cluster, profile: &str, wanted: EngineInForce) -> Result<(), String> {
+pub(crate) async fn engine(cluster: &Cluster, profile: &str, wanted: EngineInForce) -> Result<(), String> {
     eventually(&format!("{wanted} fills in for {profile}"), || async {
         let found = cluster.profiles().get(profile).await.map_err(|error| error.to_string())?;
         match found.status.and_then(|status| status.mutation) {
@@ -225,7 +225,7 @@ async fn engine(cluster: &Cluster, profile: &str, wanted: EngineInForce) -> Resu
 }
 
 /// Waits until the webhook is registered for so many profiles.
-async fn registered(webhook: &Webhook, count: f64) -> Result<(), String> {
+pub(crate) async fn registered(webhook: &Webhook, count: f64) -> Result<(), String> {
     eventually(&format!("registered for {count} profiles"), || async {
         match webhook.metric("palisade_webhook_registered_profiles").await {
             Ok(found) if (found - count).abs() < 0.5 => Ok(()),

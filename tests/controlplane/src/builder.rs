@@ -112,14 +112,13 @@ impl Builder {
         }
         let settings = Settings {
             port,
-            flags: flags::ApiServer {
+            apiserver: flags::ApiServer {
                 port,
                 emulated,
                 service_accounts: binaries.controller_manager.is_some(),
                 audit: self.audit,
-                extra: &self.apiserver_flags,
-            }
-            .flags(),
+                extra: self.apiserver_flags.clone(),
+            },
             client: Client::new(&pki.ca, &pki.admin_token)?,
             binaries: binaries.clone(),
             limit: self.start_limit,

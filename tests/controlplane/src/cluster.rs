@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep};
 use crate::{
     Builder, Component, Error, Shutdown,
     build::Binaries,
-    flags::{self, Minor},
+    flags::{self, ApiServer, Minor},
     http::Client,
     port,
     process::{Process, log_path},
@@ -41,7 +41,7 @@ pub struct ControlPlane {
 /// What is needed to start the API server again, and to ask it.
 pub(crate) struct Settings {
     pub(crate) port: u16,
-    pub(crate) flags: Vec<String>,
+    pub(crate) apiserver: ApiServer,
     pub(crate) client: Client,
     pub(crate) binaries: Binaries,
     pub(crate) limit: Duration,
@@ -50,7 +50,7 @@ pub(crate) struct Settings {
 impl std::fmt::Debug for Settings {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         // The client holds the token.
-        f.debug_struct("Settings").field("flags", &self.flags).finish_non_exhaustive()
+        f.debug_struct("Settings").field("apiserver", &self.apiserver).finish_non_exhaustive()
     }
 }
 
@@ -155,11 +155,21 @@ impl ControlPlane {
         let mut apiserver = Process::spawn(
             Component::ApiServer,
             &self.settings.binaries.apiserver,
-            &self.settings.flags,
+            &self.settings.apiserver.flags(),
             self.dir.path(),
         )?;
         wait_until_ok(&self.settings, self.settings.port, "/readyz", &mut [&mut apiserver, &mut self.etcd]).await?;
         self.apiserver = Some(apiserver);
+        Ok(())
+    }
+
+    /// Lets the API server serve another minor version from its next start on, as an upgrade does: `1.33` to `1.36`, or
+    /// the binary's own if none.
+    ///
+    /// # Errors
+    /// It is no minor version.
+    pub fn set_emulated_version(&mut self, version: Option<&str>) -> Result<(), Error> {
+        self.settings.apiserver.emulated = version.map(Minor::parse).transpose()?;
         Ok(())
     }
 

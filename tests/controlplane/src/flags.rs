@@ -64,15 +64,15 @@ pub(crate) fn etcd() -> Vec<String> {
 
 /// What differs from one API server to another.
 #[derive(Debug, Clone)]
-pub(crate) struct ApiServer<'a> {
+pub(crate) struct ApiServer {
     pub(crate) port: u16,
     pub(crate) emulated: Option<Minor>,
     pub(crate) service_accounts: bool,
     pub(crate) audit: bool,
-    pub(crate) extra: &'a [String],
+    pub(crate) extra: Vec<String>,
 }
 
-impl ApiServer<'_> {
+impl ApiServer {
     pub(crate) fn flags(&self) -> Vec<String> {
         let mut flags = vec![
             format!("--etcd-servers=unix://{ETCD_SOCKET}"),
@@ -109,7 +109,7 @@ impl ApiServer<'_> {
             flags.push(format!("--audit-policy-file={AUDIT_POLICY}"));
             flags.push(format!("--audit-log-path={AUDIT_LOG}"));
         }
-        flags.extend_from_slice(self.extra);
+        flags.extend_from_slice(&self.extra);
         flags
     }
 }
@@ -147,7 +147,7 @@ mod tests {
             emulated: emulated.map(|text| Minor::parse(text).unwrap()),
             service_accounts: true,
             audit: false,
-            extra: &["--v=2".to_owned()],
+            extra: vec!["--v=2".to_owned()],
         }
         .flags()
         .join(" ")

@@ -1,5 +1,5 @@
-//! The webhook against one on controller-runtime that fills in the same, in turn and in one run: CPU of a request, time
-//! of an answer at 500 requests a second over TLS, memory.
+//! The webhook against one on controller-runtime and against Kyverno's handler, which fill in the same, in turn and in one
+//! run: CPU of a request, time of an answer at 500 requests a second over TLS, memory.
 
 use std::{
     collections::BTreeMap,
@@ -13,7 +13,7 @@ use serde_json::{Value as Json, json};
 
 use crate::{Result, scene};
 
-/// How often the two take turns.
+/// How often they take turns.
 const ROUNDS: usize = 3;
 
 /// A process that is killed in the end.
@@ -27,7 +27,14 @@ impl Drop for Server {
 }
 
 /// Measures, and prints a table.
-pub(crate) async fn run(cluster: &Cluster, other: &Path, namespaces: u32, first_uid: i64) -> Result<()> {
+/// `other` is the program on controller-runtime, which also sends the requests.
+pub(crate) async fn run(
+    cluster: &Cluster,
+    other: &Path,
+    kyverno: Option<&Path>,
+    namespaces: u32,
+    first_uid: i64,
+) -> Result<()> {
     let profile = json!({"spec": {"mutation": {"defaults": "Secure", "engine": "Webhook"}}}).to_string();
     cluster.kubectl(&["patch", "tsp", "toolforge", "--type=merge", "--patch", &profile])?;
     let directory = cluster.control_plane.kubeconfig_path().parent().ok_or("a kubeconfig is in a directory")?;
@@ -37,7 +44,7 @@ pub(crate) async fn run(cluster: &Cluster, other: &Path, namespaces: u32, first_
     std::fs::write(file("uids.json"), json!(uids).to_string())?;
     std::fs::write(file("pod.json"), bare_pod("job").to_string())?;
     std::fs::write(file("webhook.kubeconfig"), cluster.kubeconfig_of(WEBHOOK)?)?;
-    let [ours, theirs, health] = [port()?, port()?, port()?];
+    let [ours, health] = [port()?, port()?];
     let binary = std::env::current_exe()?.with_file_name(WEBHOOK);
     let ours_process = Command::new(binary)
         .args([format!("--listen=127.0.0.1:{ours}"), format!("--listen-health=127.0.0.1:{health}")])
@@ -48,7 +55,7 @@ pub(crate) async fn run(cluster: &Cluster, other: &Path, namespaces: u32, first_
     let ours_process = Server(ours_process);
     listening(health).await?;
     listening(ours).await?;
-    // What the other one serves with, made as the webhook makes its own: read from its Secret.
+    // What the others serve with, made as the webhook makes its own: read from its Secret.
     for (key, name) in [("tls.crt", "tls.crt"), ("tls.key", "tls.key")] {
         let template = format!("{{{{index .data \"{key}\" | base64decode}}}}");
         let get = ["get", "secret", "palisade-webhook-cert", "-n", "palisade-system", "-o"];
@@ -60,13 +67,21 @@ pub(crate) async fn run(cluster: &Cluster, other: &Path, namespaces: u32, first_
         .await?;
         std::fs::write(file(name), text)?;
     }
-    let theirs_process = Command::new(other)
-        .args([format!("-port={theirs}"), format!("-certificates={}", directory.display())])
-        .arg(format!("-uids={}", file("uids.json")))
-        .stderr(Stdio::null())
-        .spawn()?;
-    let theirs_process = Server(theirs_process);
-    listening(theirs).await?;
+    let mut sides = vec![("palisade-webhook", ours, ours_process)];
+    let uids = format!("-uids={}", file("uids.json"));
+    let theirs = [("controller-runtime", Some(other), Some(&uids)), ("Kyverno's handler", kyverno, None)];
+    for (name, program, more) in theirs {
+        let Some(program) = program else { continue };
+        let port = port()?;
+        let process = Command::new(program)
+            .args([format!("-port={port}"), format!("-certificates={}", directory.display())])
+            .args(more)
+            .stderr(Stdio::null())
+            .spawn()?;
+        let process = Server(process);
+        listening(port).await?;
+        sides.push((name, port, process));
+    }
     let measure = |port: u16, pid: u32, seconds: u32| -> Result<Json> {
         let output = Command::new(other)
             .args([format!("-load=https://127.0.0.1:{port}/mutate/toolforge"), format!("-pid={pid}")])
@@ -79,19 +94,17 @@ pub(crate) async fn run(cluster: &Cluster, other: &Path, namespaces: u32, first_
         }
         Ok(found)
     };
-    let sides =
-        [("palisade-webhook", ours, ours_process.0.id()), ("controller-runtime", theirs, theirs_process.0.id())];
-    for (_, port, pid) in sides {
+    for (_, port, process) in &sides {
         // Once without counting: connections, caches, the garbage collector.
-        measure(port, pid, 5)?;
+        measure(*port, process.0.id(), 5)?;
     }
     println!("\n  500 requests a second over TLS, {namespaces} namespaces, {ROUNDS} rounds of 20 s in turn\n");
-    let mut cpu = [0.0, 0.0];
+    let mut cpu = vec![0.0; sides.len()];
     for _ in 0..ROUNDS {
-        for (side, (name, port, pid)) in sides.into_iter().enumerate() {
-            let found = measure(port, pid, 20)?;
+        for ((name, port, process), cpu) in sides.iter().zip(&mut cpu) {
+            let found = measure(*port, process.0.id(), 20)?;
             let number = |key: &str| found[key].as_f64().unwrap_or_default();
-            cpu[side] += number("CPU");
+            *cpu += number("CPU");
             println!(
                 "  {name:20} CPU {:6.0} us of a request, p50 {:6.2} ms, p99 {:6.2} ms, {:5.1} MiB, {} sent late",
                 number("CPU"),
@@ -102,7 +115,10 @@ pub(crate) async fn run(cluster: &Cluster, other: &Path, namespaces: u32, first_
             );
         }
     }
-    println!("\n  CPU of a request: one {:.1}th of the other's", cpu[1] / cpu[0]);
+    println!();
+    for ((name, ..), theirs) in sides.iter().zip(&cpu).skip(1) {
+        println!("  CPU of a request: {name} takes {:.1} times what palisade-webhook takes", theirs / cpu[0]);
+    }
     Ok(())
 }
 

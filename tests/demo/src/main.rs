@@ -27,6 +27,9 @@ struct Arguments {
     /// Also measures the webhook against this other one, the program of tests/webhook-bench.
     #[arg(long)]
     bench_webhook: Option<std::path::PathBuf>,
+    /// And this one, with Kyverno's handler: the program of tests/webhook-bench/kyverno.
+    #[arg(long, requires = "bench_webhook")]
+    bench_kyverno: Option<std::path::PathBuf>,
     /// Also measures this `palisade` against the control plane.
     #[arg(long)]
     bench_eval: Option<std::path::PathBuf>,

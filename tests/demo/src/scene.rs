@@ -66,7 +66,8 @@ pub(crate) async fn play(arguments: &Arguments) -> Result<()> {
     }
     if let Some(other) = &arguments.bench_webhook {
         step("measuring the webhook");
-        bench_webhook::run(&cluster, other, arguments.namespaces, FIRST_UID).await?;
+        let kyverno = arguments.bench_kyverno.as_deref();
+        bench_webhook::run(&cluster, other, kyverno, arguments.namespaces, FIRST_UID).await?;
     }
     if !arguments.once {
         invite(&cluster, &controller);

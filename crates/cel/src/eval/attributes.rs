@@ -133,10 +133,11 @@ impl<'a> Machine<'a, '_> {
             Value::Struct(of) if of.is_json_patch() => return structs::patch_field(of, key, optional),
             _ => None,
         };
-        if found.is_none() && !optional {
-            return Err(Error::new(format!("no such key: {key}")));
+        match found {
+            None if !optional => Err(Error::new(format!("no such key: {key}"))),
+            Some(value) => value.checked().map(Some),
+            None => Ok(None),
         }
-        Ok(found)
     }
 
     pub(super) fn local(&mut self, slot: usize) -> Outcome<'a> {

@@ -133,7 +133,7 @@ fn native_type(value: &Value<'_>) -> &'static str {
         Value::Bytes(_) => "[]uint8",
         Value::Timestamp(_) => "time.Time",
         Value::Duration(_) => "time.Duration",
-        Value::List(List::Json(_)) => "[]interface {}",
+        Value::List(List::Json(_) | List::Associative(..)) => "[]interface {}",
         Value::List(List::Items(_)) => "[]ref.Val",
         Value::Map(Map::Entries(_)) => "map[ref.Val]ref.Val",
         Value::Optional(None) => "<nil>",

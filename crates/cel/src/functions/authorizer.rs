@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Cost, Function, cost, member};
+use super::{Cost, Function, cost, estimate, member};
 use super::{Outcome, text};
 use crate::types::Decl::{self, Bool, Object, String};
 use crate::{
@@ -56,7 +56,8 @@ pub const FUNCTIONS: &[Function] = &[
             member("resourcecheck_check", &[RESOURCE_CHECK, String], DECISION).since(27).eval(check_resource),
         ],
     )
-    .cost(Cost::Fixed(350_000)),
+    .cost(Cost::Fixed(350_000))
+    .estimate(estimate::AUTHORIZATION),
     Function::new("errored", &[member("decision_errored", &[DECISION], Bool).since(27).eval(errored)]),
     Function::new("error", &[member("decision_error", &[DECISION], String).since(27).eval(error)]),
     Function::new("allowed", &[member("decision_allowed", &[DECISION], Bool).since(27).eval(allowed)]),
@@ -65,12 +66,14 @@ pub const FUNCTIONS: &[Function] = &[
         "fieldSelector",
         &[member("authorizer_fieldselector", &[RESOURCE_CHECK, String], RESOURCE_CHECK).since(31).eval(field_selector)],
     )
-    .cost(cost::SELECTOR),
+    .cost(cost::SELECTOR)
+    .estimate(estimate::SELECTOR),
     Function::new(
         "labelSelector",
         &[member("authorizer_labelselector", &[RESOURCE_CHECK, String], RESOURCE_CHECK).since(31).eval(label_selector)],
     )
-    .cost(cost::SELECTOR),
+    .cost(cost::SELECTOR)
+    .estimate(estimate::SELECTOR),
 ];
 
 // Evaluation.

@@ -1,7 +1,7 @@
 //! CIDR ranges (apiserver `pkg/cel/library/cidr.go`).
 
 use super::ip::IP;
-use super::{Cost, Function, cost, function, member};
+use super::{Cost, Function, cost, estimate, function, member};
 use super::{Outcome, text};
 use crate::types::Decl::{self, Bool, Int, Opaque, String};
 use crate::{
@@ -15,7 +15,9 @@ pub const CIDR: Decl = Opaque("net.CIDR");
 
 /// The functions.
 pub const FUNCTIONS: &[Function] = &[
-    Function::new("cidr", &[function("string_to_cidr", &[String], CIDR).since(30).eval(parse)]).cost(cost::TRAVERSAL),
+    Function::new("cidr", &[function("string_to_cidr", &[String], CIDR).since(30).eval(parse)])
+        .cost(cost::TRAVERSAL)
+        .estimate(estimate::READING),
     Function::new(
         "containsIP",
         &[
@@ -26,7 +28,8 @@ pub const FUNCTIONS: &[Function] = &[
             member("cidr_contains_ip_ip", &[CIDR, IP], Bool).since(30).eval(contains_ip),
         ],
     )
-    .cost(cost::CONTAINS_IP),
+    .cost(cost::CONTAINS_IP)
+    .estimate(estimate::CONTAINS_IP),
     Function::new(
         "containsCIDR",
         &[
@@ -37,11 +40,14 @@ pub const FUNCTIONS: &[Function] = &[
             member("cidr_contains_cidr", &[CIDR, CIDR], Bool).since(30).eval(contains_cidr),
         ],
     )
-    .cost(cost::CONTAINS_CIDR),
+    .cost(cost::CONTAINS_CIDR)
+    .estimate(estimate::CONTAINS_CIDR),
     Function::new("ip", &[member("cidr_ip", &[CIDR], IP).since(30).eval(ip).cost(Cost::Fixed(1))]),
     Function::new("prefixLength", &[member("cidr_prefix_length", &[CIDR], Int).since(30).eval(prefix_length)]),
     Function::new("masked", &[member("cidr_masked", &[CIDR], CIDR).since(30).eval(masked)]),
-    Function::new("isCIDR", &[function("is_cidr", &[String], Bool).since(30).eval(is_cidr)]).cost(cost::TRAVERSAL),
+    Function::new("isCIDR", &[function("is_cidr", &[String], Bool).since(30).eval(is_cidr)])
+        .cost(cost::TRAVERSAL)
+        .estimate(estimate::READING),
     Function::new("string", &[function("cidr_to_string", &[CIDR], String).since(30).eval(to_text)]),
 ];
 

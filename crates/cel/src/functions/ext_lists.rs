@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use super::{Function, T, cost, function, member};
+use super::{Function, T, cost, estimate, function, member};
 use super::{Outcome, int, list, operators};
 use crate::types::Decl::{Bool, Bytes, Double, Duration, Dyn, Int, List, String, Timestamp, Uint};
 use crate::{
@@ -16,7 +16,8 @@ pub const FUNCTIONS: &[Function] = &[
     Function::new(
         "slice",
         &[member("list_slice", &[List(&T), Int, Int], List(&T)).since(34).eval(slice).cost(cost::NEW_LIST)],
-    ),
+    )
+    .estimate(estimate::SLICE),
     Function::new(
         "flatten",
         &[
@@ -25,7 +26,8 @@ pub const FUNCTIONS: &[Function] = &[
             member("list_flatten_int", &[List(&Dyn), Int], List(&Dyn)).since(34).from(37).cost(cost::FLATTEN_POSITIVE),
         ],
     )
-    .dynamic(flatten),
+    .dynamic(flatten)
+    .estimate(estimate::FLATTENING),
     Function::new(
         "sort",
         &[
@@ -43,7 +45,8 @@ pub const FUNCTIONS: &[Function] = &[
             member("list_bytes_sort", &[List(&Bytes)], List(&Bytes)).since(34).cost(cost::DISTINCT),
         ],
     )
-    .dynamic(sort),
+    .dynamic(sort)
+    .estimate(estimate::SORTING),
     Function::new(
         "@sortByAssociatedKeys",
         &[
@@ -67,22 +70,26 @@ pub const FUNCTIONS: &[Function] = &[
                 .cost(cost::SORT_BY),
         ],
     )
-    .dynamic(sort_by_keys),
+    .dynamic(sort_by_keys)
+    .estimate(estimate::SORTING_BY_KEYS),
     Function::new(
         "lists.range",
         &[
             function("lists_range", &[Int], List(&Int)).since(34).until(36).eval(range).cost(cost::NEW_LIST),
             function("lists_range", &[Int], List(&Int)).since(34).from(37).eval(bounded_range).cost(cost::NEW_LIST),
         ],
-    ),
+    )
+    .estimate(estimate::RANGE),
     Function::new(
         "reverse",
         &[member("list_reverse", &[List(&T)], List(&T)).since(34).eval(reverse).cost(cost::NEW_LIST)],
-    ),
+    )
+    .estimate(estimate::REVERSAL),
     Function::new(
         "distinct",
         &[member("list_distinct", &[List(&T)], List(&T)).since(34).eval(distinct).cost(cost::DISTINCT)],
-    ),
+    )
+    .estimate(estimate::DISTINCTION),
 ];
 
 // Evaluation.

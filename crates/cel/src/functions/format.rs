@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Function, cost, function, member};
+use super::{Function, cost, estimate, function, member};
 use super::{Outcome, text};
 use crate::types::Decl::{self, List, Object, Optional, String};
 use crate::{
@@ -63,7 +63,8 @@ pub const FUNCTIONS: &[Function] = &[
                 .eval(validate),
         ],
     )
-    .cost(cost::VALIDATION),
+    .cost(cost::VALIDATION)
+    .estimate(estimate::VALIDATION),
     Function::new(
         "format.named",
         &[function("format-named", &[String], Optional(&NAMED_FORMAT)).since(31).eval(named)],

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use super::{Function, cost, function, member};
+use super::{Function, cost, estimate, function, member};
 use super::{Outcome, text};
 use crate::types::Decl::{self, Bool, Int, Opaque, String};
 use crate::{
@@ -16,10 +16,13 @@ pub const IP: Decl = Opaque("net.IP");
 
 /// The functions.
 pub const FUNCTIONS: &[Function] = &[
-    Function::new("ip", &[function("string_to_ip", &[String], IP).since(30).eval(parse)]).cost(cost::TRAVERSAL),
+    Function::new("ip", &[function("string_to_ip", &[String], IP).since(30).eval(parse)])
+        .cost(cost::TRAVERSAL)
+        .estimate(estimate::ADDRESS),
     Function::new("family", &[member("ip_family", &[IP], Int).since(30).eval(family)]),
     Function::new("ip.isCanonical", &[function("ip_is_canonical", &[String], Bool).since(30).eval(is_canonical)])
-        .cost(cost::DOUBLE_TRAVERSAL),
+        .cost(cost::DOUBLE_TRAVERSAL)
+        .estimate(estimate::READING_TWICE),
     Function::new("isUnspecified", &[member("ip_is_unspecified", &[IP], Bool).since(30).eval(is_unspecified)]),
     Function::new("isLoopback", &[member("ip_is_loopback", &[IP], Bool).since(30).eval(is_loopback)]),
     Function::new(
@@ -31,7 +34,9 @@ pub const FUNCTIONS: &[Function] = &[
         &[member("ip_is_link_local_unicast", &[IP], Bool).since(30).eval(is_link_local_unicast)],
     ),
     Function::new("isGlobalUnicast", &[member("ip_is_global_unicast", &[IP], Bool).since(30).eval(is_global_unicast)]),
-    Function::new("isIP", &[function("is_ip", &[String], Bool).since(30).eval(is_ip)]).cost(cost::TRAVERSAL),
+    Function::new("isIP", &[function("is_ip", &[String], Bool).since(30).eval(is_ip)])
+        .cost(cost::TRAVERSAL)
+        .estimate(estimate::READING),
     Function::new("string", &[function("ip_to_string", &[IP], String).since(30).eval(to_text)]),
 ];
 

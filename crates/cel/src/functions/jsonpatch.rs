@@ -1,13 +1,14 @@
 //! What only mutations may call (apiserver `pkg/cel/library/jsonpatch.go`).
 
-use super::{Function, Outcome, cost, function, text};
+use super::{Function, Outcome, cost, estimate, function, text};
 use crate::{types::Decl::String, value::Value};
 
 /// The functions.
 pub const FUNCTIONS: &[Function] = &[Function::new(
     "jsonpatch.escapeKey",
     &[function("string_jsonpatch_escapeKey_string", &[String], String).eval(escape_key).cost(cost::TRAVERSAL)],
-)];
+)
+.estimate(estimate::COPY_OF_ARGUMENT)];
 
 /// A key as a part of a JSON pointer (RFC 6901, section 3).
 fn escape_key<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use super::{A, Function, cost, member};
+use super::{A, Function, cost, estimate, member};
 use super::{Outcome, list, operators};
 use crate::types::Decl::{Bool, Bytes, Double, Duration, Int, List, String, Timestamp, Uint};
 use crate::{
@@ -25,7 +25,8 @@ pub const FUNCTIONS: &[Function] = &[
             member("list_bytes_is_sorted_bool", &[List(&Bytes)], Bool).eval(is_sorted),
         ],
     )
-    .cost(cost::DEEP_TRAVERSAL),
+    .cost(cost::DEEP_TRAVERSAL)
+    .estimate(estimate::SEARCH),
     Function::new(
         "sum",
         &[
@@ -35,7 +36,8 @@ pub const FUNCTIONS: &[Function] = &[
             member("list_duration_sum_duration", &[List(&Duration)], Duration).eval(sum_duration),
         ],
     )
-    .cost(cost::DEEP_TRAVERSAL),
+    .cost(cost::DEEP_TRAVERSAL)
+    .estimate(estimate::SEARCH),
     Function::new(
         "max",
         &[
@@ -49,7 +51,8 @@ pub const FUNCTIONS: &[Function] = &[
             member("list_bytes_max_bytes", &[List(&Bytes)], Bytes).eval(max),
         ],
     )
-    .cost(cost::DEEP_TRAVERSAL),
+    .cost(cost::DEEP_TRAVERSAL)
+    .estimate(estimate::SEARCH),
     Function::new(
         "min",
         &[
@@ -63,11 +66,14 @@ pub const FUNCTIONS: &[Function] = &[
             member("list_bytes_min_bytes", &[List(&Bytes)], Bytes).eval(min),
         ],
     )
-    .cost(cost::DEEP_TRAVERSAL),
+    .cost(cost::DEEP_TRAVERSAL)
+    .estimate(estimate::SEARCH),
     Function::new("indexOf", &[member("list_a_index_of_int", &[List(&A), A], Int).eval(index_of)])
-        .cost(cost::DEEP_TRAVERSAL),
+        .cost(cost::DEEP_TRAVERSAL)
+        .estimate(estimate::SEARCH),
     Function::new("lastIndexOf", &[member("list_a_last_index_of_int", &[List(&A), A], Int).eval(last_index_of)])
-        .cost(cost::DEEP_TRAVERSAL),
+        .cost(cost::DEEP_TRAVERSAL)
+        .estimate(estimate::SEARCH),
 ];
 
 // Evaluation.

@@ -1,6 +1,6 @@
 //! What version 1 of the library of lists adds (apiserver `pkg/cel/library/lists.go` of Kubernetes 1.37).
 
-use super::{Function, Outcome, cost, member};
+use super::{Function, Outcome, cost, estimate, member};
 use crate::{
     types::Decl::{Bool, Dyn},
     value::Value,
@@ -9,7 +9,8 @@ use crate::{
 /// The functions.
 pub const FUNCTIONS: &[Function] =
     &[Function::new("includes", &[member("list_includes_dyn_dyn", &[Dyn, Dyn], Bool).since(37).eval(includes)])
-        .cost(cost::DEEP_TRAVERSAL)];
+        .cost(cost::DEEP_TRAVERSAL)
+        .estimate(estimate::INCLUSION)];
 
 // Evaluation.
 

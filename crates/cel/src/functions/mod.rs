@@ -9,6 +9,7 @@ pub mod cidr;
 pub mod comprehensions;
 mod conversions;
 mod cost;
+mod estimate;
 pub mod ext_lists;
 pub mod format;
 pub mod ip;
@@ -29,6 +30,7 @@ pub mod url;
 use std::{collections::BTreeMap, sync::OnceLock};
 
 pub(crate) use cost::equality as equality_cost;
+pub use estimate::Estimate;
 
 use crate::{
     eval::Error,
@@ -109,11 +111,14 @@ pub struct Function {
     pub dynamic: Option<Eval>,
     /// What a call costs, whatever the overload (apiserver `pkg/cel/library/cost.go`); nothing stands for 1.
     pub cost: Option<Cost>,
+    /// What a call is estimated to cost, whatever the overload; nothing stands for 1, and for what the estimate knows by
+    /// itself.
+    pub estimate: Option<Estimate>,
 }
 
 impl Function {
     const fn new(name: &'static str, overloads: &'static [Overload]) -> Self {
-        Self { name, overloads, dynamic: None, cost: None }
+        Self { name, overloads, dynamic: None, cost: None, estimate: None }
     }
 
     const fn dynamic(mut self, eval: Eval) -> Self {
@@ -123,6 +128,11 @@ impl Function {
 
     const fn cost(mut self, cost: Cost) -> Self {
         self.cost = Some(cost);
+        self
+    }
+
+    const fn estimate(mut self, estimate: Estimate) -> Self {
+        self.estimate = Some(estimate);
         self
     }
 }
@@ -231,6 +241,7 @@ impl Decl {
 pub(crate) struct Properties {
     pub dynamic: Option<Eval>,
     pub cost: Option<Cost>,
+    pub estimate: Option<Estimate>,
 }
 
 /// Of a function of whatever library.
@@ -242,6 +253,7 @@ pub(crate) fn properties(name: &str) -> Properties {
             let known = all.entry(function.name).or_default();
             known.dynamic = known.dynamic.or(function.dynamic);
             known.cost = known.cost.or(function.cost);
+            known.estimate = known.estimate.or(function.estimate);
         }
         all
     });

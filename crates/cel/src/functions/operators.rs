@@ -65,15 +65,7 @@ pub(super) fn add<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
             Ok(text.into())
         }
         (Value::Bytes(a), Value::Bytes(b)) => Ok(Value::Bytes([&*a, &*b].concat().into())),
-        (Value::List(a), Value::List(b)) => Ok(match (a.is_empty(), b.is_empty()) {
-            (_, true) => Value::List(a),
-            (true, _) => Value::List(b),
-            _ => {
-                let mut elements = a.into_vec();
-                elements.extend(b.iter());
-                elements.into()
-            }
-        }),
+        (Value::List(a), Value::List(b)) => Ok(Value::List(a.plus(b))),
         (Value::Duration(a), Value::Duration(b)) => Ok(Value::Duration(a.add(b)?)),
         (Value::Duration(a), Value::Timestamp(b)) | (Value::Timestamp(b), Value::Duration(a)) => {
             Ok(Value::Timestamp(b.add(a)?))

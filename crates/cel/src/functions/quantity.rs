@@ -1,6 +1,6 @@
 //! Quantities (apiserver `pkg/cel/library/quantity.go`).
 
-use super::{Function, comparisons, cost, function, member};
+use super::{Function, comparisons, cost, estimate, function, member};
 use super::{Outcome, int, text};
 use crate::types::Decl::{self, Bool, Double, Int, Object, String};
 use crate::{
@@ -15,9 +15,11 @@ pub const QUANTITY: Decl = Object("kubernetes.Quantity");
 /// The functions.
 pub const FUNCTIONS: &[Function] = &[
     Function::new("quantity", &[function("string_to_quantity", &[String], QUANTITY).since(28).eval(parse)])
-        .cost(cost::TRAVERSAL),
+        .cost(cost::TRAVERSAL)
+        .estimate(estimate::READING),
     Function::new("isQuantity", &[function("is_quantity_string", &[String], Bool).since(28).eval(is_quantity)])
-        .cost(cost::TRAVERSAL),
+        .cost(cost::TRAVERSAL)
+        .estimate(estimate::READING),
     Function::new("sign", &[function("quantity_sign", &[QUANTITY], Int).since(28).eval(sign)]),
     Function::new(
         "isGreaterThan",

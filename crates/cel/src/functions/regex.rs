@@ -1,13 +1,15 @@
 //! Regular expressions (apiserver `pkg/cel/library/regex.go`).
 
-use super::{Function, cost, member};
+use super::{Function, cost, estimate, member};
 use super::{Outcome, int, text, texts};
 use crate::types::Decl::{Int, List, String};
 use crate::{eval::Error, library::re2::Regex, value::Value};
 
 /// The functions.
 pub const FUNCTIONS: &[Function] = &[
-    Function::new("find", &[member("string_find_string", &[String, String], String).eval(find)]).cost(cost::REGEX),
+    Function::new("find", &[member("string_find_string", &[String, String], String).eval(find)])
+        .cost(cost::REGEX)
+        .estimate(estimate::FINDING),
     Function::new(
         "findAll",
         &[
@@ -15,7 +17,8 @@ pub const FUNCTIONS: &[Function] = &[
             member("string_find_all_string_int", &[String, String, Int], List(&String)).eval(find_all),
         ],
     )
-    .cost(cost::REGEX),
+    .cost(cost::REGEX)
+    .estimate(estimate::FINDING),
 ];
 
 // Evaluation.

@@ -1,6 +1,6 @@
 //! Semantic versions (apiserver `pkg/cel/library/semverlib.go`, version 1).
 
-use super::{Function, comparisons, cost, function, member};
+use super::{Function, comparisons, cost, estimate, function, member};
 use super::{Outcome, text};
 use crate::types::Decl::{self, Bool, Int, Object, String};
 use crate::{
@@ -21,7 +21,8 @@ pub const FUNCTIONS: &[Function] = &[
             function("string_bool_to_semver", &[String, Bool], SEMVER).since(33).eval(parse),
         ],
     )
-    .cost(cost::TRAVERSAL),
+    .cost(cost::TRAVERSAL)
+    .estimate(estimate::READING),
     Function::new(
         "isSemver",
         &[
@@ -29,7 +30,8 @@ pub const FUNCTIONS: &[Function] = &[
             function("is_semver_string_bool", &[String, Bool], Bool).since(33).eval(is_semver),
         ],
     )
-    .cost(cost::TRAVERSAL),
+    .cost(cost::TRAVERSAL)
+    .estimate(estimate::READING),
     Function::new(
         "isGreaterThan",
         &[member("semver_is_greater_than", &[SEMVER, SEMVER], Bool).since(33).eval(is_greater_than)],

@@ -1,6 +1,6 @@
 //! Lists as sets (cel-go `ext/sets.go`).
 
-use super::{Function, T, cost, function};
+use super::{Function, T, cost, estimate, function};
 use super::{Outcome, list};
 use crate::types::Decl::{Bool, List};
 use crate::{eval::Error, value::Value};
@@ -13,21 +13,24 @@ pub const FUNCTIONS: &[Function] = &[
             .since(29)
             .eval(contains)
             .cost(cost::PRODUCT)],
-    ),
+    )
+    .estimate(estimate::PRODUCT),
     Function::new(
         "sets.equivalent",
         &[function("list_sets_equivalent_list", &[List(&T), List(&T)], Bool)
             .since(29)
             .eval(equivalent)
             .cost(cost::DOUBLE_PRODUCT)],
-    ),
+    )
+    .estimate(estimate::DOUBLE_PRODUCT),
     Function::new(
         "sets.intersects",
         &[function("list_sets_intersects_list", &[List(&T), List(&T)], Bool)
             .since(29)
             .eval(intersects)
             .cost(cost::PRODUCT)],
-    ),
+    )
+    .estimate(estimate::PRODUCT),
 ];
 
 // Evaluation.

@@ -1,6 +1,6 @@
 //! The standard library (cel-go `common/stdlib/standard.go`), with the time functions that know `UTC` by default.
 
-use super::{A, B, Function, conversions, cost, function, member, operators, time};
+use super::{A, B, Function, conversions, cost, estimate, function, member, operators, time};
 use crate::types::Decl::{Bool, Bytes, Double, Duration, Dyn, Int, List, Map, String, Timestamp, Type, Uint};
 
 /// The functions.
@@ -10,8 +10,8 @@ pub const FUNCTIONS: &[Function] = &[
     Function::new("_||_", &[function("logical_or", &[Bool, Bool], Bool)]),
     Function::new("!_", &[function("logical_not", &[Bool], Bool)]).dynamic(operators::not),
     Function::new("@not_strictly_false", &[function("not_strictly_false", &[Bool], Bool)]),
-    Function::new("_==_", &[function("equals", &[A, A], Bool)]),
-    Function::new("_!=_", &[function("not_equals", &[A, A], Bool)]),
+    Function::new("_==_", &[function("equals", &[A, A], Bool)]).estimate(estimate::EQUALITY),
+    Function::new("_!=_", &[function("not_equals", &[A, A], Bool)]).estimate(estimate::INEQUALITY),
     Function::new(
         "_+_",
         &[
@@ -80,7 +80,8 @@ pub const FUNCTIONS: &[Function] = &[
             function("less_duration", &[Duration, Duration], Bool),
         ],
     )
-    .dynamic(operators::less),
+    .dynamic(operators::less)
+    .estimate(estimate::ORDER),
     Function::new(
         "_<=_",
         &[
@@ -100,7 +101,8 @@ pub const FUNCTIONS: &[Function] = &[
             function("less_equals_duration", &[Duration, Duration], Bool),
         ],
     )
-    .dynamic(operators::less_equals),
+    .dynamic(operators::less_equals)
+    .estimate(estimate::ORDER),
     Function::new(
         "_>_",
         &[
@@ -120,7 +122,8 @@ pub const FUNCTIONS: &[Function] = &[
             function("greater_duration", &[Duration, Duration], Bool),
         ],
     )
-    .dynamic(operators::greater),
+    .dynamic(operators::greater)
+    .estimate(estimate::ORDER),
     Function::new(
         "_>=_",
         &[
@@ -140,13 +143,15 @@ pub const FUNCTIONS: &[Function] = &[
             function("greater_equals_duration", &[Duration, Duration], Bool),
         ],
     )
-    .dynamic(operators::greater_equals),
+    .dynamic(operators::greater_equals)
+    .estimate(estimate::ORDER),
     Function::new("_[_]", &[function("index_list", &[List(&A), Int], A), function("index_map", &[Map(&A, &B), A], B)]),
     Function::new(
         "@in",
         &[function("in_list", &[A, List(&A)], Bool).cost(cost::ELEMENTS), function("in_map", &[A, Map(&A, &B)], Bool)],
     )
-    .dynamic(operators::contained),
+    .dynamic(operators::contained)
+    .estimate(estimate::MEMBERSHIP),
     Function::new(
         "size",
         &[
@@ -175,7 +180,8 @@ pub const FUNCTIONS: &[Function] = &[
             function("bytes_to_bytes", &[Bytes], Bytes).eval(conversions::dynamic),
             function("string_to_bytes", &[String], Bytes).eval(conversions::to_bytes).cost(cost::TRAVERSAL),
         ],
-    ),
+    )
+    .estimate(estimate::TO_BYTES),
     Function::new(
         "double",
         &[
@@ -217,7 +223,8 @@ pub const FUNCTIONS: &[Function] = &[
             function("timestamp_to_string", &[Timestamp], String).eval(conversions::to_text),
             function("uint64_to_string", &[Uint], String).eval(conversions::to_text),
         ],
-    ),
+    )
+    .estimate(estimate::TO_TEXT),
     Function::new(
         "timestamp",
         &[
@@ -236,7 +243,8 @@ pub const FUNCTIONS: &[Function] = &[
         ],
     ),
     Function::new("contains", &[member("contains_string", &[String, String], Bool).cost(cost::CONTAINS)])
-        .dynamic(operators::contains),
+        .dynamic(operators::contains)
+        .estimate(estimate::CONTAINS),
     Function::new(
         "endsWith",
         &[
@@ -244,7 +252,8 @@ pub const FUNCTIONS: &[Function] = &[
             member("ends_with_string", &[String, String], Bool).from(37).cost(cost::SECOND_TRAVERSAL),
         ],
     )
-    .dynamic(operators::ends_with),
+    .dynamic(operators::ends_with)
+    .estimate(estimate::AFFIX),
     Function::new(
         "startsWith",
         &[
@@ -252,7 +261,8 @@ pub const FUNCTIONS: &[Function] = &[
             member("starts_with_string", &[String, String], Bool).from(37).cost(cost::SECOND_TRAVERSAL),
         ],
     )
-    .dynamic(operators::starts_with),
+    .dynamic(operators::starts_with)
+    .estimate(estimate::AFFIX),
     Function::new(
         "matches",
         &[
@@ -261,7 +271,8 @@ pub const FUNCTIONS: &[Function] = &[
             member("matches_string", &[String, String], Bool).cost(cost::REGEX),
         ],
     )
-    .dynamic(operators::matches),
+    .dynamic(operators::matches)
+    .estimate(estimate::MATCHING),
     Function::new(
         "getFullYear",
         &[

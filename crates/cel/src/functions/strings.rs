@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::{Function, cost, function, member};
+use super::{Function, cost, estimate, function, member};
 use super::{Outcome, int, list, text, texts};
 use crate::types::Decl::{Dyn, Int, List, String};
 use crate::{
@@ -21,7 +21,8 @@ pub const FUNCTIONS: &[Function] = &[
             member("string_index_of_string_int", &[String, String, Int], Int).until(36).eval(index_of),
             member("string_index_of_string_int", &[String, String, Int], Int).from(37).eval(index_of_clamped),
         ],
-    ),
+    )
+    .estimate(estimate::SEARCH),
     Function::new(
         "lastIndexOf",
         &[
@@ -30,9 +31,11 @@ pub const FUNCTIONS: &[Function] = &[
             member("string_last_index_of_string_int", &[String, String, Int], Int).until(36).eval(last_index_of),
             member("string_last_index_of_string_int", &[String, String, Int], Int).from(37).eval(last_index_of_clamped),
         ],
-    ),
+    )
+    .estimate(estimate::SEARCH),
     Function::new("lowerAscii", &[member("string_lower_ascii", &[String], String).eval(lower_ascii)])
-        .cost(cost::TRAVERSAL),
+        .cost(cost::TRAVERSAL)
+        .estimate(estimate::COPY_OF_RECEIVER),
     Function::new(
         "replace",
         &[
@@ -40,7 +43,8 @@ pub const FUNCTIONS: &[Function] = &[
             member("string_replace_string_string_int", &[String, String, String, Int], String).eval(replace),
         ],
     )
-    .cost(cost::DOUBLE_TRAVERSAL),
+    .cost(cost::DOUBLE_TRAVERSAL)
+    .estimate(estimate::REPLACEMENT),
     Function::new(
         "split",
         &[
@@ -48,7 +52,8 @@ pub const FUNCTIONS: &[Function] = &[
             member("string_split_string_int", &[String, String, Int], List(&String)).eval(split),
         ],
     )
-    .cost(cost::DOUBLE_TRAVERSAL),
+    .cost(cost::DOUBLE_TRAVERSAL)
+    .estimate(estimate::SPLIT),
     Function::new(
         "substring",
         &[
@@ -56,10 +61,14 @@ pub const FUNCTIONS: &[Function] = &[
             member("string_substring_int_int", &[String, Int, Int], String).eval(substring),
         ],
     )
-    .cost(cost::TRAVERSAL),
-    Function::new("trim", &[member("string_trim", &[String], String).eval(trim)]).cost(cost::TRAVERSAL),
+    .cost(cost::TRAVERSAL)
+    .estimate(estimate::COPY_OF_RECEIVER),
+    Function::new("trim", &[member("string_trim", &[String], String).eval(trim)])
+        .cost(cost::TRAVERSAL)
+        .estimate(estimate::COPY_OF_RECEIVER),
     Function::new("upperAscii", &[member("string_upper_ascii", &[String], String).eval(upper_ascii)])
-        .cost(cost::TRAVERSAL),
+        .cost(cost::TRAVERSAL)
+        .estimate(estimate::COPY_OF_RECEIVER),
     Function::new(
         "format",
         &[member("string_format", &[String, List(&Dyn)], String)
@@ -67,11 +76,13 @@ pub const FUNCTIONS: &[Function] = &[
             .sequential()
             .eval(format)
             .cost(cost::TRAVERSAL)],
-    ),
+    )
+    .estimate(estimate::FORMAT),
     Function::new(
         "strings.quote",
         &[function("strings_quote", &[String], String).since(29).eval(quote).cost(cost::TRAVERSAL)],
-    ),
+    )
+    .estimate(estimate::QUOTE),
     Function::new(
         "join",
         &[
@@ -79,7 +90,8 @@ pub const FUNCTIONS: &[Function] = &[
             member("list_join_string", &[List(&String), String], String).eval(join),
         ],
     )
-    .cost(cost::DOUBLE_RESULT),
+    .cost(cost::DOUBLE_RESULT)
+    .estimate(estimate::JOIN),
 ];
 
 // Evaluation.

@@ -1,6 +1,6 @@
 //! URLs (apiserver `pkg/cel/library/urls.go`).
 
-use super::{Function, cost, function, member};
+use super::{Function, cost, estimate, function, member};
 use super::{Outcome, text};
 use crate::types::Decl::{self, Bool, List, Map, Object, String};
 use crate::{
@@ -14,7 +14,9 @@ pub const URL: Decl = Object("kubernetes.URL");
 
 /// The functions.
 pub const FUNCTIONS: &[Function] = &[
-    Function::new("url", &[function("string_to_url", &[String], URL).eval(parse)]).cost(cost::TRAVERSAL),
+    Function::new("url", &[function("string_to_url", &[String], URL).eval(parse)])
+        .cost(cost::TRAVERSAL)
+        .estimate(estimate::COPY_OF_ARGUMENT),
     Function::new("getScheme", &[member("url_get_scheme", &[URL], String).eval(scheme)]),
     Function::new("getHost", &[member("url_get_host", &[URL], String).eval(host)]),
     Function::new("getHostname", &[member("url_get_hostname", &[URL], String).eval(hostname)]),

@@ -4,15 +4,17 @@ use std::{cmp::Ordering, sync::Arc};
 
 use serde_json::Value as Json;
 
-use super::{Str, Value};
+use super::{Str, Value, typed};
 
 /// A list.
 #[derive(Clone, Debug)]
 pub enum List<'a> {
-    /// Of the input.
-    Json(&'a [Json]),
+    /// Of the input. Shared, because a list that an `Object` has equals no other but the very same one.
+    Json(Arc<&'a [Json]>),
     /// Made by the expression.
     Items(Arc<Vec<Value<'a>>>),
+    /// Of the input, with a schema that says how its elements are told apart (`x-kubernetes-list-type`).
+    Associative(Arc<Vec<Value<'a>>>, &'a Json),
 }
 
 impl<'a> List<'a> {
@@ -20,7 +22,7 @@ impl<'a> List<'a> {
     pub fn len(&self) -> usize {
         match self {
             Self::Json(items) => items.len(),
-            Self::Items(items) => items.len(),
+            Self::Items(items) | Self::Associative(items, _) => items.len(),
         }
     }
 
@@ -33,7 +35,7 @@ impl<'a> List<'a> {
     pub fn get(&self, index: usize) -> Option<Value<'a>> {
         match self {
             Self::Json(items) => items.get(index).map(Value::from_json),
-            Self::Items(items) => items.get(index).cloned(),
+            Self::Items(items) | Self::Associative(items, _) => items.get(index).cloned(),
         }
     }
 
@@ -46,7 +48,23 @@ impl<'a> List<'a> {
     pub(crate) fn into_vec(self) -> Vec<Value<'a>> {
         match self {
             Self::Json(items) => items.iter().map(Value::from_json).collect(),
-            Self::Items(items) => Arc::try_unwrap(items).unwrap_or_else(|items| (*items).clone()),
+            Self::Items(items) | Self::Associative(items, _) => {
+                Arc::try_unwrap(items).unwrap_or_else(|items| (*items).clone())
+            }
+        }
+    }
+
+    /// Both lists, one behind the other; what an associative list has already is replaced.
+    pub(crate) fn plus(self, other: Self) -> Self {
+        match (&self, &other) {
+            (Self::Associative(items, schema), _) => typed::merge(items, schema, &other),
+            _ if other.is_empty() => self,
+            _ if self.is_empty() => other,
+            _ => {
+                let mut elements = self.into_vec();
+                elements.extend(other.iter());
+                Self::Items(Arc::new(elements))
+            }
         }
     }
 
@@ -54,7 +72,7 @@ impl<'a> List<'a> {
     pub(crate) fn contains(&self, value: &Value<'_>) -> bool {
         match self {
             Self::Json(items) => items.iter().any(|item| value.contained_as(&Value::from_json(item))),
-            Self::Items(items) => items.iter().any(|item| value.contained_as(item)),
+            Self::Items(items) | Self::Associative(items, _) => items.iter().any(|item| value.contained_as(item)),
         }
     }
 }
@@ -73,6 +91,8 @@ pub enum Map<'a> {
     Json(&'a serde_json::Map<String, Json>),
     /// Made by the expression.
     Entries(Arc<Entries<'a>>),
+    /// Of the input, with its schema.
+    Typed(&'a serde_json::Map<String, Json>, &'a Json),
     /// The policy's variables, which only an evaluation can look up, and how many there are.
     Variables(usize),
 }
@@ -81,7 +101,7 @@ impl<'a> Map<'a> {
     /// The number of entries.
     pub fn len(&self) -> usize {
         match self {
-            Self::Json(fields) => fields.len(),
+            Self::Json(fields) | Self::Typed(fields, _) => fields.len(),
             Self::Entries(entries) => entries.len(),
             Self::Variables(count) => *count,
         }
@@ -96,6 +116,7 @@ impl<'a> Map<'a> {
     pub fn get(&self, key: &Value<'_>) -> Option<Value<'a>> {
         match (self, key) {
             (Self::Json(fields), Value::String(key)) => fields.get(&**key).map(Value::from_json),
+            (Self::Typed(fields, schema), Value::String(key)) => typed::get(fields, schema, key),
             (Self::Entries(entries), _) => entries.find(key).cloned(),
             _ => None,
         }
@@ -107,6 +128,7 @@ impl<'a> Map<'a> {
             Self::Json(fields) => {
                 Box::new(fields.iter().map(|(key, value)| (Value::String(Str::Borrowed(key)), Value::from_json(value))))
             }
+            Self::Typed(fields, schema) => Box::new(typed::entries(fields, schema)),
             Self::Entries(entries) => Box::new(entries.iter().cloned()),
             Self::Variables(_) => Box::new(std::iter::empty()),
         }

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use super::{Map, Value, structs};
+use super::{List, Map, Value, structs, typed};
 use crate::eval::Error;
 
 /// `types.Equal`: null equals null alone, before any type has a say.
@@ -17,11 +17,13 @@ pub(super) fn equal(a: &Value<'_>, b: &Value<'_>) -> Result<bool, Error> {
         (Value::Bytes(a), Value::Bytes(b)) => a == b,
         (Value::Timestamp(a), Value::Timestamp(b)) => a == b,
         (Value::Duration(a), Value::Duration(b)) => a == b,
+        (Value::List(List::Associative(items, schema)), Value::List(b)) => return typed::equal_list(items, schema, b),
         (Value::List(a), Value::List(b)) => {
             a.len() == b.len() && a.iter().zip(b.iter()).all(|(a, b)| not_unequal(&a, &b))
         }
         (Value::Map(Map::Variables(_)), Value::Map(Map::Variables(_))) => true,
         (Value::Map(Map::Variables(_)), _) => return Err(Error::no_such_overload()),
+        (Value::Map(Map::Typed(fields, schema)), Value::Map(b)) => return typed::equal_map(fields, schema, b),
         (Value::Map(a), Value::Map(b)) => {
             a.len() == b.len()
                 && a.entries().all(|(key, value)| b.get(&key).is_some_and(|other| not_unequal(&value, &other)))

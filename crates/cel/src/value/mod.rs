@@ -8,6 +8,7 @@ mod equal;
 mod opaque;
 mod structs;
 mod text;
+mod typed;
 
 use std::{cmp::Ordering, fmt, ops::Deref, sync::Arc};
 
@@ -174,7 +175,7 @@ impl<'a> Value<'a> {
                 None => Self::Double(number.as_f64().unwrap_or(f64::NAN)),
             },
             Json::String(text) => Self::String(Str::Borrowed(text)),
-            Json::Array(items) => Self::List(List::Json(items)),
+            Json::Array(items) => Self::List(List::Json(Arc::new(items))),
             Json::Object(fields) => Self::Map(Map::Json(fields)),
         }
     }
@@ -201,9 +202,28 @@ impl<'a> Value<'a> {
         }
     }
 
+    /// An optional, with a value or without.
+    pub fn optional(value: Option<Self>) -> Self {
+        Self::Optional(value.map(Arc::new))
+    }
+
     /// An optional with a value.
     pub(crate) fn some(value: Self) -> Self {
         Self::Optional(Some(Arc::new(value)))
+    }
+
+    /// The value, unless it is one that does not fit its schema.
+    ///
+    /// # Errors
+    /// The error that it is.
+    pub(crate) fn checked(self) -> Result<Self, Error> {
+        match &self {
+            Self::Opaque(opaque) => match opaque.kind() {
+                Kind::Failure(error) => Err(error.clone()),
+                _ => Ok(self),
+            },
+            _ => Ok(self),
+        }
     }
 
     /// The value of an optional on its way out.

@@ -97,6 +97,7 @@ fn same(a: &Value<'_>, b: &Value<'_>) -> bool {
         (Value::Uint(a), Value::Uint(b)) => a == b,
         (Value::Double(a), Value::Double(b)) => a == b,
         (Value::List(List::Items(a)), Value::List(List::Items(b))) => std::ptr::addr_eq(Arc::as_ptr(a), Arc::as_ptr(b)),
+        (Value::List(List::Json(a)), Value::List(List::Json(b))) => Arc::ptr_eq(a, b),
         (Value::Map(Map::Json(a)), Value::Map(Map::Json(b))) => a == b,
         (Value::Map(Map::Entries(a)), Value::Map(Map::Entries(b))) => {
             a.len() == b.len() && a.iter().all(|(key, value)| b.find_exact(key).is_some_and(|other| same(value, other)))

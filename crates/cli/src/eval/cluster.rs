@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use palisade_api::crd;
+use palisade_compiler::ChangedBy;
 use palisade_harness::{
     admission::Cluster,
     create::{Refused, Status},
@@ -19,8 +20,7 @@ use crate::{
 
 /// Reads the cluster. The API server's own order does not matter: definitions come first, and policies last.
 pub fn read(args: &EvalArgs) -> Result<Cluster, Failure> {
-    let minor = u8::try_from(args.kube_version.minor).unwrap_or(u8::MAX);
-    let mut cluster = Cluster::new(minor);
+    let mut cluster = Cluster::new(args.kube_version.minor);
     let sources = args.files.iter().map(|path| input::read(path)).collect::<Result<Vec<_>, _>>()?;
     let mut objects = Vec::new();
     for source in &sources {
@@ -124,6 +124,11 @@ fn enforce(
         .collect();
     for object in render::objects(accepted, &namespaces, version).map_err(|error| could_not_print(&error))? {
         cluster.apply(object).map_err(|refused| Failure::CouldNotRun(vec![Problem::new(text(&refused))]))?;
+    }
+    for one in accepted {
+        if let Some((mutation, ChangedBy::Webhook)) = render::changed_by(one, version) {
+            cluster.register(mutation.clone());
+        }
     }
     Ok(())
 }

@@ -20,7 +20,7 @@ pub fn run(args: &EvalArgs) -> Result<(), Failure> {
     let requests = requests::read(args, &cluster)?;
     let reviews: Vec<_> = requests.iter().map(|request| (request, request.ask(&cluster))).collect();
     let text = match args.output {
-        EvalFormat::Human => show::human(&reviews, args.verbose),
+        EvalFormat::Human => show::human(&reviews, args.verbose)?,
         EvalFormat::Json => show::json(&reviews),
     };
     output::print(&text)?;

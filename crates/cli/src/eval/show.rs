@@ -2,14 +2,17 @@
 
 use std::fmt::Write as _;
 
-use palisade_harness::admission::{Outcome, Review};
+use palisade_harness::admission::{Mutated, Outcome, Review};
 use serde_json::{Value as Json, json};
 
 use super::requests::Asked;
-use crate::report::one_line;
+use crate::{
+    diff,
+    report::{Failure, one_line},
+};
 
 /// For people.
-pub fn human(reviews: &[(&Asked, Review)], verbose: bool) -> String {
+pub fn human(reviews: &[(&Asked, Review)], verbose: bool) -> Result<String, Failure> {
     let mut text = String::new();
     for (asked, review) in reviews {
         let verdict = match &review.outcome {
@@ -50,8 +53,12 @@ pub fn human(reviews: &[(&Asked, Review)], verbose: bool) -> String {
             let at = format!("{} {}{param}", evaluation.policy, evaluation.binding);
             line(&mut text, 1, &format!("{at} {} = {result} (cost {})", evaluation.path, evaluation.cost));
         }
+        if let Some(Mutated { before, after }) = &review.mutated {
+            let context = if verbose { diff::WHOLE } else { diff::CONTEXT };
+            text.push_str(&diff::unified(before, after, context)?);
+        }
     }
-    text
+    Ok(text)
 }
 
 /// What a file says is shown on one line, and without what a terminal would obey.
@@ -88,6 +95,8 @@ fn one(asked: &Asked, review: &Review) -> Json {
         "warnings": review.warnings,
         "auditAnnotations": review.audit_annotations,
         "evaluations": evaluations,
+        "mutated": review.mutated.as_ref().map(|mutated| &mutated.after),
+        "patch": review.mutated.as_ref().map(|Mutated { before, after }| diff::patch(before, after)),
         "noVerdict": match &review.outcome {
             Outcome::NoVerdict(why) => Some(why),
             Outcome::Allowed | Outcome::Denied(_) => None,

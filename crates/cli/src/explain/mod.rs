@@ -15,7 +15,7 @@ use serde_json::{Value as Json, json};
 
 use crate::{
     args::{ExplainArgs, ExplainFormat},
-    input,
+    fill, input,
     output::{self, could_not_print, yaml},
     render::{self, Accepted},
     report::{self, Failure, Problem},
@@ -56,11 +56,12 @@ pub fn run(args: &ExplainArgs) -> Result<(), Failure> {
         return Err(Failure::CouldNotRun(vec![Problem::new("only one file can be standard input")]));
     }
     let accepted = render::profiles(&input::read(&args.profile)?)?;
+    render::warn_of_redirects(&accepted);
     let namespace = match &args.namespace {
         Some(path) => Some(one_namespace(path)?),
         None => None,
     };
-    let pods = pods(&args.pod)?;
+    let pods = fill::pods(&args.pod)?;
     let judges = judges(&accepted, namespace.as_ref())?;
     let explanations: Vec<_> = pods
         .iter()
@@ -88,31 +89,6 @@ fn one_namespace(path: &str) -> Result<Namespace, Failure> {
     Err(Failure::CouldNotRun(vec![Problem::new(message)]))
 }
 
-/// The pods in a file.
-fn pods(path: &str) -> Result<Vec<Json>, Failure> {
-    let source = input::read(path)?;
-    let objects = input::objects(&source).map_err(|problem| Failure::CouldNotRun(vec![problem]))?;
-    let (mut pods, mut others, mut problems) = (Vec::new(), Vec::new(), Vec::new());
-    for object in objects {
-        if object.kind != "Pod" || object.api_version != "v1" {
-            others.push(object.kind);
-            continue;
-        }
-        match object.parse::<Json>() {
-            Ok(pod) if pod["spec"]["containers"].as_array().is_some_and(|containers| !containers.is_empty()) => {
-                pods.push(pod);
-            }
-            Ok(_) => problems.push(object.problem("spec", "a pod without containers")),
-            Err(mistake) => problems.push(mistake.problem),
-        }
-    }
-    output::ignored(&source, &others, "Pod");
-    if pods.is_empty() && problems.is_empty() {
-        problems.push(Problem::new(format!("{}: no Pod found", source.name())));
-    }
-    if problems.is_empty() { Ok(pods) } else { Err(Failure::CouldNotRun(problems)) }
-}
-
 /// A profile where the pod is.
 struct Judge<'a> {
     name: &'a str,
@@ -125,23 +101,10 @@ struct Judge<'a> {
 
 fn judges<'a>(accepted: &'a [Accepted], namespace: Option<&Namespace>) -> Result<Vec<Judge<'a>>, Failure> {
     let mut judges = Vec::new();
-    for one in accepted {
+    for one in accepted.iter().filter(|one| fill::meets(one, namespace)) {
         let Accepted { profile, checked } = one;
         let name = checked.profile.as_str();
-        let params = match namespace {
-            Some(namespace) if !palisade_compiler::selects(&profile.spec, namespace) => {
-                report::note(&format!("note: profile {name} does not select namespace {}", namespace.name));
-                continue;
-            }
-            Some(namespace) => checked.params(namespace, Timestamp::now()),
-            None => {
-                if !checked.parameters.is_empty() {
-                    let message = "warning: without --namespace, parameters have made-up values";
-                    report::note(&format!("{message} (profile {name})"));
-                }
-                checked.probes.params.clone().map(|spec| ToolSecurityParams::new(name, spec))
-            }
-        };
+        let params = fill::params(one, namespace);
         let policy = Policy::new(&checked.bundle.pods.policy).map_err(|found| {
             Failure::CouldNotRun(found.iter().map(|diagnostic| Problem::new(diagnostic.to_string())).collect())
         })?;

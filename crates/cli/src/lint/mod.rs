@@ -33,7 +33,7 @@ fn found(args: &LintArgs) -> Result<bool, Failure> {
     if args.list {
         return output::print(&human::list()).map(|()| false);
     }
-    let options = Options { minor: u8::try_from(args.kube_version.minor).unwrap_or(u8::MAX), levels: levels(args)? };
+    let options = Options { minor: args.kube_version.minor, levels: levels(args)? };
     if let Some(id) = &args.explain {
         let rule = catalogue::find(id).ok_or_else(|| wrong(&palisade_lint::UnknownRule(id.clone())))?;
         return output::print(&human::explain(rule)).map(|()| false);

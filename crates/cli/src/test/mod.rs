@@ -58,7 +58,7 @@ pub fn run(args: &TestArgs) -> Result<(), Failure> {
 fn init(policy: &std::path::Path, args: &TestArgs) -> Result<(), Failure> {
     let source = Disk::default().source(policy)?;
     let file = policy.file_name().unwrap_or_default().to_string_lossy();
-    let minor = u8::try_from(args.kube_version.minor).unwrap_or(u8::MAX);
+    let minor = args.kube_version.minor;
     let text = palisade_suite::init::scaffold(&source, &file, minor).map_err(Failure::Wrong)?;
     let target = policy.with_extension("test.yaml");
     let failed = |error: std::io::Error| {
@@ -103,7 +103,7 @@ fn once(args: &TestArgs, disk: &Disk) -> Result<(), Failure> {
 
 fn load(paths: &[PathBuf], args: &TestArgs, disk: &Disk) -> (Vec<Suite>, Vec<Problem>) {
     let (mut suites, mut problems) = (Vec::new(), Vec::new());
-    let minor = u8::try_from(args.kube_version.minor).unwrap_or(u8::MAX);
+    let minor = args.kube_version.minor;
     for path in paths {
         let loaded = disk.source(path).and_then(|source| {
             let found = palisade_suite::load(&source, disk, minor).map_err(Failure::CouldNotRun)?;

@@ -11,6 +11,7 @@ use k8s_openapi::api::admissionregistration::v1::{
     ValidatingAdmissionPolicyBinding,
 };
 use palisade_cel::{Mode, schema::Kind};
+use palisade_compiler::Mutation;
 use serde_json::{Value as Json, json};
 
 use super::{
@@ -21,6 +22,7 @@ use super::{
     mutating::Mutations,
     namespace,
     policy::{Binding, Policy},
+    webhook::Entry,
 };
 use crate::{
     create::{self, Refused, Status},
@@ -48,6 +50,8 @@ pub struct Cluster {
     /// By the name of their policy and their own.
     bindings: BTreeMap<String, BTreeMap<String, Binding>>,
     mutations: Arc<Mutations>,
+    /// By the names of profiles.
+    webhooks: Arc<BTreeMap<String, Entry>>,
     namespaces: Arc<BTreeMap<String, Json>>,
     /// By group and kind, then by namespace and name.
     objects: Arc<BTreeMap<(String, String), ByName>>,
@@ -89,6 +93,7 @@ impl Cluster {
             policies: BTreeMap::new(),
             bindings: BTreeMap::new(),
             mutations: Arc::new(Mutations::new(minor)),
+            webhooks: Arc::default(),
             namespaces: Arc::new(NAMESPACES.iter().map(own).collect()),
             objects: Arc::default(),
             answers: Arc::new(Privileged),
@@ -112,7 +117,7 @@ impl Cluster {
         let text = |pointer: &str| object.pointer(pointer).and_then(Json::as_str).unwrap_or_default().to_owned();
         let (api_version, kind) = (text("/apiVersion"), text("/kind"));
         let mut warnings = match create::create(self.minor, &object, None) {
-            // Whether a definition's rules cost too much makes no difference to those who look the kind up.
+            // Whether a definition's rules are taken makes no difference to those who look the kind up.
             Err(Refused::NoVerdict(_)) if kind == "CustomResourceDefinition" => vec![],
             created => created?,
         };
@@ -184,6 +189,16 @@ impl Cluster {
     fn store(&mut self, kind: Kind, namespace: String, name: String, object: Json) {
         let of_kind = Arc::make_mut(&mut self.objects).entry((kind.group.clone(), kind.kind.clone())).or_default();
         of_kind.insert((namespace.clone(), name.clone()), Stored { kind, namespace, name, object });
+    }
+
+    /// Registers Palisade's webhook for a profile: it fills in what a MutatingAdmissionPolicy would.
+    pub fn register(&mut self, mutation: Mutation) {
+        Arc::make_mut(&mut self.webhooks).insert(mutation.profile.clone(), Entry::new(mutation));
+    }
+
+    /// The profiles about whose pods the webhook is asked, by name.
+    pub(super) fn webhooks(&self) -> impl Iterator<Item = (&String, &Entry)> {
+        self.webhooks.iter()
     }
 
     /// What the validating policies say of a request whose object is decoded, defaulted and valid, as in an
@@ -300,7 +315,9 @@ impl Cluster {
     }
 }
 
-fn decode<T: serde::de::DeserializeOwned>(object: Json) -> Result<T, Refused> {
+/// Reads a policy or binding; the versions in which it is served do not differ in what they have.
+fn decode<T: serde::de::DeserializeOwned>(mut object: Json) -> Result<T, Refused> {
+    object["apiVersion"] = "admissionregistration.k8s.io/v1".into();
     serde_json::from_value(object).map_err(|error| {
         let (code, reason, message) = (400, "BadRequest".to_owned(), error.to_string());
         Refused::Status(Status { code, reason, message, causes: vec![] })

@@ -71,6 +71,7 @@ impl<'a> Dispatch<'a> {
         Review {
             outcome,
             object: self.request.object.clone(),
+            mutated: None,
             warnings: self.warnings.into_sent(),
             audit_annotations: self.audit_annotations,
             evaluations: self.evaluations,

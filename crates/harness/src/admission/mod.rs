@@ -20,12 +20,13 @@ mod review;
 mod send;
 mod validate;
 mod warnings;
+mod webhook;
 
 pub use authorizer::{Answers, Privileged};
 pub use cluster::Cluster;
 pub use inspect::{Inspected, Trace};
 pub use request::{Operation, Request, ResourceId, User};
-pub use review::{Denial, Evaluation, Outcome, PolicyKind, Review};
+pub use review::{Denial, Evaluation, Mutated, Outcome, PolicyKind, Review};
 pub use validate::{BUDGET, MATCH_CONDITIONS_BUDGET};
 
 pub(crate) use authorizer::Asked;

@@ -12,6 +12,8 @@ pub struct Review {
     pub outcome: Outcome,
     /// The object after mutation; none if there was none.
     pub object: Option<Json>,
+    /// What mutating admission made of the object; none if it left it as it was.
+    pub mutated: Option<Mutated>,
     /// The warnings that the client reads, in the order of the server's headers.
     pub warnings: Vec<String>,
     /// What policies write into the audit event.
@@ -19,6 +21,15 @@ pub struct Review {
     /// Each expression that was evaluated, in the order of evaluation; a policy's variables come before the expressions
     /// that used them first.
     pub evaluations: Vec<Evaluation>,
+}
+
+/// An object before and after mutating admission.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Mutated {
+    /// As policies and webhooks were shown it: decoded, with the API server's defaults.
+    pub before: Json,
+    /// As they left it. Nothing that the API server sets afterwards, as `status`, is in it.
+    pub after: Json,
 }
 
 /// Whether a request is admitted.

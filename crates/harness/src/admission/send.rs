@@ -4,7 +4,7 @@ use palisade_cel::schema::Kind;
 use serde_json::Value as Json;
 
 use super::{
-    Cluster, Denial, Evaluation, Operation, Outcome, Request, ResourceId, Review, User,
+    Cluster, Denial, Evaluation, Mutated, Operation, Outcome, Request, ResourceId, Review, User,
     dispatch::Dispatch,
     mutating::{Mutating, Stop},
 };
@@ -85,12 +85,12 @@ impl Cluster {
     pub fn admit(&self, request: &Request) -> Review {
         let (mut warnings, mut evaluations) = (Vec::new(), Vec::new());
         match self.receive(request, &mut warnings, &mut evaluations) {
-            Ok(received) => {
+            Ok((received, mutated)) => {
                 let mut dispatch = Dispatch::new(self, &received);
                 dispatch.warn(&warnings);
                 let mut review = dispatch.run();
                 evaluations.append(&mut review.evaluations);
-                Review { evaluations, ..review }
+                Review { mutated, evaluations, ..review }
             }
             Err(stop) => Review {
                 outcome: match stop {
@@ -98,6 +98,7 @@ impl Cluster {
                     Stop::NoVerdict(why) => Outcome::NoVerdict(why),
                 },
                 object: None,
+                mutated: None,
                 warnings,
                 audit_annotations: std::collections::BTreeMap::new(),
                 evaluations,
@@ -110,14 +111,14 @@ impl Cluster {
         request: &Request,
         warnings: &mut Vec<String>,
         evaluations: &mut Vec<Evaluation>,
-    ) -> Result<Request, Stop> {
+    ) -> Result<(Request, Option<Mutated>), Stop> {
         let ResourceId { group, version, resource } = &request.resource;
         let resource = self
             .kinds()
             .by_plural(group, version, resource)
             .ok_or_else(|| Stop::NoVerdict(format!("there is no resource {}", request.resource.group_resource())))?;
         let around = self.surroundings();
-        let mut received = request.clone();
+        let (mut received, mut mutated) = (request.clone(), None);
         let sent = |object, old| Sent {
             resource,
             subresource: &request.subresource,
@@ -141,14 +142,18 @@ impl Cluster {
                 }
                 self.kinds().plugins(Sent { object, ..sent }, &around).map_err(stop)
             };
-            received.object = Some(plugins(&decoded.object)?);
-            received.object = Mutating::new(self, received.clone(), sent, evaluations).run(plugins)?;
+            let before = plugins(&decoded.object)?;
+            received.object = Some(before.clone());
+            received.object = Mutating::new(self, received.clone(), sent, evaluations).run(plugins, warnings)?;
+            if let Some(after) = received.object.as_ref().filter(|after| **after != before) {
+                mutated = Some(Mutated { before, after: after.clone() });
+            }
             if let (Some(object), false) = (&received.object, connects) {
                 let sent = Sent { object, ..sent };
                 received.object = Some(objects::finish(self.kinds(), sent, &around, warnings).map_err(stop)?);
             }
         }
-        Ok(received)
+        Ok((received, mutated))
     }
 }
 

@@ -101,6 +101,27 @@ impl Error {
         Self::new(ErrorType::Invalid, field, Some(&go_json(value)), detail)
     }
 
+    /// Another value of the wrong form, as it is shown.
+    pub fn invalid_shown(field: impl Into<String>, shown: &str, detail: &str) -> Self {
+        Self::new(ErrorType::Invalid, field, Some(shown), detail)
+    }
+
+    /// A value that is there twice, as it is shown.
+    pub fn duplicate_shown(field: impl Into<String>, shown: &str) -> Self {
+        Self::new(ErrorType::Duplicate, field, Some(shown), "")
+    }
+
+    /// The same mistake as one of a value of the wrong type.
+    #[must_use]
+    pub fn of_type(self) -> Self {
+        Self { error_type: ErrorType::TypeInvalid, ..self }
+    }
+
+    /// Something of the wrong form that is not shown.
+    pub fn invalid_hidden(field: impl Into<String>, detail: &str) -> Self {
+        Self::new(ErrorType::Invalid, field, None, detail)
+    }
+
     /// A text of a Go type of its own that is none of those that are allowed.
     pub fn not_supported(field: impl Into<String>, value: &str, supported: &[&str]) -> Self {
         Self::not_supported_value(field, &value.into(), supported)
@@ -126,6 +147,12 @@ impl Error {
     /// A text with too many bytes.
     pub fn too_long(field: impl Into<String>, most: usize) -> Self {
         Self::new(ErrorType::TooLong, field, None, &format!("may not be more than {most} bytes"))
+    }
+
+    /// As [`Self::too_many`], in the words of a minor: since 1.34 one is no plural.
+    pub fn too_many_in(minor: u8, field: impl Into<String>, actual: usize, most: usize) -> Self {
+        let items = if minor >= 34 && most == 1 { "item" } else { "items" };
+        Self::new(ErrorType::TooMany, field, Some(&actual.to_string()), &format!("must have at most {most} {items}"))
     }
 
     /// A list with too many elements.
@@ -164,6 +191,11 @@ impl Error {
         let end = start + values.byte_offset();
         self.body.replace_range(start..end, &shown);
         self
+    }
+
+    /// Something that is there twice and is not shown.
+    pub fn duplicate_hidden(field: impl Into<String>) -> Self {
+        Self::new(ErrorType::Duplicate, field, None, "")
     }
 
     /// Something else that went wrong.
@@ -236,9 +268,35 @@ fn go_syntax(value: &Json, element: &str) -> String {
 
 /// A value as Go writes JSON: without spaces, and with escapes for what HTML would obey.
 fn go_json(value: &Json) -> String {
-    value
-        .to_string()
-        .replace('<', "\\u003c")
+    html_escaped(&value.to_string())
+}
+
+/// A value as the API server shows it: as JSON, until 1.33 in the syntax of Go.
+pub(crate) fn shown(minor: u8, value: &Json) -> String {
+    if minor >= 34 { go_json(value) } else { go_syntax_of_any(value, "\"null\"") }
+}
+
+/// A value of whatever types in the syntax of Go, with another text for a null that is in nothing.
+fn go_syntax_of_any(value: &Json, null: &str) -> String {
+    let inner = |value| go_syntax_of_any(value, "interface {}(nil)");
+    match value {
+        Json::Null => null.to_owned(),
+        Json::String(text) => quote(text),
+        Json::Array(elements) => {
+            let of = if elements.iter().all(Json::is_string) { "string" } else { "interface {}" };
+            format!("[]{of}{{{}}}", elements.iter().map(inner).collect::<Vec<_>>().join(", "))
+        }
+        Json::Object(fields) => {
+            let fields = fields.iter().map(|(key, value)| format!("{}:{}", quote(key), inner(value)));
+            format!("map[string]interface {{}}{{{}}}", fields.collect::<Vec<_>>().join(", "))
+        }
+        other => other.to_string(),
+    }
+}
+
+/// JSON without what HTML would obey.
+pub(crate) fn html_escaped(json: &str) -> String {
+    json.replace('<', "\\u003c")
         .replace('>', "\\u003e")
         .replace('&', "\\u0026")
         .replace('\u{2028}', "\\u2028")

@@ -6,7 +6,7 @@
 //! asked.
 
 mod binding;
-mod crd;
+pub(crate) mod crd;
 mod decode;
 mod expressions;
 mod field;
@@ -20,6 +20,7 @@ mod validating;
 use serde_json::Value as Json;
 
 pub use field::{Error as FieldError, ErrorType, aggregate, quote};
+pub(crate) use field::{html_escaped, shown};
 pub use type_check::{ExpressionWarning, Names, checker, type_check};
 
 const GROUP: &str = "admissionregistration.k8s.io";

@@ -31,8 +31,8 @@
 //!   within limits, tolerations, contradictions of security contexts.
 //! - What runs pods: selector, template and numbers. Services: type, ports. Roles and bindings, `PodDisruptionBudget`,
 //!   Ingress, autoscalers, claims, the keys of secrets and config maps: what they cannot be without.
-//! - Custom resources by their schema; rules of `x-kubernetes-validations`, and metadata of embedded resources,
-//!   are not looked at.
+//! - Custom resources by their schema and its rules (`x-kubernetes-validations`), also of updates, in which what did not
+//!   change is not judged; metadata of embedded resources is not looked at.
 //!
 //! All else is taken to be valid: an object that the API server refuses for another reason is judged by the policies
 //! here. Objects of the aggregator (`APIService`) have no verdict. Of an update only what changed is validated, by the

@@ -15,7 +15,7 @@ pub(super) static RULE: Rule = Rule {
     category: Category::Rejected,
     title: "The API server refuses it",
     why: "\
-The API server would not create this policy, binding or definition. What is said is its own text; the caret shows the
+The API server would not create this policy, binding, definition or object of parameters. What is said is its own text; the caret shows the
 place in the expression or the field. Mend it: nothing else of the object counts until then.",
     bad: include_str!("api_server_rejects.bad.yaml"),
     good: include_str!("api_server_rejects.good.yaml"),

@@ -11,9 +11,8 @@ pub(super) static RULE: Rule = Rule {
     category: Category::Rejected,
     title: "Something that cannot be judged offline",
     why: "\
-Whether the API server takes it is not known here, and why is said. For definitions with `x-kubernetes-validations` the
-rules are compiled, but what the API server estimates them to cost, and refuses if it is too much, is not computed.
-Silence it once `kubectl apply --dry-run=server` agreed.",
+Whether the API server takes it is not known here, and why is said: an expression uses what only the API server's own
+engine has, such as messages of protocol buffers. Silence it once `kubectl apply --dry-run=server` agreed.",
     bad: include_str!("no_verdict.bad.yaml"),
     good: include_str!("no_verdict.good.yaml"),
     check: |cluster, found| {

@@ -325,3 +325,34 @@ fn a_policy_without_a_binding_is_told_of() {
     let suite = load(&CASES.replace("generateBindings: true\n", ""), &[("policy.yaml", POLICY)]);
     assert!(suite.notes[0].contains("labelled has no binding"), "{:?}", suite.notes);
 }
+
+#[test]
+fn what_a_profile_fills_in_is_there_whoever_does_it() {
+    let profile = "\
+apiVersion: toolsecurity.dev/v1alpha1
+kind: ToolSecurityProfile
+metadata: {name: tools}
+spec:
+  namespaceSelector: {matchLabels: {tenancy: tool}}
+  mutation: {defaults: Secure}
+";
+    let cases = "\
+apiVersion: test.toolsecurity.dev/v1alpha1
+kind: PolicyTest
+policies: [profile.yaml]
+resources:
+- {apiVersion: v1, kind: Namespace, metadata: {name: tool-a, labels: {tenancy: tool}}}
+cases:
+- name: filled in by the webhook
+  kubeVersion: '1.33'
+  object: {apiVersion: v1, kind: Pod, metadata: {name: x, namespace: tool-a}, spec: {containers: [{name: a, image: b}]}}
+  expect: {verdict: warn, object: {spec: {securityContext: {runAsNonRoot: true}}}}
+- name: filled in by a policy
+  kubeVersion: '1.36'
+  object: {apiVersion: v1, kind: Pod, metadata: {name: x, namespace: tool-a}, spec: {containers: [{name: a, image: b}]}}
+  expect: {verdict: allow, warnings: [], object: {spec: {securityContext: {runAsNonRoot: true}}}}
+";
+    let suite = load(cases, &[("profile.yaml", profile)]);
+    let found = run(&suite);
+    assert!(found.iter().all(|(_, status)| *status == Status::Passed), "{found:?}");
+}

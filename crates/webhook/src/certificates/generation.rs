@@ -73,9 +73,12 @@ impl Generation {
         Ok(Self { authority, certificate, key, leaf, not_before })
     }
 
-    /// When it is to be renewed: after two thirds of its life.
-    pub fn renewal(&self) -> i64 {
-        self.not_before + (self.leaf.not_after - self.not_before) / 3 * 2
+    /// Whether it is to be renewed: two thirds of its life are over, or it lives longer than `life`, which was more when
+    /// it was made. That does not depend on clocks, so replicas agree.
+    pub fn is_due(&self, life: Duration, now: i64) -> bool {
+        let whole = self.leaf.not_after - self.not_before;
+        let longest = life + life / 10 + Duration::from_secs(1);
+        now >= self.not_before + whole / 3 * 2 || u64::try_from(whole).is_ok_and(|whole| whole > longest.as_secs())
     }
 
     /// Whether it has no names but these.
@@ -124,7 +127,8 @@ mod tests {
         let made = Generation::make(&names, Duration::from_mins(50), 1_000_000).unwrap();
         // Dated back by a tenth.
         assert_eq!((made.not_before, made.leaf.not_after), (999_700, 1_003_000));
-        assert_eq!(made.renewal(), 1_001_900);
+        let life = Duration::from_mins(50);
+        assert_eq!([1_001_899, 1_001_900].map(|now| made.is_due(life, now)), [false, true]);
         assert_eq!(end_of(&made.authority).unwrap(), 1_003_000);
         assert!(made.is_for(&names));
         assert!(!made.is_for(&names[..1]));

@@ -114,7 +114,7 @@ impl Kept {
                 let previous = Some(kept.current.authority.clone());
                 write(Self { current: next.clone(), next: None, previous }, "took the next certificate into use")
             }
-            None if now >= kept.current.renewal() => {
+            None if kept.current.is_due(wish.life, now) => {
                 write(Self { next: Some(make()?), ..kept.clone() }, "made the next certificate")
             }
             _ => match &kept.previous {
@@ -175,6 +175,21 @@ mod tests {
         let moved = Wish { names: vec!["b".into()], ..wish() };
         let Step::Write(moved, _) = Kept::step(Some(&first), &moved, 1, false).unwrap() else { panic!("nothing") };
         assert!(moved.current.is_for(&["b".into()]));
+    }
+
+    #[test]
+    fn a_shorter_life_renews_at_once_and_a_longer_one_does_not() {
+        let first = written(None, 10_000, false);
+        let renewed = |life| {
+            let wish = Wish { life, ..wish() };
+            match Kept::step(Some(&first), &wish, 10_001, true).unwrap() {
+                Step::Write(kept, _) => Some(*kept),
+                Step::Stay => None,
+            }
+        };
+        assert!(renewed(Duration::from_mins(60)).is_none());
+        let next = renewed(Duration::from_mins(5)).and_then(|kept| kept.next).expect("the next one");
+        assert!(!next.is_due(Duration::from_mins(5), 10_002), "it has the life that is wished for");
     }
 
     #[test]

@@ -24,6 +24,7 @@ use super::{
     matching::{self, Matched, Trouble, unknown_namespace},
     namespace, params,
     validate::conditions_match,
+    webhook::Webhooks,
 };
 use crate::objects::Sent;
 use policy::Binding;
@@ -74,24 +75,33 @@ impl<'a> Mutating<'a> {
         Self { cluster, request, sent, asked, evaluations, invoked, again }
     }
 
-    /// The object as the policies make it. `between` is what built-in plugins make of it before they are asked again.
+    /// The object as the policies and then the webhook make it. `between` is what built-in plugins make of it before they
+    /// are asked again. Adds what the client is warned of.
     ///
     /// # Errors
     /// A denial, or nothing can be said.
-    pub fn run(mut self, between: impl FnOnce(&Json) -> Result<Json, Stop>) -> Result<Option<Json>, Stop> {
+    pub fn run(
+        mut self,
+        between: impl FnOnce(&Json) -> Result<Json, Stop>,
+        warnings: &mut Vec<String>,
+    ) -> Result<Option<Json>, Stop> {
         let asked = matches!(self.request.operation.name(), "CREATE" | "UPDATE" | "CONNECT");
         if !asked || matching::is_excluded(&self.request.resource) {
             return Ok(self.request.object);
         }
-        if self.pass(false)? {
+        let mut webhooks = Webhooks::default();
+        let by_policies = self.pass(false)?;
+        let left = self.request.object.clone();
+        let by_webhooks = webhooks.pass(self.cluster, &mut self.request, self.sent, false, warnings)?;
+        if by_policies || by_webhooks {
             if let Some(object) = &self.request.object {
-                let completed = between(object)?;
-                if completed != *object {
-                    self.require();
-                }
-                self.request.object = Some(completed);
+                self.request.object = Some(between(object)?);
+            }
+            if self.request.object != left {
+                self.require();
             }
             self.pass(true)?;
+            webhooks.pass(self.cluster, &mut self.request, self.sent, true, warnings)?;
         }
         Ok(self.request.object)
     }
@@ -344,7 +354,7 @@ fn error(policy: &Policy, binding: Option<&Binding>, said: &str, reason: &str) -
 }
 
 /// An error of the API server itself.
-fn internal(text: &str) -> Denial {
+pub(super) fn internal(text: &str) -> Denial {
     let message = format!("Internal error occurred: {text}");
     Denial {
         policy: String::new(),

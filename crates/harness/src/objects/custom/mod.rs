@@ -1,14 +1,19 @@
 //! Kinds of CustomResourceDefinitions (`k8s.io/apiextensions-apiserver`): pruned and completed by their schemas.
 
+mod correlation;
+mod judge;
 mod prune;
+mod rules;
 mod schema;
 mod validate;
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::OnceLock};
 
 use serde_json::{Map, Value};
 
-use crate::create::{Checking, FieldError, meta, names};
+use crate::create::{Checking, ErrorType, FieldError, meta, names, shown};
+
+use rules::Rules;
 
 use super::{
     Refused, Resource, Sent, Subresource, Unserved,
@@ -20,12 +25,14 @@ use super::{
 };
 
 /// A CustomResourceDefinition.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct Custom {
     pub group: String,
     pub plural: String,
     /// By version; where there is none, nothing is pruned.
     schemas: BTreeMap<String, Value>,
+    /// By version, compiled when they are first asked for.
+    rules: BTreeMap<String, OnceLock<Rules>>,
     /// `spec.preserveUnknownFields`, of old definitions only.
     preserves: bool,
 }
@@ -66,6 +73,7 @@ impl Custom {
         let custom = Self {
             group: group.to_owned(),
             plural: plural.to_owned(),
+            rules: schemas.keys().map(|version| (version.clone(), OnceLock::new())).collect(),
             schemas,
             preserves: crd.pointer("/spec/preserveUnknownFields") == Some(&Value::Bool(true)),
         };
@@ -108,7 +116,17 @@ impl Custom {
         Ok((object, warnings))
     }
 
-    /// What the schema finds wrong.
+    fn rules(&self, version: &str, minor: u8) -> Option<&Rules> {
+        Some(self.rules.get(version)?.get_or_init(|| Rules::new(&self.schemas[version], minor)))
+    }
+
+    /// What rules warn of: mistakes in what an update left as it was.
+    pub(super) fn warnings(&self, minor: u8, sent: Sent<'_>, object: &Value) -> Vec<String> {
+        let rules = self.rules(&sent.resource.version, minor).filter(|_| sent.old.is_some());
+        rules.map(|rules| rules.judge(object, sent.old).warnings).unwrap_or_default()
+    }
+
+    /// What the schema and its rules find wrong.
     pub(super) fn validate(&self, minor: u8, sent: Sent<'_>, object: &Value) -> Result<(), Refused> {
         let r = sent.resource;
         let mut checking = Checking { minor, old: sent.old, errors: Vec::new(), unknown: None };
@@ -123,12 +141,32 @@ impl Custom {
         }
         meta::check(&mut checking, object, names::subdomain);
         if let Some(schema) = self.schema(&r.version) {
-            let mut errors = Vec::new();
-            validate::validate(schema, object, &mut errors);
-            checking.errors.extend(errors.into_iter().map(|error| error.as_said_by(minor, "interface {}")));
+            validate::validate(minor, schema, object, sent.old, &mut checking.errors);
+        }
+        if let Some(rules) = self.rules(&r.version, minor) {
+            if rules.are_there() && checking.errors.iter().any(is_blocking) {
+                let detail = "some validation rules were not checked because the object was invalid; correct the existing \
+                              errors to complete validation";
+                checking.errors.push(FieldError::invalid_shown("<nil>", &shown(minor, &Value::Null), detail));
+            } else {
+                checking.errors.extend(rules.judge(object, sent.old).errors);
+            }
+            checking.unknown.clone_from(&rules.unknown);
         }
         checks::conclude(&r.group, &r.kind, object, checking)
     }
+}
+
+/// Whether rules are not evaluated because of a mistake, on which they might fail (`hasBlockingErr`).
+fn is_blocking(error: &FieldError) -> bool {
+    matches!(
+        error.error_type,
+        ErrorType::NotSupported
+            | ErrorType::Required
+            | ErrorType::TooLong
+            | ErrorType::TooMany
+            | ErrorType::TypeInvalid
+    )
 }
 
 fn verbs(verbs: &[&str]) -> Vec<String> {

@@ -3,36 +3,68 @@
 use palisade_cel::Regex;
 use serde_json::{Map, Value};
 
-use crate::create::{FieldError, quote};
+use crate::create::{FieldError, quote, shown};
 
-use super::schema::{INT_OR_STRING, additional, is, items, property};
+use super::{
+    correlation::Correlation,
+    schema::{INT_OR_STRING, additional, is, items, property},
+};
 
-/// Adds what is wrong with an object.
-pub(super) fn validate(schema: &Value, object: &Value, causes: &mut Vec<FieldError>) {
-    value(schema, object, "", causes);
+/// Adds what is wrong with an object. What is wrong with what an update left as it was is not said.
+pub(super) fn validate(minor: u8, schema: &Value, object: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
+    let mut causes = Causes { minor, errors: Vec::new() };
+    value(schema, object, "", old.map(|old| Correlation { schema, new: object, old }), &mut causes);
+    let mut before = causes.none();
+    if let Some(old) = old {
+        duplicates(schema, old, "", &mut before);
+    }
+    if before.errors.is_empty() {
+        duplicates(schema, object, "", &mut causes);
+    }
+    errors.extend(causes.errors);
 }
 
-fn value(schema: &Value, given: &Value, path: &str, causes: &mut Vec<FieldError>) {
+/// What is wrong, in the words of a minor.
+struct Causes {
+    minor: u8,
+    errors: Vec<FieldError>,
+}
+
+impl Causes {
+    fn none(&self) -> Self {
+        Self { minor: self.minor, errors: Vec::new() }
+    }
+
+    fn push(&mut self, error: FieldError) {
+        self.errors.push(error);
+    }
+}
+
+fn value(schema: &Value, given: &Value, path: &str, correlation: Option<Correlation<'_>>, causes: &mut Causes) {
     if given.is_null() && is(schema, "nullable") {
         return;
     }
-    of_type(schema, given, path, causes);
-    allowed(schema, given, path, causes);
+    let mut found = causes.none();
+    of_type(schema, given, path, &mut found);
+    allowed(schema, given, path, &mut found);
     match given {
-        Value::String(given) => text(schema, given, path, causes),
-        Value::Number(_) => number(schema, given, path, causes),
-        Value::Array(given) => list(schema, given, path, causes),
-        Value::Object(given) => object(schema, given, path, causes),
+        Value::String(given) => text(schema, given, path, &mut found),
+        Value::Number(_) => number(schema, given, path, &mut found),
+        Value::Array(given) => list(schema, given, path, correlation, &mut found),
+        Value::Object(given) => object(schema, given, path, correlation, &mut found),
         _ => {}
     }
-    combined(schema, given, path, causes);
+    combined(schema, given, path, &mut found);
+    if found.errors.is_empty() || !correlation.is_some_and(Correlation::is_unchanged) {
+        causes.errors.extend(found.errors);
+    }
 }
 
 fn body(path: &str, what: &str) -> String {
     format!("{path} in body {what}")
 }
 
-fn invalid(path: &str, given: &Value, what: &str, causes: &mut Vec<FieldError>) {
+fn invalid(path: &str, given: &Value, what: &str, causes: &mut Causes) {
     let what = body(path, what);
     causes.push(match given {
         Value::String(text) => FieldError::invalid(path, text, &what),
@@ -54,7 +86,7 @@ fn type_of(given: &Value) -> &'static str {
     }
 }
 
-fn of_type(schema: &Value, given: &Value, path: &str, causes: &mut Vec<FieldError>) {
+fn of_type(schema: &Value, given: &Value, path: &str, causes: &mut Causes) {
     let found = type_of(given);
     let wanted = if is(schema, INT_OR_STRING) {
         if matches!(found, "integer" | "string") {
@@ -72,7 +104,7 @@ fn of_type(schema: &Value, given: &Value, path: &str, causes: &mut Vec<FieldErro
     causes.push(FieldError::type_invalid(path, found, &body(path, &text)));
 }
 
-fn allowed(schema: &Value, given: &Value, path: &str, causes: &mut Vec<FieldError>) {
+fn allowed(schema: &Value, given: &Value, path: &str, causes: &mut Causes) {
     let Some(values) = schema.get("enum").and_then(Value::as_array) else { return };
     if !values.contains(given) {
         let texts = values.iter().map(|value| match value {
@@ -89,7 +121,7 @@ fn bound(schema: &Value, key: &str) -> Option<usize> {
     schema.get(key).and_then(Value::as_u64).and_then(|bound| usize::try_from(bound).ok())
 }
 
-fn text(schema: &Value, given: &str, path: &str, causes: &mut Vec<FieldError>) {
+fn text(schema: &Value, given: &str, path: &str, causes: &mut Causes) {
     let length = given.chars().count();
     let shown = Value::from(given);
     if let Some(most) = bound(schema, "maxLength").filter(|most| length > *most) {
@@ -104,7 +136,8 @@ fn text(schema: &Value, given: &str, path: &str, causes: &mut Vec<FieldError>) {
     if let Some(format) = schema.get("format").and_then(Value::as_str)
         && !has_format(format, given)
     {
-        invalid(path, &shown, &format!("must be of type {format}: {}", quote(given)), causes);
+        let text = body(path, &format!("must be of type {format}: {}", quote(given)));
+        causes.push(FieldError::type_invalid(path, given, &text));
     }
 }
 
@@ -120,7 +153,7 @@ fn has_format(format: &str, text: &str) -> bool {
     }
 }
 
-fn number(schema: &Value, given: &Value, path: &str, causes: &mut Vec<FieldError>) {
+fn number(schema: &Value, given: &Value, path: &str, causes: &mut Causes) {
     let Some(number) = given.as_f64() else { return };
     let limit = |key: &str| schema.get(key).and_then(|limit| Some((limit.as_f64()?, limit)));
     if let Some((most, shown)) = limit("maximum") {
@@ -145,12 +178,13 @@ fn number(schema: &Value, given: &Value, path: &str, causes: &mut Vec<FieldError
         _ => return,
     };
     if !range.contains(&number) {
-        invalid(path, given, "must be of type int32: \"int64\"", causes);
+        let text = body(path, "must be of type int32: \"int64\"");
+        causes.push(FieldError::invalid_value(path, given, &text).of_type());
     }
 }
 
 /// An integer is divided by the integral part of the factor.
-fn multiple(given: &Value, factor: f64, shown: &Value, path: &str, causes: &mut Vec<FieldError>) {
+fn multiple(given: &Value, factor: f64, shown: &Value, path: &str, causes: &mut Causes) {
     let (number, factor) = match given.as_f64() {
         Some(number) if given.is_f64() => (number, factor),
         Some(number) => (number, factor.trunc()),
@@ -164,20 +198,49 @@ fn multiple(given: &Value, factor: f64, shown: &Value, path: &str, causes: &mut 
     }
 }
 
-fn list(schema: &Value, given: &[Value], path: &str, causes: &mut Vec<FieldError>) {
+fn list(schema: &Value, given: &[Value], path: &str, correlation: Option<Correlation<'_>>, causes: &mut Causes) {
     let count = given.len();
     let shown = || Value::from(count);
     if let Some(most) = bound(schema, "maxItems").filter(|most| count > *most) {
-        causes.push(FieldError::too_many(path, count, most));
+        causes.push(FieldError::too_many_in(causes.minor, path, count, most));
     }
     if let Some(least) = bound(schema, "minItems").filter(|least| count < *least) {
         invalid(path, &shown(), &format!("should have at least {least} items"), causes);
     }
     if let Some(of) = items(schema) {
         for (i, element) in given.iter().enumerate() {
-            value(of, element, &format!("{path}[{i}]"), causes);
+            let correlation = correlation.and_then(|correlation| correlation.index(i));
+            value(of, element, &format!("{path}[{i}]"), correlation, causes);
         }
     }
+}
+
+/// What is in a list twice that may be there once.
+fn duplicates(schema: &Value, given: &Value, path: &str, causes: &mut Causes) {
+    match given {
+        Value::Array(elements) => {
+            unique(schema, elements, path, causes);
+            if let Some(of) = items(schema) {
+                for (i, element) in elements.iter().enumerate() {
+                    duplicates(of, element, &format!("{path}[{i}]"), causes);
+                }
+            }
+        }
+        Value::Object(fields) => {
+            for (key, inner) in fields {
+                if let Some(of) = property(schema, key) {
+                    let child = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+                    duplicates(of, inner, &child, causes);
+                } else if let Some(of) = additional(schema) {
+                    duplicates(of, inner, &format!("{path}[{key}]"), causes);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+fn unique(schema: &Value, given: &[Value], path: &str, causes: &mut Causes) {
     let keys: Option<Vec<&str>> = match schema.get("x-kubernetes-list-type").and_then(Value::as_str) {
         Some("set") => Some(Vec::new()),
         Some("map") => schema
@@ -196,16 +259,23 @@ fn list(schema: &Value, given: &[Value], path: &str, causes: &mut Vec<FieldError
     };
     for (i, element) in given.iter().enumerate() {
         if given[..i].iter().any(|other| key_of(other) == key_of(element)) {
-            causes.push(FieldError::duplicate_value(format!("{path}[{i}]"), &key_of(element)));
+            let key = shown(causes.minor, &key_of(element));
+            causes.push(FieldError::duplicate_shown(format!("{path}[{i}]"), &key));
         }
     }
 }
 
-fn object(schema: &Value, given: &Map<String, Value>, path: &str, causes: &mut Vec<FieldError>) {
+fn object(
+    schema: &Value,
+    given: &Map<String, Value>,
+    path: &str,
+    correlation: Option<Correlation<'_>>,
+    causes: &mut Causes,
+) {
     let child = |key: &str| if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
     let count = given.len();
     if let Some(most) = bound(schema, "maxProperties").filter(|most| count > *most) {
-        causes.push(FieldError::too_many(path, count, most));
+        causes.push(FieldError::too_many_in(causes.minor, path, count, most));
     }
     if let Some(least) = bound(schema, "minProperties").filter(|least| count < *least) {
         let shown = Value::from(count);
@@ -218,17 +288,21 @@ fn object(schema: &Value, given: &Map<String, Value>, path: &str, causes: &mut V
     }
     for (key, inner) in given {
         if let Some(of) = property(schema, key).or_else(|| additional(schema)) {
-            value(of, inner, &child(key), causes);
+            // Of these the API server converts both to the same version.
+            let is_type = path.is_empty() && ["apiVersion", "kind"].contains(&key.as_str());
+            let correlation = correlation.filter(|_| !is_type).and_then(|correlation| correlation.key(key));
+            value(of, inner, &child(key), correlation, causes);
         }
     }
 }
 
-fn combined(schema: &Value, given: &Value, path: &str, causes: &mut Vec<FieldError>) {
+fn combined(schema: &Value, given: &Value, path: &str, causes: &mut Causes) {
+    let minor = causes.minor;
     let alternatives = |key: &str| schema.get(key).and_then(Value::as_array).filter(|all| !all.is_empty());
     let found = |of: &Value| {
-        let mut found = Vec::new();
-        value(of, given, path, &mut found);
-        found
+        let mut found = Causes { minor, errors: Vec::new() };
+        value(of, given, path, None, &mut found);
+        found.errors
     };
     // These mistakes are not of a field, in the API server's words.
     let say = |what: &str| FieldError::invalid("<nil>", "", &format!("{} {what}", quote(path)));
@@ -236,13 +310,13 @@ fn combined(schema: &Value, given: &Value, path: &str, causes: &mut Vec<FieldErr
         && !all.iter().any(|of| found(of).is_empty())
     {
         causes.push(say("must validate at least one schema (anyOf)"));
-        causes.extend(all.first().map(found).unwrap_or_default());
+        causes.errors.extend(all.first().map(found).unwrap_or_default());
     }
     if let Some(all) = alternatives("oneOf") {
         match all.iter().filter(|of| found(of).is_empty()).count() {
             0 => {
                 causes.push(say("must validate one and only one schema (oneOf). Found none valid"));
-                causes.extend(all.first().map(found).unwrap_or_default());
+                causes.errors.extend(all.first().map(found).unwrap_or_default());
             }
             1 => {}
             several => causes.push(say(&format!(
@@ -253,7 +327,7 @@ fn combined(schema: &Value, given: &Value, path: &str, causes: &mut Vec<FieldErr
     if let Some(all) = alternatives("allOf") {
         let wrong: Vec<_> = all.iter().flat_map(found).collect();
         if !wrong.is_empty() {
-            causes.extend(wrong);
+            causes.errors.extend(wrong);
             causes.push(say("must validate all the schemas (allOf)"));
         }
     }

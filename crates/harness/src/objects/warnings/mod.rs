@@ -25,6 +25,9 @@ impl Kinds {
     /// of that, if [`Self::validate`] finds nothing wrong. The texts are the server's.
     pub fn warnings(&self, sent: Sent<'_>, prepared: &Value) -> Vec<String> {
         let mut out = Warnings::new();
+        if let Some(custom) = self.custom(sent.resource) {
+            out.extend(custom.warnings(self.minor, sent, prepared));
+        }
         if sent.subresource.is_empty() {
             warn(self.minor, sent, prepared, &mut out);
         }

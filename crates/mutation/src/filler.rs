@@ -3,9 +3,11 @@
 use k8s_openapi::api::admissionregistration::v1::MatchCondition;
 use palisade_api::{ToolSecurityParamsSpec, ToolSecurityProfile, names};
 use palisade_compiler::{Mutation, compile, match_conditions};
-use palisade_mutation::{Operation, Plan, Request};
 
-use crate::review::Call;
+use crate::{
+    Operation, Plan, Request,
+    review::{Call, Reply},
+};
 
 /// What a profile fills in.
 #[derive(Debug)]
@@ -30,6 +32,16 @@ pub enum Filled {
         /// What it fills in, for people.
         warning: Option<String>,
     },
+}
+
+impl From<Filled> for Reply {
+    fn from(filled: Filled) -> Self {
+        match filled {
+            Filled::Complete { warning } => Self { patch: None, warning },
+            Filled::NoParameters => Self::default(),
+            Filled::Patch { patch, warning } => Self { patch: Some(patch), warning },
+        }
+    }
 }
 
 impl Filler {

@@ -47,7 +47,7 @@ pub enum Malformed {
 }
 
 /// What a review asks about.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Call {
     /// The pod's namespace.
     pub namespace: String,
@@ -64,7 +64,7 @@ pub struct Call {
 }
 
 /// Who made a request.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 pub struct User {
     /// The name.
     #[serde(default)]

@@ -1,0 +1,65 @@
+//! What `/livez`, `/readyz` and `/metrics` say.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use tokio::time::Instant;
+
+use crate::{metrics::Metrics, world::World};
+
+/// A loop that has not turned for so long is dead.
+const DEAD: Duration = Duration::from_mins(1);
+
+/// When the loop turned last.
+#[derive(Debug)]
+pub struct Heartbeat {
+    start: Instant,
+    last: AtomicU64,
+}
+
+impl Heartbeat {
+    /// Now.
+    pub fn new() -> Self {
+        Self { start: Instant::now(), last: AtomicU64::new(0) }
+    }
+
+    /// The loop turned.
+    pub fn beat(&self) {
+        self.last.store(self.start.elapsed().as_secs(), Ordering::Relaxed);
+    }
+
+    fn alive(&self) -> bool {
+        let last = Duration::from_secs(self.last.load(Ordering::Relaxed));
+        self.start.elapsed().saturating_sub(last) < DEAD
+    }
+}
+
+/// What the answers are made of.
+#[derive(Clone)]
+pub struct Health {
+    /// Of the loop.
+    pub heartbeat: Arc<Heartbeat>,
+    /// Whether it is complete.
+    pub world: Arc<World>,
+    /// Counts.
+    pub metrics: Arc<Metrics>,
+}
+
+impl palisade_process::Health for Health {
+    fn live(&self) -> Result<(), &'static str> {
+        if self.heartbeat.alive() { Ok(()) } else { Err("stuck") }
+    }
+
+    fn ready(&self) -> Result<(), &'static str> {
+        if self.world.synced() { Ok(()) } else { Err("not synced") }
+    }
+
+    fn metrics(&self) -> Result<String, std::fmt::Error> {
+        self.metrics.text()
+    }
+}

@@ -1,0 +1,255 @@
+//! What is known of the policies that fill in pods, and of whether the API server serves their kind.
+//!
+//! Which servers do can change while the controller runs, by an upgrade of the cluster, and a watch of a kind that is not
+//! served fails forever. So the server is asked again and again, and where it serves the kind, policies and bindings are
+//! watched.
+
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use futures::{StreamExt, stream};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::{
+    Api, Client,
+    api::{ApiResource, DynamicObject},
+    runtime::{
+        WatchStreamExt,
+        watcher::{Config, Event, watcher},
+    },
+};
+use palisade_api::names;
+use palisade_compiler::MutatingPair;
+use serde::Serialize;
+use serde_json::Value as Json;
+use tokio::sync::Notify;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use crate::{
+    call::{ApiError, call},
+    converge::{same_meta, same_spec},
+    queue::Queue,
+    retry::watch_backoff,
+    table::Table,
+    world::{Concerned, World, feed, identity, slim},
+};
+
+/// The API group.
+const GROUP: &str = "admissionregistration.k8s.io";
+/// The versions that are known, the best first.
+pub const VERSIONS: [&str; 2] = ["v1", "v1beta1"];
+/// How often the API server is asked whether it serves the kind, while it does not.
+const AGAIN: Duration = Duration::from_secs(10);
+
+/// The two kinds.
+#[derive(Clone, Copy, Debug)]
+pub enum Kind {
+    /// The policy.
+    Policy,
+    /// Its binding.
+    Binding,
+}
+
+impl Kind {
+    const ALL: [Self; 2] = [Self::Policy, Self::Binding];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Policy => "MutatingAdmissionPolicy",
+            Self::Binding => "MutatingAdmissionPolicyBinding",
+        }
+    }
+
+    fn plural(self) -> &'static str {
+        match self {
+            Self::Policy => "mutatingadmissionpolicies",
+            Self::Binding => "mutatingadmissionpolicybindings",
+        }
+    }
+
+    fn resource(self, version: &str) -> ApiResource {
+        ApiResource {
+            group: GROUP.to_owned(),
+            version: version.to_owned(),
+            api_version: format!("{GROUP}/{version}"),
+            kind: self.name().to_owned(),
+            plural: self.plural().to_owned(),
+        }
+    }
+}
+
+/// The version in which the API server serves the kinds, if it does.
+///
+/// # Errors
+/// It did not say.
+pub async fn served(client: &Client) -> Result<Option<&'static str>, ApiError> {
+    for version in VERSIONS {
+        match call(client.list_api_group_resources(&format!("{GROUP}/{version}"))).await {
+            Ok(list) if list.resources.iter().any(|one| one.name == Kind::Policy.plural()) => {
+                return Ok(Some(version));
+            }
+            Err(error) if !error.is_not_found() => return Err(error),
+            _ => {}
+        }
+    }
+    Ok(None)
+}
+
+/// What is known.
+#[derive(Debug, Default)]
+pub struct Native {
+    inner: Mutex<Inner>,
+    changed: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    /// Whether the API server was asked which version it serves, and what it said last.
+    asked: bool,
+    served: Option<&'static str>,
+    policies: Table<String, Arc<Observed>>,
+    bindings: Table<String, Arc<Observed>>,
+}
+
+/// A policy or binding in the cluster, the same in each version.
+#[derive(Debug, PartialEq)]
+struct Observed {
+    meta: ObjectMeta,
+    spec: Json,
+}
+
+impl Native {
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The API server serves the kinds in this version, or does not. Returns whether that is new.
+    pub fn set_served(&self, version: Option<&'static str>) -> bool {
+        let mut inner = self.lock();
+        let new = inner.asked && inner.served != version;
+        (inner.asked, inner.served) = (true, version);
+        if version.is_none() {
+            (inner.policies, inner.bindings) = Default::default();
+        }
+        self.changed.notify_waiters();
+        new
+    }
+
+    /// Whether something is known to differ from what was found when the API server served the kinds in this version:
+    /// it serves them in another one now, or what is to be in the cluster is not.
+    pub fn differs(&self, served: Option<&'static str>, desired: Option<&MutatingPair>) -> bool {
+        let inner = self.lock();
+        if inner.asked && inner.served != served {
+            return true;
+        }
+        let Some(pair) = desired.filter(|_| inner.policies.synced() && inner.bindings.synced()) else { return false };
+        // Destructured, so that a new object cannot be forgotten.
+        let MutatingPair { policy, binding } = pair;
+        !is(&inner.policies, &policy.metadata, &policy.spec) || !is(&inner.bindings, &binding.metadata, &binding.spec)
+    }
+
+    /// Returns when [`Self::differs`] would be true.
+    pub async fn until_it_differs(&self, served: Option<&'static str>, desired: Option<&MutatingPair>) {
+        loop {
+            let changed = self.changed.notified();
+            if self.differs(served, desired) {
+                return;
+            }
+            changed.await;
+        }
+    }
+
+    /// An object was read or written. This is what it is now.
+    pub fn wrote(&self, kind: Kind, meta: &ObjectMeta, spec: Json) {
+        let (name, version, row) = row(meta.clone(), spec);
+        self.lock().table(kind).set(name, version, row);
+    }
+
+    /// A watch has shown an object. Returns the names of what has changed.
+    fn see(&self, kind: Kind, event: Event<DynamicObject>) -> Vec<String> {
+        let changes = feed(self.lock().table(kind), event, |mut object| {
+            let spec = object.data.get_mut("spec").map(Json::take).unwrap_or_default();
+            row(object.metadata, spec)
+        });
+        self.changed.notify_waiters();
+        changes.into_iter().map(|change| change.key).collect()
+    }
+}
+
+impl Inner {
+    fn table(&mut self, kind: Kind) -> &mut Table<String, Arc<Observed>> {
+        match kind {
+            Kind::Policy => &mut self.policies,
+            Kind::Binding => &mut self.bindings,
+        }
+    }
+}
+
+fn row(meta: ObjectMeta, spec: Json) -> (String, u64, Arc<Observed>) {
+    let (name, version) = identity(&meta);
+    (name, version, Arc::new(Observed { meta: slim(meta), spec }))
+}
+
+/// Whether an object is in the cluster as it is desired.
+fn is(table: &Table<String, Arc<Observed>>, meta: &ObjectMeta, spec: &impl Serialize) -> bool {
+    let found = meta.name.as_ref().and_then(|name| table.get(name));
+    let spec = serde_json::to_value(spec).unwrap_or_default();
+    found.is_some_and(|found| same_meta(meta, &found.meta) && same_spec(&spec, &found.spec))
+}
+
+/// Watches the kinds, where and as long as the API server serves them, until the end.
+pub fn start(client: &Client, world: &Arc<World>, queue: &Arc<Queue>, tasks: &TaskTracker, stop: &CancellationToken) {
+    let (client, world, queue, stop) = (client.clone(), Arc::clone(world), Arc::clone(queue), stop.clone());
+    tasks.spawn(async move {
+        let turns = async {
+            loop {
+                match served(&client).await {
+                    Ok(version) => {
+                        if world.native.set_served(version) {
+                            tracing::info!(
+                                ?version,
+                                "the API server serves MutatingAdmissionPolicy in another version"
+                            );
+                            queue.trigger(world.profiles());
+                        }
+                        if let Some(version) = version {
+                            follow(&client, version, &world, &queue).await;
+                        }
+                    }
+                    Err(error) => tracing::debug!(%error, "which kinds are served could not be found out"),
+                }
+                tokio::time::sleep(AGAIN).await;
+            }
+        };
+        let _: Option<()> = stop.run_until_cancelled(turns).await;
+    });
+}
+
+/// Watches the kinds in a version until it is served no more.
+async fn follow(client: &Client, version: &str, world: &World, queue: &Queue) {
+    let managed = Config::default().labels(&format!("{}={}", names::MANAGED_BY_LABEL, names::MANAGED_BY));
+    let watches = Kind::ALL.map(|kind| {
+        let api: Api<DynamicObject> = Api::all_with(client.clone(), &kind.resource(version));
+        watcher(api, managed.clone()).backoff(watch_backoff()).map(move |event| (kind, event)).boxed()
+    });
+    let mut events = stream::select_all(watches);
+    while let Some((kind, event)) = events.next().await {
+        match event {
+            Ok(event) => {
+                let names = world.native.see(kind, event);
+                let of = |profile: &String| names.contains(&names::mutation(profile));
+                let concerned: Concerned = world.profiles().into_iter().filter(of).collect();
+                queue.trigger(concerned);
+            }
+            Err(error) => {
+                let error = ApiError::from(error);
+                tracing::warn!(kind = kind.name(), version, %error, "watch failed and is tried again");
+                if error.is_not_found() {
+                    return;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! `fieldPath` of a rule: a way to a field below its schema (`pkg/apiserver/schema/cel/validation.go`, `ValidFieldPath`).
+
+use serde_json::Value as Json;
+
+/// The path as error messages write it, if it leads to a field of the schema.
+pub(crate) fn field_path(path: &str, schema: &Json) -> Option<String> {
+    let (mut out, mut schema) = (String::new(), schema);
+    let mut rest = path;
+    while !rest.is_empty() {
+        let name;
+        if let Some(after) = rest.strip_prefix("['") {
+            let end = closing_quote(after)?;
+            name = unescaped(&after[..end])?;
+            rest = after[end + 1..].strip_prefix(']')?;
+        } else {
+            let after = rest.strip_prefix('.')?;
+            // A delimiter right behind the dot is taken for the name.
+            let end = after.find(['.', '[', ']']).unwrap_or(after.len()).max(usize::from(!after.is_empty()));
+            name = after.get(..end).filter(|name| !name.is_empty())?.to_owned();
+            rest = &after[end..];
+        }
+        let properties = schema.get("properties").and_then(Json::as_object).filter(|of| !of.is_empty());
+        if let Some(properties) = properties {
+            if !out.is_empty() {
+                out.push('.');
+            }
+            out.push_str(&name);
+            schema = properties.get(&name)?;
+        } else {
+            schema = schema.get("additionalProperties").filter(|values| values.is_object())?;
+            out.push('[');
+            out.push_str(&name);
+            out.push(']');
+        }
+    }
+    Some(out)
+}
+
+/// Where a text in single quotes ends.
+fn closing_quote(text: &str) -> Option<usize> {
+    let bytes = text.as_bytes();
+    (0..bytes.len()).find(|index| bytes[*index] == b'\'' && (*index == 0 || bytes[*index - 1] != b'\\'))
+}
+
+fn unescaped(text: &str) -> Option<String> {
+    let mut out = String::with_capacity(text.len());
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
+        out.push(match c {
+            '\\' => match chars.next()? {
+                'a' => '\x07',
+                'b' => '\x08',
+                'f' => '\x0c',
+                'n' => '\n',
+                'r' => '\r',
+                't' => '\t',
+                'v' => '\x0b',
+                same @ ('\'' | '\\') => same,
+                _ => return None,
+            },
+            c => c,
+        });
+    }
+    Some(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn paths_lead_to_fields() {
+        let schema = json!({"type": "object", "properties": {
+            "a": {"type": "object", "properties": {"b": {"type": "string"}, "c.d'e": {"type": "string"}}},
+            "m": {"type": "object", "additionalProperties": {"type": "object", "properties": {"x": {"type": "string"}}}},
+        }});
+        for (path, expected) in [
+            (".a", Some("a")),
+            (".a.b", Some("a.b")),
+            ("['a'].b", Some("a.b")),
+            (r".a['c.d\'e']", Some("a.c.d'e")),
+            (".m['k'].x", Some("m[k].x")),
+            (".m.k.x", Some("m[k].x")),
+            ("a", None),
+            (".", None),
+            (".a.", None),
+            (".a[0]", None),
+            (".a.z", None),
+            (".a['b'", None),
+            (".a.b.c", None),
+        ] {
+            assert_eq!(field_path(path, &schema).as_deref(), expected, "{path}");
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! The rules of a schema, compiled (`pkg/apiserver/schema/cel/validation.go`, `NewValidator`).
+
+use std::collections::BTreeMap;
+
+use palisade_cel::{
+    Environment, Mode,
+    eval::Program,
+    schema::{DeclType, with_metadata},
+};
+use serde_json::Value as Json;
+
+use super::{
+    judge::{self, Verdict},
+    schema::{additional, items},
+};
+use crate::create::{
+    crd::{
+        field_path,
+        rule::{Compiled, Failure, Scope},
+    },
+    list, text,
+};
+
+/// The rules of a schema, compiled.
+#[derive(Debug)]
+pub(super) struct Rules {
+    /// The schema, with metadata where objects have it.
+    schema: Json,
+    root: Option<Node>,
+    minor: u8,
+    /// Why it is not known what the API server says.
+    pub(super) unknown: Option<String>,
+}
+
+/// Those of a part of the schema, and below it.
+#[derive(Debug, Default)]
+pub(super) struct Node {
+    pub(super) rules: Vec<Rule>,
+    pub(super) items: Option<Box<Node>>,
+    pub(super) values: Option<Box<Node>>,
+    pub(super) properties: BTreeMap<String, Node>,
+}
+
+#[derive(Debug)]
+pub(super) struct Rule {
+    pub(super) of: Json,
+    /// None if the rule is empty; or why it does not compile.
+    pub(super) compiled: Option<Result<Compiled, String>>,
+    pub(super) message: Option<Program>,
+    /// Where mistakes are reported, below the value.
+    pub(super) path: Option<String>,
+}
+
+impl Rules {
+    /// Compiles the rules of a schema, as those of a definition that is stored.
+    pub(super) fn new(schema: &Json, minor: u8) -> Self {
+        let mut rules = Self { schema: with_metadata(schema, true, minor), root: None, minor, unknown: None };
+        if has_rules(schema) {
+            let environment = Environment::kubernetes(minor, Mode::Stored);
+            let root = rules.node(schema, &rules.schema, &environment);
+            match root {
+                Ok(root) => rules.root = root,
+                Err(why) => rules.unknown = Some(why),
+            }
+        }
+        rules
+    }
+
+    fn node(&self, schema: &Json, typed: &Json, base: &Environment) -> Result<Option<Node>, String> {
+        let Some(of) = DeclType::new(typed, self.minor) else { return Ok(None) };
+        let mut node = Node::default();
+        let rules = list(schema, "x-kubernetes-validations");
+        if !rules.is_empty() {
+            let scope = Scope::new(base, &of);
+            node.rules = rules.iter().map(|rule| compile(&scope, rule, schema)).collect::<Result<_, _>>()?;
+        }
+        let inner = |schema, typed: Option<&Json>| match typed {
+            Some(typed) => Ok(self.node(schema, typed, base)?.map(Box::new)),
+            None => Ok::<_, String>(None),
+        };
+        if let Some(of) = items(schema) {
+            node.items = inner(of, items(typed))?;
+        }
+        if let Some(of) = additional(schema) {
+            node.values = inner(of, additional(typed))?;
+        }
+        for (name, property) in schema.get("properties").and_then(Json::as_object).into_iter().flatten() {
+            let typed = typed.get("properties").and_then(|of| of.get(name)).unwrap_or(property);
+            if let Some(of) = self.node(property, typed, base)? {
+                node.properties.insert(name.clone(), of);
+            }
+        }
+        let is_empty = node.rules.is_empty() && node.items.is_none() && node.values.is_none();
+        Ok((!is_empty || !node.properties.is_empty()).then_some(node))
+    }
+
+    /// Whether there are any.
+    pub(super) fn are_there(&self) -> bool {
+        self.root.is_some()
+    }
+
+    /// What they say of an object, and of the one that it replaces.
+    pub(super) fn judge(&self, object: &Json, old: Option<&Json>) -> Verdict {
+        self.root.as_ref().map(|root| judge::judge(self.minor, root, (&self.schema, object, old))).unwrap_or_default()
+    }
+}
+
+fn has_rules(schema: &Json) -> bool {
+    let properties = schema.get("properties").and_then(Json::as_object).into_iter().flatten().map(|(_, of)| of);
+    !list(schema, "x-kubernetes-validations").is_empty()
+        || items(schema).into_iter().chain(additional(schema)).chain(properties).any(has_rules)
+}
+
+fn compile(scope: &Scope<'_>, rule: &Json, schema: &Json) -> Result<Rule, String> {
+    let known = |compiled| match compiled {
+        Ok(compiled) => Ok(Ok(compiled)),
+        Err(Failure::Refused(detail)) => Ok(Err(detail)),
+        Err(Failure::Unsupported(why)) => Err(why),
+    };
+    let compiled = if text(rule, "rule").trim().is_empty() { None } else { Some(known(scope.rule(rule))?) };
+    let message = match text(rule, "messageExpression") {
+        "" => None,
+        _ => known(scope.message(rule))?.ok().map(|compiled| compiled.program),
+    };
+    let path = Some(text(rule, "fieldPath")).filter(|path| !path.is_empty());
+    Ok(Rule { of: rule.clone(), compiled, message, path: path.and_then(|path| field_path(path, schema)) })
+}

@@ -1,0 +1,84 @@
+//! `/livez`, `/readyz` and `/metrics`.
+
+use std::{io, net::SocketAddr};
+
+use axum::{
+    Router,
+    extract::State,
+    http::{StatusCode, header::CONTENT_TYPE},
+    response::IntoResponse,
+    routing::get,
+};
+use tokio::net::TcpListener;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+/// What the answers are made of.
+pub trait Health: Clone + Send + Sync + 'static {
+    /// Whether the process does its work; one that does not is started again.
+    ///
+    /// # Errors
+    /// What is wrong, in a word.
+    fn live(&self) -> Result<(), &'static str> {
+        Ok(())
+    }
+
+    /// Whether requests may be sent here.
+    ///
+    /// # Errors
+    /// What is missing, in a word.
+    fn ready(&self) -> Result<(), &'static str>;
+
+    /// The metrics, as `OpenMetrics` text.
+    ///
+    /// # Errors
+    /// They cannot be encoded.
+    fn metrics(&self) -> Result<String, std::fmt::Error>;
+}
+
+/// Listens, and answers until the end. Returns the address: the port may have been left to the system.
+///
+/// # Errors
+/// The address is taken.
+pub async fn serve_health<H: Health>(
+    listen: SocketAddr,
+    health: H,
+    tasks: &TaskTracker,
+    stop: CancellationToken,
+) -> io::Result<SocketAddr> {
+    let listener = TcpListener::bind(listen).await?;
+    let address = listener.local_addr()?;
+    let router = Router::new()
+        .route("/livez", get(livez::<H>))
+        .route("/readyz", get(readyz::<H>))
+        .route("/metrics", get(metrics::<H>))
+        .with_state(health);
+    tasks.spawn(async move {
+        let server = axum::serve(listener, router).with_graceful_shutdown(stop.cancelled_owned());
+        if let Err(error) = server.await {
+            tracing::error!(%error, "the server of /readyz failed");
+        }
+    });
+    Ok(address)
+}
+
+async fn livez<H: Health>(State(health): State<H>) -> (StatusCode, String) {
+    answer(health.live())
+}
+
+async fn readyz<H: Health>(State(health): State<H>) -> (StatusCode, String) {
+    answer(health.ready())
+}
+
+fn answer(found: Result<(), &'static str>) -> (StatusCode, String) {
+    match found {
+        Ok(()) => (StatusCode::OK, "ok\n".to_owned()),
+        Err(why) => (StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n")),
+    }
+}
+
+async fn metrics<H: Health>(State(health): State<H>) -> impl IntoResponse {
+    match health.metrics() {
+        Ok(text) => Ok(([(CONTENT_TYPE, "application/openmetrics-text; version=1.0.0; charset=utf-8")], text)),
+        Err(_) => Err(StatusCode::INTERNAL_SERVER_ERROR),
+    }
+}

@@ -1,0 +1,131 @@
+//! What the controller and the webhook have in common as processes: logs, signals, a health server.
+
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "this crate does I/O: it has a clock, files and an environment"
+)]
+
+mod health;
+mod metrics;
+
+pub use health::{Health, serve_health};
+pub use metrics::{about_process, text};
+
+use std::{error::Error, process::ExitCode, time::Duration};
+
+use kube::{Client, Config};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+use tracing_subscriber::{EnvFilter, filter::ParseError};
+
+/// Flags about logs.
+#[derive(Clone, Debug, clap::Args)]
+pub struct LogOptions {
+    /// How log lines look.
+    #[arg(long, value_enum, default_value_t)]
+    log_format: LogFormat,
+    /// What is logged: a level, or directives as in `info,palisade_controller=debug`.
+    #[arg(long, env = "PALISADE_LOG", default_value = "info")]
+    log_level: String,
+}
+
+/// How log lines look.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+enum LogFormat {
+    /// One JSON object a line.
+    #[default]
+    Json,
+    /// For people.
+    Text,
+}
+
+impl LogOptions {
+    fn start(&self) -> Result<(), ParseError> {
+        let log = tracing_subscriber::fmt().with_env_filter(EnvFilter::try_new(&self.log_level)?);
+        match self.log_format {
+            LogFormat::Json => log.json().flatten_event(true).with_current_span(true).with_span_list(false).init(),
+            LogFormat::Text => log.init(),
+        }
+        Ok(())
+    }
+}
+
+/// Runs `work` with a client of the cluster that the environment names, until it ends by itself or after its token is
+/// cancelled, which SIGTERM and SIGINT do. `name` is that of the binary.
+///
+/// The exit code is 0, 1 if `work` failed, or 2 if the flags are wrong.
+pub fn main<E>(
+    name: &str,
+    log: &LogOptions,
+    work: impl AsyncFnOnce(Client, CancellationToken) -> Result<(), E>,
+) -> ExitCode
+where
+    E: Error + 'static,
+{
+    if let Err(error) = log.start() {
+        eprintln!("{name}: --log-level {}: {error}", log.log_level);
+        return ExitCode::from(2);
+    }
+    let run = async {
+        let client = Client::try_from(Config::infer().await?)?;
+        let shutdown = CancellationToken::new();
+        let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+        let stop = shutdown.clone();
+        tokio::spawn(async move {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+            }
+            stop.cancel();
+        });
+        work(client, shutdown).await.map_err(Into::into)
+    };
+    // Both wait most of the time; the threads of a large node would only cost memory.
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    let result: Result<(), Box<dyn Error>> = match runtime {
+        Ok(runtime) => runtime.block_on(run),
+        Err(error) => Err(error.into()),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            tracing::error!(%error, "{name} failed");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Reads `250ms`, `10s`, `5m`, `1h` or `90d`.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let number: u64 = number.parse().map_err(|_| format!("{text:?} does not begin with a number"))?;
+    let seconds = match unit {
+        "ms" => return Ok(Duration::from_millis(number)),
+        "s" => 1,
+        "m" => 60,
+        "h" => 3600,
+        "d" => 24 * 3600,
+        _ => return Err(format!("{text:?} does not end with ms, s, m, h or d")),
+    };
+    Ok(Duration::from_secs(number.saturating_mul(seconds)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_have_a_unit() {
+        assert_eq!(duration("250ms"), Ok(Duration::from_millis(250)));
+        assert_eq!(duration("5m"), Ok(Duration::from_mins(5)));
+        assert_eq!(duration("90d"), Ok(Duration::from_hours(90 * 24)));
+        for wrong in ["5", "m", "", "-1s", "5w"] {
+            assert!(duration(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! A profile that changes pods, and what puts it in force.
+
+use k8s_openapi::jiff::Timestamp;
+use palisade_api::ToolSecurityProfile;
+use palisade_checks::pod;
+use palisade_compiler::{Compiled, Namespace};
+use palisade_harness::{Decision, Policy, Request};
+use palisade_mutation::{Plan, Request as Asked};
+use palisade_tests::{Cluster, TestResult, Verdict, ensure, eventually};
+use serde_json::{Value as Json, json};
+
+use super::{CONTROL, Engine, JSON, Result, pods_of};
+
+/// What the generated policies of the cases, and the profiles, are labelled with. Nothing of a controller's, or it would
+/// take them for its own.
+pub(crate) const LABEL: &str = "toolsecurity.dev/test";
+
+/// A profile of the cases, and what it is in its namespace, where it fills in and judges nothing, and in another,
+/// where it does both.
+pub(crate) struct Case {
+    pub(crate) compiled: Compiled,
+    plan: Plan,
+    /// What judges, for the harness.
+    policy: Policy,
+    params: Option<Json>,
+    profile: Json,
+    pub(crate) filled: String,
+    pub(crate) judged: String,
+}
+
+impl Case {
+    pub(crate) fn new(name: &str, spec: &Json) -> Result<Self> {
+        let mut spec = spec.clone();
+        spec["namespaceSelector"] = json!({"matchLabels": {"mutated": name}});
+        let profile = json!({
+            "apiVersion": "toolsecurity.dev/v1alpha1", "kind": "ToolSecurityProfile",
+            "metadata": {"name": name, "labels": {LABEL: "mutation"}}, "spec": spec,
+        });
+        let typed: ToolSecurityProfile = serde_json::from_value(profile.clone())?;
+        let compiled = palisade_compiler::compile(&typed).map_err(|found| format!("{name}: {found:?}"))?;
+        let namespace = Namespace {
+            name: format!("mutated-{name}"),
+            annotations: [("uid".to_owned(), "50001".to_owned())].into(),
+            ..Namespace::default()
+        };
+        let params = compiled.params(&namespace, Timestamp::now());
+        let mutation = compiled.mutation.as_ref().ok_or("changes nothing")?;
+        let plan = Plan::new([(mutation, params.as_ref().map(|params| &params.spec))]);
+        let params = params.map(|params| json!(params));
+        let policy = Policy::new(&compiled.bundle.pods.policy).map_err(|error| format!("{name}: {error:?}"))?;
+        let (filled, judged) = (namespace.name, format!("judged-{name}"));
+        Ok(Self { compiled, plan, policy, params, profile, filled, judged })
+    }
+
+    /// Puts it in force: what fills in, in both namespaces, and the policy that judges, in one.
+    pub(crate) async fn install(&self, cluster: &Cluster, engine: Engine) -> TestResult {
+        let name = &self.compiled.profile;
+        let labels = json!({"mutated": name});
+        cluster.create_namespace(&self.filled, &labels, &json!({})).await?;
+        let judged = json!({"mutated": name, "judged": name});
+        cluster.create_namespace(&self.judged, &judged, &json!({})).await?;
+        for namespace in [&self.filled, &self.judged] {
+            // Before anything is in force.
+            let verdict = cluster.create_pod(namespace, &pod::minimal("debugged")).await;
+            ensure!(verdict == Verdict::Admitted, "{verdict:?}");
+            if let Some(params) = &self.params {
+                let mut params = params.clone();
+                params["metadata"]["namespace"] = json!(namespace);
+                let path = format!("/apis/toolsecurity.dev/v1alpha1/namespaces/{namespace}/toolsecurityparams");
+                cluster.answer("POST", &path, JSON, &params).await?;
+            }
+        }
+        let mut judging = json!(self.compiled.bundle.pods.policy);
+        judging["spec"]["matchConstraints"]["namespaceSelector"]["matchLabels"] = json!({"judged": name});
+        let mut objects = vec![
+            ("admissionregistration.k8s.io/v1/validatingadmissionpolicies".to_owned(), judging),
+            (
+                "admissionregistration.k8s.io/v1/validatingadmissionpolicybindings".to_owned(),
+                json!(self.compiled.bundle.pods.binding),
+            ),
+        ];
+        match engine {
+            Engine::Policy(version) => {
+                let pair = self.compiled.bundle.mutation.as_ref().ok_or("no policy")?;
+                let [policy, binding] = pair.objects(version);
+                let group = format!("admissionregistration.k8s.io/{version}");
+                objects.push((format!("{group}/mutatingadmissionpolicies"), policy));
+                objects.push((format!("{group}/mutatingadmissionpolicybindings"), binding));
+            }
+            Engine::Webhook => {
+                objects.push(("toolsecurity.dev/v1alpha1/toolsecurityprofiles".to_owned(), self.profile.clone()));
+            }
+        }
+        for (path, mut object) in objects {
+            object["metadata"]["labels"] = json!({LABEL: "mutation"});
+            let path = format!("/apis/{path}");
+            cluster.answer("POST", &path, JSON, &object).await.map_err(|error| format!("{name} {path}: {error}"))?;
+        }
+        Ok(())
+    }
+
+    /// Waits until the API server follows all of it.
+    pub(crate) async fn in_force(&self, cluster: &Cluster) -> TestResult {
+        let mut canary = pod::minimal("canary");
+        canary["spec"]["containers"][0]["image"] = json!("nginx");
+        let ask = |namespace: &str, pod: &Json| {
+            let (path, pod) = (pods_of(namespace), pod.clone());
+            async move { cluster.answer("POST", &path, JSON, &pod).await }
+        };
+        let control = eventually("a service account", || async {
+            ask(CONTROL, &canary).await.map_err(|error| error.to_string())
+        })
+        .await?;
+        for namespace in [&self.filled, &self.judged] {
+            eventually(&format!("{namespace} filled in"), || async {
+                match ask(namespace, &canary).await {
+                    Ok(answer) if answer["spec"] == control["spec"] => Err("nothing is filled in".to_owned()),
+                    Err(error) if !error.to_string().contains("ValidatingAdmissionPolicy") => Err(error.to_string()),
+                    _ => Ok(()),
+                }
+            })
+            .await?;
+        }
+        let mut violating = canary.clone();
+        for (field, value) in
+            [("hostPID", json!(true)), ("securityContext", json!({"runAsUser": 0, "runAsNonRoot": false}))]
+        {
+            violating["spec"][field] = value;
+        }
+        violating["spec"]["containers"][0]["securityContext"] = json!({"capabilities": {"add": ["NET_RAW"]}});
+        if self.denies(&violating)? {
+            eventually(&format!("{} judged", self.judged), || async {
+                let verdict = Verdict::of(ask(&self.judged, &violating).await);
+                verdict.denial().map(|_| ()).ok_or(format!("{verdict:?}"))
+            })
+            .await?;
+        }
+        Ok(())
+    }
+
+    /// The pod after it was filled in as the patch does it.
+    pub(crate) fn patched(&self, asked: &Asked<'_>) -> Result<Json> {
+        let mut pod = asked.pod.clone();
+        self.plan.patch(asked).apply(&mut pod)?;
+        let again = self.plan.patch(&Asked { pod: &pod, ..*asked });
+        ensure!(again.is_empty(), "filled in twice: {:?}", again.operations);
+        Ok(pod)
+    }
+
+    /// Whether the harness says that the policy denies a pod.
+    pub(crate) fn denies(&self, pod: &Json) -> Result<bool> {
+        let params = self.params.as_ref();
+        // The API server sets it before it asks a policy; exceptions go by it.
+        let mut pod = pod.clone();
+        pod["metadata"]["creationTimestamp"] = json!(Timestamp::now().to_string());
+        let decision = self.policy.evaluate(&Request { params, ..Request::create("Pod", &pod) });
+        Ok(matches!(decision.map_err(|error| error.to_string())?, Decision::Deny { .. }))
+    }
+}

@@ -1,0 +1,143 @@
+//! A cluster whose API server begins to serve what fills in pods.
+
+use std::time::{Duration, Instant};
+
+use kube::{
+    Api,
+    api::{ApiResource, DeleteParams, DynamicObject},
+};
+use palisade_api::{EngineInForce, names};
+use palisade_controlplane::Shutdown;
+use palisade_tests::{
+    Cluster, Load, TestResult, Webhook, bare_pod, beta, dry_run_answer, ensure, eventually, tool_pod, within,
+};
+use serde_json::{Value as Json, json};
+use tokio::time::sleep;
+
+use crate::webhook::{engine, registered, report};
+
+type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
+
+const UID: i64 = 50_001;
+const REGISTRY: &str = "docker-registry.svc.toolforge.org";
+
+/// Toolforge's profile that fills in what it demands and redirects images, by whatever engine there is, and a namespace
+/// of a tool.
+async fn prepare(cluster: &Cluster, test: &str) -> Result<String> {
+    let namespace = format!("{test}-tool");
+    cluster.create_tool(test, &namespace, UID).await?;
+    let mut profile = Cluster::toolforge_profile(test)?;
+    profile["spec"]["mutation"] = json!({"defaults": "Secure", "engine": "Auto"});
+    profile["spec"]["images"]["redirect"] = json!({"target": format!("{REGISTRY}/proxy"), "skip": [REGISTRY]});
+    cluster.enforce(&profile).await?;
+    cluster.wait_admitted(&namespace, &tool_pod("job", UID)).await?;
+    Ok(namespace)
+}
+
+/// A pod that complies once it is filled in and its image redirected, and that is always the same then.
+fn needing() -> Json {
+    let mut pod = bare_pod("bare");
+    pod["spec"]["automountServiceAccountToken"] = json!(false);
+    pod["spec"]["containers"][0]["image"] = json!("quay.io/some/thing:1");
+    pod
+}
+
+/// Waits until that pod is filled in.
+async fn filled(cluster: &Cluster, namespace: &str) -> Result<Json> {
+    let pod = eventually("a pod that is filled in", || async {
+        dry_run_answer(&cluster.admin, namespace, &needing()).await.map_err(|error| error.to_string())
+    })
+    .await?;
+    Ok(pod)
+}
+
+pub(crate) async fn an_upgrade_leaves_no_gap(cluster: &mut Cluster) -> TestResult {
+    let test = "upgraded";
+    let namespace = prepare(cluster, test).await?;
+    let webhook = Webhook::start(cluster, None, &[]).await?;
+    let pod = filled(cluster, &namespace).await?;
+    let spec = pod["spec"].to_string();
+    ensure!(pod["spec"]["containers"][0]["image"] == format!("{REGISTRY}/proxy/quay.io/some/thing:1"), "{spec}");
+    engine(cluster, test, EngineInForce::Webhook).await?;
+    let load = Load::start(&cluster.admin, &namespace, UID, &needing());
+    sleep(Duration::from_secs(2)).await;
+    let before = load.take();
+    before.is_safe()?;
+    ensure!(before.not_filled_count == 0 && before.filled > 0, "before: {before:?}");
+
+    // The same data, another version.
+    cluster.control_plane.stop_apiserver(Shutdown::Graceful).await?;
+    cluster.control_plane.set_emulated_version(None)?;
+    cluster.control_plane.start_apiserver().await?;
+    let start = Instant::now();
+    ensure!(cluster.minor().await? == 36, "it is not upgraded");
+    let ((), took) = within(Duration::from_mins(1), "a pod that is filled in", || async {
+        let answer = dry_run_answer(&cluster.admin, &namespace, &needing()).await;
+        answer.map(drop).map_err(|error| error.to_string())
+    })
+    .await?;
+    let during = load.take();
+    report(&format!("upgrade, until {took:.1?} after the API server was ready"), &during);
+    during.is_safe_where_answered()?;
+    ensure!(during.not_filled_count == 0, "during: {during:?}");
+
+    engine(cluster, test, EngineInForce::Native).await?;
+    let native = start.elapsed();
+    registered(&webhook, 0.0).await?;
+    let gone = start.elapsed();
+    sleep(Duration::from_secs(3)).await;
+    let asked = webhook.metric("palisade_webhook_requests_total{").await?;
+    sleep(Duration::from_secs(2)).await;
+    let after = load.stop().await;
+    println!("upgrade: native after {native:.1?}, the webhook unregistered after {gone:.1?}");
+    report("upgrade, from then on", &after);
+    after.is_safe()?;
+    ensure!(after.not_filled_count == 0 && after.filled > 0, "after: {after:?}");
+    for (when, tally) in [("before", before), ("during", during), ("after", after)] {
+        ensure!(tally.specs.iter().all(|found| *found == spec), "{when}: {:?} and not {spec}", tally.specs);
+    }
+    let asked = webhook.metric("palisade_webhook_requests_total{").await? - asked;
+    ensure!(asked.abs() < 0.5, "the webhook is still asked: {asked} times");
+    webhook.stop().await?;
+    cluster.delete_profile(test).await?;
+    ensure!(policies(cluster, "v1").get_opt(&names::mutation(test)).await?.is_none(), "the policy is left");
+    Ok(())
+}
+
+/// The API of mutating policies in a version.
+fn policies(cluster: &Cluster, version: &str) -> Api<DynamicObject> {
+    let resource = ApiResource {
+        group: "admissionregistration.k8s.io".to_owned(),
+        version: version.to_owned(),
+        api_version: format!("admissionregistration.k8s.io/{version}"),
+        kind: "MutatingAdmissionPolicy".to_owned(),
+        plural: "mutatingadmissionpolicies".to_owned(),
+    };
+    Api::all_with(cluster.admin.clone(), &resource)
+}
+
+pub(crate) async fn where_only_the_beta_is_served_it_fills_in(cluster: &mut Cluster) -> TestResult {
+    let test = "beta";
+    cluster.stop_controller().await?;
+    cluster.start_controller_with(|client| beta::without_v1(&client)).await?;
+    let namespace = prepare(cluster, test).await?;
+    engine(cluster, test, EngineInForce::Native).await?;
+    let pod = filled(cluster, &namespace).await?;
+    ensure!(pod["spec"]["securityContext"]["runAsUser"] == UID, "{pod}");
+    let (policies, name) = (policies(cluster, "v1beta1"), names::mutation(test));
+    let found = policies.get(&name).await?;
+    let written: Vec<_> =
+        found.metadata.managed_fields.iter().flatten().filter_map(|entry| entry.api_version.as_deref()).collect();
+    ensure!(written == ["admissionregistration.k8s.io/v1beta1"], "written as {written:?}");
+    // It is watched, too.
+    policies.delete(&name, &DeleteParams::default()).await?;
+    let ((), took) = within(Duration::from_secs(5), "a deleted policy", || async {
+        policies.get(&name).await.map(drop).map_err(|error| error.to_string())
+    })
+    .await?;
+    println!("v1beta1: a deleted policy is back after {took:.1?}");
+    filled(cluster, &namespace).await?;
+    cluster.delete_profile(test).await?;
+    ensure!(policies.get_opt(&name).await?.is_none(), "the policy is left");
+    cluster.stop_controller().await
+}
