@@ -1,3 +1,5 @@
+//! Each kind of edit, with its place and words.
+
 use std::collections::BTreeSet;
 
 use super::*;

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{super::Resource, pods};
-use crate::create::{Checking, FieldError, list, meta, part, quote, text};
+use crate::create::{Checking, FieldError, list, meta, part, quote, shown, text};
 
 pub(super) fn check(checking: &mut Checking<'_>, r: &Resource, object: &Value) {
     let nothing = json!({});
@@ -89,9 +89,15 @@ fn workload(checking: &mut Checking<'_>, spec: &Value) {
     restart_policy(checking, template, "spec.template.spec", &["Always"]);
 }
 
+/// The labels of a template that its selector does not match; in Go they are a map of texts.
 fn mismatch(minor: u8, labels: &Value) -> FieldError {
+    let shown = match (minor, labels) {
+        (..34, Value::Null) => "map[string]string(nil)".to_owned(),
+        (..34, _) => shown(minor, labels).replacen("interface {}", "string", 1),
+        _ => shown(minor, labels),
+    };
     let text = "`selector` does not match template `labels`";
-    FieldError::invalid_value("spec.template.metadata.labels", labels, text).as_said_by(minor, "string")
+    FieldError::invalid_shown("spec.template.metadata.labels", &shown, text)
 }
 
 fn restart_policy(checking: &mut Checking<'_>, template: &Value, path: &str, allowed: &[&str]) {
