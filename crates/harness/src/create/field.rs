@@ -134,9 +134,10 @@ impl Error {
         Self::new(ErrorType::Forbidden, field, None, detail)
     }
 
-    /// A text with too many bytes.
-    pub fn too_long(field: impl Into<String>, most: usize) -> Self {
-        Self::new(ErrorType::TooLong, field, None, &format!("may not be more than {most} bytes"))
+    /// A text with too many bytes, in the words of a minor: since 1.34 one is no plural.
+    pub fn too_long_in(minor: u8, field: impl Into<String>, most: usize) -> Self {
+        let bytes = if minor >= 34 && most == 1 { "byte" } else { "bytes" };
+        Self::new(ErrorType::TooLong, field, None, &format!("may not be more than {most} {bytes}"))
     }
 
     /// As [`Self::too_many`], in the words of a minor: since 1.34 one is no plural.
