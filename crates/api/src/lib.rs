@@ -14,7 +14,7 @@ pub mod selector;
 pub use palisade_checks::{Diagnostic, Level, ParameterName, ParameterType, Resolved, Settings, Values, catalogue};
 pub use params::{ToolSecurityParams, ToolSecurityParamsSpec};
 pub use profile::{
-    CustomCheck, CustomTarget, Enforcement, EngineInForce, Exception, ExceptionCounts, Exemptions, FailedNamespace,
-    IntOrText, MutationStatus, NamespaceCounts, Override, Parameter, PssEquivalent, Source, Stage, ToolSecurityProfile,
-    ToolSecurityProfileSpec, ToolSecurityProfileStatus, WorkloadStage,
+    CustomCheck, CustomDefault, CustomTarget, Enforcement, EngineInForce, Exception, ExceptionCounts, Exemptions,
+    FailedNamespace, IntOrText, MutationStatus, NamespaceCounts, Override, Parameter, PssEquivalent, Source, Stage,
+    ToolSecurityProfile, ToolSecurityProfileSpec, ToolSecurityProfileStatus, WorkloadStage,
 };

@@ -11,6 +11,7 @@ use palisade_checks::{
 };
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
 
 /// What the pods of the selected namespaces may do. Palisade compiles a profile into one
 /// ValidatingAdmissionPolicy for pods and one for pod templates, each with one binding, and one ToolSecurityParams in each selected namespace; the API
@@ -233,6 +234,7 @@ pub struct Exception {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[x_kube(validation = ("has(self.message) != has(self.messageExpression)",
     "exactly one of message and messageExpression must be set"))]
+#[x_kube(validation = ("!has(self.default) || self.target != 'Volumes'", "a check of volumes has no default"))]
 pub struct CustomCheck {
     /// By what it is known in messages and exceptions. It must not be the id of a check of Palisade's.
     #[schemars(length(max = 63), regex(pattern = r"^[a-z][A-Za-z0-9]*$"))]
@@ -252,6 +254,23 @@ pub struct CustomCheck {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 4096))]
     pub message_expression: Option<String>,
+    /// What is filled in where a new pod says nothing, so that it complies; not for volumes. It is filled in whatever
+    /// mutation.defaults says, unless mutation.engine is Off, and not where an exception names this check.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub default: Option<CustomDefault>,
+}
+
+/// A field and its value where it is unset.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct CustomDefault {
+    /// The field, with dots: below the pod's spec for target Pod, below each container for target Containers, as in
+    /// securityContext.procMount. A list or a map is filled in as a whole.
+    #[schemars(length(max = 256), regex(pattern = r"^[a-z][A-Za-z0-9]*(\.[a-z][A-Za-z0-9]*)*$"))]
+    pub path: String,
+    /// The value, of the type that the field has; at most 4 KiB as JSON.
+    #[schemars(extend("x-kubernetes-preserve-unknown-fields" = true))]
+    pub value: Json,
 }
 
 /// What a custom check looks at.

@@ -48,6 +48,19 @@ pub fn satisfying(selector: &LabelSelector, fixed: &Labels) -> Option<Labels> {
     matches(selector, &all).then_some(labels)
 }
 
+/// Whether some labels are matched by both selectors.
+pub fn overlap(one: &LabelSelector, other: &LabelSelector) -> bool {
+    let mut both: Vec<_> = [one, other].iter().flat_map(|of| of.match_expressions.iter().flatten()).cloned().collect();
+    both.extend([one, other].iter().flat_map(|of| of.match_labels.iter().flatten()).map(|(key, value)| {
+        let (key, operator, values) = (key.clone(), "In".to_owned(), Some(vec![value.clone()]));
+        LabelSelectorRequirement { key, operator, values }
+    }));
+    // What names values says more than what only wants some.
+    both.sort_by_key(|requirement| requirement.operator != "In");
+    let both = LabelSelector { match_labels: None, match_expressions: Some(both) };
+    satisfying(&both, &Labels::new()).is_some()
+}
+
 /// The first value of `key` that every `In` and `NotIn` requirement on it accepts.
 fn first_in(selector: &LabelSelector, key: &str) -> Option<String> {
     let on_key: Vec<_> = selector.match_expressions.iter().flatten().filter(|r| r.key == key).collect();
@@ -95,6 +108,25 @@ mod tests {
         }
         assert!(matches(&selector(&[], vec![requirement("b", "NotIn", &["1"])]), &labels));
         assert!(!matches(&selector(&[("a", "2")], vec![]), &labels));
+    }
+
+    #[test]
+    fn selectors_overlap_unless_they_contradict_each_other() {
+        let tools = selector(&[("tenancy", "tool")], vec![requirement("name", "NotIn", &["x"])]);
+        for (other, expected) in [
+            (selector(&[], vec![]), true),
+            (selector(&[("tenancy", "tool"), ("tier", "a")], vec![]), true),
+            (selector(&[("tenancy", "job")], vec![]), false),
+            (selector(&[], vec![requirement("tenancy", "In", &["job", "tool"])]), true),
+            (selector(&[], vec![requirement("tenancy", "NotIn", &["tool"])]), false),
+            (selector(&[], vec![requirement("tenancy", "Exists", &[])]), true),
+            (selector(&[], vec![requirement("tenancy", "DoesNotExist", &[])]), false),
+            (selector(&[("name", "x")], vec![]), false),
+            (selector(&[("name", "y")], vec![requirement("name", "Exists", &[])]), true),
+        ] {
+            assert_eq!(overlap(&tools, &other), expected, "{other:?}");
+            assert_eq!(overlap(&other, &tools), expected, "{other:?}");
+        }
     }
 
     #[test]

@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use serde_json::Value as Json;
+
 /// A CEL string literal that means exactly `text`.
 pub fn quote(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
@@ -24,6 +26,37 @@ pub fn quote(text: &str) -> String {
 pub fn list<S: AsRef<str>>(texts: impl IntoIterator<Item = S>) -> String {
     let quoted: Vec<_> = texts.into_iter().map(|text| quote(text.as_ref())).collect();
     format!("[{}]", quoted.join(", "))
+}
+
+/// A CEL literal of the value. The elements of one list or map must be of one type (`HomogeneousAggregateLiterals` in
+/// apiserver `pkg/cel/environment/base.go`), so those that need not be are made dynamic.
+pub fn literal(value: &Json) -> String {
+    /// Alike only for what surely is of one type.
+    fn kind(value: &Json) -> Option<u8> {
+        match value {
+            Json::Bool(_) => Some(0),
+            Json::String(_) => Some(1),
+            Json::Number(number) if number.is_i64() => Some(2),
+            Json::Number(_) | Json::Null | Json::Array(_) | Json::Object(_) => None,
+        }
+    }
+    fn elements<'a>(of: impl Iterator<Item = &'a Json> + Clone) -> impl Iterator<Item = String> {
+        let mut kinds = of.clone().map(kind);
+        let first = kinds.next().flatten();
+        let one_type = first.is_some() && kinds.all(|kind| kind == first);
+        of.map(move |one| if one_type { literal(one) } else { format!("dyn({})", literal(one)) })
+    }
+    match value {
+        Json::String(text) => quote(text),
+        Json::Number(number) if number.is_u64() && !number.is_i64() => format!("{number}u"),
+        Json::Array(items) => format!("[{}]", elements(items.iter()).collect::<Vec<_>>().join(", ")),
+        Json::Object(fields) => {
+            let values = elements(fields.values());
+            let fields: Vec<_> = fields.keys().zip(values).map(|(key, of)| format!("{}: {of}", quote(key))).collect();
+            format!("{{{}}}", fields.join(", "))
+        }
+        Json::Null | Json::Bool(_) | Json::Number(_) => value.to_string(),
+    }
 }
 
 /// The terms joined by `||`, in parentheses; `false` without terms.
@@ -49,5 +82,20 @@ mod tests {
         assert_eq!(quote("it's a \\ \n"), r"'it\'s a \\ \u000a'");
         assert_eq!(list(["a", "b"]), "['a', 'b']");
         assert_eq!(any(&[]), "false");
+    }
+
+    #[test]
+    fn literals_of_several_types_are_dynamic() {
+        use serde_json::json;
+        for (value, expected) in [
+            (json!("it's"), r"'it\'s'"),
+            (json!([1, 2]), "[1, 2]"),
+            (json!([1, 2.5, -3]), "[dyn(1), dyn(2.5), dyn(-3)]"),
+            (json!({"a": "x", "b": "y"}), "{'a': 'x', 'b': 'y'}"),
+            (json!({"a": true, "b": [{"c": null}]}), "{'a': dyn(true), 'b': dyn([dyn({'c': dyn(null)})])}"),
+            (json!(u64::MAX), "18446744073709551615u"),
+        ] {
+            assert_eq!(literal(&value), expected);
+        }
     }
 }

@@ -25,11 +25,18 @@ pub struct Fill {
     /// In what.
     pub of: Subject,
     /// Where below `spec`, or below the container.
-    pub path: &'static [&'static str],
+    pub path: Vec<String>,
     /// The value.
     pub value: FillValue,
     /// All of these must hold.
     pub when: Vec<Condition>,
+}
+
+impl Fill {
+    /// A field that is filled where all of `when` holds.
+    pub fn new(of: Subject, path: &[&str], value: FillValue, when: Vec<Condition>) -> Self {
+        Self { of, path: path.iter().map(|&key| key.to_owned()).collect(), value, when }
+    }
 }
 
 /// What has the field.
@@ -42,6 +49,8 @@ pub enum Subject {
     PodOrContainer,
     /// Each init and normal container, and each new ephemeral one.
     Container,
+    /// Each init and normal container; an ephemeral one cannot have the field.
+    LastingContainer,
 }
 
 /// A value to fill in.
@@ -59,6 +68,8 @@ pub enum FillValue {
     Texts(Vec<Text>),
     /// An object with texts as fields.
     Fields(Vec<(&'static str, Text)>),
+    /// Anything, the same in all namespaces.
+    Constant(Json),
 }
 
 /// Something without which a field is not filled.
@@ -67,7 +78,7 @@ pub enum Condition {
     /// A setting that differs by namespace says this there.
     Setting(Flag, bool),
     /// The namespace has no exception from this check.
-    NoException(&'static str),
+    NoException(String),
     /// The list is not empty in the namespace.
     NotEmpty(Vec<Text>),
     /// The number is not 0 in the namespace.
@@ -75,7 +86,7 @@ pub enum Condition {
     /// A field below the pod's `spec` is something else, or unset.
     PodIsNot(&'static [&'static str], Constant),
     /// A field below the pod's `spec` is unset.
-    PodUnset(&'static [&'static str]),
+    PodUnset(Vec<String>),
     /// The pod has no such annotation.
     NotAnnotated(&'static str),
     /// A field of the container is something else, or unset.
@@ -133,8 +144,8 @@ pub struct Scene<'a> {
 pub const CONTAINER_LISTS: [&str; 3] = ["containers", "initContainers", "ephemeralContainers"];
 
 /// The field at a path below an object; null where it is not.
-pub fn field<'a>(object: &'a Json, path: &[&str]) -> &'a Json {
-    path.iter().fold(object, |at, key| at.get(key).unwrap_or(&Json::Null))
+pub fn field<'a>(object: &'a Json, path: &[impl AsRef<str>]) -> &'a Json {
+    path.iter().fold(object, |at, key| at.get(key.as_ref()).unwrap_or(&Json::Null))
 }
 
 /// Whether a field is unset, as the API server reads it.
@@ -154,11 +165,11 @@ impl Condition {
         let mut containers = CONTAINER_LISTS.iter().filter_map(|list| of_pod(&[list]).as_array()).flatten();
         match self {
             Self::Setting(flag, wanted) => flag.resolve(scene.values) == *wanted,
-            Self::NoException(check) => !scene.excepted.contains(*check),
+            Self::NoException(check) => !scene.excepted.contains(check),
             Self::NotEmpty(texts) => !texts.resolve(scene.values).is_empty(),
             Self::NotZero(number) => number.resolve(scene.values) != 0,
             Self::PodIsNot(path, constant) => !constant.is(of_pod(path)),
-            Self::PodUnset(path) => is_unset(of_pod(path)),
+            Self::PodUnset(path) => is_unset(field(field(scene.pod, &["spec"]), path)),
             Self::NotAnnotated(key) => field(scene.pod, &["metadata", "annotations", key]).is_null(),
             Self::ContainerIsNot(path, constant) => !constant.is(field(scene.container, path)),
             Self::ContainerLacks(path, texts) => {
@@ -222,6 +233,7 @@ impl FillValue {
                 .map(|(name, text)| ((*name).to_owned(), json!(text.resolve(values))))
                 .collect::<Map<_, _>>()
                 .into(),
+            Self::Constant(value) => value.clone(),
         }
     }
 
@@ -243,12 +255,13 @@ impl FillValue {
                     .collect();
                 format!("{{{}}}", fields.join(", "))
             }
+            Self::Constant(value) => cel::literal(value),
         }
     }
 
     /// Whether it is a list, of which an empty one counts as unset.
     pub fn is_list(&self) -> bool {
-        matches!(self, Self::Integers(_) | Self::Texts(_))
+        matches!(self, Self::Integers(_) | Self::Texts(_) | Self::Constant(Json::Array(_)))
     }
 }
 
@@ -256,7 +269,7 @@ impl FillValue {
 #[derive(Clone, Debug)]
 pub struct Step<'a> {
     /// Where below the pod's `spec` or the container.
-    pub path: &'a [&'static str],
+    pub path: &'a [String],
     /// The value; `None` for an empty object on the way to one.
     pub value: Option<&'a FillValue>,
     /// It is done where the field is unset, and all conditions of one of these hold.
@@ -274,7 +287,7 @@ pub fn steps<'a>(fills: &'a [&'a Fill]) -> Vec<Step<'a>> {
                 steps.push(Step { path, value: None, when: below.map(|other| &other.when[..]).collect() });
             }
         }
-        steps.push(Step { path: fill.path, value: Some(&fill.value), when: vec![&fill.when] });
+        steps.push(Step { path: &fill.path, value: Some(&fill.value), when: vec![&fill.when] });
     }
     steps
 }
@@ -321,11 +334,11 @@ impl Step<'_> {
 }
 
 /// CEL of type optional: a field below an object.
-fn select(object: &str, path: &[&str]) -> String {
-    format!("{object}.?{}", path.join(".?"))
+fn select(object: &str, path: &[impl AsRef<str>]) -> String {
+    path.iter().fold(object.to_owned(), |at, key| at + ".?" + key.as_ref())
 }
 
-fn unset(object: &str, path: &[&str], list: bool) -> String {
+fn unset(object: &str, path: &[impl AsRef<str>], list: bool) -> String {
     if list {
         format!("{}.orValue([]).size() == 0", select(object, path))
     } else {

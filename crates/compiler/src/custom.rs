@@ -5,8 +5,8 @@
 
 use std::{fmt::Write as _, ops::Range};
 
-use palisade_api::{CustomCheck, CustomTarget, Diagnostic, ToolSecurityProfileSpec, catalogue, names};
-use palisade_checks::cel;
+use palisade_api::{CustomCheck, CustomDefault, CustomTarget, Diagnostic, ToolSecurityProfileSpec, catalogue, names};
+use palisade_checks::{Fill, FillValue, Subject, cel};
 
 /// A custom check in a profile and in its policies.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,9 +23,22 @@ impl Custom {
         format!("custom_{}", self.check.id)
     }
 
+    /// What is filled in where it is unset, if the check has a default.
+    pub(crate) fn fill(&self) -> Option<Fill> {
+        let CustomDefault { path, value } = self.check.default.as_ref()?;
+        let path: Vec<_> = path.split('.').collect();
+        let of = match self.check.target {
+            CustomTarget::Pod => Subject::Pod,
+            CustomTarget::Containers if NOT_OF_EPHEMERAL.contains(&path[0]) => Subject::LastingContainer,
+            CustomTarget::Containers => Subject::Container,
+            CustomTarget::Volumes => return None,
+        };
+        Some(Fill::new(of, &path, FillValue::Constant(value.clone()), vec![]))
+    }
+
     /// CEL of type list(string): the violations.
     pub(crate) fn violations(&self) -> String {
-        let CustomCheck { id, target, expression, message, message_expression } = &self.check;
+        let CustomCheck { id, target, expression, message, message_expression, .. } = &self.check;
         let message = match (message, message_expression) {
             (_, Some(expression)) => format!("(\n{expression}\n)"),
             (message, None) => cel::quote(message.as_deref().unwrap_or_default()),
@@ -100,10 +113,93 @@ pub(crate) fn customs(spec: &ToolSecurityProfileSpec) -> (Vec<Custom>, Vec<Diagn
                 "write what whoever violates it should do",
             );
         }
+        if let Some((field, message, help)) = check.default.as_ref().and_then(|one| of_default(check.target, one)) {
+            say(&format!(".default{field}"), message, help);
+        }
         customs.push(Custom { check: check.clone(), path });
     }
     (customs, diagnostics)
 }
+
+/// What is wrong with a default by itself: its field, what, and what to do.
+fn of_default(target: CustomTarget, default: &CustomDefault) -> Option<(&'static str, String, &'static str)> {
+    let CustomDefault { path, value } = default;
+    let first = path.split('.').next().unwrap_or_default();
+    let key = |key: &str| {
+        key.starts_with(|first: char| first.is_ascii_lowercase()) && key.chars().all(|c| c.is_ascii_alphanumeric())
+    };
+    let of_list = |list: &[&str]| list.contains(&first);
+    if target == CustomTarget::Volumes {
+        return Some(("", "a check of volumes has no default".to_owned(), "a volume has what its pod says"));
+    }
+    if path.len() > 256 || !path.split('.').all(key) {
+        let help = "write names of fields with dots between them, as in securityContext.procMount; what is in a list, or in \
+                    a map under another name, is filled in with the whole list or map";
+        return Some((".path", format!("{path:?} is no field"), help));
+    }
+    if path.split('.').any(|key| RESERVED.contains(&key)) {
+        return Some((".path", format!("{path:?} has a reserved word of CEL in it"), "fill in the whole map"));
+    }
+    if target == CustomTarget::Pod && of_list(&EARLY) {
+        let help =
+            "the API server has looked at it when something is filled in; demand it, and set it in pod templates";
+        return Some((".path", format!("{first} is not filled in"), help));
+    }
+    if target == CustomTarget::Containers && of_list(&NOT_OF_ALL) {
+        let help = "init containers cannot have it, or only some; demand it, and set it in pod templates";
+        return Some((".path", format!("{first} is not filled in"), help));
+    }
+    let empty = value.as_array().is_some_and(Vec::is_empty) || value.as_object().is_some_and(serde_json::Map::is_empty);
+    if value.is_null() || empty {
+        return Some((".value", format!("{value} says no more than an unset field"), "write what is to be filled in"));
+    }
+    (value.to_string().len() > MAX_VALUE)
+        .then(|| (".value", format!("longer than {MAX_VALUE} bytes as JSON"), "fill in less"))
+}
+
+/// The longest value of a default, in bytes as JSON: it is part of the policy for each kind of container.
+const MAX_VALUE: usize = 4096;
+/// Fields of a container that an ephemeral one cannot have (`allowedEphemeralContainerFields` in Kubernetes
+/// `pkg/apis/core/validation`), and that all others can.
+const NOT_OF_EPHEMERAL: [&str; 2] = ["ports", "resources"];
+/// Fields that only some containers can have (`validateInitContainers`).
+const NOT_OF_ALL: [&str; 7] = [
+    "lifecycle",
+    "livenessProbe",
+    "readinessProbe",
+    "resizePolicy",
+    "restartPolicy",
+    "restartPolicyRules",
+    "startupProbe",
+];
+/// Fields of a pod that admission plugins look at before mutating policies and webhooks, and its containers, which those
+/// would not see.
+const EARLY: [&str; 5] =
+    ["automountServiceAccountToken", "containers", "ephemeralContainers", "initContainers", "priorityClassName"];
+/// What no field in an expression is called (<https://github.com/google/cel-spec/blob/master/doc/langdef.md#syntax>).
+const RESERVED: [&str; 21] = [
+    "as",
+    "break",
+    "const",
+    "continue",
+    "else",
+    "false",
+    "for",
+    "function",
+    "if",
+    "import",
+    "in",
+    "let",
+    "loop",
+    "namespace",
+    "null",
+    "package",
+    "return",
+    "true",
+    "var",
+    "void",
+    "while",
+];
 
 #[cfg(test)]
 mod tests {
@@ -116,6 +212,7 @@ mod tests {
             expression: "first\n&& second // why".to_owned(),
             message: None,
             message_expression: Some("'a'\n+ 'b'".to_owned()),
+            default: None,
         };
         Custom { check, path: "spec.customChecks[0]".to_owned() }
     }

@@ -30,7 +30,7 @@ use palisade_checks::{Lowering, Rule};
 pub use bundle::{Bundle, Pair, namespace_selector, owner_reference};
 pub use custom::Custom;
 pub use exceptions::Exceptions;
-pub use mutation::{ChangedBy, Mutation};
+pub use mutation::{ChangedBy, Mutation, redirect_each_other};
 pub use native::{MutatingPair, match_conditions};
 pub use probes::{Probe, Probes};
 pub use resolve::{Namespace, Resolver};
@@ -106,7 +106,7 @@ pub fn compile(profile: &ToolSecurityProfile) -> Result<Compiled, Vec<Diagnostic
     diagnostics.extend(names_too_long(&name));
     diagnostics.extend(selects_everything(spec));
     let parameterized = !parameters.is_empty() || !exceptions.is_empty();
-    let (mutation, found) = Mutation::new(&name, spec, &settings, &parameters, parameterized);
+    let (mutation, found) = Mutation::new(&name, spec, &settings, &customs, &parameters, parameterized);
     diagnostics.extend(found);
     if !diagnostics.is_empty() {
         return Err(diagnostics);

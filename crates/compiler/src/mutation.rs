@@ -1,7 +1,7 @@
 //! What a profile changes in pods: who does it, and what, as data that the webhook and the API server's own engine
 //! both follow.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::{api::admissionregistration::v1::MatchResources, apimachinery::pkg::apis::meta::v1::LabelSelector};
 use palisade_api::{Diagnostic, Exemptions, ParameterName, ParameterType, Settings, ToolSecurityProfileSpec};
@@ -14,7 +14,7 @@ use palisade_checks::{
     },
 };
 
-use crate::bundle;
+use crate::{Custom, Resolver, bundle};
 
 /// What a profile changes in pods.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,7 +28,7 @@ pub struct Mutation {
     /// What happens to a pod where that fails.
     pub failure_policy: FailurePolicy,
     /// The fields that are filled where they are unset, each with the check that it is for, if any.
-    pub fills: Vec<(Option<&'static str>, Fill)>,
+    pub fills: Vec<(Option<String>, Fill)>,
     /// Where images are taken from.
     pub redirect: Option<Redirect>,
     /// Whose requests, and what, is left alone.
@@ -56,6 +56,7 @@ impl Mutation {
         profile: &str,
         spec: &ToolSecurityProfileSpec,
         settings: &Settings,
+        customs: &[Custom],
         declared: &BTreeMap<ParameterName, ParameterType>,
         parameterized: bool,
     ) -> (Option<Self>, Vec<Diagnostic>) {
@@ -64,14 +65,22 @@ impl Mutation {
         if let Some(redirect) = &redirect {
             redirect.lower(&mut cx, "[]");
         }
-        let of_checks = catalogue::ALL
-            .iter()
-            .flat_map(|check| (check.fills)(settings, declared).into_iter().map(|fill| (Some(check.id), fill)));
+        let of_checks = catalogue::ALL.iter().flat_map(|check| {
+            (check.fills)(settings, declared).into_iter().map(|fill| (Some(check.id.to_owned()), fill))
+        });
         let unchecked = mutation::unchecked(settings).into_iter().map(|fill| (None, fill));
         let mut fills: Vec<_> = of_checks.chain(unchecked).collect();
-        let excepted = |id| spec.exceptions.iter().flat_map(|exception| &exception.checks).any(|check| check == id);
+        let mut diagnostics = Vec::new();
+        for custom in customs {
+            let Some(fill) = custom.fill() else { continue };
+            match fills.iter().find(|(_, other)| overlap(&fill, other)) {
+                Some((check, other)) => diagnostics.push(taken(custom, check.as_deref(), other)),
+                None => fills.push((Some(custom.check.id.clone()), fill)),
+            }
+        }
+        let excepted: BTreeSet<_> = spec.exceptions.iter().flat_map(|exception| &exception.checks).collect();
         for (check, fill) in &mut fills {
-            fill.when.extend(check.filter(|id| excepted(*id)).map(Condition::NoException));
+            fill.when.extend(check.clone().filter(|id| excepted.contains(id)).map(Condition::NoException));
         }
         let found = Self {
             profile: profile.to_owned(),
@@ -85,7 +94,8 @@ impl Mutation {
             parameterized,
         };
         let changes = found.engine != Engine::Off && (!found.fills.is_empty() || found.redirect.is_some());
-        (changes.then_some(found), cx.finish())
+        diagnostics.extend(cx.finish());
+        (changes.then_some(found), diagnostics)
     }
 
     /// Who changes pods where the API server is of Kubernetes 1.`minor`. 1.34 and 1.35 serve MutatingAdmissionPolicy only
@@ -115,11 +125,43 @@ impl Mutation {
 
     /// The fields that are filled in a new ephemeral container: those of containers, and what it does not inherit, for
     /// nothing else of its pod can change.
-    pub fn of_ephemeral(&self) -> Vec<(Option<&'static str>, Fill)> {
-        let mut fills: Vec<_> = self.fills.iter().filter(|(_, fill)| fill.of != Subject::Pod).cloned().collect();
+    pub fn of_ephemeral(&self) -> Vec<(Option<String>, Fill)> {
+        let may_have = |fill: &Fill| matches!(fill.of, Subject::PodOrContainer | Subject::Container);
+        let mut fills: Vec<_> = self.fills.iter().filter(|(_, fill)| may_have(fill)).cloned().collect();
         for (_, fill) in fills.iter_mut().filter(|(_, fill)| fill.of == Subject::PodOrContainer) {
-            fill.when.push(Condition::PodUnset(fill.path));
+            fill.when.push(Condition::PodUnset(fill.path.clone()));
         }
         fills
+    }
+}
+
+/// Whether two fields are one, or one is in the other, in something.
+fn overlap(one: &Fill, other: &Fill) -> bool {
+    let of_pod = |fill: &Fill| matches!(fill.of, Subject::Pod | Subject::PodOrContainer);
+    let of_container = |fill: &Fill| fill.of != Subject::Pod;
+    (of_pod(one) && of_pod(other) || of_container(one) && of_container(other))
+        && (one.path.starts_with(&other.path) || other.path.starts_with(&one.path))
+}
+
+/// A default for a field that something else of the profile fills in.
+fn taken(custom: &Custom, check: Option<&str>, other: &Fill) -> Diagnostic {
+    let by = check.map_or("spec.mutation.additionalDefaults".to_owned(), |check| format!("check {check}"));
+    let message = format!("{} is filled in for {by}", other.path.join("."));
+    Diagnostic::new(format!("{}.default.path", custom.path), message)
+        .help("a field has one default: leave this one out, or what fills the field in now")
+}
+
+/// Whether two profiles redirect images, and one of them redirects what the other has redirected. Where both select a
+/// namespace, an image then ends where neither wants it: policies and webhooks are asked again after a change. Parameters
+/// are taken to have values that they could have.
+pub fn redirect_each_other(one: &ToolSecurityProfileSpec, other: &ToolSecurityProfileSpec) -> bool {
+    let redirector = |spec: &ToolSecurityProfileSpec| {
+        let settings = spec.effective_settings();
+        let redirect = settings.images.redirect.filter(|_| settings.mutation.engine != Engine::Off)?;
+        Some(redirect.resolve(&Resolver::new(spec).0.sample()))
+    };
+    match (redirector(one), redirector(other)) {
+        (Some(one), Some(other)) => !one.leaves_alone(&other) || !other.leaves_alone(&one),
+        _ => false,
     }
 }

@@ -164,7 +164,7 @@ impl Operations<'_, '_> {
             let operation = self.add(&path, &step);
             self.created.push(format!("({condition} ? [{operation}] : [])"));
         }
-        let of_containers = of(&[Subject::Container]);
+        let of_containers = of(&[Subject::Container, Subject::LastingContainer]);
         for step in fill::steps(&of_containers) {
             for list in ["containers", "initContainers"] {
                 let each = self.each(list, None, &step);

@@ -219,16 +219,16 @@ fn bare(mutation: &Mutation, good: &Good) -> Option<Json> {
     let mut pod = good.compiled.probes.compliant.pod.clone();
     pod["metadata"]["name"] = "palisade-probe-bare".into();
     pod["metadata"]["annotations"] = json!({names::PROBE_MUTATION_ANNOTATION: ""});
-    let unset = |object: &mut Json, path: &[&str]| {
+    let unset = |object: &mut Json, path: &[String]| {
         let (last, before) = path.split_last()?;
-        let parent = before.iter().try_fold(object, |object, key| object.get_mut(*key))?;
-        parent.as_object_mut()?.remove(*last)
+        let parent = before.iter().try_fold(object, |object, key| object.get_mut(key))?;
+        parent.as_object_mut()?.remove(last)
     };
     for (_, fill) in &mutation.fills {
-        unset(&mut pod["spec"], fill.path);
+        unset(&mut pod["spec"], &fill.path);
         for list in ["containers", "initContainers"] {
             for container in pod["spec"].get_mut(list).and_then(Json::as_array_mut).into_iter().flatten() {
-                unset(container, fill.path);
+                unset(container, &fill.path);
             }
         }
     }

@@ -11,7 +11,7 @@ use palisade_checks::{
 use palisade_compiler::{Compiled, Pair, Probe};
 use serde_json::{Value as Json, json};
 
-use crate::{Checked, Decision, Operation, Policy, Rejected, Request, custom, fills, types};
+use crate::{Checked, Decision, Operation, Policy, Rejected, Request, custom, defaults, fills, types};
 
 /// The pods of all fixtures of the catalogue.
 static PODS: LazyLock<Vec<Json>> = LazyLock::new(|| {
@@ -50,7 +50,8 @@ fn diagnose(compiled: &Compiled) -> Vec<Diagnostic> {
         }
         diagnostics
     };
-    let mistakes = custom::diagnose(compiled, &PODS, typed);
+    let mut mistakes = custom::diagnose(compiled, &PODS, typed);
+    mistakes.extend(defaults::diagnose(compiled));
     if !mistakes.is_empty() {
         return mistakes;
     }

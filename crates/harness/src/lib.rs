@@ -10,6 +10,7 @@
 pub mod admission;
 pub mod create;
 mod custom;
+mod defaults;
 mod fills;
 mod gate;
 pub mod objects;

@@ -5,7 +5,9 @@
 //! images, and nothing else: [`PatchOperation`] knows no other operation. Patching twice changes nothing more.
 //!
 //! Several profiles on one namespace are followed in the order of their names: what the first has filled in, the next
-//! finds set. Only the first that redirects images does so, or each would redirect what the other has redirected.
+//! finds set. Of several that redirect images a plan follows the first only. A webhook and a policy know one profile
+//! each: there every one redirects, and two that do not leave each other's images alone are told of, by the controller
+//! and by `palisade lint` (`redirected-twice`).
 //!
 //! This crate is pure: no I/O, no clock, no environment.
 

@@ -46,7 +46,7 @@ pub struct Change {
     pub profile: String,
     /// The check that it is for, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub check: Option<&'static str>,
+    pub check: Option<String>,
     /// In what: `pod`, `container "main"`, `volume "data"`.
     pub of: String,
     /// The field, below that.

@@ -69,7 +69,7 @@ struct Profile {
     excepted: BTreeSet<String>,
 }
 
-type Fills = Vec<(Option<&'static str>, Fill)>;
+type Fills = Vec<(Option<String>, Fill)>;
 
 impl Plan {
     /// The plan of a namespace: what the profiles that select it change, each with the `ToolSecurityParams` of its
@@ -133,7 +133,7 @@ impl Profile {
         Some(Self {
             name: mutation.profile.clone(),
             of_pod: some(&[Subject::Pod, Subject::PodOrContainer]),
-            of_container: some(&[Subject::Container]),
+            of_container: some(&[Subject::Container, Subject::LastingContainer]),
             of_ephemeral: mutation.of_ephemeral(),
             redirector: mutation.redirect.as_ref().map(|redirect| redirect.resolve(&values)),
             exemptions: mutation.exemptions.clone(),
@@ -216,7 +216,7 @@ impl Changing<'_> {
                 .operations
                 .push(PatchOperation::Add { path: format!("{at}{}", step.pointer()), value: value.clone() });
             if step.value.is_some() {
-                let check = fills.iter().find(|(_, fill)| fill.path == step.path).and_then(|(check, _)| *check);
+                let check = fills.iter().find(|(_, fill)| fill.path == step.path).and_then(|(check, _)| check.clone());
                 let (profile, of, field) = (name.clone(), of.to_owned(), step.path.join("."));
                 self.patch.changes.push(Change { profile, check, of, field, before: None, value });
             }

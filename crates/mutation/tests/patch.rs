@@ -89,7 +89,7 @@ spec:
              securityContext.readOnlyRootFilesystem true"
         )
     );
-    let checks: Vec<_> = patch.changes.iter().filter_map(|change| change.check).take(3).collect();
+    let checks: Vec<_> = patch.changes.iter().filter_map(|change| change.check.as_deref()).take(3).collect();
     assert_eq!(checks, ["runAsNonRoot", "runAsUser", "runAsGroup"]);
 }
 

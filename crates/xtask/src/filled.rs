@@ -27,7 +27,7 @@ pub(crate) fn section(check: &Check, example: &Example) -> Result<String, serde_
         let of = match fill.of {
             Subject::Pod => "the pod",
             Subject::PodOrContainer => "the pod, and a new ephemeral container that does not inherit it",
-            Subject::Container => "each container",
+            Subject::Container | Subject::LastingContainer => "each container",
         };
         let value = flow(&fill.value.resolve(&values));
         let _ = writeln!(out, "- {when}`{}: {value}`, in {of}, where it is unset{}", fill.path.join("."), unless(fill));

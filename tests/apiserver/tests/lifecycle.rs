@@ -79,6 +79,10 @@ pub(crate) async fn a_custom_check_is_made_or_its_mistake_told(cluster: &mut Clu
         "id": "owner",
         "expression": "object.metadata.?labels[?'owner'].orValue('') != '' ||\n  request.kind.kind != 'Pod' // templates are not asked",
         "messageExpression": "'must have the label owner in ' +\n  request.namespace // where it is",
+    }, {
+        "id": "deadline", "message": "must end within an hour",
+        "expression": "variables.spec.?activeDeadlineSeconds.orValue(3600) <= 3600",
+        "default": {"path": "activeDeadlineSeconds", "value": 3600},
     }]);
     cluster.enforce(&profile).await?;
     let pod = tool_pod("job", UID);
@@ -88,6 +92,24 @@ pub(crate) async fn a_custom_check_is_made_or_its_mistake_told(cluster: &mut Clu
     let denied = cluster.dry_run("custom-tool", &pod).await;
     let expected = "1 violation of ToolSecurityProfile custom: [owner] pod: must have the label owner in custom-tool";
     ensure!(denied.denial().is_some_and(|text| text.contains(expected)), "{denied:?}");
+
+    // Where the API server fills in by itself; here runs no webhook.
+    if cluster.kubectl(&["get", "mutatingadmissionpolicies"]).is_ok() {
+        eventually("a default filled in", || async {
+            let filled = cluster.answer_to("POST", "/api/v1/namespaces/custom-tool/pods?dryRun=All", &owned).await?;
+            let found = &filled["spec"]["activeDeadlineSeconds"];
+            if found == 3600 { Ok(()) } else { Err(format!("activeDeadlineSeconds is {found}")) }
+        })
+        .await?;
+    }
+
+    let mut bad = profile.clone();
+    bad["spec"]["customChecks"][1]["default"]["path"] = json!("activeDeadlineSecs");
+    cluster.apply_profile(&bad).await?;
+    let found = cluster.wait_condition(test, "Accepted", "False").await?;
+    let conditions = found.status.map(|status| status.conditions).unwrap_or_default();
+    let expected = "spec.customChecks[1].default.path: unknown field";
+    ensure!(conditions.iter().any(|condition| condition.message.contains(expected)), "{conditions:?}");
 
     let mut bad = profile.clone();
     bad["spec"]["customChecks"][0]["expression"] = json!("true &&\n  object.metadata.lables == {}");

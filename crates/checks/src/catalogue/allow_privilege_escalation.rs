@@ -47,7 +47,7 @@ pub static CHECK: Check = Check {
         when.push(Condition::ContainerIsNot(&["securityContext", "privileged"], Constant::Flag(true)));
         when.push(Condition::ContainerLacks(&["securityContext", "capabilities", "add"], vec!["CAP_SYS_ADMIN".into()]));
         let path = &["securityContext", "allowPrivilegeEscalation"];
-        vec![Fill { of: Subject::Container, path, value: FillValue::Flag(false), when }]
+        vec![Fill::new(Subject::Container, path, FillValue::Flag(false), when)]
     },
     comply: |settings, values, pod| {
         let forbidden =

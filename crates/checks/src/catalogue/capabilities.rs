@@ -115,11 +115,11 @@ pub static CHECK: Check = Check {
     fills: |settings, declared| {
         let Some(capabilities) = &settings.privileges.capabilities else { return vec![] };
         let mut fills = Vec::new();
-        let mut fill = |path, texts: &[Text], mut when: Vec<Condition>| {
+        let mut fill = |path: &[&str], texts: &[Text], mut when: Vec<Condition>| {
             if may_be_empty(texts, declared) {
                 when.push(Condition::NotEmpty(texts.to_vec()));
             }
-            fills.push(Fill { of: Subject::Container, path, value: FillValue::Texts(texts.to_vec()), when });
+            fills.push(Fill::new(Subject::Container, path, FillValue::Texts(texts.to_vec()), when));
         };
         if !capabilities.required_drop.is_empty() && is_secure(settings) {
             fill(PATH_OF_DROP, &capabilities.required_drop, vec![]);

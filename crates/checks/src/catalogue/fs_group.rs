@@ -33,12 +33,7 @@ pub static CHECK: Check = Check {
     },
     fills: |settings, _| {
         let id = ids::demanded_group(settings, settings.users.fs_group.as_ref());
-        let fill = |id| Fill {
-            of: Subject::Pod,
-            path: &["securityContext", "fsGroup"],
-            value: FillValue::Integer(id),
-            when: vec![],
-        };
+        let fill = |id| Fill::new(Subject::Pod, &["securityContext", "fsGroup"], FillValue::Integer(id), vec![]);
         id.map(fill).into_iter().collect()
     },
     comply: |settings, values, pod| {

@@ -128,15 +128,15 @@ pub fn unchecked(settings: &Settings) -> Vec<Fill> {
         let node = [&["hostNetwork"][..], &["hostPID"], &["hostIPC"]];
         let mut when: Vec<_> = node.into_iter().map(|path| Condition::PodIsNot(path, Constant::Flag(true))).collect();
         when.push(Condition::NoContainerHas(&["volumeDevices"]));
-        fills.push(Fill { of: Subject::Pod, path: &["hostUsers"], value: FillValue::Flag(false), when });
+        fills.push(Fill::new(Subject::Pod, &["hostUsers"], FillValue::Flag(false), when));
     }
     if additional(AdditionalDefault::SupplementalGroupsPolicy) {
-        fills.push(Fill {
-            of: Subject::Pod,
-            path: &["securityContext", "supplementalGroupsPolicy"],
-            value: FillValue::Word("Strict"),
-            when: vec![],
-        });
+        fills.push(Fill::new(
+            Subject::Pod,
+            &["securityContext", "supplementalGroupsPolicy"],
+            FillValue::Word("Strict"),
+            vec![],
+        ));
     }
     fills
 }

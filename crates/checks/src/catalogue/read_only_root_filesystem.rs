@@ -39,7 +39,7 @@ pub static CHECK: Check = Check {
         let demanded = settings.privileges.read_only_root_filesystem.as_ref();
         let when = filled(settings, AdditionalDefault::ReadOnlyRootFilesystem, demanded, true);
         let path = &["securityContext", "readOnlyRootFilesystem"];
-        let fill = |when| Fill { of: Subject::Container, path, value: FillValue::Flag(true), when };
+        let fill = |when| Fill::new(Subject::Container, path, FillValue::Flag(true), when);
         when.map(fill).into_iter().collect()
     },
     comply: |settings, values, pod| {

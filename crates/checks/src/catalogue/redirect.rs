@@ -137,6 +137,12 @@ impl Redirect {
 }
 
 impl Redirector {
+    /// Whether what another one has redirected stays where that one took it to.
+    pub fn leaves_alone(&self, other: &Self) -> bool {
+        let mut targets = other.target.iter().chain(other.hosts.iter().map(|(_, target)| target));
+        targets.all(|target| self.redirect(&format!("{target}/x")).is_none())
+    }
+
     /// Where the image is to be taken from; `None` if it is where it should be, is to be skipped, or no runtime takes
     /// it for an image.
     pub fn redirect(&self, image: &str) -> Option<String> {
@@ -167,6 +173,23 @@ impl Redirector {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_work_of_others_is_left_alone_if_it_is_skipped_or_the_same() {
+        let to = |target: &str, skip: &[&str]| Redirector {
+            target: Some(target.to_owned()),
+            path_style: PathStyle::StripHost,
+            hosts: vec![],
+            skip: skip.iter().map(|&one| one.to_owned()).collect(),
+        };
+        let (one, other) = (to("a.example", &[]), to("b.example/x", &[]));
+        assert!(one.leaves_alone(&one) && !one.leaves_alone(&other) && !other.leaves_alone(&one));
+        assert!(to("a.example", &["b.example"]).leaves_alone(&other));
+        assert!(!to("a.example", &["b.example/y"]).leaves_alone(&other));
+        let by_host =
+            Redirector { target: None, hosts: vec![("ghcr.io".to_owned(), "c.example".to_owned())], ..one.clone() };
+        assert!(by_host.leaves_alone(&one) && !one.leaves_alone(&by_host));
+    }
 
     fn redirector(path_style: PathStyle) -> Redirector {
         Redirector {

@@ -34,12 +34,8 @@ pub static CHECK: Check = Check {
     },
     fills: |settings, _| {
         let id = ids::demanded_group(settings, settings.users.run_as_group.as_ref());
-        let fill = |id| Fill {
-            of: Subject::PodOrContainer,
-            path: &["securityContext", "runAsGroup"],
-            value: FillValue::Integer(id),
-            when: vec![],
-        };
+        let fill =
+            |id| Fill::new(Subject::PodOrContainer, &["securityContext", "runAsGroup"], FillValue::Integer(id), vec![]);
         id.map(fill).into_iter().collect()
     },
     comply: |settings, values, pod| {

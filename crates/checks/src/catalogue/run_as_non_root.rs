@@ -74,7 +74,7 @@ pub static CHECK: Check = Check {
             Some(relax) => when.push(Condition::Any(vec![Condition::Setting(relax.clone(), false), in_user_namespace])),
         }
         let path = &["securityContext", "runAsNonRoot"];
-        vec![Fill { of: Subject::PodOrContainer, path, value: FillValue::Flag(true), when }]
+        vec![Fill::new(Subject::PodOrContainer, path, FillValue::Flag(true), when)]
     },
     comply: |settings, values, pod| {
         if settings.users.require_run_as_non_root.as_ref().is_some_and(|required| required.resolve(values)) {

@@ -60,7 +60,7 @@ pub static CHECK: Check = Check {
         let non_root = !matches!(settings.users.require_run_as_non_root, None | Some(Flag::Constant(false)));
         let when = if non_root { vec![Condition::NotZero(range.min.clone())] } else { vec![] };
         let value = FillValue::Integer(range.min.clone());
-        vec![Fill { of: Subject::PodOrContainer, path: &["securityContext", "runAsUser"], value, when }]
+        vec![Fill::new(Subject::PodOrContainer, &["securityContext", "runAsUser"], value, when)]
     },
     comply: |settings, values, pod| {
         if let Some(rules) = &settings.users.run_as_user

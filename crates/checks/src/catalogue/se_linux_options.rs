@@ -157,7 +157,7 @@ pub static CHECK: Check = Check {
             demanded.map(|(part, _, texts)| Some((part, first_text(texts, declared)?))).collect();
         let Some(fields) = fields.filter(|fields| !fields.is_empty()) else { return vec![] };
         let path = &["securityContext", "seLinuxOptions"];
-        vec![Fill { of: Subject::PodOrContainer, path, value: FillValue::Fields(fields), when }]
+        vec![Fill::new(Subject::PodOrContainer, path, FillValue::Fields(fields), when)]
     },
     comply: |settings, values, pod| {
         let Some(setting) = settings.privileges.se_linux.as_ref().filter(|setting| setting.required.resolve(values))

@@ -166,7 +166,7 @@ pub static CHECK: Check = Check {
         // The API server refuses a field that says something else than the annotation, whoever still reads that.
         when.push(Condition::NotAnnotated(ANNOTATION_OF_POD));
         let path = &["securityContext", "seccompProfile"];
-        vec![Fill { of: Subject::PodOrContainer, path, value: FillValue::Fields(fields), when }]
+        vec![Fill::new(Subject::PodOrContainer, path, FillValue::Fields(fields), when)]
     },
     comply: |settings, values, pod| {
         if let Some(seccomp) = settings.privileges.seccomp.as_ref().filter(|seccomp| seccomp.required.resolve(values))

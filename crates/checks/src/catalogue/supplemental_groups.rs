@@ -33,12 +33,8 @@ pub static CHECK: Check = Check {
     },
     fills: |settings, _| {
         let id = ids::demanded_group(settings, settings.users.supplemental_groups.as_ref());
-        let fill = |id| Fill {
-            of: Subject::Pod,
-            path: &["securityContext", "supplementalGroups"],
-            value: FillValue::Integers(id),
-            when: vec![],
-        };
+        let fill =
+            |id| Fill::new(Subject::Pod, &["securityContext", "supplementalGroups"], FillValue::Integers(id), vec![]);
         id.map(fill).into_iter().collect()
     },
     comply: |settings, values, pod| {
