@@ -52,6 +52,7 @@ pub fn run(args: &RenderArgs) -> Result<(), Failure> {
         Some(path) => namespaces(&input::read(path)?)?,
         None => Vec::new(),
     };
+    warn_of_redirects(&accepted);
     if let Some(pod) = &args.pod {
         return fill::print(pod, args, &accepted, &namespaces);
     }
@@ -256,6 +257,24 @@ pub(crate) fn objects(
         }
     }
     Ok(objects)
+}
+
+/// Says which profiles redirect each other's images, if they may meet in a namespace.
+pub(crate) fn warn_of_redirects(accepted: &[Accepted]) {
+    for (index, one) in accepted.iter().enumerate() {
+        for other in &accepted[..index] {
+            let [mine, theirs] = [one, other].map(|of| palisade_compiler::namespace_selector(&of.profile.spec));
+            if palisade_api::selector::overlap(&mine, &theirs)
+                && palisade_compiler::redirect_each_other(&one.profile.spec, &other.profile.spec)
+            {
+                report::note(&format!(
+                    "warning: profiles {} and {} redirect each other's images in namespaces that both select; \
+                     palisade lint --explain redirected-twice says what to do",
+                    other.checked.profile, one.checked.profile
+                ));
+            }
+        }
+    }
 }
 
 /// What a profile changes in pods, and who does it; `None` if it changes nothing.

@@ -35,6 +35,7 @@ mod options;
 mod probe;
 mod queue;
 mod reconcile;
+mod redirects;
 mod remove;
 mod report;
 mod resolve;

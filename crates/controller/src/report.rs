@@ -16,6 +16,7 @@ use crate::{
     events::Tone,
     memory::Memory,
     reconcile::Context,
+    redirects,
     resolve::Plan,
     status::{self, Facts, Judgement, Truth},
     world::{ObservedProfile, version},
@@ -77,7 +78,10 @@ pub async fn report(
         implied: memory.last_good.as_ref().map(|good| good.compiled.implied.clone()),
         exceptions: memory.last_good.as_ref().and_then(|good| good.compiled.exceptions.counts(Timestamp::now())),
         mutation: match &memory.mutating {
-            Some(turn) => turn.status.clone(),
+            Some(turn) => turn.status.clone().map(|status| match &memory.last_good {
+                Some(good) => redirects::told(&cx.world, &good.profile, status),
+                None => status,
+            }),
             // What was found by an earlier process holds until somebody is asked.
             None => observed.profile.as_ref().ok().and_then(|known| known.status.as_ref()?.mutation.clone()),
         },

@@ -157,6 +157,13 @@ impl World {
         self.lock().effective.insert(name, Arc::clone(profile));
     }
 
+    /// The other profiles by which namespaces are judged, by name.
+    pub fn effective_besides(&self, name: &str) -> Vec<(String, Arc<ToolSecurityProfile>)> {
+        let inner = self.lock();
+        let others = inner.effective.iter().filter(|(other, _)| *other != name);
+        others.map(|(other, profile)| (other.clone(), Arc::clone(profile))).collect()
+    }
+
     /// The profile is gone.
     pub fn forget(&self, profile: &str) {
         self.lock().effective.remove(profile);

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, ops::Range};
 
-use palisade_api::{Diagnostic, ToolSecurityProfile, crd, names};
+use palisade_api::{Diagnostic, ToolSecurityProfile, ToolSecurityProfileSpec, crd, names};
 use palisade_cel::{Position, schema::Schemas};
 use palisade_harness::create::{self, Names, Refused};
 use palisade_manifest::{Mistake, Object};
@@ -49,6 +49,8 @@ pub(crate) struct Cluster<'a> {
     pub said: Vec<(Item<'a>, Result<Vec<String>, Refused>)>,
     /// What could not be read.
     pub unreadable: Vec<(&'a Object<'a>, Box<Mistake>)>,
+    /// Profiles that are accepted.
+    pub accepted: Vec<(Item<'a>, ToolSecurityProfileSpec)>,
     /// Mistakes in profiles.
     pub profiles: Vec<(Item<'a>, Diagnostic)>,
 }
@@ -77,6 +79,7 @@ impl<'a> Cluster<'a> {
             others: Vec::new(),
             said: Vec::new(),
             unreadable: Vec::new(),
+            accepted: Vec::new(),
             profiles: Vec::new(),
         };
         cluster.names.add_builtin(cluster.schemas.kinds().cloned());
@@ -183,6 +186,7 @@ impl<'a> Cluster<'a> {
                 self.judge(Item { object: item.object, generated: true, kind, json });
             }
         }
+        self.accepted.push((item.copy(), profile.spec));
     }
 
     /// The kinds of parameters, with the policies that have them.

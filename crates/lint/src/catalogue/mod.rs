@@ -26,6 +26,7 @@ mod params_not_bound;
 mod policy_per_namespace;
 mod policy_without_binding;
 mod profile_rejected;
+mod redirected_twice;
 mod selector_params_fan_out;
 mod too_many_authorizer_checks;
 mod type_check;
@@ -53,6 +54,7 @@ pub static ALL: &[&Rule] = &[
     &not_served::RULE,
     &unknown_field::RULE,
     &profile_rejected::RULE,
+    &redirected_twice::RULE,
     &no_verdict::RULE,
     &type_check::RULE,
     &creation_warning::RULE,
