@@ -1,7 +1,7 @@
 //! A profile that changes pods, and what puts it in force.
 
 use k8s_openapi::jiff::Timestamp;
-use palisade_api::ToolSecurityProfile;
+use palisade_api::{ToolSecurityParams, ToolSecurityProfile};
 use palisade_checks::pod;
 use palisade_compiler::{Compiled, Namespace};
 use palisade_harness::{Decision, Policy, Request};
