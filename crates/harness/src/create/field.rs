@@ -91,6 +91,11 @@ impl Error {
         Self::new(ErrorType::Invalid, field, Some(&quote(value)), detail)
     }
 
+    /// Another value of the wrong form, as it is shown.
+    pub fn invalid_shown(field: impl Into<String>, shown: &str, detail: &str) -> Self {
+        Self::new(ErrorType::Invalid, field, Some(shown), detail)
+    }
+
     /// Another value of the wrong form, which is shown as JSON.
     pub fn invalid_value(field: impl Into<String>, value: &Json, detail: &str) -> Self {
         Self::new(ErrorType::Invalid, field, Some(&go_json(value)), detail)
