@@ -40,7 +40,6 @@ mod redirects;
 mod remove;
 mod report;
 mod resolve;
-mod retry;
 mod revision;
 mod run;
 mod status;

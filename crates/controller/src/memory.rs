@@ -13,7 +13,6 @@ use crate::{
     compile::{Good, Verdict},
     mutate::Turn,
     resolve::Keep,
-    retry,
     world::ObservedParams,
 };
 
@@ -114,7 +113,7 @@ impl Memory {
     /// A write of parameters failed.
     pub fn write_failed(&mut self, namespace: &str, message: String, now: Instant) {
         let failures = self.write_failures.get(namespace).map_or(1, |failure| failure.failures.saturating_add(1));
-        let again = now + retry::delay(failures, Duration::from_mins(1));
+        let again = now + palisade_process::delay(failures, Duration::from_mins(1));
         self.write_failures.insert(namespace.to_owned(), WriteFailure { failures, again, message });
     }
 }

@@ -21,6 +21,7 @@ use kube::{
 };
 use palisade_api::names;
 use palisade_compiler::MutatingPair;
+use palisade_process::watch_backoff;
 use serde::Serialize;
 use serde_json::Value as Json;
 use tokio::sync::Notify;
@@ -30,7 +31,6 @@ use crate::{
     call::{ApiError, call},
     converge::{same_meta, same_spec},
     queue::Queue,
-    retry::watch_backoff,
     table::Table,
     world::{Concerned, World, feed, identity, slim},
 };

@@ -16,13 +16,13 @@ use kube::{
     },
 };
 use palisade_api::{ToolSecurityParams, ToolSecurityProfile, names};
+use palisade_process::watch_backoff;
 use serde::de::DeserializeOwned;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     call::ApiError,
     queue::Queue,
-    retry::watch_backoff,
     world::{Concerned, World},
 };
 

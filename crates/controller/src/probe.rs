@@ -34,7 +34,6 @@ use crate::{
     metrics::Metrics,
     mutate::Seen,
     queue::Queue,
-    retry,
     world::World,
 };
 
@@ -206,7 +205,8 @@ impl Prober {
         let mut records = self.records.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(record) = records.get_mut(profile).filter(|record| record.key == key) {
             record.failures = if outcome == Outcome::Passed { 0 } else { record.failures.saturating_add(1) };
-            let backoff = retry::delay(record.failures.saturating_add(3), Duration::from_mins(1)).min(self.interval);
+            let backoff =
+                palisade_process::delay(record.failures.saturating_add(3), Duration::from_mins(1)).min(self.interval);
             record.due = Instant::now() + if record.failures == 0 { self.interval } else { backoff };
             record.outcome = Some(outcome);
             record.running = None;

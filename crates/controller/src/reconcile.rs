@@ -25,7 +25,6 @@ use crate::{
     remove::{self, RemoveError},
     report::{self, Namespaces, report},
     resolve::{self, Plan},
-    retry,
     status::{Judgement, Truth},
     world::{ObservedProfile, World},
 };
@@ -368,5 +367,5 @@ fn unless_known(observed: &ObservedProfile, memory: &Memory) -> Option<Judgement
 /// How long to wait after a pass that failed.
 pub fn backoff(memory: &mut Memory) -> Duration {
     memory.failures = memory.failures.saturating_add(1);
-    retry::delay(memory.failures, Duration::from_mins(1))
+    palisade_process::delay(memory.failures, Duration::from_mins(1))
 }

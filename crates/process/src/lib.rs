@@ -1,4 +1,4 @@
-//! What the controller and the webhook have in common as processes: logs, signals, a health server.
+//! What the controller and the webhook have in common as processes: logs, signals, a health server, when to try again.
 
 #![allow(
     clippy::disallowed_methods,
@@ -8,9 +8,11 @@
 
 mod health;
 mod metrics;
+mod retry;
 
 pub use health::{Health, serve_health};
 pub use metrics::{about_process, text};
+pub use retry::{delay, watch_backoff};
 
 use std::{error::Error, process::ExitCode, time::Duration};
 

@@ -22,6 +22,7 @@ use kube::{
     },
 };
 use palisade_api::{ToolSecurityParams, ToolSecurityProfile, names};
+use palisade_process::watch_backoff;
 use serde::de::DeserializeOwned;
 use tokio::sync::Notify;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -175,7 +176,7 @@ fn watch<K>(client: &Client) -> impl Stream<Item = watcher::Result<watcher::Even
 where
     K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + 'static,
 {
-    watcher(Api::all(client.clone()), Config::default()).default_backoff()
+    watcher(Api::all(client.clone()), Config::default()).backoff(watch_backoff())
 }
 
 /// Reads a watch until the end. An error is never the end.
