@@ -277,7 +277,7 @@ pub struct Step<'a> {
 }
 
 /// The operations that fill these fields, each object before what is in it.
-pub fn steps<'a>(fills: &'a [&'a Fill]) -> Vec<Step<'a>> {
+pub fn steps<'a>(fills: &[&'a Fill]) -> Vec<Step<'a>> {
     let mut steps: Vec<Step<'a>> = Vec::new();
     for fill in fills {
         for length in 1..fill.path.len() {

@@ -289,7 +289,7 @@ impl Prober {
         }
     }
 
-    async fn mutated_once(&self, profile: &str, plan: &Plan, pod: &Json) -> Result<Seen, String> {
+    async fn mutated_once(&self, profile: &str, plan: &Plan<'_>, pod: &Json) -> Result<Seen, String> {
         let dry_run = PostParams { dry_run: true, field_manager: Some(names::field_manager::PROBE.to_owned()) };
         let request = Request::new(format!("/api/v1/namespaces/{}/pods", names::PROBE_NAMESPACE))
             .create(&dry_run, pod.to_string().into_bytes())

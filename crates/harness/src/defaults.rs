@@ -22,17 +22,18 @@ pub(crate) fn diagnose(compiled: &Compiled) -> Vec<Diagnostic> {
     let cluster = Cluster::new(OLDEST);
     defaults
         .into_iter()
-        .filter_map(|(custom, default)| Default { cluster: &cluster, custom, default }.mistake())
+        .filter_map(|(custom, default)| Trial { cluster: &cluster, custom, default }.mistake())
         .collect()
 }
 
-struct Default<'a> {
+/// A default, and a cluster to try it in.
+struct Trial<'a> {
     cluster: &'a Cluster,
     custom: &'a Custom,
     default: &'a CustomDefault,
 }
 
-impl Default<'_> {
+impl Trial<'_> {
     fn mistake(&self) -> Option<Diagnostic> {
         let CustomDefault { path, value } = self.default;
         let keys: Vec<_> = path.split('.').collect();

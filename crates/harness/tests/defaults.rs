@@ -98,7 +98,7 @@ fn a_mistake_in_a_default_is_told_at_its_place() {
         ("Pod", "tolerations", json!([]), "default.value: [] says no more than an unset field"),
         ("Pod", "hostname", json!(null), "default.value: null says no more"),
         ("Pod", "hostname", json!(long), "default.value: longer than 4096 bytes"),
-        ("Pod", "hostname", json!("Not A Name"), "default.value: every pod with it is refused: "),
+        ("Containers", "ports", json!([{"containerPort": 70000}]), "default.value: every pod with it is refused: "),
     ];
     for (target, path, value, expected) in cases {
         let found = refused(&default(target, path, &value), &json!({}));

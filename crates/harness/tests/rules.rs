@@ -2,7 +2,7 @@
 //! compared with what this crate says.
 #![allow(clippy::unwrap_used, reason = "all of this is tests")]
 
-use std::{collections::BTreeMap, fs, io::Read, path::Path};
+use std::{collections::BTreeMap, fs, io::Read, path::Path, process::Command};
 
 use flate2::read::GzDecoder;
 use palisade_cel::{
@@ -39,7 +39,7 @@ fn lines(errors: &[FieldError]) -> Vec<String> {
 
 /// The errors of the API server, and the same with those of this crate if they are the same but for their order, which is
 /// random in Go where maps are walked.
-fn compare(what: &str, wanted: &Json, found: Vec<String>, failures: &mut Vec<String>) {
+fn compare(what: &str, wanted: &Json, found: &[String], failures: &mut Vec<String>) {
     let wanted: Vec<String> = serde_json::from_value(wanted.clone()).unwrap_or_default();
     let sorted = |texts: &[String]| {
         let mut texts = texts.to_vec();
@@ -47,7 +47,7 @@ fn compare(what: &str, wanted: &Json, found: Vec<String>, failures: &mut Vec<Str
         texts
     };
     let random = wanted.is_sorted();
-    if wanted != found && !(random && sorted(&wanted) == sorted(&found)) {
+    if wanted != found && !(random && sorted(&wanted) == sorted(found)) {
         failures.push(format!("{what}\n  wanted: {wanted:#?}\n  found:  {found:#?}"));
     }
 }
@@ -65,7 +65,7 @@ fn definitions_with_rules_are_judged_as_by_the_api_server() {
                 Err(Refused::Status(status)) => lines(&status.causes),
                 Err(Refused::NoVerdict(why)) => vec![format!("no verdict: {why}")],
             };
-            compare(&id, &line["errors"], found, &mut failures);
+            compare(&id, &line["errors"], &found, &mut failures);
         }
     }
     report(&failures);
@@ -96,18 +96,43 @@ fn objects_with_rules_are_judged_as_by_the_api_server() {
                 };
                 // Of what is refused nothing is warned.
                 let refused = !found.is_empty();
-                compare(&id, &case["errors"], found, &mut failures);
+                compare(&id, &case["errors"], &found, &mut failures);
                 if refused {
                     continue;
                 }
                 let mut warnings = kinds.warnings(sent, &object);
                 warnings.sort();
-                compare(&format!("warnings of {id}"), &case["warnings"], warnings, &mut failures);
+                compare(&format!("warnings of {id}"), &case["warnings"], &warnings, &mut failures);
             }
         }
     }
     report(&failures);
     assert!(count > 5 * 150, "golden files are missing");
+}
+
+/// Definitions that API servers are known to take: Palisade's own, and those of the Gateway API, with many rules (which
+/// the tests of `k8s.io/apiextensions-apiserver` have; skipped where that is not in the Go module cache).
+#[test]
+fn definitions_of_others_are_accepted() {
+    let mut definitions: Vec<Json> =
+        palisade_api::crd::all().iter().map(|crd| serde_json::to_value(crd).unwrap()).collect();
+    let cache = Command::new("go").args(["env", "GOMODCACHE"]).output().map(|output| output.stdout).unwrap_or_default();
+    let cache = String::from_utf8(cache).unwrap();
+    let file =
+        "k8s.io/apiextensions-apiserver@v0.36.1/test/integration/ratcheting_test_cases/crds/standard-install.yaml";
+    match fs::read_to_string(Path::new(cache.trim()).join(file)) {
+        Ok(text) => {
+            let documents = text.split("\n---").filter(|document| document.contains("kind: CustomResourceDefinition"));
+            definitions.extend(documents.map(|document| serde_saphyr::from_str::<Json>(document).unwrap()));
+        }
+        Err(error) => println!("skipped {file}: {error}"),
+    }
+    for minor in MINORS {
+        for definition in &definitions {
+            let said = create(minor, definition, None);
+            assert!(said.is_ok(), "1.{minor} {}: {said:?}", definition["metadata"]["name"]);
+        }
+    }
 }
 
 /// The estimates of the rules of a schema and all below it, by their place.

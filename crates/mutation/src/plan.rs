@@ -6,7 +6,7 @@ use palisade_api::{Exemptions, ParameterType, ToolSecurityParamsSpec, Values, na
 use palisade_checks::{
     Fill, Subject,
     catalogue::redirect::Redirector,
-    fill::{self, CONTAINER_LISTS, Scene, field, is_windows},
+    fill::{self, CONTAINER_LISTS, Scene, Step, field, is_windows},
 };
 use palisade_compiler::Mutation;
 use serde_json::Value as Json;
@@ -51,34 +51,27 @@ impl<'a> Request<'a> {
 
 /// What is changed in the pods of one namespace.
 #[derive(Clone, Debug, Default)]
-pub struct Plan {
-    profiles: Vec<Profile>,
+pub struct Plan<'a> {
+    profiles: Vec<Profile<'a>>,
 }
 
 /// What one profile changes, with the values of its parameters.
 #[derive(Clone, Debug)]
-struct Profile {
-    name: String,
-    /// The fields of the pod, those of a container, and those of an ephemeral container.
-    of_pod: Fills,
-    of_container: Fills,
-    of_ephemeral: Fills,
+struct Profile<'a> {
+    mutation: &'a Mutation,
     redirector: Option<Redirector>,
-    exemptions: Exemptions,
     values: Values,
     excepted: BTreeSet<String>,
 }
 
-type Fills = Vec<(Option<String>, Fill)>;
-
-impl Plan {
+impl<'a> Plan<'a> {
     /// The plan of a namespace: what the profiles that select it change, each with the `ToolSecurityParams` of its
     /// name there. A profile that needs parameters changes nothing where there are none or they state a problem; every
     /// pod is denied there.
-    pub fn new<'a>(profiles: impl IntoIterator<Item = (&'a Mutation, Option<&'a ToolSecurityParamsSpec>)>) -> Self {
+    pub fn new<'p>(profiles: impl IntoIterator<Item = (&'a Mutation, Option<&'p ToolSecurityParamsSpec>)>) -> Self {
         let mut profiles: Vec<_> =
             profiles.into_iter().filter_map(|(mutation, params)| Profile::new(mutation, params)).collect();
-        profiles.sort_by(|one, other| one.name.cmp(&other.name));
+        profiles.sort_by(|one, other| one.mutation.profile.cmp(&other.mutation.profile));
         let redirecting = profiles.iter_mut().filter(|profile| profile.redirector.is_some());
         for profile in redirecting.skip(1) {
             profile.redirector = None;
@@ -101,21 +94,29 @@ impl Plan {
             _ => return Patch::default(),
         };
         let mut patch = Patch::default();
-        let mut pod = request.pod.clone();
-        for profile in self.profiles.iter().filter(|profile| !profile.is_exempt(request)) {
-            let of_profile = profile.patch(&Request { pod: &pod, ..*request }, ephemeral);
-            // What was made for this pod fits it; and a patch of which a part fails would fail as a whole.
-            if of_profile.apply(&mut pod).is_ok() {
-                patch.operations.extend(of_profile.operations);
-                patch.changes.extend(of_profile.changes);
+        let mut changed: Option<Json> = None;
+        let mut profiles = self.profiles.iter().filter(|profile| !profile.is_exempt(request)).peekable();
+        while let Some(profile) = profiles.next() {
+            let pod = changed.as_ref().unwrap_or(request.pod);
+            let of_profile = profile.patch(&Request { pod, ..*request }, ephemeral);
+            // For the next one to see. What was made for this pod fits it; and a patch of which a part fails would fail as
+            // a whole.
+            if profiles.peek().is_some() {
+                let mut pod = pod.clone();
+                if of_profile.apply(&mut pod).is_err() {
+                    continue;
+                }
+                changed = Some(pod);
             }
+            patch.operations.extend(of_profile.operations);
+            patch.changes.extend(of_profile.changes);
         }
         patch
     }
 }
 
-impl Profile {
-    fn new(mutation: &Mutation, params: Option<&ToolSecurityParamsSpec>) -> Option<Self> {
+impl<'a> Profile<'a> {
+    fn new(mutation: &'a Mutation, params: Option<&ToolSecurityParamsSpec>) -> Option<Self> {
         let params = params.filter(|params| params.problem.is_empty());
         if mutation.parameterized && params.is_none() {
             return None;
@@ -127,23 +128,16 @@ impl Profile {
         if !mutation.parameters.iter().all(known) {
             return None;
         }
-        let some = |wanted: &[Subject]| -> Fills {
-            mutation.fills.iter().filter(|(_, fill)| wanted.contains(&fill.of)).cloned().collect()
-        };
         Some(Self {
-            name: mutation.profile.clone(),
-            of_pod: some(&[Subject::Pod, Subject::PodOrContainer]),
-            of_container: some(&[Subject::Container, Subject::LastingContainer]),
-            of_ephemeral: mutation.of_ephemeral(),
+            mutation,
             redirector: mutation.redirect.as_ref().map(|redirect| redirect.resolve(&values)),
-            exemptions: mutation.exemptions.clone(),
             excepted: params.into_iter().flat_map(|params| params.exceptions.keys().cloned()).collect(),
             values,
         })
     }
 
     fn is_exempt(&self, request: &Request<'_>) -> bool {
-        let Exemptions { users, groups, runtime_classes } = &self.exemptions;
+        let Exemptions { users, groups, runtime_classes } = &self.mutation.exemptions;
         let of_node = || {
             request.user.starts_with("system:node:")
                 && request.groups.iter().any(|group| group == "system:nodes")
@@ -161,13 +155,16 @@ impl Profile {
     fn patch(&self, request: &Request<'_>, ephemeral: bool) -> Patch {
         let pod = request.pod;
         let mut changing = Changing { profile: self, pod, patch: Patch::default() };
+        let of_ephemeral = if ephemeral { self.mutation.of_ephemeral() } else { vec![] };
+        let fills = if ephemeral { &of_ephemeral } else { &self.mutation.fills };
+        let of_container = |fill: &Fill| matches!(fill.of, Subject::Container | Subject::LastingContainer);
+        let (of_containers, of_pod): (Vec<_>, Vec<_>) =
+            fills.iter().filter(|_| !is_windows(pod)).partition(|(_, fill)| ephemeral || of_container(fill));
+        changing.fill(&Fills::new(of_pod), "/spec", "pod", field(pod, &["spec"]), &Json::Null);
+        let of_containers = Fills::new(of_containers);
         let lists = if ephemeral { &CONTAINER_LISTS[2..] } else { &CONTAINER_LISTS[..2] };
         let old: BTreeSet<_> =
             containers(request.old_pod, CONTAINER_LISTS[2]).filter_map(|(_, one)| name(one)).collect();
-        if !is_windows(pod) && !ephemeral {
-            changing.fill(&self.of_pod, "/spec", "pod", field(pod, &["spec"]), &Json::Null);
-        }
-        let of_container = if ephemeral { &self.of_ephemeral } else { &self.of_container };
         for list in lists {
             for (index, container) in containers(pod, list) {
                 if ephemeral && name(container).is_some_and(|name| old.contains(name)) {
@@ -175,9 +172,7 @@ impl Profile {
                 }
                 let (at, of) =
                     (format!("/spec/{list}/{index}"), format!("container \"{}\"", name(container).unwrap_or_default()));
-                if !is_windows(pod) {
-                    changing.fill(of_container, &at, &of, container, container);
-                }
+                changing.fill(&of_containers, &at, &of, container, container);
                 changing.redirect(&at, &of, container, &["image"]);
             }
         }
@@ -198,28 +193,48 @@ fn name(object: &Json) -> Option<&str> {
     field(object, &["name"]).as_str()
 }
 
+/// Fields to fill.
+struct Fills<'a> {
+    fills: Vec<&'a (Option<String>, Fill)>,
+    steps: Vec<Step<'a>>,
+}
+
+impl<'a> Fills<'a> {
+    fn new(fills: Vec<&'a (Option<String>, Fill)>) -> Self {
+        let only: Vec<_> = fills.iter().map(|(_, fill)| fill).collect();
+        Self { steps: fill::steps(&only), fills }
+    }
+
+    /// The check that a step is for.
+    fn check(&self, step: &Step<'_>) -> Option<String> {
+        self.fills.iter().find(|(_, fill)| fill.path == step.path).and_then(|(check, _)| check.clone())
+    }
+}
+
 /// A patch in the making.
 struct Changing<'a> {
-    profile: &'a Profile,
+    profile: &'a Profile<'a>,
     pod: &'a Json,
     patch: Patch,
 }
 
 impl Changing<'_> {
-    fn fill(&mut self, fills: &Fills, at: &str, of: &str, object: &Json, container: &Json) {
-        let Profile { name, values, excepted, .. } = self.profile;
+    fn fill(&mut self, fills: &Fills<'_>, at: &str, of: &str, object: &Json, container: &Json) {
+        let Profile { mutation, values, excepted, .. } = self.profile;
         let scene = Scene { values, excepted, pod: self.pod, container };
-        let only: Vec<_> = fills.iter().map(|(_, fill)| fill).collect();
-        for step in fill::steps(&only) {
+        for step in &fills.steps {
             let Some(value) = step.of(object, scene) else { continue };
-            self.patch
-                .operations
-                .push(PatchOperation::Add { path: format!("{at}{}", step.pointer()), value: value.clone() });
             if step.value.is_some() {
-                let check = fills.iter().find(|(_, fill)| fill.path == step.path).and_then(|(check, _)| check.clone());
-                let (profile, of, field) = (name.clone(), of.to_owned(), step.path.join("."));
-                self.patch.changes.push(Change { profile, check, of, field, before: None, value });
+                self.patch.changes.push(Change {
+                    profile: mutation.profile.clone(),
+                    check: fills.check(step),
+                    of: of.to_owned(),
+                    field: step.path.join("."),
+                    before: None,
+                    value: value.clone(),
+                });
             }
+            self.patch.operations.push(PatchOperation::Add { path: format!("{at}{}", step.pointer()), value });
         }
     }
 
@@ -232,7 +247,7 @@ impl Changing<'_> {
             .operations
             .push(PatchOperation::Replace { path: format!("{at}/{}", path.join("/")), value: value.clone() });
         self.patch.changes.push(Change {
-            profile: self.profile.name.clone(),
+            profile: self.profile.mutation.profile.clone(),
             check: None,
             of: of.to_owned(),
             field: path.join("."),

@@ -21,7 +21,9 @@ fn compile(name: &str, spec: &str) -> Compiled {
     palisade_compiler::compile(&profile).unwrap_or_else(|error| panic!("{error:?}"))
 }
 
-fn plan(compiled: &[Compiled], namespace: &Namespace) -> Plan {
+/// A plan that lives as long as it likes: a test ends soon.
+fn plan(compiled: &[Compiled], namespace: &Namespace) -> Plan<'static> {
+    let compiled: &'static [Compiled] = compiled.to_vec().leak();
     let params: Vec<_> =
         compiled.iter().map(|one| one.params(namespace, "2026-01-01T00:00:00Z".parse().unwrap())).collect();
     let params = params.iter().map(|params| params.as_ref().map(|params| &params.spec));
@@ -34,7 +36,7 @@ fn tool() -> Namespace {
 }
 
 /// The pod after it was patched; patching it again changes nothing.
-fn patched(plan: &Plan, pod: &Json) -> (Json, Patch) {
+fn patched(plan: &Plan<'_>, pod: &Json) -> (Json, Patch) {
     let patch = plan.patch(&Request::create("tool-a", pod));
     let mut changed = pod.clone();
     patch.apply(&mut changed).unwrap();

@@ -98,10 +98,11 @@ fn is_verdict(kind: Kind, answer: &Result<Json, Error>) -> bool {
     let Error::Api(status) = error else { return false };
     // One that has just started forbids what its plugins cannot yet be asked about. And for up to 30 s it may not know
     // the kinds of CustomResourceDefinitions: it reads them so often for its policies, the first time perhaps too early
-    // (`k8s.io/apiserver/pkg/admission/plugin/policy/generic`). Then it denies all pods, as it must.
-    let starting = status.message.contains("not yet ready")
-        || (status.message.contains("failed to find resource referenced by paramKind")
-            && !matches!(kind, Kind::Violates));
+    // (`k8s.io/apiserver/pkg/server/options/admission.go`). Then it reads the parameters. Until it has them it denies
+    // all pods, as it must.
+    let says = |text: &str| status.message.contains(text);
+    let without_params = says("failed to find resource referenced by paramKind") || says("not yet synced to use");
+    let starting = says("not yet ready") || (without_params && !matches!(kind, Kind::Violates));
     !starting && !matches!(status.code, 429 | 500..)
 }
 
@@ -145,14 +146,18 @@ impl Tally {
     /// # Errors
     /// What was not so.
     pub fn is_safe(&self) -> Result<(), String> {
-        if self.unanswered > 0 { Err(format!("{self:?}")) } else { self.is_safe_where_answered() }
+        if self.unanswered > 0 {
+            return Err(format!("{self:?}"));
+        }
+        self.nothing_is_wrong()?;
+        if self.complying == 0 || self.denied == 0 { Err(format!("nothing was asked: {self:?}")) } else { Ok(()) }
     }
 
     /// [`Self::is_safe`] of what got a verdict, for a time in which the API server does not always run.
     ///
     /// # Errors
     /// What was not so.
-    pub fn is_safe_where_answered(&self) -> Result<(), String> {
+    pub fn nothing_is_wrong(&self) -> Result<(), String> {
         if !self.complying_refused.is_empty() || !self.violating_not_denied.is_empty() {
             return Err(format!("{self:?}"));
         }
@@ -160,6 +165,6 @@ impl Tally {
         if self.not_filled.iter().any(|said| said.starts_with("admitted")) {
             return Err(format!("{self:?}"));
         }
-        if self.complying == 0 || self.denied == 0 { Err(format!("nothing was asked: {self:?}")) } else { Ok(()) }
+        Ok(())
     }
 }

@@ -101,7 +101,10 @@ fn main() -> ExitCode {
         webhook::a_rolling_restart_fails_no_request,
         webhook::certificates_rotate_and_no_request_fails,
     ];
-    let middle = scenarios![admission::the_harness_answers_as_the_api_server];
+    let middle = scenarios![
+        admission::the_harness_answers_as_the_api_server,
+        upgrade::what_is_served_and_does_nothing_is_no_engine,
+    ];
     // An API server does not see parameters of a built-in kind again once it stopped to watch them for other policies.
     let alone = scenarios![mutation_cases::objects_are_changed_as_the_harness_says];
     let beta = scenarios![

@@ -137,7 +137,7 @@ impl Judge<'_> {
 /// What the profiles of a namespace make of a pod.
 struct Court<'a> {
     judges: &'a [Judge<'a>],
-    plan: Plan,
+    plan: Plan<'a>,
     namespace: String,
 }
 

@@ -178,3 +178,26 @@ fn render_shows_what_a_pod_becomes() {
     let nowhere = render(POD, &["--namespaces", "ns.yaml"]);
     assert!(nowhere.code == Some(2) && nowhere.err.contains("names no namespace"), "{}", nowhere.err);
 }
+
+#[test]
+fn profiles_that_redirect_each_others_images_are_told_of() {
+    let profile = |name: &str| {
+        format!(
+            "apiVersion: toolsecurity.dev/v1alpha1\nkind: ToolSecurityProfile\nmetadata: {{name: {name}}}\nspec:\n  \
+             namespaceSelector: {{matchLabels: {{tenancy: tool}}}}\n  baseline: Privileged\n  \
+             images: {{redirect: {{target: {name}.example}}}}\n"
+        )
+    };
+    let both = format!("{}---\n{}", profile("b"), profile("a"));
+    let rendered = run(&both, POD, &["render", "profiles.yaml"]);
+    assert!(rendered.err.contains("warning: profiles b and a redirect each other's images"), "{}", rendered.err);
+    // What would become of them: each is asked once, and once more because the other changed something.
+    let found = answer(&eval(&both, POD, &["-o", "json", "--kube-version", "1.33"]));
+    let image = &found["mutated"]["spec"]["containers"][0]["image"];
+    assert_eq!(*image, json!("b.example/a.example/b.example/a.example/docker.io/library/nginx"));
+    let skipping = both.replace("target: a.example", "target: a.example, skip: [b.example]");
+    let skipping = skipping.replace("target: b.example", "target: b.example, skip: [a.example]");
+    assert_eq!(run(&skipping, POD, &["render", "profiles.yaml"]).err, "");
+    let found = answer(&eval(&skipping, POD, &["-o", "json", "--kube-version", "1.33"]));
+    assert_eq!(found["mutated"]["spec"]["containers"][0]["image"], json!("a.example/docker.io/library/nginx"));
+}

@@ -91,14 +91,14 @@ impl Error {
         Self::new(ErrorType::Invalid, field, Some(&quote(value)), detail)
     }
 
-    /// Another value of the wrong form, which is shown as JSON.
-    pub fn invalid_value(field: impl Into<String>, value: &Json, detail: &str) -> Self {
-        Self::new(ErrorType::Invalid, field, Some(&go_json(value)), detail)
-    }
-
     /// Another value of the wrong form, as it is shown.
     pub fn invalid_shown(field: impl Into<String>, shown: &str, detail: &str) -> Self {
         Self::new(ErrorType::Invalid, field, Some(shown), detail)
+    }
+
+    /// Another value of the wrong form, which is shown as JSON.
+    pub fn invalid_value(field: impl Into<String>, value: &Json, detail: &str) -> Self {
+        Self::new(ErrorType::Invalid, field, Some(&go_json(value)), detail)
     }
 
     /// A value that is there twice, as it is shown.
@@ -139,9 +139,10 @@ impl Error {
         Self::new(ErrorType::Forbidden, field, None, detail)
     }
 
-    /// A text with too many bytes.
-    pub fn too_long(field: impl Into<String>, most: usize) -> Self {
-        Self::new(ErrorType::TooLong, field, None, &format!("may not be more than {most} bytes"))
+    /// A text with too many bytes, in the words of a minor: since 1.34 one is no plural.
+    pub fn too_long_in(minor: u8, field: impl Into<String>, most: usize) -> Self {
+        let bytes = if minor >= 34 && most == 1 { "byte" } else { "bytes" };
+        Self::new(ErrorType::TooLong, field, None, &format!("may not be more than {most} {bytes}"))
     }
 
     /// As [`Self::too_many`], in the words of a minor: since 1.34 one is no plural.

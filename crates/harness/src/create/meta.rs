@@ -76,7 +76,7 @@ fn annotations(checking: &mut Checking<'_>, annotations: Option<&Json>) {
         size += key.len() + value.as_str().map_or(0, str::len);
     }
     if size > MAX_ANNOTATIONS {
-        checking.errors.push(Error::too_long(field, MAX_ANNOTATIONS));
+        checking.errors.push(Error::too_long_in(checking.minor, field, MAX_ANNOTATIONS));
     }
 }
 

@@ -59,6 +59,7 @@ use thiserror::Error;
 
 use crate::create::{FieldError, aggregate};
 
+pub(crate) use custom::judge_default;
 use kinds::Source;
 pub use kinds::{Kinds, Resource, Subresource, Unserved};
 pub use plugins::Surroundings;

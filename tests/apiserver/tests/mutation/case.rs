@@ -1,7 +1,7 @@
 //! A profile that changes pods, and what puts it in force.
 
 use k8s_openapi::jiff::Timestamp;
-use palisade_api::ToolSecurityProfile;
+use palisade_api::{ToolSecurityParams, ToolSecurityProfile};
 use palisade_checks::pod;
 use palisade_compiler::{Compiled, Namespace};
 use palisade_harness::{Decision, Policy, Request};
@@ -19,10 +19,9 @@ pub(crate) const LABEL: &str = "toolsecurity.dev/test";
 /// where it does both.
 pub(crate) struct Case {
     pub(crate) compiled: Compiled,
-    plan: Plan,
     /// What judges, for the harness.
     policy: Policy,
-    params: Option<Json>,
+    params: Option<ToolSecurityParams>,
     profile: Json,
     pub(crate) filled: String,
     pub(crate) judged: String,
@@ -44,12 +43,10 @@ impl Case {
             ..Namespace::default()
         };
         let params = compiled.params(&namespace, Timestamp::now());
-        let mutation = compiled.mutation.as_ref().ok_or("changes nothing")?;
-        let plan = Plan::new([(mutation, params.as_ref().map(|params| &params.spec))]);
-        let params = params.map(|params| json!(params));
+        ensure!(compiled.mutation.is_some(), "{name} changes nothing");
         let policy = Policy::new(&compiled.bundle.pods.policy).map_err(|error| format!("{name}: {error:?}"))?;
         let (filled, judged) = (namespace.name, format!("judged-{name}"));
-        Ok(Self { compiled, plan, policy, params, profile, filled, judged })
+        Ok(Self { compiled, policy, params, profile, filled, judged })
     }
 
     /// Puts it in force: what fills in, in both namespaces, and the policy that judges, in one.
@@ -64,7 +61,7 @@ impl Case {
             let verdict = cluster.create_pod(namespace, &pod::minimal("debugged")).await;
             ensure!(verdict == Verdict::Admitted, "{verdict:?}");
             if let Some(params) = &self.params {
-                let mut params = params.clone();
+                let mut params = json!(params);
                 params["metadata"]["namespace"] = json!(namespace);
                 let path = format!("/apis/toolsecurity.dev/v1alpha1/namespaces/{namespace}/toolsecurityparams");
                 cluster.answer("POST", &path, JSON, &params).await?;
@@ -141,19 +138,21 @@ impl Case {
     /// The pod after it was filled in as the patch does it.
     pub(crate) fn patched(&self, asked: &Asked<'_>) -> Result<Json> {
         let mut pod = asked.pod.clone();
-        self.plan.patch(asked).apply(&mut pod)?;
-        let again = self.plan.patch(&Asked { pod: &pod, ..*asked });
+        let mutation = self.compiled.mutation.as_ref().ok_or("changes nothing")?;
+        let plan = Plan::new([(mutation, self.params.as_ref().map(|params| &params.spec))]);
+        plan.patch(asked).apply(&mut pod)?;
+        let again = plan.patch(&Asked { pod: &pod, ..*asked });
         ensure!(again.is_empty(), "filled in twice: {:?}", again.operations);
         Ok(pod)
     }
 
     /// Whether the harness says that the policy denies a pod.
     pub(crate) fn denies(&self, pod: &Json) -> Result<bool> {
-        let params = self.params.as_ref();
+        let params = self.params.as_ref().map(|params| json!(params));
         // The API server sets it before it asks a policy; exceptions go by it.
         let mut pod = pod.clone();
         pod["metadata"]["creationTimestamp"] = json!(Timestamp::now().to_string());
-        let decision = self.policy.evaluate(&Request { params, ..Request::create("Pod", &pod) });
+        let decision = self.policy.evaluate(&Request { params: params.as_ref(), ..Request::create("Pod", &pod) });
         Ok(matches!(decision.map_err(|error| error.to_string())?, Decision::Deny { .. }))
     }
 }

@@ -1,9 +1,10 @@
 //! CustomResourceDefinitions (`k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation`): their names, their
 //! schemas, and the rules in these, with what evaluating them may cost.
 //!
-//! Not looked at are conversion, printer columns, selectable fields and scaling, and whether defaults are valid.
+//! Not looked at are conversion, printer columns, selectable fields and scaling, and defaults inside of metadata.
 
 mod cost;
+mod defaults;
 mod field_path;
 pub(crate) mod rule;
 mod rules;
@@ -125,7 +126,10 @@ fn validation(checking: &mut Checking<'_>, schema: &Json, field: &str, status: b
     let unsupported = structural::unsupported(schema);
     let mut is_structural = unsupported.is_none();
     if is_structural {
-        let wrong = structural::check(schema, field);
+        let mut wrong = structural::check(schema, field);
+        if wrong.is_empty() {
+            wrong = defaults::check(checking.minor, schema, field, true);
+        }
         is_structural = wrong.is_empty();
         checking.errors.extend(wrong);
     }

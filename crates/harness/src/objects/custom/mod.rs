@@ -157,6 +157,33 @@ impl Custom {
     }
 }
 
+/// What is wrong with a default.
+#[derive(Debug)]
+pub(crate) struct JudgedDefault {
+    pub(crate) has_unknown_fields: bool,
+    /// With paths below the default.
+    pub(crate) errors: Vec<FieldError>,
+}
+
+/// Judges a default by the schema that has it.
+pub(crate) fn judge_default(minor: u8, schema: &Value, default: &Value) -> JudgedDefault {
+    let has_unknown_fields = prune::changes(default, schema);
+    let mut errors = Vec::new();
+    validate::by_schema(minor, schema, default, &mut errors);
+    // As the API server joins them.
+    for error in errors.iter_mut().filter(|error| error.field.starts_with('[')) {
+        error.field.insert(0, '.');
+    }
+    if errors.is_empty() {
+        let rules = Rules::of_part(schema, minor);
+        errors = rules.judge(default, Some(default)).errors;
+        if errors.is_empty() {
+            errors = rules.judge(default, None).errors;
+        }
+    }
+    JudgedDefault { has_unknown_fields, errors }
+}
+
 /// Whether rules are not evaluated because of a mistake, on which they might fail (`hasBlockingErr`).
 fn is_blocking(error: &FieldError) -> bool {
     matches!(

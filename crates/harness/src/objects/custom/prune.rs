@@ -17,6 +17,13 @@ pub(super) fn prune(object: &mut Object, schema: &Value) -> Vec<String> {
     unknown.into_iter().map(|path| format!("unknown field \"{path}\"")).collect()
 }
 
+/// Whether there is anything in a value that its schema does not have.
+pub(super) fn changes(value: &Value, schema: &Value) -> bool {
+    let mut pruned = value.clone();
+    prune_value(&mut pruned, Some(schema), "", &mut Vec::new());
+    pruned != *value
+}
+
 fn child(path: &str, key: &str) -> String {
     if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") }
 }

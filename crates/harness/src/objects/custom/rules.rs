@@ -54,7 +54,16 @@ pub(super) struct Rule {
 impl Rules {
     /// Compiles the rules of a schema, as those of a definition that is stored.
     pub(super) fn new(schema: &Json, minor: u8) -> Self {
-        let mut rules = Self { schema: with_metadata(schema, true, minor), root: None, minor, unknown: None };
+        Self::compile(schema, minor, true)
+    }
+
+    /// Those of a part of a schema.
+    pub(super) fn of_part(schema: &Json, minor: u8) -> Self {
+        Self::compile(schema, minor, false)
+    }
+
+    fn compile(schema: &Json, minor: u8, root: bool) -> Self {
+        let mut rules = Self { schema: with_metadata(schema, root, minor), root: None, minor, unknown: None };
         if has_rules(schema) {
             let environment = Environment::kubernetes(minor, Mode::Stored);
             let root = rules.node(schema, &rules.schema, &environment);

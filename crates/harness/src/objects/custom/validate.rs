@@ -24,6 +24,13 @@ pub(super) fn validate(minor: u8, schema: &Value, object: &Value, old: Option<&V
     errors.extend(causes.errors);
 }
 
+/// Adds what is wrong with a value by its schema alone.
+pub(super) fn by_schema(minor: u8, schema: &Value, given: &Value, errors: &mut Vec<FieldError>) {
+    let mut causes = Causes { minor, errors: Vec::new() };
+    value(schema, given, "", None, &mut causes);
+    errors.extend(causes.errors);
+}
+
 /// What is wrong, in the words of a minor.
 struct Causes {
     minor: u8,
@@ -125,7 +132,7 @@ fn text(schema: &Value, given: &str, path: &str, causes: &mut Causes) {
     let length = given.chars().count();
     let shown = Value::from(given);
     if let Some(most) = bound(schema, "maxLength").filter(|most| length > *most) {
-        causes.push(FieldError::too_long(path, most));
+        causes.push(FieldError::too_long_in(causes.minor, path, most));
     } else if let Some(least) = bound(schema, "minLength").filter(|least| length < *least) {
         invalid(path, &shown, &format!("should be at least {least} chars long"), causes);
     } else if let Some(pattern) = schema.get("pattern").and_then(Value::as_str).filter(|pattern| !pattern.is_empty())

@@ -1,0 +1,42 @@
+//! Whether defaults are valid themselves (`pkg/apiserver/schema/defaulting/validation.go`). Those inside of metadata are not
+//! looked at.
+
+use serde_json::Value as Json;
+
+use super::flag;
+use crate::{
+    create::{field::Error, part, shown},
+    objects::judge_default,
+};
+
+/// What is wrong with the defaults of a schema and of all below it. None are allowed below `additionalProperties`.
+pub(super) fn check(minor: u8, schema: &Json, field: &str, root: bool) -> Vec<Error> {
+    let mut errors = Vec::new();
+    if let Some(default) = part(schema, "default") {
+        let at = format!("{field}.default");
+        let judged = judge_default(minor, schema, default);
+        if judged.has_unknown_fields {
+            errors.push(Error::invalid_shown(&at, &shown(minor, default), "must not have unknown fields"));
+        }
+        errors.extend(judged.errors.into_iter().map(|error| Error { field: below(&at, &error.field), ..error }));
+    }
+    if let Some(items) = part(schema, "items").filter(|items| items.is_object()) {
+        errors.extend(check(minor, items, &format!("{field}.items"), false));
+    }
+    let is_resource = root || flag(schema, "x-kubernetes-embedded-resource");
+    for (name, property) in schema.get("properties").and_then(Json::as_object).into_iter().flatten() {
+        if !(is_resource && ["metadata", "apiVersion", "kind"].contains(&name.as_str())) {
+            errors.extend(check(minor, property, &format!("{field}.properties[{name}]"), false));
+        }
+    }
+    errors
+}
+
+/// The path of a part of a default.
+fn below(at: &str, field: &str) -> String {
+    match field {
+        "" | "<nil>" => at.to_owned(),
+        field if field.starts_with(['[', '.']) => format!("{at}{field}"),
+        field => format!("{at}.{field}"),
+    }
+}
