@@ -1,9 +1,8 @@
 //! `palisade explain`, as a tenant meets it.
-#![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "a test that cannot set itself up may panic")]
-
-use std::process::Command;
 
 use serde_json::{Value as Json, json};
+
+use super::{Run, directory, run_in};
 
 const PROFILE: &str = "
 apiVersion: toolsecurity.dev/v1alpha1
@@ -46,25 +45,9 @@ spec:
       capabilities: {add: [NET_BIND_SERVICE, NET_RAW]}
 ";
 
-struct Run {
-    code: Option<i32>,
-    out: String,
-    err: String,
-}
-
 fn explain(pod: &str, more: &[&str]) -> Run {
-    let directory = tempfile::tempdir().unwrap();
-    for (name, text) in [("pod.yaml", pod), ("profile.yaml", PROFILE), ("namespace.yaml", NAMESPACE)] {
-        std::fs::write(directory.path().join(name), text).unwrap();
-    }
-    let output = Command::new(env!("CARGO_BIN_EXE_palisade"))
-        .args(["explain", "--pod", "pod.yaml", "--profile", "profile.yaml"])
-        .args(more)
-        .current_dir(directory.path())
-        .output()
-        .unwrap();
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-    Run { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
+    let files = directory(&[("pod.yaml", pod), ("profile.yaml", PROFILE), ("namespace.yaml", NAMESPACE)]);
+    run_in(files.path(), &[&["explain", "--pod", "pod.yaml", "--profile", "profile.yaml"], more].concat(), "")
 }
 
 const HERE: [&str; 2] = ["--namespace", "namespace.yaml"];

@@ -1,41 +1,16 @@
 //! `palisade lint`, as its users meet it.
-#![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "all of this is tests")]
 
-use std::{
-    fs,
-    io::Write as _,
-    path::Path,
-    process::{Command, Stdio},
-};
+use std::{fs, path::Path};
 
 use serde_json::Value as Json;
+
+use super::run_in;
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
 /// A policy that is refused, one that is regretted, and one without a fault.
 fn example(name: &str) -> String {
     fs::read_to_string(format!("{ROOT}/crates/lint/src/catalogue/{name}.yaml")).unwrap()
-}
-
-struct Run {
-    code: Option<i32>,
-    out: String,
-    said: String,
-}
-
-fn palisade(directory: &Path, args: &[&str], input: &str) -> Run {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_palisade"))
-        .args(args)
-        .current_dir(directory)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
-    let output = child.wait_with_output().unwrap();
-    let text = |bytes| String::from_utf8(bytes).unwrap();
-    Run { code: output.status.code(), out: text(output.stdout), said: text(output.stderr) }
 }
 
 #[test]
@@ -57,8 +32,8 @@ fn exit_codes() {
         (&["lint", "-o", "xml", "-"], String::new(), 2),
         (&["lint"], String::new(), 2),
     ] {
-        let run = palisade(at.path(), args, &input);
-        assert_eq!(run.code, Some(code), "{args:?}: {}{}", run.out, run.said);
+        let run = run_in(at.path(), args, &input);
+        assert_eq!(run.code, Some(code), "{args:?}: {}{}", run.out, run.err);
     }
 }
 
@@ -66,7 +41,7 @@ fn exit_codes() {
 fn a_finding_points_at_its_place() {
     let at = tempfile::tempdir().unwrap();
     let text = "kind: Pod\n---\n".to_owned() + &example("api_server_rejects.bad");
-    let run = palisade(at.path(), &["lint", "-"], &text);
+    let run = run_in(at.path(), &["lint", "-"], &text);
     assert!(run.out.contains("does not compile: 1:30: invalid matches argument"), "{}", run.out);
     assert!(run.out.contains("<stdin>:14:36"), "{}", run.out);
     assert!(run.out.contains("1 error in 2 objects; skipped what no rule is about: 1 Pod"), "{}", run.out);
@@ -82,7 +57,7 @@ fn directories_are_read_and_links_end() {
     fs::write(at.path().join("policies/notes.txt"), "kind: [").unwrap();
     #[cfg(unix)]
     std::os::unix::fs::symlink("..", inner.join("up")).unwrap();
-    let run = palisade(at.path(), &["lint", "-o", "json", "policies"], "");
+    let run = run_in(at.path(), &["lint", "-o", "json", "policies"], "");
     let report: Json = serde_json::from_str(&run.out).unwrap();
     assert_eq!(report["findings"].as_array().unwrap().len(), 1, "{report}");
     assert_eq!(report["findings"][0]["file"], "policies/inner/a.yaml");
@@ -94,10 +69,10 @@ fn directories_are_read_and_links_end() {
 fn what_helm_renders_is_linted_and_a_template_is_told_apart() {
     let at = tempfile::tempdir().unwrap();
     let rendered = format!("---\n# Source: x\n\n---\n{}---\n# nothing\n", example("blocks_finalizers.good"));
-    let run = palisade(at.path(), &["lint", "-"], &rendered);
-    assert_eq!((run.code, &*run.out), (Some(0), "nothing found in 2 objects\n"), "{}", run.said);
+    let run = run_in(at.path(), &["lint", "-"], &rendered);
+    assert_eq!((run.code, &*run.out), (Some(0), "nothing found in 2 objects\n"), "{}", run.err);
     let run =
-        palisade(at.path(), &["lint", "-"], "metadata:\n  name: {{ .Release.Name }}\n  {{- if .x }}\nspec: {{ .y }}\n");
+        run_in(at.path(), &["lint", "-"], "metadata:\n  name: {{ .Release.Name }}\n  {{- if .x }}\nspec: {{ .y }}\n");
     assert_eq!(run.code, Some(1));
     assert!(run.out.contains("helm template"), "{}", run.out);
 }
@@ -107,8 +82,8 @@ fn formats_have_what_their_readers_need() {
     let at = tempfile::tempdir().unwrap();
     fs::write(at.path().join("a b.yaml"), example("api_server_rejects.bad")).unwrap();
     let args = ["lint", "-o", "github", "-o", "sarif=x.sarif", "-o", "junit=x.xml", "-o", "json=x.json", "a b.yaml"];
-    let run = palisade(at.path(), &args, "");
-    assert_eq!(run.code, Some(1), "{}", run.said);
+    let run = run_in(at.path(), &args, "");
+    assert_eq!(run.code, Some(1), "{}", run.err);
     assert!(run.out.starts_with("::error file=a b.yaml,line=12,endLine=12,col="), "{}", run.out);
     assert_eq!(run.out.lines().count(), 1, "{}", run.out);
 
@@ -137,29 +112,29 @@ fn formats_have_what_their_readers_need() {
 #[test]
 fn rules_are_listed_and_explained() {
     let at = tempfile::tempdir().unwrap();
-    let list = palisade(at.path(), &["lint", "--list"], "");
+    let list = run_in(at.path(), &["lint", "--list"], "");
     assert!(list.out.lines().count() > 30, "{}", list.out);
     for line in list.out.lines() {
         let id = line.split(' ').next().unwrap();
-        let page = palisade(at.path(), &["lint", "--explain", id], "");
-        assert!(page.code == Some(0) && page.out.contains("lint-ignore"), "{id}: {}", page.said);
+        let page = run_in(at.path(), &["lint", "--explain", id], "");
+        assert!(page.code == Some(0) && page.out.contains("lint-ignore"), "{id}: {}", page.err);
         assert!(Path::new(ROOT).join(format!("docs/lint/{id}.md")).is_file(), "{id} has no page");
     }
-    let run = palisade(at.path(), &["lint", "--explain", "matches-lease"], "");
-    assert!(run.code == Some(2) && run.said.contains("did you mean matches-leases?"), "{}", run.said);
+    let run = run_in(at.path(), &["lint", "--explain", "matches-lease"], "");
+    assert!(run.code == Some(2) && run.err.contains("did you mean matches-leases?"), "{}", run.err);
 }
 
 #[test]
 fn completions_and_manual_pages() {
     let at = tempfile::tempdir().unwrap();
     for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
-        let run = palisade(at.path(), &["completions", shell], "");
-        assert!(run.code == Some(0) && run.out.contains("lint"), "{shell}: {}", run.said);
+        let run = run_in(at.path(), &["completions", shell], "");
+        assert!(run.code == Some(0) && run.out.contains("lint"), "{shell}: {}", run.err);
     }
-    let page = palisade(at.path(), &["man"], "").out;
+    let page = run_in(at.path(), &["man"], "").out;
     assert!(page.contains(".TH palisade 1"), "{page}");
-    let run = palisade(at.path(), &["man", "--directory", "."], "");
-    assert_eq!(run.code, Some(0), "{}", run.said);
+    let run = run_in(at.path(), &["man", "--directory", "."], "");
+    assert_eq!(run.code, Some(0), "{}", run.err);
     let page = fs::read_to_string(at.path().join("palisade-lint.1")).unwrap();
     assert!(page.contains("fail\\-on"), "{page}");
 }
@@ -184,8 +159,8 @@ fn examples_for_ci_work() {
     for (name, code) in [("blocks_finalizers.good", 0), ("blocks_finalizers.bad", 1)] {
         fs::write(at.path().join("policies/a.yaml"), example(name)).unwrap();
         for command in &commands {
-            let run = palisade(at.path(), &command.split(' ').collect::<Vec<_>>(), "");
-            assert_eq!(run.code, Some(code), "{name} {command}: {}{}", run.out, run.said);
+            let run = run_in(at.path(), &command.split(' ').collect::<Vec<_>>(), "");
+            assert_eq!(run.code, Some(code), "{name} {command}: {}{}", run.out, run.err);
         }
     }
     assert!(at.path().join("palisade.sarif").is_file());

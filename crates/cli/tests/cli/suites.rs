@@ -1,28 +1,22 @@
 //! `palisade test`, as its users meet it.
-#![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "a test that cannot set itself up may panic")]
 
 use std::{
     fs,
     io::{BufRead, BufReader},
     path::Path,
-    process::{Command, Stdio},
+    process::Stdio,
 };
 
-const EXAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/policy-tests");
-const FILLED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/filled");
-const TOOLFORGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/toolforge/profile.yaml");
+use super::{Run, palisade, run_in};
 
-fn palisade(directory: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_palisade"));
-    command.current_dir(directory).stdin(Stdio::null());
-    command
-}
+const EXAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/policy-tests");
+const FILLED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cli/filled");
+const TOOLFORGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/toolforge/profile.yaml");
 
 /// The exit code, standard output and standard error.
 fn test(directory: &Path, arguments: &[&str]) -> (i32, String, String) {
-    let output = palisade(directory).arg("test").args(arguments).output().unwrap();
-    let text = |bytes| String::from_utf8(bytes).unwrap();
-    (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+    let Run { code, out, err } = run_in(directory, &[&["test"], arguments].concat(), "");
+    (code.unwrap(), out, err)
 }
 
 /// The example, in a directory of its own, with one text of the policy replaced.

@@ -1,12 +1,8 @@
-//! The binary, as its users meet it.
-#![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "a test that cannot set itself up may panic")]
+//! `palisade render`, as its users meet it, and what holds for any command.
 
-use std::{
-    fmt::Write as _,
-    io::Write as _,
-    path::Path,
-    process::{Command, Stdio},
-};
+use std::{fmt::Write as _, path::Path, process::Stdio};
+
+use super::{Run, directory, palisade, run_in};
 
 const TOOLFORGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/toolforge/profile.yaml");
 
@@ -35,36 +31,9 @@ kind: Namespace
 metadata: {name: elsewhere}
 ";
 
-/// What a run gave.
-struct Run {
-    code: Option<i32>,
-    out: String,
-    err: String,
-}
-
 /// Runs the binary with files in its directory and nothing on standard input.
 fn run(files: &[(&str, &[u8])], arguments: &[&str]) -> Run {
-    let directory = tempfile::tempdir().unwrap();
-    for (name, content) in files {
-        std::fs::write(directory.path().join(name), content).unwrap();
-    }
-    run_in(directory.path(), arguments, b"")
-}
-
-fn run_in(directory: &Path, arguments: &[&str], input: &[u8]) -> Run {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_palisade"))
-        .args(arguments)
-        .current_dir(directory)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    // A run that reads no input closes it early.
-    let _ = child.stdin.take().unwrap().write_all(input);
-    let output = child.wait_with_output().unwrap();
-    let text = |bytes| String::from_utf8(bytes).unwrap();
-    Run { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
+    run_in(directory(files).path(), arguments, "")
 }
 
 /// The Toolforge profile with one text replaced by another.
@@ -303,7 +272,7 @@ fn hostile_input_is_refused() {
 
 #[test]
 fn a_closed_pipe_is_no_error() {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_palisade"))
+    let mut child = palisade(Path::new("."))
         .args(["render", TOOLFORGE])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

@@ -1,9 +1,8 @@
 //! What `palisade eval` and `palisade render` show of what is changed in objects.
-#![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "a test that cannot set itself up may panic")]
-
-use std::process::Command;
 
 use serde_json::{Value as Json, json};
+
+use super::{Run, directory, run_in};
 
 const PROFILES: &str = "\
 apiVersion: toolsecurity.dev/v1alpha1
@@ -51,21 +50,9 @@ spec:
   - {name: app, image: nginx}
 ";
 
-struct Run {
-    code: Option<i32>,
-    out: String,
-    err: String,
-}
-
 fn run(profiles: &str, pod: &str, arguments: &[&str]) -> Run {
-    let directory = tempfile::tempdir().unwrap();
-    for (name, content) in [("profiles.yaml", profiles), ("ns.yaml", NAMESPACES), ("pod.yaml", pod)] {
-        std::fs::write(directory.path().join(name), content).unwrap();
-    }
-    let output =
-        Command::new(env!("CARGO_BIN_EXE_palisade")).args(arguments).current_dir(directory.path()).output().unwrap();
-    let text = |bytes| String::from_utf8(bytes).unwrap();
-    Run { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
+    let files = directory(&[("profiles.yaml", profiles), ("ns.yaml", NAMESPACES), ("pod.yaml", pod)]);
+    run_in(files.path(), arguments, "")
 }
 
 fn eval(profiles: &str, pod: &str, more: &[&str]) -> Run {

@@ -1,7 +1,5 @@
 //! A thousand inputs that nobody would write by mistake: `palisade lint` says what is wrong or skips them. It never
 //! panics, and never takes more than 1 GiB of memory or 5 s of a processor.
-#![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "all of this is tests")]
-#![cfg(unix)]
 
 use std::{
     fmt::Write as _,

@@ -1,11 +1,8 @@
 //! `palisade migrate psp`, as its users meet it.
-#![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "a test that cannot set itself up may panic")]
 
-use std::{
-    io::Write as _,
-    path::Path,
-    process::{Command, Stdio},
-};
+use std::path::Path;
+
+use super::{Run, directory, run_in};
 
 const EXAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/psp");
 
@@ -26,34 +23,14 @@ spec:
   seLinux: {rule: RunAsAny}
 ";
 
-struct Run {
-    code: Option<i32>,
-    out: String,
-    err: String,
-}
-
-fn run_in(directory: &Path, arguments: &[&str], input: &str) -> Run {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_palisade"))
-        .args(["migrate", "psp"])
-        .args(arguments)
-        .current_dir(directory)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    // A run that reads no input closes it early.
-    let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
-    let output = child.wait_with_output().unwrap();
-    let text = |bytes| String::from_utf8(bytes).unwrap();
-    Run { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
+/// Runs it in a directory.
+fn psp(directory: &Path, arguments: &[&str], input: &str) -> Run {
+    run_in(directory, &[&["migrate", "psp"], arguments].concat(), input)
 }
 
 /// Runs it on the text of a file.
 fn migrate(text: &str, arguments: &[&str]) -> Run {
-    let directory = tempfile::tempdir().unwrap();
-    std::fs::write(directory.path().join("p.yaml"), text).unwrap();
-    run_in(directory.path(), &[&["p.yaml"], arguments].concat(), "")
+    psp(directory(&[("p.yaml", text)]).path(), &[&["p.yaml"], arguments].concat(), "")
 }
 
 /// Asserts that the policy with one text replaced by another is wrong, and that all of `expected` is said.
@@ -68,7 +45,7 @@ fn wrong(from: &str, to: &str, expected: &[&str]) {
 
 #[test]
 fn the_example_becomes_profiles() {
-    let run = run_in(Path::new(EXAMPLES), &["tools.yaml"], "");
+    let run = psp(Path::new(EXAMPLES), &["tools.yaml"], "");
     assert_eq!(run.code, Some(0), "{}", run.err);
     insta::assert_snapshot!("tools", run.out);
     insta::assert_snapshot!("tools_said", run.err);
@@ -76,18 +53,11 @@ fn the_example_becomes_profiles() {
 
 #[test]
 fn what_is_printed_can_be_rendered() {
-    let run = run_in(Path::new(EXAMPLES), &["tools.yaml", "--stage", "Deny"], "");
-    let directory = tempfile::tempdir().unwrap();
-    std::fs::write(directory.path().join("profiles.yaml"), &run.out).unwrap();
-    let rendered = Command::new(env!("CARGO_BIN_EXE_palisade"))
-        .args(["render", "profiles.yaml"])
-        .current_dir(directory.path())
-        .output()
-        .unwrap();
-    assert_eq!(rendered.status.code(), Some(0), "{}", String::from_utf8_lossy(&rendered.stderr));
-    let text = String::from_utf8(rendered.stdout).unwrap();
-    assert_eq!(text.matches("kind: ValidatingAdmissionPolicy\n").count(), 4);
-    assert!(text.contains("- Deny"));
+    let run = psp(Path::new(EXAMPLES), &["tools.yaml", "--stage", "Deny"], "");
+    let rendered = run_in(directory(&[("profiles.yaml", run.out)]).path(), &["render", "profiles.yaml"], "");
+    assert_eq!(rendered.code, Some(0), "{}", rendered.err);
+    assert_eq!(rendered.out.matches("kind: ValidatingAdmissionPolicy\n").count(), 4);
+    assert!(rendered.out.contains("- Deny"));
 }
 
 #[test]
@@ -141,7 +111,7 @@ fn lists_and_several_files_and_standard_input_are_read() {
     ];
     let directory = tempfile::tempdir().unwrap();
     std::fs::write(directory.path().join("a.json"), lists[0].to_string()).unwrap();
-    let run = run_in(directory.path(), &["a.json", "-"], &lists[1].to_string());
+    let run = psp(directory.path(), &["a.json", "-"], &lists[1].to_string());
     assert_eq!(run.code, Some(0), "{}", run.err);
     assert!(run.out.contains("name: small\n") && run.out.contains("name: second\n"), "{}", run.out);
     let said = "note: a.json: ignored what is no PodSecurityPolicy, role or binding: 1 Pod\n";
@@ -201,7 +171,7 @@ fn without_a_policy_nothing_can_be_done() {
         assert_eq!((run.code, run.out.as_str()), (Some(2), ""), "{arguments:?} {}", run.err);
         assert!(run.err.contains(expected), "{expected:?} is not in:\n{}", run.err);
     }
-    let run = run_in(Path::new("."), &[], "");
+    let run = psp(Path::new("."), &[], "");
     assert_eq!(run.code, Some(2));
 }
 

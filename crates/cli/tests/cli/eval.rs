@@ -1,9 +1,8 @@
 //! `palisade eval`, as its users meet it.
-#![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "a test that cannot set itself up may panic")]
-
-use std::process::Command;
 
 use serde_json::{Value as Json, json};
+
+use super::{Run, directory, run_in};
 
 const TOOLFORGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/toolforge/profile.yaml");
 
@@ -44,25 +43,8 @@ fn deployment(replicas: u32) -> String {
     )
 }
 
-struct Run {
-    code: Option<i32>,
-    out: String,
-    err: String,
-}
-
 fn run(files: &[(&str, &str)], arguments: &[&str]) -> Run {
-    let directory = tempfile::tempdir().unwrap();
-    for (name, content) in files {
-        std::fs::write(directory.path().join(name), content).unwrap();
-    }
-    let output = Command::new(env!("CARGO_BIN_EXE_palisade"))
-        .arg("eval")
-        .args(arguments)
-        .current_dir(directory.path())
-        .output()
-        .unwrap();
-    let text = |bytes| String::from_utf8(bytes).unwrap();
-    Run { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
+    run_in(directory(files).path(), &[&["eval"], arguments].concat(), "")
 }
 
 #[test]
