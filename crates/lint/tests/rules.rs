@@ -189,11 +189,11 @@ fn parameters_are_judged_by_their_definition() {
         told(&run(&text, &options("")))
     };
     assert_eq!(lint("least", "2"), [""; 0]);
-    assert_eq!(lint("least", "5"), ["api-server-rejects 49: spec: Invalid value: 5 is less than 3"]);
+    assert_eq!(lint("least", "5"), ["api-server-rejects 48: spec: Invalid value: 3 is less than 5"]);
     assert_eq!(
         lint("least", "0"),
         [
-            "api-server-rejects 50: spec.least: Invalid value: 0: spec.least in body should be greater than or equal to 1"
+            "api-server-rejects 49: spec.least: Invalid value: 0: spec.least in body should be greater than or equal to 1"
         ]
     );
     // A rule is shown where it stands in the file, and parameters are not judged by a definition that is refused.
