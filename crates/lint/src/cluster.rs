@@ -48,9 +48,10 @@ pub(crate) struct Cluster<'a> {
     pub bindings: Vec<Item<'a>>,
     /// Objects of other kinds, parameters among them.
     pub others: Vec<Item<'a>>,
-    /// What the API server says of each policy, binding and CRD, and of parameters whose CRD is in the input: what it
-    /// refuses, what it warns about.
+    /// What the API server says of each policy, binding and CRD: what it refuses, what it warns about.
     pub said: Vec<(Item<'a>, Result<Vec<String>, Refused>)>,
+    /// The same of parameters whose CRD is in the input.
+    pub said_of_params: Vec<(Item<'a>, Result<Vec<String>, Refused>)>,
     /// What could not be read.
     pub unreadable: Vec<(&'a Object<'a>, Box<Mistake>)>,
     /// Profiles that are accepted.
@@ -98,6 +99,7 @@ impl<'a> Cluster<'a> {
             bindings: Vec::new(),
             others: Vec::new(),
             said: Vec::new(),
+            said_of_params: Vec::new(),
             unreadable: Vec::new(),
             accepted: Vec::new(),
             profiles: Vec::new(),
@@ -179,7 +181,7 @@ impl<'a> Cluster<'a> {
                 kinds.validate(Sent { object: &received.object, ..sent }, &received.object)?;
                 Ok(received.warnings)
             });
-            self.said.push((item.copy(), said.map_err(refused)));
+            self.said_of_params.push((item.copy(), said.map_err(refused)));
         }
     }
 

@@ -129,3 +129,79 @@ fn examples_are_clean() {
     }
     assert!(profiles > 0);
 }
+
+const DEFINITION_AND_PARAMETERS: &str = r#"apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: limits.example.org}
+spec:
+  group: example.org
+  names: {kind: Limit, plural: limits, singular: limit, listKind: LimitList}
+  scope: Namespaced
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec:
+            type: object
+            x-kubernetes-validations:
+            - rule: self.most >= self.RIGHT
+              messageExpression: "'%d is less than %d'.format([self.most, self.least])"
+            properties:
+              most: {type: integer}
+              least: {type: integer, minimum: 1}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: example}
+spec:
+  paramKind: {apiVersion: example.org/v1, kind: Limit}
+  matchConstraints:
+    namespaceSelector: {matchLabels: {tenancy: tool}}
+    resourceRules:
+    - {apiGroups: [apps], apiVersions: [v1], operations: [CREATE], resources: [deployments]}
+  validations:
+  - expression: size(object.spec.template.spec.containers) <= params.?spec.?most.orValue(5)
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: example}
+spec:
+  policyName: example
+  paramRef: {name: limit, parameterNotFoundAction: Deny}
+  validationActions: [Deny]
+---
+apiVersion: example.org/v1
+kind: Limit
+metadata: {name: limit, namespace: tool-a}
+spec:
+  least: LEAST
+  most: 3
+"#;
+
+#[test]
+fn parameters_are_judged_by_their_definition() {
+    let lint = |right: &str, least: &str| {
+        let text = DEFINITION_AND_PARAMETERS.replace("RIGHT", right).replace("LEAST", least);
+        told(&run(&text, &options("")))
+    };
+    assert_eq!(lint("least", "2"), [""; 0]);
+    assert_eq!(lint("least", "5"), ["api-server-rejects 48: spec: Invalid value: 3 is less than 5"]);
+    assert_eq!(
+        lint("least", "0"),
+        [
+            "api-server-rejects 49: spec.least: Invalid value: 0: spec.least in body should be greater than or equal to 1"
+        ]
+    );
+    // A rule is shown where it stands in the file, and parameters are not judged by a definition that is refused.
+    assert_eq!(
+        lint("nope", "5"),
+        [
+            "api-server-rejects 19: spec.validation.openAPIV3Schema.properties[spec].x-kubernetes-validations[0].rule: does \
+          not compile: 1:18: undefined field 'nope'"
+        ]
+    );
+}

@@ -158,15 +158,17 @@ impl Sizes for DeclType {
 #[must_use]
 pub fn with_metadata(schema: &Value, root: bool, minor: u8) -> Value {
     let Value::Object(of) = schema else { return schema.clone() };
-    let mut of = of.clone();
-    if let Some(Value::Object(properties)) = of.get_mut("properties") {
-        properties.values_mut().for_each(|property| *property = with_metadata(property, false, minor));
-    }
-    for key in ["items", "additionalProperties"] {
-        if let Some(inner) = of.get_mut(key) {
-            *inner = with_metadata(inner, false, minor);
-        }
-    }
+    let inside = |(key, part): (&String, &Value)| {
+        let part = match (key.as_str(), part) {
+            ("properties", Value::Object(properties)) => {
+                properties.iter().map(|(name, of)| (name.clone(), with_metadata(of, false, minor))).collect()
+            }
+            ("items" | "additionalProperties", part) => with_metadata(part, false, minor),
+            (_, part) => part.clone(),
+        };
+        (key.clone(), part)
+    };
+    let mut of: Map<String, Value> = of.iter().map(inside).collect();
     if (root || flag(schema, "x-kubernetes-embedded-resource")) && !has_metadata(schema) {
         let existing =
             |name: &str| schema.get("properties")?.get("metadata")?.get("properties")?.get(name)?.get("maxLength");

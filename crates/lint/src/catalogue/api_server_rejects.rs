@@ -20,7 +20,7 @@ place in the expression or the field. Mend it: nothing else of the object counts
     bad: include_str!("api_server_rejects.bad.yaml"),
     good: include_str!("api_server_rejects.good.yaml"),
     check: |cluster, found| {
-        for (item, said) in &cluster.said {
+        for (item, said) in cluster.said.iter().chain(&cluster.said_of_params) {
             let Err(Refused::Status(status)) = said else { continue };
             if status.causes.is_empty() {
                 found.add(item, "", &status.message);

@@ -14,7 +14,7 @@ The API server takes it and answers with this warning.",
     bad: include_str!("creation_warning.bad.yaml"),
     good: include_str!("creation_warning.good.yaml"),
     check: |cluster, found| {
-        for (item, said) in &cluster.said {
+        for (item, said) in cluster.said.iter().chain(&cluster.said_of_params) {
             for warning in said.iter().flatten() {
                 found.add(item, "metadata.name", warning);
             }

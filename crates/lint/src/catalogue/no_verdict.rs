@@ -16,7 +16,7 @@ engine has, such as messages of protocol buffers. Silence it once `kubectl apply
     bad: include_str!("no_verdict.bad.yaml"),
     good: include_str!("no_verdict.good.yaml"),
     check: |cluster, found| {
-        for (item, said) in &cluster.said {
+        for (item, said) in cluster.said.iter().chain(&cluster.said_of_params) {
             if let Err(Refused::NoVerdict(why)) = said {
                 found.add(item, "metadata.name", why);
             }

@@ -76,10 +76,11 @@ impl Rules {
     }
 
     fn node(&self, schema: &Json, typed: &Json, base: &Environment) -> Result<Option<Node>, String> {
-        let Some(of) = DeclType::new(typed, self.minor) else { return Ok(None) };
         let mut node = Node::default();
         let rules = list(schema, "x-kubernetes-validations");
         if !rules.is_empty() {
+            // A definition with rules on what they cannot see is refused.
+            let Some(of) = DeclType::new(typed, self.minor) else { return Ok(None) };
             let scope = Scope::new(base, &of);
             node.rules = rules.iter().map(|rule| compile(&scope, rule, schema)).collect::<Result<_, _>>()?;
         }
