@@ -187,7 +187,7 @@ mod tests {
                 Step::Stay => None,
             }
         };
-        assert!(renewed(Duration::from_mins(60)).is_none());
+        assert!(renewed(Duration::from_hours(1)).is_none());
         let next = renewed(Duration::from_mins(5)).and_then(|kept| kept.next).expect("the next one");
         assert!(!next.is_due(Duration::from_mins(5), 10_002), "it has the life that is wished for");
     }
