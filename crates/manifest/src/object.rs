@@ -105,10 +105,10 @@ impl Object<'_> {
         }
     }
 
-    /// Reads the object as a type.
+    /// Reads the object as a type. A text that is no text to kubectl, which reads YAML 1.1, must be quoted: `Off`, `yes`.
     pub fn parse<T: DeserializeOwned>(&self) -> Result<T, Box<Mistake>> {
         let (text, offset) = self.text();
-        let options = serde_saphyr::options! { with_snippet: false };
+        let options = serde_saphyr::options! { with_snippet: false, no_schema: true };
         serde_saphyr::from_str_with_options(&text, options).map_err(|error| Box::new(self.mistake(&error, offset)))
     }
 
@@ -142,6 +142,9 @@ impl Object<'_> {
             Error::SerdeInvalidType { unexpected, expected, .. }
             | Error::SerdeInvalidValue { unexpected, expected, .. } => {
                 (format!("is {unexpected}, not {expected}"), None)
+            }
+            Error::QuotingRequired { value, .. } => {
+                (format!("{value} without quotes is no text to kubectl"), Some(format!("write {value:?}")))
             }
             Error::DuplicateMappingKey { .. } => ("given twice".to_owned(), None),
             Error::SerdeMissingField { field, .. } => (format!("missing field {field:?}"), None),
@@ -210,6 +213,26 @@ mod tests {
         let source = Arc::new(Source::new("f", text.to_owned()));
         let objects = objects(&source).unwrap();
         objects.iter().map(|object| format!("{}/{}", object.api_version, object.kind)).collect()
+    }
+
+    #[test]
+    fn a_text_that_is_none_to_kubectl_is_told_where_it_stands() {
+        let read = |value: &str| {
+            let source = Arc::new(Source::new("f", format!("kind: A\nengine: {value}\n")));
+            let objects = objects(&source).unwrap();
+            objects[0].parse::<BTreeMap<String, String>>().map(|mut fields| fields.remove("engine")).map_err(
+                |mistake| {
+                    assert_eq!(mistake.problem.place().map(|(_, place)| place.start), Some(16), "{mistake:?}");
+                    mistake.problem.message().to_owned()
+                },
+            )
+        };
+        for value in ["Off", "yes", "50001"] {
+            let found = read(value).unwrap_err();
+            assert!(found.contains(&format!("engine: {value} without quotes is no text to kubectl")), "{found}");
+            assert_eq!(read(&format!("'{value}'")).unwrap().as_deref(), Some(value));
+        }
+        assert_eq!(read("Auto").unwrap().as_deref(), Some("Auto"));
     }
 
     #[test]
