@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, str::FromStr};
 
 use clap::{Parser, Subcommand, ValueEnum};
 
-use crate::test::TestArgs;
+use crate::{eval::EvalArgs, explain::ExplainArgs, lint::LintArgs, test::TestArgs};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -75,181 +75,6 @@ pub enum Command {
         #[arg(long, value_name = "DIR")]
         directory: Option<std::path::PathBuf>,
     },
-}
-
-const LINT_EXAMPLES: &str = "\
-Examples:
-  palisade lint policies/
-  helm template . | palisade lint -
-  kustomize build . | palisade lint --kube-version 1.33 --fail-on warning -
-  palisade lint -o human -o sarif=lint.sarif policies/
-  palisade lint --allow blocks-finalizers --deny type-check policies/
-  palisade lint --explain blocks-finalizers
-
-A rule is silenced for an object by its annotation toolsecurity.dev/lint-ignore: \"id, id\".
-
-Exit codes: 0 clean, 1 findings at or above --fail-on, 2 could not run.";
-
-/// The arguments of `palisade lint`.
-#[derive(Debug, clap::Args)]
-#[command(after_help = LINT_EXAMPLES)]
-pub struct LintArgs {
-    /// YAML or JSON files, directories of which all *.yaml, *.yml and *.json are read, or - for standard input.
-    #[arg(value_name = "FILE|DIR", required_unless_present_any = ["list", "explain"])]
-    pub files: Vec<String>,
-    /// The API server's version: 1.33 to 1.37.
-    #[arg(long, value_name = "VERSION", default_value = "1.36")]
-    pub kube_version: KubeVersion,
-    /// How to print, and to which file instead of standard output: human, json, sarif, junit or github. May be given
-    /// several times.
-    #[arg(short, long, value_name = "FORMAT[=FILE]", default_value = "human")]
-    pub output: Vec<LintOutput>,
-    /// From which severity on the exit code is 1: error, warning, info, or never.
-    #[arg(long, value_name = "SEVERITY", default_value = "error")]
-    pub fail_on: FailOn,
-    /// Rules that do not count.
-    #[arg(long, value_name = "ID", value_delimiter = ',')]
-    pub allow: Vec<String>,
-    /// Rules whose findings are warnings.
-    #[arg(long, value_name = "ID", value_delimiter = ',')]
-    pub warn: Vec<String>,
-    /// Rules whose findings are errors.
-    #[arg(long, value_name = "ID", value_delimiter = ',')]
-    pub deny: Vec<String>,
-    /// Prints all rules.
-    #[arg(long)]
-    pub list: bool,
-    /// Prints what a rule is about, with an example.
-    #[arg(long, value_name = "ID")]
-    pub explain: Option<String>,
-}
-
-/// From which severity on findings are a failure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum FailOn {
-    /// What the API server refuses, or what locks a cluster.
-    Error,
-    /// What should be looked at, too.
-    Warning,
-    /// Anything.
-    Info,
-    /// Nothing.
-    Never,
-}
-
-/// A way to print findings, and where to.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LintOutput {
-    /// How.
-    pub format: LintFormat,
-    /// The file, or standard output.
-    pub file: Option<String>,
-}
-
-/// A way to print findings.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum LintFormat {
-    /// For people: each with an excerpt of the file.
-    Human,
-    /// One object, for programs.
-    Json,
-    /// SARIF 2.1.0, for code scanning.
-    Sarif,
-    /// XML as `JUnit` writes it, for CI servers.
-    Junit,
-    /// Annotations of GitHub Actions.
-    Github,
-}
-
-impl FromStr for LintOutput {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let (format, file) = text.split_once('=').map_or((text, None), |(format, file)| (format, Some(file)));
-        if file == Some("") {
-            return Err("no file after =".to_owned());
-        }
-        let format = LintFormat::from_str(format, false)
-            .map_err(|_| "not a format; there are human, json, sarif, junit and github".to_owned())?;
-        Ok(Self { format, file: file.map(str::to_owned) })
-    }
-}
-
-const EVAL_EXAMPLES: &str = "\
-Examples:
-  palisade eval -f policies.yaml namespaces.yaml --request pod.yaml
-  palisade eval -f policies.yaml --request pod.yaml --operation UPDATE --old before.yaml --user alice --group dev
-  palisade eval -f profile.yaml namespaces.yaml --request pods/*.yaml -o json
-  palisade eval -f policies.yaml --request review.json -v
-
-Exit codes: 0 all are allowed, 1 something is denied or has no verdict, 2 could not run.
-
-Objects are taken as a client sends them: decoded, filled with defaults and validated as the API server does it before
-it asks its policies. The objects of an AdmissionReview are taken as they are. A namespaced object without a namespace
-goes to default. What mutating policies, or Palisade's webhook for a profile, change in an object is shown as a diff; in
-JSON as the object (mutated) and as a JSON patch (patch) of what the policies were shown, defaults and all. Checks of the
-authorizer have no verdict, but for members of system:masters, who may do all.";
-
-/// The arguments of `palisade eval`.
-#[derive(Debug, clap::Args)]
-#[command(after_help = EVAL_EXAMPLES)]
-pub struct EvalArgs {
-    /// YAML or JSON files with the objects of the cluster; - is standard input.
-    #[arg(short = 'f', long = "file", value_name = "FILE", required = true, num_args = 1..)]
-    pub files: Vec<String>,
-    /// YAML or JSON files with the objects of requests, or `AdmissionReview`s; - is standard input.
-    #[arg(long = "request", value_name = "FILE", required = true, num_args = 1..)]
-    pub requests: Vec<String>,
-    /// What is done with the objects of requests: CREATE, UPDATE (see --old), DELETE or CONNECT.
-    #[arg(long, value_name = "OPERATION", default_value = "CREATE", ignore_case = true)]
-    pub operation: OperationArg,
-    /// The subresource that the objects of requests are sent to, as ephemeralcontainers.
-    #[arg(long, value_name = "NAME", default_value = "")]
-    pub subresource: String,
-    /// File with the objects as they are before an UPDATE, found by kind, namespace and name.
-    #[arg(long, value_name = "FILE")]
-    pub old: Option<String>,
-    /// Who asks.
-    #[arg(long, value_name = "NAME")]
-    pub user: Option<String>,
-    /// A group of who asks, besides system:authenticated; can be given several times.
-    #[arg(long = "group", value_name = "NAME")]
-    pub groups: Vec<String>,
-    /// The namespace of objects that name none.
-    #[arg(short, long, value_name = "NAME")]
-    pub namespace: Option<String>,
-    /// The API server's version: 1.33 to 1.37.
-    #[arg(long, value_name = "VERSION", default_value = "1.36")]
-    pub kube_version: KubeVersion,
-    /// Prints the value and the cost of each expression and variable, and all of an object that was changed.
-    #[arg(short, long)]
-    pub verbose: bool,
-    /// How to print.
-    #[arg(short, long, value_name = "FORMAT", default_value = "human")]
-    pub output: EvalFormat,
-}
-
-/// What is done to an object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-#[value(rename_all = "UPPER")]
-pub enum OperationArg {
-    /// It is new.
-    Create,
-    /// It takes the place of another one.
-    Update,
-    /// It goes.
-    Delete,
-    /// Somebody connects to it: its options are the object.
-    Connect,
-}
-
-/// How verdicts are printed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum EvalFormat {
-    /// For people.
-    Human,
-    /// A list, one element for each request.
-    Json,
 }
 
 /// What to migrate from.
@@ -365,43 +190,6 @@ pub enum RenderFormat {
     Diff,
 }
 
-const EXPLAIN_EXAMPLES: &str = "\
-Examples:
-  palisade explain --pod pod.yaml --profile profile.yaml
-  kubectl get namespace tool-a -o yaml | palisade explain --pod pod.yaml --profile profile.yaml --namespace -
-
-Exit codes: 0 each pod is admitted, 1 one is refused or a profile is wrong, 2 could not run.";
-
-/// The arguments of `palisade explain`.
-#[derive(Debug, clap::Args)]
-#[command(after_help = EXPLAIN_EXAMPLES)]
-pub struct ExplainArgs {
-    /// YAML or JSON file with one or more Pods; - is standard input.
-    #[arg(long, value_name = "FILE")]
-    pub pod: String,
-    /// File with the profiles.
-    #[arg(long, value_name = "FILE")]
-    pub profile: String,
-    /// File with the pod's Namespace, which decides which profiles the pod meets and what their parameters are. Without
-    /// it the pod meets all of them.
-    #[arg(long, value_name = "FILE")]
-    pub namespace: Option<String>,
-    /// How to print.
-    #[arg(short, long, value_name = "FORMAT", default_value = "human")]
-    pub output: ExplainFormat,
-}
-
-/// How an explanation is printed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum ExplainFormat {
-    /// Text.
-    Human,
-    /// A document for each pod.
-    Yaml,
-    /// One object with a list of pods.
-    Json,
-}
-
 /// How objects are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Format {
@@ -461,15 +249,6 @@ mod tests {
         for text in ["", "a", "=b", "a=b,", "a=b,a=c", "a=b c", "a!=b"] {
             assert!(labels(text).is_err(), "{text}");
         }
-    }
-
-    #[test]
-    fn outputs() {
-        let output = |text: &str| text.parse::<LintOutput>();
-        let expected = LintOutput { format: LintFormat::Sarif, file: Some("a=b".to_owned()) };
-        assert_eq!(output("sarif=a=b"), Ok(expected));
-        assert_eq!(output("json"), Ok(LintOutput { format: LintFormat::Json, file: None }));
-        assert!(output("yaml").is_err() && output("json=").is_err());
     }
 
     #[test]

@@ -11,7 +11,8 @@ use palisade_harness::{
 use serde_json::Value as Json;
 
 use crate::{
-    args::{EvalArgs, KubeVersion},
+    args::KubeVersion,
+    eval::EvalArgs,
     input::{self, Object},
     output::could_not_print,
     render::{self, Accepted, NamespaceObject},

@@ -1,11 +1,14 @@
 //! `palisade eval`: says what an API server would answer.
 
+mod args;
 mod cluster;
 mod requests;
 mod show;
 
+pub use args::EvalArgs;
+use args::EvalFormat;
+
 use crate::{
-    args::{EvalArgs, EvalFormat},
     output,
     report::{Failure, Problem},
 };

@@ -4,7 +4,7 @@ use palisade_harness::admission::{Cluster, Operation, Request, Review, User};
 use serde_json::Value as Json;
 
 use crate::{
-    args::{EvalArgs, OperationArg},
+    eval::args::{EvalArgs, OperationArg},
     input::{self, Object},
     report::{Failure, Problem},
 };

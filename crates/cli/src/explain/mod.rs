@@ -1,6 +1,7 @@
 //! `palisade explain`: what is filled into a pod, what it is refused for after that, and the least change with which it
 //! is admitted.
 
+mod args;
 mod change;
 
 use std::fmt::Write as _;
@@ -13,8 +14,10 @@ use palisade_mutation::{Change, Plan};
 use serde::Serialize;
 use serde_json::{Value as Json, json};
 
+pub use args::ExplainArgs;
+use args::ExplainFormat;
+
 use crate::{
-    args::{ExplainArgs, ExplainFormat},
     fill, input,
     output::{self, could_not_print, yaml},
     render::{self, Accepted},

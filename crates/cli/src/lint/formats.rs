@@ -7,7 +7,7 @@ use palisade_manifest::Severity;
 
 use super::{github, human, json, junit, sarif};
 use crate::{
-    args::{LintFormat, LintOutput},
+    lint::args::{LintFormat, LintOutput},
     output,
     report::{Failure, Problem},
 };

@@ -1,5 +1,6 @@
 //! `palisade lint`: finds what is wrong with admission policies, and what will be regretted.
 
+mod args;
 mod files;
 mod formats;
 mod github;
@@ -13,8 +14,10 @@ use std::process::ExitCode;
 use palisade_lint::{Level, Levels, Options, Report, catalogue, lint, unreadable};
 use palisade_manifest::{Severity, objects};
 
+use args::FailOn;
+pub use args::LintArgs;
+
 use crate::{
-    args::{FailOn, LintArgs},
     output,
     report::{self, Failure, Problem},
 };

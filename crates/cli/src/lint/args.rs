@@ -1,0 +1,119 @@
+//! The command line of `palisade lint`.
+
+use std::str::FromStr;
+
+use clap::ValueEnum;
+
+use crate::args::KubeVersion;
+
+const EXAMPLES: &str = "\
+Examples:
+  palisade lint policies/
+  helm template . | palisade lint -
+  kustomize build . | palisade lint --kube-version 1.33 --fail-on warning -
+  palisade lint -o human -o sarif=lint.sarif policies/
+  palisade lint --allow blocks-finalizers --deny type-check policies/
+  palisade lint --explain blocks-finalizers
+
+A rule is silenced for an object by its annotation toolsecurity.dev/lint-ignore: \"id, id\".
+
+Exit codes: 0 clean, 1 findings at or above --fail-on, 2 could not run.";
+
+/// The arguments of `palisade lint`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct LintArgs {
+    /// YAML or JSON files, directories of which all *.yaml, *.yml and *.json are read, or - for standard input.
+    #[arg(value_name = "FILE|DIR", required_unless_present_any = ["list", "explain"])]
+    pub files: Vec<String>,
+    /// The API server's version: 1.33 to 1.37.
+    #[arg(long, value_name = "VERSION", default_value = "1.36")]
+    pub kube_version: KubeVersion,
+    /// How to print, and to which file instead of standard output: human, json, sarif, junit or github. May be given
+    /// several times.
+    #[arg(short, long, value_name = "FORMAT[=FILE]", default_value = "human")]
+    pub output: Vec<LintOutput>,
+    /// From which severity on the exit code is 1: error, warning, info, or never.
+    #[arg(long, value_name = "SEVERITY", default_value = "error")]
+    pub fail_on: FailOn,
+    /// Rules that do not count.
+    #[arg(long, value_name = "ID", value_delimiter = ',')]
+    pub allow: Vec<String>,
+    /// Rules whose findings are warnings.
+    #[arg(long, value_name = "ID", value_delimiter = ',')]
+    pub warn: Vec<String>,
+    /// Rules whose findings are errors.
+    #[arg(long, value_name = "ID", value_delimiter = ',')]
+    pub deny: Vec<String>,
+    /// Prints all rules.
+    #[arg(long)]
+    pub list: bool,
+    /// Prints what a rule is about, with an example.
+    #[arg(long, value_name = "ID")]
+    pub explain: Option<String>,
+}
+
+/// From which severity on findings are a failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum FailOn {
+    /// What the API server refuses, or what locks a cluster.
+    Error,
+    /// What should be looked at, too.
+    Warning,
+    /// Anything.
+    Info,
+    /// Nothing.
+    Never,
+}
+
+/// A way to print findings, and where to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LintOutput {
+    /// How.
+    pub format: LintFormat,
+    /// The file, or standard output.
+    pub file: Option<String>,
+}
+
+/// A way to print findings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LintFormat {
+    /// For people: each with an excerpt of the file.
+    Human,
+    /// One object, for programs.
+    Json,
+    /// SARIF 2.1.0, for code scanning.
+    Sarif,
+    /// XML as `JUnit` writes it, for CI servers.
+    Junit,
+    /// Annotations of GitHub Actions.
+    Github,
+}
+
+impl FromStr for LintOutput {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (format, file) = text.split_once('=').map_or((text, None), |(format, file)| (format, Some(file)));
+        if file == Some("") {
+            return Err("no file after =".to_owned());
+        }
+        let format = LintFormat::from_str(format, false)
+            .map_err(|_| "not a format; there are human, json, sarif, junit and github".to_owned())?;
+        Ok(Self { format, file: file.map(str::to_owned) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn outputs() {
+        let output = |text: &str| text.parse::<LintOutput>();
+        let expected = LintOutput { format: LintFormat::Sarif, file: Some("a=b".to_owned()) };
+        assert_eq!(output("sarif=a=b"), Ok(expected));
+        assert_eq!(output("json"), Ok(LintOutput { format: LintFormat::Json, file: None }));
+        assert!(output("yaml").is_err() && output("json=").is_err());
+    }
+}
