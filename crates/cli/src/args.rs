@@ -98,8 +98,9 @@ Examples:
 
 Exit codes: 0 migrated, 1 a file is wrong (or, with --strict, something is not as it was), 2 could not run.
 
-Kinds of notes: stricter (pods that were admitted are denied), looser (the other way round), default (what was filled
-in no longer is), selection (which namespaces), note (good to know). See docs/migrate-from-psp.md.";
+Kinds of notes: stricter (pods that were admitted are denied), looser (the other way round), filled (what was filled in
+still is), default (what was filled in no longer is), selection (which namespaces), note (good to know). See
+docs/migrate-from-psp.md.";
 
 /// The arguments of `palisade migrate psp`.
 #[derive(Debug, clap::Args)]

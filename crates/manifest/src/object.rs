@@ -107,8 +107,17 @@ impl Object<'_> {
 
     /// Reads the object as a type. A text that is no text to kubectl, which reads YAML 1.1, must be quoted: `Off`, `yes`.
     pub fn parse<T: DeserializeOwned>(&self) -> Result<T, Box<Mistake>> {
+        self.read(true)
+    }
+
+    /// Reads what kubectl never sees: any scalar may be a text.
+    pub fn parse_own<T: DeserializeOwned>(&self) -> Result<T, Box<Mistake>> {
+        self.read(false)
+    }
+
+    fn read<T: DeserializeOwned>(&self, no_schema: bool) -> Result<T, Box<Mistake>> {
         let (text, offset) = self.text();
-        let options = serde_saphyr::options! { with_snippet: false, no_schema: true };
+        let options = serde_saphyr::options! { with_snippet: false, no_schema: no_schema };
         serde_saphyr::from_str_with_options(&text, options).map_err(|error| Box::new(self.mistake(&error, offset)))
     }
 

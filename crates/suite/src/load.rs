@@ -217,7 +217,7 @@ impl Loader<'_> {
     }
 
     fn suite(mut self) -> Result<Suite, Vec<Problem>> {
-        let suite: format::Suite = self.object.parse().map_err(|mistake| vec![mistake.problem])?;
+        let suite: format::Suite = self.object.parse_own().map_err(|mistake| vec![mistake.problem])?;
         for (path, found, expected) in
             [("apiVersion", &suite.api_version, format::API_VERSION), ("kind", &suite.kind, format::KIND)]
         {

@@ -78,7 +78,7 @@ fn eval_does_what_the_webhook_would_and_shows_it() {
 #[test]
 fn every_engine_makes_the_same_of_a_pod() {
     let by = |engine: &str, version: &str| {
-        let profiles = PROFILES.replace("defaults: Secure", &format!("defaults: Secure, engine: {engine}"));
+        let profiles = PROFILES.replace("defaults: Secure", &format!("defaults: Secure, engine: '{engine}'"));
         answer(&eval(&profiles, POD, &["-o", "json", "--kube-version", version]))
     };
     let webhook = by("Webhook", "1.36");
