@@ -1,6 +1,6 @@
 //! Years, months, hours and so on of a point in time, in a time zone.
 
-use jiff::tz::TimeZoneDatabase;
+use jiff::tz::{TimeZone, TimeZoneDatabase};
 
 use crate::library::double::atoi;
 
@@ -69,6 +69,26 @@ pub(super) fn get(field: Field, local: i64, nanos: u32) -> i64 {
     }
 }
 
+/// The zone of a name, which is to Go a path below the directory of the database (`time.LoadLocation`).
+fn located(name: &str) -> Result<TimeZone, String> {
+    let database = TimeZoneDatabase::bundled();
+    // The database looks names up without regard to case, and Go does not.
+    let file = |path: &str| database.get(path).ok().filter(|found| found.iana_name() == Some(path));
+    let path: Vec<_> = name.split('/').filter(|part| !matches!(*part, "" | ".")).collect();
+    let path = path.join("/");
+    let is_directory = |path: &str| {
+        let below = format!("{path}/");
+        path.is_empty() || database.available().any(|zone| zone.as_str().starts_with(&below))
+    };
+    match file(&path) {
+        Some(found) if !name.ends_with('/') && !name.ends_with("/.") => Ok(found),
+        Some(_) => Err("not a directory".to_owned()),
+        None if is_directory(&path) => Err("is a directory".to_owned()),
+        None if path.match_indices('/').any(|(at, _)| file(&path[..at]).is_some()) => Err("not a directory".to_owned()),
+        None => Err(format!("unknown time zone {name}")),
+    }
+}
+
 /// Seconds east of UTC in a time zone at a time: `+01:00`, or a name of the time zone database that is built in.
 ///
 /// The zone `Local` is UTC, as in the API server's container. The version of the database is not that of the API server,
@@ -87,10 +107,7 @@ pub(super) fn offset(zone: &str, seconds: i64) -> Result<i64, String> {
     if zone.contains("..") || zone.starts_with(['/', '\\']) {
         return Err("time: invalid location name".to_owned());
     }
-    let found = TimeZoneDatabase::bundled().get(zone).ok();
-    // The database looks names up without regard to case, and Go does not.
-    let found = found.filter(|found| found.iana_name() == Some(zone));
-    let found = found.ok_or_else(|| format!("unknown time zone {zone}"))?;
+    let found = located(zone)?;
     let (first, last) = (jiff::Timestamp::MIN.as_second(), jiff::Timestamp::MAX.as_second());
     let time = jiff::Timestamp::from_second(seconds.clamp(first, last)).map_err(|error| error.to_string())?;
     Ok(found.to_offset(time).seconds().into())

@@ -22,6 +22,26 @@ fn field(call: &str) -> Field {
 }
 
 #[test]
+fn the_name_of_a_zone_is_a_path() {
+    let new_year = Timestamp::parse("2023-01-01T00:00:00Z").unwrap();
+    for (zone, expected) in [
+        ("./America/New_York", Ok(19)),
+        ("America//New_York", Ok(19)),
+        (".", Err("is a directory")),
+        ("America", Err("is a directory")),
+        ("America/Argentina", Err("is a directory")),
+        ("America/.", Err("is a directory")),
+        ("America/", Err("is a directory")),
+        ("Europe/Berlin/x", Err("not a directory")),
+        ("a/../b", Err("time: invalid location name")),
+        (" ", Err("unknown time zone  ")),
+    ] {
+        let found = new_year.get(Field::Hours, Some(zone));
+        assert_eq!(found.as_ref().map_err(String::as_str), expected.as_ref().map_err(|text| *text), "{zone}");
+    }
+}
+
+#[test]
 fn answers_are_those_of_the_api_server() {
     let duration = |d: Duration| json!({"duration": d.0});
     let timestamp = |t: Timestamp| json!({"timestamp": t.to_string()});
