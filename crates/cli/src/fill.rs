@@ -24,7 +24,7 @@ pub fn pods(path: &str) -> Result<Vec<Json>, Failure> {
             others.push(object.kind);
             continue;
         }
-        match object.parse::<Json>() {
+        match object.json() {
             Ok(pod) if pod["spec"]["containers"].as_array().is_some_and(|containers| !containers.is_empty()) => {
                 pods.push(pod);
             }
