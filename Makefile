@@ -170,10 +170,11 @@ bench-eval: ## Measure palisade eval against starting a control plane and asking
 
 .PHONY: bench-webhook
 bench-webhook: export CGO_ENABLED = 0
+bench-webhook: export GOFLAGS += -trimpath
 bench-webhook: ## Measure the webhook against one on controller-runtime and against Kyverno, at 500 requests a second
 	cargo build --release -p palisade-controller -p palisade-webhook -p palisade-demo
-	cd tests/webhook-bench && go vet . && go build -trimpath -o $(CACHE)/webhook-bench .
-	cd tests/webhook-bench/kyverno && go vet . && go build -trimpath -o $(CACHE)/webhook-bench-kyverno .
+	cd tests/webhook-bench && go vet . && go build -o $(CACHE)/webhook-bench .
+	cd tests/webhook-bench/kyverno && go vet . && go build -o $(CACHE)/webhook-bench-kyverno .
 	$(or $(CARGO_TARGET_DIR),target)/release/palisade-demo --namespaces 3500 --once \
 		--bench-webhook $(CACHE)/webhook-bench --bench-kyverno $(CACHE)/webhook-bench-kyverno
 

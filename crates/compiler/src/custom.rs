@@ -137,9 +137,6 @@ fn of_default(target: CustomTarget, default: &CustomDefault) -> Option<(&'static
                     a map under another name, is filled in with the whole list or map";
         return Some((".path", format!("{path:?} is no field"), help));
     }
-    if path.split('.').any(|key| RESERVED.contains(&key)) {
-        return Some((".path", format!("{path:?} has a reserved word of CEL in it"), "fill in the whole map"));
-    }
     if target == CustomTarget::Pod && of_list(&EARLY) {
         let help =
             "the API server has looked at it when something is filled in; demand it, and set it in pod templates";
@@ -176,31 +173,6 @@ const NOT_OF_ALL: [&str; 7] = [
 /// would not see.
 const EARLY: [&str; 5] =
     ["automountServiceAccountToken", "containers", "ephemeralContainers", "initContainers", "priorityClassName"];
-/// What no field in an expression is called (<https://github.com/google/cel-spec/blob/master/doc/langdef.md#syntax>).
-const RESERVED: [&str; 21] = [
-    "as",
-    "break",
-    "const",
-    "continue",
-    "else",
-    "false",
-    "for",
-    "function",
-    "if",
-    "import",
-    "in",
-    "let",
-    "loop",
-    "namespace",
-    "null",
-    "package",
-    "return",
-    "true",
-    "var",
-    "void",
-    "while",
-];
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -2,6 +2,7 @@
 //! leave unset, and a value that the field can have.
 
 use palisade_api::{CustomDefault, CustomTarget, Diagnostic};
+use palisade_cel::environment::RESERVED;
 use palisade_checks::{fill, pod};
 use palisade_compiler::{Compiled, Custom};
 use serde_json::{Value as Json, json};
@@ -37,6 +38,10 @@ impl Trial<'_> {
     fn mistake(&self) -> Option<Diagnostic> {
         let CustomDefault { path, value } = self.default;
         let keys: Vec<_> = path.split('.').collect();
+        if keys.iter().any(|key| RESERVED.contains(key)) {
+            let message = format!("{path:?} has a reserved word of CEL in it");
+            return Some(self.say("path", message, "fill in the whole map"));
+        }
         if let Some(created) = self.created(&pod::minimal("default")).ok().filter(|pod| !self.is_unset(pod, &keys)) {
             let found = fill::field(self.subject(&created), &keys);
             let message = format!("{path} is never unset: it is {found} before anything can be filled in");

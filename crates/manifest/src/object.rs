@@ -89,7 +89,7 @@ impl Object<'_> {
     /// # Errors
     /// What is no YAML, a key that is given twice, or more aliases than any object needs (the limits of serde-saphyr).
     pub fn json(&self) -> Result<Json, Box<Mistake>> {
-        self.parse_own()
+        self.read(false)
     }
 
     /// The bytes to point at for a line and column, from 1 and in characters, of the text at a path, as for a mistake
