@@ -54,7 +54,7 @@ impl Cluster {
         let admin = client(control_plane.kubeconfig()).await?;
         let cluster = Self { control_plane, admin, controller: None };
         cluster.kubectl(&["apply", "--server-side", "-k", &root().join("crds").display().to_string()])?;
-        cluster.kubectl(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"])?;
+        cluster.kubectl(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=120s"])?;
         cluster.kubectl(&["apply", "--server-side", "-k", &root().join("manifests").display().to_string()])?;
         Ok(cluster)
     }

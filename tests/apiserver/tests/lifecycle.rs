@@ -22,7 +22,7 @@ use crate::webhook::engine;
 
 const UID: i64 = 50_001;
 /// How soon a generated object is what it should be again.
-const REPAIR: Duration = Duration::from_secs(5);
+const REPAIR: Duration = Duration::from_mins(2);
 
 pub(crate) async fn an_invalid_profile_changes_nothing(cluster: &mut Cluster) -> TestResult {
     let test = "invalid";
