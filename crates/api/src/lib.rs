@@ -9,10 +9,13 @@ pub mod crd;
 pub mod names;
 mod params;
 mod profile;
+mod published;
+pub mod revision;
 pub mod selector;
 
 pub use palisade_checks::{Diagnostic, Level, ParameterName, ParameterType, Resolved, Settings, Values, catalogue};
 pub use params::{ToolSecurityParams, ToolSecurityParamsSpec};
+pub use published::Published;
 pub use profile::{
     CustomCheck, CustomDefault, CustomTarget, Enforcement, EngineInForce, Exception, ExceptionCounts, Exemptions,
     FailedNamespace, IntOrText, MutationStatus, NamespaceCounts, Override, Parameter, PssEquivalent, Source, Stage,

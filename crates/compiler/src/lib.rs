@@ -14,6 +14,7 @@ mod expressions;
 mod mutation;
 mod native;
 mod probes;
+mod registration;
 mod resolve;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -56,6 +57,8 @@ pub struct Compiled {
     pub mutation: Option<Mutation>,
     /// Where checks are not made.
     pub exceptions: Exceptions,
+    /// The namespaces that are never selected, as the profile lists them.
+    pub excluded: Vec<String>,
     /// Pods that tell whether the policy is in force.
     pub probes: Probes,
     /// Which level of the Pod Security Standards the profile implies.
@@ -126,6 +129,7 @@ pub fn compile(profile: &ToolSecurityProfile) -> Result<Compiled, Vec<Diagnostic
         resolver,
         mutation,
         exceptions,
+        excluded: spec.exclude_namespaces.clone(),
         probes,
         implied,
     })

@@ -8,7 +8,8 @@
 //!    +---- our writes ------- | -------------------+           report
 //! ```
 //!
-//! Beside it, `mutate` sees to who fills in pods: the API server or the webhook.
+//! Beside it, `mutate` sees to who fills in pods, the API server or the webhook, and `registration` to whom the webhook is
+//! asked for.
 //!
 //! `reconcile` is the driver; each stage is a module. What the controller knows of the cluster is in one place,
 //! `world`, which watches fill. A restart reads everything and writes nothing that is already right.
@@ -37,6 +38,7 @@ mod probe;
 mod queue;
 mod reconcile;
 mod redirects;
+mod registration;
 mod remove;
 mod report;
 mod resolve;

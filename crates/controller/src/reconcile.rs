@@ -5,7 +5,7 @@ use std::{fmt::Write as _, sync::Arc, time::Duration};
 use k8s_openapi::jiff::Timestamp;
 use kube::Client;
 use palisade_api::{
-    Stage, ToolSecurityProfileStatus,
+    EngineInForce, Stage, ToolSecurityProfileStatus,
     conditions::{ConditionType, Reason},
     names::Shape,
 };
@@ -22,6 +22,7 @@ use crate::{
     mutate::mutate,
     probe::{Outcome, Prober},
     queue::Queue,
+    registration::{Registration, Wanted},
     remove::{self, RemoveError},
     report::{self, Namespaces, report},
     resolve::{self, Plan},
@@ -41,6 +42,8 @@ pub struct Context {
     pub options: Options,
     /// Asks whether profiles are in force.
     pub prober: Arc<Prober>,
+    /// Registers the webhook.
+    pub registration: Arc<Registration>,
     /// Where events are handed in.
     pub events: Events,
     /// Counts.
@@ -110,6 +113,9 @@ pub async fn reconcile(cx: &Context, profile: &str, memory: &mut Memory) -> Resu
     };
     let uid = observed.meta.uid.clone().unwrap_or_default();
     if memory.uid != uid {
+        if !memory.uid.is_empty() {
+            cx.registration.forget(profile);
+        }
         *memory = Memory::new(uid);
     }
     let verdict = compile::verdict(&observed, memory).await;
@@ -141,6 +147,7 @@ pub async fn reconcile(cx: &Context, profile: &str, memory: &mut Memory) -> Resu
 fn forget(cx: &Context, profile: &str) {
     cx.world.forget(profile);
     cx.prober.forget(profile);
+    cx.registration.forget(profile);
     cx.metrics.forget(profile);
 }
 
@@ -169,13 +176,15 @@ async fn enforce(
         later.at(apply::revision(cx, good, memory).await);
     }
     if applied.is_ok() && !cx.stop.is_cancelled() {
+        cx.registration.want(good, Wanted::of(good, engine(observed, memory)));
         later.at(mutate(cx, good, memory).await);
+        cx.registration.want(good, Wanted::of(good, engine(observed, memory)));
     }
     let now = Instant::now();
     later.at(next_end(good));
     later.at(memory.write_failures.values().map(|failure| failure.again.saturating_duration_since(now)).min());
 
-    let programmed = programmed(verdict, &applied, memory, good);
+    let programmed = programmed(cx, verdict, &applied, memory, good);
     let (enforced, again) = enforced(cx, verdict, &programmed, memory, good);
     later.at(again);
     let namespaces = Namespaces::of(&plan, memory);
@@ -185,6 +194,14 @@ async fn enforce(
     }
     applied.map_err(ReconcileError::Apply)?;
     Ok(later.next())
+}
+
+/// Who was seen to change pods: what an earlier process has found holds until somebody is asked.
+fn engine(observed: &ObservedProfile, memory: &Memory) -> Option<EngineInForce> {
+    match &memory.mutating {
+        Some(turn) => turn.status.as_ref().map(|status| status.engine),
+        None => Some(observed.profile.as_ref().ok()?.status.as_ref()?.mutation.as_ref()?.engine),
+    }
 }
 
 /// How long until an exception ends.
@@ -264,7 +281,13 @@ fn not_programmed(message: impl Into<String>) -> Judgement {
     Judgement::new(ConditionType::Enforced, Truth::False, Reason::NotProgrammed, message)
 }
 
-fn programmed(verdict: &Verdict, applied: &Result<(), ApiError>, memory: &Memory, good: &Good) -> Judgement {
+fn programmed(
+    cx: &Context,
+    verdict: &Verdict,
+    applied: &Result<(), ApiError>,
+    memory: &Memory,
+    good: &Good,
+) -> Judgement {
     let judgement = |truth, reason, message| Judgement::new(ConditionType::Programmed, truth, reason, message);
     let mut wrong = String::new();
     if let Err(error) = applied {
@@ -278,6 +301,10 @@ fn programmed(verdict: &Verdict, applied: &Result<(), ApiError>, memory: &Memory
             "{separator}the parameters of {namespaces} could not be written, first {namespace}: {}",
             failure.message
         );
+    }
+    if let Some(problem) = cx.registration.problem(&good.compiled.profile) {
+        let separator = if wrong.is_empty() { "" } else { "; " };
+        let _ = write!(wrong, "{separator}its entry in the registration of the webhook could not be written: {problem}");
     }
     if verdict.is_err() {
         let mut message = format!("the spec of generation {} stays in force", good.generation());

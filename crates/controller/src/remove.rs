@@ -56,6 +56,9 @@ pub enum RemoveError {
         #[source]
         error: ApiError,
     },
+    /// The registration of the webhook.
+    #[error("its entry in the registration of the webhook could not be removed: {0}")]
+    Registration(#[source] ApiError),
     /// The last good spec.
     #[error("the last good spec could not be deleted: {0}")]
     Revision(#[source] ApiError),
@@ -82,6 +85,8 @@ pub async fn remove(
         tracing::info!(profile, "the bindings are deleted");
         released(cx, good.as_deref()).await;
     }
+    cx.registration.forget(profile);
+    cx.registration.keep(&cx.client, &cx.world.profiles()).await.map_err(RemoveError::Registration)?;
     mutate::remove(cx, profile).await.map_err(RemoveError::Policy)?;
     for shape in Shape::ALL {
         policy(cx, profile, shape).await.map_err(RemoveError::Policy)?;

@@ -26,6 +26,7 @@ use crate::{
     native, observe,
     probe::Prober,
     queue::Queue,
+    registration::{self, Registration},
     reconcile::{Context, Next, backoff, reconcile},
     world::World,
 };
@@ -90,6 +91,8 @@ impl Controller {
             .map_err(|source| Error::Listen { address: options.listen, source })?;
         observe::start(&client, &world, &queue, &tasks, &shutdown);
         native::start(&client, &world, &queue, &tasks, &shutdown);
+        let registration = Arc::new(Registration::default());
+        registration::start(&registration, &client, &world, &queue, &tasks, &shutdown);
         let prober = Prober::new(
             client.clone(),
             Arc::clone(&world),
@@ -101,7 +104,7 @@ impl Controller {
         );
         let events = Events::start(client.clone(), options.instance.clone(), &tasks, shutdown.clone());
         let stop = shutdown.clone();
-        let cx = Context { client, world, queue, options, prober: Arc::new(prober), events, metrics, stop };
+        let cx = Context { client, world, queue, options, prober: Arc::new(prober), registration, events, metrics, stop };
         tracing::info!(%addr, version = env!("CARGO_PKG_VERSION"), "palisade-controller started");
         let turning = Loop {
             cx: Arc::new(cx),

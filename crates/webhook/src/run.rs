@@ -77,10 +77,11 @@ impl Running {
 /// An address is taken.
 pub async fn start(client: Client, options: Options, shutdown: CancellationToken) -> Result<Running, Error> {
     let (tasks, ended) = (TaskTracker::new(), CancellationToken::new());
+    let metrics = Arc::new(Metrics::new());
     let cx = Context {
-        world: World::start(&client, &tasks, &ended),
+        world: World::start(&client, &metrics, &tasks, &ended),
         shown: Arc::new(Shown::default()),
-        metrics: Arc::new(Metrics::new()),
+        metrics,
         stopping: Arc::new(AtomicBool::new(false)),
     };
     let of = |address| move |source| Error::Listen { address, source };
