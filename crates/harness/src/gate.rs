@@ -63,6 +63,10 @@ fn diagnose(compiled: &Compiled) -> Vec<Diagnostic> {
         let subjects: Vec<_> = WORKLOADS.iter().map(Subject::Workload).collect();
         diagnostics = of_workloads(diagnose_pair(compiled, workloads, &subjects));
     }
+    // What is said above says more of an expression than that an API server rejects it.
+    if diagnostics.is_empty() {
+        diagnostics = generated;
+    }
     if diagnostics.is_empty()
         && let Ok(policy) = Policy::new(&bundle.pods.policy)
     {
@@ -70,8 +74,7 @@ fn diagnose(compiled: &Compiled) -> Vec<Diagnostic> {
         let judge = Judge { policy: &policy, params: params.as_ref(), subject: Subject::Pod };
         diagnostics = fills::diagnose(compiled, &PODS, |pod| judge.create(pod));
     }
-    // The others say more of an expression than that an API server rejects it.
-    if diagnostics.is_empty() { generated } else { diagnostics }
+    diagnostics
 }
 
 fn is_in_profile(diagnostic: &Diagnostic) -> bool {

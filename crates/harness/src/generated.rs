@@ -114,7 +114,8 @@ fn said(compiled: &Compiled, minor: u8, what: &str, refused: &Refused) -> Vec<Di
 
 /// What is wrong with a field, said of the place in the profile that the field comes from.
 fn of_cause(compiled: &Compiled, minor: u8, what: &str, cause: &FieldError) -> Diagnostic {
-    if cause.field == "metadata.name" {
+    // All that is generated has the profile's name in its own, and as a label.
+    if matches!(cause.field.as_str(), "metadata.name" | "metadata.labels") {
         let help = "a profile's name has small letters, digits, dashes and dots, and begins and ends with a letter or digit";
         return Diagnostic::new("metadata.name", cause.body.clone()).help(help);
     }
