@@ -31,7 +31,7 @@ async fn same_refusal(cluster: &Cluster, minor: u8, path: &str, object: &Json) -
 pub(crate) async fn registrations_are_refused_in_the_words_of_the_api_server(cluster: &mut Cluster) -> TestResult {
     let minor = cluster.minor().await?;
     let requirement = |one: Json| json!({"matchExpressions": [one]});
-    let selectors = [
+    let mut selectors = vec![
         json!({}),
         requirement(json!({"key": "a", "operator": "Foo"})),
         requirement(json!({"key": "a", "operator": "In"})),
@@ -40,12 +40,15 @@ pub(crate) async fn registrations_are_refused_in_the_words_of_the_api_server(clu
         requirement(json!({"key": "a b", "operator": "Exists"})),
         requirement(json!({"key": "", "operator": "DoesNotExist"})),
         requirement(json!({"key": "A_/b", "operator": "Exists"})),
-        requirement(json!({"key": "a/b/c", "operator": "Exists"})),
         requirement(json!({"key": "a".repeat(64), "operator": "Exists"})),
         requirement(json!({"key": "a", "operator": "In", "values": ["x y", "fine", "", "y".repeat(64)]})),
         json!({"matchLabels": {"a b": "c"}}),
         json!({"matchLabels": {"a": "x y/"}}),
     ];
+    if minor >= 35 {
+        // A server that emulates an older version has its own words for this one, and not those of that version.
+        selectors.push(requirement(json!({"key": "a/b/c", "operator": "Exists"})));
+    }
     let entry = json!({
         "name": "a.b.c", "admissionReviewVersions": ["v1"], "sideEffects": "None",
         "clientConfig": {"service": {"name": "a", "namespace": "b", "path": "/mutate/x", "port": 443}},
