@@ -15,9 +15,9 @@ pub mod selector;
 
 pub use palisade_checks::{Diagnostic, Level, ParameterName, ParameterType, Resolved, Settings, Values, catalogue};
 pub use params::{ToolSecurityParams, ToolSecurityParamsSpec};
-pub use published::Published;
 pub use profile::{
     CustomCheck, CustomDefault, CustomTarget, Enforcement, EngineInForce, Exception, ExceptionCounts, Exemptions,
     FailedNamespace, IntOrText, MutationStatus, NamespaceCounts, Override, Parameter, PssEquivalent, Source, Stage,
     ToolSecurityProfile, ToolSecurityProfileSpec, ToolSecurityProfileStatus, WorkloadStage,
 };
+pub use published::Published;

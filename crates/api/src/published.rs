@@ -42,8 +42,7 @@ mod tests {
 
     #[test]
     fn what_is_said_can_be_read() {
-        let full =
-            Published { authorities: Some("PEM".into()), url: Some("https://a:1".into()), timeout_seconds: 3 };
+        let full = Published { authorities: Some("PEM".into()), url: Some("https://a:1".into()), timeout_seconds: 3 };
         for published in [full.clone(), Published { authorities: None, url: None, ..full }] {
             assert_eq!(Published::read(&published.data()), Some(published));
         }

@@ -115,7 +115,8 @@ mod tests {
 
     #[test]
     fn no_two_profiles_share_a_name() {
-        let all = [("a", 1), ("a-1", 1), ("a.1", 1), ("a", 11), ("a-1", 11)].map(|(name, of)| names::revision(name, of));
+        let all =
+            [("a", 1), ("a-1", 1), ("a.1", 1), ("a", 11), ("a-1", 11)].map(|(name, of)| names::revision(name, of));
         let distinct: std::collections::BTreeSet<_> = all.iter().collect();
         assert_eq!(distinct.len(), all.len(), "{all:?}");
         // The only name that there was before had dashes.

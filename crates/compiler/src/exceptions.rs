@@ -50,7 +50,8 @@ impl Exceptions {
 
     /// All of them, as if they were of one namespace: no namespace has more.
     pub fn everywhere(&self) -> BTreeMap<String, String> {
-        let all = self.0.iter().flat_map(|one| one.checks.iter().map(|check| (check.clone(), one.expires.0.to_string())));
+        let all =
+            self.0.iter().flat_map(|one| one.checks.iter().map(|check| (check.clone(), one.expires.0.to_string())));
         all.collect()
     }
 

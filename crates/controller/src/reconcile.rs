@@ -304,7 +304,8 @@ fn programmed(
     }
     if let Some(problem) = cx.registration.problem(&good.compiled.profile) {
         let separator = if wrong.is_empty() { "" } else { "; " };
-        let _ = write!(wrong, "{separator}its entry in the registration of the webhook could not be written: {problem}");
+        let _ =
+            write!(wrong, "{separator}its entry in the registration of the webhook could not be written: {problem}");
     }
     if verdict.is_err() {
         let mut message = format!("the spec of generation {} stays in force", good.generation());

@@ -237,7 +237,8 @@ pub fn start(
             match event {
                 Ok(_) => watching.changed.notify_one(),
                 Err(error) => {
-                    tracing::warn!(error = %ApiError::from(error), "the watch of what the webhook says failed and is tried again");
+                    let error = ApiError::from(error);
+                    tracing::warn!(%error, "the watch of {WEBHOOK_CA} failed and is tried again");
                 }
             }
         }
@@ -253,7 +254,7 @@ pub fn start(
                     match registration.keep(&client, &world.profiles()).await {
                         Ok(concerned) => queue.trigger(concerned),
                         Err(error) => {
-                            tracing::warn!(%error, "the registration of the webhook could not be kept right; it is tried again");
+                            tracing::warn!(%error, "the registration of the webhook could not be kept right");
                         }
                     }
                 }

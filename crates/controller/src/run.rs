@@ -26,8 +26,8 @@ use crate::{
     native, observe,
     probe::Prober,
     queue::Queue,
-    registration::{self, Registration},
     reconcile::{Context, Next, backoff, reconcile},
+    registration::{self, Registration},
     world::World,
 };
 
@@ -104,7 +104,8 @@ impl Controller {
         );
         let events = Events::start(client.clone(), options.instance.clone(), &tasks, shutdown.clone());
         let stop = shutdown.clone();
-        let cx = Context { client, world, queue, options, prober: Arc::new(prober), registration, events, metrics, stop };
+        let cx =
+            Context { client, world, queue, options, prober: Arc::new(prober), registration, events, metrics, stop };
         tracing::info!(%addr, version = env!("CARGO_PKG_VERSION"), "palisade-controller started");
         let turning = Loop {
             cx: Arc::new(cx),

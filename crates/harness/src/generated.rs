@@ -40,7 +40,12 @@ pub(crate) fn diagnose(compiled: &Compiled) -> Vec<Diagnostic> {
     for (minor, kinds) in MINORS.into_iter().zip(KINDS.iter()) {
         let mut found: Vec<Diagnostic> = Vec::new();
         for (what, object) in policies(compiled, minor) {
-            found.extend(create::create(minor, &object, None).err().iter().flat_map(|refused| said(compiled, minor, what, refused)));
+            found.extend(
+                create::create(minor, &object, None)
+                    .err()
+                    .iter()
+                    .flat_map(|refused| said(compiled, minor, what, refused)),
+            );
         }
         let params = params(compiled).and_then(|object| receive(kinds, &object));
         found.extend(params.iter().flat_map(|refused| said(compiled, minor, "params", refused)));
@@ -116,7 +121,8 @@ fn said(compiled: &Compiled, minor: u8, what: &str, refused: &Refused) -> Vec<Di
 fn of_cause(compiled: &Compiled, minor: u8, what: &str, cause: &FieldError) -> Diagnostic {
     // All that is generated has the profile's name in its own, and as a label.
     if matches!(cause.field.as_str(), "metadata.name" | "metadata.labels") {
-        let help = "a profile's name has small letters, digits, dashes and dots, and begins and ends with a letter or digit";
+        let help =
+            "a profile's name has small letters, digits, dashes and dots, and begins and ends with a letter or digit";
         return Diagnostic::new("metadata.name", cause.body.clone()).help(help);
     }
     let Some((_, rest)) = cause.field.split_once("amespaceSelector.") else {
@@ -126,8 +132,9 @@ fn of_cause(compiled: &Compiled, minor: u8, what: &str, cause: &FieldError) -> D
     match excluded(compiled, rest) {
         Some(index) => Diagnostic::new(format!("spec.excludeNamespaces[{index}]"), cause.body.clone())
             .help("write the name of a namespace: up to 63 small letters, digits and dashes"),
-        None => Diagnostic::new(format!("spec.namespaceSelector.{rest}"), cause.body.clone())
-            .help("write a label selector as the API server takes it: matchLabels, or key, operator (In, NotIn, Exists, DoesNotExist) and values"),
+        None => Diagnostic::new(format!("spec.namespaceSelector.{rest}"), cause.body.clone()).help(
+            "write it as in any selector of Kubernetes: In and NotIn with values, Exists and DoesNotExist without",
+        ),
     }
 }
 

@@ -54,8 +54,16 @@ fn a_selector_that_no_api_server_takes_is_refused_at_its_place() {
         (selector(&json!({"key": "", "operator": "Exists"})), at("key"), "name part must be non-empty"),
         (selector(&json!({"key": "A_/b", "operator": "Exists"})), at("key"), "prefix part"),
         (selector(&json!({"key": "a", "operator": "In", "values": ["b", "x y"]})), at("values[1]"), "a valid label"),
-        (json!({"namespaceSelector": {"matchLabels": {"a b": "c"}}}), "spec.namespaceSelector.matchLabels".into(), QUALIFIED),
-        (json!({"namespaceSelector": {"matchLabels": {"a": "x y/"}}}), "spec.namespaceSelector.matchLabels".into(), "a valid label"),
+        (
+            json!({"namespaceSelector": {"matchLabels": {"a b": "c"}}}),
+            "spec.namespaceSelector.matchLabels".into(),
+            QUALIFIED,
+        ),
+        (
+            json!({"namespaceSelector": {"matchLabels": {"a": "x y/"}}}),
+            "spec.namespaceSelector.matchLabels".into(),
+            "a valid label",
+        ),
         (json!({"excludeNamespaces": ["fine", "Not a name"]}), "spec.excludeNamespaces[1]".into(), "a valid label"),
     ];
     for (spec, path, text) in cases {

@@ -92,8 +92,7 @@ impl Upkeep {
             }
             Certificates::Files(directory) => Source::Files(directory.clone()),
         };
-        let (registration, published) =
-            (Api::all(client.clone()), Api::namespaced(client.clone(), OPERATOR_NAMESPACE));
+        let (registration, published) = (Api::all(client.clone()), Api::namespaced(client.clone(), OPERATOR_NAMESPACE));
         let (overlap, interval) = (options.certificate_overlap, options.interval);
         Self { cx, registration, published, terms, source, overlap, interval }
     }

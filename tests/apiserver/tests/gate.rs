@@ -25,7 +25,11 @@ async fn same_refusal(cluster: &Cluster, minor: u8, path: &str, object: &Json) -
         Err(Refused::NoVerdict(why)) => format!("no verdict: {why}"),
     };
     let server = cluster.answer_to("POST", &format!("{path}?dryRun=All"), object).await.err().unwrap_or_default();
-    if offline == server { Ok(()) } else { Err(format!("{object}\n    the API server: {server}\n    offline: {offline}")) }
+    if offline == server {
+        Ok(())
+    } else {
+        Err(format!("{object}\n    the API server: {server}\n    offline: {offline}"))
+    }
 }
 
 pub(crate) async fn registrations_are_refused_in_the_words_of_the_api_server(cluster: &mut Cluster) -> TestResult {
@@ -105,9 +109,9 @@ pub(crate) async fn registrations_are_refused_in_the_words_of_the_api_server(clu
     let (mut wrong, mut count) = (vec![], 0);
     for kind in ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"] {
         let path = format!("/apis/{group}/{}s", kind.to_lowercase());
-        let whole = |entries: Json| {
-            json!({"apiVersion": group, "kind": kind, "metadata": {"name": "refused"}, "webhooks": entries})
-        };
+        let metadata = json!({"name": "refused"});
+        let whole =
+            |entries: Json| json!({"apiVersion": group, "kind": kind, "metadata": metadata, "webhooks": entries});
         let mut objects: Vec<_> = patches
             .iter()
             .map(|patch| {
@@ -186,7 +190,8 @@ pub(crate) async fn a_bad_selector_changes_nothing_and_harms_no_other_profile(cl
         cluster.create_namespace(name, &json!({"gate": name}), &json!({"uid": "50001"})).await?;
     }
     let webhook = Webhook::start(cluster, None, &[]).await?;
-    let parameter = json!({"parameters": [{"name": "uid", "type": "Integer", "sources": [{"namespaceAnnotation": "uid"}]}]});
+    let parameter =
+        json!({"parameters": [{"name": "uid", "type": "Integer", "sources": [{"namespaceAnnotation": "uid"}]}]});
     cluster.enforce(&profile(bad, &parameter)).await?;
     filled(cluster, bad).await?;
     let before = (cluster.policy_versions(bad).await?, cluster.params_versions(bad).await?);

@@ -51,7 +51,8 @@ fn webhook(checking: &mut Checking<'_>, entry: &Json, field: &str) {
         checking.errors.push(Error::required(format!("{field}.sideEffects"), &detail));
     }
     one_of(checking, entry, field, "sideEffects", &NO_SIDE_EFFECTS);
-    if let Some(seconds) = part(entry, "timeoutSeconds").filter(|one| !one.as_i64().is_some_and(|s| (1..=30).contains(&s)))
+    if let Some(seconds) =
+        part(entry, "timeoutSeconds").filter(|one| !one.as_i64().is_some_and(|s| (1..=30).contains(&s)))
     {
         let detail = "the timeout value must be between 1 and 30 seconds";
         checking.errors.push(Error::invalid_value(format!("{field}.timeoutSeconds"), seconds, detail));
