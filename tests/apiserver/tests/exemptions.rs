@@ -79,15 +79,15 @@ pub(crate) async fn who_is_exempt_has_pods_that_nobody_changes(cluster: &mut Clu
     });
     ensure!(cluster.create_at("/apis/node.k8s.io/v1/runtimeclasses", &class).await == Verdict::Admitted, "no class");
     let authenticated = "system:authenticated";
-    let tenant = cluster.client_of("tenant", &[authenticated]).await?;
-    let user = cluster.client_of("deployer", &[authenticated]).await?;
-    let member = cluster.client_of("somebody", &[authenticated, "ops"]).await?;
+    let tenant = cluster.client_of("changed-tenant", &[authenticated]).await?;
+    let user = cluster.client_of("unchanged-user", &[authenticated]).await?;
+    let member = cluster.client_of("unchanged-member", &[authenticated, "ops"]).await?;
     let plain = pod::minimal("plain");
     let mut confined = plain.clone();
     pod::set(&mut confined, &["runtimeClassName"], json!("confined"));
     for engine in ["Native", "Webhook"] {
         for (kind, names, client, exempt) in [
-            ("users", "deployer", &user, &plain),
+            ("users", "unchanged-user", &user, &plain),
             ("groups", "ops", &member, &plain),
             ("runtimeClasses", "confined", &tenant, &confined),
         ] {
