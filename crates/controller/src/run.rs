@@ -88,7 +88,7 @@ impl Controller {
         let (queue, heartbeat) = (Arc::new(Queue::new(options.debounce)), Arc::new(Heartbeat::new()));
         let health =
             Health { heartbeat: Arc::clone(&heartbeat), world: Arc::clone(&world), metrics: Arc::clone(&metrics) };
-        let addr = serve_health(options.listen, health, &supervisor, shutdown.clone())
+        let addr = serve_health(options.listen, health, &metrics.ports, &supervisor, shutdown.clone())
             .await
             .map_err(|source| Error::Listen { address: options.listen, source })?;
         observe::start(&client, &world, &queue, &tasks, &shutdown);

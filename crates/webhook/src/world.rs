@@ -50,7 +50,7 @@ pub struct Profile {
 /// What is known.
 pub struct World {
     profiles: RwLock<BTreeMap<String, Arc<Profile>>>,
-    params: Store<ToolSecurityParams>,
+    params: Store<DeserializeGuard<ToolSecurityParams>>,
     profiles_known: AtomicBool,
     params_known: AtomicBool,
     /// Something that concerns the registration has changed.
@@ -73,7 +73,8 @@ impl World {
         let events = watch::<DeserializeGuard<ToolSecurityProfile>>(client).reflect(fill_profiles);
         let seen = Arc::clone(&world);
         follow(events, tasks, stop, move || seen.see_profiles(&profiles));
-        let events = watch::<ToolSecurityParams>(client)
+        // As above: one malformed object must not stop the watch of all the others.
+        let events = watch::<DeserializeGuard<ToolSecurityParams>>(client)
             .modify(|params| {
                 // In thousands of objects it adds up.
                 let meta = params.meta_mut();
@@ -107,7 +108,9 @@ impl World {
             return (Outcome::NoProfile, Reply::default());
         };
         let params = self.params.get(&ObjectRef::new(&names::params(profile)).within(&call.namespace));
-        let filled = filler.fill(call, params.as_ref().map(|params| &params.spec));
+        // Parameters that cannot be read are none: the validation denies the namespace and says so.
+        let params = params.as_ref().and_then(|params| params.0.as_ref().ok());
+        let filled = filler.fill(call, params.map(|params| &params.spec));
         let outcome = match filled {
             Filled::Complete { .. } => Outcome::Complete,
             Filled::NoParameters => Outcome::NoParameters,
