@@ -174,7 +174,11 @@ mod tests {
         assert_eq!(budget.lock().used, 10, "the first one is still there");
         drop(first);
         let third = waits.await.unwrap();
-        assert_eq!((budget.lock().used, budget.lock().leaving), (9, 0));
+        let (used, leaving) = {
+            let bodies = budget.lock();
+            (bodies.used, bodies.leaving)
+        };
+        assert_eq!((used, leaving), (9, 0));
         drop((second, third));
         assert_eq!((budget.lock().used, budget.gauge.get()), (0, 0));
     }

@@ -270,14 +270,15 @@ mod tests {
             advance(Duration::from_secs(1)).await;
             seats.take(&stop).await
         });
-        let _new = seats.take(&stop).await;
+        let new = seats.take(&stop).await;
         assert!(silent.is_displaced() && silent.is_to_end_at_once() && silent.leave().is_cancelled());
         assert!(!later.is_displaced() && !known.is_displaced());
+        drop(silent);
         // Only used ones are left when the others have requests.
-        let _busy = (later.notes().request(), _new.notes().request());
+        let _busy = (later.notes().request(), new.notes().request());
         let _last = seats.take(&stop).await;
         assert!(known.is_displaced() && !known.is_to_end_at_once());
-        assert!(!later.is_displaced() && !_new.is_displaced());
+        assert!(!later.is_displaced() && !new.is_displaced());
     }
 
     #[tokio::test(start_paused = true)]
