@@ -47,6 +47,13 @@ pub struct Webhook {
 impl Webhook {
     /// Starts one, and waits until it is ready.
     pub async fn start(change: impl FnOnce(&mut Options)) -> Self {
+        let webhook = Self::start_with(json!([]), change).await;
+        eventually("ready", async || webhook.get("/readyz").await.is_ok_and(|answer| answer.ends_with("ok\n"))).await;
+        webhook
+    }
+
+    /// Starts one in a cluster that has these `ToolSecurityParams`.
+    pub async fn start_with(params: Json, change: impl FnOnce(&mut Options)) -> Self {
         let files = tempfile::tempdir().unwrap();
         let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
         let authority = made.cert.pem();
@@ -61,11 +68,8 @@ impl Webhook {
             ..Options::default()
         };
         change(&mut options);
-        let running = start(api_server(), options, CancellationToken::new()).await.unwrap();
-        let webhook = Self { running, authority, _files: files };
-        eventually("ready", async || webhook.get("/readyz").await.is_ok_and(|answer| answer.contains("\r\n\r\nok")))
-            .await;
-        webhook
+        let running = start(api_server(params), options, CancellationToken::new()).await.unwrap();
+        Self { running, authority, _files: files }
     }
 
     /// A TCP connection.
@@ -198,11 +202,15 @@ pub async fn answer(stream: &mut TlsStream<TcpStream>) -> io::Result<String> {
     }
 }
 
+fn list(items: Json) -> Json {
+    json!({"apiVersion": "v1", "kind": "List", "metadata": {"resourceVersion": "1"}, "items": items})
+}
+
 /// An API server without any profile, whose objects can be read and written.
-fn api_server() -> Client {
+fn api_server(params: Json) -> Client {
     let objects: Arc<Mutex<BTreeMap<String, Json>>> = Arc::default();
     let serve = move |request: Request<Body>| {
-        let objects = Arc::clone(&objects);
+        let (objects, params) = (Arc::clone(&objects), params.clone());
         async move {
             let path = request.uri().path().to_owned();
             if request.uri().query().is_some_and(|query| query.contains("watch=true")) {
@@ -216,9 +224,8 @@ fn api_server() -> Client {
             } else {
                 let last = path.rsplit('/').next().unwrap_or_default();
                 match last {
-                    "toolsecurityprofiles" | "toolsecurityparams" | "controllerrevisions" => {
-                        json!({"apiVersion": "v1", "kind": "List", "metadata": {"resourceVersion": "1"}, "items": []})
-                    }
+                    "toolsecurityparams" => list(params),
+                    "toolsecurityprofiles" | "controllerrevisions" => list(json!([])),
                     name => {
                         let empty = json!({"metadata": {"name": name, "resourceVersion": "1"}});
                         objects.lock().unwrap().get(&path).cloned().unwrap_or(empty)
