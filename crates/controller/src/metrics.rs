@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use palisade_process::FrontMetrics;
 use prometheus_client::{
     encoding::EncodeLabelSet,
     metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
@@ -56,6 +57,8 @@ pub struct Metrics {
     writes: Family<WriteLabels, Counter>,
     drift: Family<KindLabel, Counter>,
     probes: Family<ProbeLabels, Counter>,
+    /// Of the port of `/readyz`.
+    pub ports: FrontMetrics,
 }
 
 const STATES: [&str; 3] = ["selected", "ready", "failed"];
@@ -72,6 +75,7 @@ impl Metrics {
             writes: Family::default(),
             drift: Family::default(),
             probes: Family::default(),
+            ports: FrontMetrics::default(),
         };
         metrics.registered()
     }
@@ -93,6 +97,7 @@ impl Metrics {
             "Answers to the question whether a profile is in force",
             self.probes.clone(),
         );
+        self.ports.register(registry);
         palisade_process::about_process(registry, env!("CARGO_PKG_VERSION"));
         self
     }
