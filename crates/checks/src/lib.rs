@@ -18,6 +18,7 @@ pub mod image;
 mod lower;
 pub mod pod;
 mod reference;
+mod updates;
 mod value;
 pub mod workload;
 
