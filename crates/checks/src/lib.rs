@@ -8,6 +8,7 @@
 //!
 //! This crate is pure: no I/O, no clock, no environment.
 
+pub mod bounds;
 pub mod catalogue;
 pub mod cel;
 mod check;

@@ -15,10 +15,14 @@ use palisade_api::{
     Stage, ToolSecurityProfile, ToolSecurityProfileSpec,
     names::{self, Shape},
 };
-use palisade_checks::catalogue::mutation::Engine;
+use palisade_checks::{
+    bounds::{BOUNDS, Bound},
+    catalogue::mutation::Engine,
+};
 
 use crate::{
-    Custom, Lowered, Mutation, expressions,
+    Custom, Lowered, Mutation,
+    expressions::{self, Judging},
     native::{self, MutatingPair},
     updates::PodUpdates,
 };
@@ -77,6 +81,7 @@ pub(crate) fn bundle(
     parameterized: bool,
 ) -> Bundle {
     let updates = PodUpdates::new(profile, rules, customs, parameterized);
+    let bounds = bounds(rules, customs, mutation);
     let pair = |shape, stage| {
         let binding = |name: String, param_ref, rules: Option<Vec<NamedRuleWithOperations>>| {
             ValidatingAdmissionPolicyBinding {
@@ -96,7 +101,7 @@ pub(crate) fn bundle(
         Pair {
             policy: ValidatingAdmissionPolicy {
                 metadata: metadata(profile, names::policy(name(profile), shape)),
-                spec: Some(policy_spec(profile, shape, rules, customs, updates)),
+                spec: Some(policy_spec(profile, shape, &Judging { rules, customs, updates, bounds: &bounds })),
                 status: None,
             },
             binding: binding(
@@ -118,6 +123,14 @@ pub(crate) fn bundle(
             .filter(|mutation| mutation.engine != Engine::Webhook)
             .map(|mutation| native::pair(profile, mutation)),
     }
+}
+
+/// How long a pod's lists may be: those that the checks restrict something in, those that are looked through to change
+/// a pod, and all if there are checks of an admin's own.
+fn bounds(rules: &[Lowered], customs: &[Custom], mutation: Option<&Mutation>) -> Vec<&'static Bound> {
+    let of_mutation = mutation.map(Mutation::bounds).unwrap_or_default();
+    let restricted = |bound: &&Bound| rules.iter().flat_map(|one| one.check.fields).any(|field| bound.covers(field));
+    BOUNDS.iter().filter(|bound| !customs.is_empty() || restricted(bound) || of_mutation.contains(bound)).collect()
 }
 
 fn name(profile: &ToolSecurityProfile) -> &str {
@@ -176,17 +189,15 @@ fn actions(stage: Stage) -> Vec<String> {
 fn policy_spec(
     profile: &ToolSecurityProfile,
     shape: Shape,
-    rules: &[Lowered],
-    customs: &[Custom],
-    updates: PodUpdates,
+    judging: &Judging<'_>,
 ) -> ValidatingAdmissionPolicySpec {
-    let parameterized = updates != PodUpdates::AsCreation;
+    let parameterized = judging.updates != PodUpdates::AsCreation;
     ValidatingAdmissionPolicySpec {
         failure_policy: Some("Fail".to_owned()),
         param_kind: parameterized.then(param_kind),
         match_constraints: Some(matching(namespace_selector(&profile.spec), all_rules(shape))),
         match_conditions: None,
-        variables: Some(expressions::variables(profile, shape, rules, customs, updates)),
+        variables: Some(expressions::variables(profile, shape, judging)),
         validations: Some(vec![Validation {
             expression: "variables.violations.size() == 0".to_owned(),
             message: Some(format!("violates ToolSecurityProfile {}", name(profile))),

@@ -5,18 +5,25 @@ use palisade_api::{
     Exemptions, ToolSecurityProfile,
     names::{self, Shape},
 };
-use palisade_checks::{Finding, Over, cel};
+use palisade_checks::{
+    Finding, Over,
+    bounds::{self, Bound, Names},
+    cel,
+};
 
 use crate::{Custom, Lowered, updates::PodUpdates};
 
+/// What a policy judges by.
+pub(crate) struct Judging<'a> {
+    pub rules: &'a [Lowered],
+    pub customs: &'a [Custom],
+    pub updates: PodUpdates,
+    pub bounds: &'a [&'static Bound],
+}
+
 /// What the expressions are built of, first to last.
-pub(crate) fn variables(
-    profile: &ToolSecurityProfile,
-    shape: Shape,
-    rules: &[Lowered],
-    customs: &[Custom],
-    updates: PodUpdates,
-) -> Vec<Variable> {
+pub(crate) fn variables(profile: &ToolSecurityProfile, shape: Shape, judging: &Judging<'_>) -> Vec<Variable> {
+    let &Judging { rules, customs, updates, bounds } = judging;
     let name = profile.metadata.name.as_deref().unwrap_or_default();
     let excepted = excepted_checks(profile);
     let unless_excepted = |id: &str, findings: String| {
@@ -35,6 +42,10 @@ pub(crate) fn variables(
     }
     if !excepted.is_empty() {
         all.push(("excepted", EXCEPTED.to_owned()));
+    }
+    if !bounds.is_empty() {
+        all.push(("withinBounds", bounds::hold(bounds, &NAMES)));
+        all.push(("overBounds", bounds::says(bounds, &NAMES)));
     }
     for Lowered { check, rule, reads_parameters } in rules {
         let id = check.id;
@@ -55,7 +66,9 @@ pub(crate) fn variables(
     } else {
         format!("{problem} ? ['[parameters] namespace: ' + params.spec.problem] : {found}")
     };
-    all.push(("violations", format!("variables.exempt ? [] : {judged}")));
+    // Nothing loops over a list before its length is known.
+    let over = if bounds.is_empty() { "" } else { "!variables.withinBounds ? variables.overBounds : " };
+    all.push(("violations", format!("variables.exempt ? [] : {over}{judged}")));
     let whose = if shape == Shape::Workloads { " in the pod template" } else { "" };
     all.push((
         "message",
@@ -66,6 +79,14 @@ pub(crate) fn variables(
     ));
     all.into_iter().map(|(name, expression)| Variable { name: name.to_owned(), expression }).collect()
 }
+
+/// What the pod is called for the bounds.
+const NAMES: Names<'_> = Names {
+    spec: "variables.spec",
+    containers: &["variables.containers"],
+    volumes: "variables.volumes",
+    annotations: "variables.annotations",
+};
 
 /// What is judged, under the names by which the checks know it.
 fn subject<'a>(shape: Shape) -> Vec<(&'a str, String)> {

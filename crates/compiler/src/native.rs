@@ -8,7 +8,7 @@ use k8s_openapi::api::admissionregistration::v1::{
 };
 use palisade_api::{ToolSecurityProfile, names};
 use palisade_checks::{
-    Fill, Lowering, Subject, cel,
+    Fill, Lowering, Subject, bounds, cel,
     fill::{self, Step},
 };
 use serde_json::{Value as Json, json};
@@ -98,6 +98,17 @@ const ALL_CONTAINERS: &str = "object.spec.containers + object.spec.?initContaine
                               + object.spec.?ephemeralContainers.orValue([])";
 const IMAGES: &str = "variables.containers.map(c, string(c.?image.orValue(''))) \
                       + object.spec.?volumes.orValue([]).map(v, string(v.?image.?reference.orValue('')))";
+/// What the pod is called for the bounds.
+const NAMES: bounds::Names<'_> = bounds::Names {
+    spec: "object.spec",
+    containers: &[
+        "object.spec.containers",
+        "object.spec.?initContainers.orValue([])",
+        "object.spec.?ephemeralContainers.orValue([])",
+    ],
+    volumes: "object.spec.?volumes.orValue([])",
+    annotations: "object.metadata.?annotations.orValue({})",
+};
 /// CEL of type bool: an ephemeral container is new. The others cannot change.
 const NEW: &str = "!oldObject.spec.?ephemeralContainers.orValue([]).exists(o, o.name == c.name)";
 
@@ -122,6 +133,11 @@ fn expression(mutation: &Mutation) -> (Vec<Variable>, String) {
     }
     let Operations { created, ephemeral, .. } = operations;
     let mut expression = format!("request.operation == 'CREATE' ? {} : {}", sum(&created), sum(&ephemeral));
+    let bounds = mutation.bounds();
+    if !bounds.is_empty() {
+        // What is longer is denied, and not looked through before.
+        expression = format!("{} ? ({expression}) : []", bounds::hold(&bounds, &NAMES));
+    }
     if mutation.parameterized {
         expression = format!("params.spec.problem != '' ? [] : ({expression})");
     }

@@ -37,7 +37,7 @@ impl Case {
         let mut profile = Cluster::toolforge_profile(test)?;
         profile["spec"]["enforcement"] = json!({"pods": "Deny", "workloads": "Deny"});
         if !self.parameters {
-            profile["spec"]["parameters"].take();
+            profile["spec"]["parameters"] = json!([]);
             profile = serde_json::from_str(&profile.to_string().replace("\"$uid\"", &UID.to_string()))?;
         }
         Ok(profile)

@@ -2,6 +2,7 @@
 #![allow(clippy::disallowed_methods, reason = "tests on a real API server need a clock and files")]
 
 mod admission;
+mod bounds;
 mod catalogue;
 mod crds;
 mod deletion;
@@ -79,6 +80,7 @@ fn main() -> ExitCode {
         deletion::a_namespace_selected_while_it_goes_can_be_deleted,
         lifecycle::an_api_server_restart_admits_nothing,
         webhook::a_change_of_engine_leaves_no_gap,
+        bounds::cheap_requests_stay_cheap,
         scale::three_thousand_five_hundred_namespaces,
     ];
     let oldest = scenarios![
