@@ -87,7 +87,6 @@ pub static BOUNDS: &[Bound] = &[
     text(Field::Volume("hostPath.path"), 4096),
 ];
 
-
 impl Bound {
     /// Whether a field is in what this bounds, or is it.
     pub fn covers(&self, field: &Field) -> bool {
@@ -129,7 +128,9 @@ impl Bound {
             format!("{}.orValue({empty}).size()", select(object, &path.split('.').collect::<Vec<_>>()))
         };
         match &self.of {
-            Field::Container("") => names.containers.iter().map(|list| format!("{list}.size()")).collect::<Vec<_>>().join(" + "),
+            Field::Container("") => {
+                names.containers.iter().map(|list| format!("{list}.size()")).collect::<Vec<_>>().join(" + ")
+            }
             Field::Volume("") => format!("{}.size()", names.volumes),
             Field::Annotation(_) => format!("{}.size()", names.annotations),
             Field::Pod(path) => below(names.spec, path),
@@ -211,7 +212,11 @@ pub fn says(bounds: &[&Bound], names: &Names<'_>) -> String {
     let mut of_each = Vec::new();
     for bound in &volumes {
         let volumes = names.volumes;
-        of_each.push(format!("{volumes}.map(v, {}, '[bounds] volume \"' + v.name + '\": {})", over(bound), text(bound)));
+        of_each.push(format!(
+            "{volumes}.map(v, {}, '[bounds] volume \"' + v.name + '\": {})",
+            over(bound),
+            text(bound)
+        ));
     }
     for bound in &containers {
         of_each.extend(names.containers.iter().map(|list| {

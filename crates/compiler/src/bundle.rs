@@ -83,8 +83,8 @@ pub(crate) fn bundle(
     let updates = PodUpdates::new(profile, rules, customs, parameterized);
     let bounds = bounds(rules, customs, mutation);
     let pair = |shape, stage| {
-        let binding = |name: String, param_ref, rules: Option<Vec<NamedRuleWithOperations>>| {
-            ValidatingAdmissionPolicyBinding {
+        let binding =
+            |name: String, param_ref, rules: Option<Vec<NamedRuleWithOperations>>| ValidatingAdmissionPolicyBinding {
                 metadata: metadata(profile, name),
                 spec: ValidatingAdmissionPolicyBindingSpec {
                     policy_name: names::policy(self::name(profile), shape),
@@ -92,8 +92,7 @@ pub(crate) fn bundle(
                     match_resources: rules.map(|rules| matching(LabelSelector::default(), rules)),
                     validation_actions: actions(stage),
                 },
-            }
-        };
+            };
         // A namespace without parameters is denied. In the other stages it must be let through: the API server denies
         // what it cannot configure, whatever the binding's actions are.
         let not_found = if stage == Stage::Deny { "Deny" } else { "Allow" };
@@ -186,11 +185,7 @@ fn actions(stage: Stage) -> Vec<String> {
 
 /// The spec, with each default of the API server written out, so that what is read back can be compared with
 /// what was written.
-fn policy_spec(
-    profile: &ToolSecurityProfile,
-    shape: Shape,
-    judging: &Judging<'_>,
-) -> ValidatingAdmissionPolicySpec {
+fn policy_spec(profile: &ToolSecurityProfile, shape: Shape, judging: &Judging<'_>) -> ValidatingAdmissionPolicySpec {
     let parameterized = judging.updates != PodUpdates::AsCreation;
     ValidatingAdmissionPolicySpec {
         failure_policy: Some("Fail".to_owned()),
@@ -240,10 +235,9 @@ fn update_rules(shape: Shape) -> Vec<NamedRuleWithOperations> {
 /// Kubernetes `pkg/registry/core/pod/strategy.go`).
 fn other_rules(shape: Shape) -> Vec<NamedRuleWithOperations> {
     match shape {
-        Shape::Pods => vec![
-            rule("", &["CREATE"], &["pods"]),
-            rule("", &["UPDATE"], &["pods/ephemeralcontainers", "pods/resize"]),
-        ],
+        Shape::Pods => {
+            vec![rule("", &["CREATE"], &["pods"]), rule("", &["UPDATE"], &["pods/ephemeralcontainers", "pods/resize"])]
+        }
         Shape::Workloads => of_workloads(&["CREATE"]),
     }
 }

@@ -60,7 +60,11 @@ pub(crate) fn variables(profile: &ToolSecurityProfile, shape: Shape, judging: &J
     let names = rules.iter().map(|one| one.check.id).chain(own.iter().map(|(name, _)| name.as_str()));
     let found: Vec<_> = names.map(|name| format!("variables.{name}")).collect();
     let found = if found.is_empty() { "[]".to_owned() } else { found.join(" + ") };
-    let problem = if without_parameters { "!variables.updated && params.spec.problem != ''" } else { "params.spec.problem != ''" };
+    let problem = if without_parameters {
+        "!variables.updated && params.spec.problem != ''"
+    } else {
+        "params.spec.problem != ''"
+    };
     let judged = if updates == PodUpdates::AsCreation {
         found
     } else {

@@ -38,12 +38,15 @@ impl MutatingPair {
 
 /// The conditions without which a request is none of the mutation's business, by name: not in the namespace for
 /// probes, whose pods are to be judged as they are unless they ask who changes them, and not for who and what is
-/// exempt. For the policy and for the webhook's registration alike.
+/// exempt, and not for a pod with a list that is longer than what is judged, which validation denies: an empty patch
+/// would cost more. For the policy and for the webhook's registration alike.
 pub fn match_conditions(mutation: &Mutation) -> Vec<MatchCondition> {
     let mut exempt = expressions::exempt_terms(&mutation.exemptions, "object.spec");
     exempt.push(expressions::mirrored("object.metadata.?annotations.orValue({})"));
     let condition = |name: &str, expression| MatchCondition { name: name.to_owned(), expression };
-    vec![
+    let bounds = mutation.bounds();
+    let within = (!bounds.is_empty()).then(|| condition("within-bounds", bounds::hold(&bounds, &NAMES)));
+    let mut conditions = vec![
         condition(
             "not-a-probe",
             format!(
@@ -53,7 +56,9 @@ pub fn match_conditions(mutation: &Mutation) -> Vec<MatchCondition> {
             ),
         ),
         condition("not-exempt", format!("!{}", cel::any(&exempt))),
-    ]
+    ];
+    conditions.extend(within);
+    conditions
 }
 
 pub(crate) fn pair(profile: &ToolSecurityProfile, mutation: &Mutation) -> MutatingPair {
@@ -133,11 +138,6 @@ fn expression(mutation: &Mutation) -> (Vec<Variable>, String) {
     }
     let Operations { created, ephemeral, .. } = operations;
     let mut expression = format!("request.operation == 'CREATE' ? {} : {}", sum(&created), sum(&ephemeral));
-    let bounds = mutation.bounds();
-    if !bounds.is_empty() {
-        // What is longer is denied, and not looked through before.
-        expression = format!("{} ? ({expression}) : []", bounds::hold(&bounds, &NAMES));
-    }
     if mutation.parameterized {
         expression = format!("params.spec.problem != '' ? [] : ({expression})");
     }

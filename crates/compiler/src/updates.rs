@@ -25,8 +25,7 @@ impl PodUpdates {
     pub fn new(profile: &ToolSecurityProfile, rules: &[Lowered], customs: &[Custom], parameterized: bool) -> Self {
         let excepted = excepted_checks(profile);
         let by_parameters = rules.iter().any(|one| {
-            one.check.restricts_what_updates_change()
-                && (one.reads_parameters || excepted.contains(&one.check.id))
+            one.check.restricts_what_updates_change() && (one.reads_parameters || excepted.contains(&one.check.id))
         });
         // Nobody knows which fields an admin's own check reads.
         let by_customs = customs.iter().any(|one| one.mentions_params() || excepted.contains(&one.check.id.as_str()));

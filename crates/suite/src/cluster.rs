@@ -134,8 +134,7 @@ impl Profile {
         for (_, pair) in compiled.bundle.pairs() {
             objects.push(serde_json::to_value(&pair.policy).map(|json| with_type(json, "ValidatingAdmissionPolicy")));
             let bindings = pair.bindings().map(serde_json::to_value);
-            objects
-                .extend(bindings.map(|json| json.map(|json| with_type(json, "ValidatingAdmissionPolicyBinding"))));
+            objects.extend(bindings.map(|json| json.map(|json| with_type(json, "ValidatingAdmissionPolicyBinding"))));
         }
         objects.into_iter().collect::<Result<_, _>>().map_err(|error| vec![member.problem(error.to_string())])
     }

@@ -1,7 +1,9 @@
 //! Namespaces that are deleted while finalizers hold what is in them.
 
 use palisade_checks::workload::{WORKLOADS, Workload};
-use palisade_tests::{Cluster, TestResult, Verdict, ensure, ephemeral_container, eventually, hostile_pod, tool_pod, within};
+use palisade_tests::{
+    Cluster, TestResult, Verdict, ensure, ephemeral_container, eventually, hostile_pod, tool_pod, within,
+};
 use serde_json::{Value as Json, json};
 use std::time::Duration;
 
