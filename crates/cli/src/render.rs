@@ -249,7 +249,9 @@ pub(crate) fn objects(
         }
         for (_, pair) in checked.bundle.pairs() {
             objects.push(serde_json::to_value(&pair.policy)?);
-            objects.push(serde_json::to_value(&pair.binding)?);
+            for binding in pair.bindings() {
+                objects.push(serde_json::to_value(binding)?);
+            }
         }
         if let (Some((_, ChangedBy::Policy(served))), Some(pair)) = (changed_by(one, version), &checked.bundle.mutation)
         {

@@ -2,9 +2,11 @@
 #![allow(clippy::disallowed_methods, reason = "tests on a real API server need a clock and files")]
 
 mod admission;
+mod bounds;
 mod catalogue;
 mod confinement;
 mod crds;
+mod deletion;
 mod enforcement;
 mod exemptions;
 mod lifecycle;
@@ -76,8 +78,11 @@ fn main() -> ExitCode {
         lifecycle::deleting_the_profile_frees_every_namespace,
         lifecycle::a_profile_deleted_by_force_leaves_nothing,
         lifecycle::a_namespace_with_a_finalized_pod_can_be_deleted,
+        deletion::a_namespace_of_finalized_objects_can_be_deleted,
+        deletion::a_namespace_selected_while_it_goes_can_be_deleted,
         lifecycle::an_api_server_restart_admits_nothing,
         webhook::a_change_of_engine_leaves_no_gap,
+        bounds::cheap_requests_stay_cheap,
         scale::three_thousand_five_hundred_namespaces,
     ];
     let oldest = scenarios![
@@ -96,6 +101,8 @@ fn main() -> ExitCode {
         lifecycle::drift_is_repaired,
         lifecycle::deleting_the_profile_frees_every_namespace,
         lifecycle::a_namespace_with_a_finalized_pod_can_be_deleted,
+        deletion::a_namespace_of_finalized_objects_can_be_deleted,
+        deletion::a_namespace_selected_while_it_goes_can_be_deleted,
         lifecycle::an_api_server_restart_admits_nothing,
         mutation::the_webhook_does_what_the_patch_does,
         webhook::defaults_are_filled_in,
