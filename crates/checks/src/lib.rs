@@ -11,6 +11,7 @@
 pub mod catalogue;
 pub mod cel;
 mod check;
+pub mod coverage;
 mod diagnostic;
 pub mod fill;
 pub mod fixture;
