@@ -86,9 +86,11 @@ fn every_field_of_a_pod_is_decided() {
         for mistake in read.mistakes {
             mistakes.entry(mistake).or_default().insert(minor);
         }
-        found.extend(read.found.into_iter().flat_map(|(schema, fields)| {
-            fields.into_keys().map(move |field| (schema, field)).collect::<Vec<_>>()
-        }));
+        found.extend(
+            read.found
+                .into_iter()
+                .flat_map(|(schema, fields)| fields.into_keys().map(move |field| (schema, field)).collect::<Vec<_>>()),
+        );
     }
     assert!(found.len() > 200, "the schemas were read: {}", found.len());
     let mistakes: Vec<_> =
@@ -98,9 +100,12 @@ fn every_field_of_a_pod_is_decided() {
     let mut gone = Vec::new();
     for known in coverage::types() {
         let exists = |field: &str| known.schemas.iter().any(|schema| found.contains(&(*schema, field.to_owned())));
-        gone.extend(known.fields().filter(|(field, _)| !exists(field)).map(|(field, _)| {
-            format!("{}: {field}", known.schemas.join(", "))
-        }));
+        gone.extend(
+            known
+                .fields()
+                .filter(|(field, _)| !exists(field))
+                .map(|(field, _)| format!("{}: {field}", known.schemas.join(", "))),
+        );
     }
     assert!(
         gone.is_empty(),

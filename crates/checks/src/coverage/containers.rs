@@ -57,7 +57,7 @@ pub(super) static TYPES: &[Type] = &[
         schemas: &["VolumeMount"],
         title: "`volumeMounts[*]` of a container",
         groups: &[
-            group(&["readOnly"], Checked),
+            group(&["readOnly", "recursiveReadOnly", "mountPropagation"], Checked),
             group(&["name", "mountPath"], Open("which volume of the pod is mounted, and where in the container.")),
             group(
                 &["subPath", "subPathExpr"],
@@ -66,10 +66,7 @@ pub(super) static TYPES: &[Type] = &[
                      say.",
                 ),
             ),
-            group(
-                &["bindMountOptions"],
-                Open("noexec, nodev and nosuid only take privileges away."),
-            ),
+            group(&["bindMountOptions"], Open("noexec, nodev and nosuid only take privileges away.")),
         ],
     },
     Type {
@@ -102,18 +99,9 @@ pub(super) static TYPES: &[Type] = &[
             group(&["exec"], OpenWhole(EXEC)),
             group(&["httpGet"], Of("HTTPGetAction")),
             group(&["tcpSocket"], Of("TCPSocketAction")),
+            group(&["grpc"], OpenWhole("the kubelet calls the pod's own address: such a probe can name no other.")),
             group(
-                &["grpc"],
-                OpenWhole("the kubelet calls the pod's own address: such a probe can name no other."),
-            ),
-            group(
-                &[
-                    "initialDelaySeconds",
-                    "timeoutSeconds",
-                    "periodSeconds",
-                    "successThreshold",
-                    "failureThreshold",
-                ],
+                &["initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold"],
                 Open("when the kubelet asks, at most once in a second, and when the container counts as failed."),
             ),
             group(&["terminationGracePeriodSeconds"], Open(GRACE)),
@@ -124,7 +112,10 @@ pub(super) static TYPES: &[Type] = &[
         title: "`lifecycle` of a container",
         groups: &[
             group(&["postStart", "preStop"], Of("LifecycleHandler")),
-            group(&["stopSignal"], Open("which signal ends the container's own process. It is killed after its grace period.")),
+            group(
+                &["stopSignal"],
+                Open("which signal ends the container's own process. It is killed after its grace period."),
+            ),
         ],
     },
     Type {
@@ -180,8 +171,8 @@ pub(super) static TYPES: &[Type] = &[
 ];
 
 const EXEC: &str = "it runs inside of the container, with the container's privileges.";
-pub(super) const GRACE: &str = "whoever may delete a pod may say any grace period when deleting it, so that a limit would not \
-                                hold. A node is drained and a namespace emptied by deleting with a period of one's own.";
+pub(super) const GRACE: &str = "whoever may delete a pod may say any grace period, or set a finalizer, so that a limit would not \
+                                hold. Whoever drains a node or empties a namespace can say a shorter one.";
 
 const CONTAINER: &[Group] = &[
     group(&["image"], Checked),
@@ -194,7 +185,9 @@ const CONTAINER: &[Group] = &[
     group(&["env"], Of("EnvVar")),
     group(
         &["envFrom"],
-        OpenWhole("it reads ConfigMaps and Secrets of the same namespace. Which Secrets a pod may use is for the namespace."),
+        OpenWhole(
+            "it reads ConfigMaps and Secrets of the same namespace. Which Secrets a pod may use is for the namespace.",
+        ),
     ),
     group(
         &["imagePullPolicy"],
@@ -207,10 +200,15 @@ const CONTAINER: &[Group] = &[
         &["name", "command", "args", "workingDir"],
         Open("what runs in the container. The other checks confine it whatever it is."),
     ),
-    group(&["stdin", "stdinOnce", "tty"], Open("whether its input can be attached to, which is for RBAC (`pods/attach`).")),
+    group(
+        &["stdin", "stdinOnce", "tty"],
+        Open("whether its input can be attached to, which is for RBAC (`pods/attach`)."),
+    ),
     group(
         &["terminationMessagePath", "terminationMessagePolicy"],
-        Open("where the container writes why it ended: a file in the container, of which the kubelet reads at most 4 KiB."),
+        Open(
+            "where the container writes why it ended: a file in the container, of which the kubelet reads at most 4 KiB.",
+        ),
     ),
     group(
         &["resources", "resizePolicy"],
@@ -218,7 +216,9 @@ const CONTAINER: &[Group] = &[
     ),
     group(
         &["restartPolicy", "restartPolicyRules"],
-        OpenWhole("they say when the container itself, or the pod with it, starts again. The kubelet waits longer each time."),
+        OpenWhole(
+            "they say when the container itself, or the pod with it, starts again. The kubelet waits longer each time.",
+        ),
     ),
     group(
         &["targetContainerName"],

@@ -104,8 +104,8 @@ impl Place {
         }
     }
 
-    /// Whether a check that restricts `field` restricts what is here.
-    pub fn is_restricted_by(&self, field: &Field) -> bool {
+    /// Whether `field` is this place.
+    pub fn is(&self, field: &Field) -> bool {
         match (self, field) {
             (Self::Volume(path), Field::Volume("*")) => path != "name" && !path.contains('.'),
             (Self::Pod(path), Field::Pod(field))
@@ -113,6 +113,20 @@ impl Place {
             | (Self::Volume(path), Field::Volume(field)) => *path == field.replace("[*]", ""),
             _ => false,
         }
+    }
+
+    /// Whether a check that restricts `field` may look at what is here: it is the place, or above it.
+    pub fn is_restricted_by(&self, field: &Field) -> bool {
+        let below = |path: &str, field: &str| {
+            path.strip_prefix(&field.replace("[*]", "")).is_some_and(|rest| rest.starts_with('.'))
+        };
+        self.is(field)
+            || match (self, field) {
+                (Self::Pod(path), Field::Pod(field))
+                | (Self::Container(path), Field::Container(field))
+                | (Self::Volume(path), Field::Volume(field)) => below(path, field),
+                _ => false,
+            }
     }
 
     /// The checks that restrict what is here.
@@ -173,12 +187,17 @@ mod tests {
     #[test]
     fn what_is_said_to_be_checked_is_checked_in_each_place_and_nothing_else_is() {
         let mut wrong = Vec::new();
+        let named = |place: &Place| catalogue::ALL.iter().flat_map(|check| check.fields).any(|field| place.is(field));
         for (of, field, place) in all_places() {
             let checks: Vec<_> = place.checks().map(|check| check.id).collect();
-            let checked = matches!(of.decision(field), Some(Decision::Checked | Decision::CheckedWhole(_)));
-            // A kind of volume is restricted as such, besides what is in it.
-            let is_kind = matches!(&place, Place::Volume(path) if !path.contains('.')) && field != "name";
-            if !is_kind && checked == checks.is_empty() {
+            let is_right = match of.decision(field) {
+                Some(Decision::Checked | Decision::CheckedWhole(_)) => !checks.is_empty(),
+                Some(Decision::Open(_) | Decision::OpenWhole(_)) => !named(&place),
+                // A check may restrict it as a whole, and others what is in it.
+                Some(Decision::Of(_)) => true,
+                None => false,
+            };
+            if !is_right {
                 wrong.push(format!("{}: {field} at {place:?}: checked by {checks:?}", of.title));
             }
         }

@@ -1,7 +1,7 @@
 //! Fields of a pod's `spec`, less containers and volumes.
 
 use super::{
-    Decision::{Checked, Of, Open, OpenWhole},
+    Decision::{Checked, CheckedWhole, Of, Open, OpenWhole},
     Group, Type, group,
 };
 
@@ -20,13 +20,12 @@ pub(super) static TYPES: &[Type] = &[
         schemas: &["Toleration"],
         title: "`spec.tolerations[*]`",
         groups: &[
-            group(
-                &["key", "operator", "value", "effect"],
-                Open("TODO"),
-            ),
+            group(&["key", "operator", "value", "effect"], Checked),
             group(
                 &["tolerationSeconds"],
-                Open("it only says how long a pod stays on a node that gets a taint, which the pod tolerates in any case."),
+                Open(
+                    "it only says how long a pod stays on a node that gets a taint, which the pod tolerates in any case.",
+                ),
             ),
         ],
     },
@@ -68,10 +67,19 @@ const SPEC: &[Group] = &[
             "hostNetwork",
             "hostPID",
             "hostIPC",
+            "shareProcessNamespace",
+            "serviceAccountName",
+            "serviceAccount",
+            "automountServiceAccountToken",
             "runtimeClassName",
+            "priorityClassName",
+            "schedulerName",
+            "nodeName",
+            "nodeSelector",
         ],
         Checked,
     ),
+    group(&["hostAliases"], CheckedWhole("whether a pod has any is checked, not which.")),
     group(
         &["hostUsers"],
         Open(
@@ -98,10 +106,7 @@ const SPEC: &[Group] = &[
         &["topologySpreadConstraints"],
         OpenWhole("they only narrow the choice of nodes, and count pods of the same namespace."),
     ),
-    group(
-        &["schedulingGates"],
-        OpenWhole("they keep the pod itself from being scheduled, and nothing else."),
-    ),
+    group(&["schedulingGates"], OpenWhole("they keep the pod itself from being scheduled, and nothing else.")),
     group(
         &["schedulingGroup", "workloadRef"],
         OpenWhole(
@@ -109,25 +114,21 @@ const SPEC: &[Group] = &[
              of its own, which no pod shows: who may make PodGroups is for RBAC.",
         ),
     ),
-    group(
-        &["readinessGates"],
-        OpenWhole("they keep the pod itself from being ready, and nothing else."),
-    ),
+    group(&["readinessGates"], OpenWhole("they keep the pod itself from being ready, and nothing else.")),
     group(
         &["evictionResponders"],
         OpenWhole(
-            "they name who is asked before the pod is evicted. Each can delay an eviction that was requested in the new \
-             way, and none the API for evictions that a drain uses.",
+            "they name who is asked before the pod is evicted by an EvictionRequest, each for a limited time. A drain that \
+             uses `pods/eviction` asks none of them.",
         ),
     ),
     group(
         &["overhead"],
-        Open("the API server sets it from the runtime class, and rejects a pod with another one (admission plugin RuntimeClass)."),
+        Open(
+            "the API server sets it from the runtime class, and rejects a pod with another one (admission plugin RuntimeClass).",
+        ),
     ),
-    group(
-        &["resources"],
-        OpenWhole("how much a namespace and a pod may use is for ResourceQuota and LimitRange."),
-    ),
+    group(&["resources"], OpenWhole("how much a namespace and a pod may use is for ResourceQuota and LimitRange.")),
     group(
         &["os"],
         OpenWhole(
@@ -144,7 +145,9 @@ const SPEC: &[Group] = &[
     ),
     group(
         &["dnsPolicy"],
-        Open("with `Default` the pod asks the servers that its node asks. Where it may connect to is for network policies."),
+        Open(
+            "with `Default` the pod asks the servers that its node asks. Where it may connect to is for network policies.",
+        ),
     ),
     group(
         &["hostname", "hostnameOverride", "subdomain", "setHostnameAsFQDN"],
@@ -153,22 +156,19 @@ const SPEC: &[Group] = &[
              pod's name resolution changes.",
         ),
     ),
-    group(
-        &["enableServiceLinks"],
-        Open("it puts addresses of Services of the same namespace into the environment."),
-    ),
+    group(&["enableServiceLinks"], Open("it puts addresses of Services of the same namespace into the environment.")),
     group(
         &["activeDeadlineSeconds", "restartPolicy"],
         Open("they say when the pod's own containers end and start again."),
     ),
-    group(
-        &["terminationGracePeriodSeconds"],
-        Open("TODO"),
-    ),
+    group(&["terminationGracePeriodSeconds"], Open(super::containers::GRACE)),
 ];
 
 const SECURITY_CONTEXT: &[Group] = &[
-    group(&["runAsUser", "runAsGroup", "runAsNonRoot", "fsGroup", "supplementalGroups"], Checked),
+    group(
+        &["runAsUser", "runAsGroup", "runAsNonRoot", "fsGroup", "supplementalGroups", "supplementalGroupsPolicy"],
+        Checked,
+    ),
     group(&["seccompProfile"], Of("SeccompProfile")),
     group(&["appArmorProfile"], Of("AppArmorProfile")),
     group(&["seLinuxOptions"], Of("SELinuxOptions")),
@@ -180,6 +180,8 @@ const SECURITY_CONTEXT: &[Group] = &[
     ),
     group(
         &["seLinuxChangePolicy"],
-        Open("it says how the pod's volumes get the label that `seLinuxOptions` allows: by a mount option or file by file."),
+        Open(
+            "it says how the pod's volumes get the label that `seLinuxOptions` allows: by a mount option or file by file.",
+        ),
     ),
 ];

@@ -7,14 +7,7 @@ use super::{
 
 pub(super) static TYPES: &[Type] = &[
     Type { schemas: &["Volume"], title: "A volume: `spec.volumes[*]`", groups: VOLUME },
-    Type {
-        schemas: &["HostPathVolumeSource"],
-        title: "`hostPath`",
-        groups: &[
-            group(&["path"], Checked),
-            group(&["type"], Open("TODO")),
-        ],
-    },
+    Type { schemas: &["HostPathVolumeSource"], title: "`hostPath`", groups: &[group(&["path", "type"], Checked)] },
     Type {
         schemas: &["CSIVolumeSource"],
         title: "`csi`",
@@ -45,16 +38,16 @@ pub(super) static TYPES: &[Type] = &[
     Type {
         schemas: &["ImageVolumeSource"],
         title: "`image`",
-        groups: &[
-            group(&["reference"], Checked),
-            group(&["pullPolicy"], Open("as `imagePullPolicy` of a container.")),
-        ],
+        groups: &[group(&["reference"], Checked), group(&["pullPolicy"], Open("as `imagePullPolicy` of a container."))],
     },
     Type {
         schemas: &["PersistentVolumeClaimVolumeSource"],
         title: "`persistentVolumeClaim`",
         groups: &[
-            group(&["claimName"], Open("it names a claim of the same namespace. What a claim may ask for is decided where it is made.")),
+            group(
+                &["claimName"],
+                Open("it names a claim of the same namespace. What a claim may ask for is decided where it is made."),
+            ),
             group(&["readOnly"], Open("true only takes away.")),
         ],
     },
@@ -100,25 +93,31 @@ pub(super) static TYPES: &[Type] = &[
     Type {
         schemas: &["ProjectedVolumeSource"],
         title: "`projected`",
-        groups: &[
-            group(&["sources"], Of("VolumeProjection")),
-            group(&["defaultMode", "defaultUser"], Open(FILES)),
-        ],
+        groups: &[group(&["sources"], Of("VolumeProjection")), group(&["defaultMode", "defaultUser"], Open(FILES))],
     },
     Type {
         schemas: &["VolumeProjection"],
         title: "`projected.sources[*]`",
         groups: &[
-            group(
-                &["configMap", "secret", "downwardAPI"],
-                OpenWhole("as the volumes of these kinds."),
-            ),
+            group(&["configMap", "secret", "downwardAPI"], OpenWhole("as the volumes of these kinds.")),
             group(
                 &["clusterTrustBundle"],
                 OpenWhole("trust anchors are public: they are there for every pod to read, and hold no keys."),
             ),
-            group(&["serviceAccountToken", "podCertificate"], OpenWhole("TODO")),
+            group(&["serviceAccountToken"], Of("ServiceAccountTokenProjection")),
+            group(
+                &["podCertificate"],
+                OpenWhole(
+                    "the kubelet asks a signer for a certificate of the pod. The signer is told pod, service account and node \
+                     by the API server and decides what they may have; a custom check can allow signers by name.",
+                ),
+            ),
         ],
+    },
+    Type {
+        schemas: &["ServiceAccountTokenProjection"],
+        title: "`projected.sources[*].serviceAccountToken`",
+        groups: &[group(&["audience", "expirationSeconds"], Checked), group(&["path", "user"], Open(FILES))],
     },
 ];
 
@@ -165,6 +164,8 @@ const VOLUME: &[Group] = &[
     ),
     group(
         &["gitRepo"],
-        CheckedWhole("the kubelet no longer fetches repositories (it could run programs of them on the node); only the kind is compared."),
+        CheckedWhole(
+            "the kubelet no longer fetches repositories (it could run programs of them on the node); only the kind is compared.",
+        ),
     ),
 ];
