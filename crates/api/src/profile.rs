@@ -7,7 +7,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, LabelSelector, T
 use kube::{CustomResource, KubeSchema};
 use palisade_checks::{
     Level, ParameterType, Settings,
-    catalogue::{Host, Images, Privileges, Scheduling, Users, Volumes, mutation::Mutation, standard::Version},
+    catalogue::{
+        Host, Identity, Images, Privileges, Scheduling, Users, Volumes, mutation::Mutation, standard::Version,
+    },
 };
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
@@ -92,6 +94,9 @@ pub struct ToolSecurityProfileSpec {
     /// Volumes that pods may use.
     #[serde(default)]
     pub volumes: Volumes,
+    /// As whom pods may speak to the API server and to others.
+    #[serde(default)]
+    pub identity: Identity,
     /// What pods may say of where and how they are run.
     #[serde(default)]
     pub scheduling: Scheduling,
@@ -121,6 +126,7 @@ impl ToolSecurityProfileSpec {
             privileges: self.privileges.clone(),
             host: self.host.clone(),
             volumes: self.volumes.clone(),
+            identity: self.identity.clone(),
             scheduling: self.scheduling.clone(),
             images: self.images.clone(),
             mutation: self.mutation.clone(),
