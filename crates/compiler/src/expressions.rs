@@ -24,7 +24,10 @@ pub(crate) fn variables(
     };
     let own: Vec<_> = customs.iter().map(|custom| (custom.variable(), custom)).collect();
     let mut all = subject(shape);
-    all.push(("exempt", exempt(&names::probe_subject(name, profile.metadata.generation), &profile.spec.exemptions, shape)));
+    all.push((
+        "exempt",
+        exempt(&names::probe_subject(name, profile.metadata.generation), &profile.spec.exemptions, shape),
+    ));
     if !excepted.is_empty() {
         all.push(("excepted", EXCEPTED.to_owned()));
     }

@@ -131,7 +131,8 @@ mod tests {
         }))
         .unwrap();
         let compiled = compile(&profile).unwrap();
-        for (shape, kind, spec) in [(Shape::Pods, "Pod", "/spec"), (Shape::Workloads, "PodTemplate", "/template/spec")] {
+        for (shape, kind, spec) in [(Shape::Pods, "Pod", "/spec"), (Shape::Workloads, "PodTemplate", "/template/spec")]
+        {
             let question = compiled.probes.question(shape).unwrap();
             for (object, pod) in [
                 (&question.compliant, &compiled.probes.compliant.pod),

@@ -110,11 +110,7 @@ impl Metrics {
             "Answers to the question whether a profile is in force",
             self.probes.clone(),
         );
-        registry.register(
-            "palisade_mutation_probe",
-            "Answers to the question who mutates pods",
-            self.mutated.clone(),
-        );
+        registry.register("palisade_mutation_probe", "Answers to the question who mutates pods", self.mutated.clone());
         registry.register(
             "palisade_probe_at",
             "Answers to the question whether a profile is in force, by API server",

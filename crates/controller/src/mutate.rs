@@ -180,7 +180,8 @@ fn told(known: &Mutated, wanted: bool, served: bool) -> (MutationStatus, State) 
             (EngineInForce::None, format!("nobody was seen to mutate a pod at {}{unserved}", nobody.join(" and ")))
         }
         Some(Seen { webhook: true, native }) if !wanted || !native => {
-            let idle = if wanted && served { ", and the API server not to, though it has the policy" } else { unserved };
+            let idle =
+                if wanted && served { ", and the API server not to, though it has the policy" } else { unserved };
             (EngineInForce::Webhook, format!("the webhook was seen to mutate a pod{idle}"))
         }
         Some(Seen { native: true, .. }) => {

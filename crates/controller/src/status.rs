@@ -57,8 +57,8 @@ impl Judgement {
     pub fn is_alarming(&self) -> bool {
         use Reason::{
             Accepted, ApplyFailed, CheckFailed, CompliantPodDenied, InvalidSpec, LastGoodInForce, NotAccepted,
-            NotMutated, NotProgrammed, NothingRestricted, Pending, ProbeFailed, ProbeImpossible, ProbesPassed, Programmed,
-            StageAudit, StageWarn, ViolationAdmitted,
+            NotMutated, NotProgrammed, NothingRestricted, Pending, ProbeFailed, ProbeImpossible, ProbesPassed,
+            Programmed, StageAudit, StageWarn, ViolationAdmitted,
         };
         match self.reason {
             InvalidSpec | CheckFailed | ApplyFailed | LastGoodInForce | NotAccepted | ViolationAdmitted

@@ -68,8 +68,7 @@ impl Site {
             return Err(format!("there is no namespace {namespace}"));
         }
         let api: Api<PartialObjectMeta<Namespace>> = Api::all(self.client.clone());
-        let patch =
-            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace, "labels": labels}});
+        let patch = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace, "labels": labels}});
         let apply = PatchParams::apply(names::field_manager::PROBE).force();
         let why = match timeout(ANSWER, api.patch(namespace, &apply, &Patch::Apply(&patch))).await {
             Ok(Ok(_)) => return Ok(()),
@@ -124,8 +123,7 @@ impl Reply {
         }
         let status: Option<Json> = serde_json::from_slice(&self.body).ok();
         let message = status.as_ref().and_then(|status| status["message"].as_str());
-        let message =
-            format!("{} (HTTP {})", message.map_or_else(|| self.text(), str::to_owned), self.status.as_u16());
+        let message = format!("{} (HTTP {})", message.map_or_else(|| self.text(), str::to_owned), self.status.as_u16());
         match message.contains(&of_policy) {
             // It can find neither parameters nor their kind yet.
             true if message.contains("no params found") || message.contains("failed to configure") => {

@@ -14,11 +14,7 @@ mod servers;
 mod tests;
 mod turns;
 
-use std::{
-    fmt::Write as _,
-    sync::Arc,
-    time::Duration,
-};
+use std::{fmt::Write as _, sync::Arc, time::Duration};
 
 use palisade_api::{
     names::{self, Shape},

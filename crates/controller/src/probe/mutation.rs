@@ -54,10 +54,8 @@ impl Mutated {
     /// Who was seen to mutate pods at each API server that answered: what is true of all of them. `None` if none did.
     pub fn seen(&self) -> Option<Seen> {
         let seen = self.servers.iter().filter_map(|(_, seen)| seen.as_ref().ok());
-        seen.copied().reduce(|one, other| Seen {
-            native: one.native && other.native,
-            webhook: one.webhook && other.webhook,
-        })
+        seen.copied()
+            .reduce(|one, other| Seen { native: one.native && other.native, webhook: one.webhook && other.webhook })
     }
 
     /// Where nobody was seen to mutate a pod; empty if there is no such API server.
@@ -69,7 +67,9 @@ impl Mutated {
     /// Where that could not be found out, and why; empty if it could everywhere.
     pub fn failed(&self) -> Vec<String> {
         let failed = self.servers.iter().filter_map(|(address, seen)| Some((address, seen.as_ref().err()?)));
-        failed.map(|(address, why)| if address.is_empty() { why.clone() } else { format!("{address}: {why}") }).collect()
+        failed
+            .map(|(address, why)| if address.is_empty() { why.clone() } else { format!("{address}: {why}") })
+            .collect()
     }
 }
 
@@ -148,7 +148,8 @@ impl Question for Mutating {
         }
         let plan = Plan::new([(mutation, compiled.probes.params.as_ref())]);
         let set = self.site.servers.current().await;
-        let asked = set.servers.iter().map(|one| async { (one.address.clone(), self.of_server(one, &plan, turn).await) });
+        let asked =
+            set.servers.iter().map(|one| async { (one.address.clone(), self.of_server(one, &plan, turn).await) });
         Mutated::new(join_all(asked).await)
     }
 

@@ -205,7 +205,13 @@ impl Servers {
     }
 
     /// Keeps this up to date until the end, and triggers all profiles after each change.
-    pub fn follow(self: &Arc<Self>, world: &Arc<World>, queue: &Arc<Queue>, tasks: &TaskTracker, stop: &CancellationToken) {
+    pub fn follow(
+        self: &Arc<Self>,
+        world: &Arc<World>,
+        queue: &Arc<Queue>,
+        tasks: &TaskTracker,
+        stop: &CancellationToken,
+    ) {
         let (servers, world, queue, stop) = (Arc::clone(self), Arc::clone(world), Arc::clone(queue), stop.clone());
         tasks.spawn(async move {
             let rounds = async {
@@ -254,7 +260,8 @@ impl Servers {
                 tracing::warn!(address, why, "an API server cannot be asked");
             }
         }
-        for (address, _) in was_silent.iter().flatten().filter(|(old, _)| !now_silent.iter().any(|(new, _)| new == old)) {
+        for (address, _) in was_silent.iter().flatten().filter(|(old, _)| !now_silent.iter().any(|(new, _)| new == old))
+        {
             self.metrics.forget_server(address);
         }
         let addresses: Vec<_> = now_silent.iter().map(|(address, _)| address.as_str()).collect();
@@ -315,7 +322,8 @@ fn found(read: Result<Result<EndpointSlice, ApiError>, String>) -> Found {
         Ok(Ok(slice)) => slice,
         Ok(Err(error)) if error.is_not_found() => return Found::Alone(format!("there is no {WHAT}")),
         // What must be done about it is up to an admin, and stays so.
-        Ok(Err(error @ ApiError::Refused(_))) if matches!(&error, ApiError::Refused(status) if status.is_forbidden()) => {
+        Ok(Err(error @ ApiError::Refused(_))) if matches!(&error, ApiError::Refused(status) if status.is_forbidden()) =>
+        {
             return Found::Alone(format!("{WHAT} cannot be read: {error}"));
         }
         Ok(Err(error)) => return Found::Unknown(format!("{WHAT} cannot be read: {error}")),

@@ -6,16 +6,8 @@ use std::{
 };
 
 use http::{Method, Response};
-use k8s_openapi::api::{
-    admissionregistration::v1::ValidatingAdmissionPolicy,
-    core::v1::Namespace,
-};
-use kube::{
-    Client,
-    client::Body,
-    core::PartialObjectMeta,
-    runtime::watcher::Event,
-};
+use k8s_openapi::api::{admissionregistration::v1::ValidatingAdmissionPolicy, core::v1::Namespace};
+use kube::{Client, client::Body, core::PartialObjectMeta, runtime::watcher::Event};
 use palisade_api::{ToolSecurityProfile, conditions::Reason};
 use serde_json::{Value as Json, json};
 use tokio::time::{Instant, sleep};
@@ -91,7 +83,11 @@ impl Mock {
     fn answer(&self, namespace: &Self, method: &Method, path: &str, body: Json) -> (u16, Option<String>, Json) {
         let status = |code: u16, message: String| {
             let reason = if code == 404 { "NotFound" } else { "Forbidden" };
-            (code, None, json!({"kind": "Status", "status": "Failure", "code": code, "reason": reason, "message": message}))
+            (
+                code,
+                None,
+                json!({"kind": "Status", "status": "Failure", "code": code, "reason": reason, "message": message}),
+            )
         };
         if method == Method::GET {
             return if path == "/version" { (200, None, json!({})) } else { status(404, "no".to_owned()) };
@@ -227,7 +223,11 @@ async fn workloads_that_are_warned_about_are_seen_by_the_warning() {
     let judgement = scene.until(&good, Truth::False, LIMIT).await;
     sleep(Duration::from_secs(5)).await;
     let judged = scene.until(&good, Truth::False, LIMIT).await;
-    assert_eq!((judgement.reason, judged.reason), (Reason::ViolationAdmitted, Reason::CompliantPodDenied), "{judged:?}");
+    assert_eq!(
+        (judgement.reason, judged.reason),
+        (Reason::ViolationAdmitted, Reason::CompliantPodDenied),
+        "{judged:?}"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -462,9 +462,7 @@ async fn a_question_that_panics_is_asked_again() {
     let common = Common { turns: Arc::clone(&turns), queue, tasks: TaskTracker::new(), stop: CancellationToken::new() };
     let answers = Answers::new(Arc::new(common), Pace { patience: second, interval: second, retry: second });
     let answers = Arc::new(answers);
-    let ask = |works: bool| {
-        answers.consult(Key { objects: String::new(), servers: 0 }, Panics(works.into())).0
-    };
+    let ask = |works: bool| answers.consult(Key { objects: String::new(), servers: 0 }, Panics(works.into())).0;
     assert_eq!(ask(false), None);
     sleep(second).await;
     assert!(matches!(ask(true), Some(Err(why)) if why.contains("panicked")));
