@@ -281,6 +281,24 @@ impl Cluster {
         self.wait_condition(applied.metadata.name.as_deref().unwrap_or_default(), "Enforced", "True").await
     }
 
+    /// Writes a profile and waits until its policies are in force, whether or not anybody mutates pods yet.
+    pub async fn enforce_policies(&self, profile: &Json) -> Result<()> {
+        let applied = self.apply_profile(profile).await?;
+        let name = applied.metadata.name.unwrap_or_default();
+        eventually(&format!("the policies of {name} in force"), || async {
+            let found = self.profiles().get(&name).await.map_err(|error| error.to_string())?;
+            let conditions = found.status.map(|status| status.conditions).unwrap_or_default();
+            let now = conditions.iter().find(|condition| condition.type_ == "Enforced");
+            let now = now.filter(|now| now.observed_generation == applied.metadata.generation);
+            match now {
+                Some(now) if now.status == "True" || now.reason == "NotMutated" => Ok(()),
+                _ => Err(format!("{conditions:?}")),
+            }
+        })
+        .await?;
+        Ok(())
+    }
+
     /// The resource versions of a profile's policy and binding.
     pub async fn policy_versions(&self, profile: &str) -> Result<(String, String)> {
         let name = names::policy(profile, names::Shape::Pods);

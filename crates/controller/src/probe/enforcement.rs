@@ -193,7 +193,8 @@ impl Enforcement {
                     Err(why) => Outcome::Failed(why),
                 }
             }));
-            let worst = asked.await.into_iter().max_by_key(Outcome::gravity);
+            // Of those that are equally bad the first: pods before workloads.
+            let worst = asked.await.into_iter().rev().max_by_key(Outcome::gravity);
             if let Some(wrong) = worst.filter(|outcome| *outcome != Outcome::Passed) {
                 return wrong;
             }
