@@ -135,6 +135,10 @@ pub(crate) async fn profiles_that_wait_hold_up_no_other(cluster: &mut Cluster) -
         );
         cluster.apply_profile(&unmutated).await?;
     }
+    // To judge a profile takes a while, too, and is not the point here.
+    for name in &waiting {
+        enforced(cluster, name, "False", "nobody was seen to mutate a pod", "").await?;
+    }
     let name = names::policy(test, names::Shape::Pods);
     let mut slowest = Duration::ZERO;
     for _ in 0..10 {
@@ -153,9 +157,6 @@ pub(crate) async fn profiles_that_wait_hold_up_no_other(cluster: &mut Cluster) -
     cluster.enforce(&profile(&other)).await?;
     println!("a new profile is enforced after {:.1?}", start.elapsed());
     for name in &waiting {
-        let found = cluster.wait_condition(name, "Enforced", "False").await?;
-        let conditions = found.status.map(|status| status.conditions).unwrap_or_default();
-        ensure!(conditions.iter().any(|condition| condition.reason == "NotMutated"), "{conditions:?}");
         cluster.delete_profile(name).await?;
     }
     cluster.delete_profile(&other).await?;
