@@ -12,8 +12,9 @@ use palisade_tests::{Cluster, TestResult, ensure, within};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value as Json, json};
 
-/// A server that has stopped is noticed when the others have got their answers; this machine may be busy.
-const LIMIT: Duration = Duration::from_mins(1);
+/// What must happen and whose time is not the point. Each profile is judged before it is applied, which takes some seconds
+/// in a debug build on a machine that has other things to do.
+const LIMIT: Duration = Duration::from_mins(4);
 
 fn profile(test: &str) -> Json {
     json!({
