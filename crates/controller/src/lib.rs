@@ -8,7 +8,7 @@
 //!    +---- our writes ------- | -------------------+           report
 //! ```
 //!
-//! Beside it, `mutate` sees to who fills in pods: the API server or the webhook.
+//! Beside it, `mutate` keeps what mutates pods: a policy of the API server, or else the webhook does it.
 //!
 //! `reconcile` is the driver; each stage is a module. What the controller knows of the cluster is in one place,
 //! `world`, which watches fill. A restart reads everything and writes nothing that is already right.
@@ -47,4 +47,5 @@ mod table;
 mod world;
 
 pub use options::Options;
-pub use run::{Controller, Error, Running, run};
+pub use probe::ApiServers;
+pub use run::{Access, Controller, Error, Running, run};

@@ -7,7 +7,6 @@ use kube::Client;
 use palisade_api::{
     Stage, ToolSecurityProfileStatus,
     conditions::{ConditionType, Reason},
-    names::Shape,
 };
 use palisade_compiler::exempt_tenants;
 use tokio::time::Instant;
@@ -20,8 +19,8 @@ use crate::{
     events::Events,
     memory::{Memory, SETTLE},
     metrics::Metrics,
-    mutate::mutate,
-    probe::{Outcome, Prober},
+    mutate::{self, mutate},
+    probe::Prober,
     queue::Queue,
     remove::{self, RemoveError},
     report::{self, Namespaces, report},
@@ -325,41 +324,8 @@ fn enforced(
         let nothing = judgement(Truth::False, Reason::NothingRestricted, "the profile allows everything");
         return (Some(nothing), None);
     }
-    // A policy that replaces one could be asked about too early: the former one might give the same answers.
-    let wait = memory.settles_in(Instant::now()).filter(|_| memory.settling.replaced).unwrap_or_default();
-    let (outcome, again) = cx.prober.consult(in_cluster(cx, good), good, wait);
-    (outcome.map(|outcome| of_outcome(&outcome)), again)
-}
-
-fn of_outcome(outcome: &Outcome) -> Judgement {
-    let (truth, reason, message) = match outcome {
-        Outcome::Passed => (
-            Truth::True,
-            Reason::ProbesPassed,
-            "a pod that violates the profile is denied, and one that complies is admitted".to_owned(),
-        ),
-        Outcome::ViolationAdmitted(check) => {
-            (Truth::False, Reason::ViolationAdmitted, format!("a pod that violates check {check} is admitted"))
-        }
-        Outcome::CompliantPodDenied(message) => (Truth::False, Reason::CompliantPodDenied, message.clone()),
-        Outcome::Failed(message) => (Truth::Unknown, Reason::ProbeFailed, message.clone()),
-        Outcome::Impossible => (
-            Truth::Unknown,
-            Reason::ProbeImpossible,
-            "no labels make the profile select the namespace for probes".to_owned(),
-        ),
-    };
-    Judgement::new(ConditionType::Enforced, truth, reason, message)
-}
-
-/// What a probe's answer is about: the policy for pods and its binding as they are, and the generation.
-fn in_cluster(cx: &Context, good: &Good) -> String {
-    let mut key = good.generation().to_string();
-    for meta in cx.world.pair(&good.compiled.profile, Shape::Pods).metadata() {
-        let uid = meta.uid.as_deref().unwrap_or_default();
-        let _ = write!(key, "/{uid}/{}", meta.generation.unwrap_or_default());
-    }
-    key
+    let (known, again) = cx.prober.in_force(good);
+    (known.and_then(|known| mutate::enforced(known.judgement(), memory.mutating.as_ref())), again)
 }
 
 /// While the first answer is awaited: not enforced, unless the status says already that this generation is and

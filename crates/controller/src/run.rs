@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use kube::Client;
+use kube::{Client, Config};
 use palisade_process::{Died, Supervisor, serve_health};
 use tokio::{
     task::{Id, JoinError, JoinHandle, JoinSet},
@@ -24,7 +24,7 @@ use crate::{
     memory::Memory,
     metrics::Metrics,
     native, observe,
-    probe::Prober,
+    probe::{Prober, Servers},
     queue::Queue,
     reconcile::{Context, Next, backoff, reconcile},
     world::World,
@@ -52,6 +52,29 @@ pub enum Error {
     Stopped(#[from] JoinError),
 }
 
+/// How the API server is reached.
+#[derive(Clone)]
+pub struct Access {
+    /// To the configured address.
+    pub client: Client,
+    /// What clients of other addresses are made of, so that each API server can be asked by itself. Without it only the
+    /// configured address is.
+    pub config: Option<Config>,
+}
+
+impl std::fmt::Debug for Access {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // The configuration may hold a token.
+        f.write_str("Access")
+    }
+}
+
+impl From<Client> for Access {
+    fn from(client: Client) -> Self {
+        Self { client, config: None }
+    }
+}
+
 /// The controller.
 #[derive(Debug)]
 pub struct Controller;
@@ -77,12 +100,17 @@ impl Running {
 
 impl Controller {
     /// Starts it.
-    pub async fn start(client: Client, options: Options) -> Result<Running, Error> {
-        Self::start_with(client, options, CancellationToken::new()).await
+    pub async fn start(access: impl Into<Access>, options: Options) -> Result<Running, Error> {
+        Self::start_with(access, options, CancellationToken::new()).await
     }
 
     /// Starts it; it ends when `shutdown` is cancelled.
-    pub async fn start_with(client: Client, options: Options, shutdown: CancellationToken) -> Result<Running, Error> {
+    pub async fn start_with(
+        access: impl Into<Access>,
+        options: Options,
+        shutdown: CancellationToken,
+    ) -> Result<Running, Error> {
+        let Access { client, config } = access.into();
         let (tasks, supervisor) = (TaskTracker::new(), Supervisor::new(shutdown.clone()));
         let (world, metrics) = (Arc::new(World::default()), Arc::new(Metrics::new()));
         let (queue, heartbeat) = (Arc::new(Queue::new(options.debounce)), Arc::new(Heartbeat::new()));
@@ -93,8 +121,11 @@ impl Controller {
             .map_err(|source| Error::Listen { address: options.listen, source })?;
         observe::start(&client, &world, &queue, &tasks, &shutdown);
         native::start(&client, &world, &queue, &tasks, &shutdown);
+        let servers = Servers::new(client.clone(), config, options.api_servers.clone(), Arc::clone(&metrics));
+        let servers = Arc::new(servers);
+        servers.follow(&world, &queue, &tasks, &shutdown);
         let prober = Prober::new(
-            client.clone(),
+            servers,
             Arc::clone(&world),
             Arc::clone(&queue),
             Arc::clone(&metrics),
@@ -121,7 +152,9 @@ impl Controller {
 
 /// Runs the controller until `shutdown` is cancelled.
 pub async fn run(client: Client, options: Options, shutdown: CancellationToken) -> Result<(), Error> {
-    Ok(Controller::start_with(client, options, shutdown).await?.join.await??)
+    // As the client was made.
+    let access = Access { client, config: Config::infer().await.ok() };
+    Ok(Controller::start_with(access, options, shutdown).await?.join.await??)
 }
 
 struct Loop {

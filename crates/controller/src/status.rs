@@ -57,12 +57,12 @@ impl Judgement {
     pub fn is_alarming(&self) -> bool {
         use Reason::{
             Accepted, ApplyFailed, CheckFailed, CompliantPodDenied, InvalidSpec, LastGoodInForce, NotAccepted,
-            NotProgrammed, NothingRestricted, Pending, ProbeFailed, ProbeImpossible, ProbesPassed, Programmed,
-            StageAudit, StageWarn, ViolationAdmitted,
+            NotMutated, NotProgrammed, NothingRestricted, Pending, ProbeFailed, ProbeImpossible, ProbesPassed,
+            Programmed, StageAudit, StageWarn, ViolationAdmitted,
         };
         match self.reason {
             InvalidSpec | CheckFailed | ApplyFailed | LastGoodInForce | NotAccepted | ViolationAdmitted
-            | CompliantPodDenied | ProbeFailed | ProbeImpossible => true,
+            | CompliantPodDenied | NotMutated | ProbeFailed | ProbeImpossible => true,
             Accepted | Programmed | Pending | ProbesPassed | StageWarn | StageAudit | NothingRestricted
             | NotProgrammed => false,
         }

@@ -2,6 +2,7 @@
 #![allow(clippy::disallowed_methods, reason = "tests on a real API server need a clock and files")]
 
 mod admission;
+mod api_servers;
 mod bounds;
 mod catalogue;
 mod confinement;
@@ -83,6 +84,9 @@ fn main() -> ExitCode {
         lifecycle::an_api_server_restart_admits_nothing,
         webhook::a_change_of_engine_leaves_no_gap,
         bounds::cheap_requests_stay_cheap,
+        api_servers::profiles_that_wait_hold_up_no_other,
+        api_servers::addresses_are_those_behind_the_service,
+        api_servers::each_is_asked_and_the_wrong_one_named,
         scale::three_thousand_five_hundred_namespaces,
     ];
     let oldest = scenarios![

@@ -24,7 +24,7 @@ async fn prepare(cluster: &Cluster, test: &str) -> Result<String, Box<dyn std::e
     cluster.create_tool(test, &namespace, UID).await?;
     let mut profile = Cluster::toolforge_profile(test)?;
     profile["spec"]["mutation"] = json!({"defaults": "Secure", "engine": "Webhook"});
-    cluster.enforce(&profile).await?;
+    cluster.enforce_policies(&profile).await?;
     cluster.wait_admitted(&namespace, &tool_pod("job", UID)).await?;
     Ok(namespace)
 }
