@@ -10,7 +10,9 @@ use axum::{
     routing::get,
 };
 use tokio::net::TcpListener;
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tokio_util::sync::CancellationToken;
+
+use crate::Supervisor;
 
 /// What the answers are made of.
 pub trait Health: Clone + Send + Sync + 'static {
@@ -35,14 +37,14 @@ pub trait Health: Clone + Send + Sync + 'static {
     fn metrics(&self) -> Result<String, std::fmt::Error>;
 }
 
-/// Listens, and answers until the end. Returns the address: the port may have been left to the system.
+/// Listens, and answers until `stop` is cancelled. Returns the address: the port may have been left to the system.
 ///
 /// # Errors
 /// The address is taken.
 pub async fn serve_health<H: Health>(
     listen: SocketAddr,
     health: H,
-    tasks: &TaskTracker,
+    tasks: &Supervisor,
     stop: CancellationToken,
 ) -> io::Result<SocketAddr> {
     let listener = TcpListener::bind(listen).await?;
@@ -52,7 +54,7 @@ pub async fn serve_health<H: Health>(
         .route("/readyz", get(readyz::<H>))
         .route("/metrics", get(metrics::<H>))
         .with_state(health);
-    tasks.spawn(async move {
+    tasks.spawn("health server", async move {
         let server = axum::serve(listener, router).with_graceful_shutdown(stop.cancelled_owned());
         if let Err(error) = server.await {
             tracing::error!(%error, "the server of /readyz failed");

@@ -1,4 +1,5 @@
-//! What the controller and the webhook have in common as processes: logs, signals, a health server, when to try again.
+//! What the controller and the webhook have in common as processes: logs, signals, a health server, tasks that run
+//! beside the main one, when to try again.
 
 #![allow(
     clippy::disallowed_methods,
@@ -9,10 +10,12 @@
 mod health;
 mod metrics;
 mod retry;
+mod supervisor;
 
 pub use health::{Health, serve_health};
 pub use metrics::{about_process, text};
 pub use retry::{delay, watch_backoff};
+pub use supervisor::{Died, Supervisor};
 
 use std::{error::Error, process::ExitCode, time::Duration};
 

@@ -54,7 +54,7 @@ const CONNECTIONS: usize = 1024;
 /// How many requests there may be at the same time on one connection with HTTP/2.
 const STREAMS: u32 = 250;
 /// How long requests that are under way may take at the end.
-const GRACE: Duration = Duration::from_secs(10);
+pub const GRACE: Duration = Duration::from_secs(10);
 
 /// What the answers are made of.
 #[derive(Clone)]

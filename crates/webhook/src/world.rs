@@ -22,10 +22,10 @@ use kube::{
     },
 };
 use palisade_api::{ToolSecurityParams, ToolSecurityProfile, names};
-use palisade_process::watch_backoff;
+use palisade_process::{Supervisor, watch_backoff};
 use serde::de::DeserializeOwned;
 use tokio::sync::Notify;
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tokio_util::sync::CancellationToken;
 
 use crate::{
     filler::{Filled, Filler},
@@ -59,7 +59,7 @@ pub struct World {
 
 impl World {
     /// Starts the watches.
-    pub fn start(client: &Client, tasks: &TaskTracker, stop: &CancellationToken) -> Arc<Self> {
+    pub fn start(client: &Client, tasks: &Supervisor, stop: &CancellationToken) -> Arc<Self> {
         let (params, fill_params) = reflector::store();
         let world = Arc::new(Self {
             profiles: RwLock::default(),
@@ -180,14 +180,14 @@ where
 }
 
 /// Reads a watch until the end. An error is never the end.
-fn follow<K: Send + 'static>(
+fn follow<K: Resource<DynamicType = ()> + Send + 'static>(
     events: impl Stream<Item = watcher::Result<watcher::Event<K>>> + Send + 'static,
-    tasks: &TaskTracker,
+    tasks: &Supervisor,
     stop: &CancellationToken,
     seen: impl Fn() + Send + 'static,
 ) {
     let stop = stop.clone();
-    tasks.spawn(async move {
+    tasks.spawn(format!("watch of {}", K::kind(&())), async move {
         let mut events = std::pin::pin!(events);
         while let Some(Some(event)) = stop.run_until_cancelled(events.next()).await {
             match event {
