@@ -7,7 +7,8 @@ use strum::{Display, IntoStaticStr};
 pub enum ConditionType {
     /// The profile is understood: it compiles, and each expression passed the offline check.
     Accepted,
-    /// All that was compiled is in the API server: parameters in each namespace, policy, binding.
+    /// The policies and bindings that were compiled are in the API server, and parameters were written in each
+    /// namespace where that is possible. Those where it is not are counted and named in the status.
     Programmed,
     /// The API server was seen to deny a pod that violates the profile and to admit one that complies.
     Enforced,
@@ -22,6 +23,10 @@ pub enum Reason {
     InvalidSpec,
     /// Accepted is false: the offline check refused what was compiled. What was enforced before stays.
     CheckFailed,
+    /// Accepted is false: the API server rejects what was compiled. What was enforced before stays. It is asked again.
+    RefusedByApiServer,
+    /// Accepted is unknown: the check panicked, which is an error of Palisade. It is made again.
+    InternalError,
     /// Programmed: true.
     Programmed,
     /// Programmed is false: the controller has not finished.

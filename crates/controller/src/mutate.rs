@@ -25,10 +25,10 @@ use tokio::time::Instant;
 use crate::{
     call::{ApiError, call, gone},
     compile::Good,
+    context::Context,
     converge::{converge, same_meta, same_spec},
     memory::Memory,
     native::{self, Kind, VERSIONS},
-    reconcile::Context,
 };
 
 /// How often all of this is looked at when nothing is known to have changed.

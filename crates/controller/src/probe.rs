@@ -24,9 +24,10 @@ use palisade_api::{
 };
 use palisade_compiler::Mutation;
 use palisade_mutation::{Plan, Request as Asked};
+use palisade_process::Supervisor;
 use serde_json::{Value as Json, json};
 use tokio::time::Instant;
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tokio_util::sync::CancellationToken;
 
 use crate::{
     call::{ApiError, call},
@@ -100,7 +101,7 @@ pub struct Prober {
     /// Held while the namespace has the labels of one profile.
     exclusive: tokio::sync::Mutex<()>,
     records: Mutex<BTreeMap<String, Record>>,
-    tasks: TaskTracker,
+    supervisor: Supervisor,
     stop: CancellationToken,
 }
 
@@ -132,7 +133,7 @@ impl Prober {
         queue: Arc<Queue>,
         metrics: Arc<Metrics>,
         options: &crate::Options,
-        tasks: TaskTracker,
+        supervisor: Supervisor,
         stop: CancellationToken,
     ) -> Self {
         Self {
@@ -144,7 +145,7 @@ impl Prober {
             timeout: options.probe_timeout,
             exclusive: tokio::sync::Mutex::new(()),
             records: Mutex::default(),
-            tasks,
+            supervisor,
             stop,
         }
     }
@@ -184,7 +185,9 @@ impl Prober {
         let stop = self.stop.child_token();
         record.running = Some(stop.clone());
         let (prober, good) = (Arc::clone(self), Arc::clone(good));
-        self.tasks.spawn(async move { stop.run_until_cancelled(prober.run(key, &good, wait)).await });
+        let name = format!("probe of {}", good.compiled.profile);
+        let asked = async move { stop.run_until_cancelled(prober.run(key, &good, wait)).await.unwrap_or_default() };
+        self.supervisor.spawn_job(name, asked);
         (known, None)
     }
 
