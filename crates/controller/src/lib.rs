@@ -55,6 +55,8 @@ mod run;
 mod state;
 mod status;
 mod table;
+#[cfg(test)]
+mod tests;
 mod trial;
 mod world;
 mod writer;
