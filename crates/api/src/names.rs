@@ -9,7 +9,8 @@ pub const API_VERSION: &str = "toolsecurity.dev/v1alpha1";
 pub const MANAGED_BY_LABEL: &str = "app.kubernetes.io/managed-by";
 /// The value of [`MANAGED_BY_LABEL`].
 pub const MANAGED_BY: &str = "palisade";
-/// Label on all that Palisade makes for a profile: the profile's name.
+/// Label on all that Palisade makes for a profile: the profile's name. On what is asked about in [`PROBE_NAMESPACE`]:
+/// [`probe_subject`].
 pub const PROFILE_LABEL: &str = "toolsecurity.dev/profile";
 /// Annotation on generated policies: the profile's generation they were compiled from.
 pub const GENERATION_ANNOTATION: &str = "toolsecurity.dev/profile-generation";
@@ -77,6 +78,13 @@ pub fn mutation(profile: &str) -> String {
 /// What the webhook says about a pod with [`PROBE_MUTATION_ANNOTATION`] if something else has filled in all of it.
 pub fn probe_complete_warning(profile: &str) -> String {
     format!("palisade-webhook has nothing to fill in for ToolSecurityProfile {profile}.")
+}
+
+/// Which policies judge an object in [`PROBE_NAMESPACE`], as its [`PROFILE_LABEL`] says: those of the profile,
+/// compiled from the generation. So no answer of an API server that still judges by the policies of an earlier
+/// generation is taken for one about this generation.
+pub fn probe_subject(profile: &str, generation: Option<i64>) -> String {
+    generation.map_or_else(|| profile.to_owned(), |generation| format!("{profile}.{generation}"))
 }
 
 /// The name of a profile's `ToolSecurityParams`, the same in each namespace.

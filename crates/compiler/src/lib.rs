@@ -32,7 +32,7 @@ pub use custom::Custom;
 pub use exceptions::Exceptions;
 pub use mutation::{ChangedBy, Mutation, redirect_each_other};
 pub use native::{MutatingPair, match_conditions};
-pub use probes::{Probe, Probes};
+pub use probes::{Probe, Probes, Question};
 pub use resolve::{Namespace, Resolver};
 
 /// A compiled profile. It has not been checked.
@@ -113,7 +113,7 @@ pub fn compile(profile: &ToolSecurityProfile) -> Result<Compiled, Vec<Diagnostic
     }
     let checks = lowered.iter().map(|(id, _)| *id).collect();
     let bundle = bundle::bundle(profile, &lowered, &customs, mutation.as_ref(), parameterized);
-    let probes = Probes::new(&name, spec, &settings, &resolver, parameterized);
+    let probes = Probes::new(profile, &settings, &resolver, parameterized);
     let implied = implied(spec, &settings);
     let stage = spec.enforcement.pods;
     Ok(Compiled {

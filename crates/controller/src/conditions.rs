@@ -13,7 +13,6 @@ use palisade_api::{
 use crate::{
     compile::{Good, Panicked, Verdict},
     params::Summary,
-    probe::Outcome,
     status::{Judgement, Truth},
     world::ObservedProfile,
 };
@@ -114,28 +113,6 @@ pub fn without_probe(verdict: &Verdict, programmed: &Judgement, good: &Good) -> 
     }
     let restricts = good.compiled.probes.violating.is_some();
     (!restricts).then(|| judgement(Reason::NothingRestricted, "the profile allows everything"))
-}
-
-/// Whether a profile is in force, by what the API server answered.
-pub fn of_outcome(outcome: &Outcome) -> Judgement {
-    let (truth, reason, message) = match outcome {
-        Outcome::Passed => (
-            Truth::True,
-            Reason::ProbesPassed,
-            "a pod that violates the profile is denied, and one that complies is admitted".to_owned(),
-        ),
-        Outcome::ViolationAdmitted(check) => {
-            (Truth::False, Reason::ViolationAdmitted, format!("a pod that violates check {check} is admitted"))
-        }
-        Outcome::CompliantPodDenied(message) => (Truth::False, Reason::CompliantPodDenied, message.clone()),
-        Outcome::Failed(message) => (Truth::Unknown, Reason::ProbeFailed, message.clone()),
-        Outcome::Impossible => (
-            Truth::Unknown,
-            Reason::ProbeImpossible,
-            "no labels make the profile select the namespace for probes".to_owned(),
-        ),
-    };
-    Judgement::new(ConditionType::Enforced, truth, reason, message)
 }
 
 /// While the first answer is awaited: not enforced, unless the status says already that this generation is and

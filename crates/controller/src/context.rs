@@ -8,10 +8,10 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Options,
+    Access, Options,
     events::Events,
     metrics::Metrics,
-    probe::Prober,
+    probe::{Prober, Servers},
     queue::Queue,
     state::States,
     world::{Concerned, World},
@@ -82,12 +82,16 @@ pub struct Context {
 
 impl Context {
     /// Of a controller that knows nothing yet.
-    pub fn new(client: Client, options: &Options, supervisor: Supervisor) -> Self {
+    pub fn new(access: Access, options: &Options, supervisor: Supervisor) -> Self {
+        let Access { client, config } = access;
         let stop = supervisor.stop().clone();
         let (world, metrics) = (Arc::new(World::default()), Arc::new(Metrics::new()));
         let queues = Queues::new(options.debounce);
+        let servers = Servers::new(client.clone(), config, options.api_servers.clone(), Arc::clone(&metrics));
+        let servers = Arc::new(servers);
+        servers.follow(&world, &queues.passes, &supervisor);
         let prober = Prober::new(
-            client.clone(),
+            servers,
             Arc::clone(&world),
             Arc::clone(&queues.passes),
             Arc::clone(&metrics),

@@ -12,8 +12,8 @@
 //!
 //! There are three lanes, and none waits for another: each has a queue of its own, and looks at as many profiles at a
 //! time as are due. What they share of a profile is in `state`, behind locks that are never held while anything is
-//! awaited. Repairs come first by that alone: nothing stands before them. Beside the lanes, `mutate` sees to who fills
-//! in pods: the API server or the webhook.
+//! awaited. Repairs come first by that alone: nothing stands before them. Beside the lanes, `probe` asks each API
+//! server what it does, and `mutate` keeps what mutates pods: a policy of the API server, or else the webhook does it.
 //!
 //! Each stage is a module. What the controller knows of the cluster is in one place, `world`, which watches fill. A
 //! restart reads everything and writes nothing that is already right.
@@ -62,4 +62,5 @@ mod world;
 mod writer;
 
 pub use options::Options;
-pub use run::{Controller, Error, Running, run};
+pub use probe::ApiServers;
+pub use run::{Access, Controller, Error, Running, run};

@@ -5,6 +5,8 @@ use std::{net::SocketAddr, time::Duration};
 use clap::builder::RangedU64ValueParser;
 use palisade_process::duration;
 
+use crate::ApiServers;
+
 /// A number that is not 0: with none of it nothing would ever be done.
 fn some() -> RangedU64ValueParser<usize> {
     RangedU64ValueParser::new().range(1..)
@@ -35,10 +37,15 @@ pub struct Options {
     /// How long changes are collected before a profile is reconciled.
     #[arg(long, default_value = "20ms", value_parser = duration)]
     pub debounce: Duration,
-    /// How often the API server is asked whether a profile is in force when nothing has changed.
+    /// Which API servers are asked whether a profile is in force: `Discover` for those behind the service kubernetes
+    /// (EndpointSlice kubernetes in namespace default; if there is none or it cannot be read, the configured address), or
+    /// their URLs, separated by commas. Their certificates must be valid for the host of the configured address.
+    #[arg(long, default_value = "Discover", value_name = "Discover|URL,...")]
+    pub api_servers: ApiServers,
+    /// How often each API server is asked whether a profile is in force when nothing has changed.
     #[arg(long, default_value = "5m", value_parser = time)]
     pub probe_interval: Duration,
-    /// How long the API server may take to give the right answers after a change.
+    /// How long the API servers may take to give the right answers after a change.
     #[arg(long, default_value = "10s", value_parser = time)]
     pub probe_timeout: Duration,
     /// Name of this instance in events.
@@ -53,6 +60,7 @@ impl Default for Options {
             write_concurrency: 1,
             profile_concurrency: 2,
             debounce: Duration::from_millis(20),
+            api_servers: ApiServers::Discover,
             probe_interval: Duration::from_mins(5),
             probe_timeout: Duration::from_secs(10),
             instance: None,

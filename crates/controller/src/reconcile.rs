@@ -1,14 +1,11 @@
 //! The lane of passes: one over one profile is `compile -> check -> try -> (params) -> apply -> probe -> report`. What a
 //! generation that is in force needs, its repair and its parameters, is done in other lanes, whatever a pass waits for.
 
-use std::{fmt::Write as _, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use futures::{FutureExt, future::BoxFuture};
 use k8s_openapi::jiff::Timestamp;
-use palisade_api::{
-    conditions::ConditionType,
-    names::{self, Shape},
-};
+use palisade_api::{conditions::ConditionType, names};
 use tokio::time::Instant;
 use tracing::Instrument;
 
@@ -20,7 +17,7 @@ use crate::{
     context::Context,
     lane::{Later, Next},
     memory::Memory,
-    mutate::mutate,
+    mutate::{self, mutate},
     params::Summary,
     remove::{self, RemoveError},
     repair,
@@ -370,9 +367,9 @@ impl Pass<'_> {
         let Some(summary) = state.tenancy().summary(target) else { return Ok(later.next()) };
         let programmed = conditions::programmed(verdict, error.as_deref(), &summary, target);
         let enforced = conditions::without_probe(verdict, &programmed, target).or_else(|| {
-            let (outcome, again) = cx.prober.consult(in_cluster(cx, target), target, self.settles());
+            let (known, again) = cx.prober.in_force(target);
             later.at(again);
-            outcome.as_ref().map(conditions::of_outcome)
+            known.and_then(|known| mutate::enforced(known.judgement(), memory.mutating.as_ref()))
         });
         if let Some(enforced) = enforced.or_else(|| conditions::unless_known(observed, wrote)) {
             let conditions = [conditions::accepted(verdict), programmed, enforced];
@@ -413,12 +410,6 @@ impl Pass<'_> {
         let conditions = [conditions::accepted(self.verdict), conditions::not_tried(error), enforced];
         say(self.cx, self.observed, memory, conditions, summary).await
     }
-
-    /// A policy that replaces one could be asked about too early: the former one might give the same answers.
-    fn settles(&self) -> Duration {
-        let in_force = self.state.in_force();
-        in_force.settles_in(Instant::now()).filter(|_| in_force.settling.replaced).unwrap_or_default()
-    }
 }
 
 /// How long until an exception ends.
@@ -427,14 +418,4 @@ fn next_end(good: &Good) -> Option<Duration> {
     let end = good.compiled.exceptions.next_end(now)?;
     // A little later, so that it surely is over.
     Some(Duration::try_from(end.duration_since(now)).unwrap_or_default() + Duration::from_secs(1))
-}
-
-/// What a probe's answer is about: the policy for pods and its binding as they are, and the generation.
-fn in_cluster(cx: &Context, good: &Good) -> String {
-    let mut key = good.generation().to_string();
-    for meta in cx.world.pair(&good.compiled.profile, Shape::Pods).metadata() {
-        let uid = meta.uid.as_deref().unwrap_or_default();
-        let _ = write!(key, "/{uid}/{}", meta.generation.unwrap_or_default());
-    }
-    key
 }

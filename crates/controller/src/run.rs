@@ -2,7 +2,7 @@
 
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
-use kube::Client;
+use kube::{Client, Config};
 use palisade_process::{Died, Supervisor, serve_health};
 use tokio::task::{JoinError, JoinHandle};
 use tokio_util::sync::CancellationToken;
@@ -34,6 +34,29 @@ pub enum Error {
     Stopped(#[from] JoinError),
 }
 
+/// How the API server is reached.
+#[derive(Clone)]
+pub struct Access {
+    /// To the configured address.
+    pub client: Client,
+    /// What clients of other addresses are made of, so that each API server can be asked by itself. Without it only the
+    /// configured address is.
+    pub config: Option<Config>,
+}
+
+impl std::fmt::Debug for Access {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // The configuration may hold a token.
+        f.write_str("Access")
+    }
+}
+
+impl From<Client> for Access {
+    fn from(client: Client) -> Self {
+        Self { client, config: None }
+    }
+}
+
 /// The controller.
 #[derive(Debug)]
 pub struct Controller;
@@ -59,15 +82,19 @@ impl Running {
 
 impl Controller {
     /// Starts it.
-    pub async fn start(client: Client, options: Options) -> Result<Running, Error> {
-        Self::start_with(client, options, CancellationToken::new()).await
+    pub async fn start(access: impl Into<Access>, options: Options) -> Result<Running, Error> {
+        Self::start_with(access, options, CancellationToken::new()).await
     }
 
     /// Starts it; it ends when `shutdown` is cancelled.
-    pub async fn start_with(client: Client, options: Options, shutdown: CancellationToken) -> Result<Running, Error> {
+    pub async fn start_with(
+        access: impl Into<Access>,
+        options: Options,
+        shutdown: CancellationToken,
+    ) -> Result<Running, Error> {
         let supervisor = Supervisor::new(shutdown.clone());
         let address = options.listen;
-        let cx = Arc::new(Context::new(client, &options, supervisor.clone()));
+        let cx = Arc::new(Context::new(access.into(), &options, supervisor.clone()));
         let heartbeats = [(); 3].map(|()| Arc::new(Heartbeat::new()));
         let health =
             Health { heartbeats: heartbeats.to_vec(), world: Arc::clone(&cx.world), metrics: Arc::clone(&cx.metrics) };
@@ -93,5 +120,7 @@ impl Controller {
 
 /// Runs the controller until `shutdown` is cancelled.
 pub async fn run(client: Client, options: Options, shutdown: CancellationToken) -> Result<(), Error> {
-    Ok(Controller::start_with(client, options, shutdown).await?.join.await??)
+    // As the client was made.
+    let access = Access { client, config: Config::infer().await.ok() };
+    Ok(Controller::start_with(access, options, shutdown).await?.join.await??)
 }

@@ -57,12 +57,12 @@ impl Judgement {
     pub fn is_alarming(&self) -> bool {
         use Reason::{
             Accepted, ApplyFailed, CheckFailed, CompliantPodDenied, InternalError, InvalidSpec, LastGoodInForce,
-            NotAccepted, NotProgrammed, NothingRestricted, Pending, ProbeFailed, ProbeImpossible, ProbesPassed,
-            Programmed, RefusedByApiServer, StageAudit, StageWarn, ViolationAdmitted,
+            NotAccepted, NotMutated, NotProgrammed, NothingRestricted, Pending, ProbeFailed, ProbeImpossible,
+            ProbesPassed, Programmed, RefusedByApiServer, StageAudit, StageWarn, ViolationAdmitted,
         };
         match self.reason {
             InvalidSpec | CheckFailed | RefusedByApiServer | InternalError | ApplyFailed | LastGoodInForce
-            | NotAccepted | ViolationAdmitted | CompliantPodDenied | ProbeFailed | ProbeImpossible => true,
+            | NotAccepted | NotMutated | ViolationAdmitted | CompliantPodDenied | ProbeFailed | ProbeImpossible => true,
             Accepted | Programmed | Pending | ProbesPassed | StageWarn | StageAudit | NothingRestricted
             | NotProgrammed => false,
         }

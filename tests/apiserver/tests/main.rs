@@ -2,6 +2,7 @@
 #![allow(clippy::disallowed_methods, reason = "tests on a real API server need a clock and files")]
 
 mod admission;
+mod api_servers;
 mod catalogue;
 mod crds;
 mod enforcement;
@@ -10,6 +11,7 @@ mod lifecycle;
 mod mutation;
 mod mutation_cases;
 mod namespaces;
+mod pressure;
 mod scale;
 mod upgrade;
 mod webhook;
@@ -76,6 +78,10 @@ fn main() -> ExitCode {
         lifecycle::a_namespace_with_a_finalized_pod_can_be_deleted,
         lifecycle::an_api_server_restart_admits_nothing,
         webhook::a_change_of_engine_leaves_no_gap,
+        api_servers::profiles_that_wait_hold_up_no_other,
+        api_servers::addresses_are_those_behind_the_service,
+        api_servers::each_is_asked_and_the_wrong_one_named,
+        pressure::half_of_fifty_profiles_are_in_trouble,
         scale::three_thousand_five_hundred_namespaces,
     ];
     let oldest = scenarios![

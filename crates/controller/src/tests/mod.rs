@@ -36,7 +36,7 @@ impl Scene {
     fn new(namespaces: &[&str]) -> Self {
         let (mock, client) = Mock::start();
         let supervisor = Supervisor::new(CancellationToken::new());
-        let cx = Arc::new(Context::new(client, &Options::default(), supervisor));
+        let cx = Arc::new(Context::new(client.into(), &Options::default(), supervisor));
         let world = &cx.world;
         world.see_profile(Event::Init);
         world.see_profile(Event::InitDone);
