@@ -32,7 +32,7 @@ pub enum Reason {
     Programmed,
     /// Programmed is false: the controller has not finished.
     Pending,
-    /// Programmed is false: the API server refused a write. It is tried again.
+    /// Programmed is false: a policy or a binding could not be written. It is tried again.
     ApplyFailed,
     /// Programmed is false: the profile is not accepted, and an earlier state of it is in force.
     LastGoodInForce,
