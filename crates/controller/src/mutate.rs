@@ -28,11 +28,11 @@ use tokio::time::Instant;
 use crate::{
     call::{ApiError, call, gone},
     compile::Good,
+    context::Context,
     converge::{converge, same_meta, same_spec},
     memory::Memory,
     native::{self, Kind, VERSIONS},
     probe::{Mutated, Seen},
-    reconcile::Context,
     status::{Judgement, Truth},
 };
 

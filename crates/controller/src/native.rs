@@ -21,10 +21,9 @@ use kube::{
 };
 use palisade_api::names;
 use palisade_compiler::MutatingPair;
-use palisade_process::watch_backoff;
+use palisade_process::{Supervisor, watch_backoff};
 use serde::Serialize;
 use serde_json::Value as Json;
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     call::{ApiError, call},
@@ -68,7 +67,8 @@ impl Kind {
         }
     }
 
-    fn resource(self, version: &str) -> ApiResource {
+    /// It in a version.
+    pub fn resource(self, version: &str) -> ApiResource {
         ApiResource {
             group: GROUP.to_owned(),
             version: version.to_owned(),
@@ -196,9 +196,10 @@ fn is(table: &Table<String, Arc<Observed>>, meta: &ObjectMeta, spec: &impl Seria
 }
 
 /// Watches the kinds, where and as long as the API server serves them, until the end.
-pub fn start(client: &Client, world: &Arc<World>, queue: &Arc<Queue>, tasks: &TaskTracker, stop: &CancellationToken) {
-    let (client, world, queue, stop) = (client.clone(), Arc::clone(world), Arc::clone(queue), stop.clone());
-    tasks.spawn(async move {
+pub fn start(client: &Client, world: &Arc<World>, queue: &Arc<Queue>, supervisor: &Supervisor) {
+    let (client, world, queue) = (client.clone(), Arc::clone(world), Arc::clone(queue));
+    let stop = supervisor.stop().clone();
+    supervisor.spawn("watch of mutating policies", async move {
         let turns = async {
             loop {
                 match served(&client).await {

@@ -14,6 +14,7 @@ mod lifecycle;
 mod mutation;
 mod mutation_cases;
 mod namespaces;
+mod pressure;
 mod privilege;
 mod scale;
 mod upgrade;
@@ -87,6 +88,7 @@ fn main() -> ExitCode {
         api_servers::profiles_that_wait_hold_up_no_other,
         api_servers::addresses_are_those_behind_the_service,
         api_servers::each_is_asked_and_the_wrong_one_named,
+        pressure::half_of_fifty_profiles_are_in_trouble,
         scale::three_thousand_five_hundred_namespaces,
     ];
     let oldest = scenarios![

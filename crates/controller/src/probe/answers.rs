@@ -12,8 +12,9 @@ use std::{
 };
 
 use futures::FutureExt as _;
+use palisade_process::Supervisor;
 use tokio::time::Instant;
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tokio_util::sync::CancellationToken;
 
 use super::turns::{Turn, Turns};
 use crate::queue::Queue;
@@ -70,7 +71,7 @@ pub struct Common {
     /// Where passes are triggered.
     pub queue: Arc<Queue>,
     /// Where questions run.
-    pub tasks: TaskTracker,
+    pub supervisor: Supervisor,
     /// Ends them.
     pub stop: CancellationToken,
 }
@@ -140,7 +141,7 @@ impl<A: Clone + PartialEq + Send + 'static> Answers<A> {
         record.running = Some(stop.clone());
         let patience = if anew { self.pace.patience } else { Duration::ZERO };
         let answers = Arc::clone(self);
-        self.common.tasks.spawn(async move {
+        self.common.supervisor.spawn_job("probe", async move {
             let asking = AssertUnwindSafe(ask(&answers.common.turns, &question, patience)).catch_unwind();
             let Some(asked) = stop.run_until_cancelled(asking).await else { return };
             let answer = asked.unwrap_or_else(|_| {

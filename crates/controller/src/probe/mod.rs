@@ -20,7 +20,8 @@ use palisade_api::{
     names::{self, Shape},
     selector::Labels,
 };
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use palisade_process::Supervisor;
+use tokio_util::sync::CancellationToken;
 
 pub use enforcement::{InForce, Outcome};
 pub use mutation::{Mutated, Seen};
@@ -61,11 +62,11 @@ impl Prober {
         queue: Arc<Queue>,
         metrics: Arc<Metrics>,
         options: &Options,
-        tasks: TaskTracker,
+        supervisor: Supervisor,
         stop: CancellationToken,
     ) -> Self {
         let turns = Arc::new(Turns::default());
-        let common = Arc::new(Common { turns: Arc::clone(&turns), queue, tasks, stop });
+        let common = Arc::new(Common { turns: Arc::clone(&turns), queue, supervisor, stop });
         let (patience, interval) = (options.probe_timeout, options.probe_interval);
         let of_policies = Pace { patience, interval, retry: RETRY };
         let of_mutation =

@@ -15,11 +15,11 @@ use futures::future::join_all;
 use http::Uri;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::{Api, Client, Config, client::Body};
+use palisade_process::Supervisor;
 use tokio::{
     sync::{Notify, watch},
     time::{Instant, timeout},
 };
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{call::ApiError, metrics::Metrics, queue::Queue, world::World};
 
@@ -205,15 +205,10 @@ impl Servers {
     }
 
     /// Keeps this up to date until the end, and triggers all profiles after each change.
-    pub fn follow(
-        self: &Arc<Self>,
-        world: &Arc<World>,
-        queue: &Arc<Queue>,
-        tasks: &TaskTracker,
-        stop: &CancellationToken,
-    ) {
-        let (servers, world, queue, stop) = (Arc::clone(self), Arc::clone(world), Arc::clone(queue), stop.clone());
-        tasks.spawn(async move {
+    pub fn follow(self: &Arc<Self>, world: &Arc<World>, queue: &Arc<Queue>, supervisor: &Supervisor) {
+        let (servers, world, queue) = (Arc::clone(self), Arc::clone(world), Arc::clone(queue));
+        let stop = supervisor.stop().clone();
+        supervisor.spawn("API servers", async move {
             let rounds = async {
                 loop {
                     let begun = Instant::now();

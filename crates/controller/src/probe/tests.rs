@@ -139,13 +139,14 @@ impl Scene {
         let mocks: Vec<_> = (0..count).map(|_| Mock::new()).collect();
         let known = mocks.iter().enumerate();
         let known = known.map(|(i, mock)| Server::new(format!("https://server-{i}"), mock.client(&mocks[0]))).collect();
-        let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
+        let stop = CancellationToken::new();
+        let supervisor = Supervisor::new(stop.clone());
         let which = ApiServers::At((0..count).map(|i| format!("https://server-{i}").parse().unwrap()).collect());
         let config = kube::Config::new("https://server".parse().unwrap());
         let servers = Servers::new(mocks[0].client(&mocks[0]), Some(config), which, Arc::clone(&metrics));
         let servers = Arc::new(servers.knowing(known));
-        servers.follow(&world, &queue, &tasks, &stop);
-        let prober = Prober::new(servers, Arc::clone(&world), queue, metrics, &Options::default(), tasks, stop);
+        servers.follow(&world, &queue, &supervisor);
+        let prober = Prober::new(servers, Arc::clone(&world), queue, metrics, &Options::default(), supervisor, stop);
         Self { prober, world, servers: mocks }
     }
 
@@ -451,7 +452,12 @@ impl Question for Panics {
 async fn a_question_that_panics_is_asked_again() {
     let second = Duration::from_secs(1);
     let (turns, queue) = (Arc::new(Turns::default()), Arc::new(Queue::new(Duration::ZERO)));
-    let common = Common { turns: Arc::clone(&turns), queue, tasks: TaskTracker::new(), stop: CancellationToken::new() };
+    let common = Common {
+        turns: Arc::clone(&turns),
+        queue,
+        supervisor: Supervisor::new(CancellationToken::new()),
+        stop: CancellationToken::new(),
+    };
     let answers = Answers::new(Arc::new(common), Pace { patience: second, interval: second, retry: second });
     let answers = Arc::new(answers);
     let ask = |works: bool| answers.consult(Key { objects: String::new(), servers: 0 }, Panics(works.into())).0;
