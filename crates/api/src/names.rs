@@ -99,7 +99,28 @@ pub fn params(profile: &str) -> String {
     profile.to_owned()
 }
 
-/// The name of the `ControllerRevision` that holds a profile's last good spec.
-pub fn revision(profile: &str) -> String {
-    format!("palisade-{profile}")
+/// The name of the `ControllerRevision` that holds the spec of a generation that was put in force. What is before the last
+/// dot is of the profile, so that no two have the same; and none begins as the one did that a profile had before.
+pub fn revision(profile: &str, generation: i64) -> String {
+    format!("palisade.{profile}.{generation}")
+}
+
+/// The webhook's name: of its Service, and of its registration, the `MutatingWebhookConfiguration`.
+pub const WEBHOOK: &str = "palisade-webhook";
+/// The ConfigMap in which the webhook says how API servers reach and believe it.
+pub const WEBHOOK_CA: &str = "palisade-webhook-ca";
+
+/// The name of a profile's entry in the registration of the webhook.
+pub fn webhook_entry(profile: &str) -> String {
+    format!("{profile}.mutate.toolsecurity.dev")
+}
+
+/// The profile of an entry with this name.
+pub fn profile_of_webhook_entry(entry: &str) -> Option<&str> {
+    entry.strip_suffix(".mutate.toolsecurity.dev")
+}
+
+/// The path at which the webhook is asked about the pods of a profile.
+pub fn webhook_path(profile: &str) -> String {
+    format!("/mutate/{profile}")
 }

@@ -53,7 +53,10 @@ pub struct ToolSecurityProfileSpec {
     pub namespace_selector: LabelSelector,
     /// Names of namespaces that are not selected, whatever their labels.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 128), inner(length(min = 1, max = 63)))]
+    #[schemars(
+        length(max = 128),
+        inner(length(min = 1, max = 63), regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"))
+    )]
     pub exclude_namespaces: Vec<String>,
     /// What happens to a pod that violates the profile.
     #[serde(default)]
@@ -220,7 +223,10 @@ pub struct Exemptions {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Exception {
     /// Names of namespaces.
-    #[schemars(length(min = 1, max = 256), inner(length(min = 1, max = 63)))]
+    #[schemars(
+        length(min = 1, max = 256),
+        inner(length(min = 1, max = 63), regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"))
+    )]
     pub namespaces: Vec<String>,
     /// Ids of checks, as they stand in brackets in messages: hostPathVolumes.
     #[schemars(length(min = 1, max = 64), inner(length(min = 1, max = 63)))]
@@ -375,7 +381,10 @@ pub struct Source {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Override {
     /// Names of namespaces.
-    #[schemars(length(min = 1, max = 256), inner(length(min = 1, max = 63)))]
+    #[schemars(
+        length(min = 1, max = 256),
+        inner(length(min = 1, max = 63), regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"))
+    )]
     pub namespaces: Vec<String>,
     /// Values by the names of parameters, in the form they would have in an annotation.
     #[schemars(extend("maxProperties" = 32))]

@@ -15,6 +15,7 @@ mod expressions;
 mod mutation;
 mod native;
 mod probes;
+mod registration;
 mod resolve;
 mod updates;
 
@@ -59,6 +60,8 @@ pub struct Compiled {
     pub mutation: Option<Mutation>,
     /// Where checks are not made.
     pub exceptions: Exceptions,
+    /// The namespaces that are never selected, as the profile lists them.
+    pub excluded: Vec<String>,
     /// Pods that tell whether the policy is in force.
     pub probes: Probes,
     /// Which level of the Pod Security Standards the profile implies.
@@ -129,6 +132,7 @@ pub fn compile(profile: &ToolSecurityProfile) -> Result<Compiled, Vec<Diagnostic
         resolver,
         mutation,
         exceptions,
+        excluded: spec.exclude_namespaces.clone(),
         probes,
         implied,
     })

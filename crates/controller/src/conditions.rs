@@ -77,7 +77,7 @@ pub fn not_tried(error: &impl std::fmt::Display) -> Judgement {
 /// Whether policies and bindings are in the API server. `error` is why they could not be written.
 pub fn programmed(verdict: &Verdict, error: Option<&str>, summary: &Summary, good: &Good) -> Judgement {
     let judgement = |truth, reason, message| Judgement::new(ConditionType::Programmed, truth, reason, message);
-    let wrong = error.map(|error| format!("a policy or binding could not be written: {error}"));
+    let wrong = error.map(|error| format!("what was generated could not be written: {error}"));
     match (verdict, wrong) {
         (Err(_), wrong) => {
             let mut message = format!("the spec of generation {} stays in force", good.generation());

@@ -60,6 +60,9 @@ pub enum RemoveError {
         /// Why.
         message: String,
     },
+    /// The registration of the webhook.
+    #[error("its entry in the registration of the webhook could not be removed: {0}")]
+    Registration(#[source] ApiError),
     /// The last good spec.
     #[error("the last good spec could not be deleted: {0}")]
     Revision(#[source] ApiError),
@@ -133,6 +136,9 @@ pub async fn step(
             },
             Removal::Released { at } if at > now => return Ok(Next::After(at.duration_since(now))),
             Removal::Released { .. } => {
+                cx.registration.forget(profile);
+                let kept = cx.registration.keep(&cx.client, &cx.world.profiles()).await;
+                kept.map_err(RemoveError::Registration)?;
                 mutate::remove(cx, profile).await.map_err(RemoveError::Policy)?;
                 for shape in Shape::ALL {
                     policy(cx, profile, shape).await.map_err(RemoveError::Policy)?;

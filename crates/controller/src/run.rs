@@ -12,7 +12,7 @@ use crate::{
     context::Context,
     health::{Health, Heartbeat},
     lane::{GRACE, Lane},
-    native, observe, params, reconcile, repair,
+    native, observe, params, reconcile, registration, repair,
 };
 
 /// Why the controller could not run, or ran no longer.
@@ -103,6 +103,7 @@ impl Controller {
             .map_err(|source| Error::Listen { address, source })?;
         observe::start(&cx.client, &cx.world, &cx.queues, &supervisor);
         native::start(&cx.client, &cx.world, &cx.queue, &supervisor);
+        registration::start(&cx.registration, &cx.client, &cx.world, &cx.queue, &supervisor);
         let [repairs, tenants, passes] = heartbeats;
         Lane::start(&cx, "repairs", &cx.queues.repairs, &repairs, repair::work);
         Lane::start(&cx, "parameters", &cx.queues.tenants, &tenants, params::work);

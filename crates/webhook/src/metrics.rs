@@ -58,7 +58,9 @@ pub struct Metrics {
     pub certificates_loaded: Counter,
     /// How many profiles are registered.
     pub registered: Gauge,
-    /// Failures of what keeps certificate and registration right.
+    /// How many profiles have a newest record that the gate refuses.
+    pub refused: Gauge,
+    /// Failures of what keeps the certificate right.
     pub upkeep_failed: Counter,
 }
 
@@ -73,6 +75,7 @@ impl Metrics {
             certificate_expiry: Gauge::default(),
             certificates_loaded: Counter::default(),
             registered: Gauge::default(),
+            refused: Gauge::default(),
             upkeep_failed: Counter::default(),
         };
         metrics.registered()
@@ -105,8 +108,13 @@ impl Metrics {
             self.registered.clone(),
         );
         registry.register(
+            "palisade_webhook_refused_profiles",
+            "Profiles whose state in force this webhook refuses: it goes by an earlier one, or changes nothing",
+            self.refused.clone(),
+        );
+        registry.register(
             "palisade_webhook_upkeep_failures",
-            "Failures to keep certificate and registration right",
+            "Failures to keep the certificate, and what is published of it, right",
             self.upkeep_failed.clone(),
         );
         palisade_process::about_process(registry, env!("CARGO_PKG_VERSION"));
@@ -140,6 +148,7 @@ mod tests {
             "palisade_webhook_request_duration_seconds_count 1",
             "palisade_webhook_certificate_expiration_timestamp_seconds 7",
             "palisade_webhook_registered_profiles 0",
+            "palisade_webhook_refused_profiles 0",
             "palisade_webhook_upkeep_failures_total 0",
             "process_resident_memory_bytes ",
         ] {

@@ -87,7 +87,7 @@ pub async fn start(client: Client, options: Options, shutdown: CancellationToken
         Limits { connections: options.max_connections, body_bytes: options.max_body_bytes, ..Limits::default() };
     let (tasks, ended) = (Supervisor::new(shutdown.clone()), CancellationToken::new());
     let cx = Context {
-        world: World::start(&client, &tasks, &ended),
+        world: World::start(&client, &metrics, &tasks, &ended),
         shown: Arc::new(Shown::default()),
         front: Front::new(server::PORT, limits, &metrics.ports),
         metrics,

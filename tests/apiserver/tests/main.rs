@@ -10,6 +10,7 @@ mod crds;
 mod deletion;
 mod enforcement;
 mod exemptions;
+mod gate;
 mod lifecycle;
 mod mutation;
 mod mutation_cases;
@@ -67,6 +68,7 @@ fn main() -> ExitCode {
         workloads::a_request_matches_one_policy,
         mutation::the_native_policy_does_what_the_patch_does,
         exemptions::exempt_is_who_the_profile_names_and_no_tenant,
+        exemptions::who_is_exempt_has_pods_that_nobody_changes,
         exemptions::an_exception_ends_by_the_clock_of_the_api_server,
         namespaces::a_new_namespace_never_admits_a_violation,
         namespaces::the_controller_may_be_down,
@@ -89,6 +91,11 @@ fn main() -> ExitCode {
         api_servers::addresses_are_those_behind_the_service,
         api_servers::each_is_asked_and_the_wrong_one_named,
         pressure::half_of_fifty_profiles_are_in_trouble,
+        gate::registrations_are_refused_in_the_words_of_the_api_server,
+        gate::a_bad_selector_changes_nothing_and_harms_no_other_profile,
+        gate::the_webhook_goes_by_what_is_in_force,
+        gate::generations_are_recorded_without_a_gap,
+        gate::an_entry_that_the_api_server_refuses_harms_no_other,
         scale::three_thousand_five_hundred_namespaces,
     ];
     let oldest = scenarios![
@@ -115,8 +122,12 @@ fn main() -> ExitCode {
         webhook::failures_admit_no_violation,
         webhook::a_rolling_restart_fails_no_request,
         webhook::certificates_rotate_and_no_request_fails,
+        gate::registrations_are_refused_in_the_words_of_the_api_server,
+        gate::a_bad_selector_changes_nothing_and_harms_no_other_profile,
+        gate::the_webhook_goes_by_what_is_in_force,
     ];
     let middle = scenarios![
+        gate::registrations_are_refused_in_the_words_of_the_api_server,
         admission::the_harness_answers_as_the_api_server,
         upgrade::what_is_served_and_does_nothing_is_no_engine,
     ];
