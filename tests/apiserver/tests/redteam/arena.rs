@@ -134,16 +134,37 @@ impl Arena {
         self.admit_tenant(name).await
     }
 
-    /// Makes the tenant an admin of a namespace.
+    /// Makes the tenant an admin of a namespace, and more than that: of the subresources by which pods change, too.
     pub(crate) async fn admit_tenant(&self, namespace: &str) -> TestResult {
-        let binding = json!({
-            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": {"name": "tenant"},
-            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "admin"},
-            "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "tenant"}],
+        let rbac = format!("/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}");
+        let subresources = ["binding", "ephemeralcontainers", "resize", "status"].map(|name| format!("pods/{name}"));
+        let role = json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "subresources"},
+            "rules": [
+                {"apiGroups": [""], "resources": subresources, "verbs": ["*"]},
+                {"apiGroups": [""], "resources": ["podtemplates"], "verbs": ["*"]},
+            ],
         });
-        let path = format!("/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}/rolebindings");
-        self.demand(&Request::create(&path, &binding)).await?;
-        self.admitted(namespace, &complying("first")).await
+        self.demand(&Request::create(&format!("{rbac}/roles"), &role)).await?;
+        for (kind, name) in [("ClusterRole", "admin"), ("Role", "subresources")] {
+            let binding = json!({
+                "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": {"name": name},
+                "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": name},
+                "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "tenant"}],
+            });
+            self.demand(&Request::create(&format!("{rbac}/rolebindings"), &binding)).await?;
+        }
+        within(LIMIT, &format!("rights of the tenant in {namespace}"), || async {
+            let [pods, ephemeral] = ["", "/x/ephemeralcontainers"].map(|rest| pods(namespace) + rest);
+            let answers = [
+                send(&self.tenant, &Request::get(pods)).await,
+                send(&self.tenant, &Request::new("PATCH", ephemeral, crate::wire::MERGE, &json!({}))).await,
+            ];
+            // There is no pod x.
+            if [answers[0].status, answers[1].status] == [200, 404] { Ok(()) } else { Err(format!("{answers:?}")) }
+        })
+        .await?;
+        Ok(())
     }
 
     /// Waits until the tenant may create a pod: until RBAC, service account and parameters are there.

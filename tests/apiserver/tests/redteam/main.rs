@@ -6,12 +6,21 @@
 #![allow(clippy::disallowed_methods, reason = "tests on a real API server need a clock, files and processes")]
 
 mod arena;
+mod bodies;
 mod images;
 mod kinds;
+mod lists;
+mod namespaces;
 mod pods;
+mod profiles;
+mod sieges;
 mod table;
+mod tampering;
+mod updates;
 mod volumes;
 mod wire;
+mod workloads;
+mod writes;
 
 use std::{
     pin::Pin,
@@ -57,13 +66,31 @@ fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
     // One control plane, whose controller is killed under everybody's feet.
     arguments.test_threads = Some(1);
-    let kinds = kinds![
+    let mut kinds = kinds![
         kinds::pods_of_tools,
         kinds::pods_at_restricted,
         kinds::kinds_of_volumes,
         kinds::host_paths,
         kinds::image_references,
+        updates::updates,
+        bodies::bodies,
+        workloads::workloads,
+        writes::tenants_writes,
+        namespaces::new_namespaces,
+        namespaces::label_flips,
+        namespaces::wrong_parameters,
+        namespaces::deleted_namespaces,
+        sieges::rapid_edits,
+        sieges::killed_controllers,
+        profiles::bad_profiles,
+        profiles::bad_selectors,
+        tampering::tampering,
+        lists::long_lists,
     ];
+    if Extent::of_environment() == Extent::Full {
+        // Last: all parameters are gone, and the API server takes its time to see that they are back.
+        kinds.extend(kinds![tampering::deleted_definition]);
+    }
     let shared = Arc::new(Mutex::new(Shared::default()));
     let trials = kinds.into_iter().map(|(name, kind)| {
         let shared = Arc::clone(&shared);

@@ -545,8 +545,7 @@ fn whole_pods() -> Vec<Case> {
     // Nothing that a tenant writes on a pod exempts it.
     let pid = || ("spec.hostPID", yes());
     for (name, path, value) in [
-        ("annotated as a mirror", "metadata.annotations", json!({"kubernetes.io/config.mirror": "x"})),
-        ("annotated as static", "metadata.annotations", json!({"kubernetes.io/config.source": "file", "kubernetes.io/config.mirror": "x"})),
+        ("annotated as static", "metadata.annotations", json!({"kubernetes.io/config.source": "file", "kubernetes.io/config.hash": "x"})),
         ("annotated as exempt", "metadata.annotations", json!({"toolsecurity.dev/exempt": "true", "toolsecurity.dev/profile": "none"})),
         ("labelled as of another profile", "metadata.labels", json!({"toolsecurity.dev/profile": "other"})),
         ("labelled as a probe", "metadata.labels", json!({"app.kubernetes.io/managed-by": "palisade"})),
@@ -563,6 +562,10 @@ fn whole_pods() -> Vec<Case> {
     ] {
         case(&format!("hostPID, {name}"), "hostNamespaces", Bad, &[pid(), (path, Some(value))]);
     }
+    let mirror = ("metadata.annotations", Some(json!({"kubernetes.io/config.mirror": "x"})));
+    let node = ("spec.nodeName", Some(json!("node")));
+    case("hostPID, a mirror of a node", "hostNamespaces", Bad, &[pid(), mirror.clone(), node]);
+    case("a mirror without a node", "", Invalid, &[mirror]);
     case("ephemeral containers at creation", "", Invalid, &[("spec.ephemeralContainers", Some(json!([container("debugger")])))]);
     case("no containers", "", Invalid, &[("spec.containers", Some(json!([])))]);
     case("null containers", "", Invalid, &[("spec.containers", Some(Json::Null))]);

@@ -60,8 +60,8 @@ pub(crate) fn kinds_of_volumes(by: By, namespace: &str) -> Vec<Attack> {
     };
     for (kind, source, tools, restricted) in kinds() {
         let allowed = if by == By::Toolforge { tools } else { restricted };
-        // A path is denied for the path where the kind is allowed.
-        let check = if kind == "hostPath" { "hostPathVolumes" } else { "restrictedVolumes" };
+        // Where the kind is allowed, it is denied for its path.
+        let check = if kind == "hostPath" && by == By::Toolforge { "hostPathVolumes" } else { "restrictedVolumes" };
         let expect = if allowed { Expect::Admitted } else { Expect::check(check) };
         attack(format!("volume {kind} {source}"), json!([{"name": "v", kind: source}]), expect.clone());
         let second = json!([{"name": "u", "emptyDir": {}}, {"name": "v", kind: source}]);
