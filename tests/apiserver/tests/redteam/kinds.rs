@@ -22,7 +22,8 @@ pub(crate) async fn pods_of_tools(arena: &mut Arena) -> Result<Tally> {
 /// Each restricted field of pods against the Restricted level.
 pub(crate) async fn pods_at_restricted(arena: &mut Arena) -> Result<Tally> {
     let namespace = restricted(arena, "red-restricted").await?;
-    let tally = make(&arena.tenant, pods::attacks(By::Restricted, &namespace, "target")).await;
+    let attacks = pods::attacks(By::Restricted, &namespace, "target").into_iter();
+    let tally = make(&arena.tenant, attacks.step_by(arena.extent.pick(4, 1)).collect()).await;
     arena.delete_profile("red-restricted").await?;
     Ok(tally)
 }

@@ -21,7 +21,7 @@ const NOISE: Duration = Duration::from_millis(150);
 fn lists(quick: bool) -> Vec<(&'static str, Json, bool)> {
     let most = |full: usize| if quick { full / 2 } else { full };
     let volumes = |source: Json| {
-        let volumes: Vec<_> = (0..most(6_000)).map(|n| {
+        let volumes = (0..most(6_000)).map(|n| {
             let mut volume = source.clone();
             volume["name"] = format!("v{n}").into();
             volume

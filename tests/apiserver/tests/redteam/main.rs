@@ -7,6 +7,7 @@
 
 mod arena;
 mod bodies;
+mod exempt;
 mod images;
 mod kinds;
 mod lists;
@@ -18,6 +19,7 @@ mod table;
 mod tampering;
 mod updates;
 mod volumes;
+mod webhook;
 mod wire;
 mod workloads;
 mod writes;
@@ -84,8 +86,14 @@ fn main() -> ExitCode {
         sieges::killed_controllers,
         profiles::bad_profiles,
         profiles::bad_selectors,
-        tampering::tampering,
         lists::long_lists,
+        exempt::exemptions,
+        exempt::documents,
+        webhook::engines,
+        webhook::hostile_reviews,
+        webhook::silent_connections,
+        webhook::rejected_profiles,
+        tampering::tampering,
     ];
     if Extent::of_environment() == Extent::Full {
         // Last: all parameters are gone, and the API server takes its time to see that they are back.
