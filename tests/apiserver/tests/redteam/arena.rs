@@ -26,7 +26,7 @@ type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>
 pub(crate) const CONTROLLER: &str = "palisade-controller";
 
 /// How long something may take that must happen, on a machine that does other things as well.
-pub(crate) const LIMIT: Duration = Duration::from_secs(60);
+pub(crate) const LIMIT: Duration = Duration::from_mins(1);
 
 /// How much is tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -230,7 +230,13 @@ impl Arena {
     }
 
     /// Sends hostile pods until something is restored, which [`Window`] tells; then none may be admitted any more.
-    pub(crate) async fn window<F, Fut>(&self, what: &str, namespace: &str, limit: Duration, restored: F) -> Result<Tally>
+    pub(crate) async fn window<F, Fut>(
+        &self,
+        what: &str,
+        namespace: &str,
+        limit: Duration,
+        restored: F,
+    ) -> Result<Tally>
     where
         F: Fn() -> Fut,
         Fut: Future<Output = bool>,

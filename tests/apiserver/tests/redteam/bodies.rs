@@ -88,7 +88,11 @@ fn json_bodies(namespace: &str) -> Vec<Attack> {
         ("nothing", vec![], Expect::Refused),
         ("null", b"null".to_vec(), Expect::Refused),
         ("a list of pods", format!("[{bad}]").into(), Expect::Refused),
-        ("a PodList", json!({"apiVersion": "v1", "kind": "PodList", "items": [hostile("x")]}).to_string().into(), Expect::Refused),
+        (
+            "a PodList",
+            json!({"apiVersion": "v1", "kind": "PodList", "items": [hostile("x")]}).to_string().into(),
+            Expect::Refused,
+        ),
         ("no kind", bad.replace("\"kind\":\"Pod\",", "").into(), denied()),
         ("no version", bad.replace("\"apiVersion\":\"v1\",", "").into(), denied()),
         ("kind pod", bad.replace("\"Pod\"", "\"pod\"").into(), Expect::Refused),
@@ -96,8 +100,10 @@ fn json_bodies(namespace: &str) -> Vec<Attack> {
         ("version core/v1", bad.replace("\"v1\"", "\"core/v1\"").into(), Expect::Refused),
         ("version v1beta3", bad.replace("\"v1\"", "\"v1beta3\"").into(), Expect::Refused),
     ];
-    let mut attacks: Vec<Attack> =
-        bodies.into_iter().map(|(name, body, expect)| Attack::new(format!("JSON, {name}"), raw(namespace, JSON, body), expect)).collect();
+    let mut attacks: Vec<Attack> = bodies
+        .into_iter()
+        .map(|(name, body, expect)| Attack::new(format!("JSON, {name}"), raw(namespace, JSON, body), expect))
+        .collect();
     for (content, expect) in [
         ("application/json; charset=utf-8", denied()),
         ("application/json;version=v1", denied()),
@@ -159,7 +165,9 @@ async fn protobuf(arena: &Arena, namespace: &str) -> Result<Vec<Attack>> {
     arena.admit_tenant(free).await?;
     arena.admitted(free, &hostile("first")).await?;
     let mut attacks = vec![];
-    for (name, pod, expect) in [("hostile", hostile("x"), denied()), ("that complies", complying("x"), Expect::Admitted)] {
+    for (name, pod, expect) in
+        [("hostile", hostile("x"), denied()), ("that complies", complying("x"), Expect::Admitted)]
+    {
         let mut request = Request::pod(free, &pod);
         request.accept = PROTOBUF;
         let written = send(arena.admin(), &request).await;
@@ -173,9 +181,17 @@ async fn protobuf(arena: &Arena, namespace: &str) -> Result<Vec<Attack>> {
             }
         }
         attacks.push(Attack::new(format!("protobuf, {name}"), raw(namespace, PROTOBUF, bytes.clone()), expect));
-        attacks.push(Attack::new(format!("protobuf as JSON, {name}"), raw(namespace, JSON, bytes.clone()), Expect::Refused));
+        attacks.push(Attack::new(
+            format!("protobuf as JSON, {name}"),
+            raw(namespace, JSON, bytes.clone()),
+            Expect::Refused,
+        ));
         bytes.truncate(bytes.len() / 2);
-        attacks.push(Attack::new(format!("half of protobuf, {name}"), raw(namespace, PROTOBUF, bytes), Expect::Stopped));
+        attacks.push(Attack::new(
+            format!("half of protobuf, {name}"),
+            raw(namespace, PROTOBUF, bytes),
+            Expect::Stopped,
+        ));
     }
     Ok(attacks)
 }

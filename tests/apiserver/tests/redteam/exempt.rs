@@ -61,13 +61,22 @@ pub(crate) async fn exemptions(arena: &mut Arena) -> Result<Tally> {
     ] {
         let client = client_of(&arena.cluster, user, &[group, "system:authenticated"]).await?;
         let expect = if exempt { Expect::Admitted } else { Expect::check("hostNamespaces") };
-        let attack = Attack::new(format!("hostPID by {user} in {group}"), Request::pod(&namespace, &hostile("x")), expect);
-        let fine = Attack::new(format!("a pod by {user} in {group}"), Request::pod(&namespace, &complying("x")), Expect::Admitted);
+        let attack =
+            Attack::new(format!("hostPID by {user} in {group}"), Request::pod(&namespace, &hostile("x")), expect);
+        let fine = Attack::new(
+            format!("a pod by {user} in {group}"),
+            Request::pod(&namespace, &complying("x")),
+            Expect::Admitted,
+        );
         tally.add(make(&client, vec![attack, fine]).await);
     }
     let with_runtime = |name: &str| with(hostile("x"), &[("spec.runtimeClassName", Some(json!(name)))]);
     let attacks = vec![
-        Attack::new("hostPID under the exempt runtime", Request::pod(&namespace, &with_runtime("kata")), Expect::Admitted),
+        Attack::new(
+            "hostPID under the exempt runtime",
+            Request::pod(&namespace, &with_runtime("kata")),
+            Expect::Admitted,
+        ),
         Attack::new("hostPID under another runtime", Request::pod(&namespace, &with_runtime("kata2")), Expect::Stopped),
         Attack::new("hostPID under no runtime", Request::pod(&namespace, &with_runtime("")), Expect::Stopped),
     ];
@@ -87,8 +96,11 @@ pub(crate) async fn documents(_: &mut Arena) -> Result<Tally> {
         let text = std::fs::read_to_string(&file)?;
         tally.tried += 1;
         for (number, line) in text.lines().enumerate() {
-            let exempts = ["users:", "groups:"].iter().any(|key| line.trim_start().starts_with(key) || line.contains(&format!("{{{key}")));
-            let controllers = line.contains("system:serviceaccount:kube-system:") || line.contains("system:serviceaccounts");
+            let exempts = ["users:", "groups:"]
+                .iter()
+                .any(|key| line.trim_start().starts_with(key) || line.contains(&format!("{{{key}")));
+            let controllers =
+                line.contains("system:serviceaccount:kube-system:") || line.contains("system:serviceaccounts");
             let shown_as_wrong = file.to_string_lossy().contains("docs/lint/");
             if exempts && controllers && !shown_as_wrong {
                 tally.holes.push(format!("{}:{}: {line}", file.display(), number + 1));

@@ -110,7 +110,13 @@ pub(crate) fn attacks(namespace: &str, target: &str) -> Vec<Attack> {
             }
         }
     }
-    for (image, name) in [(json!(""), "empty"), (Json::Null, "null"), (json!(1), "a number"), (json!(["x"]), "a list"), (json!(" x"), "blank first")] {
+    for (image, name) in [
+        (json!(""), "empty"),
+        (Json::Null, "null"),
+        (json!(1), "a number"),
+        (json!(["x"]), "a list"),
+        (json!(" x"), "blank first"),
+    ] {
         let mut pod = complying("attack");
         pod["spec"]["containers"][0]["image"] = image;
         attacks.push(Attack::new(format!("image that is {name}"), Request::pod(namespace, &pod), Expect::Refused));

@@ -35,9 +35,19 @@ fn lists(quick: bool) -> Vec<(&'static str, Json, bool)> {
     let ports: Vec<_> = (0..most(6_000)).map(|n| json!({"containerPort": 1 + n, "protocol": "TCP"})).collect();
     let sysctls: Vec<_> = (0..most(6_000)).map(|n| json!({"name": format!("net.ipv4.x{n}"), "value": "1"})).collect();
     let annotations: serde_json::Map<_, _> = (0..4_000).map(|n| (format!("a.example/x{n}"), json!("x"))).collect();
-    let mut mounted = set("spec.volumes", json!((0..500).map(|n| json!({"name": format!("v{n}"), "hostPath": {"path": format!("/public/dumps/{n}")}})).collect::<Vec<_>>()));
-    mounted["spec"]["containers"][0]["volumeMounts"] =
-        json!((0..500).map(|n| json!({"name": format!("v{n}"), "mountPath": format!("/m{n}"), "readOnly": true})).collect::<Vec<_>>());
+    let mut mounted = set(
+        "spec.volumes",
+        json!(
+            (0..500)
+                .map(|n| json!({"name": format!("v{n}"), "hostPath": {"path": format!("/public/dumps/{n}")}}))
+                .collect::<Vec<_>>()
+        ),
+    );
+    mounted["spec"]["containers"][0]["volumeMounts"] = json!(
+        (0..500)
+            .map(|n| json!({"name": format!("v{n}"), "mountPath": format!("/m{n}"), "readOnly": true}))
+            .collect::<Vec<_>>()
+    );
     vec![
         // Far more groups than a process can have.
         ("supplementalGroups", set("spec.securityContext.supplementalGroups", json!(groups)), true),
@@ -49,7 +59,11 @@ fn lists(quick: bool) -> Vec<(&'static str, Json, bool)> {
         ("ports", set("spec.containers.0.ports", json!(ports)), false),
         ("sysctls", set("spec.securityContext.sysctls", json!(sysctls)), false),
         ("annotations", set("metadata.annotations", json!(annotations)), false),
-        ("letters of an image", set("spec.containers.0.image", json!(format!("{}/{}", crate::pods::REGISTRY, "x/".repeat(100_000)))), false),
+        (
+            "letters of an image",
+            set("spec.containers.0.image", json!(format!("{}/{}", crate::pods::REGISTRY, "x/".repeat(100_000)))),
+            false,
+        ),
         ("hostile letters", set("spec.containers.0.image", json!("e".repeat(500_000))), false),
     ]
 }
@@ -91,7 +105,10 @@ pub(crate) async fn long_lists(arena: &mut Arena) -> Result<Tally> {
             }
             tally.must(answer.status != 0, format!("no answer on {name}: {}", answer.short()));
         }
-        tally.must(with <= without * TIMES + NOISE, format!("{name}: CPU {with:?}, and {without:?} where no profile is"));
+        tally.must(
+            with <= without * TIMES + NOISE,
+            format!("{name}: CPU {with:?}, and {without:?} where no profile is"),
+        );
     }
     arena.delete_profile(test).await?;
     Ok(tally)

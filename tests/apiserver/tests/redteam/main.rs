@@ -8,6 +8,7 @@
 mod arena;
 mod bodies;
 mod exempt;
+mod fields;
 mod images;
 mod kinds;
 mod lists;
@@ -20,6 +21,7 @@ mod tampering;
 mod updates;
 mod volumes;
 mod webhook;
+mod whole;
 mod wire;
 mod workloads;
 mod writes;

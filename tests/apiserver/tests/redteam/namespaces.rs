@@ -47,7 +47,9 @@ async fn none_runs(arena: &Arena, test: &str, tally: &mut Tally) {
     for pod in all["items"].as_array().into_iter().flatten() {
         let of_test = pod["metadata"]["namespace"].as_str().is_some_and(|namespace| namespace.starts_with(test));
         if of_test && pod["spec"]["hostPID"] == true {
-            tally.holes.push(format!("there is the pod {} in {}", pod["metadata"]["name"], pod["metadata"]["namespace"]));
+            tally
+                .holes
+                .push(format!("there is the pod {} in {}", pod["metadata"]["name"], pod["metadata"]["namespace"]));
         }
     }
 }
@@ -84,7 +86,12 @@ pub(crate) async fn label_flips(arena: &mut Arena) -> Result<Tally> {
         }
     }
     tally.must(longest < Duration::from_secs(10), format!("a label was not seen for {longest:?}"));
-    tally.windows.push(Window { what: "a label that the API server has not seen yet".to_owned(), length: longest, tried, admitted });
+    tally.windows.push(Window {
+        what: "a label that the API server has not seen yet".to_owned(),
+        length: longest,
+        tried,
+        admitted,
+    });
     arena.delete_profile(test).await?;
     Ok(tally)
 }
@@ -148,7 +155,11 @@ pub(crate) async fn wrong_parameters(arena: &mut Arena) -> Result<Tally> {
             ("a pod of the user 65534", as_user(65_534)),
             ("a pod of the user 1", as_user(1)),
         ] {
-            attacks.push(Attack::new(format!("{who}, annotation {value:?}"), Request::pod(&namespace, &pod), Expect::Stopped));
+            attacks.push(Attack::new(
+                format!("{who}, annotation {value:?}"),
+                Request::pod(&namespace, &pod),
+                Expect::Stopped,
+            ));
         }
     }
     // They must be denied for ever, and not until the parameters are there.
@@ -167,13 +178,20 @@ pub(crate) async fn wrong_parameters(arena: &mut Arena) -> Result<Tally> {
     arena.admit_tenant(&namespace).await?;
     arena.admitted(&namespace, &complying("x")).await?;
     for value in [json!(null), json!((UID + 1).to_string())] {
-        arena.cluster.patch_namespace(&namespace, &json!({"metadata": {"annotations": {"toolforge.org/uid": value}}})).await?;
+        arena
+            .cluster
+            .patch_namespace(&namespace, &json!({"metadata": {"annotations": {"toolforge.org/uid": value}}}))
+            .await?;
         within(LIMIT, "the former uid denied", || async {
             let answer = send(&arena.tenant, &Request::pod(&namespace, &complying("x"))).await;
             answer.denial().map(drop).ok_or_else(|| answer.short())
         })
         .await?;
-        let attack = Attack::new(format!("hostPID, annotation now {value}"), Request::pod(&namespace, &hostile("x")), Expect::Denied(String::new()));
+        let attack = Attack::new(
+            format!("hostPID, annotation now {value}"),
+            Request::pod(&namespace, &hostile("x")),
+            Expect::Denied(String::new()),
+        );
         tally.add(make(&arena.tenant, vec![attack]).await);
     }
     arena.delete_profile(test).await?;
@@ -220,10 +238,16 @@ pub(crate) async fn deleted_namespaces(arena: &mut Arena) -> Result<Tally> {
         if is_pod {
             let evil = json!({"metadata": {"finalizers": ["example.com/hold"]}, "spec": {"containers": [{"name": "main", "image": "evil.example/x"}]}});
             let how = Request::new("PATCH", path, crate::wire::STRATEGIC, &evil);
-            tally.add(make(arena.admin(), vec![Attack::new(format!("another image at {path}"), how, Expect::Stopped)]).await);
+            tally.add(
+                make(arena.admin(), vec![Attack::new(format!("another image at {path}"), how, Expect::Stopped)]).await,
+            );
         }
         let free = json!({"metadata": {"finalizers": null}});
-        let attack = Attack::new(format!("finalizers removed at {path}"), Request::new("PATCH", path, MERGE, &free), Expect::Admitted);
+        let attack = Attack::new(
+            format!("finalizers removed at {path}"),
+            Request::new("PATCH", path, MERGE, &free),
+            Expect::Admitted,
+        );
         tally.add(make(arena.admin(), vec![attack]).await);
     }
     for namespace in [&selected, &late] {

@@ -30,9 +30,11 @@ fn mistakes() -> Vec<(&'static str, &'static str, Json)> {
         json!([uid, more])
     };
     let ids = |range: Json| json!({"rule": "MustRunAs", "ranges": [range]});
-    let many: Vec<Json> = (0..33).map(|n| json!({"id": format!("c{n}"), "message": "m", "expression": "true"})).collect();
+    let many: Vec<Json> =
+        (0..33).map(|n| json!({"id": format!("c{n}"), "message": "m", "expression": "true"})).collect();
     let exception = |change: Json| {
-        let mut exception = json!({"namespaces": ["x"], "checks": ["privileged"], "reason": "r", "expires": "2099-01-01T00:00:00Z"});
+        let mut exception =
+            json!({"namespaces": ["x"], "checks": ["privileged"], "reason": "r", "expires": "2099-01-01T00:00:00Z"});
         palisade_checks::pod::merge(&mut exception, &change);
         json!([exception])
     };
@@ -64,9 +66,21 @@ fn mistakes() -> Vec<(&'static str, &'static str, Json)> {
         ("no such parameter", "images.allowedRegistries", json!(["$nope"])),
         ("a parameter of another type", "images.allowedRegistries", json!(["$uid"])),
         ("two of one name", "parameters", parameter(json!({"name": "uid", "type": "String", "default": "a"}))),
-        ("half a pattern", "parameters", parameter(json!({"name": "s", "type": "String", "pattern": "(", "default": "a"}))),
-        ("a huge pattern", "parameters", parameter(json!({"name": "s", "type": "String", "pattern": "((a{100}){100}){100}", "default": "a"}))),
-        ("a default outside of the limits", "parameters", parameter(json!({"name": "i", "type": "Integer", "minimum": 5, "default": 1}))),
+        (
+            "half a pattern",
+            "parameters",
+            parameter(json!({"name": "s", "type": "String", "pattern": "(", "default": "a"})),
+        ),
+        (
+            "a huge pattern",
+            "parameters",
+            parameter(json!({"name": "s", "type": "String", "pattern": "((a{100}){100}){100}", "default": "a"})),
+        ),
+        (
+            "a default outside of the limits",
+            "parameters",
+            parameter(json!({"name": "i", "type": "Integer", "minimum": 5, "default": 1})),
+        ),
         ("a type that is none", "parameters", parameter(json!({"name": "i", "type": "Float", "default": 1}))),
         ("a range that is empty", "users.runAsUser", ids(json!({"min": 10, "max": 5}))),
         ("no ranges", "users.runAsUser", json!({"rule": "MustRunAs", "ranges": []})),
@@ -123,9 +137,21 @@ fn still(name: &str, namespace: &str) -> Vec<Attack> {
     let other = ["runAsUser", "runAsGroup", "fsGroup"].map(|id| format!("spec.securityContext.{id}"));
     let other: Vec<_> = other.iter().map(|path| (path.as_str(), Some(json!(UID + 777)))).collect();
     vec![
-        Attack::new(format!("hostPID, after {name}"), Request::pod(namespace, &hostile("x")), Expect::check("hostNamespaces")),
-        Attack::new(format!("another uid, after {name}"), Request::pod(namespace, &with(complying("x"), &other)), Expect::check("runAsUser")),
-        Attack::new(format!("a pod that complies, after {name}"), Request::pod(namespace, &complying("x")), Expect::Admitted),
+        Attack::new(
+            format!("hostPID, after {name}"),
+            Request::pod(namespace, &hostile("x")),
+            Expect::check("hostNamespaces"),
+        ),
+        Attack::new(
+            format!("another uid, after {name}"),
+            Request::pod(namespace, &with(complying("x"), &other)),
+            Expect::check("runAsUser"),
+        ),
+        Attack::new(
+            format!("a pod that complies, after {name}"),
+            Request::pod(namespace, &complying("x")),
+            Expect::Admitted,
+        ),
     ]
 }
 

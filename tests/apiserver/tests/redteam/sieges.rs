@@ -58,7 +58,8 @@ impl Siege {
 fn variant(test: &str, number: usize) -> Result<Json> {
     let profile = Cluster::toolforge_profile(test)?.to_string();
     let name = format!("uid{}", number % 5);
-    let profile = profile.replace("$uid", &format!("${name}")).replace("\"name\":\"uid\"", &format!("\"name\":\"{name}\""));
+    let profile =
+        profile.replace("$uid", &format!("${name}")).replace("\"name\":\"uid\"", &format!("\"name\":\"{name}\""));
     let mut profile: Json = serde_json::from_str(&profile)?;
     let spec = &mut profile["spec"];
     spec["enforcement"]["workloads"] = ["Warn", "Deny", "Off", "Audit"][number / 5 % 4].into();
@@ -71,7 +72,9 @@ fn variant(test: &str, number: usize) -> Result<Json> {
     match number % 8 {
         3 => spec["customChecks"] = json!([{"id": "own", "message": "m", "expression": "1 +"}]),
         6 => spec["users"]["runAsUser"]["ranges"] = json!([{"min": "$nobody", "max": "$nobody"}]),
-        7 => spec["customChecks"] = json!([{"id": "own", "message": "m", "expression": "object.metadata.name != 'no'"}]),
+        7 => {
+            spec["customChecks"] = json!([{"id": "own", "message": "m", "expression": "object.metadata.name != 'no'"}]);
+        }
         _ => {}
     }
     Ok(profile)

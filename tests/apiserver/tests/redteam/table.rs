@@ -11,7 +11,7 @@ use crate::wire::{Answer, Request, send};
 /// How many requests are under way at once.
 const CONCURRENCY: usize = 8;
 /// How many wrong answers a failure prints.
-const SHOWN: usize = 100;
+const SHOWN: usize = 25;
 
 /// What must come of an attack.
 #[derive(Clone, Debug)]
@@ -192,9 +192,8 @@ impl Report {
 
     /// The table.
     pub(crate) fn print(&self) -> String {
-        const HEAD: [&str; 9] = [
-            "kind", "tried", "denied", "refused", "admitted", "HOSTILE ADMITTED", "COMPLYING DENIED", "OTHER", "time",
-        ];
+        const HEAD: [&str; 9] =
+            ["kind", "tried", "denied", "refused", "admitted", "HOSTILE ADMITTED", "COMPLYING DENIED", "OTHER", "time"];
         let mut total = Tally::default();
         let mut lines = vec![HEAD.map(str::to_owned)];
         let row = |kind: &str, tally: &Tally, took: Duration| {

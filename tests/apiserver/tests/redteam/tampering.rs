@@ -32,11 +32,27 @@ pub(crate) async fn tampering(arena: &mut Arena) -> Result<Tally> {
         ("a deleted policy", &policy, None),
         ("deleted parameters", &params, None),
         ("a binding that only audits", &binding, Some(json!({"spec": {"validationActions": ["Audit"]}}))),
-        ("a binding for nobody", &binding, Some(json!({"spec": {"matchResources": {"namespaceSelector": {"matchLabels": {"no": "body"}}}}}))),
-        ("a binding to other parameters", &binding, Some(json!({"spec": {"paramRef": {"parameterNotFoundAction": "Allow"}}}))),
+        (
+            "a binding for nobody",
+            &binding,
+            Some(json!({"spec": {"matchResources": {"namespaceSelector": {"matchLabels": {"no": "body"}}}}})),
+        ),
+        (
+            "a binding to other parameters",
+            &binding,
+            Some(json!({"spec": {"paramRef": {"parameterNotFoundAction": "Allow"}}})),
+        ),
         ("a policy that says yes", &policy, Some(json!({"spec": {"validations": [{"expression": "true"}]}}))),
-        ("a policy that never applies", &policy, Some(json!({"spec": {"matchConditions": [{"name": "never", "expression": "false"}]}}))),
-        ("a policy that excludes all", &policy, Some(json!({"spec": {"matchConstraints": {"excludeResourceRules": everything}}}))),
+        (
+            "a policy that never applies",
+            &policy,
+            Some(json!({"spec": {"matchConditions": [{"name": "never", "expression": "false"}]}})),
+        ),
+        (
+            "a policy that excludes all",
+            &policy,
+            Some(json!({"spec": {"matchConstraints": {"excludeResourceRules": everything}}})),
+        ),
         ("a policy that fails open", &policy, Some(json!({"spec": {"failurePolicy": "Ignore"}}))),
         ("parameters of root", &params, Some(json!({"spec": {"integers": {"uid": 0}}}))),
     ];
@@ -55,7 +71,10 @@ pub(crate) async fn tampering(arena: &mut Arena) -> Result<Tally> {
     for index in 0..broken {
         arena.condition(&format!("{test}-{index}"), "Accepted", "True").await?;
     }
-    for (what, path) in [("a deleted binding beside twelve broken profiles", &binding), ("a deleted policy beside twelve broken profiles", &policy)] {
+    for (what, path) in [
+        ("a deleted binding beside twelve broken profiles", &binding),
+        ("a deleted policy beside twelve broken profiles", &policy),
+    ] {
         tally.add(tamper(arena, &namespace, what, path, None).await?);
     }
     for index in 0..3 {

@@ -79,7 +79,12 @@ fn of_violating(old: &Json) -> Vec<Change> {
         change("an annotation of an old pod", "metadata.annotations", json!({"a": "b"}), Expect::Admitted),
         change("a finalizer of an old pod", "metadata.finalizers", json!(["example.com/hold"]), Expect::Admitted),
         // Its spec is judged when it changes, as a whole.
-        change("an image of an old pod", "spec.containers.0.image", json!(format!("{}/y", crate::pods::REGISTRY)), denied()),
+        change(
+            "an image of an old pod",
+            "spec.containers.0.image",
+            json!(format!("{}/y", crate::pods::REGISTRY)),
+            denied(),
+        ),
         change("a deadline of an old pod", "spec.activeDeadlineSeconds", json!(100), denied()),
         change("a toleration of an old pod", "spec.tolerations", json!(tolerations), denied()),
     ]
@@ -187,10 +192,18 @@ fn by_subresources(namespace: &str, target: &Json) -> Vec<Attack> {
         let how = Request::new("PUT", path("ephemeralcontainers"), JSON, &whole);
         attacks.push(Attack::new(name("PUT"), how, expect));
     }
-    let targeted = with(debugger(false), &[("targetContainerName", Some(json!("main"))), ("securityContext.runAsUser", Some(json!(0)))]);
-    let both = json!({"spec": {"ephemeralContainers": [debugger(false), with(targeted, &[("name", Some(json!("root")))])]}});
+    let targeted = with(
+        debugger(false),
+        &[("targetContainerName", Some(json!("main"))), ("securityContext.runAsUser", Some(json!(0)))],
+    );
+    let both =
+        json!({"spec": {"ephemeralContainers": [debugger(false), with(targeted, &[("name", Some(json!("root")))])]}});
     let how = Request::new("PATCH", path("ephemeralcontainers"), MERGE, &both);
-    attacks.push(Attack::new("an ephemeral container that is root beside one that complies", how, Expect::check("runAsUser")));
+    attacks.push(Attack::new(
+        "an ephemeral container that is root beside one that complies",
+        how,
+        Expect::check("runAsUser"),
+    ));
     attacks
 }
 
@@ -203,23 +216,51 @@ fn creations(namespace: &str) -> Vec<Attack> {
     let mut elsewhere = hostile("x");
     elsewhere["metadata"]["namespace"] = "kube-system".into();
     let list = json!({"apiVersion": "v1", "kind": "List", "items": [hostile("x")]});
-    let apply = |pod: &Json| Request::new("PATCH", format!("{pods}/new?dryRun=All&fieldManager=x&force=true"), APPLY, pod);
+    let apply =
+        |pod: &Json| Request::new("PATCH", format!("{pods}/new?dryRun=All&fieldManager=x&force=true"), APPLY, pod);
     let post = |query: &str, pod: &Json| Request::new("POST", format!("{pods}?dryRun=All{query}"), JSON, pod);
     let mut attacks = vec![
         Attack::new("server-side apply of a new pod", apply(&hostile("new")), denied()),
         Attack::new("server-side apply of a new pod that complies", apply(&complying("new")), Expect::Admitted),
-        Attack::new("PUT of a new pod", Request::new("PUT", format!("{pods}/new?dryRun=All"), JSON, &hostile("new")), Expect::Refused),
-        Attack::new("merge patch of a new pod", Request::new("PATCH", format!("{pods}/new?dryRun=All"), MERGE, &hostile("new")), Expect::Refused),
+        Attack::new(
+            "PUT of a new pod",
+            Request::new("PUT", format!("{pods}/new?dryRun=All"), JSON, &hostile("new")),
+            Expect::Refused,
+        ),
+        Attack::new(
+            "merge patch of a new pod",
+            Request::new("PATCH", format!("{pods}/new?dryRun=All"), MERGE, &hostile("new")),
+            Expect::Refused,
+        ),
         Attack::new("a generated name", post("", &generated), denied()),
         Attack::new("another namespace in the body", post("", &elsewhere), Expect::Refused),
         Attack::new("a list", post("", &list), Expect::Refused),
-        Attack::new("no namespace in the path", Request::new("POST", "/api/v1/pods?dryRun=All", JSON, &hostile("x")), Expect::Refused),
-        Attack::new("a namespace behind ..", Request::new("POST", format!("/api/v1/namespaces/x/../{namespace}/pods?dryRun=All"), JSON, &hostile("x")), Expect::Stopped),
+        Attack::new(
+            "no namespace in the path",
+            Request::new("POST", "/api/v1/pods?dryRun=All", JSON, &hostile("x")),
+            Expect::Refused,
+        ),
+        Attack::new(
+            "a namespace behind ..",
+            Request::new("POST", format!("/api/v1/namespaces/x/../{namespace}/pods?dryRun=All"), JSON, &hostile("x")),
+            Expect::Stopped,
+        ),
         Attack::new("a namespace that is not there", Request::pod("red-nowhere", &hostile("x")), Expect::Refused),
-        Attack::new("deletion of a collection", Request::delete(format!("{pods}?dryRun=All&labelSelector=no=body")), Expect::Admitted),
+        Attack::new(
+            "deletion of a collection",
+            Request::delete(format!("{pods}?dryRun=All&labelSelector=no=body")),
+            Expect::Admitted,
+        ),
         Attack::new("deletion", Request::delete(format!("{pods}/target?dryRun=All")), Expect::Admitted),
     ];
-    for query in ["&fieldValidation=Ignore", "&fieldValidation=Strict", "&fieldValidation=Warn", "&fieldManager=palisade", "&pretty=true", "&dryRun=All"] {
+    for query in [
+        "&fieldValidation=Ignore",
+        "&fieldValidation=Strict",
+        "&fieldValidation=Warn",
+        "&fieldManager=palisade",
+        "&pretty=true",
+        "&dryRun=All",
+    ] {
         attacks.push(Attack::new(format!("query {query}"), post(query, &hostile("x")), denied()));
     }
     // For real, and not as a dry run.
@@ -228,7 +269,11 @@ fn creations(namespace: &str) -> Vec<Attack> {
         attacks.push(Attack::new(format!("for real, {query:?}"), how, denied()));
     }
     for namespace in ["kube-system", "kube-public", "kube-node-lease", "palisade-system", "palisade-probe", "default"] {
-        attacks.push(Attack::new(format!("a pod in {namespace}"), Request::pod(namespace, &complying("x")), Expect::Refused));
+        attacks.push(Attack::new(
+            format!("a pod in {namespace}"),
+            Request::pod(namespace, &complying("x")),
+            Expect::Refused,
+        ));
     }
     attacks
 }
@@ -243,19 +288,41 @@ async fn dying(arena: &Arena, namespace: &str) -> Result<Tally> {
     let patch = |patch: Json| Request::new("PATCH", &path, STRATEGIC, &patch);
     let evil = json!([{"name": "main", "image": "evil.example/x"}]);
     let attacks = vec![
-        Attack::new("another registry, in a pod that is deleted", patch(json!({"spec": {"containers": evil}})), Expect::check("imageRegistries")),
+        Attack::new(
+            "another registry, in a pod that is deleted",
+            patch(json!({"spec": {"containers": evil}})),
+            Expect::check("imageRegistries"),
+        ),
         Attack::new(
             "another registry with a finalizer removed",
-            Request::new("PATCH", &path, MERGE, &json!({"metadata": {"finalizers": ["example.com/b"]}, "spec": {"containers": [with(container("main"), &[("image", Some(json!("evil.example/x")))])]}})),
+            Request::new(
+                "PATCH",
+                &path,
+                MERGE,
+                &json!({"metadata": {"finalizers": ["example.com/b"]}, "spec": {"containers": [with(container("main"), &[("image", Some(json!("evil.example/x")))])]}}),
+            ),
             Expect::Stopped,
         ),
-        Attack::new("a finalizer removed", Request::new("PATCH", &path, MERGE, &json!({"metadata": {"finalizers": ["example.com/b"]}})), Expect::Admitted),
+        Attack::new(
+            "a finalizer removed",
+            Request::new("PATCH", &path, MERGE, &json!({"metadata": {"finalizers": ["example.com/b"]}})),
+            Expect::Admitted,
+        ),
         Attack::new(
             "an ephemeral container in a pod that is deleted",
-            Request::new("PATCH", format!("{path}/ephemeralcontainers"), MERGE, &json!({"spec": {"ephemeralContainers": [debugger(true)]}})),
+            Request::new(
+                "PATCH",
+                format!("{path}/ephemeralcontainers"),
+                MERGE,
+                &json!({"spec": {"ephemeralContainers": [debugger(true)]}}),
+            ),
             Expect::check("privileged"),
         ),
-        Attack::new("the last finalizer removed", Request::new("PATCH", &path, MERGE, &json!({"metadata": {"finalizers": null}})), Expect::Admitted),
+        Attack::new(
+            "the last finalizer removed",
+            Request::new("PATCH", &path, MERGE, &json!({"metadata": {"finalizers": null}})),
+            Expect::Admitted,
+        ),
     ];
     Ok(make_in_turn(&arena.tenant, attacks).await)
 }
@@ -277,9 +344,17 @@ async fn bound(arena: &Arena, namespace: &str) -> Result<Tally> {
     let body = json!({"spec": {"ephemeralContainers": [debugger(true)]}});
     let no_field = Expect::Ineffective("/spec/containers/0/securityContext/appArmorProfile", Json::Null);
     let attacks = vec![
-        Attack::new("annotations by a binding", Request::create(&format!("{path}/binding"), &binding), Expect::Ineffective("/spec", Json::Null)),
+        Attack::new(
+            "annotations by a binding",
+            Request::create(&format!("{path}/binding"), &binding),
+            Expect::Ineffective("/spec", Json::Null),
+        ),
         Attack::new("the pod after the binding", Request::get(&path), no_field),
-        Attack::new("another registry after the binding", Request::new("PATCH", &path, STRATEGIC, &evil), Expect::Stopped),
+        Attack::new(
+            "another registry after the binding",
+            Request::new("PATCH", &path, STRATEGIC, &evil),
+            Expect::Stopped,
+        ),
         Attack::new(
             "an ephemeral container after the binding",
             Request::new("PATCH", format!("{path}/ephemeralcontainers"), MERGE, &body),

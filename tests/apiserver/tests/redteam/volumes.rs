@@ -33,13 +33,23 @@ fn kinds() -> Vec<(&'static str, Json, bool, bool)> {
         ("gcePersistentDisk", json!({"pdName": "x"}), false, false),
         ("gitRepo", json!({"repository": "https://x.example/x"}), false, false),
         ("glusterfs", json!({"endpoints": "x", "path": "/"}), false, false),
-        ("iscsi", json!({"targetPortal": "192.0.2.1", "iqn": "iqn.2001-04.com.example:storage", "lun": 0}), false, false),
+        (
+            "iscsi",
+            json!({"targetPortal": "192.0.2.1", "iqn": "iqn.2001-04.com.example:storage", "lun": 0}),
+            false,
+            false,
+        ),
         ("nfs", json!({"server": "nfs.example", "path": "/"}), false, false),
         ("photonPersistentDisk", json!({"pdID": "x"}), false, false),
         ("portworxVolume", json!({"volumeID": "x"}), false, false),
         ("quobyte", json!({"registry": "x:1", "volume": "x"}), false, false),
         ("rbd", json!({"monitors": ["x"], "image": "x"}), false, false),
-        ("scaleIO", json!({"gateway": "x", "system": "x", "volumeName": "x", "secretRef": {"name": "x"}}), false, false),
+        (
+            "scaleIO",
+            json!({"gateway": "x", "system": "x", "volumeName": "x", "secretRef": {"name": "x"}}),
+            false,
+            false,
+        ),
         ("storageos", json!({"volumeName": "x"}), false, false),
         ("vsphereVolume", json!({"volumePath": "x"}), false, false),
     ]
@@ -77,7 +87,11 @@ pub(crate) fn kinds_of_volumes(by: By, namespace: &str) -> Vec<Attack> {
     let image = |reference: &str| json!([{"name": "v", "image": {"reference": reference}}]);
     let expect = if by == By::Toolforge { Expect::check("restrictedVolumes") } else { Expect::Admitted };
     attack("volume image".to_owned(), image("evil.example/x"), expect);
-    attack("an unknown kind of volume, so emptyDir".to_owned(), json!([{"name": "v", "newKind": {}}]), Expect::Admitted);
+    attack(
+        "an unknown kind of volume, so emptyDir".to_owned(),
+        json!([{"name": "v", "newKind": {}}]),
+        Expect::Admitted,
+    );
     attack("HOSTPATH".to_owned(), json!([{"name": "v", "HOSTPATH": {"path": "/"}}]), Expect::Admitted);
     attacks
 }
@@ -87,33 +101,47 @@ const WRITABLE: [&str; 3] = ["/var/lib/sss/pipes", "/data/project", "/data/scrat
 const READABLE: [&str; 6] =
     ["/public/dumps", "/mnt/nfs", "/etc/wmcs-project", "/etc/ldap.yaml", "/etc/novaobserver.yaml", "/etc/ldap.conf"];
 
-/// Attacks by paths of the node, on the example for tools.
-pub(crate) fn paths(namespace: &str) -> Vec<Attack> {
+fn by_path(namespace: &str, name: String, source: &Json, mounts: &Json, expect: Expect) -> Attack {
+    let pod = pod(json!([{"name": "v", "hostPath": source}]), mounts.clone());
+    Attack::new(name, Request::pod(namespace, &pod), expect)
+}
+
+fn mounted(read_only: Option<bool>) -> Json {
+    let mut mount = json!({"name": "v", "mountPath": "/m"});
+    if let Some(read_only) = read_only {
+        mount["readOnly"] = read_only.into();
+    }
+    json!([mount])
+}
+
+fn bad() -> Expect {
+    Expect::check("hostPathVolumes")
+}
+
+/// Paths that are below an allowed one, and paths that are written almost as if they were.
+fn near(namespace: &str) -> Vec<Attack> {
     let mut attacks = vec![];
     let mut attack = |name: String, source: Json, mounts: Json, expect: Expect| {
-        let pod = pod(json!([{"name": "v", "hostPath": source}]), mounts);
-        attacks.push(Attack::new(name, Request::pod(namespace, &pod), expect));
+        attacks.push(by_path(namespace, name, &source, &mounts, expect));
     };
-    let mounted = |read_only: Option<bool>| {
-        let mut mount = json!({"name": "v", "mountPath": "/m"});
-        if let Some(read_only) = read_only {
-            mount["readOnly"] = read_only.into();
-        }
-        json!([mount])
-    };
-    let bad = || Expect::check("hostPathVolumes");
     for (prefixes, writable) in [(WRITABLE.as_slice(), true), (READABLE.as_slice(), false)] {
         for prefix in prefixes {
             let below = ["", "/", "/x", "/x/y/", "//", "/./x", "/.../x", "/..x", "/x..", "/%2e%2e"];
             for path in below.map(|below| format!("{prefix}{below}")) {
-                attack(format!("hostPath {path:?}, read-only"), json!({"path": path}), mounted(Some(true)), Expect::Admitted);
+                attack(
+                    format!("hostPath {path:?}, read-only"),
+                    json!({"path": path}),
+                    mounted(Some(true)),
+                    Expect::Admitted,
+                );
                 for read_only in [None, Some(false)] {
                     let expect = if writable { Expect::Admitted } else { bad() };
                     let name = format!("hostPath {path:?}, readOnly {read_only:?}");
                     attack(name, json!({"path": path}), mounted(read_only), expect);
                 }
             }
-            let parent = prefix.rsplit_once('/').map_or("/", |(parent, _)| if parent.is_empty() { "/" } else { parent });
+            let parent =
+                prefix.rsplit_once('/').map_or("/", |(parent, _)| if parent.is_empty() { "/" } else { parent });
             let double = prefix.replacen('/', "//", 1);
             let near = [
                 format!("{prefix}x"),
@@ -141,9 +169,34 @@ pub(crate) fn paths(namespace: &str) -> Vec<Attack> {
             }
         }
     }
-    for path in ["/", "/etc", "/etc/kubernetes", "/var/run/docker.sock", "/run/containerd", "/proc", "/dev", "/sys", "/root", "C:\\data"] {
+    attacks
+}
+
+/// Attacks by paths of the node, on the example for tools.
+pub(crate) fn paths(namespace: &str) -> Vec<Attack> {
+    let mut attacks = near(namespace);
+    let mut attack = |name: String, source: Json, mounts: Json, expect: Expect| {
+        attacks.push(by_path(namespace, name, &source, &mounts, expect));
+    };
+    for path in [
+        "/",
+        "/etc",
+        "/etc/kubernetes",
+        "/var/run/docker.sock",
+        "/run/containerd",
+        "/proc",
+        "/dev",
+        "/sys",
+        "/root",
+        "C:\\data",
+    ] {
         for read_only in [None, Some(true)] {
-            attack(format!("hostPath {path:?}, readOnly {read_only:?}"), json!({"path": path}), mounted(read_only), bad());
+            attack(
+                format!("hostPath {path:?}, readOnly {read_only:?}"),
+                json!({"path": path}),
+                mounted(read_only),
+                bad(),
+            );
         }
     }
     attack("hostPath without a path".to_owned(), json!({}), mounted(None), Expect::Stopped);
@@ -156,10 +209,25 @@ pub(crate) fn paths(namespace: &str) -> Vec<Attack> {
     }
     for kind in ["", "Directory", "File"] {
         let source = json!({"path": "/public/dumps/x", "type": kind});
-        attack(format!("hostPath of type {kind:?} below a read-only path"), source, mounted(Some(true)), Expect::Admitted);
+        attack(
+            format!("hostPath of type {kind:?} below a read-only path"),
+            source,
+            mounted(Some(true)),
+            Expect::Admitted,
+        );
     }
-    attack("hostPath of an unknown type".to_owned(), json!({"path": "/data/project", "type": "directory"}), mounted(None), Expect::Refused);
-    attack("mounted above itself".to_owned(), json!({"path": "/data/project"}), json!([{"name": "v", "mountPath": "/m", "subPath": "../.."}]), Expect::Refused);
+    attack(
+        "hostPath of an unknown type".to_owned(),
+        json!({"path": "/data/project", "type": "directory"}),
+        mounted(None),
+        Expect::Refused,
+    );
+    attack(
+        "mounted above itself".to_owned(),
+        json!({"path": "/data/project"}),
+        json!([{"name": "v", "mountPath": "/m", "subPath": "../.."}]),
+        Expect::Refused,
+    );
     let both = json!([
         {"name": "v", "mountPath": "/m", "readOnly": true}, {"name": "v", "mountPath": "/n"},
     ]);
@@ -178,7 +246,11 @@ fn elsewhere(namespace: &str) -> Vec<Attack> {
         let mut pod = pod(volumes.clone(), json!([{"name": "v", "mountPath": "/m", "readOnly": true}]));
         pod["spec"][place] = means;
         let how = Request::pod(namespace, &pod);
-        attacks.push(Attack::new(format!("a read-only path that one of {place} writes"), how, Expect::check("hostPathVolumes")));
+        attacks.push(Attack::new(
+            format!("a read-only path that one of {place} writes"),
+            how,
+            Expect::check("hostPathVolumes"),
+        ));
     }
     attacks
 }

@@ -40,7 +40,7 @@ async fn begin(arena: &Arena, test: &str) -> Result<(String, Webhook)> {
 
 /// Waits until a pod that says nothing complies once the webhook has mutated it.
 async fn defaulted(arena: &Arena, namespace: &str) -> Result<()> {
-    let (_, took) = within(LIMIT, &format!("a pod in {namespace} gets defaults"), || async {
+    let ((), took) = within(LIMIT, &format!("a pod in {namespace} gets defaults"), || async {
         let answer = send(arena.admin(), &Request::pod(namespace, &bare_pod("bare"))).await;
         if answer.is_admitted() { Ok(()) } else { Err(answer.short()) }
     })
@@ -67,13 +67,26 @@ pub(crate) async fn rejected_profiles(arena: &mut Arena) -> Result<Tally> {
     // And one whose selector spoils the registration of all, if it gets there.
     let mut selector = Cluster::toolforge_profile("red-rejected-2")?;
     selector["spec"]["mutation"] = good["spec"]["mutation"].clone();
-    selector["spec"]["namespaceSelector"]["matchExpressions"] = json!([{"key": "zz", "operator": "NotIn", "values": []}]);
+    selector["spec"]["namespaceSelector"]["matchExpressions"] =
+        json!([{"key": "zz", "operator": "NotIn", "values": []}]);
     let _ = arena.cluster.apply_profile(&selector).await;
     for turn in 0..30 {
         let attacks = vec![
-            Attack::new(format!("a pod that complies, {turn}"), Request::pod(&namespace, &complying("x")), Expect::Admitted),
-            Attack::new(format!("a pod that needs defaults, {turn}"), Request::pod(&namespace, &bare_pod("bare")), Expect::Admitted),
-            Attack::new(format!("hostPID, {turn}"), Request::pod(&namespace, &hostile("x")), Expect::check("hostNamespaces")),
+            Attack::new(
+                format!("a pod that complies, {turn}"),
+                Request::pod(&namespace, &complying("x")),
+                Expect::Admitted,
+            ),
+            Attack::new(
+                format!("a pod that needs defaults, {turn}"),
+                Request::pod(&namespace, &bare_pod("bare")),
+                Expect::Admitted,
+            ),
+            Attack::new(
+                format!("hostPID, {turn}"),
+                Request::pod(&namespace, &hostile("x")),
+                Expect::check("hostNamespaces"),
+            ),
         ];
         tally.add(make(arena.admin(), attacks).await);
         tokio::time::sleep(Duration::from_millis(100)).await;
@@ -145,7 +158,8 @@ fn reviews(namespace: &str) -> Vec<(&'static str, Vec<u8>)> {
     let bare = bare_pod("bare");
     let good = review(namespace, &bare);
     let text = good.to_string();
-    let with = |path: &str, value: Json| crate::pods::with(good.clone(), &[(path, Some(value))]).to_string().into_bytes();
+    let with =
+        |path: &str, value: Json| crate::pods::with(good.clone(), &[(path, Some(value))]).to_string().into_bytes();
     let spec = |value: Json| with("request.object.spec", value);
     let containers = |value: Json| with("request.object.spec.containers", value);
     let nest = |open: &str, close: &str, depth: usize| format!("{}{}", open.repeat(depth), close.repeat(depth));
@@ -178,7 +192,10 @@ fn reviews(namespace: &str) -> Vec<(&'static str, Vec<u8>)> {
         ("containers that are null", containers(Json::Null)),
         ("containers that are an object", containers(json!({"a": 1}))),
         ("containers of all sorts", containers(json!(["a", 1, null, [], {"name": 1}]))),
-        ("20,000 containers", containers(json!((0..20_000).map(|n| json!({"name": n.to_string(), "image": "x"})).collect::<Vec<_>>()))),
+        (
+            "20,000 containers",
+            containers(json!((0..20_000).map(|n| json!({"name": n.to_string(), "image": "x"})).collect::<Vec<_>>())),
+        ),
         ("a securityContext that is a text", with("request.object.spec.securityContext", json!("x"))),
         ("a securityContext that is a list", with("request.object.spec.securityContext", json!([0]))),
         ("annotations that are a list", with("request.object.metadata", json!({"annotations": [1]}))),
@@ -203,12 +220,20 @@ pub(crate) async fn hostile_reviews(arena: &mut Arena) -> Result<Tally> {
     let address = webhook.address;
     let head = format!("POST /mutate/{test}");
     let connector = connector(arena).await?;
-    let mut requests: Vec<(String, String, Vec<u8>)> = reviews(&namespace)
-        .into_iter()
-        .map(|(name, body)| (name.to_owned(), head.clone(), body))
-        .collect();
+    let mut requests: Vec<(String, String, Vec<u8>)> =
+        reviews(&namespace).into_iter().map(|(name, body)| (name.to_owned(), head.clone(), body)).collect();
     let body = review(&namespace, &bare_pod("bare")).to_string().into_bytes();
-    for path in ["/mutate/nobody", "/mutate/", "/mutate/..%2f..%2fx", "/mutate/%00", "/", "/metrics", "/readyz", "//mutate/x", "/mutate/a/b"] {
+    for path in [
+        "/mutate/nobody",
+        "/mutate/",
+        "/mutate/..%2f..%2fx",
+        "/mutate/%00",
+        "/",
+        "/metrics",
+        "/readyz",
+        "//mutate/x",
+        "/mutate/a/b",
+    ] {
         requests.push((format!("path {path}"), format!("POST {path}"), body.clone()));
     }
     requests.push(("a long path".to_owned(), format!("POST /mutate/{}", "a".repeat(100_000)), body.clone()));
@@ -226,7 +251,14 @@ pub(crate) async fn hostile_reviews(arena: &mut Arena) -> Result<Tally> {
             }
             Ok((400..500, _)) => tally.refused += 1,
             // What is far too long may be cut off.
-            Ok((0, _)) if body.len() > 1_000_000 || head.len() > 10_000 || head.starts_with("CONNECT") || head.starts_with("FOO") => tally.refused += 1,
+            Ok((0, _))
+                if body.len() > 1_000_000
+                    || head.len() > 10_000
+                    || head.starts_with("CONNECT")
+                    || head.starts_with("FOO") =>
+            {
+                tally.refused += 1;
+            }
             other => tally.other.push(format!("review, {name}: {other:?}")),
         }
     }
@@ -265,7 +297,9 @@ pub(crate) async fn silent_connections(arena: &mut Arena) -> Result<Tally> {
     let test = "red-silent";
     let (namespace, webhook) = begin(arena, test).await?;
     let mut tally = Tally::default();
-    let half = format!("POST /mutate/{test} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 7000000\r\n\r\n{{");
+    let half = format!(
+        "POST /mutate/{test} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 7000000\r\n\r\n{{"
+    );
     let connector = connector(arena).await?;
     let kinds: [(&str, &[u8]); 5] = [
         ("silent", b""),
@@ -293,8 +327,23 @@ pub(crate) async fn silent_connections(arena: &mut Arena) -> Result<Tally> {
         }
         let served = defaulted(arena, &namespace).await;
         tally.must(served.is_ok(), format!("beside {} connections, {kind}: {served:?}", held.len()));
+        // That API server has a connection already. Another one, or the same after a while, makes a new one.
+        let body = review(&namespace, &bare_pod("bare")).to_string();
+        let head = format!("POST /mutate/{test}");
+        let served = within(LIMIT, "an answer to a new client", || async {
+            let answer =
+                timeout(Duration::from_secs(5), post(&connector, webhook.address, &head, body.as_bytes())).await;
+            match answer {
+                Ok(Ok((200, _))) => Ok(()),
+                other => Err(format!("{other:?}")),
+            }
+        })
+        .await;
+        tally.must(served.is_ok(), format!("beside {} connections, {kind}: {served:?}", held.len()));
         let how = Request::pod(&namespace, &hostile("x"));
-        tally.add(make(arena.admin(), vec![Attack::new("hostPID meanwhile", how, Expect::check("hostNamespaces"))]).await);
+        tally.add(
+            make(arena.admin(), vec![Attack::new("hostPID meanwhile", how, Expect::check("hostNamespaces"))]).await,
+        );
         drop(held);
     }
     arena.delete_profile(test).await?;
@@ -333,9 +382,15 @@ pub(crate) async fn engines(arena: &mut Arena) -> Result<Tally> {
         }
         // For real: a pod that is admitted by what it got.
         let how = Request::create(&pods(&namespace), &bare_pod("real"));
-        tally.add(make(arena.admin(), vec![Attack::new(format!("{engine}: a bare pod for real"), how, Expect::Admitted)]).await);
+        tally.add(
+            make(arena.admin(), vec![Attack::new(format!("{engine}: a bare pod for real"), how, Expect::Admitted)])
+                .await,
+        );
         let made = arena.ask(&Request::get(format!("{}/real", pods(&namespace)))).await.body;
-        tally.must(made["spec"]["securityContext"]["runAsUser"] == UID, format!("{engine}: {}", made["spec"]["securityContext"]));
+        tally.must(
+            made["spec"]["securityContext"]["runAsUser"] == UID,
+            format!("{engine}: {}", made["spec"]["securityContext"]),
+        );
         let image = made["spec"]["containers"][0]["image"].as_str().unwrap_or_default();
         tally.must(image.starts_with(REGISTRY), format!("{engine}: {image}"));
         arena.delete_profile(test).await?;

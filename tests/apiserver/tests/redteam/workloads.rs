@@ -31,7 +31,10 @@ fn templates() -> Vec<(&'static str, Json)> {
         ("runAsUser", set("spec.securityContext.runAsUser", json!(UID + 1))),
         ("privileged", set("spec.containers.0.securityContext", json!({"privileged": true}))),
         ("hostPathVolumes", set("spec.volumes", json!([{"name": "v", "hostPath": {"path": "/"}}]))),
-        ("capabilities", set("spec.initContainers", json!([{"name": "i", "image": format!("{}/x", crate::pods::REGISTRY)}]))),
+        (
+            "capabilities",
+            set("spec.initContainers", json!([{"name": "i", "image": format!("{}/x", crate::pods::REGISTRY)}])),
+        ),
     ]
 }
 
@@ -45,15 +48,29 @@ pub(crate) async fn workloads(arena: &mut Arena) -> Result<Tally> {
         let good = workload.around("good", &complying("x"));
         arena.demand(&Request::create(&path, &good)).await?;
         let one = format!("{path}/good?dryRun=All");
-        let mut attack = |name: String, how: Request, expect: Expect| attacks.push(Attack::new(format!("{kind}, {name}"), how, expect));
-        attack("that complies".to_owned(), Request::dry_run(&path, &workload.around("x", &complying("x"))), Expect::Admitted);
+        let mut attack = |name: String, how: Request, expect: Expect| {
+            attacks.push(Attack::new(format!("{kind}, {name}"), how, expect));
+        };
+        attack(
+            "that complies".to_owned(),
+            Request::dry_run(&path, &workload.around("x", &complying("x"))),
+            Expect::Admitted,
+        );
         for (check, pod) in templates() {
-            attack(format!("create [{check}]"), Request::dry_run(&path, &workload.around("x", &pod)), Expect::check(check));
+            attack(
+                format!("create [{check}]"),
+                Request::dry_run(&path, &workload.around("x", &pod)),
+                Expect::check(check),
+            );
             // The template of a Job cannot be changed.
             let expect = if kind == "Job" { Expect::Refused } else { Expect::check(check) };
             let spec = format!("{}/spec", workload.template);
             let whole = workload.around("good", &pod).pointer(&spec).cloned().unwrap_or_default();
-            attack(format!("merge [{check}]"), Request::new("PATCH", &one, MERGE, &at(&spec, whole.clone())), expect.clone());
+            attack(
+                format!("merge [{check}]"),
+                Request::new("PATCH", &one, MERGE, &at(&spec, whole.clone())),
+                expect.clone(),
+            );
             let operations = json!([{"op": "replace", "path": spec, "value": whole}]);
             attack(format!("JSON patch [{check}]"), Request::new("PATCH", &one, JSON_PATCH, &operations), expect);
             let apply = format!("{path}/new?dryRun=All&fieldManager=x&force=true");
@@ -74,7 +91,10 @@ pub(crate) async fn workloads(arena: &mut Arena) -> Result<Tally> {
     let mut tally = make(&arena.tenant, attacks).await;
     let nothing = vec![Attack::new(
         "a PodTemplate without a template",
-        Request::dry_run(&path(&WORKLOADS[7], &namespace), &json!({"apiVersion": "v1", "kind": "PodTemplate", "metadata": {"name": "x"}})),
+        Request::dry_run(
+            &path(&WORKLOADS[7], &namespace),
+            &json!({"apiVersion": "v1", "kind": "PodTemplate", "metadata": {"name": "x"}}),
+        ),
         Expect::Refused,
     )];
     tally.add(make(&arena.tenant, nothing).await);
@@ -109,7 +129,13 @@ async fn by_controllers(arena: &Arena, namespace: &str) -> Result<Tally> {
         let user = format!("system:serviceaccount:kube-system:{controller}");
         let groups = ["system:serviceaccounts", "system:serviceaccounts:kube-system", "system:authenticated"];
         let client = client_of(&arena.cluster, &user, &groups).await?;
-        let version = if kind == "Job" { "batch/v1" } else if kind == "ReplicationController" { "v1" } else { "apps/v1" };
+        let version = if kind == "Job" {
+            "batch/v1"
+        } else if kind == "ReplicationController" {
+            "v1"
+        } else {
+            "apps/v1"
+        };
         let owned = |mut pod: Json| {
             pod["metadata"] = json!({"generateName": "old-", "ownerReferences": [
                 {"apiVersion": version, "kind": kind, "name": "old", "uid": "00000000-0000-0000-0000-000000000000", "controller": true},
@@ -117,9 +143,21 @@ async fn by_controllers(arena: &Arena, namespace: &str) -> Result<Tally> {
             pod
         };
         let attacks = vec![
-            Attack::new(format!("a hostile pod of {controller}"), Request::pod(namespace, &owned(hostile("x"))), Expect::check("hostNamespaces")),
-            Attack::new(format!("for real, of {controller}"), Request::create(&pods(namespace), &owned(hostile("x"))), Expect::check("hostNamespaces")),
-            Attack::new(format!("a pod of {controller} that complies"), Request::pod(namespace, &owned(complying("x"))), Expect::Admitted),
+            Attack::new(
+                format!("a hostile pod of {controller}"),
+                Request::pod(namespace, &owned(hostile("x"))),
+                Expect::check("hostNamespaces"),
+            ),
+            Attack::new(
+                format!("for real, of {controller}"),
+                Request::create(&pods(namespace), &owned(hostile("x"))),
+                Expect::check("hostNamespaces"),
+            ),
+            Attack::new(
+                format!("a pod of {controller} that complies"),
+                Request::pod(namespace, &owned(complying("x"))),
+                Expect::Admitted,
+            ),
         ];
         tally.add(make(&client, attacks).await);
     }

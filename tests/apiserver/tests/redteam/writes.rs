@@ -25,7 +25,9 @@ pub(crate) async fn tenants_writes(arena: &mut Arena) -> Result<Tally> {
         ("system:node:node".to_owned(), vec!["system:authenticated"]),
     ] {
         let client = client_of(&arena.cluster, &user, &groups).await?;
-        let attacks = forbidden(test, &namespace).into_iter().map(|attack| Attack { name: format!("{user}: {}", attack.name), ..attack });
+        let attacks = forbidden(test, &namespace)
+            .into_iter()
+            .map(|attack| Attack { name: format!("{user}: {}", attack.name), ..attack });
         tally.add(make(&client, attacks.collect()).await);
     }
     // Members of groups that sound as if they were exempt, who may create pods.
@@ -75,9 +77,8 @@ fn allowed(test: &str, namespace: &str) -> Vec<Attack> {
     ]
 }
 
-fn forbidden(test: &str, namespace: &str) -> Vec<Attack> {
-    let mut attacks = vec![];
-    let dry = |path: &str| format!("{path}?dryRun=All");
+/// What a tenant would like to write: the path of the collection, a name, the object.
+fn wanted(test: &str, namespace: &str) -> Vec<(String, String, Json)> {
     let own = "/apis/toolsecurity.dev/v1alpha1";
     let params = json!({"apiVersion": "toolsecurity.dev/v1alpha1", "kind": "ToolSecurityParams", "metadata": {"name": test}, "spec": {"integers": {"uid": 0}}});
     let profile = json!({"apiVersion": "toolsecurity.dev/v1alpha1", "kind": "ToolSecurityProfile", "metadata": {"name": test}, "spec": {"enforcement": {"pods": "Audit"}}});
@@ -85,14 +86,42 @@ fn forbidden(test: &str, namespace: &str) -> Vec<Attack> {
     let mut objects: Vec<(String, String, Json)> = vec![
         (format!("{own}/namespaces/{namespace}/toolsecurityparams"), test.to_owned(), params),
         (format!("{own}/toolsecurityprofiles"), test.to_owned(), profile),
-        ("/api/v1/namespaces".to_owned(), namespace.to_owned(), json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace, "labels": {"tenancy": "none"}, "annotations": {"toolforge.org/uid": "50002"}}})),
-        ("/apis/apiextensions.k8s.io/v1/customresourcedefinitions".to_owned(), "toolsecurityparams.toolsecurity.dev".to_owned(), json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition"})),
-        ("/apis/apps/v1/namespaces/palisade-system/controllerrevisions".to_owned(), "x".to_owned(), json!({"apiVersion": "apps/v1", "kind": "ControllerRevision", "metadata": {"name": "x"}, "revision": 1})),
-        ("/api/v1/namespaces/palisade-system/secrets".to_owned(), "palisade-webhook-cert".to_owned(), json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "x"}})),
-        ("/api/v1/namespaces/palisade-system/serviceaccounts/palisade-controller/token".to_owned(), String::new(), json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}})),
+        (
+            "/api/v1/namespaces".to_owned(),
+            namespace.to_owned(),
+            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace, "labels": {"tenancy": "none"}, "annotations": {"toolforge.org/uid": "50002"}}}),
+        ),
+        (
+            "/apis/apiextensions.k8s.io/v1/customresourcedefinitions".to_owned(),
+            "toolsecurityparams.toolsecurity.dev".to_owned(),
+            json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition"}),
+        ),
+        (
+            "/apis/apps/v1/namespaces/palisade-system/controllerrevisions".to_owned(),
+            "x".to_owned(),
+            json!({"apiVersion": "apps/v1", "kind": "ControllerRevision", "metadata": {"name": "x"}, "revision": 1}),
+        ),
+        (
+            "/api/v1/namespaces/palisade-system/secrets".to_owned(),
+            "palisade-webhook-cert".to_owned(),
+            json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "x"}}),
+        ),
+        (
+            "/api/v1/namespaces/palisade-system/serviceaccounts/palisade-controller/token".to_owned(),
+            String::new(),
+            json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}),
+        ),
         ("/api/v1/namespaces/palisade-probe/pods".to_owned(), "x".to_owned(), hostile("x")),
-        ("/apis/apps/v1/namespaces/palisade-system/deployments".to_owned(), "palisade-controller".to_owned(), json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "x"}})),
-        (format!("{RBAC}/clusterrolebindings"), "x".to_owned(), json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": "x"}, "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"}})),
+        (
+            "/apis/apps/v1/namespaces/palisade-system/deployments".to_owned(),
+            "palisade-controller".to_owned(),
+            json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "x"}}),
+        ),
+        (
+            format!("{RBAC}/clusterrolebindings"),
+            "x".to_owned(),
+            json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": "x"}, "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"}}),
+        ),
     ];
     for (plural, kind) in [
         ("validatingadmissionpolicies", "ValidatingAdmissionPolicy"),
@@ -106,16 +135,30 @@ fn forbidden(test: &str, namespace: &str) -> Vec<Attack> {
         let object = json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": {"name": name}});
         objects.push((format!("{admission}/{plural}"), name, object));
     }
-    for (path, name, object) in objects {
+    objects
+}
+
+/// What RBAC forbids.
+fn forbidden(test: &str, namespace: &str) -> Vec<Attack> {
+    let mut attacks = vec![];
+    let dry = |path: &str| format!("{path}?dryRun=All");
+    for (path, name, object) in wanted(test, namespace) {
         let one = format!("{path}/{name}");
         let kind = object["kind"].as_str().unwrap_or_default().to_owned();
-        let mut attack = |verb: &str, how: Request| attacks.push(Attack::new(format!("{verb} {kind}"), how, Expect::Refused));
+        let mut attack =
+            |verb: &str, how: Request| attacks.push(Attack::new(format!("{verb} {kind}"), how, Expect::Refused));
         attack("create", Request::new("POST", dry(&path), JSON, &object));
         if !name.is_empty() {
             attack("update", Request::new("PUT", dry(&one), JSON, &object));
             attack("patch", Request::new("PATCH", dry(&one), MERGE, &json!({"metadata": {"labels": {"a": "b"}}})));
-            attack("apply", Request::new("PATCH", format!("{one}?dryRun=All&fieldManager=palisade&force=true"), APPLY, &object));
-            attack("patch the status of", Request::new("PATCH", dry(&format!("{one}/status")), MERGE, &json!({"status": {}})));
+            attack(
+                "apply",
+                Request::new("PATCH", format!("{one}?dryRun=All&fieldManager=palisade&force=true"), APPLY, &object),
+            );
+            attack(
+                "patch the status of",
+                Request::new("PATCH", dry(&format!("{one}/status")), MERGE, &json!({"status": {}})),
+            );
             attack("delete", Request::delete(dry(&one)));
             attack("delete all of", Request::delete(dry(&path)));
         }
@@ -136,7 +179,11 @@ fn forbidden(test: &str, namespace: &str) -> Vec<Attack> {
     for name in ["cluster-admin", "palisade-controller", "palisade-webhook"] {
         attack(&format!("the role {name}"), Request::new("POST", at("rolebindings"), JSON, &bind(name)));
     }
-    let finalize = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}, "spec": {"finalizers": []}});
-    attack("finalize its namespace", Request::new("PUT", dry(&format!("/api/v1/namespaces/{namespace}/finalize")), JSON, &finalize));
+    let finalize =
+        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}, "spec": {"finalizers": []}});
+    attack(
+        "finalize its namespace",
+        Request::new("PUT", dry(&format!("/api/v1/namespaces/{namespace}/finalize")), JSON, &finalize),
+    );
     attacks
 }
