@@ -14,7 +14,8 @@ use crate::{
 /// Each restricted field of pods against the example for tools.
 pub(crate) async fn pods_of_tools(arena: &mut Arena) -> Result<Tally> {
     let namespace = arena.stage("red-pods", |_| ()).await?;
-    let tally = make(&arena.tenant, pods::attacks(By::Toolforge, &namespace, "target")).await;
+    let attacks = pods::attacks(By::Toolforge, &namespace, "target").into_iter();
+    let tally = make(&arena.tenant, attacks.step_by(arena.extent.pick(2, 1)).collect()).await;
     arena.delete_profile("red-pods").await?;
     Ok(tally)
 }
@@ -23,7 +24,7 @@ pub(crate) async fn pods_of_tools(arena: &mut Arena) -> Result<Tally> {
 pub(crate) async fn pods_at_restricted(arena: &mut Arena) -> Result<Tally> {
     let namespace = restricted(arena, "red-restricted").await?;
     let attacks = pods::attacks(By::Restricted, &namespace, "target").into_iter();
-    let tally = make(&arena.tenant, attacks.step_by(arena.extent.pick(4, 1)).collect()).await;
+    let tally = make(&arena.tenant, attacks.step_by(arena.extent.pick(5, 1)).collect()).await;
     arena.delete_profile("red-restricted").await?;
     Ok(tally)
 }

@@ -364,7 +364,7 @@ pub(crate) async fn engines(arena: &mut Arena) -> Result<Tally> {
         let attacks = crate::pods::attacks(crate::pods::By::Toolforge, &namespace, "target");
         // Ephemeral containers are only patched in, and dry runs of them cannot be sent anew.
         let attacks = attacks.into_iter().filter(|attack| attack.how.method == "POST");
-        for attack in attacks.step_by(arena.extent.pick(6, 1)) {
+        for attack in attacks.step_by(arena.extent.pick(11, 1)) {
             let answer = send(&arena.tenant, &attack.how).await;
             let name = format!("{engine}: {}", attack.name);
             match &attack.expect {
