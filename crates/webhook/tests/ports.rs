@@ -141,6 +141,13 @@ async fn half_requests_do_not_hold_up_the_health_port() {
     assert!(ready.ends_with("ok\n"), "{ready}");
     let connections = webhook.connections("health").await;
     assert!(connections <= 64 + 16, "{connections} connections");
+    // Seen from outside: all but those were closed.
+    let mut closed = 0;
+    for stream in &mut held {
+        let mut byte = [0];
+        closed += usize::from(timeout(Duration::from_millis(1), stream.read(&mut byte)).await.is_ok());
+    }
+    assert!(closed >= 400 - 80, "{closed} were closed");
     drop(held);
     webhook.running.stop().await.unwrap();
 }
