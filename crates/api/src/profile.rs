@@ -191,12 +191,14 @@ impl WorkloadStage {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Exemptions {
     /// Names of users whose requests are not judged, as the API server knows them:
-    /// system:serviceaccount:NAMESPACE:NAME for a service account. Pods of a Deployment are not made by who made the
-    /// Deployment but by a controller of kube-system.
+    /// system:serviceaccount:NAMESPACE:NAME for a service account. Do not name a controller of kube-system: it creates
+    /// the pods of every DaemonSet, Job or Deployment, so that each tenant who may create one is exempt. For the same
+    /// reason an exempt user's own Deployment does not help: its pods are created by a controller.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), inner(length(min = 1, max = 256)))]
     pub users: Vec<String>,
-    /// Groups whose members' requests are not judged.
+    /// Groups whose members' requests are not judged. Do not name a group that has tenants or controllers of kube-system
+    /// as members: system:authenticated, system:serviceaccounts, system:serviceaccounts:kube-system.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), inner(length(min = 1, max = 256)))]
     pub groups: Vec<String>,

@@ -10,6 +10,7 @@
 mod bundle;
 mod custom;
 mod exceptions;
+mod exemptions;
 mod expressions;
 mod mutation;
 mod native;
@@ -30,6 +31,7 @@ use palisade_checks::{Lowering, Rule};
 pub use bundle::{Bundle, Pair, namespace_selector, owner_reference};
 pub use custom::Custom;
 pub use exceptions::Exceptions;
+pub use exemptions::exempt_tenants;
 pub use mutation::{ChangedBy, Mutation, redirect_each_other};
 pub use native::{MutatingPair, match_conditions};
 pub use probes::{Probe, Probes};
