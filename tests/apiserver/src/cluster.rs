@@ -53,10 +53,44 @@ impl Cluster {
         let control_plane = control_plane.start().await?;
         let admin = client(control_plane.kubeconfig()).await?;
         let cluster = Self { control_plane, admin, controller: None };
-        cluster.kubectl(&["apply", "--server-side", "-k", &root().join("crds").display().to_string()])?;
-        cluster.kubectl(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=120s"])?;
-        cluster.kubectl(&["apply", "--server-side", "-k", &root().join("manifests").display().to_string()])?;
+        cluster.install()?;
         Ok(cluster)
+    }
+
+    /// Installs Palisade, as `make install` does.
+    pub fn install(&self) -> Result<()> {
+        self.kubectl(&["apply", "--server-side", "-k", &root().join("crds").display().to_string()])?;
+        self.kubectl(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=120s"])?;
+        self.kubectl(&["apply", "--server-side", "-k", &root().join("manifests").display().to_string()])?;
+        Ok(())
+    }
+
+    /// A client from a kubeconfig.
+    pub async fn client_as(&self, kubeconfig: &str) -> Result<Client> {
+        client(kubeconfig).await
+    }
+
+    /// A client that the API server takes for this user, who may do what RBAC says.
+    pub async fn client_of_tenant(&self, user: &str) -> Result<Client> {
+        let mut config = config(self.control_plane.kubeconfig()).await?;
+        config.auth_info.impersonate = Some(user.to_owned());
+        config.auth_info.impersonate_groups = Some(vec!["system:authenticated".to_owned()]);
+        Ok(Client::try_from(config)?)
+    }
+
+    /// Somebody creates an object at a path.
+    pub async fn create_at_as(&self, client: &Client, path: &str, object: &Json) -> Verdict {
+        Verdict::of(send(client, "POST", path, "application/json", object).await)
+    }
+
+    /// Somebody applies a merge patch at a path.
+    pub async fn patch_at_as(&self, client: &Client, path: &str, patch: &Json) -> Verdict {
+        Verdict::of(send(client, "PATCH", path, "application/merge-patch+json", patch).await)
+    }
+
+    /// Somebody deletes what is at a path.
+    pub async fn delete_at_as(&self, client: &Client, path: &str) -> Verdict {
+        Verdict::of(send(client, "DELETE", path, "application/json", &json!({})).await)
     }
 
     /// A client that the API server takes for this user. Everything is allowed to it that RBAC decides.

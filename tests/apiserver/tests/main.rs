@@ -3,6 +3,7 @@
 
 mod admission;
 mod catalogue;
+mod confinement;
 mod crds;
 mod enforcement;
 mod exemptions;
@@ -10,6 +11,7 @@ mod lifecycle;
 mod mutation;
 mod mutation_cases;
 mod namespaces;
+mod privilege;
 mod scale;
 mod upgrade;
 mod webhook;
@@ -112,6 +114,22 @@ fn main() -> ExitCode {
         upgrade::where_only_the_beta_is_served_it_fills_in,
     ];
     let upgraded = scenarios![upgrade::an_upgrade_leaves_no_gap];
+    // With an audit log, by which is seen what was asked for.
+    let audited = scenarios![
+        privilege::each_permission_is_used_and_no_other_is_asked_for,
+        privilege::what_an_account_must_not_do_is_forbidden,
+        confinement::nothing_runs_in_the_namespace_for_probes,
+        confinement::parameters_are_written_by_the_controller_and_admins,
+        confinement::the_controller_is_confined_to_what_is_its_own,
+        confinement::confinement_has_no_type_check_warning,
+        confinement::it_can_be_removed_and_installed_again,
+    ];
+    let confined = scenarios![
+        confinement::nothing_runs_in_the_namespace_for_probes,
+        confinement::parameters_are_written_by_the_controller_and_admins,
+        confinement::the_controller_is_confined_to_what_is_its_own,
+        confinement::confinement_has_no_type_check_warning,
+    ];
     let emulated = |version: &str| ControlPlane::builder().emulated_version(version);
     // Or it would serve the beta and not act by it.
     let acting = ["--feature-gates=MutatingAdmissionPolicy=true", "--emulation-forward-compatible=true"];
@@ -121,6 +139,8 @@ fn main() -> ExitCode {
         ("1.36", ControlPlane::builder(), alone),
         ("1.35 beta", emulated("1.35").apiserver_flags(acting), beta),
         ("1.33", emulated("1.33"), oldest),
+        ("1.36 audited", ControlPlane::builder().audit(true), audited),
+        ("1.33 confined", emulated("1.33"), confined),
         ("1.33 to 1.36", emulated("1.33"), upgraded),
     ];
     let (mut all, mut clusters) = (vec![], vec![]);

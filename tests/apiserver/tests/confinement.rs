@@ -1,0 +1,223 @@
+//! What `manifests/confinement.yaml` denies to the controller and to everybody else, and what it must not deny.
+
+use kube::{
+    Api, Client,
+    api::{ApiResource, DynamicObject, ListParams, Patch, PatchParams},
+};
+use palisade_api::{ToolSecurityParams, names};
+use palisade_tests::{Cluster, TestResult, Verdict, ensure, eventually, hostile_pod, root, tool_pod};
+use serde_json::{Value as Json, json};
+
+use crate::privilege::{tamper, text};
+
+type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
+
+const UID: i64 = 50_001;
+
+/// A client with the rights of the controller.
+async fn controller(cluster: &Cluster) -> Result<Client> {
+    cluster.client_as(&cluster.controller_kubeconfig()?).await
+}
+
+/// What is denied by a policy of `manifests/confinement.yaml`, and nothing else.
+fn denied_by(verdict: &Verdict, policy: &str) -> TestResult {
+    let by = format!("ValidatingAdmissionPolicy '{policy}'");
+    ensure!(verdict.denial().is_some_and(|text| text.contains(&by)), "not denied by {policy}: {verdict:?}");
+    Ok(())
+}
+
+fn deployment(name: &str) -> Json {
+    let pod = tool_pod(name, UID);
+    json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name},
+        "spec": {"selector": {"matchLabels": {"toolforge": "tool"}}, "template": {
+            "metadata": pod["metadata"], "spec": {"containers": [{"name": "a", "image": "a"}]},
+        }},
+    })
+}
+
+pub(crate) async fn nothing_runs_in_the_namespace_for_probes(cluster: &mut Cluster) -> TestResult {
+    let policy = "confine-palisade-probe";
+    let pods = format!("/api/v1/namespaces/{}/pods", names::PROBE_NAMESPACE);
+    let deployments = format!("/apis/apps/v1/namespaces/{}/deployments", names::PROBE_NAMESPACE);
+    // Policies of the manifests come into force a moment after they are written.
+    eventually("a real pod is denied", || async {
+        let verdict = cluster.create_pod(names::PROBE_NAMESPACE, &tool_pod("real", UID)).await;
+        denied_by(&verdict, policy).map_err(|error| error.to_string())
+    })
+    .await?;
+    let controller = controller(cluster).await?;
+    for client in [&cluster.admin, &controller] {
+        for (path, object) in [(&pods, tool_pod("real", UID)), (&pods, hostile_pod("real"))] {
+            denied_by(&cluster.create_at_as(client, path, &object).await, policy)?;
+            let dry = cluster.dry_run_at(client, path, &object).await;
+            ensure!(dry == Verdict::Admitted, "a dry run: {dry:?}");
+        }
+    }
+    denied_by(&cluster.create_at(&deployments, &deployment("real")).await, policy)?;
+    let dry = cluster.dry_run_at(&cluster.admin, &deployments, &deployment("real")).await;
+    ensure!(dry == Verdict::Admitted, "a dry run: {dry:?}");
+    let elsewhere = "/apis/apps/v1/namespaces/default/deployments";
+    let dry = cluster.dry_run_at(&cluster.admin, elsewhere, &deployment("real")).await;
+    ensure!(dry == Verdict::Admitted, "in another namespace: {dry:?}");
+
+    // The namespace can be deleted, comes back with the manifests, and is probed in again.
+    cluster.delete_namespace(names::PROBE_NAMESPACE).await?;
+    eventually("the namespace goes", || async {
+        match cluster.kubectl(&["get", "namespace", names::PROBE_NAMESPACE, "-o", "name", "--ignore-not-found"]) {
+            Ok(found) if found.is_empty() => Ok(()),
+            other => Err(format!("{other:?}")),
+        }
+    })
+    .await?;
+    cluster.install()?;
+    let test = "probed-again";
+    cluster.create_tool(test, test, UID).await?;
+    cluster.enforce(&Cluster::toolforge_profile(test)?).await?;
+    cluster.delete_profile(test).await
+}
+
+pub(crate) async fn parameters_are_written_by_the_controller_and_admins(cluster: &mut Cluster) -> TestResult {
+    let (test, policy) = ("written", "confine-toolsecurityparams");
+    cluster.create_tool(test, test, UID).await?;
+    cluster.enforce(&Cluster::toolforge_profile(test)?).await?;
+    cluster.wait_admitted(test, &tool_pod("job", UID)).await?;
+    // What many clusters give their tenants.
+    cluster.kubectl(&["create", "role", "everything", "--verb=*", "--resource=*.*", "-n", test])?;
+    cluster.kubectl(&["create", "rolebinding", "everything", "--role=everything", "--user=tenant", "-n", test])?;
+    let tenant = cluster.client_of_tenant("tenant").await?;
+    let api: Api<ToolSecurityParams> = Api::namespaced(tenant.clone(), test);
+    let patch = |patch: Json| {
+        let api = api.clone();
+        async move { Verdict::of(api.patch(test, &PatchParams::default(), &Patch::Merge(&patch)).await) }
+    };
+    denied_by(&patch(json!({"spec": {"integers": {"uid": UID + 1}}})).await, policy)?;
+    let mut another = serde_json::to_value(cluster.params(test, test).await?)?;
+    another["metadata"] = json!({"name": "another"});
+    let path = format!("/apis/toolsecurity.dev/v1alpha1/namespaces/{test}/toolsecurityparams");
+    denied_by(&cluster.create_at_as(&tenant, &path, &another).await, policy)?;
+    // Whatever has a finalizer can lose it.
+    for finalizers in [json!(["example.org/a"]), json!(null)] {
+        let verdict = patch(json!({"metadata": {"finalizers": finalizers}})).await;
+        ensure!(verdict == Verdict::Admitted, "finalizers {finalizers}: {verdict:?}");
+    }
+    // An admin may, and the controller restores it.
+    let path = format!("{path}/{test}");
+    tamper(cluster, &path, &json!({"spec": {"integers": {"uid": 7}}}), "/spec/integers/uid", &json!(7)).await?;
+    cluster.delete_namespace(test).await?;
+    eventually("the namespace goes", || async {
+        match cluster.kubectl(&["get", "namespace", test, "-o", "name", "--ignore-not-found"]) {
+            Ok(found) if found.is_empty() => Ok(()),
+            other => Err(format!("{other:?}")),
+        }
+    })
+    .await?;
+    cluster.delete_profile(test).await
+}
+
+pub(crate) async fn the_controller_is_confined_to_what_is_its_own(cluster: &mut Cluster) -> TestResult {
+    let test = "confined";
+    cluster.create_tool(test, test, UID).await?;
+    cluster.enforce(&Cluster::toolforge_profile(test)?).await?;
+    let client = controller(cluster).await?;
+    let patched = async |path: String, patch: Json| cluster.patch_at_as(&client, &path, &patch).await;
+    let probe = || format!("/api/v1/namespaces/{}", names::PROBE_NAMESPACE);
+    let policy = "confine-palisade-controller-namespaces";
+    for patch in [json!({"annotations": {"a": "b"}}), json!({"finalizers": ["example.org/a"]})] {
+        denied_by(&patched(probe(), json!({"metadata": patch})).await, policy)?;
+    }
+    let labelled = patched(probe(), json!({"metadata": {"labels": {"a": "b"}}})).await;
+    ensure!(labelled == Verdict::Admitted, "{labelled:?}");
+
+    let profile = || format!("/apis/toolsecurity.dev/v1alpha1/toolsecurityprofiles/{test}");
+    let policy = "confine-palisade-controller-profiles";
+    for patch in [
+        json!({"spec": {"privileges": {"privileged": true}}}),
+        json!({"metadata": {"labels": {"a": "b"}}}),
+        json!({"metadata": {"annotations": {"a": "b"}}}),
+        json!({"metadata": {"finalizers": [names::FINALIZER, "example.org/a"]}}),
+    ] {
+        denied_by(&patched(profile(), patch).await, policy)?;
+    }
+
+    let revisions = format!("/apis/apps/v1/namespaces/{}/controllerrevisions", names::OPERATOR_NAMESPACE);
+    let revision = |name: &str, labels: Json| {
+        json!({
+            "apiVersion": "apps/v1", "kind": "ControllerRevision", "metadata": {"name": name, "labels": labels},
+            "revision": 1, "data": {},
+        })
+    };
+    let policy = "confine-palisade-controller-revisions";
+    for foreign in
+        [revision("other", json!({names::MANAGED_BY_LABEL: names::MANAGED_BY})), revision("palisade-x", json!({}))]
+    {
+        denied_by(&cluster.create_at_as(&client, &revisions, &foreign).await, policy)?;
+        let created = cluster.create_at(&revisions, &foreign).await;
+        ensure!(created == Verdict::Admitted, "an admin: {created:?}");
+        let name = text(&foreign, "/metadata/name");
+        denied_by(&cluster.delete_at_as(&client, &format!("{revisions}/{name}")).await, policy)?;
+        cluster.kubectl(&["delete", "controllerrevision", &name, "-n", names::OPERATOR_NAMESPACE])?;
+    }
+
+    let events = "/apis/events.k8s.io/v1/namespaces/default/events";
+    let event = |of: &str, kind: &str| {
+        json!({
+            "apiVersion": "events.k8s.io/v1", "kind": "Event", "metadata": {"generateName": "x-", "namespace": "default"},
+            "eventTime": "2026-11-22T00:00:00.000000Z", "type": "Normal", "reason": "X", "action": "X",
+            "reportingController": of, "reportingInstance": of,
+            "regarding": {"apiVersion": "v1", "kind": kind, "name": "x", "namespace": "default"},
+        })
+    };
+    let policy = "confine-palisade-controller-events";
+    for (of, kind) in [("kubelet", "ToolSecurityProfile"), (names::CONTROLLER, "Node")] {
+        denied_by(&cluster.create_at_as(&client, events, &event(of, kind)).await, policy)?;
+        let created = cluster.create_at(events, &event(of, kind)).await;
+        ensure!(created == Verdict::Admitted, "an admin: {created:?}");
+    }
+    let own = cluster.create_at_as(&client, events, &event(names::CONTROLLER, "ToolSecurityProfile")).await;
+    ensure!(own == Verdict::Admitted, "{own:?}");
+    cluster.delete_profile(test).await
+}
+
+/// The policies of the manifests have no type-check warning on this API server, as the generated ones have none.
+pub(crate) async fn confinement_has_no_type_check_warning(cluster: &mut Cluster) -> TestResult {
+    let (resource, named) = (
+        ApiResource::erase::<k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy>(&()),
+        |policy: &DynamicObject| policy.metadata.name.as_deref().is_some_and(|name| name.starts_with("confine-")),
+    );
+    let api: Api<DynamicObject> = Api::all_with(cluster.admin.clone(), &resource);
+    eventually("types are checked", || async {
+        let all = api.list(&ListParams::default()).await.map_err(|error| error.to_string())?;
+        let ours: Vec<_> = all.items.into_iter().filter(named).collect();
+        let checked = |policy: &DynamicObject| {
+            policy.data["status"]["observedGeneration"].is_number()
+                && policy.data["status"]["typeChecking"]["expressionWarnings"].is_null()
+        };
+        let wrong: Vec<_> =
+            ours.iter().filter(|policy| !checked(policy)).map(|policy| &policy.data["status"]).collect();
+        if ours.len() == 6 && wrong.is_empty() { Ok(()) } else { Err(format!("{} policies, {wrong:?}", ours.len())) }
+    })
+    .await?;
+    Ok(())
+}
+
+/// Last in its cluster: afterwards there is a new one of everything.
+pub(crate) async fn it_can_be_removed_and_installed_again(cluster: &mut Cluster) -> TestResult {
+    let test = "again";
+    cluster.create_tool(test, test, UID).await?;
+    cluster.enforce(&Cluster::toolforge_profile(test)?).await?;
+    // As `make uninstall` does.
+    cluster.kubectl(&["delete", "toolsecurityprofiles", "--all", "--timeout=60s"])?;
+    cluster.stop_controller().await?;
+    let manifests = root().join("manifests").display().to_string();
+    cluster.kubectl(&["delete", "--ignore-not-found", "--timeout=60s", "-k", &manifests])?;
+    let left =
+        cluster.kubectl(&["get", "validatingadmissionpolicies,validatingadmissionpolicybindings", "-o", "name"])?;
+    ensure!(left.is_empty(), "left: {left}");
+    let pod = cluster.dry_run(test, &hostile_pod("free")).await;
+    ensure!(pod == Verdict::Admitted, "{pod:?}");
+    cluster.install()?;
+    cluster.start_controller().await?;
+    cluster.enforce(&Cluster::toolforge_profile(test)?).await?;
+    cluster.delete_profile(test).await
+}
