@@ -32,7 +32,7 @@ use tokio::time::Instant;
 use crate::{
     call::{ApiError, call, gone},
     compile::Good,
-    converge::{Verb, converge, same_meta, same_spec},
+    converge::{self, Verb, converge, same_meta, same_spec},
     events::Tone,
     memory::{Memory, SETTLE, Settling},
     reconcile::Context,
@@ -156,8 +156,8 @@ async fn write_one(cx: &Context, write: &Write) -> Result<(), ApiError> {
     let api: Api<ToolSecurityParams> = Api::namespaced(cx.client.clone(), &write.namespace);
     let same =
         |found: &ToolSecurityParams| resolve::is(&write.params, &ObservedParams { spec: Some(found.spec.clone()) });
-    let (written, verb) = converge(&api, &write.params, names::field_manager::PARAMS, same).await?;
-    cx.wrote(PARAMS, verb);
+    let written = converge::apply(&api, &write.params, names::field_manager::PARAMS, same).await?;
+    cx.wrote(PARAMS, Verb::Apply);
     if let Some(problem) = write.new_problem() {
         let note = format!("all pods are denied: {problem}");
         cx.events.params(&written.metadata, Tone::Warning, "ParameterInvalid", &note);

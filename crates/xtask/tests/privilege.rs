@@ -61,16 +61,16 @@ fn rules(objects: &[Json]) -> Vec<(String, String, Json)> {
     let mut found = Vec::new();
     for binding in objects.iter().filter(|object| text(object, "/kind").ends_with("RoleBinding")) {
         let name = text(binding, "/metadata/name");
-        let (kind, role) = (text(binding, "/roleRef/kind"), text(binding, "/roleRef/name"));
+        let (kind, of) = (text(binding, "/roleRef/kind"), text(binding, "/roleRef/name"));
         let namespace = text(binding, "/metadata/namespace");
         let place = if text(binding, "/kind") == "ClusterRoleBinding" { "everywhere" } else { namespace.as_str() };
         let is_role = |object: &&Json| {
             text(object, "/kind") == kind
-                && text(object, "/metadata/name") == role
+                && text(object, "/metadata/name") == of
                 && (kind == "ClusterRole" || text(object, "/metadata/namespace") == namespace)
         };
         let role = objects.iter().find(is_role);
-        let role = role.unwrap_or_else(|| panic!("binding {name} binds {kind} {role}, which is not in manifests/"));
+        let role = role.unwrap_or_else(|| panic!("binding {name} binds {kind} {of}, which is not in manifests/"));
         assert!(role.get("aggregationRule").is_none(), "{name} binds a role that takes rules of others");
         for subject in binding["subjects"].as_array().unwrap() {
             assert_eq!(text(subject, "/kind"), "ServiceAccount", "binding {name}");

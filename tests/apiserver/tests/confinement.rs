@@ -42,10 +42,11 @@ pub(crate) async fn nothing_runs_in_the_namespace_for_probes(cluster: &mut Clust
     let deployments = format!("/apis/apps/v1/namespaces/{}/deployments", names::PROBE_NAMESPACE);
     // Policies of the manifests come into force a moment after they are written.
     eventually("a real pod is denied", || async {
-        let verdict = cluster.create_pod(names::PROBE_NAMESPACE, &tool_pod("real", UID)).await;
+        let verdict = cluster.create_pod(names::PROBE_NAMESPACE, &tool_pod("early", UID)).await;
         denied_by(&verdict, policy).map_err(|error| error.to_string())
     })
     .await?;
+    cluster.kubectl(&["delete", "pod", "early", "-n", names::PROBE_NAMESPACE, "--ignore-not-found"])?;
     let controller = controller(cluster).await?;
     for client in [&cluster.admin, &controller] {
         for (path, object) in [(&pods, tool_pod("real", UID)), (&pods, hostile_pod("real"))] {
