@@ -78,19 +78,10 @@ impl Cluster {
         Ok(Client::try_from(config)?)
     }
 
-    /// Somebody creates an object at a path.
-    pub async fn create_at_as(&self, client: &Client, path: &str, object: &Json) -> Verdict {
-        Verdict::of(send(client, "POST", path, "application/json", object).await)
-    }
-
-    /// Somebody applies a merge patch at a path.
-    pub async fn patch_at_as(&self, client: &Client, path: &str, patch: &Json) -> Verdict {
-        Verdict::of(send(client, "PATCH", path, "application/merge-patch+json", patch).await)
-    }
-
-    /// Somebody deletes what is at a path.
-    pub async fn delete_at_as(&self, client: &Client, path: &str) -> Verdict {
-        Verdict::of(send(client, "DELETE", path, "application/json", &json!({})).await)
+    /// Somebody sends a request. The body of a PATCH is a merge patch.
+    pub async fn ask_as(&self, client: &Client, method: &str, path: &str, body: &Json) -> Verdict {
+        let kind = if method == "PATCH" { "application/merge-patch+json" } else { "application/json" };
+        Verdict::of(send(client, method, path, kind, body).await)
     }
 
     /// A client that the API server takes for this user. Everything is allowed to it that RBAC decides.

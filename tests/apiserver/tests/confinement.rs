@@ -8,7 +8,7 @@ use palisade_api::{ToolSecurityParams, names};
 use palisade_tests::{Cluster, TestResult, Verdict, ensure, eventually, hostile_pod, root, tool_pod};
 use serde_json::{Value as Json, json};
 
-use crate::privilege::{tamper, text};
+use crate::privilege::{ACCOUNTS, tamper, text};
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
@@ -50,7 +50,7 @@ pub(crate) async fn nothing_runs_in_the_namespace_for_probes(cluster: &mut Clust
     let controller = controller(cluster).await?;
     for client in [&cluster.admin, &controller] {
         for (path, object) in [(&pods, tool_pod("real", UID)), (&pods, hostile_pod("real"))] {
-            denied_by(&cluster.create_at_as(client, path, &object).await, policy)?;
+            denied_by(&cluster.ask_as(client, "POST", path, &object).await, policy)?;
             let dry = cluster.dry_run_at(client, path, &object).await;
             ensure!(dry == Verdict::Admitted, "a dry run: {dry:?}");
         }
@@ -96,7 +96,7 @@ pub(crate) async fn parameters_are_written_by_the_controller_and_admins(cluster:
     let mut another = serde_json::to_value(cluster.params(test, test).await?)?;
     another["metadata"] = json!({"name": "another"});
     let path = format!("/apis/toolsecurity.dev/v1alpha1/namespaces/{test}/toolsecurityparams");
-    denied_by(&cluster.create_at_as(&tenant, &path, &another).await, policy)?;
+    denied_by(&cluster.ask_as(&tenant, "POST", &path, &another).await, policy)?;
     // Whatever has a finalizer can lose it.
     for finalizers in [json!(["example.org/a"]), json!(null)] {
         let verdict = patch(json!({"metadata": {"finalizers": finalizers}})).await;
@@ -121,7 +121,7 @@ pub(crate) async fn the_controller_is_confined_to_what_is_its_own(cluster: &mut 
     cluster.create_tool(test, test, UID).await?;
     cluster.enforce(&Cluster::toolforge_profile(test)?).await?;
     let client = controller(cluster).await?;
-    let patched = async |path: String, patch: Json| cluster.patch_at_as(&client, &path, &patch).await;
+    let patched = async |path: String, patch: Json| cluster.ask_as(&client, "PATCH", &path, &patch).await;
     let probe = || format!("/api/v1/namespaces/{}", names::PROBE_NAMESPACE);
     let policy = "confine-palisade-controller-namespaces";
     for patch in [json!({"annotations": {"a": "b"}}), json!({"finalizers": ["example.org/a"]})] {
@@ -152,11 +152,11 @@ pub(crate) async fn the_controller_is_confined_to_what_is_its_own(cluster: &mut 
     for foreign in
         [revision("other", json!({names::MANAGED_BY_LABEL: names::MANAGED_BY})), revision("palisade-x", json!({}))]
     {
-        denied_by(&cluster.create_at_as(&client, &revisions, &foreign).await, policy)?;
+        denied_by(&cluster.ask_as(&client, "POST", &revisions, &foreign).await, policy)?;
         let created = cluster.create_at(&revisions, &foreign).await;
         ensure!(created == Verdict::Admitted, "an admin: {created:?}");
         let name = text(&foreign, "/metadata/name");
-        denied_by(&cluster.delete_at_as(&client, &format!("{revisions}/{name}")).await, policy)?;
+        denied_by(&cluster.ask_as(&client, "DELETE", &format!("{revisions}/{name}"), &json!({})).await, policy)?;
         cluster.kubectl(&["delete", "controllerrevision", &name, "-n", names::OPERATOR_NAMESPACE])?;
     }
 
@@ -171,13 +171,63 @@ pub(crate) async fn the_controller_is_confined_to_what_is_its_own(cluster: &mut 
     };
     let policy = "confine-palisade-controller-events";
     for (of, kind) in [("kubelet", "ToolSecurityProfile"), (names::CONTROLLER, "Node")] {
-        denied_by(&cluster.create_at_as(&client, events, &event(of, kind)).await, policy)?;
+        denied_by(&cluster.ask_as(&client, "POST", events, &event(of, kind)).await, policy)?;
         let created = cluster.create_at(events, &event(of, kind)).await;
         ensure!(created == Verdict::Admitted, "an admin: {created:?}");
     }
-    let own = cluster.create_at_as(&client, events, &event(names::CONTROLLER, "ToolSecurityProfile")).await;
+    let own = cluster.ask_as(&client, "POST", events, &event(names::CONTROLLER, "ToolSecurityProfile")).await;
     ensure!(own == Verdict::Admitted, "{own:?}");
     cluster.delete_profile(test).await
+}
+
+pub(crate) async fn the_webhook_is_registered_for_pods_of_tenants_only(cluster: &mut Cluster) -> TestResult {
+    let policy = "confine-palisade-registration";
+    let path = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/palisade-webhook";
+    let rule = |group: &str, resource: &str| json!({"apiGroups": [group], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": [resource]});
+    let protected = names::PROTECTED_NAMESPACES;
+    let leaves_out = |names: &[&str]| {
+        json!({"matchExpressions": [
+            {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": names},
+        ]})
+    };
+    let pods = [rule("", "pods"), rule("", "pods/ephemeralcontainers")];
+    let wrong = [
+        (json!([rule("*", "*")]), leaves_out(&protected)),
+        (json!([rule("", "*")]), leaves_out(&protected)),
+        (json!([rule("", "*/*")]), leaves_out(&protected)),
+        (json!([rule("", "secrets")]), leaves_out(&protected)),
+        (json!([rule("", "pods/exec")]), leaves_out(&protected)),
+        (json!([pods[0], rule("apps", "deployments")]), leaves_out(&protected)),
+        (json!(pods), json!({})),
+        (json!(pods), json!({"matchLabels": {"tenancy": "tool"}})),
+        (json!(pods), leaves_out(&protected[1..])),
+        (json!(pods), leaves_out(&protected[..3])),
+    ];
+    let mut writers = 0;
+    for account in ACCOUNTS {
+        let client = cluster.client_as(&cluster.kubeconfig_of(account)?).await?;
+        let write = async |rules: &Json, selector: &Json| -> Result<Verdict> {
+            let mut registration = cluster.answer("GET", path, "application/json", &json!(null)).await?;
+            registration["webhooks"] = json!([{
+                "name": "x.mutate.toolsecurity.dev", "rules": rules, "namespaceSelector": selector, "sideEffects": "None",
+                "admissionReviewVersions": ["v1"], "failurePolicy": "Ignore",
+                "clientConfig": {"service": {"name": "palisade-webhook", "namespace": "palisade-system"}},
+            }]);
+            Ok(cluster.ask_as(&client, "PUT", &format!("{path}?dryRun=All"), &registration).await)
+        };
+        let right = write(&json!(pods), &leaves_out(&protected)).await?;
+        if matches!(&right, Verdict::Refused(403, text) if text.contains("cannot update resource")) {
+            continue;
+        }
+        ensure!(right == Verdict::Admitted, "{account}: {right:?}");
+        writers += 1;
+        for (rules, selector) in &wrong {
+            let verdict = write(rules, selector).await?;
+            denied_by(&verdict, policy).map_err(|error| format!("{account}, {rules}, {selector}: {error}"))?;
+        }
+    }
+    ensure!(writers > 0, "neither account may write the registration");
+    Ok(())
 }
 
 /// The policies of the manifests have no type-check warning on this API server, as the generated ones have none.
@@ -196,7 +246,7 @@ pub(crate) async fn confinement_has_no_type_check_warning(cluster: &mut Cluster)
         };
         let wrong: Vec<_> =
             ours.iter().filter(|policy| !checked(policy)).map(|policy| &policy.data["status"]).collect();
-        if ours.len() == 6 && wrong.is_empty() { Ok(()) } else { Err(format!("{} policies, {wrong:?}", ours.len())) }
+        if ours.len() == 7 && wrong.is_empty() { Ok(()) } else { Err(format!("{} policies, {wrong:?}", ours.len())) }
     })
     .await?;
     Ok(())

@@ -121,6 +121,7 @@ fn main() -> ExitCode {
         confinement::nothing_runs_in_the_namespace_for_probes,
         confinement::parameters_are_written_by_the_controller_and_admins,
         confinement::the_controller_is_confined_to_what_is_its_own,
+        confinement::the_webhook_is_registered_for_pods_of_tenants_only,
         confinement::confinement_has_no_type_check_warning,
         confinement::it_can_be_removed_and_installed_again,
     ];
@@ -128,6 +129,7 @@ fn main() -> ExitCode {
         confinement::nothing_runs_in_the_namespace_for_probes,
         confinement::parameters_are_written_by_the_controller_and_admins,
         confinement::the_controller_is_confined_to_what_is_its_own,
+        confinement::the_webhook_is_registered_for_pods_of_tenants_only,
         confinement::confinement_has_no_type_check_warning,
     ];
     let emulated = |version: &str| ControlPlane::builder().emulated_version(version);

@@ -11,7 +11,8 @@ use crate::webhook::{engine, registered};
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
 const UID: i64 = 50_001;
-const ACCOUNTS: [&str; 2] = ["palisade-controller", "palisade-webhook"];
+/// The service accounts of the manifests.
+pub(crate) const ACCOUNTS: [&str; 2] = ["palisade-controller", "palisade-webhook"];
 const MERGE: &str = "application/merge-patch+json";
 
 /// What no request of the accounts shows, although they need it, and why.
