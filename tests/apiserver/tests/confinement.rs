@@ -4,9 +4,11 @@ use kube::{
     Api, Client,
     api::{ApiResource, DynamicObject, ListParams, Patch, PatchParams},
 };
-use palisade_api::{ToolSecurityParams, names};
+use palisade_api::{EngineInForce, ToolSecurityParams, names};
+use palisade_controlplane::{Builder, ControlPlane};
 use palisade_tests::{Cluster, TestResult, Verdict, ensure, eventually, hostile_pod, root, tool_pod};
 use serde_json::{Value as Json, json};
+use tempfile::TempDir;
 
 use crate::privilege::{ACCOUNTS, tamper, text};
 
@@ -249,6 +251,78 @@ pub(crate) async fn confinement_has_no_type_check_warning(cluster: &mut Cluster)
         if ours.len() == 7 && wrong.is_empty() { Ok(()) } else { Err(format!("{} policies, {wrong:?}", ours.len())) }
     })
     .await?;
+    Ok(())
+}
+
+/// An API server that reads the policy of the examples from a file of its own.
+pub(crate) fn with_policies_of_its_own() -> Result<(Builder, TempDir)> {
+    let directory = tempfile::tempdir()?;
+    let policies = directory.path().join("policies");
+    std::fs::create_dir(&policies)?;
+    std::fs::copy(root().join("examples/api-server/confine-palisade.yaml"), policies.join("confine-palisade.yaml"))?;
+    let configuration = directory.path().join("admission.json");
+    let content = json!({
+        "apiVersion": "apiserver.config.k8s.io/v1", "kind": "AdmissionConfiguration",
+        "plugins": [{"name": "ValidatingAdmissionPolicy", "configuration": {
+            "apiVersion": "apiserver.config.k8s.io/v1", "kind": "ValidatingAdmissionPolicyConfiguration",
+            "staticManifestsDir": policies,
+        }}],
+    });
+    std::fs::write(&configuration, content.to_string())?;
+    let flags = [
+        "--feature-gates=ManifestBasedAdmissionControlConfig=true".to_owned(),
+        format!("--admission-control-config-file={}", configuration.display()),
+    ];
+    Ok((ControlPlane::builder().apiserver_flags(flags), directory))
+}
+
+pub(crate) async fn an_api_server_with_policies_of_its_own_confines_the_controller(
+    cluster: &mut Cluster,
+) -> TestResult {
+    let (test, policy) = ("static", "confine-palisade.static.k8s.io");
+    let group = "/apis/admissionregistration.k8s.io/v1";
+    cluster.create_tool(test, test, UID).await?;
+    let mut profile = Cluster::toolforge_profile(test)?;
+    profile["spec"]["mutation"] = json!({"defaults": "Secure", "engine": "Native"});
+    cluster.enforce(&profile).await?;
+    crate::webhook::engine(cluster, test, EngineInForce::Native).await?;
+    let client = controller(cluster).await?;
+    // What was written for the profile may be written, under another name, and nothing that differs in what it matches.
+    let mutating = format!("{group}/mutatingadmissionpolicies");
+    let found = cluster.answer("GET", &format!("{mutating}/palisade-{test}-mutation"), "", &json!(null)).await?;
+    let changed = |name: &str, pointer: &str, value: &Json| {
+        let mut policy = json!({
+            "apiVersion": found["apiVersion"], "kind": found["kind"], "metadata": {"name": name}, "spec": found["spec"],
+        });
+        if let Some(place) = policy.pointer_mut(pointer) {
+            *place = value.clone();
+        }
+        policy
+    };
+    let dry = format!("{mutating}?dryRun=All");
+    let same = cluster.ask_as(&client, "POST", &dry, &changed("palisade-x", "/none", &json!(null))).await;
+    ensure!(same == Verdict::Admitted, "{same:?}");
+    let rules = "/spec/matchConstraints/resourceRules";
+    let rule = |group: &str, resource: &str| json!([{"apiGroups": [group], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": [resource]}]);
+    let selector = "/spec/matchConstraints/namespaceSelector";
+    for (name, pointer, value) in [
+        ("other", "/none", json!(null)),
+        ("palisade-x", rules, rule("rbac.authorization.k8s.io", "rolebindings")),
+        ("palisade-x", rules, rule("*", "*")),
+        ("palisade-x", rules, rule("", "secrets")),
+        ("palisade-x", rules, rule("apps", "deployments")),
+        ("palisade-x", selector, json!({})),
+        ("palisade-x", selector, json!({"matchLabels": {"tenancy": "tool"}})),
+    ] {
+        let verdict = cluster.ask_as(&client, "POST", &dry, &changed(name, pointer, &value)).await;
+        denied_by(&verdict, policy).map_err(|error| format!("{name} {pointer} {value}: {error}"))?;
+    }
+    for kind in ["validatingadmissionpolicies", "validatingadmissionpolicybindings"] {
+        let path = format!("{group}/{kind}/confine-palisade-probe?dryRun=All");
+        denied_by(&cluster.ask_as(&client, "DELETE", &path, &json!({})).await, policy)?;
+    }
+    cluster.delete_profile(test).await?;
+    ensure!(cluster.left_of(test)?.is_empty(), "left: {}", cluster.left_of(test)?);
     Ok(())
 }
 

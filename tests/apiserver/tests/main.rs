@@ -132,6 +132,14 @@ fn main() -> ExitCode {
         confinement::the_webhook_is_registered_for_pods_of_tenants_only,
         confinement::confinement_has_no_type_check_warning,
     ];
+    let own = scenarios![confinement::an_api_server_with_policies_of_its_own_confines_the_controller];
+    let (own_policies, _directory) = match confinement::with_policies_of_its_own() {
+        Ok(found) => found,
+        Err(error) => {
+            eprintln!("a directory of policies: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
     let emulated = |version: &str| ControlPlane::builder().emulated_version(version);
     // Or it would serve the beta and not act by it.
     let acting = ["--feature-gates=MutatingAdmissionPolicy=true", "--emulation-forward-compatible=true"];
@@ -143,6 +151,7 @@ fn main() -> ExitCode {
         ("1.33", emulated("1.33"), oldest),
         ("1.36 audited", ControlPlane::builder().audit(true), audited),
         ("1.33 confined", emulated("1.33"), confined),
+        ("1.36 with policies of its own", own_policies, own),
         ("1.33 to 1.36", emulated("1.33"), upgraded),
     ];
     let (mut all, mut clusters) = (vec![], vec![]);
