@@ -5,7 +5,17 @@ use std::{sync::Arc, time::Duration};
 
 use futures::{FutureExt, future::BoxFuture};
 use k8s_openapi::jiff::Timestamp;
+<<<<<<< HEAD
 use palisade_api::{EngineInForce, conditions::ConditionType, names};
+=======
+use kube::Client;
+use palisade_api::{
+    Stage, ToolSecurityProfileStatus,
+    conditions::{ConditionType, Reason},
+    names::Shape,
+};
+use palisade_compiler::exempt_tenants;
+>>>>>>> privilege
 use tokio::time::Instant;
 use tracing::Instrument;
 
@@ -436,3 +446,185 @@ fn next_end(good: &Good) -> Option<Duration> {
     // A little later, so that it surely is over.
     Some(Duration::try_from(end.duration_since(now)).unwrap_or_default() + Duration::from_secs(1))
 }
+<<<<<<< HEAD
+=======
+
+/// The earliest of some times.
+#[derive(Default)]
+struct Later(Option<Duration>);
+
+impl Later {
+    fn at(&mut self, after: Option<Duration>) {
+        self.0 = self.0.into_iter().chain(after).min();
+    }
+
+    fn next(self) -> Next {
+        self.0.map_or(Next::Change, Next::After)
+    }
+}
+
+/// A first word on a generation, before thousands of parameters are written.
+async fn announce(
+    cx: &Context,
+    profile: &str,
+    observed: &ObservedProfile,
+    memory: &mut Memory,
+    verdict: &Verdict,
+    good: &Good,
+) -> Result<(), ApiError> {
+    if verdict.is_err() || said(observed, ConditionType::Programmed).is_some() {
+        return Ok(());
+    }
+    let keep = apply::keep(cx, profile, memory);
+    let plan: Plan = resolve::plan(&good.profile, &good.compiled, &cx.world.tenants(profile), &keep, Timestamp::now());
+    let pending = Judgement::new(
+        ConditionType::Programmed,
+        Truth::False,
+        Reason::Pending,
+        format!("{} of {} namespaces have their parameters", plan.ready, plan.selected),
+    );
+    let enforced = not_programmed("the profile is not yet programmed");
+    report(cx, observed, memory, [accepted(verdict), pending, enforced], Namespaces::of(&plan, memory)).await
+}
+
+/// The status of a condition, if it is about the profile's generation.
+fn said(observed: &ObservedProfile, type_: ConditionType) -> Option<&str> {
+    let status: &ToolSecurityProfileStatus = observed.profile.as_ref().ok()?.status.as_ref()?;
+    let condition = status.conditions.iter().find(|condition| condition.type_ == type_.to_string())?;
+    (condition.observed_generation == observed.meta.generation).then_some(condition.status.as_str())
+}
+
+fn accepted(verdict: &Verdict) -> Judgement {
+    match verdict {
+        Ok(good) => {
+            let (checks, parameters) = (good.compiled.checks.len(), good.compiled.parameters.len());
+            let mut message = format!("{} and {}", counted(checks, "check"), counted(parameters, "parameter"));
+            let warnings = exempt_tenants(&good.profile.spec.exemptions);
+            if !warnings.is_empty() {
+                let _ = write!(message, "; warning: {}", compile::told(&warnings));
+            }
+            Judgement::new(ConditionType::Accepted, Truth::True, Reason::Accepted, message)
+        }
+        Err(refused) => Judgement::new(ConditionType::Accepted, Truth::False, refused.reason, refused.message.clone()),
+    }
+}
+
+fn counted(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
+fn not_accepted(type_: ConditionType) -> Judgement {
+    let message = "the profile is not accepted, and no earlier state of it is known";
+    Judgement::new(type_, Truth::False, Reason::NotAccepted, message)
+}
+
+fn not_programmed(message: impl Into<String>) -> Judgement {
+    Judgement::new(ConditionType::Enforced, Truth::False, Reason::NotProgrammed, message)
+}
+
+fn programmed(verdict: &Verdict, applied: &Result<(), ApiError>, memory: &Memory, good: &Good) -> Judgement {
+    let judgement = |truth, reason, message| Judgement::new(ConditionType::Programmed, truth, reason, message);
+    let mut wrong = String::new();
+    if let Err(error) = applied {
+        let _ = write!(wrong, "a policy or binding could not be written: {error}");
+    }
+    if let Some((namespace, failure)) = memory.write_failures.iter().next() {
+        let separator = if wrong.is_empty() { "" } else { "; " };
+        let namespaces = counted(memory.write_failures.len(), "namespace");
+        let _ = write!(
+            wrong,
+            "{separator}the parameters of {namespaces} could not be written, first {namespace}: {}",
+            failure.message
+        );
+    }
+    if verdict.is_err() {
+        let mut message = format!("the spec of generation {} stays in force", good.generation());
+        if !wrong.is_empty() {
+            let _ = write!(message, "; {wrong}");
+        }
+        judgement(Truth::False, Reason::LastGoodInForce, message)
+    } else if wrong.is_empty() {
+        let message = "the policies, the bindings and the parameters of each namespace are in the API server";
+        judgement(Truth::True, Reason::Programmed, message.to_owned())
+    } else {
+        judgement(Truth::False, Reason::ApplyFailed, wrong)
+    }
+}
+
+/// Whether the profile is in force, and when to ask again. `None` while the first answer is awaited.
+fn enforced(
+    cx: &Context,
+    verdict: &Verdict,
+    programmed: &Judgement,
+    memory: &Memory,
+    good: &Arc<Good>,
+) -> (Option<Judgement>, Option<Duration>) {
+    let judgement = |truth, reason, message: &str| Judgement::new(ConditionType::Enforced, truth, reason, message);
+    let stage = match good.compiled.stage {
+        Stage::Deny => None,
+        Stage::Warn => Some(judgement(Truth::False, Reason::StageWarn, "violations are admitted with a warning")),
+        Stage::Audit => Some(judgement(Truth::False, Reason::StageAudit, "violations are admitted and audited")),
+    };
+    if verdict.is_err() {
+        return (Some(not_programmed("an earlier state of the profile is in force")), None);
+    }
+    if programmed.status != Truth::True {
+        return (Some(not_programmed("the profile is not programmed")), None);
+    }
+    if let Some(stage) = stage {
+        return (Some(stage), None);
+    }
+    if good.compiled.probes.violating.is_none() {
+        let nothing = judgement(Truth::False, Reason::NothingRestricted, "the profile allows everything");
+        return (Some(nothing), None);
+    }
+    // A policy that replaces one could be asked about too early: the former one might give the same answers.
+    let wait = memory.settles_in(Instant::now()).filter(|_| memory.settling.replaced).unwrap_or_default();
+    let (outcome, again) = cx.prober.consult(in_cluster(cx, good), good, wait);
+    (outcome.map(|outcome| of_outcome(&outcome)), again)
+}
+
+fn of_outcome(outcome: &Outcome) -> Judgement {
+    let (truth, reason, message) = match outcome {
+        Outcome::Passed => (
+            Truth::True,
+            Reason::ProbesPassed,
+            "a pod that violates the profile is denied, and one that complies is admitted".to_owned(),
+        ),
+        Outcome::ViolationAdmitted(check) => {
+            (Truth::False, Reason::ViolationAdmitted, format!("a pod that violates check {check} is admitted"))
+        }
+        Outcome::CompliantPodDenied(message) => (Truth::False, Reason::CompliantPodDenied, message.clone()),
+        Outcome::Failed(message) => (Truth::Unknown, Reason::ProbeFailed, message.clone()),
+        Outcome::Impossible => (
+            Truth::Unknown,
+            Reason::ProbeImpossible,
+            "no labels make the profile select the namespace for probes".to_owned(),
+        ),
+    };
+    Judgement::new(ConditionType::Enforced, truth, reason, message)
+}
+
+/// What a probe's answer is about: the policy for pods and its binding as they are, and the generation.
+fn in_cluster(cx: &Context, good: &Good) -> String {
+    let mut key = good.generation().to_string();
+    for meta in cx.world.pair(&good.compiled.profile, Shape::Pods).metadata() {
+        let uid = meta.uid.as_deref().unwrap_or_default();
+        let _ = write!(key, "/{uid}/{}", meta.generation.unwrap_or_default());
+    }
+    key
+}
+
+/// While the first answer is awaited: not enforced, unless the status says already that this generation is and
+/// this process has not touched it. A restart must not make an alarm.
+fn unless_known(observed: &ObservedProfile, memory: &Memory) -> Option<Judgement> {
+    let known = said(observed, ConditionType::Enforced) == Some("True") && !memory.wrote_bundle;
+    (!known).then(|| not_programmed("the API server has not yet given the right answers"))
+}
+
+/// How long to wait after a pass that failed.
+pub fn backoff(memory: &mut Memory) -> Duration {
+    memory.failures = memory.failures.saturating_add(1);
+    palisade_process::delay(memory.failures, Duration::from_mins(1))
+}
+>>>>>>> privilege
