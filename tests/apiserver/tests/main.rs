@@ -10,6 +10,7 @@ mod crds;
 mod deletion;
 mod enforcement;
 mod exemptions;
+mod fields;
 mod gate;
 mod lifecycle;
 mod mutation;
@@ -63,6 +64,7 @@ fn main() -> ExitCode {
         enforcement::a_running_pod_may_be_labelled,
         enforcement::warn_and_audit_admit,
         enforcement::generated_policies_have_no_type_check_warning,
+        fields::what_the_api_server_sets_is_no_violation,
         workloads::each_kind_is_judged_by_its_template,
         workloads::authors_are_warned,
         workloads::a_request_matches_one_policy,
@@ -106,6 +108,7 @@ fn main() -> ExitCode {
         enforcement::a_resize_is_judged,
         enforcement::a_running_pod_may_be_labelled,
         enforcement::generated_policies_have_no_type_check_warning,
+        fields::what_the_api_server_sets_is_no_violation,
         workloads::each_kind_is_judged_by_its_template,
         exemptions::an_exception_ends_by_the_clock_of_the_api_server,
         namespaces::a_new_namespace_never_admits_a_violation,

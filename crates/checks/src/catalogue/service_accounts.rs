@@ -37,8 +37,8 @@ pub static CHECK: Check = Check {
             variables: vec![(
                 "serviceAccountName",
                 format!(
-                    "[variables.spec.?serviceAccountName.orValue(''), variables.spec.?serviceAccount.orValue(''), \
-                     '{DEFAULT}'].filter(a, a != '')[0]"
+                    "[string(variables.spec.?serviceAccountName.orValue('')), \
+                     string(variables.spec.?serviceAccount.orValue('')), '{DEFAULT}'].filter(a, a != '')[0]"
                 ),
             )],
             ..Rule::one(
