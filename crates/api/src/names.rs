@@ -48,7 +48,8 @@ pub mod field_manager {
     pub const REVISION: &str = "palisade-controller/revision";
 }
 
-/// What a policy judges. A profile has one policy and one binding for each shape at most.
+/// What a policy judges. A profile has one policy for each shape at most. It has one binding, or two where the policy
+/// reads parameters: [`updates`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     /// Pods.
@@ -62,12 +63,18 @@ impl Shape {
     pub const ALL: [Self; 2] = [Self::Pods, Self::Workloads];
 }
 
-/// The name of the policy and the binding that a profile has for a shape.
+/// The name of the policy that a profile has for a shape, and of its binding.
 pub fn policy(profile: &str, shape: Shape) -> String {
     match shape {
         Shape::Pods => format!("palisade-{profile}-pods"),
         Shape::Workloads => format!("palisade-{profile}-workloads"),
     }
+}
+
+/// The name of the second binding that a profile with parameters has for a shape: for updates that can remove a
+/// finalizer, which must pass where there are no parameters any more.
+pub fn updates(profile: &str, shape: Shape) -> String {
+    format!("{}-updates", policy(profile, shape))
 }
 
 /// The name of the MutatingAdmissionPolicy and the binding that a profile has where the API server fills in pods.

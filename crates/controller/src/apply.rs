@@ -32,7 +32,7 @@ use tokio::time::Instant;
 use crate::{
     call::{ApiError, call, gone},
     compile::Good,
-    converge::{Verb, converge, same_meta, same_spec},
+    converge::{self, Verb, converge, same_meta, same_spec},
     events::Tone,
     memory::{Memory, SETTLE, Settling},
     reconcile::Context,
@@ -156,8 +156,8 @@ async fn write_one(cx: &Context, write: &Write) -> Result<(), ApiError> {
     let api: Api<ToolSecurityParams> = Api::namespaced(cx.client.clone(), &write.namespace);
     let same =
         |found: &ToolSecurityParams| resolve::is(&write.params, &ObservedParams { spec: Some(found.spec.clone()) });
-    let (written, verb) = converge(&api, &write.params, names::field_manager::PARAMS, same).await?;
-    cx.wrote(PARAMS, verb);
+    let written = converge::apply(&api, &write.params, names::field_manager::PARAMS, same).await?;
+    cx.wrote(PARAMS, Verb::Apply);
     if let Some(problem) = write.new_problem() {
         let note = format!("all pods are denied: {problem}");
         cx.events.params(&written.metadata, Tone::Warning, "ParameterInvalid", &note);
@@ -196,7 +196,7 @@ async fn write_pair(
     desired: &Pair,
 ) -> Result<(), ApiError> {
     // Destructured, so that a new object cannot be forgotten.
-    let Pair { policy, binding } = desired;
+    let Pair { policy, binding, updates } = desired;
     let observed = cx.world.pair(profile, shape);
     // Who leaves the stage Deny must not be denied by a policy that is stricter. Otherwise the policy comes first:
     // who binds parameters must be allowed to read them, and the API server learns from the policy which.
@@ -204,10 +204,25 @@ async fn write_pair(
         !denies(binding) && observed.binding.as_deref().is_some_and(denies) && binding.spec.param_ref.is_none();
     if relaxed {
         write_binding(cx, profile, good, memory, binding, observed.binding.as_deref()).await?;
+        delete_updates(cx, profile, shape).await?;
     }
     write_policy(cx, profile, good, memory, policy, observed.policy.as_deref()).await?;
     let observed = cx.world.pair(profile, shape);
-    write_binding(cx, profile, good, memory, binding, observed.binding.as_deref()).await
+    // Updates are bound twice for a moment rather than not at all.
+    if let Some(updates) = updates {
+        write_binding(cx, profile, good, memory, updates, observed.updates.as_deref()).await?;
+    }
+    write_binding(cx, profile, good, memory, binding, observed.binding.as_deref()).await?;
+    if updates.is_none() { delete_updates(cx, profile, shape).await } else { Ok(()) }
+}
+
+/// Deletes the binding for updates, if there is one: the other one is for them, too.
+async fn delete_updates(cx: &Context, profile: &str, shape: Shape) -> Result<(), ApiError> {
+    if cx.world.pair(profile, shape).updates.is_some() {
+        remove::delete_binding(cx, &names::updates(profile, shape)).await?;
+        cx.metrics.wrote(BINDING, "delete");
+    }
+    Ok(())
 }
 
 fn denies(binding: &ValidatingAdmissionPolicyBinding) -> bool {
@@ -217,8 +232,8 @@ fn denies(binding: &ValidatingAdmissionPolicyBinding) -> bool {
 /// Deletes what a shape was judged by that is not judged any more.
 async fn delete_pair(cx: &Context, profile: &str, shape: Shape) -> Result<(), ApiError> {
     let observed = cx.world.pair(profile, shape);
-    if observed.binding.is_some() {
-        remove::binding(cx, profile, shape).await?;
+    if observed.binding.is_some() || observed.updates.is_some() {
+        remove::bindings(cx, profile, shape).await?;
         cx.metrics.wrote(BINDING, "delete");
     }
     if observed.policy.is_some() {

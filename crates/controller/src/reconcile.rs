@@ -8,6 +8,7 @@ use palisade_api::{
     Stage, ToolSecurityProfileStatus,
     conditions::{ConditionType, Reason},
 };
+use palisade_compiler::exempt_tenants;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -243,7 +244,11 @@ fn accepted(verdict: &Verdict) -> Judgement {
     match verdict {
         Ok(good) => {
             let (checks, parameters) = (good.compiled.checks.len(), good.compiled.parameters.len());
-            let message = format!("{} and {}", counted(checks, "check"), counted(parameters, "parameter"));
+            let mut message = format!("{} and {}", counted(checks, "check"), counted(parameters, "parameter"));
+            let warnings = exempt_tenants(&good.profile.spec.exemptions);
+            if !warnings.is_empty() {
+                let _ = write!(message, "; warning: {}", compile::told(&warnings));
+            }
             Judgement::new(ConditionType::Accepted, Truth::True, Reason::Accepted, message)
         }
         Err(refused) => Judgement::new(ConditionType::Accepted, Truth::False, refused.reason, refused.message.clone()),

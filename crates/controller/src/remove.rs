@@ -76,7 +76,7 @@ pub async fn remove(
     }
     let mut bound = false;
     for shape in Shape::ALL {
-        bound |= binding(cx, profile, shape).await.map_err(RemoveError::Binding)?;
+        bound |= bindings(cx, profile, shape).await.map_err(RemoveError::Binding)?;
     }
     if bound || cx.world.pairs(profile).iter().any(|pair| pair.policy.is_some()) {
         tracing::info!(profile, "the bindings are deleted");
@@ -99,12 +99,20 @@ pub async fn remove(
     Ok(())
 }
 
-/// Deletes the binding of a shape. Returns whether there was one.
-pub async fn binding(cx: &Context, profile: &str, shape: Shape) -> Result<bool, ApiError> {
+/// Deletes the bindings of a shape. Returns whether there were any.
+pub async fn bindings(cx: &Context, profile: &str, shape: Shape) -> Result<bool, ApiError> {
+    let mut deleted = false;
+    for name in [names::policy(profile, shape), names::updates(profile, shape)] {
+        deleted |= delete_binding(cx, &name).await?;
+    }
+    Ok(deleted)
+}
+
+/// Deletes a binding. Returns whether there was one.
+pub async fn delete_binding(cx: &Context, name: &str) -> Result<bool, ApiError> {
     let api: Api<ValidatingAdmissionPolicyBinding> = Api::all(cx.client.clone());
-    let name = names::policy(profile, shape);
-    let deleted = gone(api.delete(&name, &DeleteParams::default())).await?;
-    cx.world.deleted_binding(&name);
+    let deleted = gone(api.delete(name, &DeleteParams::default())).await?;
+    cx.world.deleted_binding(name);
     Ok(deleted)
 }
 

@@ -9,7 +9,7 @@ use std::{
 };
 
 use kube::{Client, Config};
-use palisade_process::serve_health;
+use palisade_process::{Died, Supervisor, serve_health};
 use tokio::{
     task::{Id, JoinError, JoinHandle, JoinSet},
     time::Instant,
@@ -33,7 +33,7 @@ use crate::{
 /// How long writes that are under way may take at the end.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// Why the controller could not run. Once it runs, nothing but its shutdown ends it.
+/// Why the controller could not run, or ran no longer.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The HTTP server.
@@ -44,9 +44,12 @@ pub enum Error {
         /// Why.
         source: io::Error,
     },
+    /// A task that it cannot do without.
+    #[error(transparent)]
+    Died(#[from] Died),
     /// The loop ended.
     #[error("the controller stopped: {0}")]
-    Stopped(#[source] JoinError),
+    Stopped(#[from] JoinError),
 }
 
 /// How the API server is reached.
@@ -84,14 +87,14 @@ pub struct Running {
     /// Ends it when cancelled.
     pub shutdown: CancellationToken,
     /// Its loop.
-    pub join: JoinHandle<()>,
+    pub join: JoinHandle<Result<(), Died>>,
 }
 
 impl Running {
     /// Ends it: writes that are under way are finished, no other is begun.
     pub async fn stop(self) -> Result<(), Error> {
         self.shutdown.cancel();
-        self.join.await.map_err(Error::Stopped)
+        Ok(self.join.await??)
     }
 }
 
@@ -108,12 +111,12 @@ impl Controller {
         shutdown: CancellationToken,
     ) -> Result<Running, Error> {
         let Access { client, config } = access.into();
-        let tasks = TaskTracker::new();
+        let (tasks, supervisor) = (TaskTracker::new(), Supervisor::new(shutdown.clone()));
         let (world, metrics) = (Arc::new(World::default()), Arc::new(Metrics::new()));
         let (queue, heartbeat) = (Arc::new(Queue::new(options.debounce)), Arc::new(Heartbeat::new()));
         let health =
             Health { heartbeat: Arc::clone(&heartbeat), world: Arc::clone(&world), metrics: Arc::clone(&metrics) };
-        let addr = serve_health(options.listen, health, &tasks, shutdown.clone())
+        let addr = serve_health(options.listen, health, &metrics.ports, &supervisor, shutdown.clone())
             .await
             .map_err(|source| Error::Listen { address: options.listen, source })?;
         observe::start(&client, &world, &queue, &tasks, &shutdown);
@@ -138,6 +141,7 @@ impl Controller {
             cx: Arc::new(cx),
             heartbeat,
             tasks,
+            supervisor,
             memories: BTreeMap::new(),
             running: BTreeMap::new(),
             passes: JoinSet::new(),
@@ -150,13 +154,14 @@ impl Controller {
 pub async fn run(client: Client, options: Options, shutdown: CancellationToken) -> Result<(), Error> {
     // As the client was made.
     let access = Access { client, config: Config::infer().await.ok() };
-    Controller::start_with(access, options, shutdown).await?.join.await.map_err(Error::Stopped)
+    Ok(Controller::start_with(access, options, shutdown).await?.join.await??)
 }
 
 struct Loop {
     cx: Arc<Context>,
     heartbeat: Arc<Heartbeat>,
     tasks: TaskTracker,
+    supervisor: Supervisor,
     /// By profile; what a pass has is not here.
     memories: BTreeMap<String, Memory>,
     running: BTreeMap<Id, String>,
@@ -164,7 +169,7 @@ struct Loop {
 }
 
 impl Loop {
-    async fn turn(mut self) {
+    async fn turn(mut self) -> Result<(), Died> {
         while !self.cx.stop.is_cancelled() {
             self.heartbeat.beat();
             let busy: BTreeSet<String> = self.running.values().cloned().collect();
@@ -178,7 +183,7 @@ impl Loop {
                 () = tokio::time::sleep(pause) => {}
             }
         }
-        self.finish().await;
+        self.finish().await
     }
 
     fn begin(&mut self, profile: String) {
@@ -231,7 +236,7 @@ impl Loop {
         }
     }
 
-    async fn finish(mut self) {
+    async fn finish(mut self) -> Result<(), Died> {
         tracing::info!("stopping");
         let passes = async { while self.passes.join_next().await.is_some() {} };
         if tokio::time::timeout(GRACE, passes).await.is_err() {
@@ -241,5 +246,6 @@ impl Loop {
         if tokio::time::timeout(Duration::from_secs(2), self.tasks.wait()).await.is_err() {
             tracing::debug!("some tasks did not end");
         }
+        self.supervisor.finish(Duration::from_secs(2)).await
     }
 }

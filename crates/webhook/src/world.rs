@@ -22,10 +22,10 @@ use kube::{
     },
 };
 use palisade_api::{ToolSecurityParams, ToolSecurityProfile, names};
-use palisade_process::watch_backoff;
+use palisade_process::{Supervisor, watch_backoff};
 use serde::de::DeserializeOwned;
 use tokio::sync::Notify;
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tokio_util::sync::CancellationToken;
 
 use crate::{
     filler::{Filled, Filler},
@@ -50,7 +50,7 @@ pub struct Profile {
 /// What is known.
 pub struct World {
     profiles: RwLock<BTreeMap<String, Arc<Profile>>>,
-    params: Store<ToolSecurityParams>,
+    params: Store<DeserializeGuard<ToolSecurityParams>>,
     profiles_known: AtomicBool,
     params_known: AtomicBool,
     /// Something that concerns the registration has changed.
@@ -59,7 +59,7 @@ pub struct World {
 
 impl World {
     /// Starts the watches.
-    pub fn start(client: &Client, tasks: &TaskTracker, stop: &CancellationToken) -> Arc<Self> {
+    pub fn start(client: &Client, tasks: &Supervisor, stop: &CancellationToken) -> Arc<Self> {
         let (params, fill_params) = reflector::store();
         let world = Arc::new(Self {
             profiles: RwLock::default(),
@@ -73,7 +73,8 @@ impl World {
         let events = watch::<DeserializeGuard<ToolSecurityProfile>>(client).reflect(fill_profiles);
         let seen = Arc::clone(&world);
         follow(events, tasks, stop, move || seen.see_profiles(&profiles));
-        let events = watch::<ToolSecurityParams>(client)
+        // As above: one malformed object must not stop the watch of all the others.
+        let events = watch::<DeserializeGuard<ToolSecurityParams>>(client)
             .modify(|params| {
                 // In thousands of objects it adds up.
                 let meta = params.meta_mut();
@@ -107,7 +108,9 @@ impl World {
             return (Outcome::NoProfile, Reply::default());
         };
         let params = self.params.get(&ObjectRef::new(&names::params(profile)).within(&call.namespace));
-        let filled = filler.fill(call, params.as_ref().map(|params| &params.spec));
+        // Parameters that cannot be read are none: the validation denies the namespace and says so.
+        let params = params.as_ref().and_then(|params| params.0.as_ref().ok());
+        let filled = filler.fill(call, params.map(|params| &params.spec));
         let outcome = match filled {
             Filled::Complete { .. } => Outcome::Complete,
             Filled::NoParameters => Outcome::NoParameters,
@@ -180,14 +183,14 @@ where
 }
 
 /// Reads a watch until the end. An error is never the end.
-fn follow<K: Send + 'static>(
+fn follow<K: Resource<DynamicType = ()> + Send + 'static>(
     events: impl Stream<Item = watcher::Result<watcher::Event<K>>> + Send + 'static,
-    tasks: &TaskTracker,
+    tasks: &Supervisor,
     stop: &CancellationToken,
     seen: impl Fn() + Send + 'static,
 ) {
     let stop = stop.clone();
-    tasks.spawn(async move {
+    tasks.spawn(format!("watch of {}", K::kind(&())), async move {
         let mut events = std::pin::pin!(events);
         while let Some(Some(event)) = stop.run_until_cancelled(events.next()).await {
             match event {
