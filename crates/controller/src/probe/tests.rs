@@ -271,7 +271,7 @@ async fn hopeless_profiles_do_not_delay_another_one() {
     }
     let (answer, took) = scene.answer(&pods_only("good")).await;
     assert_eq!(answer.judgement().status, Truth::True, "{answer:?}");
-    assert!(took < Duration::from_secs(1), "{took:?}");
+    assert!(took < Duration::from_secs(2), "{took:?}");
     // Neither do they keep a removal waiting.
     let start = Instant::now();
     assert_eq!(scene.prober.denies(&pods_only("good")).await, Some(true));

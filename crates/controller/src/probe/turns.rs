@@ -1,9 +1,9 @@
 //! Whose turn it is: the labels of the probe namespace are one profile's at a time.
 //!
-//! A question holds the namespace for a turn, which is short, and then waits for the next one. Who comes goes behind those
-//! that wait, but ahead of each that has already held the namespace for longer than it has waited. So a question that
-//! never gets the right answer, or whose answers take long, does not delay a new one by its own length; and it is not
-//! passed over for ever.
+//! A question holds the namespace for a turn, which is short, and then waits for the next one, the longer the longer it
+//! has held the namespace before: whoever has held it for a second lets those pass that come in the next five. So a
+//! question that never gets the right answer, or whose answers take long, does not delay a new one by its own length;
+//! and it is not passed over for ever.
 
 use std::{
     collections::BTreeMap,
@@ -17,6 +17,8 @@ use tokio::{sync::oneshot, time::Instant};
 const ROUND: Duration = Duration::from_secs(1);
 /// The shortest turn: the API server must have time to see the labels.
 const SHORTEST: Duration = Duration::from_millis(50);
+/// So much more than it was held does it count to have held the namespace.
+const WEIGHT: u32 = 5;
 /// The longest turn, when nobody else waits.
 const LONGEST: Duration = Duration::from_millis(500);
 
@@ -30,7 +32,7 @@ pub struct Turns {
 struct State {
     busy: bool,
     arrivals: u64,
-    /// By arrival, as if they had come as much later as they have held the namespace.
+    /// By arrival, as if they had come later the longer they have held the namespace.
     waiting: BTreeMap<(Instant, u64), oneshot::Sender<Turn>>,
 }
 
@@ -58,7 +60,7 @@ impl Turns {
                 }
                 let (sender, receiver) = oneshot::channel();
                 state.arrivals += 1;
-                let place = (Instant::now() + held, state.arrivals);
+                let place = (Instant::now() + held.saturating_mul(WEIGHT), state.arrivals);
                 state.waiting.insert(place, sender);
                 receiver
             };
@@ -146,7 +148,7 @@ mod tests {
     async fn who_has_held_it_long_is_not_passed_over_for_ever() {
         let turns = Arc::new(Turns::default());
         let first = turns.next(Duration::ZERO).await;
-        let mut long = Box::pin(turns.next(Duration::from_secs(2)));
+        let mut long = Box::pin(turns.next(Duration::from_secs(1)));
         assert!(long.as_mut().now_or_never().is_none());
         // Others come again and again, sooner than they can all be served.
         let hold = async {
@@ -161,7 +163,7 @@ mod tests {
         };
         tokio::select! {
             () = hold => panic!("it had no turn while others had a hundred"),
-            turn = tokio::time::timeout(Duration::from_secs(3), long) => drop(turn.unwrap()),
+            turn = tokio::time::timeout(Duration::from_secs(6), long) => drop(turn.unwrap()),
         }
     }
 
