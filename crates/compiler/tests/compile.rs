@@ -37,7 +37,7 @@ fn the_same_profile_gives_the_same_bytes() {
         let bundle = compile(&profile).unwrap().bundle;
         bundle
             .pairs()
-            .map(|(_, pair)| serde_json::to_string(&(&pair.policy, &pair.binding)).unwrap())
+            .map(|(_, pair)| serde_json::to_string(&(&pair.policy, &pair.binding, &pair.updates)).unwrap())
             .collect::<Vec<_>>()
     };
     assert_eq!(bytes(), bytes());

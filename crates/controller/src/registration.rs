@@ -32,12 +32,11 @@ use palisade_api::{
     catalogue::mutation::Engine,
     names::{self, OPERATOR_NAMESPACE, WEBHOOK, WEBHOOK_CA},
 };
-use palisade_process::watch_backoff;
+use palisade_process::{Supervisor, watch_backoff};
 use tokio::{
     sync::Notify,
     time::{sleep, timeout},
 };
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     call::{ApiError, call},
@@ -225,12 +224,11 @@ pub fn start(
     client: &Client,
     world: &Arc<World>,
     queue: &Arc<Queue>,
-    tasks: &TaskTracker,
-    stop: &CancellationToken,
+    tasks: &Supervisor,
 ) {
     let config: Api<ConfigMap> = Api::namespaced(client.clone(), OPERATOR_NAMESPACE);
-    let (watching, stopped) = (Arc::clone(registration), stop.clone());
-    tasks.spawn(async move {
+    let (watching, stopped) = (Arc::clone(registration), tasks.stop().clone());
+    tasks.spawn("watch of the ConfigMap of the webhook", async move {
         let own = Config::default().fields(&format!("metadata.name={WEBHOOK_CA}"));
         let mut events = std::pin::pin!(watcher(config, own).backoff(watch_backoff()));
         while let Some(Some(event)) = stopped.run_until_cancelled(events.next()).await {
@@ -245,8 +243,8 @@ pub fn start(
     });
     let (registration, client, world, queue) =
         (Arc::clone(registration), client.clone(), Arc::clone(world), Arc::clone(queue));
-    let stop = stop.clone();
-    tasks.spawn(async move {
+    let stop = tasks.stop().clone();
+    tasks.spawn("registration of the webhook", async move {
         let turns = async {
             loop {
                 // Before everything is known, a profile that seems to be gone may only be unknown.

@@ -71,7 +71,7 @@ fn diagnose(compiled: &Compiled) -> Vec<Diagnostic> {
         && let Ok(policy) = Policy::new(&bundle.pods.policy)
     {
         let params = compiled.probes.params.as_ref().map(|spec| json!({"spec": spec}));
-        let judge = Judge { policy: &policy, params: params.as_ref(), subject: Subject::Pod };
+        let judge = Judge { policy: &policy, params: params.as_ref(), updated_without: false, subject: Subject::Pod };
         diagnostics = fills::diagnose(compiled, &PODS, |pod| judge.create(pod));
     }
     diagnostics
@@ -99,7 +99,9 @@ fn diagnose_pair(compiled: &Compiled, pair: &Pair, subjects: &[Subject]) -> Vec<
         return mistakes;
     }
     let params = compiled.probes.params.as_ref().map(|spec| json!({"spec": spec}));
-    let judges = subjects.iter().map(|&subject| Judge { policy: &policy, params: params.as_ref(), subject });
+    let updated_without = pair.updates.as_ref().is_some_and(|updates| updates.spec.param_ref.is_none());
+    let judges =
+        subjects.iter().map(|&subject| Judge { policy: &policy, params: params.as_ref(), updated_without, subject });
     // The policies have the same checks, so trying each of them on pods is enough.
     let on_pods = judges.clone().filter(|judge| matches!(judge.subject, Subject::Pod));
     let diagnostics: Vec<_> =
@@ -132,6 +134,8 @@ enum Subject {
 struct Judge<'a> {
     policy: &'a Policy,
     params: Option<&'a Json>,
+    /// Whether updates are bound to no parameters.
+    updated_without: bool,
     subject: Subject,
 }
 
@@ -149,7 +153,9 @@ impl Judge<'_> {
             Subject::Workload(workload) => workload.kind,
         };
         let request = Request::create(kind, object);
-        let request = Request { namespace, operation, subresource, old_object: old, params: self.params, ..request };
+        let without = self.updated_without && operation == Operation::Update && subresource.is_empty();
+        let params = self.params.filter(|_| !without);
+        let request = Request { namespace, operation, subresource, old_object: old, params, ..request };
         self.policy.evaluate(&request)
     }
 

@@ -15,6 +15,7 @@ use futures::{Stream, StreamExt};
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use kube::{
     Api, Client, Resource, ResourceExt,
+    core::DeserializeGuard,
     runtime::{
         WatchStreamExt, reflector,
         reflector::{ObjectRef, Store},
@@ -23,13 +24,13 @@ use kube::{
     },
 };
 use palisade_api::{ToolSecurityParams, names};
-use palisade_process::watch_backoff;
+use palisade_process::{Supervisor, watch_backoff};
 use serde::de::DeserializeOwned;
 use tokio::{
     sync::Notify,
     time::{sleep, timeout},
 };
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tokio_util::sync::CancellationToken;
 
 use crate::{
     filler::Filled,
@@ -44,7 +45,7 @@ const AGAIN: Duration = Duration::from_secs(30);
 /// What is known.
 pub struct World {
     profiles: Profiles,
-    params: Store<ToolSecurityParams>,
+    params: Store<DeserializeGuard<ToolSecurityParams>>,
     profiles_known: AtomicBool,
     params_known: AtomicBool,
     /// It became ready.
@@ -53,7 +54,7 @@ pub struct World {
 
 impl World {
     /// Starts the watches.
-    pub fn start(client: &Client, metrics: &Arc<Metrics>, tasks: &TaskTracker, stop: &CancellationToken) -> Arc<Self> {
+    pub fn start(client: &Client, metrics: &Arc<Metrics>, tasks: &Supervisor, stop: &CancellationToken) -> Arc<Self> {
         let (params, fill_params) = reflector::store();
         let world = Arc::new(Self {
             profiles: Profiles::default(),
@@ -70,10 +71,11 @@ impl World {
         let seen = Arc::clone(&arrived);
         follow(events, tasks, stop, move || seen.notify_one());
         let (judging, metrics, stopped) = (Arc::clone(&world), Arc::clone(metrics), stop.clone());
-        tasks.spawn(async move {
+        tasks.spawn("judge of revisions", async move {
             let _: Option<()> = stopped.run_until_cancelled(judging.judge(&records, &arrived, &metrics)).await;
         });
-        let events = watch::<ToolSecurityParams>(Api::all(client.clone()), Config::default())
+        // One malformed object must not stop the watch of all the others.
+        let events = watch::<DeserializeGuard<ToolSecurityParams>>(Api::all(client.clone()), Config::default())
             .modify(|params| {
                 // In thousands of objects it adds up.
                 let meta = params.meta_mut();
@@ -101,7 +103,9 @@ impl World {
             return (Outcome::NoProfile, Reply::default());
         };
         let params = self.params.get(&ObjectRef::new(&names::params(profile)).within(&call.namespace));
-        let filled = filler.fill(call, params.as_ref().map(|params| &params.spec));
+        // Parameters that cannot be read are none: the validation denies the namespace and says so.
+        let params = params.as_ref().and_then(|params| params.0.as_ref().ok());
+        let filled = filler.fill(call, params.map(|params| &params.spec));
         let outcome = match filled {
             Filled::Complete { .. } => Outcome::Complete,
             Filled::NoParameters => Outcome::NoParameters,
@@ -171,14 +175,14 @@ where
 }
 
 /// Reads a watch until the end. An error is never the end.
-fn follow<K: Send + 'static>(
+fn follow<K: Resource<DynamicType = ()> + Send + 'static>(
     events: impl Stream<Item = watcher::Result<watcher::Event<K>>> + Send + 'static,
-    tasks: &TaskTracker,
+    tasks: &Supervisor,
     stop: &CancellationToken,
     seen: impl Fn() + Send + 'static,
 ) {
     let stop = stop.clone();
-    tasks.spawn(async move {
+    tasks.spawn(format!("watch of {}", K::kind(&())), async move {
         let mut events = std::pin::pin!(events);
         while let Some(Some(event)) = stop.run_until_cancelled(events.next()).await {
             match event {

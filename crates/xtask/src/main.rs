@@ -4,6 +4,7 @@
 mod agreement;
 mod bench;
 mod cel;
+mod coverage;
 mod examples;
 mod filled;
 mod fuzz;

@@ -6,7 +6,7 @@
 use std::{collections::BTreeMap, fmt::Write as _, fs, path::PathBuf};
 
 use palisade_api::{Level, Settings, catalogue, catalogue::standard::Version};
-use palisade_checks::{Check, Field};
+use palisade_checks::{Check, Field, bounds::BOUNDS};
 use serde_json::Value as Json;
 
 use crate::{
@@ -128,7 +128,31 @@ fn fields(check: &Check) -> String {
         );
     }
     out.push('\n');
+    out.push_str(&bounds(check));
     out
+}
+
+/// How long what the check looks through may be.
+fn bounds(check: &Check) -> String {
+    let bounds = BOUNDS.iter().filter(|bound| check.fields.iter().any(|field| bound.covers(field)));
+    let bounds: Vec<_> = bounds
+        .map(|bound| {
+            let name = match bound.of {
+                Field::Pod(_) => format!("`spec.{}`", bound.name()),
+                Field::Container(path) if !path.is_empty() => format!("`spec.containers[*].{path}`"),
+                Field::Volume(path) if !path.is_empty() => format!("`spec.volumes[*].{path}`"),
+                _ => bound.name().to_owned(),
+            };
+            format!("- {name}: at most {} {}\n", bound.most, bound.unit())
+        })
+        .collect();
+    if bounds.is_empty() {
+        return String::new();
+    }
+    format!(
+        "A pod with longer lists or texts than these is denied (`[bounds]`) and not looked at further:\n\n{}\n",
+        bounds.concat()
+    )
 }
 
 fn settings(check: &Check) -> Result<String, String> {

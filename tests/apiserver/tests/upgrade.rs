@@ -29,7 +29,7 @@ async fn prepare(cluster: &Cluster, test: &str) -> Result<String> {
     let mut profile = Cluster::toolforge_profile(test)?;
     profile["spec"]["mutation"] = json!({"defaults": "Secure", "engine": "Auto"});
     profile["spec"]["images"]["redirect"] = json!({"target": format!("{REGISTRY}/proxy"), "skip": [REGISTRY]});
-    cluster.enforce(&profile).await?;
+    cluster.enforce_policies(&profile).await?;
     cluster.wait_admitted(&namespace, &tool_pod("job", UID)).await?;
     Ok(namespace)
 }

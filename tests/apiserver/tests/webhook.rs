@@ -24,7 +24,7 @@ async fn prepare(cluster: &Cluster, test: &str) -> Result<String, Box<dyn std::e
     cluster.create_tool(test, &namespace, UID).await?;
     let mut profile = Cluster::toolforge_profile(test)?;
     profile["spec"]["mutation"] = json!({"defaults": "Secure", "engine": "Webhook"});
-    cluster.enforce(&profile).await?;
+    cluster.enforce_policies(&profile).await?;
     cluster.wait_admitted(&namespace, &tool_pod("job", UID)).await?;
     Ok(namespace)
 }
@@ -125,7 +125,8 @@ pub(crate) async fn failures_admit_no_violation(cluster: &mut Cluster) -> TestRe
     let files = format!("--certificates=Files:{}", wrong.path().display());
     let webhook = Webhook::start_at(cluster, address, None, &[arguments[0], &files]).await?;
     check("webhook with a wrong certificate").await?;
-    ensure!(webhook.metric("palisade_webhook_handshakes_failed_total").await? > 0.0, "it was not asked");
+    let failed = "palisade_http_connections_closed_total{port=\"webhook\",reason=\"handshake_failed\"}";
+    ensure!(webhook.metric(failed).await? > 0.0, "it was not asked");
     webhook.stop().await?;
     report("at the end", &load.stop().await);
     let webhook = Webhook::start_at(cluster, address, None, &arguments).await?;

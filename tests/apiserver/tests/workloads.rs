@@ -20,7 +20,7 @@ fn profile(test: &str, workloads: &str) -> Json {
     })
 }
 
-fn path(workload: &Workload, namespace: &str) -> String {
+pub(crate) fn path(workload: &Workload, namespace: &str) -> String {
     let (api, version) = (workload.api_version, workload.resource);
     let prefix = if api == "v1" { "api" } else { "apis" };
     format!("/{prefix}/{api}/namespaces/{namespace}/{version}")
