@@ -23,16 +23,9 @@ use tokio::time::Instant;
 use crate::{
     call::{ApiError, call},
     compile::Good,
-<<<<<<< HEAD
     context::Context,
     converge::{Verb, converge, same_meta, same_spec},
     memory::Memory,
-=======
-    converge::{self, Verb, converge, same_meta, same_spec},
-    events::Tone,
-    memory::{Memory, SETTLE, Settling},
-    reconcile::Context,
->>>>>>> privilege
     remove,
     resolve::Keep,
     state::{InForce, Settling, State},
@@ -89,84 +82,6 @@ fn parameters(policy: &ValidatingAdmissionPolicy) -> Option<&String> {
     policy.metadata.annotations.as_ref()?.get(names::PARAMETERS_ANNOTATION)
 }
 
-<<<<<<< HEAD
-=======
-/// Writes the parameters of all namespaces, until there is nothing left that can be written now.
-pub async fn params(cx: &Context, profile: &str, good: &Good, memory: &mut Memory) -> Plan {
-    let mut attempted = BTreeSet::new();
-    loop {
-        let tenants = cx.world.tenants(profile);
-        let plan = resolve::plan(&good.profile, &good.compiled, &tenants, &keep(cx, profile, memory), Timestamp::now());
-        if !memory.write_failures.is_empty() {
-            let wanted: BTreeSet<_> = plan.writes.iter().map(|write| write.namespace.as_str()).collect();
-            memory.write_failures.retain(|namespace, _| wanted.contains(namespace.as_str()));
-        }
-        let now = Instant::now();
-        let may = |write: &&Write| {
-            let cooling = memory.write_failures.get(&write.namespace).is_some_and(|failure| failure.again > now);
-            !cooling && !attempted.contains(&write.namespace)
-        };
-        let batch: Vec<_> = plan.writes.iter().filter(may).take(BATCH).cloned().collect();
-        if batch.is_empty() || cx.stop.is_cancelled() {
-            memory.confirmed.clone_from(&plan.right);
-            return plan;
-        }
-        attempted.extend(batch.iter().map(|write| write.namespace.clone()));
-        write_all(cx, profile, good, memory, batch).await;
-    }
-}
-
-async fn write_all(cx: &Context, profile: &str, good: &Good, memory: &mut Memory, batch: Vec<Write>) {
-    let mut results = stream::iter(batch)
-        .map(|write| async move { (write_one(cx, &write).await, write) })
-        .buffer_unordered(cx.options.write_concurrency.max(1));
-    let mut drifted = Vec::new();
-    while let Some((result, write)) = results.next().await {
-        match result {
-            Ok(()) => {
-                let before = memory.confirmed.get(&write.namespace).and_then(|params| params.spec.as_ref());
-                if before == Some(&write.params.spec) {
-                    drifted.push(write.namespace);
-                }
-            }
-            // What happens to the namespace will be seen; nothing in it is judged any more.
-            Err(error) if error.is_without_namespace() => {}
-            Err(error) => {
-                tracing::warn!(profile, namespace = write.namespace, %error, "parameters could not be written");
-                memory.write_failed(&write.namespace, error.to_string(), Instant::now());
-            }
-        }
-    }
-    if !drifted.is_empty() {
-        for _ in &drifted {
-            cx.metrics.drifted(PARAMS);
-        }
-        drifted.sort();
-        let note = format!("{PARAMS} were changed by someone else and restored in {}", few(&drifted));
-        let first = ObjectMeta {
-            name: Some(names::params(profile)),
-            namespace: drifted.first().cloned(),
-            ..ObjectMeta::default()
-        };
-        cx.events.repaired::<ToolSecurityParams>(&good.profile.metadata, &first, &note);
-    }
-}
-
-async fn write_one(cx: &Context, write: &Write) -> Result<(), ApiError> {
-    let api: Api<ToolSecurityParams> = Api::namespaced(cx.client.clone(), &write.namespace);
-    let same =
-        |found: &ToolSecurityParams| resolve::is(&write.params, &ObservedParams { spec: Some(found.spec.clone()) });
-    let written = converge::apply(&api, &write.params, names::field_manager::PARAMS, same).await?;
-    cx.wrote(PARAMS, Verb::Apply);
-    if let Some(problem) = write.new_problem() {
-        let note = format!("all pods are denied: {problem}");
-        cx.events.params(&written.metadata, Tone::Warning, "ParameterInvalid", &note);
-    }
-    cx.world.wrote_params(written);
-    Ok(())
-}
-
->>>>>>> privilege
 /// Some names, and how many more there are.
 pub fn few<S: AsRef<str>>(all: &[S]) -> String {
     let mut text = all.iter().take(5).map(AsRef::as_ref).collect::<Vec<_>>().join(", ");
