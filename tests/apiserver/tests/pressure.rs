@@ -41,6 +41,7 @@ fn namespaces() -> usize {
 const TROUBLES: [&str; 6] = ["nobody-mutates", "refused", "unresolvable", "hanging", "deleted", "attacked"];
 
 pub(crate) async fn half_of_fifty_profiles_are_in_trouble(cluster: &mut Cluster) -> TestResult {
+    let cluster = &*cluster;
     let silent = Silent::start().await?;
     cluster.create_namespace("pressure-hangs", &json!({TEST: "hanging", "hangs": "yes"}), &json!({})).await?;
     hang(cluster, &silent).await?;
