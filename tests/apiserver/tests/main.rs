@@ -72,6 +72,7 @@ fn main() -> ExitCode {
         mutation::the_native_policy_does_what_the_patch_does,
         exemptions::exempt_is_who_the_profile_names_and_no_tenant,
         exemptions::who_is_exempt_has_pods_that_nobody_changes,
+        exemptions::an_exemption_that_frees_tenants_is_reported,
         exemptions::an_exception_ends_by_the_clock_of_the_api_server,
         namespaces::a_new_namespace_never_admits_a_violation,
         namespaces::the_controller_may_be_down,
