@@ -8,6 +8,7 @@
 //!
 //! This crate is pure: no I/O, no clock, no environment.
 
+pub mod bounds;
 pub mod catalogue;
 pub mod cel;
 mod check;
@@ -19,6 +20,7 @@ pub mod image;
 mod lower;
 pub mod pod;
 mod reference;
+mod updates;
 mod value;
 pub mod workload;
 
