@@ -7,9 +7,11 @@ use strum::{Display, IntoStaticStr};
 pub enum ConditionType {
     /// The profile is understood: it compiles, and each expression passed the offline check.
     Accepted,
-    /// All that was compiled is in the API server: parameters in each namespace, policy, binding.
+    /// The policies and bindings that were compiled are in the API server, and parameters were written in each
+    /// namespace where that is possible. Those where it is not are counted and named in the status.
     Programmed,
-    /// The API server was seen to deny a pod that violates the profile and to admit one that complies.
+    /// Each API server was seen to deny what violates the profile, pods and workloads, and to admit what complies; and
+    /// pods are mutated as the profile says.
     Enforced,
 }
 
@@ -22,11 +24,15 @@ pub enum Reason {
     InvalidSpec,
     /// Accepted is false: the offline check refused what was compiled. What was enforced before stays.
     CheckFailed,
+    /// Accepted is false: the API server rejects what was compiled. What was enforced before stays. It is asked again.
+    RefusedByApiServer,
+    /// Accepted is unknown: the check panicked, which is an error of Palisade. It is made again.
+    InternalError,
     /// Programmed: true.
     Programmed,
     /// Programmed is false: the controller has not finished.
     Pending,
-    /// Programmed is false: the API server refused a write. It is tried again.
+    /// Programmed is false: a policy or a binding could not be written. It is tried again.
     ApplyFailed,
     /// Programmed is false: the profile is not accepted, and an earlier state of it is in force.
     LastGoodInForce,
@@ -34,11 +40,13 @@ pub enum Reason {
     NotAccepted,
     /// Enforced: true.
     ProbesPassed,
-    /// Enforced is false: the API server admitted a pod that violates the profile.
+    /// Enforced is false: an API server admitted a pod or a workload that violates the profile.
     ViolationAdmitted,
-    /// Enforced is false: the API server denied a pod that complies with the profile.
+    /// Enforced is false: an API server denied a pod or a workload that complies with the profile.
     CompliantPodDenied,
-    /// Enforced is unknown: the probe pods could not be sent, or something else answered them.
+    /// Enforced is false: the policies are in force, and nobody mutates pods as the profile says.
+    NotMutated,
+    /// Enforced is unknown: an API server could not be asked, or something else answered.
     ProbeFailed,
     /// Enforced is unknown: the probe namespace cannot carry the labels that the profile selects.
     ProbeImpossible,

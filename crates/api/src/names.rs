@@ -9,7 +9,8 @@ pub const API_VERSION: &str = "toolsecurity.dev/v1alpha1";
 pub const MANAGED_BY_LABEL: &str = "app.kubernetes.io/managed-by";
 /// The value of [`MANAGED_BY_LABEL`].
 pub const MANAGED_BY: &str = "palisade";
-/// Label on all that Palisade makes for a profile: the profile's name.
+/// Label on all that Palisade makes for a profile: the profile's name. On what is asked about in [`PROBE_NAMESPACE`]:
+/// [`probe_subject`].
 pub const PROFILE_LABEL: &str = "toolsecurity.dev/profile";
 /// Annotation on generated policies: the profile's generation they were compiled from.
 pub const GENERATION_ANNOTATION: &str = "toolsecurity.dev/profile-generation";
@@ -86,12 +87,40 @@ pub fn probe_complete_warning(profile: &str) -> String {
     format!("palisade-webhook has nothing to fill in for ToolSecurityProfile {profile}.")
 }
 
+/// Which policies judge an object in [`PROBE_NAMESPACE`], as its [`PROFILE_LABEL`] says: those of the profile,
+/// compiled from the generation. So no answer of an API server that still judges by the policies of an earlier
+/// generation is taken for one about this generation.
+pub fn probe_subject(profile: &str, generation: Option<i64>) -> String {
+    generation.map_or_else(|| profile.to_owned(), |generation| format!("{profile}.{generation}"))
+}
+
 /// The name of a profile's `ToolSecurityParams`, the same in each namespace.
 pub fn params(profile: &str) -> String {
     profile.to_owned()
 }
 
-/// The name of the `ControllerRevision` that holds a profile's last good spec.
-pub fn revision(profile: &str) -> String {
-    format!("palisade-{profile}")
+/// The name of the `ControllerRevision` that holds the spec of a generation that was put in force. What is before the last
+/// dot is of the profile, so that no two have the same; and none begins as the one did that a profile had before.
+pub fn revision(profile: &str, generation: i64) -> String {
+    format!("palisade.{profile}.{generation}")
+}
+
+/// The webhook's name: of its Service, and of its registration, the `MutatingWebhookConfiguration`.
+pub const WEBHOOK: &str = "palisade-webhook";
+/// The ConfigMap in which the webhook says how API servers reach and believe it.
+pub const WEBHOOK_CA: &str = "palisade-webhook-ca";
+
+/// The name of a profile's entry in the registration of the webhook.
+pub fn webhook_entry(profile: &str) -> String {
+    format!("{profile}.mutate.toolsecurity.dev")
+}
+
+/// The profile of an entry with this name.
+pub fn profile_of_webhook_entry(entry: &str) -> Option<&str> {
+    entry.strip_suffix(".mutate.toolsecurity.dev")
+}
+
+/// The path at which the webhook is asked about the pods of a profile.
+pub fn webhook_path(profile: &str) -> String {
+    format!("/mutate/{profile}")
 }

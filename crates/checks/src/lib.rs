@@ -12,6 +12,7 @@ pub mod bounds;
 pub mod catalogue;
 pub mod cel;
 mod check;
+pub mod coverage;
 mod diagnostic;
 pub mod fill;
 pub mod fixture;

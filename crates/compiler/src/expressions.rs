@@ -36,7 +36,10 @@ pub(crate) fn variables(profile: &ToolSecurityProfile, shape: Shape, judging: &J
     };
     let own: Vec<_> = customs.iter().map(|custom| (custom.variable(), custom)).collect();
     let mut all = subject(shape);
-    all.push(("exempt", exempt(name, &profile.spec.exemptions, shape)));
+    all.push((
+        "exempt",
+        exempt(&names::probe_subject(name, profile.metadata.generation), &profile.spec.exemptions, shape),
+    ));
     if without_parameters {
         all.push(("updated", UPDATED.to_owned()));
     }
@@ -134,9 +137,9 @@ fn template(object: &str) -> String {
 ///
 /// A running pod may be labelled, annotated and released from finalizers whatever it violates, and a workload may
 /// be scaled: only a changed spec or template is judged, and a new ephemeral container is one. In the namespace for
-/// probes, where profiles with the same selector meet, a pod asks about one profile and says which; nobody is
-/// exempt there.
-fn exempt(profile: &str, exemptions: &Exemptions, shape: Shape) -> String {
+/// probes, where profiles with the same selector meet, a pod asks about one generation of one profile and says which
+/// (`asked_about`); nobody is exempt there.
+fn exempt(asked_about: &str, exemptions: &Exemptions, shape: Shape) -> String {
     let unchanged = match shape {
         Shape::Pods => "object.spec == oldObject.spec".to_owned(),
         Shape::Workloads => format!("variables.template == ({})", template("oldObject")),
@@ -147,7 +150,7 @@ fn exempt(profile: &str, exemptions: &Exemptions, shape: Shape) -> String {
     }
     format!(
         "(request.operation == 'UPDATE' && {unchanged}) || (request.namespace == '{}' \
-         ? object.metadata.?labels[?'{}'].orValue('') != '{profile}' : {})",
+         ? object.metadata.?labels[?'{}'].orValue('') != '{asked_about}' : {})",
         names::PROBE_NAMESPACE,
         names::PROFILE_LABEL,
         cel::any(&terms),

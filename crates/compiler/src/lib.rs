@@ -10,10 +10,12 @@
 mod bundle;
 mod custom;
 mod exceptions;
+mod exemptions;
 mod expressions;
 mod mutation;
 mod native;
 mod probes;
+mod registration;
 mod resolve;
 mod updates;
 
@@ -31,9 +33,10 @@ use palisade_checks::{Check, Lowering, Rule};
 pub use bundle::{Bundle, Pair, namespace_selector, owner_reference};
 pub use custom::Custom;
 pub use exceptions::Exceptions;
+pub use exemptions::exempt_tenants;
 pub use mutation::{ChangedBy, Mutation, redirect_each_other};
 pub use native::{MutatingPair, match_conditions};
-pub use probes::{Probe, Probes};
+pub use probes::{Probe, Probes, Question};
 pub use resolve::{Namespace, Resolver};
 
 /// A compiled profile. It has not been checked.
@@ -57,6 +60,8 @@ pub struct Compiled {
     pub mutation: Option<Mutation>,
     /// Where checks are not made.
     pub exceptions: Exceptions,
+    /// The namespaces that are never selected, as the profile lists them.
+    pub excluded: Vec<String>,
     /// Pods that tell whether the policy is in force.
     pub probes: Probes,
     /// Which level of the Pod Security Standards the profile implies.
@@ -114,7 +119,7 @@ pub fn compile(profile: &ToolSecurityProfile) -> Result<Compiled, Vec<Diagnostic
     }
     let checks = lowered.iter().map(|one| one.check.id).collect();
     let bundle = bundle::bundle(profile, &lowered, &customs, mutation.as_ref(), parameterized);
-    let probes = Probes::new(&name, spec, &settings, &resolver, parameterized);
+    let probes = Probes::new(profile, &settings, &resolver, parameterized);
     let implied = implied(spec, &settings);
     let stage = spec.enforcement.pods;
     Ok(Compiled {
@@ -127,6 +132,7 @@ pub fn compile(profile: &ToolSecurityProfile) -> Result<Compiled, Vec<Diagnostic
         resolver,
         mutation,
         exceptions,
+        excluded: spec.exclude_namespaces.clone(),
         probes,
         implied,
     })

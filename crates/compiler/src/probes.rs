@@ -1,7 +1,14 @@
-//! Pods that tell whether a policy is in force: one that complies and one that violates it.
+//! Objects that tell whether the policies are in force: one that complies and one that violates them.
 
-use palisade_api::{Settings, ToolSecurityParamsSpec, ToolSecurityProfileSpec, catalogue, names, selector::Labels};
-use palisade_checks::pod;
+use palisade_api::{
+    Settings, ToolSecurityParamsSpec, ToolSecurityProfile, catalogue,
+    names::{self, Shape},
+    selector::Labels,
+};
+use palisade_checks::{
+    pod,
+    workload::{WORKLOADS, Workload},
+};
 use serde_json::{Value as Json, json};
 
 use crate::Resolver;
@@ -19,6 +26,21 @@ pub struct Probes {
     pub violating: Option<Probe>,
 }
 
+/// What to ask about to learn whether the policy for one shape is in force.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Question {
+    /// Where objects of this kind are created in the probe namespace, as a path of the API.
+    pub path: String,
+    /// The kind.
+    pub kind: &'static str,
+    /// An object that must be admitted.
+    pub compliant: Json,
+    /// An object that violates the profile.
+    pub violating: Json,
+    /// The check that it violates.
+    pub check: &'static str,
+}
+
 /// A pod to ask about.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Probe {
@@ -30,8 +52,7 @@ pub struct Probe {
 
 impl Probes {
     pub(crate) fn new(
-        profile: &str,
-        spec: &ToolSecurityProfileSpec,
+        profile: &ToolSecurityProfile,
         settings: &Settings,
         resolver: &Resolver,
         parameterized: bool,
@@ -39,7 +60,9 @@ impl Probes {
         let fixed = [("kubernetes.io/metadata.name".to_owned(), names::PROBE_NAMESPACE.to_owned())].into();
         let values = resolver.sample();
         let mut compliant = pod::minimal("palisade-probe-compliant");
-        compliant["metadata"]["labels"] = json!({names::PROFILE_LABEL: profile});
+        let name = profile.metadata.name.as_deref().unwrap_or_default();
+        let subject = names::probe_subject(name, profile.metadata.generation);
+        compliant["metadata"]["labels"] = json!({names::PROFILE_LABEL: subject});
         for check in catalogue::ALL {
             (check.comply)(settings, &values, &mut compliant);
         }
@@ -51,10 +74,78 @@ impl Probes {
             (check.violate)(settings, &values, &mut pod).then_some(Probe { check: Some(check.id), pod })
         });
         Self {
-            labels: palisade_api::selector::satisfying(&spec.namespace_selector, &fixed),
+            labels: palisade_api::selector::satisfying(&profile.spec.namespace_selector, &fixed),
             params: parameterized.then(|| ToolSecurityParamsSpec::of(&values)),
             compliant: Probe { check: None, pod: compliant },
             violating,
+        }
+    }
+    /// What to ask about to learn whether the policy for a shape is in force; `None` if no object can show it: the
+    /// profile allows everything, or the shape is none that a dry run in the probe namespace can create.
+    pub fn question(&self, shape: Shape) -> Option<Question> {
+        let violating = self.violating.as_ref()?;
+        let check = violating.check?;
+        let namespace = names::PROBE_NAMESPACE;
+        match shape {
+            Shape::Pods => Some(Question {
+                path: format!("/api/v1/namespaces/{namespace}/pods"),
+                kind: "pod",
+                compliant: self.compliant.pod.clone(),
+                violating: violating.pod.clone(),
+                check,
+            }),
+            // All kinds are judged by one policy. Of these no controller makes anything, even if one were created.
+            Shape::Workloads => Some(Question {
+                path: format!("/api/v1/namespaces/{namespace}/{}", pod_template()?.resource),
+                kind: "pod template",
+                compliant: template("palisade-probe-compliant", &self.compliant.pod)?,
+                violating: template("palisade-probe-violating", &violating.pod)?,
+                check,
+            }),
+        }
+    }
+}
+
+fn pod_template() -> Option<&'static Workload> {
+    WORKLOADS.iter().find(|workload| workload.kind == "PodTemplate")
+}
+
+/// A pod of the probe as a template, with its label on the object that is created.
+fn template(name: &str, pod: &Json) -> Option<Json> {
+    let mut object = pod_template()?.around(name, pod);
+    object["metadata"]["labels"] = pod["metadata"]["labels"].clone();
+    Some(object)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compile;
+
+    #[test]
+    fn each_shape_is_asked_about_by_objects_of_its_generation() {
+        let profile: ToolSecurityProfile = serde_json::from_value(json!({
+            "apiVersion": names::API_VERSION, "kind": "ToolSecurityProfile",
+            "metadata": {"name": "tools", "generation": 7},
+            "spec": {"namespaceSelector": {"matchLabels": {"a": "b"}}, "enforcement": {"workloads": "Deny"}},
+        }))
+        .unwrap();
+        let compiled = compile(&profile).unwrap();
+        for (shape, kind, spec) in [(Shape::Pods, "Pod", "/spec"), (Shape::Workloads, "PodTemplate", "/template/spec")]
+        {
+            let question = compiled.probes.question(shape).unwrap();
+            for (object, pod) in [
+                (&question.compliant, &compiled.probes.compliant.pod),
+                (&question.violating, &compiled.probes.violating.as_ref().unwrap().pod),
+            ] {
+                assert_eq!(object["kind"], kind);
+                assert_eq!(object["metadata"]["labels"], json!({names::PROFILE_LABEL: "tools.7"}), "{object}");
+                assert_eq!(object.pointer(spec), Some(&pod["spec"]), "{object}");
+            }
+            let policy = &compiled.bundle.pair(shape).unwrap().policy;
+            let variables = policy.spec.as_ref().unwrap().variables.as_ref().unwrap();
+            let exempt = variables.iter().find(|variable| variable.name == "exempt").unwrap();
+            assert!(exempt.expression.contains("!= 'tools.7'"), "{}", exempt.expression);
         }
     }
 }

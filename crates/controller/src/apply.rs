@@ -1,28 +1,19 @@
-//! Stage apply: writes what differs, in an order that never denies for want of parameters.
+//! Stage apply: policies and bindings, and what is kept beside them.
 //!
-//! Parameters first, then the policy, then the binding; what only the former policy read is removed after the API
-//! server has surely read the new one. Policies and bindings are changed in place: the API server can lose sight
-//! of parameters when the last binding of a kind goes and comes back.
+//! When something changes, parameters come first ([`crate::params`]), then the policy, then the binding; what only the
+//! former policy read is removed after the API server has surely read the new one. Policies and bindings are changed
+//! in place: the API server can lose sight of parameters when the last binding of a kind goes and comes back.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fmt::Write as _,
-    sync::Arc,
-    time::Duration,
-};
+use std::{fmt::Write as _, sync::Arc, time::Duration};
 
-use futures::{StreamExt, stream};
-use k8s_openapi::{
-    api::admissionregistration::v1::{ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding},
-    jiff::Timestamp,
-};
+use k8s_openapi::api::admissionregistration::v1::{ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding};
 use kube::{
     Api, Resource,
-    api::{DeleteParams, Patch, PatchParams},
+    api::{Patch, PatchParams},
     core::ObjectMeta,
 };
 use palisade_api::{
-    ToolSecurityParams, ToolSecurityProfile,
+    ToolSecurityProfile,
     names::{self, Shape},
 };
 use palisade_compiler::Pair;
@@ -30,21 +21,17 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use crate::{
-    call::{ApiError, call, gone},
+    call::{ApiError, call},
     compile::Good,
+    context::Context,
     converge::{Verb, converge, same_meta, same_spec},
-    events::Tone,
-    memory::{Memory, SETTLE, Settling},
-    reconcile::Context,
+    memory::Memory,
     remove,
-    resolve::{self, Keep, Plan, Write},
-    world::{ObservedParams, ObservedProfile},
+    resolve::Keep,
+    state::{InForce, Settling, State},
+    world::ObservedProfile,
 };
 
-/// After so many writes the namespaces are looked at again, so that a new one does not wait for thousands.
-const BATCH: usize = 256;
-
-const PARAMS: &str = "ToolSecurityParams";
 const POLICY: &str = "ValidatingAdmissionPolicy";
 const BINDING: &str = "ValidatingAdmissionPolicyBinding";
 
@@ -77,93 +64,22 @@ pub fn has_finalizer(observed: &ObservedProfile) -> bool {
     observed.meta.finalizers.iter().flatten().any(|finalizer| finalizer == names::FINALIZER)
 }
 
-/// What parameters of the policy in the cluster, or of one before it, must be kept.
-pub fn keep(cx: &Context, profile: &str, memory: &Memory) -> Keep {
+/// What parameters must be kept for a policy in the cluster, for the one that is kept there, or for one before.
+pub fn keep(cx: &Context, profile: &str, state: &State) -> Keep {
     let policies = cx.world.pairs(profile).into_iter().filter_map(|pair| pair.policy);
     let in_cluster = policies.fold(Keep::Nothing, |keep, policy| keep.and(&Keep::of_annotation(parameters(&policy))));
-    match memory.settles_in(Instant::now()) {
-        Some(_) => in_cluster.and(&memory.settling.before),
-        None => in_cluster,
+    let in_force = state.in_force();
+    // Somebody may have deleted the policy; it comes back, and reads them.
+    let kept = in_force.good.iter().flat_map(|good| good.compiled.bundle.pairs());
+    let kept = kept.fold(in_cluster, |keep, (_, pair)| keep.and(&Keep::of_annotation(parameters(&pair.policy))));
+    match in_force.settles_in(Instant::now()) {
+        Some(_) => kept.and(&in_force.settling.before),
+        None => kept,
     }
 }
 
 fn parameters(policy: &ValidatingAdmissionPolicy) -> Option<&String> {
     policy.metadata.annotations.as_ref()?.get(names::PARAMETERS_ANNOTATION)
-}
-
-/// Writes the parameters of all namespaces, until there is nothing left that can be written now.
-pub async fn params(cx: &Context, profile: &str, good: &Good, memory: &mut Memory) -> Plan {
-    let mut attempted = BTreeSet::new();
-    loop {
-        let tenants = cx.world.tenants(profile);
-        let plan = resolve::plan(&good.profile, &good.compiled, &tenants, &keep(cx, profile, memory), Timestamp::now());
-        if !memory.write_failures.is_empty() {
-            let wanted: BTreeSet<_> = plan.writes.iter().map(|write| write.namespace.as_str()).collect();
-            memory.write_failures.retain(|namespace, _| wanted.contains(namespace.as_str()));
-        }
-        let now = Instant::now();
-        let may = |write: &&Write| {
-            let cooling = memory.write_failures.get(&write.namespace).is_some_and(|failure| failure.again > now);
-            !cooling && !attempted.contains(&write.namespace)
-        };
-        let batch: Vec<_> = plan.writes.iter().filter(may).take(BATCH).cloned().collect();
-        if batch.is_empty() || cx.stop.is_cancelled() {
-            memory.confirmed.clone_from(&plan.right);
-            return plan;
-        }
-        attempted.extend(batch.iter().map(|write| write.namespace.clone()));
-        write_all(cx, profile, good, memory, batch).await;
-    }
-}
-
-async fn write_all(cx: &Context, profile: &str, good: &Good, memory: &mut Memory, batch: Vec<Write>) {
-    let mut results = stream::iter(batch)
-        .map(|write| async move { (write_one(cx, &write).await, write) })
-        .buffer_unordered(cx.options.write_concurrency.max(1));
-    let mut drifted = Vec::new();
-    while let Some((result, write)) = results.next().await {
-        match result {
-            Ok(()) => {
-                let before = memory.confirmed.get(&write.namespace).and_then(|params| params.spec.as_ref());
-                if before == Some(&write.params.spec) {
-                    drifted.push(write.namespace);
-                }
-            }
-            // What happens to the namespace will be seen; nothing in it is judged any more.
-            Err(error) if error.is_without_namespace() => {}
-            Err(error) => {
-                tracing::warn!(profile, namespace = write.namespace, %error, "parameters could not be written");
-                memory.write_failed(&write.namespace, error.to_string(), Instant::now());
-            }
-        }
-    }
-    if !drifted.is_empty() {
-        for _ in &drifted {
-            cx.metrics.drifted(PARAMS);
-        }
-        drifted.sort();
-        let note = format!("{PARAMS} were changed by someone else and restored in {}", few(&drifted));
-        let first = ObjectMeta {
-            name: Some(names::params(profile)),
-            namespace: drifted.first().cloned(),
-            ..ObjectMeta::default()
-        };
-        cx.events.repaired::<ToolSecurityParams>(&good.profile.metadata, &first, &note);
-    }
-}
-
-async fn write_one(cx: &Context, write: &Write) -> Result<(), ApiError> {
-    let api: Api<ToolSecurityParams> = Api::namespaced(cx.client.clone(), &write.namespace);
-    let same =
-        |found: &ToolSecurityParams| resolve::is(&write.params, &ObservedParams { spec: Some(found.spec.clone()) });
-    let (written, verb) = converge(&api, &write.params, names::field_manager::PARAMS, same).await?;
-    cx.wrote(PARAMS, verb);
-    if let Some(problem) = write.new_problem() {
-        let note = format!("all pods are denied: {problem}");
-        cx.events.params(&written.metadata, Tone::Warning, "ParameterInvalid", &note);
-    }
-    cx.world.wrote_params(written);
-    Ok(())
 }
 
 /// Some names, and how many more there are.
@@ -175,15 +91,42 @@ pub fn few<S: AsRef<str>>(all: &[S]) -> String {
     text
 }
 
+/// Whether policies and bindings are in the cluster as they were compiled, and no others.
+pub fn is_bundle(cx: &Context, profile: &str, good: &Good) -> bool {
+    Shape::ALL.into_iter().all(|shape| {
+        let found = cx.world.pair(profile, shape);
+        match good.compiled.bundle.pair(shape) {
+            Some(Pair { policy, binding, updates }) => {
+                let updates_are_right = match (updates, found.updates) {
+                    (Some(updates), Some(found)) => is_binding(updates, &found),
+                    (updates, found) => updates.is_none() && found.is_none(),
+                };
+                found.policy.is_some_and(|found| is_policy(policy, &found))
+                    && found.binding.is_some_and(|found| is_binding(binding, &found))
+                    && updates_are_right
+            }
+            None => found.metadata().next().is_none(),
+        }
+    })
+}
+
+fn is_policy(desired: &ValidatingAdmissionPolicy, found: &ValidatingAdmissionPolicy) -> bool {
+    same_meta(&desired.metadata, &found.metadata) && same_spec(&desired.spec, &found.spec)
+}
+
+fn is_binding(desired: &ValidatingAdmissionPolicyBinding, found: &ValidatingAdmissionPolicyBinding) -> bool {
+    same_meta(&desired.metadata, &found.metadata) && same_spec(&desired.spec, &found.spec)
+}
+
 /// Writes the policies and the bindings. Afterwards they are in the cluster as they were compiled, and no others.
-pub async fn bundle(cx: &Context, profile: &str, good: &Good, memory: &mut Memory) -> Result<(), ApiError> {
+/// [`State::writing`] is held by the caller.
+pub async fn bundle(cx: &Context, profile: &str, good: &Good, state: &State) -> Result<(), ApiError> {
     for shape in Shape::ALL {
         match good.compiled.bundle.pair(shape) {
-            Some(desired) => write_pair(cx, profile, good, memory, shape, desired).await?,
+            Some(desired) => write_pair(cx, profile, good, state, shape, desired).await?,
             None => delete_pair(cx, profile, shape).await?,
         }
     }
-    memory.confirmed_bundle = Some(good.generation());
     Ok(())
 }
 
@@ -191,28 +134,27 @@ async fn write_pair(
     cx: &Context,
     profile: &str,
     good: &Good,
-    memory: &mut Memory,
+    state: &State,
     shape: Shape,
     desired: &Pair,
 ) -> Result<(), ApiError> {
     // Destructured, so that a new object cannot be forgotten.
     let Pair { policy, binding, updates } = desired;
     let observed = cx.world.pair(profile, shape);
-    // Who leaves the stage Deny must not be denied by a policy that is stricter. Otherwise the policy comes first:
-    // who binds parameters must be allowed to read them, and the API server learns from the policy which.
-    let relaxed =
-        !denies(binding) && observed.binding.as_deref().is_some_and(denies) && binding.spec.param_ref.is_none();
-    if relaxed {
-        write_binding(cx, profile, good, memory, binding, observed.binding.as_deref()).await?;
+    if let Some(found) = observed.binding.as_deref().filter(|found| denies(found) && !denies(binding)) {
+        // Who leaves the stage Deny must not be denied by a policy that is stricter.
+        write_binding(cx, good, state, &relaxed(binding, found), Some(found)).await?;
         delete_updates(cx, profile, shape).await?;
     }
-    write_policy(cx, profile, good, memory, policy, observed.policy.as_deref()).await?;
+    // The policy comes first: who binds parameters must be allowed to read them, and the API server learns from the
+    // policy which.
+    write_policy(cx, good, state, policy, observed.policy.as_deref()).await?;
     let observed = cx.world.pair(profile, shape);
     // Updates are bound twice for a moment rather than not at all.
     if let Some(updates) = updates {
-        write_binding(cx, profile, good, memory, updates, observed.updates.as_deref()).await?;
+        write_binding(cx, good, state, updates, observed.updates.as_deref()).await?;
     }
-    write_binding(cx, profile, good, memory, binding, observed.binding.as_deref()).await?;
+    write_binding(cx, good, state, binding, observed.binding.as_deref()).await?;
     if updates.is_none() { delete_updates(cx, profile, shape).await } else { Ok(()) }
 }
 
@@ -227,6 +169,27 @@ async fn delete_updates(cx: &Context, profile: &str, shape: Shape) -> Result<(),
 
 fn denies(binding: &ValidatingAdmissionPolicyBinding) -> bool {
     binding.spec.validation_actions.iter().any(|action| action == "Deny")
+}
+
+/// The binding that was found, with the actions that are desired: it fits the policy that was found, too, which may
+/// read other parameters, or none.
+fn relaxed(
+    desired: &ValidatingAdmissionPolicyBinding,
+    found: &ValidatingAdmissionPolicyBinding,
+) -> ValidatingAdmissionPolicyBinding {
+    let mut relaxed = desired.clone();
+    // Still of its generation.
+    for (key, value) in relaxed.metadata.annotations.iter_mut().flatten() {
+        if let Some(found) = found.metadata.annotations.as_ref().and_then(|annotations| annotations.get(key)) {
+            value.clone_from(found);
+        }
+    }
+    relaxed.spec.param_ref.clone_from(&found.spec.param_ref);
+    if let Some(param_ref) = &mut relaxed.spec.param_ref {
+        // Where there are none, nothing is configured, and that is denied whatever the actions are.
+        param_ref.parameter_not_found_action = Some("Allow".to_owned());
+    }
+    relaxed
 }
 
 /// Deletes what a shape was judged by that is not judged any more.
@@ -246,37 +209,38 @@ async fn delete_pair(cx: &Context, profile: &str, shape: Shape) -> Result<(), Ap
 
 async fn write_policy(
     cx: &Context,
-    profile: &str,
     good: &Good,
-    memory: &mut Memory,
+    state: &State,
     desired: &ValidatingAdmissionPolicy,
     observed: Option<&ValidatingAdmissionPolicy>,
 ) -> Result<(), ApiError> {
-    let same = |found: &ValidatingAdmissionPolicy| {
-        same_meta(&desired.metadata, &found.metadata) && same_spec(&desired.spec, &found.spec)
-    };
+    let same = |found: &ValidatingAdmissionPolicy| is_policy(desired, found);
     if observed.is_some_and(same) {
         return Ok(());
     }
-    let drift = drifted(memory, good, observed.map(|policy| &policy.metadata));
+    let drift = drifted(&state.in_force(), good, observed.map(|policy| &policy.metadata));
     let new_spec = observed.is_none_or(|observed| !same_spec(&desired.spec, &observed.spec));
     if new_spec {
         let before = observed.map_or(Keep::Nothing, |policy| Keep::of_annotation(parameters(policy)));
-        let (before, replaced) = match memory.settles_in(Instant::now()) {
-            Some(_) => (before.and(&memory.settling.before), memory.settling.replaced),
+        let mut in_force = state.in_force();
+        let (before, replaced) = match in_force.settles_in(Instant::now()) {
+            Some(_) => (before.and(&in_force.settling.before), in_force.settling.replaced),
             None => (before, false),
         };
-        memory.settling = Settling { since: Instant::now(), before, replaced: replaced || observed.is_some() };
+        in_force.settling = Settling { since: Instant::now(), before, replaced: replaced || observed.is_some() };
     }
     let api: Api<ValidatingAdmissionPolicy> = Api::all(cx.client.clone());
     let (written, verb) = converge(&api, desired, names::field_manager::POLICY, same).await?;
-    tracing::info!(profile, verb = ?verb, drift, "wrote a policy");
+    tracing::info!(profile = good.compiled.profile, verb = ?verb, drift, "wrote a policy");
     cx.wrote(POLICY, verb);
     cx.world.wrote_policy(written);
-    memory.wrote_bundle = true;
-    if new_spec {
-        // The API server begins to judge by it after the write, not before.
-        memory.settling.since = Instant::now();
+    {
+        let mut in_force = state.in_force();
+        in_force.wrote = true;
+        if new_spec {
+            // The API server begins to judge by it after the write, not before.
+            in_force.settling.since = Instant::now();
+        }
     }
     report_drift(cx, good, drift, POLICY, desired);
     Ok(())
@@ -284,35 +248,32 @@ async fn write_policy(
 
 async fn write_binding(
     cx: &Context,
-    profile: &str,
     good: &Good,
-    memory: &mut Memory,
+    state: &State,
     desired: &ValidatingAdmissionPolicyBinding,
     observed: Option<&ValidatingAdmissionPolicyBinding>,
 ) -> Result<(), ApiError> {
-    let same = |found: &ValidatingAdmissionPolicyBinding| {
-        same_meta(&desired.metadata, &found.metadata) && same_spec(&desired.spec, &found.spec)
-    };
+    let same = |found: &ValidatingAdmissionPolicyBinding| is_binding(desired, found);
     if observed.is_some_and(same) {
         return Ok(());
     }
-    let drift = drifted(memory, good, observed.map(|binding| &binding.metadata));
+    let drift = drifted(&state.in_force(), good, observed.map(|binding| &binding.metadata));
     let api: Api<ValidatingAdmissionPolicyBinding> = Api::all(cx.client.clone());
     let (written, verb) = converge(&api, desired, names::field_manager::POLICY, same).await?;
-    tracing::info!(profile, verb = ?verb, drift, "wrote a binding");
+    tracing::info!(profile = good.compiled.profile, verb = ?verb, drift, "wrote a binding");
     cx.wrote(BINDING, verb);
     cx.world.wrote_binding(written);
-    memory.wrote_bundle = true;
+    state.in_force().wrote = true;
     report_drift(cx, good, drift, BINDING, desired);
     Ok(())
 }
 
 /// Whether something that has to be written was right before: it was made for this generation, or it was seen to
 /// be right.
-fn drifted(memory: &Memory, good: &Good, found: Option<&ObjectMeta>) -> bool {
+fn drifted(in_force: &InForce, good: &Good, found: Option<&ObjectMeta>) -> bool {
     let generation = good.generation();
     let annotation = found.and_then(|meta| meta.annotations.as_ref()?.get(names::GENERATION_ANNOTATION));
-    memory.confirmed_bundle == Some(generation) || annotation == Some(&generation.to_string())
+    in_force.confirmed == Some(generation) || annotation == Some(&generation.to_string())
 }
 
 fn report_drift<K>(cx: &Context, good: &Good, drift: bool, kind: &'static str, repaired: &K)
@@ -325,56 +286,6 @@ where
         let note = format!("{kind} {name} was changed by someone else and restored");
         cx.events.repaired::<K>(&good.profile.metadata, repaired.meta(), &note);
     }
-}
-
-/// Removes parameters of namespaces that are not selected any more. Returns when there is more to do.
-///
-/// Only when the API server has surely seen both the policy and the namespace's labels: until then it may still
-/// judge the namespace's pods by the profile.
-pub async fn removals(cx: &Context, profile: &str, memory: &mut Memory, plan: &Plan) -> Option<Duration> {
-    let now = Instant::now();
-    let settles_in = memory.settles_in(now);
-    memory.removable = plan
-        .removable
-        .iter()
-        .map(|namespace| (namespace.clone(), memory.removable.get(namespace).copied().unwrap_or(now)))
-        .collect();
-    if memory.removable.is_empty() {
-        return settles_in.filter(|_| plan.carried);
-    }
-    if settles_in.is_some() {
-        return settles_in;
-    }
-    let (due, waiting): (BTreeMap<_, _>, BTreeMap<_, _>) =
-        memory.removable.iter().partition(|(_, since)| now.duration_since(**since) >= SETTLE);
-    let waits = waiting.values().map(|since| SETTLE.saturating_sub(now.duration_since(**since))).min();
-    let due: Vec<String> = due.into_keys().cloned().collect();
-    let failed = delete_params(cx, profile, due).await;
-    if failed.is_empty() { waits } else { Some(waits.unwrap_or(Duration::MAX).min(Duration::from_secs(5))) }
-}
-
-/// Deletes a profile's parameters in these namespaces. Returns where that failed.
-pub async fn delete_params(cx: &Context, profile: &str, namespaces: Vec<String>) -> Vec<(String, ApiError)> {
-    let mut results = stream::iter(namespaces)
-        .map(|namespace| async move {
-            let api: Api<ToolSecurityParams> = Api::namespaced(cx.client.clone(), &namespace);
-            (gone(api.delete(&names::params(profile), &DeleteParams::default())).await, namespace)
-        })
-        .buffer_unordered(cx.options.write_concurrency.max(1));
-    let mut failed = Vec::new();
-    while let Some((result, namespace)) = results.next().await {
-        match result {
-            Ok(_) => {
-                cx.metrics.wrote(PARAMS, "delete");
-                cx.world.deleted_params(profile, &namespace);
-            }
-            Err(error) => {
-                tracing::warn!(profile, namespace, %error, "parameters could not be deleted");
-                failed.push((namespace, error));
-            }
-        }
-    }
-    failed
 }
 
 /// Keeps the spec that is now in force, so that it can stay in force. That it cannot be kept stops nothing.
@@ -398,6 +309,33 @@ pub async fn revision(cx: &Context, good: &Arc<Good>, memory: &mut Memory) -> Op
             tracing::warn!(%error, "the last good spec could not be kept: a restart would forget it");
             memory.revision_after = Some(now + AGAIN);
             Some(AGAIN)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn who_leaves_the_stage_deny_is_bound_to_what_the_former_policy_reads() {
+        let binding = |generation: &str, actions: &[&str], params: bool| -> ValidatingAdmissionPolicyBinding {
+            let params = params.then(|| json!({"name": "p", "parameterNotFoundAction": "Deny"}));
+            serde_json::from_value(json!({
+                "metadata": {"name": "x", "annotations": {names::GENERATION_ANNOTATION: generation}},
+                "spec": {"policyName": "x", "paramRef": params, "validationActions": actions},
+            }))
+            .unwrap()
+        };
+        for (before, after) in [(true, true), (true, false), (false, true), (false, false)] {
+            let found = binding("1", &["Deny"], before);
+            let relaxed = relaxed(&binding("2", &["Warn", "Audit"], after), &found);
+            assert_eq!(relaxed.spec.validation_actions, ["Warn", "Audit"]);
+            assert_eq!(relaxed.metadata.annotations, found.metadata.annotations);
+            let action = relaxed.spec.param_ref.map(|params| params.parameter_not_found_action.unwrap());
+            assert_eq!(action.as_deref(), before.then_some("Allow"));
         }
     }
 }

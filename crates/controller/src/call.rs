@@ -14,8 +14,8 @@ pub enum ApiError {
     #[error("{} (HTTP {})", .0.message, .0.code)]
     Refused(Box<Status>),
     /// There was no answer.
-    #[error("no answer within {} s", TIMEOUT.as_secs())]
-    Timeout,
+    #[error("no answer within {} s", .0.as_secs())]
+    Timeout(Duration),
     /// The API server could not be asked.
     #[error("{}", chain(.0))]
     Unreachable(#[source] kube::Error),
@@ -83,6 +83,11 @@ impl ApiError {
         (status.is_not_found() && missing) || (status.is_forbidden() && terminating)
     }
 
+    /// The API server has read the object and rejects it: it would do so again.
+    pub fn is_refusal(&self) -> bool {
+        matches!(self, Self::Refused(status) if matches!(status.code, 400 | 403 | 413 | 422))
+    }
+
     /// Someone else was faster.
     pub fn is_conflict(&self) -> bool {
         matches!(self, Self::Refused(status) if status.is_conflict())
@@ -93,7 +98,7 @@ impl ApiError {
 pub async fn call<T>(request: impl Future<Output = kube::Result<T>>) -> Result<T, ApiError> {
     match tokio::time::timeout(TIMEOUT, request).await {
         Ok(answer) => answer.map_err(ApiError::from),
-        Err(_) => Err(ApiError::Timeout),
+        Err(_) => Err(ApiError::Timeout(TIMEOUT)),
     }
 }
 

@@ -8,8 +8,8 @@ use kube::{
     runtime::events::{Event, EventType, Recorder, Reporter},
 };
 use palisade_api::{ToolSecurityParams, ToolSecurityProfile, names};
+use palisade_process::Supervisor;
 use tokio::sync::mpsc;
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::call::call;
 
@@ -40,13 +40,15 @@ pub enum Tone {
 
 impl Events {
     /// Starts to send them.
-    pub fn start(client: Client, instance: Option<String>, tasks: &TaskTracker, stop: CancellationToken) -> Self {
+    pub fn start(client: Client, instance: Option<String>, supervisor: &Supervisor) -> Self {
         let (sender, mut receiver) = mpsc::channel::<Message>(WAITING);
         let reporter = Reporter { controller: names::CONTROLLER.to_owned(), instance };
         // A recorder makes a series of events that differ in nothing but their note, and keeps the first note. That
         // is right for what repeats; a transition is told anew.
         let series = Recorder::new(client.clone(), reporter.clone());
-        tasks.spawn(async move {
+        let stop = supervisor.stop().clone();
+        // It ends, too, when nobody can hand in events any more.
+        supervisor.spawn_job("events", async move {
             while let Some(Some(Message { event, regarding })) = stop.run_until_cancelled(receiver.recv()).await {
                 let sent = match event.secondary {
                     Some(_) => call(series.publish(&event, &regarding)).await,

@@ -42,8 +42,8 @@ impl Heartbeat {
 /// What the answers are made of.
 #[derive(Clone)]
 pub struct Health {
-    /// Of the loop.
-    pub heartbeat: Arc<Heartbeat>,
+    /// Of the lanes.
+    pub heartbeats: Vec<Arc<Heartbeat>>,
     /// Whether it is complete.
     pub world: Arc<World>,
     /// Counts.
@@ -52,7 +52,7 @@ pub struct Health {
 
 impl palisade_process::Health for Health {
     fn live(&self) -> Result<(), &'static str> {
-        if self.heartbeat.alive() { Ok(()) } else { Err("stuck") }
+        if self.heartbeats.iter().all(|heartbeat| heartbeat.alive()) { Ok(()) } else { Err("stuck") }
     }
 
     fn ready(&self) -> Result<(), &'static str> {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use palisade_process::FrontMetrics;
 use prometheus_client::{
     encoding::EncodeLabelSet,
     metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
@@ -45,6 +46,17 @@ struct ProbeLabels {
     result: &'static str,
 }
 
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct ServerLabels {
+    server: String,
+    result: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct ServerLabel {
+    server: String,
+}
+
 /// All of them.
 #[derive(Debug)]
 pub struct Metrics {
@@ -56,6 +68,11 @@ pub struct Metrics {
     writes: Family<WriteLabels, Counter>,
     drift: Family<KindLabel, Counter>,
     probes: Family<ProbeLabels, Counter>,
+    /// Of the port of `/readyz`.
+    pub ports: FrontMetrics,
+    mutated: Family<ProbeLabels, Counter>,
+    probes_at: Family<ServerLabels, Counter>,
+    answers: Family<ServerLabel, Gauge>,
 }
 
 const STATES: [&str; 3] = ["selected", "ready", "failed"];
@@ -72,6 +89,10 @@ impl Metrics {
             writes: Family::default(),
             drift: Family::default(),
             probes: Family::default(),
+            ports: FrontMetrics::default(),
+            mutated: Family::default(),
+            probes_at: Family::default(),
+            answers: Family::default(),
         };
         metrics.registered()
     }
@@ -92,6 +113,18 @@ impl Metrics {
             "palisade_probe",
             "Answers to the question whether a profile is in force",
             self.probes.clone(),
+        );
+        self.ports.register(registry);
+        registry.register("palisade_mutation_probe", "Answers to the question who mutates pods", self.mutated.clone());
+        registry.register(
+            "palisade_probe_at",
+            "Answers to the question whether a profile is in force, by API server",
+            self.probes_at.clone(),
+        );
+        registry.register(
+            "palisade_api_server_answers",
+            "Whether an API server that is asked answers",
+            self.answers.clone(),
         );
         palisade_process::about_process(registry, env!("CARGO_PKG_VERSION"));
         self
@@ -116,6 +149,29 @@ impl Metrics {
     /// The API server was asked whether a profile is in force.
     pub fn probed(&self, profile: &str, result: &'static str) {
         self.probes.get_or_create(&ProbeLabels { profile: profile.to_owned(), result }).inc();
+    }
+
+    /// An API server was asked whether a profile is in force.
+    pub fn probed_at(&self, server: &str, result: &'static str) {
+        self.probes_at.get_or_create(&ServerLabels { server: server.to_owned(), result }).inc();
+    }
+
+    /// The API servers were asked who mutates pods.
+    pub fn mutated(&self, profile: &str, result: &'static str) {
+        self.mutated.get_or_create(&ProbeLabels { profile: profile.to_owned(), result }).inc();
+    }
+
+    /// Whether an API server answers.
+    pub fn answers(&self, server: &str, answers: bool) {
+        self.answers.get_or_create(&ServerLabel { server: server.to_owned() }).set(i64::from(answers));
+    }
+
+    /// An API server is not asked any more.
+    pub fn forget_server(&self, server: &str) {
+        self.answers.remove(&ServerLabel { server: server.to_owned() });
+        for result in crate::probe::Outcome::RESULTS {
+            self.probes_at.remove(&ServerLabels { server: server.to_owned(), result });
+        }
     }
 
     /// What a profile's status says.
@@ -151,6 +207,9 @@ impl Metrics {
         for result in crate::probe::Outcome::RESULTS {
             self.probes.remove(&ProbeLabels { profile: profile.to_owned(), result });
         }
+        for result in crate::probe::Seen::RESULTS {
+            self.mutated.remove(&ProbeLabels { profile: profile.to_owned(), result });
+        }
     }
 
     /// As `OpenMetrics` text.
@@ -170,6 +229,9 @@ mod tests {
         metrics.wrote("ToolSecurityParams", "apply");
         metrics.drifted("ToolSecurityParams");
         metrics.probed("tools", "passed");
+        metrics.mutated("tools", "native");
+        metrics.probed_at("https://10.0.0.1:6443", "passed");
+        metrics.answers("https://10.0.0.1:6443", true);
         let text = metrics.text().unwrap();
         for name in [
             "palisade_reconcile_total{result=\"ok\"} 1",
@@ -177,6 +239,9 @@ mod tests {
             "palisade_writes_total{kind=\"ToolSecurityParams\",verb=\"apply\"} 1",
             "palisade_drift_repaired_total{kind=\"ToolSecurityParams\"} 1",
             "palisade_probe_total{profile=\"tools\",result=\"passed\"} 1",
+            "palisade_mutation_probe_total{profile=\"tools\",result=\"native\"} 1",
+            "palisade_probe_at_total{server=\"https://10.0.0.1:6443\",result=\"passed\"} 1",
+            "palisade_api_server_answers{server=\"https://10.0.0.1:6443\"} 1",
             "palisade_build_info{version=",
             "process_resident_memory_bytes ",
         ] {
@@ -184,5 +249,7 @@ mod tests {
         }
         metrics.forget("tools");
         assert!(!metrics.text().unwrap().contains("tools"));
+        metrics.forget_server("https://10.0.0.1:6443");
+        assert!(!metrics.text().unwrap().contains("10.0.0.1"));
     }
 }

@@ -1,44 +1,49 @@
-//! Stage mutate: who fills in pods.
+//! Stage mutate: who mutates pods.
 //!
 //! Where the API server serves MutatingAdmissionPolicy, and the profile does not want the webhook, the compiled policy
-//! is written and kept as it is. Then the API server is asked, by a dry run, who fills in a pod. What is found goes into
+//! is written and kept as it is. Who mutates a pod is asked beside the passes ([`crate::probe`]). What is found goes into
 //! the status, and both sides act on it: the webhook stays registered until the policy was seen to work, and the policy
-//! stays until the webhook was seen to. Both at once do no harm, for what is filled in stays; and at each moment one of
+//! stays until the webhook was seen to. Both at once do no harm, for what was written stays; and at each moment one of
 //! them does it.
 //!
-//! All of this is looked at again and again; and at once when the watch shows that somebody else has changed the policy,
-//! or that the API server serves the kind in another version than it did ([`crate::native`]).
+//! The policy is looked at again and again; and at once when the watch shows that somebody else has changed it, or that
+//! the API server serves the kind in another version than it did ([`crate::native`]).
 
-use std::{fmt::Debug, time::Duration};
+use std::{fmt::Debug, sync::Arc, time::Duration};
 
 use k8s_openapi::{
     api::admissionregistration::{v1, v1beta1},
     apimachinery::pkg::apis::meta::v1::ObjectMeta,
 };
 use kube::{Api, Resource, api::DeleteParams};
-use palisade_api::{EngineInForce, MutationStatus, names};
-use palisade_compiler::Mutation;
+use palisade_api::{
+    EngineInForce, MutationStatus,
+    conditions::{ConditionType, Reason},
+    names,
+};
 use serde::{Serialize, de::DeserializeOwned};
-use serde_json::{Value as Json, json};
+use serde_json::Value as Json;
 use tokio::time::Instant;
 
 use crate::{
     call::{ApiError, call, gone},
     compile::Good,
+    context::Context,
     converge::{converge, same_meta, same_spec},
     memory::Memory,
     native::{self, Kind, VERSIONS},
-    reconcile::Context,
+    probe::{Mutated, Seen},
+    status::{Judgement, Truth},
 };
 
-/// How often all of this is looked at when nothing is known to have changed.
+/// How often the policy is looked at when nothing is known to have changed.
 const AGAIN: Duration = Duration::from_secs(30);
-/// The same, while it is not as the profile wants it.
+/// The same, while it could not be kept right.
 const SOON: Duration = Duration::from_secs(5);
-/// The shortest time between two turns: who changes a policy on each write must not keep this busy.
+/// The shortest time between two looks: who changes a policy on each write must not keep this busy.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// What was found at the last turn.
+/// What is known of the mutation of one profile.
 #[derive(Debug)]
 pub struct Turn {
     generation: i64,
@@ -47,11 +52,33 @@ pub struct Turn {
     /// The version in which the API server served the kind, and whether the policy was what it should be; unless that
     /// could not be found out.
     found: Option<(Option<&'static str>, bool)>,
-    /// For the profile's status; `None` if it changes nothing.
+    /// Whether there may be a policy that the profile does not want.
+    surplus: bool,
+    /// Whether pods are mutated as the profile says.
+    mutated: State,
+    /// For the profile's status; `None` if it mutates nothing.
     pub status: Option<MutationStatus>,
 }
 
+/// Whether pods are mutated as a profile says.
+#[derive(Clone, Debug, PartialEq)]
+enum State {
+    /// It says nothing, or no pod can show it, or they are.
+    Fine,
+    /// That is not known yet.
+    Awaited,
+    /// Somewhere nobody mutates them.
+    Nobody(String),
+    /// It could not be found out.
+    Failed(String),
+}
+
 impl Turn {
+    fn new(generation: i64, status: Option<MutationStatus>) -> Self {
+        let now = Instant::now();
+        Self { generation, at: now, due: now, found: None, surplus: true, mutated: State::Awaited, status }
+    }
+
     /// Whether the watch shows something else than what was found.
     fn is_outdated(&self, cx: &Context, good: &Good) -> bool {
         let pair = good.compiled.bundle.mutation.as_ref();
@@ -59,116 +86,174 @@ impl Turn {
     }
 }
 
-/// Who was seen to fill in a pod.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Seen {
-    /// The API server.
-    pub native: bool,
-    /// The webhook, or it would have, had the API server left something.
-    pub webhook: bool,
-}
-
-/// Brings the policy to what the profile wants, and finds out who fills in pods. Returns when to look again.
-pub async fn mutate(cx: &Context, good: &Good, memory: &mut Memory) -> Option<Duration> {
-    let now = Instant::now();
-    let before = memory.mutating.as_ref().filter(|turn| turn.generation == good.generation());
-    if let Some(turn) = before {
-        let due = if turn.is_outdated(cx, good) { turn.at + PAUSE } else { turn.due };
-        if due > now {
-            return turn.status.as_ref().map(|_| due.duration_since(now));
-        }
-    }
-    let kept = before.is_some_and(|turn| matches!(turn.found, Some((Some(_), true))));
-    let (generation, mut found) = (good.generation(), None);
-    let (status, settled) = match turn(cx, good, kept, &mut found).await {
-        Ok(Some(result)) => result,
-        Ok(None) => {
-            let status = before.and_then(|turn| turn.status.clone());
-            (status.or_else(|| Some(self::status(EngineInForce::None, "it is being found out"))), false)
-        }
-        Err(error) => {
-            tracing::warn!(%error, "the policy that fills in pods could not be kept right; it is tried again");
-            (Some(status(EngineInForce::None, format!("it could not be found out: {error}"))), false)
-        }
+/// Brings the policy to what the profile wants, and says who mutates pods as far as that is known. Returns when to look
+/// again.
+pub async fn mutate(cx: &Context, good: &Arc<Good>, memory: &mut Memory) -> Option<Duration> {
+    let generation = good.generation();
+    let mut turn = match memory.mutating.take() {
+        Some(turn) if turn.generation == generation => turn,
+        // What was found before, perhaps by an earlier process, holds until something else is found.
+        before => Turn::new(generation, before.map_or_else(|| reported(cx, good), |before| before.status)),
     };
-    let at = Instant::now();
-    let turn = Turn { generation, at, due: at + if settled { AGAIN } else { SOON }, found, status };
-    let again = turn.status.as_ref().map(|_| turn.due.duration_since(at));
+    let due = if turn.is_outdated(cx, good) { turn.due.min(turn.at + PAUSE) } else { turn.due };
+    if due <= Instant::now() {
+        look(cx, good, &mut turn).await;
+    }
+    let again = say(cx, good, &mut turn).await;
+    let outdated = turn.is_outdated(cx, good).then_some(turn.at + PAUSE);
+    let due = turn.due.min(outdated.unwrap_or(turn.due)).saturating_duration_since(Instant::now());
+    let again = turn.status.as_ref().map(|_| again.map_or(due, |again| again.min(due)));
     memory.mutating = Some(turn);
     again
+}
+
+/// What the status says that is in the cluster.
+fn reported(cx: &Context, good: &Good) -> Option<MutationStatus> {
+    let observed = cx.world.profile(&good.compiled.profile)?;
+    observed.profile.as_ref().ok()?.status.as_ref()?.mutation.clone()
+}
+
+/// Looks at the policy, and brings it to what the profile wants.
+async fn look(cx: &Context, good: &Good, turn: &mut Turn) {
+    let kept = matches!(turn.found, Some((Some(_), true)));
+    turn.found = None;
+    turn.surplus = true;
+    let looked = keep(cx, good, kept, &mut turn.found).await;
+    turn.at = Instant::now();
+    turn.due = turn.at + if looked.is_ok() { AGAIN } else { SOON };
+    if let Err(error) = looked {
+        tracing::warn!(%error, "the policy that mutates pods could not be kept right; it is tried again");
+        turn.mutated = State::Failed(format!("the policy that mutates pods could not be kept right: {error}"));
+    }
+}
+
+/// Says who mutates pods. Returns when to consult again.
+async fn say(cx: &Context, good: &Arc<Good>, turn: &mut Turn) -> Option<Duration> {
+    if good.compiled.mutation.is_none() {
+        (turn.status, turn.mutated) = (None, State::Fine);
+        return None;
+    }
+    let wanted = good.compiled.bundle.mutation.is_some();
+    let Some((served, _)) = turn.found else {
+        if let State::Failed(why) = &turn.mutated
+            && turn.status.is_none()
+        {
+            turn.status = Some(status(EngineInForce::None, why.clone()));
+        }
+        return None;
+    };
+    let Some((known, again)) = cx.prober.mutated(good, served.filter(|_| wanted)) else {
+        let message = "the profile changes no pod that complies with it";
+        (turn.status, turn.mutated) = (Some(status(EngineInForce::None, message)), State::Fine);
+        return None;
+    };
+    let Some(known) = known else {
+        turn.mutated = State::Awaited;
+        turn.status.get_or_insert_with(|| status(EngineInForce::None, "it is being found out"));
+        return again;
+    };
+    // Everywhere, or an API server that was not asked would be left without.
+    let by_webhook = known.seen().is_some_and(|seen| seen.webhook) && known.failed().is_empty();
+    if !wanted && by_webhook && turn.surplus {
+        match delete(cx, &good.compiled.profile, served).await {
+            Ok(()) => turn.surplus = false,
+            Err(error) => {
+                tracing::warn!(%error, "the policy that mutated pods could not be deleted; it is tried again");
+                turn.due = turn.due.min(Instant::now() + SOON);
+            }
+        }
+    }
+    (turn.status, turn.mutated) = {
+        let (status, state) = told(&known, wanted, served.is_some());
+        (Some(status), state)
+    };
+    again
+}
+
+/// What is said of it. `wanted` is whether the API server is to do it, `served` whether it serves the kind.
+fn told(known: &Mutated, wanted: bool, served: bool) -> (MutationStatus, State) {
+    let unserved = if wanted && !served { "; the API server serves no MutatingAdmissionPolicy" } else { "" };
+    let (nobody, failed) = (known.nobody(), known.failed());
+    let (engine, mut message) = match known.seen() {
+        None => (EngineInForce::None, "it could not be found out".to_owned()),
+        Some(_) if !nobody.is_empty() => {
+            (EngineInForce::None, format!("nobody was seen to mutate a pod at {}{unserved}", nobody.join(" and ")))
+        }
+        Some(Seen { webhook: true, native }) if !wanted || !native => {
+            let idle =
+                if wanted && served { ", and the API server not to, though it has the policy" } else { unserved };
+            (EngineInForce::Webhook, format!("the webhook was seen to mutate a pod{idle}"))
+        }
+        Some(Seen { native: true, .. }) => {
+            (EngineInForce::Native, "the API server was seen to mutate a pod".to_owned())
+        }
+        Some(_) => {
+            let message = "some API servers were seen to mutate a pod, at the others the webhook was";
+            (EngineInForce::Webhook, message.to_owned())
+        }
+    };
+    if !failed.is_empty() {
+        message = format!("{message}; {}", failed.join("; "));
+    }
+    let state = match (nobody.is_empty(), failed.is_empty()) {
+        (false, _) => State::Nobody(message.clone()),
+        (true, false) => State::Failed(format!("who mutates pods: {message}")),
+        (true, true) => State::Fine,
+    };
+    (status(engine, message), state)
 }
 
 fn status(engine: EngineInForce, message: impl Into<String>) -> MutationStatus {
     MutationStatus { engine, message: message.into().chars().take(1000).collect() }
 }
 
-/// The status, and whether all is as the profile wants it; `None` if the policy was changed before that was known.
-/// `kept` is whether the policy was right before.
-async fn turn(
+/// The condition Enforced of a profile whose policies are in force: it is only if pods are mutated, too. `None` while
+/// that is not known.
+pub fn enforced(in_force: Judgement, turn: Option<&Turn>) -> Option<Judgement> {
+    if in_force.status != Truth::True {
+        return Some(in_force);
+    }
+    let of = |truth, reason, message: &str| Some(Judgement::new(ConditionType::Enforced, truth, reason, message));
+    match turn.map(|turn| &turn.mutated) {
+        None | Some(State::Fine) => Some(in_force),
+        Some(State::Awaited) => None,
+        Some(State::Nobody(message)) => of(Truth::False, Reason::NotMutated, message),
+        Some(State::Failed(message)) => of(Truth::Unknown, Reason::ProbeFailed, message),
+    }
+}
+
+/// Brings the policy to what the profile wants, but for deleting it where the webhook is to take its place. `kept` is
+/// whether it was right before.
+async fn keep(
     cx: &Context,
     good: &Good,
     kept: bool,
     found: &mut Option<(Option<&'static str>, bool)>,
-) -> Result<Option<(Option<MutationStatus>, bool)>, ApiError> {
+) -> Result<(), ApiError> {
     let served = native::served(&cx.client).await?;
     // Whoever sees it first tells the others.
     if cx.world.native.set_served(served) {
         cx.queue.trigger(cx.world.profiles());
     }
     *found = Some((served, false));
-    let profile = &good.compiled.profile;
-    let Some(mutation) = &good.compiled.mutation else {
-        delete(cx, profile, served).await?;
-        return Ok(Some((None, true)));
-    };
-    let wanted = good.compiled.bundle.mutation.as_ref();
-    if let (Some(pair), Some(version)) = (wanted, served) {
-        let [policy, binding] = pair.objects(version);
-        if version == VERSIONS[0] {
-            keep::<v1::MutatingAdmissionPolicy>(cx, good, Kind::Policy, &policy, kept).await?;
-            keep::<v1::MutatingAdmissionPolicyBinding>(cx, good, Kind::Binding, &binding, kept).await?;
-        } else {
-            keep::<v1beta1::MutatingAdmissionPolicy>(cx, good, Kind::Policy, &policy, kept).await?;
-            keep::<v1beta1::MutatingAdmissionPolicyBinding>(cx, good, Kind::Binding, &binding, kept).await?;
-        }
-        *found = Some((served, true));
+    if good.compiled.mutation.is_none() {
+        return delete(cx, &good.compiled.profile, served).await;
     }
-    let seen = match bare(mutation, good) {
-        Some(pod) => tokio::select! {
-            seen = cx.prober.mutated(good, mutation, &pod, wanted.is_some() && served.is_some()) => seen,
-            () = cx.world.native.until_it_differs(served, wanted.filter(|_| served.is_some())) => return Ok(None),
-        },
-        None => Err("the profile changes no pod that complies with it".to_owned()),
-    };
-    let seen = match seen {
-        Ok(seen) => seen,
-        Err(message) => return Ok(Some((Some(status(EngineInForce::None, message)), false))),
-    };
-    if wanted.is_none() && seen.webhook {
-        delete(cx, profile, served).await?;
+    let (Some(pair), Some(version)) = (good.compiled.bundle.mutation.as_ref(), served) else { return Ok(()) };
+    let [policy, binding] = pair.objects(version);
+    if version == VERSIONS[0] {
+        write::<v1::MutatingAdmissionPolicy>(cx, good, Kind::Policy, &policy, kept).await?;
+        write::<v1::MutatingAdmissionPolicyBinding>(cx, good, Kind::Binding, &binding, kept).await?;
+    } else {
+        write::<v1beta1::MutatingAdmissionPolicy>(cx, good, Kind::Policy, &policy, kept).await?;
+        write::<v1beta1::MutatingAdmissionPolicyBinding>(cx, good, Kind::Binding, &binding, kept).await?;
     }
-    let unserved = "the API server serves no MutatingAdmissionPolicy";
-    Ok(Some(match (seen, wanted.is_some(), served) {
-        (Seen { webhook: true, .. }, false, _) => {
-            (Some(status(EngineInForce::Webhook, "the webhook was seen to fill in a pod")), true)
-        }
-        (Seen { native: true, .. }, wanted, _) => {
-            (Some(status(EngineInForce::Native, "the API server was seen to fill in a pod")), wanted)
-        }
-        (Seen { webhook: true, .. }, true, None) => {
-            (Some(status(EngineInForce::Webhook, format!("the webhook was seen to fill in a pod; {unserved}"))), true)
-        }
-        (Seen { webhook: true, .. }, true, Some(_)) => {
-            let message = "the webhook was seen to fill in a pod, and the API server not to, though it has the policy";
-            (Some(status(EngineInForce::Webhook, message)), false)
-        }
-        (_, true, None) => (Some(status(EngineInForce::None, format!("nobody fills in pods; {unserved}"))), false),
-        _ => (Some(status(EngineInForce::None, "nobody was seen to fill in a pod")), false),
-    }))
+    *found = Some((served, true));
+    Ok(())
 }
 
 /// Writes an object if it is not as it should be. `kept` is whether it was before.
-async fn keep<K>(cx: &Context, good: &Good, kind: Kind, desired: &Json, kept: bool) -> Result<(), ApiError>
+async fn write<K>(cx: &Context, good: &Good, kind: Kind, desired: &Json, kept: bool) -> Result<(), ApiError>
 where
     K: Resource<DynamicType = (), Scope = k8s_openapi::ClusterResourceScope>
         + Clone
@@ -191,7 +276,7 @@ where
     let of_generation =
         |found: K| generation(found.meta()).is_some_and(|generation| generation == good.generation().to_string());
     let (kind, drift) = (kind.name(), kept || found.is_some_and(of_generation));
-    tracing::info!(kind, ?verb, drift, "wrote what fills in pods");
+    tracing::info!(kind, ?verb, drift, "wrote what mutates pods");
     cx.wrote(kind, verb);
     if drift {
         cx.metrics.drifted(kind);
@@ -222,7 +307,7 @@ async fn delete(cx: &Context, profile: &str, served: Option<&str>) -> Result<(),
         None => false,
     };
     if deleted {
-        tracing::info!(profile, "deleted the policy that filled in pods");
+        tracing::info!(profile, "deleted the policy that mutated pods");
     }
     Ok(())
 }
@@ -232,27 +317,59 @@ pub async fn remove(cx: &Context, profile: &str) -> Result<(), ApiError> {
     delete(cx, profile, native::served(&cx.client).await?).await
 }
 
-/// The pod of the probe that complies, without what would be filled in; `None` if nothing would.
-fn bare(mutation: &Mutation, good: &Good) -> Option<Json> {
-    use palisade_mutation::{Plan, Request};
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-    let mut pod = good.compiled.probes.compliant.pod.clone();
-    pod["metadata"]["name"] = "palisade-probe-bare".into();
-    pod["metadata"]["annotations"] = json!({names::PROBE_MUTATION_ANNOTATION: ""});
-    let unset = |object: &mut Json, path: &[String]| {
-        let (last, before) = path.split_last()?;
-        let parent = before.iter().try_fold(object, |object, key| object.get_mut(key))?;
-        parent.as_object_mut()?.remove(last)
-    };
-    for (_, fill) in &mutation.fills {
-        unset(&mut pod["spec"], &fill.path);
-        for list in ["containers", "initContainers"] {
-            for container in pod["spec"].get_mut(list).and_then(Json::as_array_mut).into_iter().flatten() {
-                unset(container, &fill.path);
-            }
-        }
+    const NATIVE: Seen = Seen { native: true, webhook: false };
+    const WEBHOOK: Seen = Seen { native: false, webhook: true };
+    const BOTH: Seen = Seen { native: true, webhook: true };
+    const NOBODY: Seen = Seen { native: false, webhook: false };
+
+    fn told_of(servers: &[Result<Seen, &str>], wanted: bool, served: bool) -> (EngineInForce, State) {
+        let named = servers.iter().zip(["https://a", "https://b"]);
+        let known = Mutated::new(named.map(|(seen, at)| (at.to_owned(), seen.map_err(str::to_owned))).collect());
+        let (status, state) = told(&known, wanted, served);
+        (status.engine, state)
     }
-    let plan = Plan::new([(mutation, good.compiled.probes.params.as_ref())]);
-    let would = plan.patch(&Request::create(names::PROBE_NAMESPACE, &pod));
-    (!would.is_empty()).then_some(pod)
+
+    fn passed() -> Judgement {
+        Judgement::new(ConditionType::Enforced, Truth::True, Reason::ProbesPassed, "passed")
+    }
+
+    #[test]
+    fn each_api_server_counts() {
+        use EngineInForce::{Native, None, Webhook};
+        for (servers, wanted, engine) in [
+            ([Ok(NATIVE), Ok(NATIVE)], true, Native),
+            ([Ok(NATIVE), Ok(WEBHOOK)], true, Webhook),
+            ([Ok(WEBHOOK), Ok(WEBHOOK)], true, Webhook),
+            ([Ok(BOTH), Ok(BOTH)], true, Native),
+            ([Ok(BOTH), Ok(BOTH)], false, Webhook),
+            ([Ok(BOTH), Ok(NATIVE)], false, Native),
+        ] {
+            assert_eq!(told_of(&servers, wanted, true), (engine, State::Fine), "{servers:?} {wanted}");
+        }
+        let (engine, state) = told_of(&[Ok(NATIVE), Ok(NOBODY)], true, true);
+        assert!(matches!(&state, State::Nobody(text) if text.contains("https://b") && !text.contains("https://a")));
+        assert_eq!(engine, None);
+        let (engine, state) = told_of(&[Ok(NATIVE), Err("no answer")], true, true);
+        assert!(matches!(&state, State::Failed(text) if text.contains("https://b: no answer")));
+        assert_eq!(engine, Native);
+        assert!(matches!(told_of(&[Err("no answer")], true, true), (None, State::Failed(_))));
+    }
+
+    #[test]
+    fn a_profile_whose_pods_nobody_mutates_is_not_enforced() {
+        let turn = |mutated| Turn { mutated, ..Turn::new(1, None) };
+        let of = |mutated| enforced(passed(), Some(&turn(mutated)));
+        assert_eq!(of(State::Awaited), None);
+        assert_eq!(of(State::Fine), Some(passed()));
+        let nobody = of(State::Nobody("nobody at https://a".into())).unwrap();
+        assert_eq!((nobody.status, nobody.reason), (Truth::False, Reason::NotMutated));
+        assert_eq!(of(State::Failed("x".into())).unwrap().status, Truth::Unknown);
+        // What is worse comes first.
+        let admitted = Judgement::new(ConditionType::Enforced, Truth::False, Reason::ViolationAdmitted, "x");
+        assert_eq!(enforced(admitted.clone(), Some(&turn(State::Nobody("y".into())))), Some(admitted));
+    }
 }

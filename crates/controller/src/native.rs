@@ -21,11 +21,9 @@ use kube::{
 };
 use palisade_api::names;
 use palisade_compiler::MutatingPair;
-use palisade_process::watch_backoff;
+use palisade_process::{Supervisor, watch_backoff};
 use serde::Serialize;
 use serde_json::Value as Json;
-use tokio::sync::Notify;
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     call::{ApiError, call},
@@ -69,7 +67,8 @@ impl Kind {
         }
     }
 
-    fn resource(self, version: &str) -> ApiResource {
+    /// It in a version.
+    pub fn resource(self, version: &str) -> ApiResource {
         ApiResource {
             group: GROUP.to_owned(),
             version: version.to_owned(),
@@ -101,7 +100,6 @@ pub async fn served(client: &Client) -> Result<Option<&'static str>, ApiError> {
 #[derive(Debug, Default)]
 pub struct Native {
     inner: Mutex<Inner>,
-    changed: Notify,
 }
 
 #[derive(Debug, Default)]
@@ -133,7 +131,6 @@ impl Native {
         if version.is_none() {
             (inner.policies, inner.bindings) = Default::default();
         }
-        self.changed.notify_waiters();
         new
     }
 
@@ -150,15 +147,15 @@ impl Native {
         !is(&inner.policies, &policy.metadata, &policy.spec) || !is(&inner.bindings, &binding.metadata, &binding.spec)
     }
 
-    /// Returns when [`Self::differs`] would be true.
-    pub async fn until_it_differs(&self, served: Option<&'static str>, desired: Option<&MutatingPair>) {
-        loop {
-            let changed = self.changed.notified();
-            if self.differs(served, desired) {
-                return;
-            }
-            changed.await;
-        }
+    /// What tells the policy and the binding of this name from others that may have been there.
+    pub fn identity(&self, name: &str) -> String {
+        let inner = self.lock();
+        let found = [inner.policies.get(name), inner.bindings.get(name)];
+        let one = |found: &Arc<Observed>| {
+            let uid = found.meta.uid.as_deref().unwrap_or_default();
+            format!("{uid}.{}", found.meta.generation.unwrap_or_default())
+        };
+        found.map(|found| found.map_or_else(|| "-".to_owned(), one)).join("/")
     }
 
     /// An object was read or written. This is what it is now.
@@ -173,7 +170,6 @@ impl Native {
             let spec = object.data.get_mut("spec").map(Json::take).unwrap_or_default();
             row(object.metadata, spec)
         });
-        self.changed.notify_waiters();
         changes.into_iter().map(|change| change.key).collect()
     }
 }
@@ -200,9 +196,10 @@ fn is(table: &Table<String, Arc<Observed>>, meta: &ObjectMeta, spec: &impl Seria
 }
 
 /// Watches the kinds, where and as long as the API server serves them, until the end.
-pub fn start(client: &Client, world: &Arc<World>, queue: &Arc<Queue>, tasks: &TaskTracker, stop: &CancellationToken) {
-    let (client, world, queue, stop) = (client.clone(), Arc::clone(world), Arc::clone(queue), stop.clone());
-    tasks.spawn(async move {
+pub fn start(client: &Client, world: &Arc<World>, queue: &Arc<Queue>, supervisor: &Supervisor) {
+    let (client, world, queue) = (client.clone(), Arc::clone(world), Arc::clone(queue));
+    let stop = supervisor.stop().clone();
+    supervisor.spawn("watch of mutating policies", async move {
         let turns = async {
             loop {
                 match served(&client).await {

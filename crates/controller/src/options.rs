@@ -2,7 +2,23 @@
 
 use std::{net::SocketAddr, time::Duration};
 
+use clap::builder::RangedU64ValueParser;
 use palisade_process::duration;
+
+use crate::ApiServers;
+
+/// A number that is not 0: with none of it nothing would ever be done.
+fn some() -> RangedU64ValueParser<usize> {
+    RangedU64ValueParser::new().range(1..)
+}
+
+/// A time that is not 0.
+fn time(text: &str) -> Result<Duration, String> {
+    match duration(text)? {
+        Duration::ZERO => Err("must be longer than 0".to_owned()),
+        time => Ok(time),
+    }
+}
 
 /// Options of the controller.
 #[derive(Clone, Debug, clap::Args)]
@@ -12,19 +28,25 @@ pub struct Options {
     pub listen: SocketAddr,
     /// How many ToolSecurityParams of one profile are written at the same time. One after the other, 3,500 are
     /// written in eight seconds and spare the API server's memory; more pay where its answers take long.
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = some())]
     pub write_concurrency: usize,
-    /// How many profiles are reconciled at the same time.
-    #[arg(long, default_value_t = 4)]
+    /// How many profiles are compiled and checked at the same time, which takes a processor each. Nothing else of a
+    /// profile waits for it.
+    #[arg(long, default_value_t = 2, value_parser = some())]
     pub profile_concurrency: usize,
     /// How long changes are collected before a profile is reconciled.
     #[arg(long, default_value = "20ms", value_parser = duration)]
     pub debounce: Duration,
-    /// How often the API server is asked whether a profile is in force when nothing has changed.
-    #[arg(long, default_value = "5m", value_parser = duration)]
+    /// Which API servers are asked whether a profile is in force: `Discover` for those behind the service kubernetes
+    /// (EndpointSlice kubernetes in namespace default; if there is none or it cannot be read, the configured address), or
+    /// their URLs, separated by commas. Their certificates must be valid for the host of the configured address.
+    #[arg(long, default_value = "Discover", value_name = "Discover|URL,...")]
+    pub api_servers: ApiServers,
+    /// How often each API server is asked whether a profile is in force when nothing has changed.
+    #[arg(long, default_value = "5m", value_parser = time)]
     pub probe_interval: Duration,
-    /// How long the API server may take to give the right answers after a change.
-    #[arg(long, default_value = "10s", value_parser = duration)]
+    /// How long the API servers may take to give the right answers after a change.
+    #[arg(long, default_value = "10s", value_parser = time)]
     pub probe_timeout: Duration,
     /// Name of this instance in events.
     #[arg(long, env = "POD_NAME")]
@@ -36,8 +58,9 @@ impl Default for Options {
         Self {
             listen: SocketAddr::from(([0, 0, 0, 0], 8080)),
             write_concurrency: 1,
-            profile_concurrency: 4,
+            profile_concurrency: 2,
             debounce: Duration::from_millis(20),
+            api_servers: ApiServers::Discover,
             probe_interval: Duration::from_mins(5),
             probe_timeout: Duration::from_secs(10),
             instance: None,
@@ -55,6 +78,16 @@ mod tests {
     struct Cli {
         #[command(flatten)]
         options: Options,
+    }
+
+    #[test]
+    fn zero_is_refused_where_it_makes_no_sense() {
+        for flag in ["--probe-interval=0s", "--probe-timeout=0ms", "--write-concurrency=0", "--profile-concurrency=0"] {
+            let error = Cli::try_parse_from(["x", flag]).map(|cli| cli.options).unwrap_err().to_string();
+            let (name, value) = flag.split_once('=').unwrap();
+            assert!(error.contains(name) && error.contains(&format!("'{value}'")), "{flag}: {error}");
+        }
+        assert_eq!(Cli::parse_from(["x", "--debounce=0s"]).options.debounce, Duration::ZERO);
     }
 
     #[test]

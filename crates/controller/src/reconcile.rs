@@ -1,64 +1,34 @@
-//! The driver: one pass over one profile, `compile -> check -> resolve -> apply -> probe -> report`.
+//! The lane of passes: one over one profile is `compile -> check -> try -> (params) -> apply -> probe -> report`. What a
+//! generation that is in force needs, its repair and its parameters, is done in other lanes, whatever a pass waits for.
 
-use std::{fmt::Write as _, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
+use futures::{FutureExt, future::BoxFuture};
 use k8s_openapi::jiff::Timestamp;
-use kube::Client;
-use palisade_api::{
-    Stage, ToolSecurityProfileStatus,
-    conditions::{ConditionType, Reason},
-    names::Shape,
-};
+use palisade_api::{EngineInForce, conditions::ConditionType, names};
 use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
 
 use crate::{
-    Options, apply,
+    apply,
     call::ApiError,
-    compile::{self, Good, Verdict},
-    events::Events,
-    memory::{Memory, SETTLE},
-    metrics::Metrics,
-    mutate::mutate,
-    probe::{Outcome, Prober},
-    queue::Queue,
+    compile::{self, Good, LastGoodError, Panicked, Refused, Verdict},
+    conditions::{self, not_accepted, not_programmed},
+    context::Context,
+    lane::{Later, Next},
+    memory::Memory,
+    mutate::{self, mutate},
+    params::Summary,
+    registration::Wanted,
     remove::{self, RemoveError},
-    report::{self, Namespaces, report},
-    resolve::{self, Plan},
-    status::{Judgement, Truth},
-    world::{ObservedProfile, World},
+    repair,
+    report::{Namespaces, report},
+    state::{InForce, SETTLE, State},
+    status::Judgement,
+    trial::{self, Tried},
+    world::ObservedProfile,
+    writer::Awaited,
 };
-
-/// What every stage may use.
-pub struct Context {
-    /// To the API server.
-    pub client: Client,
-    /// What is known of the cluster.
-    pub world: Arc<World>,
-    /// What is to be done next.
-    pub queue: Arc<Queue>,
-    /// As the controller was started.
-    pub options: Options,
-    /// Asks whether profiles are in force.
-    pub prober: Arc<Prober>,
-    /// Where events are handed in.
-    pub events: Events,
-    /// Counts.
-    pub metrics: Arc<Metrics>,
-    /// Cancelled when the controller is to stop: no write is begun then.
-    pub stop: CancellationToken,
-}
-
-/// When a profile is to be looked at again, if nothing happens before.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Next {
-    /// Never: it is gone.
-    Never,
-    /// When something changes.
-    Change,
-    /// After this time.
-    After(Duration),
-}
 
 /// Why a pass failed. It is tried again; what is wrong with a profile is no error but in its status.
 #[derive(Debug, thiserror::Error)]
@@ -66,9 +36,15 @@ pub enum ReconcileError {
     /// Before anything was written.
     #[error("the finalizer could not be added: {0}")]
     Finalizer(#[source] ApiError),
+    /// Stage check.
+    #[error(transparent)]
+    Check(#[from] Panicked),
     /// Stage compile.
-    #[error("the last good spec could not be read: {0}")]
-    LastGood(#[source] ApiError),
+    #[error("the last good spec is not known: {0}")]
+    LastGood(#[source] LastGoodError),
+    /// Stage try.
+    #[error("whether the API server takes the policies and bindings could not be found out: {0}")]
+    Try(#[source] ApiError),
     /// Stage apply.
     #[error("a policy or binding could not be written: {0}")]
     Apply(#[source] ApiError),
@@ -85,7 +61,9 @@ impl ReconcileError {
     pub fn stage(&self) -> &'static str {
         match self {
             Self::Finalizer(_) => "finalizer_error",
+            Self::Check(_) => "check_error",
             Self::LastGood(_) => "compile_error",
+            Self::Try(_) => "try_error",
             Self::Apply(_) => "apply_error",
             Self::Report(_) => "report_error",
             Self::Remove(_) => "remove_error",
@@ -93,98 +71,362 @@ impl ReconcileError {
     }
 }
 
-/// One pass.
-pub async fn reconcile(cx: &Context, profile: &str, memory: &mut Memory) -> Result<Next, ReconcileError> {
-    let Some(observed) = cx.world.profile(profile) else {
-        forget(cx, profile);
-        // If the finalizer was taken away by force, the garbage collector removes policies and bindings, and nobody
-        // else the parameters. They go last, as always.
-        if !cx.world.tenants(profile).params.is_empty() {
-            if cx.world.pairs(profile).iter().all(|pair| pair.metadata().next().is_none()) {
-                remove::params(cx, profile).await?;
-            } else {
-                return Ok(Next::After(SETTLE));
-            }
+/// A turn of this lane.
+pub fn work(cx: Arc<Context>, profile: String) -> BoxFuture<'static, Next> {
+    let generation = cx.world.profile(&profile).and_then(|observed| observed.meta.generation);
+    let span = tracing::info_span!("reconcile", profile, generation);
+    async move { turn(&cx, &profile).await }.instrument(span).boxed()
+}
+
+async fn turn(cx: &Arc<Context>, profile: &str) -> Next {
+    let state = cx.states.of(profile);
+    let mut memory = state.take_memory();
+    let start = Instant::now();
+    let result = reconcile(cx, profile, &state, &mut memory).await;
+    let took = start.elapsed();
+    let next = match result {
+        Ok(next) => {
+            memory.failures = 0;
+            cx.metrics.reconciled("ok", took);
+            next
         }
-        return Ok(Next::Never);
+        Err(error) => {
+            cx.metrics.reconciled(error.stage(), took);
+            let after = backoff(&mut memory);
+            tracing::warn!(%error, ?after, "the pass failed and is tried again");
+            Next::After(after)
+        }
     };
+    tracing::debug!(?took, ?next, "pass");
+    state.put_memory(memory);
+    next
+}
+
+/// How long to wait after a pass that failed.
+fn backoff(memory: &mut Memory) -> Duration {
+    memory.failures = memory.failures.saturating_add(1);
+    palisade_process::delay(memory.failures, Duration::from_mins(1))
+}
+
+async fn reconcile(
+    cx: &Arc<Context>,
+    profile: &str,
+    state: &State,
+    memory: &mut Memory,
+) -> Result<Next, ReconcileError> {
+    let Some(observed) = cx.world.profile(profile) else { return gone(cx, profile, state).await };
     let uid = observed.meta.uid.clone().unwrap_or_default();
     if memory.uid != uid {
-        *memory = Memory::new(uid);
-    }
-    let verdict = compile::verdict(&observed, memory).await;
-    if observed.meta.deletion_timestamp.is_some() {
-        if !memory.removed {
-            let good = verdict.ok().or_else(|| memory.last_good.clone());
-            // What is left when the controller stops here is done by the next one.
-            let removal = remove::remove(cx, profile, &observed, good);
-            let Some(removed) = cx.stop.run_until_cancelled(removal).await else { return Ok(Next::Change) };
-            removed?;
-            memory.removed = true;
+        // Another profile of the same name.
+        remove::leave(cx, profile, state).await;
+        if !memory.uid.is_empty() {
+            cx.registration.forget(profile);
         }
-        return Ok(Next::Change);
+        *state.in_force() = InForce::default();
+        *memory = Memory { uid, ..Memory::default() };
     }
+    if observed.meta.deletion_timestamp.is_some() {
+        return deleted(cx, profile, &observed, state, memory).await;
+    }
+    cx.world.follow(profile);
     apply::finalizer(cx, &observed).await.map_err(ReconcileError::Finalizer)?;
-    let good = match &verdict {
-        Ok(good) => Some(Arc::clone(good)),
-        Err(_) => compile::last_good(&cx.client, &observed, memory).await.map_err(ReconcileError::LastGood)?,
-    };
-    if let Some(good) = good {
-        return enforce(cx, profile, &observed, memory, &verdict, &good).await;
+    let last = compile::last_good(&cx.client, &cx.checks, &observed, memory).await;
+    if let Ok(Some(last)) = &last {
+        keep_last(cx, profile, &observed, state, last).await;
     }
-    let [programmed, enforced] = [ConditionType::Programmed, ConditionType::Enforced].map(not_accepted);
-    let conditions = [accepted(&verdict), programmed, enforced];
-    report(cx, &observed, memory, conditions, Namespaces::default()).await.map_err(ReconcileError::Report)?;
+    let verdict = match compile::verdict(&cx.checks, &observed, memory).await {
+        Ok(verdict) => verdict,
+        Err(panicked) => {
+            let [programmed, enforced] = [ConditionType::Programmed, ConditionType::Enforced].map(not_accepted);
+            let conditions = [conditions::not_judged(&panicked), programmed, enforced];
+            say(cx, &observed, memory, conditions, Summary::default()).await?;
+            return Err(panicked.into());
+        }
+    };
+    let last = match (last, &verdict) {
+        (Ok(last), _) => last,
+        (Err(error), Ok(_)) => {
+            tracing::warn!(%error, "the last good spec is not known");
+            None
+        }
+        (Err(error), Err(_)) => return Err(ReconcileError::LastGood(error)),
+    };
+    let mut later = Later::default();
+    let (verdict, unknown) = match &verdict {
+        Ok(good) => match tried(cx, profile, state, good, memory, &mut later).await {
+            Ok(verdict) => (verdict, None),
+            Err(error) => (verdict, Some(error)),
+        },
+        Err(_) => (verdict, None),
+    };
+    let target = match &verdict {
+        Ok(good) if unknown.is_none() => Some(Arc::clone(good)),
+        _ => state.in_force().good.clone().or(last),
+    };
+    let pass = Pass { cx, profile, observed: &observed, state, verdict: &verdict };
+    match (target, unknown) {
+        (Some(target), None) => pass.enforce(memory, &target, later).await,
+        (Some(target), Some(error)) => {
+            pass.not_tried(memory, Some(&target), &error).await?;
+            Err(ReconcileError::Try(error))
+        }
+        (None, Some(error)) => {
+            pass.not_tried(memory, None, &error).await?;
+            Err(ReconcileError::Try(error))
+        }
+        (None, None) => {
+            let [programmed, enforced] = [ConditionType::Programmed, ConditionType::Enforced].map(not_accepted);
+            let conditions = [conditions::accepted(&verdict), programmed, enforced];
+            say(cx, &observed, memory, conditions, Summary::default()).await?;
+            Ok(later.next())
+        }
+    }
+}
+
+/// There is no such profile.
+async fn gone(cx: &Arc<Context>, profile: &str, state: &State) -> Result<Next, ReconcileError> {
+    if state.in_force().good.is_some() || state.tenancy().is_aimed() {
+        remove::leave(cx, profile, state).await;
+    }
+    cx.prober.forget(profile);
+    cx.registration.forget(profile);
+    cx.metrics.forget(profile);
+    // If the finalizer was taken away by force, the garbage collector removes policies and bindings, and nobody
+    // else the parameters. They go last, as always.
+    if cx.writer.is_busy(profile) || !cx.world.tenants(profile).params.is_empty() {
+        if cx.world.pairs(profile).iter().any(|pair| pair.metadata().next().is_some()) {
+            return Ok(Next::After(SETTLE));
+        }
+        if !remove::params(cx, profile, state).await? {
+            return Ok(Next::After(Duration::from_millis(200)));
+        }
+    }
+    cx.world.forget(profile);
+    cx.states.forget(profile);
     Ok(Next::Change)
 }
 
-fn forget(cx: &Context, profile: &str) {
-    cx.world.forget(profile);
-    cx.prober.forget(profile);
-    cx.metrics.forget(profile);
-}
-
-/// Brings the cluster to what `good` says, and reports.
-async fn enforce(
-    cx: &Context,
+/// The profile is being deleted.
+async fn deleted(
+    cx: &Arc<Context>,
     profile: &str,
     observed: &ObservedProfile,
+    state: &State,
     memory: &mut Memory,
-    verdict: &Verdict,
-    good: &Arc<Good>,
 ) -> Result<Next, ReconcileError> {
-    cx.world.set_effective(&good.profile);
-    if let Err(error) = announce(cx, profile, observed, memory, verdict, good).await {
-        tracing::warn!(%error, "the status could not be written; it is tried again at the end of the pass");
+    let good = state.in_force().good.clone().or_else(|| memory.last_good.clone());
+    let good = match good {
+        None if memory.removal == remove::Removal::Bound => {
+            compile::verdict(&cx.checks, observed, memory).await.ok().and_then(Result::ok)
+        }
+        good => good,
+    };
+    memory.last_good.clone_from(&good);
+    let step = remove::step(cx, profile, observed, state, &mut memory.removal, good.as_deref());
+    // What is left when the controller stops here is done by the next one.
+    match cx.stop.run_until_cancelled(step).await {
+        Some(next) => Ok(next?),
+        None => Ok(Next::Change),
     }
+}
 
-    let plan = apply::params(cx, profile, good, memory).await;
-    if cx.stop.is_cancelled() {
-        return Ok(Next::Change);
+/// After a restart: the generation that was in force last is kept, from before the next one is judged. Unless that
+/// was already being put in force.
+async fn keep_last(cx: &Context, profile: &str, observed: &ObservedProfile, state: &State, last: &Arc<Good>) {
+    let generation = observed.meta.generation.unwrap_or_default();
+    if state.in_force().good.is_some() || last.generation() == generation || is_begun(cx, profile, generation) {
+        return;
     }
-    let applied = apply::bundle(cx, profile, good, memory).await;
-    let mut later = Later::default();
-    if applied.is_ok() {
-        later.at(apply::removals(cx, profile, memory, &plan).await);
-        later.at(apply::revision(cx, good, memory).await);
+    aim(cx, profile, state, last);
+    if let Err(error) = repair::change(cx, profile, state, last).await {
+        tracing::warn!(%error, "the last good generation could not be restored; it is tried again");
     }
-    if applied.is_ok() && !cx.stop.is_cancelled() {
-        later.at(mutate(cx, good, memory).await);
+}
+
+/// Whether something of a generation is in the cluster. Then its parameters are, too, for they come first.
+fn is_begun(cx: &Context, profile: &str, generation: i64) -> bool {
+    let generation = generation.to_string();
+    let of = |meta: &k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta| {
+        meta.annotations.as_ref().and_then(|annotations| annotations.get(names::GENERATION_ANNOTATION))
+            == Some(&generation)
+    };
+    cx.world.pairs(profile).iter().any(|pair| pair.metadata().any(of))
+}
+
+/// Parameters are to be for this.
+fn aim(cx: &Context, profile: &str, state: &State, target: &Arc<Good>) {
+    cx.world.set_effective(&target.profile);
+    if state.tenancy().aim(target) {
+        cx.queues.tenants.schedule(profile.to_owned(), Duration::ZERO);
+    }
+}
+
+/// Whether the API server would take a generation. Asked once, before anything of it is written; and again from time
+/// to time where it would not.
+async fn tried(
+    cx: &Context,
+    profile: &str,
+    state: &State,
+    good: &Arc<Good>,
+    memory: &mut Memory,
+    later: &mut Later,
+) -> Result<Verdict, ApiError> {
+    let generation = good.generation();
+    if state.in_force().generation() == Some(generation) {
+        return Ok(Ok(Arc::clone(good)));
     }
     let now = Instant::now();
-    later.at(next_end(good));
-    later.at(memory.write_failures.values().map(|failure| failure.again.saturating_duration_since(now)).min());
-
-    let programmed = programmed(verdict, &applied, memory, good);
-    let (enforced, again) = enforced(cx, verdict, &programmed, memory, good);
-    later.at(again);
-    let namespaces = Namespaces::of(&plan, memory);
-    if let Some(enforced) = enforced.or_else(|| unless_known(observed, memory)) {
-        let conditions = [accepted(verdict), programmed, enforced];
-        report::report(cx, observed, memory, conditions, namespaces).await.map_err(ReconcileError::Report)?;
+    let before = memory.tried.as_ref().filter(|tried| tried.generation == generation);
+    match before {
+        Some(Tried { result: Ok(()), .. }) => return Ok(Ok(Arc::clone(good))),
+        Some(Tried { result: Err(refused), again, .. }) if *again > now => {
+            later.at(Some(again.duration_since(now)));
+            return Ok(Err(Arc::clone(refused)));
+        }
+        _ => {}
     }
-    applied.map_err(ReconcileError::Apply)?;
-    Ok(later.next())
+    if apply::is_bundle(cx, profile, good) {
+        return Ok(Ok(Arc::clone(good)));
+    }
+    match trial::dry_run(cx, good).await? {
+        Ok(()) => {
+            memory.tried = Some(Tried { generation, result: Ok(()), failures: 0, again: now });
+            Ok(Ok(Arc::clone(good)))
+        }
+        Err(refused) => Ok(Err(refuse(memory, generation, refused, later))),
+    }
+}
+
+/// The API server rejects a generation.
+fn refuse(memory: &mut Memory, generation: i64, refused: Refused, later: &mut Later) -> Arc<Refused> {
+    let before = memory.tried.as_ref().filter(|tried| tried.generation == generation);
+    let failures = before.map_or(0, |tried| tried.failures).saturating_add(1);
+    let after = palisade_process::delay(failures.saturating_add(2), Duration::from_mins(1));
+    tracing::warn!(message = refused.message, ?after, "the API server rejects the profile; it is asked again");
+    later.at(Some(after));
+    let refused = Arc::new(refused);
+    let (result, again) = (Err(Arc::clone(&refused)), Instant::now() + after);
+    memory.tried = Some(Tried { generation, result, failures, again });
+    refused
+}
+
+async fn say(
+    cx: &Context,
+    observed: &ObservedProfile,
+    memory: &mut Memory,
+    conditions: [Judgement; 3],
+    summary: Summary,
+) -> Result<(), ReconcileError> {
+    report(cx, observed, memory, conditions, Namespaces::of(summary)).await.map_err(ReconcileError::Report)
+}
+
+/// A pass over a profile of which something is to be in force.
+struct Pass<'a> {
+    cx: &'a Arc<Context>,
+    profile: &'a str,
+    observed: &'a ObservedProfile,
+    state: &'a State,
+    verdict: &'a Verdict,
+}
+
+impl Pass<'_> {
+    /// Brings the cluster to what `target` says, and reports.
+    async fn enforce(&self, memory: &mut Memory, target: &Arc<Good>, mut later: Later) -> Result<Next, ReconcileError> {
+        let Self { cx, profile, observed, state, verdict } = *self;
+        aim(cx, profile, state, target);
+        let in_force = state.in_force().generation() == Some(target.generation());
+        let mut changed = Ok(());
+        if !in_force {
+            let begun =
+                memory.revision_saved == Some(target.generation()) || is_begun(cx, profile, target.generation());
+            let awaited = if begun { Awaited::Nothing } else { self.awaited(target) };
+            if awaited != Awaited::Nothing {
+                if let Awaited::Until(at) = awaited {
+                    later.at(Some(at.saturating_duration_since(Instant::now())));
+                }
+                self.pending(memory, target).await?;
+                return Ok(later.next());
+            }
+            if cx.stop.is_cancelled() {
+                return Ok(Next::Change);
+            }
+            match repair::change(cx, profile, state, target).await {
+                Err(error) if error.is_refusal() && verdict.is_ok() => {
+                    refuse(memory, target.generation(), trial::refused("a policy or binding", &error), &mut later);
+                    // From here on it is as if the dry run had said so.
+                    return Ok(Next::After(Duration::ZERO));
+                }
+                result => changed = result.map_err(ReconcileError::Apply),
+            }
+        }
+        let (confirmed, error, wrote) = {
+            let in_force = state.in_force();
+            (in_force.is_confirmed(), in_force.error.clone(), in_force.wrote)
+        };
+        if confirmed && !cx.stop.is_cancelled() {
+            later.at(apply::revision(cx, target, memory).await);
+            cx.registration.want(target, Wanted::of(target, engine(observed, memory)));
+            later.at(mutate(cx, target, memory).await);
+            cx.registration.want(target, Wanted::of(target, engine(observed, memory)));
+        }
+        later.at(next_end(target));
+        // The lane of parameters wakes this one when it has looked at them.
+        let Some(summary) = state.tenancy().summary(target) else { return Ok(later.next()) };
+        let unregistered = cx.registration.problem(profile);
+        let error = error.or_else(|| unregistered.map(|problem| format!("the registration of the webhook: {problem}")));
+        let programmed = conditions::programmed(verdict, error.as_deref(), &summary, target);
+        let enforced = conditions::without_probe(verdict, &programmed, target).or_else(|| {
+            let (known, again) = cx.prober.in_force(target);
+            later.at(again);
+            known.and_then(|known| mutate::enforced(known.judgement(), memory.mutating.as_ref()))
+        });
+        if let Some(enforced) = enforced.or_else(|| conditions::unless_known(observed, wrote)) {
+            let conditions = [conditions::accepted(verdict), programmed, enforced];
+            say(cx, observed, memory, conditions, summary).await?;
+        }
+        changed.map(|()| later.next())
+    }
+
+    /// Whether the parameters of a new generation are still to be waited for.
+    fn awaited(&self, target: &Arc<Good>) -> Awaited {
+        match self.state.tenancy().summary(target) {
+            Some(_) => self.cx.writer.awaited(self.profile),
+            None => Awaited::Some,
+        }
+    }
+
+    /// Says that parameters are being written, once the lane of parameters has looked at all namespaces.
+    async fn pending(&self, memory: &mut Memory, target: &Arc<Good>) -> Result<(), ReconcileError> {
+        let Some(summary) = self.state.tenancy().summary(target) else { return Ok(()) };
+        let programmed = match self.verdict {
+            Ok(_) => conditions::pending(&summary),
+            Err(_) => conditions::programmed(self.verdict, None, &summary, target),
+        };
+        let enforced = not_programmed("the profile is not yet programmed");
+        let conditions = [conditions::accepted(self.verdict), programmed, enforced];
+        say(self.cx, self.observed, memory, conditions, summary).await
+    }
+
+    /// Says that the API server did not say whether it takes a generation.
+    async fn not_tried(
+        &self,
+        memory: &mut Memory,
+        target: Option<&Arc<Good>>,
+        error: &ApiError,
+    ) -> Result<(), ReconcileError> {
+        let summary = target.and_then(|target| self.state.tenancy().summary(target)).unwrap_or_default();
+        let enforced = not_programmed("the profile is not programmed");
+        let conditions = [conditions::accepted(self.verdict), conditions::not_tried(error), enforced];
+        say(self.cx, self.observed, memory, conditions, summary).await
+    }
+}
+
+/// Who was seen to change pods: what an earlier process has found holds until somebody is asked.
+fn engine(observed: &ObservedProfile, memory: &Memory) -> Option<EngineInForce> {
+    match &memory.mutating {
+        Some(turn) => turn.status.as_ref().map(|status| status.engine),
+        None => Some(observed.profile.as_ref().ok()?.status.as_ref()?.mutation.as_ref()?.engine),
+    }
 }
 
 /// How long until an exception ends.
@@ -193,179 +435,4 @@ fn next_end(good: &Good) -> Option<Duration> {
     let end = good.compiled.exceptions.next_end(now)?;
     // A little later, so that it surely is over.
     Some(Duration::try_from(end.duration_since(now)).unwrap_or_default() + Duration::from_secs(1))
-}
-
-/// The earliest of some times.
-#[derive(Default)]
-struct Later(Option<Duration>);
-
-impl Later {
-    fn at(&mut self, after: Option<Duration>) {
-        self.0 = self.0.into_iter().chain(after).min();
-    }
-
-    fn next(self) -> Next {
-        self.0.map_or(Next::Change, Next::After)
-    }
-}
-
-/// A first word on a generation, before thousands of parameters are written.
-async fn announce(
-    cx: &Context,
-    profile: &str,
-    observed: &ObservedProfile,
-    memory: &mut Memory,
-    verdict: &Verdict,
-    good: &Good,
-) -> Result<(), ApiError> {
-    if verdict.is_err() || said(observed, ConditionType::Programmed).is_some() {
-        return Ok(());
-    }
-    let keep = apply::keep(cx, profile, memory);
-    let plan: Plan = resolve::plan(&good.profile, &good.compiled, &cx.world.tenants(profile), &keep, Timestamp::now());
-    let pending = Judgement::new(
-        ConditionType::Programmed,
-        Truth::False,
-        Reason::Pending,
-        format!("{} of {} namespaces have their parameters", plan.ready, plan.selected),
-    );
-    let enforced = not_programmed("the profile is not yet programmed");
-    report(cx, observed, memory, [accepted(verdict), pending, enforced], Namespaces::of(&plan, memory)).await
-}
-
-/// The status of a condition, if it is about the profile's generation.
-fn said(observed: &ObservedProfile, type_: ConditionType) -> Option<&str> {
-    let status: &ToolSecurityProfileStatus = observed.profile.as_ref().ok()?.status.as_ref()?;
-    let condition = status.conditions.iter().find(|condition| condition.type_ == type_.to_string())?;
-    (condition.observed_generation == observed.meta.generation).then_some(condition.status.as_str())
-}
-
-fn accepted(verdict: &Verdict) -> Judgement {
-    match verdict {
-        Ok(good) => {
-            let (checks, parameters) = (good.compiled.checks.len(), good.compiled.parameters.len());
-            let message = format!("{} and {}", counted(checks, "check"), counted(parameters, "parameter"));
-            Judgement::new(ConditionType::Accepted, Truth::True, Reason::Accepted, message)
-        }
-        Err(refused) => Judgement::new(ConditionType::Accepted, Truth::False, refused.reason, refused.message.clone()),
-    }
-}
-
-fn counted(count: usize, what: &str) -> String {
-    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
-}
-
-fn not_accepted(type_: ConditionType) -> Judgement {
-    let message = "the profile is not accepted, and no earlier state of it is known";
-    Judgement::new(type_, Truth::False, Reason::NotAccepted, message)
-}
-
-fn not_programmed(message: impl Into<String>) -> Judgement {
-    Judgement::new(ConditionType::Enforced, Truth::False, Reason::NotProgrammed, message)
-}
-
-fn programmed(verdict: &Verdict, applied: &Result<(), ApiError>, memory: &Memory, good: &Good) -> Judgement {
-    let judgement = |truth, reason, message| Judgement::new(ConditionType::Programmed, truth, reason, message);
-    let mut wrong = String::new();
-    if let Err(error) = applied {
-        let _ = write!(wrong, "a policy or binding could not be written: {error}");
-    }
-    if let Some((namespace, failure)) = memory.write_failures.iter().next() {
-        let separator = if wrong.is_empty() { "" } else { "; " };
-        let namespaces = counted(memory.write_failures.len(), "namespace");
-        let _ = write!(
-            wrong,
-            "{separator}the parameters of {namespaces} could not be written, first {namespace}: {}",
-            failure.message
-        );
-    }
-    if verdict.is_err() {
-        let mut message = format!("the spec of generation {} stays in force", good.generation());
-        if !wrong.is_empty() {
-            let _ = write!(message, "; {wrong}");
-        }
-        judgement(Truth::False, Reason::LastGoodInForce, message)
-    } else if wrong.is_empty() {
-        let message = "the policies, the bindings and the parameters of each namespace are in the API server";
-        judgement(Truth::True, Reason::Programmed, message.to_owned())
-    } else {
-        judgement(Truth::False, Reason::ApplyFailed, wrong)
-    }
-}
-
-/// Whether the profile is in force, and when to ask again. `None` while the first answer is awaited.
-fn enforced(
-    cx: &Context,
-    verdict: &Verdict,
-    programmed: &Judgement,
-    memory: &Memory,
-    good: &Arc<Good>,
-) -> (Option<Judgement>, Option<Duration>) {
-    let judgement = |truth, reason, message: &str| Judgement::new(ConditionType::Enforced, truth, reason, message);
-    let stage = match good.compiled.stage {
-        Stage::Deny => None,
-        Stage::Warn => Some(judgement(Truth::False, Reason::StageWarn, "violations are admitted with a warning")),
-        Stage::Audit => Some(judgement(Truth::False, Reason::StageAudit, "violations are admitted and audited")),
-    };
-    if verdict.is_err() {
-        return (Some(not_programmed("an earlier state of the profile is in force")), None);
-    }
-    if programmed.status != Truth::True {
-        return (Some(not_programmed("the profile is not programmed")), None);
-    }
-    if let Some(stage) = stage {
-        return (Some(stage), None);
-    }
-    if good.compiled.probes.violating.is_none() {
-        let nothing = judgement(Truth::False, Reason::NothingRestricted, "the profile allows everything");
-        return (Some(nothing), None);
-    }
-    // A policy that replaces one could be asked about too early: the former one might give the same answers.
-    let wait = memory.settles_in(Instant::now()).filter(|_| memory.settling.replaced).unwrap_or_default();
-    let (outcome, again) = cx.prober.consult(in_cluster(cx, good), good, wait);
-    (outcome.map(|outcome| of_outcome(&outcome)), again)
-}
-
-fn of_outcome(outcome: &Outcome) -> Judgement {
-    let (truth, reason, message) = match outcome {
-        Outcome::Passed => (
-            Truth::True,
-            Reason::ProbesPassed,
-            "a pod that violates the profile is denied, and one that complies is admitted".to_owned(),
-        ),
-        Outcome::ViolationAdmitted(check) => {
-            (Truth::False, Reason::ViolationAdmitted, format!("a pod that violates check {check} is admitted"))
-        }
-        Outcome::CompliantPodDenied(message) => (Truth::False, Reason::CompliantPodDenied, message.clone()),
-        Outcome::Failed(message) => (Truth::Unknown, Reason::ProbeFailed, message.clone()),
-        Outcome::Impossible => (
-            Truth::Unknown,
-            Reason::ProbeImpossible,
-            "no labels make the profile select the namespace for probes".to_owned(),
-        ),
-    };
-    Judgement::new(ConditionType::Enforced, truth, reason, message)
-}
-
-/// What a probe's answer is about: the policy for pods and its binding as they are, and the generation.
-fn in_cluster(cx: &Context, good: &Good) -> String {
-    let mut key = good.generation().to_string();
-    for meta in cx.world.pair(&good.compiled.profile, Shape::Pods).metadata() {
-        let uid = meta.uid.as_deref().unwrap_or_default();
-        let _ = write!(key, "/{uid}/{}", meta.generation.unwrap_or_default());
-    }
-    key
-}
-
-/// While the first answer is awaited: not enforced, unless the status says already that this generation is and
-/// this process has not touched it. A restart must not make an alarm.
-fn unless_known(observed: &ObservedProfile, memory: &Memory) -> Option<Judgement> {
-    let known = said(observed, ConditionType::Enforced) == Some("True") && !memory.wrote_bundle;
-    (!known).then(|| not_programmed("the API server has not yet given the right answers"))
-}
-
-/// How long to wait after a pass that failed.
-pub fn backoff(memory: &mut Memory) -> Duration {
-    memory.failures = memory.failures.saturating_add(1);
-    palisade_process::delay(memory.failures, Duration::from_mins(1))
 }

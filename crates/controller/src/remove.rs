@@ -2,7 +2,7 @@
 //!
 //! The bindings go first: without one a policy judges nothing. Then the API server is given the time to see that,
 //! for parameters that go before would deny. Each step may find its work done: whatever interrupts this, it can be
-//! begun again.
+//! begun again. No step waits: it says when the next one is due.
 
 use std::{sync::Arc, time::Duration};
 
@@ -17,21 +17,26 @@ use palisade_api::{
     names::{self, Shape},
 };
 use serde_json::json;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, timeout};
 
 use crate::{
-    apply::{delete_params, has_finalizer},
+    apply::has_finalizer,
     call::{ApiError, call, gone},
     compile::Good,
-    memory::SETTLE,
-    mutate,
-    reconcile::Context,
-    revision,
+    context::Context,
+    lane::Next,
+    mutate, repair, revision,
+    state::{SETTLE, State},
     world::ObservedProfile,
+    writer::{Class, Job},
 };
 
 /// How long the API server is asked whether it has seen that the binding is gone.
 const LIMIT: Duration = Duration::from_secs(5);
+/// How long between two such questions.
+const PAUSE: Duration = Duration::from_millis(200);
+/// How often is looked whether the parameters are deleted.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// Why a profile could not be removed yet.
 #[derive(Debug, thiserror::Error)]
@@ -46,16 +51,18 @@ pub enum RemoveError {
     #[error("the parameters could not be listed: {0}")]
     List(#[source] ApiError),
     /// Some parameters.
-    #[error("the parameters in {namespace} and {more} more namespaces could not be deleted: {error}")]
+    #[error("the parameters in {namespace} and {more} more namespaces could not be deleted: {message}")]
     Params {
         /// The first of them.
         namespace: String,
         /// How many there are besides.
         more: usize,
         /// Why.
-        #[source]
-        error: ApiError,
+        message: String,
     },
+    /// The registration of the webhook.
+    #[error("its entry in the registration of the webhook could not be removed: {0}")]
+    Registration(#[source] ApiError),
     /// The last good spec.
     #[error("the last good spec could not be deleted: {0}")]
     Revision(#[source] ApiError),
@@ -64,39 +71,97 @@ pub enum RemoveError {
     Finalizer(#[source] ApiError),
 }
 
-/// Removes all of it, and lets the profile go.
-pub async fn remove(
-    cx: &Context,
+/// How far the removal of a profile is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Removal {
+    /// The bindings may be there.
+    #[default]
+    Bound,
+    /// The bindings are deleted, and the API server may not have seen it.
+    Releasing {
+        /// Since when they are deleted.
+        since: Instant,
+    },
+    /// The API server judges by the policies no more, from this time on.
+    Released {
+        /// From when.
+        at: Instant,
+    },
+    /// The policies are deleted; the parameters go.
+    Params,
+    /// Nothing is left: the profile is only not yet seen to be gone.
+    Done,
+}
+
+/// Removes a part of it, and returns when the next part is due; in the end lets the profile go.
+pub async fn step(
+    cx: &Arc<Context>,
     profile: &str,
     observed: &ObservedProfile,
-    good: Option<Arc<Good>>,
-) -> Result<(), RemoveError> {
+    state: &State,
+    removal: &mut Removal,
+    good: Option<&Good>,
+) -> Result<Next, RemoveError> {
     if !has_finalizer(observed) {
-        return Ok(());
+        return Ok(Next::Change);
     }
-    let mut bound = false;
-    for shape in Shape::ALL {
-        bound |= bindings(cx, profile, shape).await.map_err(RemoveError::Binding)?;
+    loop {
+        let now = Instant::now();
+        *removal = match *removal {
+            Removal::Bound => {
+                leave(cx, profile, state).await;
+                let policies = cx.world.pairs(profile).iter().any(|pair| pair.policy.is_some());
+                let mut bound = false;
+                for shape in Shape::ALL {
+                    bound |= bindings(cx, profile, shape).await.map_err(RemoveError::Binding)?;
+                }
+                if bound || policies {
+                    tracing::info!(profile, "the bindings are deleted");
+                    Removal::Releasing { since: Instant::now() }
+                } else {
+                    Removal::Released { at: now }
+                }
+            }
+            Removal::Releasing { since } => match good.filter(|good| good.compiled.stage == Stage::Deny) {
+                Some(good) if now.duration_since(since) < LIMIT => {
+                    // Who cannot ask now, because others do, cannot know.
+                    match timeout(LIMIT, cx.prober.denies(good)).await.ok().flatten() {
+                        Some(true) => return Ok(Next::After(PAUSE)),
+                        // There may be other API servers, which read bindings about once a second as well.
+                        Some(false) => Removal::Released { at: since + SETTLE },
+                        None => Removal::Released { at: now + SETTLE },
+                    }
+                }
+                _ => Removal::Released { at: now + SETTLE },
+            },
+            Removal::Released { at } if at > now => return Ok(Next::After(at.duration_since(now))),
+            Removal::Released { .. } => {
+                cx.registration.forget(profile);
+                let kept = cx.registration.keep(&cx.client, &cx.world.profiles()).await;
+                kept.map_err(RemoveError::Registration)?;
+                mutate::remove(cx, profile).await.map_err(RemoveError::Policy)?;
+                for shape in Shape::ALL {
+                    policy(cx, profile, shape).await.map_err(RemoveError::Policy)?;
+                }
+                Removal::Params
+            }
+            Removal::Params => {
+                if !params(cx, profile, state).await? {
+                    return Ok(Next::After(LOOK));
+                }
+                finish(cx, profile).await?;
+                Removal::Done
+            }
+            Removal::Done => return Ok(Next::Change),
+        };
     }
-    if bound || cx.world.pairs(profile).iter().any(|pair| pair.policy.is_some()) {
-        tracing::info!(profile, "the bindings are deleted");
-        released(cx, good.as_deref()).await;
-    }
-    mutate::remove(cx, profile).await.map_err(RemoveError::Policy)?;
-    for shape in Shape::ALL {
-        policy(cx, profile, shape).await.map_err(RemoveError::Policy)?;
-    }
-    params(cx, profile).await?;
-    revision::delete(&cx.client, profile).await.map_err(RemoveError::Revision)?;
-    if cx.world.has_namespace(names::PROBE_NAMESPACE)
-        && let Err(error) = cx.prober.unlabel().await
-    {
-        // The next probe sets its own.
-        tracing::debug!(%error, "the labels of the probe namespace stay");
-    }
-    finalizer(cx, profile).await.map_err(RemoveError::Finalizer)?;
-    tracing::info!(profile, "all that was made for the profile is removed");
-    Ok(())
+}
+
+/// From now on nothing is restored and no parameters are written.
+pub async fn leave(cx: &Context, profile: &str, state: &State) {
+    repair::stop(state).await;
+    state.tenancy().stop();
+    cx.writer.clear(profile);
 }
 
 /// Deletes the bindings of a shape. Returns whether there were any.
@@ -125,39 +190,37 @@ pub async fn policy(cx: &Context, profile: &str, shape: Shape) -> Result<(), Api
     Ok(())
 }
 
-/// Waits until the API server judges by the policy no more.
-async fn released(cx: &Context, good: Option<&Good>) {
-    let start = Instant::now();
-    let can_be_seen = good.filter(|good| good.compiled.stage == Stage::Deny);
-    while let Some(good) = can_be_seen
-        && start.elapsed() < LIMIT
-    {
-        match cx.prober.denies(good).await {
-            Some(true) => sleep(Duration::from_millis(200)).await,
-            // There may be other API servers, which read bindings about once a second as well.
-            Some(false) => return sleep(SETTLE.saturating_sub(start.elapsed())).await,
-            None => break,
-        }
+/// Deletes some of the profile's parameters, as the API server lists them. Returns whether none are left.
+pub async fn params(cx: &Arc<Context>, profile: &str, state: &State) -> Result<bool, RemoveError> {
+    if cx.writer.is_busy(profile) {
+        return Ok(false);
     }
-    sleep(SETTLE).await;
+    if let Some((namespace, more, message)) = state.tenancy().take_undeleted() {
+        return Err(RemoveError::Params { namespace, more, message });
+    }
+    let api: Api<PartialObjectMeta<ToolSecurityParams>> = Api::all(cx.client.clone());
+    let page = ListParams::default().fields(&format!("metadata.name={}", names::params(profile))).limit(500);
+    let list = call(api.list_metadata(&page)).await.map_err(RemoveError::List)?;
+    for namespace in list.items.iter().filter_map(|params| params.metadata.namespace.as_ref()) {
+        cx.writer.set(profile, namespace, Some((Class::Bulk, Job::Delete)));
+    }
+    cx.writer.pump(cx);
+    Ok(list.items.is_empty())
 }
 
-/// Deletes the profile's parameters, as the API server lists them.
-pub async fn params(cx: &Context, profile: &str) -> Result<(), RemoveError> {
-    let api: Api<PartialObjectMeta<ToolSecurityParams>> = Api::all(cx.client.clone());
-    let mut page = ListParams::default().fields(&format!("metadata.name={}", names::params(profile))).limit(500);
-    loop {
-        let list = call(api.list_metadata(&page)).await.map_err(RemoveError::List)?;
-        let namespaces = list.items.into_iter().filter_map(|params| params.metadata.namespace).collect();
-        let mut failed = delete_params(cx, profile, namespaces).await;
-        if let Some((namespace, error)) = failed.pop() {
-            return Err(RemoveError::Params { namespace, more: failed.len(), error });
-        }
-        match list.metadata.continue_.filter(|token| !token.is_empty()) {
-            Some(token) => page = page.continue_token(&token),
-            None => return Ok(()),
+async fn finish(cx: &Context, profile: &str) -> Result<(), RemoveError> {
+    revision::delete(&cx.client, profile).await.map_err(RemoveError::Revision)?;
+    if cx.world.has_namespace(names::PROBE_NAMESPACE) {
+        match timeout(LIMIT, cx.prober.unlabel()).await {
+            Ok(Ok(())) => {}
+            // The next probe sets its own.
+            Ok(Err(error)) => tracing::debug!(%error, "the labels of the probe namespace stay"),
+            Err(_) => tracing::debug!("the labels of the probe namespace stay: others are asking"),
         }
     }
+    finalizer(cx, profile).await.map_err(RemoveError::Finalizer)?;
+    tracing::info!(profile, "all that was made for the profile is removed");
+    Ok(())
 }
 
 async fn finalizer(cx: &Context, profile: &str) -> Result<(), ApiError> {

@@ -13,11 +13,11 @@ use serde_json::json;
 use crate::{
     apply::few,
     call::{ApiError, call},
+    context::Context,
     events::Tone,
     memory::Memory,
-    reconcile::Context,
+    params::Summary,
     redirects,
-    resolve::Plan,
     status::{self, Facts, Judgement, Truth},
     world::{ObservedProfile, version},
 };
@@ -31,24 +31,25 @@ pub struct Namespaces {
     counts: NamespaceCounts,
     /// Why, by name.
     failed: BTreeMap<String, String>,
+    /// Those of them whose parameters could not be written. In the others all pods are denied.
+    not_written: BTreeSet<String>,
 }
 
 impl Namespaces {
-    /// Those of a plan that was carried out, as far as it could be.
-    pub fn of(plan: &Plan, memory: &Memory) -> Self {
-        let mut failed = plan.problems.clone();
-        for (namespace, failure) in &memory.write_failures {
-            if namespace != names::PROBE_NAMESPACE {
-                failed.entry(namespace.clone()).or_insert_with(|| failure.message.clone());
+    /// As they were found.
+    pub fn of(summary: Summary) -> Self {
+        let Summary { selected, ready, problems, unwritten } = summary;
+        let mut failed = problems;
+        let mut not_written = BTreeSet::new();
+        for (namespace, message) in unwritten {
+            if namespace != names::PROBE_NAMESPACE && !failed.contains_key(&namespace) {
+                not_written.insert(namespace.clone());
+                failed.insert(namespace, format!("the parameters could not be written: {message}"));
             }
         }
         let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
-        let counts = NamespaceCounts {
-            selected: number(plan.selected),
-            ready: number(plan.ready),
-            failed: number(failed.len()),
-        };
-        Self { counts, failed }
+        let counts = NamespaceCounts { selected: number(selected), ready: number(ready), failed: number(failed.len()) };
+        Self { counts, failed, not_written }
     }
 
     fn first(&self) -> Vec<FailedNamespace> {
@@ -138,9 +139,12 @@ fn announce_failures(
         None if known == Some(namespaces.counts.failed) => Vec::new(),
         None => now.iter().collect(),
     };
-    if let Some(first) = new.first() {
-        let why = &namespaces.failed[*first];
-        let note = format!("all pods are denied in {}; {first}: {why}", few(&new));
-        cx.events.profile(&observed.meta, Tone::Warning, "NamespaceFailed", &note);
+    let (not_written, denied): (Vec<&String>, Vec<&String>) =
+        new.into_iter().partition(|name| namespaces.not_written.contains(*name));
+    for (what, names) in [("all pods are denied in", denied), ("parameters could not be written in", not_written)] {
+        if let Some(first) = names.first() {
+            let note = format!("{what} {}; {first}: {}", few(&names), namespaces.failed[*first]);
+            cx.events.profile(&observed.meta, Tone::Warning, "NamespaceFailed", &note);
+        }
     }
 }

@@ -9,7 +9,7 @@ use k8s_openapi::jiff::Timestamp;
 use palisade_api::{ParameterType, ToolSecurityParams, ToolSecurityParamsSpec, ToolSecurityProfile, names};
 use palisade_compiler::{Compiled, Namespace, selects};
 
-use crate::world::{ObservedParams, Tenants};
+use crate::world::{ObservedNamespace, ObservedParams, Tenants};
 
 /// Parameters that a policy in force reads, whether or not the profile still declares them. A policy that cannot
 /// read one of its parameters denies.
@@ -47,6 +47,16 @@ impl Keep {
         }
     }
 
+    /// Whether all that `other` keeps is kept, too.
+    pub fn covers(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Everything, _) | (_, Self::Nothing) => true,
+            (Self::Only(this), Self::Only(other)) => other.is_subset(this),
+            (Self::Nothing, Self::Only(other)) => other.is_empty(),
+            (_, Self::Everything) => false,
+        }
+    }
+
     fn has(&self, name: &str, type_: ParameterType) -> bool {
         match self {
             Self::Nothing => false,
@@ -59,8 +69,6 @@ impl Keep {
 /// Parameters to write.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Write {
-    /// In which namespace.
-    pub namespace: String,
     /// What they must be.
     pub params: ToolSecurityParams,
     /// What they are.
@@ -77,83 +85,156 @@ impl Write {
     }
 }
 
-/// What is to be done in the namespaces, and how it stands there.
+/// How it stands in one namespace that the profile selects, or that has parameters of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Standing {
+    /// Whether the profile selects it.
+    pub selected: bool,
+    /// Why every pod is denied in it, if that is so.
+    pub problem: Option<String>,
+    /// Whether the parameters have values that only the policy before this one reads.
+    pub carried: bool,
+    /// What is to be done.
+    pub todo: Todo,
+}
+
+/// What is to be done in a namespace.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Todo {
+    /// Nothing: the parameters are right, or none are needed.
+    Nothing(Option<Arc<ObservedParams>>),
+    /// Write parameters.
+    Write(Arc<Write>),
+    /// Remove parameters that should not be there.
+    Remove,
+}
+
+/// What parameters must be.
+#[derive(Clone, Copy, Debug)]
+pub struct Rules<'a> {
+    /// The profile.
+    pub profile: &'a ToolSecurityProfile,
+    /// What it became.
+    pub compiled: &'a Compiled,
+    /// What must be kept for policies in the cluster.
+    pub keep: &'a Keep,
+    /// Exceptions end.
+    pub now: Timestamp,
+}
+
+impl Rules<'_> {
+    /// How it stands in a namespace; `None` if the profile has nothing to do there.
+    pub fn standing(self, namespace: &ObservedNamespace, observed: Option<&Arc<ObservedParams>>) -> Option<Standing> {
+        // In a namespace that is being deleted nothing is touched: its pods are judged until they are gone.
+        if namespace.terminating {
+            return None;
+        }
+        let namespace = &namespace.namespace;
+        let selected = selects(&self.profile.spec, namespace);
+        let desired = if namespace.name == names::PROBE_NAMESPACE {
+            probe_params(self.compiled, namespace, self.now)
+        } else {
+            selected.then(|| self.compiled.params(namespace, self.now)).flatten()
+        };
+        let nothing = Standing { selected, problem: None, carried: false, todo: Todo::Nothing(None) };
+        match (desired, observed) {
+            (Some(desired), _) => Some(self.compare(desired, observed, selected)),
+            (None, Some(_)) => Some(Standing { todo: Todo::Remove, ..nothing }),
+            (None, None) => selected.then_some(nothing),
+        }
+    }
+
+    fn compare(
+        self,
+        mut desired: ToolSecurityParams,
+        observed: Option<&Arc<ObservedParams>>,
+        selected: bool,
+    ) -> Standing {
+        let (mut problem, mut carried) = (None, false);
+        if !desired.spec.problem.is_empty() {
+            // Every policy denies because of the problem and reads nothing else.
+            problem = Some(desired.spec.problem.clone());
+        } else if let Some(spec) = observed.and_then(|observed| observed.spec.as_ref()) {
+            carried = carry(&mut desired.spec, spec, self.keep);
+        }
+        let todo = match observed {
+            Some(observed) if is(&desired, observed) => Todo::Nothing(Some(Arc::clone(observed))),
+            _ => Todo::Write(Arc::new(Write { params: desired, observed: observed.map(Arc::clone) })),
+        };
+        Standing { selected, problem, carried, todo }
+    }
+}
+
+/// How it stands in all namespaces, kept up to date one by one.
 #[derive(Debug, Default)]
 pub struct Plan {
-    /// Parameters to write; those of namespaces that have none come first.
-    pub writes: Vec<Write>,
-    /// Namespaces with parameters that should not be there.
-    pub removable: Vec<String>,
-    /// Whether some parameters have values that only the policy before this one reads.
-    pub carried: bool,
-    /// The namespaces with the right parameters, and what they are.
-    pub right: BTreeMap<String, Arc<ObservedParams>>,
+    standings: BTreeMap<String, Standing>,
     /// How many namespaces the profile selects.
     pub selected: usize,
     /// In how many of them pods can be judged.
     pub ready: usize,
+    /// In how many some parameters have values that only the policy before this one reads.
+    pub carried: usize,
     /// Those that deny every pod, and why.
     pub problems: BTreeMap<String, String>,
-}
-
-/// Compares what must be with what is.
-pub fn plan(
-    profile: &ToolSecurityProfile,
-    compiled: &Compiled,
-    tenants: &Tenants,
-    keep: &Keep,
-    now: Timestamp,
-) -> Plan {
-    let mut plan = Plan::default();
-    // In a namespace that is being deleted nothing is touched: its pods are judged until they are gone.
-    for namespace in tenants.namespaces.iter().filter(|namespace| !namespace.terminating) {
-        let namespace = &namespace.namespace;
-        let observed = tenants.params.get(&namespace.name);
-        let selected = selects(&profile.spec, namespace);
-        plan.selected += usize::from(selected);
-        let desired = if namespace.name == names::PROBE_NAMESPACE {
-            probe_params(compiled, namespace, now)
-        } else {
-            selected.then(|| compiled.params(namespace, now)).flatten()
-        };
-        let Some(desired) = desired else {
-            plan.ready += usize::from(selected);
-            plan.removable.extend(observed.map(|_| namespace.name.clone()));
-            continue;
-        };
-        plan.compare(&namespace.name, desired, observed, keep, selected);
-    }
-    plan.writes.sort_by_key(|write| write.observed.is_some());
-    plan
+    /// Those with parameters that should not be there.
+    pub removable: BTreeSet<String>,
 }
 
 impl Plan {
-    fn compare(
-        &mut self,
-        namespace: &str,
-        mut desired: ToolSecurityParams,
-        observed: Option<&Arc<ObservedParams>>,
-        keep: &Keep,
-        selected: bool,
-    ) {
-        let healthy = desired.spec.problem.is_empty();
-        if !healthy {
-            // Every policy denies because of the problem and reads nothing else.
-            self.problems.insert(namespace.to_owned(), desired.spec.problem.clone());
-        } else if let Some(spec) = observed.and_then(|observed| observed.spec.as_ref()) {
-            self.carried |= carry(&mut desired.spec, spec, keep);
+    /// Of all namespaces.
+    pub fn new(rules: Rules<'_>, tenants: &Tenants) -> Self {
+        let mut plan = Self::default();
+        for namespace in &tenants.namespaces {
+            let name = &namespace.namespace.name;
+            plan.set(name, rules.standing(namespace, tenants.params.get(name)));
         }
-        match observed {
-            Some(observed) if is(&desired, observed) => {
-                self.ready += usize::from(selected && healthy);
-                self.right.insert(namespace.to_owned(), Arc::clone(observed));
+        plan
+    }
+
+    /// How it stands in a namespace now. Returns how it stood.
+    pub fn set(&mut self, namespace: &str, standing: Option<Standing>) -> Option<Standing> {
+        let before = self.standings.remove(namespace);
+        if let Some(before) = &before {
+            self.selected -= usize::from(before.selected);
+            self.ready -= usize::from(before.is_ready());
+            self.carried -= usize::from(before.carried);
+            self.problems.remove(namespace);
+            self.removable.remove(namespace);
+        }
+        if let Some(now) = standing {
+            self.selected += usize::from(now.selected);
+            self.ready += usize::from(now.is_ready());
+            self.carried += usize::from(now.carried);
+            if let Some(problem) = &now.problem {
+                self.problems.insert(namespace.to_owned(), problem.clone());
             }
-            _ => self.writes.push(Write {
-                namespace: namespace.to_owned(),
-                params: desired,
-                observed: observed.map(Arc::clone),
-            }),
+            if now.todo == Todo::Remove {
+                self.removable.insert(namespace.to_owned());
+            }
+            self.standings.insert(namespace.to_owned(), now);
         }
+        before
+    }
+
+    /// How it stands in a namespace.
+    pub fn get(&self, namespace: &str) -> Option<&Standing> {
+        self.standings.get(namespace)
+    }
+
+    /// Where parameters are to be written.
+    pub fn writes(&self) -> impl Iterator<Item = (&String, &Arc<Write>)> {
+        self.standings.iter().filter_map(|(name, standing)| match &standing.todo {
+            Todo::Write(write) => Some((name, write)),
+            _ => None,
+        })
+    }
+}
+
+impl Standing {
+    fn is_ready(&self) -> bool {
+        // Parameters that should not be there harm nobody.
+        self.selected && self.problem.is_none() && !matches!(self.todo, Todo::Write(_))
     }
 }
 
@@ -201,7 +282,6 @@ fn carry_map<V: Clone>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::world::ObservedNamespace;
 
     fn compiled(spec: &serde_json::Value) -> (ToolSecurityProfile, Compiled) {
         let mut profile = ToolSecurityProfile::new("tools", serde_json::from_value(spec.clone()).unwrap());
@@ -234,13 +314,52 @@ mod tests {
         Tenants { namespaces: all.iter().map(|(name, uid)| namespace(name, *uid)).collect(), params: BTreeMap::new() }
     }
 
+    fn plan(
+        profile: &ToolSecurityProfile,
+        compiled: &Compiled,
+        tenants: &Tenants,
+        keep: &Keep,
+        now: Timestamp,
+    ) -> Plan {
+        Plan::new(Rules { profile, compiled, keep, now }, tenants)
+    }
+
     /// What is in the cluster after all that was planned is done.
     fn done(mut tenants: Tenants, plan: &Plan) -> Tenants {
-        for write in &plan.writes {
+        for (namespace, write) in plan.writes() {
             let observed = ObservedParams { spec: Some(write.params.spec.clone()) };
-            tenants.params.insert(write.namespace.clone(), Arc::new(observed));
+            tenants.params.insert(namespace.clone(), Arc::new(observed));
         }
         tenants
+    }
+
+    fn first(plan: &Plan) -> &ToolSecurityParamsSpec {
+        &plan.writes().next().unwrap().1.params.spec
+    }
+
+    #[test]
+    fn a_plan_kept_up_to_date_is_the_plan_made_anew() {
+        let (profile, compiled) = profile();
+        let now = now();
+        let rules = Rules { profile: &profile, compiled: &compiled, keep: &Keep::Nothing, now };
+        let mut all = tenants(&[("a", Some("1")), ("b", Some("x")), ("c", None)]);
+        let mut kept = Plan::new(rules, &all);
+        let written = done(tenants(&[("a", Some("1")), ("b", Some("x")), ("c", None)]), &kept);
+        let changes: [&dyn Fn(&mut Tenants); 5] = [
+            &|all| all.params.clone_from(&written.params),
+            &|all| Arc::make_mut(&mut all.namespaces[1]).namespace.annotations.clear(),
+            &|all| Arc::make_mut(&mut all.namespaces[0]).namespace.labels.clear(),
+            &|all| Arc::make_mut(&mut all.namespaces[2]).terminating = true,
+            &|all| drop(all.params.remove("b")),
+        ];
+        for change in changes {
+            change(&mut all);
+            for namespace in &all.namespaces {
+                let name = &namespace.namespace.name;
+                kept.set(name, rules.standing(namespace, all.params.get(name)));
+            }
+            assert_eq!(format!("{kept:?}"), format!("{:?}", Plan::new(rules, &all)));
+        }
     }
 
     #[test]
@@ -248,11 +367,11 @@ mod tests {
         let (profile, compiled) = profile();
         let tenants = tenants(&[("a", Some("50000")), ("b", Some("x")), ("palisade-probe", None)]);
         let first = plan(&profile, &compiled, &tenants, &Keep::Nothing, now());
-        let counts = (first.writes.len(), first.selected, first.ready, first.problems.len());
+        let counts = (first.writes().count(), first.selected, first.ready, first.problems.len());
         assert_eq!(counts, (3, 2, 0, 1));
         assert!(first.problems["b"].contains("uid"));
         let second = plan(&profile, &compiled, &done(tenants, &first), &Keep::Nothing, now());
-        let counts = (second.writes.len(), second.selected, second.ready, second.problems.len());
+        let counts = (second.writes().count(), second.selected, second.ready, second.problems.len());
         assert_eq!(counts, (0, 2, 1, 1));
     }
 
@@ -272,7 +391,7 @@ mod tests {
         for change in changes {
             let mut tenants = Tenants { namespaces: right.namespaces.clone(), params: right.params.clone() };
             change(Arc::make_mut(tenants.params.get_mut("a").unwrap()));
-            assert_eq!(plan(&profile, &compiled, &tenants, &Keep::Nothing, now()).writes.len(), 1);
+            assert_eq!(plan(&profile, &compiled, &tenants, &Keep::Nothing, now()).writes().count(), 1);
         }
     }
 
@@ -289,15 +408,16 @@ mod tests {
 
         let keep = Keep::of_annotation(Some(&"tool:String,uid:String".to_owned()));
         let union = plan(&profile, &compiled, &tenants, &keep, now());
-        let spec = &union.writes[0].params.spec;
-        assert!(union.carried);
+        let spec = first(&union);
+        assert_eq!(union.carried, 1);
         assert_eq!(spec.integers["uid"], 50000);
         assert_eq!(spec.strings.keys().collect::<Vec<_>>(), ["tool", "uid"]);
 
         let exact = plan(&profile, &compiled, &tenants, &Keep::Nothing, now());
-        assert!(!exact.carried);
-        assert!(exact.writes[0].params.spec.strings.is_empty());
-        assert!(plan(&profile, &compiled, &tenants, &Keep::Everything, now()).writes[0].params.spec.strings.len() == 3);
+        assert_eq!(exact.carried, 0);
+        assert!(first(&exact).strings.is_empty());
+        let all = plan(&profile, &compiled, &tenants, &Keep::Everything, now());
+        assert_eq!(first(&all).strings.len(), 3);
     }
 
     #[test]
@@ -309,6 +429,7 @@ mod tests {
         Arc::make_mut(&mut all.namespaces[0]).namespace.labels.clear();
         Arc::make_mut(&mut all.namespaces[1]).terminating = true;
         let plan = plan(&profile, &compiled, &all, &Keep::Nothing, now());
-        assert_eq!((plan.removable, plan.writes, plan.selected), (vec!["a".to_owned()], vec![], 0));
+        assert_eq!((plan.writes().count(), plan.selected), (0, 0));
+        assert_eq!(plan.removable.into_iter().collect::<Vec<_>>(), ["a"]);
     }
 }

@@ -56,13 +56,13 @@ impl Judgement {
     /// Whether an admin has something to do.
     pub fn is_alarming(&self) -> bool {
         use Reason::{
-            Accepted, ApplyFailed, CheckFailed, CompliantPodDenied, InvalidSpec, LastGoodInForce, NotAccepted,
-            NotProgrammed, NothingRestricted, Pending, ProbeFailed, ProbeImpossible, ProbesPassed, Programmed,
-            StageAudit, StageWarn, ViolationAdmitted,
+            Accepted, ApplyFailed, CheckFailed, CompliantPodDenied, InternalError, InvalidSpec, LastGoodInForce,
+            NotAccepted, NotMutated, NotProgrammed, NothingRestricted, Pending, ProbeFailed, ProbeImpossible,
+            ProbesPassed, Programmed, RefusedByApiServer, StageAudit, StageWarn, ViolationAdmitted,
         };
         match self.reason {
-            InvalidSpec | CheckFailed | ApplyFailed | LastGoodInForce | NotAccepted | ViolationAdmitted
-            | CompliantPodDenied | ProbeFailed | ProbeImpossible => true,
+            InvalidSpec | CheckFailed | RefusedByApiServer | InternalError | ApplyFailed | LastGoodInForce
+            | NotAccepted | NotMutated | ViolationAdmitted | CompliantPodDenied | ProbeFailed | ProbeImpossible => true,
             Accepted | Programmed | Pending | ProbesPassed | StageWarn | StageAudit | NothingRestricted
             | NotProgrammed => false,
         }

@@ -98,6 +98,8 @@ struct Inner {
     bindings: Table<String, Arc<ValidatingAdmissionPolicyBinding>>,
     /// The profiles that namespaces are judged by: not always those that were written last.
     effective: BTreeMap<String, Arc<ToolSecurityProfile>>,
+    /// The namespaces that have changed, or whose parameters have, since they were last looked at, by profile.
+    changed: BTreeMap<String, BTreeSet<String>>,
 }
 
 /// Names of profiles.
@@ -158,6 +160,27 @@ impl World {
         Tenants { namespaces, params }
     }
 
+    /// From now on it is remembered for a profile which namespaces and parameters change.
+    pub fn follow(&self, profile: &str) {
+        self.lock().changed.entry(profile.to_owned()).or_default();
+    }
+
+    /// The namespaces that have changed, or whose parameters have, since the last time.
+    pub fn take_changed(&self, profile: &str) -> BTreeSet<String> {
+        self.lock().changed.get_mut(profile).map(std::mem::take).unwrap_or_default()
+    }
+
+    /// A namespace, and the parameters of a profile in it.
+    pub fn tenant(
+        &self,
+        profile: &str,
+        namespace: &str,
+    ) -> (Option<Arc<ObservedNamespace>>, Option<Arc<ObservedParams>>) {
+        let inner = self.lock();
+        let key = (profile.to_owned(), namespace.to_owned());
+        (inner.namespaces.get(namespace).cloned(), inner.params.get(&key).cloned())
+    }
+
     /// Whether a namespace exists and is not being deleted.
     pub fn has_namespace(&self, name: &str) -> bool {
         self.lock().namespaces.get(name).is_some_and(|namespace| !namespace.terminating)
@@ -178,7 +201,9 @@ impl World {
 
     /// The profile is gone.
     pub fn forget(&self, profile: &str) {
-        self.lock().effective.remove(profile);
+        let mut inner = self.lock();
+        inner.effective.remove(profile);
+        inner.changed.remove(profile);
     }
 
     /// A watch has shown a profile.
@@ -205,6 +230,9 @@ impl World {
             let (name, version) = identity(&object.metadata);
             (name, version, Arc::new(namespace(object.metadata)))
         });
+        for namespaces in inner.changed.values_mut() {
+            namespaces.extend(changes.iter().map(|change| change.key.clone()));
+        }
         changes.iter().flat_map(|change| inner.concerned_by(change)).collect()
     }
 
@@ -218,6 +246,9 @@ impl World {
             };
             params_row(&meta, spec)
         });
+        for change in &changes {
+            inner.params_changed(&change.key);
+        }
         changes.into_iter().map(|change| change.key.0).collect()
     }
 
@@ -251,12 +282,17 @@ impl World {
     /// Parameters were written. The answer is what they are now.
     pub fn wrote_params(&self, params: ToolSecurityParams) {
         let (key, version, value) = params_row(&params.metadata, Some(params.spec));
-        self.lock().params.set(key, version, value);
+        let mut inner = self.lock();
+        inner.params_changed(&key);
+        inner.params.set(key, version, value);
     }
 
     /// Parameters were deleted.
     pub fn deleted_params(&self, profile: &str, namespace: &str) {
-        self.lock().params.remove((profile.to_owned(), namespace.to_owned()), 0);
+        let key = (profile.to_owned(), namespace.to_owned());
+        let mut inner = self.lock();
+        inner.params_changed(&key);
+        inner.params.remove(key, 0);
     }
 
     /// A policy was written.
@@ -292,6 +328,12 @@ pub struct Tenants {
 }
 
 impl Inner {
+    fn params_changed(&mut self, (profile, namespace): &(String, String)) {
+        if let Some(namespaces) = self.changed.get_mut(profile) {
+            namespaces.insert(namespace.clone());
+        }
+    }
+
     /// The profiles that select the namespace or did so, as they were written or as they are in force.
     fn concerned_by(&self, change: &Change<String, Arc<ObservedNamespace>>) -> Concerned {
         if change.key == names::PROBE_NAMESPACE {

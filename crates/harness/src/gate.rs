@@ -11,7 +11,7 @@ use palisade_checks::{
 use palisade_compiler::{Compiled, Pair, Probe};
 use serde_json::{Value as Json, json};
 
-use crate::{Checked, Decision, Operation, Policy, Rejected, Request, custom, defaults, fills, types};
+use crate::{Checked, Decision, Operation, Policy, Rejected, Request, custom, defaults, fills, generated, types};
 
 /// The pods of all fixtures of the catalogue.
 static PODS: LazyLock<Vec<Json>> = LazyLock::new(|| {
@@ -52,6 +52,9 @@ fn diagnose(compiled: &Compiled) -> Vec<Diagnostic> {
     };
     let mut mistakes = custom::diagnose(compiled, &PODS, typed);
     mistakes.extend(defaults::diagnose(compiled));
+    // What is said of a place in the profile comes first: an expression that an admin wrote is told of above.
+    let (in_profile, generated): (Vec<_>, Vec<_>) = generated::diagnose(compiled).into_iter().partition(is_in_profile);
+    mistakes.extend(in_profile);
     if !mistakes.is_empty() {
         return mistakes;
     }
@@ -59,6 +62,10 @@ fn diagnose(compiled: &Compiled) -> Vec<Diagnostic> {
     if let Some(workloads) = bundle.workloads.as_ref().filter(|_| diagnostics.is_empty()) {
         let subjects: Vec<_> = WORKLOADS.iter().map(Subject::Workload).collect();
         diagnostics = of_workloads(diagnose_pair(compiled, workloads, &subjects));
+    }
+    // What is said above says more of an expression than that an API server rejects it.
+    if diagnostics.is_empty() {
+        diagnostics = generated;
     }
     if diagnostics.is_empty()
         && let Ok(policy) = Policy::new(&bundle.pods.policy)
@@ -68,6 +75,10 @@ fn diagnose(compiled: &Compiled) -> Vec<Diagnostic> {
         diagnostics = fills::diagnose(compiled, &PODS, |pod| judge.create(pod));
     }
     diagnostics
+}
+
+fn is_in_profile(diagnostic: &Diagnostic) -> bool {
+    diagnostic.path.starts_with("spec.") || diagnostic.path == "metadata.name"
 }
 
 /// What is said of the policy for workloads.

@@ -11,16 +11,16 @@ use std::{
 };
 
 use kube::Client;
-use palisade_process::serve_health;
+use palisade_process::{Died, Front, GRACE, Limits, Supervisor, serve_health};
 use tokio::{
     net::TcpListener,
     task::{JoinError, JoinHandle},
-    time::{sleep, timeout},
+    time::sleep,
 };
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tokio_util::sync::CancellationToken;
 
 use crate::{
-    certificates::{self, Shown},
+    certificates::{self, Shown, clients},
     metrics::Metrics,
     options::Options,
     server::{self, Context},
@@ -28,7 +28,7 @@ use crate::{
     world::World,
 };
 
-/// Why the webhook could not run. Once it runs, nothing but its shutdown ends it.
+/// Why the webhook could not run, or ran no longer.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// An HTTP server.
@@ -42,9 +42,15 @@ pub enum Error {
     /// TLS.
     #[error("TLS cannot be set up: {0}")]
     Tls(#[from] tokio_rustls::rustls::Error),
+    /// The authority of clients.
+    #[error(transparent)]
+    Clients(#[from] clients::Error),
+    /// A task that it cannot do without.
+    #[error(transparent)]
+    Died(#[from] Died),
     /// It ended.
     #[error("the webhook stopped: {0}")]
-    Stopped(#[source] JoinError),
+    Stopped(#[from] JoinError),
 }
 
 /// A webhook that runs.
@@ -57,17 +63,17 @@ pub struct Running {
     /// Ends it when cancelled.
     pub shutdown: CancellationToken,
     /// Until it has ended.
-    pub join: JoinHandle<()>,
+    pub join: JoinHandle<Result<(), Died>>,
 }
 
 impl Running {
     /// Ends it: what was asked is answered.
     ///
     /// # Errors
-    /// It broke off before.
+    /// One of its tasks died.
     pub async fn stop(self) -> Result<(), Error> {
         self.shutdown.cancel();
-        self.join.await.map_err(Error::Stopped)
+        Ok(self.join.await??)
     }
 }
 
@@ -76,41 +82,46 @@ impl Running {
 /// # Errors
 /// An address is taken.
 pub async fn start(client: Client, options: Options, shutdown: CancellationToken) -> Result<Running, Error> {
-    let (tasks, ended) = (TaskTracker::new(), CancellationToken::new());
+    let metrics = Arc::new(Metrics::new());
+    let limits =
+        Limits { connections: options.max_connections, body_bytes: options.max_body_bytes, ..Limits::default() };
+    let (tasks, ended) = (Supervisor::new(shutdown.clone()), CancellationToken::new());
     let cx = Context {
-        world: World::start(&client, &tasks, &ended),
+        world: World::start(&client, &metrics, &tasks, &ended),
         shown: Arc::new(Shown::default()),
-        metrics: Arc::new(Metrics::new()),
+        front: Front::new(server::PORT, limits, &metrics.ports),
+        metrics,
         stopping: Arc::new(AtomicBool::new(false)),
     };
+    let clients =
+        options.client_ca.as_deref().map(|file| clients::verifier(file, &options.client_names)).transpose()?;
     let of = |address| move |source| Error::Listen { address, source };
-    let tls = certificates::server_config(Arc::clone(&cx.shown))?;
+    let tls = certificates::server_config(Arc::clone(&cx.shown), clients)?;
     let listener = TcpListener::bind(options.listen).await.map_err(of(options.listen))?;
     let addr = listener.local_addr().map_err(of(options.listen))?;
-    let health_addr = serve_health(options.listen_health, cx.clone(), &tasks, ended.clone())
+    let health_addr = serve_health(options.listen_health, cx.clone(), &cx.metrics.ports, &tasks, ended.clone())
         .await
         .map_err(of(options.listen_health))?;
-    tasks.spawn(Upkeep::new(&client, &options, cx.clone()).run(shutdown.clone()));
+    tasks.spawn("certificates and registration", Upkeep::new(&client, &options, cx.clone()).run(shutdown.clone()));
     tracing::info!(%addr, %health_addr, version = env!("CARGO_PKG_VERSION"), "palisade-webhook started");
 
-    let (stopping, drained, stop) = (Arc::clone(&cx.stopping), CancellationToken::new(), shutdown.clone());
-    let drain = options.drain;
-    let draining = drained.clone();
-    tasks.spawn(async move {
+    let (stopping, drained, drain) = (Arc::clone(&cx.stopping), CancellationToken::new(), options.drain);
+    let (front, stop) = (cx.front.clone(), drained.clone());
+    let served = async move { front.serve(listener, Some(tls), server::router(cx), stop).await };
+    tasks.spawn("webhook server", async move {
+        // As long as requests are answered, watches and `/metrics` go on.
+        let _ended = ended.drop_guard();
+        served.await;
+    });
+    let stop = shutdown.clone();
+    let join = tokio::spawn(async move {
         stop.cancelled().await;
         tracing::info!("stopping");
         stopping.store(true, Ordering::Relaxed);
         // Whoever balances the load learns that this one is not ready any more.
         sleep(drain).await;
-        draining.cancel();
-    });
-    let join = tokio::spawn(async move {
-        server::serve(listener, tls, cx, drained).await;
-        ended.cancel();
-        tasks.close();
-        if timeout(Duration::from_secs(2), tasks.wait()).await.is_err() {
-            tracing::debug!("some tasks did not end");
-        }
+        drained.cancel();
+        tasks.finish(GRACE + Duration::from_secs(2)).await
     });
     Ok(Running { addr, health_addr, shutdown, join })
 }
@@ -118,7 +129,7 @@ pub async fn start(client: Client, options: Options, shutdown: CancellationToken
 /// Runs the webhook until `shutdown` is cancelled.
 ///
 /// # Errors
-/// [`start`]'s, or it broke off.
+/// [`start`]'s, or one of its tasks died.
 pub async fn run(client: Client, options: Options, shutdown: CancellationToken) -> Result<(), Error> {
-    start(client, options, shutdown).await?.join.await.map_err(Error::Stopped)
+    Ok(start(client, options, shutdown).await?.join.await??)
 }

@@ -5,6 +5,7 @@ mod agreement;
 mod bench;
 mod bounds;
 mod cel;
+mod coverage;
 mod examples;
 mod filled;
 mod fuzz;

@@ -12,7 +12,7 @@ use kube::{
     config::{KubeConfigOptions, Kubeconfig},
 };
 use palisade_api::{ToolSecurityParams, ToolSecurityProfile, names};
-use palisade_controller::{Controller, Options, Running};
+use palisade_controller::{Access, Controller, Options, Running};
 use palisade_controlplane::{Builder, ControlPlane};
 use serde_json::{Value as Json, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -53,10 +53,35 @@ impl Cluster {
         let control_plane = control_plane.start().await?;
         let admin = client(control_plane.kubeconfig()).await?;
         let cluster = Self { control_plane, admin, controller: None };
-        cluster.kubectl(&["apply", "--server-side", "-k", &root().join("crds").display().to_string()])?;
-        cluster.kubectl(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"])?;
-        cluster.kubectl(&["apply", "--server-side", "-k", &root().join("manifests").display().to_string()])?;
+        cluster.install()?;
         Ok(cluster)
+    }
+
+    /// Installs Palisade, as `make install` does.
+    pub fn install(&self) -> Result<()> {
+        self.kubectl(&["apply", "--server-side", "-k", &root().join("crds").display().to_string()])?;
+        self.kubectl(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=120s"])?;
+        self.kubectl(&["apply", "--server-side", "-k", &root().join("manifests").display().to_string()])?;
+        Ok(())
+    }
+
+    /// A client from a kubeconfig.
+    pub async fn client_as(&self, kubeconfig: &str) -> Result<Client> {
+        client(kubeconfig).await
+    }
+
+    /// A client that the API server takes for this user, who may do what RBAC says.
+    pub async fn client_of_tenant(&self, user: &str) -> Result<Client> {
+        let mut config = config(self.control_plane.kubeconfig()).await?;
+        config.auth_info.impersonate = Some(user.to_owned());
+        config.auth_info.impersonate_groups = Some(vec!["system:authenticated".to_owned()]);
+        Ok(Client::try_from(config)?)
+    }
+
+    /// Somebody sends a request. The body of a PATCH is a merge patch.
+    pub async fn ask_as(&self, client: &Client, method: &str, path: &str, body: &Json) -> Verdict {
+        let kind = if method == "PATCH" { "application/merge-patch+json" } else { "application/json" };
+        Verdict::of(send(client, method, path, kind, body).await)
     }
 
     /// A client that the API server takes for this user. Everything is allowed to it that RBAC decides.
@@ -177,10 +202,24 @@ impl Cluster {
     /// [`Self::start_controller`], with another client than the one of its kubeconfig.
     pub async fn start_controller_with(&mut self, with: impl FnOnce(Client) -> Client) -> Result<()> {
         if self.controller.is_none() {
-            let options = Options { listen: "127.0.0.1:0".parse()?, ..Options::default() };
             let client = with(client(&self.controller_kubeconfig()?).await?);
-            self.controller = Some(Controller::start(client, options).await?);
+            let access = Access { client, config: Some(config(&self.controller_kubeconfig()?).await?) };
+            self.controller = Some(Controller::start(access, Self::options()?).await?);
         }
+        Ok(())
+    }
+
+    /// The options with which the controller is started here.
+    pub fn options() -> Result<Options> {
+        Ok(Options { listen: "127.0.0.1:0".parse()?, ..Options::default() })
+    }
+
+    /// Stops the controller, if it runs, and starts it with other options.
+    pub async fn restart_controller(&mut self, options: Options) -> Result<()> {
+        self.stop_controller().await?;
+        let config = config(&self.controller_kubeconfig()?).await?;
+        let access = Access { client: Client::try_from(config.clone())?, config: Some(config) };
+        self.controller = Some(Controller::start(access, options).await?);
         Ok(())
     }
 
@@ -265,6 +304,24 @@ impl Cluster {
     pub async fn enforce(&self, profile: &Json) -> Result<ToolSecurityProfile> {
         let applied = self.apply_profile(profile).await?;
         self.wait_condition(applied.metadata.name.as_deref().unwrap_or_default(), "Enforced", "True").await
+    }
+
+    /// Writes a profile and waits until its policies are in force, whether or not anybody mutates pods yet.
+    pub async fn enforce_policies(&self, profile: &Json) -> Result<()> {
+        let applied = self.apply_profile(profile).await?;
+        let name = applied.metadata.name.unwrap_or_default();
+        eventually(&format!("the policies of {name} in force"), || async {
+            let found = self.profiles().get(&name).await.map_err(|error| error.to_string())?;
+            let conditions = found.status.map(|status| status.conditions).unwrap_or_default();
+            let now = conditions.iter().find(|condition| condition.type_ == "Enforced");
+            let now = now.filter(|now| now.observed_generation == applied.metadata.generation);
+            match now {
+                Some(now) if now.status == "True" || now.reason == "NotMutated" => Ok(()),
+                _ => Err(format!("{conditions:?}")),
+            }
+        })
+        .await?;
+        Ok(())
     }
 
     /// The resource versions of a profile's policy and binding.

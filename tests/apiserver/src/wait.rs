@@ -24,7 +24,7 @@ where
     }
 }
 
-/// [`within`] 30 seconds, for what must happen and whose time is not the point.
+/// [`within`] two minutes, for what must happen and whose time is not the point: a loaded machine takes its time.
 ///
 /// # Errors
 /// The last answer that was not the one, when the time is over.
@@ -33,5 +33,5 @@ where
     F: FnMut() -> Fut,
     Fut: Future<Output = Result<T, String>>,
 {
-    within(Duration::from_secs(30), what, ask).await.map(|(answer, _)| answer)
+    within(Duration::from_mins(2), what, ask).await.map(|(answer, _)| answer)
 }

@@ -171,7 +171,7 @@ async fn get(address: SocketAddr, path: &str) -> Result<String> {
         stream.read_to_string(&mut answer).await?;
         Ok(answer)
     };
-    timeout(Duration::from_secs(1), ask).await?
+    timeout(Duration::from_secs(15), ask).await?
 }
 
 /// What kube-proxy and its like do in a cluster: each new connection goes to the next webhook that is ready.
@@ -237,7 +237,7 @@ pub async fn handshake(address: SocketAddr, name: &str, authorities: &[u8]) -> R
         TlsConnector::from(Arc::new(config)).connect(name, stream).await?;
         Ok(())
     };
-    timeout(Duration::from_secs(5), connect).await?
+    timeout(Duration::from_secs(15), connect).await?
 }
 
 /// How many pods the API server has let through because it could not ask the webhook about them for a profile.

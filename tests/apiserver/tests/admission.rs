@@ -9,7 +9,7 @@ use palisade_tests::{Cluster, TestResult, ensure, eventually, root, within};
 use serde_json::Value as Json;
 
 /// How long a policy that was written may take to be in force.
-const SETTLE: Duration = Duration::from_secs(2);
+const SETTLE: Duration = Duration::from_mins(1);
 
 /// What a client sees of an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub(crate) async fn the_harness_answers_as_the_api_server(cluster: &mut Cluster)
             create(cluster, &path(&Offline::new(minor), &object), &object).await?;
         }
     }
-    let definitions = ["wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"];
+    let definitions = ["wait", "--for=condition=Established", "crd", "--all", "--timeout=120s"];
     cluster.kubectl(&definitions)?;
     let policies: Vec<Json> = cases.iter().flat_map(Own::policies).collect();
     for object in &policies {

@@ -11,13 +11,13 @@ use palisade_tests::{
 use serde_json::Value as Json;
 
 /// So often, and in such intervals, is asked until the policies are in force.
-const ROUNDS: usize = 20;
+const ROUNDS: usize = 120;
 const PAUSE: Duration = Duration::from_secs(1);
 
 pub(crate) async fn objects_are_changed_as_the_harness_says(cluster: &mut Cluster) -> TestResult {
     let cases = mutations::cases(&root().join("tests/apiserver/cases/mutation"));
     apply(cluster, &mutations::definition()).await?;
-    cluster.kubectl(&["wait", "--for=condition=Established", "crd/gadgets.mutation.example", "--timeout=30s"])?;
+    cluster.kubectl(&["wait", "--for=condition=Established", "crd/gadgets.mutation.example", "--timeout=120s"])?;
     for case in &cases {
         for object in &case.cluster {
             apply(cluster, object).await?;

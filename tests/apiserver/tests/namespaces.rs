@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures::{StreamExt, TryStreamExt, stream};
 use k8s_openapi::api::core::v1::Event;
 use kube::{Api, api::ListParams};
-use palisade_tests::{Cluster, TestResult, Verdict, ensure, eventually, hostile_pod, tool_pod, within};
+use palisade_tests::{Cluster, TestResult, Verdict, ensure, eventually, hostile_pod, tool_pod};
 use serde_json::json;
 
 const UID: i64 = 50_001;
@@ -148,7 +148,7 @@ pub(crate) async fn a_changed_annotation_writes_one_object(cluster: &mut Cluster
 
     // A namespace that is no longer selected is free, and its parameters go.
     cluster.patch_namespace("changed-5", &json!({"metadata": {"labels": {"tenancy": null}}})).await?;
-    within(Duration::from_secs(5), "parameters removed", || async {
+    eventually("parameters removed", || async {
         match cluster.params("changed-5", test).await {
             Err(error) if error.contains("not found") => Ok(()),
             other => Err(format!("{other:?}")),

@@ -135,6 +135,7 @@ impl Builder {
             admin_token: pki.admin_token,
             settings,
             controller_manager: None,
+            peers: Vec::new(),
             apiserver: None,
             etcd,
             dir,

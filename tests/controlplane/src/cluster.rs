@@ -13,6 +13,7 @@ use crate::{
     build::Binaries,
     flags::{self, ApiServer, Minor},
     http::Client,
+    peer::Peer,
     port,
     process::{Process, log_path},
     workdir::WorkDir,
@@ -33,6 +34,7 @@ pub struct ControlPlane {
     pub(crate) settings: Settings,
     // Fields are dropped in this order. etcd goes after those that use it, the directory after those that write to it.
     pub(crate) controller_manager: Option<Process>,
+    pub(crate) peers: Vec<Peer>,
     pub(crate) apiserver: Option<Process>,
     pub(crate) etcd: Process,
     pub(crate) dir: WorkDir,
@@ -182,6 +184,9 @@ impl ControlPlane {
     /// Stops everything and removes its directory. A process that does not end in time is killed.
     pub async fn stop(self) -> Result<(), Error> {
         // From the users to the used: an API server that has lost etcd hangs.
+        for peer in self.peers {
+            peer.stop(Shutdown::Graceful).await;
+        }
         for process in [self.controller_manager, self.apiserver, Some(self.etcd)].into_iter().flatten() {
             process.stop(Shutdown::Graceful).await;
         }
@@ -221,7 +226,7 @@ impl ControlPlane {
 }
 
 /// Waits for status 200, as long as the processes live. The first of them is the one that is waited for.
-async fn wait_until_ok(
+pub(crate) async fn wait_until_ok(
     settings: &Settings,
     port: u16,
     path: &str,

@@ -26,6 +26,7 @@ mod component;
 mod error;
 mod flags;
 mod http;
+mod peer;
 mod pki;
 mod port;
 mod process;

@@ -1,0 +1,121 @@
+//! A lane: looks at each profile when its queue says so, never at one profile twice at once, and at as many profiles at
+//! the same time as are due.
+//!
+//! There is no bound on purpose. A turn mostly waits for answers of the API server, and with a bound, some profiles
+//! whose requests hang would hold up all others. What takes a processor is bounded where it is done
+//! ([`Context::checks`], [`Context::plans`]), and away from the threads that turn lanes.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
+
+use futures::future::BoxFuture;
+use tokio::task::{Id, JoinError, JoinSet};
+
+use crate::{context::Context, health::Heartbeat, queue::Queue};
+
+/// How long turns that are under way may take when the controller stops.
+pub const GRACE: Duration = Duration::from_secs(10);
+/// How long after a panic a profile is looked at again.
+const AFTER_PANIC: Duration = Duration::from_secs(10);
+
+/// When a profile is to be looked at again, if nothing happens before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// When something changes.
+    Change,
+    /// After this time.
+    After(Duration),
+}
+
+/// The earliest of some times.
+#[derive(Debug, Default)]
+pub struct Later(Option<Duration>);
+
+impl Later {
+    /// At this time at the latest, if it is one.
+    pub fn at(&mut self, after: Option<Duration>) {
+        self.0 = self.0.into_iter().chain(after).min();
+    }
+
+    /// As an answer.
+    pub fn next(&self) -> Next {
+        self.0.map_or(Next::Change, Next::After)
+    }
+}
+
+/// What a lane does with a profile.
+pub type Work = fn(Arc<Context>, String) -> BoxFuture<'static, Next>;
+
+/// A lane.
+pub struct Lane {
+    cx: Arc<Context>,
+    name: &'static str,
+    queue: Arc<Queue>,
+    work: Work,
+    heartbeat: Arc<Heartbeat>,
+    running: BTreeMap<Id, String>,
+    turns: JoinSet<Next>,
+}
+
+impl Lane {
+    /// Starts a lane. It ends when the controller is to stop; a lane that ends earlier ends the controller.
+    pub fn start(cx: &Arc<Context>, name: &'static str, queue: &Arc<Queue>, heartbeat: &Arc<Heartbeat>, work: Work) {
+        let lane = Self {
+            cx: Arc::clone(cx),
+            name,
+            queue: Arc::clone(queue),
+            work,
+            heartbeat: Arc::clone(heartbeat),
+            running: BTreeMap::new(),
+            turns: JoinSet::new(),
+        };
+        cx.supervisor.spawn(format!("lane {name}"), lane.run());
+    }
+
+    async fn run(mut self) {
+        while !self.cx.stop.is_cancelled() {
+            self.heartbeat.beat();
+            let busy: BTreeSet<String> = self.running.values().cloned().collect();
+            // Before everything is known, what seems to be missing may only be unknown.
+            let synced = self.cx.world.synced();
+            let pause = Duration::from_millis(if synced { 5000 } else { 50 });
+            tokio::select! {
+                () = self.cx.stop.cancelled() => {}
+                Some(ended) = self.turns.join_next_with_id() => self.ended(ended),
+                profile = self.queue.next(&busy), if synced => self.begin(profile),
+                () = tokio::time::sleep(pause) => {}
+            }
+        }
+        let turns = async { while self.turns.join_next().await.is_some() {} };
+        if tokio::time::timeout(GRACE, turns).await.is_err() {
+            tracing::warn!(lane = self.name, "some requests did not end");
+        }
+    }
+
+    fn begin(&mut self, profile: String) {
+        let handle = self.turns.spawn((self.work)(Arc::clone(&self.cx), profile.clone()));
+        self.running.insert(handle.id(), profile);
+    }
+
+    fn ended(&mut self, ended: Result<(Id, Next), JoinError>) {
+        match ended {
+            Ok((id, next)) => {
+                let Some(profile) = self.running.remove(&id) else { return };
+                if let Next::After(after) = next {
+                    self.queue.schedule(profile, after);
+                }
+            }
+            // What panics for one profile is no reason to stop for the others.
+            Err(error) => {
+                let profile = self.running.remove(&error.id());
+                tracing::error!(lane = self.name, profile, %error, "a turn panicked and is tried again");
+                if let Some(profile) = profile {
+                    self.queue.schedule(profile, AFTER_PANIC);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! What was asked and answered about each profile: one state machine for all questions.
+//!
+//! A pass over a profile never waits. It takes the answer that is remembered, and if there is none, or it is old, the
+//! question is asked beside it, turn by turn ([`super::turns`]). Once the answer is known, and another one than before,
+//! it triggers a pass.
+
+use std::{
+    collections::BTreeMap,
+    panic::AssertUnwindSafe,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use futures::FutureExt as _;
+use palisade_process::Supervisor;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::turns::{Turn, Turns};
+use crate::queue::Queue;
+
+/// The pause between two turns of a question, and how far it grows.
+const PAUSE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(1));
+
+/// Something to ask about one profile.
+pub trait Question: Send + Sync + 'static {
+    /// What is found out.
+    type Answer: Clone + PartialEq + Send + 'static;
+
+    /// The profile.
+    fn profile(&self) -> &str;
+
+    /// Asks in one turn, and as often as fits into it.
+    fn ask(&self, turn: &Turn) -> impl Future<Output = Self::Answer> + Send;
+
+    /// Whether the answer is the one that is wanted, so that asking can end.
+    fn is_right(&self, answer: &Self::Answer) -> bool;
+
+    /// Nothing was found out. Why.
+    fn failed(&self, why: String) -> Self::Answer;
+
+    /// The answer is final.
+    fn concluded(&self, answer: &Self::Answer);
+}
+
+/// What a question is about. An answer about something else is none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Key {
+    /// The generation, and the objects in the cluster.
+    pub objects: String,
+    /// The state of the API servers. When it changes the answer holds until there is another one.
+    pub servers: u64,
+}
+
+/// How long and how often is asked.
+#[derive(Clone, Copy, Debug)]
+pub struct Pace {
+    /// How long the right answer is waited for.
+    pub patience: Duration,
+    /// How often is asked anew after it.
+    pub interval: Duration,
+    /// The longest time until is asked anew after a wrong one.
+    pub retry: Duration,
+}
+
+/// What all questions have in common.
+#[derive(Debug)]
+pub struct Common {
+    /// For the probe namespace.
+    pub turns: Arc<Turns>,
+    /// Where passes are triggered.
+    pub queue: Arc<Queue>,
+    /// Where questions run.
+    pub supervisor: Supervisor,
+    /// Ends them.
+    pub stop: CancellationToken,
+}
+
+/// The answers to one kind of question, by profile.
+#[derive(Debug)]
+pub struct Answers<A> {
+    common: Arc<Common>,
+    pace: Pace,
+    records: Mutex<BTreeMap<String, Record<A>>>,
+}
+
+#[derive(Debug)]
+struct Record<A> {
+    key: Key,
+    answer: Option<A>,
+    /// When to ask again.
+    due: Instant,
+    failures: u32,
+    /// Ends the question that is being asked.
+    running: Option<CancellationToken>,
+}
+
+impl<A: Clone + PartialEq + Send + 'static> Answers<A> {
+    /// Nothing was asked yet.
+    pub fn new(common: Arc<Common>, pace: Pace) -> Self {
+        Self { common, pace, records: Mutex::default() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Record<A>>> {
+        self.records.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What is known about `key`, and when to consult again; `None` if a pass will be triggered. If nothing is known, or
+    /// it is old, asks.
+    pub fn consult<Q>(self: &Arc<Self>, key: Key, question: Q) -> (Option<A>, Option<Duration>)
+    where
+        Q: Question<Answer = A>,
+    {
+        let now = Instant::now();
+        let mut records = self.lock();
+        let record = records.entry(question.profile().to_owned()).or_insert_with(|| Record {
+            key: key.clone(),
+            answer: None,
+            due: now,
+            failures: 0,
+            running: None,
+        });
+        if record.key.objects != key.objects {
+            // What was asked about is no more.
+            (record.answer, record.failures, record.due) = (None, 0, now);
+            if let Some(running) = record.running.take() {
+                running.cancel();
+            }
+        }
+        let known = record.answer.clone();
+        if record.running.is_some() {
+            return (known, None);
+        }
+        // A wrong answer that stays wrong is not waited for again and again; one turn tells.
+        let anew = record.key != key || record.failures == 0;
+        if known.is_some() && record.key == key && record.due > now {
+            return (known, Some(record.due.duration_since(now)));
+        }
+        record.key = key.clone();
+        let stop = self.common.stop.child_token();
+        record.running = Some(stop.clone());
+        let patience = if anew { self.pace.patience } else { Duration::ZERO };
+        let answers = Arc::clone(self);
+        self.common.supervisor.spawn_job("probe", async move {
+            let asking = AssertUnwindSafe(ask(&answers.common.turns, &question, patience)).catch_unwind();
+            let Some(asked) = stop.run_until_cancelled(asking).await else { return };
+            let answer = asked.unwrap_or_else(|_| {
+                tracing::error!(profile = question.profile(), "asking the API server panicked");
+                question.failed("asking panicked, which is a mistake in the controller; see its log".to_owned())
+            });
+            question.concluded(&answer);
+            answers.conclude(&key, &question, answer);
+        });
+        (known, None)
+    }
+
+    fn conclude<Q: Question<Answer = A>>(&self, key: &Key, question: &Q, answer: A) {
+        let profile = question.profile();
+        let mut records = self.lock();
+        let Some(record) = records.get_mut(profile).filter(|record| record.key == *key) else { return };
+        record.failures = if question.is_right(&answer) { 0 } else { record.failures.saturating_add(1) };
+        let after = match record.failures {
+            0 => self.pace.interval,
+            failures => palisade_process::delay(failures.saturating_add(2), self.pace.retry).min(self.pace.interval),
+        };
+        let changed = record.answer.as_ref() != Some(&answer);
+        (record.answer, record.due, record.running) = (Some(answer), Instant::now() + after, None);
+        drop(records);
+        if changed {
+            self.common.queue.trigger([profile.to_owned()]);
+        } else {
+            self.common.queue.schedule(profile.to_owned(), after);
+        }
+    }
+
+    /// The profile is gone.
+    pub fn forget(&self, profile: &str) {
+        let record = self.lock().remove(profile);
+        if let Some(running) = record.and_then(|record| record.running) {
+            running.cancel();
+        }
+    }
+}
+
+/// Asks until the answer is right or time is up, turn by turn.
+async fn ask<Q: Question>(turns: &Arc<Turns>, question: &Q, patience: Duration) -> Q::Answer {
+    let deadline = Instant::now() + patience;
+    let (mut held, mut pause) = (Duration::ZERO, PAUSE.0);
+    loop {
+        // What waited for its turn until time was up gets one more.
+        let last = Instant::now() >= deadline;
+        let turn = turns.next(held).await;
+        let answer = question.ask(&turn).await;
+        held += turn.elapsed();
+        tracing::debug!(profile = question.profile(), took = ?turn.elapsed(), "a turn");
+        drop(turn);
+        if last || question.is_right(&answer) {
+            return answer;
+        }
+        tokio::time::sleep(pause.min(deadline.saturating_duration_since(Instant::now()))).await;
+        pause = pause.mul_f64(1.5).min(PAUSE.1);
+    }
+}

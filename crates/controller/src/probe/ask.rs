@@ -1,0 +1,168 @@
+//! One dry run in the probe namespace, and what an API server says about it.
+
+use std::{sync::Arc, time::Duration};
+
+use http::StatusCode;
+use k8s_openapi::api::core::v1::Namespace;
+use kube::{
+    Api, Client,
+    api::{Patch, PatchParams, PostParams},
+    client::Body,
+    core::{PartialObjectMeta, Request},
+};
+use palisade_api::{names, selector::Labels};
+use serde_json::{Value as Json, json};
+use tokio::time::timeout;
+
+use super::servers::{ANSWER, Server, Servers, no_answer};
+use crate::{call::ApiError, world::World};
+
+/// The pause between two attempts in one turn, and how far it grows.
+pub const PAUSE: (Duration, Duration) = (Duration::from_millis(15), Duration::from_millis(120));
+
+/// Where is asked.
+pub struct Site {
+    /// To the configured address.
+    pub client: Client,
+    /// What is known of the cluster.
+    pub world: Arc<World>,
+    /// Who is asked.
+    pub servers: Arc<Servers>,
+}
+
+/// What an API server answered.
+#[derive(Debug)]
+pub struct Reply {
+    /// Its HTTP status.
+    pub status: StatusCode,
+    /// The texts of its warnings.
+    pub warnings: Vec<String>,
+    /// Its body.
+    pub body: Vec<u8>,
+}
+
+/// What an API server said about an object, by one policy.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Answer {
+    /// It would be admitted. Whether the policy warns.
+    Admitted {
+        /// Whether it does.
+        warned: bool,
+    },
+    /// The policy denies it. What it said.
+    Denied(String),
+    /// The policy denies everything, because it lacks something.
+    Broken(String),
+    /// Something else was in the way.
+    Other(String),
+}
+
+impl Site {
+    /// Gives the namespace these labels, and takes away those that it was given before.
+    ///
+    /// # Errors
+    /// Why that was not possible.
+    pub async fn label(&self, labels: &Labels) -> Result<(), String> {
+        let namespace = names::PROBE_NAMESPACE;
+        if !self.world.has_namespace(namespace) {
+            return Err(format!("there is no namespace {namespace}"));
+        }
+        let api: Api<PartialObjectMeta<Namespace>> = Api::all(self.client.clone());
+        let patch = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace, "labels": labels}});
+        let apply = PatchParams::apply(names::field_manager::PROBE).force();
+        let why = match timeout(ANSWER, api.patch(namespace, &apply, &Patch::Apply(&patch))).await {
+            Ok(Ok(_)) => return Ok(()),
+            Ok(Err(error)) => ApiError::from(error).to_string(),
+            Err(_) => no_answer(),
+        };
+        Err(format!("namespace {namespace} could not be labelled: {why}"))
+    }
+
+    /// Asks a server about an object that is created at a path.
+    ///
+    /// # Errors
+    /// Why there is no answer.
+    pub async fn ask(&self, server: &Server, path: &str, object: &Json) -> Result<Reply, String> {
+        if let Some(why) = server.silent() {
+            return Err(why);
+        }
+        let dry_run = PostParams { dry_run: true, field_manager: Some(names::field_manager::PROBE.to_owned()) };
+        let request = Request::new(path)
+            .create(&dry_run, object.to_string().into_bytes())
+            .map_err(|error| error.to_string())?
+            .map(Body::from);
+        let exchange = async {
+            let answer = server.client.send(request).await?;
+            let status = answer.status();
+            let warnings = answer.headers().get_all("warning").iter();
+            let warnings = warnings.filter_map(|text| text.to_str().ok().map(str::to_owned)).collect();
+            let body = answer.into_body().collect_bytes().await?.to_vec();
+            Ok::<_, kube::Error>(Reply { status, warnings, body })
+        };
+        let why = match timeout(ANSWER, exchange).await {
+            Ok(Ok(reply)) => return Ok(reply),
+            Ok(Err(error)) => ApiError::from(error).to_string(),
+            Err(_) => no_answer(),
+        };
+        self.servers.missed_an_answer();
+        Err(why)
+    }
+}
+
+impl Reply {
+    /// Its body as text, not all of a long one.
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).chars().take(10_000).collect()
+    }
+
+    /// What it means for a policy.
+    pub fn of_policy(&self, policy: &str) -> Answer {
+        let of_policy = format!("ValidatingAdmissionPolicy '{policy}'");
+        if self.status.is_success() {
+            return Answer::Admitted { warned: self.warnings.iter().any(|text| text.contains(&of_policy)) };
+        }
+        let status: Option<Json> = serde_json::from_slice(&self.body).ok();
+        let message = status.as_ref().and_then(|status| status["message"].as_str());
+        let message = format!("{} (HTTP {})", message.map_or_else(|| self.text(), str::to_owned), self.status.as_u16());
+        match message.contains(&of_policy) {
+            // It can find neither parameters nor their kind yet.
+            true if message.contains("no params found") || message.contains("failed to configure") => {
+                Answer::Broken(message)
+            }
+            true => Answer::Denied(message),
+            false => Answer::Other(message),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reply(code: u16, message: &str, warnings: &[&str]) -> Reply {
+        Reply {
+            status: StatusCode::from_u16(code).unwrap(),
+            warnings: warnings.iter().map(|&text| text.to_owned()).collect(),
+            body: json!({"kind": "Status", "message": message}).to_string().into_bytes(),
+        }
+    }
+
+    #[test]
+    fn only_a_violation_of_this_policy_is_a_denial() {
+        let denied = "pods \"x\" is forbidden: ValidatingAdmissionPolicy 'palisade-a-pods' with binding \
+                      'palisade-a-pods' denied request: 1 violation";
+        let broken = "pods \"x\" is forbidden: ValidatingAdmissionPolicy 'palisade-a-pods' with binding \
+                      'palisade-a-pods' denied request: failed to configure binding: no params found for policy \
+                      binding with `Deny` parameterNotFoundAction";
+        assert!(matches!(reply(422, denied, &[]).of_policy("palisade-a-pods"), Answer::Denied(_)));
+        assert!(matches!(reply(422, denied, &[]).of_policy("palisade-a"), Answer::Other(_)));
+        assert!(matches!(reply(422, denied, &[]).of_policy("palisade-b-pods"), Answer::Other(_)));
+        assert!(matches!(reply(403, broken, &[]).of_policy("palisade-a-pods"), Answer::Broken(_)));
+        assert!(matches!(reply(403, "exceeded quota", &[]).of_policy("palisade-a-pods"), Answer::Other(_)));
+        assert_eq!(reply(201, "", &[]).of_policy("palisade-a-pods"), Answer::Admitted { warned: false });
+        let warning = "299 - \"Validation failed for ValidatingAdmissionPolicy 'palisade-a-pods' with binding \
+                       'palisade-a-pods': 1 violation\"";
+        assert_eq!(reply(201, "", &[warning]).of_policy("palisade-a-pods"), Answer::Admitted { warned: true });
+        assert_eq!(reply(201, "", &[warning]).of_policy("palisade-a"), Answer::Admitted { warned: false });
+    }
+}

@@ -1,0 +1,223 @@
+//! Who mutates pods as a profile says: the API server by a policy, the webhook, or nobody.
+
+use std::sync::Arc;
+
+use futures::future::join_all;
+use palisade_api::names::{self, Shape};
+use palisade_mutation::{Plan, Request};
+use serde_json::{Value as Json, json};
+
+use super::{
+    answers::Question,
+    ask::{PAUSE, Site},
+    servers::Server,
+    turns::Turn,
+};
+use crate::{compile::Good, metrics::Metrics};
+
+/// Who was seen to mutate a pod.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Seen {
+    /// The API server.
+    pub native: bool,
+    /// The webhook, or it would have, had the API server left something.
+    pub webhook: bool,
+}
+
+impl Seen {
+    /// All values of [`Seen::result`], and that nothing was found out.
+    pub const RESULTS: [&'static str; 4] = ["native", "webhook", "nobody", "failed"];
+
+    /// For metrics.
+    pub fn result(self) -> &'static str {
+        match self {
+            Self { native: true, .. } => "native",
+            Self { webhook: true, .. } => "webhook",
+            Self { .. } => "nobody",
+        }
+    }
+}
+
+/// What was found out about the API servers.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Mutated {
+    /// By address.
+    servers: Vec<(String, Result<Seen, String>)>,
+}
+
+impl Mutated {
+    /// From what was found at each address.
+    pub fn new(servers: Vec<(String, Result<Seen, String>)>) -> Self {
+        Self { servers }
+    }
+
+    /// Who was seen to mutate pods at each API server that answered: what is true of all of them. `None` if none did.
+    pub fn seen(&self) -> Option<Seen> {
+        let seen = self.servers.iter().filter_map(|(_, seen)| seen.as_ref().ok());
+        seen.copied()
+            .reduce(|one, other| Seen { native: one.native && other.native, webhook: one.webhook && other.webhook })
+    }
+
+    /// Where nobody was seen to mutate a pod; empty if there is no such API server.
+    pub fn nobody(&self) -> Vec<&str> {
+        let nobody = |seen: &Result<Seen, String>| seen.as_ref().is_ok_and(|seen| *seen == Seen::default());
+        self.servers.iter().filter(|(_, seen)| nobody(seen)).map(|(address, _)| address.as_str()).collect()
+    }
+
+    /// Where that could not be found out, and why; empty if it could everywhere.
+    pub fn failed(&self) -> Vec<String> {
+        let failed = self.servers.iter().filter_map(|(address, seen)| Some((address, seen.as_ref().err()?)));
+        failed
+            .map(|(address, why)| if address.is_empty() { why.clone() } else { format!("{address}: {why}") })
+            .collect()
+    }
+}
+
+/// Asks who mutates pods.
+pub struct Mutating {
+    site: Arc<Site>,
+    metrics: Arc<Metrics>,
+    good: Arc<Good>,
+    /// A pod that lacks what the profile's mutation writes.
+    bare: Json,
+    /// Whether it is the API server that is to do it.
+    native: bool,
+}
+
+impl Mutating {
+    /// To ask about this profile; `None` if it mutates no pod that complies with it.
+    pub fn new(site: Arc<Site>, metrics: Arc<Metrics>, good: Arc<Good>, native: bool) -> Option<Self> {
+        let bare = bare(&good)?;
+        Some(Self { site, metrics, good, bare, native })
+    }
+
+    async fn of_server(&self, server: &Server, plan: &Plan<'_>, turn: &Turn) -> Result<Seen, String> {
+        let mut pause = PAUSE.0;
+        loop {
+            let seen = self.attempt(server, plan).await;
+            let right = seen.as_ref().is_ok_and(|seen| self.is_wanted(*seen));
+            if right || turn.is_over() || server.silent().is_some() {
+                return seen;
+            }
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(PAUSE.1);
+        }
+    }
+
+    fn is_wanted(&self, seen: Seen) -> bool {
+        seen.native || (seen.webhook && !self.native)
+    }
+
+    async fn attempt(&self, server: &Server, plan: &Plan<'_>) -> Result<Seen, String> {
+        let profile = &self.good.compiled.profile;
+        let path = format!("/api/v1/namespaces/{}/pods", names::PROBE_NAMESPACE);
+        let reply = self.site.ask(server, &path, &self.bare).await?;
+        let said = |text: &str| reply.warnings.iter().any(|warning| warning.contains(text));
+        let webhook_found_nothing = said(&names::probe_complete_warning(profile));
+        let webhook_mutated = said(&format!("filled in by ToolSecurityProfile {profile}: "));
+        let admitted = reply.status.is_success();
+        // A pod that nobody has mutated may be denied because of that.
+        let ours = || {
+            let policy = names::policy(profile, Shape::Pods);
+            reply.text().contains(&format!("ValidatingAdmissionPolicy '{policy}'"))
+        };
+        if !admitted && !ours() {
+            return Err(reply.text().chars().take(500).collect());
+        }
+        let mutated = admitted
+            && serde_json::from_slice(&reply.body)
+                .is_ok_and(|pod: Json| plan.patch(&Request::create(names::PROBE_NAMESPACE, &pod)).is_empty());
+        Ok(Seen { native: mutated && !webhook_mutated, webhook: webhook_mutated || webhook_found_nothing })
+    }
+}
+
+impl Question for Mutating {
+    type Answer = Mutated;
+
+    fn profile(&self) -> &str {
+        &self.good.compiled.profile
+    }
+
+    async fn ask(&self, turn: &Turn) -> Mutated {
+        let compiled = &self.good.compiled;
+        let (Some(labels), Some(mutation)) = (&compiled.probes.labels, &compiled.mutation) else {
+            return self.failed("no labels make the profile select the probe namespace".to_owned());
+        };
+        if let Err(why) = self.site.label(labels).await {
+            return self.failed(why);
+        }
+        let plan = Plan::new([(mutation, compiled.probes.params.as_ref())]);
+        let set = self.site.servers.current().await;
+        let asked =
+            set.servers.iter().map(|one| async { (one.address.clone(), self.of_server(one, &plan, turn).await) });
+        Mutated::new(join_all(asked).await)
+    }
+
+    fn is_right(&self, answer: &Mutated) -> bool {
+        answer.servers.iter().all(|(_, seen)| seen.as_ref().is_ok_and(|seen| self.is_wanted(*seen)))
+    }
+
+    fn failed(&self, why: String) -> Mutated {
+        Mutated::new(vec![(String::new(), Err(why))])
+    }
+
+    fn concluded(&self, answer: &Mutated) {
+        let result = match answer.seen() {
+            Some(_) if !answer.nobody().is_empty() => "nobody",
+            // All of them are mutated, by one or the other.
+            Some(seen) if seen == Seen::default() => "webhook",
+            Some(seen) => seen.result(),
+            None => "failed",
+        };
+        tracing::info!(profile = self.profile(), result, failed = ?answer.failed(), "asked the API servers who mutates pods");
+        self.metrics.mutated(self.profile(), result);
+    }
+}
+
+/// The pod of the probe that complies, without what would be written into it; `None` if nothing would be.
+fn bare(good: &Good) -> Option<Json> {
+    let mutation = good.compiled.mutation.as_ref()?;
+    let mut pod = good.compiled.probes.compliant.pod.clone();
+    pod["metadata"]["name"] = "palisade-probe-bare".into();
+    pod["metadata"]["annotations"] = json!({names::PROBE_MUTATION_ANNOTATION: ""});
+    let unset = |object: &mut Json, path: &[String]| {
+        let (last, before) = path.split_last()?;
+        let parent = before.iter().try_fold(object, |object, key| object.get_mut(key))?;
+        parent.as_object_mut()?.remove(last)
+    };
+    for (_, fill) in &mutation.fills {
+        unset(&mut pod["spec"], &fill.path);
+        for list in ["containers", "initContainers"] {
+            for container in pod["spec"].get_mut(list).and_then(Json::as_array_mut).into_iter().flatten() {
+                unset(container, &fill.path);
+            }
+        }
+    }
+    let plan = Plan::new([(mutation, good.compiled.probes.params.as_ref())]);
+    let would = plan.patch(&Request::create(names::PROBE_NAMESPACE, &pod));
+    (!would.is_empty()).then_some(pod)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NATIVE: Seen = Seen { native: true, webhook: false };
+    const WEBHOOK: Seen = Seen { native: false, webhook: true };
+
+    fn of(servers: &[Result<Seen, &str>]) -> Mutated {
+        let named = servers.iter().enumerate();
+        Mutated::new(named.map(|(i, seen)| (format!("s{i}"), seen.map_err(str::to_owned))).collect())
+    }
+
+    #[test]
+    fn what_is_said_of_all_is_true_of_each() {
+        assert_eq!(of(&[Ok(NATIVE), Ok(NATIVE)]).seen(), Some(NATIVE));
+        assert_eq!(of(&[Ok(NATIVE), Ok(WEBHOOK)]).seen(), Some(Seen::default()));
+        assert!(of(&[Ok(NATIVE), Ok(WEBHOOK)]).nobody().is_empty());
+        assert_eq!(of(&[Ok(NATIVE), Ok(Seen::default())]).nobody(), ["s1"]);
+        let one_is_down = of(&[Ok(NATIVE), Err("no answer")]);
+        assert_eq!((one_is_down.seen(), one_is_down.failed()), (Some(NATIVE), vec!["s1: no answer".to_owned()]));
+        assert_eq!(of(&[Err("no answer")]).seen(), None);
+    }
+}

@@ -1,0 +1,438 @@
+//! The API servers: each judges by what it has read itself, so each is asked by itself.
+//!
+//! Behind the service `kubernetes` are the addresses in the EndpointSlice `kubernetes` of the namespace `default`. They
+//! are read again and again, as servers come and go, and each is asked for its version, so that one that does not answer
+//! is known before it takes anybody's turn.
+
+use std::{
+    collections::BTreeMap,
+    str::FromStr,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use futures::future::join_all;
+use http::Uri;
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use kube::{Api, Client, Config, client::Body};
+use palisade_process::Supervisor;
+use tokio::{
+    sync::{Notify, watch},
+    time::{Instant, timeout},
+};
+
+use crate::{call::ApiError, metrics::Metrics, queue::Queue, world::World};
+
+/// How long an answer may take that a probe or this module waits for.
+pub const ANSWER: Duration = Duration::from_secs(2);
+/// How often the addresses are read and each server is asked whether it answers.
+const PACE: Duration = Duration::from_secs(10);
+/// The same, while some server does not answer.
+const SOON: Duration = Duration::from_secs(1);
+/// The shortest time between two rounds, whoever asks for one.
+const LEAST: Duration = Duration::from_millis(500);
+/// So many times in a row must an answer be missing.
+const STRIKES: u32 = 2;
+
+/// Which API servers are asked.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum ApiServers {
+    /// Those in the EndpointSlice `kubernetes` of the namespace `default`.
+    #[default]
+    Discover,
+    /// Those at these addresses.
+    At(Vec<Uri>),
+}
+
+impl FromStr for ApiServers {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "Discover" {
+            return Ok(Self::Discover);
+        }
+        let addresses: Vec<_> = text.split(',').map(|address| parse(address.trim())).collect::<Result<_, _>>()?;
+        Ok(Self::At(addresses))
+    }
+}
+
+fn parse(address: &str) -> Result<Uri, String> {
+    let hint = "write Discover, or addresses like https://10.0.0.1:6443, separated by commas";
+    let uri: Uri = address.parse().map_err(|error| format!("{address:?} is not a URL ({error}); {hint}"))?;
+    if uri.host().is_none() || !matches!(uri.scheme_str(), Some("https" | "http")) {
+        return Err(format!("{address:?} has no scheme or no host; {hint}"));
+    }
+    Ok(uri)
+}
+
+/// An API server.
+pub struct Server {
+    /// Where it is, for people.
+    pub address: String,
+    /// To this one only.
+    pub client: Client,
+    state: Mutex<State>,
+}
+
+impl std::fmt::Debug for Server {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Server").field(&self.address).finish()
+    }
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// How many answers are missing in a row.
+    strikes: u32,
+    /// Why the last one is.
+    why: String,
+}
+
+impl Server {
+    /// A server that answers, as far as is known.
+    pub fn new(address: String, client: Client) -> Arc<Self> {
+        Arc::new(Self { address, client, state: Mutex::default() })
+    }
+
+    /// Why it cannot be asked, if it is known not to answer.
+    pub fn silent(&self) -> Option<String> {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        (state.strikes >= STRIKES).then(|| state.why.clone())
+    }
+
+    /// Asks whether it answers. Any answer is one.
+    async fn ping(&self) {
+        let request = http::Request::get("/version").body(Body::empty()).map_err(|error| error.to_string());
+        let answer = match request {
+            Ok(request) => match timeout(ANSWER, self.client.send(request)).await {
+                Ok(Ok(_)) => Ok(()),
+                Ok(Err(error)) => Err(ApiError::from(error).to_string()),
+                Err(_) => Err(no_answer()),
+            },
+            Err(error) => Err(error),
+        };
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        match answer {
+            Ok(()) => *state = State::default(),
+            Err(why) => {
+                state.strikes = state.strikes.saturating_add(1);
+                // Not each error anew: what it says may differ in details.
+                if state.strikes <= STRIKES {
+                    state.why = why;
+                }
+            }
+        }
+    }
+
+    fn is_well(&self) -> bool {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).strikes == 0
+    }
+}
+
+/// What is said of an answer that did not come.
+pub fn no_answer() -> String {
+    format!("no answer within {} s", ANSWER.as_secs())
+}
+
+/// The API servers as they are now.
+#[derive(Clone, Debug)]
+pub struct Set {
+    /// Each of them, by address.
+    pub servers: Vec<Arc<Server>>,
+    /// Why only the configured address is asked, if others may be behind it.
+    pub alone: Option<String>,
+    /// Another number after each change.
+    pub epoch: u64,
+}
+
+/// Knows the API servers.
+pub struct Servers {
+    /// To the configured address.
+    client: Client,
+    /// How that is done, if it can be done for other addresses.
+    config: Option<Config>,
+    which: ApiServers,
+    metrics: Arc<Metrics>,
+    set: watch::Sender<Option<Set>>,
+    /// Somebody has missed an answer.
+    missed: Notify,
+}
+
+/// Where there are API servers, or why that is not known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Found {
+    At(Vec<Uri>),
+    /// There are none to be found. Why.
+    Alone(String),
+    /// This time it could not be found out. Why.
+    Unknown(String),
+}
+
+impl Servers {
+    /// Nothing is known yet.
+    pub fn new(client: Client, config: Option<Config>, which: ApiServers, metrics: Arc<Metrics>) -> Self {
+        Self { client, config, which, metrics, set: watch::Sender::new(None), missed: Notify::new() }
+    }
+
+    /// For tests: these are all.
+    #[cfg(test)]
+    pub fn knowing(self, servers: Vec<Arc<Server>>) -> Self {
+        self.set.send_replace(Some(Set { servers, alone: None, epoch: 1 }));
+        self
+    }
+
+    /// To the configured address.
+    pub fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// The API servers, once they are known.
+    pub async fn current(&self) -> Set {
+        let mut receiver = self.set.subscribe();
+        let known = receiver.wait_for(Option::is_some).await.ok().and_then(|set| set.clone());
+        // The sender lives as long as this does, so there is always one.
+        known.unwrap_or_else(|| Set { servers: Vec::new(), alone: None, epoch: 0 })
+    }
+
+    /// Another number after each change.
+    pub fn epoch(&self) -> u64 {
+        self.set.borrow().as_ref().map_or(0, |set| set.epoch)
+    }
+
+    /// An answer did not come: finds out whether the server answers at all.
+    pub fn missed_an_answer(&self) {
+        self.missed.notify_one();
+    }
+
+    /// Keeps this up to date until the end, and triggers all profiles after each change.
+    pub fn follow(self: &Arc<Self>, world: &Arc<World>, queue: &Arc<Queue>, supervisor: &Supervisor) {
+        let (servers, world, queue) = (Arc::clone(self), Arc::clone(world), Arc::clone(queue));
+        let stop = supervisor.stop().clone();
+        supervisor.spawn("API servers", async move {
+            let rounds = async {
+                loop {
+                    let begun = Instant::now();
+                    if servers.round().await {
+                        queue.trigger(world.profiles());
+                    }
+                    let all_well = servers.set.borrow().iter().flat_map(|set| &set.servers).all(|one| one.is_well());
+                    tokio::select! {
+                        () = tokio::time::sleep(if all_well { PACE } else { SOON }) => {}
+                        () = servers.missed.notified() => tokio::time::sleep_until(begun + LEAST).await,
+                    }
+                }
+            };
+            let _: Option<()> = stop.run_until_cancelled(rounds).await;
+        });
+    }
+
+    /// Reads the addresses and asks each server whether it answers. Returns whether anything is new.
+    async fn round(&self) -> bool {
+        let before = self.set.borrow().clone();
+        let silent = |set: &Set| set.servers.iter().map(|one| (one.address.clone(), one.silent())).collect::<Vec<_>>();
+        let was_silent = before.as_ref().map(silent);
+        let (servers, alone) = match self.find().await {
+            Found::At(addresses) => match self.clients(before.as_ref(), &addresses) {
+                Ok(servers) => (servers, None),
+                Err(why) => (self.configured(before.as_ref()), Some(why)),
+            },
+            Found::Alone(why) => (self.configured(before.as_ref()), Some(why)),
+            Found::Unknown(why) => match before.clone() {
+                Some(set) => (set.servers, set.alone),
+                None => (self.configured(None), Some(why)),
+            },
+        };
+        join_all(servers.iter().map(|server| server.ping())).await;
+        let epoch = before.as_ref().map_or(0, |set| set.epoch);
+        let set = Set { servers, alone, epoch };
+        let now_silent = silent(&set);
+        if was_silent.as_ref() == Some(&now_silent) && before.as_ref().is_some_and(|before| before.alone == set.alone) {
+            return false;
+        }
+        for (address, why) in &now_silent {
+            self.metrics.answers(address, why.is_none());
+            if let Some(why) = why {
+                tracing::warn!(address, why, "an API server cannot be asked");
+            }
+        }
+        for (address, _) in was_silent.iter().flatten().filter(|(old, _)| !now_silent.iter().any(|(new, _)| new == old))
+        {
+            self.metrics.forget_server(address);
+        }
+        let addresses: Vec<_> = now_silent.iter().map(|(address, _)| address.as_str()).collect();
+        tracing::info!(?addresses, alone = set.alone, "API servers that are asked");
+        self.set.send_replace(Some(Set { epoch: epoch + 1, ..set }));
+        true
+    }
+
+    async fn find(&self) -> Found {
+        match &self.which {
+            ApiServers::At(addresses) => Found::At(addresses.clone()),
+            ApiServers::Discover => {
+                let api: Api<EndpointSlice> = Api::namespaced(self.client.clone(), "default");
+                let read = timeout(ANSWER, api.get("kubernetes")).await;
+                found(read.map_err(|_| no_answer()).map(|read| read.map_err(ApiError::from)))
+            }
+        }
+    }
+
+    /// A client for each address, the one that there is already if there is one.
+    fn clients(&self, before: Option<&Set>, addresses: &[Uri]) -> Result<Vec<Arc<Server>>, String> {
+        let Some(config) = &self.config else {
+            return Err("the controller was given a client and no configuration for other addresses".to_owned());
+        };
+        let known: BTreeMap<_, _> =
+            before.iter().flat_map(|set| &set.servers).map(|server| (server.address.as_str(), server)).collect();
+        let mut servers = BTreeMap::new();
+        for uri in addresses {
+            let address = shown(uri);
+            let server = match known.get(address.as_str()) {
+                Some(server) => Arc::clone(server),
+                None => {
+                    let client = Client::try_from(config_at(config, uri))
+                        .map_err(|error| format!("no client could be made for {address}: {error}"))?;
+                    Server::new(address.clone(), client)
+                }
+            };
+            servers.insert(address, server);
+        }
+        Ok(servers.into_values().collect())
+    }
+
+    /// Only the one that the controller talks to anyway.
+    fn configured(&self, before: Option<&Set>) -> Vec<Arc<Server>> {
+        let address = self.config.as_ref().map_or_else(
+            || "the configured address".to_owned(),
+            |config| format!("the configured address {}", shown(&config.cluster_url)),
+        );
+        let known = before.iter().flat_map(|set| &set.servers).find(|server| server.address == address);
+        vec![known.map_or_else(|| Server::new(address, self.client.clone()), Arc::clone)]
+    }
+}
+
+/// What the EndpointSlice says, or that it could not be read.
+fn found(read: Result<Result<EndpointSlice, ApiError>, String>) -> Found {
+    const WHAT: &str = "EndpointSlice kubernetes in namespace default";
+    let slice = match read {
+        Ok(Ok(slice)) => slice,
+        Ok(Err(error)) if error.is_not_found() => return Found::Alone(format!("there is no {WHAT}")),
+        // What must be done about it is up to an admin, and stays so.
+        Ok(Err(error @ ApiError::Refused(_))) if matches!(&error, ApiError::Refused(status) if status.is_forbidden()) =>
+        {
+            return Found::Alone(format!("{WHAT} cannot be read: {error}"));
+        }
+        Ok(Err(error)) => return Found::Unknown(format!("{WHAT} cannot be read: {error}")),
+        Err(why) => return Found::Unknown(format!("{WHAT} cannot be read: {why}")),
+    };
+    let ports = slice.ports.as_deref().unwrap_or_default();
+    let named = ports.iter().find(|port| port.name.as_deref() == Some("https"));
+    let Some(port) = named.or(ports.first()).and_then(|port| port.port) else {
+        return Found::Alone(format!("{WHAT} names no port"));
+    };
+    // Ready unless it says otherwise.
+    let endpoints = slice.endpoints.as_deref().unwrap_or_default();
+    let ready = endpoints.iter().filter(|one| one.conditions.as_ref().and_then(|now| now.ready) != Some(false));
+    let addresses: Vec<Uri> = ready
+        .flat_map(|one| &one.addresses)
+        .filter_map(|address| {
+            let host = if address.contains(':') { format!("[{address}]") } else { address.clone() };
+            format!("https://{host}:{port}").parse().ok()
+        })
+        .collect();
+    if addresses.is_empty() { Found::Alone(format!("{WHAT} has no ready address")) } else { Found::At(addresses) }
+}
+
+/// The configuration for another address. The certificate must be valid for the name that is configured, which each API
+/// server behind the service has; that it has its own address is not sure.
+fn config_at(config: &Config, uri: &Uri) -> Config {
+    let mut at = config.clone();
+    let host = config.cluster_url.host().map(|host| host.trim_matches(['[', ']']).to_owned());
+    at.tls_server_name = at.tls_server_name.or(host);
+    at.cluster_url = uri.clone();
+    at.connect_timeout = Some(ANSWER);
+    // Whoever asks does so again by himself.
+    at.default_retry = false;
+    at
+}
+
+fn shown(uri: &Uri) -> String {
+    let scheme = uri.scheme_str().unwrap_or("https");
+    format!("{scheme}://{}", uri.authority().map(http::uri::Authority::as_str).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::core::response::Status;
+    use serde_json::json;
+
+    use super::*;
+
+    fn slice(endpoints: serde_json::Value, ports: serde_json::Value) -> Found {
+        let slice = json!({
+            "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4",
+            "metadata": {"name": "kubernetes", "namespace": "default"}, "endpoints": endpoints, "ports": ports,
+        });
+        found(Ok(Ok(serde_json::from_value(slice).unwrap())))
+    }
+
+    fn at(addresses: &[&str]) -> Found {
+        Found::At(addresses.iter().map(|address| address.parse().unwrap()).collect())
+    }
+
+    #[test]
+    fn addresses_are_those_of_ready_endpoints() {
+        let https = json!([{"name": "https", "port": 6443, "protocol": "TCP"}]);
+        let two = json!([
+            {"addresses": ["10.0.0.1", "10.0.0.2"], "conditions": {"ready": true}},
+            {"addresses": ["10.0.0.3"], "conditions": {"ready": false}},
+            {"addresses": ["fd00::7"]},
+        ]);
+        let all = ["https://10.0.0.1:6443", "https://10.0.0.2:6443", "https://[fd00::7]:6443"];
+        assert_eq!(slice(two.clone(), https.clone()), at(&all));
+        let ports = json!([{"name": "konnectivity", "port": 1}, {"name": "https", "port": 6443}]);
+        assert_eq!(slice(two.clone(), ports), at(&all));
+        assert_eq!(slice(json!([{"addresses": ["10.0.0.1"]}]), json!([{"port": 443}])), at(&["https://10.0.0.1:443"]));
+        for (endpoints, ports) in [
+            (json!([]), https.clone()),
+            (json!([{"addresses": ["10.0.0.3"], "conditions": {"ready": false}}]), https),
+            (two, json!([])),
+        ] {
+            assert!(matches!(slice(endpoints, ports), Found::Alone(_)));
+        }
+    }
+
+    #[test]
+    fn what_is_missing_or_forbidden_leaves_the_configured_address_and_what_passes_does_not() {
+        let refused = |code, reason: &str| {
+            let status = Status::failure("no", reason).with_code(code);
+            found(Ok(Err(ApiError::Refused(status.boxed()))))
+        };
+        assert!(matches!(refused(404, "NotFound"), Found::Alone(_)));
+        assert!(matches!(refused(403, "Forbidden"), Found::Alone(_)));
+        assert!(matches!(refused(500, "InternalError"), Found::Unknown(_)));
+        assert!(matches!(refused(429, "TooManyRequests"), Found::Unknown(_)));
+        assert!(matches!(found(Err(no_answer())), Found::Unknown(_)));
+    }
+
+    #[test]
+    fn the_certificate_is_verified_for_the_configured_name() {
+        let service = Config::new("https://[fd00::1]:443/".parse().unwrap());
+        let one = config_at(&service, &"https://10.0.0.2:6443".parse().unwrap());
+        assert_eq!(one.tls_server_name.as_deref(), Some("fd00::1"));
+        assert_eq!(shown(&one.cluster_url), "https://10.0.0.2:6443");
+        let mut named = service;
+        named.tls_server_name = Some("kubernetes.default.svc".into());
+        let one = config_at(&named, &"https://10.0.0.2:6443".parse().unwrap());
+        assert_eq!(one.tls_server_name.as_deref(), Some("kubernetes.default.svc"));
+    }
+
+    #[test]
+    fn addresses_are_urls() {
+        assert_eq!("Discover".parse(), Ok(ApiServers::Discover));
+        let two = "https://10.0.0.1:6443, https://[::1]:6444".parse::<ApiServers>().unwrap();
+        assert!(matches!(two, ApiServers::At(addresses) if addresses.len() == 2));
+        for wrong in ["", "discover", "10.0.0.1:6443", "https://", "https://a,,https://b", "ftp://a"] {
+            assert!(wrong.parse::<ApiServers>().is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,472 @@
+//! The prober before API servers that are slow, silent, wrong or in the way. Time is tokio's, and paused.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    sync::Mutex,
+};
+
+use http::{Method, Response};
+use k8s_openapi::api::{admissionregistration::v1::ValidatingAdmissionPolicy, core::v1::Namespace};
+use kube::{Client, client::Body, core::PartialObjectMeta, runtime::watcher::Event};
+use palisade_api::{ToolSecurityProfile, conditions::Reason};
+use serde_json::{Value as Json, json};
+use tokio::time::{Instant, sleep};
+use tower::{BoxError, service_fn};
+
+use super::{answers::Question, servers::Server, turns::Turn, *};
+use crate::status::Truth;
+
+/// An API server that has a probe namespace.
+#[derive(Default)]
+struct Mock(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    /// What the namespace was given last.
+    labels: BTreeMap<String, String>,
+    /// What this server judges by: subjects and resources.
+    in_force: BTreeSet<(String, &'static str)>,
+    /// It denies what complies, too.
+    confused: bool,
+    /// How long each answer takes; `None`: for ever.
+    latency: Option<Duration>,
+    /// What is answered to the next writes of labels.
+    refusals: VecDeque<u16>,
+    /// What is answered to each write of labels.
+    refuses: Option<u16>,
+    /// A warning of the webhook on each pod.
+    warning: Option<String>,
+    /// How many dry runs it was sent.
+    requests: usize,
+}
+
+const LATENCY: Duration = Duration::from_millis(5);
+
+impl Mock {
+    fn new() -> Arc<Self> {
+        let mock = Self::default();
+        mock.set(|state| state.latency = Some(LATENCY));
+        Arc::new(mock)
+    }
+
+    fn set<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
+        change(&mut self.0.lock().unwrap())
+    }
+
+    fn judge(&self, subject: &str, shapes: &[&'static str]) {
+        self.set(|state| state.in_force.extend(shapes.iter().map(|&shape| (subject.to_owned(), shape))));
+    }
+
+    /// The client of a server that shares the namespace of `namespace`.
+    fn client(self: &Arc<Self>, namespace: &Arc<Self>) -> Client {
+        let (mock, namespace) = (Arc::clone(self), Arc::clone(namespace));
+        let service = service_fn(move |request: http::Request<Body>| {
+            let (mock, namespace) = (Arc::clone(&mock), Arc::clone(&namespace));
+            async move {
+                let (head, body) = request.into_parts();
+                let body: Json = serde_json::from_slice(&body.collect_bytes().await?).unwrap_or_default();
+                mock.set(|state| state.requests += usize::from(head.method == Method::POST));
+                match mock.set(|state| state.latency) {
+                    Some(latency) => sleep(latency).await,
+                    None => std::future::pending().await,
+                }
+                let (code, warning, body) = mock.answer(&namespace, &head.method, head.uri.path(), body);
+                let mut response = Response::builder().status(code);
+                if let Some(warning) = warning {
+                    response = response.header("warning", warning);
+                }
+                Ok::<_, BoxError>(response.body(Body::from(body.to_string().into_bytes()))?)
+            }
+        });
+        Client::new(service, "default")
+    }
+
+    fn answer(&self, namespace: &Self, method: &Method, path: &str, body: Json) -> (u16, Option<String>, Json) {
+        let status = |code: u16, message: String| {
+            let reason = if code == 404 { "NotFound" } else { "Forbidden" };
+            (
+                code,
+                None,
+                json!({"kind": "Status", "status": "Failure", "code": code, "reason": reason, "message": message}),
+            )
+        };
+        if method == Method::GET {
+            return if path == "/version" { (200, None, json!({})) } else { status(404, "no".to_owned()) };
+        }
+        if method == Method::PATCH {
+            let refusal = self.set(|state| state.refusals.pop_front().or(state.refuses));
+            if let Some(code) = refusal {
+                return status(code, format!("refused with {code}"));
+            }
+            let labels = serde_json::from_value(body["metadata"]["labels"].clone()).unwrap_or_default();
+            namespace.set(|state| state.labels = labels);
+            return (200, None, body);
+        }
+        let (resource, shape) =
+            if path.ends_with("/podtemplates") { ("podtemplates", "workloads") } else { ("pods", "pods") };
+        assert!(path.starts_with("/api/v1/namespaces/palisade-probe/"), "{path}");
+        let text = |at: &str| body.pointer(at).and_then(Json::as_str).unwrap_or_default().to_owned();
+        let subject = text("/metadata/labels/toolsecurity.dev~1profile");
+        let profile = subject.split('.').next().unwrap_or_default().to_owned();
+        let selected = namespace.set(|state| state.labels.get("tenancy") == Some(&profile));
+        let (judges, confused) =
+            self.set(|state| (state.in_force.contains(&(subject.clone(), resource)), state.confused));
+        if selected && judges && (confused || text("/metadata/name").ends_with("violating")) {
+            let policy = format!("palisade-{profile}-{shape}");
+            return status(
+                422,
+                format!("ValidatingAdmissionPolicy '{policy}' with binding '{policy}' denied request: 1 violation"),
+            );
+        }
+        (201, self.set(|state| state.warning.clone()), body)
+    }
+}
+
+/// A prober, the API servers it asks, and the profiles it is asked about.
+struct Scene {
+    prober: Prober,
+    world: Arc<World>,
+    servers: Vec<Arc<Mock>>,
+}
+
+impl Scene {
+    fn new(count: usize) -> Self {
+        let world = Arc::new(World::default());
+        let namespace: PartialObjectMeta<Namespace> =
+            serde_json::from_value(json!({"metadata": {"name": names::PROBE_NAMESPACE}})).unwrap();
+        world.see_namespace(Event::Apply(namespace));
+        let (queue, metrics) = (Arc::new(Queue::new(Duration::ZERO)), Arc::new(Metrics::new()));
+        let mocks: Vec<_> = (0..count).map(|_| Mock::new()).collect();
+        let known = mocks.iter().enumerate();
+        let known = known.map(|(i, mock)| Server::new(format!("https://server-{i}"), mock.client(&mocks[0]))).collect();
+        let stop = CancellationToken::new();
+        let supervisor = Supervisor::new(stop.clone());
+        let which = ApiServers::At((0..count).map(|i| format!("https://server-{i}").parse().unwrap()).collect());
+        let config = kube::Config::new("https://server".parse().unwrap());
+        let servers = Servers::new(mocks[0].client(&mocks[0]), Some(config), which, Arc::clone(&metrics));
+        let servers = Arc::new(servers.knowing(known));
+        servers.follow(&world, &queue, &supervisor);
+        let prober = Prober::new(servers, Arc::clone(&world), queue, metrics, &Options::default(), supervisor, stop);
+        Self { prober, world, servers: mocks }
+    }
+
+    /// Waits for the answer as passes do, and says how long it took.
+    async fn answer(&self, good: &Arc<Good>) -> (InForce, Duration) {
+        let start = Instant::now();
+        loop {
+            if let (Some(known), _) = self.prober.in_force(good) {
+                return (known, start.elapsed());
+            }
+            sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    /// Waits until the answer is this one, at most this long.
+    async fn until(&self, good: &Arc<Good>, reason: Reason, limit: Duration) -> crate::status::Judgement {
+        let start = Instant::now();
+        loop {
+            let (known, _) = self.prober.in_force(good);
+            let judgement = known.map(|known| known.judgement());
+            if let Some(judgement) = judgement.clone().filter(|judgement| judgement.reason == reason) {
+                return judgement;
+            }
+            assert!(start.elapsed() < limit, "{judgement:?}");
+            sleep(Duration::from_millis(50)).await;
+        }
+    }
+}
+
+/// A profile that denies pods and, if that is so, workloads.
+fn good(name: &str, generation: i64, more: Json) -> Arc<Good> {
+    let mut spec = json!({"namespaceSelector": {"matchLabels": {"tenancy": name}}, "baseline": "Baseline"});
+    palisade_checks::pod::merge(&mut spec, &more);
+    let profile: ToolSecurityProfile = serde_json::from_value(json!({
+        "apiVersion": names::API_VERSION, "kind": "ToolSecurityProfile",
+        "metadata": {"name": name, "generation": generation}, "spec": spec,
+    }))
+    .unwrap();
+    let compiled = palisade_harness::check(palisade_compiler::compile(&profile).unwrap()).unwrap();
+    Arc::new(Good { profile: Arc::new(profile), compiled })
+}
+
+fn pods_only(name: &str) -> Arc<Good> {
+    good(name, 1, json!({"enforcement": {"workloads": "Off"}}))
+}
+
+fn both(name: &str) -> Arc<Good> {
+    good(name, 1, json!({"enforcement": {"workloads": "Deny"}}))
+}
+
+const LIMIT: Duration = Duration::from_secs(30);
+
+#[tokio::test(start_paused = true)]
+async fn a_profile_is_in_force_only_if_workloads_are_judged_too() {
+    let (scene, good) = (Scene::new(1), both("a"));
+    scene.servers[0].judge("a.1", &["pods"]);
+    let (first, _) = scene.answer(&good).await;
+    assert!(matches!(first.worst(), Outcome::ViolationAdmitted("pod template", _)), "{first:?}");
+    scene.servers[0].judge("a.1", &["podtemplates"]);
+    scene.until(&good, Reason::ProbesPassed, LIMIT).await;
+    scene.servers[0].set(|state| state.confused = true);
+    let (_, again) = scene.prober.in_force(&good);
+    sleep(again.unwrap()).await;
+    scene.until(&good, Reason::CompliantPodDenied, LIMIT).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn workloads_that_are_warned_about_are_seen_by_the_warning() {
+    let (scene, good) = (Scene::new(1), good("a", 1, json!({"enforcement": {"workloads": "Warn"}})));
+    scene.servers[0].judge("a.1", &["pods"]);
+    let (silent, _) = scene.answer(&good).await;
+    assert!(matches!(silent.worst(), Outcome::ViolationAdmitted("pod template", _)), "{silent:?}");
+    // What warns about everything is not right either.
+    let warning = "299 - \"Validation failed for ValidatingAdmissionPolicy 'palisade-a-workloads' with binding\"";
+    scene.servers[0].set(|state| state.warning = Some(warning.to_owned()));
+    scene.until(&good, Reason::CompliantPodDenied, LIMIT).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_policies_of_an_earlier_generation_are_not_taken_for_those_of_this_one() {
+    let scene = Scene::new(1);
+    scene.servers[0].judge("a.1", &["pods", "podtemplates"]);
+    let new = good("a", 2, json!({"enforcement": {"workloads": "Deny"}}));
+    let (answer, _) = scene.answer(&new).await;
+    assert!(matches!(answer.worst(), Outcome::ViolationAdmitted("pod", _)), "{answer:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_is_about_what_is_in_the_cluster() {
+    let (scene, good) = (Scene::new(1), pods_only("a"));
+    scene.servers[0].judge("a.1", &["pods"]);
+    scene.until(&good, Reason::ProbesPassed, LIMIT).await;
+    // Another policy of the same name and generation, as when somebody has deleted the former one.
+    let policy: ValidatingAdmissionPolicy = serde_json::from_value(json!({
+        "metadata": {"name": "palisade-a-pods", "uid": "other", "generation": 1, "resourceVersion": "7"},
+    }))
+    .unwrap();
+    scene.world.wrote_policy(policy.clone());
+    assert_eq!(scene.prober.in_force(&good).0, None);
+    scene.until(&good, Reason::ProbesPassed, LIMIT).await;
+    // And another one for workloads.
+    scene.world.wrote_policy(ValidatingAdmissionPolicy {
+        metadata: k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta {
+            name: Some("palisade-a-workloads".into()),
+            ..policy.metadata
+        },
+        ..policy
+    });
+    assert_eq!(scene.prober.in_force(&good).0, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn hopeless_profiles_do_not_delay_another_one() {
+    let scene = Scene::new(2);
+    let hopeless: Vec<_> = (0..25).map(|i| pods_only(&format!("hopeless-{i}"))).collect();
+    for good in &hopeless {
+        assert_eq!(scene.prober.in_force(good).0, None);
+    }
+    sleep(Duration::from_secs(3)).await;
+    for server in &scene.servers {
+        server.judge("good.1", &["pods"]);
+    }
+    let (answer, took) = scene.answer(&pods_only("good")).await;
+    assert_eq!(answer.judgement().status, Truth::True, "{answer:?}");
+    assert!(took < Duration::from_secs(2), "{took:?}");
+    // Neither do they keep a removal waiting.
+    let start = Instant::now();
+    assert_eq!(scene.prober.denies(&pods_only("good")).await, Some(true));
+    assert!(start.elapsed() < Duration::from_secs(1), "{:?}", start.elapsed());
+    // And if the policy comes into force only later, that is seen soon, too.
+    let late = pods_only("late");
+    assert_eq!(scene.prober.in_force(&late).0, None);
+    sleep(Duration::from_millis(1300)).await;
+    for server in &scene.servers {
+        server.judge("late.1", &["pods"]);
+    }
+    let (answer, took) = scene.answer(&late).await;
+    assert_eq!(answer.judgement().status, Truth::True, "{answer:?}");
+    assert!(took < Duration::from_secs(2), "{took:?}");
+    // They get their answers as well, in the time that is given to each.
+    for good in &hopeless {
+        let (answer, took) = scene.answer(good).await;
+        assert!(matches!(answer.worst(), Outcome::ViolationAdmitted("pod", _)), "{answer:?}");
+        assert!(took < LIMIT, "{took:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_server_that_is_wrong_is_named() {
+    let (scene, good) = (Scene::new(3), both("a"));
+    for server in [0, 2] {
+        scene.servers[server].judge("a.1", &["pods", "podtemplates"]);
+    }
+    scene.servers[1].judge("a.1", &["pods"]);
+    let judgement = scene.until(&good, Reason::ViolationAdmitted, LIMIT).await;
+    let text = &judgement.message;
+    assert!(text.contains("https://server-1") && !text.contains("server-0") && !text.contains("server-2"), "{text}");
+    scene.servers[1].judge("a.1", &["podtemplates"]);
+    let judgement = scene.until(&good, Reason::ProbesPassed, Duration::from_mins(2)).await;
+    assert!(judgement.message.contains("each of 3 API servers"), "{}", judgement.message);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_never_answers_is_named_and_holds_up_nobody() {
+    let scene = Scene::new(2);
+    let known = (0..5).map(|i| pods_only(&format!("p{i}"))).collect::<Vec<_>>();
+    for server in &scene.servers {
+        for i in 0..5 {
+            server.judge(&format!("p{i}.1"), &["pods"]);
+        }
+    }
+    scene.servers[1].set(|state| state.latency = None);
+    let start = Instant::now();
+    for good in &known {
+        assert_eq!(scene.prober.in_force(good).0, None);
+    }
+    for good in &known {
+        let judgement = scene.until(good, Reason::ProbeFailed, LIMIT).await;
+        let text = &judgement.message;
+        assert!(text.contains("https://server-1: no answer within 2 s") && !text.contains("server-0"), "{text}");
+    }
+    assert!(start.elapsed() < Duration::from_secs(15), "{:?}", start.elapsed());
+    scene.servers[1].set(|state| state.latency = Some(LATENCY));
+    for good in &known {
+        scene.until(good, Reason::ProbesPassed, Duration::from_mins(2)).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn labels_that_cannot_be_written_are_tried_again() {
+    let (scene, good) = (Scene::new(1), pods_only("a"));
+    scene.servers[0].judge("a.1", &["pods"]);
+    scene.servers[0].set(|state| state.refusals = [409, 429, 500, 409].into());
+    let (answer, took) = scene.answer(&good).await;
+    assert_eq!(answer.judgement().status, Truth::True, "{answer:?}");
+    assert!(took < Duration::from_secs(10), "{took:?}");
+    for code in [409, 429, 500] {
+        let scene = Scene::new(1);
+        scene.servers[0].set(|state| state.refuses = Some(code));
+        let (answer, took) = scene.answer(&good).await;
+        let judgement = answer.judgement();
+        assert_eq!((judgement.status, judgement.reason), (Truth::Unknown, Reason::ProbeFailed));
+        assert!(judgement.message.contains(&format!("HTTP {code}")), "{}", judgement.message);
+        assert!(took < Duration::from_secs(15), "{took:?}");
+    }
+    // Nor if they never are answered.
+    let scene = Scene::new(1);
+    scene.servers[0].set(|state| state.latency = None);
+    let (answer, took) = scene.answer(&good).await;
+    assert_eq!(answer.judgement().status, Truth::Unknown, "{answer:?}");
+    assert!(took < Duration::from_secs(15), "{took:?}");
+    let start = Instant::now();
+    assert_eq!(scene.prober.denies(&good).await, None);
+    assert!(scene.prober.unlabel().await.is_err());
+    assert!(start.elapsed() < Duration::from_secs(10), "{:?}", start.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn slow_servers_are_waited_for() {
+    let (scene, good) = (Scene::new(2), both("a"));
+    for server in &scene.servers {
+        server.judge("a.1", &["pods", "podtemplates"]);
+        server.set(|state| state.latency = Some(Duration::from_millis(1500)));
+    }
+    let (answer, _) = scene.answer(&good).await;
+    assert_eq!(answer.judgement().status, Truth::True, "{answer:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_known_answer_is_given_at_once_and_asked_for_again_in_time() {
+    let (scene, good) = (Scene::new(1), pods_only("a"));
+    scene.servers[0].judge("a.1", &["pods"]);
+    scene.until(&good, Reason::ProbesPassed, LIMIT).await;
+    let asked = scene.servers[0].set(|state| state.requests);
+    let (_, again) = scene.prober.in_force(&good);
+    let again = again.unwrap();
+    assert!(again > Duration::from_mins(4), "{again:?}");
+    sleep(again - Duration::from_secs(1)).await;
+    scene.prober.in_force(&good);
+    assert_eq!(scene.servers[0].set(|state| state.requests), asked);
+    // It stops being right. One wrong answer is not believed yet.
+    scene.servers[0].set(|state| state.in_force.clear());
+    sleep(Duration::from_secs(2)).await;
+    let start = Instant::now();
+    scene.until(&good, Reason::ViolationAdmitted, LIMIT).await;
+    assert!(start.elapsed() >= Options::default().probe_timeout, "{:?}", start.elapsed());
+    scene.prober.forget("a");
+    assert_eq!(scene.prober.in_force(&good).0, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_mutates_pods_is_asked_in_the_same_way() {
+    let scene = Scene::new(1);
+    let good = good("a", 1, json!({"baseline": "Restricted", "mutation": {"defaults": "Secure"}}));
+    let ask = async |native: Option<&str>| loop {
+        let (known, _) = scene.prober.mutated(&good, native).unwrap();
+        match known {
+            Some(known) => break known,
+            None => sleep(Duration::from_millis(5)).await,
+        }
+    };
+    let nobody = ask(None).await;
+    assert_eq!((nobody.seen(), nobody.nobody()), (Some(Seen::default()), vec!["https://server-0"]));
+    scene.servers[0].set(|state| state.warning = Some("299 - \"filled in by ToolSecurityProfile a: x\"".to_owned()));
+    let start = Instant::now();
+    while !ask(None).await.nobody().is_empty() {
+        assert!(start.elapsed() < LIMIT, "the webhook was not noticed");
+        sleep(Duration::from_millis(50)).await;
+    }
+    assert_eq!(ask(None).await.seen(), Some(Seen { native: false, webhook: true }));
+    scene.servers[0].set(|state| state.latency = None);
+    let silent = ask(Some("v1")).await;
+    assert_eq!((silent.seen(), silent.failed().len()), (None, 1));
+}
+
+/// A question that panics in its first turn.
+struct Panics(std::sync::atomic::AtomicBool);
+
+impl Question for Panics {
+    type Answer = Result<(), String>;
+
+    fn profile(&self) -> &str {
+        "a"
+    }
+
+    async fn ask(&self, _turn: &Turn) -> Self::Answer {
+        assert!(self.0.load(std::sync::atomic::Ordering::Relaxed), "a mistake");
+        Ok(())
+    }
+
+    fn is_right(&self, answer: &Self::Answer) -> bool {
+        answer.is_ok()
+    }
+
+    fn failed(&self, why: String) -> Self::Answer {
+        Err(why)
+    }
+
+    fn concluded(&self, _answer: &Self::Answer) {}
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_that_panics_is_asked_again() {
+    let second = Duration::from_secs(1);
+    let (turns, queue) = (Arc::new(Turns::default()), Arc::new(Queue::new(Duration::ZERO)));
+    let common = Common {
+        turns: Arc::clone(&turns),
+        queue,
+        supervisor: Supervisor::new(CancellationToken::new()),
+        stop: CancellationToken::new(),
+    };
+    let answers = Answers::new(Arc::new(common), Pace { patience: second, interval: second, retry: second });
+    let answers = Arc::new(answers);
+    let ask = |works: bool| answers.consult(Key { objects: String::new(), servers: 0 }, Panics(works.into())).0;
+    assert_eq!(ask(false), None);
+    sleep(second).await;
+    assert!(matches!(ask(true), Some(Err(why)) if why.contains("panicked")));
+    sleep(second * 3).await;
+    ask(true);
+    sleep(second).await;
+    assert_eq!(ask(true), Some(Ok(())));
+    assert!(tokio::time::timeout(second, turns.next(Duration::ZERO)).await.is_ok());
+}

@@ -1,0 +1,200 @@
+//! Whose turn it is: the labels of the probe namespace are one profile's at a time.
+//!
+//! A question holds the namespace for a turn, which is short, and then waits for the next one, the longer the longer it
+//! has held the namespace before: whoever has held it for a second lets those pass that come in the next five. So a
+//! question that never gets the right answer, or whose answers take long, does not delay a new one by its own length;
+//! and it is not passed over for ever.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use tokio::{sync::oneshot, time::Instant};
+
+/// In this time everybody who waits gets a turn, if answers come quickly.
+const ROUND: Duration = Duration::from_secs(1);
+/// The shortest turn: the API server must have time to see the labels.
+const SHORTEST: Duration = Duration::from_millis(50);
+/// So much more than it was held does it count to have held the namespace.
+const WEIGHT: u32 = 5;
+/// The longest turn, when nobody else waits.
+const LONGEST: Duration = Duration::from_millis(500);
+
+/// Gives turns.
+#[derive(Debug, Default)]
+pub struct Turns {
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    busy: bool,
+    arrivals: u64,
+    /// By arrival, as if they had come later the longer they have held the namespace.
+    waiting: BTreeMap<(Instant, u64), oneshot::Sender<Turn>>,
+}
+
+/// The namespace is the holder's until this is dropped.
+#[derive(Debug)]
+pub struct Turn {
+    /// `None` once it was passed on.
+    turns: Option<Arc<Turns>>,
+    since: Instant,
+}
+
+impl Turns {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for a turn; `held` is how long the turns were that who waits has had before. Can be cancelled.
+    pub async fn next(self: &Arc<Self>, held: Duration) -> Turn {
+        loop {
+            let receiver = {
+                let mut state = self.lock();
+                if !state.busy {
+                    state.busy = true;
+                    return Turn::of(self);
+                }
+                let (sender, receiver) = oneshot::channel();
+                state.arrivals += 1;
+                let place = (Instant::now() + held.saturating_mul(WEIGHT), state.arrivals);
+                state.waiting.insert(place, sender);
+                receiver
+            };
+            if let Ok(mut turn) = receiver.await {
+                turn.since = Instant::now();
+                return turn;
+            }
+        }
+    }
+
+    fn pass_on(self: Arc<Self>) {
+        let mut state = self.lock();
+        while let Some((_, sender)) = state.waiting.pop_first() {
+            // Who does not wait any more gives it back, and must not pass it on a second time.
+            match sender.send(Turn::of(&self)) {
+                Ok(()) => return,
+                Err(mut turn) => turn.turns = None,
+            }
+        }
+        state.busy = false;
+    }
+
+    fn waiting(&self) -> u32 {
+        let waiting = self.lock().waiting.values().filter(|sender| !sender.is_closed()).count();
+        u32::try_from(waiting).unwrap_or(u32::MAX)
+    }
+}
+
+impl Turn {
+    fn of(turns: &Arc<Turns>) -> Self {
+        Self { turns: Some(Arc::clone(turns)), since: Instant::now() }
+    }
+
+    /// How long it has lasted.
+    pub fn elapsed(&self) -> Duration {
+        self.since.elapsed()
+    }
+
+    /// Whether the holder should ask no more: the more wait, the sooner.
+    pub fn is_over(&self) -> bool {
+        let waiting = self.turns.as_ref().map_or(0, |turns| turns.waiting());
+        self.elapsed() >= (ROUND / waiting.saturating_add(1)).clamp(SHORTEST, LONGEST)
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        if let Some(turns) = self.turns.take() {
+            turns.pass_on();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt as _;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn who_has_held_it_least_goes_first() {
+        let turns = Arc::new(Turns::default());
+        let first = turns.next(Duration::ZERO).await;
+        let order = Arc::new(Mutex::new(Vec::new()));
+        let mut tasks = Vec::new();
+        for (name, held) in [("long", 5), ("short", 1), ("new", 0), ("new, too", 0)] {
+            let (turns, order) = (Arc::clone(&turns), Arc::clone(&order));
+            tasks.push(tokio::spawn(async move {
+                let turn = turns.next(Duration::from_secs(held)).await;
+                order.lock().unwrap().push(name);
+                tokio::time::sleep(Duration::from_millis(10)).await;
+                drop(turn);
+            }));
+            tokio::task::yield_now().await;
+        }
+        drop(first);
+        for task in tasks {
+            task.await.unwrap();
+        }
+        assert_eq!(*order.lock().unwrap(), ["new", "new, too", "short", "long"]);
+        assert!(turns.next(Duration::ZERO).now_or_never().is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_has_held_it_long_is_not_passed_over_for_ever() {
+        let turns = Arc::new(Turns::default());
+        let first = turns.next(Duration::ZERO).await;
+        let mut long = Box::pin(turns.next(Duration::from_secs(1)));
+        assert!(long.as_mut().now_or_never().is_none());
+        // Others come again and again, sooner than they can all be served.
+        let hold = async {
+            let mut turn = first;
+            for _ in 0..100 {
+                let mut next = Box::pin(turns.next(Duration::ZERO));
+                assert!(next.as_mut().now_or_never().is_none());
+                tokio::time::sleep(Duration::from_millis(100)).await;
+                drop(turn);
+                turn = next.await;
+            }
+        };
+        tokio::select! {
+            () = hold => panic!("it had no turn while others had a hundred"),
+            turn = tokio::time::timeout(Duration::from_secs(6), long) => drop(turn.unwrap()),
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_gave_up_holds_up_nobody() {
+        let turns = Arc::new(Turns::default());
+        let first = turns.next(Duration::ZERO).await;
+        // One gives up while it waits, one when it was its turn and it had not yet noticed.
+        let mut gave_up = Box::pin(turns.next(Duration::ZERO));
+        assert!(gave_up.as_mut().now_or_never().is_none());
+        drop(gave_up);
+        let mut late = Box::pin(turns.next(Duration::ZERO));
+        assert!(late.as_mut().now_or_never().is_none());
+        drop(first);
+        assert!(turns.next(Duration::ZERO).now_or_never().is_none());
+        drop(late);
+        assert!(turns.next(Duration::ZERO).now_or_never().is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_turn_is_the_shorter_the_more_wait() {
+        let turns = Arc::new(Turns::default());
+        let turn = turns.next(Duration::ZERO).await;
+        tokio::time::advance(LONGEST - Duration::from_millis(1)).await;
+        assert!(!turn.is_over());
+        let mut waiting: Vec<_> = (0..25).map(|_| Box::pin(turns.next(Duration::ZERO))).collect();
+        for one in &mut waiting {
+            assert!(one.as_mut().now_or_never().is_none());
+        }
+        assert!(turn.is_over());
+        drop(waiting);
+        assert!(!turn.is_over());
+    }
+}

@@ -1,0 +1,127 @@
+//! What the lanes of one profile share. Locks of data are held for moments and never while anything is awaited; only
+//! [`State::writing`] is held over requests, by whoever writes policies and bindings of the profile.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use tokio::time::Instant;
+
+use crate::{compile::Good, memory::Memory, params::Tenancy, resolve::Keep};
+
+/// After this the API server judges by a new policy: it reads policies and bindings about once a second.
+pub const SETTLE: Duration = Duration::from_secs(2);
+
+/// By profile.
+#[derive(Debug, Default)]
+pub struct States {
+    all: Mutex<BTreeMap<String, Arc<State>>>,
+}
+
+impl States {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Arc<State>>> {
+        self.all.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Of a profile that is known.
+    pub fn get(&self, profile: &str) -> Option<Arc<State>> {
+        self.lock().get(profile).cloned()
+    }
+
+    /// Of a profile.
+    pub fn of(&self, profile: &str) -> Arc<State> {
+        Arc::clone(self.lock().entry(profile.to_owned()).or_default())
+    }
+
+    /// The profile is gone.
+    pub fn forget(&self, profile: &str) {
+        self.lock().remove(profile);
+    }
+}
+
+/// Of one profile.
+#[derive(Debug, Default)]
+pub struct State {
+    /// Held while policies and bindings are written.
+    pub writing: tokio::sync::Mutex<()>,
+    in_force: Mutex<InForce>,
+    tenancy: Mutex<Tenancy>,
+    memory: Mutex<Option<Memory>>,
+}
+
+impl State {
+    /// What policies and bindings are kept as.
+    pub fn in_force(&self) -> MutexGuard<'_, InForce> {
+        self.in_force.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How it stands in the namespaces.
+    pub fn tenancy(&self) -> MutexGuard<'_, Tenancy> {
+        self.tenancy.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What a pass remembers. It is put back at the end; of a pass that panicked nothing is remembered.
+    pub fn take_memory(&self) -> Memory {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or_default()
+    }
+
+    /// The end of a pass.
+    pub fn put_memory(&self, memory: Memory) {
+        *self.memory.lock().unwrap_or_else(PoisonError::into_inner) = Some(memory);
+    }
+}
+
+/// What policies and bindings are kept as.
+#[derive(Debug, Default)]
+pub struct InForce {
+    /// The generation that is put in force or is; nothing is restored while there is none.
+    pub good: Option<Arc<Good>>,
+    /// When a policy was written last.
+    pub settling: Settling,
+    /// The generation whose policies and bindings were seen to be right.
+    pub confirmed: Option<i64>,
+    /// Whether this process has written a policy or binding.
+    pub wrote: bool,
+    /// Why policies and bindings could not be restored.
+    pub error: Option<String>,
+    /// How often that failed in a row.
+    pub failures: u32,
+}
+
+impl InForce {
+    /// The generation that is put in force or is.
+    pub fn generation(&self) -> Option<i64> {
+        self.good.as_ref().map(|good| good.generation())
+    }
+
+    /// Whether all policies and bindings of what is in force were seen to be right.
+    pub fn is_confirmed(&self) -> bool {
+        self.confirmed.is_some() && self.confirmed == self.generation()
+    }
+
+    /// How long until the API server surely judges by the policies in the cluster; `None` if it does.
+    pub fn settles_in(&self, now: Instant) -> Option<Duration> {
+        let rest = SETTLE.saturating_sub(now.duration_since(self.settling.since));
+        (!rest.is_zero()).then_some(rest)
+    }
+}
+
+/// A policy that the API server may not judge by yet.
+#[derive(Debug)]
+pub struct Settling {
+    /// Since when.
+    pub since: Instant,
+    /// The parameters that the policy before it reads.
+    pub before: Keep,
+    /// Whether there was a policy before it.
+    pub replaced: bool,
+}
+
+impl Default for Settling {
+    fn default() -> Self {
+        // Perhaps this process was stopped just after it had written the policy.
+        Self { since: Instant::now(), before: Keep::Everything, replaced: false }
+    }
+}

@@ -1,0 +1,236 @@
+//! An API server in memory: it stores what is written, and answers as a test wants it for the requests that it picks.
+
+use std::{
+    collections::BTreeMap,
+    convert::Infallible,
+    future::pending,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use http::{Method, Request, Response, StatusCode};
+use kube::{Client, client::Body};
+use serde_json::{Value as Json, json};
+
+/// A request.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    pub method: Method,
+    pub path: String,
+    pub query: String,
+    pub body: Json,
+}
+
+impl Asked {
+    pub fn is_write(&self) -> bool {
+        self.method != Method::GET && !self.query.contains("dryRun=All")
+    }
+
+    pub fn is_dry_run(&self) -> bool {
+        self.query.contains("dryRun=All")
+    }
+
+    /// Whether it is about a kind, by its plural.
+    pub fn is_of(&self, plural: &str) -> bool {
+        self.path.split('/').any(|part| part == plural)
+    }
+
+    fn is_watch(&self) -> bool {
+        self.query.contains("watch=true")
+    }
+}
+
+/// How a request is answered.
+#[derive(Clone, Debug)]
+pub enum Say {
+    /// As an API server would that has nothing against it.
+    Well,
+    /// It is refused.
+    No(u16),
+    /// Well, after this time.
+    Late(Duration),
+    /// Not at all.
+    Never,
+    /// With these events; the watch goes on.
+    Events(Vec<Json>),
+}
+
+type Rule = Box<dyn Fn(&Asked) -> Say + Send>;
+
+/// The server.
+pub struct Mock {
+    objects: Mutex<BTreeMap<String, Json>>,
+    asked: Mutex<Vec<Asked>>,
+    rule: Mutex<Rule>,
+    version: AtomicU64,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Mock {
+    /// A server, and a client of it.
+    pub fn start() -> (Arc<Self>, Client) {
+        let mock = Arc::new(Self {
+            objects: Mutex::default(),
+            asked: Mutex::default(),
+            rule: Mutex::new(Box::new(|_| Say::Well)),
+            version: AtomicU64::new(100),
+        });
+        let server = Arc::clone(&mock);
+        let service = tower::service_fn(move |request| {
+            let server = Arc::clone(&server);
+            async move { Ok::<_, Infallible>(server.serve(request).await) }
+        });
+        (mock, Client::new(service, "default"))
+    }
+
+    /// From now on it answers like this.
+    pub fn rule(&self, rule: impl Fn(&Asked) -> Say + Send + 'static) {
+        *lock(&self.rule) = Box::new(rule);
+    }
+
+    /// The requests since the last time.
+    pub fn asked(&self) -> Vec<Asked> {
+        std::mem::take(&mut lock(&self.asked))
+    }
+
+    /// How many watches of a path were begun since the requests were taken last.
+    pub fn watched(&self, path: &str) -> usize {
+        lock(&self.asked).iter().filter(|asked| asked.path == path && asked.is_watch()).count()
+    }
+
+    /// The writes among them, as `PATCH path`.
+    pub fn writes(&self) -> Vec<String> {
+        let asked = self.asked();
+        asked.iter().filter(|asked| asked.is_write()).map(|asked| format!("{} {}", asked.method, asked.path)).collect()
+    }
+
+    /// An object by its path.
+    pub fn get(&self, path: &str) -> Option<Json> {
+        lock(&self.objects).get(path).cloned()
+    }
+
+    /// Somebody else writes an object.
+    pub fn put(&self, path: &str, object: Json) {
+        lock(&self.objects).insert(path.to_owned(), object);
+    }
+
+    /// Somebody else deletes an object. Returns what it was.
+    pub fn remove(&self, path: &str) -> Json {
+        lock(&self.objects).remove(path).unwrap_or_else(|| panic!("there is no {path}"))
+    }
+
+    async fn serve(&self, request: Request<Body>) -> Response<Body> {
+        let (parts, body) = request.into_parts();
+        let bytes = body.collect_bytes().await.unwrap_or_default();
+        let body = serde_json::from_slice(&bytes).unwrap_or_default();
+        let uri = parts.uri;
+        let query = uri.query().unwrap_or_default().to_owned();
+        let asked = Asked { method: parts.method, path: uri.path().to_owned(), query, body };
+        lock(&self.asked).push(asked.clone());
+        let say = (lock(&self.rule))(&asked);
+        match say {
+            Say::Well => self.well(&asked).await,
+            Say::No(code) => status(code),
+            Say::Late(after) => {
+                tokio::time::sleep(after).await;
+                self.well(&asked).await
+            }
+            Say::Never => pending().await,
+            Say::Events(events) => {
+                let lines = events.iter().map(|event| format!("{event}\n"));
+                let text: String = lines.collect();
+                answer(200, text.into_bytes())
+            }
+        }
+    }
+
+    async fn well(&self, asked: &Asked) -> Response<Body> {
+        if asked.is_watch() {
+            return pending().await;
+        }
+        // A status is kept beside its object.
+        let path = asked.path.as_str();
+        let last = path.rsplit('/').next().unwrap_or_default();
+        let version = self.version.fetch_add(1, Ordering::Relaxed).to_string();
+        let mut objects = lock(&self.objects);
+        match asked.method {
+            Method::GET if last.chars().any(|c| c == '.') || KINDS.contains(&last) => {
+                let (group, named) = (path.trim_end_matches(last), asked.query.split("metadata.name%3D").nth(1));
+                let name = named.and_then(|named| named.split('&').next());
+                let listed = |at: &str| {
+                    let mut parts = at.rsplit('/');
+                    at.starts_with(group)
+                        && name.is_none_or(|name| at.ends_with(&format!("/{name}")))
+                        && parts.nth(1) == Some(last)
+                };
+                let items: Vec<_> = objects.iter().filter(|(at, _)| listed(at)).map(|(_, object)| object).collect();
+                let list = json!({"kind": "NamespaceList", "apiVersion": "v1", "metadata": {"resourceVersion": version}, "items": items});
+                json_answer(&list)
+            }
+            Method::GET => objects.get(path).map_or_else(|| status(404), json_answer),
+            Method::DELETE => match objects.remove(path) {
+                Some(object) if !asked.is_dry_run() => json_answer(&object),
+                Some(object) => {
+                    let answer = json_answer(&object);
+                    objects.insert(path.to_owned(), object);
+                    answer
+                }
+                None => status(404),
+            },
+            _ => {
+                let mut object = asked.body.clone();
+                if object["metadata"].is_null() {
+                    object["metadata"] = json!({});
+                }
+                let name = object["metadata"]["name"].as_str().unwrap_or(last).to_owned();
+                let at = if asked.method == Method::POST { format!("{path}/{name}") } else { path.to_owned() };
+                object["metadata"]["name"] = name.into();
+                object["metadata"]["resourceVersion"] = version.into();
+                if !asked.is_dry_run() {
+                    objects.insert(at, object.clone());
+                }
+                json_answer(&object)
+            }
+        }
+    }
+}
+
+/// Paths that end so are of lists.
+const KINDS: [&str; 6] = [
+    "toolsecurityparams",
+    "toolsecurityprofiles",
+    "namespaces",
+    "validatingadmissionpolicies",
+    "validatingadmissionpolicybindings",
+    "controllerrevisions",
+];
+
+fn json_answer(body: &Json) -> Response<Body> {
+    answer(200, body.to_string().into_bytes())
+}
+
+fn status(code: u16) -> Response<Body> {
+    let reason = match code {
+        404 => "NotFound",
+        409 => "Conflict",
+        410 => "Expired",
+        422 => "Invalid",
+        429 => "TooManyRequests",
+        _ => "",
+    };
+    let message = format!("the mock says {code}");
+    let body = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "reason": reason, "message": message});
+    answer(code, body.to_string().into_bytes())
+}
+
+fn answer(code: u16, body: Vec<u8>) -> Response<Body> {
+    let mut response = Response::new(Body::from(body));
+    *response.status_mut() = StatusCode::from_u16(code).unwrap();
+    response
+}

@@ -1,0 +1,166 @@
+//! Each stage of the controller against an API server in memory that answers wrongly, slowly or not at all. What a real
+//! one does is shown in `tests/apiserver`.
+
+mod lanes;
+mod mock;
+mod stages;
+
+use std::{sync::Arc, time::Duration};
+
+use k8s_openapi::api::core::v1::Namespace;
+use kube::{
+    core::{DeserializeGuard, PartialObjectMeta},
+    runtime::watcher::Event,
+};
+use mock::Mock;
+use palisade_api::{ToolSecurityProfile, names};
+use palisade_process::Supervisor;
+use serde_json::{Value as Json, json};
+use tokio_util::sync::CancellationToken;
+
+use crate::{Options, context::Context, health::Heartbeat, lane::Lane, params, reconcile, repair};
+
+const POLICIES: &str = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies";
+const BINDINGS: &str = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings";
+
+const PROFILES: &str = "/apis/toolsecurity.dev/v1alpha1/toolsecurityprofiles";
+
+/// A controller whose watches are the test.
+struct Scene {
+    mock: Arc<Mock>,
+    cx: Arc<Context>,
+}
+
+impl Scene {
+    /// With some namespaces, and nothing else.
+    fn new(namespaces: &[&str]) -> Self {
+        let (mock, client) = Mock::start();
+        let supervisor = Supervisor::new(CancellationToken::new());
+        let cx = Arc::new(Context::new(client.into(), &Options::default(), supervisor));
+        let world = &cx.world;
+        world.see_profile(Event::Init);
+        world.see_profile(Event::InitDone);
+        world.see_params(Event::Init);
+        world.see_params(Event::InitDone);
+        world.see_policy(Event::Init);
+        world.see_policy(Event::InitDone);
+        world.see_binding(Event::Init);
+        world.see_binding(Event::InitDone);
+        world.see_namespace(Event::Init);
+        for name in namespaces {
+            world.see_namespace(Event::InitApply(namespace(name)));
+        }
+        world.see_namespace(Event::InitDone);
+        Self { mock, cx }
+    }
+
+    /// Somebody writes a profile whose parameter is the namespace's annotation; `max` makes generations differ.
+    fn write(&self, name: &str, generation: i64, max: i64) {
+        self.see(&profile(name, generation, max));
+    }
+
+    fn see(&self, profile: &Json) {
+        let name = profile["metadata"]["name"].as_str().unwrap();
+        self.mock.put(&format!("{PROFILES}/{name}"), profile.clone());
+        let profile: DeserializeGuard<ToolSecurityProfile> = serde_json::from_value(profile.clone()).unwrap();
+        let concerned = self.cx.world.see_profile(Event::Apply(profile));
+        self.cx.queues.passes.trigger(concerned);
+    }
+
+    fn add_namespace(&self, name: &str) {
+        let concerned = self.cx.world.see_namespace(Event::Apply(namespace(name)));
+        self.cx.queues.tenants.trigger(concerned);
+    }
+
+    /// Somebody else deletes a policy or a binding.
+    fn delete(&self, kind: &str, profile: &str) {
+        let path = format!("{kind}/palisade-{profile}-pods");
+        let mut object = self.mock.remove(&path);
+        object["metadata"]["resourceVersion"] = "999999".into();
+        let concerned = if kind == POLICIES {
+            self.cx.world.see_policy(Event::Delete(serde_json::from_value(object).unwrap()))
+        } else {
+            self.cx.world.see_binding(Event::Delete(serde_json::from_value(object).unwrap()))
+        };
+        self.cx.queues.repairs.trigger(concerned.clone());
+        self.cx.queues.passes.trigger(concerned);
+    }
+
+    /// Starts the three lanes.
+    fn run(&self) {
+        let lanes: [(&str, _, crate::lane::Work); 3] = [
+            ("repairs", &self.cx.queues.repairs, repair::work),
+            ("parameters", &self.cx.queues.tenants, params::work),
+            ("passes", &self.cx.queues.passes, reconcile::work),
+        ];
+        for (name, queue, work) in lanes {
+            Lane::start(&self.cx, name, queue, &Arc::new(Heartbeat::new()), work);
+        }
+    }
+
+    /// Waits until something holds, and returns how long that took. The clock is the test's.
+    async fn until(&self, what: &str, holds: impl Fn(&Mock) -> bool) -> Duration {
+        let start = tokio::time::Instant::now();
+        while !holds(&self.mock) {
+            assert!(start.elapsed() < Duration::from_mins(10), "{what} does not come");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        start.elapsed()
+    }
+
+    /// Waits until a condition of the status that was written last has a reason. Returns its status and message.
+    async fn said(&self, profile: &str, condition: &str, reason: &str) -> (String, String) {
+        let path = format!("{PROFILES}/{profile}/status");
+        let found = |mock: &Mock| {
+            let status = mock.get(&path)?;
+            let conditions = status["status"]["conditions"].as_array()?.clone();
+            conditions.into_iter().find(|it| it["type"] == condition && it["reason"] == reason)
+        };
+        self.until(&format!("{condition} of {profile} because of {reason}"), |mock| found(mock).is_some()).await;
+        let text = |it: &Json| it.as_str().unwrap_or_default().to_owned();
+        found(&self.mock).map(|it| (text(&it["status"]), text(&it["message"]))).unwrap()
+    }
+
+    /// Waits until policy and binding for pods are of a generation.
+    async fn in_force(&self, profile: &str, generation: i64) -> Duration {
+        let (policy, binding) = (path(POLICIES, profile), path(BINDINGS, profile));
+        let of = move |object: Option<Json>| {
+            object
+                .is_some_and(|it| it["metadata"]["annotations"][names::GENERATION_ANNOTATION] == generation.to_string())
+        };
+        self.until(&format!("generation {generation} of {profile}"), |mock| {
+            of(mock.get(&policy)) && of(mock.get(&binding))
+        })
+        .await
+    }
+}
+
+fn path(kind: &str, profile: &str) -> String {
+    format!("{kind}/palisade-{profile}-pods")
+}
+
+fn params_path(profile: &str, namespace: &str) -> String {
+    format!("/apis/toolsecurity.dev/v1alpha1/namespaces/{namespace}/toolsecurityparams/{profile}")
+}
+
+fn namespace(name: &str) -> PartialObjectMeta<Namespace> {
+    let meta = json!({"name": name, "labels": {"tenancy": "tool"}, "annotations": {"uid": "50001"}});
+    serde_json::from_value(json!({"metadata": meta})).unwrap()
+}
+
+fn profile(name: &str, generation: i64, max: i64) -> Json {
+    json!({
+        "apiVersion": "toolsecurity.dev/v1alpha1", "kind": "ToolSecurityProfile",
+        "metadata": {
+            "name": name, "uid": format!("uid-{name}"), "generation": generation, "finalizers": [names::FINALIZER],
+        },
+        "spec": {
+            "namespaceSelector": {"matchLabels": {"tenancy": "tool"}},
+            "parameters": [{"name": "uid", "type": "Integer", "sources": [{"namespaceAnnotation": "uid"}]}],
+            "users": {
+                "runAsUser": {"rule": "MustRunAs", "ranges": [{"min": "$uid", "max": "$uid"}]},
+                "supplementalGroups": {"rule": "MayRunAs", "ranges": [{"min": 1, "max": max}]},
+            },
+        },
+    })
+}

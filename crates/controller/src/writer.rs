@@ -1,0 +1,368 @@
+//! Which parameters are written when: few at the same time, in turn between the profiles, and what is urgent first.
+//!
+//! A request that hangs, behind an admission webhook of somebody else, say, gives its place to the next one after
+//! [`SLOW`]. It is not given up then: such a webhook may take half a minute and admit.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use tokio::time::Instant;
+
+use crate::{context::Context, params, resolve::Write};
+
+/// A request that takes longer gives its place to the next one.
+const SLOW: Duration = Duration::from_secs(1);
+/// How long a new generation of the profile waits for a request that hangs.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How urgent a job is, the most urgent first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Class {
+    /// A namespace has changed or is new, or somebody has changed its parameters.
+    Urgent,
+    /// One of all namespaces: the profile has changed.
+    Bulk,
+    /// It has failed before.
+    Retry,
+}
+
+impl Class {
+    const ALL: [Self; 3] = [Self::Urgent, Self::Bulk, Self::Retry];
+}
+
+/// What is to be done in a namespace.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Job {
+    /// Write parameters.
+    Write {
+        /// Which.
+        write: Arc<Write>,
+        /// Whether they were right before: somebody else has changed them.
+        drifted: bool,
+    },
+    /// Delete the parameters.
+    Delete,
+}
+
+/// How many at the same time.
+#[derive(Clone, Copy, Debug)]
+struct Limit {
+    of_profile: usize,
+    of_all: usize,
+    /// How many of a profile may hang besides.
+    slow: usize,
+}
+
+/// Writes and deletes parameters, beside everything else.
+#[derive(Debug)]
+pub struct Writer {
+    schedule: Mutex<Schedule>,
+}
+
+impl Writer {
+    /// Nothing is to be done.
+    pub fn new(bulk: usize) -> Self {
+        Self { schedule: Mutex::new(Schedule::new(bulk)) }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Schedule> {
+        self.schedule.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Nothing is to be done for a profile any more, but for what is under way.
+    pub fn clear(&self, profile: &str) {
+        self.lock().clear(profile);
+    }
+
+    /// What is to be done in a namespace, in place of what was.
+    pub fn set(&self, profile: &str, namespace: &str, job: Option<(Class, Job)>) {
+        self.lock().set(profile, namespace, job);
+    }
+
+    /// Whether anything is to be done for a profile or is under way.
+    pub fn is_busy(&self, profile: &str) -> bool {
+        self.lock().profiles.contains_key(profile)
+    }
+
+    /// Whether namespaces wait that were not tried yet.
+    pub fn awaited(&self, profile: &str) -> Awaited {
+        self.lock().awaited(profile)
+    }
+
+    /// Begins as much as may be under way.
+    pub fn pump(&self, cx: &Arc<Context>) {
+        while !cx.stop.is_cancelled() {
+            let Some(begun) = self.lock().next() else { return };
+            let (cx, name) = (Arc::clone(cx), format!("parameters of {}", begun.profile));
+            Arc::clone(&cx).supervisor.spawn_job(name, async move { run(&cx, begun).await });
+        }
+    }
+}
+
+async fn run(cx: &Arc<Context>, Begun { profile, namespace, job }: Begun) {
+    let mut work = std::pin::pin!(params::run(cx, &profile, &namespace, job));
+    if tokio::time::timeout(SLOW, &mut work).await.is_err() {
+        cx.writer.lock().is_slow(&profile, &namespace);
+        cx.writer.pump(cx);
+        work.await;
+    }
+    cx.writer.lock().ended(&profile, &namespace);
+    cx.queues.tenants.trigger([profile.clone()]);
+    cx.writer.pump(cx);
+}
+
+/// Whether namespaces wait that were not tried yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Awaited {
+    /// None.
+    Nothing,
+    /// Some wait for their turn or an answer.
+    Some,
+    /// All were tried, and some that have no answer yet are waited for until then.
+    Until(Instant),
+}
+
+/// A job that was begun.
+#[derive(Debug, PartialEq)]
+struct Begun {
+    profile: String,
+    namespace: String,
+    job: Job,
+}
+
+/// What is to be done and what is under way. It does nothing by itself.
+#[derive(Debug)]
+struct Schedule {
+    limits: [Limit; 3],
+    profiles: BTreeMap<String, Jobs>,
+    /// How many are under way that are not slow, by class.
+    running: [usize; 3],
+    /// The profile that had its turn last, by class.
+    last: [String; 3],
+    /// Counts jobs: of one class, who came first is first.
+    count: u64,
+}
+
+#[derive(Debug, Default)]
+struct Jobs {
+    waiting: BTreeMap<String, (Class, u64, Job)>,
+    order: BTreeSet<(Class, u64, String)>,
+    under_way: BTreeMap<String, UnderWay>,
+}
+
+#[derive(Debug)]
+struct UnderWay {
+    class: Class,
+    since: Instant,
+    slow: bool,
+    job: Job,
+}
+
+impl Jobs {
+    fn take(&mut self, namespace: &str) -> Option<(Class, Job)> {
+        let (class, number, job) = self.waiting.remove(namespace)?;
+        self.order.remove(&(class, number, namespace.to_owned()));
+        Some((class, job))
+    }
+
+    fn count(&self, class: Class, slow: bool) -> usize {
+        self.under_way.values().filter(|job| job.class == class && job.slow == slow).count()
+    }
+
+    /// The namespace of the next job of a class that can begin.
+    fn next(&self, class: Class) -> Option<&String> {
+        let of_class = self.order.range((class, 0, String::new())..).take_while(|(of, _, _)| *of == class);
+        let mut names = of_class.map(|(_, _, namespace)| namespace);
+        names.find(|namespace| !self.under_way.contains_key(*namespace))
+    }
+}
+
+impl Schedule {
+    fn new(bulk: usize) -> Self {
+        let bulk = bulk.max(1);
+        let limits = [
+            Limit { of_profile: 8, of_all: 32, slow: 32 },
+            Limit { of_profile: bulk, of_all: bulk.saturating_mul(4), slow: 32 },
+            Limit { of_profile: 2, of_all: 16, slow: 8 },
+        ];
+        Self { limits, profiles: BTreeMap::new(), running: [0; 3], last: Default::default(), count: 0 }
+    }
+
+    fn clear(&mut self, profile: &str) {
+        if let Some(jobs) = self.profiles.get_mut(profile) {
+            jobs.waiting.clear();
+            jobs.order.clear();
+        }
+        self.tidy(profile);
+    }
+
+    fn set(&mut self, profile: &str, namespace: &str, job: Option<(Class, Job)>) {
+        if job.is_none() && !self.profiles.contains_key(profile) {
+            return;
+        }
+        let jobs = self.profiles.entry(profile.to_owned()).or_default();
+        let before = jobs.waiting.get(namespace).map(|(class, number, _)| (*class, *number));
+        jobs.take(namespace);
+        // What is under way already is not done twice.
+        let same = |job: &Job| jobs.under_way.get(namespace).is_some_and(|under_way| under_way.job == *job);
+        if let Some((class, job)) = job.filter(|(_, job)| !same(job)) {
+            // It keeps its place.
+            let (class, number) = before.filter(|(before, _)| *before <= class).unwrap_or_else(|| {
+                self.count += 1;
+                (class, self.count)
+            });
+            jobs.order.insert((class, number, namespace.to_owned()));
+            jobs.waiting.insert(namespace.to_owned(), (class, number, job));
+        }
+        self.tidy(profile);
+    }
+
+    fn tidy(&mut self, profile: &str) {
+        if self.profiles.get(profile).is_some_and(|jobs| jobs.waiting.is_empty() && jobs.under_way.is_empty()) {
+            self.profiles.remove(profile);
+        }
+    }
+
+    /// Begins the next job, if one may begin.
+    fn next(&mut self) -> Option<Begun> {
+        let profile = Class::ALL.into_iter().find_map(|class| Some((class, self.profile(class)?)));
+        let (class, profile) = profile?;
+        let jobs = self.profiles.get_mut(&profile)?;
+        let namespace = jobs.next(class)?.clone();
+        let (_, job) = jobs.take(&namespace)?;
+        let under_way = UnderWay { class, since: Instant::now(), slow: false, job: job.clone() };
+        jobs.under_way.insert(namespace.clone(), under_way);
+        self.running[class as usize] += 1;
+        self.last[class as usize].clone_from(&profile);
+        Some(Begun { profile, namespace, job })
+    }
+
+    /// Whose turn it is.
+    fn profile(&self, class: Class) -> Option<String> {
+        let limit = self.limits[class as usize];
+        if self.running[class as usize] >= limit.of_all {
+            return None;
+        }
+        let may = |(_, jobs): &(&String, &Jobs)| {
+            jobs.count(class, false) < limit.of_profile
+                && jobs.count(class, true) < limit.slow
+                && jobs.next(class).is_some()
+        };
+        let last = &self.last[class as usize];
+        let after = self.profiles.iter().filter(|(name, _)| *name > last);
+        let mut turns = after.chain(self.profiles.iter().filter(|(name, _)| *name <= last));
+        turns.find(may).map(|(name, _)| name.clone())
+    }
+
+    fn is_slow(&mut self, profile: &str, namespace: &str) {
+        let under_way = self.profiles.get_mut(profile).and_then(|jobs| jobs.under_way.get_mut(namespace));
+        if let Some(job) = under_way.filter(|job| !job.slow) {
+            job.slow = true;
+            self.running[job.class as usize] -= 1;
+        }
+    }
+
+    fn ended(&mut self, profile: &str, namespace: &str) {
+        let ended = self.profiles.get_mut(profile).and_then(|jobs| jobs.under_way.remove(namespace));
+        if let Some(job) = ended.filter(|job| !job.slow) {
+            self.running[job.class as usize] -= 1;
+        }
+        self.tidy(profile);
+    }
+
+    fn awaited(&self, profile: &str) -> Awaited {
+        let Some(jobs) = self.profiles.get(profile) else { return Awaited::Nothing };
+        let mut waiting = jobs.order.iter().map(|(class, _, _)| *class);
+        if waiting.any(|class| class != Class::Retry) {
+            return Awaited::Some;
+        }
+        let fresh = jobs.under_way.values().filter(|job| job.class != Class::Retry);
+        let until = fresh.map(|job| job.since + PATIENCE).max();
+        until.filter(|until| *until > Instant::now()).map_or(Awaited::Nothing, Awaited::Until)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn put(schedule: &mut Schedule, profile: &str, namespaces: std::ops::Range<usize>, class: Class) {
+        for namespace in namespaces {
+            schedule.set(profile, &format!("n{namespace}"), Some((class, Job::Delete)));
+        }
+    }
+
+    fn begin(schedule: &mut Schedule) -> Vec<String> {
+        std::iter::from_fn(|| schedule.next()).map(|begun| format!("{}/{}", begun.profile, begun.namespace)).collect()
+    }
+
+    #[tokio::test]
+    async fn profiles_take_turns_and_what_is_urgent_comes_first() {
+        let mut schedule = Schedule::new(1);
+        put(&mut schedule, "a", 0..3000, Class::Bulk);
+        put(&mut schedule, "b", 0..2, Class::Bulk);
+        assert_eq!(begin(&mut schedule), ["a/n0", "b/n0"]);
+        put(&mut schedule, "a", 9999..10_000, Class::Urgent);
+        assert_eq!(begin(&mut schedule), ["a/n9999"]);
+        schedule.ended("a", "n0");
+        assert_eq!(begin(&mut schedule), ["a/n1"]);
+        schedule.ended("b", "n0");
+        schedule.ended("a", "n1");
+        assert_eq!(begin(&mut schedule), ["b/n1", "a/n2"]);
+    }
+
+    #[tokio::test]
+    async fn what_hangs_gives_its_place_to_the_next_and_hangs_not_too_often() {
+        let mut schedule = Schedule::new(1);
+        put(&mut schedule, "a", 0..100, Class::Bulk);
+        let mut hung = 0;
+        while let Some(begun) = schedule.next() {
+            schedule.is_slow("a", &begun.namespace);
+            hung += 1;
+        }
+        assert_eq!(hung, 32);
+        // The other profile has all its places.
+        put(&mut schedule, "b", 0..100, Class::Urgent);
+        assert_eq!(begin(&mut schedule).len(), 8);
+        schedule.ended("a", "n0");
+        assert_eq!(begin(&mut schedule), ["a/n32"]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_new_generation_waits_for_all_that_were_not_tried_but_not_for_ever() {
+        let mut schedule = Schedule::new(1);
+        assert_eq!(schedule.awaited("a"), Awaited::Nothing);
+        put(&mut schedule, "a", 0..2, Class::Bulk);
+        assert_eq!(begin(&mut schedule), ["a/n0"]);
+        assert_eq!(schedule.awaited("a"), Awaited::Some);
+        schedule.is_slow("a", "n0");
+        assert_eq!(begin(&mut schedule), ["a/n1"]);
+        schedule.ended("a", "n1");
+        assert_eq!(schedule.awaited("a"), Awaited::Until(Instant::now() + PATIENCE));
+        tokio::time::advance(PATIENCE).await;
+        assert_eq!(schedule.awaited("a"), Awaited::Nothing);
+        put(&mut schedule, "a", 7..8, Class::Retry);
+        assert_eq!(schedule.awaited("a"), Awaited::Nothing);
+    }
+
+    #[tokio::test]
+    async fn a_namespace_is_never_written_twice_at_once_and_the_latest_counts() {
+        let mut schedule = Schedule::new(4);
+        put(&mut schedule, "a", 0..1, Class::Bulk);
+        assert_eq!(begin(&mut schedule), ["a/n0"]);
+        // The same again is no job; another one waits for it.
+        put(&mut schedule, "a", 0..1, Class::Bulk);
+        assert_eq!(schedule.awaited("a"), Awaited::Until(schedule.profiles["a"].under_way["n0"].since + PATIENCE));
+        let params = palisade_api::ToolSecurityParams::new("a", palisade_api::ToolSecurityParamsSpec::default());
+        let write = Arc::new(Write { params, observed: None });
+        schedule.set("a", "n0", Some((Class::Urgent, Job::Write { write, drifted: false })));
+        assert_eq!(begin(&mut schedule), Vec::<String>::new());
+        schedule.ended("a", "n0");
+        assert_eq!(begin(&mut schedule), ["a/n0"]);
+        schedule.ended("a", "n0");
+        assert!(schedule.profiles.is_empty() && schedule.running == [0; 3]);
+    }
+}
