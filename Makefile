@@ -151,6 +151,11 @@ conformance: ## Run the suite of the Pod Security Standards, which `test` does t
 	cargo run --quiet -p palisade-controlplane -- build
 	cargo test -p palisade-tests --test conformance
 
+.PHONY: redteam
+redteam: ## Attack a real API server in all ways that the tests know, and print what came of it
+	cargo run --quiet -p palisade-controlplane -- build
+	PALISADE_REDTEAM=full cargo test -p palisade-tests --test redteam -- --nocapture
+
 ##@ Run
 
 .PHONY: controlplane

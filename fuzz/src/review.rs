@@ -2,8 +2,9 @@
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use palisade_api::{ToolSecurityParamsSpec, ToolSecurityProfile};
+use palisade_compiler::{Mutation, compile};
 use palisade_mutation::{
-    filler::Filler,
+    filler::fill,
     review::{Call, Reply, answer},
 };
 use serde::Deserialize;
@@ -11,7 +12,7 @@ use serde_json::{Value as Json, json};
 
 /// What a profile has the webhook say in a namespace.
 pub struct Webhook {
-    filler: Filler,
+    mutation: Mutation,
     params: ToolSecurityParamsSpec,
 }
 
@@ -88,10 +89,11 @@ impl Webhook {
                 "metadata": {"name": format!("profile-{index}")}, "spec": spec,
             }))
             .expect("it is a profile");
-            let filler = Filler::new(&profile).expect("it has no mistakes").expect("it fills in something");
+            let compiled = compile(&profile).expect("it has no mistakes");
+            let mutation = compiled.mutation.expect("it changes something");
             let mut params = ToolSecurityParamsSpec::default();
             params.integers.insert("uid".to_owned(), 50001);
-            Self { filler, params }
+            Self { mutation, params }
         };
         PROFILES.iter().enumerate().map(new).collect()
     }
@@ -118,7 +120,7 @@ impl Webhook {
         let mut asked = None;
         let answered = answer(body, |call| {
             asked = Some(call.clone());
-            Reply::from(self.filler.fill(call, Some(&self.params)))
+            Reply::from(fill(&self.mutation, call, Some(&self.params)))
         });
         let answered = match answered {
             Ok(answered) => answered,

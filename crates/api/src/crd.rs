@@ -1,7 +1,7 @@
 //! The CustomResourceDefinitions, as they are installed.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
-    CustomResourceDefinition, JSONSchemaProps, JSONSchemaPropsOrArray,
+    CustomResourceDefinition, JSON, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool, ValidationRule,
 };
 use kube::CustomResourceExt;
 
@@ -14,6 +14,9 @@ pub fn all() -> Vec<CustomResourceDefinition> {
         for version in &mut crd.spec.versions {
             if let Some(schema) = version.schema.as_mut().and_then(|schema| schema.open_api_v3_schema.as_mut()) {
                 tidy(schema);
+                if let Some(selector) = below(schema, &["spec", "namespaceSelector"]) {
+                    select(selector);
+                }
             }
         }
     }
@@ -34,6 +37,45 @@ fn tidy(schema: &mut JSONSchemaProps) {
         Some(JSONSchemaPropsOrArray::Schemas(all)) => all.iter_mut().for_each(tidy),
         None => {}
     }
+}
+
+fn below<'a>(schema: &'a mut JSONSchemaProps, path: &[&str]) -> Option<&'a mut JSONSchemaProps> {
+    path.iter().try_fold(schema, |schema, name| schema.properties.as_mut()?.get_mut(*name))
+}
+
+/// The key of a label, and its value: what the API server demands of selectors in its own kinds, and not in those of
+/// others. What a schema cannot say, of the keys of `matchLabels`, the offline check says.
+const KEY: &str = r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$";
+const VALUE: &str = r"^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$";
+
+/// Lets the API server refuse selectors that it would refuse in a policy.
+fn select(selector: &mut JSONSchemaProps) {
+    let value = |schema: &mut JSONSchemaProps| {
+        (schema.pattern, schema.max_length) = (Some(VALUE.to_owned()), Some(63));
+    };
+    if let Some(JSONSchemaPropsOrBool::Schema(label)) =
+        below(selector, &["matchLabels"]).and_then(|labels| labels.additional_properties.as_mut())
+    {
+        value(label);
+    }
+    let requirement = below(selector, &["matchExpressions"]).and_then(|list| list.items.as_mut());
+    let Some(JSONSchemaPropsOrArray::Schema(requirement)) = requirement else { return };
+    if let Some(key) = below(requirement, &["key"]) {
+        (key.pattern, key.max_length) = (Some(KEY.to_owned()), Some(317));
+    }
+    if let Some(operator) = below(requirement, &["operator"]) {
+        operator.enum_ = Some(["In", "NotIn", "Exists", "DoesNotExist"].map(|one| JSON(one.into())).into());
+    }
+    if let Some(JSONSchemaPropsOrArray::Schema(one)) =
+        below(requirement, &["values"]).and_then(|values| values.items.as_mut())
+    {
+        value(one);
+    }
+    requirement.x_kubernetes_validations = Some(vec![ValidationRule {
+        rule: "(self.operator in ['In', 'NotIn']) == (has(self.values) && self.values.size() > 0)".to_owned(),
+        message: Some("In and NotIn need at least one value; Exists and DoesNotExist take none".to_owned()),
+        ..ValidationRule::default()
+    }]);
 }
 
 #[cfg(test)]

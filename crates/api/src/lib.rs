@@ -9,6 +9,8 @@ pub mod crd;
 pub mod names;
 mod params;
 mod profile;
+mod published;
+pub mod revision;
 pub mod selector;
 
 pub use palisade_checks::{Diagnostic, Level, ParameterName, ParameterType, Resolved, Settings, Values, catalogue};
@@ -18,3 +20,4 @@ pub use profile::{
     FailedNamespace, IntOrText, MutationStatus, NamespaceCounts, Override, Parameter, PssEquivalent, Source, Stage,
     ToolSecurityProfile, ToolSecurityProfileSpec, ToolSecurityProfileStatus, WorkloadStage,
 };
+pub use published::Published;

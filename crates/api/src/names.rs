@@ -48,7 +48,8 @@ pub mod field_manager {
     pub const REVISION: &str = "palisade-controller/revision";
 }
 
-/// What a policy judges. A profile has one policy and one binding for each shape at most.
+/// What a policy judges. A profile has one policy for each shape at most. It has one binding, or two where the policy
+/// reads parameters: [`updates`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     /// Pods.
@@ -62,12 +63,18 @@ impl Shape {
     pub const ALL: [Self; 2] = [Self::Pods, Self::Workloads];
 }
 
-/// The name of the policy and the binding that a profile has for a shape.
+/// The name of the policy that a profile has for a shape, and of its binding.
 pub fn policy(profile: &str, shape: Shape) -> String {
     match shape {
         Shape::Pods => format!("palisade-{profile}-pods"),
         Shape::Workloads => format!("palisade-{profile}-workloads"),
     }
+}
+
+/// The name of the second binding that a profile with parameters has for a shape: for updates that can remove a
+/// finalizer, which must pass where there are no parameters any more.
+pub fn updates(profile: &str, shape: Shape) -> String {
+    format!("{}-updates", policy(profile, shape))
 }
 
 /// The name of the MutatingAdmissionPolicy and the binding that a profile has where the API server fills in pods.
@@ -92,7 +99,28 @@ pub fn params(profile: &str) -> String {
     profile.to_owned()
 }
 
-/// The name of the `ControllerRevision` that holds a profile's last good spec.
-pub fn revision(profile: &str) -> String {
-    format!("palisade-{profile}")
+/// The name of the `ControllerRevision` that holds the spec of a generation that was put in force. What is before the last
+/// dot is of the profile, so that no two have the same; and none begins as the one did that a profile had before.
+pub fn revision(profile: &str, generation: i64) -> String {
+    format!("palisade.{profile}.{generation}")
+}
+
+/// The webhook's name: of its Service, and of its registration, the `MutatingWebhookConfiguration`.
+pub const WEBHOOK: &str = "palisade-webhook";
+/// The ConfigMap in which the webhook says how API servers reach and believe it.
+pub const WEBHOOK_CA: &str = "palisade-webhook-ca";
+
+/// The name of a profile's entry in the registration of the webhook.
+pub fn webhook_entry(profile: &str) -> String {
+    format!("{profile}.mutate.toolsecurity.dev")
+}
+
+/// The profile of an entry with this name.
+pub fn profile_of_webhook_entry(entry: &str) -> Option<&str> {
+    entry.strip_suffix(".mutate.toolsecurity.dev")
+}
+
+/// The path at which the webhook is asked about the pods of a profile.
+pub fn webhook_path(profile: &str) -> String {
+    format!("/mutate/{profile}")
 }

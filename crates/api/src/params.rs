@@ -54,7 +54,7 @@ pub struct ToolSecurityParamsSpec {
     /// The checks that are not made here, by id, each with the time (RFC 3339) at which that ends: the API server
     /// makes the check again for what is created from then on. Absent without any.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    #[schemars(extend("maxProperties" = 64))]
+    #[schemars(extend("maxProperties" = 128))]
     pub exceptions: BTreeMap<String, String>,
 }
 

@@ -7,7 +7,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, LabelSelector, T
 use kube::{CustomResource, KubeSchema};
 use palisade_checks::{
     Level, ParameterType, Settings,
-    catalogue::{Host, Images, Privileges, Scheduling, Users, Volumes, mutation::Mutation, standard::Version},
+    catalogue::{
+        Host, Identity, Images, Privileges, Scheduling, Users, Volumes, mutation::Mutation, standard::Version,
+    },
 };
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
@@ -51,7 +53,10 @@ pub struct ToolSecurityProfileSpec {
     pub namespace_selector: LabelSelector,
     /// Names of namespaces that are not selected, whatever their labels.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 128), inner(length(min = 1, max = 63)))]
+    #[schemars(
+        length(max = 128),
+        inner(length(min = 1, max = 63), regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"))
+    )]
     pub exclude_namespaces: Vec<String>,
     /// What happens to a pod that violates the profile.
     #[serde(default)]
@@ -92,6 +97,9 @@ pub struct ToolSecurityProfileSpec {
     /// Volumes that pods may use.
     #[serde(default)]
     pub volumes: Volumes,
+    /// As whom pods may speak to the API server and to others.
+    #[serde(default)]
+    pub identity: Identity,
     /// What pods may say of where and how they are run.
     #[serde(default)]
     pub scheduling: Scheduling,
@@ -121,6 +129,7 @@ impl ToolSecurityProfileSpec {
             privileges: self.privileges.clone(),
             host: self.host.clone(),
             volumes: self.volumes.clone(),
+            identity: self.identity.clone(),
             scheduling: self.scheduling.clone(),
             images: self.images.clone(),
             mutation: self.mutation.clone(),
@@ -191,12 +200,14 @@ impl WorkloadStage {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Exemptions {
     /// Names of users whose requests are not judged, as the API server knows them:
-    /// system:serviceaccount:NAMESPACE:NAME for a service account. Pods of a Deployment are not made by who made the
-    /// Deployment but by a controller of kube-system.
+    /// system:serviceaccount:NAMESPACE:NAME for a service account. Do not name a controller of kube-system: it creates
+    /// the pods of every DaemonSet, Job or Deployment, so that each tenant who may create one is exempt. For the same
+    /// reason an exempt user's own Deployment does not help: its pods are created by a controller.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), inner(length(min = 1, max = 256)))]
     pub users: Vec<String>,
-    /// Groups whose members' requests are not judged.
+    /// Groups whose members' requests are not judged. Do not name a group that has tenants or controllers of kube-system
+    /// as members: system:authenticated, system:serviceaccounts, system:serviceaccounts:kube-system.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), inner(length(min = 1, max = 256)))]
     pub groups: Vec<String>,
@@ -212,7 +223,10 @@ pub struct Exemptions {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Exception {
     /// Names of namespaces.
-    #[schemars(length(min = 1, max = 256), inner(length(min = 1, max = 63)))]
+    #[schemars(
+        length(min = 1, max = 256),
+        inner(length(min = 1, max = 63), regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"))
+    )]
     pub namespaces: Vec<String>,
     /// Ids of checks, as they stand in brackets in messages: hostPathVolumes.
     #[schemars(length(min = 1, max = 64), inner(length(min = 1, max = 63)))]
@@ -367,7 +381,10 @@ pub struct Source {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Override {
     /// Names of namespaces.
-    #[schemars(length(min = 1, max = 256), inner(length(min = 1, max = 63)))]
+    #[schemars(
+        length(min = 1, max = 256),
+        inner(length(min = 1, max = 63), regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"))
+    )]
     pub namespaces: Vec<String>,
     /// Values by the names of parameters, in the form they would have in an annotation.
     #[schemars(extend("maxProperties" = 32))]

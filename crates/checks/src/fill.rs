@@ -183,6 +183,24 @@ impl Condition {
         }
     }
 
+    /// Whether it looks at each container of the pod.
+    pub fn looks_at_containers(&self) -> bool {
+        match self {
+            Self::NoContainerIs(..) | Self::NoContainerHas(_) => true,
+            Self::Any(some) => some.iter().any(Self::looks_at_containers),
+            _ => false,
+        }
+    }
+
+    /// The paths of the lists that it goes through in a container.
+    pub fn lists_of_containers(&self) -> Vec<&'static [&'static str]> {
+        match self {
+            Self::ContainerLacks(path, _) => vec![path],
+            Self::Any(some) => some.iter().flat_map(Self::lists_of_containers).collect(),
+            _ => vec![],
+        }
+    }
+
     /// CEL of type bool. The container is `c`, all of the pod's are `variables.containers`.
     pub fn cel(&self, cx: &mut Lowering<'_>) -> String {
         let is_not = |object: &str, path: &[&str], constant: &Constant| {
@@ -334,7 +352,7 @@ impl Step<'_> {
 }
 
 /// CEL of type optional: a field below an object.
-fn select(object: &str, path: &[impl AsRef<str>]) -> String {
+pub(crate) fn select(object: &str, path: &[impl AsRef<str>]) -> String {
     path.iter().fold(object.to_owned(), |at, key| at + ".?" + key.as_ref())
 }
 

@@ -8,9 +8,11 @@
 //!
 //! This crate is pure: no I/O, no clock, no environment.
 
+pub mod bounds;
 pub mod catalogue;
 pub mod cel;
 mod check;
+pub mod coverage;
 mod diagnostic;
 pub mod fill;
 pub mod fixture;
@@ -18,6 +20,7 @@ pub mod image;
 mod lower;
 pub mod pod;
 mod reference;
+mod updates;
 mod value;
 pub mod workload;
 

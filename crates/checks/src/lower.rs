@@ -13,6 +13,7 @@ use crate::{
 pub struct Lowering<'a> {
     declared: &'a BTreeMap<ParameterName, ParameterType>,
     diagnostics: Vec<Diagnostic>,
+    reads_parameters: bool,
 }
 
 /// A list of texts, lowered.
@@ -59,7 +60,7 @@ impl TextList {
 impl<'a> Lowering<'a> {
     /// A lowering that knows the declared parameters.
     pub fn new(declared: &'a BTreeMap<ParameterName, ParameterType>) -> Self {
-        Self { declared, diagnostics: Vec::new() }
+        Self { declared, diagnostics: Vec::new(), reads_parameters: false }
     }
 
     /// The declared parameters.
@@ -77,6 +78,11 @@ impl<'a> Lowering<'a> {
         self.diagnostics.push(diagnostic);
     }
 
+    /// Whether anything that was lowered since this was last asked reads a parameter.
+    pub fn take_reads_parameters(&mut self) -> bool {
+        std::mem::take(&mut self.reads_parameters)
+    }
+
     /// CEL that reads a parameter; reports one that is not declared or of another type.
     fn parameter(&mut self, path: &str, name: &str, wanted: ParameterType) -> String {
         match self.declared.get(name) {
@@ -89,6 +95,7 @@ impl<'a> Lowering<'a> {
             ),
             Some(_) => {}
         }
+        self.reads_parameters = true;
         read(wanted, name)
     }
 

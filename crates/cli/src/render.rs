@@ -52,7 +52,7 @@ pub fn run(args: &RenderArgs) -> Result<(), Failure> {
         Some(path) => namespaces(&input::read(path)?)?,
         None => Vec::new(),
     };
-    warn_of_redirects(&accepted);
+    warn(&accepted);
     if let Some(pod) = &args.pod {
         return fill::print(pod, args, &accepted, &namespaces);
     }
@@ -249,7 +249,9 @@ pub(crate) fn objects(
         }
         for (_, pair) in checked.bundle.pairs() {
             objects.push(serde_json::to_value(&pair.policy)?);
-            objects.push(serde_json::to_value(&pair.binding)?);
+            for binding in pair.bindings() {
+                objects.push(serde_json::to_value(binding)?);
+            }
         }
         if let (Some((_, ChangedBy::Policy(served))), Some(pair)) = (changed_by(one, version), &checked.bundle.mutation)
         {
@@ -259,9 +261,15 @@ pub(crate) fn objects(
     Ok(objects)
 }
 
-/// Says which profiles redirect each other's images, if they may meet in a namespace.
-pub(crate) fn warn_of_redirects(accepted: &[Accepted]) {
+/// Says which profiles exempt tenants, and which redirect each other's images, if they may meet in a namespace.
+pub(crate) fn warn(accepted: &[Accepted]) {
     for (index, one) in accepted.iter().enumerate() {
+        for found in palisade_compiler::exempt_tenants(&one.profile.spec.exemptions) {
+            report::note(&format!(
+                "warning: profile {}: {found}; palisade lint --explain exempts-tenants says what to do",
+                one.checked.profile
+            ));
+        }
         for other in &accepted[..index] {
             let [mine, theirs] = [one, other].map(|of| palisade_compiler::namespace_selector(&of.profile.spec));
             if palisade_api::selector::overlap(&mine, &theirs)

@@ -15,11 +15,16 @@ use palisade_api::{
     Stage, ToolSecurityProfile, ToolSecurityProfileSpec,
     names::{self, Shape},
 };
-use palisade_checks::{Rule, catalogue::mutation::Engine};
+use palisade_checks::{
+    bounds::{BOUNDS, Bound},
+    catalogue::mutation::Engine,
+};
 
 use crate::{
-    Custom, Mutation, expressions,
+    Custom, Lowered, Mutation,
+    expressions::{self, Judging},
     native::{self, MutatingPair},
+    updates::PodUpdates,
 };
 
 /// The objects that a profile becomes in the API server, besides the parameters in each namespace.
@@ -40,6 +45,16 @@ pub struct Pair {
     pub policy: ValidatingAdmissionPolicy,
     /// Its binding, of the same name.
     pub binding: ValidatingAdmissionPolicyBinding,
+    /// The binding for updates that can remove a finalizer, which `binding` is not for then; `None` if the policy reads
+    /// no parameters.
+    pub updates: Option<ValidatingAdmissionPolicyBinding>,
+}
+
+impl Pair {
+    /// Its bindings. Each request matches one of them.
+    pub fn bindings(&self) -> impl Iterator<Item = &ValidatingAdmissionPolicyBinding> {
+        [&self.binding].into_iter().chain(&self.updates)
+    }
 }
 
 impl Bundle {
@@ -60,26 +75,44 @@ impl Bundle {
 /// What the rules of a profile become.
 pub(crate) fn bundle(
     profile: &ToolSecurityProfile,
-    rules: &[(&'static str, Rule)],
+    rules: &[Lowered],
     customs: &[Custom],
     mutation: Option<&Mutation>,
     parameterized: bool,
 ) -> Bundle {
-    let pair = |shape, stage| Pair {
-        policy: ValidatingAdmissionPolicy {
-            metadata: metadata(profile, names::policy(name(profile), shape)),
-            spec: Some(policy_spec(profile, shape, rules, customs, parameterized)),
-            status: None,
-        },
-        binding: ValidatingAdmissionPolicyBinding {
-            metadata: metadata(profile, names::policy(name(profile), shape)),
-            spec: ValidatingAdmissionPolicyBindingSpec {
-                policy_name: names::policy(name(profile), shape),
-                param_ref: parameterized.then(|| param_ref(name(profile), stage)),
-                match_resources: None,
-                validation_actions: actions(stage),
+    let updates = PodUpdates::new(profile, rules, customs, parameterized);
+    let bounds = bounds(rules, customs, mutation);
+    let pair = |shape, stage| {
+        let binding =
+            |name: String, param_ref, rules: Option<Vec<NamedRuleWithOperations>>| ValidatingAdmissionPolicyBinding {
+                metadata: metadata(profile, name),
+                spec: ValidatingAdmissionPolicyBindingSpec {
+                    policy_name: names::policy(self::name(profile), shape),
+                    param_ref,
+                    match_resources: rules.map(|rules| matching(LabelSelector::default(), rules)),
+                    validation_actions: actions(stage),
+                },
+            };
+        // A namespace without parameters is denied. In the other stages it must be let through: the API server denies
+        // what it cannot configure, whatever the binding's actions are.
+        let not_found = if stage == Stage::Deny { "Deny" } else { "Allow" };
+        let without = (shape, updates) == (Shape::Pods, PodUpdates::WithoutParameters);
+        Pair {
+            policy: ValidatingAdmissionPolicy {
+                metadata: metadata(profile, names::policy(name(profile), shape)),
+                spec: Some(policy_spec(profile, shape, &Judging { rules, customs, updates, bounds: &bounds })),
+                status: None,
             },
-        },
+            binding: binding(
+                names::policy(name(profile), shape),
+                parameterized.then(|| param_ref(name(profile), not_found)),
+                parameterized.then(|| other_rules(shape)),
+            ),
+            updates: parameterized.then(|| {
+                let param_ref = (!without).then(|| param_ref(name(profile), "Allow"));
+                binding(names::updates(name(profile), shape), param_ref, Some(update_rules(shape)))
+            }),
+        }
     };
     let enforcement = &profile.spec.enforcement;
     Bundle {
@@ -89,6 +122,14 @@ pub(crate) fn bundle(
             .filter(|mutation| mutation.engine != Engine::Webhook)
             .map(|mutation| native::pair(profile, mutation)),
     }
+}
+
+/// How long a pod's lists may be: those that the checks restrict something in, those that are looked through to change
+/// a pod, and all if there are checks of an admin's own.
+fn bounds(rules: &[Lowered], customs: &[Custom], mutation: Option<&Mutation>) -> Vec<&'static Bound> {
+    let of_mutation = mutation.map(Mutation::bounds).unwrap_or_default();
+    let restricted = |bound: &&Bound| rules.iter().flat_map(|one| one.check.fields).any(|field| bound.covers(field));
+    BOUNDS.iter().filter(|bound| !customs.is_empty() || restricted(bound) || of_mutation.contains(bound)).collect()
 }
 
 fn name(profile: &ToolSecurityProfile) -> &str {
@@ -125,11 +166,7 @@ pub(crate) fn metadata(profile: &ToolSecurityProfile, generated: String) -> Obje
 }
 
 /// Where the parameters are: under the profile's name in the namespace of the pod.
-///
-/// A namespace without them is denied. In the other stages it must be let through: the API server denies what
-/// it cannot configure, whatever the binding's actions are.
-fn param_ref(profile: &str, stage: Stage) -> ParamRef {
-    let not_found = if stage == Stage::Deny { "Deny" } else { "Allow" };
+fn param_ref(profile: &str, not_found: &str) -> ParamRef {
     ParamRef {
         name: Some(names::params(profile)),
         parameter_not_found_action: Some(not_found.to_owned()),
@@ -148,32 +185,14 @@ fn actions(stage: Stage) -> Vec<String> {
 
 /// The spec, with each default of the API server written out, so that what is read back can be compared with
 /// what was written.
-fn policy_spec(
-    profile: &ToolSecurityProfile,
-    shape: Shape,
-    rules: &[(&'static str, Rule)],
-    customs: &[Custom],
-    parameterized: bool,
-) -> ValidatingAdmissionPolicySpec {
+fn policy_spec(profile: &ToolSecurityProfile, shape: Shape, judging: &Judging<'_>) -> ValidatingAdmissionPolicySpec {
+    let parameterized = judging.updates != PodUpdates::AsCreation;
     ValidatingAdmissionPolicySpec {
         failure_policy: Some("Fail".to_owned()),
         param_kind: parameterized.then(param_kind),
-        match_constraints: Some(MatchResources {
-            match_policy: Some("Equivalent".to_owned()),
-            namespace_selector: Some(namespace_selector(&profile.spec)),
-            object_selector: Some(LabelSelector::default()),
-            resource_rules: Some(match shape {
-                Shape::Pods => vec![created_or_updated("", &["pods", "pods/ephemeralcontainers", "pods/resize"])],
-                Shape::Workloads => vec![
-                    created_or_updated("", &["podtemplates", "replicationcontrollers"]),
-                    created_or_updated("apps", &["daemonsets", "deployments", "replicasets", "statefulsets"]),
-                    created_or_updated("batch", &["cronjobs", "jobs"]),
-                ],
-            }),
-            exclude_resource_rules: None,
-        }),
+        match_constraints: Some(matching(namespace_selector(&profile.spec), all_rules(shape))),
         match_conditions: None,
-        variables: Some(expressions::variables(profile, shape, rules, customs, parameterized)),
+        variables: Some(expressions::variables(profile, shape, judging)),
         validations: Some(vec![Validation {
             expression: "variables.violations.size() == 0".to_owned(),
             message: Some(format!("violates ToolSecurityProfile {}", name(profile))),
@@ -194,8 +213,52 @@ pub(crate) fn param_kind() -> ParamKind {
     ParamKind { api_version: Some(names::API_VERSION.to_owned()), kind: Some("ToolSecurityParams".to_owned()) }
 }
 
-fn created_or_updated(group: &str, resources: &[&str]) -> NamedRuleWithOperations {
-    rule(group, &["CREATE", "UPDATE"], resources)
+/// What a shape is, whatever its parameters are.
+fn all_rules(shape: Shape) -> Vec<NamedRuleWithOperations> {
+    match shape {
+        Shape::Pods => {
+            vec![rule("", &["CREATE", "UPDATE"], &["pods", "pods/ephemeralcontainers", "pods/resize"])]
+        }
+        Shape::Workloads => of_workloads(&["CREATE", "UPDATE"]),
+    }
+}
+
+/// The requests that can remove a finalizer.
+fn update_rules(shape: Shape) -> Vec<NamedRuleWithOperations> {
+    match shape {
+        Shape::Pods => vec![rule("", &["UPDATE"], &["pods"])],
+        Shape::Workloads => of_workloads(&["UPDATE"]),
+    }
+}
+
+/// The requests that cannot. The subresources leave the metadata of a pod alone (`ResetObjectMetaForStatus` in
+/// Kubernetes `pkg/registry/core/pod/strategy.go`).
+fn other_rules(shape: Shape) -> Vec<NamedRuleWithOperations> {
+    match shape {
+        Shape::Pods => {
+            vec![rule("", &["CREATE"], &["pods"]), rule("", &["UPDATE"], &["pods/ephemeralcontainers", "pods/resize"])]
+        }
+        Shape::Workloads => of_workloads(&["CREATE"]),
+    }
+}
+
+fn of_workloads(operations: &[&str]) -> Vec<NamedRuleWithOperations> {
+    vec![
+        rule("", operations, &["podtemplates", "replicationcontrollers"]),
+        rule("apps", operations, &["daemonsets", "deployments", "replicasets", "statefulsets"]),
+        rule("batch", operations, &["cronjobs", "jobs"]),
+    ]
+}
+
+/// What is matched, with each default of the API server written out.
+fn matching(namespaces: LabelSelector, rules: Vec<NamedRuleWithOperations>) -> MatchResources {
+    MatchResources {
+        match_policy: Some("Equivalent".to_owned()),
+        namespace_selector: Some(namespaces),
+        object_selector: Some(LabelSelector::default()),
+        resource_rules: Some(rules),
+        exclude_resource_rules: None,
+    }
 }
 
 /// Operations on resources that a policy matches.

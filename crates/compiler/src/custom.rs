@@ -23,6 +23,12 @@ impl Custom {
         format!("custom_{}", self.check.id)
     }
 
+    /// Whether an expression may read parameters: the word is in it.
+    pub(crate) fn mentions_params(&self) -> bool {
+        let message = self.check.message_expression.as_deref().unwrap_or_default();
+        [self.check.expression.as_str(), message].iter().any(|expression| expression.contains("params"))
+    }
+
     /// What is filled in where it is unset, if the check has a default.
     pub(crate) fn fill(&self) -> Option<Fill> {
         let CustomDefault { path, value } = self.check.default.as_ref()?;

@@ -48,6 +48,13 @@ impl Exceptions {
         ends.into_iter().map(|(check, end)| (check.to_owned(), end.to_string())).collect()
     }
 
+    /// All of them, as if they were of one namespace: no namespace has more.
+    pub fn everywhere(&self) -> BTreeMap<String, String> {
+        let all =
+            self.0.iter().flat_map(|one| one.checks.iter().map(|check| (check.clone(), one.expires.0.to_string())));
+        all.collect()
+    }
+
     /// When the next one ends.
     pub fn next_end(&self, now: Timestamp) -> Option<Timestamp> {
         self.active(now).map(|exception| exception.expires.0).min()

@@ -5,22 +5,34 @@ use palisade_api::{
     Exemptions, ToolSecurityProfile,
     names::{self, Shape},
 };
-use palisade_checks::{Finding, Over, Rule, cel};
+use palisade_checks::{
+    Finding, Over,
+    bounds::{self, Bound, Names},
+    cel,
+};
 
-use crate::Custom;
+use crate::{Custom, Lowered, updates::PodUpdates};
+
+/// What a policy judges by.
+pub(crate) struct Judging<'a> {
+    pub rules: &'a [Lowered],
+    pub customs: &'a [Custom],
+    pub updates: PodUpdates,
+    pub bounds: &'a [&'static Bound],
+}
 
 /// What the expressions are built of, first to last.
-pub(crate) fn variables(
-    profile: &ToolSecurityProfile,
-    shape: Shape,
-    rules: &[(&'static str, Rule)],
-    customs: &[Custom],
-    parameterized: bool,
-) -> Vec<Variable> {
+pub(crate) fn variables(profile: &ToolSecurityProfile, shape: Shape, judging: &Judging<'_>) -> Vec<Variable> {
+    let &Judging { rules, customs, updates, bounds } = judging;
     let name = profile.metadata.name.as_deref().unwrap_or_default();
     let excepted = excepted_checks(profile);
     let unless_excepted = |id: &str, findings: String| {
         if excepted.contains(&id) { format!("'{id}' in variables.excepted ? [] : ({findings})") } else { findings }
+    };
+    // A check that differs by namespace is not made where there are no parameters.
+    let without_parameters = shape == Shape::Pods && updates == PodUpdates::WithoutParameters;
+    let unless_updated = |of_namespace: bool, findings: String| {
+        if of_namespace && without_parameters { format!("variables.updated ? [] : ({findings})") } else { findings }
     };
     let own: Vec<_> = customs.iter().map(|custom| (custom.variable(), custom)).collect();
     let mut all = subject(shape);
@@ -28,26 +40,42 @@ pub(crate) fn variables(
         "exempt",
         exempt(&names::probe_subject(name, profile.metadata.generation), &profile.spec.exemptions, shape),
     ));
+    if without_parameters {
+        all.push(("updated", UPDATED.to_owned()));
+    }
     if !excepted.is_empty() {
         all.push(("excepted", EXCEPTED.to_owned()));
     }
-    for (id, rule) in rules {
+    if !bounds.is_empty() {
+        all.push(("withinBounds", bounds::hold(bounds, &NAMES)));
+        all.push(("overBounds", bounds::says(bounds, &NAMES)));
+    }
+    for Lowered { check, rule, reads_parameters } in rules {
+        let id = check.id;
         all.extend(rule.variables.iter().cloned());
         let findings: Vec<_> = rule.findings.iter().map(|finding| violations(id, finding)).collect();
-        all.push((id, unless_excepted(id, findings.join(" + "))));
+        let findings = unless_excepted(id, findings.join(" + "));
+        all.push((id, unless_updated(*reads_parameters || excepted.contains(&id), findings)));
     }
     all.extend(
         own.iter().map(|(name, custom)| (name.as_str(), unless_excepted(&custom.check.id, custom.violations()))),
     );
-    let names = rules.iter().map(|(id, _)| *id).chain(own.iter().map(|(name, _)| name.as_str()));
+    let names = rules.iter().map(|one| one.check.id).chain(own.iter().map(|(name, _)| name.as_str()));
     let found: Vec<_> = names.map(|name| format!("variables.{name}")).collect();
     let found = if found.is_empty() { "[]".to_owned() } else { found.join(" + ") };
-    let judged = if parameterized {
-        format!("params.spec.problem != '' ? ['[parameters] namespace: ' + params.spec.problem] : {found}")
+    let problem = if without_parameters {
+        "!variables.updated && params.spec.problem != ''"
     } else {
-        found
+        "params.spec.problem != ''"
     };
-    all.push(("violations", format!("variables.exempt ? [] : {judged}")));
+    let judged = if updates == PodUpdates::AsCreation {
+        found
+    } else {
+        format!("{problem} ? ['[parameters] namespace: ' + params.spec.problem] : {found}")
+    };
+    // Nothing loops over a list before its length is known.
+    let over = if bounds.is_empty() { "" } else { "!variables.withinBounds ? variables.overBounds : " };
+    all.push(("violations", format!("variables.exempt ? [] : {over}{judged}")));
     let whose = if shape == Shape::Workloads { " in the pod template" } else { "" };
     all.push((
         "message",
@@ -58,6 +86,14 @@ pub(crate) fn variables(
     ));
     all.into_iter().map(|(name, expression)| Variable { name: name.to_owned(), expression }).collect()
 }
+
+/// What the pod is called for the bounds.
+const NAMES: Names<'_> = Names {
+    spec: "variables.spec",
+    containers: &["variables.containers"],
+    volumes: "variables.volumes",
+    annotations: "variables.annotations",
+};
 
 /// What is judged, under the names by which the checks know it.
 fn subject<'a>(shape: Shape) -> Vec<(&'a str, String)> {
@@ -147,6 +183,10 @@ pub(crate) fn mirrored(annotations: &str) -> String {
     )
 }
 
+/// CEL of type bool: whether a pod is updated, and none of its subresources, without parameters. Not by the parameters
+/// alone: nothing else is ever judged without them, however it is bound.
+const UPDATED: &str = "params == null && request.operation == 'UPDATE' && request.?subResource.orValue('') == ''";
+
 /// CEL of type list(string): the checks that are not made in the namespace. The API server has set the time of
 /// creation itself when it asks policies, so that an exception ends by its clock, whether or not anybody takes it
 /// away.
@@ -154,7 +194,7 @@ const EXCEPTED: &str = "params.spec.?exceptions.orValue({}).filter(check, \
                         timestamp(object.metadata.creationTimestamp) < timestamp(params.spec.exceptions[check]))";
 
 /// The ids of the checks that are not made in some namespace.
-fn excepted_checks(profile: &ToolSecurityProfile) -> Vec<&str> {
+pub(crate) fn excepted_checks(profile: &ToolSecurityProfile) -> Vec<&str> {
     profile.spec.exceptions.iter().flat_map(|exception| &exception.checks).map(String::as_str).collect()
 }
 

@@ -1,6 +1,6 @@
 //! Compiles a profile into what the API server enforces.
 //!
-//! `ToolSecurityProfile -> Compiled`: two policies with one binding each, whatever the number of namespaces. What is
+//! `ToolSecurityProfile -> Compiled`: two policies with one or two bindings each, whatever the number of namespaces. What is
 //! the same in all namespaces is a constant in the policy; what differs is read from the namespace's
 //! `ToolSecurityParams`, which [`Resolver`] makes. Nothing here may be applied: only the harness can turn a
 //! [`Compiled`] into something that may.
@@ -10,11 +10,14 @@
 mod bundle;
 mod custom;
 mod exceptions;
+mod exemptions;
 mod expressions;
 mod mutation;
 mod native;
 mod probes;
+mod registration;
 mod resolve;
+mod updates;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,11 +28,12 @@ use palisade_api::{
     catalogue::{self, Implied},
     names,
 };
-use palisade_checks::{Lowering, Rule};
+use palisade_checks::{Check, Lowering, Rule};
 
 pub use bundle::{Bundle, Pair, namespace_selector, owner_reference};
 pub use custom::Custom;
 pub use exceptions::Exceptions;
+pub use exemptions::exempt_tenants;
 pub use mutation::{ChangedBy, Mutation, redirect_each_other};
 pub use native::{MutatingPair, match_conditions};
 pub use probes::{Probe, Probes, Question};
@@ -56,6 +60,8 @@ pub struct Compiled {
     pub mutation: Option<Mutation>,
     /// Where checks are not made.
     pub exceptions: Exceptions,
+    /// The namespaces that are never selected, as the profile lists them.
+    pub excluded: Vec<String>,
     /// Pods that tell whether the policy is in force.
     pub probes: Probes,
     /// Which level of the Pod Security Standards the profile implies.
@@ -111,7 +117,7 @@ pub fn compile(profile: &ToolSecurityProfile) -> Result<Compiled, Vec<Diagnostic
     if !diagnostics.is_empty() {
         return Err(diagnostics);
     }
-    let checks = lowered.iter().map(|(id, _)| *id).collect();
+    let checks = lowered.iter().map(|one| one.check.id).collect();
     let bundle = bundle::bundle(profile, &lowered, &customs, mutation.as_ref(), parameterized);
     let probes = Probes::new(profile, &settings, &resolver, parameterized);
     let implied = implied(spec, &settings);
@@ -126,19 +132,29 @@ pub fn compile(profile: &ToolSecurityProfile) -> Result<Compiled, Vec<Diagnostic
         resolver,
         mutation,
         exceptions,
+        excluded: spec.exclude_namespaces.clone(),
         probes,
         implied,
     })
 }
 
-/// The rules that the settings ask for, by the ids of their checks, and the mistakes in the settings.
-fn lower(
-    settings: &Settings,
-    parameters: &BTreeMap<ParameterName, ParameterType>,
-) -> (Vec<(&'static str, Rule)>, Vec<Diagnostic>) {
+/// A check and the rule that the settings ask for.
+pub(crate) struct Lowered {
+    pub check: &'static Check,
+    pub rule: Rule,
+    /// Whether the rule differs by namespace.
+    pub reads_parameters: bool,
+}
+
+/// The rules that the settings ask for, and the mistakes in the settings.
+fn lower(settings: &Settings, parameters: &BTreeMap<ParameterName, ParameterType>) -> (Vec<Lowered>, Vec<Diagnostic>) {
     let mut cx = Lowering::new(parameters);
-    let rules =
-        catalogue::ALL.iter().filter_map(|check| Some((check.id, (check.compile)(settings, &mut cx)?))).collect();
+    let mut rules = Vec::new();
+    for check in catalogue::ALL {
+        if let Some(rule) = (check.compile)(settings, &mut cx) {
+            rules.push(Lowered { check, rule, reads_parameters: cx.take_reads_parameters() });
+        }
+    }
     (rules, cx.finish())
 }
 

@@ -6,7 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use k8s_openapi::{api::admissionregistration::v1::MatchResources, apimachinery::pkg::apis::meta::v1::LabelSelector};
 use palisade_api::{Diagnostic, Exemptions, ParameterName, ParameterType, Settings, ToolSecurityProfileSpec};
 use palisade_checks::{
-    Condition, Fill, Lowering, Subject,
+    Condition, Field, Fill, Lowering, Subject,
+    bounds::{self, Bound},
     catalogue::{
         self,
         mutation::{self, Engine, FailurePolicy},
@@ -121,6 +122,25 @@ impl Mutation {
             ]),
             exclude_resource_rules: None,
         }
+    }
+
+    /// How long a pod's lists may be for anything to be changed: those that are looped over. Where validation denies what
+    /// is longer, nothing is lost.
+    pub fn bounds(&self) -> Vec<&'static Bound> {
+        let fills = || self.fills.iter().map(|(_, fill)| fill);
+        let containers = self.redirect.is_some()
+            || fills().any(|fill| fill.of != Subject::Pod || fill.when.iter().any(Condition::looks_at_containers));
+        let looked_through = |path: &str| {
+            let is = |list: &[&str]| list.join(".") == path;
+            fills().flat_map(|fill| &fill.when).any(|condition| condition.lists_of_containers().into_iter().any(is))
+        };
+        let wanted = |bound: &&Bound| match bound.of {
+            Field::Container("") => containers,
+            Field::Container("image") | Field::Volume("" | "image.reference") => self.redirect.is_some(),
+            Field::Container(path) => looked_through(path),
+            _ => false,
+        };
+        bounds::BOUNDS.iter().filter(wanted).collect()
     }
 
     /// The fields that are filled in a new ephemeral container: those of containers, and what it does not inherit, for

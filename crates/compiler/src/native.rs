@@ -8,7 +8,7 @@ use k8s_openapi::api::admissionregistration::v1::{
 };
 use palisade_api::{ToolSecurityProfile, names};
 use palisade_checks::{
-    Fill, Lowering, Subject, cel,
+    Fill, Lowering, Subject, bounds, cel,
     fill::{self, Step},
 };
 use serde_json::{Value as Json, json};
@@ -38,12 +38,15 @@ impl MutatingPair {
 
 /// The conditions without which a request is none of the mutation's business, by name: not in the namespace for
 /// probes, whose pods are to be judged as they are unless they ask who changes them, and not for who and what is
-/// exempt. For the policy and for the webhook's registration alike.
+/// exempt, and not for a pod with a list that is longer than what is judged, which validation denies: an empty patch
+/// would cost more. For the policy and for the webhook's registration alike.
 pub fn match_conditions(mutation: &Mutation) -> Vec<MatchCondition> {
     let mut exempt = expressions::exempt_terms(&mutation.exemptions, "object.spec");
     exempt.push(expressions::mirrored("object.metadata.?annotations.orValue({})"));
     let condition = |name: &str, expression| MatchCondition { name: name.to_owned(), expression };
-    vec![
+    let bounds = mutation.bounds();
+    let within = (!bounds.is_empty()).then(|| condition("within-bounds", bounds::hold(&bounds, &NAMES)));
+    let mut conditions = vec![
         condition(
             "not-a-probe",
             format!(
@@ -53,7 +56,9 @@ pub fn match_conditions(mutation: &Mutation) -> Vec<MatchCondition> {
             ),
         ),
         condition("not-exempt", format!("!{}", cel::any(&exempt))),
-    ]
+    ];
+    conditions.extend(within);
+    conditions
 }
 
 pub(crate) fn pair(profile: &ToolSecurityProfile, mutation: &Mutation) -> MutatingPair {
@@ -98,6 +103,17 @@ const ALL_CONTAINERS: &str = "object.spec.containers + object.spec.?initContaine
                               + object.spec.?ephemeralContainers.orValue([])";
 const IMAGES: &str = "variables.containers.map(c, string(c.?image.orValue(''))) \
                       + object.spec.?volumes.orValue([]).map(v, string(v.?image.?reference.orValue('')))";
+/// What the pod is called for the bounds.
+const NAMES: bounds::Names<'_> = bounds::Names {
+    spec: "object.spec",
+    containers: &[
+        "object.spec.containers",
+        "object.spec.?initContainers.orValue([])",
+        "object.spec.?ephemeralContainers.orValue([])",
+    ],
+    volumes: "object.spec.?volumes.orValue([])",
+    annotations: "object.metadata.?annotations.orValue({})",
+};
 /// CEL of type bool: an ephemeral container is new. The others cannot change.
 const NEW: &str = "!oldObject.spec.?ephemeralContainers.orValue([]).exists(o, o.name == c.name)";
 

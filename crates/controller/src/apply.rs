@@ -96,11 +96,16 @@ pub fn is_bundle(cx: &Context, profile: &str, good: &Good) -> bool {
     Shape::ALL.into_iter().all(|shape| {
         let found = cx.world.pair(profile, shape);
         match good.compiled.bundle.pair(shape) {
-            Some(Pair { policy, binding }) => {
+            Some(Pair { policy, binding, updates }) => {
+                let updates_are_right = match (updates, found.updates) {
+                    (Some(updates), Some(found)) => is_binding(updates, &found),
+                    (updates, found) => updates.is_none() && found.is_none(),
+                };
                 found.policy.is_some_and(|found| is_policy(policy, &found))
                     && found.binding.is_some_and(|found| is_binding(binding, &found))
+                    && updates_are_right
             }
-            None => found.policy.is_none() && found.binding.is_none(),
+            None => found.metadata().next().is_none(),
         }
     })
 }
@@ -134,17 +139,32 @@ async fn write_pair(
     desired: &Pair,
 ) -> Result<(), ApiError> {
     // Destructured, so that a new object cannot be forgotten.
-    let Pair { policy, binding } = desired;
+    let Pair { policy, binding, updates } = desired;
     let observed = cx.world.pair(profile, shape);
     if let Some(found) = observed.binding.as_deref().filter(|found| denies(found) && !denies(binding)) {
         // Who leaves the stage Deny must not be denied by a policy that is stricter.
         write_binding(cx, good, state, &relaxed(binding, found), Some(found)).await?;
+        delete_updates(cx, profile, shape).await?;
     }
     // The policy comes first: who binds parameters must be allowed to read them, and the API server learns from the
     // policy which.
     write_policy(cx, good, state, policy, observed.policy.as_deref()).await?;
     let observed = cx.world.pair(profile, shape);
-    write_binding(cx, good, state, binding, observed.binding.as_deref()).await
+    // Updates are bound twice for a moment rather than not at all.
+    if let Some(updates) = updates {
+        write_binding(cx, good, state, updates, observed.updates.as_deref()).await?;
+    }
+    write_binding(cx, good, state, binding, observed.binding.as_deref()).await?;
+    if updates.is_none() { delete_updates(cx, profile, shape).await } else { Ok(()) }
+}
+
+/// Deletes the binding for updates, if there is one: the other one is for them, too.
+async fn delete_updates(cx: &Context, profile: &str, shape: Shape) -> Result<(), ApiError> {
+    if cx.world.pair(profile, shape).updates.is_some() {
+        remove::delete_binding(cx, &names::updates(profile, shape)).await?;
+        cx.metrics.wrote(BINDING, "delete");
+    }
+    Ok(())
 }
 
 fn denies(binding: &ValidatingAdmissionPolicyBinding) -> bool {
@@ -175,8 +195,8 @@ fn relaxed(
 /// Deletes what a shape was judged by that is not judged any more.
 async fn delete_pair(cx: &Context, profile: &str, shape: Shape) -> Result<(), ApiError> {
     let observed = cx.world.pair(profile, shape);
-    if observed.binding.is_some() {
-        remove::binding(cx, profile, shape).await?;
+    if observed.binding.is_some() || observed.updates.is_some() {
+        remove::bindings(cx, profile, shape).await?;
         cx.metrics.wrote(BINDING, "delete");
     }
     if observed.policy.is_some() {

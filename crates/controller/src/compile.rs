@@ -44,17 +44,22 @@ pub struct Refused {
 
 impl Refused {
     fn new(reason: Reason, diagnostics: &[Diagnostic]) -> Self {
-        let mut message = String::new();
-        for (index, diagnostic) in diagnostics.iter().take(SHOWN).enumerate() {
-            let separator = if index == 0 { "" } else { "; " };
-            let text: String = diagnostic.to_string().chars().take(LONGEST).collect();
-            let _ = write!(message, "{separator}{text}");
-        }
-        if diagnostics.len() > SHOWN {
-            let _ = write!(message, "; and {} more", diagnostics.len() - SHOWN);
-        }
-        Self { reason, message }
+        Self { reason, message: told(diagnostics) }
     }
+}
+
+/// The first diagnostics on one line, and how many more there are.
+pub fn told(diagnostics: &[Diagnostic]) -> String {
+    let mut message = String::new();
+    for (index, diagnostic) in diagnostics.iter().take(SHOWN).enumerate() {
+        let separator = if index == 0 { "" } else { "; " };
+        let text: String = diagnostic.to_string().chars().take(LONGEST).collect();
+        let _ = write!(message, "{separator}{text}");
+    }
+    if diagnostics.len() > SHOWN {
+        let _ = write!(message, "; and {} more", diagnostics.len() - SHOWN);
+    }
+    message
 }
 
 /// What a profile is, as it was written last.

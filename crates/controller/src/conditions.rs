@@ -9,9 +9,10 @@ use palisade_api::{
     conditions::{ConditionType, Reason},
     names,
 };
+use palisade_compiler::exempt_tenants;
 
 use crate::{
-    compile::{Good, Panicked, Verdict},
+    compile::{self, Good, Panicked, Verdict},
     params::Summary,
     status::{Judgement, Truth},
     world::ObservedProfile,
@@ -29,7 +30,11 @@ pub fn accepted(verdict: &Verdict) -> Judgement {
     match verdict {
         Ok(good) => {
             let (checks, parameters) = (good.compiled.checks.len(), good.compiled.parameters.len());
-            let message = format!("{} and {}", counted(checks, "check"), counted(parameters, "parameter"));
+            let mut message = format!("{} and {}", counted(checks, "check"), counted(parameters, "parameter"));
+            let warnings = exempt_tenants(&good.profile.spec.exemptions);
+            if !warnings.is_empty() {
+                let _ = write!(message, "; warning: {}", compile::told(&warnings));
+            }
             Judgement::new(ConditionType::Accepted, Truth::True, Reason::Accepted, message)
         }
         Err(refused) => Judgement::new(ConditionType::Accepted, Truth::False, refused.reason, refused.message.clone()),
@@ -72,7 +77,7 @@ pub fn not_tried(error: &impl std::fmt::Display) -> Judgement {
 /// Whether policies and bindings are in the API server. `error` is why they could not be written.
 pub fn programmed(verdict: &Verdict, error: Option<&str>, summary: &Summary, good: &Good) -> Judgement {
     let judgement = |truth, reason, message| Judgement::new(ConditionType::Programmed, truth, reason, message);
-    let wrong = error.map(|error| format!("a policy or binding could not be written: {error}"));
+    let wrong = error.map(|error| format!("what was generated could not be written: {error}"));
     match (verdict, wrong) {
         (Err(_), wrong) => {
             let mut message = format!("the spec of generation {} stays in force", good.generation());

@@ -13,6 +13,7 @@ use crate::{
     metrics::Metrics,
     probe::{Prober, Servers},
     queue::Queue,
+    registration::Registration,
     state::States,
     world::{Concerned, World},
     writer::Writer,
@@ -70,6 +71,8 @@ pub struct Context {
     pub plans: Semaphore,
     /// Asks whether profiles are in force.
     pub prober: Arc<Prober>,
+    /// Registers the webhook.
+    pub registration: Arc<Registration>,
     /// Where events are handed in.
     pub events: Events,
     /// Counts.
@@ -110,6 +113,7 @@ impl Context {
             checks: Semaphore::new(options.profile_concurrency.max(1)),
             plans: Semaphore::new(PLANS),
             prober: Arc::new(prober),
+            registration: Arc::default(),
             events,
             metrics,
             supervisor,

@@ -46,6 +46,21 @@ where
     }
 }
 
+/// Applies an object of which nothing of others can be left, because what is compared is one atomic field to
+/// server-side apply. It needs no permission to update.
+///
+/// # Errors
+/// Also if the object does not become equal: then something changes it on each write.
+pub async fn apply<K>(api: &Api<K>, desired: &K, manager: &str, same: impl Fn(&K) -> bool) -> Result<K, ApiError>
+where
+    K: Resource<DynamicType = ()> + Clone + Debug + Serialize + DeserializeOwned,
+{
+    let name = desired.meta().name.clone().unwrap_or_default();
+    let manager = PatchParams::apply(manager).force();
+    let applied = call(api.patch(&name, &manager, &Patch::Apply(desired))).await?;
+    if same(&applied) { Ok(applied) } else { Err(ApiError::Differs { kind: K::kind(&()).into_owned(), name }) }
+}
+
 async fn once<K>(
     api: &Api<K>,
     name: &str,

@@ -13,7 +13,8 @@
 //! There are three lanes, and none waits for another: each has a queue of its own, and looks at as many profiles at a
 //! time as are due. What they share of a profile is in `state`, behind locks that are never held while anything is
 //! awaited. Repairs come first by that alone: nothing stands before them. Beside the lanes, `probe` asks each API
-//! server what it does, and `mutate` keeps what mutates pods: a policy of the API server, or else the webhook does it.
+//! server what it does, and `mutate` keeps what mutates pods: a policy of the API server, or else the webhook does it. And
+//! `registration` keeps the entries of the webhook.
 //!
 //! Each stage is a module. What the controller knows of the cluster is in one place, `world`, which watches fill. A
 //! restart reads everything and writes nothing that is already right.
@@ -46,6 +47,7 @@ mod probe;
 mod queue;
 mod reconcile;
 mod redirects;
+mod registration;
 mod remove;
 mod repair;
 mod report;

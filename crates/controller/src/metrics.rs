@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use palisade_process::FrontMetrics;
 use prometheus_client::{
     encoding::EncodeLabelSet,
     metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
@@ -67,6 +68,8 @@ pub struct Metrics {
     writes: Family<WriteLabels, Counter>,
     drift: Family<KindLabel, Counter>,
     probes: Family<ProbeLabels, Counter>,
+    /// Of the port of `/readyz`.
+    pub ports: FrontMetrics,
     mutated: Family<ProbeLabels, Counter>,
     probes_at: Family<ServerLabels, Counter>,
     answers: Family<ServerLabel, Gauge>,
@@ -86,6 +89,7 @@ impl Metrics {
             writes: Family::default(),
             drift: Family::default(),
             probes: Family::default(),
+            ports: FrontMetrics::default(),
             mutated: Family::default(),
             probes_at: Family::default(),
             answers: Family::default(),
@@ -110,6 +114,7 @@ impl Metrics {
             "Answers to the question whether a profile is in force",
             self.probes.clone(),
         );
+        self.ports.register(registry);
         registry.register("palisade_mutation_probe", "Answers to the question who mutates pods", self.mutated.clone());
         registry.register(
             "palisade_probe_at",

@@ -20,7 +20,7 @@ use crate::{
     call::{ApiError, gone},
     compile::Good,
     context::Context,
-    converge::converge,
+    converge::{self, Verb},
     events::Tone,
     lane::{Later, Next},
     resolve::{self, Keep, Plan, Rules, Standing, Todo, Write},
@@ -367,8 +367,8 @@ async fn write_one(cx: &Context, namespace: &str, write: &Write) -> Result<(), A
     let api: Api<ToolSecurityParams> = Api::namespaced(cx.client.clone(), namespace);
     let same =
         |found: &ToolSecurityParams| resolve::is(&write.params, &ObservedParams { spec: Some(found.spec.clone()) });
-    let (written, verb) = converge(&api, &write.params, names::field_manager::PARAMS, same).await?;
-    cx.wrote(PARAMS, verb);
+    let written = converge::apply(&api, &write.params, names::field_manager::PARAMS, same).await?;
+    cx.wrote(PARAMS, Verb::Apply);
     if let Some(problem) = write.new_problem() {
         let note = format!("all pods are denied: {problem}");
         cx.events.params(&written.metadata, Tone::Warning, "ParameterInvalid", &note);

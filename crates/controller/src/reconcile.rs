@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 
 use futures::{FutureExt, future::BoxFuture};
 use k8s_openapi::jiff::Timestamp;
-use palisade_api::{conditions::ConditionType, names};
+use palisade_api::{EngineInForce, conditions::ConditionType, names};
 use tokio::time::Instant;
 use tracing::Instrument;
 
@@ -19,6 +19,7 @@ use crate::{
     memory::Memory,
     mutate::{self, mutate},
     params::Summary,
+    registration::Wanted,
     remove::{self, RemoveError},
     repair,
     report::{Namespaces, report},
@@ -118,6 +119,9 @@ async fn reconcile(
     if memory.uid != uid {
         // Another profile of the same name.
         remove::leave(cx, profile, state).await;
+        if !memory.uid.is_empty() {
+            cx.registration.forget(profile);
+        }
         *state.in_force() = InForce::default();
         *memory = Memory { uid, ..Memory::default() };
     }
@@ -185,6 +189,7 @@ async fn gone(cx: &Arc<Context>, profile: &str, state: &State) -> Result<Next, R
         remove::leave(cx, profile, state).await;
     }
     cx.prober.forget(profile);
+    cx.registration.forget(profile);
     cx.metrics.forget(profile);
     // If the finalizer was taken away by force, the garbage collector removes policies and bindings, and nobody
     // else the parameters. They go last, as always.
@@ -360,11 +365,15 @@ impl Pass<'_> {
         };
         if confirmed && !cx.stop.is_cancelled() {
             later.at(apply::revision(cx, target, memory).await);
+            cx.registration.want(target, Wanted::of(target, engine(observed, memory)));
             later.at(mutate(cx, target, memory).await);
+            cx.registration.want(target, Wanted::of(target, engine(observed, memory)));
         }
         later.at(next_end(target));
         // The lane of parameters wakes this one when it has looked at them.
         let Some(summary) = state.tenancy().summary(target) else { return Ok(later.next()) };
+        let unregistered = cx.registration.problem(profile);
+        let error = error.or_else(|| unregistered.map(|problem| format!("the registration of the webhook: {problem}")));
         let programmed = conditions::programmed(verdict, error.as_deref(), &summary, target);
         let enforced = conditions::without_probe(verdict, &programmed, target).or_else(|| {
             let (known, again) = cx.prober.in_force(target);
@@ -409,6 +418,14 @@ impl Pass<'_> {
         let enforced = not_programmed("the profile is not programmed");
         let conditions = [conditions::accepted(self.verdict), conditions::not_tried(error), enforced];
         say(self.cx, self.observed, memory, conditions, summary).await
+    }
+}
+
+/// Who was seen to change pods: what an earlier process has found holds until somebody is asked.
+fn engine(observed: &ObservedProfile, memory: &Memory) -> Option<EngineInForce> {
+    match &memory.mutating {
+        Some(turn) => turn.status.as_ref().map(|status| status.engine),
+        None => Some(observed.profile.as_ref().ok()?.status.as_ref()?.mutation.as_ref()?.engine),
     }
 }
 

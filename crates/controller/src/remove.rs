@@ -60,6 +60,9 @@ pub enum RemoveError {
         /// Why.
         message: String,
     },
+    /// The registration of the webhook.
+    #[error("its entry in the registration of the webhook could not be removed: {0}")]
+    Registration(#[source] ApiError),
     /// The last good spec.
     #[error("the last good spec could not be deleted: {0}")]
     Revision(#[source] ApiError),
@@ -110,7 +113,7 @@ pub async fn step(
                 let policies = cx.world.pairs(profile).iter().any(|pair| pair.policy.is_some());
                 let mut bound = false;
                 for shape in Shape::ALL {
-                    bound |= binding(cx, profile, shape).await.map_err(RemoveError::Binding)?;
+                    bound |= bindings(cx, profile, shape).await.map_err(RemoveError::Binding)?;
                 }
                 if bound || policies {
                     tracing::info!(profile, "the bindings are deleted");
@@ -133,6 +136,9 @@ pub async fn step(
             },
             Removal::Released { at } if at > now => return Ok(Next::After(at.duration_since(now))),
             Removal::Released { .. } => {
+                cx.registration.forget(profile);
+                let kept = cx.registration.keep(&cx.client, &cx.world.profiles()).await;
+                kept.map_err(RemoveError::Registration)?;
                 mutate::remove(cx, profile).await.map_err(RemoveError::Policy)?;
                 for shape in Shape::ALL {
                     policy(cx, profile, shape).await.map_err(RemoveError::Policy)?;
@@ -158,12 +164,20 @@ pub async fn leave(cx: &Context, profile: &str, state: &State) {
     cx.writer.clear(profile);
 }
 
-/// Deletes the binding of a shape. Returns whether there was one.
-pub async fn binding(cx: &Context, profile: &str, shape: Shape) -> Result<bool, ApiError> {
+/// Deletes the bindings of a shape. Returns whether there were any.
+pub async fn bindings(cx: &Context, profile: &str, shape: Shape) -> Result<bool, ApiError> {
+    let mut deleted = false;
+    for name in [names::policy(profile, shape), names::updates(profile, shape)] {
+        deleted |= delete_binding(cx, &name).await?;
+    }
+    Ok(deleted)
+}
+
+/// Deletes a binding. Returns whether there was one.
+pub async fn delete_binding(cx: &Context, name: &str) -> Result<bool, ApiError> {
     let api: Api<ValidatingAdmissionPolicyBinding> = Api::all(cx.client.clone());
-    let name = names::policy(profile, shape);
-    let deleted = gone(api.delete(&name, &DeleteParams::default())).await?;
-    cx.world.deleted_binding(&name);
+    let deleted = gone(api.delete(name, &DeleteParams::default())).await?;
+    cx.world.deleted_binding(name);
     Ok(deleted)
 }
 

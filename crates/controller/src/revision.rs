@@ -1,78 +1,81 @@
-//! The last good spec of a profile, in a `ControllerRevision`: what stays in force when the profile is edited into
-//! something that is not acceptable and the controller is restarted then.
+//! The generations of a profile that were put in force, each in a `ControllerRevision`: what stays in force when the
+//! profile is edited into something that is not acceptable and the controller is restarted then, and what the webhook
+//! changes pods by.
 
-use k8s_openapi::{
-    api::apps::v1::ControllerRevision,
-    apimachinery::pkg::{apis::meta::v1::ObjectMeta, runtime::RawExtension},
-};
+use k8s_openapi::{api::apps::v1::ControllerRevision, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use kube::{
     Api, Client,
-    api::{DeleteParams, PostParams},
+    api::{DeleteParams, ListParams, PostParams},
 };
-use palisade_api::{ToolSecurityProfileSpec, names};
+use palisade_api::{
+    names,
+    revision::{KEPT, Revision, by_age},
+};
 use palisade_compiler::owner_reference;
-use serde::{Deserialize, Serialize};
 
 use crate::{
     call::{ApiError, call, gone},
     compile::Good,
 };
 
-/// What is kept.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Saved {
-    /// The uid of the profile: another one of the same name is another one.
-    pub uid: String,
-    /// The generation of the spec.
-    pub generation: i64,
-    /// The spec.
-    pub spec: ToolSecurityProfileSpec,
-}
-
 fn api(client: &Client) -> Api<ControllerRevision> {
     Api::namespaced(client.clone(), names::OPERATOR_NAMESPACE)
 }
 
-/// Reads it.
-pub async fn load(client: &Client, profile: &ObjectMeta) -> Result<Option<Saved>, ApiError> {
-    let name = names::revision(profile.name.as_deref().unwrap_or_default());
-    let data = call(api(client).get_opt(&name)).await?.and_then(|revision| revision.data);
-    let saved: Option<Saved> = data.and_then(|data| serde_json::from_value(data.0).ok());
-    Ok(saved.filter(|saved| Some(&saved.uid) == profile.uid.as_ref()))
+/// All that there are of a profile, the newest first; also the one that older versions of Palisade have written under
+/// another name.
+async fn all(client: &Client, profile: &str) -> Result<Vec<ControllerRevision>, ApiError> {
+    let of_profile = ListParams::default().labels(&format!("{}={profile}", names::PROFILE_LABEL));
+    let mut found = call(api(client).list(&of_profile)).await?.items;
+    found.sort_by(|one, other| by_age(other, one));
+    Ok(found)
 }
 
-/// Writes it, if it is not there already.
+/// The newest that is of this profile and no other of its name.
+pub async fn load(client: &Client, profile: &ObjectMeta) -> Result<Option<Revision>, ApiError> {
+    let found = all(client, profile.name.as_deref().unwrap_or_default()).await?;
+    Ok(found.iter().find_map(|object| of_uid(object, profile.uid.as_deref())))
+}
+
+fn of_uid(object: &ControllerRevision, uid: Option<&str>) -> Option<Revision> {
+    Revision::read(object).ok().filter(|revision| Some(revision.uid.as_str()) == uid)
+}
+
+/// Writes what is in force, if it is not there already, and then removes what is too old.
 pub async fn save(client: &Client, good: &Good) -> Result<(), ApiError> {
     let meta = &good.profile.metadata;
-    let saved = Saved {
-        uid: meta.uid.clone().unwrap_or_default(),
-        generation: good.generation(),
-        spec: good.profile.spec.clone(),
-    };
-    if load(client, meta).await?.as_ref() == Some(&saved) {
-        return Ok(());
-    }
     let profile = meta.name.as_deref().unwrap_or_default();
-    let labels = [(names::MANAGED_BY_LABEL, names::MANAGED_BY), (names::PROFILE_LABEL, profile)];
-    let revision = ControllerRevision {
-        metadata: ObjectMeta {
-            name: Some(names::revision(profile)),
-            labels: Some(labels.map(|(key, value)| (key.to_owned(), value.to_owned())).into()),
-            owner_references: owner_reference(&good.profile).map(|owner| vec![owner]),
-            ..ObjectMeta::default()
-        },
-        data: serde_json::to_value(&saved).ok().map(RawExtension),
-        revision: saved.generation,
+    let revision = Revision::of(&good.profile);
+    let mut found = all(client, profile).await?;
+    let name = |object: &ControllerRevision| object.metadata.name.clone().unwrap_or_default();
+    if !found.iter().any(|object| Revision::read(object).as_ref() == Ok(&revision)) {
+        let object = revision.object(profile, owner_reference(&good.profile));
+        // What has this name and says something else is of a profile that is gone, or damaged.
+        if found.iter().any(|other| name(other) == name(&object)) {
+            gone(api(client).delete(&name(&object), &DeleteParams::default())).await?;
+            found.retain(|other| name(other) != name(&object));
+        }
+        let manager =
+            PostParams { field_manager: Some(names::field_manager::REVISION.to_owned()), ..PostParams::default() };
+        found.insert(0, call(api(client).create(&manager, &object)).await?);
+    }
+    // The newest is what is in force: whoever reads them takes that one. Those of another profile of the same name are
+    // nobody's.
+    let in_force = |object: &&ControllerRevision| {
+        of_uid(object, meta.uid.as_deref()).is_some_and(|one| one.generation <= revision.generation)
     };
-    // The data of a revision cannot be changed. In the moment between, what is lost is only what to do if the
-    // controller stops right here and the profile becomes invalid before it is back.
-    delete(client, profile).await?;
-    let manager =
-        PostParams { field_manager: Some(names::field_manager::REVISION.to_owned()), ..PostParams::default() };
-    call(api(client).create(&manager, &revision)).await.map(drop)
+    let (own, others): (Vec<_>, Vec<_>) = found.iter().partition(in_force);
+    for object in own.into_iter().skip(KEPT).chain(others) {
+        gone(api(client).delete(&name(object), &DeleteParams::default())).await?;
+    }
+    Ok(())
 }
 
-/// Removes it.
+/// Removes all of them.
 pub async fn delete(client: &Client, profile: &str) -> Result<(), ApiError> {
-    gone(api(client).delete(&names::revision(profile), &DeleteParams::default())).await.map(drop)
+    for object in all(client, profile).await? {
+        let name = object.metadata.name.unwrap_or_default();
+        gone(api(client).delete(&name, &DeleteParams::default())).await?;
+    }
+    Ok(())
 }

@@ -12,7 +12,7 @@ use crate::{
     context::Context,
     health::{Health, Heartbeat},
     lane::{GRACE, Lane},
-    native, observe, params, reconcile, repair,
+    native, observe, params, reconcile, registration, repair,
 };
 
 /// Why the controller could not run, or ran no longer.
@@ -98,11 +98,12 @@ impl Controller {
         let heartbeats = [(); 3].map(|()| Arc::new(Heartbeat::new()));
         let health =
             Health { heartbeats: heartbeats.to_vec(), world: Arc::clone(&cx.world), metrics: Arc::clone(&cx.metrics) };
-        let addr = serve_health(address, health, &supervisor, shutdown.clone())
+        let addr = serve_health(address, health, &cx.metrics.ports, &supervisor, shutdown.clone())
             .await
             .map_err(|source| Error::Listen { address, source })?;
         observe::start(&cx.client, &cx.world, &cx.queues, &supervisor);
         native::start(&cx.client, &cx.world, &cx.queue, &supervisor);
+        registration::start(&cx.registration, &cx.client, &cx.world, &cx.queue, &supervisor);
         let [repairs, tenants, passes] = heartbeats;
         Lane::start(&cx, "repairs", &cx.queues.repairs, &repairs, repair::work);
         Lane::start(&cx, "parameters", &cx.queues.tenants, &tenants, params::work);

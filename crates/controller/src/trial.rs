@@ -43,21 +43,22 @@ pub struct Tried {
 pub async fn dry_run(cx: &Context, good: &Good) -> Result<Result<(), Refused>, ApiError> {
     for (shape, pair) in good.compiled.bundle.pairs() {
         // Destructured, so that a new object cannot be forgotten.
-        let Pair { policy, binding } = pair;
+        let Pair { policy, binding, updates } = pair;
         let found = cx.world.pair(&good.compiled.profile, shape).policy;
         let read = |policy: &ValidatingAdmissionPolicy| policy.spec.as_ref().and_then(|spec| spec.param_kind.clone());
-        let mut binding = binding.clone();
-        if found.is_none_or(|found| read(&found) != read(policy)) {
-            // Who binds parameters must be allowed to read them, and which those are the API server learns from the
-            // policy, which is not yet there.
-            binding.spec.param_ref = None;
-        }
+        // Who binds parameters must be allowed to read them, and which those are the API server learns from the policy,
+        // which is not yet there.
+        let unknown = found.is_none_or(|found| read(&found) != read(policy));
         let client = || cx.client.clone();
         if let Some(refused) = ask(&Api::<ValidatingAdmissionPolicy>::all(client()), policy).await? {
             return Ok(Err(refused));
         }
-        if let Some(refused) = ask(&Api::<ValidatingAdmissionPolicyBinding>::all(client()), &binding).await? {
-            return Ok(Err(refused));
+        for binding in [binding].into_iter().chain(updates) {
+            let mut binding = binding.clone();
+            binding.spec.param_ref = binding.spec.param_ref.filter(|_| !unknown);
+            if let Some(refused) = ask(&Api::<ValidatingAdmissionPolicyBinding>::all(client()), &binding).await? {
+                return Ok(Err(refused));
+            }
         }
     }
     let Some(pair) = &good.compiled.bundle.mutation else { return Ok(Ok(())) };

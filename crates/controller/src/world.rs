@@ -60,20 +60,23 @@ pub struct ObservedParams {
     pub spec: Option<ToolSecurityParamsSpec>,
 }
 
-/// A policy and its binding in the cluster.
+/// A policy and its bindings in the cluster.
 #[derive(Clone, Debug, Default)]
 pub struct ObservedPair {
     /// The policy, if there is one.
     pub policy: Option<Arc<ValidatingAdmissionPolicy>>,
     /// The binding, if there is one.
     pub binding: Option<Arc<ValidatingAdmissionPolicyBinding>>,
+    /// The binding for updates, if there is one.
+    pub updates: Option<Arc<ValidatingAdmissionPolicyBinding>>,
 }
 
 impl ObservedPair {
     /// The metadata of what there is.
     pub fn metadata(&self) -> impl Iterator<Item = &ObjectMeta> {
         let policy = self.policy.as_ref().map(|policy| &policy.metadata);
-        policy.into_iter().chain(self.binding.as_ref().map(|binding| &binding.metadata))
+        let bindings = [&self.binding, &self.updates].into_iter().flatten();
+        policy.into_iter().chain(bindings.map(|binding| &binding.metadata))
     }
 }
 
@@ -132,7 +135,11 @@ impl World {
     pub fn pair(&self, profile: &str, shape: Shape) -> ObservedPair {
         let name = names::policy(profile, shape);
         let inner = self.lock();
-        ObservedPair { policy: inner.policies.get(&name).cloned(), binding: inner.bindings.get(&name).cloned() }
+        ObservedPair {
+            policy: inner.policies.get(&name).cloned(),
+            binding: inner.bindings.get(&name).cloned(),
+            updates: inner.bindings.get(&names::updates(profile, shape)).cloned(),
+        }
     }
 
     /// What each shape is judged by for a profile.
@@ -349,8 +356,11 @@ impl Inner {
     }
 
     /// The profile that a policy or binding of this name belongs to.
-    fn owner_of(&self, policy: &str) -> Option<String> {
-        let is_of = |name: &&String| Shape::ALL.iter().any(|&shape| names::policy(name, shape) == policy);
+    fn owner_of(&self, object: &str) -> Option<String> {
+        let names = |profile: &str| {
+            Shape::ALL.map(|shape| [names::policy(profile, shape), names::updates(profile, shape)]).concat()
+        };
+        let is_of = |profile: &&String| names(profile).iter().any(|name| name == object);
         self.profiles.iter().map(|(name, _)| name).find(is_of).cloned()
     }
 }

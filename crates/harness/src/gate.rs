@@ -11,7 +11,7 @@ use palisade_checks::{
 use palisade_compiler::{Compiled, Pair, Probe};
 use serde_json::{Value as Json, json};
 
-use crate::{Checked, Decision, Operation, Policy, Rejected, Request, custom, defaults, fills, types};
+use crate::{Checked, Decision, Operation, Policy, Rejected, Request, custom, defaults, fills, generated, types};
 
 /// The pods of all fixtures of the catalogue.
 static PODS: LazyLock<Vec<Json>> = LazyLock::new(|| {
@@ -52,6 +52,9 @@ fn diagnose(compiled: &Compiled) -> Vec<Diagnostic> {
     };
     let mut mistakes = custom::diagnose(compiled, &PODS, typed);
     mistakes.extend(defaults::diagnose(compiled));
+    // What is said of a place in the profile comes first: an expression that an admin wrote is told of above.
+    let (in_profile, generated): (Vec<_>, Vec<_>) = generated::diagnose(compiled).into_iter().partition(is_in_profile);
+    mistakes.extend(in_profile);
     if !mistakes.is_empty() {
         return mistakes;
     }
@@ -60,14 +63,22 @@ fn diagnose(compiled: &Compiled) -> Vec<Diagnostic> {
         let subjects: Vec<_> = WORKLOADS.iter().map(Subject::Workload).collect();
         diagnostics = of_workloads(diagnose_pair(compiled, workloads, &subjects));
     }
+    // What is said above says more of an expression than that an API server rejects it.
+    if diagnostics.is_empty() {
+        diagnostics = generated;
+    }
     if diagnostics.is_empty()
         && let Ok(policy) = Policy::new(&bundle.pods.policy)
     {
         let params = compiled.probes.params.as_ref().map(|spec| json!({"spec": spec}));
-        let judge = Judge { policy: &policy, params: params.as_ref(), subject: Subject::Pod };
+        let judge = Judge { policy: &policy, params: params.as_ref(), updated_without: false, subject: Subject::Pod };
         diagnostics = fills::diagnose(compiled, &PODS, |pod| judge.create(pod));
     }
     diagnostics
+}
+
+fn is_in_profile(diagnostic: &Diagnostic) -> bool {
+    diagnostic.path.starts_with("spec.") || diagnostic.path == "metadata.name"
 }
 
 /// What is said of the policy for workloads.
@@ -88,7 +99,9 @@ fn diagnose_pair(compiled: &Compiled, pair: &Pair, subjects: &[Subject]) -> Vec<
         return mistakes;
     }
     let params = compiled.probes.params.as_ref().map(|spec| json!({"spec": spec}));
-    let judges = subjects.iter().map(|&subject| Judge { policy: &policy, params: params.as_ref(), subject });
+    let updated_without = pair.updates.as_ref().is_some_and(|updates| updates.spec.param_ref.is_none());
+    let judges =
+        subjects.iter().map(|&subject| Judge { policy: &policy, params: params.as_ref(), updated_without, subject });
     // The policies have the same checks, so trying each of them on pods is enough.
     let on_pods = judges.clone().filter(|judge| matches!(judge.subject, Subject::Pod));
     let diagnostics: Vec<_> =
@@ -121,6 +134,8 @@ enum Subject {
 struct Judge<'a> {
     policy: &'a Policy,
     params: Option<&'a Json>,
+    /// Whether updates are bound to no parameters.
+    updated_without: bool,
     subject: Subject,
 }
 
@@ -138,7 +153,9 @@ impl Judge<'_> {
             Subject::Workload(workload) => workload.kind,
         };
         let request = Request::create(kind, object);
-        let request = Request { namespace, operation, subresource, old_object: old, params: self.params, ..request };
+        let without = self.updated_without && operation == Operation::Update && subresource.is_empty();
+        let params = self.params.filter(|_| !without);
+        let request = Request { namespace, operation, subresource, old_object: old, params, ..request };
         self.policy.evaluate(&request)
     }
 

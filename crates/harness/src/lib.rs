@@ -1,6 +1,7 @@
 //! What kube-apiserver would do, offline: with policies and requests ([`admission`]), and with a compiled profile.
 //!
-//! `Compiled -> Checked<Compiled>`: every expression compiles as in the API server (syntax, names, types, results,
+//! `Compiled -> Checked<Compiled>`: each supported API server would take every object that is generated, of each kind;
+//! every expression compiles as in the API server (syntax, names, types, results,
 //! constants), also against the schemas of what it matches, and evaluates without an error on the catalogue's
 //! fixtures; a pod that complies passes, and one that does not is denied for its reason. Only [`check`] can make a
 //! [`Checked`], and only a `Checked` can be applied, so that nothing unchecked reaches an API server.
@@ -13,6 +14,7 @@ mod custom;
 mod defaults;
 mod fills;
 mod gate;
+mod generated;
 pub mod objects;
 mod policy;
 mod types;

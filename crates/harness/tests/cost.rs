@@ -34,6 +34,7 @@ fn largest() -> Json {
             }],
             "users": {
                 "runAsUser": ids(1000), "runAsGroup": ids(2000), "fsGroup": ids(3000), "supplementalGroups": ids(4000),
+                "supplementalGroupsPolicy": "Strict",
             },
             "privileges": {
                 "capabilities": {"allowedAdd": longest(text), "requiredDrop": longest(text)},
@@ -43,14 +44,25 @@ fn largest() -> Json {
                     "types": longest(text), "users": longest(text), "roles": longest(text), "levels": longest(text),
                 },
                 "sysctls": {"allowed": longest(text), "forbidden": longest(text)},
-                "readOnlyRootFilesystem": true,
+                "readOnlyRootFilesystem": true, "shareProcessNamespace": false,
             },
-            "host": {"ports": ranges(5000)},
+            "host": {"ports": ranges(5000), "aliases": false},
             "volumes": {
-                "allowed": ["hostPath", "csi", "flexVolume"], "csiDrivers": longest(text), "flexVolumes": longest(text),
+                "allowed": ["hostPath", "csi", "flexVolume", "projected"], "mountPropagation": [],
+                "recursiveReadOnly": true, "csiDrivers": longest(text), "flexVolumes": longest(text),
                 "hostPaths": (0..64).map(|n| json!({"pathPrefix": format!("/{}", text(n))})).collect::<Vec<_>>(),
             },
-            "scheduling": {"runtimeClasses": longest(text)},
+            "identity": {
+                "serviceAccounts": longest(text), "automountServiceAccountToken": false,
+                "serviceAccountTokens": {"audiences": longest(text), "maxExpirationSeconds": 600},
+            },
+            "scheduling": {
+                "runtimeClasses": longest(text), "priorityClasses": longest(text), "schedulers": longest(text),
+                "nodeName": false,
+                "nodeSelector": (0..8).map(|n| json!({"key": text(n), "values": longest(text)})).collect::<Vec<_>>(),
+                "tolerations": (0..32).map(|n| json!({"key": text(n), "value": text(n), "effect": "NoSchedule"}))
+                    .collect::<Vec<_>>(),
+            },
             "images": {"allowedRegistries": longest(|n| format!("{}.example/x", text(n)))},
         },
     })
@@ -62,7 +74,7 @@ fn hostile(size: usize) -> Json {
         json!({
             "name": format!("container-{n}"), "image": format!("registry-{n}.invalid/some/where:1"),
             "ports": [{"containerPort": 80, "hostPort": 80}],
-            "volumeMounts": [{"name": format!("volume-{n}"), "mountPath": "/x"}],
+            "volumeMounts": [{"name": format!("volume-{n}"), "mountPath": "/x", "mountPropagation": "HostToContainer"}],
             "securityContext": {
                 "privileged": true, "runAsUser": 0, "runAsGroup": 0, "procMount": "Unmasked",
                 "capabilities": {"add": ["SYS_ADMIN", "NET_ADMIN", "NET_RAW"], "drop": ["KILL"]},
@@ -72,9 +84,13 @@ fn hostile(size: usize) -> Json {
             },
         })
     };
-    let volume = |n: usize| match n % 3 {
+    let volume = |n: usize| match n % 4 {
         0 => json!({"name": format!("volume-{n}"), "hostPath": {"path": "/var/lib/some/where"}}),
         1 => json!({"name": format!("volume-{n}"), "csi": {"driver": "driver.csi.invalid"}}),
+        2 => json!({"name": format!("volume-{n}"), "projected": {"sources": [
+            {"serviceAccountToken": {"audience": "other", "path": "a"}},
+            {"serviceAccountToken": {"path": "b", "expirationSeconds": 86400}},
+        ]}}),
         _ => json!({"name": format!("volume-{n}"), "flexVolume": {"driver": "invalid/driver"}}),
     };
     let mut pod = pod::minimal("hostile");
@@ -83,6 +99,9 @@ fn hostile(size: usize) -> Json {
         &mut pod["spec"],
         &json!({
             "hostNetwork": true, "hostPID": true, "runtimeClassName": "some-class",
+            "serviceAccountName": "other", "automountServiceAccountToken": true, "priorityClassName": "some-class",
+            "schedulerName": "other", "nodeName": "some-node", "hostAliases": [{"ip": "192.0.2.1", "hostnames": ["a"]}],
+            "tolerations": (0..size).map(|n| json!({"key": format!("key-{n}"), "operator": "Exists"})).collect::<Vec<_>>(),
             "securityContext": {
                 "fsGroup": 0, "supplementalGroups": [0, 1, 2],
                 "sysctls": (0..size).map(|n| json!({"name": format!("net.x.{n}"), "value": "1"})).collect::<Vec<_>>(),

@@ -59,7 +59,7 @@ fn a_policy_that_fails_or_goes_on_changing_is_refused() {
         *expression = to.replace('@', expression);
         refused(compiled)
     };
-    assert!(with("JSONPatch", "(@) + [object.spec.nodeName]").contains("would not have it"));
+    assert!(with("JSONPatch", "(@) + [object.spec.nodeName]").contains("Kubernetes 1.34 rejects it"));
     let absent = "(@) + [JSONPatch{op: 'add', path: '/metadata/annotations/x', value: object.spec.nodeName}]";
     assert!(with("JSONPatch", absent).contains("fails: "));
     let grows = "(@) + [JSONPatch{op: 'add', path: '/spec/tolerations/-', value: Object.spec.tolerations{key: 'k', operator: 'Exists'}}]";

@@ -232,8 +232,8 @@ impl<'a> Cluster<'a> {
             return self.profiles.extend(rejected.diagnostics.into_iter().map(|one| (item.copy(), one)));
         }
         for (_, pair) in bundle.pairs() {
-            let objects = [serde_json::to_value(&pair.policy), serde_json::to_value(&pair.binding)];
-            for json in objects.into_iter().flatten() {
+            let bindings = pair.bindings().map(serde_json::to_value);
+            for json in [serde_json::to_value(&pair.policy)].into_iter().chain(bindings).flatten() {
                 let kind = json["kind"].as_str().unwrap_or_default().to_owned();
                 self.judge(Item { object: item.object, generated: true, kind, json });
             }

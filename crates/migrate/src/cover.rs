@@ -4,7 +4,8 @@ use palisade_api::{
     Settings,
     catalogue::{
         GroupRule, GroupRules, Range, UserRule, UserRules, WindowsRule, capabilities::Capabilities,
-        host_path_volumes::HostPath, se_linux_options::SeLinux, sysctls::Sysctls,
+        host_path_volumes::HostPath, se_linux_options::SeLinux, supplemental_groups_policy::SupplementalGroupsPolicy,
+        sysctls::Sysctls,
     },
 };
 use palisade_checks::{Flag, Integer, Text};
@@ -23,23 +24,39 @@ pub fn covers(wide: &Settings, narrow: &Settings) -> bool {
         (&w.host.pid, &n.host.pid),
         (&w.host.ipc, &n.host.ipc),
         (&w.host.probe_hosts, &n.host.probe_hosts),
+        (&w.host.aliases, &n.host.aliases),
+        (&wp.share_process_namespace, &np.share_process_namespace),
+        (&w.identity.automount_service_account_token, &n.identity.automount_service_account_token),
+        (&w.scheduling.node_name, &n.scheduling.node_name),
     ];
     let demands = [
         (&w.users.require_run_as_non_root, &n.users.require_run_as_non_root),
         (&wp.read_only_root_filesystem, &np.read_only_root_filesystem),
+        (&w.volumes.recursive_read_only, &n.volumes.recursive_read_only),
     ];
     let lists = [
         (&wp.proc_mount, &np.proc_mount),
         (&w.volumes.allowed, &n.volumes.allowed),
+        (&w.volumes.mount_propagation, &n.volumes.mount_propagation),
+        (&w.identity.service_accounts, &n.identity.service_accounts),
         (&w.scheduling.runtime_classes, &n.scheduling.runtime_classes),
+        (&w.scheduling.priority_classes, &n.scheduling.priority_classes),
+        (&w.scheduling.schedulers, &n.scheduling.schedulers),
         (&w.images.allowed_registries, &n.images.allowed_registries),
     ];
     let exempt = Some(WindowsRule::Exempt);
     let windows = wp.windows == exempt || np.windows != exempt || !demands_of_windows(w);
     let relaxed = w.users.relax_for_user_namespaces == n.users.relax_for_user_namespaces
         && wp.unmasked_in_user_namespaces == np.unmasked_in_user_namespaces;
+    let strict = Some(SupplementalGroupsPolicy::Strict);
+    let groups_of_image = w.users.supplemental_groups_policy != strict || n.users.supplemental_groups_policy == strict;
     windows
         && relaxed
+        && groups_of_image
+        // Of these, only what is the same is known to admit the same.
+        && either(w.scheduling.node_selector.as_ref(), n.scheduling.node_selector.as_ref(), |w, n| w == n)
+        && either(w.scheduling.tolerations.as_ref(), n.scheduling.tolerations.as_ref(), |w, n| w == n)
+        && either(w.identity.service_account_tokens.as_ref(), n.identity.service_account_tokens.as_ref(), |w, n| w == n)
         && allowances.into_iter().all(|(w, n)| w.as_ref() != Some(&false.into()) || n.as_ref() == Some(&false.into()))
         && demands.into_iter().all(|(w, n)| w.as_ref() != Some(&true.into()) || n.as_ref() == Some(&true.into()))
         && lists.into_iter().all(|(w, n)| either(w.as_ref(), n.as_ref(), |w, n| within(n, w)))
@@ -73,6 +90,7 @@ fn demands_of_windows(settings: &Settings) -> bool {
     privileges.allow_privilege_escalation == Some(false.into())
         || privileges.capabilities.as_ref().is_some_and(|capabilities| !capabilities.required_drop.is_empty())
         || privileges.seccomp.as_ref().is_some_and(|seccomp| seccomp.required != false.into())
+        || settings.users.supplemental_groups_policy == Some(SupplementalGroupsPolicy::Strict)
 }
 
 /// Absent restricts nothing.

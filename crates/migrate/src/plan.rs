@@ -113,6 +113,7 @@ pub fn migrate(
             privileges: settings.privileges,
             host: settings.host,
             volumes: settings.volumes,
+            identity: settings.identity,
             scheduling: settings.scheduling,
             images: settings.images,
             custom_checks: vec![],

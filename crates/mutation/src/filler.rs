@@ -1,19 +1,12 @@
-//! From a profile and a call to what is filled in.
+//! From what a profile changes and a call to what is filled in.
 
-use k8s_openapi::api::admissionregistration::v1::MatchCondition;
-use palisade_api::{ToolSecurityParamsSpec, ToolSecurityProfile, names};
-use palisade_compiler::{Mutation, compile, match_conditions};
+use palisade_api::{ToolSecurityParamsSpec, names};
+use palisade_compiler::Mutation;
 
 use crate::{
     Operation, Plan, Request,
     review::{Call, Reply},
 };
-
-/// What a profile fills in.
-#[derive(Debug)]
-pub struct Filler {
-    mutation: Mutation,
-}
 
 /// What is said to a call.
 #[derive(Debug)]
@@ -44,80 +37,59 @@ impl From<Filled> for Reply {
     }
 }
 
-impl Filler {
-    /// Reads a profile; `None` if it fills in nothing.
-    ///
-    /// # Errors
-    /// The mistakes in it.
-    pub fn new(profile: &ToolSecurityProfile) -> Result<Option<Self>, String> {
-        match compile(profile) {
-            Ok(compiled) => Ok(compiled.mutation.map(|mutation| Self { mutation })),
-            Err(mistakes) => Err(mistakes.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")),
-        }
+/// What a profile changes in the pod of a call, with the parameters of the pod's namespace.
+pub fn fill(mutation: &Mutation, call: &Call, params: Option<&ToolSecurityParamsSpec>) -> Filled {
+    if mutation.parameterized && params.is_none() {
+        return Filled::NoParameters;
     }
+    let operation = match call.operation.as_str() {
+        "CREATE" => Operation::Create,
+        _ => Operation::Update,
+    };
+    let patch = Plan::new([(mutation, params)]).patch(&Request {
+        namespace: &call.namespace,
+        operation,
+        subresource: &call.subresource,
+        user: &call.user.username,
+        groups: &call.user.groups,
+        pod: &call.pod,
+        old_pod: &call.old_pod,
+    });
+    match serde_json::to_vec(&patch.operations) {
+        Ok(operations) if !patch.is_empty() => Filled::Patch { patch: operations, warning: patch.warning() },
+        _ => Filled::Complete { warning: asked(mutation, call) },
+    }
+}
 
-    /// What the API server does when it cannot ask.
-    pub fn failure_policy(&self) -> &'static str {
-        self.mutation.failure_policy.into()
-    }
-
-    /// What keeps the API server from asking, the same as for a policy that does this.
-    pub fn match_conditions(&self) -> Vec<MatchCondition> {
-        match_conditions(&self.mutation)
-    }
-
-    /// Fills in, with the parameters of the pod's namespace.
-    pub fn fill(&self, call: &Call, params: Option<&ToolSecurityParamsSpec>) -> Filled {
-        if self.mutation.parameterized && params.is_none() {
-            return Filled::NoParameters;
-        }
-        let operation = match call.operation.as_str() {
-            "CREATE" => Operation::Create,
-            _ => Operation::Update,
-        };
-        let patch = Plan::new([(&self.mutation, params)]).patch(&Request {
-            namespace: &call.namespace,
-            operation,
-            subresource: &call.subresource,
-            user: &call.user.username,
-            groups: &call.user.groups,
-            pod: &call.pod,
-            old_pod: &call.old_pod,
-        });
-        match serde_json::to_vec(&patch.operations) {
-            Ok(operations) if !patch.is_empty() => Filled::Patch { patch: operations, warning: patch.warning() },
-            _ => Filled::Complete { warning: self.asked(call) },
-        }
-    }
-
-    /// What the controller's probe reads: a pod that was complete when it came here was completed by a policy.
-    fn asked(&self, call: &Call) -> Option<String> {
-        let annotations = call.pod.get("metadata")?.get("annotations")?;
-        let probe =
-            call.namespace == names::PROBE_NAMESPACE && annotations.get(names::PROBE_MUTATION_ANNOTATION).is_some();
-        probe.then(|| names::probe_complete_warning(&self.mutation.profile))
-    }
+/// What the controller's probe reads: a pod that was complete when it came here was completed by a policy.
+fn asked(mutation: &Mutation, call: &Call) -> Option<String> {
+    let annotations = call.pod.get("metadata")?.get("annotations")?;
+    let probe = call.namespace == names::PROBE_NAMESPACE && annotations.get(names::PROBE_MUTATION_ANNOTATION).is_some();
+    probe.then(|| names::probe_complete_warning(&mutation.profile))
 }
 
 #[cfg(test)]
 mod tests {
+    use palisade_api::ToolSecurityProfile;
+    use palisade_compiler::compile;
     use proptest::prelude::*;
     use serde_json::{Value as Json, json};
 
     use super::*;
     use crate::review::User;
 
-    fn profile() -> ToolSecurityProfile {
+    fn mutation() -> Mutation {
         let spec = json!({
             "namespaceSelector": {"matchLabels": {"a": "b"}},
             "parameters": [{"name": "uid", "type": "Integer", "default": 1000}],
             "users": {"runAsUser": {"rule": "MustRunAs", "ranges": [{"min": "$uid", "max": "$uid"}]}},
             "mutation": {"defaults": "Secure"},
         });
-        serde_json::from_value(json!({
+        let profile: ToolSecurityProfile = serde_json::from_value(json!({
             "apiVersion": names::API_VERSION, "kind": "ToolSecurityProfile", "metadata": {"name": "x"}, "spec": spec,
         }))
-        .unwrap()
+        .unwrap();
+        compile(&profile).unwrap().mutation.unwrap()
     }
 
     fn call(pod: Json) -> Call {
@@ -174,21 +146,21 @@ mod tests {
 
     #[test]
     fn without_parameters_nothing_is_filled_in() {
-        let filler = Filler::new(&profile()).unwrap().unwrap();
+        let mutation = mutation();
         let pod = json!({"spec": {"containers": [{"name": "a"}]}});
-        assert!(matches!(filler.fill(&call(pod.clone()), None), Filled::NoParameters));
-        assert!(matches!(filler.fill(&call(pod), Some(&params())), Filled::Patch { .. }));
+        assert!(matches!(fill(&mutation, &call(pod.clone()), None), Filled::NoParameters));
+        assert!(matches!(fill(&mutation, &call(pod), Some(&params())), Filled::Patch { .. }));
     }
 
     proptest! {
         #[test]
         fn whatever_a_pod_is_a_patch_applies_and_leaves_nothing_to_fill_in(spec in anything(), top in anything()) {
-            let filler = Filler::new(&profile()).unwrap().unwrap();
+            let mutation = mutation();
             for mut pod in [json!({"spec": spec}), top] {
-                if let Filled::Patch { patch, .. } = filler.fill(&call(pod.clone()), Some(&params())) {
+                if let Filled::Patch { patch, .. } = fill(&mutation, &call(pod.clone()), Some(&params())) {
                     let patch: json_patch::Patch = serde_json::from_slice(&patch).unwrap();
                     json_patch::patch(&mut pod, &patch).unwrap();
-                    let again = filler.fill(&call(pod.clone()), Some(&params()));
+                    let again = fill(&mutation, &call(pod.clone()), Some(&params()));
                     prop_assert!(matches!(again, Filled::Complete { .. }), "{pod}: {again:?}");
                 }
             }

@@ -154,6 +154,10 @@ impl<'a> Profile<'a> {
 
     fn patch(&self, request: &Request<'_>, ephemeral: bool) -> Patch {
         let pod = request.pod;
+        // It is denied, and the API server's own engine leaves it alone, too.
+        if !self.mutation.bounds().iter().all(|bound| bound.holds(pod)) {
+            return Patch::default();
+        }
         let mut changing = Changing { profile: self, pod, patch: Patch::default() };
         let of_ephemeral = if ephemeral { self.mutation.of_ephemeral() } else { vec![] };
         let fills = if ephemeral { &of_ephemeral } else { &self.mutation.fills };

@@ -1,6 +1,6 @@
 //! `/livez`, `/readyz` and `/metrics`.
 
-use std::{io, net::SocketAddr};
+use std::{io, net::SocketAddr, time::Duration};
 
 use axum::{
     Router,
@@ -12,7 +12,19 @@ use axum::{
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use crate::Supervisor;
+use crate::{Front, FrontMetrics, Limits, Supervisor};
+
+/// A kubelet has one connection here, and whoever reads metrics another one. Bodies are not read.
+const LIMITS: Limits = Limits {
+    connections: 64,
+    handshake: Duration::from_secs(5),
+    head: Duration::from_secs(5),
+    body: Duration::from_secs(5),
+    request: Duration::from_secs(10),
+    idle: Duration::from_mins(2),
+    body_bytes: 0,
+    streams: 1,
+};
 
 /// What the answers are made of.
 pub trait Health: Clone + Send + Sync + 'static {
@@ -44,6 +56,7 @@ pub trait Health: Clone + Send + Sync + 'static {
 pub async fn serve_health<H: Health>(
     listen: SocketAddr,
     health: H,
+    counts: &FrontMetrics,
     tasks: &Supervisor,
     stop: CancellationToken,
 ) -> io::Result<SocketAddr> {
@@ -54,12 +67,8 @@ pub async fn serve_health<H: Health>(
         .route("/readyz", get(readyz::<H>))
         .route("/metrics", get(metrics::<H>))
         .with_state(health);
-    tasks.spawn("health server", async move {
-        let server = axum::serve(listener, router).with_graceful_shutdown(stop.cancelled_owned());
-        if let Err(error) = server.await {
-            tracing::error!(%error, "the server of /readyz failed");
-        }
-    });
+    let front = Front::new("health", LIMITS, counts);
+    tasks.spawn("health server", async move { front.serve(listener, None, router, stop).await });
     Ok(address)
 }
 

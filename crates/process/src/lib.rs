@@ -1,5 +1,5 @@
-//! What the controller and the webhook have in common as processes: logs, signals, a health server, tasks that run
-//! beside the main one, when to try again.
+//! What the controller and the webhook have in common as processes: logs, signals, ports that nobody can hold up, a
+//! health server, tasks that run beside the main one, when to try again.
 
 #![allow(
     clippy::disallowed_methods,
@@ -7,11 +7,13 @@
     reason = "this crate does I/O: it has a clock, files and an environment"
 )]
 
+mod front;
 mod health;
 mod metrics;
 mod retry;
 mod supervisor;
 
+pub use front::{BodyError, Front, FrontMetrics, GRACE, Limits, Share};
 pub use health::{Health, serve_health};
 pub use metrics::{about_process, text};
 pub use retry::{delay, watch_backoff};

@@ -133,8 +133,8 @@ impl Profile {
         objects.extend(selected.filter_map(|one| compiled.params(one, now)).map(serde_json::to_value));
         for (_, pair) in compiled.bundle.pairs() {
             objects.push(serde_json::to_value(&pair.policy).map(|json| with_type(json, "ValidatingAdmissionPolicy")));
-            let binding = serde_json::to_value(&pair.binding);
-            objects.push(binding.map(|json| with_type(json, "ValidatingAdmissionPolicyBinding")));
+            let bindings = pair.bindings().map(serde_json::to_value);
+            objects.extend(bindings.map(|json| json.map(|json| with_type(json, "ValidatingAdmissionPolicyBinding"))));
         }
         objects.into_iter().collect::<Result<_, _>>().map_err(|error| vec![member.problem(error.to_string())])
     }

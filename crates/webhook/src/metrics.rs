@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use palisade_process::FrontMetrics;
 use prometheus_client::{
     encoding::EncodeLabelSet,
     metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
@@ -49,15 +50,17 @@ pub struct Metrics {
     registry: Registry,
     requests: Family<ResultLabel, Counter>,
     durations: Histogram,
-    /// Connections that ended before there was a request.
-    pub handshakes_failed: Counter,
+    /// Connections.
+    pub ports: FrontMetrics,
     /// When the certificate in use ends, as Unix time.
     pub certificate_expiry: Gauge,
     /// How often another certificate was taken into use.
     pub certificates_loaded: Counter,
     /// How many profiles are registered.
     pub registered: Gauge,
-    /// Failures of what keeps certificate and registration right.
+    /// How many profiles have a newest record that the gate refuses.
+    pub refused: Gauge,
+    /// Failures of what keeps the certificate right.
     pub upkeep_failed: Counter,
 }
 
@@ -68,10 +71,11 @@ impl Metrics {
             registry: Registry::default(),
             requests: Family::default(),
             durations: Histogram::new([0.000_05, 0.000_1, 0.000_2, 0.000_5, 0.001, 0.002, 0.005, 0.02, 0.1, 1.0]),
-            handshakes_failed: Counter::default(),
+            ports: FrontMetrics::default(),
             certificate_expiry: Gauge::default(),
             certificates_loaded: Counter::default(),
             registered: Gauge::default(),
+            refused: Gauge::default(),
             upkeep_failed: Counter::default(),
         };
         metrics.registered()
@@ -86,11 +90,7 @@ impl Metrics {
             Unit::Seconds,
             self.durations.clone(),
         );
-        registry.register(
-            "palisade_webhook_handshakes_failed",
-            "Connections without a TLS session",
-            self.handshakes_failed.clone(),
-        );
+        self.ports.register(registry);
         registry.register_with_unit(
             "palisade_webhook_certificate_expiration_timestamp",
             "When the certificate in use ends, as Unix time",
@@ -108,8 +108,13 @@ impl Metrics {
             self.registered.clone(),
         );
         registry.register(
+            "palisade_webhook_refused_profiles",
+            "Profiles whose state in force this webhook refuses: it goes by an earlier one, or changes nothing",
+            self.refused.clone(),
+        );
+        registry.register(
             "palisade_webhook_upkeep_failures",
-            "Failures to keep certificate and registration right",
+            "Failures to keep the certificate, and what is published of it, right",
             self.upkeep_failed.clone(),
         );
         palisade_process::about_process(registry, env!("CARGO_PKG_VERSION"));
@@ -142,8 +147,8 @@ mod tests {
             "palisade_webhook_requests_total{result=\"filled\"} 1",
             "palisade_webhook_request_duration_seconds_count 1",
             "palisade_webhook_certificate_expiration_timestamp_seconds 7",
-            "palisade_webhook_handshakes_failed_total 0",
             "palisade_webhook_registered_profiles 0",
+            "palisade_webhook_refused_profiles 0",
             "palisade_webhook_upkeep_failures_total 0",
             "process_resident_memory_bytes ",
         ] {

@@ -2,7 +2,7 @@
 
 use std::{net::SocketAddr, path::PathBuf, str::FromStr, time::Duration};
 
-use palisade_process::duration;
+use palisade_process::{Limits, duration};
 
 /// Options of the webhook.
 #[derive(Clone, Debug, clap::Args)]
@@ -37,6 +37,23 @@ pub struct Options {
     /// How long requests are still answered after a signal to stop, so that who balances the load can learn of it.
     #[arg(long, default_value = "5s", value_parser = duration)]
     pub drain: Duration,
+    /// How many connections there may be at the same time. When there are so many, the one that is idle longest is
+    /// closed for a new one.
+    #[arg(long, default_value_t = Limits::default().connections)]
+    pub max_connections: usize,
+    /// How many bytes of reviews may be under way at the same time, in all. When there are so many, the review that
+    /// is unfinished longest is refused.
+    #[arg(long, default_value_t = Limits::default().body_bytes)]
+    pub max_body_bytes: usize,
+    /// A file with certificate authorities (PEM). Only clients with a certificate of one of these are served: the API
+    /// servers, to which an admission configuration gives one. The file is read at the start. Without it, everybody
+    /// who reaches the port is served.
+    #[arg(long)]
+    pub client_ca: Option<PathBuf>,
+    /// Common names or DNS names, separated by commas, of which a client's certificate must have one. Without, each
+    /// certificate of `--client-ca` will do.
+    #[arg(long, value_delimiter = ',', requires = "client_ca")]
+    pub client_names: Vec<String>,
 }
 
 impl Default for Options {
@@ -51,6 +68,10 @@ impl Default for Options {
             timeout_seconds: 3,
             url: None,
             drain: Duration::from_secs(5),
+            max_connections: Limits::default().connections,
+            max_body_bytes: Limits::default().body_bytes,
+            client_ca: None,
+            client_names: vec![],
         }
     }
 }

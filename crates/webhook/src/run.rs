@@ -11,7 +11,7 @@ use std::{
 };
 
 use kube::Client;
-use palisade_process::{Died, Supervisor, serve_health};
+use palisade_process::{Died, Front, GRACE, Limits, Supervisor, serve_health};
 use tokio::{
     net::TcpListener,
     task::{JoinError, JoinHandle},
@@ -20,7 +20,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    certificates::{self, Shown},
+    certificates::{self, Shown, clients},
     metrics::Metrics,
     options::Options,
     server::{self, Context},
@@ -42,6 +42,9 @@ pub enum Error {
     /// TLS.
     #[error("TLS cannot be set up: {0}")]
     Tls(#[from] tokio_rustls::rustls::Error),
+    /// The authority of clients.
+    #[error(transparent)]
+    Clients(#[from] clients::Error),
     /// A task that it cannot do without.
     #[error(transparent)]
     Died(#[from] Died),
@@ -79,25 +82,32 @@ impl Running {
 /// # Errors
 /// An address is taken.
 pub async fn start(client: Client, options: Options, shutdown: CancellationToken) -> Result<Running, Error> {
+    let metrics = Arc::new(Metrics::new());
+    let limits =
+        Limits { connections: options.max_connections, body_bytes: options.max_body_bytes, ..Limits::default() };
     let (tasks, ended) = (Supervisor::new(shutdown.clone()), CancellationToken::new());
     let cx = Context {
-        world: World::start(&client, &tasks, &ended),
+        world: World::start(&client, &metrics, &tasks, &ended),
         shown: Arc::new(Shown::default()),
-        metrics: Arc::new(Metrics::new()),
+        front: Front::new(server::PORT, limits, &metrics.ports),
+        metrics,
         stopping: Arc::new(AtomicBool::new(false)),
     };
+    let clients =
+        options.client_ca.as_deref().map(|file| clients::verifier(file, &options.client_names)).transpose()?;
     let of = |address| move |source| Error::Listen { address, source };
-    let tls = certificates::server_config(Arc::clone(&cx.shown))?;
+    let tls = certificates::server_config(Arc::clone(&cx.shown), clients)?;
     let listener = TcpListener::bind(options.listen).await.map_err(of(options.listen))?;
     let addr = listener.local_addr().map_err(of(options.listen))?;
-    let health_addr = serve_health(options.listen_health, cx.clone(), &tasks, ended.clone())
+    let health_addr = serve_health(options.listen_health, cx.clone(), &cx.metrics.ports, &tasks, ended.clone())
         .await
         .map_err(of(options.listen_health))?;
     tasks.spawn("certificates and registration", Upkeep::new(&client, &options, cx.clone()).run(shutdown.clone()));
     tracing::info!(%addr, %health_addr, version = env!("CARGO_PKG_VERSION"), "palisade-webhook started");
 
     let (stopping, drained, drain) = (Arc::clone(&cx.stopping), CancellationToken::new(), options.drain);
-    let served = server::serve(listener, tls, cx, drained.clone());
+    let (front, stop) = (cx.front.clone(), drained.clone());
+    let served = async move { front.serve(listener, Some(tls), server::router(cx), stop).await };
     tasks.spawn("webhook server", async move {
         // As long as requests are answered, watches and `/metrics` go on.
         let _ended = ended.drop_guard();
@@ -111,7 +121,7 @@ pub async fn start(client: Client, options: Options, shutdown: CancellationToken
         // Whoever balances the load learns that this one is not ready any more.
         sleep(drain).await;
         drained.cancel();
-        tasks.finish(server::GRACE + Duration::from_secs(2)).await
+        tasks.finish(GRACE + Duration::from_secs(2)).await
     });
     Ok(Running { addr, health_addr, shutdown, join })
 }

@@ -1,8 +1,10 @@
-//! Keeps certificate and registration right, until the end.
+//! Keeps the certificate right, and what the controller registers of it, until the end.
 //!
-//! Each turn reads the registration, then the Secret, then writes what differs. The order matters: every replica that
-//! writes the registration has read the Secret after it, so none can take back an authority that another one has added.
-//! That makes it safe to rely on an authority that was seen in the registration for long enough.
+//! Each turn reads the registration and the ConfigMap, then the Secret, then writes what differs into the ConfigMap. The
+//! order matters: every replica that writes the ConfigMap has read the Secret after it, so none can take back an authority
+//! that another one has added; and the controller reads the ConfigMap after the registration that it writes. That makes it
+//! safe to rely on an authority that was seen in the registration for long enough. While no controller runs, no
+//! certificate is exchanged; it is renewed long before its end.
 
 use std::{
     collections::BTreeMap,
@@ -11,8 +13,9 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use k8s_openapi::api::admissionregistration::v1::MutatingWebhookConfiguration;
+use k8s_openapi::api::{admissionregistration::v1::MutatingWebhookConfiguration, core::v1::ConfigMap};
 use kube::{Api, Client, api::PostParams};
+use palisade_api::names::{OPERATOR_NAMESPACE, WEBHOOK, WEBHOOK_CA};
 use palisade_process::Health;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
@@ -24,7 +27,7 @@ use crate::{
         store::{self, Store},
     },
     options::{Certificates, Options},
-    registration::{self, NAME, Terms},
+    registration::{self, Terms},
     server::Context,
 };
 
@@ -33,6 +36,9 @@ const TURN: Duration = Duration::from_secs(30);
 /// The shortest time between two turns.
 const PAUSE: Duration = Duration::from_millis(100);
 
+const REGISTRATION: &str = "MutatingWebhookConfiguration palisade-webhook";
+const PUBLISHED: &str = "ConfigMap palisade-webhook-ca";
+
 /// Why a turn failed. It is tried again.
 #[derive(Debug, thiserror::Error)]
 enum Error {
@@ -40,10 +46,10 @@ enum Error {
     Store(#[from] store::Error),
     #[error(transparent)]
     Certificate(#[from] certificates::Error),
-    #[error("MutatingWebhookConfiguration {NAME}: {0}")]
-    Registration(#[source] Box<kube::Error>),
-    #[error("MutatingWebhookConfiguration {NAME} does not exist; install it again with the manifests")]
-    NotInstalled,
+    #[error("{0}: {1}")]
+    Api(&'static str, #[source] Box<kube::Error>),
+    #[error("{0} does not exist; install it again with the manifests")]
+    NotInstalled(&'static str),
     #[error("no answer within {} s", TURN.as_secs())]
     Timeout,
 }
@@ -51,7 +57,8 @@ enum Error {
 /// What is done again and again.
 pub struct Upkeep {
     cx: Context,
-    api: Api<MutatingWebhookConfiguration>,
+    registration: Api<MutatingWebhookConfiguration>,
+    published: Api<ConfigMap>,
     terms: Terms,
     source: Source,
     overlap: Duration,
@@ -85,8 +92,9 @@ impl Upkeep {
             }
             Certificates::Files(directory) => Source::Files(directory.clone()),
         };
-        let api = Api::all(client.clone());
-        Self { cx, api, terms, source, overlap: options.certificate_overlap, interval: options.interval }
+        let (registration, published) = (Api::all(client.clone()), Api::namespaced(client.clone(), OPERATOR_NAMESPACE));
+        let (overlap, interval) = (options.certificate_overlap, options.interval);
+        Self { cx, registration, published, terms, source, overlap, interval }
     }
 
     /// Until the end.
@@ -97,7 +105,7 @@ impl Upkeep {
                 let turn = timeout(TURN, self.turn()).await;
                 if let Err(error) = turn.unwrap_or(Err(Error::Timeout)) {
                     self.cx.metrics.upkeep_failed.inc();
-                    tracing::warn!(%error, "certificate or registration could not be kept right; it is tried again");
+                    tracing::warn!(%error, "the certificate, or what is published of it, could not be kept right; it is tried again");
                 }
                 sleep(PAUSE).await;
                 let _ = timeout(self.interval, world.changed.notified()).await;
@@ -107,31 +115,29 @@ impl Upkeep {
     }
 
     async fn turn(&mut self) -> Result<(), Error> {
-        let mut found = self.api.get(NAME).await.map_err(of_registration)?;
-        let (leaf, authorities) = self.certificate(&found).await?;
+        let registered = self.registration.get(WEBHOOK).await.map_err(|error| of_api(REGISTRATION, error))?;
+        let entries = registered.webhooks.iter().flatten().count();
+        self.cx.metrics.registered.set(i64::try_from(entries).unwrap_or(i64::MAX));
+        let mut config = self.published.get(WEBHOOK_CA).await.map_err(|error| of_api(PUBLISHED, error))?;
+        let (leaf, authorities) = self.certificate(&registered).await?;
         let not_after = leaf.not_after;
         if self.cx.shown.show(leaf) {
             tracing::info!(not_after, "took a certificate into use");
             self.cx.metrics.certificates_loaded.inc();
             self.cx.metrics.certificate_expiry.set(not_after);
         }
-        // Before everything is known, a profile that seems to be gone may only be unknown.
-        if self.cx.ready().is_err() {
+        // Who is not ready serves nobody, and is not to be registered.
+        let data = self.terms.published(authorities).data();
+        if self.cx.ready().is_err() || config.data.as_ref() == Some(&data) {
             return Ok(());
         }
-        let known = found.webhooks.take().unwrap_or_default();
-        let entries = registration::entries(&self.cx.world.profiles(), &self.terms, authorities.as_deref(), &known);
-        self.cx.metrics.registered.set(i64::try_from(entries.len()).unwrap_or(i64::MAX));
-        if entries == known {
-            return Ok(());
-        }
-        found.webhooks = Some(entries);
-        found.metadata.managed_fields = None;
-        match self.api.replace(NAME, &PostParams::default(), &found).await {
-            Ok(_) => tracing::info!("wrote the registration"),
+        config.data = Some(data);
+        config.metadata.managed_fields = None;
+        match self.published.replace(WEBHOOK_CA, &PostParams::default(), &config).await {
+            Ok(_) => tracing::info!("published how this webhook is reached and believed"),
             // Another replica was faster. The next turn sees what it wrote.
             Err(kube::Error::Api(status)) if status.is_conflict() => self.cx.world.changed.notify_one(),
-            Err(error) => return Err(of_registration(error)),
+            Err(error) => return Err(of_api(PUBLISHED, error)),
         }
         Ok(())
     }
@@ -164,10 +170,10 @@ impl Upkeep {
     }
 }
 
-fn of_registration(error: kube::Error) -> Error {
+fn of_api(what: &'static str, error: kube::Error) -> Error {
     match error {
-        kube::Error::Api(status) if status.is_not_found() => Error::NotInstalled,
-        error => Error::Registration(Box::new(error)),
+        kube::Error::Api(status) if status.is_not_found() => Error::NotInstalled(what),
+        error => Error::Api(what, Box::new(error)),
     }
 }
 

@@ -1,18 +1,20 @@
-//! What is known of the cluster: the profiles, and their parameters in each namespace. Watches fill it.
+//! What is known of the cluster: the profiles as they are in force, and their parameters in each namespace. Watches fill
+//! it.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fmt::Debug,
     sync::{
-        Arc, PoisonError, RwLock,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
+    time::Duration,
 };
 
 use futures::{Stream, StreamExt};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use k8s_openapi::api::apps::v1::ControllerRevision;
 use kube::{
-    Api, Client, Resource,
+    Api, Client, Resource, ResourceExt,
     core::DeserializeGuard,
     runtime::{
         WatchStreamExt, reflector,
@@ -21,59 +23,59 @@ use kube::{
         watcher::Config,
     },
 };
-use palisade_api::{ToolSecurityParams, ToolSecurityProfile, names};
+use palisade_api::{ToolSecurityParams, names};
 use palisade_process::{Supervisor, watch_backoff};
 use serde::de::DeserializeOwned;
-use tokio::sync::Notify;
+use tokio::{
+    sync::Notify,
+    time::{sleep, timeout},
+};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    filler::{Filled, Filler},
-    metrics::Outcome,
-    registration::Wanted,
+    filler::Filled,
+    metrics::{Metrics, Outcome},
+    profiles::{Profiles, Taken, newest},
     review::{Call, Reply},
 };
 
-/// A profile.
-#[derive(Debug)]
-pub struct Profile {
-    /// Its uid and generation: what `filler` was made of.
-    of: (Option<String>, Option<i64>),
-    /// What it fills in, if anything.
-    pub filler: Option<Arc<Filler>>,
-    /// Which namespaces it selects.
-    pub selector: LabelSelector,
-    /// Whether the API server is to ask this webhook about its pods.
-    pub wanted: Wanted,
-}
+/// How long until a gate that panicked is asked again.
+const AGAIN: Duration = Duration::from_secs(30);
 
 /// What is known.
 pub struct World {
-    profiles: RwLock<BTreeMap<String, Arc<Profile>>>,
-    params: Store<ToolSecurityParams>,
+    profiles: Profiles,
+    params: Store<DeserializeGuard<ToolSecurityParams>>,
     profiles_known: AtomicBool,
     params_known: AtomicBool,
-    /// Something that concerns the registration has changed.
+    /// It became ready.
     pub changed: Notify,
 }
 
 impl World {
     /// Starts the watches.
-    pub fn start(client: &Client, tasks: &Supervisor, stop: &CancellationToken) -> Arc<Self> {
+    pub fn start(client: &Client, metrics: &Arc<Metrics>, tasks: &Supervisor, stop: &CancellationToken) -> Arc<Self> {
         let (params, fill_params) = reflector::store();
         let world = Arc::new(Self {
-            profiles: RwLock::default(),
+            profiles: Profiles::default(),
             params,
             profiles_known: AtomicBool::new(false),
             params_known: AtomicBool::new(false),
             changed: Notify::new(),
         });
-        let (profiles, fill_profiles) = reflector::store();
-        // A profile is written by people: one that cannot be read must not hide the others.
-        let events = watch::<DeserializeGuard<ToolSecurityProfile>>(client).reflect(fill_profiles);
-        let seen = Arc::clone(&world);
-        follow(events, tasks, stop, move || seen.see_profiles(&profiles));
-        let events = watch::<ToolSecurityParams>(client)
+        let (records, fill_records) = reflector::store();
+        let managed = Config::default().labels(&format!("{}={}", names::MANAGED_BY_LABEL, names::MANAGED_BY));
+        let api: Api<ControllerRevision> = Api::namespaced(client.clone(), names::OPERATOR_NAMESPACE);
+        let events = watch(api, managed).reflect(fill_records);
+        let arrived = Arc::new(Notify::new());
+        let seen = Arc::clone(&arrived);
+        follow(events, tasks, stop, move || seen.notify_one());
+        let (judging, metrics, stopped) = (Arc::clone(&world), Arc::clone(metrics), stop.clone());
+        tasks.spawn("judge of revisions", async move {
+            let _: Option<()> = stopped.run_until_cancelled(judging.judge(&records, &arrived, &metrics)).await;
+        });
+        // One malformed object must not stop the watch of all the others.
+        let events = watch::<DeserializeGuard<ToolSecurityParams>>(Api::all(client.clone()), Config::default())
             .modify(|params| {
                 // In thousands of objects it adds up.
                 let meta = params.meta_mut();
@@ -90,24 +92,20 @@ impl World {
         world
     }
 
-    /// Whether every watch has read its list once.
+    /// Whether every watch has read its list once, and the gate has judged all profiles.
     pub fn synced(&self) -> bool {
         self.profiles_known.load(Ordering::Relaxed) && self.params_known.load(Ordering::Relaxed)
     }
 
-    /// The profiles by name.
-    pub fn profiles(&self) -> BTreeMap<String, Arc<Profile>> {
-        self.profiles.read().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
     /// What a profile says to a call.
     pub fn reply(&self, profile: &str, call: &Call) -> (Outcome, Reply) {
-        let found = self.profiles.read().unwrap_or_else(PoisonError::into_inner).get(profile).map(Arc::clone);
-        let Some(filler) = found.as_ref().and_then(|found| found.filler.as_ref()) else {
+        let Some(filler) = self.profiles.filler(profile) else {
             return (Outcome::NoProfile, Reply::default());
         };
         let params = self.params.get(&ObjectRef::new(&names::params(profile)).within(&call.namespace));
-        let filled = filler.fill(call, params.as_ref().map(|params| &params.spec));
+        // Parameters that cannot be read are none: the validation denies the namespace and says so.
+        let params = params.as_ref().and_then(|params| params.0.as_ref().ok());
+        let filled = filler.fill(call, params.map(|params| &params.spec));
         let outcome = match filled {
             Filled::Complete { .. } => Outcome::Complete,
             Filled::NoParameters => Outcome::NoParameters,
@@ -116,52 +114,49 @@ impl World {
         (outcome, filled.into())
     }
 
-    fn see_profiles(&self, store: &Store<DeserializeGuard<ToolSecurityProfile>>) {
-        let before = self.profiles();
-        let mut now = BTreeMap::new();
-        for guard in store.state() {
-            let name = guard.meta().name.clone().unwrap_or_default();
-            let known = before.get(&name);
-            match &guard.0 {
-                Ok(profile) => drop(now.insert(name, of_profile(profile, known))),
-                Err(error) => {
-                    tracing::warn!(
-                        profile = name,
-                        error = error.error,
-                        "a profile cannot be read; what it was is kept"
-                    );
-                    now.extend(known.map(|known| (name, Arc::clone(known))));
+    /// Takes the newest record of each profile, again and again.
+    async fn judge(&self, records: &Store<ControllerRevision>, arrived: &Notify, metrics: &Metrics) {
+        // By profile, the record that the gate has refused: it is not asked about it again.
+        let mut refused = BTreeMap::<String, Option<String>>::new();
+        loop {
+            // Before the records are read, or they could be those of before the list was complete.
+            let complete = is_filled(records);
+            let newest = newest(records.state());
+            let (mut panicked, mut now) = (BTreeSet::new(), BTreeMap::new());
+            for (profile, record) in &newest {
+                let uid = record.uid();
+                if refused.get(profile) == Some(&uid) {
+                    now.insert(profile.clone(), uid);
+                    continue;
+                }
+                match self.profiles.take(profile, record).await {
+                    Taken::Yes => {}
+                    Taken::Refused(why) => {
+                        let record = record.name_any();
+                        tracing::warn!(profile, record, why, "what is in force is refused; what it was before is kept");
+                        now.insert(profile.clone(), uid);
+                    }
+                    Taken::Panicked => {
+                        tracing::error!(profile, "the check of a profile panicked; what it was before is kept");
+                        panicked.insert(profile);
+                    }
                 }
             }
+            self.profiles.retain(&newest);
+            metrics.refused.set(i64::try_from(now.len() + panicked.len()).unwrap_or(i64::MAX));
+            refused = now;
+            if complete && !self.profiles_known.swap(true, Ordering::Relaxed) {
+                self.changed.notify_one();
+            }
+            if panicked.is_empty() {
+                arrived.notified().await;
+            } else {
+                let _ = timeout(AGAIN, arrived.notified()).await;
+            }
+            // One write of the controller makes several events.
+            sleep(Duration::from_millis(10)).await;
         }
-        *self.profiles.write().unwrap_or_else(PoisonError::into_inner) = now;
-        if is_filled(store) {
-            self.profiles_known.store(true, Ordering::Relaxed);
-        }
-        self.changed.notify_one();
     }
-}
-
-/// What a profile is, unless it is what it was. One with a mistake keeps what it filled in before, as it keeps what
-/// it enforced before.
-fn of_profile(profile: &ToolSecurityProfile, known: Option<&Arc<Profile>>) -> Arc<Profile> {
-    let of = (profile.metadata.uid.clone(), profile.metadata.generation);
-    let wanted = Wanted::of(profile);
-    let (filler, selector) = match known {
-        Some(known) if known.of == of => (known.filler.clone(), known.selector.clone()),
-        _ => match Filler::new(profile) {
-            Ok(filler) => (filler.map(Arc::new), palisade_compiler::namespace_selector(&profile.spec)),
-            Err(error) => {
-                tracing::warn!(profile = profile.metadata.name, error, "a profile has a mistake; what it was is kept");
-                match known.filter(|known| known.of.0 == of.0) {
-                    Some(known) => (known.filler.clone(), known.selector.clone()),
-                    None => (None, LabelSelector::default()),
-                }
-            }
-        },
-    };
-    let wanted = if filler.is_some() { wanted } else { Wanted::No };
-    Arc::new(Profile { of, filler, selector, wanted })
 }
 
 fn is_filled<K>(store: &Store<K>) -> bool
@@ -172,11 +167,11 @@ where
     futures::FutureExt::now_or_never(store.wait_until_ready()).is_some_and(|ready| ready.is_ok())
 }
 
-fn watch<K>(client: &Client) -> impl Stream<Item = watcher::Result<watcher::Event<K>>> + Send + use<K>
+fn watch<K>(api: Api<K>, config: Config) -> impl Stream<Item = watcher::Result<watcher::Event<K>>> + Send + use<K>
 where
     K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + 'static,
 {
-    watcher(Api::all(client.clone()), Config::default()).backoff(watch_backoff())
+    watcher(api, config).backoff(watch_backoff())
 }
 
 /// Reads a watch until the end. An error is never the end.

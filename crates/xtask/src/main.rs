@@ -3,7 +3,9 @@
 
 mod agreement;
 mod bench;
+mod bounds;
 mod cel;
+mod coverage;
 mod examples;
 mod filled;
 mod fuzz;

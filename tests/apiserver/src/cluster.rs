@@ -53,10 +53,35 @@ impl Cluster {
         let control_plane = control_plane.start().await?;
         let admin = client(control_plane.kubeconfig()).await?;
         let cluster = Self { control_plane, admin, controller: None };
-        cluster.kubectl(&["apply", "--server-side", "-k", &root().join("crds").display().to_string()])?;
-        cluster.kubectl(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=120s"])?;
-        cluster.kubectl(&["apply", "--server-side", "-k", &root().join("manifests").display().to_string()])?;
+        cluster.install()?;
         Ok(cluster)
+    }
+
+    /// Installs Palisade, as `make install` does.
+    pub fn install(&self) -> Result<()> {
+        self.kubectl(&["apply", "--server-side", "-k", &root().join("crds").display().to_string()])?;
+        self.kubectl(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=120s"])?;
+        self.kubectl(&["apply", "--server-side", "-k", &root().join("manifests").display().to_string()])?;
+        Ok(())
+    }
+
+    /// A client from a kubeconfig.
+    pub async fn client_as(&self, kubeconfig: &str) -> Result<Client> {
+        client(kubeconfig).await
+    }
+
+    /// A client that the API server takes for this user, who may do what RBAC says.
+    pub async fn client_of_tenant(&self, user: &str) -> Result<Client> {
+        let mut config = config(self.control_plane.kubeconfig()).await?;
+        config.auth_info.impersonate = Some(user.to_owned());
+        config.auth_info.impersonate_groups = Some(vec!["system:authenticated".to_owned()]);
+        Ok(Client::try_from(config)?)
+    }
+
+    /// Somebody sends a request. The body of a PATCH is a merge patch.
+    pub async fn ask_as(&self, client: &Client, method: &str, path: &str, body: &Json) -> Verdict {
+        let kind = if method == "PATCH" { "application/merge-patch+json" } else { "application/json" };
+        Verdict::of(send(client, method, path, kind, body).await)
     }
 
     /// A client that the API server takes for this user. Everything is allowed to it that RBAC decides.

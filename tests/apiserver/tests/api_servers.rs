@@ -12,8 +12,9 @@ use palisade_tests::{Cluster, TestResult, ensure, within};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value as Json, json};
 
-/// A server that has stopped is noticed when the others have got their answers; this machine may be busy.
-const LIMIT: Duration = Duration::from_mins(1);
+/// What must happen and whose time is not the point. Each profile is judged before it is applied, which takes some seconds
+/// in a debug build on a machine that has other things to do.
+const LIMIT: Duration = Duration::from_mins(4);
 
 fn profile(test: &str) -> Json {
     json!({
@@ -135,6 +136,10 @@ pub(crate) async fn profiles_that_wait_hold_up_no_other(cluster: &mut Cluster) -
         );
         cluster.apply_profile(&unmutated).await?;
     }
+    // To judge a profile takes a while, too, and is not the point here.
+    for name in &waiting {
+        enforced(cluster, name, "False", "nobody was seen to mutate a pod", "").await?;
+    }
     let name = names::policy(test, names::Shape::Pods);
     let mut slowest = Duration::ZERO;
     for _ in 0..10 {
@@ -153,9 +158,6 @@ pub(crate) async fn profiles_that_wait_hold_up_no_other(cluster: &mut Cluster) -
     cluster.enforce(&profile(&other)).await?;
     println!("a new profile is enforced after {:.1?}", start.elapsed());
     for name in &waiting {
-        let found = cluster.wait_condition(name, "Enforced", "False").await?;
-        let conditions = found.status.map(|status| status.conditions).unwrap_or_default();
-        ensure!(conditions.iter().any(|condition| condition.reason == "NotMutated"), "{conditions:?}");
         cluster.delete_profile(name).await?;
     }
     cluster.delete_profile(&other).await?;

@@ -1,7 +1,7 @@
 //! Every fixture of every check, on the real API server: what the offline check says is what it says.
 
 use futures::{StreamExt, TryStreamExt, stream};
-use k8s_openapi::api::node::v1::RuntimeClass;
+use k8s_openapi::api::{core::v1::ServiceAccount, node::v1::RuntimeClass, scheduling::v1::PriorityClass};
 use kube::{
     Api,
     api::{DeleteParams, ListParams, PostParams},
@@ -30,6 +30,11 @@ pub(crate) async fn fixtures_get_their_verdicts(cluster: &mut Cluster) -> TestRe
     let classes: Api<RuntimeClass> = Api::all(cluster.admin.clone());
     for name in ["gvisor", "kata"] {
         let class = serde_json::from_value(json!({"metadata": {"name": name}, "handler": "runc"}))?;
+        classes.create(&PostParams::default(), &class).await?;
+    }
+    let classes: Api<PriorityClass> = Api::all(cluster.admin.clone());
+    for name in ["batch", "interactive"] {
+        let class = serde_json::from_value(json!({"metadata": {"name": name}, "value": 1000}))?;
         classes.create(&PostParams::default(), &class).await?;
     }
     let cases = cases()?;
@@ -85,6 +90,14 @@ fn profile(name: &str, fixture: &Fixture) -> Result<ToolSecurityProfile, serde_j
 async fn prepare(cluster: &Cluster, case: &Case) -> TestResult {
     let namespace = &case.compiled.profile;
     cluster.create_namespace(namespace, &json!({"fixture": namespace}), &json!({})).await?;
+    let accounts = Api::<ServiceAccount>::namespaced(cluster.admin.clone(), namespace);
+    for name in ["builder", "operator"] {
+        let used = ["serviceAccountName", "serviceAccount"].iter().any(|field| case.base["spec"][*field] == name);
+        if used {
+            let account = serde_json::from_value(json!({"metadata": {"name": name}}))?;
+            accounts.create(&PostParams::default(), &account).await?;
+        }
+    }
     if case.ephemeral.is_some() {
         let verdict = cluster.create_pod(namespace, &case.base).await;
         ensure!(verdict == Verdict::Admitted, "{}: the pod itself: {verdict:?}", case.name);

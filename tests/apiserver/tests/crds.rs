@@ -6,11 +6,20 @@ use serde_json::{Value as Json, json};
 
 pub(crate) async fn wrong_profiles_are_refused_when_they_are_applied(cluster: &mut Cluster) -> TestResult {
     let uid = |range: Json| json!({"users": {"runAsUser": {"rule": "MustRunAs", "ranges": [range]}}});
+    let required = |one: Json| json!({"namespaceSelector": {"matchExpressions": [one]}});
     let parameter = |parameter: Json| json!({"parameters": [parameter]});
     let cases = [
         (json!({"namespaceSelector": null}), "spec.namespaceSelector: Required value"),
         (json!({"namespaceSelector": {"matchLabels": null}}), "must name at least one label"),
         (json!({"namespaceSelector": {"matchLabels": {"no": null}}}), "must name at least one label"),
+        (required(json!({"key": "a", "operator": "Foo"})), "Unsupported value: \"Foo\""),
+        (required(json!({"key": "a", "operator": "In"})), "need at least one value"),
+        (required(json!({"key": "a", "operator": "NotIn", "values": []})), "need at least one value"),
+        (required(json!({"key": "a", "operator": "Exists", "values": ["b"]})), "take none"),
+        (required(json!({"key": "a b", "operator": "Exists"})), "spec.namespaceSelector.matchExpressions[0].key"),
+        (required(json!({"key": "a", "operator": "In", "values": ["x y"]})), "matchExpressions[0].values[0]"),
+        (json!({"namespaceSelector": {"matchLabels": {"a": "x y/"}}}), "spec.namespaceSelector.matchLabels.a"),
+        (json!({"excludeNamespaces": ["fine", "Not a name"]}), "spec.excludeNamespaces[1]"),
         (uid(json!({"min": 2, "max": 1})), "min must not be greater than max"),
         (uid(json!({"min": -1, "max": 1})), "ids and ports are not negative"),
         (uid(json!({"min": "uid", "max": 1})), "spec.users.runAsUser.ranges[0].min"),

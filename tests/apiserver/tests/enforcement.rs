@@ -73,7 +73,7 @@ pub(crate) async fn jobs_of_tools_pass_and_each_rule_denies(cluster: &mut Cluste
         r#"[runAsUser] container "setup": securityContext.runAsUser is 0, must be 50001"#,
         r#"[runAsGroup] container "miner": securityContext.runAsGroup is 0, must be 50001"#,
         "[fsGroup] pod: securityContext.fsGroup is 0, must be 50001",
-        "[supplementalGroups] pod: securityContext.supplementalGroups is 0, must be 1-65535",
+        "[supplementalGroups] pod: securityContext.supplementalGroups is 0, must be 1-49999, 50001",
         "[seccompProfile] pod: securityContext.seccompProfile is Unconfined, allowed: RuntimeDefault",
         r#"[hostPorts] container "miner": hostPort 8080 is not allowed"#,
         r#"[restrictedVolumes] volume "nfs": restricted volume types: nfs"#,
@@ -211,7 +211,20 @@ pub(crate) async fn generated_policies_have_no_type_check_warning(cluster: &mut 
     profile["spec"]["privileges"]["seccomp"]["annotations"] = json!("$strict");
     profile["spec"]["users"]["relaxForUserNamespaces"] = json!("$strict");
     profile["spec"]["host"]["probeHosts"] = json!("$strict");
-    profile["spec"]["scheduling"] = json!({"runtimeClasses": ["", "$tool", "$list"]});
+    profile["spec"]["scheduling"] = json!({
+        "runtimeClasses": ["", "$tool", "$list"], "priorityClasses": ["", "$tool"], "nodeName": "$strict",
+        "schedulers": ["default-scheduler", "$list"], "nodeSelector": [{"key": "pool", "values": ["$tool", "$list"]}],
+        "tolerations": [{"key": "dedicated", "value": "$tool", "effect": "NoSchedule"}, {"key": "$tool", "operator": "Exists"}],
+    });
+    profile["spec"]["identity"] = json!({
+        "serviceAccounts": ["default", "$list"], "automountServiceAccountToken": "$strict",
+        "serviceAccountTokens": {"audiences": ["", "$tool"], "maxExpirationSeconds": 3600},
+    });
+    profile["spec"]["users"]["supplementalGroupsPolicy"] = json!("Strict");
+    profile["spec"]["privileges"]["shareProcessNamespace"] = json!("$strict");
+    profile["spec"]["host"]["aliases"] = json!("$strict");
+    profile["spec"]["volumes"]["mountPropagation"] = json!(["$tool"]);
+    profile["spec"]["volumes"]["recursiveReadOnly"] = json!("$strict");
     profile["spec"]["volumes"]["allowed"] = json!(["*"]);
     profile["spec"]["volumes"]["csiDrivers"] = json!(["a", "$tool"]);
     profile["spec"]["volumes"]["flexVolumes"] = json!(["$list"]);

@@ -8,7 +8,7 @@ use palisade_checks::{
     pod,
     workload::{WORKLOADS, Workload},
 };
-use palisade_tests::{Cluster, TestResult, Verdict, ensure, eventually};
+use palisade_tests::{Cluster, TestResult, Verdict, Webhook, dry_run_answer, ensure, eventually};
 use serde_json::{Value as Json, json};
 
 fn profile(test: &str, spec: &Json) -> Json {
@@ -68,6 +68,71 @@ pub(crate) async fn exempt_is_who_the_profile_names_and_no_tenant(cluster: &mut 
     ensure!(mirrored == Verdict::Admitted, "a mirror pod of a node: {mirrored:?}");
     let other = cluster.dry_run_at(&node, &pods, &privileged()).await;
     ensure!(other.denial().is_some(), "another pod of a node: {other:?}");
+    cluster.delete_profile(test).await
+}
+
+/// All kinds of exemptions, with each engine that changes pods: the API server itself, and the webhook.
+pub(crate) async fn who_is_exempt_has_pods_that_nobody_changes(cluster: &mut Cluster) -> TestResult {
+    let webhook = Webhook::start(cluster, None, &[]).await?;
+    let class = json!({
+        "apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": "confined"}, "handler": "confined",
+    });
+    ensure!(cluster.create_at("/apis/node.k8s.io/v1/runtimeclasses", &class).await == Verdict::Admitted, "no class");
+    let authenticated = "system:authenticated";
+    let tenant = cluster.client_of("changed-tenant", &[authenticated]).await?;
+    let user = cluster.client_of("unchanged-user", &[authenticated]).await?;
+    let member = cluster.client_of("unchanged-member", &[authenticated, "ops"]).await?;
+    let plain = pod::minimal("plain");
+    let mut confined = plain.clone();
+    pod::set(&mut confined, &["runtimeClassName"], json!("confined"));
+    for engine in ["Native", "Webhook"] {
+        for (kind, names, client, exempt) in [
+            ("users", "unchanged-user", &user, &plain),
+            ("groups", "ops", &member, &plain),
+            ("runtimeClasses", "confined", &tenant, &confined),
+        ] {
+            let test = format!("exempt-{}-{}", kind.to_lowercase(), engine.to_lowercase());
+            cluster.create_namespace(&test, &json!({"test": test}), &json!({})).await?;
+            let spec = json!({
+                "baseline": "Restricted", "exemptions": {kind: [names]},
+                "mutation": {"defaults": "Secure", "engine": engine},
+            });
+            cluster.enforce(&profile(&test, &spec)).await?;
+            // Who is not exempt complies because the pod is changed.
+            eventually(&format!("{test}: a tenant's pod is changed"), || async {
+                let answer = dry_run_answer(&tenant, &test, &plain).await.map_err(|error| error.to_string())?;
+                let set = &answer["spec"]["securityContext"]["runAsNonRoot"];
+                if *set == json!(true) { Ok(()) } else { Err(answer["spec"].to_string()) }
+            })
+            .await?;
+            // Who is exempt is neither denied nor helped.
+            let answer = dry_run_answer(client, &test, exempt).await?;
+            ensure!(answer["spec"]["securityContext"] == json!({}), "{test}: {}", answer["spec"]);
+            cluster.delete_profile(&test).await?;
+        }
+    }
+    cluster.kubectl(&["delete", "runtimeclass", "confined"])?;
+    webhook.stop().await
+}
+
+/// Whoever exempts a controller of kube-system exempts whoever may create what it works on, and is told.
+pub(crate) async fn an_exemption_that_frees_tenants_is_reported(cluster: &mut Cluster) -> TestResult {
+    let test = "frees-tenants";
+    let controller = "system:serviceaccount:kube-system:daemon-set-controller";
+    cluster.apply_profile(&profile(test, &json!({"exemptions": {"users": [controller]}}))).await?;
+    let told = |found: palisade_api::ToolSecurityProfile| {
+        let conditions = found.status.map(|status| status.conditions).unwrap_or_default();
+        let accepted = conditions.into_iter().find(|condition| condition.type_ == "Accepted");
+        accepted.map(|condition| condition.message).unwrap_or_default()
+    };
+    let message = told(cluster.wait_condition(test, "Accepted", "True").await?);
+    let expected = format!("; warning: spec.exemptions.users[0]: {controller} is a controller, which creates pods for");
+    ensure!(message.contains(&expected), "{message}");
+    cluster
+        .apply_profile(&profile(test, &json!({"exemptions": {"users": ["system:serviceaccount:ops:deployer"]}})))
+        .await?;
+    let message = told(cluster.wait_condition(test, "Accepted", "True").await?);
+    ensure!(!message.contains("warning"), "{message}");
     cluster.delete_profile(test).await
 }
 

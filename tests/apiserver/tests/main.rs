@@ -3,16 +3,23 @@
 
 mod admission;
 mod api_servers;
+mod bounds;
 mod catalogue;
+mod confinement;
 mod crds;
+mod deletion;
 mod enforcement;
 mod exemptions;
+mod fields;
+mod gate;
 mod lifecycle;
 mod mutation;
 mod mutation_cases;
 mod namespaces;
 mod pressure;
+mod privilege;
 mod scale;
+mod updates;
 mod upgrade;
 mod webhook;
 mod workloads;
@@ -58,11 +65,14 @@ fn main() -> ExitCode {
         enforcement::a_running_pod_may_be_labelled,
         enforcement::warn_and_audit_admit,
         enforcement::generated_policies_have_no_type_check_warning,
+        fields::what_the_api_server_sets_is_no_violation,
         workloads::each_kind_is_judged_by_its_template,
         workloads::authors_are_warned,
         workloads::a_request_matches_one_policy,
         mutation::the_native_policy_does_what_the_patch_does,
         exemptions::exempt_is_who_the_profile_names_and_no_tenant,
+        exemptions::who_is_exempt_has_pods_that_nobody_changes,
+        exemptions::an_exemption_that_frees_tenants_is_reported,
         exemptions::an_exception_ends_by_the_clock_of_the_api_server,
         namespaces::a_new_namespace_never_admits_a_violation,
         namespaces::the_controller_may_be_down,
@@ -76,12 +86,22 @@ fn main() -> ExitCode {
         lifecycle::deleting_the_profile_frees_every_namespace,
         lifecycle::a_profile_deleted_by_force_leaves_nothing,
         lifecycle::a_namespace_with_a_finalized_pod_can_be_deleted,
+        deletion::a_namespace_of_finalized_objects_can_be_deleted,
+        deletion::a_namespace_selected_while_it_goes_can_be_deleted,
         lifecycle::an_api_server_restart_admits_nothing,
         webhook::a_change_of_engine_leaves_no_gap,
         api_servers::profiles_that_wait_hold_up_no_other,
         api_servers::addresses_are_those_behind_the_service,
         api_servers::each_is_asked_and_the_wrong_one_named,
         pressure::half_of_fifty_profiles_are_in_trouble,
+        gate::registrations_are_refused_in_the_words_of_the_api_server,
+        gate::a_bad_selector_changes_nothing_and_harms_no_other_profile,
+        gate::the_webhook_goes_by_what_is_in_force,
+        gate::generations_are_recorded_without_a_gap,
+        gate::an_entry_that_the_api_server_refuses_harms_no_other,
+        updates::an_update_changes_nothing_but_what_is_judged,
+        updates::a_profile_gets_and_loses_parameters,
+        updates::the_binding_for_updates_is_restored,
         scale::three_thousand_five_hundred_namespaces,
     ];
     let oldest = scenarios![
@@ -92,6 +112,7 @@ fn main() -> ExitCode {
         enforcement::a_resize_is_judged,
         enforcement::a_running_pod_may_be_labelled,
         enforcement::generated_policies_have_no_type_check_warning,
+        fields::what_the_api_server_sets_is_no_violation,
         workloads::each_kind_is_judged_by_its_template,
         exemptions::an_exception_ends_by_the_clock_of_the_api_server,
         namespaces::a_new_namespace_never_admits_a_violation,
@@ -100,33 +121,73 @@ fn main() -> ExitCode {
         lifecycle::drift_is_repaired,
         lifecycle::deleting_the_profile_frees_every_namespace,
         lifecycle::a_namespace_with_a_finalized_pod_can_be_deleted,
+        deletion::a_namespace_of_finalized_objects_can_be_deleted,
+        deletion::a_namespace_selected_while_it_goes_can_be_deleted,
         lifecycle::an_api_server_restart_admits_nothing,
+        updates::an_update_changes_nothing_but_what_is_judged,
         mutation::the_webhook_does_what_the_patch_does,
         webhook::defaults_are_filled_in,
         webhook::failures_admit_no_violation,
         webhook::a_rolling_restart_fails_no_request,
         webhook::certificates_rotate_and_no_request_fails,
+        gate::registrations_are_refused_in_the_words_of_the_api_server,
+        gate::a_bad_selector_changes_nothing_and_harms_no_other_profile,
+        gate::the_webhook_goes_by_what_is_in_force,
     ];
     let middle = scenarios![
+        gate::registrations_are_refused_in_the_words_of_the_api_server,
         admission::the_harness_answers_as_the_api_server,
         upgrade::what_is_served_and_does_nothing_is_no_engine,
     ];
     // An API server does not see parameters of a built-in kind again once it stopped to watch them for other policies.
-    let alone = scenarios![mutation_cases::objects_are_changed_as_the_harness_says];
+    let alone = scenarios![
+        mutation_cases::objects_are_changed_as_the_harness_says,
+        bounds::cheap_requests_stay_cheap,
+    ];
     let beta = scenarios![
         mutation::a_policy_of_the_beta_does_what_the_patch_does,
         upgrade::where_only_the_beta_is_served_it_fills_in,
     ];
     let upgraded = scenarios![upgrade::an_upgrade_leaves_no_gap];
+    // With an audit log, by which is seen what was asked for.
+    let audited = scenarios![
+        privilege::each_permission_is_used_and_no_other_is_asked_for,
+        privilege::what_an_account_must_not_do_is_forbidden,
+        confinement::nothing_runs_in_the_namespace_for_probes,
+        confinement::parameters_are_written_by_the_controller_and_admins,
+        confinement::the_controller_is_confined_to_what_is_its_own,
+        confinement::the_webhook_is_registered_for_pods_of_tenants_only,
+        confinement::confinement_has_no_type_check_warning,
+        confinement::it_can_be_removed_and_installed_again,
+    ];
+    let confined = scenarios![
+        confinement::nothing_runs_in_the_namespace_for_probes,
+        confinement::parameters_are_written_by_the_controller_and_admins,
+        confinement::the_controller_is_confined_to_what_is_its_own,
+        confinement::the_webhook_is_registered_for_pods_of_tenants_only,
+        confinement::confinement_has_no_type_check_warning,
+    ];
+    let own = scenarios![confinement::an_api_server_with_policies_of_its_own_confines_the_controller];
+    let (own_policies, _directory) = match confinement::with_policies_of_its_own() {
+        Ok(found) => found,
+        Err(error) => {
+            eprintln!("a directory of policies: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
     let emulated = |version: &str| ControlPlane::builder().emulated_version(version);
     // Or it would serve the beta and not act by it.
     let acting = ["--feature-gates=MutatingAdmissionPolicy=true", "--emulation-forward-compatible=true"];
     let groups = [
         ("1.36", ControlPlane::builder(), newest),
         ("1.35", emulated("1.35"), middle),
-        ("1.36", ControlPlane::builder(), alone),
+        // On a loaded machine the largest requests take longer than a minute.
+        ("1.36", ControlPlane::builder().apiserver_flags(["--request-timeout=20m"]), alone),
         ("1.35 beta", emulated("1.35").apiserver_flags(acting), beta),
         ("1.33", emulated("1.33"), oldest),
+        ("1.36 audited", ControlPlane::builder().audit(true), audited),
+        ("1.33 confined", emulated("1.33"), confined),
+        ("1.36 with policies of its own", own_policies, own),
         ("1.33 to 1.36", emulated("1.33"), upgraded),
     ];
     let (mut all, mut clusters) = (vec![], vec![]);

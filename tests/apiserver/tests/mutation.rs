@@ -8,9 +8,10 @@ mod case;
 mod pods;
 
 use futures::{StreamExt, stream};
+use palisade_api::{Published, names};
 use palisade_checks::pod;
 use palisade_mutation::{Operation, Request as Asked};
-use palisade_tests::{Cluster, TestResult, Verdict, Webhook, ensure, fail_open_count, root};
+use palisade_tests::{Cluster, TestResult, Verdict, Webhook, ensure, eventually, fail_open_count, root};
 use serde_json::{Value as Json, json};
 
 use crate::webhook::registered;
@@ -62,7 +63,7 @@ pub(crate) async fn the_native_policy_does_what_the_patch_does(cluster: &mut Clu
     let cases = install(cluster, Engine::Policy("v1")).await?;
     let tally = compare(cluster, &cases, pods::third_party()?).await?;
     tally.report("native policy", &cases);
-    clean(cluster, Engine::Policy("v1"))?;
+    clean(cluster, Engine::Policy("v1")).await?;
     tally.nothing_is_wrong()
 }
 
@@ -71,7 +72,7 @@ pub(crate) async fn a_policy_of_the_beta_does_what_the_patch_does(cluster: &mut 
     let cases = install(cluster, Engine::Policy("v1beta1")).await?;
     let tally = compare(cluster, &cases, vec![]).await?;
     tally.report("native policy of v1beta1", &cases);
-    clean(cluster, Engine::Policy("v1beta1"))?;
+    clean(cluster, Engine::Policy("v1beta1")).await?;
     tally.nothing_is_wrong()
 }
 
@@ -87,7 +88,7 @@ pub(crate) async fn the_webhook_does_what_the_patch_does(cluster: &mut Cluster) 
         unasked += fail_open_count(cluster, &case.compiled.profile).await?;
     }
     println!("webhook: it filled in {filled} times, and the API server could not ask it {unasked} times");
-    clean(cluster, Engine::Webhook)?;
+    clean(cluster, Engine::Webhook).await?;
     registered(&webhook, 0.0).await?;
     webhook.stop().await?;
     tally.nothing_is_wrong()?;
@@ -111,20 +112,43 @@ async fn install(cluster: &Cluster, engine: Engine) -> Result<Vec<Case>> {
     for case in &cases {
         case.install(cluster, engine).await?;
     }
+    if let Engine::Webhook = engine {
+        register(cluster, &cases).await?;
+    }
     for case in &cases {
         case.in_force(cluster).await?;
     }
     Ok(cases)
 }
 
+const REGISTRATION: &str = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/palisade-webhook";
+
+/// Registers the webhook for these cases, as the controller does.
+async fn register(cluster: &Cluster, cases: &[Case]) -> TestResult {
+    let path = format!("/api/v1/namespaces/{}/configmaps/{}", names::OPERATOR_NAMESPACE, names::WEBHOOK_CA);
+    let published = eventually("what the webhook says of itself", || async {
+        let config = cluster.answer_to("GET", &path, &json!({})).await?;
+        let data = serde_json::from_value(config["data"].clone()).unwrap_or_default();
+        Published::read(&data).ok_or_else(|| "nothing".to_owned())
+    })
+    .await?;
+    let mut registration = cluster.answer_to("GET", REGISTRATION, &json!({})).await?;
+    registration["webhooks"] = cases.iter().map(|case| case.entry(&published)).collect::<Result<_>>()?;
+    cluster.answer_to("PUT", REGISTRATION, &registration).await?;
+    Ok(())
+}
+
 /// Removes what [`install`] has made, but the namespaces.
-fn clean(cluster: &Cluster, engine: Engine) -> TestResult {
+async fn clean(cluster: &Cluster, engine: Engine) -> TestResult {
     let filling: &[&str] = match engine {
         Engine::Policy(_) => &["mutatingadmissionpolicybindings", "mutatingadmissionpolicies"],
-        Engine::Webhook => &["toolsecurityprofiles"],
+        Engine::Webhook => {
+            cluster.patch_at(REGISTRATION, &json!({"webhooks": null})).await;
+            &["controllerrevisions"]
+        }
     };
     for kind in filling.iter().chain(&["validatingadmissionpolicybindings", "validatingadmissionpolicies"]) {
-        cluster.kubectl(&["delete", kind, &format!("--selector={LABEL}=mutation")])?;
+        cluster.kubectl(&["delete", kind, "--all-namespaces", &format!("--selector={LABEL}=mutation")])?;
     }
     Ok(())
 }

@@ -4,14 +4,21 @@
 //! `/data/x` and not `/database`), `..` is refused, and a read-only path must be mounted read-only by every
 //! container. A writable prefix wins over a read-only one.
 //!
+//! In a read-only path nothing is created either: the types `DirectoryOrCreate` and `FileOrCreate`, with which the kubelet
+//! makes as root what is not there, are refused. A volume without a `type` is taken as it is.
+//!
+//! `readOnly` says nothing of what is mounted below the path on the node: a file system that is mounted there stays
+//! writable in the container. With `recursiveReadOnly: true` in the profile, each mount of a read-only path must say
+//! `recursiveReadOnly: Enabled`; a pod does not start where the node's container runtime cannot do it.
+//!
 //! A prefix cannot see symbolic links on the node: a tenant who can write below an allowed path can place a
 //! link there. Prefer `readOnly`.
 //!
 //! ## If your pod was denied
 //!
 //! Use an `emptyDir` for what may get lost, a `persistentVolumeClaim` for what must stay, a path that the message lists
-//! for what is on the node. Where it says so, set `readOnly: true` in the `volumeMounts` of each container that mounts
-//! the volume.
+//! for what is on the node. Where it says so, set `readOnly: true`, or also `recursiveReadOnly: Enabled`, in the
+//! `volumeMounts` of each container that mounts the volume, and remove the volume's `type`.
 
 use kube::KubeSchema;
 use serde::{Deserialize, Serialize};
@@ -43,10 +50,15 @@ fn writable() -> Flag {
 pub static CHECK: Check = Check {
     id: "hostPathVolumes",
     title: "Paths of the node",
-    settings: &["volumes.hostPaths", "volumes.allowed"],
+    settings: &["volumes.hostPaths", "volumes.allowed", "volumes.recursiveReadOnly"],
     psp: Some("allowedHostPaths"),
     pss: &[Pss { level: Level::Baseline, id: "hostPathVolumes", since: 0 }],
-    fields: &[Field::Volume("hostPath.path"), Field::Container("volumeMounts[*].readOnly")],
+    fields: &[
+        Field::Volume("hostPath.path"),
+        Field::Volume("hostPath.type"),
+        Field::Container("volumeMounts[*].readOnly"),
+        Field::Container("volumeMounts[*].recursiveReadOnly"),
+    ],
     fixtures: include_str!("host_path_volumes.yaml"),
     compile: |settings, cx| {
         let paths = settings.volumes.host_paths.as_ref()?;
@@ -65,8 +77,19 @@ pub static CHECK: Check = Check {
         // Prefixes end with a slash, so that one comparison is both "it is the path" and "it is below".
         let below = |list: &str| format!("{list}.exists(a, ({path} + '/').startsWith(a))");
         let (in_writable, in_read_only) = (below(&writable.cel()), below(&read_only.cel()));
-        let writes = "m.name == v.name && !m.?readOnly.orValue(false)";
+        let not_recursive = "m.?recursiveReadOnly.orValue('Disabled') != 'Enabled'";
+        let recursive = settings.volumes.recursive_read_only.as_ref();
+        let recursive = recursive.and_then(|flag| cx.when("spec.volumes.recursiveReadOnly", flag, not_recursive));
+        let (writes, demanded) = match &recursive {
+            None => ("!m.?readOnly.orValue(false)".to_owned(), "readOnly: true"),
+            Some(writes) => (
+                format!("(!m.?readOnly.orValue(false) || ({writes}))"),
+                "readOnly: true and recursiveReadOnly: Enabled",
+            ),
+        };
+        let writes = format!("m.name == v.name && {writes}");
         let says = says(&writable, &read_only);
+        let created = "v.hostPath.?type.orValue('') in ['DirectoryOrCreate', 'FileOrCreate']";
         Some(Rule {
             // Most volumes are of another kind or in a writable path; what is left is looked at closely.
             variables: vec![(
@@ -89,9 +112,16 @@ pub static CHECK: Check = Check {
                          && variables.containers.exists(c, c.?volumeMounts.orValue([]).exists(m, {writes}))"
                     ),
                     format!(
-                        "'hostPath ' + {path} + ' must be mounted with readOnly: true, but is not in container ' \
+                        "'hostPath ' + {path} + ' must be mounted with {demanded}, but is not in container ' \
                          + variables.containers.filter(c, c.?volumeMounts.orValue([]).exists(m, {writes}))\
                          .map(c, '\"' + c.name + '\"').join(', ')"
+                    ),
+                ),
+                Finding::new(
+                    Over::List("hostPathsNotWritable"),
+                    format!("{in_read_only} && {created}"),
+                    format!(
+                        "'hostPath ' + {path} + ' is read-only and must not be created, but its type is ' + v.hostPath.type"
                     ),
                 ),
             ],

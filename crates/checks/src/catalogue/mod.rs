@@ -1,7 +1,7 @@
 //! All checks, and the settings of a profile that they read.
 //!
 //! To add a check: write its file and its fixtures, list it in [`ALL`] and give its setting a field in a
-//! group below.
+//! group: below, in `identity.rs` or in `scheduling.rs`.
 
 use kube::KubeSchema;
 use schemars::JsonSchema;
@@ -12,18 +12,25 @@ use crate::{Check, Flag, Lowering, Resolve, Text, Values};
 
 pub mod allow_privilege_escalation;
 pub mod app_armor_profile;
+pub mod automount_service_account_token;
 pub mod capabilities;
 pub mod csi_drivers;
 pub mod flex_volumes;
 pub mod fs_group;
+pub mod host_aliases;
 pub mod host_namespaces;
 pub mod host_path_volumes;
 pub mod host_ports;
 pub mod host_probes_and_host_lifecycle;
+mod identity;
 mod ids;
 pub mod image_registries;
 mod implied;
+pub mod mount_propagation;
 pub mod mutation;
+pub mod node_name;
+pub mod node_selector;
+pub mod priority_classes;
 pub mod privileged;
 pub mod proc_mount;
 mod profiles;
@@ -35,16 +42,27 @@ pub mod run_as_group;
 pub mod run_as_non_root;
 pub mod run_as_user;
 pub mod runtime_classes;
+pub mod schedulers;
+mod scheduling;
 pub mod se_linux_options;
 pub mod seccomp_profile;
+pub mod service_account_tokens;
+pub mod service_accounts;
+mod settings;
+pub mod share_process_namespace;
 pub mod standard;
 pub mod supplemental_groups;
+pub mod supplemental_groups_policy;
 pub mod sysctls;
+pub mod tolerations;
 pub mod windows_host_process;
 
+pub use identity::{Identity, TokenRules};
 pub use ids::{GroupRule, GroupRules, UserRule, UserRules};
 pub use implied::{Implied, implied};
 pub use ranges::Range;
+pub use scheduling::{AllowedToleration, NodeLabel, Scheduling, TaintEffect, TolerationOperator};
+pub use settings::Settings;
 
 /// Every check, in the order in which violations are reported.
 pub static ALL: &[&Check] = &[
@@ -58,42 +76,35 @@ pub static ALL: &[&Check] = &[
     &run_as_group::CHECK,
     &fs_group::CHECK,
     &supplemental_groups::CHECK,
+    &supplemental_groups_policy::CHECK,
     &seccomp_profile::CHECK,
     &app_armor_profile::CHECK,
     &se_linux_options::CHECK,
     &proc_mount::CHECK,
     &sysctls::CHECK,
     &read_only_root_filesystem::CHECK,
+    &share_process_namespace::CHECK,
     &host_ports::CHECK,
     &host_probes_and_host_lifecycle::CHECK,
+    &host_aliases::CHECK,
     &restricted_volumes::CHECK,
     &host_path_volumes::CHECK,
     &csi_drivers::CHECK,
     &flex_volumes::CHECK,
+    &mount_propagation::CHECK,
+    &automount_service_account_token::CHECK,
+    &service_account_tokens::CHECK,
     &runtime_classes::CHECK,
+    &priority_classes::CHECK,
+    &schedulers::CHECK,
+    &node_name::CHECK,
+    &node_selector::CHECK,
+    &tolerations::CHECK,
     &image_registries::CHECK,
+    // Last: the pod that is to violate a profile violates this one where it can, so that it names a service account
+    // that every namespace has.
+    &service_accounts::CHECK,
 ];
-
-/// The settings of all checks, in the groups of a profile's `spec`. A check whose setting is `None` is off.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-pub struct Settings {
-    /// `spec.users`
-    pub users: Users,
-    /// `spec.privileges`
-    pub privileges: Privileges,
-    /// `spec.host`
-    pub host: Host,
-    /// `spec.volumes`
-    pub volumes: Volumes,
-    /// `spec.scheduling`
-    pub scheduling: Scheduling,
-    /// `spec.images`
-    pub images: Images,
-    /// `spec.mutation`
-    #[serde(skip_serializing_if = "mutation::Mutation::is_default")]
-    pub mutation: mutation::Mutation,
-}
 
 /// The users and groups that processes may run as.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
@@ -111,6 +122,10 @@ pub struct Users {
     /// Further groups of the pod's processes. If absent: any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub supplemental_groups: Option<GroupRules>,
+    /// Strict: each pod must set supplementalGroupsPolicy: Strict, so that its processes are in no group only because
+    /// /etc/group of the image says so. Merge: that is up to the pod. If absent: Merge.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub supplemental_groups_policy: Option<supplemental_groups_policy::SupplementalGroupsPolicy>,
     /// Whether the pod or each container must set runAsNonRoot, so that the kubelet refuses to start an
     /// image as root. true, false or $name. If absent: true.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -171,6 +186,10 @@ pub struct Privileges {
     /// Whether each container must have a read-only root filesystem. true, false or $name. If absent: false.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub read_only_root_filesystem: Option<Flag>,
+    /// Whether the containers of a pod may share one process namespace, in which each sees the processes of the
+    /// others, and their files below /proc. true, false or $name. If absent: true.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub share_process_namespace: Option<Flag>,
 }
 
 /// Use of the node's namespaces and ports.
@@ -194,6 +213,10 @@ pub struct Host {
     /// false or $name. If absent: as in baseline; false for Baseline and Restricted from v1.34 on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub probe_hosts: Option<Flag>,
+    /// Whether pods may set hostAliases: addresses that names have in their containers, whatever DNS says. true, false
+    /// or $name. If absent: true.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub aliases: Option<Flag>,
 }
 
 /// Volumes that pods may use.
@@ -223,21 +246,23 @@ pub struct Volumes {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 64))]
     pub flex_volumes: Option<Vec<Text>>,
-}
-
-/// What a pod says of where and how it is run.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Scheduling {
-    /// Runtime classes that pods may name; '' for a pod that names none, * for all, or $name. If absent: all.
+    /// Values of mountPropagation that containers may set in volumeMounts besides None: HostToContainer, Bidirectional,
+    /// * for both, or $name. An empty list allows None alone. If absent: all.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 64), inner(length(min = 0, max = 256)))]
-    pub runtime_classes: Option<Vec<Text>>,
+    #[schemars(length(max = 4))]
+    #[x_kube(validation = ("self.all(x, x in ['None', 'HostToContainer', 'Bidirectional', '*'] || x.startsWith('$'))",
+        "an allowed mountPropagation is None, HostToContainer, Bidirectional, * or $name"))]
+    pub mount_propagation: Option<Vec<Text>>,
+    /// Whether a hostPath volume that must be mounted with readOnly: true must be so with all that is mounted below
+    /// its path on the node: with recursiveReadOnly: Enabled, which needs a container runtime that knows it. true,
+    /// false or $name. If absent: false.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recursive_read_only: Option<Flag>,
 }
 
 // The schema describes the setting with this.
 /// Exempt: a pod with os.name windows need not say what the API server does not let it say
-/// (allowPrivilegeEscalation, capabilities to drop, a seccomp profile). Check: it must, so that no pod for
+/// (allowPrivilegeEscalation, capabilities to drop, a seccomp profile, supplementalGroupsPolicy). Check: it must, so that no pod for
 /// Windows is admitted where these are demanded. If absent: as in baseline; Exempt from v1.25 on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum WindowsRule {
@@ -263,85 +288,6 @@ pub struct Images {
     /// containers and of image volumes, before anything judges them. Names in pod templates are not. If absent: none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub redirect: Option<redirect::Redirect>,
-}
-
-impl Settings {
-    /// These settings, with those of `seed` where they say nothing.
-    #[must_use]
-    pub fn or(self, seed: Self) -> Self {
-        // Destructured without `..`, so that a new setting fails to compile here instead of losing its seed.
-        let Users {
-            run_as_user,
-            run_as_group,
-            fs_group,
-            supplemental_groups,
-            require_run_as_non_root,
-            relax_for_user_namespaces,
-        } = self.users;
-        let Privileges {
-            privileged,
-            allow_privilege_escalation,
-            capabilities,
-            proc_mount,
-            unmasked_in_user_namespaces,
-            seccomp,
-            app_armor,
-            se_linux,
-            sysctls,
-            windows_host_process,
-            windows,
-            read_only_root_filesystem,
-        } = self.privileges;
-        let Host { network, pid, ipc, ports, probe_hosts } = self.host;
-        let Volumes { allowed, host_paths, csi_drivers, flex_volumes } = self.volumes;
-        let Scheduling { runtime_classes } = self.scheduling;
-        let Images { allowed_registries, redirect } = self.images;
-        Self {
-            users: Users {
-                run_as_user: run_as_user.or(seed.users.run_as_user),
-                run_as_group: run_as_group.or(seed.users.run_as_group),
-                fs_group: fs_group.or(seed.users.fs_group),
-                supplemental_groups: supplemental_groups.or(seed.users.supplemental_groups),
-                require_run_as_non_root: require_run_as_non_root.or(seed.users.require_run_as_non_root),
-                relax_for_user_namespaces: relax_for_user_namespaces.or(seed.users.relax_for_user_namespaces),
-            },
-            privileges: Privileges {
-                privileged: privileged.or(seed.privileges.privileged),
-                allow_privilege_escalation: allow_privilege_escalation.or(seed.privileges.allow_privilege_escalation),
-                capabilities: capabilities.or(seed.privileges.capabilities),
-                proc_mount: proc_mount.or(seed.privileges.proc_mount),
-                unmasked_in_user_namespaces: unmasked_in_user_namespaces
-                    .or(seed.privileges.unmasked_in_user_namespaces),
-                seccomp: seccomp.or(seed.privileges.seccomp),
-                app_armor: app_armor.or(seed.privileges.app_armor),
-                se_linux: se_linux.or(seed.privileges.se_linux),
-                sysctls: sysctls.or(seed.privileges.sysctls),
-                windows_host_process: windows_host_process.or(seed.privileges.windows_host_process),
-                windows: windows.or(seed.privileges.windows),
-                read_only_root_filesystem: read_only_root_filesystem.or(seed.privileges.read_only_root_filesystem),
-            },
-            host: Host {
-                network: network.or(seed.host.network),
-                pid: pid.or(seed.host.pid),
-                ipc: ipc.or(seed.host.ipc),
-                ports: ports.or(seed.host.ports),
-                probe_hosts: probe_hosts.or(seed.host.probe_hosts),
-            },
-            volumes: Volumes {
-                allowed: allowed.or(seed.volumes.allowed),
-                host_paths: host_paths.or(seed.volumes.host_paths),
-                csi_drivers: csi_drivers.or(seed.volumes.csi_drivers),
-                flex_volumes: flex_volumes.or(seed.volumes.flex_volumes),
-            },
-            scheduling: Scheduling { runtime_classes: runtime_classes.or(seed.scheduling.runtime_classes) },
-            images: Images {
-                allowed_registries: allowed_registries.or(seed.images.allowed_registries),
-                redirect: redirect.or(seed.images.redirect),
-            },
-            // No standard says what is filled in.
-            mutation: self.mutation,
-        }
-    }
 }
 
 /// Whether a list of texts says `*`: anything.

@@ -17,7 +17,8 @@ use crate::{
 pub struct Mutation {
     /// Secure: what a check of this profile demands of every pod is filled in, if one value is the obvious one:
     /// allowPrivilegeEscalation false, runAsNonRoot true, a seccomp profile, capabilities to drop, a read-only root
-    /// filesystem, the first user or group of a range that a pod must be in, SELinux options that must be set. None:
+    /// filesystem, the first user or group of a range that a pod must be in, SELinux options that must be set,
+    /// supplementalGroupsPolicy Strict. None:
     /// only what additionalDefaults and privileges.capabilities.defaultAdd name.
     #[serde(default)]
     pub defaults: Defaults,
@@ -129,14 +130,6 @@ pub fn unchecked(settings: &Settings) -> Vec<Fill> {
         let mut when: Vec<_> = node.into_iter().map(|path| Condition::PodIsNot(path, Constant::Flag(true))).collect();
         when.push(Condition::NoContainerHas(&["volumeDevices"]));
         fills.push(Fill::new(Subject::Pod, &["hostUsers"], FillValue::Flag(false), when));
-    }
-    if additional(AdditionalDefault::SupplementalGroupsPolicy) {
-        fills.push(Fill::new(
-            Subject::Pod,
-            &["securityContext", "supplementalGroupsPolicy"],
-            FillValue::Word("Strict"),
-            vec![],
-        ));
     }
     fills
 }

@@ -9,7 +9,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use super::{
-    Host, Images, Privileges, Scheduling, Settings, UserRule, UserRules, Users, Volumes, WindowsRule,
+    Host, Identity, Images, Privileges, Scheduling, Settings, UserRule, UserRules, Users, Volumes, WindowsRule,
     app_armor_profile::AppArmor, capabilities::Capabilities, mutation::Mutation, restricted_volumes,
     se_linux_options::SeLinux, seccomp_profile::Seccomp, sysctls::Sysctls,
 };
@@ -191,6 +191,7 @@ impl Settings {
                 windows_host_process: Some(false.into()),
                 windows: since(25).then_some(WindowsRule::Exempt),
                 read_only_root_filesystem: None,
+                share_process_namespace: None,
             },
             host: Host {
                 network: Some(false.into()),
@@ -198,6 +199,7 @@ impl Settings {
                 ipc: Some(false.into()),
                 ports: Some(vec![]),
                 probe_hosts: since(34).then(|| false.into()),
+                aliases: None,
             },
             volumes: Volumes {
                 allowed: restricted(0)
@@ -205,7 +207,10 @@ impl Settings {
                 host_paths: Some(vec![]),
                 csi_drivers: None,
                 flex_volumes: None,
+                mount_propagation: None,
+                recursive_read_only: None,
             },
+            identity: Identity::default(),
             scheduling: Scheduling::default(),
             images: Images::default(),
             mutation: Mutation::default(),

@@ -24,8 +24,15 @@ pub(super) struct Least {
 }
 
 /// Checks of what a pod needs, and not of how it runs: which image or volume it can do with nobody knows.
-const UNKNOWN: [&str; 6] =
-    ["imageRegistries", "restrictedVolumes", "hostPathVolumes", "csiDrivers", "flexVolumes", "parameters"];
+const UNKNOWN: [&str; 7] = [
+    "imageRegistries",
+    "restrictedVolumes",
+    "hostPathVolumes",
+    "csiDrivers",
+    "flexVolumes",
+    "serviceAccountTokens",
+    "parameters",
+];
 
 /// A scalar, or a list of such, at a place; null where it is not.
 type Leaf = (Vec<String>, Json);

@@ -59,7 +59,7 @@ pub fn run(args: &ExplainArgs) -> Result<(), Failure> {
         return Err(Failure::CouldNotRun(vec![Problem::new("only one file can be standard input")]));
     }
     let accepted = render::profiles(&input::read(&args.profile)?)?;
-    render::warn_of_redirects(&accepted);
+    render::warn(&accepted);
     let namespace = match &args.namespace {
         Some(path) => Some(one_namespace(path)?),
         None => None,

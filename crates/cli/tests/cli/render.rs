@@ -157,7 +157,7 @@ fn mistakes_are_shown_where_they_are() {
         &["spec.users.runAsUser.ranges[0].min: $gid is not a declared parameter", "p.yaml:19:49", "^^^^"],
     );
     wrong(
-        &toolforge("min: 1, max: 65535", "min: 9, max: 3"),
+        &toolforge("min: 1, max: 49999", "min: 9, max: 3"),
         &["spec.users.supplementalGroups.ranges[0]: min 9 is greater than max 3", "p.yaml:22:51"],
     );
     wrong(
@@ -182,9 +182,19 @@ fn mistakes_are_shown_where_they_are() {
 }
 
 #[test]
+fn an_exemption_that_frees_tenants_is_warned_of() {
+    let controller = "system:serviceaccount:kube-system:daemon-set-controller";
+    let profile = toolforge("  enforcement:", &format!("  exemptions: {{users: [\"{controller}\"]}}\n  enforcement:"));
+    let run = run(&[("p.yaml", profile.as_bytes())], &["render", "p.yaml"]);
+    assert_eq!(run.code, Some(0), "{}", run.err);
+    let expected = format!("warning: profile toolforge: spec.exemptions.users[0]: {controller} is a controller, which");
+    assert!(run.err.contains(&expected) && run.err.contains("--explain exempts-tenants"), "{}", run.err);
+}
+
+#[test]
 fn all_mistakes_are_shown_at_once() {
     let profile =
-        toolforge("min: 1, max: 65535", "min: 9, max: 3").replace("maximum: 65533", "maximum: 65533\n    default: 1");
+        toolforge("min: 1, max: 49999", "min: 9, max: 3").replace("maximum: 65533", "maximum: 65533\n    default: 1");
     wrong(&profile, &["spec.parameters[0].default: is 1, below the minimum", "p.yaml:18:14", "min 9", "p.yaml:23:51"]);
 }
 

@@ -192,6 +192,7 @@ async fn ask<Q: Question>(turns: &Arc<Turns>, question: &Q, patience: Duration) 
         let turn = turns.next(held).await;
         let answer = question.ask(&turn).await;
         held += turn.elapsed();
+        tracing::debug!(profile = question.profile(), took = ?turn.elapsed(), "a turn");
         drop(turn);
         if last || question.is_right(&answer) {
             return answer;

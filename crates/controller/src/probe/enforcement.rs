@@ -118,8 +118,11 @@ impl InForce {
                 message = format!("at {}: {message}", at.join(" and "));
             }
         }
-        for note in [self.unseen, self.alone.as_deref()].into_iter().flatten() {
-            message = format!("{message}; {note}");
+        if let Some(unseen) = self.unseen {
+            message = format!("{message}; {unseen}");
+        }
+        if let (Some(why), [(address, _)]) = (&self.alone, self.servers.as_slice()) {
+            message = format!("{message}; only {address} was asked: {why}");
         }
         let message: String = message.chars().take(8000).collect();
         Judgement::new(ConditionType::Enforced, truth, reason, message)

@@ -37,7 +37,7 @@ use self::{
 use crate::{Options, compile::Good, metrics::Metrics, queue::Queue, world::World};
 
 /// How long it is asked who mutates a pod.
-const MUTATED: Duration = Duration::from_secs(3);
+const MUTATED: Duration = Duration::from_secs(5);
 /// How often it is asked anew, at least: a webhook can come and go.
 const MUTATED_AGAIN: Duration = Duration::from_secs(30);
 /// The same, after a wrong answer.

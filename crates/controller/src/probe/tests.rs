@@ -222,14 +222,7 @@ async fn workloads_that_are_warned_about_are_seen_by_the_warning() {
     // What warns about everything is not right either.
     let warning = "299 - \"Validation failed for ValidatingAdmissionPolicy 'palisade-a-workloads' with binding\"";
     scene.servers[0].set(|state| state.warning = Some(warning.to_owned()));
-    let judgement = scene.until(&good, Reason::ViolationAdmitted, LIMIT).await;
-    sleep(Duration::from_secs(5)).await;
-    let judged = scene.until(&good, Reason::ViolationAdmitted, LIMIT).await;
-    assert_eq!(
-        (judgement.reason, judged.reason),
-        (Reason::ViolationAdmitted, Reason::CompliantPodDenied),
-        "{judged:?}"
-    );
+    scene.until(&good, Reason::CompliantPodDenied, LIMIT).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -278,7 +271,7 @@ async fn hopeless_profiles_do_not_delay_another_one() {
     }
     let (answer, took) = scene.answer(&pods_only("good")).await;
     assert_eq!(answer.judgement().status, Truth::True, "{answer:?}");
-    assert!(took < Duration::from_secs(1), "{took:?}");
+    assert!(took < Duration::from_secs(2), "{took:?}");
     // Neither do they keep a removal waiting.
     let start = Instant::now();
     assert_eq!(scene.prober.denies(&pods_only("good")).await, Some(true));

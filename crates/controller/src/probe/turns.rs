@@ -1,8 +1,9 @@
 //! Whose turn it is: the labels of the probe namespace are one profile's at a time.
 //!
-//! A question holds the namespace for a turn, which is short, and then waits for the next one. Whoever has held it least
-//! goes first. So a question that never gets the right answer, or whose answers take long, delays a new one by the turn
-//! that is under way, and not by its own length.
+//! A question holds the namespace for a turn, which is short, and then waits for the next one, the longer the longer it
+//! has held the namespace before: whoever has held it for a second lets those pass that come in the next five. So a
+//! question that never gets the right answer, or whose answers take long, does not delay a new one by its own length;
+//! and it is not passed over for ever.
 
 use std::{
     collections::BTreeMap,
@@ -16,6 +17,8 @@ use tokio::{sync::oneshot, time::Instant};
 const ROUND: Duration = Duration::from_secs(1);
 /// The shortest turn: the API server must have time to see the labels.
 const SHORTEST: Duration = Duration::from_millis(50);
+/// So much more than it was held does it count to have held the namespace.
+const WEIGHT: u32 = 5;
 /// The longest turn, when nobody else waits.
 const LONGEST: Duration = Duration::from_millis(500);
 
@@ -29,8 +32,8 @@ pub struct Turns {
 struct State {
     busy: bool,
     arrivals: u64,
-    /// By how long they have held the namespace, then by arrival.
-    waiting: BTreeMap<(Duration, u64), oneshot::Sender<Turn>>,
+    /// By arrival, as if they had come later the longer they have held the namespace.
+    waiting: BTreeMap<(Instant, u64), oneshot::Sender<Turn>>,
 }
 
 /// The namespace is the holder's until this is dropped.
@@ -46,7 +49,7 @@ impl Turns {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for a turn of somebody who has had turns of this length in all. Can be cancelled.
+    /// Waits for a turn; `held` is how long the turns were that who waits has had before. Can be cancelled.
     pub async fn next(self: &Arc<Self>, held: Duration) -> Turn {
         loop {
             let receiver = {
@@ -57,7 +60,7 @@ impl Turns {
                 }
                 let (sender, receiver) = oneshot::channel();
                 state.arrivals += 1;
-                let place = (held, state.arrivals);
+                let place = (Instant::now() + held.saturating_mul(WEIGHT), state.arrivals);
                 state.waiting.insert(place, sender);
                 receiver
             };
@@ -139,6 +142,29 @@ mod tests {
         }
         assert_eq!(*order.lock().unwrap(), ["new", "new, too", "short", "long"]);
         assert!(turns.next(Duration::ZERO).now_or_never().is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_has_held_it_long_is_not_passed_over_for_ever() {
+        let turns = Arc::new(Turns::default());
+        let first = turns.next(Duration::ZERO).await;
+        let mut long = Box::pin(turns.next(Duration::from_secs(1)));
+        assert!(long.as_mut().now_or_never().is_none());
+        // Others come again and again, sooner than they can all be served.
+        let hold = async {
+            let mut turn = first;
+            for _ in 0..100 {
+                let mut next = Box::pin(turns.next(Duration::ZERO));
+                assert!(next.as_mut().now_or_never().is_none());
+                tokio::time::sleep(Duration::from_millis(100)).await;
+                drop(turn);
+                turn = next.await;
+            }
+        };
+        tokio::select! {
+            () = hold => panic!("it had no turn while others had a hundred"),
+            turn = tokio::time::timeout(Duration::from_secs(6), long) => drop(turn.unwrap()),
+        }
     }
 
     #[tokio::test(start_paused = true)]

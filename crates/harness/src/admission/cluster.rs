@@ -166,7 +166,7 @@ impl Cluster {
                     (false, _) => String::new(),
                 };
                 let sent = Sent { resource, subresource: "", namespace: &namespace, object: &object, old: None };
-                let received = objects::receive(&self.kinds, sent, &self.surroundings()).map_err(refused)?;
+                let received = objects::receive(&self.kinds, sent, &self.surroundings())?;
                 warnings.extend(received.warnings);
                 let object = received.object;
                 if (group, kind.as_str()) == ("", "Namespace") {
@@ -330,13 +330,15 @@ fn not_found() -> Refused {
     Refused::Status(Status { code: 404, reason: "NotFound".to_owned(), message, causes: vec![] })
 }
 
-fn refused(refused: objects::Refused) -> Refused {
-    let message = refused.to_string();
-    let (code, reason) = match refused {
-        objects::Refused::NoVerdict(why) => return Refused::NoVerdict(why),
-        objects::Refused::Decode(_) => (400, "BadRequest"),
-        objects::Refused::Validation { .. } => (422, "Invalid"),
-        objects::Refused::Forbidden(_) => (403, "Forbidden"),
-    };
-    Refused::Status(Status { code, reason: reason.to_owned(), message, causes: vec![] })
+impl From<objects::Refused> for Refused {
+    fn from(refused: objects::Refused) -> Self {
+        let message = refused.to_string();
+        let (code, reason, causes) = match refused {
+            objects::Refused::NoVerdict(why) => return Self::NoVerdict(why),
+            objects::Refused::Decode(_) => (400, "BadRequest", vec![]),
+            objects::Refused::Validation { causes, .. } => (422, "Invalid", causes),
+            objects::Refused::Forbidden(_) => (403, "Forbidden", vec![]),
+        };
+        Self::Status(Status { code, reason: reason.to_owned(), message, causes })
+    }
 }

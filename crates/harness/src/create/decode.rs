@@ -2,8 +2,8 @@
 
 use k8s_openapi::{
     api::admissionregistration::v1::{
-        MutatingAdmissionPolicy, MutatingAdmissionPolicyBinding, ValidatingAdmissionPolicy,
-        ValidatingAdmissionPolicyBinding,
+        MutatingAdmissionPolicy, MutatingAdmissionPolicyBinding, MutatingWebhookConfiguration,
+        ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding, ValidatingWebhookConfiguration,
     },
     apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
 };
@@ -19,6 +19,8 @@ pub(super) fn decode(group: &str, version: &str, kind: &str, object: &Json) -> R
         (GROUP, "ValidatingAdmissionPolicyBinding") => read::<ValidatingAdmissionPolicyBinding>,
         (GROUP, "MutatingAdmissionPolicy") => read::<MutatingAdmissionPolicy>,
         (GROUP, "MutatingAdmissionPolicyBinding") => read::<MutatingAdmissionPolicyBinding>,
+        (GROUP, "MutatingWebhookConfiguration") => read::<MutatingWebhookConfiguration>,
+        (GROUP, "ValidatingWebhookConfiguration") => read::<ValidatingWebhookConfiguration>,
         ("apiextensions.k8s.io", "CustomResourceDefinition") => read::<CustomResourceDefinition>,
         _ => return Ok(()),
     };

@@ -1,5 +1,5 @@
-//! What kube-apiserver refuses when an admission policy, its binding or a CRD is created or updated, and what it warns
-//! about.
+//! What kube-apiserver refuses when an admission policy, its binding, the registration of webhooks or a CRD is created
+//! or updated, and what it warns about.
 //!
 //! Ported from `k8s.io/kubernetes/pkg/apis/admissionregistration/validation` of Kubernetes 1.36.1, with the words that
 //! 1.33 to 1.35 have instead. The user is taken for one who may do everything: what RBAC says of `paramKind` is not
@@ -16,6 +16,7 @@ pub(crate) mod names;
 mod rules;
 mod type_check;
 mod validating;
+mod webhooks;
 
 use serde_json::Value as Json;
 
@@ -58,7 +59,7 @@ pub(crate) struct Checking<'a> {
 
 /// Creates an object, or updates `old`: the warnings, if the API server takes it.
 ///
-/// Of kinds other than admission policies, their bindings and CRDs nothing but the metadata is looked at.
+/// Of kinds other than admission policies, their bindings, registrations of webhooks and CRDs nothing but the metadata is looked at.
 ///
 /// # Errors
 /// What the API server answers, or why that is not known.
@@ -76,6 +77,9 @@ pub fn create(minor: u8, object: &Json, old: Option<&Json>) -> Result<Vec<String
         (GROUP, "ValidatingAdmissionPolicyBinding") => binding::validating(&mut checking, object),
         (GROUP, "MutatingAdmissionPolicy") => mutating::policy(&mut checking, object),
         (GROUP, "MutatingAdmissionPolicyBinding") => binding::mutating(&mut checking, object),
+        (GROUP, "MutatingWebhookConfiguration" | "ValidatingWebhookConfiguration") => {
+            webhooks::configuration(&mut checking, object);
+        }
         ("apiextensions.k8s.io", "CustomResourceDefinition") => crd::definition(&mut checking, object),
         _ => meta::check(&mut checking, object, names::path_segment),
     }

@@ -28,11 +28,13 @@ pub(super) fn match_resources(checking: &mut Checking<'_>, resources: &Json, fie
     }
 }
 
-fn strings<'a>(of: &'a Json, key: &str) -> Vec<&'a str> {
+/// The texts of a list of an object.
+pub(super) fn strings<'a>(of: &'a Json, key: &str) -> Vec<&'a str> {
     list(of, key).iter().map(|one| one.as_str().unwrap_or_default()).collect()
 }
 
-fn rule(checking: &mut Checking<'_>, rule: &Json, field: &str) {
+/// Checks a rule of a policy or of a webhook.
+pub(super) fn rule(checking: &mut Checking<'_>, rule: &Json, field: &str) {
     let errors = &mut checking.errors;
     let mut seen = BTreeSet::new();
     for (index, name) in strings(rule, "resourceNames").into_iter().enumerate() {

@@ -87,8 +87,11 @@ pub(super) fn match_conditions(checking: &mut Checking<'_>, spec: &Json, express
     {
         return;
     }
-    let field = "spec.matchConditions";
-    let conditions = list(spec, "matchConditions");
+    conditions(checking, list(spec, "matchConditions"), expressions, "spec.matchConditions");
+}
+
+/// Checks the conditions of a policy or of a webhook.
+pub(super) fn conditions(checking: &mut Checking<'_>, conditions: &[Json], expressions: &Expressions, field: &str) {
     if conditions.len() > MAX_MATCH_CONDITIONS {
         checking.errors.push(Error::too_many(field, conditions.len(), MAX_MATCH_CONDITIONS));
     }

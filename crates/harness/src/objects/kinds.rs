@@ -137,6 +137,12 @@ impl Kinds {
         Self { table, minor, resources, custom: BTreeMap::new() }
     }
 
+    /// None that are built in: only custom ones are to be added.
+    pub(crate) fn without_builtin(minor: u8) -> Self {
+        // Of built-in types custom resources have none but metadata, and they are the same in each minor.
+        Self { table: Table::of(36), minor, resources: vec![], custom: BTreeMap::new() }
+    }
+
     /// The minor, as given.
     pub fn minor(&self) -> u8 {
         self.minor

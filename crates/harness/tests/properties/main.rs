@@ -335,7 +335,8 @@ fn the_same_profile_gives_the_same_bytes_in_whatever_order_its_fields_are() {
             let profile: ToolSecurityProfile = serde_json::from_str(text).unwrap();
             let compiled = palisade_compiler::compile(&profile).unwrap();
             let bundle = &compiled.bundle;
-            let objects: Vec<_> = bundle.pairs().map(|(_, pair)| json!([pair.policy, pair.binding])).collect();
+            let objects: Vec<_> =
+                bundle.pairs().map(|(_, pair)| json!([pair.policy, pair.binding, pair.updates])).collect();
             let now = "2026-06-01T00:00:00Z".parse().unwrap();
             json!([objects, compiled.params(&Namespace::default(), now)]).to_string()
         };

@@ -13,8 +13,8 @@ use serde_json::{Value as Json, json};
 pub(crate) enum Change {
     /// Of a field, or none where it is null, in one of the places of its kind.
     Field { place: Place, path: &'static str, value: Json, at: Index },
-    /// Another volume, mounted by the first container: read-only, writable, or as it is by default.
-    Volume { source: Json, read_only: Option<bool> },
+    /// Another volume, mounted by the first container in this way.
+    Volume { source: Json, mount: Json },
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -85,7 +85,7 @@ impl Change {
             Self::Field { place: Place::Annotation, path, value, .. } => {
                 pod["metadata"]["annotations"][*path] = value.clone();
             }
-            Self::Volume { source, read_only } => {
+            Self::Volume { source, mount } => {
                 // Not too many, or each pod ends with one volume of each kind.
                 if pod["spec"]["volumes"].as_array().is_some_and(|volumes| volumes.len() > 2) {
                     pod["spec"]["volumes"] = json!([]);
@@ -94,10 +94,8 @@ impl Change {
                 let name = format!("v{}", pod["spec"]["volumes"].as_array().map_or(0, Vec::len));
                 let mut volume = source.clone();
                 volume["name"] = json!(name);
-                let mut mount = json!({"name": name, "mountPath": format!("/{name}")});
-                if let Some(read_only) = read_only {
-                    mount["readOnly"] = json!(read_only);
-                }
+                let mut mount = mount.clone();
+                pod::merge(&mut mount, &json!({"name": name, "mountPath": format!("/{name}")}));
                 append(&mut pod["spec"]["volumes"], volume);
                 append(&mut pod["spec"]["containers"][0]["volumeMounts"], mount);
             }
@@ -173,11 +171,49 @@ fn of_pod() -> Vec<(&'static str, Vec<Json>)> {
         ("hostUsers", flag()),
         ("os", vec![json!({"name": "windows"}), json!({"name": "linux"})]),
         ("runtimeClassName", vec![Json::Null, json!("gvisor"), json!("kata"), json!("runc")]),
+        ("shareProcessNamespace", flag()),
+        ("hostAliases", vec![Json::Null, json!([]), json!([{"ip": "192.0.2.1", "hostnames": ["a"]}])]),
+        ("automountServiceAccountToken", flag()),
+        ("serviceAccountName", texts(&["default", "builder", "text", "other"])),
+        ("serviceAccount", texts(&["default", "builder", "other"])),
+        ("priorityClassName", texts(&["", "batch", "system-node-critical", "text"])),
+        ("schedulerName", texts(&["default-scheduler", "volcano", "other"])),
+        ("nodeName", texts(&["", "a"])),
+        (
+            "nodeSelector",
+            vec![Json::Null, json!({"pool": "text"}), json!({"pool": "shared", "example.org/zone": "text"})],
+        ),
+        ("tolerations", tolerations()),
+        ("securityContext.supplementalGroupsPolicy", texts(&["Merge", "Strict"])),
         ("securityContext", vec![Json::Null, json!({})]),
         ("securityContext.fsGroup", vec![Json::Null, json!(0), json!(5), json!(1000)]),
         ("securityContext.supplementalGroups", vec![json!([]), json!([0]), json!([5, 9]), json!([1000, 70000])]),
         ("securityContext.sysctls", sysctls.map(|name| json!([{"name": name, "value": "1"}])).to_vec()),
     ]);
+    all
+}
+
+/// None, or one of these.
+fn texts(texts: &[&str]) -> Vec<Json> {
+    [Json::Null].into_iter().chain(texts.iter().map(|text| json!(text))).collect()
+}
+
+fn tolerations() -> Vec<Json> {
+    let mut all = vec![
+        Json::Null,
+        json!([]),
+        json!([{"operator": "Exists"}]),
+        json!([{"operator": "Exists", "effect": "NoExecute"}]),
+        json!([{"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute"}]),
+    ];
+    for key in ["gpu", "text", "other"] {
+        all.extend([
+            json!([{"key": key, "operator": "Exists"}]),
+            json!([{"key": key, "value": "text"}]),
+            json!([{"key": key, "operator": "Equal", "effect": "NoSchedule"}]),
+            json!([{"key": key, "operator": "Lt", "value": "5", "effect": "NoSchedule"}]),
+        ]);
+    }
     all
 }
 
@@ -274,8 +310,26 @@ fn volume() -> impl Strategy<Value = Change> {
         json!({"image": {"reference": "registry.example/model"}}),
         json!({"image": {}}),
     ]);
-    (sample::select(sources), any::<Option<bool>>())
-        .prop_map(|(source, read_only)| Change::Volume { source, read_only })
+    let tokens = [
+        json!({"path": "token"}),
+        json!({"path": "token", "audience": "vault", "expirationSeconds": 600}),
+        json!({"path": "token", "audience": "text", "expirationSeconds": 86400}),
+        json!({"path": "token", "audience": "other"}),
+    ];
+    sources.extend(tokens.map(|token| json!({"projected": {"sources": [{"serviceAccountToken": token}]}})));
+    sources.push(json!({"hostPath": {"path": "/public", "type": "DirectoryOrCreate"}}));
+    let mounts = [
+        json!({}),
+        json!({"readOnly": false}),
+        json!({"readOnly": true}),
+        json!({"readOnly": true, "recursiveReadOnly": "Enabled"}),
+        json!({"readOnly": true, "recursiveReadOnly": "IfPossible"}),
+        json!({"mountPropagation": "None"}),
+        json!({"mountPropagation": "HostToContainer"}),
+        json!({"mountPropagation": "Bidirectional"}),
+    ];
+    (sample::select(sources), sample::select(mounts.to_vec()))
+        .prop_map(|(source, mount)| Change::Volume { source, mount })
 }
 
 /// A change that can matter to one of the checks.
@@ -283,7 +337,12 @@ pub(crate) fn change(checks: &[&Check]) -> BoxedStrategy<Change> {
     let field = (sample::select(fields(checks)), any::<Index>(), any::<Index>()).prop_map(
         |((place, path, values), value, at)| Change::Field { place, path, value: value.get(&values).clone(), at },
     );
-    let looks_at_volumes = |check: &&&Check| check.fields.iter().any(|field| matches!(field, Field::Volume(_)));
+    let of_volume = |field: &Field| match field {
+        Field::Volume(_) => true,
+        Field::Container(path) => path.starts_with("volumeMounts"),
+        Field::Pod(_) | Field::Annotation(_) => false,
+    };
+    let looks_at_volumes = |check: &&&Check| check.fields.iter().any(of_volume);
     match checks.iter().filter(looks_at_volumes).count() {
         0 => field.boxed(),
         some if some == checks.len() => prop_oneof![1 => field, 4 => volume()].boxed(),

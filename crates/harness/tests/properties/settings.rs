@@ -3,8 +3,8 @@
 use palisade_api::{
     Settings,
     catalogue::{
-        GroupRule, GroupRules, Host, Images, Privileges, Range, Scheduling, UserRule, UserRules, Users, Volumes,
-        WindowsRule,
+        AllowedToleration, GroupRule, GroupRules, Host, Identity, Images, NodeLabel, Privileges, Range, Scheduling,
+        TaintEffect, TokenRules, TolerationOperator, UserRule, UserRules, Users, Volumes, WindowsRule,
         app_armor_profile::AppArmor,
         capabilities::Capabilities,
         host_path_volumes::HostPath,
@@ -12,6 +12,7 @@ use palisade_api::{
         redirect::{PathStyle, Redirect, RedirectedHost},
         se_linux_options::SeLinux,
         seccomp_profile::Seccomp,
+        supplemental_groups_policy::SupplementalGroupsPolicy,
         sysctls::Sysctls,
     },
 };
@@ -43,6 +44,13 @@ pub(crate) const VOLUMES: Pool = &["csi", "emptyDir", "hostPath", "flexVolume", 
 pub(crate) const CSI_DRIVERS: Pool = &["csi.example.org", "other.example.org", "$text"];
 pub(crate) const FLEX_DRIVERS: Pool = &["example.org/flex", "example.org/other", "example.org/$text"];
 pub(crate) const RUNTIME_CLASSES: Pool = &["", "gvisor", "kata", "$text"];
+pub(crate) const PRIORITY_CLASSES: Pool = &["", "batch", "system-node-critical", "$text"];
+pub(crate) const SCHEDULERS: Pool = &["default-scheduler", "volcano", "$text"];
+pub(crate) const SERVICE_ACCOUNTS: Pool = &["default", "builder", "$text", "$texts"];
+pub(crate) const AUDIENCES: Pool = &["", "vault", "$text", "$texts"];
+pub(crate) const MOUNT_PROPAGATION: Pool = &["None", "HostToContainer", "Bidirectional"];
+pub(crate) const NODE_LABELS: Pool = &["text", "shared", "$text", "$texts"];
+pub(crate) const TAINTS: Pool = &["gpu", "dedicated", "$text"];
 pub(crate) const REGISTRIES: Pool = &[
     "registry.example",
     "registry.example/team",
@@ -116,12 +124,15 @@ prop_compose! {
         supplemental_groups in maybe(group_rules()),
         require_run_as_non_root in maybe(flag()),
         relax_for_user_namespaces in maybe(flag()),
+        supplemental_groups_policy in
+            maybe(sample::select(vec![SupplementalGroupsPolicy::Merge, SupplementalGroupsPolicy::Strict])),
     ) -> Users {
         Users {
             run_as_user,
             run_as_group,
             fs_group,
             supplemental_groups,
+            supplemental_groups_policy,
             require_run_as_non_root,
             relax_for_user_namespaces,
         }
@@ -161,7 +172,7 @@ prop_compose! {
         se_linux in maybe(se_linux()),
         sysctls in maybe((texts(SYSCTLS, 0), sample::subsequence(SYSCTLS, 0..3))),
         windows in option::of(sample::select(vec![WindowsRule::Exempt, WindowsRule::Check])),
-        read_only_root_filesystem in maybe(flag()),
+        (read_only_root_filesystem, share_process_namespace) in (maybe(flag()), maybe(flag())),
     ) -> Privileges {
         let all = |texts: Vec<&str>| texts.into_iter().map(Text::from).collect();
         Privileges {
@@ -179,6 +190,7 @@ prop_compose! {
             windows_host_process,
             windows,
             read_only_root_filesystem,
+            share_process_namespace,
         }
     }
 }
@@ -193,8 +205,10 @@ prop_compose! {
         host_paths in maybe(prop::collection::vec(host_path(), 0..5)),
         csi_drivers in maybe(texts(CSI_DRIVERS, 0)),
         flex_volumes in maybe(texts(FLEX_DRIVERS, 0)),
+        mount_propagation in maybe(texts(MOUNT_PROPAGATION, 0)),
+        recursive_read_only in maybe(flag()),
     ) -> Volumes {
-        Volumes { allowed, host_paths, csi_drivers, flex_volumes }
+        Volumes { allowed, host_paths, csi_drivers, flex_volumes, mount_propagation, recursive_read_only }
     }
 }
 
@@ -202,9 +216,60 @@ prop_compose! {
     fn host()(
         (network, pid, ipc) in (maybe(flag()), maybe(flag()), maybe(flag())),
         ports in maybe(prop::collection::vec(range(), 0..3)),
-        probe_hosts in maybe(flag()),
+        (probe_hosts, aliases) in (maybe(flag()), maybe(flag())),
     ) -> Host {
-        Host { network, pid, ipc, ports, probe_hosts }
+        Host { network, pid, ipc, ports, probe_hosts, aliases }
+    }
+}
+
+prop_compose! {
+    fn identity()(
+        service_accounts in maybe(texts(SERVICE_ACCOUNTS, 1)),
+        automount_service_account_token in maybe(flag()),
+        service_account_tokens in maybe((texts(AUDIENCES, 0), maybe(sample::select(vec![600, 3600, 86400])))),
+    ) -> Identity {
+        Identity {
+            service_accounts,
+            automount_service_account_token,
+            service_account_tokens: service_account_tokens.map(|(audiences, most)| TokenRules {
+                audiences, max_expiration_seconds: most.map(Integer::from),
+            }),
+        }
+    }
+}
+
+/// What may be tolerated: each form that the CRD accepts.
+fn toleration() -> impl Strategy<Value = AllowedToleration> {
+    let effect = option::of(sample::select(vec![TaintEffect::NoSchedule, TaintEffect::NoExecute]));
+    let key = option::weighted(0.8, sample::select(TAINTS));
+    let value = option::of(option::of(sample::select(vec!["text", "$text"])));
+    (key, value, effect).prop_map(|(key, value, effect)| AllowedToleration {
+        operator: if key.is_some() && value.is_some() { TolerationOperator::Equal } else { TolerationOperator::Exists },
+        value: value.flatten().filter(|_| key.is_some()).map(Text::from),
+        key: key.map(Text::from),
+        effect,
+    })
+}
+
+fn node_labels() -> impl Strategy<Value = Vec<NodeLabel>> {
+    let label = |key: &str, values| NodeLabel { key: key.to_owned(), values };
+    let values = || prop::collection::vec(sample::select(NODE_LABELS).prop_map(Text::from), 1..3);
+    (option::of(values()), option::of(values())).prop_map(move |(pool, zone)| {
+        let labels = [pool.map(|values| label("pool", values)), zone.map(|values| label("example.org/zone", values))];
+        labels.into_iter().flatten().collect()
+    })
+}
+
+prop_compose! {
+    fn scheduling()(
+        runtime_classes in maybe(texts(RUNTIME_CLASSES, 1)),
+        priority_classes in maybe(texts(PRIORITY_CLASSES, 1)),
+        schedulers in maybe(texts(SCHEDULERS, 1)),
+        node_name in maybe(flag()),
+        node_selector in maybe(node_labels()),
+        tolerations in maybe(prop::collection::vec(toleration(), 0..3)),
+    ) -> Scheduling {
+        Scheduling { runtime_classes, priority_classes, schedulers, node_name, node_selector, tolerations }
     }
 }
 
@@ -247,7 +312,8 @@ prop_compose! {
         privileges in privileges().boxed(),
         host in host(),
         volumes in volumes(),
-        runtime_classes in maybe(texts(RUNTIME_CLASSES, 1)),
+        identity in identity(),
+        scheduling in scheduling().boxed(),
         allowed_registries in maybe(texts(REGISTRIES, 1)),
         redirect in option::weighted(0.3, redirect()),
         mutation in mutation(),
@@ -257,7 +323,8 @@ prop_compose! {
             privileges,
             host,
             volumes,
-            scheduling: Scheduling { runtime_classes },
+            identity,
+            scheduling,
             images: Images { allowed_registries, redirect },
             mutation,
         }

@@ -5,17 +5,19 @@
 use palisade_api::{
     Settings,
     catalogue::{
-        GroupRule, GroupRules, Range, UserRule, UserRules, WindowsRule, app_armor_profile::AppArmor,
-        capabilities::Capabilities, host_path_volumes::HostPath, se_linux_options::SeLinux, seccomp_profile::Seccomp,
-        sysctls::Sysctls,
+        AllowedToleration, GroupRule, GroupRules, NodeLabel, Range, TaintEffect, TokenRules, TolerationOperator,
+        UserRule, UserRules, WindowsRule, app_armor_profile::AppArmor, capabilities::Capabilities,
+        host_path_volumes::HostPath, se_linux_options::SeLinux, seccomp_profile::Seccomp,
+        supplemental_groups_policy::SupplementalGroupsPolicy, sysctls::Sysctls,
     },
 };
 use palisade_checks::{Flag, Integer, Text};
 use proptest::sample::Index;
 
 use crate::settings::{
-    ADD, CSI_DRIVERS, DROP, FLEX_DRIVERS, PATHS, PROC_MOUNT, PROFILE_TYPES, PROFILES, Pool, REGISTRIES,
-    RUNTIME_CLASSES, SE_LINUX_LEVELS, SE_LINUX_NAMES, SE_LINUX_TYPES, SYSCTLS, VOLUMES,
+    ADD, AUDIENCES, CSI_DRIVERS, DROP, FLEX_DRIVERS, MOUNT_PROPAGATION, NODE_LABELS, PATHS, PRIORITY_CLASSES,
+    PROC_MOUNT, PROFILE_TYPES, PROFILES, Pool, REGISTRIES, RUNTIME_CLASSES, SCHEDULERS, SE_LINUX_LEVELS,
+    SE_LINUX_NAMES, SE_LINUX_TYPES, SERVICE_ACCOUNTS, SYSCTLS, TAINTS, VOLUMES,
 };
 
 /// A way to make settings stricter: of which setting, and how.
@@ -33,10 +35,18 @@ pub(crate) const STEPS: &[Step] = &[
     ("host.pid", |s, _| forbid(&mut s.host.pid)),
     ("host.ipc", |s, _| forbid(&mut s.host.ipc)),
     ("host.probeHosts", |s, _| forbid(&mut s.host.probe_hosts)),
+    ("host.aliases", |s, _| forbid(&mut s.host.aliases)),
+    ("privileges.shareProcessNamespace", |s, _| forbid(&mut s.privileges.share_process_namespace)),
+    ("identity.automountServiceAccountToken", |s, _| forbid(&mut s.identity.automount_service_account_token)),
+    ("scheduling.nodeName", |s, _| forbid(&mut s.scheduling.node_name)),
     ("privileges.windows", |s, _| s.privileges.windows = Some(WindowsRule::Check)),
     // What need not be, must.
     ("privileges.readOnlyRootFilesystem", |s, _| demand(&mut s.privileges.read_only_root_filesystem)),
     ("users.requireRunAsNonRoot", |s, _| demand(&mut s.users.require_run_as_non_root)),
+    ("users.supplementalGroupsPolicy", |s, _| {
+        s.users.supplemental_groups_policy = Some(SupplementalGroupsPolicy::Strict);
+    }),
+    ("volumes.recursiveReadOnly", |s, _| demand(&mut s.volumes.recursive_read_only)),
     ("privileges.seccomp", |s, _| seccomp(s).required = true.into()),
     ("privileges.seccomp", |s, _| seccomp(s).annotations = true.into()),
     ("privileges.seLinux", |s, _| se_linux(s).required = true.into()),
@@ -59,7 +69,21 @@ pub(crate) const STEPS: &[Step] = &[
     ("volumes.allowed", |s, at| narrow_some(&mut s.volumes.allowed, VOLUMES, 0, at)),
     ("volumes.csiDrivers", |s, at| narrow_some(&mut s.volumes.csi_drivers, CSI_DRIVERS, 0, at)),
     ("volumes.flexVolumes", |s, at| narrow_some(&mut s.volumes.flex_volumes, FLEX_DRIVERS, 0, at)),
+    ("volumes.mountPropagation", |s, at| narrow_some(&mut s.volumes.mount_propagation, MOUNT_PROPAGATION, 0, at)),
+    ("identity.serviceAccounts", |s, at| narrow_some(&mut s.identity.service_accounts, SERVICE_ACCOUNTS, 1, at)),
+    ("identity.serviceAccountTokens", |s, at| narrow(&mut tokens(s).audiences, AUDIENCES, 0, at)),
+    ("identity.serviceAccountTokens", |s, at| {
+        let most = &mut tokens(s).max_expiration_seconds;
+        *most = Some(match most {
+            Some(Integer::Constant(most)) => Integer::Constant((*most / 2).max(600)),
+            _ => Integer::Constant(*at.get(&[600, 3600])),
+        });
+    }),
     ("scheduling.runtimeClasses", |s, at| narrow_some(&mut s.scheduling.runtime_classes, RUNTIME_CLASSES, 1, at)),
+    ("scheduling.priorityClasses", |s, at| narrow_some(&mut s.scheduling.priority_classes, PRIORITY_CLASSES, 1, at)),
+    ("scheduling.schedulers", |s, at| narrow_some(&mut s.scheduling.schedulers, SCHEDULERS, 1, at)),
+    ("scheduling.nodeSelector", |s, at| narrow_node_selector(s.scheduling.node_selector.get_or_insert_default(), at)),
+    ("scheduling.tolerations", |s, at| narrow_tolerations(&mut s.scheduling.tolerations, at)),
     ("images.allowedRegistries", |s, at| narrow_some(&mut s.images.allowed_registries, REGISTRIES, 1, at)),
     ("images.allowedRegistries", |s, at| go_below(s.images.allowed_registries.iter_mut().flatten(), at)),
     ("volumes.hostPaths", |s, at| drop(remove(host_paths(s), 0, at))),
@@ -127,6 +151,37 @@ fn sysctls(s: &mut Settings) -> &mut Sysctls {
 fn host_paths(s: &mut Settings) -> &mut Vec<HostPath> {
     let all = || PATHS.iter().map(|&path| HostPath { path_prefix: path.into(), read_only: false.into() }).collect();
     s.volumes.host_paths.get_or_insert_with(all)
+}
+
+fn tokens(s: &mut Settings) -> &mut TokenRules {
+    let all = || TokenRules { audiences: anything(), max_expiration_seconds: None };
+    s.identity.service_account_tokens.get_or_insert_with(all)
+}
+
+/// One value less of a label, or one label more.
+fn narrow_node_selector(labels: &mut Vec<NodeLabel>, at: Index) {
+    if let Some(label) = pick(labels, at)
+        && label.values.len() > 1
+    {
+        remove(&mut label.values, 1, at);
+    } else if !labels.iter().any(|label| label.key == "pool") {
+        labels.push(NodeLabel { key: "pool".to_owned(), values: vec![(*at.get(NODE_LABELS)).into()] });
+    }
+}
+
+/// One less, or one that covers less: one key, one value, one effect.
+fn narrow_tolerations(allowed: &mut Option<Vec<AllowedToleration>>, at: Index) {
+    let everything = AllowedToleration { key: None, operator: TolerationOperator::Exists, value: None, effect: None };
+    let allowed = allowed.get_or_insert_with(|| vec![everything]);
+    let Some(one) = pick(allowed, at) else { return };
+    match one {
+        AllowedToleration { key: key @ None, .. } => *key = Some((*at.get(TAINTS)).into()),
+        AllowedToleration { effect: effect @ None, .. } => *effect = Some(TaintEffect::NoSchedule),
+        AllowedToleration { operator: operator @ TolerationOperator::Exists, .. } => {
+            *operator = TolerationOperator::Equal;
+        }
+        _ => drop(remove(allowed, 0, at)),
+    }
 }
 
 fn pick<T>(list: &mut [T], at: Index) -> Option<&mut T> {

@@ -8,6 +8,7 @@ mod core_param_kind;
 mod creation_warning;
 mod deny_on_missing_params;
 mod duplicate_name;
+mod exempts_tenants;
 mod fail_unscoped;
 mod fails_open;
 mod matches_kube_system;
@@ -54,6 +55,7 @@ pub static ALL: &[&Rule] = &[
     &not_served::RULE,
     &unknown_field::RULE,
     &profile_rejected::RULE,
+    &exempts_tenants::RULE,
     &redirected_twice::RULE,
     &no_verdict::RULE,
     &type_check::RULE,

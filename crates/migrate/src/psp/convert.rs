@@ -103,6 +103,7 @@ pub fn convert(psp: &PodSecurityPolicy) -> Result<Converted, Vec<Diagnostic>> {
         host_paths: host_paths(allowed_host_paths, kinds, &mut found),
         csi_drivers: drivers(&csi, "spec.allowedCSIDrivers", "name", "csi", kinds, &mut found),
         flex_volumes: drivers(&flex, "spec.allowedFlexVolumes", "driver", "flexVolume", kinds, &mut found),
+        ..Volumes::default()
     };
     let users = Users {
         run_as_user: user,
@@ -110,7 +111,7 @@ pub fn convert(psp: &PodSecurityPolicy) -> Result<Converted, Vec<Diagnostic>> {
         fs_group: extra_group("fsGroup", fs_group, &mut found),
         supplemental_groups: extra_group("supplementalGroups", supplemental_groups, &mut found),
         require_run_as_non_root: non_root.then(|| true.into()),
-        relax_for_user_namespaces: None,
+        ..Users::default()
     };
     let may_escalate = escalation(*allow_privilege_escalation, *default_allow_privilege_escalation, &mut found);
     let capabilities =
@@ -136,10 +137,11 @@ pub fn convert(psp: &PodSecurityPolicy) -> Result<Converted, Vec<Diagnostic>> {
         pid: (!host_pid).then(|| false.into()),
         ipc: (!host_ipc).then(|| false.into()),
         ports: ports(host_ports, &mut found),
-        probe_hosts: None,
+        ..Host::default()
     };
     let scheduling = Scheduling {
         runtime_classes: runtime_class.as_ref().and_then(|strategy| runtime_classes(strategy, &mut found)),
+        ..Scheduling::default()
     };
     let only_by_default = may_escalate && *default_allow_privilege_escalation == Some(false);
     let mutation = Mutation {

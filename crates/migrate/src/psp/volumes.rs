@@ -62,6 +62,14 @@ pub(super) fn host_paths(paths: &[AllowedHostPath], kinds: &[String], found: &mu
             );
         }
     }
+    if paths.iter().any(|path| path.read_only) {
+        found.note(
+            Kind::Stricter,
+            "spec.allowedHostPaths",
+            "a volume of a read-only path must not be of a type that creates something on the node (DirectoryOrCreate, \
+             FileOrCreate); the policy admitted it",
+        );
+    }
     let converted =
         paths.iter().map(|path| HostPath { path_prefix: text(&path.path_prefix), read_only: path.read_only.into() });
     Some(converted.collect())

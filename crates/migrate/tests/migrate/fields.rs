@@ -274,8 +274,9 @@ const CASES: &[Case] = &[
             "volumes: [{name: v, hostPath: {path: /database}}]",
             "volumes: [{name: v, hostPath: {path: /}}]",
             "{volumes: [{name: v, hostPath: {path: /logs/a}}], c: {volumeMounts: [{name: v, mountPath: /l}]}}",
+            "volumes: [{name: v, hostPath: {path: /logs/a, type: DirectoryOrCreate}}]",
         ],
-        None,
+        Some(Kind::Stricter),
     ),
     (
         "allowedHostPaths",

@@ -4,6 +4,7 @@
 //! there is no key that could sign another, and one way of renewal for both. What replicas share is in a Secret
 //! ([`kept`]); what is done next with it is decided there, and nowhere else.
 
+pub mod clients;
 pub mod files;
 pub mod generation;
 pub mod kept;
@@ -15,7 +16,7 @@ use tokio_rustls::rustls::{
     ServerConfig,
     crypto::ring,
     pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
-    server::{ClientHello, NoServerSessionStorage, ResolvesServerCert},
+    server::{ClientHello, NoClientAuth, NoServerSessionStorage, ResolvesServerCert, danger::ClientCertVerifier},
     sign::CertifiedKey,
 };
 
@@ -106,14 +107,18 @@ impl ResolvesServerCert for Shown {
     }
 }
 
-/// How connections are encrypted: TLS 1.2 and 1.3, HTTP/2 and HTTP/1.1, which API servers use.
+/// How connections are encrypted: TLS 1.2 and 1.3, HTTP/2 and HTTP/1.1, which API servers use. With `clients`, only
+/// who shows a certificate that it accepts gets a connection.
 ///
 /// # Errors
 /// Never with the provider that is built in.
-pub fn server_config(shown: Arc<Shown>) -> Result<ServerConfig, tokio_rustls::rustls::Error> {
+pub fn server_config(
+    shown: Arc<Shown>,
+    clients: Option<Arc<dyn ClientCertVerifier>>,
+) -> Result<ServerConfig, tokio_rustls::rustls::Error> {
     let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()?
-        .with_no_client_auth()
+        .with_client_cert_verifier(clients.unwrap_or_else(|| Arc::new(NoClientAuth)))
         .with_cert_resolver(shown);
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     // A session that is resumed would outlive its certificate, and API servers resume none.

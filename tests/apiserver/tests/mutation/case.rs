@@ -1,7 +1,7 @@
 //! A profile that changes pods, and what puts it in force.
 
 use k8s_openapi::jiff::Timestamp;
-use palisade_api::{ToolSecurityParams, ToolSecurityProfile};
+use palisade_api::{Published, ToolSecurityParams, ToolSecurityProfile, names, revision::Revision};
 use palisade_checks::pod;
 use palisade_compiler::{Compiled, Namespace};
 use palisade_harness::{Decision, Policy, Request};
@@ -11,7 +11,7 @@ use serde_json::{Value as Json, json};
 
 use super::{CONTROL, Engine, JSON, Result, pods_of};
 
-/// What the generated policies of the cases, and the profiles, are labelled with. Nothing of a controller's, or it would
+/// What the generated policies of the cases, and the records of the profiles, are labelled with. Nothing of a controller's, or it would
 /// take them for its own.
 pub(crate) const LABEL: &str = "toolsecurity.dev/test";
 
@@ -22,7 +22,7 @@ pub(crate) struct Case {
     /// What judges, for the harness.
     policy: Policy,
     params: Option<ToolSecurityParams>,
-    profile: Json,
+    revision: Json,
     pub(crate) filled: String,
     pub(crate) judged: String,
 }
@@ -33,9 +33,9 @@ impl Case {
         spec["namespaceSelector"] = json!({"matchLabels": {"mutated": name}});
         let profile = json!({
             "apiVersion": "toolsecurity.dev/v1alpha1", "kind": "ToolSecurityProfile",
-            "metadata": {"name": name, "labels": {LABEL: "mutation"}}, "spec": spec,
+            "metadata": {"name": name}, "spec": spec,
         });
-        let typed: ToolSecurityProfile = serde_json::from_value(profile.clone())?;
+        let typed: ToolSecurityProfile = serde_json::from_value(profile)?;
         let compiled = palisade_compiler::compile(&typed).map_err(|found| format!("{name}: {found:?}"))?;
         let namespace = Namespace {
             name: format!("mutated-{name}"),
@@ -46,7 +46,8 @@ impl Case {
         ensure!(compiled.mutation.is_some(), "{name} changes nothing");
         let policy = Policy::new(&compiled.bundle.pods.policy).map_err(|error| format!("{name}: {error:?}"))?;
         let (filled, judged) = (namespace.name, format!("judged-{name}"));
-        Ok(Self { compiled, policy, params, profile, filled, judged })
+        let revision = json!(Revision::of(&typed).object(name, None));
+        Ok(Self { compiled, policy, params, revision, filled, judged })
     }
 
     /// Puts it in force: what fills in, in both namespaces, and the policy that judges, in one.
@@ -84,16 +85,26 @@ impl Case {
                 objects.push((format!("{group}/mutatingadmissionpolicies"), policy));
                 objects.push((format!("{group}/mutatingadmissionpolicybindings"), binding));
             }
+            // As the controller records what is in force.
             Engine::Webhook => {
-                objects.push(("toolsecurity.dev/v1alpha1/toolsecurityprofiles".to_owned(), self.profile.clone()));
+                let path = format!("apps/v1/namespaces/{}/controllerrevisions", names::OPERATOR_NAMESPACE);
+                objects.push((path, self.revision.clone()));
             }
         }
         for (path, mut object) in objects {
-            object["metadata"]["labels"] = json!({LABEL: "mutation"});
+            if object["kind"] != "ControllerRevision" {
+                object["metadata"]["labels"] = json!({});
+            }
+            object["metadata"]["labels"][LABEL] = json!("mutation");
             let path = format!("/apis/{path}");
             cluster.answer("POST", &path, JSON, &object).await.map_err(|error| format!("{name} {path}: {error}"))?;
         }
         Ok(())
+    }
+
+    /// Its entry in the registration of a webhook that has said this of itself.
+    pub(crate) fn entry(&self, published: &Published) -> Result<Json> {
+        Ok(json!(self.compiled.mutation.as_ref().ok_or("changes nothing")?.webhook(published)))
     }
 
     /// Waits until the API server follows all of it.

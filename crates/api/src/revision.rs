@@ -1,0 +1,125 @@
+//! What was put in force: the spec of a generation of a profile, in a `ControllerRevision` that the controller writes
+//! once all of it is in the API server, and that the webhook and the next controller read.
+//!
+//! There is one object for each generation, so that none is ever missing while another takes its place.
+
+use std::cmp::Ordering;
+
+use k8s_openapi::{
+    api::apps::v1::ControllerRevision,
+    apimachinery::pkg::{apis::meta::v1::ObjectMeta, apis::meta::v1::OwnerReference, runtime::RawExtension},
+};
+use serde::{Deserialize, Serialize};
+
+use crate::{ToolSecurityProfile, ToolSecurityProfileSpec, names};
+
+/// How many generations of a profile are kept.
+pub const KEPT: usize = 3;
+
+/// A generation of a profile that was put in force.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Revision {
+    /// The uid of the profile: another one of the same name is another one.
+    pub uid: String,
+    /// The generation of the spec.
+    pub generation: i64,
+    /// The spec.
+    pub spec: ToolSecurityProfileSpec,
+}
+
+impl Revision {
+    /// The spec of a profile.
+    pub fn of(profile: &ToolSecurityProfile) -> Self {
+        Self {
+            uid: profile.metadata.uid.clone().unwrap_or_default(),
+            generation: profile.metadata.generation.unwrap_or_default(),
+            spec: profile.spec.clone(),
+        }
+    }
+
+    /// Reads an object.
+    ///
+    /// # Errors
+    /// What is wrong with its data.
+    pub fn read(object: &ControllerRevision) -> Result<Self, String> {
+        let data = object.data.as_ref().ok_or("it has no data")?;
+        serde_json::from_value(data.0.clone()).map_err(|error| error.to_string())
+    }
+
+    /// As an object that belongs to a profile.
+    pub fn object(&self, profile: &str, owner: Option<OwnerReference>) -> ControllerRevision {
+        let labels = [(names::MANAGED_BY_LABEL, names::MANAGED_BY), (names::PROFILE_LABEL, profile)];
+        ControllerRevision {
+            metadata: ObjectMeta {
+                name: Some(names::revision(profile, self.generation)),
+                namespace: Some(names::OPERATOR_NAMESPACE.to_owned()),
+                labels: Some(labels.map(|(key, value)| (key.to_owned(), value.to_owned())).into()),
+                owner_references: owner.map(|owner| vec![owner]),
+                ..ObjectMeta::default()
+            },
+            data: serde_json::to_value(self).ok().map(RawExtension),
+            revision: self.generation,
+        }
+    }
+
+    /// The profile as it was.
+    pub fn profile(&self, name: &str) -> ToolSecurityProfile {
+        let mut profile = ToolSecurityProfile::new(name, self.spec.clone());
+        profile.metadata.uid = Some(self.uid.clone());
+        profile.metadata.generation = Some(self.generation);
+        profile
+    }
+}
+
+/// The profile that an object belongs to.
+pub fn profile_of(object: &ControllerRevision) -> Option<&str> {
+    object.metadata.labels.as_ref()?.get(names::PROFILE_LABEL).map(String::as_str)
+}
+
+/// Which of two objects of one profile is newer. Generations count from one again when a profile is made anew, so the
+/// time at which the object was made decides first.
+pub fn by_age(one: &ControllerRevision, other: &ControllerRevision) -> Ordering {
+    let key = |of: &ControllerRevision| (of.metadata.creation_timestamp.as_ref().map(|time| time.0), of.revision);
+    key(one).cmp(&key(other))
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
+
+    use super::*;
+
+    fn revision(uid: &str, generation: i64, second: i64) -> ControllerRevision {
+        let spec = serde_json::from_str(r#"{"namespaceSelector": {"matchLabels": {"a": "b"}}}"#).unwrap();
+        let mut object = Revision { uid: uid.into(), generation, spec }.object("p", None);
+        object.metadata.creation_timestamp = Timestamp::from_second(second).ok().map(Time);
+        object
+    }
+
+    #[test]
+    fn what_is_written_can_be_read() {
+        let object = revision("u", 7, 0);
+        let read = Revision::read(&object).unwrap();
+        assert_eq!((read.uid.as_str(), read.generation, object.revision), ("u", 7, 7));
+        assert_eq!(profile_of(&object), Some("p"));
+        assert_eq!(Revision::of(&read.profile("p")), read);
+        assert!(Revision::read(&ControllerRevision::default()).is_err());
+    }
+
+    #[test]
+    fn the_newest_is_the_last_that_was_made() {
+        let mut all = [revision("old", 9, 1), revision("new", 1, 2), revision("new", 2, 2)];
+        all.sort_by(by_age);
+        assert_eq!(all.map(|one| one.revision), [9, 1, 2]);
+    }
+
+    #[test]
+    fn no_two_profiles_share_a_name() {
+        let all =
+            [("a", 1), ("a-1", 1), ("a.1", 1), ("a", 11), ("a-1", 11)].map(|(name, of)| names::revision(name, of));
+        let distinct: std::collections::BTreeSet<_> = all.iter().collect();
+        assert_eq!(distinct.len(), all.len(), "{all:?}");
+        // The only name that there was before had dashes.
+        assert!(all.iter().all(|name| !name.starts_with("palisade-")));
+    }
+}

@@ -1,0 +1,58 @@
+//! # schedulers
+//!
+//! A pod says which scheduler chooses its node. One that is meant for others may know nothing of quotas of devices, of
+//! queues, or of what keeps tenants' nodes apart.
+//!
+//! ## If your pod was denied
+//!
+//! Set the pod's `schedulerName` to one that the message lists. A pod without the field has `default-scheduler`.
+
+use serde_json::json;
+
+use super::any;
+use crate::{Check, Field, Over, Resolve, Rule, pod};
+
+const DEFAULT: &str = "default-scheduler";
+
+/// The check.
+pub static CHECK: Check = Check {
+    id: "schedulers",
+    title: "Schedulers",
+    settings: &["scheduling.schedulers"],
+    psp: None,
+    pss: &[],
+    fields: &[Field::Pod("schedulerName")],
+    fixtures: include_str!("schedulers.yaml"),
+    compile: |settings, cx| {
+        let schedulers = settings.scheduling.schedulers.as_ref().filter(|schedulers| !any(schedulers))?;
+        let allowed = cx.texts("spec.scheduling.schedulers", schedulers);
+        let found = format!("variables.spec.?schedulerName.orValue('{DEFAULT}')");
+        Some(Rule::one(
+            Over::Pod,
+            format!("!({found} in {})", allowed.cel()),
+            format!("'spec.schedulerName is ' + {found} + ', allowed: ' + {}", allowed.says()),
+        ))
+    },
+    fills: |_, _| vec![],
+    comply: |settings, values, pod| {
+        let schedulers = settings.scheduling.schedulers.as_ref().map(|schedulers| schedulers.resolve(values));
+        let schedulers = schedulers.unwrap_or_default();
+        if let Some(first) = schedulers.first()
+            && !schedulers.iter().any(|one| one == DEFAULT || one == "*")
+        {
+            pod::set(pod, &["schedulerName"], json!(first));
+        }
+    },
+    violate: |settings, values, pod| {
+        let Some(schedulers) = settings.scheduling.schedulers.as_ref().map(|all| all.resolve(values)) else {
+            return false;
+        };
+        let bad = ["violation.palisade.invalid", "violation2.palisade.invalid"]
+            .into_iter()
+            .find(|bad| !schedulers.iter().any(|one| one == bad || one == "*"));
+        if let Some(bad) = bad {
+            pod::set(pod, &["schedulerName"], json!(bad));
+        }
+        bad.is_some()
+    },
+};

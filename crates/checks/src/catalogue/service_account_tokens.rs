@@ -1,0 +1,99 @@
+//! # serviceAccountTokens
+//!
+//! A projected volume can hold a token of the pod's service account for any audience, such as a vault or a cloud that trusts
+//! the cluster, and for any time. Whoever gets hold of it is that service account there until it expires. The
+//! audience `''` stands for a token that names none, which is for the API server.
+//!
+//! The token that the API server mounts by itself is not meant: whether a pod may have it is for the check
+//! `automountServiceAccountToken`. It is known by its volume (`kube-api-access-*`), which has no audience and at
+//! most 3607 seconds, in a pod that does not say `automountServiceAccountToken: false`; a pod that copies it gets nothing
+//! else.
+//!
+//! Who may ask the API server for a token without a pod (`serviceaccounts/token`) is for RBAC.
+//!
+//! ## If your pod was denied
+//!
+//! Set `audience` to one that the message lists, and `expirationSeconds` to at most what it says; the kubelet renews a
+//! token in time. A pod that needs a token for the API server leaves that to `automountServiceAccountToken: true`.
+
+use serde_json::json;
+
+use super::{any, kind_allowed, kind_refused};
+use crate::{Check, Field, Finding, Over, Resolve, Rule, pod};
+
+/// The one that the API server mounts (`TokenVolumeSource` in the admission plugin ServiceAccount).
+const MOUNTED: &str = "variables.spec.?automountServiceAccountToken.orValue(true) \
+                       && v.name.startsWith('kube-api-access-') \
+                       && s.serviceAccountToken.?audience.orValue('') == '' \
+                       && s.serviceAccountToken.?expirationSeconds.orValue(3600) <= 3607";
+
+/// The check.
+pub static CHECK: Check = Check {
+    id: "serviceAccountTokens",
+    title: "Tokens that pods ask for",
+    settings: &["identity.serviceAccountTokens", "volumes.allowed"],
+    psp: None,
+    pss: &[],
+    fields: &[
+        Field::Volume("projected.sources[*].serviceAccountToken.audience"),
+        Field::Volume("projected.sources[*].serviceAccountToken.expirationSeconds"),
+    ],
+    fixtures: include_str!("service_account_tokens.yaml"),
+    compile: |settings, cx| {
+        let rules = settings.identity.service_account_tokens.as_ref()?;
+        if kind_refused(settings, "projected") {
+            return None;
+        }
+        let mut findings = Vec::new();
+        let mut finding = |bad: &str, field: &str, found: &str, allowed: &str| {
+            let tokens = "v.?projected.?sources.orValue([])";
+            let bad = format!("has(s.serviceAccountToken) && !({MOUNTED}) && {bad}");
+            findings.push(Finding::new(
+                Over::Volumes,
+                format!("{tokens}.exists(s, {bad})"),
+                format!("'serviceAccountToken.{field} is ' + {tokens}.filter(s, {bad}).map(s, {found}).join(', ') + {allowed}"),
+            ));
+        };
+        if !any(&rules.audiences) {
+            let mut allowed = cx.texts("spec.identity.serviceAccountTokens.audiences", &rules.audiences);
+            let audience = "s.serviceAccountToken.?audience.orValue('')";
+            let bad = format!("!({audience} in {})", allowed.cel());
+            let named = |one: &String| if one.is_empty() { "(unset)".to_owned() } else { one.clone() };
+            allowed.constants = allowed.constants.iter().map(named).collect();
+            finding(
+                &bad,
+                "audience",
+                &format!("{audience} == '' ? '(unset)' : {audience}"),
+                &format!("', allowed: ' + {}", allowed.says()),
+            );
+        }
+        if let Some(most) = &rules.max_expiration_seconds {
+            let most = cx.integer("spec.identity.serviceAccountTokens.maxExpirationSeconds", most);
+            let seconds = "s.serviceAccountToken.?expirationSeconds.orValue(3600)";
+            finding(
+                &format!("{seconds} > {most}"),
+                "expirationSeconds",
+                &format!("string({seconds})"),
+                &format!("', must be at most ' + string({most})"),
+            );
+        }
+        (!findings.is_empty()).then_some(Rule { findings, ..Rule::default() })
+    },
+    fills: |_, _| vec![],
+    comply: |_, _, _| {},
+    violate: |settings, values, pod| {
+        let rules = settings.identity.service_account_tokens.as_ref();
+        let Some(rules) = rules.filter(|_| kind_allowed(settings, values, "projected")) else { return false };
+        let allowed = rules.audiences.resolve(values);
+        let token = match ["violation.palisade.invalid", "violation2.palisade.invalid"]
+            .into_iter()
+            .find(|bad| !allowed.iter().any(|one| one == bad || one == "*"))
+        {
+            Some(bad) => json!({"path": "token", "audience": bad, "expirationSeconds": 600}),
+            None => return false,
+        };
+        let projected = json!({"sources": [{"serviceAccountToken": token}]});
+        pod::set(pod, &["volumes"], json!([{"name": "violation", "projected": projected}]));
+        true
+    },
+};

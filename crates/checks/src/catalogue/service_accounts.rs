@@ -1,0 +1,73 @@
+//! # serviceAccounts
+//!
+//! A pod may run as any service account of its namespace, and has its rights: whoever may make pods has the rights of all
+//! of them, also of those that an operator or an admin made in the namespace for a purpose of its own.
+//!
+//! The API server writes `default` into a pod that names none before it asks policies; a pod template without one means
+//! the same. `serviceAccount` is an old name of the field.
+//!
+//! The pods with which Palisade asks whether a profile is in force run as `default` where that is allowed, or else as the
+//! first of the list, which must then exist in the namespace `palisade-probe`.
+//!
+//! ## If your pod was denied
+//!
+//! Set the pod's `serviceAccountName` to one that the message lists, and remove `serviceAccount`.
+
+use serde_json::json;
+
+use super::any;
+use crate::{Check, Field, Over, Resolve, Rule, pod};
+
+const DEFAULT: &str = "default";
+
+/// The check.
+pub static CHECK: Check = Check {
+    id: "serviceAccounts",
+    title: "Service accounts",
+    settings: &["identity.serviceAccounts"],
+    psp: None,
+    pss: &[],
+    fields: &[Field::Pod("serviceAccountName"), Field::Pod("serviceAccount")],
+    fixtures: include_str!("service_accounts.yaml"),
+    compile: |settings, cx| {
+        let accounts = settings.identity.service_accounts.as_ref().filter(|accounts| !any(accounts))?;
+        let allowed = cx.texts("spec.identity.serviceAccounts", accounts);
+        Some(Rule {
+            // The API server writes each name into the other where that is unset.
+            variables: vec![(
+                "serviceAccountName",
+                format!(
+                    "[string(variables.spec.?serviceAccountName.orValue('')), \
+                     string(variables.spec.?serviceAccount.orValue('')), '{DEFAULT}'].filter(a, a != '')[0]"
+                ),
+            )],
+            ..Rule::one(
+                Over::Pod,
+                format!("!(variables.serviceAccountName in {})", allowed.cel()),
+                format!(
+                    "'spec.serviceAccountName is ' + variables.serviceAccountName + ', allowed: ' + {}",
+                    allowed.says()
+                ),
+            )
+        })
+    },
+    fills: |_, _| vec![],
+    comply: |settings, values, pod| {
+        let accounts = settings.identity.service_accounts.as_ref().map(|accounts| accounts.resolve(values));
+        let accounts = accounts.unwrap_or_default();
+        if let Some(first) = accounts.first()
+            && !accounts.iter().any(|one| one == DEFAULT || one == "*")
+        {
+            pod::set(pod, &["serviceAccountName"], json!(first));
+        }
+    },
+    violate: |settings, values, pod| {
+        // Only by the default one: an account that does not exist the API server rejects before it asks policies.
+        let accounts = settings.identity.service_accounts.as_ref().map(|accounts| accounts.resolve(values));
+        let forbidden = accounts.is_some_and(|accounts| !accounts.iter().any(|one| one == DEFAULT || one == "*"));
+        if forbidden && let Some(spec) = pod["spec"].as_object_mut() {
+            spec.remove("serviceAccountName");
+        }
+        forbidden
+    },
+};

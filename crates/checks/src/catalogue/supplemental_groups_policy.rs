@@ -1,0 +1,80 @@
+//! # supplementalGroupsPolicy
+//!
+//! Unless a pod says `supplementalGroupsPolicy: Strict`, its processes are also in the groups that `/etc/group` of the
+//! image gives to their user. Whoever makes the image thus joins any group, whatever `supplementalGroups` allows; on a
+//! shared file system a foreign group opens other tenants' files.
+//!
+//! A node whose container runtime does not know the field rejects pods with `Strict` (`status.features` of the node
+//! says whether it does).
+//!
+//! ## If your pod was denied
+//!
+//! Set `supplementalGroupsPolicy: Strict` in the pod's `securityContext`. Containers have no such field. Groups that the
+//! image relied on go into `supplementalGroups`.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::{
+    Settings,
+    mutation::{AdditionalDefault, filled},
+    unless_windows,
+};
+use crate::{Check, Field, Fill, FillValue, Flag, Over, Rule, Subject, pod};
+
+// The schema describes it where it is used.
+/// What groups of the image count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum SupplementalGroupsPolicy {
+    /// That is up to the pod.
+    Merge,
+    /// None.
+    Strict,
+}
+
+fn is_strict(settings: &Settings) -> bool {
+    settings.users.supplemental_groups_policy == Some(SupplementalGroupsPolicy::Strict)
+}
+
+const FIELD: &str = "variables.podSecurityContext.?supplementalGroupsPolicy";
+
+/// The check.
+pub static CHECK: Check = Check {
+    id: "supplementalGroupsPolicy",
+    title: "Groups in an image",
+    settings: &["users.supplementalGroupsPolicy", "privileges.windows"],
+    psp: None,
+    pss: &[],
+    fields: &[Field::Pod("securityContext.supplementalGroupsPolicy")],
+    fixtures: include_str!("supplemental_groups_policy.yaml"),
+    compile: |settings, _| {
+        is_strict(settings).then(|| {
+            Rule::one(
+                Over::Pod,
+                unless_windows(settings, &format!("{FIELD}.orValue('Merge') != 'Strict'")),
+                format!(
+                    "'securityContext.supplementalGroupsPolicy is ' + {FIELD}.orValue('unset') + ', must be Strict'"
+                ),
+            )
+        })
+    },
+    fills: |settings, _| {
+        let demanded = Flag::Constant(is_strict(settings));
+        let when = filled(settings, AdditionalDefault::SupplementalGroupsPolicy, Some(&demanded), true);
+        let path = &["securityContext", "supplementalGroupsPolicy"];
+        when.map(|when| Fill::new(Subject::Pod, path, FillValue::Word("Strict"), when)).into_iter().collect()
+    },
+    comply: |settings, _, pod| {
+        if is_strict(settings) {
+            pod::set(pod, &["securityContext", "supplementalGroupsPolicy"], json!("Strict"));
+        }
+    },
+    violate: |settings, _, pod| {
+        let strict = is_strict(settings);
+        if strict {
+            pod::set(pod, &["securityContext", "supplementalGroupsPolicy"], json!("Merge"));
+        }
+        strict
+    },
+};

@@ -1,0 +1,152 @@
+//! # tolerations
+//!
+//! A taint keeps pods off a node, such as one of the control plane or of another tenant, and a toleration lets them on it.
+//! A pod may tolerate only what the profile lists: what a pod tolerates must be covered by one toleration of the list. One
+//! with the operator `Exists` covers any value, one without an effect all effects, one without a key all keys.
+//!
+//! The API server itself adds two tolerations to every pod, of the taints `node.kubernetes.io/not-ready` and
+//! `node.kubernetes.io/unreachable` with the effect NoExecute. They say how long a pod stays on a node that fails and open
+//! no node, and are always allowed. What the controller of DaemonSets, a runtime class, or the admission plugin
+//! PodTolerationRestriction adds must be listed where tenants may have it.
+//!
+//! ## If your pod was denied
+//!
+//! Remove the toleration, or narrow it to one that the message lists: with a key, a value and an effect. A toleration
+//! without a key, with the operator `Exists`, tolerates everything.
+
+use serde_json::{Value as Json, json};
+
+use super::{AllowedToleration, TolerationOperator};
+use crate::{Check, Diagnostic, Field, Lowering, Over, Resolve, Rule, Values, cel, pod};
+
+/// What the API server adds (admission plugin DefaultTolerationSeconds).
+const ADDED: &str = "t.?key.orValue('') in ['node.kubernetes.io/not-ready', 'node.kubernetes.io/unreachable'] \
+                     && t.?effect.orValue('') == 'NoExecute'";
+
+/// The check.
+pub static CHECK: Check = Check {
+    id: "tolerations",
+    title: "Tolerated taints",
+    settings: &["scheduling.tolerations"],
+    psp: None,
+    pss: &[],
+    fields: &[Field::Pod("tolerations")],
+    fixtures: include_str!("tolerations.yaml"),
+    compile: |settings, cx| {
+        let allowed = settings.scheduling.tolerations.as_ref()?;
+        if allowed.iter().any(covers_everything) {
+            return None;
+        }
+        let (mut terms, mut says) = (vec![format!("({ADDED})")], Vec::new());
+        for (index, toleration) in allowed.iter().enumerate() {
+            if index > 0 {
+                says.push(Ok(", ".to_owned()));
+            }
+            terms.push(lower(cx, &format!("spec.scheduling.tolerations[{index}]"), toleration, &mut says));
+        }
+        if says.is_empty() {
+            says.push(Ok("none".to_owned()));
+        }
+        let says = joined(says);
+        Some(Rule {
+            variables: vec![(
+                "tolerationsNotAllowed",
+                format!("variables.spec.?tolerations.orValue([]).filter(t, !({}))", terms.join(" || ")),
+            )],
+            ..Rule::one(
+                Over::Pod,
+                "variables.tolerationsNotAllowed.size() > 0",
+                format!(
+                    "'spec.tolerations of ' + variables.tolerationsNotAllowed.map(t, \
+                     (t.?key.orValue('') == '' ? 'every taint' : t.key) \
+                     + (t.?value.orValue('') == '' ? '' : '=' + t.value) \
+                     + (t.?effect.orValue('') == '' ? '' : ':' + t.effect)).join(', ') \
+                     + ' are not allowed, allowed: ' + {says}"
+                ),
+            )
+        })
+    },
+    fills: |_, _| vec![],
+    comply: |_, _, _| {},
+    violate: |settings, values, pod| {
+        let Some(allowed) = settings.scheduling.tolerations.as_ref() else { return false };
+        let candidates = ["violation.palisade.invalid", "violation2.palisade.invalid"]
+            .into_iter()
+            .flat_map(|key| ["NoSchedule", "NoExecute"].map(|effect| (key, effect)));
+        let bad = candidates
+            .map(|(key, effect)| json!({"key": key, "operator": "Exists", "effect": effect}))
+            .find(|bad| !allowed.iter().any(|one| covers_any_value(one, bad, values)));
+        match bad {
+            Some(bad) => {
+                pod::set(pod, &["tolerations"], json!([bad]));
+                true
+            }
+            None => false,
+        }
+    },
+};
+
+fn covers_everything(toleration: &AllowedToleration) -> bool {
+    toleration.operator == TolerationOperator::Exists && toleration.key.is_none() && toleration.effect.is_none()
+}
+
+/// Whether a toleration of any value of this key is covered.
+fn covers_any_value(allowed: &AllowedToleration, bad: &Json, values: &Values) -> bool {
+    allowed.operator == TolerationOperator::Exists
+        && allowed.key.as_ref().is_none_or(|key| bad["key"] == json!(key.resolve(values)))
+        && allowed.effect.is_none_or(|effect| bad["effect"] == json!(effect))
+}
+
+/// A constant text, or CEL of one.
+type Part = Result<String, String>;
+
+/// CEL of type string: the parts one after another.
+fn joined(parts: Vec<Part>) -> String {
+    let (mut out, mut constant) = (Vec::new(), String::new());
+    for part in parts {
+        match part {
+            Ok(text) => constant.push_str(&text),
+            Err(cel) => out.extend([cel::quote(&std::mem::take(&mut constant)), cel]),
+        }
+    }
+    out.push(cel::quote(&constant));
+    cel::concat(&out)
+}
+
+/// CEL of type bool: whether the toleration `t` is covered. What is allowed is added to `says`.
+fn lower(cx: &mut Lowering<'_>, path: &str, allowed: &AllowedToleration, says: &mut Vec<Part>) -> String {
+    let AllowedToleration { key, operator, value, effect } = allowed;
+    let quoted = |part: &Part| part.as_ref().map_or_else(Clone::clone, |constant| cel::quote(constant));
+    let mut terms = Vec::new();
+    match key {
+        Some(key) => {
+            let key = cx.text(&format!("{path}.key"), key);
+            terms.push(format!("t.?key.orValue('') == {}", quoted(&key)));
+            says.push(key);
+        }
+        None => says.push(Ok("every taint".to_owned())),
+    }
+    match (operator, value) {
+        (TolerationOperator::Exists, None) => {}
+        (TolerationOperator::Equal, value) => {
+            let value = value.as_ref().map_or(Ok(String::new()), |value| cx.text(&format!("{path}.value"), value));
+            // The API server takes an empty operator for this one.
+            terms.push("t.?operator.orValue('') in ['', 'Equal']".to_owned());
+            terms.push(format!("t.?value.orValue('') == {}", quoted(&value)));
+            says.extend([Ok("=".to_owned()), value]);
+        }
+        (TolerationOperator::Exists, Some(_)) => cx.report(
+            Diagnostic::new(format!("{path}.value"), "is set beside the operator Exists")
+                .help("remove it, or say operator: Equal"),
+        ),
+    }
+    if key.is_none() && *operator == TolerationOperator::Equal {
+        cx.report(Diagnostic::new(path, "has no key").help("name one, or say operator: Exists"));
+    }
+    if let Some(effect) = effect {
+        let effect: &str = effect.into();
+        terms.push(format!("t.?effect.orValue('') == {}", cel::quote(effect)));
+        says.push(Ok(format!(":{effect}")));
+    }
+    format!("({})", terms.join(" && "))
+}

@@ -1,0 +1,126 @@
+//! Exemptions that free tenants from the profile, although they name no tenant.
+//!
+//! A profile with such an exemption is still accepted: where a cluster has no tenants, it may be what its admin wants.
+
+use palisade_api::{Diagnostic, Exemptions};
+
+/// How the name of a service account in kube-system begins.
+const KUBE_SYSTEM: &str = "system:serviceaccount:kube-system:";
+/// The user of all controllers where kube-controller-manager gives them no service accounts of their own.
+const CONTROLLER_MANAGER: &str = "system:kube-controller-manager";
+/// The user of requests without credentials.
+const ANONYMOUS: &str = "system:anonymous";
+
+/// The exemptions by which tenants can run pods that the profile denies, each with its place, and why that is so.
+pub fn exempt_tenants(exemptions: &Exemptions) -> Vec<Diagnostic> {
+    let Exemptions { users, groups, runtime_classes: _ } = exemptions;
+    let users = users.iter().enumerate().map(|(index, name)| ("users", index, name, by_user(name)));
+    let groups = groups.iter().enumerate().map(|(index, name)| ("groups", index, name, by_group(name)));
+    users
+        .chain(groups)
+        .filter_map(|(field, index, name, risk)| {
+            let (why, help) = risk?.texts();
+            Some(Diagnostic::new(format!("spec.exemptions.{field}[{index}]"), format!("{name} {why}")).help(help))
+        })
+        .collect()
+}
+
+/// Why an exemption frees tenants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Risk {
+    /// It names a controller of Kubernetes.
+    Controller,
+    /// It names a group of all such controllers.
+    Controllers,
+    /// It names everybody.
+    Everybody,
+}
+
+impl Risk {
+    fn texts(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Controller => (
+                "is a controller, which creates pods for whoever may write the DaemonSet, Job or other workload that it \
+                 works on: all of them are exempt",
+                "exempt a user or service account that creates pods itself and for nobody else; a workload of your own \
+                 belongs into a namespace that the profile does not select, or under spec.exceptions",
+            ),
+            Self::Controllers => (
+                "has the controllers of Kubernetes as members, which create pods for whoever may write a DaemonSet, Job \
+                 or other workload: all of them are exempt",
+                "exempt a user or service account that creates pods itself and for nobody else; a workload of your own \
+                 belongs into a namespace that the profile does not select, or under spec.exceptions",
+            ),
+            Self::Everybody => (
+                "is everybody, tenants too: the profile judges none of their pods",
+                "exempt a group that has no tenants, or delete the profile",
+            ),
+        }
+    }
+}
+
+fn by_user(name: &str) -> Option<Risk> {
+    // The controllers' accounts have this ending, by convention of Kubernetes.
+    let of_kube_system = |name: &str| name.strip_prefix(KUBE_SYSTEM).is_some_and(|name| name.ends_with("-controller"));
+    match name {
+        ANONYMOUS => Some(Risk::Everybody),
+        CONTROLLER_MANAGER => Some(Risk::Controller),
+        name => of_kube_system(name).then_some(Risk::Controller),
+    }
+}
+
+/// Members of `system:masters` and `system:nodes` are no tenants: the former may delete the profile, and of the latter
+/// the API server takes mirror pods only, which are exempt anyway.
+fn by_group(name: &str) -> Option<Risk> {
+    match name {
+        "system:serviceaccounts:kube-system" => Some(Risk::Controllers),
+        "system:authenticated" | "system:unauthenticated" | "system:serviceaccounts" => Some(Risk::Everybody),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(users: &[&str], groups: &[&str]) -> Vec<String> {
+        let texts = |of: &[&str]| of.iter().map(|&text| text.to_owned()).collect();
+        let exemptions = Exemptions { users: texts(users), groups: texts(groups), ..Exemptions::default() };
+        exempt_tenants(&exemptions).into_iter().map(|found| found.path).collect()
+    }
+
+    #[test]
+    fn who_acts_for_tenants_is_found_and_nobody_else() {
+        let users = [
+            "system:serviceaccount:kube-system:daemon-set-controller",
+            "system:serviceaccount:kube-system:coredns",
+            "system:serviceaccount:tools:daemon-set-controller",
+            "system:kube-controller-manager",
+            "system:anonymous",
+            "system:node:a",
+            "alice",
+        ];
+        let expected = ["spec.exemptions.users[0]", "spec.exemptions.users[3]", "spec.exemptions.users[4]"];
+        assert_eq!(found(&users, &[]), expected);
+        let groups = [
+            "system:masters",
+            "system:serviceaccounts",
+            "system:serviceaccounts:kube-system",
+            "system:serviceaccounts:backup",
+            "system:nodes",
+            "system:authenticated",
+            "system:unauthenticated",
+            "storage-admins",
+        ];
+        let expected = [1, 2, 5, 6].map(|index| format!("spec.exemptions.groups[{index}]"));
+        assert_eq!(found(&[], &groups), expected);
+    }
+
+    #[test]
+    fn a_warning_names_the_exemption_and_what_to_do() {
+        let exemptions = Exemptions { users: vec![format!("{KUBE_SYSTEM}job-controller")], ..Exemptions::default() };
+        let [found] = exempt_tenants(&exemptions).try_into().unwrap();
+        assert!(found.message.starts_with("system:serviceaccount:kube-system:job-controller is a controller"));
+        assert!(found.help.is_some_and(|help| help.contains("spec.exceptions")));
+    }
+}

@@ -1,0 +1,359 @@
+//! The registration of the webhook: for the pods of which profiles API servers ask it.
+//!
+//! There is one `MutatingWebhookConfiguration` with an entry for each profile. An entry is made of nothing but what passed
+//! the gate and is in force, and of what the webhook says of itself in a ConfigMap; while it says nothing, nobody serves,
+//! and no entry is added. The manifests make both objects. Without them there is no webhook, and nothing to do.
+//!
+//! One object for all profiles must not be one mistake for all: an entry that the API server refuses, which the gate should
+//! have kept from it, is found by dry runs. What that profile had before stays then, the others are written, and the
+//! profile's status says it.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use futures::StreamExt;
+use k8s_openapi::api::{
+    admissionregistration::v1::{MutatingWebhook, MutatingWebhookConfiguration},
+    core::v1::ConfigMap,
+};
+use kube::{
+    Api, Client,
+    api::PostParams,
+    runtime::{
+        WatchStreamExt,
+        watcher::{Config, watcher},
+    },
+};
+use palisade_api::{
+    EngineInForce, Published,
+    catalogue::mutation::Engine,
+    names::{self, OPERATOR_NAMESPACE, WEBHOOK, WEBHOOK_CA},
+};
+use palisade_process::{Supervisor, watch_backoff};
+use tokio::{
+    sync::Notify,
+    time::{sleep, timeout},
+};
+
+use crate::{
+    call::{ApiError, call},
+    compile::Good,
+    queue::Queue,
+    world::{Concerned, World},
+};
+
+/// How often the registration is looked at when nothing is known to have changed.
+const AGAIN: Duration = Duration::from_secs(5);
+/// The shortest time between two turns: changes of many profiles are one write.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Whether the API server is to ask about the pods of a profile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    /// No.
+    No,
+    /// Yes.
+    Yes,
+    /// As long as it does: a policy takes over, and is not yet in force.
+    Still,
+}
+
+impl Wanted {
+    /// What a profile wants, given who was seen to change its pods last.
+    pub fn of(good: &Good, seen: Option<EngineInForce>) -> Self {
+        let by_policy = seen == Some(EngineInForce::Native);
+        match good.compiled.mutation.as_ref().map(|mutation| mutation.engine) {
+            Some(Engine::Webhook) => Self::Yes,
+            // Until the API server was seen to do it by itself.
+            Some(Engine::Auto) if !by_policy => Self::Yes,
+            Some(Engine::Native) if !by_policy => Self::Still,
+            Some(Engine::Auto | Engine::Native | Engine::Off) | None => Self::No,
+        }
+    }
+}
+
+/// What is to be registered for a profile.
+#[derive(Clone, Debug)]
+struct Desired {
+    /// The state in force; `None` if there is none, and so no entry.
+    good: Option<Arc<Good>>,
+    wanted: Wanted,
+}
+
+/// Keeps the registration.
+#[derive(Debug, Default)]
+pub struct Registration {
+    desired: Mutex<BTreeMap<String, Desired>>,
+    /// By profile, why its entry is not as it should be.
+    problems: Mutex<BTreeMap<String, String>>,
+    /// Held while the registration is read and written.
+    turn: tokio::sync::Mutex<()>,
+    changed: Notify,
+}
+
+impl Registration {
+    /// This state of a profile is in force.
+    pub fn want(&self, good: &Arc<Good>, wanted: Wanted) {
+        let desired = Desired { good: Some(Arc::clone(good)), wanted };
+        let before = self.lock().insert(good.compiled.profile.clone(), desired);
+        let same = before.is_some_and(|before| {
+            before.wanted == wanted && before.good.is_some_and(|before| Arc::ptr_eq(&before, good))
+        });
+        if !same {
+            self.changed.notify_one();
+        }
+    }
+
+    /// The profile is gone, or is another one of the same name: nothing of it is in force.
+    pub fn forget(&self, profile: &str) {
+        self.lock().insert(profile.to_owned(), Desired { good: None, wanted: Wanted::No });
+        self.changed.notify_one();
+    }
+
+    /// Why the entry of a profile is not as it should be.
+    pub fn problem(&self, profile: &str) -> Option<String> {
+        self.problems.lock().unwrap_or_else(PoisonError::into_inner).get(profile).cloned()
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, Desired>> {
+        self.desired.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Brings the registration to what is desired. Returns the profiles of which something else is to be said now.
+    ///
+    /// # Errors
+    /// It could not be read or written, because of no single profile.
+    pub async fn keep(&self, client: &Client, profiles: &Concerned) -> Result<Concerned, ApiError> {
+        let _turn = self.turn.lock().await;
+        let api: Api<MutatingWebhookConfiguration> = Api::all(client.clone());
+        // Before the ConfigMap, so that what is written over it is never older than what is found in it.
+        let Some(mut found) = call(api.get_opt(WEBHOOK)).await? else { return Ok(self.report(BTreeMap::new())) };
+        let config: Api<ConfigMap> = Api::namespaced(client.clone(), OPERATOR_NAMESPACE);
+        let published = call(config.get_opt(WEBHOOK_CA)).await?;
+        let published = published.and_then(|config| Published::read(&config.data.unwrap_or_default()));
+        let known = found.webhooks.take().unwrap_or_default();
+        found.metadata.managed_fields = None;
+        let desired = entries(&self.lock(), profiles, published.as_ref(), &known);
+        self.lock().retain(|profile, desired| desired.good.is_some() || profiles.contains(profile));
+        if desired == known {
+            return Ok(self.report(BTreeMap::new()));
+        }
+        let with = |webhooks: &[MutatingWebhook]| MutatingWebhookConfiguration {
+            webhooks: Some(webhooks.to_vec()),
+            ..found.clone()
+        };
+        let manager = |dry_run| PostParams { dry_run, field_manager: Some(names::CONTROLLER.to_owned()) };
+        let mut problems = BTreeMap::new();
+        match call(api.replace(WEBHOOK, &manager(false), &with(&desired))).await {
+            Ok(_) => tracing::info!(entries = desired.len(), "wrote the registration of the webhook"),
+            // Somebody else was faster. The next turn sees what they wrote.
+            Err(error) if error.is_conflict() => self.changed.notify_one(),
+            Err(error) if is_refused(&error) => {
+                let mut acceptable = Vec::new();
+                for entry in desired {
+                    let before = known.iter().find(|before| before.name == entry.name);
+                    if before != Some(&entry)
+                        && let Err(error) = call(api.replace(WEBHOOK, &manager(true), &with(&[entry.clone()]))).await
+                    {
+                        tracing::warn!(entry = entry.name, %error, "an entry of the registration is left as it was");
+                        let profile = names::profile_of_webhook_entry(&entry.name).unwrap_or_default().to_owned();
+                        problems.insert(profile, error.to_string());
+                        acceptable.extend(before.cloned());
+                    } else {
+                        acceptable.push(entry);
+                    }
+                }
+                if acceptable != known {
+                    call(api.replace(WEBHOOK, &manager(false), &with(&acceptable))).await?;
+                    tracing::info!(entries = acceptable.len(), "wrote the registration of the webhook");
+                }
+            }
+            Err(error) => return Err(error),
+        }
+        Ok(self.report(problems))
+    }
+
+    /// Remembers the problems; the profiles whose problem is another one than before.
+    fn report(&self, problems: BTreeMap<String, String>) -> Concerned {
+        let mut known = self.problems.lock().unwrap_or_else(PoisonError::into_inner);
+        let names = known.keys().chain(problems.keys());
+        let other = names.filter(|name| known.get(*name) != problems.get(*name)).cloned().collect();
+        *known = problems;
+        other
+    }
+}
+
+/// Whether the API server refuses what is written, and not who writes it or when.
+fn is_refused(error: &ApiError) -> bool {
+    matches!(error, ApiError::Refused(status) if matches!(status.code, 400 | 403 | 413 | 422))
+}
+
+/// The entries, in the order of the names of the profiles.
+///
+/// A profile that is not judged yet, after a restart for example, has the entry that it had. So has each one that wants one
+/// while no webhook says how it is reached: an older one did not.
+fn entries(
+    desired: &BTreeMap<String, Desired>,
+    profiles: &Concerned,
+    published: Option<&Published>,
+    found: &[MutatingWebhook],
+) -> Vec<MutatingWebhook> {
+    let entry = |profile: &String| {
+        let known = found.iter().find(|found| found.name == names::webhook_entry(profile)).cloned();
+        let Some(Desired { good, wanted }) = desired.get(profile) else { return known };
+        let good = good.as_ref()?;
+        if *wanted == Wanted::No || (*wanted == Wanted::Still && known.is_none()) {
+            return None;
+        }
+        let Some(published) = published else { return known };
+        let mut entry = good.compiled.mutation.as_ref()?.webhook(published);
+        if entry.client_config.ca_bundle.is_none() {
+            entry.client_config.ca_bundle = known.and_then(|known| known.client_config.ca_bundle);
+        }
+        Some(entry)
+    };
+    profiles.iter().filter_map(entry).collect()
+}
+
+/// Keeps it until the end.
+pub fn start(
+    registration: &Arc<Registration>,
+    client: &Client,
+    world: &Arc<World>,
+    queue: &Arc<Queue>,
+    tasks: &Supervisor,
+) {
+    let config: Api<ConfigMap> = Api::namespaced(client.clone(), OPERATOR_NAMESPACE);
+    let (watching, stopped) = (Arc::clone(registration), tasks.stop().clone());
+    tasks.spawn("watch of the ConfigMap of the webhook", async move {
+        let own = Config::default().fields(&format!("metadata.name={WEBHOOK_CA}"));
+        let mut events = std::pin::pin!(watcher(config, own).backoff(watch_backoff()));
+        while let Some(Some(event)) = stopped.run_until_cancelled(events.next()).await {
+            match event {
+                Ok(_) => watching.changed.notify_one(),
+                Err(error) => {
+                    let error = ApiError::from(error);
+                    tracing::warn!(%error, "the watch of {WEBHOOK_CA} failed and is tried again");
+                }
+            }
+        }
+    });
+    let (registration, client, world, queue) =
+        (Arc::clone(registration), client.clone(), Arc::clone(world), Arc::clone(queue));
+    let stop = tasks.stop().clone();
+    tasks.spawn("registration of the webhook", async move {
+        let turns = async {
+            loop {
+                // Before everything is known, a profile that seems to be gone may only be unknown.
+                if world.synced() {
+                    match registration.keep(&client, &world.profiles()).await {
+                        Ok(concerned) => queue.trigger(concerned),
+                        Err(error) => {
+                            tracing::warn!(%error, "the registration of the webhook could not be kept right");
+                        }
+                    }
+                }
+                sleep(PAUSE).await;
+                let _ = timeout(AGAIN, registration.changed.notified()).await;
+            }
+        };
+        let _: Option<()> = stop.run_until_cancelled(turns).await;
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use palisade_api::ToolSecurityProfile;
+    use palisade_compiler::compile;
+    use palisade_harness::check;
+    use serde_json::json;
+
+    use super::*;
+
+    fn good(name: &str, engine: &str) -> Arc<Good> {
+        let profile: ToolSecurityProfile = serde_json::from_value(json!({
+            "apiVersion": names::API_VERSION, "kind": "ToolSecurityProfile", "metadata": {"name": name},
+            "spec": {
+                "namespaceSelector": {"matchLabels": {"a": "b"}},
+                "mutation": {"defaults": "Secure", "engine": engine},
+            },
+        }))
+        .unwrap();
+        let compiled = check(compile(&profile).unwrap()).unwrap();
+        Arc::new(Good { profile: Arc::new(profile), compiled })
+    }
+
+    fn published(authorities: Option<&str>) -> Published {
+        Published { authorities: authorities.map(str::to_owned), url: None, timeout_seconds: 3 }
+    }
+
+    fn desired(all: &[(&Arc<Good>, Wanted)]) -> BTreeMap<String, Desired> {
+        let one = |(good, wanted): &(&Arc<Good>, Wanted)| {
+            (good.compiled.profile.clone(), Desired { good: Some(Arc::clone(good)), wanted: *wanted })
+        };
+        all.iter().map(one).collect()
+    }
+
+    fn names_of(entries: &[MutatingWebhook]) -> Vec<&str> {
+        entries.iter().map(|entry| entry.name.as_str()).collect()
+    }
+
+    #[test]
+    fn an_entry_is_there_while_somebody_serves_and_the_profile_wants_it() {
+        let (one, two, still) = (good("one", "Webhook"), good("two", "Auto"), good("still", "Native"));
+        let all = desired(&[(&one, Wanted::Yes), (&two, Wanted::No), (&still, Wanted::Still)]);
+        let profiles: Concerned = ["one", "two", "still"].map(str::to_owned).into();
+        assert_eq!(entries(&all, &profiles, None, &[]), []);
+        let says = published(Some("PEM"));
+        let written = entries(&all, &profiles, Some(&says), &[]);
+        assert_eq!(names_of(&written), ["one.mutate.toolsecurity.dev"]);
+        assert_eq!(written[0].client_config.ca_bundle.as_ref().unwrap().0, b"PEM");
+        // What an older webhook has registered stays until this one says something.
+        let before = |good: &Arc<Good>| good.compiled.mutation.as_ref().unwrap().webhook(&published(Some("OLD")));
+        let found = [before(&one), before(&two), before(&still)];
+        let kept = entries(&all, &profiles, None, &found);
+        assert_eq!(kept, [found[0].clone(), found[2].clone()]);
+        let names = ["one.mutate.toolsecurity.dev", "still.mutate.toolsecurity.dev"];
+        assert_eq!(names_of(&entries(&all, &profiles, Some(&says), &found)), names);
+    }
+
+    #[test]
+    fn what_is_not_judged_yet_stays_and_what_is_gone_does_not() {
+        let one = good("one", "Webhook");
+        let found = [one.compiled.mutation.as_ref().unwrap().webhook(&published(Some("OLD")))];
+        let profiles: Concerned = ["one".to_owned()].into();
+        assert_eq!(entries(&BTreeMap::new(), &profiles, Some(&published(None)), &found), found);
+        assert_eq!(entries(&BTreeMap::new(), &Concerned::new(), Some(&published(None)), &found), []);
+        let none = BTreeMap::from([("one".to_owned(), Desired { good: None, wanted: Wanted::No })]);
+        assert_eq!(entries(&none, &profiles, Some(&published(None)), &found), []);
+    }
+
+    #[test]
+    fn authorities_that_something_else_has_written_stay() {
+        let one = good("one", "Webhook");
+        let all = desired(&[(&one, Wanted::Yes)]);
+        let profiles: Concerned = ["one".to_owned()].into();
+        let found = entries(&all, &profiles, Some(&published(Some("INJECTED"))), &[]);
+        assert_eq!(entries(&all, &profiles, Some(&published(None)), &found), found);
+    }
+
+    #[test]
+    fn who_was_seen_decides_what_a_profile_wants() {
+        use EngineInForce::{Native, None as Nobody, Webhook};
+        for (engine, seen, expected) in [
+            ("Webhook", Some(Native), Wanted::Yes),
+            ("Auto", None, Wanted::Yes),
+            ("Auto", Some(Nobody), Wanted::Yes),
+            ("Auto", Some(Webhook), Wanted::Yes),
+            ("Auto", Some(Native), Wanted::No),
+            ("Native", None, Wanted::Still),
+            ("Native", Some(Native), Wanted::No),
+            ("Off", Some(Webhook), Wanted::No),
+        ] {
+            assert_eq!(Wanted::of(&good("x", engine), seen), expected, "{engine} {seen:?}");
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! Metrics of ports.
+
+use prometheus_client::{
+    encoding::EncodeLabelSet,
+    metrics::{counter::Counter, family::Family, gauge::Gauge},
+    registry::{Registry, Unit},
+};
+
+use super::{BodyError, connection::Ending};
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct Port {
+    port: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct PortReason {
+    port: &'static str,
+    reason: &'static str,
+}
+
+/// Counts of all the ports of a process. Clones are the same counts.
+#[derive(Clone, Debug, Default)]
+pub struct FrontMetrics {
+    connections: Family<Port, Gauge>,
+    closed: Family<PortReason, Counter>,
+    body_bytes: Family<Port, Gauge>,
+    refused: Family<PortReason, Counter>,
+}
+
+/// What changes by itself.
+pub struct Gauges {
+    /// Connections.
+    pub connections: Gauge,
+    /// Memory of bodies.
+    pub body_bytes: Gauge,
+}
+
+impl FrontMetrics {
+    /// Registers them.
+    pub fn register(&self, registry: &mut Registry) {
+        registry.register("palisade_http_connections", "Connections that are open", self.connections.clone());
+        registry.register(
+            "palisade_http_connections_closed",
+            "Connections that the server closed or could not use, by why",
+            self.closed.clone(),
+        );
+        registry.register_with_unit(
+            "palisade_http_bodies",
+            "Memory of bodies that are under way",
+            Unit::Bytes,
+            self.body_bytes.clone(),
+        );
+        registry.register("palisade_http_bodies_refused", "Bodies that were not read, by why", self.refused.clone());
+    }
+
+    pub(super) fn of(&self, port: &'static str) -> Gauges {
+        let of = |family: &Family<Port, Gauge>| family.get_or_create(&Port { port }).clone();
+        Gauges { connections: of(&self.connections), body_bytes: of(&self.body_bytes) }
+    }
+
+    pub(super) fn closed(&self, port: &'static str, ending: Ending) {
+        let reason = match ending {
+            Ending::ByClient | Ending::Stopped => return,
+            Ending::HandshakeFailed => "handshake_failed",
+            Ending::HandshakeSlow => "handshake_slow",
+            Ending::HeadSlow => "head_slow",
+            Ending::RequestSlow => "request_slow",
+            Ending::Idle => "idle",
+            Ending::Displaced => "displaced",
+        };
+        self.closed.get_or_create(&PortReason { port, reason }).inc();
+    }
+
+    pub(super) fn refused(&self, port: &'static str, error: BodyError) {
+        let reason = match error {
+            BodyError::TooLarge { .. } => "too_large",
+            BodyError::Slow { .. } => "slow",
+            BodyError::NoMemory => "no_memory",
+            BodyError::ClosedEarly => "closed_early",
+        };
+        self.refused.get_or_create(&PortReason { port, reason }).inc();
+    }
+}

@@ -1,0 +1,187 @@
+//! Namespaces that are deleted while finalizers hold what is in them.
+
+use palisade_checks::workload::{WORKLOADS, Workload};
+use palisade_tests::{
+    Cluster, TestResult, Verdict, ensure, ephemeral_container, eventually, hostile_pod, tool_pod, within,
+};
+use serde_json::{Value as Json, json};
+use std::time::Duration;
+
+use crate::workloads::path;
+
+const UID: i64 = 50_001;
+const FORBIDDEN: &str = "evil.example/other";
+
+/// How a namespace goes.
+#[derive(Clone, Copy, Debug)]
+struct Case {
+    /// Whether the profile has parameters.
+    parameters: bool,
+    /// Whether the controller runs.
+    controller: bool,
+}
+
+const CASES: [Case; 4] = [
+    Case { parameters: true, controller: true },
+    Case { parameters: true, controller: false },
+    Case { parameters: false, controller: true },
+    Case { parameters: false, controller: false },
+];
+
+impl Case {
+    fn name(self, test: &str) -> String {
+        let with = |is: bool, what: &str| if is { what.to_owned() } else { format!("no-{what}") };
+        format!("{test}-{}-{}", with(self.parameters, "params"), with(self.controller, "controller"))
+    }
+
+    /// Toolforge's profile, which also denies workloads; without parameters all tools have one uid.
+    fn profile(self, test: &str) -> Result<Json, Box<dyn std::error::Error + Send + Sync>> {
+        let mut profile = Cluster::toolforge_profile(test)?;
+        profile["spec"]["enforcement"] = json!({"pods": "Deny", "workloads": "Deny"});
+        if !self.parameters {
+            profile["spec"]["parameters"] = json!([]);
+            profile = serde_json::from_str(&profile.to_string().replace("\"$uid\"", &UID.to_string()))?;
+        }
+        Ok(profile)
+    }
+}
+
+/// A name in the namespace for an object that a finalizer holds.
+fn held(workload: &Workload) -> String {
+    format!("held-{}", workload.kind.to_lowercase())
+}
+
+/// A workload of each kind around a pod, each with its path.
+fn workloads(namespace: &str, pod: &Json) -> Vec<(&'static Workload, String, Json)> {
+    let mut pod = pod.clone();
+    if let Some(spec) = pod["spec"].as_object_mut() {
+        // Only Jobs may say never.
+        spec.remove("restartPolicy");
+    }
+    let around = |workload: &'static Workload| {
+        let mut object = workload.around(&held(workload), &pod);
+        object["metadata"]["finalizers"] = json!(["example.com/hold"]);
+        (workload, path(workload, namespace), object)
+    };
+    WORKLOADS.iter().map(around).collect()
+}
+
+/// Creates a pod and a workload of each kind, all with finalizers.
+async fn create_held(cluster: &Cluster, namespace: &str, pod: &Json) -> TestResult {
+    let mut pod = pod.clone();
+    pod["metadata"]["finalizers"] = json!(["example.com/hold"]);
+    let created = cluster.create_pod(namespace, &pod).await;
+    ensure!(created == Verdict::Admitted, "{namespace}: the pod: {created:?}");
+    for (workload, path, object) in workloads(namespace, &pod) {
+        let created = cluster.create_at(&path, &object).await;
+        ensure!(created == Verdict::Admitted, "{namespace}: {}: {created:?}", workload.kind);
+    }
+    Ok(())
+}
+
+async fn is_being_deleted(cluster: &Cluster, path: &str) -> Result<(), String> {
+    let object = cluster.answer_to("GET", path, &Json::Null).await?;
+    let deleted = object["metadata"]["deletionTimestamp"].is_string();
+    if deleted { Ok(()) } else { Err(format!("{path} is not being deleted")) }
+}
+
+/// No specification changes: not by itself, and not in the request that removes a finalizer.
+async fn no_pod_changes(cluster: &Cluster, namespace: &str) -> TestResult {
+    let pod = format!("/api/v1/namespaces/{namespace}/pods/held");
+    let image = json!({"op": "replace", "path": "/spec/containers/0/image", "value": FORBIDDEN});
+    let free = json!({"op": "remove", "path": "/metadata/finalizers"});
+    for patch in [json!([image]), json!([image, free])] {
+        let changed = cluster.json_patch_pod(namespace, "held", &patch).await;
+        ensure!(changed.denial().is_some(), "{namespace}: {patch}: {changed:?}");
+    }
+    let ephemeral = cluster.dry_run_ephemeral(namespace, "held", &ephemeral_container(0)).await;
+    ensure!(ephemeral.denial().is_some(), "{namespace}: an ephemeral container: {ephemeral:?}");
+    is_being_deleted(cluster, &pod).await?;
+    Ok(())
+}
+
+/// Takes the finalizers away, of the pod first: what else is in the namespace goes when no pod is left.
+async fn free(cluster: &Cluster, namespace: &str, parameters: Option<&str>) -> TestResult {
+    let without = json!({"metadata": {"finalizers": null}});
+    let freed = cluster.patch_pod(namespace, "held", &without).await;
+    ensure!(freed == Verdict::Admitted, "{namespace}: the finalizer of the pod cannot be removed: {freed:?}");
+    for workload in &WORKLOADS {
+        let path = format!("{}/{}", path(workload, namespace), held(workload));
+        within(Duration::from_mins(2), "a workload is being deleted", || is_being_deleted(cluster, &path)).await?;
+    }
+    if let Some(profile) = parameters {
+        eventually("the parameters are gone", || async {
+            match cluster.params(namespace, profile).await {
+                Err(error) if error.contains("not found") => Ok(()),
+                other => Err(format!("{other:?}")),
+            }
+        })
+        .await?;
+    }
+    for workload in &WORKLOADS {
+        let path = format!("{}/{}", path(workload, namespace), held(workload));
+        let freed = cluster.patch_at(&path, &without).await;
+        ensure!(freed == Verdict::Admitted, "{namespace}: the finalizer of a {}: {freed:?}", workload.kind);
+    }
+    within(Duration::from_mins(2), "the namespace is gone", || async {
+        match cluster.kubectl(&["get", "namespace", namespace, "-o", "jsonpath={.status}"]) {
+            Err(error) if error.to_string().contains("not found") => Ok(()),
+            other => Err(format!("{other:?}")),
+        }
+    })
+    .await?;
+    Ok(())
+}
+
+/// A tenant's namespace whose objects all comply: its parameters go with them.
+pub(crate) async fn a_namespace_of_finalized_objects_can_be_deleted(cluster: &mut Cluster) -> TestResult {
+    for case in CASES {
+        let test = case.name("going");
+        cluster.create_tool(&test, &test, UID).await?;
+        cluster.enforce(&case.profile(&test)?).await?;
+        cluster.wait_admitted(&test, &tool_pod("job", UID)).await?;
+        create_held(cluster, &test, &tool_pod("held", UID)).await?;
+        if !case.controller {
+            cluster.stop_controller().await?;
+        }
+        cluster.delete_namespace(&test).await?;
+        let pod = format!("/api/v1/namespaces/{test}/pods/held");
+        eventually("the pod is being deleted", || is_being_deleted(cluster, &pod)).await?;
+        no_pod_changes(cluster, &test).await?;
+        free(cluster, &test, case.parameters.then_some(&test)).await?;
+        cluster.start_controller().await?;
+        cluster.delete_profile(&test).await?;
+    }
+    Ok(())
+}
+
+/// A namespace that is selected when it is being deleted already: it never gets parameters, and what is in it violates
+/// the profile.
+pub(crate) async fn a_namespace_selected_while_it_goes_can_be_deleted(cluster: &mut Cluster) -> TestResult {
+    for case in CASES {
+        let test = case.name("late");
+        cluster.create_namespace(&test, &json!({}), &json!({"toolforge.org/uid": UID.to_string()})).await?;
+        create_held(cluster, &test, &hostile_pod("held")).await?;
+        cluster.enforce(&case.profile(&test)?).await?;
+        if !case.controller {
+            cluster.stop_controller().await?;
+        }
+        cluster.delete_namespace(&test).await?;
+        let pod = format!("/api/v1/namespaces/{test}/pods/held");
+        eventually("the pod is being deleted", || is_being_deleted(cluster, &pod)).await?;
+        cluster.patch_namespace(&test, &json!({"metadata": {"labels": {"tenancy": test}}})).await?;
+        eventually("the namespace is judged", || async {
+            let image = json!([{"op": "replace", "path": "/spec/containers/0/image", "value": FORBIDDEN}]);
+            let dry_run = format!("{pod}?dryRun=All");
+            let changed = cluster.answer("PATCH", &dry_run, "application/json-patch+json", &image).await;
+            let changed = Verdict::of(changed);
+            changed.denial().map(drop).ok_or(format!("{changed:?}"))
+        })
+        .await?;
+        no_pod_changes(cluster, &test).await?;
+        free(cluster, &test, None).await?;
+        cluster.start_controller().await?;
+        cluster.delete_profile(&test).await?;
+    }
+    Ok(())
+}

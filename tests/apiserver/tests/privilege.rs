@@ -1,0 +1,274 @@
+//! What the two service accounts ask for, and what they are granted.
+
+use std::collections::BTreeSet;
+
+use palisade_api::{EngineInForce, names};
+use palisade_tests::{Cluster, TestResult, Webhook, ensure, eventually, tool_pod};
+use serde_json::{Value as Json, json};
+
+use crate::webhook::{engine, registered};
+
+type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
+
+const UID: i64 = 50_001;
+/// The service accounts of the manifests.
+pub(crate) const ACCOUNTS: [&str; 2] = ["palisade-controller", "palisade-webhook"];
+const MERGE: &str = "application/merge-patch+json";
+
+/// What no request of the accounts shows, although they need it, and why.
+const UNSEEN: [(&str, &str); 2] = [
+    // Asked by a plugin of admission that is off here, and is on in some clusters.
+    ("toolsecurityprofiles/finalizers", "update"),
+    // Asked by the API server when a binding with parameters is written.
+    ("toolsecurityparams", "get"),
+];
+
+fn user(account: &str) -> String {
+    format!("system:serviceaccount:{}:{account}", names::OPERATOR_NAMESPACE)
+}
+
+/// One verb on one resource: what a role grants, or a request asked for.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Grant {
+    account: &'static str,
+    /// Empty: in all of them.
+    namespace: String,
+    group: String,
+    resource: String,
+    /// Empty: any.
+    name: String,
+    verb: String,
+}
+
+impl Grant {
+    fn covers(&self, asked: &Self) -> bool {
+        let same = |granted: &str, asked: &str| granted.is_empty() || granted == asked;
+        self.account == asked.account
+            && same(&self.namespace, &asked.namespace)
+            && self.group == asked.group
+            && self.resource == asked.resource
+            && same(&self.name, &asked.name)
+            && self.verb == asked.verb
+    }
+}
+
+pub(crate) fn text(of: &Json, pointer: &str) -> String {
+    of.pointer(pointer).and_then(Json::as_str).unwrap_or_default().to_owned()
+}
+
+fn texts(of: &Json) -> Vec<String> {
+    of.as_array().into_iter().flatten().filter_map(Json::as_str).map(str::to_owned).collect()
+}
+
+/// What the roles in the cluster grant the accounts, by bindings to them.
+fn granted(cluster: &Cluster) -> Result<Vec<Grant>> {
+    let list = |kinds: &str| -> Result<Vec<Json>> {
+        let text = cluster.kubectl(&["get", kinds, "--all-namespaces", "-o", "json"])?;
+        Ok(serde_json::from_str::<Json>(&text)?["items"].as_array().cloned().unwrap_or_default())
+    };
+    let roles = list("clusterroles,roles")?;
+    let mut grants = Vec::new();
+    for binding in list("clusterrolebindings,rolebindings")? {
+        for subject in binding["subjects"].as_array().into_iter().flatten() {
+            let of_operator = text(subject, "/namespace") == names::OPERATOR_NAMESPACE;
+            let account = ACCOUNTS.into_iter().find(|account| of_operator && text(subject, "/name") == **account);
+            let Some(account) = account else { continue };
+            let namespace = text(&binding, "/metadata/namespace");
+            let role = roles.iter().find(|role| {
+                text(role, "/kind") == text(&binding, "/roleRef/kind")
+                    && text(role, "/metadata/name") == text(&binding, "/roleRef/name")
+                    && [String::new(), namespace.clone()].contains(&text(role, "/metadata/namespace"))
+            });
+            for rule in role.ok_or("a binding without its role")?["rules"].as_array().into_iter().flatten() {
+                let mut names = texts(&rule["resourceNames"]);
+                if names.is_empty() {
+                    names.push(String::new());
+                }
+                for group in texts(&rule["apiGroups"]) {
+                    for resource in texts(&rule["resources"]) {
+                        for name in &names {
+                            for verb in texts(&rule["verbs"]) {
+                                let (namespace, group) = (namespace.clone(), group.clone());
+                                let (resource, name) = (resource.clone(), name.clone());
+                                grants.push(Grant { account, namespace, group, resource, name, verb });
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+    Ok(grants)
+}
+
+/// What the accounts asked the API server for, by its audit log, and what RBAC refused them.
+fn asked(cluster: &Cluster) -> Result<(BTreeSet<Grant>, Vec<String>)> {
+    let log = std::fs::read_to_string(cluster.control_plane.audit_log_path().ok_or("no audit log")?)?;
+    let (mut asked, mut refused) = (BTreeSet::new(), Vec::new());
+    // The last line may be half written.
+    for event in log.lines().filter_map(|line| serde_json::from_str::<Json>(line).ok()) {
+        let by = text(&event, "/user/username");
+        let Some(account) = ACCOUNTS.into_iter().find(|account| user(account) == by) else { continue };
+        if text(&event, "/annotations/authorization.k8s.io~1decision") != "allow" {
+            refused.push(format!("{by}: {} {}", text(&event, "/verb"), text(&event, "/requestURI")));
+        }
+        // Discovery names no resource.
+        let of = &event["objectRef"];
+        if text(of, "/resource").is_empty() {
+            continue;
+        }
+        let sub = text(of, "/subresource");
+        let slash = if sub.is_empty() { "" } else { "/" };
+        let grant = Grant {
+            account,
+            namespace: text(of, "/namespace"),
+            group: text(of, "/apiGroup"),
+            resource: format!("{}{slash}{sub}", text(of, "/resource")),
+            name: text(of, "/name"),
+            verb: text(&event, "/verb"),
+        };
+        // Server-side apply of what does not exist needs the permission to create.
+        if grant.verb == "patch" && event["responseStatus"]["code"] == 201 {
+            asked.insert(Grant { verb: "create".to_owned(), ..grant.clone() });
+        }
+        asked.insert(grant);
+    }
+    Ok((asked, refused))
+}
+
+/// Adds something of somebody else, which server-side apply leaves alone, and waits until it is gone.
+pub(crate) async fn tamper(cluster: &Cluster, path: &str, patch: &Json, pointer: &str, foreign: &Json) -> TestResult {
+    let tampered = cluster.answer("PATCH", path, MERGE, patch).await?;
+    ensure!(tampered.pointer(pointer) == Some(foreign), "{path} was not changed: {tampered}");
+    eventually(&format!("{path} is repaired"), || async {
+        let now = cluster.answer("GET", path, MERGE, &json!(null)).await.map_err(|error| error.to_string())?;
+        if now.pointer(pointer) == Some(foreign) { Err(now.to_string()) } else { Ok(()) }
+    })
+    .await?;
+    Ok(())
+}
+
+/// A profile's whole life, with both engines, while somebody tampers with all that was made for it.
+async fn live(cluster: &Cluster, test: &str) -> TestResult {
+    let namespace = format!("{test}-tool");
+    cluster.create_tool(test, &namespace, UID).await?;
+    let webhook = Webhook::start(cluster, None, &[]).await?;
+    let mut profile = Cluster::toolforge_profile(test)?;
+    profile["spec"]["mutation"] = json!({"defaults": "Secure", "engine": "Webhook"});
+    cluster.enforce(&profile).await?;
+    engine(cluster, test, EngineInForce::Webhook).await?;
+    cluster.wait_admitted(&namespace, &tool_pod("job", UID)).await?;
+    profile["spec"]["mutation"]["engine"] = json!("Native");
+    profile["spec"]["host"]["ports"] = json!([{"min": 8080, "max": 8080}]);
+    cluster.enforce(&profile).await?;
+    engine(cluster, test, EngineInForce::Native).await?;
+    registered(&webhook, 0.0).await?;
+
+    let group = "/apis/admissionregistration.k8s.io/v1";
+    let own = |kind: &str, shape: &str| format!("{group}/{kind}/palisade-{test}-{shape}");
+    let condition = json!([{"name": "foreign", "expression": "false"}]);
+    let conditions = json!({"spec": {"matchConditions": condition}});
+    let narrowed = json!({"spec": {"matchResources": {"objectSelector": {"matchLabels": {"a": "b"}}}}});
+    let (selector, b) = ("/spec/matchResources/objectSelector/matchLabels/a", json!("b"));
+    let name = "/spec/matchConditions/0/name";
+    let foreign = json!("foreign");
+    // Twice: an event that repeats is counted up.
+    for _ in 0..2 {
+        for kind in ["validatingadmissionpolicies", "mutatingadmissionpolicies"] {
+            let shape = if kind.starts_with('v') { "pods" } else { "mutation" };
+            tamper(cluster, &own(kind, shape), &conditions, name, &foreign).await?;
+        }
+        for kind in ["validatingadmissionpolicybindings", "mutatingadmissionpolicybindings"] {
+            let shape = if kind.starts_with('v') { "pods" } else { "mutation" };
+            tamper(cluster, &own(kind, shape), &narrowed, selector, &b).await?;
+        }
+        let params = format!("/apis/toolsecurity.dev/v1alpha1/namespaces/{namespace}/toolsecurityparams/{test}");
+        let more = json!({"spec": {"integers": {"foreign": 1}}});
+        tamper(cluster, &params, &more, "/spec/integers/foreign", &json!(1)).await?;
+    }
+    cluster.create_tool(test, &format!("{test}-new"), UID + 1).await?;
+    cluster.wait_admitted(&format!("{test}-new"), &tool_pod("job", UID + 1)).await?;
+    cluster.patch_namespace(&format!("{test}-new"), &json!({"metadata": {"labels": {"tenancy": null}}})).await?;
+    eventually("the parameters go", || async {
+        let found = cluster.params(&format!("{test}-new"), test).await;
+        if found.is_err() { Ok(()) } else { Err("they are there".to_owned()) }
+    })
+    .await?;
+    cluster.delete_profile(test).await?;
+    ensure!(cluster.left_of(test)?.is_empty(), "left: {}", cluster.left_of(test)?);
+    webhook.stop().await
+}
+
+pub(crate) async fn each_permission_is_used_and_no_other_is_asked_for(cluster: &mut Cluster) -> TestResult {
+    live(cluster, "permissions").await?;
+    let granted = granted(cluster)?;
+    ensure!(granted.len() > 20, "{granted:?}");
+    let used = || -> Result<(Vec<String>, Vec<String>, Vec<String>)> {
+        let (asked, refused) = asked(cluster)?;
+        let seen = |grant: &&Grant| {
+            !asked.iter().any(|asked| grant.covers(asked))
+                && !UNSEEN.contains(&(grant.resource.as_str(), grant.verb.as_str()))
+        };
+        let unused = granted.iter().filter(seen).map(|grant| format!("{grant:?}")).collect();
+        let others = asked.iter().filter(|asked| !granted.iter().any(|grant| grant.covers(asked)));
+        Ok((refused, unused, others.map(|asked| format!("{asked:?}")).collect()))
+    };
+    // Events are sent beside the work, and the log is written a moment later.
+    eventually("each permission is used", || async {
+        let (refused, unused, others) = used().map_err(|error| error.to_string())?;
+        if refused.is_empty() && unused.is_empty() && others.is_empty() {
+            return Ok(());
+        }
+        let [refused, unused, others] = [refused, unused, others].map(|lines| lines.join("\n  "));
+        Err(format!("refused:\n  {refused}\nnever used:\n  {unused}\nnot granted by their roles:\n  {others}"))
+    })
+    .await?;
+    Ok(())
+}
+
+pub(crate) async fn what_an_account_must_not_do_is_forbidden(cluster: &mut Cluster) -> TestResult {
+    let forbidden = [
+        "get secrets -A",
+        "list secrets -n palisade-system",
+        "get secret/palisade-controller-token -n palisade-system",
+        "create pods -n palisade-system",
+        "create pods -n default",
+        "update pods -n palisade-probe",
+        "create pods --subresource=exec -n palisade-probe",
+        "update toolsecurityparams.toolsecurity.dev -n default",
+        "create deployments.apps -n default",
+        "create serviceaccounts --subresource=token -n palisade-system",
+        "impersonate users",
+        "escalate clusterroles.rbac.authorization.k8s.io",
+        "bind clusterroles.rbac.authorization.k8s.io",
+        "update clusterroles.rbac.authorization.k8s.io",
+        "update rolebindings.rbac.authorization.k8s.io -n palisade-system",
+        "create namespaces",
+        "delete namespace/palisade-probe",
+        "patch namespace/default",
+        "patch nodes",
+        "create toolsecurityprofiles.toolsecurity.dev",
+        "update toolsecurityprofiles.toolsecurity.dev",
+        "delete toolsecurityprofiles.toolsecurity.dev",
+        "create mutatingwebhookconfigurations.admissionregistration.k8s.io",
+        "update mutatingwebhookconfiguration.admissionregistration.k8s.io/another",
+        "create validatingwebhookconfigurations.admissionregistration.k8s.io",
+        "update controllerrevisions.apps -n default",
+        "update customresourcedefinitions.apiextensions.k8s.io",
+    ];
+    for account in ACCOUNTS {
+        let groups = ["system:serviceaccounts", "system:serviceaccounts:palisade-system", "system:authenticated"];
+        for what in forbidden {
+            let by = format!("--as={}", user(account));
+            let mut arguments = vec!["auth", "can-i", by.as_str()];
+            let groups = groups.map(|group| format!("--as-group={group}"));
+            arguments.extend(groups.iter().map(String::as_str));
+            arguments.extend(what.split(' '));
+            let mut kubectl = cluster.control_plane.kubectl().ok_or("no kubectl")?;
+            let output = kubectl.args(&arguments).output()?;
+            let answer = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+            ensure!(answer == "no", "may {account} {what}? {answer} {}", String::from_utf8_lossy(&output.stderr));
+        }
+    }
+    Ok(())
+}

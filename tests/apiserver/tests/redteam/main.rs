@@ -1,0 +1,139 @@
+//! The red team: what a hostile tenant, a careless admin and a broken machine do to a cluster with Palisade, as tables
+//! of attacks on a real API server. No attack may be admitted, and nothing that complies may be denied.
+//!
+//! What was tried and what came of it is printed as a table. `make redteam` tries everything; as one of the tests this
+//! tries less of what takes long (`PALISADE_REDTEAM=full` for all of it).
+#![allow(clippy::disallowed_methods, reason = "tests on a real API server need a clock, files and processes")]
+
+mod arena;
+mod bodies;
+mod exempt;
+mod fields;
+mod images;
+mod kinds;
+mod lists;
+mod namespaces;
+mod pods;
+mod profiles;
+mod scheduling;
+mod sieges;
+mod table;
+mod tampering;
+mod updates;
+mod volumes;
+mod webhook;
+mod whole;
+mod wire;
+mod workloads;
+mod writes;
+
+use std::{
+    pin::Pin,
+    process::ExitCode,
+    sync::{Arc, LazyLock},
+    time::Instant,
+};
+
+use libtest_mimic::{Arguments, Failed, Trial};
+use tokio::{runtime::Runtime, sync::Mutex};
+
+use crate::{
+    arena::{Arena, Extent},
+    table::{Report, Tally},
+};
+
+type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
+type Kind = for<'a> fn(&'a mut Arena) -> Pin<Box<dyn Future<Output = Result<Tally>> + 'a>>;
+
+/// Lists async functions as kinds of attacks: name and function.
+macro_rules! kinds {
+    ($($module:ident :: $name:ident),+ $(,)?) => {
+        vec![$((stringify!($name), (|arena| Box::pin($module::$name(arena))) as Kind)),+]
+    };
+}
+
+static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().expect("a runtime"));
+
+/// The arena, which is there from the first attack on, and what came of the attacks.
+#[derive(Default)]
+struct Shared {
+    arena: Option<Arena>,
+    report: Report,
+}
+
+fn main() -> ExitCode {
+    match std::env::args().nth(1).as_deref() {
+        // What is killed must be a process.
+        Some(palisade_tests::WEBHOOK) => return RUNTIME.block_on(palisade_tests::run_webhook()),
+        Some(arena::CONTROLLER) => return RUNTIME.block_on(arena::run_controller()),
+        _ => {}
+    }
+    let mut arguments = Arguments::from_args();
+    // One control plane, whose controller is killed under everybody's feet.
+    arguments.test_threads = Some(1);
+    let mut kinds = kinds![
+        kinds::pods_of_tools,
+        kinds::pods_at_restricted,
+        kinds::kinds_of_volumes,
+        kinds::host_paths,
+        kinds::image_references,
+        scheduling::places_and_identities,
+        updates::updates,
+        bodies::bodies,
+        workloads::workloads,
+        writes::tenants_writes,
+        namespaces::new_namespaces,
+        namespaces::label_flips,
+        namespaces::wrong_parameters,
+        namespaces::deleted_namespaces,
+        sieges::rapid_edits,
+        sieges::killed_controllers,
+        profiles::bad_profiles,
+        profiles::bad_selectors,
+        lists::long_lists,
+        exempt::exemptions,
+        exempt::documents,
+        webhook::engines,
+        webhook::hostile_reviews,
+        webhook::silent_connections,
+        webhook::rejected_profiles,
+        tampering::tampering,
+    ];
+    if Extent::of_environment() == Extent::Full {
+        // Last: all parameters are gone, and the API server takes its time to see that they are back.
+        kinds.extend(kinds![tampering::deleted_definition]);
+    }
+    let shared = Arc::new(Mutex::new(Shared::default()));
+    let trials = kinds.into_iter().map(|(name, kind)| {
+        let shared = Arc::clone(&shared);
+        Trial::test(name, move || RUNTIME.block_on(run(&shared, name, kind))).with_kind("redteam")
+    });
+    let conclusion = libtest_mimic::run(&arguments, trials.collect());
+    RUNTIME.block_on(async {
+        let shared = &mut *shared.lock().await;
+        if let Some(arena) = shared.arena.take() {
+            println!("{}", shared.report.print());
+            if let Err(error) = arena.stop().await {
+                eprintln!("stopping the control plane: {error}");
+            }
+        }
+    });
+    conclusion.exit_code()
+}
+
+async fn run(shared: &Mutex<Shared>, name: &str, kind: Kind) -> std::result::Result<(), Failed> {
+    let Shared { arena, report } = &mut *shared.lock().await;
+    let arena = if let Some(arena) = arena {
+        arena
+    } else {
+        arena.insert(Arena::start(Extent::of_environment()).await.map_err(|error| error.to_string())?)
+    };
+    arena.start_controller().map_err(|error| error.to_string())?;
+    let start = Instant::now();
+    let tally = match kind(arena).await {
+        Ok(tally) => tally,
+        // What could not be tried has not held.
+        Err(error) => Tally { other: vec![format!("{name}: {error}")], ..Tally::default() },
+    };
+    report.add(name, tally, start.elapsed()).map_err(Failed::from)
+}
