@@ -236,13 +236,12 @@ impl Servers {
         let mut servers = BTreeMap::new();
         for uri in addresses {
             let address = shown(uri);
-            let server = match known.get(address.as_str()) {
-                Some(server) => Arc::clone(server),
-                None => {
-                    let client = Client::try_from(config_at(config, uri))
-                        .map_err(|error| format!("no client could be made for {address}: {error}"))?;
-                    Server::new(address.clone(), client)
-                }
+            let server = if let Some(server) = known.get(address.as_str()) {
+                Arc::clone(server)
+            } else {
+                let client = Client::try_from(config_at(config, uri))
+                    .map_err(|error| format!("no client could be made for {address}: {error}"))?;
+                Server::new(address.clone(), client)
             };
             servers.insert(address, server);
         }

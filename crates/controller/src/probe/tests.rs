@@ -384,7 +384,7 @@ async fn a_known_answer_is_given_at_once_and_asked_for_again_in_time() {
     let (_, again) = scene.prober.in_force(&good);
     let again = again.unwrap();
     assert!(again > Duration::from_mins(4), "{again:?}");
-    sleep(again - Duration::from_secs(1)).await;
+    sleep(again.saturating_sub(Duration::from_secs(1))).await;
     scene.prober.in_force(&good);
     assert_eq!(scene.servers[0].set(|state| state.requests), asked);
     // It stops being right. One wrong answer is not believed yet.
@@ -428,7 +428,7 @@ struct Panics(std::sync::atomic::AtomicBool);
 impl Question for Panics {
     type Answer = Result<(), String>;
 
-    fn profile(&self) -> &str {
+    fn profile(&self) -> &'static str {
         "a"
     }
 
