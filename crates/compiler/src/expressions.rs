@@ -183,9 +183,9 @@ pub(crate) fn mirrored(annotations: &str) -> String {
     )
 }
 
-/// CEL of type bool: whether a pod is updated, and none of its subresources. By the request and not by whether there
-/// are parameters: nothing else is ever judged without them.
-const UPDATED: &str = "request.operation == 'UPDATE' && request.?subResource.orValue('') == ''";
+/// CEL of type bool: whether a pod is updated, and none of its subresources, without parameters. Not by the parameters
+/// alone: nothing else is ever judged without them, however it is bound.
+const UPDATED: &str = "params == null && request.operation == 'UPDATE' && request.?subResource.orValue('') == ''";
 
 /// CEL of type list(string): the checks that are not made in the namespace. The API server has set the time of
 /// creation itself when it asks policies, so that an exception ends by its clock, whether or not anybody takes it

@@ -338,7 +338,8 @@ fn next_end(good: &Good, now: Timestamp) -> Option<Duration> {
 
 /// Does a job of the writer.
 pub async fn run(cx: &Context, profile: &str, namespace: &str, job: Job) {
-    let state = cx.states.of(profile);
+    // It may be gone by now, and then nobody asks how this ended.
+    let state = cx.states.get(profile).unwrap_or_default();
     let (result, deleting) = match &job {
         Job::Write { write, .. } => (write_one(cx, namespace, write).await, false),
         Job::Delete => (delete_one(cx, profile, namespace).await, true),

@@ -11,7 +11,7 @@ use crate::{apply, call::ApiError, compile::Good, context::Context, lane::Next, 
 
 /// How long restoring takes at most, before it is begun anew: no webhook stands before policies and bindings, so
 /// that an answer that takes longer does not come.
-const LIMIT: Duration = Duration::from_secs(5);
+const LIMIT: Duration = Duration::from_secs(10);
 /// The longest time between two attempts.
 const MOST: Duration = Duration::from_secs(15);
 

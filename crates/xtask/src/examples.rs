@@ -1,10 +1,12 @@
 //! Examples on the pages of checks: two fixtures, really judged.
 
 use palisade_api::{Level, ToolSecurityParamsSpec, ToolSecurityProfile};
-use palisade_checks::{Check, Lowering, fixture::Fixture};
+use palisade_checks::{Check, Field, Lowering, fixture::Fixture};
 use palisade_compiler::Compiled;
 use palisade_harness::{Decision, Policy, Request};
 use serde_json::{Value as Json, json};
+
+const AUTOMOUNT: &str = "automountServiceAccountToken";
 
 /// What a page shows.
 pub(crate) struct Example {
@@ -39,7 +41,15 @@ pub(crate) fn of(check: &Check) -> Result<Example, String> {
     let compiled = compile(&bad.spec(&json!({"a": "b"})))?;
     let values = bad.values();
     let params = (!values.is_empty()).then(|| json!({"spec": ToolSecurityParamsSpec::of(&values)}));
-    let (bad_pod, good_pod) = (presentable(bad.pod()), presentable(good.pod()));
+    // What each fixture sets, so that no API server adds a token to it, is shown where it is what the check is about.
+    let shown = |fixture: &Fixture| {
+        let (mut pod, automount) = (presentable(fixture.pod()), &fixture.pod()["spec"][AUTOMOUNT]);
+        if check.fields.contains(&Field::Pod(AUTOMOUNT)) && !automount.is_null() {
+            pod["spec"][AUTOMOUNT] = automount.clone();
+        }
+        pod
+    };
+    let (bad_pod, good_pod) = (shown(bad), shown(good));
     let message = match denial(&compiled, params.as_ref(), &bad_pod)? {
         Some(message) if bad.violations.iter().all(|violation| message.contains(violation)) => message,
         other => return Err(format!("{:?} should be denied for {:?}: {other:?}", bad.name, bad.violations)),
@@ -87,7 +97,7 @@ fn compile(spec: &Json) -> Result<Compiled, String> {
 fn presentable(mut pod: Json) -> Json {
     pod["metadata"]["name"] = json!("example");
     if let Some(spec) = pod["spec"].as_object_mut() {
-        spec.remove("automountServiceAccountToken");
+        spec.remove(AUTOMOUNT);
     }
     for container in pod["spec"]["containers"].as_array_mut().into_iter().flatten() {
         if container["image"].as_str().is_some_and(|image| image.starts_with("palisade.invalid/")) {

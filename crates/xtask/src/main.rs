@@ -3,6 +3,7 @@
 
 mod agreement;
 mod bench;
+mod bounds;
 mod cel;
 mod coverage;
 mod examples;

@@ -164,6 +164,18 @@ fn cases() -> Vec<Case> {
                 pod
             })
         },
+        case("as many mounts of as many hostPath volumes as are judged", |_| {
+            let mut pod = with_containers("initContainers", 3);
+            let volumes =
+                list(240, |i| json!({"name": format!("v{i}"), "hostPath": {"path": format!("/public/dumps/{i}")}}));
+            extend(&mut pod["spec"]["volumes"], volumes);
+            for container in pod["spec"]["initContainers"].as_array_mut().into_iter().flatten() {
+                let mount = |i| json!({"name": "home", "mountPath": format!("/{i}")});
+                container["volumeMounts"] = list(256, mount);
+            }
+            pod
+        }),
+        case("as many containers as are judged", |_| with_containers("initContainers", 126)),
         case("a long image", |n| with_container("image", format!("tools-harbor.wmcloud.org/{}", "a".repeat(n)).into())),
         case("a long image that is forbidden", |n| with_container("image", "é/".repeat(n).into())),
         case("a long image of a volume", |n| {
@@ -268,8 +280,9 @@ pub(crate) async fn cheap_requests_stay_cheap(cluster: &mut Cluster) -> TestResu
     // Its watches and probes cost the API server, too.
     cluster.stop_controller().await?;
     let (mut worst, mut failures) = (0.0_f64, Vec::new());
-    'cases: for case in cases() {
-        for size in SIZES.map(|size| size.min(case.most)) {
+    for size in SIZES {
+        for case in cases() {
+            let size = size.min(case.most);
             let pod = case.of_size(size);
             for workload in [None, Some(&WORKLOADS[0])] {
                 let object = workload.map_or_else(|| pod.clone(), |workload| workload.around("big", &pod));
@@ -287,13 +300,13 @@ pub(crate) async fn cheap_requests_stay_cheap(cluster: &mut Cluster) -> TestResu
                 worst = worst.max(ratio);
                 if ratio > MOST {
                     failures.push(line);
-                    continue 'cases;
                 }
             }
         }
+        // Longer ones could take hours.
+        ensure!(failures.is_empty(), "more than {MOST} times as much CPU time:\n{}", failures.join("\n"));
     }
     println!("the worst: {worst:.1}x");
-    ensure!(failures.is_empty(), "more than {MOST} times as much CPU time:\n{}", failures.join("\n"));
     cluster.start_controller().await?;
     cluster.delete_profile(test).await
 }

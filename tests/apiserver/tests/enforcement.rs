@@ -73,7 +73,7 @@ pub(crate) async fn jobs_of_tools_pass_and_each_rule_denies(cluster: &mut Cluste
         r#"[runAsUser] container "setup": securityContext.runAsUser is 0, must be 50001"#,
         r#"[runAsGroup] container "miner": securityContext.runAsGroup is 0, must be 50001"#,
         "[fsGroup] pod: securityContext.fsGroup is 0, must be 50001",
-        "[supplementalGroups] pod: securityContext.supplementalGroups is 0, must be 1-65535",
+        "[supplementalGroups] pod: securityContext.supplementalGroups is 0, must be 1-49999, 50001",
         "[seccompProfile] pod: securityContext.seccompProfile is Unconfined, allowed: RuntimeDefault",
         r#"[hostPorts] container "miner": hostPort 8080 is not allowed"#,
         r#"[restrictedVolumes] volume "nfs": restricted volume types: nfs"#,

@@ -115,6 +115,27 @@ pub(crate) async fn who_is_exempt_has_pods_that_nobody_changes(cluster: &mut Clu
     webhook.stop().await
 }
 
+/// Whoever exempts a controller of kube-system exempts whoever may create what it works on, and is told.
+pub(crate) async fn an_exemption_that_frees_tenants_is_reported(cluster: &mut Cluster) -> TestResult {
+    let test = "frees-tenants";
+    let controller = "system:serviceaccount:kube-system:daemon-set-controller";
+    cluster.apply_profile(&profile(test, &json!({"exemptions": {"users": [controller]}}))).await?;
+    let told = |found: palisade_api::ToolSecurityProfile| {
+        let conditions = found.status.map(|status| status.conditions).unwrap_or_default();
+        let accepted = conditions.into_iter().find(|condition| condition.type_ == "Accepted");
+        accepted.map(|condition| condition.message).unwrap_or_default()
+    };
+    let message = told(cluster.wait_condition(test, "Accepted", "True").await?);
+    let expected = format!("; warning: spec.exemptions.users[0]: {controller} is a controller, which creates pods for");
+    ensure!(message.contains(&expected), "{message}");
+    cluster
+        .apply_profile(&profile(test, &json!({"exemptions": {"users": ["system:serviceaccount:ops:deployer"]}})))
+        .await?;
+    let message = told(cluster.wait_condition(test, "Accepted", "True").await?);
+    ensure!(!message.contains("warning"), "{message}");
+    cluster.delete_profile(test).await
+}
+
 pub(crate) async fn an_exception_ends_by_the_clock_of_the_api_server(cluster: &mut Cluster) -> TestResult {
     let test = "excepted";
     for namespace in ["excepted-a", "excepted-b"] {

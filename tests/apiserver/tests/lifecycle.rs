@@ -244,14 +244,14 @@ async fn drift_of_what_fills_in_is_repaired(cluster: &Cluster, test: &str) -> Te
 
 /// Asks about pods without a pause while something else happens: one that complies must always be admitted, one
 /// that violates always be denied.
-struct Watch {
+pub(crate) struct Watch {
     stop: Arc<AtomicBool>,
     asked: Arc<AtomicUsize>,
     task: tokio::task::JoinHandle<Vec<String>>,
 }
 
 impl Watch {
-    fn start(cluster: &Cluster, namespace: &str, pod: Json, admitted: bool) -> Self {
+    pub(crate) fn start(cluster: &Cluster, namespace: &str, pod: Json, admitted: bool) -> Self {
         let (stop, asked) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
         let (client, namespace) = (cluster.admin.clone(), namespace.to_owned());
         let (stopped, count) = (Arc::clone(&stop), Arc::clone(&asked));
@@ -274,7 +274,7 @@ impl Watch {
         Self { stop, asked, task }
     }
 
-    async fn finish(self, what: &str) -> TestResult {
+    pub(crate) async fn finish(self, what: &str) -> TestResult {
         self.stop.store(true, Ordering::Relaxed);
         let wrong = self.task.await?;
         let asked = self.asked.load(Ordering::Relaxed);

@@ -144,12 +144,15 @@ pub(crate) async fn a_request_matches_one_policy(cluster: &mut Cluster) -> TestR
     const REQUESTS: u64 = 7;
     let test = "matches";
     cluster.create_namespace(test, &json!({"test": test}), &json!({})).await?;
-    cluster.enforce(&profile(test, "Deny")).await?;
+    // With parameters each policy has two bindings.
+    let mut profile = profile(test, "Deny");
+    profile["spec"]["parameters"] = json!([{"name": "unused", "type": "String", "default": "x"}]);
+    cluster.enforce(&profile).await?;
     let deployment = path(&WORKLOADS[0], test);
     eventually("a Deployment denied", || async {
         let bad = WORKLOADS[0].around("x", &privileged());
         let verdict = cluster.dry_run_at(&cluster.admin, &deployment, &bad).await;
-        verdict.denial().map(|_| ()).ok_or(format!("{verdict:?}"))
+        verdict.denial().filter(|text| text.contains("[privileged]")).map(|_| ()).ok_or(format!("{verdict:?}"))
     })
     .await?;
     for (asked, pod) in [(Shape::Pods, true), (Shape::Workloads, false)] {

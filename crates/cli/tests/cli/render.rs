@@ -182,6 +182,16 @@ fn mistakes_are_shown_where_they_are() {
 }
 
 #[test]
+fn an_exemption_that_frees_tenants_is_warned_of() {
+    let controller = "system:serviceaccount:kube-system:daemon-set-controller";
+    let profile = toolforge("  enforcement:", &format!("  exemptions: {{users: [\"{controller}\"]}}\n  enforcement:"));
+    let run = run(&[("p.yaml", profile.as_bytes())], &["render", "p.yaml"]);
+    assert_eq!(run.code, Some(0), "{}", run.err);
+    let expected = format!("warning: profile toolforge: spec.exemptions.users[0]: {controller} is a controller, which");
+    assert!(run.err.contains(&expected) && run.err.contains("--explain exempts-tenants"), "{}", run.err);
+}
+
+#[test]
 fn all_mistakes_are_shown_at_once() {
     let profile =
         toolforge("min: 1, max: 49999", "min: 9, max: 3").replace("maximum: 65533", "maximum: 65533\n    default: 1");

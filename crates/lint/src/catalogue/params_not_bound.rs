@@ -1,5 +1,6 @@
 //! A binding without the parameters that the policy reads.
 
+use palisade_cel::ast::{Expr, Literal, Node};
 use palisade_manifest::Severity;
 
 use crate::tree;
@@ -12,7 +13,7 @@ pub(super) static RULE: Rule = Rule {
     title: "A binding without the parameters that the policy reads",
     why: "\
 The policy has a `paramKind` and reads `params`, but the binding has no `paramRef`: `params` is null, and each expression
-that reads a field of it fails.",
+that reads a field of it fails. A policy that asks whether `params` is null knows of such bindings.",
     bad: include_str!("params_not_bound.bad.yaml"),
     good: include_str!("params_not_bound.good.yaml"),
     check: |cluster, found| {
@@ -21,10 +22,19 @@ that reads a field of it fails.",
         let reads = policy.nodes().any(|(_, node)| {
             tree::chain(node).is_some_and(|(root, fields)| root == "params" && !fields.is_empty())
         });
-        if policy.param_kind().is_some() && reads && !binding.json["spec"]["paramRef"].is_object() {
+        let asks = policy.nodes().any(|(_, node)| compares_with_null(node));
+        if policy.param_kind().is_some() && reads && !asks && !binding.json["spec"]["paramRef"].is_object() {
             let message = format!("{} reads params, which are null without a paramRef", policy.item.label());
             found.add(binding, "spec.policyName", message);
         }
     }
 },
 };
+
+/// Whether a node is `params == null` or `params != null`.
+fn compares_with_null(node: &Node) -> bool {
+    let Expr::Call { function, args, .. } = &node.expr else { return false };
+    let is_params = |node: &Node| matches!(&node.expr, Expr::Ident(name) if &**name == "params");
+    let is_null = |node: &Node| matches!(&node.expr, Expr::Literal(Literal::Null));
+    matches!(&**function, "_==_" | "_!=_") && args.iter().any(is_params) && args.iter().any(is_null)
+}

@@ -4,6 +4,9 @@
 //! before one that had: so many silent connections displace each other, and not those that API servers keep open for
 //! their next request. Whoever is displaced and had requests is told so (`Connection: close`, GOAWAY) and gets a
 //! second; a request that crosses with that is still answered. For these goodbyes there are a quarter more seats.
+//!
+//! Nobody is displaced within [`YOUNG`]: else, while all others are busy, each new connection would displace the one
+//! before it, in the middle of its handshake.
 
 use std::{
     collections::BTreeMap,
@@ -11,14 +14,18 @@ use std::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
+    time::Duration,
 };
 
 use prometheus_client::metrics::gauge::Gauge;
 use tokio::{
     sync::{Notify, OwnedSemaphorePermit, Semaphore},
-    time::Instant,
+    time::{Instant, timeout_at},
 };
 use tokio_util::sync::CancellationToken;
+
+/// How long a connection must be idle before it may be displaced.
+const YOUNG: Duration = Duration::from_millis(250);
 
 /// The seats of a port.
 #[derive(Debug)]
@@ -37,6 +44,15 @@ struct Taken {
     next: u64,
     seats: BTreeMap<u64, Arc<Occupant>>,
     leaving: usize,
+}
+
+/// Whether there is room for a new connection.
+enum Room {
+    Made,
+    /// Then somebody is idle for long enough.
+    When(Instant),
+    /// All are busy.
+    No,
 }
 
 /// Who sits there.
@@ -75,10 +91,11 @@ impl Seats {
     /// leave when `stop` is cancelled.
     pub async fn take(self: &Arc<Self>, stop: &CancellationToken) -> Seat {
         loop {
-            if self.make_room() {
-                break;
+            match self.make_room() {
+                Room::Made => break,
+                Room::When(then) => drop(timeout_at(then, self.changed.notified()).await),
+                Room::No => self.changed.notified().await,
             }
-            self.changed.notified().await;
         }
         // Whoever was displaced leaves within a second.
         let permit = Arc::clone(&self.all).acquire_owned().await.ok();
@@ -108,21 +125,25 @@ impl Seats {
         taken.seats.len() >= self.most && taken.seats.values().all(|seat| seat.is_busy())
     }
 
-    fn make_room(&self) -> bool {
+    fn make_room(&self) -> Room {
         let mut taken = self.lock();
         if taken.seats.len() < self.most {
-            return true;
+            return Room::Made;
         }
         let idle = taken.seats.iter().filter_map(|(id, seat)| Some((seat.rank()?, *id))).min();
-        let Some((_, id)) = idle else { return false };
-        let Some(seat) = taken.seats.remove(&id) else { return false };
+        let Some(((_, since), id)) = idle else { return Room::No };
+        // Also if somebody else is idle for longer: that one had requests.
+        if since + YOUNG > Instant::now() {
+            return Room::When(since + YOUNG);
+        }
+        let Some(seat) = taken.seats.remove(&id) else { return Room::No };
         taken.leaving += 1;
         // Not too many say goodbye at a time: there must be a seat for the new one now.
         let at_once = !seat.was_used() || taken.leaving > spare(self.most) / 2;
         seat.at_once.store(at_once, Ordering::Relaxed);
         seat.displaced.store(true, Ordering::Relaxed);
         seat.leave.cancel();
-        true
+        Room::Made
     }
 
     fn lock(&self) -> MutexGuard<'_, Taken> {
@@ -250,8 +271,6 @@ impl Drop for UnderWay {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use tokio::time::{advance, timeout};
 
     use super::*;
@@ -295,6 +314,17 @@ mod tests {
         drop((busy, new));
         assert_eq!(seats.gauge.get(), 0);
         assert_eq!(seats.lock().leaving, 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_new_one_has_time_for_its_handshake() {
+        let (seats, stop) = seats(2);
+        let busy = seats.take(&stop).await;
+        let _request = busy.notes().request();
+        let (new, begin) = (seats.take(&stop).await, Instant::now());
+        let newer = seats.take(&stop).await;
+        assert_eq!(begin.elapsed(), YOUNG);
+        assert!(new.is_displaced() && !newer.is_displaced() && !busy.is_displaced());
     }
 
     #[tokio::test(start_paused = true)]

@@ -15,6 +15,7 @@ mod lists;
 mod namespaces;
 mod pods;
 mod profiles;
+mod scheduling;
 mod sieges;
 mod table;
 mod tampering;
@@ -76,6 +77,7 @@ fn main() -> ExitCode {
         kinds::kinds_of_volumes,
         kinds::host_paths,
         kinds::image_references,
+        scheduling::places_and_identities,
         updates::updates,
         bodies::bodies,
         workloads::workloads,
