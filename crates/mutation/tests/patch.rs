@@ -292,7 +292,9 @@ fn several_profiles_are_followed_in_order_of_their_names() {
             "{{baseline: Privileged, users: {{runAsUser: {{rule: MustRunAs, ranges: [{{min: {id}, max: 70000}}]}}}}, images: {{redirect: {{target: 'r{id}.example'}}}}, mutation: {{defaults: Secure}}}}"
         )
     };
-    let plan = plan(&[compile("b", &user(2)), compile("a", &user(1)), compile("c", SECURE)], &tool());
+    let profiles = [("b", user(2)), ("a", user(1)), ("c", SECURE.to_owned())];
+    let compiled: Vec<_> = profiles.iter().map(|(name, spec)| compile(name, spec)).collect();
+    let plan = plan(&compiled, &tool());
     let (pod, patch) = patched(&plan, &yaml("spec: {containers: [{name: a, image: b}]}"));
     assert_eq!(pod["spec"]["securityContext"]["runAsUser"], 1);
     assert_eq!(pod["spec"]["securityContext"]["runAsNonRoot"], true);

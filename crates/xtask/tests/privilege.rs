@@ -42,7 +42,7 @@ fn manifests() -> Vec<Json> {
     let present: BTreeSet<_> = fs::read_dir(root().join("manifests"))
         .unwrap()
         .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
-        .filter(|name| name.ends_with(".yaml") && name != "kustomization.yaml")
+        .filter(|name| Path::new(name).extension().is_some_and(|it| it == "yaml") && name != "kustomization.yaml")
         .collect();
     assert_eq!(listed, present, "each file of manifests/ is in its kustomization");
     listed.iter().flat_map(|name| serde_saphyr::from_multiple::<Json>(&read(name)).unwrap()).collect()
@@ -137,11 +137,11 @@ fn the_page_says_every_permission_of_both_accounts_and_no_other() {
     let (granted, documented) = (granted(&manifests()), documented());
     let accounts: BTreeSet<_> = granted.iter().map(|grant| grant.account.as_str()).collect();
     assert_eq!(accounts, ["palisade-controller", "palisade-webhook"].into());
-    let list = |grants: Vec<&Grant>| grants.iter().map(|grant| format!("\n  {grant}")).collect::<String>();
+    let list = |grants: Vec<&Grant>| grants.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n  ");
     let unsaid = list(granted.difference(&documented).collect());
     let untrue = list(documented.difference(&granted).collect());
-    assert!(unsaid.is_empty(), "granted by manifests/ and not in SECURITY.md:{unsaid}");
-    assert!(untrue.is_empty(), "in SECURITY.md and not granted by manifests/:{untrue}");
+    assert!(unsaid.is_empty(), "granted by manifests/ and not in SECURITY.md:\n  {unsaid}");
+    assert!(untrue.is_empty(), "in SECURITY.md and not granted by manifests/:\n  {untrue}");
 }
 
 /// Why a grant must not be, if it must not.

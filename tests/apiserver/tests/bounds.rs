@@ -82,13 +82,14 @@ fn with_containers(field: &str, count: usize) -> Json {
         container
     });
     if field == "containers" {
-        extend(&mut pod["spec"]["containers"], more)
+        extend(&mut pod["spec"]["containers"], more);
     } else {
-        pod["spec"][field] = more
+        pod["spec"][field] = more;
     }
     pod
 }
 
+#[allow(clippy::too_many_lines, reason = "a table")]
 fn cases() -> Vec<Case> {
     let case = |name, pod| Case { name, pod, most: usize::MAX };
     vec![

@@ -46,6 +46,7 @@ macro_rules! scenarios {
 
 static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().expect("a runtime"));
 
+#[allow(clippy::too_many_lines, reason = "a list of scenarios")]
 fn main() -> ExitCode {
     if std::env::args().nth(1).as_deref() == Some(palisade_tests::WEBHOOK) {
         // A webhook that is killed and stopped must be a process.

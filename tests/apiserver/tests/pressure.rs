@@ -13,7 +13,7 @@ use futures::{StreamExt, TryStreamExt, stream};
 use k8s_openapi::api::admissionregistration::v1::{ValidatingAdmissionPolicyBinding, ValidatingWebhookConfiguration};
 use kube::{
     Api,
-    api::{DeleteParams, Patch, PatchParams, PostParams},
+    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
 };
 use palisade_api::names::{self, Shape};
 use palisade_tests::{Cluster, TestResult, ensure, within};
@@ -280,7 +280,8 @@ async fn clean_up(cluster: &Cluster) -> TestResult {
     let webhooks: Api<ValidatingWebhookConfiguration> = Api::all(cluster.admin.clone());
     webhooks.delete(TEST, &DeleteParams::default()).await?;
     let profiles = cluster.profiles();
-    let all = profiles.list(&Default::default()).await?.items.into_iter().filter_map(|profile| profile.metadata.name);
+    let all =
+        profiles.list(&ListParams::default()).await?.items.into_iter().filter_map(|profile| profile.metadata.name);
     let ours: Vec<_> = all.filter(|profile| profile.starts_with(TEST)).collect();
     for profile in &ours {
         profiles.delete(profile, &DeleteParams::default()).await?;
@@ -297,7 +298,7 @@ async fn clean_up(cluster: &Cluster) -> TestResult {
         }
     }
     within(Duration::from_mins(5), "the profiles are gone", || async {
-        let left = profiles.list(&Default::default()).await.map_err(|error| error.to_string())?.items;
+        let left = profiles.list(&ListParams::default()).await.map_err(|error| error.to_string())?.items;
         let left = left.into_iter().filter_map(|profile| profile.metadata.name).filter(|name| name.starts_with(TEST));
         let left: Vec<_> = left.collect();
         if left.is_empty() { Ok(()) } else { Err(format!("{left:?}")) }

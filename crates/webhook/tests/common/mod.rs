@@ -1,7 +1,7 @@
 //! A webhook that runs, real sockets to it, and as much of an API server as it needs to become ready.
 
 #![allow(dead_code, reason = "each test uses a part of it")]
-#![allow(clippy::disallowed_methods, reason = "tests have a clock and files")]
+#![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests have a clock and files, and may panic")]
 
 use std::{
     collections::BTreeMap,
@@ -35,7 +35,7 @@ use tokio_rustls::{
 use tokio_util::sync::CancellationToken;
 
 /// What takes a moment may take so long on a machine that has other things to do.
-pub const LONG: Duration = Duration::from_secs(60);
+pub const LONG: Duration = Duration::from_mins(1);
 
 /// A webhook and what it has shown to clients.
 pub struct Webhook {
