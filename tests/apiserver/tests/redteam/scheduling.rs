@@ -201,7 +201,7 @@ pub(crate) async fn places_and_identities(arena: &mut Arena) -> Result<Tally> {
     }
     let mut sidecar = container("first");
     sidecar["restartPolicy"] = "Always".into();
-    sidecar["volumeMounts"] = some(propagated("HostToContainer")).unwrap_or_default();
+    sidecar["volumeMounts"] = propagated("HostToContainer");
     let sidecar = with(
         modest("attack"),
         &[
