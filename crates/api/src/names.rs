@@ -107,7 +107,7 @@ pub fn revision(profile: &str, generation: i64) -> String {
 
 /// The webhook's name: of its Service, and of its registration, the `MutatingWebhookConfiguration`.
 pub const WEBHOOK: &str = "palisade-webhook";
-/// The ConfigMap in which the webhook says how API servers reach and believe it.
+/// The `ConfigMap` in which the webhook says how API servers reach and believe it.
 pub const WEBHOOK_CA: &str = "palisade-webhook-ca";
 
 /// The name of a profile's entry in the registration of the webhook.

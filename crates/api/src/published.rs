@@ -1,5 +1,5 @@
 //! What the webhook says of itself, for the controller that registers it: how API servers reach it, and by which
-//! authorities they believe it. It stands in the ConfigMap [`names::WEBHOOK_CA`](crate::names::WEBHOOK_CA); nothing in it
+//! authorities they believe it. It stands in the `ConfigMap` [`names::WEBHOOK_CA`](crate::names::WEBHOOK_CA); nothing in it
 //! is secret.
 
 use std::collections::BTreeMap;
@@ -21,14 +21,14 @@ pub struct Published {
 }
 
 impl Published {
-    /// Reads the data of the ConfigMap; `None` if no webhook has said anything yet.
+    /// Reads the data of the `ConfigMap`; `None` if no webhook has said anything yet.
     pub fn read(data: &BTreeMap<String, String>) -> Option<Self> {
         let text = |key: &str| data.get(key).filter(|text| !text.trim().is_empty()).cloned();
         let timeout_seconds = text(TIMEOUT)?.parse().ok()?;
         Some(Self { authorities: text(AUTHORITIES), url: text(URL), timeout_seconds })
     }
 
-    /// The data of the ConfigMap.
+    /// The data of the `ConfigMap`.
     pub fn data(&self) -> BTreeMap<String, String> {
         let timeout = Some(self.timeout_seconds.to_string());
         let all = [(AUTHORITIES, self.authorities.clone()), (URL, self.url.clone()), (TIMEOUT, timeout)];

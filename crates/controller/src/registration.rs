@@ -1,7 +1,7 @@
 //! The registration of the webhook: for the pods of which profiles API servers ask it.
 //!
 //! There is one `MutatingWebhookConfiguration` with an entry for each profile. An entry is made of nothing but what passed
-//! the gate and is in force, and of what the webhook says of itself in a ConfigMap; while it says nothing, nobody serves,
+//! the gate and is in force, and of what the webhook says of itself in a `ConfigMap`; while it says nothing, nobody serves,
 //! and no entry is added. The manifests make both objects. Without them there is no webhook, and nothing to do.
 //!
 //! One object for all profiles must not be one mistake for all: an entry that the API server refuses, which the gate should
@@ -156,7 +156,8 @@ impl Registration {
                 for entry in desired {
                     let before = known.iter().find(|before| before.name == entry.name);
                     if before != Some(&entry)
-                        && let Err(error) = call(api.replace(WEBHOOK, &manager(true), &with(&[entry.clone()]))).await
+                        && let Err(error) =
+                            call(api.replace(WEBHOOK, &manager(true), &with(std::slice::from_ref(&entry)))).await
                     {
                         tracing::warn!(entry = entry.name, %error, "an entry of the registration is left as it was");
                         let profile = names::profile_of_webhook_entry(&entry.name).unwrap_or_default().to_owned();

@@ -1,8 +1,8 @@
 //! Keeps the certificate right, and what the controller registers of it, until the end.
 //!
-//! Each turn reads the registration and the ConfigMap, then the Secret, then writes what differs into the ConfigMap. The
-//! order matters: every replica that writes the ConfigMap has read the Secret after it, so none can take back an authority
-//! that another one has added; and the controller reads the ConfigMap after the registration that it writes. That makes it
+//! Each turn reads the registration and the `ConfigMap`, then the Secret, then writes what differs into the `ConfigMap`. The
+//! order matters: every replica that writes the `ConfigMap` has read the Secret after it, so none can take back an authority
+//! that another one has added; and the controller reads the `ConfigMap` after the registration that it writes. That makes it
 //! safe to rely on an authority that was seen in the registration for long enough. While no controller runs, no
 //! certificate is exchanged; it is renewed long before its end.
 

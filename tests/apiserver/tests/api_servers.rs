@@ -71,7 +71,7 @@ pub(crate) async fn each_is_asked_and_the_wrong_one_named(cluster: &mut Cluster)
     // What is to be enforced is kept right meanwhile, and another profile gets its answer.
     let name = names::policy(test, names::Shape::Workloads);
     cluster.bindings().delete(&name, &kube::api::DeleteParams::default()).await?;
-    let (_, took) = within(LIMIT, "a deleted binding", || async {
+    let ((), took) = within(LIMIT, "a deleted binding", || async {
         cluster.bindings().get(&name).await.map(drop).map_err(|error| error.to_string())
     })
     .await?;
@@ -144,7 +144,7 @@ pub(crate) async fn profiles_that_wait_hold_up_no_other(cluster: &mut Cluster) -
     let mut slowest = Duration::ZERO;
     for _ in 0..10 {
         cluster.bindings().delete(&name, &kube::api::DeleteParams::default()).await?;
-        let (_, took) = within(LIMIT, "a deleted binding", || async {
+        let ((), took) = within(LIMIT, "a deleted binding", || async {
             cluster.bindings().get(&name).await.map(drop).map_err(|error| error.to_string())
         })
         .await?;

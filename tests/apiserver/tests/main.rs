@@ -90,6 +90,9 @@ fn main() -> ExitCode {
         deletion::a_namespace_selected_while_it_goes_can_be_deleted,
         lifecycle::an_api_server_restart_admits_nothing,
         webhook::a_change_of_engine_leaves_no_gap,
+        updates::an_update_changes_nothing_but_what_is_judged,
+        updates::a_profile_gets_and_loses_parameters,
+        updates::the_binding_for_updates_is_restored,
         api_servers::profiles_that_wait_hold_up_no_other,
         api_servers::addresses_are_those_behind_the_service,
         api_servers::each_is_asked_and_the_wrong_one_named,
@@ -99,9 +102,6 @@ fn main() -> ExitCode {
         gate::the_webhook_goes_by_what_is_in_force,
         gate::generations_are_recorded_without_a_gap,
         gate::an_entry_that_the_api_server_refuses_harms_no_other,
-        updates::an_update_changes_nothing_but_what_is_judged,
-        updates::a_profile_gets_and_loses_parameters,
-        updates::the_binding_for_updates_is_restored,
         scale::three_thousand_five_hundred_namespaces,
     ];
     let oldest = scenarios![

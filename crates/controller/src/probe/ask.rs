@@ -14,7 +14,10 @@ use palisade_api::{names, selector::Labels};
 use serde_json::{Value as Json, json};
 use tokio::time::timeout;
 
-use super::servers::{ANSWER, Server, Servers, no_answer};
+use super::{
+    servers::{Server, Servers},
+    wait::{ANSWER, no_answer},
+};
 use crate::{call::ApiError, world::World};
 
 /// The pause between two attempts in one turn, and how far it grows.

@@ -7,12 +7,14 @@
 
 mod answers;
 mod ask;
+mod discover;
 mod enforcement;
 mod mutation;
 mod servers;
 #[cfg(test)]
 mod tests;
 mod turns;
+mod wait;
 
 use std::{fmt::Write as _, sync::Arc, time::Duration};
 
@@ -23,9 +25,10 @@ use palisade_api::{
 use palisade_process::Supervisor;
 use tokio_util::sync::CancellationToken;
 
+pub use discover::ApiServers;
 pub use enforcement::{InForce, Outcome};
 pub use mutation::{Mutated, Seen};
-pub use servers::{ApiServers, Servers};
+pub use servers::Servers;
 
 use self::{
     answers::{Answers, Common, Key, Pace},

@@ -6,25 +6,25 @@
 
 use std::{
     collections::BTreeMap,
-    str::FromStr,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
 use futures::future::join_all;
 use http::Uri;
-use k8s_openapi::api::discovery::v1::EndpointSlice;
-use kube::{Api, Client, Config, client::Body};
+use kube::{Client, Config, client::Body};
 use palisade_process::Supervisor;
 use tokio::{
     sync::{Notify, watch},
     time::{Instant, timeout},
 };
 
+use super::{
+    discover::{ApiServers, Found, discover},
+    wait::{ANSWER, no_answer},
+};
 use crate::{call::ApiError, metrics::Metrics, queue::Queue, world::World};
 
-/// How long an answer may take that a probe or this module waits for.
-pub const ANSWER: Duration = Duration::from_secs(2);
 /// How often the addresses are read and each server is asked whether it answers.
 const PACE: Duration = Duration::from_secs(10);
 /// The same, while some server does not answer.
@@ -33,37 +33,6 @@ const SOON: Duration = Duration::from_secs(1);
 const LEAST: Duration = Duration::from_millis(500);
 /// So many times in a row must an answer be missing.
 const STRIKES: u32 = 2;
-
-/// Which API servers are asked.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum ApiServers {
-    /// Those in the EndpointSlice `kubernetes` of the namespace `default`.
-    #[default]
-    Discover,
-    /// Those at these addresses.
-    At(Vec<Uri>),
-}
-
-impl FromStr for ApiServers {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        if text == "Discover" {
-            return Ok(Self::Discover);
-        }
-        let addresses: Vec<_> = text.split(',').map(|address| parse(address.trim())).collect::<Result<_, _>>()?;
-        Ok(Self::At(addresses))
-    }
-}
-
-fn parse(address: &str) -> Result<Uri, String> {
-    let hint = "write Discover, or addresses like https://10.0.0.1:6443, separated by commas";
-    let uri: Uri = address.parse().map_err(|error| format!("{address:?} is not a URL ({error}); {hint}"))?;
-    if uri.host().is_none() || !matches!(uri.scheme_str(), Some("https" | "http")) {
-        return Err(format!("{address:?} has no scheme or no host; {hint}"));
-    }
-    Ok(uri)
-}
 
 /// An API server.
 pub struct Server {
@@ -129,11 +98,6 @@ impl Server {
     }
 }
 
-/// What is said of an answer that did not come.
-pub fn no_answer() -> String {
-    format!("no answer within {} s", ANSWER.as_secs())
-}
-
 /// The API servers as they are now.
 #[derive(Clone, Debug)]
 pub struct Set {
@@ -156,16 +120,6 @@ pub struct Servers {
     set: watch::Sender<Option<Set>>,
     /// Somebody has missed an answer.
     missed: Notify,
-}
-
-/// Where there are API servers, or why that is not known.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Found {
-    At(Vec<Uri>),
-    /// There are none to be found. Why.
-    Alone(String),
-    /// This time it could not be found out. Why.
-    Unknown(String),
 }
 
 impl Servers {
@@ -268,11 +222,7 @@ impl Servers {
     async fn find(&self) -> Found {
         match &self.which {
             ApiServers::At(addresses) => Found::At(addresses.clone()),
-            ApiServers::Discover => {
-                let api: Api<EndpointSlice> = Api::namespaced(self.client.clone(), "default");
-                let read = timeout(ANSWER, api.get("kubernetes")).await;
-                found(read.map_err(|_| no_answer()).map(|read| read.map_err(ApiError::from)))
-            }
+            ApiServers::Discover => discover(&self.client).await,
         }
     }
 
@@ -286,13 +236,12 @@ impl Servers {
         let mut servers = BTreeMap::new();
         for uri in addresses {
             let address = shown(uri);
-            let server = match known.get(address.as_str()) {
-                Some(server) => Arc::clone(server),
-                None => {
-                    let client = Client::try_from(config_at(config, uri))
-                        .map_err(|error| format!("no client could be made for {address}: {error}"))?;
-                    Server::new(address.clone(), client)
-                }
+            let server = if let Some(server) = known.get(address.as_str()) {
+                Arc::clone(server)
+            } else {
+                let client = Client::try_from(config_at(config, uri))
+                    .map_err(|error| format!("no client could be made for {address}: {error}"))?;
+                Server::new(address.clone(), client)
             };
             servers.insert(address, server);
         }
@@ -308,38 +257,6 @@ impl Servers {
         let known = before.iter().flat_map(|set| &set.servers).find(|server| server.address == address);
         vec![known.map_or_else(|| Server::new(address, self.client.clone()), Arc::clone)]
     }
-}
-
-/// What the EndpointSlice says, or that it could not be read.
-fn found(read: Result<Result<EndpointSlice, ApiError>, String>) -> Found {
-    const WHAT: &str = "EndpointSlice kubernetes in namespace default";
-    let slice = match read {
-        Ok(Ok(slice)) => slice,
-        Ok(Err(error)) if error.is_not_found() => return Found::Alone(format!("there is no {WHAT}")),
-        // What must be done about it is up to an admin, and stays so.
-        Ok(Err(error @ ApiError::Refused(_))) if matches!(&error, ApiError::Refused(status) if status.is_forbidden()) =>
-        {
-            return Found::Alone(format!("{WHAT} cannot be read: {error}"));
-        }
-        Ok(Err(error)) => return Found::Unknown(format!("{WHAT} cannot be read: {error}")),
-        Err(why) => return Found::Unknown(format!("{WHAT} cannot be read: {why}")),
-    };
-    let ports = slice.ports.as_deref().unwrap_or_default();
-    let named = ports.iter().find(|port| port.name.as_deref() == Some("https"));
-    let Some(port) = named.or(ports.first()).and_then(|port| port.port) else {
-        return Found::Alone(format!("{WHAT} names no port"));
-    };
-    // Ready unless it says otherwise.
-    let endpoints = slice.endpoints.as_deref().unwrap_or_default();
-    let ready = endpoints.iter().filter(|one| one.conditions.as_ref().and_then(|now| now.ready) != Some(false));
-    let addresses: Vec<Uri> = ready
-        .flat_map(|one| &one.addresses)
-        .filter_map(|address| {
-            let host = if address.contains(':') { format!("[{address}]") } else { address.clone() };
-            format!("https://{host}:{port}").parse().ok()
-        })
-        .collect();
-    if addresses.is_empty() { Found::Alone(format!("{WHAT} has no ready address")) } else { Found::At(addresses) }
 }
 
 /// The configuration for another address. The certificate must be valid for the name that is configured, which each API
@@ -362,57 +279,7 @@ fn shown(uri: &Uri) -> String {
 
 #[cfg(test)]
 mod tests {
-    use kube::core::response::Status;
-    use serde_json::json;
-
     use super::*;
-
-    fn slice(endpoints: serde_json::Value, ports: serde_json::Value) -> Found {
-        let slice = json!({
-            "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4",
-            "metadata": {"name": "kubernetes", "namespace": "default"}, "endpoints": endpoints, "ports": ports,
-        });
-        found(Ok(Ok(serde_json::from_value(slice).unwrap())))
-    }
-
-    fn at(addresses: &[&str]) -> Found {
-        Found::At(addresses.iter().map(|address| address.parse().unwrap()).collect())
-    }
-
-    #[test]
-    fn addresses_are_those_of_ready_endpoints() {
-        let https = json!([{"name": "https", "port": 6443, "protocol": "TCP"}]);
-        let two = json!([
-            {"addresses": ["10.0.0.1", "10.0.0.2"], "conditions": {"ready": true}},
-            {"addresses": ["10.0.0.3"], "conditions": {"ready": false}},
-            {"addresses": ["fd00::7"]},
-        ]);
-        let all = ["https://10.0.0.1:6443", "https://10.0.0.2:6443", "https://[fd00::7]:6443"];
-        assert_eq!(slice(two.clone(), https.clone()), at(&all));
-        let ports = json!([{"name": "konnectivity", "port": 1}, {"name": "https", "port": 6443}]);
-        assert_eq!(slice(two.clone(), ports), at(&all));
-        assert_eq!(slice(json!([{"addresses": ["10.0.0.1"]}]), json!([{"port": 443}])), at(&["https://10.0.0.1:443"]));
-        for (endpoints, ports) in [
-            (json!([]), https.clone()),
-            (json!([{"addresses": ["10.0.0.3"], "conditions": {"ready": false}}]), https),
-            (two, json!([])),
-        ] {
-            assert!(matches!(slice(endpoints, ports), Found::Alone(_)));
-        }
-    }
-
-    #[test]
-    fn what_is_missing_or_forbidden_leaves_the_configured_address_and_what_passes_does_not() {
-        let refused = |code, reason: &str| {
-            let status = Status::failure("no", reason).with_code(code);
-            found(Ok(Err(ApiError::Refused(status.boxed()))))
-        };
-        assert!(matches!(refused(404, "NotFound"), Found::Alone(_)));
-        assert!(matches!(refused(403, "Forbidden"), Found::Alone(_)));
-        assert!(matches!(refused(500, "InternalError"), Found::Unknown(_)));
-        assert!(matches!(refused(429, "TooManyRequests"), Found::Unknown(_)));
-        assert!(matches!(found(Err(no_answer())), Found::Unknown(_)));
-    }
 
     #[test]
     fn the_certificate_is_verified_for_the_configured_name() {
@@ -424,15 +291,5 @@ mod tests {
         named.tls_server_name = Some("kubernetes.default.svc".into());
         let one = config_at(&named, &"https://10.0.0.2:6443".parse().unwrap());
         assert_eq!(one.tls_server_name.as_deref(), Some("kubernetes.default.svc"));
-    }
-
-    #[test]
-    fn addresses_are_urls() {
-        assert_eq!("Discover".parse(), Ok(ApiServers::Discover));
-        let two = "https://10.0.0.1:6443, https://[::1]:6444".parse::<ApiServers>().unwrap();
-        assert!(matches!(two, ApiServers::At(addresses) if addresses.len() == 2));
-        for wrong in ["", "discover", "10.0.0.1:6443", "https://", "https://a,,https://b", "ftp://a"] {
-            assert!(wrong.parse::<ApiServers>().is_err(), "{wrong}");
-        }
     }
 }

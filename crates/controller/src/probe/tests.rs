@@ -177,9 +177,9 @@ impl Scene {
 }
 
 /// A profile that denies pods and, if that is so, workloads.
-fn good(name: &str, generation: i64, more: Json) -> Arc<Good> {
+fn good(name: &str, generation: i64, more: &Json) -> Arc<Good> {
     let mut spec = json!({"namespaceSelector": {"matchLabels": {"tenancy": name}}, "baseline": "Baseline"});
-    palisade_checks::pod::merge(&mut spec, &more);
+    palisade_checks::pod::merge(&mut spec, more);
     let profile: ToolSecurityProfile = serde_json::from_value(json!({
         "apiVersion": names::API_VERSION, "kind": "ToolSecurityProfile",
         "metadata": {"name": name, "generation": generation}, "spec": spec,
@@ -190,11 +190,11 @@ fn good(name: &str, generation: i64, more: Json) -> Arc<Good> {
 }
 
 fn pods_only(name: &str) -> Arc<Good> {
-    good(name, 1, json!({"enforcement": {"workloads": "Off"}}))
+    good(name, 1, &json!({"enforcement": {"workloads": "Off"}}))
 }
 
 fn both(name: &str) -> Arc<Good> {
-    good(name, 1, json!({"enforcement": {"workloads": "Deny"}}))
+    good(name, 1, &json!({"enforcement": {"workloads": "Deny"}}))
 }
 
 const LIMIT: Duration = Duration::from_secs(30);
@@ -215,7 +215,7 @@ async fn a_profile_is_in_force_only_if_workloads_are_judged_too() {
 
 #[tokio::test(start_paused = true)]
 async fn workloads_that_are_warned_about_are_seen_by_the_warning() {
-    let (scene, good) = (Scene::new(1), good("a", 1, json!({"enforcement": {"workloads": "Warn"}})));
+    let (scene, good) = (Scene::new(1), good("a", 1, &json!({"enforcement": {"workloads": "Warn"}})));
     scene.servers[0].judge("a.1", &["pods"]);
     let (silent, _) = scene.answer(&good).await;
     assert!(matches!(silent.worst(), Outcome::ViolationAdmitted("pod template", _)), "{silent:?}");
@@ -229,7 +229,7 @@ async fn workloads_that_are_warned_about_are_seen_by_the_warning() {
 async fn the_policies_of_an_earlier_generation_are_not_taken_for_those_of_this_one() {
     let scene = Scene::new(1);
     scene.servers[0].judge("a.1", &["pods", "podtemplates"]);
-    let new = good("a", 2, json!({"enforcement": {"workloads": "Deny"}}));
+    let new = good("a", 2, &json!({"enforcement": {"workloads": "Deny"}}));
     let (answer, _) = scene.answer(&new).await;
     assert!(matches!(answer.worst(), Outcome::ViolationAdmitted("pod", _)), "{answer:?}");
 }
@@ -384,7 +384,7 @@ async fn a_known_answer_is_given_at_once_and_asked_for_again_in_time() {
     let (_, again) = scene.prober.in_force(&good);
     let again = again.unwrap();
     assert!(again > Duration::from_mins(4), "{again:?}");
-    sleep(again - Duration::from_secs(1)).await;
+    sleep(again.saturating_sub(Duration::from_secs(1))).await;
     scene.prober.in_force(&good);
     assert_eq!(scene.servers[0].set(|state| state.requests), asked);
     // It stops being right. One wrong answer is not believed yet.
@@ -400,7 +400,7 @@ async fn a_known_answer_is_given_at_once_and_asked_for_again_in_time() {
 #[tokio::test(start_paused = true)]
 async fn who_mutates_pods_is_asked_in_the_same_way() {
     let scene = Scene::new(1);
-    let good = good("a", 1, json!({"baseline": "Restricted", "mutation": {"defaults": "Secure"}}));
+    let good = good("a", 1, &json!({"baseline": "Restricted", "mutation": {"defaults": "Secure"}}));
     let ask = async |native: Option<&str>| loop {
         let (known, _) = scene.prober.mutated(&good, native).unwrap();
         match known {
@@ -428,7 +428,7 @@ struct Panics(std::sync::atomic::AtomicBool);
 impl Question for Panics {
     type Answer = Result<(), String>;
 
-    fn profile(&self) -> &str {
+    fn profile(&self) -> &'static str {
         "a"
     }
 

@@ -130,12 +130,12 @@ impl Seats {
         if taken.seats.len() < self.most {
             return Room::Made;
         }
-        let now = Instant::now();
-        let idle = || taken.seats.iter().filter_map(|(id, seat)| Some((seat.rank()?, *id)));
-        let old = idle().filter(|((_, since), _)| *since + YOUNG <= now).min();
-        let Some((_, id)) = old else {
-            return idle().map(|((_, since), _)| since).min().map_or(Room::No, |since| Room::When(since + YOUNG));
-        };
+        let idle = taken.seats.iter().filter_map(|(id, seat)| Some((seat.rank()?, *id))).min();
+        let Some(((_, since), id)) = idle else { return Room::No };
+        // Also if somebody else is idle for longer: that one had requests.
+        if since + YOUNG > Instant::now() {
+            return Room::When(since + YOUNG);
+        }
         let Some(seat) = taken.seats.remove(&id) else { return Room::No };
         taken.leaving += 1;
         // Not too many say goodbye at a time: there must be a seat for the new one now.

@@ -46,7 +46,9 @@ impl Case {
         ensure!(compiled.mutation.is_some(), "{name} changes nothing");
         let policy = Policy::new(&compiled.bundle.pods.policy).map_err(|error| format!("{name}: {error:?}"))?;
         let (filled, judged) = (namespace.name, format!("judged-{name}"));
-        let revision = json!(Revision::of(&typed).object(name, None));
+        // A profile in a cluster has a uid, and what is made for it an owner; these objects have none.
+        let revision = Revision { uid: format!("uid-of-{name}"), generation: 1, ..Revision::of(&typed) };
+        let revision = json!(revision.object(name, None));
         Ok(Self { compiled, policy, params, revision, filled, judged })
     }
 

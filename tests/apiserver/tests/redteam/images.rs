@@ -70,7 +70,7 @@ fn references() -> Vec<(String, bool)> {
         ".".to_owned(),
         "/".to_owned(),
         "..".to_owned(),
-        "e".repeat(5000),
+        "e".repeat(4000),
     ];
     all.extend(foreign.map(|image| (image, false)));
     all

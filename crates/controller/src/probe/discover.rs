@@ -1,0 +1,160 @@
+//! Where the API servers are: at the addresses that are given, or at those in the EndpointSlice of their service.
+
+use std::str::FromStr;
+
+use http::Uri;
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use kube::{Api, Client};
+use tokio::time::timeout;
+
+use super::wait::{ANSWER, no_answer};
+use crate::call::ApiError;
+
+/// Which API servers are asked.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum ApiServers {
+    /// Those in the EndpointSlice `kubernetes` of the namespace `default`.
+    #[default]
+    Discover,
+    /// Those at these addresses.
+    At(Vec<Uri>),
+}
+
+impl FromStr for ApiServers {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "Discover" {
+            return Ok(Self::Discover);
+        }
+        let addresses: Vec<_> = text.split(',').map(|address| parse(address.trim())).collect::<Result<_, _>>()?;
+        Ok(Self::At(addresses))
+    }
+}
+
+fn parse(address: &str) -> Result<Uri, String> {
+    let hint = "write Discover, or addresses like https://10.0.0.1:6443, separated by commas";
+    let uri: Uri = address.parse().map_err(|error| format!("{address:?} is not a URL ({error}); {hint}"))?;
+    if uri.host().is_none() || !matches!(uri.scheme_str(), Some("https" | "http")) {
+        return Err(format!("{address:?} has no scheme or no host; {hint}"));
+    }
+    Ok(uri)
+}
+
+/// Where there are API servers, or why that is not known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// At these addresses.
+    At(Vec<Uri>),
+    /// There are none to be found. Why.
+    Alone(String),
+    /// This time it could not be found out. Why.
+    Unknown(String),
+}
+
+/// Reads the EndpointSlice.
+pub async fn discover(client: &Client) -> Found {
+    let api: Api<EndpointSlice> = Api::namespaced(client.clone(), "default");
+    let read = timeout(ANSWER, api.get("kubernetes")).await;
+    found(read.map_err(|_| no_answer()).map(|read| read.map_err(ApiError::from)))
+}
+
+/// What the EndpointSlice says, or that it could not be read.
+fn found(read: Result<Result<EndpointSlice, ApiError>, String>) -> Found {
+    const WHAT: &str = "EndpointSlice kubernetes in namespace default";
+    let slice = match read {
+        Ok(Ok(slice)) => slice,
+        Ok(Err(error)) if error.is_not_found() => return Found::Alone(format!("there is no {WHAT}")),
+        // What must be done about it is up to an admin, and stays so.
+        Ok(Err(error @ ApiError::Refused(_))) if matches!(&error, ApiError::Refused(status) if status.is_forbidden()) =>
+        {
+            return Found::Alone(format!("{WHAT} cannot be read: {error}"));
+        }
+        Ok(Err(error)) => return Found::Unknown(format!("{WHAT} cannot be read: {error}")),
+        Err(why) => return Found::Unknown(format!("{WHAT} cannot be read: {why}")),
+    };
+    let ports = slice.ports.as_deref().unwrap_or_default();
+    let named = ports.iter().find(|port| port.name.as_deref() == Some("https"));
+    let Some(port) = named.or(ports.first()).and_then(|port| port.port) else {
+        return Found::Alone(format!("{WHAT} names no port"));
+    };
+    // Ready unless it says otherwise.
+    let endpoints = slice.endpoints.as_deref().unwrap_or_default();
+    let ready = endpoints.iter().filter(|one| one.conditions.as_ref().and_then(|now| now.ready) != Some(false));
+    let addresses: Vec<Uri> = ready
+        .flat_map(|one| &one.addresses)
+        .filter_map(|address| {
+            let host = if address.contains(':') { format!("[{address}]") } else { address.clone() };
+            format!("https://{host}:{port}").parse().ok()
+        })
+        .collect();
+    if addresses.is_empty() { Found::Alone(format!("{WHAT} has no ready address")) } else { Found::At(addresses) }
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::core::response::Status;
+    use serde_json::json;
+
+    use super::*;
+
+    fn slice(endpoints: &serde_json::Value, ports: &serde_json::Value) -> Found {
+        let slice = json!({
+            "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4",
+            "metadata": {"name": "kubernetes", "namespace": "default"}, "endpoints": endpoints, "ports": ports,
+        });
+        found(Ok(Ok(serde_json::from_value(slice).unwrap())))
+    }
+
+    fn at(addresses: &[&str]) -> Found {
+        Found::At(addresses.iter().map(|address| address.parse().unwrap()).collect())
+    }
+
+    #[test]
+    fn addresses_are_those_of_ready_endpoints() {
+        let https = json!([{"name": "https", "port": 6443, "protocol": "TCP"}]);
+        let two = json!([
+            {"addresses": ["10.0.0.1", "10.0.0.2"], "conditions": {"ready": true}},
+            {"addresses": ["10.0.0.3"], "conditions": {"ready": false}},
+            {"addresses": ["fd00::7"]},
+        ]);
+        let all = ["https://10.0.0.1:6443", "https://10.0.0.2:6443", "https://[fd00::7]:6443"];
+        assert_eq!(slice(&two, &https), at(&all));
+        let ports = json!([{"name": "konnectivity", "port": 1}, {"name": "https", "port": 6443}]);
+        assert_eq!(slice(&two, &ports), at(&all));
+        assert_eq!(
+            slice(&json!([{"addresses": ["10.0.0.1"]}]), &json!([{"port": 443}])),
+            at(&["https://10.0.0.1:443"])
+        );
+        for (endpoints, ports) in [
+            (json!([]), https.clone()),
+            (json!([{"addresses": ["10.0.0.3"], "conditions": {"ready": false}}]), https),
+            (two, json!([])),
+        ] {
+            assert!(matches!(slice(&endpoints, &ports), Found::Alone(_)));
+        }
+    }
+
+    #[test]
+    fn what_is_missing_or_forbidden_leaves_the_configured_address_and_what_passes_does_not() {
+        let refused = |code, reason: &str| {
+            let status = Status::failure("no", reason).with_code(code);
+            found(Ok(Err(ApiError::Refused(status.boxed()))))
+        };
+        assert!(matches!(refused(404, "NotFound"), Found::Alone(_)));
+        assert!(matches!(refused(403, "Forbidden"), Found::Alone(_)));
+        assert!(matches!(refused(500, "InternalError"), Found::Unknown(_)));
+        assert!(matches!(refused(429, "TooManyRequests"), Found::Unknown(_)));
+        assert!(matches!(found(Err(no_answer())), Found::Unknown(_)));
+    }
+
+    #[test]
+    fn addresses_are_urls() {
+        assert_eq!("Discover".parse(), Ok(ApiServers::Discover));
+        let two = "https://10.0.0.1:6443, https://[::1]:6444".parse::<ApiServers>().unwrap();
+        assert!(matches!(two, ApiServers::At(addresses) if addresses.len() == 2));
+        for wrong in ["", "discover", "10.0.0.1:6443", "https://", "https://a,,https://b", "ftp://a"] {
+            assert!(wrong.parse::<ApiServers>().is_err(), "{wrong}");
+        }
+    }
+}
