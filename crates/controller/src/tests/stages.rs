@@ -84,7 +84,7 @@ async fn what_cannot_be_kept_or_told_stops_nothing() {
             let revisions = format!(
                 "/apis/apps/v1/namespaces/{}/controllerrevisions/{}",
                 names::OPERATOR_NAMESPACE,
-                names::revision("tools")
+                names::revision("tools", 1)
             );
             scene.until("the revision", |mock| mock.get(&revisions).is_some()).await;
         }
