@@ -83,7 +83,9 @@ fn renders_parameters_first_and_the_same_every_time() {
             "ToolSecurityParams",
             "ValidatingAdmissionPolicy",
             "ValidatingAdmissionPolicyBinding",
+            "ValidatingAdmissionPolicyBinding",
             "ValidatingAdmissionPolicy",
+            "ValidatingAdmissionPolicyBinding",
             "ValidatingAdmissionPolicyBinding",
         ]
     );
@@ -123,7 +125,8 @@ fn every_profile_of_a_file_is_rendered() {
     let run = run(&[("p.yaml", text.as_bytes())], &["render", "p.yaml"]);
     assert_eq!(run.code, Some(0), "{}", run.err);
     assert_eq!(run.err, "note: p.yaml: ignored what is no ToolSecurityProfile: 1 ConfigMap\n");
-    assert_eq!(kinds(&run.out).len(), 8);
+    // Two policies with two bindings each, because there is a parameter.
+    assert_eq!(kinds(&run.out).len(), 12);
 
     wrong(&text.replace("second", "toolforge"), &["metadata.name: a second profile with the name", "p.yaml:57:9"]);
     // One that is wrong keeps the others from being printed, and is found behind them.
