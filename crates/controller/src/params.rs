@@ -185,9 +185,18 @@ pub fn work(cx: Arc<Context>, profile: String) -> BoxFuture<'static, Next> {
     async move { turn(&cx, &profile).await }.boxed()
 }
 
+/// Nothing is kept for the profile. If there is none, somebody has removed its finalizer by force, and a pass deletes the
+/// parameters that are left.
+fn untargeted(cx: &Context, profile: &str) -> Next {
+    if cx.world.profile(profile).is_none() {
+        cx.queues.passes.trigger([profile.to_owned()]);
+    }
+    Next::Change
+}
+
 async fn turn(cx: &Arc<Context>, profile: &str) -> Next {
-    let Some(state) = cx.states.get(profile) else { return Next::Change };
-    let Some(target) = state.tenancy().target.clone() else { return Next::Change };
+    let Some(state) = cx.states.get(profile) else { return untargeted(cx, profile) };
+    let Some(target) = state.tenancy().target.clone() else { return untargeted(cx, profile) };
     // Before anything is read: what changes from here on is looked at in the next turn.
     let changed = cx.world.take_changed(profile);
     let (keep, now) = (apply::keep(cx, profile, &state), Timestamp::now());

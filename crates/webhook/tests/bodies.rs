@@ -1,6 +1,8 @@
 //! However many large bodies are sent to the webhook, the memory that they take up is bounded. A test by itself, in a
 //! process of its own, whose memory is looked at.
 
+#![allow(clippy::unwrap_used, reason = "tests may panic")]
+
 mod common;
 
 use std::time::Duration;

@@ -1,5 +1,7 @@
 //! With `--client-ca` only API servers get a connection.
 
+#![allow(clippy::unwrap_used, reason = "tests may panic")]
+
 mod common;
 
 use rcgen::{BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair};

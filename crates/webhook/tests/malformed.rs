@@ -1,5 +1,7 @@
 //! What is malformed in the cluster does not stop the webhook.
 
+#![allow(clippy::unwrap_used, reason = "tests may panic")]
+
 mod common;
 
 use serde_json::json;

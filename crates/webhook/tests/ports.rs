@@ -1,5 +1,7 @@
 //! Nobody who reaches the ports of the webhook can hold it up.
 
+#![allow(clippy::unwrap_used, reason = "tests may panic")]
+
 mod common;
 
 use std::{sync::Arc, time::Duration};

@@ -204,7 +204,7 @@ pub async fn answer(stream: &mut TlsStream<TcpStream>) -> io::Result<String> {
     }
 }
 
-fn list(items: Json) -> Json {
+fn list(items: &Json) -> Json {
     json!({"apiVersion": "v1", "kind": "List", "metadata": {"resourceVersion": "1"}, "items": items})
 }
 
@@ -226,8 +226,8 @@ fn api_server(params: Json) -> Client {
             } else {
                 let last = path.rsplit('/').next().unwrap_or_default();
                 match last {
-                    "toolsecurityparams" => list(params),
-                    "toolsecurityprofiles" | "controllerrevisions" => list(json!([])),
+                    "toolsecurityparams" => list(&params),
+                    "toolsecurityprofiles" | "controllerrevisions" => list(&json!([])),
                     name => {
                         let empty = json!({"metadata": {"name": name, "resourceVersion": "1"}});
                         objects.lock().unwrap().get(&path).cloned().unwrap_or(empty)

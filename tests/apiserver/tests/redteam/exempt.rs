@@ -78,7 +78,6 @@ pub(crate) async fn exemptions(arena: &mut Arena) -> Result<Tally> {
             Expect::Admitted,
         ),
         Attack::new("hostPID under another runtime", Request::pod(&namespace, &with_runtime("kata2")), Expect::Stopped),
-        Attack::new("hostPID under no runtime", Request::pod(&namespace, &with_runtime("")), Expect::Stopped),
     ];
     tally.add(make(&arena.tenant, attacks).await);
     arena.delete_profile(test).await?;
