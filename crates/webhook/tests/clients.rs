@@ -1,6 +1,6 @@
 //! With `--client-ca` only API servers get a connection.
 
-#![allow(clippy::unwrap_used, reason = "tests may panic")]
+#![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "tests may panic, and have files")]
 
 mod common;
 
