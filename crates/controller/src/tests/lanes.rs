@@ -28,7 +28,8 @@ fn scene(namespaces: usize) -> Scene {
 
 /// Whether the object of a request is of a generation.
 fn is_of_generation(asked: &Asked, generation: i64) -> bool {
-    asked.body["metadata"]["annotations"][names::GENERATION_ANNOTATION] == generation.to_string()
+    asked.body["metadata"]["annotations"][names::GENERATION_ANNOTATION].as_str()
+        == Some(generation.to_string().as_str())
 }
 
 #[tokio::test(start_paused = true)]

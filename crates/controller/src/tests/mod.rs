@@ -125,8 +125,10 @@ impl Scene {
     async fn in_force(&self, profile: &str, generation: i64) -> Duration {
         let (policy, binding) = (path(POLICIES, profile), path(BINDINGS, profile));
         let of = move |object: Option<Json>| {
-            object
-                .is_some_and(|it| it["metadata"]["annotations"][names::GENERATION_ANNOTATION] == generation.to_string())
+            object.is_some_and(|it| {
+                it["metadata"]["annotations"][names::GENERATION_ANNOTATION].as_str()
+                    == Some(generation.to_string().as_str())
+            })
         };
         self.until(&format!("generation {generation} of {profile}"), |mock| {
             of(mock.get(&policy)) && of(mock.get(&binding))
