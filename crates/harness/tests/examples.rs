@@ -127,7 +127,7 @@ mod custom_checks {
         let namespace = Namespace {
             name: "team-a".to_owned(),
             labels: [("tenancy".to_owned(), "team".to_owned()), ("team".to_owned(), "a".to_owned())].into(),
-            annotations: Default::default(),
+            annotations: std::collections::BTreeMap::default(),
         };
         let params = params(&compiled, &namespace);
         let of = |image: &str, memory: &str| {
