@@ -324,6 +324,7 @@ fn a_redirection_to_what_is_no_registry_is_a_mistake() {
 }
 
 /// Updates of pods and of workloads: whether there is a binding for them, and with which parameters.
+#[allow(clippy::option_option, reason = "no binding, and one that reads no parameters, are two answers")]
 fn updates(spec: &Json) -> Vec<Option<Option<String>>> {
     let mut spec = spec.clone();
     spec["enforcement"] = json!({"workloads": "Deny"});
