@@ -151,6 +151,11 @@ conformance: ## Run the suite of the Pod Security Standards, which `test` does t
 	cargo run --quiet -p palisade-controlplane -- build
 	cargo test -p palisade-tests --test conformance
 
+.PHONY: bounds
+bounds: ## Compare what requests with the longest lists cost the API server, judged and not judged
+	cargo run --quiet -p palisade-controlplane -- build
+	PALISADE_BOUNDS=all cargo test -p palisade-tests --test apiserver -- bounds:: --nocapture
+
 .PHONY: redteam
 redteam: ## Attack a real API server in all ways that the tests know, and print what came of it
 	cargo run --quiet -p palisade-controlplane -- build
