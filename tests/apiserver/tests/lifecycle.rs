@@ -87,7 +87,7 @@ pub(crate) async fn a_custom_check_is_made_or_its_mistake_told(cluster: &mut Clu
         "expression": "variables.spec.?activeDeadlineSeconds.orValue(3600) <= 3600",
         "default": {"path": "activeDeadlineSeconds", "value": 3600},
     }]);
-    cluster.enforce(&profile).await?;
+    cluster.enforce_policies(&profile).await?;
     let pod = tool_pod("job", UID);
     let mut owned = pod.clone();
     owned["metadata"]["labels"]["owner"] = json!("me");

@@ -168,8 +168,10 @@ async fn live(cluster: &Cluster, test: &str) -> TestResult {
     let own = |kind: &str, shape: &str| format!("{group}/{kind}/palisade-{test}-{shape}");
     let condition = json!([{"name": "foreign", "expression": "false"}]);
     let conditions = json!({"spec": {"matchConditions": condition}});
-    let narrowed = json!({"spec": {"matchResources": {"objectSelector": {"matchLabels": {"a": "b"}}}}});
-    let (selector, b) = ("/spec/matchResources/objectSelector/matchLabels/a", json!("b"));
+    // What is not among the fields that are applied stays until the binding is replaced.
+    let everything = json!({"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["*"], "resources": ["*"]});
+    let narrowed = json!({"spec": {"matchResources": {"excludeResourceRules": [everything]}}});
+    let (selector, b) = ("/spec/matchResources/excludeResourceRules/0/apiGroups/0", json!("*"));
     let name = "/spec/matchConditions/0/name";
     let foreign = json!("foreign");
     // Twice: an event that repeats is counted up.
