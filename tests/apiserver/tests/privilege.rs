@@ -180,10 +180,11 @@ async fn live(cluster: &Cluster, test: &str) -> TestResult {
             let shape = if kind.starts_with('v') { "pods" } else { "mutation" };
             tamper(cluster, &own(kind, shape), &conditions, name, &foreign).await?;
         }
-        for kind in ["validatingadmissionpolicybindings", "mutatingadmissionpolicybindings"] {
-            let shape = if kind.starts_with('v') { "pods" } else { "mutation" };
-            tamper(cluster, &own(kind, shape), &narrowed, selector, &b).await?;
-        }
+        // A set, to which others can add; matchResources of this kind is replaced when it is applied.
+        let audited = json!({"spec": {"validationActions": ["Deny", "Audit"]}});
+        let binding = own("validatingadmissionpolicybindings", "pods");
+        tamper(cluster, &binding, &audited, "/spec/validationActions/1", &json!("Audit")).await?;
+        tamper(cluster, &own("mutatingadmissionpolicybindings", "mutation"), &narrowed, selector, &b).await?;
         let params = format!("/apis/toolsecurity.dev/v1alpha1/namespaces/{namespace}/toolsecurityparams/{test}");
         let more = json!({"spec": {"integers": {"foreign": 1}}});
         tamper(cluster, &params, &more, "/spec/integers/foreign", &json!(1)).await?;
