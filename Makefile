@@ -60,7 +60,7 @@ test: ## Run the demo and all tests, on a real API server (needs Rust and Go)
 .PHONY: pressure
 pressure: ## Measure repair with 50 profiles, half of them in trouble, and 3,500 namespaces
 	cargo run --quiet -p palisade-controlplane -- build
-	PALISADE_PRESSURE_NAMESPACES=3500 cargo test -p palisade-tests --test apiserver -- pressure --nocapture
+	PALISADE_PRESSURE_NAMESPACES=3500 PALISADE_PRESSURE_ROUNDS=200 cargo test -p palisade-tests --test apiserver -- pressure --nocapture
 
 CASES ?= 3000
 

@@ -281,8 +281,10 @@ pub(crate) async fn cheap_requests_stay_cheap(cluster: &mut Cluster) -> TestResu
     // Its watches and probes cost the API server, too.
     cluster.stop_controller().await?;
     let (mut worst, mut failures) = (0.0_f64, Vec::new());
+    let of = std::env::var("PALISADE_BOUNDS").unwrap_or_default();
+    ensure!(of == "all" || cases().iter().any(|case| case.name.contains(&of)), "PALISADE_BOUNDS={of} names no list");
     for size in SIZES {
-        for case in cases() {
+        for case in cases().into_iter().filter(|case| of == "all" || case.name.contains(&of)) {
             let size = size.min(case.most);
             let pod = case.of_size(size);
             for workload in [None, Some(&WORKLOADS[0])] {
