@@ -172,7 +172,8 @@ fn cases() -> Vec<Case> {
             extend(&mut pod["spec"]["volumes"], volumes);
             for container in pod["spec"]["initContainers"].as_array_mut().into_iter().flatten() {
                 let mount = |i| json!({"name": "home", "mountPath": format!("/{i}")});
-                container["volumeMounts"] = list(256, mount);
+                // The API server adds that of the service account's token.
+                container["volumeMounts"] = list(255, mount);
             }
             pod
         }),
