@@ -45,9 +45,10 @@ drift: ## Check that the generated files are what the code generates
 	cargo xtask generate --check
 
 .PHONY: deny
+# Unoptimized: it runs for a second, and takes minutes to optimize.
 deny: ## Check what the dependencies are: licences, bans, sources
 	@$(CARGO_DENY) --version 2>/dev/null | grep -qxF 'cargo-deny $(CARGO_DENY_VERSION)' \
-		|| cargo install --locked cargo-deny@$(CARGO_DENY_VERSION) --root $(CACHE)/tools
+		|| cargo install --locked --debug cargo-deny@$(CARGO_DENY_VERSION) --root $(CACHE)/tools
 	$(CARGO_DENY) check bans licenses sources
 
 .PHONY: test
