@@ -56,7 +56,19 @@ test: ## Run the demo and all tests, on a real API server (needs Rust and Go)
 	cargo run --quiet -p palisade-controlplane -- build
 	$(MAKE) oracle-check MINORS=1.36
 	$(MAKE) demo ONCE=1 PROFILE=dev
-	cargo test --workspace
+	cargo test --workspace --no-run
+	@echo 'The scenarios run beside all other tests. What each prints is shown when it has ended.'
+	$(MAKE) --jobs=2 --output-sync=target test-scenarios test-others
+
+# Scenarios mostly wait for the API server. All are built as one workspace, or Cargo would build some crates twice.
+.PHONY: test-scenarios
+test-scenarios:
+	cargo test --workspace --test apiserver
+
+.PHONY: test-others
+test-others:
+	cargo test --workspace --exclude palisade-tests
+	cargo test --workspace --test conformance --test redteam
 
 .PHONY: pressure
 pressure: ## Measure repair with 50 profiles, half of them in trouble, and 3,500 namespaces
