@@ -68,7 +68,8 @@ fn request(args: &EvalArgs, cluster: &Cluster, object: &Object<'_>, old: &[Json]
     let name = |object: &Json| object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
     let before = old.iter().find(|one| {
         let namespaces = [&one["metadata"]["namespace"], &json["metadata"]["namespace"]];
-        one["kind"] == json["kind"]
+        // A subresource may have a kind of its own; what is stored is the object itself.
+        (one["kind"] == json["kind"] || !args.subresource.is_empty())
             && name(one) == name(&json)
             && (namespaces[0] == namespaces[1] || namespaces.iter().any(|namespace| namespace.is_null()))
     });
