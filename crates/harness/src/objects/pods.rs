@@ -176,10 +176,10 @@ pub(super) fn quality(minor: u8, spec: &Value) -> &'static str {
 /// The subresource `resize` changes resources alone, of each container and, since 1.36, of the pod
 /// (`dropNonResizeUpdates`). False if there are others, or they have other names: that is left to validation.
 pub(super) fn resize(minor: u8, pod: &mut Object, old: &Object) -> bool {
+    const LISTS: [&str; 2] = ["containers", "initContainers"];
     let containers = |of: &Object, key: &str| -> Vec<Value> {
         of.get("spec").and_then(|spec| spec[key].as_array()).cloned().unwrap_or_default()
     };
-    const LISTS: [&str; 2] = ["containers", "initContainers"];
     if LISTS.iter().any(|key| containers(pod, key).len() != containers(old, key).len()) {
         return false;
     }

@@ -43,7 +43,10 @@ pub(super) fn update(checking: &mut Checking<'_>, change: Change<'_>) {
         if let Some(requests) = munged["resources"].get_mut("requests").filter(|requests| requests.is_object()) {
             requests["storage"] = old["resources"]["requests"]["storage"].clone();
         }
-        besides.push("volumeAttributesClassName");
+        // Before, it could not be unset.
+        if checking.minor >= 34 || part(new, "volumeAttributesClassName").is_some() {
+            besides.push("volumeAttributesClassName");
+        }
     }
     if !change.same.below(&["spec"]).but(&besides, &munged, old) {
         let text = format!(
@@ -75,15 +78,23 @@ fn attributes(checking: &mut Checking<'_>, change: Change<'_>, new: &Value) {
         let text = "update is forbidden when the VolumeAttributesClass feature gate is disabled";
         checking.errors.push(FieldError::forbidden(field, text));
     }
-    if part(&change.old["status"], "currentVolumeAttributesClassName").is_some() {
-        let how = match part(new, "volumeAttributesClassName") {
-            None => "nil",
-            Some(name) if name == "" => "empty string",
-            Some(_) => return,
-        };
-        let text = format!("update to {how} is forbidden when status.currentVolumeAttributesClassName is not nil");
-        checking.errors.push(FieldError::forbidden(field, &text));
+    let is_older = checking.minor < 34;
+    let (of, key) =
+        if is_older { ("spec", "volumeAttributesClassName") } else { ("status", "currentVolumeAttributesClassName") };
+    if part(&change.old[of], key).is_none() {
+        return;
     }
+    let (older, newer) = match part(new, "volumeAttributesClassName") {
+        None => ("nil", "nil"),
+        Some(name) if name == "" => ("an empty string", "empty string"),
+        Some(_) => return,
+    };
+    let text = if is_older {
+        format!("update from non-nil value to {older} is forbidden")
+    } else {
+        format!("update to {newer} is forbidden when status.currentVolumeAttributesClassName is not nil")
+    };
+    checking.errors.push(FieldError::forbidden(field, &text));
 }
 
 /// `ValidatePersistentVolumeUpdate`

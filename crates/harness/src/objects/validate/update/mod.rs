@@ -204,11 +204,11 @@ fn main(checking: &mut Checking<'_>, sent: Sent<'_>, change: Change<'_>, changed
             create(checking);
             services::node(checking, change);
         }
-        ("apps", "daemonsets") => {
+        ("apps", "daemonsets") if checking.minor >= 34 => {
             fixed(checking, &[&["spec", "selector"]]);
             create(checking);
         }
-        ("apps", "deployments" | "replicasets") => {
+        ("apps", "daemonsets" | "deployments" | "replicasets") => {
             create(checking);
             fixed(checking, &[&["spec", "selector"]]);
         }
@@ -248,7 +248,14 @@ fn main(checking: &mut Checking<'_>, sent: Sent<'_>, change: Change<'_>, changed
             fixed(checking, &[&["preemptionPolicy"]]);
         }
         ("storage.k8s.io", "storageclasses") => {
-            fixed(checking, &[&["parameters"], &["provisioner"], &["reclaimPolicy"], &["volumeBindingMode"]]);
+            for key in ["parameters", "provisioner", "reclaimPolicy"] {
+                if checking.minor >= 36 {
+                    fixed(checking, &[&[key]]);
+                } else if change.changed(&[key]) {
+                    checking.errors.push(FieldError::forbidden(key, &format!("updates to {key} are forbidden.")));
+                }
+            }
+            fixed(checking, &[&["volumeBindingMode"]]);
         }
         ("storage.k8s.io", "volumeattributesclasses") => {
             for key in ["driverName", "parameters"] {
@@ -300,12 +307,13 @@ fn role_ref(checking: &mut Checking<'_>, change: Change<'_>) {
     let of = &change.new["roleRef"];
     let field = |key: &str| quote(text(of, key));
     let (group, kind, name) = (field("apiGroup"), field("kind"), field("name"));
-    let shown = if checking.minor >= 34 {
-        format!("{{\"APIGroup\":{group},\"Kind\":{kind},\"Name\":{name}}}")
-    } else {
-        format!("rbac.RoleRef{{APIGroup:{group}, Kind:{kind}, Name:{name}}}")
+    let shown = match checking.minor {
+        ..34 => format!("rbac.RoleRef{{APIGroup:{group}, Kind:{kind}, Name:{name}}}"),
+        34..37 => format!("{{\"APIGroup\":{group},\"Kind\":{kind},\"Name\":{name}}}"),
+        _ => NOT_SHOWN.to_owned(),
     };
-    checking.errors.push(FieldError::invalid_shown("roleRef", &shown, "cannot change roleRef"));
+    let detail = if checking.minor < 37 { "cannot change roleRef" } else { IMMUTABLE };
+    checking.errors.push(FieldError::invalid_shown("roleRef", &shown, detail));
 }
 
 /// A change by the subresource `scale`: of the scale (`ValidateScale` in `pkg/apis/autoscaling/validation`), or of the

@@ -232,10 +232,24 @@ pub(super) fn resize(checking: &mut Checking<'_>, change: Change<'_>) {
         ["requests", "limits"].iter().any(|key| spec["resources"][key].as_object().is_some_and(|of| !of.is_empty()))
     };
     if pod_level(new) || pod_level(old) {
+        if minor < 35 {
+            checking.errors = vec![FieldError::forbidden("", "pods with pod-level resources cannot be resized")];
+            return;
+        }
+        if minor < 36 {
+            let text = "resize of pods with pod-level resources is forbidden when \
+                        InPlacePodLevelResourcesVerticalScalingEnabled feature gate is disabled";
+            checking.errors.push(FieldError::forbidden("", text));
+            return;
+        }
         // Which combinations are taken depends on much more than what is compared here.
         let why = "what a resize of a pod with resources of its own may change is not checked here";
         checking.unknown.get_or_insert_with(|| why.to_owned());
         return;
+    }
+    if !list(&change.old["status"], "nodeAllocatableResourceClaimStatuses").is_empty() && minor >= 36 {
+        let text = "pods with node allocatable resource claims cannot be resized";
+        checking.errors.push(FieldError::forbidden("spec", text));
     }
     let mut ordered = true;
     for containers in ["containers", "initContainers"] {
@@ -290,8 +304,13 @@ fn containers(checking: &mut Checking<'_>, change: Change<'_>, new: &Value, old:
         let modified = differs(now, before);
         if resizable(now) {
             if differs(&without(now, before), before) {
-                let text = "only cpu and memory resources for init or sidecar containers are mutable";
-                checking.errors.push(FieldError::forbidden(&field, text));
+                checking.errors.push(if minor < 36 {
+                    let text = "only cpu and memory resources for sidecar containers are mutable";
+                    FieldError::forbidden("spec", text)
+                } else {
+                    let text = "only cpu and memory resources for init or sidecar containers are mutable";
+                    FieldError::forbidden(&field, text)
+                });
             }
             if modified && !sidecar(now) {
                 for _ in list(now, "resizePolicy").iter().filter(|one| one["restartPolicy"] == "RestartContainer") {

@@ -71,9 +71,16 @@ pub(super) fn node(checking: &mut Checking<'_>, change: Change<'_>) {
     if !before.is_empty() && now != before {
         checking.errors.push(FieldError::forbidden("spec.podCIDRs", text_of_ranges));
     }
-    if !text(old, "providerID").is_empty() && text(old, "providerID") != text(new, "providerID") {
-        let text = "node updates may not change providerID except from \"\" to valid";
-        checking.errors.push(FieldError::forbidden("spec.providerID", text));
+    let (now, before) = (text(new, "providerID"), text(old, "providerID"));
+    if !before.is_empty() && now != before {
+        let field = "spec.providerID";
+        checking.errors.push(match (checking.minor, now) {
+            (..37, _) => {
+                FieldError::forbidden(field, "node updates may not change providerID except from \"\" to valid")
+            }
+            (_, "") => FieldError::invalid_value(field, &Value::Null, "field cannot be cleared once set"),
+            _ => FieldError::invalid_value(field, &Value::Null, "field cannot be modified once set"),
+        });
     }
     if text(old, "externalID") != text(new, "externalID") {
         checking.errors.push(FieldError::forbidden("spec.externalID", "may not be updated"));

@@ -7,7 +7,7 @@ use crate::create::{Checking, FieldError, list, part};
 
 /// `ValidateStatefulSetUpdate`
 pub(super) fn stateful_set(checking: &mut Checking<'_>, change: Change<'_>) {
-    let mut free = vec![
+    const FREE: [&str; 7] = [
         "replicas",
         "ordinals",
         "template",
@@ -16,23 +16,25 @@ pub(super) fn stateful_set(checking: &mut Checking<'_>, change: Change<'_>) {
         "persistentVolumeClaimRetentionPolicy",
         "minReadySeconds",
     ];
-    if checking.minor < HISTORY_SINCE {
-        free.retain(|field| *field != "revisionHistoryLimit");
+    if checking.minor >= 37 {
+        for (key, shows) in [
+            ("selector", Shows::Value),
+            ("volumeClaimTemplates", Shows::Own),
+            ("serviceName", Shows::Value),
+            ("podManagementPolicy", Shows::Value),
+        ] {
+            change.immutable(checking, &["spec", key], shows);
+        }
+        return;
     }
     let spec = |of: &Value| of.get("spec").unwrap_or(nothing()).clone();
-    if !change.same.below(&["spec"]).but(&free, &spec(change.new), &spec(change.old)) {
-        let (last, others) = free.split_last().unwrap_or((&"", &[]));
-        let others: Vec<_> = others.iter().map(|field| format!("'{field}'")).collect();
-        let text = format!(
-            "updates to statefulset spec for fields other than {} and '{last}' are forbidden",
-            others.join(", ")
-        );
-        checking.errors.push(FieldError::forbidden("spec", &text));
+    if !change.same.below(&["spec"]).but(&FREE, &spec(change.new), &spec(change.old)) {
+        let text = "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', \
+                    'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and \
+                    'minReadySeconds' are forbidden";
+        checking.errors.push(FieldError::forbidden("spec", text));
     }
 }
-
-/// Since then the limit of a stateful set's history may change.
-const HISTORY_SINCE: u8 = 33;
 
 /// `ValidateJobSpecUpdate`
 pub(super) fn job(checking: &mut Checking<'_>, change: Change<'_>) {
