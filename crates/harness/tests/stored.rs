@@ -109,7 +109,6 @@ fn a_manifest_stands_for_the_object_that_was_created_from_it() {
     assert_eq!(stored["metadata"]["deletionTimestamp"], "2002-01-01T00:00:00Z");
     assert_eq!(stored["status"]["phase"], "Running");
     assert_eq!(stored["status"]["qosClass"], "BestEffort");
-    assert_eq!(stored["spec"]["serviceAccountName"], "default");
 }
 
 #[test]

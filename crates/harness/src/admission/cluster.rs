@@ -173,11 +173,11 @@ impl Cluster {
                     (true, namespace) => namespace,
                     (false, _) => String::new(),
                 };
+                let sent = Sent { resource, subresource: "", namespace: &namespace, object: &object, old: None };
                 if !dumped {
-                    let sent = Sent { resource, subresource: "", namespace: &namespace, object: &object, old: None };
                     warnings.extend(objects::receive(&self.kinds, sent, &self.surroundings())?.warnings);
                 }
-                let stored = self.kinds.stored(resource, "", &namespace, &object, &self.surroundings())?;
+                let stored = self.as_stored(sent, "")?;
                 let object = stored.into_value();
                 if (group, kind.as_str()) == ("", "Namespace") {
                     Arc::make_mut(&mut self.namespaces).insert(name.clone(), namespace::completed(object.clone()));

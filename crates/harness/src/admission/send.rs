@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     create::quote,
-    objects::{self, NOT_SHOWN, Refused, Resource, Sent, Stored},
+    objects::{self, Kinds, NOT_SHOWN, Refused, Resource, Sent, Stored},
 };
 
 impl Cluster {
@@ -122,6 +122,16 @@ impl Cluster {
         }
     }
 
+    /// An object as it is stored; `created` says how it would be created, if it is a manifest.
+    pub(super) fn as_stored(&self, created: Sent<'_>, subresource: &str) -> Result<Stored, Refused> {
+        self.kinds().stored_with(created, subresource, &self.surroundings(), &|sent| self.plugged(sent))
+    }
+
+    /// What the built-in admission plugins make of an object that is created.
+    fn plugged(&self, sent: Sent<'_>) -> Option<Json> {
+        self.kinds().plugins(sent, &self.surroundings()).ok()
+    }
+
     fn receive(
         &self,
         request: &Request,
@@ -142,12 +152,13 @@ impl Cluster {
             object,
             old,
         };
-        let sent_to = sent(&Json::Null, None);
         let stored = request.old_object.as_ref().map(|old| {
-            self.kinds().stored(resource, &request.subresource, sent_to.namespace, old, &around).map_err(stop)
+            let created = Sent { subresource: "", ..sent(old, None) };
+            self.as_stored(created, &request.subresource).map_err(stop)
         });
         let stored = stored.transpose()?;
         received.old_object = stored.clone().map(Stored::into_value);
+        warnings.extend(left_behind(request));
         if let Some(object) = &request.object {
             if let Some(old) = &stored {
                 same_object(request, object, old)?;
@@ -160,7 +171,7 @@ impl Cluster {
                 if connects {
                     return Ok(object.clone());
                 }
-                let object = self.kinds().applied(Sent { object, ..sent }, &around);
+                let object = Kinds::applied(Sent { object, ..sent }, &|sent| self.plugged(sent));
                 self.kinds().plugins(Sent { object: &object, ..sent }, &around).map_err(stop)
             };
             let before = plugins(&decoded.object)?;
@@ -176,6 +187,18 @@ impl Cluster {
         }
         Ok((received, mutated))
     }
+}
+
+/// What the API server warns of when a job is deleted (`REST.Delete` in `pkg/registry/batch/job/storage`).
+fn left_behind(request: &Request) -> Option<String> {
+    let ResourceId { group, resource, .. } = &request.resource;
+    let is_job = (request.operation, group.as_str(), resource.as_str()) == (Operation::Delete, "batch", "jobs");
+    let says = |key: &str| !request.options[key].is_null();
+    (is_job && !says("propagationPolicy") && !says("orphanDependents")).then(|| {
+        "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or \
+         set propagationPolicy=Orphan to suppress this warning"
+            .to_owned()
+    })
 }
 
 /// Whether what is deleted is already on its way out, so that the API server answers without asking anybody

@@ -134,8 +134,7 @@ pub struct Sent<'a> {
 /// The API server refuses it before it asks a policy, or it cannot be told.
 pub fn receive(kinds: &Kinds, sent: Sent<'_>, around: &Surroundings<'_>) -> Result<Received, Refused> {
     let received = kinds.decode(sent)?;
-    let object = kinds.applied(Sent { object: &received.object, ..sent }, around);
-    let object = kinds.plugins(Sent { object: &object, ..sent }, around)?;
+    let object = kinds.plugins(Sent { object: &received.object, ..sent }, around)?;
     let mut warnings = received.warnings;
     let object = finish(kinds, Sent { object: &object, ..sent }, around, &mut warnings)?;
     Ok(Received { object, warnings })

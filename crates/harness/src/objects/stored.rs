@@ -66,12 +66,15 @@ const SYSTEM: &[&str] = &[
     "managedFields",
 ];
 
+/// What the built-in admission plugins make of an object that is created; none if that is not known.
+pub(crate) type Plugins<'p> = &'p dyn Fn(Sent<'_>) -> Option<Value>;
+
 impl Kinds {
     /// An object that is stored, as a request to one of its subresources (or to itself, if that is empty) finds it.
     ///
     /// What came out of a cluster has a `uid` and is taken as it is. An object without one is a manifest: it stands for
     /// the object that was created from it, so what creation adds is added, and what the manifest says of its status and
-    /// metadata stays.
+    /// metadata stays. It is as if no admission plugin had changed it.
     ///
     /// # Errors
     /// It cannot be decoded, or it cannot be told what would be stored.
@@ -83,37 +86,47 @@ impl Kinds {
         object: &Value,
         around: &Surroundings<'_>,
     ) -> Result<Stored, Refused> {
-        let sent = Sent { resource, subresource: "", namespace, object, old: None };
+        let created = Sent { resource, subresource: "", namespace, object, old: None };
+        self.stored_with(created, subresource, around, &|_| None)
+    }
+
+    /// [`Self::stored`], with what plugins added when the object was created.
+    pub(crate) fn stored_with(
+        &self,
+        created: Sent<'_>,
+        subresource: &str,
+        around: &Surroundings<'_>,
+        plugins: Plugins<'_>,
+    ) -> Result<Stored, Refused> {
+        let (resource, object) = (created.resource, created.object);
         if subresource == "scale" && object["kind"] == "Scale" {
-            let scale = Sent { subresource, ..sent };
-            let value = self.decode_stored(scale).map_err(unreadable)?;
+            let value = self.decode_stored(Sent { subresource, ..created }).map_err(unreadable)?;
             return Ok(Stored { value, parent: None, completed: !has_uid(object) });
         }
-        let decoded = self.decode_stored(sent).map_err(unreadable)?;
+        let decoded = self.decode_stored(created).map_err(unreadable)?;
         let completed = !has_uid(object);
-        let value = if completed { self.completed(sent, decoded, around) } else { decoded };
+        let value = if completed { self.completed(created, decoded, around, plugins) } else { decoded };
         if subresource != "scale" {
             return Ok(Stored { value, parent: None, completed });
         }
         let paths = scale::paths(self.custom(resource), &resource.version);
         let shown = scale::of(&value, &paths);
-        let shown = self.decode_stored(Sent { subresource, object: &shown, ..sent }).map_err(unreadable)?;
+        let shown = self.decode_stored(Sent { subresource, object: &shown, ..created }).map_err(unreadable)?;
         Ok(Stored { value: shown, parent: Some(value), completed })
     }
 
-    /// The new object of an update, with what was added to the old one when it was created, if both are manifests. So it is
-    /// after `kubectl apply`.
-    pub(crate) fn applied(&self, sent: Sent<'_>, around: &Surroundings<'_>) -> Value {
+    /// The new object of an update, with what plugins added to the old one when it was created, if both are manifests.
+    /// So it is after `kubectl apply`.
+    pub(crate) fn applied(sent: Sent<'_>, plugins: Plugins<'_>) -> Value {
         let manifest = sent.subresource.is_empty() && sent.old.is_some_and(Stored::is_completed);
-        let created = manifest.then(|| self.plugins(Sent { old: None, ..sent }, around).ok()).flatten();
+        let created = manifest.then(|| plugins(Sent { old: None, ..sent })).flatten();
         created.unwrap_or_else(|| sent.object.clone())
     }
 
     /// A manifest as the object that was created from it. Where that cannot be told, the manifest is left as it is.
-    fn completed(&self, sent: Sent<'_>, given: Value, around: &Surroundings<'_>) -> Value {
+    fn completed(&self, sent: Sent<'_>, given: Value, around: &Surroundings<'_>, plugins: Plugins<'_>) -> Value {
         let created = self.decode(sent).and_then(|received| {
-            let object = received.object;
-            let object = self.plugins(Sent { object: &object, ..sent }, around).unwrap_or(object);
+            let object = plugins(Sent { object: &received.object, ..sent }).unwrap_or(received.object);
             self.prepare(Sent { object: &object, ..sent }, around)
         });
         let Ok(mut created) = created else { return given };
