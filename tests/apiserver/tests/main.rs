@@ -19,6 +19,7 @@ mod namespaces;
 mod pressure;
 mod privilege;
 mod scale;
+mod stored;
 mod updates;
 mod upgrade;
 mod webhook;
@@ -57,6 +58,7 @@ fn main() -> ExitCode {
     arguments.test_threads = Some(1);
     let newest = scenarios![
         admission::the_harness_answers_as_the_api_server,
+        stored::what_is_stored_is_judged_as_by_the_api_server,
         catalogue::fixtures_get_their_verdicts,
         crds::wrong_profiles_are_refused_when_they_are_applied,
         crds::kubectl_explains_every_field,
@@ -107,6 +109,7 @@ fn main() -> ExitCode {
     ];
     let oldest = scenarios![
         admission::the_harness_answers_as_the_api_server,
+        stored::what_is_stored_is_judged_as_by_the_api_server,
         crds::wrong_profiles_are_refused_when_they_are_applied,
         enforcement::jobs_of_tools_pass_and_each_rule_denies,
         enforcement::an_ephemeral_container_is_judged,

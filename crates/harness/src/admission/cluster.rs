@@ -108,12 +108,20 @@ impl Cluster {
         self
     }
 
-    /// Creates an object in the cluster, or replaces it. Policies and bindings come into force; all else may be asked
-    /// for by them.
+    /// Puts an object into the cluster, in place of one of the same kind, namespace and name. Policies and bindings come
+    /// into force; all else may be asked for by them.
+    ///
+    /// It is there as it is stored. What came out of a cluster has a `uid`, and is taken as it is; without one it is
+    /// validated as an object that is created.
     ///
     /// # Errors
     /// What the API server says of an object that it refuses. The cluster is as it was then.
-    pub fn apply(&mut self, object: Json) -> Result<Vec<String>, Refused> {
+    pub fn apply(&mut self, mut object: Json) -> Result<Vec<String>, Refused> {
+        let dumped = object.pointer("/metadata/uid").is_some_and(|uid| !uid.is_null());
+        if let Some(metadata) = object.get_mut("metadata").and_then(Json::as_object_mut).filter(|_| dumped) {
+            // Whoever creates an object cannot say it.
+            metadata.remove("resourceVersion");
+        }
         let text = |pointer: &str| object.pointer(pointer).and_then(Json::as_str).unwrap_or_default().to_owned();
         let (api_version, kind) = (text("/apiVersion"), text("/kind"));
         let mut warnings = match create::create(self.minor, &object, None) {
@@ -166,14 +174,18 @@ impl Cluster {
                     (false, _) => String::new(),
                 };
                 let sent = Sent { resource, subresource: "", namespace: &namespace, object: &object, old: None };
-                let received = objects::receive(&self.kinds, sent, &self.surroundings())?;
-                warnings.extend(received.warnings);
-                let object = received.object;
+                if !dumped {
+                    warnings.extend(objects::receive(&self.kinds, sent, &self.surroundings())?.warnings);
+                }
+                let stored = self.as_stored(sent, "")?;
+                let object = stored.into_value();
                 if (group, kind.as_str()) == ("", "Namespace") {
                     Arc::make_mut(&mut self.namespaces).insert(name.clone(), namespace::completed(object.clone()));
                 }
                 if AROUND.contains(&kind.as_str()) {
-                    Arc::make_mut(&mut self.around).push(object.clone());
+                    let around = Arc::make_mut(&mut self.around);
+                    around.retain(|one| !is_same(one, &object));
+                    around.push(object.clone());
                 }
                 self.store(
                     Kind { group: group.to_owned(), version: version.to_owned(), kind },
@@ -315,6 +327,16 @@ impl Cluster {
     }
 }
 
+/// Whether two objects have the same kind, namespace and name.
+fn is_same(a: &Json, b: &Json) -> bool {
+    let group = |of: &Json| {
+        let version = of["apiVersion"].as_str().unwrap_or_default();
+        version.split_once('/').map_or("", |(group, _)| group).to_owned()
+    };
+    ["/kind", "/metadata/namespace", "/metadata/name"].iter().all(|part| a.pointer(part) == b.pointer(part))
+        && group(a) == group(b)
+}
+
 /// Reads a policy or binding; the versions in which it is served do not differ in what they have.
 fn decode<T: serde::de::DeserializeOwned>(mut object: Json) -> Result<T, Refused> {
     object["apiVersion"] = "admissionregistration.k8s.io/v1".into();
@@ -338,6 +360,7 @@ impl From<objects::Refused> for Refused {
             objects::Refused::Decode(_) => (400, "BadRequest", vec![]),
             objects::Refused::Validation { causes, .. } => (422, "Invalid", causes),
             objects::Refused::Forbidden(_) => (403, "Forbidden", vec![]),
+            objects::Refused::Conflict(_) => (409, "Conflict", vec![]),
         };
         Self::Status(Status { code, reason: reason.to_owned(), message, causes })
     }

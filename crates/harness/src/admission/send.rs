@@ -8,12 +8,15 @@ use super::{
     dispatch::Dispatch,
     mutating::{Mutating, Stop},
 };
-use crate::objects::{self, Refused, Resource, Sent};
+use crate::{
+    create::quote,
+    objects::{self, Kinds, NOT_SHOWN, Refused, Resource, Sent, Stored},
+};
 
 impl Cluster {
     /// The request that a client makes to do something with an object: to create it, to put it in place of `old`, or to
-    /// delete it (`object` is what is deleted then). It is made by nobody in particular, for good; a namespaced object
-    /// without a namespace goes to `default`.
+    /// delete it (`object` is what is deleted then). `old`, and what is deleted, are as they are stored. It is made by
+    /// nobody in particular, for good; a namespaced object without a namespace goes to `default`.
     ///
     /// # Errors
     /// There is no such kind, or no such subresource; the text says which.
@@ -27,7 +30,11 @@ impl Cluster {
         let text = |pointer: &str| object.pointer(pointer).and_then(Json::as_str).unwrap_or_default().to_owned();
         let (api_version, kind) = (text("/apiVersion"), text("/kind"));
         let name = text("/metadata/name");
-        let resource = self.addressed(&api_version, &kind, subresource)?;
+        let resource = self.addressed(&api_version, &kind, subresource).or_else(|why| {
+            // Many resources take a Scale; which one is meant shows in what is stored.
+            let stored = old.and_then(|old| self.kinds().by_kind(old["apiVersion"].as_str()?, old["kind"].as_str()?));
+            stored.filter(|resource| resource.subresource(subresource).is_some()).ok_or(why)
+        })?;
         let namespace = match (resource.namespaced, text("/metadata/namespace")) {
             (true, namespace) if namespace.is_empty() => "default".to_owned(),
             (true, namespace) => namespace,
@@ -80,11 +87,20 @@ impl Cluster {
         }
     }
 
-    /// What comes of a request: its objects are taken as a client sends them, and decoded, filled with defaults and
-    /// validated as far as [`objects`] does it; then the policies are asked.
+    /// What comes of a request: its object is taken as a client sends it, decoded, filled with defaults and validated as
+    /// far as [`objects`] does it; its old object is taken as it is stored ([`objects::Kinds::stored`]). Then the
+    /// policies are asked.
     pub fn admit(&self, request: &Request) -> Review {
         let (mut warnings, mut evaluations) = (Vec::new(), Vec::new());
         match self.receive(request, &mut warnings, &mut evaluations) {
+            Ok((received, _)) if is_under_way(&received) => Review {
+                outcome: Outcome::Allowed,
+                object: None,
+                mutated: None,
+                warnings,
+                audit_annotations: std::collections::BTreeMap::new(),
+                evaluations,
+            },
             Ok((received, mutated)) => {
                 let mut dispatch = Dispatch::new(self, &received);
                 dispatch.warn(&warnings);
@@ -104,6 +120,16 @@ impl Cluster {
                 evaluations,
             },
         }
+    }
+
+    /// An object as it is stored; `created` says how it would be created, if it is a manifest.
+    pub(super) fn as_stored(&self, created: Sent<'_>, subresource: &str) -> Result<Stored, Refused> {
+        self.kinds().stored_with(created, subresource, &self.surroundings(), &|sent| self.plugged(sent))
+    }
+
+    /// What the built-in admission plugins make of an object that is created.
+    fn plugged(&self, sent: Sent<'_>) -> Option<Json> {
+        self.kinds().plugins(sent, &self.surroundings()).ok()
     }
 
     fn receive(
@@ -126,13 +152,18 @@ impl Cluster {
             object,
             old,
         };
-        if let Some(old) = &request.old_object {
-            // What is stored was created once.
+        let stored = request.old_object.as_ref().map(|old| {
             let created = Sent { subresource: "", ..sent(old, None) };
-            received.old_object = Some(objects::receive(self.kinds(), created, &around).map_err(stop)?.object);
-        }
+            self.as_stored(created, &request.subresource).map_err(stop)
+        });
+        let stored = stored.transpose()?;
+        received.old_object = stored.clone().map(Stored::into_value);
+        warnings.extend(left_behind(request));
         if let Some(object) = &request.object {
-            let sent = sent(object, received.old_object.as_ref());
+            if let Some(old) = &stored {
+                same_object(request, object, old)?;
+            }
+            let sent = sent(object, stored.as_ref());
             let decoded = self.kinds().decode(sent).map_err(stop)?;
             warnings.extend(decoded.warnings);
             let connects = request.operation == Operation::Connect;
@@ -140,7 +171,8 @@ impl Cluster {
                 if connects {
                     return Ok(object.clone());
                 }
-                self.kinds().plugins(Sent { object, ..sent }, &around).map_err(stop)
+                let object = Kinds::applied(Sent { object, ..sent }, &|sent| self.plugged(sent));
+                self.kinds().plugins(Sent { object: &object, ..sent }, &around).map_err(stop)
             };
             let before = plugins(&decoded.object)?;
             received.object = Some(before.clone());
@@ -157,6 +189,58 @@ impl Cluster {
     }
 }
 
+/// What the API server warns of when a job is deleted (`REST.Delete` in `pkg/registry/batch/job/storage`).
+fn left_behind(request: &Request) -> Option<String> {
+    let ResourceId { group, resource, .. } = &request.resource;
+    let is_job = (request.operation, group.as_str(), resource.as_str()) == (Operation::Delete, "batch", "jobs");
+    let says = |key: &str| !request.options[key].is_null();
+    (is_job && !says("propagationPolicy") && !says("orphanDependents")).then(|| {
+        "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or \
+         set propagationPolicy=Orphan to suppress this warning"
+            .to_owned()
+    })
+}
+
+/// Whether what is deleted is already on its way out, so that the API server answers without asking anybody
+/// (`rest.BeforeDelete` for pods, `REST.Delete` in `pkg/registry/core/namespace/storage`).
+fn is_under_way(request: &Request) -> bool {
+    let (Operation::Delete, true, Some(old)) =
+        (request.operation, request.resource.group.is_empty(), &request.old_object)
+    else {
+        return false;
+    };
+    let metadata = &old["metadata"];
+    if metadata["deletionTimestamp"].is_null() || !request.subresource.is_empty() {
+        return false;
+    }
+    match request.resource.resource.as_str() {
+        "pods" => {
+            let left = metadata["deletionGracePeriodSeconds"].as_i64().unwrap_or(0);
+            // One that asks for less time is a new deletion.
+            let asked = request.options["gracePeriodSeconds"].as_i64();
+            left != 0 && asked.is_none_or(|asked| asked >= left)
+        }
+        "namespaces" => old["spec"]["finalizers"].as_array().is_some_and(|finalizers| !finalizers.is_empty()),
+        _ => false,
+    }
+}
+
+/// Refuses a change of an object that has another `uid` (`Preconditions` of apiserver `pkg/storage`): the one that the
+/// client means is gone.
+fn same_object(request: &Request, object: &Json, old: &Stored) -> Result<(), Stop> {
+    let uid = |of: &Json| of.pointer("/metadata/uid").and_then(Json::as_str).unwrap_or_default().to_owned();
+    let (wanted, found) = (uid(object), uid(old));
+    if wanted.is_empty() || wanted == found {
+        return Ok(());
+    }
+    Err(stop(Refused::Conflict(format!(
+        "Operation cannot be fulfilled on {} {}: StorageError: invalid object, Code: 4, Key: {NOT_SHOWN}, ResourceVersion: \
+         0, AdditionalErrorMsg: Precondition failed: UID in precondition: {wanted}, UID in object meta: {found}",
+        request.resource.group_resource(),
+        quote(&request.name),
+    ))))
+}
+
 /// What a client is told of what no policy is asked about.
 fn stop(refused: Refused) -> Stop {
     let message = refused.to_string();
@@ -165,6 +249,7 @@ fn stop(refused: Refused) -> Stop {
         Refused::Decode(_) => (400, "BadRequest"),
         Refused::Validation { .. } => (422, "Invalid"),
         Refused::Forbidden(_) => (403, "Forbidden"),
+        Refused::Conflict(_) => (409, "Conflict"),
     };
     Stop::Denied(vec![Denial {
         policy: String::new(),

@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Kinds, Refused, Sent};
+use super::{Kinds, Refused, Sent, Stored};
 use crate::create::quote;
 
 type Object = Map<String, Value>;
@@ -62,7 +62,12 @@ impl Kinds {
         let creates = sent.old.is_none();
         match (group, plural, sent.subresource) {
             ("", "pods", "") if creates => pod(object, sent.namespace, around)?,
-            ("", "pods", "" | "ephemeralcontainers" | "resize") => tolerate(object),
+            ("", "pods", "" | "ephemeralcontainers" | "resize") => {
+                if sent.subresource.is_empty() {
+                    keep_priority(object, sent.old);
+                }
+                tolerate(object);
+            }
             ("", "nodes", "") if creates => taint(object),
             ("", "persistentvolumeclaims", "") if creates => {
                 finalize(object, "kubernetes.io/pvc-protection");
@@ -107,6 +112,17 @@ fn pod(pod: &mut Object, namespace: &str, around: &Surroundings<'_>) -> Result<(
     tolerate(pod);
     Ok(())
 }
+
+/// Priority leaves a pod what it was given, unless an update says something else, which validation refuses.
+fn keep_priority(pod: &mut Object, old: Option<&Stored>) {
+    let (Some(old), Some(spec)) = (old, pod.get_mut("spec").and_then(Value::as_object_mut)) else { return };
+    for key in ["priority", "preemptionPolicy"] {
+        if let Some(value) = old["spec"].get(key).filter(|value| !value.is_null()) {
+            spec.entry(key).or_insert_with(|| value.clone());
+        }
+    }
+}
+
 /// `DefaultTolerationSeconds`.
 fn tolerate(pod: &mut Object) {
     let Some(spec) = pod.get_mut("spec").and_then(Value::as_object_mut) else { return };
