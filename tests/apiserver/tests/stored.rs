@@ -13,6 +13,8 @@ use serde_json::{Value as Json, json};
 
 use crate::admission::{Answer, ask_server, collection};
 
+mod sweep;
+
 const NAMESPACE: &str = "stored";
 
 /// The minor whose texts the tests' API server has, also when it emulates another.
@@ -90,11 +92,13 @@ pub(crate) async fn what_is_stored_is_judged_as_by_the_api_server(cluster: &mut 
     }
     let sum = |index: usize| counts.values().map(|count| count[index]).sum::<usize>();
     println!("1.{minor}: {} requests, {} answered alike, {} have no verdict", 2 * cases.len(), sum(0), sum(1));
+    let swept = sweep::sweep(cluster, &offline, &places, &scene).await?;
     for policy in policies.iter().rev() {
         let name = policy["metadata"]["name"].as_str().unwrap_or_default();
         cluster.kubectl(&["delete", policy["kind"].as_str().unwrap_or_default(), name])?;
     }
     ensure!(wrong.is_empty(), "{} are answered differently:\n{}", wrong.len(), wrong.join("\n"));
+    ensure!(swept.is_empty(), "{} changes of one value get another verdict:\n{}", swept.len(), swept.join("\n"));
     Ok(())
 }
 

@@ -238,24 +238,37 @@ fn main(checking: &mut Checking<'_>, sent: Sent<'_>, change: Change<'_>, changed
             create(checking);
             role_ref(checking, change);
         }
-        ("networking.k8s.io", "ingressclasses") => fixed(checking, &[&["spec", "controller"]]),
+        (group, plural) if UNRESTRICTED.contains(&(group, plural)) => create(checking),
+        // Nothing but metadata can change.
+        ("certificates.k8s.io", "certificatesigningrequests") => {}
+        _ if classes(checking, sent, change) => create(checking),
+        _ if changed => unknown(checking, &r.plural, "anything but metadata"),
+        _ => {}
+    }
+}
+
+/// Classes and other kinds of which some fields may not change; whether it is one of them.
+fn classes(checking: &mut Checking<'_>, sent: Sent<'_>, change: Change<'_>) -> bool {
+    let fixed = |checking: &mut Checking<'_>, path: &[&str]| change.immutable(checking, path, Shows::Value);
+    match (sent.resource.group.as_str(), sent.resource.plural.as_str()) {
+        ("networking.k8s.io", "ingressclasses") => fixed(checking, &["spec", "controller"]),
         ("networking.k8s.io", "ipaddresses") => change.immutable(checking, &["spec", "parentRef"], Shows::Own),
-        ("node.k8s.io", "runtimeclasses") => fixed(checking, &[&["handler"]]),
+        ("node.k8s.io", "runtimeclasses") => fixed(checking, &["handler"]),
         ("scheduling.k8s.io", "priorityclasses") => {
             if change.changed(&["value"]) {
                 checking.errors.push(FieldError::forbidden("value", "may not be changed in an update."));
             }
-            fixed(checking, &[&["preemptionPolicy"]]);
+            fixed(checking, &["preemptionPolicy"]);
         }
         ("storage.k8s.io", "storageclasses") => {
             for key in ["parameters", "provisioner", "reclaimPolicy"] {
                 if checking.minor >= 36 {
-                    fixed(checking, &[&[key]]);
+                    fixed(checking, &[key]);
                 } else if change.changed(&[key]) {
                     checking.errors.push(FieldError::forbidden(key, &format!("updates to {key} are forbidden.")));
                 }
             }
-            fixed(checking, &[&["volumeBindingMode"]]);
+            fixed(checking, &["volumeBindingMode"]);
         }
         ("storage.k8s.io", "volumeattributesclasses") => {
             for key in ["driverName", "parameters"] {
@@ -266,15 +279,12 @@ fn main(checking: &mut Checking<'_>, sent: Sent<'_>, change: Change<'_>, changed
         }
         ("storage.k8s.io", "csidrivers") => {
             change.immutable_as(checking, &["spec", "attachRequired"], "spec.attachedRequired", Shows::Value);
-            fixed(checking, &[&["spec", "volumeLifecycleModes"]]);
+            fixed(checking, &["spec", "volumeLifecycleModes"]);
         }
-        ("discovery.k8s.io", "endpointslices") => fixed(checking, &[&["addressType"]]),
-        (group, plural) if UNRESTRICTED.contains(&(group, plural)) => create(checking),
-        // Nothing but metadata can change.
-        ("certificates.k8s.io", "certificatesigningrequests") => {}
-        _ if changed => unknown(checking, &r.plural, "anything but metadata"),
-        _ => {}
+        ("discovery.k8s.io", "endpointslices") => fixed(checking, &["addressType"]),
+        _ => return false,
     }
+    true
 }
 
 /// Resources of which an update may change all that creation takes.
