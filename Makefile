@@ -55,7 +55,7 @@ test: ## Run the demo and all tests, on a real API server (needs Rust and Go)
 	cargo run --quiet -p palisade-controlplane -- build
 	$(MAKE) oracle-check MINORS=1.36
 	$(MAKE) demo ONCE=1 PROFILE=dev
-	cargo test --workspace
+	PALISADE_EXPECT=$(or $(PALISADE_EXPECT),modules) cargo test --workspace
 
 .PHONY: pressure
 pressure: ## Measure repair with 50 profiles, half of them in trouble, and 3,500 namespaces
