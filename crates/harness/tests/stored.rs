@@ -54,7 +54,7 @@ fn claim(phase: &str) -> Value {
     })
 }
 
-fn pod(metadata: Value) -> Value {
+fn pod(metadata: &Value) -> Value {
     let mut pod = json!({
         "apiVersion": "v1", "kind": "Pod", "metadata": metadata,
         "spec": {"containers": [{"name": "a", "image": "a"}]},
@@ -79,7 +79,7 @@ fn a_bound_claim_is_seen_to_be_bound_when_it_is_deleted() {
 
 #[test]
 fn nothing_is_stripped_of_what_is_stored() {
-    let dump = pod(json!({
+    let dump = pod(&json!({
         "uid": "11111111-1111-4111-8111-111111111111", "creationTimestamp": "2001-01-01T00:00:00Z", "generation": 4,
         "deletionTimestamp": "2002-01-01T00:00:00Z", "deletionGracePeriodSeconds": 0, "resourceVersion": "17",
         "finalizers": ["example.org/a"], "labels": {"step": "a"},
@@ -101,7 +101,7 @@ fn nothing_is_stripped_of_what_is_stored() {
 fn a_manifest_stands_for_the_object_that_was_created_from_it() {
     let kinds = Kinds::builtin(36);
     let pods = kinds.by_plural("", "v1", "pods").unwrap();
-    let mut manifest = pod(json!({"deletionTimestamp": "2002-01-01T00:00:00Z"}));
+    let mut manifest = pod(&json!({"deletionTimestamp": "2002-01-01T00:00:00Z"}));
     manifest["status"] = json!({"phase": "Running"});
     let stored = kinds.stored(pods, "", "x", &manifest, &Surroundings::default()).unwrap();
     assert_eq!(stored["metadata"]["uid"], INVENTED_UID);
@@ -117,8 +117,8 @@ fn manifests_are_changed_as_by_apply() {
         36,
         &["!has(object.metadata.labels) || object.metadata.labels['step'] != oldObject.metadata.labels['step']"],
     );
-    let old = pod(json!({"labels": {"step": "a"}}));
-    let mut new = pod(json!({"labels": {"step": "b"}}));
+    let old = pod(&json!({"labels": {"step": "a"}}));
+    let mut new = pod(&json!({"labels": {"step": "b"}}));
     assert_eq!(answer(&update(&cluster, "", &new, &old)), "allowed");
     assert!(answer(&update(&cluster, "", &old, &old)).contains("denied request"));
     new["spec"]["hostNetwork"] = json!(true);
@@ -132,7 +132,7 @@ fn manifests_are_changed_as_by_apply() {
 #[test]
 fn a_removed_finalizer_is_an_update_of_what_is_deleted() {
     let cluster = cluster(36, &["!has(object.metadata.deletionTimestamp) || has(object.metadata.finalizers)"]);
-    let old = pod(json!({
+    let old = pod(&json!({
         "uid": "u", "resourceVersion": "1", "deletionTimestamp": "2002-01-01T00:00:00Z",
         "deletionGracePeriodSeconds": 0, "finalizers": ["example.org/a", "example.org/b"],
     }));
@@ -156,7 +156,7 @@ fn a_removed_finalizer_is_an_update_of_what_is_deleted() {
 fn nobody_is_asked_about_what_is_already_on_its_way_out() {
     let cluster = cluster(36, &["false"]);
     let mut leaving =
-        pod(json!({"uid": "u", "deletionTimestamp": "2002-01-01T00:00:00Z", "deletionGracePeriodSeconds": 30}));
+        pod(&json!({"uid": "u", "deletionTimestamp": "2002-01-01T00:00:00Z", "deletionGracePeriodSeconds": 30}));
     assert_eq!(answer(&delete(&cluster, &leaving)), "allowed");
     leaving["metadata"]["deletionGracePeriodSeconds"] = json!(0);
     assert!(answer(&delete(&cluster, &leaving)).contains("denied request"));
@@ -180,7 +180,7 @@ fn what_is_not_known_has_no_verdict() {
 fn an_object_takes_the_place_of_one_with_its_name() {
     let mut cluster = cluster(36, &["object.spec.priority == 2"]);
     let class = |value: i64| json!({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "c"}, "value": value});
-    let mut wanted = pod(json!({}));
+    let mut wanted = pod(&json!({}));
     wanted["spec"]["priorityClassName"] = json!("c");
     let ask =
         |cluster: &Cluster| answer(&cluster.admit(&cluster.request(Operation::Create, "", &wanted, None).unwrap()));

@@ -80,7 +80,7 @@ impl Kinds {
     pub fn prepare(&self, sent: Sent<'_>, around: &Surroundings<'_>) -> Result<Value, Refused> {
         let (source, api_version, kind) = Self::source(sent)?;
         if let Some(old) = sent.old {
-            self.precondition(sent, old)?;
+            precondition(sent, old)?;
         }
         if let (Some(old), "scale") = (sent.old, sent.subresource) {
             return Ok(scaled(sent, old));
@@ -121,36 +121,6 @@ impl Kinds {
         Ok(object)
     }
 
-    /// Whether the client knows the object as it is now (`Store.Update` in apiserver `pkg/registry/generic/registry`).
-    fn precondition(&self, sent: Sent<'_>, old: &Stored) -> Result<(), Refused> {
-        let version =
-            |of: &Value| of.pointer("/metadata/resourceVersion").and_then(Value::as_str).unwrap_or("").to_owned();
-        let (now, before) = (version(sent.object), version(old));
-        // Of a manifest it is not known which version it is about.
-        if before.is_empty() || now == before {
-            return Ok(());
-        }
-        let r = sent.resource;
-        let name = text(&old["metadata"], "name");
-        let qualified = if r.group.is_empty() { r.plural.clone() } else { format!("{}.{}", r.plural, r.group) };
-        if !now.is_empty() {
-            return Err(Refused::Conflict(format!(
-                "Operation cannot be fulfilled on {qualified} {}: the object has been modified; please apply your changes \
-                 to the latest version and try again",
-                quote(name)
-            )));
-        }
-        let conditional = r.source == Source::Custom
-            || CONDITIONAL.contains(&(r.group.as_str(), r.plural.as_str()))
-            || r.group == "admissionregistration.k8s.io";
-        if conditional && sent.subresource != "scale" {
-            let mut error = FieldError::invalid("metadata.resourceVersion", "", "must be specified for an update");
-            "Invalid value: 0: must be specified for an update".clone_into(&mut error.body);
-            return Err(Refused::Validation { what: format!("{qualified} {}", quote(name)), causes: vec![error] });
-        }
-        Ok(())
-    }
-
     /// The validation of what [`Self::prepare`] made: it comes before validating admission.
     ///
     /// # Errors
@@ -163,6 +133,35 @@ impl Kinds {
             _ => validate::check(self, sent, prepared),
         }
     }
+}
+
+/// Whether the client knows the object as it is now (`Store.Update` in apiserver `pkg/registry/generic/registry`).
+fn precondition(sent: Sent<'_>, old: &Stored) -> Result<(), Refused> {
+    let version = |of: &Value| of.pointer("/metadata/resourceVersion").and_then(Value::as_str).unwrap_or("").to_owned();
+    let (now, before) = (version(sent.object), version(old));
+    // Of a manifest it is not known which version it is about.
+    if before.is_empty() || now == before {
+        return Ok(());
+    }
+    let r = sent.resource;
+    let name = text(&old["metadata"], "name");
+    let qualified = if r.group.is_empty() { r.plural.clone() } else { format!("{}.{}", r.plural, r.group) };
+    if !now.is_empty() {
+        return Err(Refused::Conflict(format!(
+            "Operation cannot be fulfilled on {qualified} {}: the object has been modified; please apply your changes \
+             to the latest version and try again",
+            quote(name)
+        )));
+    }
+    let conditional = r.source == Source::Custom
+        || CONDITIONAL.contains(&(r.group.as_str(), r.plural.as_str()))
+        || r.group == "admissionregistration.k8s.io";
+    if conditional && sent.subresource != "scale" {
+        let mut error = FieldError::invalid("metadata.resourceVersion", "", "must be specified for an update");
+        "Invalid value: 0: must be specified for an update".clone_into(&mut error.body);
+        return Err(Refused::Validation { what: format!("{qualified} {}", quote(name)), causes: vec![error] });
+    }
+    Ok(())
 }
 
 /// What validating admission sees of a scale: that of the changed object.

@@ -215,7 +215,7 @@ pub(super) fn resize(checking: &mut Checking<'_>, change: Change<'_>) {
         return;
     }
     let class = change.old["status"]["qosClass"].as_str().filter(|class| !class.is_empty());
-    if class.map_or_else(|| quality(minor, old), |class| class) != quality(minor, new) {
+    if class.unwrap_or_else(|| quality(minor, old)) != quality(minor, new) {
         let text = "Pod QOS Class may not change as a result of resizing";
         checking.errors.push(FieldError::invalid(
             "spec",
