@@ -41,7 +41,7 @@ fn rule(rule: &Rule) -> Json {
 
 fn result(finding: &Finding) -> Json {
     let at = region(finding);
-    json!({
+    let mut result = json!({
         "ruleId": finding.rule.id,
         "ruleIndex": catalogue::ALL.iter().position(|rule| rule.id == finding.rule.id),
         "level": level(finding.severity),
@@ -58,7 +58,11 @@ fn result(finding: &Finding) -> Json {
             },
             "logicalLocations": [{"fullyQualifiedName": format!("{}#{}", finding.object, finding.path)}],
         }],
-    })
+    });
+    if !finding.kinds.is_empty() {
+        result["properties"] = json!({ "kinds": finding.kinds });
+    }
+    result
 }
 
 fn level(of: Severity) -> &'static str {
