@@ -104,7 +104,7 @@ struct Asking<'a> {
     field: &'a str,
 }
 
-impl<'a> Asking<'a> {
+impl Asking<'_> {
     fn answer(&self, other: Option<&Other>) -> Option<Answer> {
         let kinds = self.cluster.kinds();
         let namespace = if self.resource.namespaced { "default" } else { "" };

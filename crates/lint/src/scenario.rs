@@ -17,6 +17,8 @@ use crate::{
 pub(crate) enum Scenario {
     /// An object is created.
     Creation,
+    /// An object is updated, in whatever way.
+    Update,
     /// Somebody removes a finalizer of an object that is being deleted, and changes nothing else.
     Removal,
 }
@@ -48,7 +50,9 @@ pub(crate) fn rest(policy: &Policy<'_>, scenario: Scenario) -> Rest {
             (Role::Condition, Some(false)) => conditions = None,
             (Role::Condition, None) => {
                 let parts = reads::conjuncts(&reduced).into_iter().cloned();
-                conditions.iter_mut().for_each(|conditions| conditions.extend(parts.clone()));
+                if let Some(conditions) = &mut conditions {
+                    conditions.extend(parts);
+                }
             }
             (Role::Validation, Some(false) | None) => {
                 validations.extend(reads::conjuncts(&reduced).into_iter().cloned());
@@ -150,17 +154,17 @@ impl Assuming {
         let removal = self.scenario == Scenario::Removal;
         if let Some((root, fields)) = tree::asking_chain(node) {
             return match (root, &fields[..]) {
-                ("oldObject", []) if !removal => Some(Known::Literal(Literal::Null)),
-                ("oldObject", ["metadata", field, ..]) if removal && !CHANGED.contains(field) => self.moved(node),
-                ("oldObject", [field, ..]) if removal && *field != "metadata" => self.moved(node),
+                ("oldObject", []) if self.scenario == Scenario::Creation => Some(Known::Literal(Literal::Null)),
+                ("oldObject", ["metadata", field, ..]) if removal && !CHANGED.contains(field) => Some(self.moved(node)),
+                ("oldObject", [field, ..]) if removal && *field != "metadata" => Some(self.moved(node)),
                 ("request", ["operation"]) if !asks(node) => {
-                    Some(Known::Literal(Literal::String(if removal { "UPDATE" } else { "CREATE" }.into())))
+                    Some(Known::Literal(Literal::String(self.operation().into())))
                 }
                 ("request", ["operation" | "userInfo" | "resource" | "kind" | "name"]) if asks(node) => {
                     Some(bool(true))
                 }
                 ("request", ["subResource"]) if !asks(node) => Some(Known::Literal(Literal::String("".into()))),
-                _ if asks(node) && is_deletion_time(node) => Some(bool(removal)),
+                _ if asks(node) && is_deletion_time(node) => self.deleted().map(bool),
                 _ => None,
             };
         }
@@ -173,7 +177,7 @@ impl Assuming {
                 }
                 _ => None,
             },
-            "hasValue" if target.as_deref().is_some_and(is_deletion_time) => Some(bool(removal)),
+            "hasValue" if target.as_deref().is_some_and(is_deletion_time) => self.deleted().map(bool),
             "@in" => self.is_in(args.first()?, args.get(1)?),
             "_==_" => self.equal(args.first()?, args.get(1)?).map(bool),
             "_!=_" => self.equal(args.first()?, args.get(1)?).map(|equal| bool(!equal)),
@@ -189,18 +193,31 @@ impl Assuming {
                     _ => None,
                 }
             }
-            "_?_:_" => match of(0)? {
-                true => Some(Known::Node(args.get(1)?.clone())),
-                false => Some(Known::Node(args.get(2)?.clone())),
-            },
+            "_?_:_" => Some(Known::Node(args.get(if of(0)? { 1 } else { 2 })?.clone())),
             _ => None,
         }
     }
 
+    fn operation(&self) -> &'static str {
+        match self.scenario {
+            Scenario::Creation => "CREATE",
+            Scenario::Update | Scenario::Removal => "UPDATE",
+        }
+    }
+
+    /// Whether the object is being deleted, if that is known.
+    fn deleted(&self) -> Option<bool> {
+        match self.scenario {
+            Scenario::Creation => Some(false),
+            Scenario::Update => None,
+            Scenario::Removal => Some(true),
+        }
+    }
+
     /// What is read of the old object, as it is read of the new one, which is the same there.
-    fn moved(&self, node: &Node) -> Option<Known> {
+    fn moved(&self, node: &Node) -> Known {
         let moved = renamed(node);
-        Some(self.known(&moved).unwrap_or(Known::Node(moved)))
+        self.known(&moved).unwrap_or(Known::Node(moved))
     }
 
     fn is_in(&self, value: &Node, of: &Node) -> Option<Known> {
@@ -208,7 +225,7 @@ impl Assuming {
             (Expr::Literal(Literal::String(key)), _)
                 if &**key == "deletionTimestamp" && tree::chain(of) == Some(("object", vec!["metadata"])) =>
             {
-                Some(bool(self.scenario == Scenario::Removal))
+                self.deleted().map(bool)
             }
             (Expr::Literal(value), Expr::List { elements, .. }) => {
                 let known: Option<Vec<_>> = elements
@@ -233,7 +250,7 @@ impl Assuming {
                 return Some(false);
             }
             if (is_null(b) || is_none(b)) && is_deletion_time(a) {
-                return Some(!removal);
+                return self.deleted().map(|deleted| !deleted);
             }
             // What is left of the old object then is what has changed.
             if let (Some(("object", new)), Some(("oldObject", old))) = (tree::asking_chain(a), tree::asking_chain(b))

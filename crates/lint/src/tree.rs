@@ -70,14 +70,12 @@ pub(crate) fn chain(node: &Node) -> Option<(&str, Vec<&str>)> {
 
 /// As [`chain`], also through what asks on the way: `object.?a[?'b'].c`, `has(object.a)`.
 pub(crate) fn asking_chain(node: &Node) -> Option<(&str, Vec<&str>)> {
-    match &node.expr {
-        Expr::Ident(name) => Some((name.trim_start_matches('.'), Vec::new())),
-        _ => {
-            let (root, mut fields) = asking_chain(operand(node)?)?;
-            fields.push(field(node)?);
-            Some((root, fields))
-        }
+    if let Expr::Ident(name) = &node.expr {
+        return Some((name.trim_start_matches('.'), Vec::new()));
     }
+    let (root, mut fields) = asking_chain(operand(node)?)?;
+    fields.push(field(node)?);
+    Some((root, fields))
 }
 
 /// What stands at a path of the API server, as `spec.validations[0].expression`.

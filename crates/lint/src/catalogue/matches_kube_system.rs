@@ -1,9 +1,10 @@
 //! A policy that can deny what the control plane does in kube-system.
 
+use palisade_harness::objects::Kinds;
 use palisade_manifest::Severity;
 
 use super::{is_enforced, reaches};
-use crate::{Category, Rule, cluster::Cluster, policy::ResourceRule};
+use crate::{Category, Rule, discovery, policy::ResourceRule};
 
 pub(super) static RULE: Rule = Rule {
     id: "matches-kube-system",
@@ -19,6 +20,7 @@ binding, or by a match condition that names it.",
     bad: include_str!("matches_kube_system.bad.yaml"),
     good: include_str!("matches_kube_system.good.yaml"),
     check: |cluster, found| {
+        let kinds = Kinds::builtin(cluster.minor);
         for policy in cluster.policies.iter().filter(|policy| is_enforced(cluster, policy)) {
             let guarded = ["kube-system", "request.namespace", "namespaceObject"].iter().any(|one| policy.mentions(one));
             if guarded || !reaches(cluster, policy, "kube-system") {
@@ -27,7 +29,7 @@ binding, or by a match condition that names it.",
             let rules = policy.rules();
             // A policy for everything has a rule of its own.
             let scoped = rules.iter().filter(|rule| rule.scope != "Cluster" && rule.names.is_empty() && !rule.is_everything());
-            let matched: Vec<_> = scoped.flat_map(|rule| written(cluster, rule)).collect();
+            let matched: Vec<_> = scoped.flat_map(|rule| written(&kinds, rule)).collect();
             if let Some(first) = matched.first() {
                 let more = if matched.len() > 1 { format!(" and {} more", matched.len() - 1) } else { String::new() };
                 found.advise(
@@ -41,21 +43,20 @@ binding, or by a match condition that names it.",
     },
 };
 
-/// The resources of a rule that the control plane writes in kube-system.
-fn written<'r>(cluster: &'r Cluster<'_>, rule: &'r ResourceRule) -> impl Iterator<Item = &'static str> + 'r {
-    WRITTEN
-        .iter()
-        .filter(|(group, resource, operations)| {
-            rule.covers(group, resource)
-                && operations.split(' ').any(|operation| rule.on(operation))
-                && is_namespaced(cluster, group, resource)
-        })
-        .map(|(_, resource, _)| *resource)
-}
-
-fn is_namespaced(cluster: &Cluster<'_>, group: &str, resource: &str) -> bool {
-    let plural = resource.split('/').next().unwrap_or_default();
-    crate::discovery::versions(cluster.kinds(), group, plural).any(|resource| resource.namespaced)
+/// The resources of a rule that the control plane writes in kube-system. Only built-in kinds are those, in versions that
+/// are served: definitions in the input add none.
+fn written(kinds: &Kinds, rule: &ResourceRule) -> Vec<&'static str> {
+    let is_served = |group: &str, resource: &str| {
+        let plural = resource.split('/').next().unwrap_or_default();
+        discovery::versions(kinds, group, plural)
+            .any(|one| one.namespaced && rule.versions.iter().any(|version| *version == "*" || *version == one.version))
+    };
+    let is_matched = |(group, resource, operations): &&(&str, &str, &str)| {
+        rule.covers(group, resource)
+            && operations.split(' ').any(|operation| rule.on(operation))
+            && is_served(group, resource)
+    };
+    WRITTEN.iter().filter(is_matched).map(|(_, resource, _)| *resource).collect()
 }
 
 /// Group, resource and operations: what controllers, schedulers, nodes and the API server itself write in namespaces, by

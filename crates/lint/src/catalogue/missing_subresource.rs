@@ -10,6 +10,7 @@ use crate::{
     Category, Rule,
     cluster::Cluster,
     policy::{Policy, ResourceRule, Role},
+    scenario::{self, Scenario},
     tree,
 };
 
@@ -29,7 +30,7 @@ lifecycle, and a resize changes CPU and memory, and removes none.",
     bad: include_str!("missing_subresource.bad.yaml"),
     good: include_str!("missing_subresource.good.yaml"),
     check: |cluster, found| {
-        for policy in &cluster.policies {
+        for policy in cluster.policies.iter().filter(|policy| judges_updates(policy)) {
             let rules = policy.rules();
             let writes = |rule: &ResourceRule| rule.on("CREATE") || rule.on("UPDATE");
             for gap in GAPS {
@@ -47,6 +48,13 @@ lifecycle, and a resize changes CPU and memory, and removes none.",
         }
     },
 };
+
+/// Whether a policy can deny an update at all. Mutating policies have no validations.
+fn judges_updates(policy: &Policy<'_>) -> bool {
+    let update = scenario::rest(policy, Scenario::Update);
+    let mutates = policy.expressions.iter().any(|one| one.role == Role::Mutation);
+    update.conditions.is_some() && (mutates || !update.validations.is_empty())
+}
 
 /// A subresource that changes what policies for the resource look at.
 struct Gap {
@@ -128,7 +136,7 @@ fn reads(cluster: &Cluster<'_>, policy: &Policy<'_>, gap: &Gap) -> bool {
                 Some(Some(path)) => gap.structs.iter().any(|end| path.ends_with(end)),
                 Some(None) => matches!(checked.as_ref().map(|checked| checked.type_of(of.id)), Some(Type::Dyn)),
                 // What has no type may be anything, but for labels.
-                None => !tree::chain(of).is_some_and(|(_, fields)| fields.first() == Some(&"metadata")),
+                None => tree::chain(of).is_none_or(|(_, fields)| fields.first() != Some(&"metadata")),
             };
             in_place && gap.fields.contains(&field)
         };

@@ -1,6 +1,9 @@
 //! A mistake of types.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write as _,
+};
 
 use palisade_cel::{
     Issue, IssueKind, Position,
@@ -116,7 +119,7 @@ impl Mistake {
         }
         let more = self.positions.len() - 1;
         if more > 0 {
-            message.push_str(&format!(", here and at {more} more place{}", if more == 1 { "" } else { "s" }));
+            let _ = write!(message, ", here and at {more} more place{}", if more == 1 { "" } else { "s" });
         }
         if always {
             let hidden = ": it fails for every request, which failurePolicy: Ignore hides";
