@@ -87,10 +87,10 @@ impl Assuming {
                 None => ident(&format!("variables.{name} on {:?}", self.scenario)),
             };
         }
-        if let Some(decided) = self.decided(node) {
-            return decided;
-        }
-        let node = Node { id: node.id, expr: self.parts(&node.expr) };
+        let node = match self.parts(&node.expr) {
+            Parts::All(expr) => Node { id: node.id, expr },
+            Parts::Decided(decided) => return decided,
+        };
         match self.known(&node) {
             Some(Known::Literal(literal)) => Node { id: node.id, expr: Expr::Literal(literal) },
             Some(Known::Node(known)) => known,
@@ -98,42 +98,36 @@ impl Assuming {
         }
     }
 
-    /// What a node is whose first part decides, or is dynamic only; the rest is not looked at.
-    fn decided(&self, node: &Node) -> Option<Node> {
-        let Expr::Call { function, target: None, args } = &node.expr else { return None };
-        match (&**function, &args[..]) {
-            ("dyn", [of]) => Some(self.reduce(of)),
-            ("_&&_" | "_||_", [first, _]) => {
-                let first = self.reduce(first);
-                (literal(&first) == Some(&**function == "_||_")).then_some(first)
-            }
-            ("_?_:_", [condition, then, other]) => {
-                literal(&self.reduce(condition)).map(|holds| self.reduce(if holds { then } else { other }))
-            }
-            _ => None,
-        }
-    }
-
-    /// The same with its parts reduced.
-    fn parts(&self, expr: &Expr) -> Expr {
+    /// A node with its parts reduced, each once.
+    fn parts(&self, expr: &Expr) -> Parts {
         let boxed = |node: &Node| Box::new(self.reduce(node));
         let all = |nodes: &[Node]| nodes.iter().map(|node| self.reduce(node)).collect();
-        match expr {
+        Parts::All(match expr {
             Expr::Literal(_) | Expr::Ident(_) => expr.clone(),
             Expr::Select { operand, field, test } => {
                 Expr::Select { operand: boxed(operand), field: Arc::clone(field), test: *test }
             }
+            Expr::Call { function, target: None, args } if !args.is_empty() => return self.call(function, args),
             Expr::Call { function, target, args } => {
                 Expr::Call { function: Arc::clone(function), target: target.as_deref().map(boxed), args: all(args) }
             }
             Expr::List { elements, optional } => Expr::List { elements: all(elements), optional: optional.clone() },
             Expr::Map(entries) => {
-                let entry =
-                    |of: &Entry| Entry { key: self.reduce(&of.key), value: self.reduce(&of.value), ..of.clone() };
+                let entry = |of: &Entry| Entry {
+                    id: of.id,
+                    key: self.reduce(&of.key),
+                    value: self.reduce(&of.value),
+                    optional: of.optional,
+                };
                 Expr::Map(entries.iter().map(entry).collect())
             }
             Expr::Struct { name, fields } => {
-                let field = |of: &FieldInit| FieldInit { value: self.reduce(&of.value), ..of.clone() };
+                let field = |of: &FieldInit| FieldInit {
+                    id: of.id,
+                    field: Arc::clone(&of.field),
+                    value: self.reduce(&of.value),
+                    optional: of.optional,
+                };
                 Expr::Struct { name: Arc::clone(name), fields: fields.iter().map(field).collect() }
             }
             Expr::Comprehension(of) => Expr::Comprehension(Box::new(Comprehension {
@@ -146,7 +140,27 @@ impl Assuming {
                 step: self.reduce(&of.step),
                 result: self.reduce(&of.result),
             })),
+        })
+    }
+
+    /// A call, or the one of its arguments that it is: the first may decide, or be made dynamic only.
+    fn call(&self, function: &Arc<str>, args: &[Node]) -> Parts {
+        let mut reduced = Vec::with_capacity(args.len());
+        for arg in args {
+            reduced.push(self.reduce(arg));
+            if let [first] = &reduced[..] {
+                match (&**function, args, literal(first)) {
+                    ("dyn", [_], _) | ("_&&_", _, Some(false)) | ("_||_", _, Some(true)) => {
+                        return Parts::Decided(reduced.remove(0));
+                    }
+                    ("_?_:_", [_, then, other], Some(holds)) => {
+                        return Parts::Decided(self.reduce(if holds { then } else { other }));
+                    }
+                    _ => {}
+                }
+            }
         }
+        Parts::All(Expr::Call { function: Arc::clone(function), target: None, args: reduced })
     }
 
     /// What a node is, its parts being reduced.
@@ -274,6 +288,12 @@ pub(crate) fn is_unknown(node: &Node) -> bool {
         Expr::Ident(name) => matches!(&**name, "oldObject") || name.starts_with("variables"),
         _ => false,
     })
+}
+
+/// What becomes of a node when its parts are reduced.
+enum Parts {
+    All(Expr),
+    Decided(Node),
 }
 
 enum Known {

@@ -319,6 +319,13 @@ fn subresources_are_missed_only_for_what_they_change() {
         (pods, "object.spec.containers.all(c, c.?resources.?limits.?cpu.hasValue())", ""),
         (pods, "object.spec.containers.exists(c, has(c.resources) && has(c.resources.requests))", ""),
         (pods, "object.spec.containers.all(c, c.?resources.?limits.?cpu.orValue('') != '9')", "pods/resize"),
+        // Nor does it change the class of service.
+        (
+            pods,
+            "object.spec.containers.all(c, c.resources.requests.cpu == c.resources.limits.cpu && c.resources.requests.memory == c.resources.limits.memory)",
+            "",
+        ),
+        (pods, "object.spec.containers.all(c, c.resources.requests.cpu == c.resources.limits.cpu)", "pods/resize"),
         (pods, "object.metadata.?labels.?env.orValue('') != ''", ""),
         // Updates pass in any case.
         (pods, "request.operation == 'UPDATE' || object.spec.containers.all(c, c.image != '')", ""),

@@ -141,7 +141,7 @@ fn reads(cluster: &Cluster<'_>, policy: &Policy<'_>, gap: &Gap) -> bool {
             in_place && gap.fields.contains(&field)
         };
         match gap.subresource {
-            "resize" => can_resize(root) && is_changed(root, expression.role == Role::Validation, &is_read),
+            "resize" => is_resized(root, expression.role == Role::Validation, &is_read),
             _ => tree::nodes(root).into_iter().any(is_read),
         }
     })
@@ -156,9 +156,10 @@ fn object(of: &Type) -> Option<&str> {
     }
 }
 
-/// Whether what an expression reads of resources can be CPU and memory, which is all that a resize changes
-/// (`ValidatePodResize` in pkg/apis/core/validation/validation.go).
-fn can_resize(root: &Node) -> bool {
+/// Whether an expression that has to be true, or one that is anything, can become false by a resize. That changes CPU and
+/// memory only, adds requests and limits and removes none, and keeps the pod's class of service (`ValidatePodResize` and
+/// `validateContainerResize` in pkg/apis/core/validation/validation.go).
+fn is_resized(root: &Node, demanded: bool, is_read: &impl Fn(&Node) -> bool) -> bool {
     let nodes = tree::nodes(root);
     let named = |name: &str| {
         nodes.iter().any(|node| {
@@ -167,31 +168,51 @@ fn can_resize(root: &Node) -> bool {
         })
     };
     let others = ["ephemeral-storage", "storage", "claims"];
-    named("cpu") || named("memory") || !others.iter().any(|other| named(other))
+    let measured = named("cpu") || named("memory") || !others.iter().any(|other| named(other));
+    // Of a guaranteed pod requests and limits are equal and stay so.
+    let resize = Resize { is_read, guaranteed: named("cpu") && named("memory") };
+    measured && resize.changes(root, demanded)
 }
 
-/// Whether something that is added, or has another value, can make an expression false. A resize adds requests and limits
-/// and changes them, and removes none (`validateContainerResize` there): what asks only whether they are there stays true.
-/// `adds` says whether the expression has to be true.
-fn is_changed(node: &Node, adds: bool, is_read: &impl Fn(&Node) -> bool) -> bool {
-    let reads = |node: &Node| tree::nodes(node).into_iter().any(is_read);
-    match &node.expr {
-        Expr::Select { test: true, .. } => !adds && reads(node),
-        Expr::Call { function, args, .. } => match (&**function, &args[..]) {
-            ("_&&_" | "_||_", [a, b]) => is_changed(a, adds, is_read) || is_changed(b, adds, is_read),
-            ("!_", [of]) => is_changed(of, !adds, is_read),
-            ("_?_:_", [condition, then, other]) => {
-                reads(condition) || is_changed(then, adds, is_read) || is_changed(other, adds, is_read)
+struct Resize<'a, F> {
+    is_read: &'a F,
+    guaranteed: bool,
+}
+
+impl<F: Fn(&Node) -> bool> Resize<'_, F> {
+    /// Whether a resize can make an expression false, if `demanded`, or else true.
+    fn changes(&self, node: &Node, demanded: bool) -> bool {
+        let reads = |node: &Node| tree::nodes(node).into_iter().any(self.is_read);
+        match &node.expr {
+            Expr::Select { test: true, .. } => !demanded && reads(node),
+            Expr::Call { function, args, .. } => match (&**function, &args[..]) {
+                ("_&&_" | "_||_", [a, b]) => self.changes(a, demanded) || self.changes(b, demanded),
+                ("!_", [of]) => self.changes(of, !demanded),
+                ("_?_:_", [condition, then, other]) => {
+                    reads(condition) || self.changes(then, demanded) || self.changes(other, demanded)
+                }
+                ("hasValue" | "@in", _) => !demanded && reads(node),
+                ("_==_", [a, b]) if demanded && self.guaranteed && is_request_and_limit(a, b) => false,
+                _ => reads(node),
+            },
+            Expr::Comprehension(of) => {
+                // What all() and exists() become goes on as its parts do.
+                let goes_on = match &of.step.expr {
+                    Expr::Call { function, .. } => matches!(&**function, "_&&_" | "_||_"),
+                    _ => false,
+                };
+                reads(&of.range) || if goes_on { self.changes(&of.step, demanded) } else { reads(&of.step) }
             }
-            ("hasValue" | "@in", _) => !adds && reads(node),
             _ => reads(node),
-        },
-        Expr::Comprehension(of) => {
-            // What all() and exists() become goes on as its parts do.
-            let goes_on =
-                matches!(&of.step.expr, Expr::Call { function, .. } if matches!(&**function, "_&&_" | "_||_"));
-            reads(&of.range) || if goes_on { is_changed(&of.step, adds, is_read) } else { reads(&of.step) }
         }
-        _ => reads(node),
     }
+}
+
+/// Whether two nodes read the request and the limit of the same resource.
+fn is_request_and_limit(a: &Node, b: &Node) -> bool {
+    let (Some((_, a)), Some((_, b))) = (tree::asking_chain(a), tree::asking_chain(b)) else { return false };
+    let with = |fields: &[&str], from: &str| -> Vec<String> {
+        fields.iter().map(|field| if *field == from { "requests".to_owned() } else { (*field).to_owned() }).collect()
+    };
+    a != b && with(&a, "limits") == with(&b, "limits")
 }
