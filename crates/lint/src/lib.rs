@@ -22,6 +22,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use palisade_manifest::{Object, Problem, Severity, Source};
 
+pub use catalogue::CONTROL_PLANE_WRITES;
 pub use finding::Finding;
 pub use rule::{Category, Rule};
 pub use silence::{IGNORE_ANNOTATION, Level, Levels, UnknownRule};

@@ -47,25 +47,34 @@ pub fn module(module: &str, directory: &str, variable: &str) -> Need {
 }
 
 impl Need {
-    /// A test that needs it, and fails by a panic.
-    pub fn trial(self, name: &str, run: impl FnOnce(PathBuf) + Send + 'static) -> Trial {
-        let expected = env::var(EXPECT).unwrap_or_default();
-        self.trial_if(&expected, name, run)
+    /// Where it is.
+    ///
+    /// # Errors
+    /// Why it is not there.
+    pub fn path(&self) -> Result<PathBuf, String> {
+        self.found.clone()
     }
 
-    fn trial_if(self, expected: &str, name: &str, run: impl FnOnce(PathBuf) + Send + 'static) -> Trial {
-        let is_expected = expected.split(',').any(|one| one.trim() == self.kind);
-        match self.found {
-            Ok(path) => Trial::test(name, move || {
-                run(path);
-                Ok(())
-            }),
-            Err(missing) => {
-                let why = missing.clone();
-                let trial = Trial::test(name, move || Err(Failed::from(missing)));
-                if is_expected { trial } else { trial.with_kind(why).with_ignored_flag(true) }
-            }
+    /// A test that needs it, and fails by a panic.
+    pub fn trial(self, name: &str, run: impl FnOnce(PathBuf) + Send + 'static) -> Trial {
+        let found = self.path();
+        self.of(Trial::test(name, move || {
+            run(found?);
+            Ok(())
+        }))
+    }
+
+    /// The same test if it is there; else one that is ignored, or that fails if it is expected.
+    pub fn of(&self, trial: Trial) -> Trial {
+        self.of_if(&env::var(EXPECT).unwrap_or_default(), trial)
+    }
+
+    fn of_if(&self, expected: &str, trial: Trial) -> Trial {
+        let Err(missing) = self.path() else { return trial };
+        if expected.split(',').any(|one| one.trim() == self.kind) {
+            return Trial::test(trial.name().to_owned(), move || Err(Failed::from(missing)));
         }
+        trial.with_kind(missing).with_ignored_flag(true)
     }
 }
 
@@ -78,8 +87,8 @@ pub fn run(trials: Vec<Trial>) -> ExitCode {
 mod tests {
     use super::*;
 
-    fn outcome(need: Need, expected: &str) -> (u64, u64, u64) {
-        let trial = need.trial_if(expected, "name", |_| ());
+    fn outcome(need: &Need, expected: &str) -> (u64, u64, u64) {
+        let trial = need.of_if(expected, Trial::test("name", || Ok(())));
         let arguments = Arguments { quiet: true, ..Arguments::default() };
         let conclusion = libtest_mimic::run(&arguments, vec![trial]);
         (conclusion.num_passed, conclusion.num_failed, conclusion.num_ignored)
@@ -89,10 +98,10 @@ mod tests {
     fn what_is_missing_is_ignored_and_what_is_expected_fails() {
         let there = Need { kind: "modules", found: Ok(PathBuf::from(".")) };
         let missing = Need { kind: "modules", found: Err("no modules".to_owned()) };
-        assert_eq!(outcome(there.clone(), ""), (1, 0, 0));
-        assert_eq!(outcome(there, "modules"), (1, 0, 0));
-        assert_eq!(outcome(missing.clone(), ""), (0, 0, 1));
-        assert_eq!(outcome(missing.clone(), "corpus"), (0, 0, 1));
-        assert_eq!(outcome(missing, "corpus, modules"), (0, 1, 0));
+        assert_eq!(outcome(&there, ""), (1, 0, 0));
+        assert_eq!(outcome(&there, "modules"), (1, 0, 0));
+        assert_eq!(outcome(&missing, ""), (0, 0, 1));
+        assert_eq!(outcome(&missing, "corpus"), (0, 0, 1));
+        assert_eq!(outcome(&missing, "corpus, modules"), (0, 1, 0));
     }
 }

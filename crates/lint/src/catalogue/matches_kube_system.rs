@@ -56,7 +56,7 @@ fn written(kinds: &Kinds, rule: &ResourceRule) -> Vec<&'static str> {
             && operations.split(' ').any(|operation| rule.on(operation))
             && is_served(group, resource)
     };
-    WRITTEN.iter().filter(is_matched).map(|(_, resource, _)| *resource).collect()
+    CONTROL_PLANE_WRITES.iter().filter(is_matched).map(|(_, resource, _)| *resource).collect()
 }
 
 /// Group, resource and operations: what controllers, schedulers, nodes and the API server itself write in namespaces, by
@@ -64,7 +64,7 @@ fn written(kinds: &Kinds, rule: &ResourceRule) -> Vec<&'static str> {
 /// `policy.go`, `namespace_policy.go`). Left out are Leases, which have a rule of their own; what those two controllers
 /// may write that may write everything, the garbage collector and that of namespaces; and scales, for whose autoscaler
 /// somebody would have to ask.
-const WRITTEN: &[(&str, &str, &str)] = &[
+pub const CONTROL_PLANE_WRITES: &[(&str, &str, &str)] = &[
     ("", "pods", "CREATE UPDATE DELETE"),
     ("", "pods/binding", "CREATE"),
     ("", "pods/eviction", "CREATE"),

@@ -38,6 +38,7 @@ mod unreadable_object;
 mod unresolvable_param_kind;
 mod unused_variable;
 
+pub use matches_kube_system::CONTROL_PLANE_WRITES;
 use palisade_cel::schema::Kind;
 use serde_json::Value as Json;
 
