@@ -69,6 +69,7 @@ test-scenarios:
 	cargo test --workspace --test apiserver
 
 .PHONY: test-others
+test-others: export PALISADE_EXPECT ?= modules
 test-others:
 	cargo test --workspace --exclude palisade-tests
 	cargo test --workspace --test conformance --test redteam

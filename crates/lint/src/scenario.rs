@@ -174,7 +174,9 @@ impl Assuming {
                 ("request", ["operation"]) if !asks(node) => {
                     Some(Known::Literal(Literal::String(self.operation().into())))
                 }
-                ("request", ["operation" | "userInfo" | "resource" | "kind" | "name"]) if asks(node) => {
+                ("request", ["operation" | "userInfo" | "resource" | "kind" | "name"] | ["userInfo", "username"])
+                    if asks(node) =>
+                {
                     Some(bool(true))
                 }
                 ("request", ["subResource"]) if !asks(node) => Some(Known::Literal(Literal::String("".into()))),

@@ -245,6 +245,8 @@ fn finalizers_are_blocked_only_where_the_policy_denies_their_removal() {
         plain(deployments, &format!("request.userInfo.username == 'admin' || {small}"), warning),
         plain(deployments, "authorizer.group('apps').resource('deployments').check('own').allowed()", warning),
         plain(deployments, &format!("object.status.?replicas.orValue(0) < 5 && {small}"), warning),
+        // Every request says who asks.
+        plain(deployments, "has(request.userInfo.username)", none),
         // Through a variable.
         (
             vec![deployments],
