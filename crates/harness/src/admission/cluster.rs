@@ -21,6 +21,7 @@ use super::{
     matching::Trouble,
     mutating::Mutations,
     namespace,
+    plugins::Plugins,
     policy::{Binding, Policy},
     webhook::Entry,
 };
@@ -28,9 +29,6 @@ use crate::{
     create::{self, Refused, Status},
     objects::{self, Kinds, Resource, Sent, Surroundings},
 };
-
-/// The kinds that built-in admission plugins look up.
-const AROUND: &[&str] = &["PriorityClass", "RuntimeClass", "IngressClass", "StorageClass", "LimitRange"];
 
 /// The namespaces that every cluster has.
 const NAMESPACES: &[&str] = &["default", "kube-node-lease", "kube-public", "kube-system"];
@@ -43,9 +41,8 @@ pub struct Cluster {
     /// Whether expressions remember what their parts came to.
     pub(super) watches: bool,
     kinds: Arc<Kinds>,
-    /// What the built-in admission plugins look up.
-    around: Arc<Vec<Json>>,
-    service_account: bool,
+    /// Which admission plugins run.
+    plugins: Plugins,
     policies: BTreeMap<String, Arc<Policy>>,
     /// By the name of their policy and their own.
     bindings: BTreeMap<String, BTreeMap<String, Binding>>,
@@ -88,8 +85,7 @@ impl Cluster {
             minor,
             watches: false,
             kinds: Arc::new(Kinds::builtin(minor)),
-            around: Arc::default(),
-            service_account: true,
+            plugins: Plugins::default(),
             policies: BTreeMap::new(),
             bindings: BTreeMap::new(),
             mutations: Arc::new(Mutations::new(minor)),
@@ -166,14 +162,11 @@ impl Cluster {
                     (false, _) => String::new(),
                 };
                 let sent = Sent { resource, subresource: "", namespace: &namespace, object: &object, old: None };
-                let received = objects::receive(&self.kinds, sent, &self.surroundings())?;
+                let received = self.created(sent, &Surroundings::default())?;
                 warnings.extend(received.warnings);
                 let object = received.object;
                 if (group, kind.as_str()) == ("", "Namespace") {
                     Arc::make_mut(&mut self.namespaces).insert(name.clone(), namespace::completed(object.clone()));
-                }
-                if AROUND.contains(&kind.as_str()) {
-                    Arc::make_mut(&mut self.around).push(object.clone());
                 }
                 self.store(
                     Kind { group: group.to_owned(), version: version.to_owned(), kind },
@@ -202,16 +195,23 @@ impl Cluster {
     }
 
     /// What the validating policies say of a request whose object is decoded, defaulted and valid, as in an
-    /// `AdmissionReview`.
+    /// `AdmissionReview`. No other admission plugin is asked.
     pub fn review(&self, request: &Request) -> Review {
-        Dispatch::new(self, request).run()
+        Dispatch::new(self, request).policies_alone()
+    }
+
+    /// The same cluster with other admission plugins. Without this those run that run by default in its minor.
+    #[must_use]
+    pub fn with_plugins(mut self, plugins: Plugins) -> Self {
+        self.plugins = plugins;
+        self
     }
 
     /// The same cluster without the admission plugin `ServiceAccount`, which is on by default and mounts a token into
     /// every pod.
     #[must_use]
     pub fn without_service_accounts(mut self) -> Self {
-        self.service_account = false;
+        self.plugins = self.plugins.without_service_accounts();
         self
     }
 
@@ -220,9 +220,9 @@ impl Cluster {
         &self.kinds
     }
 
-    /// What the built-in admission plugins look up.
-    pub(crate) fn surroundings(&self) -> Surroundings<'_> {
-        Surroundings { service_account: self.service_account, objects: &self.around, ..Surroundings::default() }
+    /// Which admission plugins run.
+    pub(crate) fn plugins(&self) -> &Plugins {
+        &self.plugins
     }
 
     /// The minor version of Kubernetes.

@@ -7,8 +7,9 @@ use super::{
     Cluster, Denial, Evaluation, Mutated, Operation, Outcome, Request, ResourceId, Review, User,
     dispatch::Dispatch,
     mutating::{Mutating, Stop},
+    plugins::Attributes,
 };
-use crate::objects::{self, Refused, Resource, Sent};
+use crate::objects::{self, Refused, Resource, Sent, Surroundings};
 
 impl Cluster {
     /// The request that a client makes to do something with an object: to create it, to put it in place of `old`, or to
@@ -80,8 +81,8 @@ impl Cluster {
         }
     }
 
-    /// What comes of a request: its objects are taken as a client sends them, and decoded, filled with defaults and
-    /// validated as far as [`objects`] does it; then the policies are asked.
+    /// What comes of a request: its objects are taken as a client sends them, and decoded, defaulted, mutated and
+    /// validated as far as [`objects`] and the admission plugins ([`super::PLUGINS`]) do it; then the policies are asked.
     pub fn admit(&self, request: &Request) -> Review {
         let (mut warnings, mut evaluations) = (Vec::new(), Vec::new());
         match self.receive(request, &mut warnings, &mut evaluations) {
@@ -117,7 +118,7 @@ impl Cluster {
             .kinds()
             .by_plural(group, version, resource)
             .ok_or_else(|| Stop::NoVerdict(format!("there is no resource {}", request.resource.group_resource())))?;
-        let around = self.surroundings();
+        let around = Surroundings::default();
         let (mut received, mut mutated) = (request.clone(), None);
         let sent = |object, old| Sent {
             resource,
@@ -129,29 +130,35 @@ impl Cluster {
         if let Some(old) = &request.old_object {
             // What is stored was created once.
             let created = Sent { subresource: "", ..sent(old, None) };
-            received.old_object = Some(objects::receive(self.kinds(), created, &around).map_err(stop)?.object);
+            received.old_object = Some(self.created(created, &around).map_err(stop)?.object);
         }
-        if let Some(object) = &request.object {
-            let sent = sent(object, received.old_object.as_ref());
-            let decoded = self.kinds().decode(sent).map_err(stop)?;
-            warnings.extend(decoded.warnings);
-            let connects = request.operation == Operation::Connect;
-            let plugins = |object: &Json| {
-                if connects {
-                    return Ok(object.clone());
-                }
-                self.kinds().plugins(Sent { object, ..sent }, &around).map_err(stop)
-            };
-            let before = plugins(&decoded.object)?;
-            received.object = Some(before.clone());
-            received.object = Mutating::new(self, received.clone(), sent, evaluations).run(plugins, warnings)?;
-            if let Some(after) = received.object.as_ref().filter(|after| **after != before) {
-                mutated = Some(Mutated { before, after: after.clone() });
-            }
-            if let (Some(object), false) = (&received.object, connects) {
-                let sent = Sent { object, ..sent };
-                received.object = Some(objects::finish(self.kinds(), sent, &around, warnings).map_err(stop)?);
-            }
+        let old = received.old_object.clone();
+        let attributes = Attributes { cluster: self, request, old: old.as_ref() };
+        let Some(object) = &request.object else {
+            // Of what is deleted no plugin is shown an object.
+            attributes.mutate(&Json::Null).map_err(stop)?;
+            attributes.mutate_last(&Json::Null).map_err(stop)?;
+            return Ok((received, mutated));
+        };
+        let sent = sent(object, old.as_ref());
+        let decoded = self.kinds().decode(sent).map_err(stop)?;
+        warnings.extend(decoded.warnings);
+        let connects = request.operation == Operation::Connect;
+        let plugins = |object: &Json| {
+            if connects { Ok(object.clone()) } else { attributes.mutate(object).map_err(stop) }
+        };
+        let before = plugins(&decoded.object)?;
+        received.object = Some(before.clone());
+        received.object = Mutating::new(self, received.clone(), sent, evaluations).run(plugins, warnings)?;
+        if let Some(object) = &received.object {
+            attributes.mutate_last(object).map_err(stop)?;
+        }
+        if let Some(after) = received.object.as_ref().filter(|after| **after != before) {
+            mutated = Some(Mutated { before, after: after.clone() });
+        }
+        if let (Some(object), false) = (&received.object, connects) {
+            let sent = Sent { object, ..sent };
+            received.object = Some(objects::finish(self.kinds(), sent, &around, warnings).map_err(stop)?);
         }
         Ok((received, mutated))
     }
@@ -159,14 +166,22 @@ impl Cluster {
 
 /// What a client is told of what no policy is asked about.
 fn stop(refused: Refused) -> Stop {
+    denial(refused).map_or_else(Stop::NoVerdict, |denial| Stop::Denied(vec![denial]))
+}
+
+/// What a client reads of a refusal that is not by a policy.
+///
+/// # Errors
+/// Why there is no verdict.
+pub(super) fn denial(refused: Refused) -> Result<Denial, String> {
     let message = refused.to_string();
     let (code, reason) = match refused {
-        Refused::NoVerdict(why) => return Stop::NoVerdict(why),
+        Refused::NoVerdict(why) => return Err(why),
         Refused::Decode(_) => (400, "BadRequest"),
         Refused::Validation { .. } => (422, "Invalid"),
         Refused::Forbidden(_) => (403, "Forbidden"),
     };
-    Stop::Denied(vec![Denial {
+    Ok(Denial {
         policy: String::new(),
         binding: None,
         param: None,
@@ -175,5 +190,5 @@ fn stop(refused: Refused) -> Stop {
         message,
         reason: reason.to_owned(),
         code,
-    }])
+    })
 }

@@ -3,7 +3,7 @@
 
 /// A feature gate, by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Gate {
+pub(crate) enum Gate {
     AtomicWriteVolumeUserFields,
     ClusterTrustBundleProjection,
     ContainerRestartRules,
@@ -29,6 +29,7 @@ pub(super) enum Gate {
     PodCertificateRequest,
     PodLevelResources,
     PodLevelResourcesFixDefaulting,
+    PodTopologyLabelsAdmission,
     VolumeAttributesClass,
     VolumeBindMountOptions,
     VolumeLimitScaling,
@@ -42,7 +43,7 @@ use Gate::{
     HPAGeneration, HostnameOverride, ImageVolume, InPlacePodVerticalScalingSchedulerPreemption,
     MatchLabelKeysInPodTopologySpreadSelectorMerge, MaxUnavailableStatefulSet, MutableCSINodeAllocatableCount,
     NodeDeclaredFeatures, PodCertificateRequest, PodLevelResources, PodLevelResourcesFixDefaulting,
-    VolumeAttributesClass, VolumeBindMountOptions, VolumeLimitScaling, WorkloadWithJob,
+    PodTopologyLabelsAdmission, VolumeAttributesClass, VolumeBindMountOptions, VolumeLimitScaling, WorkloadWithJob,
 };
 
 /// A gate that no minor up to 1.37 has on by default.
@@ -60,6 +61,7 @@ const ON_SINCE: &[(Gate, u8)] = &[
     (HostnameOverride, 35),
     (ImageVolume, 35),
     (MutableCSINodeAllocatableCount, 35),
+    (PodTopologyLabelsAdmission, 35),
     (NodeDeclaredFeatures, 36),
     (ClusterTrustBundleProjection, 37),
     (HPAGeneration, 37),
@@ -83,7 +85,7 @@ const ON_SINCE: &[(Gate, u8)] = &[
 
 impl Gate {
     /// Whether Kubernetes 1.`minor` has it on, if nobody turned it on or off.
-    pub(super) fn is_on(self, minor: u8) -> bool {
+    pub(crate) fn is_on(self, minor: u8) -> bool {
         ON_SINCE.iter().any(|(gate, since)| *gate == self && *since <= minor)
     }
 }

@@ -65,7 +65,7 @@ cases:
 
 fn try_load(name: &str, text: &str, files: &[(&'static str, &str)]) -> Result<Vec<Suite>, Vec<Problem>> {
     let files = Memory(files.iter().map(|(name, text)| (*name, (*text).to_owned())).collect());
-    palisade_suite::load(&Arc::new(Source::new(name, text.to_owned())), &files, 36)
+    palisade_suite::load(&Arc::new(Source::new(name, text.to_owned())), &files, &Server { minor: 36, plugins: Plugins::default() })
 }
 
 fn load(text: &str, files: &[(&'static str, &str)]) -> Suite {
