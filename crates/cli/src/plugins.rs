@@ -22,7 +22,8 @@ impl PluginArgs {
     /// The choice.
     pub fn plugins(&self) -> Result<Plugins, Failure> {
         let unknown = |error: UnknownPlugin| Failure::CouldNotRun(vec![Problem::new(error.to_string())]);
-        let names = |list: &'_ [String]| -> Vec<String> { list.iter().filter(|name| !name.is_empty()).cloned().collect() };
+        let names =
+            |list: &'_ [String]| -> Vec<String> { list.iter().filter(|name| !name.is_empty()).cloned().collect() };
         let chosen = match &self.admission_plugins {
             Some(list) => Plugins::only(names(list).iter().map(String::as_str)).map_err(unknown)?,
             None => Plugins::default(),

@@ -113,7 +113,7 @@ async fn ask_server(cluster: &Cluster, request: &Request) -> Result<Answer, Box<
 }
 
 /// The text of a header `299 - "text"`.
-fn warning(header: &[u8]) -> Option<String> {
+pub(crate) fn warning(header: &[u8]) -> Option<String> {
     let header = String::from_utf8_lossy(header).into_owned();
     let quoted = header.strip_prefix("299 - \"")?.strip_suffix('"')?;
     let mut text = String::new();

@@ -2,7 +2,10 @@
 
 use clap::ValueEnum;
 
-use crate::{args::KubeVersion, plugins::{self, PluginArgs}};
+use crate::{
+    args::KubeVersion,
+    plugins::{self, PluginArgs},
+};
 
 const EXAMPLES: &str = "\
 Examples:

@@ -4,8 +4,8 @@
 use serde_json::{Map, Value, json};
 
 use super::{
-    Kinds, Refused, Sent, convert, decode::Decoder, drop::drop_disabled, encode, gates::Gate,
-    kinds::Source, pods, validate,
+    Kinds, Refused, Sent, convert, decode::Decoder, drop::drop_disabled, encode, gates::Gate, kinds::Source, pods,
+    validate,
 };
 
 type Object = Map<String, Value>;

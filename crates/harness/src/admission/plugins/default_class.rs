@@ -13,9 +13,8 @@ pub(super) fn default_class<'a>(
     kind: &str,
     annotations: &[&str],
 ) -> Option<&'a str> {
-    let is_default = |class: &&Json| {
-        annotations.iter().any(|annotation| class["metadata"]["annotations"][*annotation] == "true")
-    };
+    let is_default =
+        |class: &&Json| annotations.iter().any(|annotation| class["metadata"]["annotations"][*annotation] == "true");
     // Times of creation are written alike (RFC 3339 in UTC, to the second), so that they compare as texts.
     let created = |class: &'a Json| class["metadata"]["creationTimestamp"].as_str().unwrap_or_default();
     let name = |class: &'a Json| class["metadata"]["name"].as_str();

@@ -86,7 +86,8 @@ fn absent(resources: &mut Map<String, Json>, key: &str, defaults: &Object) -> Ve
     if missing.is_empty() {
         return missing;
     }
-    let all: Object = have.into_iter().chain(missing.iter().map(|name| (name.clone(), defaults[name].clone()))).collect();
+    let all: Object =
+        have.into_iter().chain(missing.iter().map(|name| (name.clone(), defaults[name].clone()))).collect();
     resources.insert(key.to_owned(), Json::Object(all));
     missing
 }
@@ -201,6 +202,7 @@ impl Bounds<'_> {
             return Some(format!("{bound}, but no limit is specified or limit is 0"));
         };
         let ratio = limit.as_approximate_float() / request.as_approximate_float();
-        (ratio * 1000.0 > most.as_approximate_float() * 1000.0).then(|| format!("{bound}, but provided ratio is {ratio:.6}"))
+        (ratio * 1000.0 > most.as_approximate_float() * 1000.0)
+            .then(|| format!("{bound}, but provided ratio is {ratio:.6}"))
     }
 }

@@ -20,8 +20,8 @@ pub(super) fn mutate(attributes: &Attributes<'_>, _: &mut Json) -> Result<(), Re
         let name = quote(&request.name);
         return Err(Refused::Forbidden(format!("{resource} {name} is forbidden: this namespace may not be deleted")));
     }
-    let is_review = request.resource.group == "authorization.k8s.io"
-        && request.resource.resource == "localsubjectaccessreviews";
+    let is_review =
+        request.resource.group == "authorization.k8s.io" && request.resource.resource == "localsubjectaccessreviews";
     if is_namespace || request.operation != Operation::Create || is_review {
         return Ok(());
     }

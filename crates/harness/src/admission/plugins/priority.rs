@@ -61,9 +61,7 @@ fn class<'a>(attributes: &Attributes<'a>, name: &str) -> Result<(i64, &'a str), 
         Found::Object(class) => Ok(of_class(class)),
         found => match (SYSTEM.iter().find(|(system, _)| *system == name), found) {
             (Some((_, value)), _) => Ok((*value, LOWER)),
-            (None, Found::Missing) => {
-                Err(attributes.forbidden(format!("no PriorityClass with name {name} was found")))
-            }
+            (None, Found::Missing) => Err(attributes.forbidden(format!("no PriorityClass with name {name} was found"))),
             (None, _) => {
                 let depends = ", and else takes from it what policies see";
                 Err(Attributes::unknown("Priority", "PriorityClass", name, depends))
@@ -82,7 +80,11 @@ fn of_class(class: &Json) -> (i64, &str) {
     (class["value"].as_i64().unwrap_or(0), class["preemptionPolicy"].as_str().unwrap_or(LOWER))
 }
 
-pub(super) fn validate(attributes: &Attributes<'_>, class: Option<&Json>, _: &mut super::Remarks) -> Result<(), Refused> {
+pub(super) fn validate(
+    attributes: &Attributes<'_>,
+    class: Option<&Json>,
+    _: &mut super::Remarks,
+) -> Result<(), Refused> {
     let concerned = attributes.is("scheduling.k8s.io", "priorityclasses", "");
     let Some(class) = class.filter(|class| concerned && class["globalDefault"] == true) else { return Ok(()) };
     match default_class(attributes).map(|default| default["metadata"]["name"].as_str().unwrap_or_default()) {

@@ -3,9 +3,9 @@
 
 use super::{
     Mutate, Validate, certificate_approval, certificate_signing, certificate_subject, cluster_trust_bundles,
-    default_ingress_class, default_storage_class, limit_ranger, namespace_lifecycle, node_declared_features, pod_resize,
-    pod_security, pod_topology_labels, priority, resource_quota, runtime_class, service_account, storage_protection,
-    taint_nodes, tolerations, volume_resize, webhooks,
+    default_ingress_class, default_storage_class, limit_ranger, namespace_lifecycle, node_declared_features,
+    pod_resize, pod_security, pod_topology_labels, priority, resource_quota, runtime_class, service_account,
+    storage_protection, taint_nodes, tolerations, volume_resize, webhooks,
 };
 
 pub(crate) const MUTATING_POLICIES: &str = "MutatingAdmissionPolicy";
@@ -70,7 +70,8 @@ pub const ALL: &[Plugin] = &[
         .mutates(service_account::mutate)
         .validates(service_account::validate),
     Plugin::new("TaintNodesByCondition", "modelled").mutates(taint_nodes::mutate),
-    Plugin::new("PodSecurity", "modelled; no configuration, so that nobody is exempt").validates(pod_security::validate),
+    Plugin::new("PodSecurity", "modelled; no configuration, so that nobody is exempt")
+        .validates(pod_security::validate),
     Plugin::new("Priority", "modelled").mutates(priority::mutate).validates(priority::validate),
     Plugin::new("DefaultTolerationSeconds", "modelled").mutates(tolerations::mutate),
     Plugin::new("DefaultStorageClass", "modelled").mutates(default_storage_class::mutate),
@@ -87,7 +88,8 @@ pub const ALL: &[Plugin] = &[
     Plugin::new("CertificateSubjectRestriction", "no verdict on a request that names the group system:masters")
         .validates(certificate_subject::validate),
     Plugin::new("DefaultIngressClass", "modelled").mutates(default_ingress_class::mutate),
-    Plugin::new("PodTopologyLabels", "modelled; a node that no file has has no labels").mutates(pod_topology_labels::mutate),
+    Plugin::new("PodTopologyLabels", "modelled; a node that no file has has no labels")
+        .mutates(pod_topology_labels::mutate),
     Plugin::new("PodGroupWorkloadExists", INERT).since(36).until(36),
     Plugin::new("NodeDeclaredFeatureValidator", "no verdict on the resize of a pod on a node")
         .since(35)

@@ -52,7 +52,12 @@ impl Webhook {
 }
 
 pub(super) fn mutate(attributes: &Attributes<'_>, object: &mut Json) -> Result<(), Refused> {
-    asked(attributes, Some(&*object).filter(|object| !object.is_null()), "MutatingAdmissionWebhook", "MutatingWebhookConfiguration")
+    asked(
+        attributes,
+        Some(&*object).filter(|object| !object.is_null()),
+        "MutatingAdmissionWebhook",
+        "MutatingWebhookConfiguration",
+    )
 }
 
 pub(super) fn validate(attributes: &Attributes<'_>, object: Option<&Json>, _: &mut Remarks) -> Result<(), Refused> {
@@ -85,7 +90,9 @@ fn asked(attributes: &Attributes<'_>, object: Option<&Json>, plugin: &str, kind:
             match matching::matches(Some(&constraints), &request, attributes.cluster) {
                 Ok(None) => {}
                 Ok(Some(_)) => {
-                    return no_verdict(format!("webhook {name:?} of {of:?} is asked, and what it answers is not known"));
+                    return no_verdict(format!(
+                        "webhook {name:?} of {of:?} is asked, and what it answers is not known"
+                    ));
                 }
                 Err(Trouble::NoVerdict(why) | Trouble::Configuration(why)) => {
                     return no_verdict(format!("webhook {name:?} of {of:?}: {why}"));

@@ -65,11 +65,8 @@ impl Wanted {
             }
             Some((found.unwrap_or(on_error), found.is_some()))
         };
-        let (enforce, audit, warn) = (
-            level("enforce", Level::Restricted),
-            level("audit", Level::Privileged),
-            level("warn", Level::Privileged),
-        );
+        let (enforce, audit, warn) =
+            (level("enforce", Level::Restricted), level("audit", Level::Privileged), level("warn", Level::Privileged));
         let mut minor = |mode: &str| {
             let text = text(mode)?;
             let found = version(text);
@@ -83,7 +80,8 @@ impl Wanted {
             level: level.map_or(Level::Privileged, |(level, _)| level),
             minor: minor.flatten(),
         };
-        let mut wanted = Self { enforce: of(enforce, versions[0]), audit: of(audit, versions[1]), warn: of(warn, versions[2]) };
+        let mut wanted =
+            Self { enforce: of(enforce, versions[0]), audit: of(audit, versions[1]), warn: of(warn, versions[2]) };
         // Who enforces a level wants to be warned of it, too.
         let valid = enforce.is_some_and(|(_, valid)| valid);
         if warn.is_none() && valid && wanted.enforce.level > wanted.warn.level {

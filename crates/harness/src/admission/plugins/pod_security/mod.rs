@@ -179,7 +179,8 @@ fn compile(level: Level, version: Version) -> Result<Policy, String> {
         },
     }))
     .map_err(|error| error.to_string())?;
-    let all = |found: Vec<palisade_api::Diagnostic>| found.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
+    let all =
+        |found: Vec<palisade_api::Diagnostic>| found.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
     let compiled = palisade_compiler::compile(&profile).map_err(all)?;
     Policy::new(&compiled.bundle.pods.policy).map_err(all)
 }

@@ -218,7 +218,8 @@ impl<'a> Words<'a> {
     }
 
     fn proc_mount(&self) -> Option<Violation> {
-        if self.is_restricted_35() || (self.settings.privileges.unmasked_in_user_namespaces.is_some() && self.in_user_namespace())
+        if self.is_restricted_35()
+            || (self.settings.privileges.unmasked_in_user_namespaces.is_some() && self.in_user_namespace())
         {
             return None;
         }
@@ -274,11 +275,8 @@ impl<'a> Words<'a> {
                 data.push(format!("{key} may not be set"));
             }
         }
-        let detail = format!(
-            "{} set forbidden securityContext.seLinuxOptions: {}",
-            setters.join(" and "),
-            data.join("; ")
-        );
+        let detail =
+            format!("{} set forbidden securityContext.seLinuxOptions: {}", setters.join(" and "), data.join("; "));
         Some(("seLinuxOptions".to_owned(), detail))
     }
 
@@ -299,7 +297,8 @@ impl<'a> Words<'a> {
         const CONTAINER: &str = "container.seccomp.security.alpha.kubernetes.io/";
         let names: Vec<_> = self.containers().map(name).collect();
         let concerned = |key: &str| key == POD || key.strip_prefix(CONTAINER).is_some_and(|of| names.contains(&of));
-        let valid = |value: &str| matches!(value, "runtime/default" | "docker/default") || value.starts_with("localhost/");
+        let valid =
+            |value: &str| matches!(value, "runtime/default" | "docker/default") || value.starts_with("localhost/");
         let bad: BTreeSet<String> = self
             .annotations()
             .filter(|(key, value)| concerned(key) && !valid(value))
@@ -317,8 +316,7 @@ impl<'a> Words<'a> {
         if setters.is_empty() {
             return None;
         }
-        let values: BTreeSet<_> =
-            std::iter::once(self.spec()).chain(self.containers()).filter_map(bad).collect();
+        let values: BTreeSet<_> = std::iter::once(self.spec()).chain(self.containers()).filter_map(bad).collect();
         let detail = format!(
             "{} must not set securityContext.seccompProfile.type to {}",
             setters.join(" and "),
@@ -395,7 +393,10 @@ impl<'a> Words<'a> {
         let of_pod = set(self.spec());
         let setters = setters(of_pod == Some(false), &self.named(|container| set(container) == Some(false)));
         if !setters.is_empty() {
-            return Some((reason, format!("{} must not set securityContext.runAsNonRoot=false", setters.join(" and "))));
+            return Some((
+                reason,
+                format!("{} must not set securityContext.runAsNonRoot=false", setters.join(" and ")),
+            ));
         }
         let unset = self.named(|container| of_pod != Some(true) && set(container).is_none());
         let detail = format!("pod or {} must set securityContext.runAsNonRoot=true", containers(&unset));

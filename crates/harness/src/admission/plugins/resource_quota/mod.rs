@@ -41,7 +41,8 @@ pub(super) fn validate(attributes: &Attributes<'_>, object: Option<&Json>, said:
         return Ok(());
     }
     let wanted = counted.usage(object);
-    let negative: Vec<_> = wanted.iter().filter(|(_, amount)| amount.sign() < 0).map(|(name, _)| name.clone()).collect();
+    let negative: Vec<_> =
+        wanted.iter().filter(|(_, amount)| amount.sign() < 0).map(|(name, _)| name.clone()).collect();
     if !negative.is_empty() {
         let why = format!("quota usage is negative for resource(s): {}", negative.join(","));
         return Err(attributes.forbidden(why));
@@ -120,7 +121,8 @@ impl<'a> Quota<'a> {
 /// What is asked for beyond what was; never less than nothing.
 fn increase(now: &Amounts, before: &Amounts) -> Amounts {
     let more = |(name, amount): (&String, &Quantity)| {
-        let more = before.get(name).map_or_else(|| amount.clone(), |had| amount.sub(had).unwrap_or_else(|_| amount.clone()));
+        let more =
+            before.get(name).map_or_else(|| amount.clone(), |had| amount.sub(had).unwrap_or_else(|_| amount.clone()));
         (name.clone(), if more.sign() > 0 { more } else { Quantity::count(0) })
     };
     now.iter().map(more).collect()

@@ -35,11 +35,17 @@ const CLAIMS: [&str; 2] = ["persistentvolumeclaims", "requests.storage"];
 
 /// By which rules an object counts.
 pub(super) enum Counted {
-    Pod { minor: u8 },
-    Claim { minor: u8 },
+    Pod {
+        minor: u8,
+    },
+    Claim {
+        minor: u8,
+    },
     Service,
     /// By number alone, under these names.
-    Object { names: Vec<String> },
+    Object {
+        names: Vec<String>,
+    },
 }
 
 impl Counted {
@@ -61,7 +67,8 @@ impl Counted {
             (_, _, "") if creates && resource != "namespaces" => {
                 let ignored = IGNORED.iter().any(|(of, list)| *of == group && list.contains(&resource));
                 let mut names = vec![count(group, resource)];
-                let has_name = ["configmaps", "resourcequotas", "replicationcontrollers", "secrets"].contains(&resource);
+                let has_name =
+                    ["configmaps", "resourcequotas", "replicationcontrollers", "secrets"].contains(&resource);
                 names.extend((group.is_empty() && has_name).then(|| resource.to_owned()));
                 (!ignored).then_some(Self::Object { names })
             }
@@ -105,7 +112,8 @@ impl Counted {
     pub fn lacks(&self, object: &Json, limited: &BTreeSet<String>) -> Option<String> {
         let Self::Pod { minor } = self else { return None };
         let spec = &object["spec"];
-        let of_pod = |key: &str| spec["resources"][key].as_object().is_some_and(|list| list.keys().any(|k| is_pod_level(k)));
+        let of_pod =
+            |key: &str| spec["resources"][key].as_object().is_some_and(|list| list.keys().any(|k| is_pod_level(k)));
         if Gate::PodLevelResources.is_on(*minor) && (of_pod("requests") || of_pod("limits")) {
             return None;
         }
@@ -206,13 +214,15 @@ fn claim(claim: &Json) -> Amounts {
 fn service(service: &Json) -> Amounts {
     let spec = &service["spec"];
     let kind = spec["type"].as_str().unwrap_or_default();
-    let with_ports = items(&spec["ports"]).filter(|port| port["nodePort"].as_i64().is_some_and(|port| port != 0)).count();
+    let with_ports =
+        items(&spec["ports"]).filter(|port| port["nodePort"].as_i64().is_some_and(|port| port != 0)).count();
     let ports = match kind {
         "LoadBalancer" if spec["allocateLoadBalancerNodePorts"] == false => with_ports,
         "NodePort" | "LoadBalancer" => items(&spec["ports"]).count(),
         _ => 0,
     };
-    let amount = |name: &str, value: usize| (name.to_owned(), Quantity::count(i64::try_from(value).unwrap_or(i64::MAX)));
+    let amount =
+        |name: &str, value: usize| (name.to_owned(), Quantity::count(i64::try_from(value).unwrap_or(i64::MAX)));
     Amounts::from([
         amount("count/services", 1),
         amount("services", 1),
