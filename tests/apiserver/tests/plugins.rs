@@ -348,14 +348,16 @@ fn path(object: &Json) -> String {
 async fn create(cluster: &Cluster, object: &Json) -> TestResult {
     let at = path(object);
     let (collection, _) = at.rsplit_once('/').unwrap_or_default();
-    eventually(&at, || async {
+    let last = eventually(&at, || async {
         match cluster.create_at(collection, object).await {
-            palisade_tests::Verdict::Admitted | palisade_tests::Verdict::Refused(409, _) => Ok(()),
+            palisade_tests::Verdict::Admitted | palisade_tests::Verdict::Refused(409, _) => Ok(None),
+            // No time makes it valid.
+            palisade_tests::Verdict::Refused(code, text) if code != 403 => Ok(Some(text)),
             other => Err(format!("{other:?}")),
         }
     })
     .await?;
-    Ok(())
+    last.map_or(Ok(()), |text| Err(format!("{at}: {text}").into()))
 }
 
 /// Writes the status that a controller would write.

@@ -205,8 +205,9 @@ impl<'a> Secrets<'a> {
     /// What is wrong with the secrets that a pod names.
     fn unlisted(&self, spec: &Json) -> Option<String> {
         let by = self.account;
-        let of_volumes = items(&spec["volumes"]).map(|volume| &volume["secret"]).filter(|secret| !secret.is_null());
-        for secret in of_volumes.map(|secret| &secret["secretName"]).filter(|name| !self.mountable.contains(name)) {
+        let volumes = items(&spec["volumes"]).map(|volume| &volume["secret"]).filter(|secret| !secret.is_null());
+        let mut of_volumes = volumes.map(|secret| &secret["secretName"]);
+        if let Some(secret) = of_volumes.find(|name| !self.mountable.contains(name)) {
             let name = secret.as_str().unwrap_or_default();
             return Some(format!(
                 "volume with secret.secretName=\"{name}\" is not allowed because service account {by} does not \

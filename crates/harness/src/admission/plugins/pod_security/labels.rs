@@ -70,7 +70,7 @@ impl Wanted {
         let mut minor = |mode: &str| {
             let text = text(mode)?;
             let found = version(text);
-            if found.is_none() {
+            if found.is_err() {
                 mistakes.push(invalid(mode, text, "must be \"latest\" or \"v1.x\""));
             }
             Some(found.unwrap_or_default())
@@ -116,12 +116,12 @@ fn invalid(mode: &str, value: &str, why: &str) -> FieldError {
     FieldError::invalid(format!("metadata.labels[{PREFIX}{mode}]"), value, why)
 }
 
-/// A minor; none inside for `latest`, none at all for what is neither (`^v1\.([0-9]|[1-9][0-9]*)$`).
-fn version(text: &str) -> Option<Option<u32>> {
+/// A minor; none for `latest`. It is an error to be neither (`^v1\.([0-9]|[1-9][0-9]*)$`).
+fn version(text: &str) -> Result<Option<u32>, ()> {
     if text == "latest" {
-        return Some(None);
+        return Ok(None);
     }
-    let digits = text.strip_prefix("v1.")?;
-    let minor: u32 = digits.parse().ok()?;
-    (digits == minor.to_string()).then_some(Some(minor))
+    let digits = text.strip_prefix("v1.").ok_or(())?;
+    let minor: u32 = digits.parse().map_err(drop)?;
+    if digits == minor.to_string() { Ok(Some(minor)) } else { Err(()) }
 }

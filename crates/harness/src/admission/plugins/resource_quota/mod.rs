@@ -183,7 +183,7 @@ impl Scope {
         match self.operator.as_str() {
             "Exists" => !names.is_empty(),
             "DoesNotExist" => names.is_empty(),
-            "In" => names.iter().any(|name| listed(name)),
+            "In" => names.iter().any(listed),
             "NotIn" => names.is_empty() || names.iter().any(|name| !listed(name)),
             _ => false,
         }
