@@ -45,9 +45,10 @@ drift: ## Check that the generated files are what the code generates
 	cargo xtask generate --check
 
 .PHONY: deny
+# Unoptimized: it runs for a second, and takes minutes to optimize.
 deny: ## Check what the dependencies are: licences, bans, sources
 	@$(CARGO_DENY) --version 2>/dev/null | grep -qxF 'cargo-deny $(CARGO_DENY_VERSION)' \
-		|| cargo install --locked cargo-deny@$(CARGO_DENY_VERSION) --root $(CACHE)/tools
+		|| cargo install --locked --debug cargo-deny@$(CARGO_DENY_VERSION) --root $(CACHE)/tools
 	$(CARGO_DENY) check bans licenses sources
 
 .PHONY: test
@@ -55,12 +56,24 @@ test: ## Run the demo and all tests, on a real API server (needs Rust and Go)
 	cargo run --quiet -p palisade-controlplane -- build
 	$(MAKE) oracle-check MINORS=1.36
 	$(MAKE) demo ONCE=1 PROFILE=dev
-	cargo test --workspace
+	cargo test --workspace --no-run
+	@echo 'The scenarios run beside all other tests. What each prints is shown when it has ended.'
+	$(MAKE) --jobs=2 --output-sync=target test-scenarios test-others
+
+# Scenarios mostly wait for the API server. All are built as one workspace, or Cargo would build some crates twice.
+.PHONY: test-scenarios
+test-scenarios:
+	cargo test --workspace --test apiserver
+
+.PHONY: test-others
+test-others:
+	cargo test --workspace --exclude palisade-tests
+	cargo test --workspace --test conformance --test redteam
 
 .PHONY: pressure
 pressure: ## Measure repair with 50 profiles, half of them in trouble, and 3,500 namespaces
 	cargo run --quiet -p palisade-controlplane -- build
-	PALISADE_PRESSURE_NAMESPACES=3500 cargo test -p palisade-tests --test apiserver -- pressure --nocapture
+	PALISADE_PRESSURE_NAMESPACES=3500 PALISADE_PRESSURE_ROUNDS=200 cargo test -p palisade-tests --test apiserver -- pressure --nocapture
 
 CASES ?= 3000
 

@@ -22,7 +22,8 @@ fn received(
         "" | "status" => kinds.by_kind(text("apiVersion"), text("kind")).unwrap(),
         _ => kinds.by_plural("", "v1", "pods").unwrap(),
     };
-    receive(kinds, Sent { resource, subresource, namespace: "default", object, old }, around)
+    let old = old.map(|old| kinds.stored(resource, subresource, "default", old, around)).transpose()?;
+    receive(kinds, Sent { resource, subresource, namespace: "default", object, old: old.as_ref() }, around)
         .map(|received| received.object)
 }
 

@@ -72,6 +72,7 @@ fn refused(refused: objects::Refused) -> Refused {
         objects::Refused::Validation { causes, .. } => (422, "Invalid", causes),
         objects::Refused::Decode(_) => (400, "BadRequest", Vec::new()),
         objects::Refused::Forbidden(_) => (403, "Forbidden", Vec::new()),
+        objects::Refused::Conflict(_) => (409, "Conflict", Vec::new()),
     };
     Refused::Status(Status { code, reason: reason.to_owned(), message, causes })
 }

@@ -20,6 +20,7 @@ mod plugins;
 mod pressure;
 mod privilege;
 mod scale;
+mod stored;
 mod updates;
 mod upgrade;
 mod webhook;
@@ -60,6 +61,7 @@ fn main() -> ExitCode {
         admission::the_harness_answers_as_the_api_server,
         plugins::plugins_answer_as_the_api_server,
         plugins::the_default_list_is_that_of_the_binary,
+        stored::what_is_stored_is_judged_as_by_the_api_server,
         catalogue::fixtures_get_their_verdicts,
         crds::wrong_profiles_are_refused_when_they_are_applied,
         crds::kubectl_explains_every_field,
@@ -111,6 +113,7 @@ fn main() -> ExitCode {
     let oldest = scenarios![
         admission::the_harness_answers_as_the_api_server,
         plugins::plugins_answer_as_the_api_server,
+        stored::what_is_stored_is_judged_as_by_the_api_server,
         crds::wrong_profiles_are_refused_when_they_are_applied,
         enforcement::jobs_of_tools_pass_and_each_rule_denies,
         enforcement::an_ephemeral_container_is_judged,

@@ -17,8 +17,10 @@ Examples:
 Exit codes: 0 all are allowed, 1 something is denied or has no verdict, 2 could not run.
 
 Objects are taken as a client sends them: decoded, defaulted, mutated and validated as the API server does it before it
-asks its policies. The objects of an AdmissionReview are taken as they are, and the policies alone are asked. A namespaced
-object without a namespace goes to default. What mutating policies, or Palisade's webhook for a profile, change in an object is shown as a diff; in
+asks its policies. Objects of --old, of DELETE and of -f are taken as they are stored, as kubectl get -o yaml prints
+them, with status, uid and deletion time; one without a uid is a manifest, and stands for the object that was created
+from it. The objects of an AdmissionReview are taken as they are, and the policies alone are asked. A namespaced object
+without a namespace goes to default. What mutating policies, or Palisade's webhook for a profile, change in an object is shown as a diff; in
 JSON as the object (mutated) and as a JSON patch (patch) of what the policies were shown, defaults and all. Checks of the
 authorizer have no verdict, but for members of system:masters, who may do all.";
 
@@ -35,7 +37,8 @@ restart and DNS policy, requests within limits, tolerations, contradictions of s
 numbers of what runs pods; type and ports of Services; what Roles, bindings, PodDisruptionBudgets, Ingresses, autoscalers,
 claims, Secrets and ConfigMaps cannot be without; custom resources by their schema and its rules. All else is taken to be
 valid: an object that the API server rejects for another reason is judged by the policies here. Of an update only what
-changed is validated, by the rules for new objects; what may not change is not checked. APIServices have no verdict.";
+changed is validated, by the rules for new objects and by those for what may change; where those are not known, an update of
+more than metadata has no verdict. APIServices have no verdict.";
 
 /// The arguments of `palisade eval`.
 #[derive(Debug, clap::Args)]
@@ -53,7 +56,7 @@ pub struct EvalArgs {
     /// The subresource that the objects of requests are sent to, as ephemeralcontainers.
     #[arg(long, value_name = "NAME", default_value = "")]
     pub subresource: String,
-    /// File with the objects as they are before an UPDATE, found by kind, namespace and name.
+    /// File with the objects as they are stored before an UPDATE, found by kind, namespace and name.
     #[arg(long, value_name = "FILE")]
     pub old: Option<String>,
     /// Who asks.

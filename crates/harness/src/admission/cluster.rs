@@ -104,12 +104,20 @@ impl Cluster {
         self
     }
 
-    /// Creates an object in the cluster, or replaces it. Policies and bindings come into force; all else may be asked
-    /// for by them.
+    /// Puts an object into the cluster, in place of one of the same kind, namespace and name. Policies and bindings come
+    /// into force; all else may be asked for by them.
+    ///
+    /// It is there as it is stored. What came out of a cluster has a `uid`, and is taken as it is; without one it is
+    /// validated as an object that is created.
     ///
     /// # Errors
     /// What the API server says of an object that it refuses. The cluster is as it was then.
-    pub fn apply(&mut self, object: Json) -> Result<Vec<String>, Refused> {
+    pub fn apply(&mut self, mut object: Json) -> Result<Vec<String>, Refused> {
+        let dumped = object.pointer("/metadata/uid").is_some_and(|uid| !uid.is_null());
+        if let Some(metadata) = object.get_mut("metadata").and_then(Json::as_object_mut).filter(|_| dumped) {
+            // Whoever creates an object cannot say it.
+            metadata.remove("resourceVersion");
+        }
         let text = |pointer: &str| object.pointer(pointer).and_then(Json::as_str).unwrap_or_default().to_owned();
         let (api_version, kind) = (text("/apiVersion"), text("/kind"));
         let mut warnings = match create::create(self.minor, &object, None) {
@@ -162,9 +170,11 @@ impl Cluster {
                     (false, _) => String::new(),
                 };
                 let sent = Sent { resource, subresource: "", namespace: &namespace, object: &object, old: None };
-                let received = self.created(sent, &Surroundings::default())?;
-                warnings.extend(received.warnings);
-                let object = received.object;
+                if !dumped {
+                    warnings.extend(objects::receive(&self.kinds, sent, &Surroundings::default())?.warnings);
+                }
+                let stored = self.as_stored(sent, "")?;
+                let object = stored.into_value();
                 if (group, kind.as_str()) == ("", "Namespace") {
                     Arc::make_mut(&mut self.namespaces).insert(name.clone(), namespace::completed(object.clone()));
                 }
@@ -338,6 +348,7 @@ impl From<objects::Refused> for Refused {
             objects::Refused::Decode(_) => (400, "BadRequest", vec![]),
             objects::Refused::Validation { causes, .. } => (422, "Invalid", causes),
             objects::Refused::Forbidden(_) => (403, "Forbidden", vec![]),
+            objects::Refused::Conflict(_) => (409, "Conflict", vec![]),
         };
         Self::Status(Status { code, reason: reason.to_owned(), message, causes })
     }

@@ -5,6 +5,7 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Gate {
     AtomicWriteVolumeUserFields,
+    ClearingNominatedNodeNameAfterBinding,
     ClusterTrustBundleProjection,
     ContainerRestartRules,
     ContainerStopSignals,
@@ -21,10 +22,14 @@ pub(crate) enum Gate {
     HPAGeneration,
     HostnameOverride,
     ImageVolume,
+    InPlacePodLevelResourcesVerticalScaling,
+    InPlacePodVerticalScalingInitContainers,
     InPlacePodVerticalScalingSchedulerPreemption,
     MatchLabelKeysInPodTopologySpreadSelectorMerge,
     MaxUnavailableStatefulSet,
     MutableCSINodeAllocatableCount,
+    MutablePodResourcesForSuspendedJobs,
+    MutableSchedulingDirectivesForSuspendedJobs,
     NodeDeclaredFeatures,
     PodCertificateRequest,
     PodLevelResources,
@@ -37,13 +42,16 @@ pub(crate) enum Gate {
 }
 
 use Gate::{
-    AtomicWriteVolumeUserFields, ClusterTrustBundleProjection, ContainerRestartRules, ContainerStopSignals,
-    CoordinatedLeaderElection, CrossNamespaceVolumeDataSource, DynamicResourceAllocation, EmptyDirVolumeMode, EnvFiles,
-    EvictionRequestAPI, GRPCContainerProbeTLS, GenericWorkload, H2CContainerProbe, HPAConfigurableTolerance,
-    HPAGeneration, HostnameOverride, ImageVolume, InPlacePodVerticalScalingSchedulerPreemption,
-    MatchLabelKeysInPodTopologySpreadSelectorMerge, MaxUnavailableStatefulSet, MutableCSINodeAllocatableCount,
-    NodeDeclaredFeatures, PodCertificateRequest, PodLevelResources, PodLevelResourcesFixDefaulting,
-    PodTopologyLabelsAdmission, VolumeAttributesClass, VolumeBindMountOptions, VolumeLimitScaling, WorkloadWithJob,
+    AtomicWriteVolumeUserFields, ClearingNominatedNodeNameAfterBinding, ClusterTrustBundleProjection,
+    ContainerRestartRules, ContainerStopSignals, CoordinatedLeaderElection, CrossNamespaceVolumeDataSource,
+    DynamicResourceAllocation, EmptyDirVolumeMode, EnvFiles, EvictionRequestAPI, GRPCContainerProbeTLS,
+    GenericWorkload, H2CContainerProbe, HPAConfigurableTolerance, HPAGeneration, HostnameOverride, ImageVolume,
+    InPlacePodLevelResourcesVerticalScaling, InPlacePodVerticalScalingInitContainers,
+    InPlacePodVerticalScalingSchedulerPreemption, MatchLabelKeysInPodTopologySpreadSelectorMerge,
+    MaxUnavailableStatefulSet, MutableCSINodeAllocatableCount, MutablePodResourcesForSuspendedJobs,
+    MutableSchedulingDirectivesForSuspendedJobs, NodeDeclaredFeatures, PodCertificateRequest, PodLevelResources,
+    PodLevelResourcesFixDefaulting, PodTopologyLabelsAdmission, VolumeAttributesClass, VolumeBindMountOptions,
+    VolumeLimitScaling, WorkloadWithJob,
 };
 
 /// A gate that no minor up to 1.37 has on by default.
@@ -63,6 +71,11 @@ const ON_SINCE: &[(Gate, u8)] = &[
     (MutableCSINodeAllocatableCount, 35),
     (PodTopologyLabelsAdmission, 35),
     (NodeDeclaredFeatures, 36),
+    (ClearingNominatedNodeNameAfterBinding, 35),
+    (InPlacePodLevelResourcesVerticalScaling, 36),
+    (InPlacePodVerticalScalingInitContainers, 36),
+    (MutablePodResourcesForSuspendedJobs, 36),
+    (MutableSchedulingDirectivesForSuspendedJobs, 36),
     (ClusterTrustBundleProjection, 37),
     (HPAGeneration, 37),
     (MaxUnavailableStatefulSet, 37),

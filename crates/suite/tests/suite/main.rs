@@ -206,6 +206,51 @@ fn an_admission_review_is_a_request() {
 }
 
 #[test]
+fn old_objects_are_as_they_are_stored() {
+    let policy = "\
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: claims}
+spec:
+  matchConstraints:
+    resourceRules:
+    - {apiGroups: [''], apiVersions: [v1], operations: [UPDATE, DELETE], resources: [persistentvolumeclaims]}
+  validations:
+  - {expression: \"request.operation != 'DELETE' || oldObject.status.phase != 'Bound'\", message: it is bound}
+  - expression: \"request.operation != 'UPDATE' || !has(oldObject.metadata.deletionTimestamp) || has(object.metadata.finalizers)\"
+    message: it ends
+";
+    let cases = "\
+apiVersion: test.toolsecurity.dev/v1alpha1
+kind: PolicyTest
+policies: [policy.yaml]
+generateBindings: true
+cases:
+- name: a claim
+  old: &claim
+    apiVersion: v1
+    kind: PersistentVolumeClaim
+    metadata: {name: c, finalizers: [example.org/a]}
+    spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+    status: {phase: Bound}
+  expect: {verdict: deny, message: it is bound}
+  variants:
+  - {name: free, set: {status.phase: Pending}, expect: allow}
+- name: a finalizer goes
+  old: *claim
+  object:
+    apiVersion: v1
+    kind: PersistentVolumeClaim
+    metadata: {name: c, finalizers: []}
+    spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+  expect: allow
+  variants:
+  - {name: while it ends, patchOld: {metadata: {deletionTimestamp: 2001-01-01T00:00:00Z, uid: u}}, expect: {verdict: deny, message: it ends}}
+";
+    assert_passes(&load(cases, &[("policy.yaml", policy)]));
+}
+
+#[test]
 fn mistakes_have_their_places() {
     let mistake = |cases: &str| {
         let problems = try_load("a.test.yaml", &format!("{CASES}{cases}"), &[("policy.yaml", POLICY)]).err().unwrap();

@@ -46,8 +46,8 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value as Json};
 
-use super::{Cluster, Operation, Request, dispatch::forbidden};
-use crate::objects::{Received, Refused, Sent, Surroundings, finish};
+use super::{Cluster, Operation, Request, ResourceId, dispatch::forbidden};
+use crate::objects::{Refused, Sent};
 
 pub use pod_security::pod_security_violations;
 pub use selection::{Plugins, UnknownPlugin};
@@ -216,31 +216,20 @@ fn items(list: &Json) -> impl Iterator<Item = &Json> {
 }
 
 impl Cluster {
-    /// An object as it was stored once: decoded, changed by the plugins that mutate as far as it is known what they do,
-    /// and prepared. Nothing denies what is there already.
-    pub(super) fn created(&self, sent: Sent<'_>, around: &Surroundings<'_>) -> Result<Received, Refused> {
-        let mut received = self.kinds().decode(sent)?;
-        let ids = super::ResourceId::new(&sent.resource.group, &sent.resource.version, &sent.resource.plural);
-        let request = Request::creation(ids, &sent.resource.kind, sent.namespace, &received.object);
+    /// What the plugins that mutate make of an object that is created, as far as that is known. Nothing denies what is
+    /// there already.
+    pub(super) fn plugged(&self, sent: Sent<'_>) -> Json {
+        let ids = ResourceId::new(&sent.resource.group, &sent.resource.version, &sent.resource.plural);
+        let request = Request::creation(ids, &sent.resource.kind, sent.namespace, sent.object);
         let attributes = Attributes { cluster: self, request: &request, old: None };
+        let mut object = sent.object.clone();
         for plugin in ALL.iter().filter(|plugin| self.plugins().runs(plugin, self.minor())) {
             let Some(mutate) = plugin.mutate else { continue };
-            let mut changed = received.object.clone();
+            let mut changed = object.clone();
             if mutate(&attributes, &mut changed).is_ok() {
-                received.object = changed;
+                object = changed;
             }
         }
-        let prepared = Sent { object: &received.object, ..sent };
-        let mut object = finish(self.kinds(), prepared, around, &mut received.warnings)?;
-        // What only the API server and its controllers set is as they left it.
-        for key in ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"] {
-            if let Some(value) = sent.object["metadata"].get(key).filter(|value| !value.is_null()) {
-                object["metadata"][key] = value.clone();
-            }
-        }
-        if let Some(status) = received.object.get("status").filter(|_| sent.object["status"].is_object()) {
-            object["status"] = status.clone();
-        }
-        Ok(Received { object, warnings: received.warnings })
+        object
     }
 }
