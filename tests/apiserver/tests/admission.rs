@@ -116,7 +116,7 @@ pub(crate) async fn ask_server(
 }
 
 /// The text of a header `299 - "text"`.
-fn warning(header: &[u8]) -> Option<String> {
+pub(crate) fn warning(header: &[u8]) -> Option<String> {
     let header = String::from_utf8_lossy(header).into_owned();
     let quoted = header.strip_prefix("299 - \"")?.strip_suffix('"')?;
     let mut text = String::new();

@@ -17,6 +17,7 @@ mod lint;
 mod mutation;
 mod mutation_cases;
 mod namespaces;
+mod plugins;
 mod pressure;
 mod privilege;
 mod scale;
@@ -59,6 +60,8 @@ fn main() -> ExitCode {
     arguments.test_threads = Some(1);
     let newest = scenarios![
         admission::the_harness_answers_as_the_api_server,
+        plugins::plugins_answer_as_the_api_server,
+        plugins::the_default_list_is_that_of_the_binary,
         stored::what_is_stored_is_judged_as_by_the_api_server,
         catalogue::fixtures_get_their_verdicts,
         crds::wrong_profiles_are_refused_when_they_are_applied,
@@ -114,6 +117,7 @@ fn main() -> ExitCode {
     ];
     let oldest = scenarios![
         admission::the_harness_answers_as_the_api_server,
+        plugins::plugins_answer_as_the_api_server,
         stored::what_is_stored_is_judged_as_by_the_api_server,
         crds::wrong_profiles_are_refused_when_they_are_applied,
         enforcement::jobs_of_tools_pass_and_each_rule_denies,

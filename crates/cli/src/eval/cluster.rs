@@ -21,7 +21,7 @@ use crate::{
 
 /// Reads the cluster. The API server's own order does not matter: definitions come first, and policies last.
 pub fn read(args: &EvalArgs) -> Result<Cluster, Failure> {
-    let mut cluster = Cluster::new(args.kube_version.minor);
+    let mut cluster = Cluster::new(args.kube_version.minor).with_plugins(args.plugins.plugins()?);
     let sources = args.files.iter().map(|path| input::read(path)).collect::<Result<Vec<_>, _>>()?;
     let mut objects = Vec::new();
     for source in &sources {

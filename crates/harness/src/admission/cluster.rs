@@ -21,6 +21,7 @@ use super::{
     matching::Trouble,
     mutating::Mutations,
     namespace,
+    plugins::Plugins,
     policy::{Binding, Policy},
     webhook::Entry,
 };
@@ -28,9 +29,6 @@ use crate::{
     create::{self, Refused, Status},
     objects::{self, Kinds, Resource, Sent, Surroundings},
 };
-
-/// The kinds that built-in admission plugins look up.
-const AROUND: &[&str] = &["PriorityClass", "RuntimeClass", "IngressClass", "StorageClass", "LimitRange"];
 
 /// The namespaces that every cluster has.
 const NAMESPACES: &[&str] = &["default", "kube-node-lease", "kube-public", "kube-system"];
@@ -43,9 +41,8 @@ pub struct Cluster {
     /// Whether expressions remember what their parts came to.
     pub(super) watches: bool,
     kinds: Arc<Kinds>,
-    /// What the built-in admission plugins look up.
-    around: Arc<Vec<Json>>,
-    service_account: bool,
+    /// Which admission plugins run.
+    plugins: Plugins,
     policies: BTreeMap<String, Arc<Policy>>,
     /// By the name of their policy and their own.
     bindings: BTreeMap<String, BTreeMap<String, Binding>>,
@@ -88,8 +85,7 @@ impl Cluster {
             minor,
             watches: false,
             kinds: Arc::new(Kinds::builtin(minor)),
-            around: Arc::default(),
-            service_account: true,
+            plugins: Plugins::default(),
             policies: BTreeMap::new(),
             bindings: BTreeMap::new(),
             mutations: Arc::new(Mutations::new(minor)),
@@ -175,17 +171,12 @@ impl Cluster {
                 };
                 let sent = Sent { resource, subresource: "", namespace: &namespace, object: &object, old: None };
                 if !dumped {
-                    warnings.extend(objects::receive(&self.kinds, sent, &self.surroundings())?.warnings);
+                    warnings.extend(objects::receive(&self.kinds, sent, &Surroundings::default())?.warnings);
                 }
                 let stored = self.as_stored(sent, "")?;
                 let object = stored.into_value();
                 if (group, kind.as_str()) == ("", "Namespace") {
                     Arc::make_mut(&mut self.namespaces).insert(name.clone(), namespace::completed(object.clone()));
-                }
-                if AROUND.contains(&kind.as_str()) {
-                    let around = Arc::make_mut(&mut self.around);
-                    around.retain(|one| !is_same(one, &object));
-                    around.push(object.clone());
                 }
                 self.store(
                     Kind { group: group.to_owned(), version: version.to_owned(), kind },
@@ -214,16 +205,23 @@ impl Cluster {
     }
 
     /// What the validating policies say of a request whose object is decoded, defaulted and valid, as in an
-    /// `AdmissionReview`.
+    /// `AdmissionReview`. No other admission plugin is asked.
     pub fn review(&self, request: &Request) -> Review {
-        Dispatch::new(self, request).run()
+        Dispatch::new(self, request).policies_alone()
+    }
+
+    /// The same cluster with other admission plugins. Without this those run that run by default in its minor.
+    #[must_use]
+    pub fn with_plugins(mut self, plugins: Plugins) -> Self {
+        self.plugins = plugins;
+        self
     }
 
     /// The same cluster without the admission plugin `ServiceAccount`, which is on by default and mounts a token into
     /// every pod.
     #[must_use]
     pub fn without_service_accounts(mut self) -> Self {
-        self.service_account = false;
+        self.plugins = self.plugins.without_service_accounts();
         self
     }
 
@@ -232,9 +230,9 @@ impl Cluster {
         &self.kinds
     }
 
-    /// What the built-in admission plugins look up.
-    pub(crate) fn surroundings(&self) -> Surroundings<'_> {
-        Surroundings { service_account: self.service_account, objects: &self.around, ..Surroundings::default() }
+    /// Which admission plugins run.
+    pub(crate) fn plugins(&self) -> &Plugins {
+        &self.plugins
     }
 
     /// The minor version of Kubernetes.
@@ -325,16 +323,6 @@ impl Cluster {
             }
         }
     }
-}
-
-/// Whether two objects have the same kind, namespace and name.
-fn is_same(a: &Json, b: &Json) -> bool {
-    let group = |of: &Json| {
-        let version = of["apiVersion"].as_str().unwrap_or_default();
-        version.split_once('/').map_or("", |(group, _)| group).to_owned()
-    };
-    ["/kind", "/metadata/namespace", "/metadata/name"].iter().all(|part| a.pointer(part) == b.pointer(part))
-        && group(a) == group(b)
 }
 
 /// Reads a policy or binding; the versions in which it is served do not differ in what they have.

@@ -7,10 +7,11 @@ use super::{
     Cluster, Denial, Evaluation, Mutated, Operation, Outcome, Request, ResourceId, Review, User,
     dispatch::Dispatch,
     mutating::{Mutating, Stop},
+    plugins::Attributes,
 };
 use crate::{
     create::quote,
-    objects::{self, Kinds, NOT_SHOWN, Refused, Resource, Sent, Stored},
+    objects::{self, Kinds, NOT_SHOWN, Refused, Resource, Sent, Stored, Surroundings},
 };
 
 impl Cluster {
@@ -87,8 +88,8 @@ impl Cluster {
         }
     }
 
-    /// What comes of a request: its object is taken as a client sends it, decoded, filled with defaults and validated as
-    /// far as [`objects`] does it; its old object is taken as it is stored ([`objects::Kinds::stored`]). Then the
+    /// What comes of a request: its object is taken as a client sends it, decoded, defaulted, mutated and validated as far
+    /// as [`objects`] and the admission plugins ([`super::PLUGINS`]) do it; its old object is taken as it is stored ([`objects::Kinds::stored`]). Then the
     /// policies are asked.
     pub fn admit(&self, request: &Request) -> Review {
         let (mut warnings, mut evaluations) = (Vec::new(), Vec::new());
@@ -124,12 +125,7 @@ impl Cluster {
 
     /// An object as it is stored; `created` says how it would be created, if it is a manifest.
     pub(super) fn as_stored(&self, created: Sent<'_>, subresource: &str) -> Result<Stored, Refused> {
-        self.kinds().stored_with(created, subresource, &self.surroundings(), &|sent| self.plugged(sent))
-    }
-
-    /// What the built-in admission plugins make of an object that is created.
-    fn plugged(&self, sent: Sent<'_>) -> Option<Json> {
-        self.kinds().plugins(sent, &self.surroundings()).ok()
+        self.kinds().stored_with(created, subresource, &Surroundings::default(), &|sent| Some(self.plugged(sent)))
     }
 
     fn receive(
@@ -143,7 +139,7 @@ impl Cluster {
             .kinds()
             .by_plural(group, version, resource)
             .ok_or_else(|| Stop::NoVerdict(format!("there is no resource {}", request.resource.group_resource())))?;
-        let around = self.surroundings();
+        let around = Surroundings::default();
         let (mut received, mut mutated) = (request.clone(), None);
         let sent = |object, old| Sent {
             resource,
@@ -159,6 +155,12 @@ impl Cluster {
         let stored = stored.transpose()?;
         received.old_object = stored.clone().map(Stored::into_value);
         warnings.extend(left_behind(request));
+        let attributes = Attributes { cluster: self, request, old: stored.as_deref() };
+        if request.object.is_none() {
+            // Of what is deleted no plugin is shown an object.
+            attributes.mutate(&Json::Null).map_err(stop)?;
+            attributes.mutate_last(&Json::Null).map_err(stop)?;
+        }
         if let Some(object) = &request.object {
             if let Some(old) = &stored {
                 same_object(request, object, old)?;
@@ -171,12 +173,15 @@ impl Cluster {
                 if connects {
                     return Ok(object.clone());
                 }
-                let object = Kinds::applied(Sent { object, ..sent }, &|sent| self.plugged(sent));
-                self.kinds().plugins(Sent { object: &object, ..sent }, &around).map_err(stop)
+                let object = Kinds::applied(Sent { object, ..sent }, &|sent| Some(self.plugged(sent)));
+                attributes.mutate(&object).map_err(stop)
             };
             let before = plugins(&decoded.object)?;
             received.object = Some(before.clone());
             received.object = Mutating::new(self, received.clone(), sent, evaluations).run(plugins, warnings)?;
+            if let Some(object) = &received.object {
+                attributes.mutate_last(object).map_err(stop)?;
+            }
             if let Some(after) = received.object.as_ref().filter(|after| **after != before) {
                 mutated = Some(Mutated { before, after: after.clone() });
             }
@@ -243,15 +248,23 @@ fn same_object(request: &Request, object: &Json, old: &Stored) -> Result<(), Sto
 
 /// What a client is told of what no policy is asked about.
 fn stop(refused: Refused) -> Stop {
+    denial(refused).map_or_else(Stop::NoVerdict, |denial| Stop::Denied(vec![denial]))
+}
+
+/// What a client reads of a refusal that is not by a policy.
+///
+/// # Errors
+/// Why there is no verdict.
+pub(super) fn denial(refused: Refused) -> Result<Denial, String> {
     let message = refused.to_string();
     let (code, reason) = match refused {
-        Refused::NoVerdict(why) => return Stop::NoVerdict(why),
+        Refused::NoVerdict(why) => return Err(why),
         Refused::Decode(_) => (400, "BadRequest"),
         Refused::Validation { .. } => (422, "Invalid"),
         Refused::Forbidden(_) => (403, "Forbidden"),
         Refused::Conflict(_) => (409, "Conflict"),
     };
-    Stop::Denied(vec![Denial {
+    Ok(Denial {
         policy: String::new(),
         binding: None,
         param: None,
@@ -260,5 +273,5 @@ fn stop(refused: Refused) -> Stop {
         message,
         reason: reason.to_owned(),
         code,
-    }])
+    })
 }

@@ -3,7 +3,7 @@
 
 /// A feature gate, by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Gate {
+pub(crate) enum Gate {
     AtomicWriteVolumeUserFields,
     ClearingNominatedNodeNameAfterBinding,
     ClusterTrustBundleProjection,
@@ -34,6 +34,7 @@ pub(super) enum Gate {
     PodCertificateRequest,
     PodLevelResources,
     PodLevelResourcesFixDefaulting,
+    PodTopologyLabelsAdmission,
     VolumeAttributesClass,
     VolumeBindMountOptions,
     VolumeLimitScaling,
@@ -49,7 +50,8 @@ use Gate::{
     InPlacePodVerticalScalingSchedulerPreemption, MatchLabelKeysInPodTopologySpreadSelectorMerge,
     MaxUnavailableStatefulSet, MutableCSINodeAllocatableCount, MutablePodResourcesForSuspendedJobs,
     MutableSchedulingDirectivesForSuspendedJobs, NodeDeclaredFeatures, PodCertificateRequest, PodLevelResources,
-    PodLevelResourcesFixDefaulting, VolumeAttributesClass, VolumeBindMountOptions, VolumeLimitScaling, WorkloadWithJob,
+    PodLevelResourcesFixDefaulting, PodTopologyLabelsAdmission, VolumeAttributesClass, VolumeBindMountOptions,
+    VolumeLimitScaling, WorkloadWithJob,
 };
 
 /// A gate that no minor up to 1.37 has on by default.
@@ -67,6 +69,7 @@ const ON_SINCE: &[(Gate, u8)] = &[
     (HostnameOverride, 35),
     (ImageVolume, 35),
     (MutableCSINodeAllocatableCount, 35),
+    (PodTopologyLabelsAdmission, 35),
     (NodeDeclaredFeatures, 36),
     (ClearingNominatedNodeNameAfterBinding, 35),
     (InPlacePodLevelResourcesVerticalScaling, 36),
@@ -95,7 +98,7 @@ const ON_SINCE: &[(Gate, u8)] = &[
 
 impl Gate {
     /// Whether Kubernetes 1.`minor` has it on, if nobody turned it on or off.
-    pub(super) fn is_on(self, minor: u8) -> bool {
+    pub(crate) fn is_on(self, minor: u8) -> bool {
         ON_SINCE.iter().any(|(gate, since)| *gate == self && *since <= minor)
     }
 }

@@ -9,7 +9,7 @@
 //! defaults by the schema. [`Kinds::prepare`] and [`Kinds::validate`] do what it does between mutating and validating
 //! admission: the strategy of the resource (status, generation, generated name), and the validation of the object as far
 //! as the list below says; [`Kinds::warnings`] is what the strategy warns of. [`finish`] does these three, and [`receive`]
-//! all of it, with the built-in admission plugins between them that change objects.
+//! all of it, as if no admission plugin, policy or webhook changed the object between them.
 //!
 //! That is the way of what a client submits. What is stored takes another one, [`Kinds::stored`]: nothing is stripped of
 //! it. An update needs both.
@@ -56,7 +56,6 @@ mod equal;
 mod gates;
 mod kinds;
 mod own;
-mod plugins;
 mod pods;
 mod prepare;
 mod scale;
@@ -72,10 +71,10 @@ use thiserror::Error;
 use crate::create::{FieldError, aggregate};
 
 pub(crate) use custom::judge_default;
+pub(crate) use gates::Gate;
 use kinds::Source;
 pub use kinds::{Kinds, Resource, Subresource, Unserved};
-pub use plugins::Surroundings;
-pub use prepare::{INVENTED_SUFFIX, INVENTED_UID};
+pub use prepare::{INVENTED_SUFFIX, INVENTED_UID, Surroundings};
 pub use stored::Stored;
 pub use validate::NOT_SHOWN;
 
@@ -128,15 +127,14 @@ pub struct Sent<'a> {
     pub old: Option<&'a Stored>,
 }
 
-/// What validating admission sees of what a client sends, if no policy or webhook changes it.
+/// What validating admission sees of what a client sends, if no admission plugin, policy or webhook changes it.
 ///
 /// # Errors
 /// The API server refuses it before it asks a policy, or it cannot be told.
 pub fn receive(kinds: &Kinds, sent: Sent<'_>, around: &Surroundings<'_>) -> Result<Received, Refused> {
     let received = kinds.decode(sent)?;
-    let object = kinds.plugins(Sent { object: &received.object, ..sent }, around)?;
     let mut warnings = received.warnings;
-    let object = finish(kinds, Sent { object: &object, ..sent }, around, &mut warnings)?;
+    let object = finish(kinds, Sent { object: &received.object, ..sent }, around, &mut warnings)?;
     Ok(Received { object, warnings })
 }
 

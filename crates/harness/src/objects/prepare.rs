@@ -4,8 +4,8 @@
 use serde_json::{Map, Value, json};
 
 use super::{
-    Kinds, Refused, Sent, Stored, Surroundings, convert, decode::Decoder, drop::drop_disabled, encode, gates::Gate,
-    kinds::Source, pods, update, validate,
+    Kinds, Refused, Sent, Stored, convert, decode::Decoder, drop::drop_disabled, encode, gates::Gate, kinds::Source,
+    pods, update, validate,
 };
 use crate::create::{FieldError, quote, text};
 
@@ -18,6 +18,21 @@ pub const INVENTED_SUFFIX: &str = "00000";
 /// The first of the addresses and ports that a Service would get at random.
 const INVENTED_CLUSTER_IP: &str = "10.96.0.10";
 const INVENTED_NODE_PORT: usize = 30000;
+
+/// What becomes part of an object besides what is sent.
+#[derive(Clone, Copy, Debug)]
+pub struct Surroundings<'a> {
+    /// The time of the request, as RFC 3339 in UTC without a fraction: it becomes `metadata.creationTimestamp`.
+    pub now: &'a str,
+    /// Who makes the request, as `userInfo` of an `AdmissionReview`: what a `CertificateSigningRequest` then says.
+    pub user: &'a Value,
+}
+
+impl Default for Surroundings<'_> {
+    fn default() -> Self {
+        Self { now: "2024-01-02T03:04:05Z", user: &Value::Null }
+    }
+}
 
 /// Kinds whose `metadata.generation` counts changes of their content.
 const GENERATED: &[&str] = &[

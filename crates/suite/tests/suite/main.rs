@@ -8,9 +8,10 @@ mod profiles;
 use std::{collections::BTreeMap, sync::Arc};
 
 use k8s_openapi::jiff::Timestamp;
+use palisade_harness::admission::Plugins;
 use palisade_manifest::{Problem, Source};
 use palisade_suite::{
-    Files, Status, Suite, coverage,
+    Files, Server, Status, Suite, coverage,
     mutate::{Baseline, Fate},
 };
 
@@ -65,7 +66,11 @@ cases:
 
 fn try_load(name: &str, text: &str, files: &[(&'static str, &str)]) -> Result<Vec<Suite>, Vec<Problem>> {
     let files = Memory(files.iter().map(|(name, text)| (*name, (*text).to_owned())).collect());
-    palisade_suite::load(&Arc::new(Source::new(name, text.to_owned())), &files, 36)
+    palisade_suite::load(
+        &Arc::new(Source::new(name, text.to_owned())),
+        &files,
+        &Server { minor: 36, plugins: Plugins::default() },
+    )
 }
 
 fn load(text: &str, files: &[(&'static str, &str)]) -> Suite {
