@@ -329,6 +329,11 @@ fn service(service: &mut Object) {
             }
         }
     }
+    let checked = kind == "LoadBalancer" && spec.get("externalTrafficPolicy") == Some(&json!("Local"));
+    if checked {
+        let count = spec.get("ports").and_then(Value::as_array).map_or(0, Vec::len);
+        spec.entry("healthCheckNodePort").or_insert_with(|| json!(INVENTED_NODE_PORT + count));
+    }
 }
 
 /// `dataSource` and `dataSourceRef` say the same where one is absent.
@@ -369,11 +374,14 @@ pub(super) fn claim(minor: u8, claim: &mut Object) {
 /// Labels of the template and a selector of a job that does not choose its own.
 fn select_pods(job: &mut Object) {
     let name = metadata(job).get("name").cloned().unwrap_or_default();
+    let own = metadata(job).get("labels").cloned();
     let spec = job.entry("spec").or_insert_with(|| json!({}));
     if spec["manualSelector"] == true {
         return;
     }
     let labels = &mut spec["template"]["metadata"]["labels"];
+    // Labels that a job has by default are those of its template, not a copy of them.
+    let shared = !labels.is_null() && own.as_ref() == Some(labels);
     if labels.is_null() {
         *labels = json!({});
     }
@@ -387,8 +395,12 @@ fn select_pods(job: &mut Object) {
             labels.entry(key).or_insert_with(|| value.clone());
         }
     }
+    let shared = shared.then(|| labels.clone());
     let matched = &mut spec["selector"]["matchLabels"]["batch.kubernetes.io/controller-uid"];
     if matched.is_null() {
         *matched = json!(INVENTED_UID);
+    }
+    if let Some(labels) = shared {
+        metadata(job).insert("labels".to_owned(), labels);
     }
 }
