@@ -69,6 +69,7 @@ pub const CONTROL_PLANE_WRITES: &[(&str, &str, &str)] = &[
     ("", "pods/binding", "CREATE"),
     ("", "pods/eviction", "CREATE"),
     ("", "pods/status", "UPDATE"),
+    ("", "bindings", "CREATE"),
     ("", "configmaps", "CREATE UPDATE"),
     ("", "endpoints", "CREATE UPDATE DELETE"),
     ("", "events", "CREATE UPDATE"),
@@ -99,5 +100,6 @@ pub const CONTROL_PLANE_WRITES: &[(&str, &str, &str)] = &[
     ("rbac.authorization.k8s.io", "rolebindings", "CREATE UPDATE"),
     ("rbac.authorization.k8s.io", "roles", "CREATE UPDATE"),
     ("resource.k8s.io", "resourceclaims", "CREATE UPDATE DELETE"),
+    ("resource.k8s.io", "resourceclaims/binding", "UPDATE"),
     ("resource.k8s.io", "resourceclaims/status", "UPDATE"),
 ];
