@@ -125,10 +125,11 @@ fn time(own: Own, value: &Value) -> Result<Value, Wrong> {
     };
     let layout = if own == Own::Time { "2006-01-02T15:04:05Z07:00" } else { "2006-01-02T15:04:05.000000Z07:00" };
     let refused = || format!("parsing time {text:?} as {layout:?}: cannot parse {text:?} as \"2006\"");
-    if own == Own::MicroTime && text.len() >= 20 && !text.as_bytes()[19..].starts_with(b".") {
+    // None within a character of several bytes, of which no time has any.
+    let fraction = text.get(19..).filter(|fraction| !fraction.is_empty() && !fraction.starts_with('.'));
+    if let (Own::MicroTime, Some(fraction)) = (own, fraction) {
         return Err(Wrong::Text(format!(
-            "parsing time {text:?} as {layout:?}: cannot parse {:?} as \".000000\"",
-            &text[19..]
+            "parsing time {text:?} as {layout:?}: cannot parse {fraction:?} as \".000000\""
         )));
     }
     // Stricter than the parser, which takes spaces and other separators as well.
