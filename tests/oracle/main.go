@@ -24,6 +24,8 @@ const usage = `usage: oracle [-root DIR] MODE
                        write what the API server makes of each object of DIR/*.yaml, and of COUNT random ones per kind
   rules DIR FILE       write what the API server says of the definitions of DIR/*.yaml and of objects of their kinds,
                        compressed
+  texts OUT FILE...    write what kubectl reads in each {"id", "text"} of the lines of files, compressed
+  read                 the same, from standard input to standard output
   celspec FILE         answer the tests of the CEL specification, into a file
   answer               the same, with each request beside its answer, as in the golden files
   bench                measure each request on standard input: {"id", "compile", "evaluate"} in nanoseconds
@@ -100,6 +102,10 @@ func run(args []string) error {
 		return writeObjects(args[1], args[2], seed, int(count), args[5])
 	case mode == "rules" && len(args) == 3:
 		return writeRules(args[1], args[2])
+	case mode == "texts" && len(args) > 2:
+		return writeReadings(args[1], args[2:])
+	case mode == "read" && len(args) == 1:
+		return readTexts(os.Stdin, os.Stdout)
 	case mode == "openapi" && len(args) == 2:
 		return writeOpenAPI(args[1])
 	case mode == "golden" && (len(args) == 2 || len(args) == 3):

@@ -71,9 +71,8 @@ fn unsatisfied(
 ) -> Option<Diagnostic> {
     custom.check.default.as_ref()?;
     let filled = create(cluster, &pod::minimal("default")).ok()?.object?;
-    let Ok(Decision::Deny { message, .. }) = judge(&filled) else { return None };
-    let (_, violation) = message.split_once(&format!("[{}] ", custom.check.id))?;
-    let violation = violation.split("; [").next().unwrap_or(violation);
+    let Ok(Decision::Deny { violations, .. }) = judge(&filled) else { return None };
+    let violation = violations.into_iter().find(|violation| violation.check == custom.check.id)?.message;
     let message = format!("the check refuses a pod that has its default and says nothing else: {violation}");
     let help = "a default satisfies its check; what else the check demands is a check of its own, with another id";
     Some(Diagnostic::new(format!("{}.default", custom.path), message).help(help))
