@@ -8,6 +8,7 @@ use std::{
 };
 
 use palisade_agreement::{
+    cases::Cases,
     oracle,
     spell::{Random, Tally, Text, file},
 };
@@ -99,4 +100,67 @@ fn each_spelling_of_an_object_is_that_object() {
     }
     println!("{count} spellings of {} files, {unread} of them are no YAML", paths.len());
     assert!(count > 400 && unread * 5 < count, "{unread} of {count} are not read");
+}
+
+/// A file in another spelling that is read; as it is if none is found.
+fn respelt(path: &Path, random: &mut Random) -> String {
+    let text = fs::read_to_string(path).unwrap();
+    let wanted = read(&path.display().to_string(), text.clone());
+    for _ in 0..5 {
+        let other = file(&wanted, random);
+        let source = Arc::new(Source::new("spelt", other.clone()));
+        let found =
+            objects(&source).ok().map(|found| found.iter().map(|object| object.json().ok()).collect::<Vec<_>>());
+        if found.is_some_and(|found| found.iter().all(Option::is_some)) {
+            return other;
+        }
+    }
+    text
+}
+
+fn copy(from: &Path, to: &Path, random: &mut Random, count: &mut usize) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let path = entry.unwrap().path();
+        let target = to.join(path.file_name().unwrap());
+        if path.is_dir() {
+            copy(&path, &target, random, count);
+        } else if path.extension().is_some_and(|ending| ending == "yaml") {
+            fs::write(target, respelt(&path, random)).unwrap();
+            *count += 1;
+        } else {
+            fs::copy(&path, target).unwrap();
+        }
+    }
+}
+
+/// Skipped where the collection is not there: `PALISADE_CORPUS` names its directory, or it is `shared/corpus` beside the
+/// clone.
+#[test]
+fn cases_of_others_in_other_spellings_get_the_answers_of_an_api_server() {
+    let beside = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/corpus");
+    let corpus = std::env::var_os("PALISADE_CORPUS").map_or_else(|| PathBuf::from(beside), PathBuf::from);
+    if !corpus.join("cases").is_dir() {
+        println!("skipped: no directory {}; PALISADE_CORPUS names the one that has cases/ in it", corpus.display());
+        return;
+    }
+    let mut random = Random::new(7);
+    let (mut count, mut unread) = (0, 0);
+    let mut workloads = Vec::new();
+    files(&corpus.join("workloads"), &mut workloads);
+    for path in &workloads {
+        let name = path.display().to_string();
+        let wanted = read(&name, fs::read_to_string(path).unwrap());
+        for _ in 0..3 {
+            spelt(&name, &wanted, &mut random, &mut unread);
+            count += 1;
+        }
+    }
+    assert!(unread * 5 < count, "{unread} of {count} are not read");
+    let directory = tempfile::tempdir().unwrap();
+    let mut cases = 0;
+    copy(&corpus.join("cases"), directory.path(), &mut random, &mut cases);
+    println!("{count} spellings of {} workloads, {unread} are no YAML; {cases} files of cases", workloads.len());
+    let compared = Cases::compare(directory.path()).unwrap();
+    assert!(compared.agree(), "{compared}");
 }

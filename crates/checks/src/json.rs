@@ -3,22 +3,36 @@
 
 use serde_json::{Map, Value as Json};
 
-/// The part at a path, to be changed: with objects on the way to it, in place of whatever else is there.
-pub fn at<'j>(value: &'j mut Json, path: &[&str]) -> &'j mut Json {
-    let mut at = value;
-    for key in path {
-        if !at.is_object() {
-            *at = Json::Object(Map::new());
-        }
-        // Of an object this makes the field if there is none. It is the only place where a mistake could not panic.
-        at = &mut at[*key];
-    }
-    at
+/// JSON that is changed.
+pub trait Change {
+    /// The part at a path, to be changed: with objects on the way to it, in place of whatever else is there.
+    fn at_mut(&mut self, path: &[&str]) -> &mut Json;
 }
 
-/// Sets the field at a path, as [`at`] finds it.
+impl Change for Json {
+    fn at_mut(&mut self, path: &[&str]) -> &mut Json {
+        let mut at = self;
+        for key in path {
+            if !at.is_object() {
+                *at = Json::Object(Map::new());
+            }
+            // An object makes the field if it has none: this is where it is known to be one.
+            at = &mut at[*key];
+        }
+        at
+    }
+}
+
+impl Change for Map<String, Json> {
+    fn at_mut(&mut self, path: &[&str]) -> &mut Json {
+        let (first, rest) = path.split_first().map_or(("", path), |(first, rest)| (*first, rest));
+        self.entry(first).or_insert(Json::Null).at_mut(rest)
+    }
+}
+
+/// Sets the field at a path, as [`Change::at_mut`] finds it.
 pub fn set(value: &mut Json, path: &[&str], to: impl Into<Json>) {
-    *at(value, path) = to.into();
+    *value.at_mut(path) = to.into();
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use serde_json::{Value as Json, json};
 
-use crate::json;
+use crate::json::{self, Change as _};
 
 /// The smallest pod that the API server accepts, named `name`: one container, no token, nothing set.
 pub fn minimal(name: &str) -> Json {
@@ -19,7 +19,7 @@ pub fn minimal(name: &str) -> Json {
 
 /// Sets the field below `spec`, making the objects on the way to it.
 pub fn set(pod: &mut Json, path: &[&str], value: Json) {
-    json::set(json::at(pod, &["spec"]), path, value);
+    json::set(pod.at_mut(&["spec"]), path, value);
 }
 
 /// Sets a field of every container.
@@ -65,7 +65,7 @@ pub fn merge(target: &mut Json, patch: &Json) {
                     merge(&mut list[index], item);
                 }
             }
-            _ => merge(json::at(target, &[key]), value),
+            _ => merge(target.at_mut(&[key]), value),
         }
     }
 }

@@ -195,9 +195,14 @@ fn explain(pod: &Json, judges: &[Judge<'_>], namespace: Option<&Namespace>) -> R
     })
 }
 
+/// A line is what it says it is, whatever texts of the pod are quoted in it.
+fn flat(text: &str) -> String {
+    text.replace('\n', " ")
+}
+
 fn human(explanation: &Explanation) -> String {
     let Explanation { pod, namespace, profiles, filled, refused, change } = explanation;
-    let mut out = format!("pod {pod}");
+    let mut out = format!("pod {}", flat(pod));
     if let Some(namespace) = namespace {
         let _ = write!(out, " in namespace {namespace}");
     }
@@ -206,7 +211,7 @@ fn human(explanation: &Explanation) -> String {
     if !filled.is_empty() {
         let _ = writeln!(out, "\nfilled in:");
         for change in filled {
-            let _ = writeln!(out, "  {change}");
+            let _ = writeln!(out, "  {}", flat(&change.to_string()));
         }
     }
     if refused.is_empty() {
@@ -215,8 +220,7 @@ fn human(explanation: &Explanation) -> String {
     }
     let _ = writeln!(out, "\nrefused:");
     for Violation { check, message, .. } in refused {
-        // A line is a violation, whatever texts of the pod are quoted in it.
-        let _ = writeln!(out, "  [{check}] {}", message.replace('\n', " "));
+        let _ = writeln!(out, "  [{check}] {}", flat(message));
     }
     let Some(change) = change else { return out };
     if !change.lines.is_empty() {

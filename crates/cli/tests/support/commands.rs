@@ -141,7 +141,7 @@ defaults: {namespace: tool-a, user: u, groups: [g]}
 cases:
 - name: a pod
   object: pod.yaml
-  expect: {deny: {message: no bad}}
+  expect: {verdict: deny, message: no bad}
   variants:
   - {name: another, set: {metadata.name: good}, unset: [spec.hostPID], patch: {spec: {hostIPC: false}}, expect: allow}
 - {name: gone, operation: DELETE, old: {file: pod.yaml, kind: Pod}, expect: allow}

@@ -3,6 +3,7 @@
 //! Priority, `DefaultTolerationSeconds`, `StorageObjectInUseProtection`, `RuntimeClass`, `DefaultIngressClass` and
 //! `DefaultStorageClass`. `LimitRanger` is not here: with a `LimitRange` in the namespace there is no verdict on a new pod.
 
+use palisade_checks::json::Change as _;
 use serde_json::{Map, Value, json};
 
 use super::{Kinds, Refused, Sent};
@@ -220,7 +221,7 @@ fn overhead(pod: &str, spec: &mut Object, around: &Surroundings<'_>) -> Result<(
                     ),
                 ));
             }
-            own[key] = value.clone();
+            *own.at_mut(&[key]) = value.clone();
         }
     }
     if let Some(tolerations) = scheduling["tolerations"].as_array() {
@@ -248,7 +249,7 @@ fn account(spec: &mut Object) {
     let mut needed = false;
     for containers in ["initContainers", "containers"] {
         for container in spec.get_mut(containers).and_then(Value::as_array_mut).into_iter().flatten() {
-            let mounts = &mut container["volumeMounts"];
+            let mounts = container.at_mut(&["volumeMounts"]);
             if mounts.is_null() {
                 *mounts = json!([]);
             }
@@ -290,7 +291,7 @@ fn taint(node: &mut Object) {
 /// `StorageObjectInUseProtection`.
 fn finalize(object: &mut Object, finalizer: &str) {
     let metadata = object.entry("metadata").or_insert_with(|| json!({}));
-    let finalizers = &mut metadata["finalizers"];
+    let finalizers = metadata.at_mut(&["finalizers"]);
     if finalizers.is_null() {
         *finalizers = json!([]);
     }

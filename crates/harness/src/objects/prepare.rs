@@ -1,6 +1,7 @@
 //! Between mutating and validating admission: what the strategies of the resources set (`pkg/registry/*/*/strategy.go`),
 //! and the validation of the object.
 
+use palisade_checks::json::Change as _;
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -81,8 +82,8 @@ impl Kinds {
         let mut object = decoder.object(name, &Value::Object(object)).map_err(Refused::Decode)?;
         convert::convert(&self.table, name, &mut object);
         let mut object = Value::Object(encode::encode(&self.table, name, &object));
-        object["apiVersion"] = Value::from(api_version);
-        object["kind"] = Value::from(kind);
+        *object.at_mut(&["apiVersion"]) = Value::from(api_version);
+        *object.at_mut(&["kind"]) = Value::from(kind);
         Ok(object)
     }
 
@@ -174,7 +175,7 @@ fn create(minor: u8, name: &str, object: &mut Object, around: &Surroundings<'_>)
         "core/v1.PersistentVolumeClaim" => claim(minor, object),
         "apps/v1.DaemonSet" => {
             let annotations = metadata(object).entry("annotations").or_insert_with(|| json!({}));
-            let generation = &mut annotations["deprecated.daemonset.template.generation"];
+            let generation = annotations.at_mut(&["deprecated.daemonset.template.generation"]);
             if generation.as_str().and_then(|text| text.parse::<i64>().ok()).unwrap_or(0) < 1 {
                 *generation = json!("1");
             }
@@ -204,7 +205,7 @@ fn namespace(namespace: &mut Object) {
     let metadata = metadata(namespace);
     let name = metadata.get("name").cloned().unwrap_or_default();
     let labels = metadata.entry("labels").or_insert_with(|| json!({}));
-    labels["kubernetes.io/metadata.name"] = name;
+    *labels.at_mut(&["kubernetes.io/metadata.name"]) = name;
 }
 
 /// Who asks for a certificate is whoever creates the request.
@@ -239,7 +240,7 @@ fn service(service: &mut Object) {
         let list = spec.get_mut("ports").and_then(Value::as_array_mut);
         for (i, port) in list.into_iter().flatten().enumerate() {
             if port["nodePort"].is_null() {
-                port["nodePort"] = json!(INVENTED_NODE_PORT + i);
+                *port.at_mut(&["nodePort"]) = json!(INVENTED_NODE_PORT + i);
             }
         }
     }
@@ -287,7 +288,7 @@ fn select_pods(job: &mut Object) {
     if spec["manualSelector"] == true {
         return;
     }
-    let labels = &mut spec["template"]["metadata"]["labels"];
+    let labels = spec.at_mut(&["template", "metadata", "labels"]);
     if labels.is_null() {
         *labels = json!({});
     }
@@ -301,7 +302,7 @@ fn select_pods(job: &mut Object) {
             labels.entry(key).or_insert_with(|| value.clone());
         }
     }
-    let matched = &mut spec["selector"]["matchLabels"]["batch.kubernetes.io/controller-uid"];
+    let matched = spec.at_mut(&["selector", "matchLabels", "batch.kubernetes.io/controller-uid"]);
     if matched.is_null() {
         *matched = json!(INVENTED_UID);
     }
@@ -328,7 +329,7 @@ fn update(minor: u8, name: &str, subresource: &str, object: &mut Object, old: &O
             let new = object.get("spec").map(|spec| spec["ephemeralContainers"].clone()).unwrap_or_default();
             object.clone_from(old);
             if let Some(spec) = object.get_mut("spec") {
-                spec["ephemeralContainers"] = new;
+                *spec.at_mut(&["ephemeralContainers"]) = new;
             }
         }
         "resize" => pods::resize(object, old),
