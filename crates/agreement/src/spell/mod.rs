@@ -41,10 +41,12 @@ impl Random {
 /// Objects in one file, spelt in some way.
 pub fn file(objects: &[Json], random: &mut Random) -> String {
     let mut text = String::new();
-    if random.one_in(12) {
+    let mark = random.one_in(12);
+    if mark {
         text.push('\u{feff}');
     }
-    if random.one_in(8) {
+    // Behind a mark of the encoding JSON is YAML, of which there is one document.
+    if random.one_in(8) && !mark {
         // JSON values, one after the other.
         for object in objects {
             text.push_str(&json(object, random));
@@ -170,6 +172,7 @@ fn document(value: &Json, random: &mut Random) -> String {
         width,
         indented_lists: random.one_in(2),
         anchors: Vec::new(),
+        names: 0,
         repeated: if random.one_in(3) { repeated(value) } else { Vec::new() },
         random,
         out: String::new(),
@@ -222,6 +225,8 @@ struct Writer<'r> {
     repeated: Vec<Json>,
     /// Those that were written with an anchor.
     anchors: Vec<(Json, String)>,
+    /// How many anchors have a name.
+    names: usize,
 }
 
 impl Writer<'_> {
@@ -289,7 +294,8 @@ impl Writer<'_> {
         }
         let anchored = self.repeated.contains(value);
         if anchored {
-            let name = format!("a{}", self.anchors.len());
+            let name = format!("a{}", self.names);
+            self.names += 1;
             let anchor = format!(" &{name}");
             self.out.push_str(&anchor);
             if !value.is_object() && !value.is_array() {

@@ -155,9 +155,11 @@ fn double(text: &str, indent: usize, random: &mut Random) -> String {
 
 /// A literal or folded block after `key:`, with the end of its last line. `width` more than `indent` is its indentation.
 pub(super) fn block(text: &str, indent: usize, width: usize, random: &mut Random) -> String {
-    let folds = random.one_in(3);
     let body = text.trim_end_matches('\n');
     let ends = text.len() - body.len();
+    // Where lines are indented or empty, other rules hold for breaks.
+    let folds = random.one_in(3) && ends < 2 && !["\n ", "\n\t", "\n\n"].iter().any(|line| body.contains(line));
+    let folds = folds && !body.starts_with([' ', '\t', '\n']);
     let chomp = match ends {
         0 => "-",
         1 => "",
