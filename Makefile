@@ -45,9 +45,10 @@ drift: ## Check that the generated files are what the code generates
 	cargo xtask generate --check
 
 .PHONY: deny
+# Unoptimized: it runs for a second, and takes minutes to optimize.
 deny: ## Check what the dependencies are: licences, bans, sources
 	@$(CARGO_DENY) --version 2>/dev/null | grep -qxF 'cargo-deny $(CARGO_DENY_VERSION)' \
-		|| cargo install --locked cargo-deny@$(CARGO_DENY_VERSION) --root $(CACHE)/tools
+		|| cargo install --locked --debug cargo-deny@$(CARGO_DENY_VERSION) --root $(CACHE)/tools
 	$(CARGO_DENY) check bans licenses sources
 
 .PHONY: test
@@ -55,12 +56,28 @@ test: ## Run the demo and all tests, on a real API server (needs Rust and Go)
 	cargo run --quiet -p palisade-controlplane -- build
 	$(MAKE) oracle-check MINORS=1.36
 	$(MAKE) demo ONCE=1 PROFILE=dev
-	cargo test --workspace
+	cargo test --workspace --no-run
+	@echo 'The scenarios run beside all other tests. What each prints is shown when it has ended.'
+	$(MAKE) --jobs=2 --output-sync=target test-scenarios test-others
+
+# A test is not passed by for want of the Go modules that are fetched above.
+test-scenarios test-others: export PALISADE_EXPECT ?= modules
+
+# Scenarios mostly wait for the API server. All are built as one workspace, or Cargo would build some crates twice.
+.PHONY: test-scenarios
+test-scenarios:
+	cargo test --workspace --test apiserver
+
+.PHONY: test-others
+test-others: export PALISADE_EXPECT ?= modules
+test-others:
+	cargo test --workspace --exclude palisade-tests
+	cargo test --workspace --test conformance --test redteam
 
 .PHONY: pressure
 pressure: ## Measure repair with 50 profiles, half of them in trouble, and 3,500 namespaces
 	cargo run --quiet -p palisade-controlplane -- build
-	PALISADE_PRESSURE_NAMESPACES=3500 cargo test -p palisade-tests --test apiserver -- pressure --nocapture
+	PALISADE_PRESSURE_NAMESPACES=3500 PALISADE_PRESSURE_ROUNDS=200 cargo test -p palisade-tests --test apiserver -- pressure --nocapture
 
 CASES ?= 3000
 
@@ -74,30 +91,38 @@ MINORS ?= 1.36 1.33 1.34 1.35 1.37
 oracle oracle-check: export CGO_ENABLED = 0
 oracle oracle-check: export GOFLAGS += -trimpath
 # $(1) a minor, $(2) where golden/ is written, $(3) where the schemas are written, $(4) the types, $(5) the objects,
-# $(6) what is said of definitions and their rules; in $(2) is also yaml/, of one minor, for kubectl is of none
+# $(6) what is said of definitions and their rules, $(7) the admission plugins; in $(2) is also yaml/, of one minor, for
+# kubectl is of none
 oracle_build = go build $(if $(filter-out 1.36,$(1)),-modfile=minors/$(1).mod) -o $(CACHE)/oracle/$(1) .
 oracle_run = $(CACHE)/oracle/$(1) golden $(2)/golden/$(1) $(if $(filter-out 1.36,$(1)),golden/1.36) \
 	&& $(CACHE)/oracle/$(1) openapi $(3)/$(1).json.gz \
 	&& $(CACHE)/oracle/$(1) types $(call oracle_discovery,$(1)) $(4)/$(1).json.gz \
 	&& $(CACHE)/oracle/$(1) objects $(call oracle_discovery,$(1)) objects 1 5 $(5)/$(1).jsonl.gz \
 	&& $(CACHE)/oracle/$(1) rules rules $(6)/$(1).jsonl.gz \
+	&& $(CACHE)/oracle/$(1) plugins $(call oracle_module,$(1),kubernetes) $(call oracle_module,$(1),apiserver) $(7)/$(1).json \
 	$(if $(filter 1.36,$(1)),&& $(CACHE)/oracle/$(1) texts $(2)/yaml/golden.jsonl.gz yaml/cases.jsonl yaml/spellings.jsonl)
 # The lists of resources that Kubernetes keeps beside its sources.
-oracle_discovery = "$$(go list $(if $(filter-out 1.36,$(1)),-modfile=minors/$(1).mod) -m -f '{{.Dir}}' k8s.io/kubernetes)/api/discovery"
+oracle_discovery = $(call oracle_module,$(1),kubernetes)/api/discovery
+oracle_module = "$$(go list $(if $(filter-out 1.36,$(1)),-modfile=minors/$(1).mod) -m -f '{{.Dir}}' k8s.io/$(2))"
 
 .PHONY: oracle
 oracle: ## Ask kube-apiserver's CEL code anew: golden files and schemas of all minors
-	cd tests/oracle && $(foreach minor,$(MINORS),$(call oracle_build,$(minor)) && $(call oracle_run,$(minor),.,../../crates/cel/openapi,../../crates/harness/types,objects/golden,rules/golden) &&) :
+	cd tests/oracle && $(foreach minor,$(MINORS),$(call oracle_build,$(minor)) && $(call oracle_run,$(minor),.,../../crates/cel/openapi,../../crates/harness/types,objects/golden,rules/golden,plugins) &&) :
 
 .PHONY: oracle-check
 oracle-check: ## Check that the golden files are what that code says; MINORS=1.36 for one
 	cd tests/oracle && go vet . && go test . && at=$$(mktemp -d) && trap 'rm -rf "$$at"' EXIT \
 		&& cp -r ../../crates/cel/openapi "$$at/openapi" && cp -r ../../crates/harness/types "$$at/types" && cp -r objects/golden "$$at/objects" \
-		&& cp -r rules/golden "$$at/rules" && cp -r yaml "$$at/yaml" \
-		&& $(foreach minor,$(MINORS),$(call oracle_build,$(minor)) && $(call oracle_run,$(minor),"$$at","$$at/openapi","$$at/types","$$at/objects","$$at/rules") \
+		&& cp -r rules/golden "$$at/rules" && cp -r plugins "$$at/plugins" && cp -r yaml "$$at/yaml" \
+		&& $(foreach minor,$(MINORS),$(call oracle_build,$(minor)) && $(call oracle_run,$(minor),"$$at","$$at/openapi","$$at/types","$$at/objects","$$at/rules","$$at/plugins") \
 		&& diff -r golden/$(minor) "$$at/golden/$(minor)" >&2 &&) diff -r ../../crates/cel/openapi "$$at/openapi" >&2 \
 		&& diff -r ../../crates/harness/types "$$at/types" >&2 && diff -r objects/golden "$$at/objects" >&2 && diff -r rules/golden "$$at/rules" >&2 \
-		&& diff -r yaml "$$at/yaml" >&2
+		&& diff -r plugins "$$at/plugins" >&2 && diff -r yaml "$$at/yaml" >&2
+
+.PHONY: standards
+standards: ## Ask k8s.io/pod-security-admission anew what is wrong with the pods of the catalogue's fixtures
+	cargo xtask pods | cat tests/conformance/texts/pods.jsonl - \
+		| (cd tests/conformance && go run ./texts) | gzip -n -9 > tests/conformance/texts/golden.jsonl.gz
 
 COUNT ?= 5000
 SEED ?= 1

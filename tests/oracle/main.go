@@ -22,6 +22,8 @@ const usage = `usage: oracle [-root DIR] MODE
   types DISCOVERY FILE write the kinds of a list of discovery and their Go types, compressed
   objects DISCOVERY DIR SEED COUNT FILE
                        write what the API server makes of each object of DIR/*.yaml, and of COUNT random ones per kind
+  plugins KUBERNETES APISERVER FILE
+                       write the admission plugins that are on by default, by the sources of these modules
   rules DIR FILE       write what the API server says of the definitions of DIR/*.yaml and of objects of their kinds,
                        compressed
   texts OUT FILE...    write what kubectl reads in each {"id", "text"} of the lines of files, compressed
@@ -100,6 +102,8 @@ func run(args []string) error {
 			return err
 		}
 		return writeObjects(args[1], args[2], seed, int(count), args[5])
+	case mode == "plugins" && len(args) == 4:
+		return writePlugins(args[1], args[2], args[3])
 	case mode == "rules" && len(args) == 3:
 		return writeRules(args[1], args[2])
 	case mode == "texts" && len(args) > 2:

@@ -1,13 +1,10 @@
-//! What policies do with requests: the cases of this project, and those of others with an API server's answers.
+//! What policies do with requests: the cases of this project. Those of others are in `corpus.rs`.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "all of this is tests")]
 #![allow(clippy::disallowed_methods, reason = "cases are files")]
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use palisade_agreement::{
-    MINORS,
-    cases::{Cases, own},
-};
+use palisade_agreement::{MINORS, cases::own};
 
 #[test]
 fn own_cases_get_the_expected_answers() {
@@ -34,20 +31,4 @@ fn own_cases_get_the_expected_answers() {
     }
     println!("{count} answers, {} right", count - wrong.len());
     assert!(wrong.is_empty(), "{} of {count} answers are wrong:\n{}", wrong.len(), wrong.join("\n"));
-}
-
-/// Skipped where the collection is not there: `PALISADE_CORPUS` names its directory, or it is `shared/corpus` beside the
-/// clone.
-#[test]
-fn cases_of_others_get_the_answers_of_an_api_server() {
-    let beside = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/corpus");
-    let directory =
-        std::env::var_os("PALISADE_CORPUS").map_or_else(|| PathBuf::from(beside), PathBuf::from).join("cases");
-    if !directory.is_dir() {
-        println!("skipped: no directory {}; PALISADE_CORPUS names the one that has cases/ in it", directory.display());
-        return;
-    }
-    let cases = Cases::compare(&directory).unwrap();
-    println!("{cases}");
-    assert!(cases.agree(), "{cases}");
 }

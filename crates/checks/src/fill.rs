@@ -183,24 +183,6 @@ impl Condition {
         }
     }
 
-    /// Whether it looks at each container of the pod.
-    pub fn looks_at_containers(&self) -> bool {
-        match self {
-            Self::NoContainerIs(..) | Self::NoContainerHas(_) => true,
-            Self::Any(some) => some.iter().any(Self::looks_at_containers),
-            _ => false,
-        }
-    }
-
-    /// The paths of the lists that it goes through in a container.
-    pub fn lists_of_containers(&self) -> Vec<&'static [&'static str]> {
-        match self {
-            Self::ContainerLacks(path, _) => vec![path],
-            Self::Any(some) => some.iter().flat_map(Self::lists_of_containers).collect(),
-            _ => vec![],
-        }
-    }
-
     /// CEL of type bool. The container is `c`, all of the pod's are `variables.containers`.
     pub fn cel(&self, cx: &mut Lowering<'_>) -> String {
         let is_not = |object: &str, path: &[&str], constant: &Constant| {

@@ -12,6 +12,7 @@ mod lint;
 mod manual;
 mod migrate;
 mod output;
+mod plugins;
 mod render;
 mod report;
 mod strict;

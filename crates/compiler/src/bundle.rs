@@ -124,8 +124,8 @@ pub(crate) fn bundle(
     }
 }
 
-/// How long a pod's lists may be: those that the checks restrict something in, those that are looked through to change
-/// a pod, and all if there are checks of an admin's own.
+/// How long a pod's lists may be: those that the checks restrict something in, and all of them if the profile changes pods
+/// or has checks of an admin's own.
 fn bounds(rules: &[Lowered], customs: &[Custom], mutation: Option<&Mutation>) -> Vec<&'static Bound> {
     let of_mutation = mutation.map(Mutation::bounds).unwrap_or_default();
     let restricted = |bound: &&Bound| rules.iter().flat_map(|one| one.check.fields).any(|field| bound.covers(field));

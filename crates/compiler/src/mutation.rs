@@ -7,7 +7,7 @@ use k8s_openapi::{api::admissionregistration::v1::MatchResources, apimachinery::
 use palisade_api::{Diagnostic, Exemptions, ParameterName, ParameterType, Settings, ToolSecurityProfileSpec};
 use palisade_checks::{
     Condition, Field, Fill, Lowering, Subject,
-    bounds::{self, Bound},
+    bounds::{self, Bound, Counted},
     catalogue::{
         self,
         mutation::{self, Engine, FailurePolicy},
@@ -124,21 +124,13 @@ impl Mutation {
         }
     }
 
-    /// How long a pod's lists may be for anything to be changed: those that are looped over. Where validation denies what
-    /// is longer, nothing is lost.
+    /// How long a pod's lists may be for anything to be changed: all of them, because whoever merges a change into a pod
+    /// reads all of it, and the texts that are looked at. Where validation denies what is longer, nothing is lost.
     pub fn bounds(&self) -> Vec<&'static Bound> {
-        let fills = || self.fills.iter().map(|(_, fill)| fill);
-        let containers = self.redirect.is_some()
-            || fills().any(|fill| fill.of != Subject::Pod || fill.when.iter().any(Condition::looks_at_containers));
-        let looked_through = |path: &str| {
-            let is = |list: &[&str]| list.join(".") == path;
-            fills().flat_map(|fill| &fill.when).any(|condition| condition.lists_of_containers().into_iter().any(is))
-        };
-        let wanted = |bound: &&Bound| match bound.of {
-            Field::Container("") => containers,
-            Field::Container("image") | Field::Volume("" | "image.reference") => self.redirect.is_some(),
-            Field::Container(path) => looked_through(path),
-            _ => false,
+        let redirected = |of: &Field| matches!(of, Field::Container("image") | Field::Volume("image.reference"));
+        let wanted = |bound: &&Bound| match bound.counted {
+            Counted::Elements => true,
+            Counted::Characters => self.redirect.is_some() && redirected(&bound.of),
         };
         bounds::BOUNDS.iter().filter(wanted).collect()
     }

@@ -139,7 +139,8 @@ impl Trial<'_> {
         match (review.outcome, review.object) {
             (Outcome::Allowed, Some(object)) => Ok(object),
             (Outcome::Denied(denials), _) => Err(denials.first().map(|one| one.message.clone()).unwrap_or_default()),
-            (Outcome::NoVerdict(why), _) => Err(why),
+            // What it names may exist: that is not for a profile to know.
+            (Outcome::NoVerdict(_), _) => self.decode(pod).map(|decoded| decoded.object),
             (Outcome::Allowed, None) => Err("nothing is stored".to_owned()),
         }
     }

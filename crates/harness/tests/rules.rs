@@ -13,7 +13,7 @@ use palisade_cel::{
 };
 use palisade_harness::{
     create::{FieldError, Refused, create},
-    objects::{self, Kinds, Sent},
+    objects::{self, Kinds, Sent, Surroundings},
 };
 use serde_json::Value as Json;
 
@@ -87,8 +87,11 @@ fn objects_with_rules_are_judged_as_by_the_api_server() {
                 let id = format!("1.{minor} {}/{index} {} {}", line["id"].as_str().unwrap(), case["sent"], case["old"]);
                 count += 1;
                 let decode = |object: &Json| kinds.decode(Sent { object, ..sent }).unwrap().object;
-                let (object, old) = (decode(&case["sent"]), case.get("old").map(decode));
+                let around = Surroundings::default();
+                let old = case.get("old").map(|old| kinds.stored(resource, "", "default", old, &around).unwrap());
+                let object = decode(&case["sent"]);
                 let sent = Sent { object: &object, old: old.as_ref(), ..sent };
+                let object = kinds.prepare(sent, &around).unwrap();
                 let found = match kinds.validate(sent, &object) {
                     Ok(()) => Vec::new(),
                     Err(objects::Refused::Validation { causes, .. }) => lines(&causes),

@@ -3,15 +3,11 @@
 //!
 //! The fixtures are not part of this project. They are looked for in `PALISADE_PSA_TESTDATA`
 //! (`.../pod-security-admission/test/testdata`), or in the Go module cache, where the control plane of the tests
-//! puts them.
+//! puts them. Where they are missing, the test is ignored, or fails if they are expected (`palisade_needs`).
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "all of this is tests")]
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "fixtures are files")]
 
-use std::{
-    env, fs,
-    path::{Path, PathBuf},
-    process::Command,
-};
+use std::{fs, path::Path, process::ExitCode};
 
 use palisade_api::{Level, ToolSecurityProfile, catalogue::standard};
 use palisade_harness::{Decision, Policy, Request};
@@ -44,15 +40,11 @@ const WORDS: [(&str, &str); 19] = [
     ("base", ""),
 ];
 
-/// Where the fixtures are, if they are there.
-fn testdata() -> Option<PathBuf> {
-    if let Some(path) = env::var_os("PALISADE_PSA_TESTDATA") {
-        return Some(path.into());
-    }
-    let output = Command::new("go").args(["env", "GOMODCACHE"]).output().ok()?;
-    let cache = String::from_utf8(output.stdout).ok()?;
-    let path = Path::new(cache.trim()).join(MODULE).join("test/testdata");
-    path.is_dir().then_some(path)
+fn main() -> ExitCode {
+    let fixtures = palisade_needs::module(MODULE, "test/testdata", "PALISADE_PSA_TESTDATA");
+    palisade_needs::run(vec![fixtures.trial("fixtures_of_the_standards_get_their_verdicts", |path| {
+        fixtures_of_the_standards_get_their_verdicts(&path);
+    })])
 }
 
 fn policy(level: Level, version: &str) -> Policy {
@@ -81,12 +73,7 @@ fn wrong(policy: &Policy, name: &str, passes: bool, pod: &Json) -> Option<String
     (!right).then(|| format!("{decision:?}"))
 }
 
-#[test]
-fn fixtures_of_the_standards_get_their_verdicts() {
-    let Some(testdata) = testdata() else {
-        println!("skipped: no fixtures of {MODULE}: set PALISADE_PSA_TESTDATA, or run: go mod download {MODULE}");
-        return;
-    };
+fn fixtures_of_the_standards_get_their_verdicts(testdata: &Path) {
     let (mut count, mut again, mut mistakes) = (0, 0, Vec::new());
     for (level, directory) in [(Level::Baseline, "baseline"), (Level::Restricted, "restricted")] {
         // Versions that the fixtures do not know yet are judged by the newest that they know.

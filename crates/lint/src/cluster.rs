@@ -1,6 +1,6 @@
 //! The objects that are linted, as rules look at them.
 
-use std::{collections::BTreeMap, ops::Range};
+use std::{cell::OnceCell, collections::BTreeMap, ops::Range};
 
 use palisade_api::{Diagnostic, ToolSecurityProfile, ToolSecurityProfileSpec, crd, names};
 use palisade_cel::{Position, schema::Schemas};
@@ -11,13 +11,13 @@ use palisade_harness::{
 use palisade_manifest::{Mistake, Object};
 use serde_json::Value as Json;
 
-use crate::{Options, Report, policy::Policy, silence};
+use crate::{Options, Report, discovery, policy::Policy, presence::Presence, silence};
 
 /// The group of admission policies.
 const GROUP: &str = "admissionregistration.k8s.io";
 
 /// The most bytes of a request (apiserver `MaxRequestBodyBytes`).
-const MAX_OBJECT: usize = 3 << 20;
+pub(crate) const MAX_OBJECT: usize = 3 << 20;
 
 /// An object of the input, or one that is generated from it.
 #[derive(Debug)]
@@ -58,6 +58,10 @@ pub(crate) struct Cluster<'a> {
     pub accepted: Vec<(Item<'a>, ToolSecurityProfileSpec)>,
     /// Mistakes in profiles.
     pub profiles: Vec<(Item<'a>, Diagnostic)>,
+    /// Objects that no rule is about, and that are not read.
+    pub skipped: Vec<&'a Object<'a>>,
+    kinds: OnceCell<Kinds>,
+    presence: OnceCell<Presence>,
 }
 
 fn is_definition(kind: &str) -> bool {
@@ -72,6 +76,7 @@ fn refused(refused: objects::Refused) -> Refused {
         objects::Refused::Validation { causes, .. } => (422, "Invalid", causes),
         objects::Refused::Decode(_) => (400, "BadRequest", Vec::new()),
         objects::Refused::Forbidden(_) => (403, "Forbidden", Vec::new()),
+        objects::Refused::Conflict(_) => (409, "Conflict", Vec::new()),
     };
     Refused::Status(Status { code, reason: reason.to_owned(), message, causes })
 }
@@ -82,7 +87,8 @@ fn is_linted(object: &Object<'_>) -> bool {
     match group {
         GROUP => object.kind.contains("AdmissionPolicy"),
         names::GROUP => object.kind == "ToolSecurityProfile",
-        _ => is_definition(&object.kind),
+        // Earlier versions have other fields, and none is served.
+        _ => object.api_version == "apiextensions.k8s.io/v1" && is_definition(&object.kind),
     }
 }
 
@@ -103,6 +109,9 @@ impl<'a> Cluster<'a> {
             unreadable: Vec::new(),
             accepted: Vec::new(),
             profiles: Vec::new(),
+            skipped: Vec::new(),
+            kinds: OnceCell::new(),
+            presence: OnceCell::new(),
         };
         cluster.names.add_builtin(cluster.schemas.kinds().cloned());
         let (own, others): (Vec<_>, Vec<_>) = objects.iter().partition(|object| is_linted(object));
@@ -134,6 +143,7 @@ impl<'a> Cluster<'a> {
         for object in others {
             let kind = if object.kind.is_empty() { "without kind" } else { &object.kind };
             *report.skipped.entry(kind.to_owned()).or_default() += 1;
+            cluster.skipped.push(object);
         }
         cluster
     }
@@ -239,6 +249,16 @@ impl<'a> Cluster<'a> {
             }
         }
         self.accepted.push((item.copy(), profile.spec));
+    }
+
+    /// What the API server serves.
+    pub fn kinds(&self) -> &Kinds {
+        self.kinds.get_or_init(|| discovery::served(self.minor, self))
+    }
+
+    /// Which fields each object of a kind has.
+    pub fn presence(&self) -> &Presence {
+        self.presence.get_or_init(Presence::default)
     }
 
     /// The kinds of parameters, with the policies that have them.

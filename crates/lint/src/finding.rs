@@ -26,6 +26,8 @@ pub struct Finding {
     pub source: Arc<Source>,
     /// The bytes in the file.
     pub place: Range<usize>,
+    /// The kinds of objects that it concerns, as `apps/v1 Deployment`; empty if that makes no difference.
+    pub kinds: Vec<String>,
 }
 
 impl Finding {
@@ -36,6 +38,36 @@ impl Finding {
         match &self.help {
             Some(help) => problem.help(help.clone()),
             None => problem,
+        }
+    }
+}
+
+/// What a rule says of one mistake.
+#[derive(Clone, Debug)]
+pub(crate) struct Found {
+    /// The path in the object.
+    pub path: String,
+    /// The place in the expression at that path, if it is one.
+    pub position: Position,
+    /// What is wrong.
+    pub message: String,
+    /// What to do about it.
+    pub help: Option<String>,
+    /// How bad it is, if that is not what the rule says.
+    pub severity: Option<Severity>,
+    /// The kinds of objects that it concerns.
+    pub kinds: Vec<String>,
+}
+
+impl Default for Found {
+    fn default() -> Self {
+        Self {
+            path: String::new(),
+            position: Position::NONE,
+            message: String::new(),
+            help: None,
+            severity: None,
+            kinds: Vec::new(),
         }
     }
 }
@@ -77,22 +109,29 @@ impl<'a> Findings<'a> {
         message: impl Into<String>,
         help: Option<&str>,
     ) {
+        let help = help.map(str::to_owned);
+        self.put(item, Found { path: path.to_owned(), position, message: message.into(), help, ..Found::default() });
+    }
+
+    /// Something is wrong, and all is said of it.
+    pub(crate) fn put(&mut self, item: &Item<'_>, of: Found) {
         let Some(rule) = self.rule else { return };
-        let Some(severity) = self.options.levels.of(rule) else { return };
+        let Some(severity) = self.options.levels.severity(rule, of.severity) else { return };
         if item.silences(rule.id) {
             self.silenced += 1;
             return;
         }
-        let (place, message) = item.place(path, position, message.into());
+        let (place, message) = item.place(&of.path, of.position, of.message);
         let finding = Finding {
             rule,
             severity,
             message,
-            help: help.map(str::to_owned),
+            help: of.help,
             object: item.label(),
-            path: path.to_owned(),
+            path: of.path,
             source: Arc::clone(item.object.source),
             place,
+            kinds: of.kinds,
         };
         self.found.push(finding);
     }

@@ -6,9 +6,14 @@
 pub mod catalogue;
 mod cluster;
 mod cost;
+mod discovery;
 mod finding;
+mod guards;
 mod policy;
+mod presence;
+mod reads;
 mod rule;
+mod scenario;
 mod selector;
 mod silence;
 mod tree;
@@ -17,6 +22,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use palisade_manifest::{Object, Problem, Severity, Source};
 
+pub use catalogue::CONTROL_PLANE_WRITES;
 pub use finding::Finding;
 pub use rule::{Category, Rule};
 pub use silence::{IGNORE_ANNOTATION, Level, Levels, UnknownRule};
@@ -70,6 +76,7 @@ pub fn unreadable(source: &Arc<Source>, problem: &Problem, options: &Options) ->
         path: String::new(),
         source: Arc::clone(source),
         place: problem.place().map_or(0..0, |(_, place)| place),
+        kinds: Vec::new(),
     })
 }
 

@@ -55,6 +55,7 @@ pub(crate) struct Policy<'a> {
 pub(crate) struct ResourceRule {
     pub index: usize,
     pub groups: Vec<String>,
+    pub versions: Vec<String>,
     pub operations: Vec<String>,
     pub resources: Vec<String>,
     pub scope: String,
@@ -120,6 +121,7 @@ impl<'a> Policy<'a> {
         let rule = |(index, rule): (usize, &Json)| ResourceRule {
             index,
             groups: strings(&rule["apiGroups"]),
+            versions: strings(&rule["apiVersions"]),
             operations: strings(&rule["operations"]),
             resources: strings(&rule["resources"]),
             scope: rule["scope"].as_str().unwrap_or("*").to_owned(),
@@ -131,11 +133,6 @@ impl<'a> Policy<'a> {
     /// Whether any expression has a text in it.
     pub fn mentions(&self, text: &str) -> bool {
         self.expressions.iter().any(|expression| expression.source.contains(text))
-    }
-
-    /// Whether any expression reads a field of that name.
-    pub fn reads(&self, field: &str) -> bool {
-        self.nodes().any(|(_, node)| tree::field(node) == Some(field))
     }
 
     /// All nodes of all expressions.

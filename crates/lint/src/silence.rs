@@ -48,10 +48,15 @@ impl Levels {
         Ok(())
     }
 
-    /// How bad what a rule finds is; None if it does not count.
+    /// How bad what a rule finds is, unless it says otherwise itself; None if it does not count.
     pub fn of(&self, rule: &Rule) -> Option<Severity> {
+        self.severity(rule, None)
+    }
+
+    /// How bad something is that a rule finds, and that it says itself to be as bad as `own`.
+    pub(crate) fn severity(&self, rule: &Rule, own: Option<Severity>) -> Option<Severity> {
         match self.0.get(rule.id) {
-            None => Some(rule.severity),
+            None => Some(own.unwrap_or(rule.severity)),
             Some(Level::Allow) => None,
             Some(Level::Warn) => Some(Severity::Warning),
             Some(Level::Deny) => Some(Severity::Error),

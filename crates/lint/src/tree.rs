@@ -41,6 +41,15 @@ pub(crate) fn field(node: &Node) -> Option<&str> {
     }
 }
 
+/// What a node reads a field of, or asks for it.
+pub(crate) fn operand(node: &Node) -> Option<&Node> {
+    match &node.expr {
+        Expr::Select { operand, .. } => Some(operand),
+        Expr::Call { function, args, .. } if matches!(&**function, "_[_]" | "_?._" | "_[?_]") => args.first(),
+        _ => None,
+    }
+}
+
 /// The variable that a node begins with, and the fields that are read from it without asking: `object.a['b'].c`.
 pub(crate) fn chain(node: &Node) -> Option<(&str, Vec<&str>)> {
     match &node.expr {
@@ -57,6 +66,16 @@ pub(crate) fn chain(node: &Node) -> Option<(&str, Vec<&str>)> {
         }
         _ => None,
     }
+}
+
+/// As [`chain`], also through what asks on the way: `object.?a[?'b'].c`, `has(object.a)`.
+pub(crate) fn asking_chain(node: &Node) -> Option<(&str, Vec<&str>)> {
+    if let Expr::Ident(name) = &node.expr {
+        return Some((name.trim_start_matches('.'), Vec::new()));
+    }
+    let (root, mut fields) = asking_chain(operand(node)?)?;
+    fields.push(field(node)?);
+    Some((root, fields))
 }
 
 /// What stands at a path of the API server, as `spec.validations[0].expression`.
@@ -98,9 +117,10 @@ pub(crate) fn constant(node: &Node) -> Option<bool> {
             None => of(1).filter(|value| Some(*value) == of(2)),
         },
         "_==_" | "_!=_" => {
-            let equal = match (&args.first()?.expr, &args.get(1)?.expr) {
+            let (a, b) = (args.first()?, args.get(1)?);
+            let equal = match (&a.expr, &b.expr) {
                 (Expr::Literal(a), Expr::Literal(b)) => a == b,
-                (a, b) if text(a) == text(b) => true,
+                _ if same(a, b) => true,
                 _ => return None,
             };
             Some(equal == (&**function == "_==_"))
@@ -110,22 +130,56 @@ pub(crate) fn constant(node: &Node) -> Option<bool> {
 }
 
 /// Whether one of two is the other's negation.
-fn complementary(a: &Node, b: &Node) -> bool {
+pub(crate) fn complementary(a: &Node, b: &Node) -> bool {
     let negates = |a: &Node, b: &Node| match &a.expr {
-        Expr::Call { function, args, .. } => {
-            &**function == "!_" && args.first().is_some_and(|inner| text(&inner.expr) == text(&b.expr))
-        }
+        Expr::Call { function, args, .. } => &**function == "!_" && args.first().is_some_and(|inner| same(inner, b)),
         _ => false,
     };
     negates(a, b) || negates(b, a)
 }
 
-/// A text that is the same for the same tree, whatever the numbers of its nodes.
-fn text(expr: &Expr) -> String {
-    let debug = format!("{expr:?}");
-    let mut out = String::with_capacity(debug.len());
-    for part in debug.split("NodeId(") {
-        out.push_str(part.trim_start_matches(|c: char| c.is_ascii_digit()));
+/// Whether two trees are the same but for the numbers of their nodes.
+pub(crate) fn same(a: &Node, b: &Node) -> bool {
+    let all = |a: &[Node], b: &[Node]| a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b));
+    match (&a.expr, &b.expr) {
+        (Expr::Literal(a), Expr::Literal(b)) => a == b,
+        (Expr::Ident(a), Expr::Ident(b)) => a == b,
+        (Expr::Select { operand, field, test }, Expr::Select { operand: of, field: name, test: asks }) => {
+            field == name && test == asks && same(operand, of)
+        }
+        (Expr::Call { function, target, args }, Expr::Call { function: name, target: of, args: with }) => {
+            let targets = match (target, of) {
+                (None, None) => true,
+                (Some(a), Some(b)) => same(a, b),
+                _ => false,
+            };
+            function == name && targets && all(args, with)
+        }
+        (Expr::List { elements, optional }, Expr::List { elements: others, optional: of_others }) => {
+            optional == of_others && all(elements, others)
+        }
+        (Expr::Map(a), Expr::Map(b)) => {
+            a.len() == b.len()
+                && a.iter()
+                    .zip(b)
+                    .all(|(a, b)| a.optional == b.optional && same(&a.key, &b.key) && same(&a.value, &b.value))
+        }
+        (Expr::Struct { name, fields }, Expr::Struct { name: of, fields: others }) => {
+            name == of
+                && fields.len() == others.len()
+                && fields
+                    .iter()
+                    .zip(others)
+                    .all(|(a, b)| a.field == b.field && a.optional == b.optional && same(&a.value, &b.value))
+        }
+        (Expr::Comprehension(a), Expr::Comprehension(b)) => {
+            (&a.variable, &a.second, &a.accumulator) == (&b.variable, &b.second, &b.accumulator)
+                && same(&a.range, &b.range)
+                && same(&a.init, &b.init)
+                && same(&a.condition, &b.condition)
+                && same(&a.step, &b.step)
+                && same(&a.result, &b.result)
+        }
+        _ => false,
     }
-    out
 }

@@ -25,4 +25,4 @@ pub use locate::{Content, Fault, Node};
 pub use object::{Mistake, Object, objects};
 pub use problem::{Problem, Severity};
 pub use source::{Source, harmless, one_line};
-pub use suggest::suggestion;
+pub use suggest::{nearest, suggestion};

@@ -11,3 +11,29 @@ pub fn suggestion(name: &str, known: &[&str]) -> String {
         _ => format!("known here: {}", known.join(", ")),
     }
 }
+
+/// The known name that differs from `name` by the fewest letters, if by no more than `most`; the same name but for upper
+/// and lower case differs by none.
+pub fn nearest<'k>(name: &str, known: impl IntoIterator<Item = &'k str>, most: usize) -> Option<&'k str> {
+    let lower = name.to_lowercase();
+    // A name of any length may be in a file; the distance takes the product of the lengths.
+    let distance = |known: &str| {
+        (known.len().abs_diff(lower.len()) <= most).then(|| strsim::osa_distance(&lower, &known.to_lowercase()))
+    };
+    let near = known.into_iter().filter_map(|known| Some((distance(known).filter(|far| *far <= most)?, known)));
+    near.min().map(|(_, known)| known)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::nearest;
+
+    #[test]
+    fn the_nearest_is_near() {
+        let known = ["apps", "policy", "admissionregistration.k8s.io"];
+        assert_eq!(nearest("aadmissionregistration.k8s.io", known, 2), Some("admissionregistration.k8s.io"));
+        assert_eq!(nearest("Policy", known, 0), Some("policy"));
+        assert_eq!(nearest("audit.k8s.io", known, 2), None);
+        assert_eq!(nearest(&"x".repeat(1 << 20), known, 2), None);
+    }
+}

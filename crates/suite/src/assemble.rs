@@ -215,7 +215,7 @@ impl Loader<'_> {
         members: &[Member],
         profiles: &[Profile],
     ) -> Result<(World, BTreeMap<String, String>), Vec<Problem>> {
-        let (world, notes, refused) = cluster::build(minor, members, profiles);
+        let (world, notes, refused) = cluster::build(minor, &self.plugins, members, profiles);
         for note in notes {
             if !self.notes.contains(&note) {
                 self.notes.push(note);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use k8s_openapi::{apimachinery::pkg::apis::meta::v1::ObjectMeta, jiff::Timestamp};
 use palisade_api::{ToolSecurityProfile, crd};
 use palisade_compiler::{ChangedBy, Compiled, Namespace};
-use palisade_harness::admission::PolicyKind;
+use palisade_harness::admission::{Plugins, PolicyKind};
 use palisade_manifest::{Object, Problem, Source};
 use serde_json::{Value as Json, json};
 
@@ -195,10 +195,11 @@ fn rank(kind: &str) -> u8 {
 /// refuses and why.
 pub(crate) fn build<'a>(
     minor: u8,
+    plugins: &Plugins,
     members: &'a [Member],
     profiles: &'a [Profile],
 ) -> (World, Vec<String>, Vec<(&'a Member, String)>) {
-    let mut world = World::new(minor);
+    let mut world = World::new(minor, plugins);
     let mut ordered: Vec<&Member> = members.iter().collect();
     ordered.sort_by_key(|member| rank(member.kind()));
     let (mut notes, mut refused) = (Vec::new(), Vec::new());

@@ -4,7 +4,7 @@ use palisade_checks::json::Change as _;
 use std::{fmt::Write as _, sync::Arc};
 
 use palisade_api::catalogue;
-use palisade_harness::admission::Outcome;
+use palisade_harness::admission::{Outcome, Plugins};
 use palisade_manifest::{Problem, Source};
 use serde_json::{Value as Json, json};
 
@@ -187,7 +187,7 @@ struct Answer {
 
 impl Trial {
     fn new(policy: &Member, members: &[Member], minor: u8) -> Result<Self, Vec<Problem>> {
-        let (mut world, _, refused) = cluster::build(minor, members, &[]);
+        let (mut world, _, refused) = cluster::build(minor, &Plugins::default(), members, &[]);
         if let Some((member, why)) = refused.first() {
             let message = format!("the API server refuses {} {}: {why}", member.kind(), member.name());
             return Err(vec![member.problem(message)]);

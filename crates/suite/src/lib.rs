@@ -27,5 +27,5 @@ mod run;
 mod world;
 
 pub use expect::Difference;
-pub use load::{Case, Files, Suite, load};
+pub use load::{Case, Files, Server, Suite, load};
 pub use run::{CaseResult, Explanation, Status, run};

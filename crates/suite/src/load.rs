@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use k8s_openapi::jiff::Timestamp;
-use palisade_harness::admission::{PolicyKind, Request, Review};
+use palisade_harness::admission::{Plugins, PolicyKind, Request, Review};
 use palisade_manifest::{Object, Problem, Source};
 use serde_json::Value as Json;
 
@@ -83,11 +83,20 @@ pub struct Case {
     pub(crate) expect: ExpectFields,
 }
 
+/// The API server that answers the cases of suites.
+#[derive(Clone, Debug)]
+pub struct Server {
+    /// The minor, where a suite names none.
+    pub minor: u8,
+    /// Which admission plugins run.
+    pub plugins: Plugins,
+}
+
 /// Reads a suite of whatever format. Nothing if the file has none.
 ///
 /// # Errors
 /// All mistakes in the suite, each with its place.
-pub fn load(source: &Arc<Source>, files: &dyn Files, default_minor: u8) -> Result<Vec<Suite>, Vec<Problem>> {
+pub fn load(source: &Arc<Source>, files: &dyn Files, server: &Server) -> Result<Vec<Suite>, Vec<Problem>> {
     let objects = palisade_manifest::objects(source).map_err(|problem| vec![problem])?;
     let (mut suites, mut problems) = (Vec::new(), Vec::new());
     for (index, object) in objects.iter().enumerate() {
@@ -96,7 +105,8 @@ pub fn load(source: &Arc<Source>, files: &dyn Files, default_minor: u8) -> Resul
             source,
             index,
             object,
-            default_minor,
+            default_minor: server.minor,
+            plugins: server.plugins.clone(),
             imported: false,
             problems: Vec::new(),
             notes: Vec::new(),
@@ -126,6 +136,7 @@ pub(crate) struct Loader<'a> {
     pub index: usize,
     pub object: &'a Object<'a>,
     pub default_minor: u8,
+    pub plugins: Plugins,
     /// Whether it is of another tool, which is not as strict as the API server.
     pub imported: bool,
     pub problems: Vec<Problem>,

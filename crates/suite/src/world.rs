@@ -3,7 +3,7 @@
 use palisade_cel::Issue;
 use palisade_compiler::Mutation;
 use palisade_harness::{
-    admission::{Cluster, Inspected, PolicyKind, Request, Review, Trace},
+    admission::{Cluster, Inspected, Plugins, PolicyKind, Request, Review, Trace},
     create,
     objects::Kinds,
 };
@@ -19,8 +19,8 @@ pub(crate) struct World {
 
 impl World {
     /// An empty cluster, whose expressions remember what they came to.
-    pub fn new(minor: u8) -> Self {
-        Self { cluster: Cluster::new(minor).watching() }
+    pub fn new(minor: u8, plugins: &Plugins) -> Self {
+        Self { cluster: Cluster::new(minor).with_plugins(plugins.clone()).watching() }
     }
 
     /// Adds an object.

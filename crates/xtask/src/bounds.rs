@@ -24,8 +24,8 @@ pub(crate) fn page() -> String {
         # bounds: how long the lists of a pod may be\n\n\
         A pod, or a pod template, with a list or a text that is longer than this is denied and not looked at further, and\n\
         nothing is defaulted in it. No pod needs that much: it would keep the API server busy for seconds\n\
-        ([ADR 23](../adr/0023-bounds-before-loops.md)). A profile has the bounds of what its checks restrict and of what\n\
-        its mutation looks through; with custom checks it has all of them.\n\n\
+        ([ADR 23](../adr/0023-bounds-before-loops.md)). A profile has the bounds of what its checks restrict; one that\n\
+        mutates pods or has custom checks has all of them.\n\n\
         ## If your pod was denied\n\n\
         The message names the field, its length and the bound. Use fewer elements, or several pods.\n\n\
         | | at most |\n|---|---|\n"

@@ -95,6 +95,22 @@ fn write(directory: &Path, seeds: impl IntoIterator<Item = String>, words: BTree
     write(directory.with_extension("dict"), &dictionary.concat())
 }
 
+/// The pods of all fixtures, each once and on a line.
+pub(crate) fn pods() -> Result<String, Error> {
+    let (mut seen, mut text) = (BTreeSet::new(), String::new());
+    for check in catalogue::ALL {
+        let fixtures: Vec<Fixture> = serde_saphyr::from_str(check.fixtures)
+            .map_err(|error| Error::Fixtures { check: check.id, error: error.to_string() })?;
+        for fixture in fixtures {
+            let pod = fixture.pod().to_string();
+            if seen.insert(pod.clone()) {
+                text = text + &pod + "\n";
+            }
+        }
+    }
+    Ok(text)
+}
+
 /// Reviews of the pods of all fixtures: of each as a new one, and as one that gets an ephemeral container.
 fn reviews() -> Result<Vec<Json>, Error> {
     let review = |request: [&str; 2], pod: &Json, old: &Json| {

@@ -48,6 +48,8 @@ enum Task {
         #[arg(long, conflicts_with_all = ["files", "cases"], value_name = "FILE")]
         specification: Option<PathBuf>,
     },
+    /// Prints the pods of the fixtures of all checks, one as JSON on a line.
+    Pods,
     /// Writes what `make fuzz` begins with.
     FuzzSeeds {
         /// For `expressions` and `reviews`; beside each of them comes its dictionary.
@@ -100,6 +102,14 @@ fn main() -> ExitCode {
         } {
             Ok(true) => ExitCode::SUCCESS,
             Ok(false) => ExitCode::FAILURE,
+            Err(error) => failed(&error, 2),
+        },
+        Task::Pods => match fuzz::pods() {
+            Ok(pods) => {
+                // A reader that has enough closes its end.
+                let _ = std::io::Write::write_all(&mut std::io::stdout(), pods.as_bytes());
+                ExitCode::SUCCESS
+            }
             Err(error) => failed(&error, 2),
         },
         Task::FuzzSeeds { directory } => match fuzz::seeds(&directory) {

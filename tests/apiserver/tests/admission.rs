@@ -13,10 +13,10 @@ const SETTLE: Duration = Duration::from_mins(1);
 
 /// What a client sees of an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Answer {
+pub(crate) struct Answer {
     /// Text, reason and code of a refusal.
-    refused: Option<(String, String, u16)>,
-    warnings: Vec<String>,
+    pub refused: Option<(String, String, u16)>,
+    pub warnings: Vec<String>,
 }
 
 pub(crate) async fn the_harness_answers_as_the_api_server(cluster: &mut Cluster) -> TestResult {
@@ -76,7 +76,10 @@ async fn compare(cluster: &Cluster, case: &Own, ask: &Ask, offline: &Offline) ->
     Ok(())
 }
 
-async fn ask_server(cluster: &Cluster, request: &Request) -> Result<Answer, Box<dyn std::error::Error + Send + Sync>> {
+pub(crate) async fn ask_server(
+    cluster: &Cluster,
+    request: &Request,
+) -> Result<Answer, Box<dyn std::error::Error + Send + Sync>> {
     let ids = &request.resource;
     let collection = collection(&ids.group, &ids.version, &ids.resource, &request.namespace, &request.kind.kind);
     let named = format!("{collection}/{}", request.name);
@@ -113,7 +116,7 @@ async fn ask_server(cluster: &Cluster, request: &Request) -> Result<Answer, Box<
 }
 
 /// The text of a header `299 - "text"`.
-fn warning(header: &[u8]) -> Option<String> {
+pub(crate) fn warning(header: &[u8]) -> Option<String> {
     let header = String::from_utf8_lossy(header).into_owned();
     let quoted = header.strip_prefix("299 - \"")?.strip_suffix('"')?;
     let mut text = String::new();
@@ -124,7 +127,7 @@ fn warning(header: &[u8]) -> Option<String> {
     Some(text)
 }
 
-fn collection(group: &str, version: &str, resource: &str, namespace: &str, kind: &str) -> String {
+pub(crate) fn collection(group: &str, version: &str, resource: &str, namespace: &str, kind: &str) -> String {
     let api = if group.is_empty() { format!("/api/{version}") } else { format!("/apis/{group}/{version}") };
     if namespace.is_empty() || kind == "Namespace" {
         format!("{api}/{resource}")

@@ -13,12 +13,15 @@ mod exemptions;
 mod fields;
 mod gate;
 mod lifecycle;
+mod lint;
 mod mutation;
 mod mutation_cases;
 mod namespaces;
+mod plugins;
 mod pressure;
 mod privilege;
 mod scale;
+mod stored;
 mod updates;
 mod upgrade;
 mod webhook;
@@ -57,6 +60,9 @@ fn main() -> ExitCode {
     arguments.test_threads = Some(1);
     let newest = scenarios![
         admission::the_harness_answers_as_the_api_server,
+        plugins::plugins_answer_as_the_api_server,
+        plugins::the_default_list_is_that_of_the_binary,
+        stored::what_is_stored_is_judged_as_by_the_api_server,
         catalogue::fixtures_get_their_verdicts,
         crds::wrong_profiles_are_refused_when_they_are_applied,
         crds::kubectl_explains_every_field,
@@ -71,6 +77,7 @@ fn main() -> ExitCode {
         workloads::authors_are_warned,
         workloads::a_request_matches_one_policy,
         mutation::the_native_policy_does_what_the_patch_does,
+        mutation::the_native_policy_does_what_the_patch_does_to_pods_of_others,
         exemptions::exempt_is_who_the_profile_names_and_no_tenant,
         exemptions::who_is_exempt_has_pods_that_nobody_changes,
         exemptions::an_exemption_that_frees_tenants_is_reported,
@@ -103,10 +110,15 @@ fn main() -> ExitCode {
         gate::the_webhook_goes_by_what_is_in_force,
         gate::generations_are_recorded_without_a_gap,
         gate::an_entry_that_the_api_server_refuses_harms_no_other,
+        lint::a_finalizer_is_blocked_as_lint_says,
+        lint::what_lint_calls_an_error_denies_every_request,
+        lint::the_control_plane_writes_what_lint_says,
         scale::three_thousand_five_hundred_namespaces,
     ];
     let oldest = scenarios![
         admission::the_harness_answers_as_the_api_server,
+        plugins::plugins_answer_as_the_api_server,
+        stored::what_is_stored_is_judged_as_by_the_api_server,
         crds::wrong_profiles_are_refused_when_they_are_applied,
         enforcement::jobs_of_tools_pass_and_each_rule_denies,
         enforcement::an_ephemeral_container_is_judged,
@@ -216,7 +228,8 @@ fn trials(kind: &str, scenarios: Vec<(&str, Scenario)>, shared: &Arc<Mutex<Share
         .into_iter()
         .map(|(name, scenario)| {
             let shared = Arc::clone(shared);
-            Trial::test(name, move || RUNTIME.block_on(run(&shared, scenario))).with_kind(kind)
+            let trial = Trial::test(name, move || RUNTIME.block_on(run(&shared, scenario))).with_kind(kind);
+            if name.ends_with("_of_others") { mutation::others().of(trial) } else { trial }
         })
         .collect()
 }

@@ -61,7 +61,16 @@ fn changed(path: &str, before: &Json, after: &Json) -> Option<String> {
 pub(crate) async fn the_native_policy_does_what_the_patch_does(cluster: &mut Cluster) -> TestResult {
     cluster.stop_controller().await?;
     let cases = install(cluster, Engine::Policy("v1")).await?;
-    let tally = compare(cluster, &cases, pods::third_party()?).await?;
+    let tally = compare(cluster, &cases, Pods::Own).await?;
+    tally.report("native policy", &cases);
+    clean(cluster, Engine::Policy("v1")).await?;
+    tally.nothing_is_wrong()
+}
+
+pub(crate) async fn the_native_policy_does_what_the_patch_does_to_pods_of_others(cluster: &mut Cluster) -> TestResult {
+    cluster.stop_controller().await?;
+    let cases = install(cluster, Engine::Policy("v1")).await?;
+    let tally = compare(cluster, &cases, Pods::OfOthers).await?;
     tally.report("native policy", &cases);
     clean(cluster, Engine::Policy("v1")).await?;
     tally.nothing_is_wrong()
@@ -70,7 +79,7 @@ pub(crate) async fn the_native_policy_does_what_the_patch_does(cluster: &mut Clu
 pub(crate) async fn a_policy_of_the_beta_does_what_the_patch_does(cluster: &mut Cluster) -> TestResult {
     cluster.stop_controller().await?;
     let cases = install(cluster, Engine::Policy("v1beta1")).await?;
-    let tally = compare(cluster, &cases, vec![]).await?;
+    let tally = compare(cluster, &cases, Pods::Own).await?;
     tally.report("native policy of v1beta1", &cases);
     clean(cluster, Engine::Policy("v1beta1")).await?;
     tally.nothing_is_wrong()
@@ -80,7 +89,7 @@ pub(crate) async fn the_webhook_does_what_the_patch_does(cluster: &mut Cluster) 
     cluster.stop_controller().await?;
     let webhook = Webhook::start(cluster, None, &[]).await?;
     let cases = install(cluster, Engine::Webhook).await?;
-    let tally = compare(cluster, &cases, pods::third_party()?).await?;
+    let tally = compare(cluster, &cases, Pods::Own).await?;
     tally.report("webhook", &cases);
     let filled = webhook.metric("palisade_webhook_requests_total{result=\"filled\"}").await?;
     let mut unasked = 0.0;
@@ -158,7 +167,7 @@ async fn clean(cluster: &Cluster, engine: Engine) -> TestResult {
 struct Tally {
     own: usize,
     third_party: usize,
-    /// Refused by the API server wherever they are.
+    /// Refused by the API server wherever they are, which only those of others may be.
     invalid: usize,
     compared: usize,
     denied: usize,
@@ -186,11 +195,34 @@ impl Tally {
     }
 }
 
-/// Asks about the pods of the cases and about others, in the namespaces of each case.
-async fn compare(cluster: &Cluster, cases: &[Case], third_party: Vec<Json>) -> Result<Tally> {
-    let mut pods: Vec<_> = written()?["pods"].as_array().ok_or("no pods")?.iter().map(pods::own).collect();
-    let mut tally = Tally { own: pods.len(), third_party: third_party.len(), ..Tally::default() };
-    pods.extend(third_party);
+/// The collection that pods of others are from.
+pub(crate) fn others() -> palisade_needs::Need {
+    palisade_needs::corpus(&root(), pods::INDEX)
+}
+
+/// Which pods are compared.
+#[derive(Clone, Copy)]
+enum Pods {
+    /// Those of the cases.
+    Own,
+    /// Those of other projects.
+    OfOthers,
+}
+
+/// Asks about pods in the namespaces of each case.
+async fn compare(cluster: &Cluster, cases: &[Case], pods: Pods) -> Result<Tally> {
+    let (pods, mut tally) = match pods {
+        Pods::Own => {
+            let pods: Vec<_> = written()?["pods"].as_array().ok_or("no pods")?.iter().map(pods::own).collect();
+            let own = pods.len();
+            (pods, Tally { own, ..Tally::default() })
+        }
+        Pods::OfOthers => {
+            let pods = pods::third_party()?;
+            let third_party = pods.len();
+            (pods, Tally { third_party, ..Tally::default() })
+        }
+    };
     let mut answers = stream::iter(pods.iter().enumerate())
         .map(|(index, pod)| async move { (index, everywhere(cluster, cases, pod).await) })
         .buffer_unordered(AT_ONCE);

@@ -24,8 +24,6 @@ const TEST: &str = "pressure";
 const UID: i64 = 50_001;
 /// How many profiles there are; half of them in trouble.
 const PROFILES: usize = 50;
-/// How often each is measured.
-const ROUNDS: usize = 20;
 /// Far above what it takes on a busy machine, and less than the half minute for which each write that hangs would be
 /// waited for.
 const BOUND: Duration = Duration::from_secs(25);
@@ -34,8 +32,16 @@ const HELD: &str = "tests.example/held";
 
 /// How many namespaces: `PALISADE_PRESSURE_NAMESPACES`.
 fn namespaces() -> usize {
-    let of_environment = std::env::var("PALISADE_PRESSURE_NAMESPACES").ok().and_then(|text| text.parse().ok());
-    of_environment.unwrap_or(300)
+    of_environment("PALISADE_PRESSURE_NAMESPACES", 300)
+}
+
+/// How often each is measured: `PALISADE_PRESSURE_ROUNDS`. Below a hundred, the 99th percentile is the longest.
+fn rounds() -> usize {
+    of_environment("PALISADE_PRESSURE_ROUNDS", 20)
+}
+
+fn of_environment(variable: &str, otherwise: usize) -> usize {
+    std::env::var(variable).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
 }
 
 /// Profiles in trouble, by kind.
@@ -83,7 +89,7 @@ pub(crate) async fn half_of_fifty_profiles_are_in_trouble(cluster: &mut Cluster)
     .await?;
 
     let (mut repairs, mut new) = (Times::default(), Times::default());
-    for round in 0..ROUNDS {
+    for round in 0..rounds() {
         repairs.add(repair(cluster, &name("healthy", round % (PROFILES / 2)), round % 2 == 0).await?);
         let namespace = format!("pressure-new-{round}");
         let begin = Instant::now();

@@ -128,6 +128,13 @@ impl ControlPlane {
         Some(command)
     }
 
+    /// What `kube-apiserver --help` prints.
+    pub fn apiserver_help(&self) -> Result<String, Error> {
+        let output = Command::new(&self.settings.binaries.apiserver).arg("--help").output();
+        let output = output.map_err(Error::io("cannot run kube-apiserver --help"))?;
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+
     /// The body of the API server's answer to a `GET` by the admin, for example of `/version`.
     pub async fn get(&self, path: &str) -> Result<String, Error> {
         let response = self

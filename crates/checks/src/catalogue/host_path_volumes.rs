@@ -87,18 +87,28 @@ pub static CHECK: Check = Check {
                 "readOnly: true and recursiveReadOnly: Enabled",
             ),
         };
-        let writes = format!("m.name == v.name && {writes}");
         let says = says(&writable, &read_only);
         let created = "v.hostPath.?type.orValue('') in ['DirectoryOrCreate', 'FileOrCreate']";
         Some(Rule {
             // Most volumes are of another kind or in a writable path; what is left is looked at closely.
-            variables: vec![(
-                "hostPathsNotWritable",
-                format!(
-                    "variables.volumes.filter(v, has(v.hostPath) \
-                     && (('/' + {path} + '/').contains('/../') || !{in_writable}))"
+            variables: vec![
+                (
+                    "hostPathsNotWritable",
+                    format!(
+                        "variables.volumes.filter(v, has(v.hostPath) \
+                         && (('/' + {path} + '/').contains('/../') || !{in_writable}))"
+                    ),
                 ),
-            )],
+                // Each mount is looked at once, and not once for each volume.
+                (
+                    "writableMounts",
+                    format!(
+                        "variables.hostPathsNotWritable.size() == 0 ? [] : variables.containers.map(c, {{\
+                         'container': [c.name], \
+                         'volumes': c.?volumeMounts.orValue([]).filter(m, {writes}).map(m, m.name)}})"
+                    ),
+                ),
+            ],
             findings: vec![
                 Finding::new(
                     Over::List("hostPathsNotWritable"),
@@ -107,14 +117,11 @@ pub static CHECK: Check = Check {
                 ),
                 Finding::new(
                     Over::List("hostPathsNotWritable"),
-                    format!(
-                        "{in_read_only} \
-                         && variables.containers.exists(c, c.?volumeMounts.orValue([]).exists(m, {writes}))"
-                    ),
+                    format!("{in_read_only} && variables.writableMounts.exists(w, v.name in w.volumes)"),
                     format!(
                         "'hostPath ' + {path} + ' must be mounted with {demanded}, but is not in container ' \
-                         + variables.containers.filter(c, c.?volumeMounts.orValue([]).exists(m, {writes}))\
-                         .map(c, '\"' + c.name + '\"').join(', ')"
+                         + variables.writableMounts.filter(w, v.name in w.volumes)\
+                         .map(w, '\"' + w.container[0] + '\"').join(', ')"
                     ),
                 ),
                 Finding::new(

@@ -2,7 +2,10 @@
 
 use clap::ValueEnum;
 
-use crate::args::KubeVersion;
+use crate::{
+    args::KubeVersion,
+    plugins::{self, PluginArgs},
+};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -13,15 +16,33 @@ Examples:
 
 Exit codes: 0 all are allowed, 1 something is denied or has no verdict, 2 could not run.
 
-Objects are taken as a client sends them: decoded, filled with defaults and validated as the API server does it before
-it asks its policies. The objects of an AdmissionReview are taken as they are. A namespaced object without a namespace
-goes to default. What mutating policies, or Palisade's webhook for a profile, change in an object is shown as a diff; in
+Objects are taken as a client sends them: decoded, defaulted, mutated and validated as the API server does it before it
+asks its policies. Objects of --old, of DELETE and of -f are taken as they are stored, as kubectl get -o yaml prints
+them, with status, uid and deletion time; one without a uid is a manifest, and stands for the object that was created
+from it. The objects of an AdmissionReview are taken as they are, and the policies alone are asked. A namespaced object
+without a namespace goes to default. What mutating policies, or Palisade's webhook for a profile, change in an object is shown as a diff; in
 JSON as the object (mutated) and as a JSON patch (patch) of what the policies were shown, defaults and all. Checks of the
 authorizer have no verdict, but for members of system:masters, who may do all.";
 
+const IMPLICIT: &str = "\
+What is not in the files: a Namespace that no file has exists, without labels, and so do the ServiceAccount default of each
+namespace and the PriorityClasses of the system. An object that a request names (ServiceAccount, PriorityClass,
+RuntimeClass) and no file has is missing if the files have others of its kind and namespace, and the API server's denial is
+shown; if they have none of its kind, there is no verdict. LimitRanges, ResourceQuotas, default classes and webhooks that no
+file has are not there.";
+
+const VALIDATED: &str = "\
+Validated are: the metadata of every kind; pods and templates of pods (names, images, ports, mounts and sources of volumes,
+restart and DNS policy, requests within limits, tolerations, contradictions of security contexts); selector, template and
+numbers of what runs pods; type and ports of Services; what Roles, bindings, PodDisruptionBudgets, Ingresses, autoscalers,
+claims, Secrets and ConfigMaps cannot be without; custom resources by their schema and its rules. All else is taken to be
+valid: an object that the API server rejects for another reason is judged by the policies here. Of an update only what
+changed is validated, by the rules for new objects and by those for what may change; where those are not known, an update of
+more than metadata has no verdict. APIServices have no verdict.";
+
 /// The arguments of `palisade eval`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = format!("{EXAMPLES}\n\n{IMPLICIT}\n\n{VALIDATED}\n\n{}", plugins::help()))]
 pub struct EvalArgs {
     /// YAML or JSON files with the objects of the cluster; - is standard input.
     #[arg(short = 'f', long = "file", value_name = "FILE", required = true, num_args = 1..)]
@@ -35,7 +56,7 @@ pub struct EvalArgs {
     /// The subresource that the objects of requests are sent to, as ephemeralcontainers.
     #[arg(long, value_name = "NAME", default_value = "")]
     pub subresource: String,
-    /// File with the objects as they are before an UPDATE, found by kind, namespace and name.
+    /// File with the objects as they are stored before an UPDATE, found by kind, namespace and name.
     #[arg(long, value_name = "FILE")]
     pub old: Option<String>,
     /// Who asks.
@@ -50,6 +71,8 @@ pub struct EvalArgs {
     /// The API server's version: 1.33 to 1.37.
     #[arg(long, value_name = "VERSION", default_value = "1.36")]
     pub kube_version: KubeVersion,
+    #[command(flatten)]
+    pub plugins: PluginArgs,
     /// Prints the value and the cost of each expression and variable, and all of an object that was changed.
     #[arg(short, long)]
     pub verbose: bool,

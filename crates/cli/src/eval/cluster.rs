@@ -21,7 +21,7 @@ use crate::{
 
 /// Reads the cluster. The API server's own order does not matter: definitions come first, and policies last.
 pub fn read(args: &EvalArgs) -> Result<Cluster, Failure> {
-    let mut cluster = Cluster::new(args.kube_version.minor);
+    let mut cluster = Cluster::new(args.kube_version.minor).with_plugins(args.plugins.plugins()?);
     let sources = args.files.iter().map(|path| input::read(path)).collect::<Result<Vec<_>, _>>()?;
     let mut objects = Vec::new();
     for source in &sources {
@@ -77,11 +77,11 @@ fn rank(object: &Object<'_>) -> u8 {
 /// Puts an object into the cluster; false if its kind is not known.
 fn apply(cluster: &mut Cluster, object: &Object<'_>) -> Result<bool, Problem> {
     let mut json = object.json().map_err(|mistake| mistake.problem)?;
-    if let Some(metadata) = json.get_mut("metadata").and_then(Json::as_object_mut) {
-        // Files may come out of a cluster, which sets these.
-        for field in ["resourceVersion", "managedFields", "uid"] {
-            metadata.remove(field);
-        }
+    if let Some(metadata) = json.get_mut("metadata").and_then(Json::as_object_mut)
+        && !metadata.contains_key("uid")
+    {
+        // Nobody can say it of an object that does not come out of a cluster.
+        metadata.remove("resourceVersion");
     }
     match cluster.apply(json) {
         Ok(warnings) => {

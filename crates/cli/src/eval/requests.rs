@@ -66,9 +66,12 @@ fn request(args: &EvalArgs, cluster: &Cluster, object: &Object<'_>, old: &[Json]
         OperationArg::Connect => Operation::Connect,
     };
     let name = |object: &Json| object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+    // A subresource may have a kind of its own, as scale does; what is stored is the object itself.
+    let has_own_kind =
+        !args.subresource.is_empty() && cluster.kinds().by_kind(&object.api_version, &object.kind).is_none();
     let before = old.iter().find(|one| {
         let namespaces = [&one["metadata"]["namespace"], &json["metadata"]["namespace"]];
-        one["kind"] == json["kind"]
+        (one["kind"] == json["kind"] || has_own_kind)
             && name(one) == name(&json)
             && (namespaces[0] == namespaces[1] || namespaces.iter().any(|namespace| namespace.is_null()))
     });

@@ -20,6 +20,7 @@ pub(super) fn text(report: &Report) -> String {
                 "help": finding.help,
                 "object": finding.object,
                 "path": finding.path,
+                "kinds": finding.kinds,
                 "file": finding.source.name(),
                 "line": at.line,
                 "column": at.column,

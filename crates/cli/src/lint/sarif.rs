@@ -1,5 +1,6 @@
 //! SARIF 2.1.0 (<https://docs.oasis-open.org/sarif/sarif/v2.1.0/>).
 
+use palisade_checks::json::Change as _;
 use std::fmt::Write as _;
 
 use palisade_lint::{Finding, Report, Rule, catalogue};
@@ -41,7 +42,7 @@ fn rule(rule: &Rule) -> Json {
 
 fn result(finding: &Finding) -> Json {
     let at = region(finding);
-    json!({
+    let mut result = json!({
         "ruleId": finding.rule.id,
         "ruleIndex": catalogue::ALL.iter().position(|rule| rule.id == finding.rule.id),
         "level": level(finding.severity),
@@ -58,7 +59,11 @@ fn result(finding: &Finding) -> Json {
             },
             "logicalLocations": [{"fullyQualifiedName": format!("{}#{}", finding.object, finding.path)}],
         }],
-    })
+    });
+    if !finding.kinds.is_empty() {
+        *result.at_mut(&["properties"]) = json!({ "kinds": finding.kinds });
+    }
+    result
 }
 
 fn level(of: Severity) -> &'static str {

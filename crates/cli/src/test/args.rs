@@ -4,7 +4,7 @@ use std::{path::PathBuf, str::FromStr};
 
 use palisade_suite::report::Format;
 
-use crate::args::KubeVersion;
+use crate::{args::KubeVersion, plugins::PluginArgs};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -22,7 +22,9 @@ that is named on the command line may have any name. The format: docs/testing-po
 docs/policy-test.schema.json.
 
 Exit codes: 0 all cases passed, 1 a case failed (or the coverage is below --min-coverage, or with --fail-on-survivors
-a mutant survived), 2 could not run: there is no suite, or one has a mistake.";
+a mutant survived), 2 could not run: there is no suite, or one has a mistake.
+
+The API server's admission plugins run as in palisade eval, whose help lists them.";
 
 /// The arguments of `palisade test`.
 #[derive(Debug, clap::Args)]
@@ -57,6 +59,8 @@ pub struct TestArgs {
     /// The API server's version, where a suite names none: 1.33 to 1.37.
     #[arg(long, value_name = "VERSION", default_value = "1.36")]
     pub kube_version: KubeVersion,
+    #[command(flatten)]
+    pub plugins: PluginArgs,
     /// List passing cases, too.
     #[arg(short, long)]
     pub verbose: bool,

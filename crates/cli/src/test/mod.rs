@@ -15,7 +15,7 @@ use std::{
 };
 
 use palisade_suite::{
-    Suite, coverage,
+    Server, Suite, coverage,
     mutate::{Baseline, Mutation},
     report::{Format, Report, SuiteReport},
 };
@@ -72,7 +72,8 @@ fn init(policy: &std::path::Path, args: &TestArgs) -> Result<(), Failure> {
 /// Finds and runs all suites, and writes all reports.
 fn once(args: &TestArgs, disk: &Disk) -> Result<(), Failure> {
     let paths = files::discover(&args.paths)?;
-    let (mut suites, mut problems) = load(&paths, args, disk);
+    let server = Server { minor: args.kube_version.minor, plugins: args.plugins.plugins()? };
+    let (mut suites, mut problems) = load(&paths, &server, disk);
     if let Some(text) = &args.filter {
         for suite in &mut suites {
             let of_suite = suite.name.contains(text) || suite.source.name().contains(text);
@@ -101,12 +102,11 @@ fn once(args: &TestArgs, disk: &Disk) -> Result<(), Failure> {
     if problems.is_empty() { verdict(&report, args) } else { Err(Failure::CouldNotRun(problems)) }
 }
 
-fn load(paths: &[PathBuf], args: &TestArgs, disk: &Disk) -> (Vec<Suite>, Vec<Problem>) {
+fn load(paths: &[PathBuf], server: &Server, disk: &Disk) -> (Vec<Suite>, Vec<Problem>) {
     let (mut suites, mut problems) = (Vec::new(), Vec::new());
-    let minor = args.kube_version.minor;
     for path in paths {
         let loaded = disk.source(path).and_then(|source| {
-            let found = palisade_suite::load(&source, disk, minor).map_err(Failure::CouldNotRun)?;
+            let found = palisade_suite::load(&source, disk, server).map_err(Failure::CouldNotRun)?;
             if found.is_empty() {
                 let problem = Problem::new(format!("{}: there is no suite in this file", source.name()));
                 return Err(Failure::CouldNotRun(vec![problem.help("a suite has kind PolicyTest")]));

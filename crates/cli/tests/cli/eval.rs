@@ -125,6 +125,47 @@ fn an_update_needs_what_was_there_before() {
 }
 
 #[test]
+fn what_is_stored_keeps_what_no_client_can_say() {
+    let policy = POLICY
+        .replace("[CREATE, UPDATE]", "[UPDATE, DELETE]")
+        .replace("apiGroups: [apps]", "apiGroups: ['*']")
+        .replace("resources: [deployments]", "resources: ['*/*']")
+        .replace("object.spec.replicas <= variables.most", "oldObject.?status.phase.orValue('') != 'Bound'")
+        .replace("string(object.spec.replicas)", "request.operation");
+    let claim = "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: c, uid: u}\nspec:\n  accessModes: \
+                 [ReadWriteOnce]\n  resources: {requests: {storage: 1Gi}}\n";
+    let bound = format!("{claim}status: {{phase: Bound}}\n");
+    let scale = "apiVersion: autoscaling/v1\nkind: Scale\nmetadata: {name: web}\nspec: {replicas: 6}\n";
+    let (four, six) = (deployment(4), deployment(6).replace("a: b", "a: c"));
+    let files = [
+        ("p.yaml", &*policy),
+        ("bound.yaml", &*bound),
+        ("free.yaml", claim),
+        ("four.yaml", &*four),
+        ("six.yaml", &*six),
+        ("scale.yaml", scale),
+    ];
+    let eval = |arguments: &[&str]| run(&files, &[&["-f", "p.yaml", "--request"], arguments].concat());
+    let denied = eval(&["bound.yaml", "--operation", "DELETE"]);
+    assert_eq!(denied.code, Some(1), "{}", denied.err);
+    assert!(denied.out.contains("DELETE persistentvolumeclaims default/c: denied"), "{}", denied.out);
+    assert_eq!(eval(&["free.yaml", "--operation", "DELETE"]).code, Some(0));
+    let immutable = eval(&["six.yaml", "--operation", "UPDATE", "--old", "four.yaml"]);
+    assert!(
+        immutable.out.contains("spec.selector: Invalid value: {\"matchLabels\":{\"a\":\"c\"}}"),
+        "{}",
+        immutable.out
+    );
+    let scaled = eval(&["scale.yaml", "--operation", "UPDATE", "--subresource", "scale", "--old", "four.yaml"]);
+    assert!(
+        scaled.out.starts_with("scale.yaml: UPDATE deployments.apps/scale default/web: allowed"),
+        "{}{}",
+        scaled.out,
+        scaled.err
+    );
+}
+
+#[test]
 fn an_admission_review_is_taken_as_it_is() {
     let mut object: Json = serde_saphyr::from_str(&deployment(6)).unwrap();
     object["metadata"]["namespace"] = json!("tools");

@@ -22,6 +22,7 @@ use super::{
     matching::Trouble,
     mutating::Mutations,
     namespace,
+    plugins::Plugins,
     policy::{Binding, Policy},
     webhook::Entry,
 };
@@ -29,9 +30,6 @@ use crate::{
     create::{self, Refused, Status},
     objects::{self, Kinds, Resource, Sent, Surroundings},
 };
-
-/// The kinds that built-in admission plugins look up.
-const AROUND: &[&str] = &["PriorityClass", "RuntimeClass", "IngressClass", "StorageClass", "LimitRange"];
 
 /// The namespaces that every cluster has.
 const NAMESPACES: &[&str] = &["default", "kube-node-lease", "kube-public", "kube-system"];
@@ -44,9 +42,8 @@ pub struct Cluster {
     /// Whether expressions remember what their parts came to.
     pub(super) watches: bool,
     kinds: Arc<Kinds>,
-    /// What the built-in admission plugins look up.
-    around: Arc<Vec<Json>>,
-    service_account: bool,
+    /// Which admission plugins run.
+    plugins: Plugins,
     policies: BTreeMap<String, Arc<Policy>>,
     /// By the name of their policy and their own.
     bindings: BTreeMap<String, BTreeMap<String, Binding>>,
@@ -89,8 +86,7 @@ impl Cluster {
             minor,
             watches: false,
             kinds: Arc::new(Kinds::builtin(minor)),
-            around: Arc::default(),
-            service_account: true,
+            plugins: Plugins::default(),
             policies: BTreeMap::new(),
             bindings: BTreeMap::new(),
             mutations: Arc::new(Mutations::new(minor)),
@@ -109,12 +105,20 @@ impl Cluster {
         self
     }
 
-    /// Creates an object in the cluster, or replaces it. Policies and bindings come into force; all else may be asked
-    /// for by them.
+    /// Puts an object into the cluster, in place of one of the same kind, namespace and name. Policies and bindings come
+    /// into force; all else may be asked for by them.
+    ///
+    /// It is there as it is stored. What came out of a cluster has a `uid`, and is taken as it is; without one it is
+    /// validated as an object that is created.
     ///
     /// # Errors
     /// What the API server says of an object that it refuses. The cluster is as it was then.
-    pub fn apply(&mut self, object: Json) -> Result<Vec<String>, Refused> {
+    pub fn apply(&mut self, mut object: Json) -> Result<Vec<String>, Refused> {
+        let dumped = object.pointer("/metadata/uid").is_some_and(|uid| !uid.is_null());
+        if let Some(metadata) = object.get_mut("metadata").and_then(Json::as_object_mut).filter(|_| dumped) {
+            // Whoever creates an object cannot say it.
+            metadata.remove("resourceVersion");
+        }
         let text = |pointer: &str| object.pointer(pointer).and_then(Json::as_str).unwrap_or_default().to_owned();
         let (api_version, kind) = (text("/apiVersion"), text("/kind"));
         let mut warnings = match create::create(self.minor, &object, None) {
@@ -167,14 +171,13 @@ impl Cluster {
                     (false, _) => String::new(),
                 };
                 let sent = Sent { resource, subresource: "", namespace: &namespace, object: &object, old: None };
-                let received = objects::receive(&self.kinds, sent, &self.surroundings())?;
-                warnings.extend(received.warnings);
-                let object = received.object;
+                if !dumped {
+                    warnings.extend(objects::receive(&self.kinds, sent, &Surroundings::default())?.warnings);
+                }
+                let stored = self.as_stored(sent, "")?;
+                let object = stored.into_value();
                 if (group, kind.as_str()) == ("", "Namespace") {
                     Arc::make_mut(&mut self.namespaces).insert(name.clone(), namespace::completed(object.clone()));
-                }
-                if AROUND.contains(&kind.as_str()) {
-                    Arc::make_mut(&mut self.around).push(object.clone());
                 }
                 self.store(
                     Kind { group: group.to_owned(), version: version.to_owned(), kind },
@@ -203,16 +206,23 @@ impl Cluster {
     }
 
     /// What the validating policies say of a request whose object is decoded, defaulted and valid, as in an
-    /// `AdmissionReview`.
+    /// `AdmissionReview`. No other admission plugin is asked.
     pub fn review(&self, request: &Request) -> Review {
-        Dispatch::new(self, request).run()
+        Dispatch::new(self, request).policies_alone()
+    }
+
+    /// The same cluster with other admission plugins. Without this those run that run by default in its minor.
+    #[must_use]
+    pub fn with_plugins(mut self, plugins: Plugins) -> Self {
+        self.plugins = plugins;
+        self
     }
 
     /// The same cluster without the admission plugin `ServiceAccount`, which is on by default and mounts a token into
     /// every pod.
     #[must_use]
     pub fn without_service_accounts(mut self) -> Self {
-        self.service_account = false;
+        self.plugins = self.plugins.without_service_accounts();
         self
     }
 
@@ -221,9 +231,9 @@ impl Cluster {
         &self.kinds
     }
 
-    /// What the built-in admission plugins look up.
-    pub(crate) fn surroundings(&self) -> Surroundings<'_> {
-        Surroundings { service_account: self.service_account, objects: &self.around, ..Surroundings::default() }
+    /// Which admission plugins run.
+    pub(crate) fn plugins(&self) -> &Plugins {
+        &self.plugins
     }
 
     /// The minor version of Kubernetes.
@@ -339,6 +349,7 @@ impl From<objects::Refused> for Refused {
             objects::Refused::Decode(_) => (400, "BadRequest", vec![]),
             objects::Refused::Validation { causes, .. } => (422, "Invalid", causes),
             objects::Refused::Forbidden(_) => (403, "Forbidden", vec![]),
+            objects::Refused::Conflict(_) => (409, "Conflict", vec![]),
         };
         Self::Status(Status { code, reason: reason.to_owned(), message, causes })
     }

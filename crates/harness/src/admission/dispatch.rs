@@ -6,13 +6,15 @@ use palisade_cel::authorizer::{self, Attributes};
 use serde_json::Value as Json;
 
 use super::{
-    Cluster, Denial, Evaluation, Outcome, PolicyKind, Request, Review,
+    Cluster, Denial, Evaluation, Operation, Outcome, PolicyKind, Request, Review,
     authorizer::Asked,
     cluster::Stored,
     expression::{Evaluator, Expression, Inputs},
     matching::{self, Matched, Trouble, unknown_namespace},
     namespace, params,
+    plugins::{self, Remarks, Side, VALIDATING_POLICIES},
     policy::{Binding, Policy},
+    send::denial,
     validate::{Annotation, Authority, Decision, Verdict, validate},
     warnings::Warnings,
 };
@@ -56,13 +58,63 @@ impl<'a> Dispatch<'a> {
         }
     }
 
-    /// What comes of the request.
+    /// What comes of the request: what the plugins that validate say, in their order, the policies among them. The first
+    /// that denies ends it.
     pub fn run(mut self) -> Review {
-        if !matching::is_excluded(&self.request.resource) {
+        if self.plugins(Side::Before) {
+            self.policies();
+            // A denial that is known may stand behind something that is not, but not behind another denial.
+            if self.denials.is_empty() {
+                self.plugins(Side::After);
+            }
+        }
+        self.review()
+    }
+
+    /// What the policies alone say of the request.
+    pub fn policies_alone(mut self) -> Review {
+        self.policies();
+        self.review()
+    }
+
+    fn policies(&mut self) {
+        let on = self.cluster.plugins().runs_named(VALIDATING_POLICIES, self.cluster.minor());
+        if on && !matching::is_excluded(&self.request.resource) {
             for (policy, bindings) in self.cluster.policies() {
                 self.policy(policy, bindings);
             }
         }
+    }
+
+    /// Asks the other plugins that validate; whether they let the request pass.
+    fn plugins(&mut self, side: Side) -> bool {
+        let request = self.request;
+        if request.operation == Operation::Connect {
+            // No plugin that is modelled looks at connections.
+            return true;
+        }
+        let attributes = plugins::Attributes { cluster: self.cluster, request, old: request.old_object.as_ref() };
+        let mut said = Remarks::default();
+        let result = attributes.validate(side, request.object.as_ref(), &mut said);
+        self.warn(&said.warnings);
+        for (key, value) in said.annotations {
+            self.audit(key, value);
+        }
+        self.unjudged.extend(said.unjudged);
+        match result.map_err(denial) {
+            Ok(()) => true,
+            Err(Ok(denial)) => {
+                self.denials.push(denial);
+                false
+            }
+            Err(Err(why)) => {
+                self.unjudged.push(why);
+                true
+            }
+        }
+    }
+
+    fn review(self) -> Review {
         let outcome = match (self.denials.is_empty(), self.unjudged.is_empty()) {
             (false, _) => Outcome::Denied(self.denials),
             (true, false) => Outcome::NoVerdict(self.unjudged.join("; ")),

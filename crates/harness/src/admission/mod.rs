@@ -1,4 +1,4 @@
-//! What kube-apiserver does with a request: ValidatingAdmissionPolicy at request time
+//! What kube-apiserver does with a request: its admission plugins, ValidatingAdmissionPolicy at request time among them
 //! (`k8s.io/apiserver/pkg/admission/plugin/policy`).
 //!
 //! Everything that cannot be judged offline is [`Outcome::NoVerdict`] with the reason.
@@ -14,6 +14,7 @@ mod matching;
 mod mutating;
 mod namespace;
 mod params;
+mod plugins;
 mod policy;
 mod request;
 mod review;
@@ -25,6 +26,7 @@ mod webhook;
 pub use authorizer::{Answers, Privileged};
 pub use cluster::Cluster;
 pub use inspect::{Inspected, Trace};
+pub use plugins::{ALL as PLUGINS, Plugin, Plugins, UnknownPlugin, pod_security_violations};
 pub use request::{Operation, Request, ResourceId, User};
 pub use review::{Denial, Evaluation, Mutated, Outcome, PolicyKind, Review};
 pub use validate::{BUDGET, MATCH_CONDITIONS_BUDGET};

@@ -116,6 +116,24 @@ impl Request {
         options
     }
 
+    /// The creation of an object that is there already: by nobody in particular, and with the object itself.
+    pub(crate) fn creation(resource: ResourceId, kind: &str, namespace: &str, object: &Json) -> Self {
+        let name = object.pointer("/metadata/name").and_then(Json::as_str).unwrap_or_default();
+        Self {
+            operation: Operation::Create,
+            kind: Kind { group: resource.group.clone(), version: resource.version.clone(), kind: kind.to_owned() },
+            resource,
+            subresource: String::new(),
+            name: name.to_owned(),
+            namespace: namespace.to_owned(),
+            user: User::default(),
+            object: None,
+            old_object: None,
+            dry_run: false,
+            options: Self::default_options(Operation::Create, false),
+        }
+    }
+
     /// The name in the text of a denial: that of the request, of the object, or what the name is generated from
     /// (apiserver `pkg/admission/errors.go`, `extractResourceName`).
     pub(crate) fn shown_name(&self) -> &str {

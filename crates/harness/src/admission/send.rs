@@ -7,13 +7,17 @@ use super::{
     Cluster, Denial, Evaluation, Mutated, Operation, Outcome, Request, ResourceId, Review, User,
     dispatch::Dispatch,
     mutating::{Mutating, Stop},
+    plugins::Attributes,
 };
-use crate::objects::{self, Refused, Resource, Sent};
+use crate::{
+    create::quote,
+    objects::{self, Kinds, NOT_SHOWN, Refused, Resource, Sent, Stored, Surroundings},
+};
 
 impl Cluster {
     /// The request that a client makes to do something with an object: to create it, to put it in place of `old`, or to
-    /// delete it (`object` is what is deleted then). It is made by nobody in particular, for good; a namespaced object
-    /// without a namespace goes to `default`.
+    /// delete it (`object` is what is deleted then). `old`, and what is deleted, are as they are stored. It is made by
+    /// nobody in particular, for good; a namespaced object without a namespace goes to `default`.
     ///
     /// # Errors
     /// There is no such kind, or no such subresource; the text says which.
@@ -27,7 +31,11 @@ impl Cluster {
         let text = |pointer: &str| object.pointer(pointer).and_then(Json::as_str).unwrap_or_default().to_owned();
         let (api_version, kind) = (text("/apiVersion"), text("/kind"));
         let name = text("/metadata/name");
-        let resource = self.addressed(&api_version, &kind, subresource)?;
+        let resource = self.addressed(&api_version, &kind, subresource).or_else(|why| {
+            // Many resources take a Scale; which one is meant shows in what is stored.
+            let stored = old.and_then(|old| self.kinds().by_kind(old["apiVersion"].as_str()?, old["kind"].as_str()?));
+            stored.filter(|resource| resource.subresource(subresource).is_some()).ok_or(why)
+        })?;
         let namespace = match (resource.namespaced, text("/metadata/namespace")) {
             (true, namespace) if namespace.is_empty() => "default".to_owned(),
             (true, namespace) => namespace,
@@ -80,11 +88,20 @@ impl Cluster {
         }
     }
 
-    /// What comes of a request: its objects are taken as a client sends them, and decoded, filled with defaults and
-    /// validated as far as [`objects`] does it; then the policies are asked.
+    /// What comes of a request: its object is taken as a client sends it, decoded, defaulted, mutated and validated as far
+    /// as [`objects`] and the admission plugins ([`super::PLUGINS`]) do it; its old object is taken as it is stored ([`objects::Kinds::stored`]). Then the
+    /// policies are asked.
     pub fn admit(&self, request: &Request) -> Review {
         let (mut warnings, mut evaluations) = (Vec::new(), Vec::new());
         match self.receive(request, &mut warnings, &mut evaluations) {
+            Ok((received, _)) if is_under_way(&received) => Review {
+                outcome: Outcome::Allowed,
+                object: None,
+                mutated: None,
+                warnings,
+                audit_annotations: std::collections::BTreeMap::new(),
+                evaluations,
+            },
             Ok((received, mutated)) => {
                 let mut dispatch = Dispatch::new(self, &received);
                 dispatch.warn(&warnings);
@@ -106,6 +123,11 @@ impl Cluster {
         }
     }
 
+    /// An object as it is stored; `created` says how it would be created, if it is a manifest.
+    pub(super) fn as_stored(&self, created: Sent<'_>, subresource: &str) -> Result<Stored, Refused> {
+        self.kinds().stored_with(created, subresource, &Surroundings::default(), &|sent| Some(self.plugged(sent)))
+    }
+
     fn receive(
         &self,
         request: &Request,
@@ -117,7 +139,7 @@ impl Cluster {
             .kinds()
             .by_plural(group, version, resource)
             .ok_or_else(|| Stop::NoVerdict(format!("there is no resource {}", request.resource.group_resource())))?;
-        let around = self.surroundings();
+        let around = Surroundings::default();
         let (mut received, mut mutated) = (request.clone(), None);
         let sent = |object, old| Sent {
             resource,
@@ -126,13 +148,24 @@ impl Cluster {
             object,
             old,
         };
-        if let Some(old) = &request.old_object {
-            // What is stored was created once.
+        let stored = request.old_object.as_ref().map(|old| {
             let created = Sent { subresource: "", ..sent(old, None) };
-            received.old_object = Some(objects::receive(self.kinds(), created, &around).map_err(stop)?.object);
+            self.as_stored(created, &request.subresource).map_err(stop)
+        });
+        let stored = stored.transpose()?;
+        received.old_object = stored.clone().map(Stored::into_value);
+        warnings.extend(left_behind(request));
+        let attributes = Attributes { cluster: self, request, old: stored.as_deref() };
+        if request.object.is_none() {
+            // Of what is deleted no plugin is shown an object.
+            attributes.mutate(&Json::Null).map_err(stop)?;
+            attributes.mutate_last(&Json::Null).map_err(stop)?;
         }
         if let Some(object) = &request.object {
-            let sent = sent(object, received.old_object.as_ref());
+            if let Some(old) = &stored {
+                same_object(request, object, old)?;
+            }
+            let sent = sent(object, stored.as_ref());
             let decoded = self.kinds().decode(sent).map_err(stop)?;
             warnings.extend(decoded.warnings);
             let connects = request.operation == Operation::Connect;
@@ -140,11 +173,15 @@ impl Cluster {
                 if connects {
                     return Ok(object.clone());
                 }
-                self.kinds().plugins(Sent { object, ..sent }, &around).map_err(stop)
+                let object = Kinds::applied(Sent { object, ..sent }, &|sent| Some(self.plugged(sent)));
+                attributes.mutate(&object).map_err(stop)
             };
             let before = plugins(&decoded.object)?;
             received.object = Some(before.clone());
             received.object = Mutating::new(self, received.clone(), sent, evaluations).run(plugins, warnings)?;
+            if let Some(object) = &received.object {
+                attributes.mutate_last(object).map_err(stop)?;
+            }
             if let Some(after) = received.object.as_ref().filter(|after| **after != before) {
                 mutated = Some(Mutated { before, after: after.clone() });
             }
@@ -157,16 +194,77 @@ impl Cluster {
     }
 }
 
+/// What the API server warns of when a job is deleted (`REST.Delete` in `pkg/registry/batch/job/storage`).
+fn left_behind(request: &Request) -> Option<String> {
+    let ResourceId { group, resource, .. } = &request.resource;
+    let is_job = (request.operation, group.as_str(), resource.as_str()) == (Operation::Delete, "batch", "jobs");
+    let says = |key: &str| !request.options[key].is_null();
+    (is_job && !says("propagationPolicy") && !says("orphanDependents")).then(|| {
+        "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or \
+         set propagationPolicy=Orphan to suppress this warning"
+            .to_owned()
+    })
+}
+
+/// Whether what is deleted is already on its way out, so that the API server answers without asking anybody
+/// (`rest.BeforeDelete` for pods, `REST.Delete` in `pkg/registry/core/namespace/storage`).
+fn is_under_way(request: &Request) -> bool {
+    let (Operation::Delete, true, Some(old)) =
+        (request.operation, request.resource.group.is_empty(), &request.old_object)
+    else {
+        return false;
+    };
+    let metadata = &old["metadata"];
+    if metadata["deletionTimestamp"].is_null() || !request.subresource.is_empty() {
+        return false;
+    }
+    match request.resource.resource.as_str() {
+        "pods" => {
+            let left = metadata["deletionGracePeriodSeconds"].as_i64().unwrap_or(0);
+            // One that asks for less time is a new deletion.
+            let asked = request.options["gracePeriodSeconds"].as_i64();
+            left != 0 && asked.is_none_or(|asked| asked >= left)
+        }
+        "namespaces" => old["spec"]["finalizers"].as_array().is_some_and(|finalizers| !finalizers.is_empty()),
+        _ => false,
+    }
+}
+
+/// Refuses a change of an object that has another `uid` (`Preconditions` of apiserver `pkg/storage`): the one that the
+/// client means is gone.
+fn same_object(request: &Request, object: &Json, old: &Stored) -> Result<(), Stop> {
+    let uid = |of: &Json| of.pointer("/metadata/uid").and_then(Json::as_str).unwrap_or_default().to_owned();
+    let (wanted, found) = (uid(object), uid(old));
+    if wanted.is_empty() || wanted == found {
+        return Ok(());
+    }
+    Err(stop(Refused::Conflict(format!(
+        "Operation cannot be fulfilled on {} {}: StorageError: invalid object, Code: 4, Key: {NOT_SHOWN}, ResourceVersion: \
+         0, AdditionalErrorMsg: Precondition failed: UID in precondition: {wanted}, UID in object meta: {found}",
+        request.resource.group_resource(),
+        quote(&request.name),
+    ))))
+}
+
 /// What a client is told of what no policy is asked about.
 fn stop(refused: Refused) -> Stop {
+    denial(refused).map_or_else(Stop::NoVerdict, |denial| Stop::Denied(vec![denial]))
+}
+
+/// What a client reads of a refusal that is not by a policy.
+///
+/// # Errors
+/// Why there is no verdict.
+pub(super) fn denial(refused: Refused) -> Result<Denial, String> {
     let message = refused.to_string();
     let (code, reason) = match refused {
-        Refused::NoVerdict(why) => return Stop::NoVerdict(why),
+        Refused::NoVerdict(why) => return Err(why),
         Refused::Decode(_) => (400, "BadRequest"),
         Refused::Validation { .. } => (422, "Invalid"),
         Refused::Forbidden(_) => (403, "Forbidden"),
+        Refused::Conflict(_) => (409, "Conflict"),
     };
-    Stop::Denied(vec![Denial {
+    Ok(Denial {
         policy: String::new(),
         binding: None,
         param: None,
@@ -175,5 +273,5 @@ fn stop(refused: Refused) -> Stop {
         message,
         reason: reason.to_owned(),
         code,
-    }])
+    })
 }

@@ -1,6 +1,8 @@
 //! Fields of features that are off by default: they are decoded, and dropped between mutating and validating admission
 //! unless the stored object has them (`dropDisabledFields` of the strategies).
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value};
 
 use super::{
@@ -57,28 +59,76 @@ const REMOVED: &[(&str, &str)] = &[
     ("discovery/v1.Endpoint", "deprecatedTopology"),
 ];
 
-/// Drops them from a decoded struct and all in it.
-pub(super) fn drop_disabled(table: &Table, minor: u8, name: &str, object: &mut Object) {
+/// What an object has of them.
+#[derive(Debug, Default)]
+struct Used {
+    fields: BTreeSet<(&'static str, &'static str)>,
+    image_volumes: bool,
+    restart_policies: bool,
+    stop_signals: bool,
+}
+
+/// Drops them from a decoded struct and all in it. What the object before an update has may stay
+/// (`*InUse` in `pkg/api/pod/util.go`).
+pub(super) fn drop_disabled(table: &Table, minor: u8, name: &str, object: &mut Object, old: Option<&Object>) {
+    let mut used = Used::default();
+    if let Some(old) = old {
+        collect(table, name, old, &mut used);
+    }
+    drop_unused(table, minor, name, object, &used);
+}
+
+fn collect(table: &Table, name: &str, object: &Object, used: &mut Used) {
+    let Some(of) = table.get(name) else { return };
+    for (part, field, _) in GATED {
+        if of.parts.iter().any(|one| one == part) && object.get(*field).is_some_and(|value| !value.is_null()) {
+            used.fields.insert((part, field));
+        }
+    }
+    used.image_volumes |= name == "core/v1.Volume" && object.contains_key("image");
+    used.restart_policies |= name == "core/v1.Container" && object.contains_key("restartPolicy");
+    used.stop_signals |= name == "core/v1.Lifecycle" && object.contains_key("stopSignal");
+    for field in &of.fields {
+        if let Some(value) = object.get(&field.name) {
+            collect_in(table, &field.of, value, used);
+        }
+    }
+}
+
+fn collect_in(table: &Table, of: &Type, value: &Value, used: &mut Used) {
+    match (of, value) {
+        (Type::Named(_, inner) | Type::Pointer(inner), value) => collect_in(table, inner, value, used),
+        (Type::Struct(name), Value::Object(object)) => collect(table, name, object, used),
+        (Type::List(inner), Value::Array(list)) => list.iter().for_each(|one| collect_in(table, inner, one, used)),
+        _ => {}
+    }
+}
+
+fn drop_unused(table: &Table, minor: u8, name: &str, object: &mut Object, used: &Used) {
     let Some(of) = table.get(name) else { return };
     for part in &of.parts {
-        let disabled = GATED.iter().filter(|(_, _, gate)| !gate.is_on(minor)).map(|(of, field, _)| (of, field));
+        let disabled =
+            GATED.iter().filter(|(of, field, gate)| !gate.is_on(minor) && !used.fields.contains(&(*of, *field)));
+        let disabled = disabled.map(|(of, field, _)| (of, field));
         for (_, field) in disabled.chain(REMOVED.iter().map(|(of, field)| (of, field))).filter(|(of, _)| *of == part) {
             object.remove(*field);
         }
     }
-    if name == "core/v1.PodSpec" && !Gate::ImageVolume.is_on(minor) {
+    if name == "core/v1.PodSpec" && !Gate::ImageVolume.is_on(minor) && !used.image_volumes {
         image_volumes(object);
     }
     // The minor before knows no such policy of other containers, and finds it invalid.
-    if name == "core/v1.PodSpec" && minor >= 34 && !Gate::ContainerRestartRules.is_on(minor) {
+    if name == "core/v1.PodSpec" && minor >= 34 && !Gate::ContainerRestartRules.is_on(minor) && !used.restart_policies {
         restart_policies(object);
     }
-    if of.parts.iter().any(|part| part == "core/v1.Container" || part == "core/v1.EphemeralContainerCommon") {
+    if !used.stop_signals
+        && of.parts.iter().any(|part| part == "core/v1.Container" || part == "core/v1.EphemeralContainerCommon")
+    {
         stop_signal(object);
     }
     for field in &of.fields {
         if let Some(value) = object.get_mut(&field.name) {
-            drop_in(table, minor, &field.of, value);
+            drop_in(table, minor, &field.of, value, used);
         }
     }
 }
@@ -119,13 +169,13 @@ fn stop_signal(container: &mut Object) {
     }
 }
 
-fn drop_in(table: &Table, minor: u8, of: &Type, value: &mut Value) {
+fn drop_in(table: &Table, minor: u8, of: &Type, value: &mut Value, used: &Used) {
     match (of, value) {
-        (Type::Named(_, inner) | Type::Pointer(inner), value) => drop_in(table, minor, inner, value),
-        (Type::Struct(name), Value::Object(object)) => drop_disabled(table, minor, name, object),
+        (Type::Named(_, inner) | Type::Pointer(inner), value) => drop_in(table, minor, inner, value, used),
+        (Type::Struct(name), Value::Object(object)) => drop_unused(table, minor, name, object, used),
         (Type::List(inner), Value::Array(list)) => {
             for element in list.iter_mut() {
-                drop_in(table, minor, inner, element);
+                drop_in(table, minor, inner, element, used);
             }
         }
         _ => {}

@@ -3,8 +3,9 @@
 
 /// A feature gate, by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Gate {
+pub(crate) enum Gate {
     AtomicWriteVolumeUserFields,
+    ClearingNominatedNodeNameAfterBinding,
     ClusterTrustBundleProjection,
     ContainerRestartRules,
     ContainerStopSignals,
@@ -21,14 +22,19 @@ pub(super) enum Gate {
     HPAGeneration,
     HostnameOverride,
     ImageVolume,
+    InPlacePodLevelResourcesVerticalScaling,
+    InPlacePodVerticalScalingInitContainers,
     InPlacePodVerticalScalingSchedulerPreemption,
     MatchLabelKeysInPodTopologySpreadSelectorMerge,
     MaxUnavailableStatefulSet,
     MutableCSINodeAllocatableCount,
+    MutablePodResourcesForSuspendedJobs,
+    MutableSchedulingDirectivesForSuspendedJobs,
     NodeDeclaredFeatures,
     PodCertificateRequest,
     PodLevelResources,
     PodLevelResourcesFixDefaulting,
+    PodTopologyLabelsAdmission,
     VolumeAttributesClass,
     VolumeBindMountOptions,
     VolumeLimitScaling,
@@ -36,13 +42,16 @@ pub(super) enum Gate {
 }
 
 use Gate::{
-    AtomicWriteVolumeUserFields, ClusterTrustBundleProjection, ContainerRestartRules, ContainerStopSignals,
-    CoordinatedLeaderElection, CrossNamespaceVolumeDataSource, DynamicResourceAllocation, EmptyDirVolumeMode, EnvFiles,
-    EvictionRequestAPI, GRPCContainerProbeTLS, GenericWorkload, H2CContainerProbe, HPAConfigurableTolerance,
-    HPAGeneration, HostnameOverride, ImageVolume, InPlacePodVerticalScalingSchedulerPreemption,
-    MatchLabelKeysInPodTopologySpreadSelectorMerge, MaxUnavailableStatefulSet, MutableCSINodeAllocatableCount,
-    NodeDeclaredFeatures, PodCertificateRequest, PodLevelResources, PodLevelResourcesFixDefaulting,
-    VolumeAttributesClass, VolumeBindMountOptions, VolumeLimitScaling, WorkloadWithJob,
+    AtomicWriteVolumeUserFields, ClearingNominatedNodeNameAfterBinding, ClusterTrustBundleProjection,
+    ContainerRestartRules, ContainerStopSignals, CoordinatedLeaderElection, CrossNamespaceVolumeDataSource,
+    DynamicResourceAllocation, EmptyDirVolumeMode, EnvFiles, EvictionRequestAPI, GRPCContainerProbeTLS,
+    GenericWorkload, H2CContainerProbe, HPAConfigurableTolerance, HPAGeneration, HostnameOverride, ImageVolume,
+    InPlacePodLevelResourcesVerticalScaling, InPlacePodVerticalScalingInitContainers,
+    InPlacePodVerticalScalingSchedulerPreemption, MatchLabelKeysInPodTopologySpreadSelectorMerge,
+    MaxUnavailableStatefulSet, MutableCSINodeAllocatableCount, MutablePodResourcesForSuspendedJobs,
+    MutableSchedulingDirectivesForSuspendedJobs, NodeDeclaredFeatures, PodCertificateRequest, PodLevelResources,
+    PodLevelResourcesFixDefaulting, PodTopologyLabelsAdmission, VolumeAttributesClass, VolumeBindMountOptions,
+    VolumeLimitScaling, WorkloadWithJob,
 };
 
 /// A gate that no minor up to 1.37 has on by default.
@@ -60,7 +69,13 @@ const ON_SINCE: &[(Gate, u8)] = &[
     (HostnameOverride, 35),
     (ImageVolume, 35),
     (MutableCSINodeAllocatableCount, 35),
+    (PodTopologyLabelsAdmission, 35),
     (NodeDeclaredFeatures, 36),
+    (ClearingNominatedNodeNameAfterBinding, 35),
+    (InPlacePodLevelResourcesVerticalScaling, 36),
+    (InPlacePodVerticalScalingInitContainers, 36),
+    (MutablePodResourcesForSuspendedJobs, 36),
+    (MutableSchedulingDirectivesForSuspendedJobs, 36),
     (ClusterTrustBundleProjection, 37),
     (HPAGeneration, 37),
     (MaxUnavailableStatefulSet, 37),
@@ -83,7 +98,7 @@ const ON_SINCE: &[(Gate, u8)] = &[
 
 impl Gate {
     /// Whether Kubernetes 1.`minor` has it on, if nobody turned it on or off.
-    pub(super) fn is_on(self, minor: u8) -> bool {
+    pub(crate) fn is_on(self, minor: u8) -> bool {
         ON_SINCE.iter().any(|(gate, since)| *gate == self && *since <= minor)
     }
 }

@@ -9,7 +9,10 @@
 //! defaults by the schema. [`Kinds::prepare`] and [`Kinds::validate`] do what it does between mutating and validating
 //! admission: the strategy of the resource (status, generation, generated name), and the validation of the object as far
 //! as the list below says; [`Kinds::warnings`] is what the strategy warns of. [`finish`] does these three, and [`receive`]
-//! all of it, with the built-in admission plugins between them that change objects.
+//! all of it, as if no admission plugin, policy or webhook changed the object between them.
+//!
+//! That is the way of what a client submits. What is stored takes another one, [`Kinds::stored`]: nothing is stripped of
+//! it. An update needs both.
 //!
 //! # What is invented
 //!
@@ -22,7 +25,8 @@
 //! For Kubernetes 1.33 to 1.37 decoding, defaults, conversion and strategies (of creation) of the built-in kinds are
 //! compared with the API server's own code, with random objects of every kind (`tests/oracle`, `tests/objects.rs`), and
 //! so are pruning, defaults and validation of custom resources. Feature gates are as the minor has them by default. Not
-//! compared are updates, admission plugins, and what the allocators of services would choose.
+//! compared are admission plugins, and what the allocators of services would choose. Updates, and their subresources,
+//! are asked of API servers (`tests/apiserver`, `stored`).
 //!
 //! # What is validated
 //!
@@ -35,8 +39,12 @@
 //!   change is not judged; metadata of embedded resources is not looked at.
 //!
 //! All else is taken to be valid: an object that the API server refuses for another reason is judged by the policies
-//! here. Objects of the aggregator (`APIService`) have no verdict. Of an update only what changed is validated, by the
-//! rules for new objects; what may not change is not checked.
+//! here. Objects of the aggregator (`APIService`) have no verdict.
+//!
+//! Of an update only what changed is validated, by the rules for new objects and by those for what may change: of pods with
+//! `ephemeralcontainers` and `resize`, of what runs pods, claims, volumes, services, nodes, what holds data, roles and their
+//! bindings, classes, and custom resources; with `status` and `scale` where a kind has them. Where these rules are not
+//! known, an update of more than metadata has no verdict, and neither has a service that changes its type.
 
 mod convert;
 mod custom;
@@ -44,13 +52,16 @@ mod decode;
 mod defaults;
 mod drop;
 mod encode;
+mod equal;
 mod gates;
 mod kinds;
 mod own;
-mod plugins;
 mod pods;
 mod prepare;
+mod scale;
+mod stored;
 mod table;
+mod update;
 mod validate;
 mod warnings;
 
@@ -60,10 +71,12 @@ use thiserror::Error;
 use crate::create::{FieldError, aggregate};
 
 pub(crate) use custom::judge_default;
+pub(crate) use gates::Gate;
 use kinds::Source;
 pub use kinds::{Kinds, Resource, Subresource, Unserved};
-pub use plugins::Surroundings;
-pub use prepare::{INVENTED_SUFFIX, INVENTED_UID};
+pub use prepare::{INVENTED_SUFFIX, INVENTED_UID, Surroundings};
+pub use stored::Stored;
+pub use validate::NOT_SHOWN;
 
 /// An object as admission sees it.
 #[derive(Clone, Debug, PartialEq)]
@@ -91,6 +104,9 @@ pub enum Refused {
     /// An admission plugin that is no policy denies it; the text is the server's.
     #[error("{0}")]
     Forbidden(String),
+    /// The client knows another version of the object; the text is the server's.
+    #[error("{0}")]
+    Conflict(String),
     /// It cannot be told here what the API server would make of it, and why.
     #[error("{0}")]
     NoVerdict(String),
@@ -105,21 +121,20 @@ pub struct Sent<'a> {
     pub subresource: &'a str,
     /// The namespace of the request; empty if it has none.
     pub namespace: &'a str,
-    /// The object.
+    /// The object, as a client submits it.
     pub object: &'a Value,
-    /// The object as it is stored, as admission sees it, if this is an update.
-    pub old: Option<&'a Value>,
+    /// The object as it is stored, if this is an update.
+    pub old: Option<&'a Stored>,
 }
 
-/// What validating admission sees of what a client sends, if no policy or webhook changes it.
+/// What validating admission sees of what a client sends, if no admission plugin, policy or webhook changes it.
 ///
 /// # Errors
 /// The API server refuses it before it asks a policy, or it cannot be told.
 pub fn receive(kinds: &Kinds, sent: Sent<'_>, around: &Surroundings<'_>) -> Result<Received, Refused> {
     let received = kinds.decode(sent)?;
-    let object = kinds.plugins(Sent { object: &received.object, ..sent }, around)?;
     let mut warnings = received.warnings;
-    let object = finish(kinds, Sent { object: &object, ..sent }, around, &mut warnings)?;
+    let object = finish(kinds, Sent { object: &received.object, ..sent }, around, &mut warnings)?;
     Ok(Received { object, warnings })
 }
 
@@ -158,6 +173,15 @@ impl Kinds {
     /// # Errors
     /// The API server cannot decode it, or it cannot be told.
     pub fn decode(&self, sent: Sent<'_>) -> Result<Received, Refused> {
+        self.decode_as(sent, sent.old.is_none())
+    }
+
+    /// What is stored, as admission sees it: decoded, with nothing stripped.
+    fn decode_stored(&self, sent: Sent<'_>) -> Result<Value, Refused> {
+        self.decode_as(sent, false).map(|received| received.object)
+    }
+
+    fn decode_as(&self, sent: Sent<'_>, is_new: bool) -> Result<Received, Refused> {
         let (source, api_version, kind) = Self::source(sent)?;
         let (mut object, warnings) = match source {
             Source::Struct(name) => self.decode_builtin(name, &api_version, kind, sent)?,
@@ -180,9 +204,7 @@ impl Kinds {
         {
             metadata.insert("namespace".to_owned(), Value::from(sent.namespace));
         }
-        if sent.old.is_none()
-            && let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut)
-        {
+        if is_new && let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
             // `rest.WipeObjectMetaSystemFields`
             for key in ["creationTimestamp", "uid", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
                 metadata.remove(key);

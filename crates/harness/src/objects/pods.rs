@@ -137,7 +137,7 @@ pub(super) fn app_armor_profile(annotation: &str) -> Option<Value> {
 }
 
 /// The `QoS` class (`pkg/apis/core/helper/qos`).
-fn quality(minor: u8, spec: &Value) -> &'static str {
+pub(super) fn quality(minor: u8, spec: &Value) -> &'static str {
     let pod_level =
         spec.get("resources").filter(|resources| Gate::PodLevelResources.is_on(minor) && !resources.is_null());
     // Since 1.37 only if they ask for something.
@@ -174,21 +174,72 @@ fn quality(minor: u8, spec: &Value) -> &'static str {
     if limited && equal { "Guaranteed" } else { "Burstable" }
 }
 
-/// The subresource `resize` changes resources of containers alone.
-pub(super) fn resize(pod: &mut Object, old: &Object) {
-    let new = std::mem::replace(pod, old.clone());
-    let (Some(spec), Some(wanted)) = (pod.get_mut("spec"), new.get("spec")) else { return };
-    for containers in ["containers", "initContainers"] {
-        let wanted = wanted.get(containers).and_then(Value::as_array);
-        for container in spec.get_mut(containers).and_then(Value::as_array_mut).into_iter().flatten() {
-            let mut wanted = wanted.into_iter().flatten();
-            let Some(wanted) = wanted.find(|wanted| wanted["name"] == container["name"]) else { continue };
-            for key in ["resources", "resizePolicy"] {
-                match wanted.get(key) {
-                    Some(value) => *container.at_mut(&[key]) = value.clone(),
-                    None => drop(container.as_object_mut().and_then(|container| container.remove(key))),
+/// The subresource `resize` changes resources alone, of each container and, since 1.36, of the pod
+/// (`dropNonResizeUpdates`). False if there are others, or they have other names: that is left to validation.
+pub(super) fn resize(minor: u8, pod: &mut Object, old: &Object) -> bool {
+    const LISTS: [&str; 2] = ["containers", "initContainers"];
+    let containers = |of: &Object, key: &str| -> Vec<Value> {
+        of.get("spec").and_then(|spec| spec[key].as_array()).cloned().unwrap_or_default()
+    };
+    if LISTS.iter().any(|key| containers(pod, key).len() != containers(old, key).len()) {
+        return false;
+    }
+    let mut spec = old.get("spec").and_then(Value::as_object).cloned().unwrap_or_default();
+    for key in LISTS {
+        let (wanted, mut kept) = (containers(pod, key), containers(old, key));
+        if wanted.iter().zip(&kept).any(|(new, old)| new["name"] != old["name"]) {
+            kept = wanted;
+        } else {
+            for (container, wanted) in kept.iter_mut().filter_map(Value::as_object_mut).zip(&wanted) {
+                for key in ["resources", "resizePolicy"] {
+                    match wanted.get(key) {
+                        Some(value) => drop(container.insert(key.to_owned(), value.clone())),
+                        None => drop(container.remove(key)),
+                    }
                 }
             }
+        }
+        if !kept.is_empty() {
+            spec.insert(key.to_owned(), Value::Array(kept));
+        }
+    }
+    if Gate::InPlacePodLevelResourcesVerticalScaling.is_on(minor) {
+        match pod.get("spec").and_then(|spec| spec.get("resources")) {
+            Some(resources) => drop(spec.insert("resources".to_owned(), resources.clone())),
+            None => drop(spec.remove("resources")),
+        }
+    }
+    pod.insert("spec".to_owned(), Value::Object(spec));
+    match old.get("status") {
+        Some(status) => drop(pod.insert("status".to_owned(), status.clone())),
+        None => drop(pod.remove("status")),
+    }
+    true
+}
+
+/// What the subresource `status` adds to a status (`podStatusStrategy.PrepareForUpdate`): the class of quality, and the
+/// generations that were observed, where the client does not say them.
+pub(super) fn status(pod: &mut Object, old: &Object) {
+    let before = old.get("status").cloned().unwrap_or_default();
+    let status = pod.entry("status").or_insert_with(|| json!({}));
+    for key in ["qosClass", "observedGeneration"] {
+        if status[key].is_null() && !before[key].is_null() {
+            *status.at_mut(&[key]) = before[key].clone();
+        }
+    }
+    let mut known = before["conditions"].as_array().cloned().unwrap_or_default();
+    for condition in status.at_mut(&["conditions"]).as_array_mut().into_iter().flatten() {
+        let Some(at) = known.iter().position(|known| known["type"] == condition["type"]) else { continue };
+        let generation = known.remove(at)["observedGeneration"].clone();
+        if condition["observedGeneration"].is_null() && !generation.is_null() {
+            *condition.at_mut(&["observedGeneration"]) = generation;
+        }
+    }
+    // Reading what is absent leaves a null.
+    if let Some(status) = status.as_object_mut() {
+        status.retain(|_, value| !value.is_null());
+        for condition in status.get_mut("conditions").and_then(Value::as_array_mut).into_iter().flatten() {
+            condition.as_object_mut().into_iter().for_each(|of| of.retain(|_, value| !value.is_null()));
         }
     }
 }

@@ -5,9 +5,10 @@ use palisade_checks::json::Change as _;
 use serde_json::{Map, Value, json};
 
 use super::{
-    Kinds, Refused, Sent, Surroundings, convert, decode::Decoder, drop::drop_disabled, encode, gates::Gate,
-    kinds::Source, pods, validate,
+    Kinds, Refused, Sent, Stored, convert, decode::Decoder, drop::drop_disabled, encode, gates::Gate, kinds::Source,
+    pods, update, validate,
 };
+use crate::create::{FieldError, quote, text};
 
 type Object = Map<String, Value>;
 
@@ -18,6 +19,21 @@ pub const INVENTED_SUFFIX: &str = "00000";
 /// The first of the addresses and ports that a Service would get at random.
 const INVENTED_CLUSTER_IP: &str = "10.96.0.10";
 const INVENTED_NODE_PORT: usize = 30000;
+
+/// What becomes part of an object besides what is sent.
+#[derive(Clone, Copy, Debug)]
+pub struct Surroundings<'a> {
+    /// The time of the request, as RFC 3339 in UTC without a fraction: it becomes `metadata.creationTimestamp`.
+    pub now: &'a str,
+    /// Who makes the request, as `userInfo` of an `AdmissionReview`: what a `CertificateSigningRequest` then says.
+    pub user: &'a Value,
+}
+
+impl Default for Surroundings<'_> {
+    fn default() -> Self {
+        Self { now: "2024-01-02T03:04:05Z", user: &Value::Null }
+    }
+}
 
 /// Kinds whose `metadata.generation` counts changes of their content.
 const GENERATED: &[&str] = &[
@@ -40,10 +56,29 @@ const GENERATED: &[&str] = &[
     "flowcontrol/v1.FlowSchema",
     "flowcontrol/v1.PriorityLevelConfiguration",
 ];
+/// Resources whose updates must say which version they are of (`AllowUnconditionalUpdate`), besides custom ones and those
+/// of `admissionregistration.k8s.io`.
+const CONDITIONAL: &[(&str, &str)] = &[
+    ("certificates.k8s.io", "clustertrustbundles"),
+    ("certificates.k8s.io", "podcertificaterequests"),
+    ("coordination.k8s.io", "leasecandidates"),
+    ("coordination.k8s.io", "leases"),
+    ("internal.apiserver.k8s.io", "storageversions"),
+    ("node.k8s.io", "runtimeclasses"),
+    ("policy", "poddisruptionbudgets"),
+    ("resource.k8s.io", "resourcepoolstatusrequests"),
+    ("storage.k8s.io", "csidrivers"),
+    ("storage.k8s.io", "csinodes"),
+    ("storage.k8s.io", "csistoragecapacities"),
+    ("storage.k8s.io", "volumeattachments"),
+    ("storagemigration.k8s.io", "storageversionmigrations"),
+    ("apiextensions.k8s.io", "customresourcedefinitions"),
+];
+
 /// Kinds whose status a client can set by creating them.
 const STATUS_KEPT: &[&str] = &["core/v1.Node", "networking/v1.IPAddress", "core/v1.Event"];
 
-fn is_generated(minor: u8, name: &str) -> bool {
+pub(super) fn is_generated(minor: u8, name: &str) -> bool {
     GENERATED.contains(&name)
         || (Gate::HPAGeneration.is_on(minor)
             && name.starts_with("autoscaling/")
@@ -60,6 +95,12 @@ impl Kinds {
     /// It cannot be decoded any more, which a mutation can be the reason of.
     pub fn prepare(&self, sent: Sent<'_>, around: &Surroundings<'_>) -> Result<Value, Refused> {
         let (source, api_version, kind) = Self::source(sent)?;
+        if let Some(old) = sent.old {
+            precondition(sent, old)?;
+        }
+        if let (Some(old), "scale") = (sent.old, sent.subresource) {
+            return Ok(scaled(sent, old));
+        }
         let Source::Struct(name) = source else {
             return Ok(prepare_custom(sent, around));
         };
@@ -70,12 +111,21 @@ impl Kinds {
         let mut object = decoder.object(name, sent.object).map_err(Refused::Decode)?;
         match sent.old {
             None => {
-                drop_disabled(&self.table, self.minor, name, &mut object);
+                drop_disabled(&self.table, self.minor, name, &mut object, None);
                 create(self.minor, name, &mut object, around);
             }
-            Some(old) => {
-                let old = Decoder::new(&self.table).object(name, old).map_err(Refused::Decode)?;
-                update(self.minor, name, sent.subresource, &mut object, &old);
+            Some(stored) => {
+                let old = Decoder::new(&self.table).object(name, stored).map_err(Refused::Decode)?;
+                drop_disabled(&self.table, self.minor, name, &mut object, Some(&old));
+                // A manifest in place of one: what creation made of the former it makes of the other.
+                if stored.is_completed() && sent.subresource.is_empty() {
+                    match name.as_str() {
+                        "core/v1.Pod" => pods::create(self.minor, &mut object, None, around.now),
+                        "batch/v1.Job" => select_pods(&mut object),
+                        _ => {}
+                    }
+                }
+                update::update(&self.table, self.minor, name, sent.subresource, &mut object, &old);
             }
         }
         // Fills what resetting left out.
@@ -101,14 +151,47 @@ impl Kinds {
     }
 }
 
+/// Whether the client knows the object as it is now (`Store.Update` in apiserver `pkg/registry/generic/registry`).
+fn precondition(sent: Sent<'_>, old: &Stored) -> Result<(), Refused> {
+    let version = |of: &Value| of.pointer("/metadata/resourceVersion").and_then(Value::as_str).unwrap_or("").to_owned();
+    let (now, before) = (version(sent.object), version(old));
+    // Of a manifest it is not known which version it is about.
+    if before.is_empty() || now == before {
+        return Ok(());
+    }
+    let r = sent.resource;
+    let name = text(&old["metadata"], "name");
+    let qualified = if r.group.is_empty() { r.plural.clone() } else { format!("{}.{}", r.plural, r.group) };
+    if !now.is_empty() {
+        return Err(Refused::Conflict(format!(
+            "Operation cannot be fulfilled on {qualified} {}: the object has been modified; please apply your changes \
+             to the latest version and try again",
+            quote(name)
+        )));
+    }
+    let conditional = r.source == Source::Custom
+        || CONDITIONAL.contains(&(r.group.as_str(), r.plural.as_str()))
+        || r.group == "admissionregistration.k8s.io";
+    if conditional && sent.subresource != "scale" {
+        let mut error = FieldError::invalid("metadata.resourceVersion", "", "must be specified for an update");
+        "Invalid value: 0: must be specified for an update".clone_into(&mut error.body);
+        return Err(Refused::Validation { what: format!("{qualified} {}", quote(name)), causes: vec![error] });
+    }
+    Ok(())
+}
+
+/// What validating admission sees of a scale: that of the changed object.
+fn scaled(sent: Sent<'_>, old: &Stored) -> Value {
+    let mut scale = Value::clone(old);
+    *scale.at_mut(&["spec"]) = sent.object["spec"].clone();
+    scale
+}
+
 fn prepare_custom(sent: Sent<'_>, around: &Surroundings<'_>) -> Value {
     let mut object = sent.object.clone();
-    if sent.subresource == "scale" {
-        return object;
-    }
     let has_status = sent.resource.subresource("status").is_some();
     if let Some(fields) = object.as_object_mut() {
-        match sent.old.and_then(Value::as_object) {
+        match sent.old.and_then(|old| old.as_object()) {
             None => {
                 if has_status {
                     fields.remove("status");
@@ -116,7 +199,7 @@ fn prepare_custom(sent: Sent<'_>, around: &Surroundings<'_>) -> Value {
                 system_fields(fields, around);
                 metadata(fields).insert("generation".to_owned(), json!(1));
             }
-            Some(old) => update_custom(fields, old, sent.subresource, has_status),
+            Some(old) => update::custom(fields, old, sent.subresource, has_status),
         }
     }
     object
@@ -164,11 +247,7 @@ fn create(minor: u8, name: &str, object: &mut Object, around: &Surroundings<'_>)
         "core/v1.Pod" => pods::create(minor, object, status.as_ref(), around.now),
         "core/v1.Namespace" => namespace(object),
         "core/v1.Service" => service(object),
-        "core/v1.ServiceAccount" => {
-            for secret in object.get_mut("secrets").and_then(Value::as_array_mut).into_iter().flatten() {
-                *secret = json!({"name": secret["name"]});
-            }
-        }
+        "core/v1.ServiceAccount" => clean_secrets(object),
         "core/v1.PersistentVolume" => {
             object.insert("status".to_owned(), json!({"phase": "Pending", "lastPhaseTransitionTime": around.now}));
         }
@@ -189,6 +268,13 @@ fn create(minor: u8, name: &str, object: &mut Object, around: &Surroundings<'_>)
         "certificates/v1.CertificateSigningRequest" => requester(object, around),
         "batch/v1.Job" => select_pods(object),
         _ => {}
+    }
+}
+
+/// Of secrets nothing counts but their names.
+pub(super) fn clean_secrets(account: &mut Object) {
+    for secret in account.get_mut("secrets").and_then(Value::as_array_mut).into_iter().flatten() {
+        *secret = json!({"name": secret["name"]});
     }
 }
 
@@ -247,7 +333,7 @@ fn service(service: &mut Object) {
 }
 
 /// `dataSource` and `dataSourceRef` say the same where one is absent.
-fn claim(minor: u8, claim: &mut Object) {
+pub(super) fn claim(minor: u8, claim: &mut Object) {
     let Some(spec) = claim.get_mut("spec").and_then(Value::as_object_mut) else { return };
     if !Gate::CrossNamespaceVolumeDataSource.is_on(minor)
         && spec
@@ -306,87 +392,4 @@ fn select_pods(job: &mut Object) {
     if matched.is_null() {
         *matched = json!(INVENTED_UID);
     }
-}
-
-/// `rest.BeforeUpdate`: what an update cannot change.
-fn update(minor: u8, name: &str, subresource: &str, object: &mut Object, old: &Object) {
-    let content = |object: &Object| -> Object {
-        let mut content = object.clone();
-        content.retain(|key, _| !["apiVersion", "kind", "metadata", "status"].contains(&key.as_str()));
-        content
-    };
-    match subresource {
-        "status" => {
-            let status = object.get("status").cloned();
-            for (key, value) in content(old) {
-                object.insert(key, value);
-            }
-            if let Some(status) = status {
-                object.insert("status".to_owned(), status);
-            }
-        }
-        "ephemeralcontainers" => {
-            let new = object.get("spec").map(|spec| spec["ephemeralContainers"].clone()).unwrap_or_default();
-            object.clone_from(old);
-            if let Some(spec) = object.get_mut("spec") {
-                *spec.at_mut(&["ephemeralContainers"]) = new;
-            }
-        }
-        "resize" => pods::resize(object, old),
-        _ => {
-            if let Some(status) = old.get("status") {
-                object.insert("status".to_owned(), status.clone());
-            }
-        }
-    }
-    let changed =
-        content(object) != content(old) || (name == "apps/v1.Deployment" && annotations(object) != annotations(old));
-    keep_metadata(object, old, (is_generated(minor, name) && subresource != "status" && changed).then_some(1));
-}
-
-fn annotations(object: &Object) -> Option<&Value> {
-    object.get("metadata").and_then(|metadata| metadata.get("annotations"))
-}
-
-/// The generation is the server's; some of the metadata never changes.
-fn keep_metadata(object: &mut Object, old: &Object, more: Option<i64>) {
-    let Some(before) = old.get("metadata").and_then(Value::as_object) else { return };
-    let now = metadata(object);
-    match before.get("generation").and_then(Value::as_i64).unwrap_or(0) + more.unwrap_or(0) {
-        0 => now.remove("generation"),
-        generation => now.insert("generation".to_owned(), json!(generation)),
-    };
-    for key in ["creationTimestamp", "deletionTimestamp"] {
-        if let Some(value) = before.get(key).filter(|value| !value.is_null()) {
-            now.insert(key.to_owned(), value.clone());
-        }
-    }
-    for key in ["uid", "deletionGracePeriodSeconds"] {
-        if let Some(value) = before.get(key) {
-            now.entry(key).or_insert_with(|| value.clone());
-        }
-    }
-}
-
-fn update_custom(object: &mut Object, old: &Object, subresource: &str, has_status: bool) {
-    let before = old.get("status").cloned();
-    if subresource == "status" {
-        let status = object.remove("status");
-        let kept = object.get("metadata").cloned();
-        object.clone_from(old);
-        object.remove("status");
-        object.extend(status.map(|status| ("status".to_owned(), status)));
-        object.extend(kept.map(|metadata| ("metadata".to_owned(), metadata)));
-        keep_metadata(object, old, None);
-        return;
-    }
-    if has_status {
-        object.remove("status");
-        object.extend(before.map(|status| ("status".to_owned(), status)));
-    }
-    let content = |object: &Object| -> Object {
-        object.iter().filter(|(key, _)| *key != "metadata").map(|(k, v)| (k.clone(), v.clone())).collect()
-    };
-    let changed = content(object) != content(old);
-    keep_metadata(object, old, changed.then_some(1));
 }

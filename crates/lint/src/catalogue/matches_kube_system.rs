@@ -1,10 +1,10 @@
 //! A policy that can deny what the control plane does in kube-system.
 
+use palisade_harness::objects::Kinds;
 use palisade_manifest::Severity;
 
 use super::{is_enforced, reaches};
-use crate::policy::ResourceRule;
-use crate::{Category, Rule};
+use crate::{Category, Rule, discovery, policy::ResourceRule};
 
 pub(super) static RULE: Rule = Rule {
     id: "matches-kube-system",
@@ -13,49 +13,91 @@ pub(super) static RULE: Rule = Rule {
     title: "A policy that can deny what the control plane does in kube-system",
     why: "\
 With `failurePolicy: Fail`, an expression that fails, or parameters that are missing, deny requests in `kube-system` as
-well: controllers, schedulers and addons stop working, and whoever would repair it may be among them. Leave the namespace
-out by a `namespaceSelector`, in the policy or in each binding, or by a match condition that names it.",
+well: controllers, schedulers and nodes stop working, and whoever would repair it may be among them. It is reported for the
+kinds and operations that the control plane needs there, such as pods that controllers create and ReplicaSets that they
+scale; not for what only people and addons write. Leave the namespace out by a `namespaceSelector`, in the policy or in each
+binding, or by a match condition that names it.",
     bad: include_str!("matches_kube_system.bad.yaml"),
     good: include_str!("matches_kube_system.good.yaml"),
     check: |cluster, found| {
-    for policy in cluster.policies.iter().filter(|policy| is_enforced(cluster, policy)) {
-        let namespaced = |rule: &ResourceRule| {
-            rule.scope != "Cluster"
-                && rule.names.is_empty()
-                && !rule.is_everything()
-                && rule.resources.iter().any(|one| !CLUSTER_SCOPED.contains(&one.split('/').next().unwrap_or_default()))
-        };
-        let guarded = ["kube-system", "request.namespace", "namespaceObject"].iter().any(|one| policy.mentions(one));
-        if policy.rules().iter().any(namespaced) && !guarded && reaches(cluster, policy, "kube-system") {
-            found.advise(
-                &policy.item,
-                "spec.matchConstraints",
-                "matches kube-system, where a failing expression would stop the control plane",
-                "add a namespaceSelector with kubernetes.io/metadata.name NotIn [kube-system, ...]",
-            );
+        let kinds = Kinds::builtin(cluster.minor);
+        for policy in cluster.policies.iter().filter(|policy| is_enforced(cluster, policy)) {
+            let guarded = ["kube-system", "request.namespace", "namespaceObject"].iter().any(|one| policy.mentions(one));
+            if guarded || !reaches(cluster, policy, "kube-system") {
+                continue;
+            }
+            let rules = policy.rules();
+            // A policy for everything has a rule of its own.
+            let scoped = rules.iter().filter(|rule| rule.scope != "Cluster" && rule.names.is_empty() && !rule.is_everything());
+            let matched: Vec<_> = scoped.flat_map(|rule| written(&kinds, rule)).collect();
+            if let Some(first) = matched.first() {
+                let more = if matched.len() > 1 { format!(" and {} more", matched.len() - 1) } else { String::new() };
+                found.advise(
+                    &policy.item,
+                    "spec.matchConstraints",
+                    format!("matches {first}{more} in kube-system, where a failing expression would stop the control plane"),
+                    "add a namespaceSelector with kubernetes.io/metadata.name NotIn [kube-system, ...]",
+                );
+            }
         }
-    }
-},
+    },
 };
 
-/// Namespaced requests that these cover are none.
-const CLUSTER_SCOPED: [&str; 18] = [
-    "namespaces",
-    "nodes",
-    "persistentvolumes",
-    "clusterroles",
-    "clusterrolebindings",
-    "storageclasses",
-    "priorityclasses",
-    "runtimeclasses",
-    "ingressclasses",
-    "customresourcedefinitions",
-    "apiservices",
-    "csidrivers",
-    "csinodes",
-    "volumeattachments",
-    "certificatesigningrequests",
-    "validatingadmissionpolicies",
-    "validatingadmissionpolicybindings",
-    "validatingwebhookconfigurations",
+/// The resources of a rule that the control plane writes in kube-system. Only built-in kinds are those, in versions that
+/// are served: definitions in the input add none.
+fn written(kinds: &Kinds, rule: &ResourceRule) -> Vec<&'static str> {
+    let is_served = |group: &str, resource: &str| {
+        let plural = resource.split('/').next().unwrap_or_default();
+        discovery::versions(kinds, group, plural)
+            .any(|one| one.namespaced && rule.versions.iter().any(|version| *version == "*" || *version == one.version))
+    };
+    let is_matched = |(group, resource, operations): &&(&str, &str, &str)| {
+        rule.covers(group, resource)
+            && operations.split(' ').any(|operation| rule.on(operation))
+            && is_served(group, resource)
+    };
+    CONTROL_PLANE_WRITES.iter().filter(is_matched).map(|(_, resource, _)| *resource).collect()
+}
+
+/// Group, resource and operations: what controllers, schedulers, nodes and the API server itself write in namespaces, by
+/// the roles that Kubernetes gives them (`plugin/pkg/auth/authorizer/rbac/bootstrappolicy`: `controller_policy.go`,
+/// `policy.go`, `namespace_policy.go`). Left out are Leases, which have a rule of their own; what those two controllers
+/// may write that may write everything, the garbage collector and that of namespaces; and scales, for whose autoscaler
+/// somebody would have to ask.
+pub const CONTROL_PLANE_WRITES: &[(&str, &str, &str)] = &[
+    ("", "pods", "CREATE UPDATE DELETE"),
+    ("", "pods/binding", "CREATE"),
+    ("", "pods/eviction", "CREATE"),
+    ("", "pods/status", "UPDATE"),
+    ("", "configmaps", "CREATE UPDATE"),
+    ("", "endpoints", "CREATE UPDATE DELETE"),
+    ("", "events", "CREATE UPDATE"),
+    ("", "persistentvolumeclaims", "CREATE UPDATE DELETE"),
+    ("", "persistentvolumeclaims/status", "UPDATE"),
+    ("", "replicationcontrollers", "UPDATE"),
+    ("", "replicationcontrollers/status", "UPDATE"),
+    ("", "resourcequotas/status", "UPDATE"),
+    ("", "secrets", "CREATE UPDATE DELETE"),
+    ("", "serviceaccounts", "CREATE UPDATE"),
+    ("", "serviceaccounts/token", "CREATE"),
+    ("", "services/status", "UPDATE"),
+    ("apps", "controllerrevisions", "CREATE UPDATE DELETE"),
+    ("apps", "daemonsets/status", "UPDATE"),
+    ("apps", "deployments", "UPDATE"),
+    ("apps", "deployments/status", "UPDATE"),
+    ("apps", "replicasets", "CREATE UPDATE DELETE"),
+    ("apps", "replicasets/status", "UPDATE"),
+    ("apps", "statefulsets/status", "UPDATE"),
+    ("autoscaling", "horizontalpodautoscalers/status", "UPDATE"),
+    ("batch", "cronjobs", "UPDATE"),
+    ("batch", "cronjobs/status", "UPDATE"),
+    ("batch", "jobs", "CREATE UPDATE DELETE"),
+    ("batch", "jobs/status", "UPDATE"),
+    ("discovery.k8s.io", "endpointslices", "CREATE UPDATE DELETE"),
+    ("events.k8s.io", "events", "CREATE UPDATE"),
+    ("policy", "poddisruptionbudgets/status", "UPDATE"),
+    ("rbac.authorization.k8s.io", "rolebindings", "CREATE UPDATE"),
+    ("rbac.authorization.k8s.io", "roles", "CREATE UPDATE"),
+    ("resource.k8s.io", "resourceclaims", "CREATE UPDATE DELETE"),
+    ("resource.k8s.io", "resourceclaims/status", "UPDATE"),
 ];

@@ -1,9 +1,18 @@
 //! A subresource by which the policy can be passed.
 
+use palisade_cel::{
+    ast::{Expr, Literal, Node},
+    types::Type,
+};
 use palisade_manifest::Severity;
 
-use crate::policy::ResourceRule;
-use crate::{Category, Rule};
+use crate::{
+    Category, Rule,
+    cluster::Cluster,
+    policy::{Policy, ResourceRule, Role},
+    scenario::{self, Scenario},
+    tree,
+};
 
 pub(super) static RULE: Rule = Rule {
     id: "missing-subresource",
@@ -11,24 +20,28 @@ pub(super) static RULE: Rule = Rule {
     category: Category::Regret,
     title: "A subresource by which the policy can be passed",
     why: "\
-What the expressions look at can also be changed through a subresource that the rules do not match: a container through
-`pods/ephemeralcontainers`, its resources through `pods/resize`, the number of replicas through `deployments/scale`.
-`resources: [\"*\"]` matches no subresource. Name it, or `*/*`.",
+What the expressions look at can also be changed through a subresource that the rules do not match: the image of a container
+through `pods/ephemeralcontainers`, its CPU and memory through `pods/resize`, the number of replicas through
+`deployments/scale`. `resources: [\"*\"]` matches no subresource. Name it, or `*/*`, and look at what it changes: ephemeral
+containers are in `spec.ephemeralContainers`, and the object of a scale is a `Scale` with `spec.replicas`.
+
+Not reported are fields that the subresource cannot have or change: ephemeral containers have no ports, probes, resources or
+lifecycle, and a resize changes CPU and memory, and removes none.",
     bad: include_str!("missing_subresource.bad.yaml"),
     good: include_str!("missing_subresource.good.yaml"),
     check: |cluster, found| {
-        for policy in &cluster.policies {
+        for policy in cluster.policies.iter().filter(|policy| judges_updates(policy)) {
             let rules = policy.rules();
             let writes = |rule: &ResourceRule| rule.on("CREATE") || rule.on("UPDATE");
-            for (group, resource, subresource, fields) in GAPS {
-                let plain = rules.iter().find(|rule| writes(rule) && rule.covers(group, resource));
-                let full = format!("{resource}/{subresource}");
-                let covered = rules.iter().any(|rule| rule.on("UPDATE") && rule.covers(group, &full));
-                let reads = fields.iter().any(|field| policy.reads(field));
-                if let Some(rule) = plain.filter(|rule| !covered && reads && rule.names.is_empty()) {
+            for gap in GAPS {
+                let plain = rules.iter().find(|rule| writes(rule) && rule.covers(gap.group, gap.resource));
+                let full = format!("{}/{}", gap.resource, gap.subresource);
+                let covered = rules.iter().any(|rule| rule.on("UPDATE") && rule.covers(gap.group, &full));
+                let Some(rule) = plain.filter(|rule| !covered && rule.names.is_empty()) else { continue };
+                if reads(cluster, policy, gap) {
                     let message =
-                        format!("what is checked of {resource} can be changed through {full}, which is not matched");
-                    let help = format!("add {full} to the resources, with operation UPDATE");
+                        format!("what is checked of {} can be changed through {full}, which is not matched", gap.resource);
+                    let help = format!("add {full} to the resources, with operation UPDATE{}", gap.help);
                     found.advise(&policy.item, &format!("{}.resources", rule.path()), message, &help);
                 }
             }
@@ -36,11 +49,170 @@ What the expressions look at can also be changed through a subresource that the 
     },
 };
 
-/// Group, resource, subresource, and the fields that the subresource changes.
-const GAPS: [(&str, &str, &str, &[&str]); 5] = [
-    ("", "pods", "ephemeralcontainers", &["containers", "initContainers", "ephemeralContainers"]),
-    ("", "pods", "resize", &["resources"]),
-    ("apps", "deployments", "scale", &["replicas"]),
-    ("apps", "statefulsets", "scale", &["replicas"]),
-    ("apps", "replicasets", "scale", &["replicas"]),
+/// Whether a policy can deny an update at all. Mutating policies have no validations.
+fn judges_updates(policy: &Policy<'_>) -> bool {
+    let update = scenario::rest(policy, Scenario::Update);
+    let mutates = policy.expressions.iter().any(|one| one.role == Role::Mutation);
+    update.conditions.is_some() && (mutates || !update.validations.is_empty())
+}
+
+/// A subresource that changes what policies for the resource look at.
+struct Gap {
+    group: &'static str,
+    resource: &'static str,
+    subresource: &'static str,
+    kind: &'static str,
+    /// The ends of the paths of structs, and the fields of these that it changes.
+    structs: &'static [&'static str],
+    fields: &'static [&'static str],
+    help: &'static str,
+}
+
+const CONTAINERS: &[&str] = &[".containers.@idx", ".initContainers.@idx", ".ephemeralContainers.@idx"];
+
+const GAPS: &[Gap] = &[
+    Gap {
+        group: "",
+        resource: "pods",
+        subresource: "ephemeralcontainers",
+        kind: "Pod",
+        structs: CONTAINERS,
+        // `allowedEphemeralContainerFields` in pkg/apis/core/validation/validation.go, without the name.
+        fields: &[
+            "image",
+            "command",
+            "args",
+            "workingDir",
+            "envFrom",
+            "env",
+            "volumeMounts",
+            "volumeDevices",
+            "terminationMessagePath",
+            "terminationMessagePolicy",
+            "imagePullPolicy",
+            "securityContext",
+            "stdin",
+            "stdinOnce",
+            "tty",
+        ],
+        help: ", and look at spec.ephemeralContainers",
+    },
+    Gap {
+        group: "",
+        resource: "pods",
+        subresource: "resize",
+        kind: "Pod",
+        structs: CONTAINERS,
+        fields: &["resources"],
+        help: "",
+    },
+    Gap { group: "", resource: "replicationcontrollers", kind: "ReplicationController", ..SCALE },
+    Gap { resource: "deployments", kind: "Deployment", ..SCALE },
+    Gap { resource: "replicasets", kind: "ReplicaSet", ..SCALE },
+    Gap { resource: "statefulsets", kind: "StatefulSet", ..SCALE },
 ];
+
+const SCALE: Gap = Gap {
+    group: "apps",
+    resource: "",
+    subresource: "scale",
+    kind: "",
+    structs: &[".spec"],
+    fields: &["replicas"],
+    help: "; its object is a Scale",
+};
+
+/// Whether a policy decides by a field that a subresource changes.
+fn reads(cluster: &Cluster<'_>, policy: &Policy<'_>, gap: &Gap) -> bool {
+    let environment = policy
+        .check(cluster)
+        .and_then(|check| check.environments().find(|(kind, _)| kind.kind == gap.kind).map(|(_, of)| of.clone()));
+    policy.expressions.iter().filter(|one| !matches!(one.role, Role::Message | Role::Annotation)).any(|expression| {
+        let checked = environment.as_ref().and_then(|environment| environment.check(&expression.source).ok());
+        let root = checked.as_ref().map_or(&expression.ast.root, |checked| &checked.ast.root);
+        let is_read = |node: &Node| {
+            let Some((of, field)) = tree::operand(node).zip(tree::field(node)) else { return false };
+            let in_place = match checked.as_ref().map(|checked| object(checked.type_of(of.id))) {
+                Some(Some(path)) => gap.structs.iter().any(|end| path.ends_with(end)),
+                Some(None) => matches!(checked.as_ref().map(|checked| checked.type_of(of.id)), Some(Type::Dyn)),
+                // What has no type may be anything, but for labels.
+                None => tree::chain(of).is_none_or(|(_, fields)| fields.first() != Some(&"metadata")),
+            };
+            in_place && gap.fields.contains(&field)
+        };
+        match gap.subresource {
+            "resize" => is_resized(root, expression.role == Role::Validation, &is_read),
+            _ => tree::nodes(root).into_iter().any(is_read),
+        }
+    })
+}
+
+/// The struct that a type is of, or an optional of it.
+fn object(of: &Type) -> Option<&str> {
+    match of {
+        Type::Object(path) => Some(path),
+        Type::Optional(of) => object(of),
+        _ => None,
+    }
+}
+
+/// Whether an expression that has to be true, or one that is anything, can become false by a resize. That changes CPU and
+/// memory only, adds requests and limits and removes none, and keeps the pod's class of service (`ValidatePodResize` and
+/// `validateContainerResize` in pkg/apis/core/validation/validation.go).
+fn is_resized(root: &Node, demanded: bool, is_read: &impl Fn(&Node) -> bool) -> bool {
+    let nodes = tree::nodes(root);
+    let named = |name: &str| {
+        nodes.iter().any(|node| {
+            tree::field(node) == Some(name)
+                || matches!(&node.expr, Expr::Literal(Literal::String(text)) if &**text == name)
+        })
+    };
+    let others = ["ephemeral-storage", "storage", "claims"];
+    let measured = named("cpu") || named("memory") || !others.iter().any(|other| named(other));
+    // Of a guaranteed pod requests and limits are equal and stay so.
+    let resize = Resize { is_read, guaranteed: named("cpu") && named("memory") };
+    measured && resize.changes(root, demanded)
+}
+
+struct Resize<'a, F> {
+    is_read: &'a F,
+    guaranteed: bool,
+}
+
+impl<F: Fn(&Node) -> bool> Resize<'_, F> {
+    /// Whether a resize can make an expression false, if `demanded`, or else true.
+    fn changes(&self, node: &Node, demanded: bool) -> bool {
+        let reads = |node: &Node| tree::nodes(node).into_iter().any(self.is_read);
+        match &node.expr {
+            Expr::Select { test: true, .. } => !demanded && reads(node),
+            Expr::Call { function, args, .. } => match (&**function, &args[..]) {
+                ("_&&_" | "_||_", [a, b]) => self.changes(a, demanded) || self.changes(b, demanded),
+                ("!_", [of]) => self.changes(of, !demanded),
+                ("_?_:_", [condition, then, other]) => {
+                    reads(condition) || self.changes(then, demanded) || self.changes(other, demanded)
+                }
+                ("hasValue" | "@in", _) => !demanded && reads(node),
+                ("_==_", [a, b]) if demanded && self.guaranteed && is_request_and_limit(a, b) => false,
+                _ => reads(node),
+            },
+            Expr::Comprehension(of) => {
+                // What all() and exists() become goes on as its parts do.
+                let goes_on = match &of.step.expr {
+                    Expr::Call { function, .. } => matches!(&**function, "_&&_" | "_||_"),
+                    _ => false,
+                };
+                reads(&of.range) || if goes_on { self.changes(&of.step, demanded) } else { reads(&of.step) }
+            }
+            _ => reads(node),
+        }
+    }
+}
+
+/// Whether two nodes read the request and the limit of the same resource.
+fn is_request_and_limit(a: &Node, b: &Node) -> bool {
+    let (Some((_, a)), Some((_, b))) = (tree::asking_chain(a), tree::asking_chain(b)) else { return false };
+    let with = |fields: &[&str], from: &str| -> Vec<String> {
+        fields.iter().map(|field| if *field == from { "requests".to_owned() } else { (*field).to_owned() }).collect()
+    };
+    a != b && with(&a, "limits") == with(&b, "limits")
+}

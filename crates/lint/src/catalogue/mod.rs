@@ -38,6 +38,8 @@ mod unreadable_object;
 mod unresolvable_param_kind;
 mod unused_variable;
 
+pub use matches_kube_system::CONTROL_PLANE_WRITES;
+use palisade_cel::schema::Kind;
 use serde_json::Value as Json;
 
 use crate::{
@@ -121,4 +123,22 @@ fn reaches(cluster: &Cluster<'_>, policy: &Policy<'_>, namespace: &str) -> bool 
     selects(&policy.spec()["matchConstraints"])
         && (bindings.peek().is_none()
             || bindings.any(|binding| is_denying(binding) && selects(&binding.json["spec"]["matchResources"])))
+}
+
+/// The kinds that something concerns, as the end of a message; nothing if there is only one, or if `all` are concerned.
+fn named(kinds: &[String], all: bool) -> String {
+    /// As many as are read.
+    const SHOWN: usize = 4;
+    match kinds {
+        [] => String::new(),
+        _ if all => format!(" (all {} kinds that are matched)", kinds.len()),
+        _ if kinds.len() <= SHOWN => format!(" ({})", kinds.join("; ")),
+        _ => format!(" ({}; and {} more)", kinds[..SHOWN].join("; "), kinds.len() - SHOWN),
+    }
+}
+
+/// A kind for people: `apps/v1 Deployment`.
+fn readable(kind: &Kind) -> String {
+    let group = if kind.group.is_empty() { String::new() } else { format!("{}/", kind.group) };
+    format!("{group}{} {}", kind.version, kind.kind)
 }

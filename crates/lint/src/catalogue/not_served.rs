@@ -1,32 +1,162 @@
-//! A version of the API that is not served.
+//! A kind or version of the API that is not served.
 
-use palisade_manifest::Severity;
+use std::collections::BTreeMap;
 
-use crate::{Category, Rule};
+use palisade_api::names;
+use palisade_harness::objects::Kinds;
+use palisade_manifest::{Severity, nearest};
+use serde_json::Value as Json;
+
+use crate::{
+    Category, Rule,
+    cluster::{Cluster, Item, MAX_OBJECT},
+    discovery,
+};
 
 pub(super) static RULE: Rule = Rule {
     id: "not-served",
     severity: Severity::Error,
     category: Category::Rejected,
-    title: "A version of the API that is not served",
+    title: "A kind or version of the API that is not served",
     why: "\
-The API server does not know this `apiVersion` and answers `no matches for kind`. ValidatingAdmissionPolicy is
-`admissionregistration.k8s.io/v1` in all versions that are supported here; MutatingAdmissionPolicy is `v1` from
-Kubernetes 1.36 on, and `v1beta1` in 1.34 and 1.35 where the cluster's admin turned it on.",
+The API server does not know this `apiVersion` or `kind` and answers `no matches for kind`: the version was removed, or is
+not there yet, or a name is misspelt. ValidatingAdmissionPolicy is `admissionregistration.k8s.io/v1` in all versions that are
+supported here; MutatingAdmissionPolicy is `v1` from Kubernetes 1.36 on, and `v1beta1` in 1.34 and 1.35 where the cluster's
+admin turned it on. CustomResourceDefinition is `apiextensions.k8s.io/v1`.
+
+Any object of the input is looked at, also of kinds that no other rule is about. Groups and kinds that are not like any
+built-in one are taken for those of CustomResourceDefinitions elsewhere.",
     bad: include_str!("not_served.bad.yaml"),
     good: include_str!("not_served.good.yaml"),
     check: |cluster, found| {
-        for (item, _) in cluster.said.iter().filter(|(item, _)| item.kind.contains("AdmissionPolicy")) {
-            let version = item.api_version().rsplit('/').next().unwrap_or_default();
-            let served: &[&str] = match (item.kind.starts_with("Validating"), cluster.minor) {
-                (true, _) | (false, 36..) => &["v1"],
-                (false, 34..) => &["v1beta1"],
-                (false, _) => &["v1alpha1"],
-            };
-            if !served.contains(&version) {
-                let message = format!("Kubernetes 1.{} does not serve {} of {version}", cluster.minor, item.kind);
-                found.advise(item, "apiVersion", message, &format!("write admissionregistration.k8s.io/{}", served[0]));
+        for (item, _) in cluster.said.iter().filter(|(item, _)| !item.generated) {
+            if let Some(unserved) = unserved(cluster, item.api_version(), &item.kind) {
+                found.advise(item, unserved.path, unserved.message, &unserved.help);
             }
+        }
+        // Many objects are of few kinds.
+        let mut known = BTreeMap::new();
+        for object in &cluster.skipped {
+            let of = (object.api_version.as_str(), object.kind.as_str());
+            if known.len() >= MOST_KINDS && !known.contains_key(&of) {
+                continue;
+            }
+            let unserved = known.entry(of).or_insert_with(|| unserved(cluster, of.0, of.1));
+            let Some(unserved) = unserved else { continue };
+            // Only annotations are read of it.
+            let json = if object.node.span.len() > MAX_OBJECT { Json::Null } else { object.json().unwrap_or_default() };
+            let item = Item { object, generated: false, kind: object.kind.clone(), json };
+            found.advise(&item, unserved.path, unserved.message.clone(), &unserved.help);
         }
     },
 };
+
+/// More kinds than a cluster has are not looked at.
+const MOST_KINDS: usize = 2_000;
+
+/// What is wrong with a kind.
+struct Unserved {
+    path: &'static str,
+    message: String,
+    help: String,
+}
+
+fn unserved(cluster: &Cluster<'_>, api_version: &str, kind: &str) -> Option<Unserved> {
+    let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
+    if version.is_empty() || kind.is_empty() {
+        return None;
+    }
+    let kinds = cluster.kinds();
+    let minor = cluster.minor;
+    let of = |path, message: String, help: String| Some(Unserved { path, message, help });
+    if group == "admissionregistration.k8s.io" && kind.contains("AdmissionPolicy") {
+        let served = match (kind.starts_with("Validating"), minor) {
+            (true, _) | (false, 36..) => "v1",
+            (false, 34..) => "v1beta1",
+            (false, _) => "v1alpha1",
+        };
+        let message = format!("Kubernetes 1.{minor} does not serve {kind} of {version}");
+        return if version == served { None } else { of("apiVersion", message, format!("write {group}/{served}")) };
+    }
+    if is_known(kinds, group, kind) {
+        // The API server serves a version that is not stable where its admin turned it on.
+        let served: Vec<_> = kinds.resources().iter().filter(|r| r.group == group && r.kind == kind).collect();
+        if served.is_empty() || served.iter().any(|r| r.version == version) {
+            return None;
+        }
+        let newest = served.iter().find(|r| r.by_default).or(served.first())?;
+        let message = format!("Kubernetes 1.{minor} does not serve {kind} of {version}");
+        return of("apiVersion", message, format!("write {}", newest.api_version()));
+    }
+    if let Some((_, _, instead)) = MOVED.iter().find(|(from, moved, _)| *from == group && *moved == kind) {
+        let help = match *instead {
+            "" => "nothing replaces it; palisade migrate makes profiles of PodSecurityPolicies".to_owned(),
+            instead => format!("write {instead}"),
+        };
+        return of("apiVersion", format!("Kubernetes 1.{minor} does not serve {kind} of {api_version}"), help);
+    }
+    let message = format!("Kubernetes 1.{minor} does not serve {kind} of {api_version}");
+    if is_group(kinds, group) {
+        // Kinds that only lists and subresources have are not created.
+        let mut subresources = kinds.resources().iter().flat_map(|r| &r.subresources);
+        if kind.ends_with("List") || subresources.any(|one| one.group == group && one.kind == kind) {
+            return None;
+        }
+        let of_group = known(kinds).filter(|one| one.group == group).map(|one| one.kind);
+        if let Some(near) = nearest(kind, of_group, MOST).filter(|_| kind.len() > SHORT) {
+            return of("kind", message, format!("did you mean {near}?"));
+        }
+        let elsewhere = known(kinds).find(|one| one.kind == kind && one.by_default)?;
+        let group = if elsewhere.group.is_empty() { String::new() } else { format!("{}/", elsewhere.group) };
+        return of("apiVersion", message, format!("did you mean {group}{}?", elsewhere.version));
+    }
+    // A group that is like one that has such a kind; others are those of definitions elsewhere.
+    let groups = known(kinds).filter(|one| nearest(kind, [one.kind], MOST).is_some()).map(|one| one.group);
+    let near = nearest(group, groups, MOST).filter(|_| group.len() > SHORT)?;
+    of("apiVersion", message, format!("did you mean {near}?"))
+}
+
+/// By how many letters a name may differ that was meant.
+const MOST: usize = 2;
+/// Names that are so short are like too many others.
+const SHORT: usize = 4;
+
+/// A kind that is built in or defined here, or our own.
+struct Known<'k> {
+    group: &'k str,
+    version: &'k str,
+    kind: &'k str,
+    by_default: bool,
+}
+
+const OWN: [Known<'static>; 2] = [
+    Known { group: names::GROUP, version: "v1alpha1", kind: "ToolSecurityProfile", by_default: true },
+    Known { group: names::GROUP, version: "v1alpha1", kind: "ToolSecurityParams", by_default: true },
+];
+
+fn known(kinds: &Kinds) -> impl Iterator<Item = Known<'_>> {
+    let served = kinds.resources().iter();
+    let served =
+        served.map(|r| Known { group: &r.group, version: &r.version, kind: &r.kind, by_default: r.by_default });
+    served.chain(OWN)
+}
+
+fn is_known(kinds: &Kinds, group: &str, kind: &str) -> bool {
+    known(kinds).any(|one| one.group == group && one.kind == kind)
+}
+
+fn is_group(kinds: &Kinds, group: &str) -> bool {
+    group == names::GROUP || discovery::has_group(kinds, group)
+}
+
+/// Kinds that were moved to another group, or removed, by group and kind; and what to write instead
+/// (<https://kubernetes.io/docs/reference/using-api/deprecation-guide/>).
+const MOVED: &[(&str, &str, &str)] = &[
+    ("extensions", "DaemonSet", "apps/v1"),
+    ("extensions", "Deployment", "apps/v1"),
+    ("extensions", "ReplicaSet", "apps/v1"),
+    ("extensions", "Ingress", "networking.k8s.io/v1"),
+    ("extensions", "NetworkPolicy", "networking.k8s.io/v1"),
+    ("extensions", "PodSecurityPolicy", ""),
+    ("policy", "PodSecurityPolicy", ""),
+];

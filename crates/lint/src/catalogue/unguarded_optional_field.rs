@@ -1,21 +1,18 @@
 //! A field is read that may not be there.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use palisade_cel::{
-    Environment,
-    ast::{Expr, Literal, Node},
-    schema::Kind,
-    types::Type,
-};
+use palisade_cel::{Environment, Position, ast::Expr, schema::Kind, types::Type};
 use palisade_manifest::Severity;
 
 use super::denies;
-use crate::{Category, Rule};
 use crate::{
+    Category, Rule,
     cluster::Cluster,
+    finding::Found,
+    guards::{Guards, Names},
     policy::{Expression, Policy, Role},
-    tree,
+    reads, tree,
 };
 
 pub(super) static RULE: Rule = Rule {
@@ -26,115 +23,91 @@ pub(super) static RULE: Rule = Rule {
     why: "\
 By its schema an object need not have this field. Reading it from an object without it fails: `no such key`, which denies
 with `failurePolicy: Fail` and a message that helps nobody. That is so inside of `has()`, too: `has(a.b.c)` asks for `c`
-only. Ask first (`has(a.b) && a.b.c`), or read with `a.?b.?c.orValue(...)`. Fields that the API server always fills in are
-not reported.",
+only. Ask first (`has(a.b) && a.b.c`), or read with `a.?b.?c.orValue(...)`.
+
+Not reported are fields to which the API server always gives a value, or without which it takes no object, and fields that
+are asked for by a match condition, by an earlier validation, or by a variable that the expression reads. A field beside one
+that says which kind of thing it is (`spec.type == 'ExternalName' && spec.externalName ...`) counts as asked for.",
     bad: include_str!("unguarded_optional_field.bad.yaml"),
     good: include_str!("unguarded_optional_field.good.yaml"),
     check: |cluster, found| {
-    for policy in cluster.policies.iter().filter(|policy| denies(cluster, policy)) {
-        let Some(check) = policy.check(cluster) else { continue };
-        let conditions = policy.expressions.iter().filter(|one| one.role == Role::Condition);
-        let asked_before: BTreeSet<String> = conditions.flat_map(|one| asked(&one.ast.root)).collect();
-        let judged = |one: &&Expression| !matches!(one.role, Role::Message | Role::Annotation);
-        for expression in policy.expressions.iter().filter(judged) {
-            for (kind, environment) in check.environments() {
-                let kinds = [Some(kind.clone()), param_kind(policy)];
-                for (node, field) in unguarded(cluster, expression, environment, &kinds, &asked_before) {
-                    let at = expression.ast.position(node);
-                    let message = format!("{field} may not be there ({kind}): reading it fails then");
-                    let help = "ask with has() first, or read with .? and orValue()";
-                    found.add_at(&policy.item, &expression.path, at, message, Some(help));
+        for policy in cluster.policies.iter().filter(|policy| denies(cluster, policy)) {
+            let Some(check) = policy.check(cluster) else { continue };
+            let all = check.environments().count();
+            let names = Names::of(policy);
+            let judged = |one: &&Expression| !matches!(one.role, Role::Message | Role::Annotation);
+            // Parameters are the same for all expressions.
+            let mut told = BTreeSet::new();
+            for expression in policy.expressions.iter().filter(judged) {
+                let guards = Guards::of(policy, expression);
+                // What is read of several kinds is read once.
+                let mut read = BTreeMap::<String, (Position, BTreeSet<&Kind>)>::new();
+                for (kind, environment) in check.environments() {
+                    for (position, field) in unguarded(cluster, policy, expression, kind, environment, &names, &guards) {
+                        let (first, kinds) = read.entry(field).or_insert((position, BTreeSet::new()));
+                        *first = position.min(*first);
+                        kinds.insert(kind);
+                    }
+                }
+                for (field, (position, kinds)) in &read {
+                    let longer = |other: &str| other.strip_prefix(field).is_some_and(|rest| rest.starts_with('.'));
+                    let is_param = field.starts_with("params.");
+                    // Who asks for the longer one asks for all of it.
+                    if read.keys().any(|other| longer(other)) || is_param && !told.insert(field.clone()) {
+                        continue;
+                    }
+                    let of_object = !is_param && all > 1;
+                    let named: Vec<_> = kinds.iter().filter(|_| of_object).map(|kind| super::readable(kind)).collect();
+                    let of = super::named(&named, named.len() == all);
+                    found.put(
+                        &policy.item,
+                        Found {
+                            path: expression.path.clone(),
+                            position: *position,
+                            message: format!("{field} may not be there: reading it fails then{of}"),
+                            help: Some("ask with has() first, or read with .? and orValue()".to_owned()),
+                            severity: None,
+                            kinds: named,
+                        },
+                    );
                 }
             }
         }
-    }
-},
+    },
 };
 
-/// Fields that the API server fills in, or without which it takes no object, though schemas do not say so.
-const ALWAYS: [&str; 27] = [
-    "apiVersion",
-    "creationTimestamp",
-    "dnsPolicy",
-    "enableServiceLinks",
-    "generation",
-    "image",
-    "imagePullPolicy",
-    "kind",
-    "labelSelector",
-    "metadata",
-    "name",
-    "namespace",
-    "replicas",
-    "resourceVersion",
-    "resources",
-    "restartPolicy",
-    "revisionHistoryLimit",
-    "rules",
-    "schedulerName",
-    "selector",
-    "spec",
-    "strategy",
-    "template",
-    "terminationGracePeriodSeconds",
-    "type",
-    "uid",
-    "updateStrategy",
-];
-
-fn param_kind(policy: &Policy<'_>) -> Option<Kind> {
-    let (api_version, kind) = policy.param_kind()?;
-    Kind::parse(&format!("{api_version}/{kind}"))
-}
-
-/// The nodes of an expression that read what may not be there, with the name of what they read.
+/// What an expression reads that may not be there in an object of a kind, as it is written.
 fn unguarded(
     cluster: &Cluster<'_>,
+    policy: &Policy<'_>,
     expression: &Expression,
+    kind: &Kind,
     environment: &Environment,
-    kinds: &[Option<Kind>; 2],
-    asked_before: &BTreeSet<String>,
-) -> Vec<(palisade_cel::ast::NodeId, String)> {
+    names: &Names<'_>,
+    guards: &Guards,
+) -> Vec<(Position, String)> {
     let Ok(checked) = environment.check(&expression.source) else { return vec![] };
-    let asked = asked(&checked.ast.root);
+    let kinds = [Some(kind.clone()), param_kind(policy)];
     let mut found = Vec::new();
-    for node in tree::nodes(&checked.ast.root) {
-        let Expr::Select { operand, field, test: false } = &node.expr else { continue };
+    for node in tree::nodes(&checked.ast.root).into_iter().filter(|node| reads::demands(node)) {
+        let Expr::Select { operand, field, .. } = &node.expr else { continue };
         let Type::Object(path) = checked.type_of(operand.id) else { continue };
-        let Some(name) = written(node) else { continue };
-        if ALWAYS.contains(&&**field) || asked.contains(&name) || asked_before.contains(&name) {
+        let (Some(of), Some((root, fields))) = (names.written(operand), tree::chain(node)) else { continue };
+        if guards.cover(&of, field) {
             continue;
         }
-        let root = path.split('.').next().unwrap_or_default();
+        let struct_of = path.split('.').next().unwrap_or_default();
         // Types of parameters have a number if both are of one kind.
-        let kind = kinds.iter().flatten().find(|kind| kind.kind == root.trim_end_matches('1'));
-        if kind.and_then(|kind| cluster.schemas.is_required(kind, path, field)) == Some(false) {
-            found.push((node.id, name));
+        let kind = kinds.iter().flatten().find(|kind| kind.kind == struct_of.trim_end_matches('1'));
+        if kind.and_then(|kind| cluster.presence().always(cluster, kind, path, field)) == Some(false) {
+            let written = fields.iter().fold(root.to_owned(), |name, field| format!("{name}.{field}"));
+            found.push((expression.ast.position(node.id), written));
         }
     }
     found
 }
 
-/// What an expression asks for: `has(a.b)`, `'b' in a`, `a.?b`.
-fn asked(root: &Node) -> BTreeSet<String> {
-    let asks = |node: &&Node| match &node.expr {
-        Expr::Select { test, .. } => *test,
-        Expr::Call { function, .. } => matches!(&**function, "@in" | "_?._" | "_[?_]"),
-        _ => false,
-    };
-    let name = |node: &Node| match &node.expr {
-        Expr::Call { function, args, .. } if &**function == "@in" => match &args.first()?.expr {
-            Expr::Literal(Literal::String(key)) => Some(format!("{}.{key}", written(args.get(1)?)?)),
-            _ => None,
-        },
-        Expr::Call { args, .. } => Some(format!("{}.{}", written(args.first()?)?, tree::field(node)?)),
-        _ => written(node),
-    };
-    tree::nodes(root).into_iter().filter(asks).filter_map(name).collect()
-}
-
-/// What a node reads, as it is written.
-fn written(node: &Node) -> Option<String> {
-    let (root, fields) = tree::chain(node)?;
-    Some(fields.iter().fold(root.to_owned(), |name, field| format!("{name}.{field}")))
+fn param_kind(policy: &Policy<'_>) -> Option<Kind> {
+    let (api_version, kind) = policy.param_kind()?;
+    Kind::parse(&format!("{api_version}/{kind}"))
 }

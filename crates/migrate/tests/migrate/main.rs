@@ -7,7 +7,6 @@
 )]
 
 mod common;
-mod corpus;
 mod fields;
 mod grants;
 mod plugin;

@@ -8,9 +8,10 @@ mod profiles;
 use std::{collections::BTreeMap, sync::Arc};
 
 use k8s_openapi::jiff::Timestamp;
+use palisade_harness::admission::Plugins;
 use palisade_manifest::{Problem, Source};
 use palisade_suite::{
-    Files, Status, Suite, coverage,
+    Files, Server, Status, Suite, coverage,
     mutate::{Baseline, Fate},
 };
 
@@ -65,7 +66,11 @@ cases:
 
 fn try_load(name: &str, text: &str, files: &[(&'static str, &str)]) -> Result<Vec<Suite>, Vec<Problem>> {
     let files = Memory(files.iter().map(|(name, text)| (*name, (*text).to_owned())).collect());
-    palisade_suite::load(&Arc::new(Source::new(name, text.to_owned())), &files, 36)
+    palisade_suite::load(
+        &Arc::new(Source::new(name, text.to_owned())),
+        &files,
+        &Server { minor: 36, plugins: Plugins::default() },
+    )
 }
 
 fn load(text: &str, files: &[(&'static str, &str)]) -> Suite {
@@ -198,6 +203,51 @@ fn an_admission_review_is_a_request() {
       object: {apiVersion: v1, kind: ConfigMap, metadata: {name: x, namespace: default, labels: {checked: 'yes'}}}
 ";
     assert_passes(&with(&format!("- name: a review\n  expect: deny\n  review:{review}")));
+}
+
+#[test]
+fn old_objects_are_as_they_are_stored() {
+    let policy = "\
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: claims}
+spec:
+  matchConstraints:
+    resourceRules:
+    - {apiGroups: [''], apiVersions: [v1], operations: [UPDATE, DELETE], resources: [persistentvolumeclaims]}
+  validations:
+  - {expression: \"request.operation != 'DELETE' || oldObject.status.phase != 'Bound'\", message: it is bound}
+  - expression: \"request.operation != 'UPDATE' || !has(oldObject.metadata.deletionTimestamp) || has(object.metadata.finalizers)\"
+    message: it ends
+";
+    let cases = "\
+apiVersion: test.toolsecurity.dev/v1alpha1
+kind: PolicyTest
+policies: [policy.yaml]
+generateBindings: true
+cases:
+- name: a claim
+  old: &claim
+    apiVersion: v1
+    kind: PersistentVolumeClaim
+    metadata: {name: c, finalizers: [example.org/a]}
+    spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+    status: {phase: Bound}
+  expect: {verdict: deny, message: it is bound}
+  variants:
+  - {name: free, set: {status.phase: Pending}, expect: allow}
+- name: a finalizer goes
+  old: *claim
+  object:
+    apiVersion: v1
+    kind: PersistentVolumeClaim
+    metadata: {name: c, finalizers: []}
+    spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+  expect: allow
+  variants:
+  - {name: while it ends, patchOld: {metadata: {deletionTimestamp: 2001-01-01T00:00:00Z, uid: u}}, expect: {verdict: deny, message: it ends}}
+";
+    assert_passes(&load(cases, &[("policy.yaml", policy)]));
 }
 
 #[test]

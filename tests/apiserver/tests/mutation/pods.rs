@@ -1,10 +1,12 @@
 //! Pods to be filled in.
 
 use palisade_checks::{pod, workload::WORKLOADS};
-use palisade_tests::root;
 use serde_json::{Value as Json, json};
 
 use super::Result;
+
+/// What says which workloads of other projects there are, in their collection.
+pub(crate) const INDEX: &str = "workloads/INDEX.json";
 
 /// A pod of the cases.
 pub(crate) fn own(case: &Json) -> Json {
@@ -18,15 +20,11 @@ pub(crate) fn own(case: &Json) -> Json {
     pod
 }
 
-/// Pods of workloads of other projects; none where the collection is not there: `PALISADE_CORPUS` names its directory,
-/// or it is `shared/corpus` beside the clone.
+/// Pods of workloads of other projects.
 pub(crate) fn third_party() -> Result<Vec<Json>> {
-    let directory = std::env::var_os("PALISADE_CORPUS").map_or_else(|| root().join("../shared/corpus"), Into::into);
-    let Ok(index) = std::fs::read_to_string(directory.join("workloads/INDEX.json")) else {
-        println!("skipped: no directory {}", directory.display());
-        return Ok(vec![]);
-    };
-    let index: Vec<Json> = serde_json::from_str(&index)?;
+    let path = super::others().path()?;
+    let directory = path.ancestors().nth(2).ok_or("no directory of the collection")?;
+    let index: Vec<Json> = serde_json::from_str(&std::fs::read_to_string(&path)?)?;
     let mut pods = Vec::new();
     for entry in &index {
         let text = std::fs::read_to_string(directory.join(entry["file"].as_str().unwrap_or_default()))?;

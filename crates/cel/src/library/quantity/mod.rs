@@ -54,6 +54,19 @@ impl Quantity {
         Self { amount: Amount::Int(Int { value, scale: 0 }), notation: Notation::DecimalExponent }
     }
 
+    /// A count, which is written as `12k` (`resource.NewQuantity` with `DecimalSI`).
+    pub fn count(value: i64) -> Self {
+        Self { notation: Notation::DecimalSi, ..Self::from_int(value) }
+    }
+
+    /// How many of `10^-decimals` it is, rounded up away from zero: with 3 what Go's `MilliValue` gives, with 0 what
+    /// `Value` gives. Numbers with too many digits have no such form.
+    pub fn scaled_up(&self, decimals: i32) -> Option<String> {
+        let dec = self.dec();
+        let moved = Dec { scale: dec.scale.checked_sub(decimals)?, ..dec };
+        Some(moved.round_up(0)?.unscaled.to_string())
+    }
+
     fn dec(&self) -> Dec {
         match &self.amount {
             Amount::Int(int) => int.to_dec(),
@@ -84,7 +97,7 @@ impl Quantity {
     }
 
     /// `quantity.asApproximateFloat()`.
-    pub(crate) fn as_approximate_float(&self) -> f64 {
+    pub fn as_approximate_float(&self) -> f64 {
         let (base, exponent) = match &self.amount {
             #[expect(clippy::cast_precision_loss, reason = "it is approximate")]
             Amount::Int(int) => (int.value as f64, int.scale),
@@ -129,8 +142,11 @@ impl Quantity {
         self.add(&Self::from_int(other))
     }
 
-    /// `quantity.sub(quantity)`. Errors as of [`Self::add`].
-    pub(crate) fn sub(&self, other: &Self) -> Result<Self, String> {
+    /// `quantity.sub(quantity)`.
+    ///
+    /// # Errors
+    /// As of [`Self::add`].
+    pub fn sub(&self, other: &Self) -> Result<Self, String> {
         let int = match (&self.amount, &other.amount) {
             // The least integer is its own negation in Go.
             (Amount::Int(a), Amount::Int(b)) => a.add(Int { value: b.value.wrapping_neg(), ..*b }),

@@ -23,6 +23,7 @@ use super::{
     expression::{Evaluator, Expression, Inputs},
     matching::{self, Matched, Trouble, unknown_namespace},
     namespace, params,
+    plugins::{MUTATING_POLICIES, MUTATING_WEBHOOKS},
     validate::conditions_match,
     webhook::Webhooks,
 };
@@ -89,10 +90,14 @@ impl<'a> Mutating<'a> {
         if !asked || matching::is_excluded(&self.request.resource) {
             return Ok(self.request.object);
         }
+        let (plugins, minor) = (self.cluster.plugins(), self.cluster.minor());
+        let [asks_policies, asks_webhooks] =
+            [MUTATING_POLICIES, MUTATING_WEBHOOKS].map(|name| plugins.runs_named(name, minor));
         let mut webhooks = Webhooks::default();
-        let by_policies = self.pass(false)?;
+        let by_policies = asks_policies && self.pass(false)?;
         let left = self.request.object.clone();
-        let by_webhooks = webhooks.pass(self.cluster, &mut self.request, self.sent, false, warnings)?;
+        let by_webhooks =
+            asks_webhooks && webhooks.pass(self.cluster, &mut self.request, self.sent, false, warnings)?;
         if by_policies || by_webhooks {
             if let Some(object) = &self.request.object {
                 self.request.object = Some(between(object)?);
@@ -100,8 +105,12 @@ impl<'a> Mutating<'a> {
             if self.request.object != left {
                 self.require();
             }
-            self.pass(true)?;
-            webhooks.pass(self.cluster, &mut self.request, self.sent, true, warnings)?;
+            if asks_policies {
+                self.pass(true)?;
+            }
+            if asks_webhooks {
+                webhooks.pass(self.cluster, &mut self.request, self.sent, true, warnings)?;
+            }
         }
         Ok(self.request.object)
     }

@@ -7,7 +7,7 @@ mod rules;
 mod schema;
 mod validate;
 
-use std::{collections::BTreeMap, sync::OnceLock};
+use std::{collections::BTreeMap, ops::Deref, sync::OnceLock};
 
 use serde_json::{Map, Value};
 
@@ -31,6 +31,8 @@ pub(super) struct Custom {
     pub plural: String,
     /// By version; where there is none, nothing is pruned.
     schemas: BTreeMap<String, Value>,
+    /// `subresources.scale`, by version.
+    scales: BTreeMap<String, Value>,
     /// By version, compiled when they are first asked for.
     rules: BTreeMap<String, OnceLock<Rules>>,
     /// `spec.preserveUnknownFields`, of old definitions only.
@@ -49,7 +51,7 @@ impl Custom {
         let scope = text("/spec/scope").ok_or_else(|| lacks("spec.scope"))?;
         let versions = crd.pointer("/spec/versions").and_then(Value::as_array).ok_or_else(|| lacks("spec.versions"))?;
         let mut resources = Vec::new();
-        let mut schemas = BTreeMap::new();
+        let (mut schemas, mut scales) = (BTreeMap::new(), BTreeMap::new());
         for (i, version) in versions.iter().enumerate() {
             let name = version["name"].as_str().ok_or_else(|| lacks(&format!("spec.versions[{i}].name")))?;
             if version["served"] != true {
@@ -57,6 +59,9 @@ impl Custom {
             }
             if let Some(schema) = version.pointer("/schema/openAPIV3Schema") {
                 schemas.insert(name.to_owned(), schema.clone());
+            }
+            if let Some(scale) = version.pointer("/subresources/scale") {
+                scales.insert(name.to_owned(), scale.clone());
             }
             resources.push(Resource {
                 group: group.to_owned(),
@@ -75,6 +80,7 @@ impl Custom {
             plural: plural.to_owned(),
             rules: schemas.keys().map(|version| (version.clone(), OnceLock::new())).collect(),
             schemas,
+            scales,
             preserves: crd.pointer("/spec/preserveUnknownFields") == Some(&Value::Bool(true)),
         };
         Ok((custom, resources))
@@ -82,6 +88,11 @@ impl Custom {
 
     pub(super) fn schema(&self, version: &str) -> Option<&Value> {
         self.schemas.get(version)
+    }
+
+    /// `subresources.scale` of a version.
+    pub(super) fn scale(&self, version: &str) -> Option<&Value> {
+        self.scales.get(version)
     }
 
     /// Prunes what the schema does not have, and fills in its defaults.
@@ -123,13 +134,24 @@ impl Custom {
     /// What rules warn of: mistakes in what an update left as it was.
     pub(super) fn warnings(&self, minor: u8, sent: Sent<'_>, object: &Value) -> Vec<String> {
         let rules = self.rules(&sent.resource.version, minor).filter(|_| sent.old.is_some());
-        rules.map(|rules| rules.judge(object, sent.old).warnings).unwrap_or_default()
+        rules.map(|rules| rules.judge(object, sent.old.map(Deref::deref)).warnings).unwrap_or_default()
     }
 
     /// What the schema and its rules find wrong.
     pub(super) fn validate(&self, minor: u8, sent: Sent<'_>, object: &Value) -> Result<(), Refused> {
+        self.validate_against(minor, sent, sent.old.map(Deref::deref), object)
+    }
+
+    /// [`Self::validate`] of an object that takes the place of an old one.
+    pub(super) fn validate_against(
+        &self,
+        minor: u8,
+        sent: Sent<'_>,
+        old: Option<&Value>,
+        object: &Value,
+    ) -> Result<(), Refused> {
         let r = sent.resource;
-        let mut checking = Checking { minor, old: sent.old, errors: Vec::new(), unknown: None };
+        let mut checking = Checking { minor, old, errors: Vec::new(), unknown: None };
         for (field, given, wanted) in [
             ("kind", &object["kind"], r.kind.clone()),
             ("apiVersion", &object["apiVersion"], api_version(&r.group, &r.version)),
@@ -140,20 +162,44 @@ impl Custom {
             }
         }
         meta::check(&mut checking, object, names::subdomain);
-        if let Some(schema) = self.schema(&r.version) {
-            validate::validate(minor, schema, object, sent.old, &mut checking.errors);
+        if let Some(old) = old {
+            checks::metadata_update(&mut checking, old, object);
         }
+        if let Some(schema) = self.schema(&r.version) {
+            validate::validate(minor, schema, object, old, &mut checking.errors);
+        }
+        self.scaled(&mut checking, &r.version, object);
         if let Some(rules) = self.rules(&r.version, minor) {
             if rules.are_there() && checking.errors.iter().any(is_blocking) {
                 let detail = "some validation rules were not checked because the object was invalid; correct the existing \
                               errors to complete validation";
                 checking.errors.push(FieldError::invalid_shown("<nil>", &shown(minor, &Value::Null), detail));
             } else {
-                checking.errors.extend(rules.judge(object, sent.old).errors);
+                checking.errors.extend(rules.judge(object, old).errors);
             }
             checking.unknown.clone_from(&rules.unknown);
         }
         checks::conclude(&r.group, &r.kind, object, checking)
+    }
+}
+
+impl Custom {
+    /// The numbers that the subresource `scale` shows (`ValidateScaleSpec` and `ValidateScaleStatus`).
+    fn scaled(&self, checking: &mut Checking<'_>, version: &str, object: &Value) {
+        let Some(scale) = self.scale(version) else { return };
+        for key in ["specReplicasPath", "statusReplicasPath"] {
+            let field = scale[key].as_str().unwrap_or_default();
+            let mut path = field.trim_start_matches('.').split('.');
+            let Some(number) = path.try_fold(object, |value, key| value.get(key)).and_then(Value::as_i64) else {
+                continue;
+            };
+            let detail = match number {
+                ..0 => "should be a non-negative integer",
+                0..=2_147_483_647 => continue,
+                _ => "should be less than or equal to 2147483647",
+            };
+            checking.errors.push(FieldError::invalid_value(field, &Value::from(number), detail));
+        }
     }
 }
 

@@ -9,6 +9,8 @@ mod nodes;
 mod pods;
 mod volumes;
 
+use std::ops::Deref;
+
 use serde_json::Value;
 
 use super::{Kinds, Sent};
@@ -36,7 +38,7 @@ impl Kinds {
 }
 
 fn warn(minor: u8, sent: Sent<'_>, object: &Value, out: &mut Warnings) {
-    let (spec, old) = (&object["spec"], sent.old);
+    let (spec, old) = (&object["spec"], sent.old.map(Deref::deref));
     let generation = |of: &Value| of["metadata"]["generation"].clone();
     let changed = old.is_none_or(|old| generation(old) != generation(object));
     let template = |object: &Value, out: &mut Warnings| {

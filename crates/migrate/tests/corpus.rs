@@ -1,22 +1,28 @@
 //! `PodSecurityPolicies` of other projects: each becomes a profile that is accepted, and pods that those projects say
-//! are allowed and denied get these verdicts. Skipped where the collection is not there: `PALISADE_CORPUS` names its
-//! directory, or it is `shared/corpus` beside the clone.
+//! are allowed and denied get these verdicts.
+#![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "all of this is tests, and some read files")]
+
+#[allow(dead_code, reason = "other tests use the rest")]
+#[path = "migrate/common.rs"]
+mod common;
+
 use std::{
     fs,
     path::{Path, PathBuf},
+    process::ExitCode,
 };
 
-use crate::common::{denial, filled_in, judge, migrate, yaml};
+use common::{denial, filled_in, judge, migrate, yaml};
 use serde_json::{Value as Json, json};
 
-fn corpus(part: &str) -> Option<PathBuf> {
-    let beside = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/corpus");
-    let directory = std::env::var_os("PALISADE_CORPUS").map_or_else(|| PathBuf::from(beside), PathBuf::from).join(part);
-    if directory.is_dir() {
-        return Some(directory);
-    }
-    println!("skipped: no directory {}", directory.display());
-    None
+fn main() -> ExitCode {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    palisade_needs::run(vec![
+        palisade_needs::corpus(&root, "psp")
+            .trial("every_policy_becomes_a_profile", |path| every_policy_becomes_a_profile(&path)),
+        palisade_needs::corpus(&root, "psp-cases")
+            .trial("allowed_pods_pass_and_others_do_not", |path| allowed_pods_pass_and_others_do_not(&path)),
+    ])
 }
 
 fn entries(directory: &Path) -> Vec<PathBuf> {
@@ -54,12 +60,9 @@ fn without_nulls(value: &mut Json) {
     }
 }
 
-#[test]
-fn every_policy_becomes_a_profile() {
-    let Some(directory) = corpus("psp") else { return };
+fn every_policy_becomes_a_profile(directory: &Path) {
     let mut count = 0;
-    for path in entries(&directory).iter().filter(|path| path.extension().is_some_and(|extension| extension == "yaml"))
-    {
+    for path in entries(directory).iter().filter(|path| path.extension().is_some_and(|extension| extension == "yaml")) {
         let migrated = migrate(&yaml(&fs::read_to_string(path).unwrap()));
         judge(&migrated);
         println!("{}", path.file_name().unwrap().display());
@@ -71,12 +74,10 @@ fn every_policy_becomes_a_profile() {
     assert!(count > 0);
 }
 
-#[test]
-fn allowed_pods_pass_and_others_do_not() {
-    let Some(directory) = corpus("psp-cases") else { return };
+fn allowed_pods_pass_and_others_do_not(directory: &Path) {
     let mut wrong = 0;
     println!("{:34}{:12}{:22}", "policy", "pod", "after what is filled in");
-    for case in entries(&directory) {
+    for case in entries(directory) {
         let migrated = migrate(&yaml(&fs::read_to_string(case.join("psp.yaml")).unwrap()));
         let judge = judge(&migrated);
         for (name, allowed) in [("allowed", true), ("disallowed", false)] {

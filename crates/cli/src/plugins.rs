@@ -1,0 +1,60 @@
+//! Which admission plugins of the API server run, and what is done of each.
+
+use std::fmt::Write as _;
+
+use palisade_harness::admission::{PLUGINS, Plugins, UnknownPlugin};
+
+use crate::report::{Failure, Problem};
+
+/// The arguments that choose admission plugins.
+#[derive(Debug, Default, clap::Args)]
+pub struct PluginArgs {
+    /// The admission plugins that run besides the policies, separated by commas; none with an empty text. By default those
+    /// that kube-apiserver runs by default.
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = known)]
+    pub admission_plugins: Option<Vec<String>>,
+    /// Admission plugins that do not run, separated by commas, as of kube-apiserver.
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = known)]
+    pub disable_admission_plugins: Vec<String>,
+}
+
+impl PluginArgs {
+    /// The choice.
+    pub fn plugins(&self) -> Result<Plugins, Failure> {
+        let unknown = |error: UnknownPlugin| Failure::CouldNotRun(vec![Problem::new(error.to_string())]);
+        let names =
+            |list: &'_ [String]| -> Vec<String> { list.iter().filter(|name| !name.is_empty()).cloned().collect() };
+        let chosen = match &self.admission_plugins {
+            Some(list) => Plugins::only(names(list).iter().map(String::as_str)).map_err(unknown)?,
+            None => Plugins::default(),
+        };
+        chosen.without(names(&self.disable_admission_plugins).iter().map(String::as_str)).map_err(unknown)
+    }
+}
+
+/// A name of a plugin, or nothing.
+fn known(name: &str) -> Result<String, UnknownPlugin> {
+    if !name.is_empty() {
+        Plugins::only([name])?;
+    }
+    Ok(name.to_owned())
+}
+
+/// What `--help` says of the plugins.
+pub fn help() -> String {
+    let mut text = "\
+Admission plugins, in the order of kube-apiserver. Those that are on by default in the version run, and --admission-plugins
+and --disable-admission-plugins choose others. Plugins that are off by default are not known here.
+"
+    .to_owned();
+    for plugin in PLUGINS {
+        let minors = match (plugin.since, plugin.until) {
+            (33, _) => String::new(),
+            (since, until) if until == since => format!(" (1.{since} only)"),
+            (since, _) => format!(" (since 1.{since})"),
+        };
+        // Writing to a string does not fail.
+        let _ = writeln!(text, "  {}{minors}: {}", plugin.name, plugin.done);
+    }
+    text
+}

@@ -1,0 +1,17 @@
+//! `CertificateApproval`: who approves a request for a certificate must be allowed to, for its signer
+//! (`plugin/pkg/admission/certificates/approval`).
+
+use serde_json::Value as Json;
+
+use super::{Attributes, Remarks, signers::authorized};
+use crate::{create::quote, objects::Refused};
+
+pub(super) fn validate(attributes: &Attributes<'_>, _: Option<&Json>, _: &mut Remarks) -> Result<(), Refused> {
+    if !attributes.updates() || !attributes.is("certificates.k8s.io", "certificatesigningrequests", "approval") {
+        return Ok(());
+    }
+    // The stored one: the signer may not be changed with the approval.
+    let signer = attributes.old.and_then(|old| old["spec"]["signerName"].as_str()).unwrap_or_default();
+    let why = format!("user not permitted to approve requests with signerName {}", quote(signer));
+    authorized(attributes, "CertificateApproval", "approve", signer, &why)
+}

@@ -1,0 +1,35 @@
+//! `NamespaceLifecycle`: nothing new in a namespace that is being deleted, and no deletion of the namespaces that every
+//! cluster needs (`k8s.io/apiserver/pkg/admission/plugin/namespace/lifecycle`).
+//!
+//! A namespace that is in no file exists here, so that the plugin's "not found" is never said.
+
+use serde_json::Value as Json;
+
+use super::Attributes;
+use crate::{admission::Operation, create::quote, objects::Refused};
+
+/// `kube-node-lease` is not among them.
+const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
+
+/// Deletions as well: they have no object, and the plugin looks at none.
+pub(super) fn mutate(attributes: &Attributes<'_>, _: &mut Json) -> Result<(), Refused> {
+    let request = attributes.request;
+    let is_namespace = request.kind.group.is_empty() && request.kind.kind == "Namespace";
+    if is_namespace && request.operation == Operation::Delete && IMMORTAL.contains(&request.name.as_str()) {
+        let resource = request.resource.group_resource();
+        let name = quote(&request.name);
+        return Err(Refused::Forbidden(format!("{resource} {name} is forbidden: this namespace may not be deleted")));
+    }
+    let is_review =
+        request.resource.group == "authorization.k8s.io" && request.resource.resource == "localsubjectaccessreviews";
+    if is_namespace || request.operation != Operation::Create || is_review {
+        return Ok(());
+    }
+    let namespace = attributes.cluster.namespace(attributes.namespace());
+    if namespace.is_some_and(|namespace| namespace["status"]["phase"] == "Terminating") {
+        let name = attributes.namespace();
+        let why = format!("unable to create new content in namespace {name} because it is being terminated");
+        return Err(attributes.forbidden(why));
+    }
+    Ok(())
+}

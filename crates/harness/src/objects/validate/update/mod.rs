@@ -1,0 +1,364 @@
+//! What an update may not change (`ValidateUpdate` of the strategies in `pkg/registry/*/*/strategy.go`, and the
+//! `Validate*Update` of `pkg/apis/*/validation/validation.go`).
+//!
+//! Of kinds and subresources whose rules are not here there is no verdict on a change of more than metadata.
+
+mod claims;
+mod pods;
+mod services;
+mod status;
+mod workloads;
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use super::{
+    super::{Kinds, Refused, Sent, Stored, equal::Same, kinds::Source, scale},
+    kinds, metadata,
+};
+use crate::create::{Checking, FieldError, list, quote, shown, text};
+
+/// Stands in texts in place of what the API server shows there and is not known here: how two specifications differ, or
+/// a value in the API server's own form.
+pub const NOT_SHOWN: &str = "(not shown offline)";
+
+const IMMUTABLE: &str = "field is immutable";
+
+/// What is compared.
+#[derive(Clone, Copy)]
+struct Change<'a> {
+    same: Same<'a>,
+    old: &'a Value,
+    new: &'a Value,
+}
+
+/// How the API server shows a value that may not change.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Shows {
+    /// As it is here.
+    Value,
+    /// In a form of its own.
+    Own,
+}
+
+impl Change<'_> {
+    fn changed(&self, path: &[&str]) -> bool {
+        !self.same.at(path, self.new, self.old)
+    }
+
+    /// `ValidateImmutableField`
+    fn immutable(&self, checking: &mut Checking<'_>, path: &[&str], shows: Shows) {
+        self.immutable_as(checking, path, &path.join("."), shows);
+    }
+
+    /// [`Self::immutable`] of a field that has another path in messages.
+    fn immutable_as(&self, checking: &mut Checking<'_>, path: &[&str], field: &str, shows: Shows) {
+        if self.changed(path) {
+            let value = path.iter().try_fold(self.new, |value, key| value.get(key)).unwrap_or(&Value::Null);
+            checking.errors.push(invalid(checking.minor, field, value, shows, IMMUTABLE));
+        }
+    }
+}
+
+/// A value that is not what it was.
+fn invalid(minor: u8, field: &str, value: &Value, shows: Shows, detail: &str) -> FieldError {
+    match value {
+        Value::String(text) => FieldError::invalid(field, text, detail),
+        // Go writes the fields of a selector in another order than that of their names.
+        Value::Object(of) if shows == Shows::Value && minor >= 34 && of.contains_key("matchExpressions") => {
+            let labels = of.get("matchLabels").map(|labels| format!("\"matchLabels\":{labels},")).unwrap_or_default();
+            FieldError::invalid_shown(
+                field,
+                &format!("{{{labels}\"matchExpressions\":{}}}", of["matchExpressions"]),
+                detail,
+            )
+        }
+        Value::Object(_) | Value::Array(_) if shows == Shows::Own || minor < 34 => {
+            FieldError::invalid_shown(field, NOT_SHOWN, detail)
+        }
+        other => FieldError::invalid_shown(field, &shown(minor, other), detail),
+    }
+}
+
+/// Refuses what an update may not do.
+pub(super) fn check(
+    checking: &mut Checking<'_>,
+    api: &Kinds,
+    sent: Sent<'_>,
+    old: &Stored,
+    object: &Value,
+) -> Result<(), Refused> {
+    let r = sent.resource;
+    if sent.subresource == "scale" {
+        return scaled(checking, api, sent, old, object);
+    }
+    let name = match &r.source {
+        Source::Struct(name) => Some(name.as_str()),
+        Source::Custom | Source::Unknown => None,
+    };
+    let change = Change { same: Same::of(&api.table, name), old, new: object };
+    metadata(checking, r, object);
+    metadata_update(checking, old, object);
+    let changed = !change.same.but(&["apiVersion", "kind", "metadata", "status"], object, old);
+    match sent.subresource {
+        "" => main(checking, sent, change, changed),
+        "status" => status::check(checking, sent, change),
+        "ephemeralcontainers" => {
+            if changed {
+                kinds::check(checking, r, object);
+            }
+            pods::ephemeral(checking, change);
+        }
+        "resize" => {
+            if changed {
+                kinds::check(checking, r, object);
+            }
+            pods::resize(checking, change);
+        }
+        // Only the finalizers of the specification are validated, by their form.
+        "finalize" if (r.group.as_str(), r.plural.as_str()) == ("", "namespaces") => {}
+        other => unknown(checking, &format!("{}/{other}", r.plural), "the object"),
+    }
+    Ok(())
+}
+
+/// There is no verdict.
+fn unknown(checking: &mut Checking<'_>, what: &str, field: &str) {
+    checking.unknown.get_or_insert_with(|| {
+        format!("which changes of {field} the API server takes in an update of {what} is not checked here")
+    });
+}
+
+/// `ValidateObjectMetaAccessorUpdate` of apimachinery `pkg/api/validation/objectmeta.go`.
+pub(in crate::objects) fn metadata_update(checking: &mut Checking<'_>, old: &Value, object: &Value) {
+    let (now, before) = (&object["metadata"], &old["metadata"]);
+    if !before["deletionTimestamp"].is_null() {
+        let known = list(before, "finalizers");
+        let mut added: Vec<_> =
+            list(now, "finalizers").iter().filter(|one| !known.contains(one)).filter_map(Value::as_str).collect();
+        added.sort_unstable();
+        added.dedup();
+        if !added.is_empty() {
+            let added: Vec<_> = added.into_iter().map(quote).collect();
+            let text = format!(
+                "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
+                added.join(", ")
+            );
+            checking.errors.push(FieldError::forbidden("metadata.finalizers", &text));
+        }
+    }
+    for key in ["name", "namespace", "uid"] {
+        let (now, before) = (text(now, key), text(before, key));
+        if now != before && !(key == "uid" && before.is_empty()) {
+            checking.errors.push(FieldError::invalid(format!("metadata.{key}"), now, IMMUTABLE));
+        }
+    }
+    for key in ["deletionTimestamp", "deletionGracePeriodSeconds"] {
+        if now[key] != before[key] {
+            let field = format!("metadata.{key}");
+            checking.errors.push(match &now[key] {
+                Value::String(text) if checking.minor >= 34 => FieldError::invalid(field, text, IMMUTABLE),
+                Value::String(_) => FieldError::invalid_shown(field, NOT_SHOWN, IMMUTABLE),
+                other => FieldError::invalid_shown(field, &shown(checking.minor, other), IMMUTABLE),
+            });
+        }
+    }
+}
+
+/// The resource itself.
+fn main(checking: &mut Checking<'_>, sent: Sent<'_>, change: Change<'_>, changed: bool) {
+    let r = sent.resource;
+    let create = |checking: &mut Checking<'_>| {
+        if changed {
+            kinds::check(checking, r, change.new);
+        }
+    };
+    let fixed = |checking: &mut Checking<'_>, fields: &[&[&str]]| {
+        for path in fields {
+            change.immutable(checking, path, Shows::Value);
+        }
+    };
+    match (r.group.as_str(), r.plural.as_str()) {
+        ("", "pods") => {
+            create(checking);
+            pods::update(checking, change);
+        }
+        ("", "services") => {
+            services::update(checking, change);
+            create(checking);
+        }
+        ("", "configmaps" | "secrets") => {
+            claims::data(checking, r, change);
+            create(checking);
+        }
+        ("", "persistentvolumeclaims") => {
+            create(checking);
+            claims::update(checking, change);
+        }
+        ("", "persistentvolumes") => {
+            create(checking);
+            claims::volume(checking, change);
+        }
+        ("", "nodes") => {
+            create(checking);
+            services::node(checking, change);
+        }
+        ("apps", "daemonsets") if checking.minor >= 34 => {
+            fixed(checking, &[&["spec", "selector"]]);
+            create(checking);
+        }
+        ("apps", "daemonsets" | "deployments" | "replicasets") => {
+            create(checking);
+            fixed(checking, &[&["spec", "selector"]]);
+        }
+        ("apps", "statefulsets") => {
+            create(checking);
+            workloads::stateful_set(checking, change);
+        }
+        ("batch", "jobs") => {
+            create(checking);
+            workloads::job(checking, change);
+        }
+        ("", "resourcequotas") => {
+            let scopes = |of: &Value| -> BTreeSet<String> {
+                let scopes = list(&of["spec"], "scopes").iter();
+                scopes.filter_map(Value::as_str).map(str::to_owned).collect()
+            };
+            if scopes(change.new) != scopes(change.old) {
+                let (field, value) = ("spec.scopes", &change.new["spec"]["scopes"]);
+                checking.errors.push(invalid(checking.minor, field, value, Shows::Value, IMMUTABLE));
+            }
+        }
+        ("storage.k8s.io", "volumeattachments") | ("resource.k8s.io", "resourceclaims" | "resourceclaimtemplates") => {
+            change.immutable(checking, &["spec"], Shows::Own);
+        }
+        ("apps", "controllerrevisions") => change.immutable(checking, &["data"], Shows::Own),
+        ("rbac.authorization.k8s.io", "rolebindings" | "clusterrolebindings") => {
+            create(checking);
+            role_ref(checking, change);
+        }
+        (group, plural) if UNRESTRICTED.contains(&(group, plural)) => create(checking),
+        // Nothing but metadata can change.
+        ("certificates.k8s.io", "certificatesigningrequests") => {}
+        _ if classes(checking, sent, change) => create(checking),
+        _ if changed => unknown(checking, &r.plural, "anything but metadata"),
+        _ => {}
+    }
+}
+
+/// Classes and other kinds of which some fields may not change; whether it is one of them.
+fn classes(checking: &mut Checking<'_>, sent: Sent<'_>, change: Change<'_>) -> bool {
+    let fixed = |checking: &mut Checking<'_>, path: &[&str]| change.immutable(checking, path, Shows::Value);
+    match (sent.resource.group.as_str(), sent.resource.plural.as_str()) {
+        ("networking.k8s.io", "ingressclasses") => fixed(checking, &["spec", "controller"]),
+        ("networking.k8s.io", "ipaddresses") => change.immutable(checking, &["spec", "parentRef"], Shows::Own),
+        ("node.k8s.io", "runtimeclasses") => fixed(checking, &["handler"]),
+        ("scheduling.k8s.io", "priorityclasses") => {
+            if change.changed(&["value"]) {
+                checking.errors.push(FieldError::forbidden("value", "may not be changed in an update."));
+            }
+            fixed(checking, &["preemptionPolicy"]);
+        }
+        ("storage.k8s.io", "storageclasses") => {
+            for key in ["parameters", "provisioner", "reclaimPolicy"] {
+                if checking.minor >= 36 {
+                    fixed(checking, &[key]);
+                } else if change.changed(&[key]) {
+                    checking.errors.push(FieldError::forbidden(key, &format!("updates to {key} are forbidden.")));
+                }
+            }
+            fixed(checking, &["volumeBindingMode"]);
+        }
+        ("storage.k8s.io", "volumeattributesclasses") => {
+            for key in ["driverName", "parameters"] {
+                if change.changed(&[key]) {
+                    checking.errors.push(FieldError::forbidden(key, &format!("updates to {key} are forbidden.")));
+                }
+            }
+        }
+        ("storage.k8s.io", "csidrivers") => {
+            change.immutable_as(checking, &["spec", "attachRequired"], "spec.attachedRequired", Shows::Value);
+            fixed(checking, &["spec", "volumeLifecycleModes"]);
+        }
+        ("discovery.k8s.io", "endpointslices") => fixed(checking, &["addressType"]),
+        _ => return false,
+    }
+    true
+}
+
+/// Resources of which an update may change all that creation takes.
+const UNRESTRICTED: &[(&str, &str)] = &[
+    ("", "endpoints"),
+    ("", "limitranges"),
+    ("", "namespaces"),
+    ("", "podtemplates"),
+    ("", "replicationcontrollers"),
+    ("", "serviceaccounts"),
+    ("autoscaling", "horizontalpodautoscalers"),
+    ("batch", "cronjobs"),
+    ("coordination.k8s.io", "leases"),
+    ("admissionregistration.k8s.io", "mutatingwebhookconfigurations"),
+    ("admissionregistration.k8s.io", "validatingwebhookconfigurations"),
+    ("flowcontrol.apiserver.k8s.io", "flowschemas"),
+    ("flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations"),
+    ("networking.k8s.io", "ingresses"),
+    ("networking.k8s.io", "networkpolicies"),
+    ("policy", "poddisruptionbudgets"),
+    ("rbac.authorization.k8s.io", "clusterroles"),
+    ("rbac.authorization.k8s.io", "roles"),
+];
+
+/// `ValidateRoleBindingUpdate` in `pkg/apis/rbac/validation`.
+fn role_ref(checking: &mut Checking<'_>, change: Change<'_>) {
+    if !change.changed(&["roleRef"]) {
+        return;
+    }
+    let of = &change.new["roleRef"];
+    let field = |key: &str| quote(text(of, key));
+    let (group, kind, name) = (field("apiGroup"), field("kind"), field("name"));
+    let shown = match checking.minor {
+        ..34 => format!("rbac.RoleRef{{APIGroup:{group}, Kind:{kind}, Name:{name}}}"),
+        34..37 => format!("{{\"APIGroup\":{group},\"Kind\":{kind},\"Name\":{name}}}"),
+        _ => NOT_SHOWN.to_owned(),
+    };
+    let detail = if checking.minor < 37 { "cannot change roleRef" } else { IMMUTABLE };
+    checking.errors.push(FieldError::invalid_shown("roleRef", &shown, detail));
+}
+
+/// A change by the subresource `scale`: of the scale (`ValidateScale` in `pkg/apis/autoscaling/validation`), or of the
+/// custom resource that it makes.
+fn scaled(
+    checking: &mut Checking<'_>,
+    api: &Kinds,
+    sent: Sent<'_>,
+    old: &Stored,
+    scale: &Value,
+) -> Result<(), Refused> {
+    let Some(custom) = api.custom(sent.resource) else {
+        let replicas = &scale["spec"]["replicas"];
+        if replicas.as_i64().is_some_and(|number| number < 0) {
+            let text = "must be greater than or equal to 0";
+            checking.errors.push(FieldError::invalid_value("spec.replicas", replicas, text));
+        }
+        return Ok(());
+    };
+    let Some(parent) = old.parent() else {
+        let what = format!("{}/scale", sent.resource.plural);
+        let why = format!(
+            "the schema of {what} is that of the object itself, which is not given: name it as the old object in place \
+             of its scale"
+        );
+        checking.unknown.get_or_insert(why);
+        return Ok(());
+    };
+    let paths = scale::paths(Some(custom), &sent.resource.version);
+    let object = scale::scaled(parent, &paths, scale);
+    custom.validate_against(api.minor, sent, Some(parent), &object)
+}
+
+/// A part of an object that is there in both, or an empty one.
+fn nothing() -> &'static Value {
+    static NOTHING: std::sync::LazyLock<Value> = std::sync::LazyLock::new(|| json!({}));
+    &NOTHING
+}

@@ -1,0 +1,44 @@
+//! Which resources the API server serves: those that are built in, and those that definitions in the input add.
+
+use palisade_harness::objects::{Kinds, Resource};
+
+use crate::{cluster::Cluster, policy::ResourceRule};
+
+/// What the API server serves. Definitions that it would not serve add nothing.
+pub(crate) fn served(minor: u8, cluster: &Cluster<'_>) -> Kinds {
+    let mut kinds = Kinds::builtin(minor);
+    for crd in &cluster.crds {
+        drop(kinds.add_crd(&crd.json));
+    }
+    kinds
+}
+
+/// The versions of a resource.
+pub(crate) fn versions<'k>(kinds: &'k Kinds, group: &str, plural: &str) -> impl Iterator<Item = &'k Resource> {
+    kinds.resources().iter().filter(move |r| r.group == group && r.plural == plural)
+}
+
+/// Whether anything is known to be served in a group.
+pub(crate) fn has_group(kinds: &Kinds, group: &str) -> bool {
+    kinds.resources().iter().any(|r| r.group == group)
+}
+
+impl ResourceRule {
+    /// The resources that a rule names whole, without a subresource, as group and plural, which may be `*`. What a known
+    /// group does not have is none.
+    pub(crate) fn whole<'s>(&'s self, cluster: &'s Cluster<'_>) -> impl Iterator<Item = (&'s str, &'s str)> {
+        let kinds = cluster.kinds();
+        let plurals = || self.resources.iter().filter_map(|name| if name == "*/*" { Some("*") } else { plain(name) });
+        self.groups.iter().flat_map(move |group| plurals().map(move |plural| (group.as_str(), plural))).filter(
+            move |(group, plural)| {
+                [*group, *plural].contains(&"*")
+                    || !has_group(kinds, group)
+                    || versions(kinds, group, plural).next().is_some()
+            },
+        )
+    }
+}
+
+fn plain(name: &str) -> Option<&str> {
+    (!name.contains('/')).then_some(name)
+}

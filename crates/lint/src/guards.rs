@@ -1,0 +1,156 @@
+//! What a policy asks for before it reads it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use palisade_cel::ast::{Expr, Literal, Node};
+
+use crate::{
+    policy::{Expression, Policy, Role},
+    reads, tree,
+};
+
+/// What is asked for where an expression is evaluated, each written as `object.spec.volumes`.
+#[derive(Debug, Default)]
+pub(crate) struct Guards {
+    asked: BTreeSet<String>,
+    /// Fields that say which others there are, and that are compared with something.
+    compared: BTreeSet<String>,
+}
+
+/// Fields whose value says which of the fields beside them there are.
+const DISCRIMINATORS: [&str; 1] = ["type"];
+
+impl Guards {
+    /// What is asked for before or beside an expression: by itself, by the variables that it reads, by match conditions,
+    /// and by earlier validations that deny where something is not there.
+    pub(crate) fn of(policy: &Policy<'_>, expression: &Expression) -> Self {
+        let names = Names::of(policy);
+        let mut guards = Self::default();
+        guards.add(&names, &expression.ast.root, true);
+        for other in &policy.expressions {
+            let before = other.path != expression.path;
+            match other.role {
+                Role::Condition if before => guards.add(&names, &other.ast.root, false),
+                Role::Validation if before && expression.role == Role::Validation && precedes(other, expression) => {
+                    for part in reads::conjuncts(&other.ast.root).into_iter().filter(|part| asks(part)) {
+                        guards.add(&names, part, false);
+                    }
+                }
+                _ => {}
+            }
+        }
+        let mut open: Vec<&str> = variables(&expression.ast.root);
+        let mut seen = BTreeSet::new();
+        while let Some(name) = open.pop() {
+            if let Some(variable) = names.0.get(name).filter(|_| seen.insert(name)) {
+                guards.add(&names, variable, false);
+                open.extend(variables(variable));
+            }
+        }
+        guards
+    }
+
+    /// Whether a field was asked for, or something that says whether it is there.
+    pub(crate) fn cover(&self, operand: &str, field: &str) -> bool {
+        self.asked.contains(&format!("{operand}.{field}"))
+            || DISCRIMINATORS.iter().any(|one| *one != field && self.compared.contains(&format!("{operand}.{one}")))
+    }
+
+    /// Adds what an expression asks for; of another than the one that is judged nothing that only it has a name for.
+    fn add(&mut self, names: &Names<'_>, root: &Node, own: bool) {
+        let counts = |name: &String| own || is_shared(name);
+        for node in tree::nodes(root) {
+            self.asked.extend(asked(names, node).filter(counts));
+            self.compared.extend(compared(names, node).into_iter().filter(counts));
+        }
+    }
+}
+
+/// The variables of a policy, by name.
+pub(crate) struct Names<'p>(BTreeMap<&'p str, &'p Node>);
+
+impl<'p> Names<'p> {
+    pub(crate) fn of(policy: &'p Policy<'_>) -> Self {
+        let variable = |one: &'p Expression| match &one.role {
+            Role::Variable(name) => Some((name.as_str(), &one.ast.root)),
+            _ => None,
+        };
+        Self(policy.expressions.iter().filter_map(variable).collect())
+    }
+
+    /// What a node reads, as it is written, with what a variable stands for in its place.
+    pub(crate) fn written(&self, node: &Node) -> Option<String> {
+        self.spelled(tree::chain(node)?)
+    }
+
+    fn spelled(&self, (root, fields): (&str, Vec<&str>)) -> Option<String> {
+        let (mut name, mut fields) = (root.to_owned(), &fields[..]);
+        // A variable reads only those before it, so this ends.
+        if let ("variables", [variable, rest @ ..]) = (root, fields)
+            && let Some(chain) = self.0.get(variable).and_then(|node| tree::asking_chain(node))
+            && chain != (root, vec![*variable])
+        {
+            name = self.spelled(chain)?;
+            fields = rest;
+        }
+        for field in fields {
+            name.push('.');
+            name.push_str(field);
+        }
+        Some(name)
+    }
+}
+
+/// Whether a name means the same in every expression of a policy.
+fn is_shared(name: &str) -> bool {
+    let root = name.split('.').next().unwrap_or_default();
+    matches!(root, "object" | "oldObject" | "params" | "request" | "namespaceObject" | "variables")
+}
+
+fn precedes(a: &Expression, b: &Expression) -> bool {
+    let index = |of: &Expression| -> Option<usize> {
+        of.path.strip_prefix("spec.validations[")?.split(']').next()?.parse().ok()
+    };
+    index(a) < index(b)
+}
+
+fn asks(node: &Node) -> bool {
+    match &node.expr {
+        Expr::Select { test, .. } => *test,
+        Expr::Call { function, .. } => matches!(&**function, "@in" | "hasValue"),
+        _ => false,
+    }
+}
+
+fn variables(root: &Node) -> Vec<&str> {
+    tree::nodes(root).into_iter().filter_map(tree::variable).collect()
+}
+
+/// What a node asks for: `has(a.b)`, `'b' in a`, `a.?b`, `a.b != null`.
+fn asked<'n>(names: &'n Names<'_>, node: &'n Node) -> impl Iterator<Item = String> + 'n {
+    let found = match &node.expr {
+        Expr::Select { test: true, .. } => names.written(node),
+        Expr::Call { function, args, .. } => match (&**function, &args[..]) {
+            ("@in", [key, of]) => match &key.expr {
+                Expr::Literal(Literal::String(key)) => names.written(of).map(|of| format!("{of}.{key}")),
+                _ => None,
+            },
+            ("_?._" | "_[?_]", [of, _]) => {
+                names.written(of).and_then(|of| Some(format!("{of}.{}", tree::field(node)?)))
+            }
+            _ => None,
+        },
+        _ => None,
+    };
+    found.into_iter()
+}
+
+/// A field that says which others there are, if a node compares it with something.
+fn compared(names: &Names<'_>, node: &Node) -> Vec<String> {
+    let Expr::Call { function, args, .. } = &node.expr else { return vec![] };
+    if !matches!(&**function, "_==_" | "_!=_" | "@in") {
+        return vec![];
+    }
+    let says = |name: &String| DISCRIMINATORS.iter().any(|one| name.ends_with(&format!(".{one}")));
+    args.iter().filter_map(|arg| names.written(arg)).filter(says).collect()
+}

@@ -1,0 +1,223 @@
+//! Which fields each object of a kind has when a validating policy sees it.
+//!
+//! Schemas say little of it: most fields are optional, and the API server then sets a default or refuses what lacks them.
+//! So an object that has nothing but the way to a field is decoded, defaulted, prepared and validated as the API server
+//! does it, which tells. A default may depend on another field (`strategy.rollingUpdate` on `strategy.type`): it counts
+//! only if the field is also there with other values beside it and on the way to it.
+
+use palisade_checks::json::Change as _;
+use std::{cell::RefCell, collections::BTreeMap};
+
+use palisade_cel::schema::{Kind, unescape};
+use palisade_harness::{
+    create::ErrorType,
+    objects::{Refused, Resource, Sent, Surroundings},
+};
+use serde_json::{Map, Value as Json, json};
+
+use crate::cluster::Cluster;
+
+/// What is known so far: by kind, struct and field.
+#[derive(Debug, Default)]
+pub(crate) struct Presence(RefCell<BTreeMap<(Kind, String, String), bool>>);
+
+impl Presence {
+    /// Whether each object of a kind has a field: of the struct that `Schemas::declare` named by its path the one that
+    /// expressions call so. None if nothing is known of it.
+    pub(crate) fn always(&self, cluster: &Cluster<'_>, kind: &Kind, path: &str, field: &str) -> Option<bool> {
+        let required = cluster.schemas.is_required(kind, path, field)?;
+        // Every object says what it is, also of kinds that are not served here.
+        let says = path == kind.kind && matches!(field, "apiVersion" | "kind" | "metadata");
+        if required || says || is_selected(kind, path, field) {
+            return Some(true);
+        }
+        let key = (kind.clone(), path.to_owned(), field.to_owned());
+        if let Some(known) = self.0.borrow().get(&key) {
+            return Some(*known);
+        }
+        let known = shown(cluster, kind, path, field).unwrap_or(false);
+        self.0.borrow_mut().insert(key, known);
+        Some(known)
+    }
+}
+
+/// Whether it is the labels of a template that a selector has to match, which cannot be empty
+/// (`pkg/apis/apps/validation`, `pkg/apis/core/validation`: "`selector` does not match template `labels`"), or that get a
+/// label from the API server (`pkg/registry/batch/job/strategy.go`, `generateSelector`).
+fn is_selected(kind: &Kind, path: &str, field: &str) -> bool {
+    let kinds = ["DaemonSet", "Deployment", "Job", "ReplicaSet", "ReplicationController", "StatefulSet"];
+    let within = path.strip_prefix(kind.kind.as_str());
+    matches!(kind.group.as_str(), "" | "apps" | "batch")
+        && kinds.contains(&&*kind.kind)
+        && matches!((within, field), (Some(".spec.template.metadata"), "labels"))
+}
+
+/// Asks what the API server makes of an object that has nothing but the way to the field.
+fn shown(cluster: &Cluster<'_>, kind: &Kind, path: &str, field: &str) -> Option<bool> {
+    let group = if kind.group.is_empty() { String::new() } else { format!("{}/", kind.group) };
+    let resource = cluster.kinds().by_kind(&format!("{group}{}", kind.version), &kind.kind)?;
+    let steps: Vec<Step> = path.split('.').skip(1).map(Step::of).collect::<Option<_>>()?;
+    let field = unescape(field)?.into_owned();
+    let asking = Asking { cluster, resource, steps: &steps, field: &field };
+    match asking.answer(None)? {
+        Answer::Absent => Some(false),
+        Answer::There => Some(asking.others(kind).all(|other| {
+            // What is refused as no object says nothing.
+            asking.answer(Some(&other)).is_none_or(|answer| !matches!(answer, Answer::Absent))
+        })),
+    }
+}
+
+/// A step from a struct to one in it.
+enum Step {
+    Field(String),
+    Element,
+    Entry,
+}
+
+impl Step {
+    fn of(step: &str) -> Option<Self> {
+        Some(match step {
+            "@idx" => Self::Element,
+            "@elem" => Self::Entry,
+            step => Self::Field(unescape(step)?.into_owned()),
+        })
+    }
+}
+
+/// Whether the field is there, or the object is refused for want of it.
+enum Answer {
+    There,
+    Absent,
+}
+
+/// Another field, of the struct after so many steps, and its value.
+struct Other {
+    steps: usize,
+    field: String,
+    value: Json,
+}
+
+struct Asking<'a> {
+    cluster: &'a Cluster<'a>,
+    resource: &'a Resource,
+    steps: &'a [Step],
+    field: &'a str,
+}
+
+impl Asking<'_> {
+    fn answer(&self, other: Option<&Other>) -> Option<Answer> {
+        let kinds = self.cluster.kinds();
+        let namespace = if self.resource.namespaced { "default" } else { "" };
+        let object = self.object(other);
+        let sent = Sent { resource: self.resource, subresource: "", namespace, object: &object, old: None };
+        let around = Surroundings::default();
+        let decoded = kinds.decode(sent).ok()?.object;
+        let mutated = kinds.plugins(Sent { object: &decoded, ..sent }, &around).ok()?;
+        let sent = Sent { object: &mutated, ..sent };
+        let prepared = kinds.prepare(sent, &around).ok()?;
+        let (at, pointer) = self.place();
+        if prepared.pointer(&pointer).and_then(|of| of.get(self.field)).is_some() {
+            return Some(Answer::There);
+        }
+        let demanded = match kinds.validate(sent, &prepared) {
+            Err(Refused::Validation { causes, .. }) => {
+                causes.iter().any(|cause| cause.error_type == ErrorType::Required && cause.field == at)
+            }
+            _ => false,
+        };
+        Some(if demanded { Answer::There } else { Answer::Absent })
+    }
+
+    /// The object, with another field.
+    fn object(&self, other: Option<&Other>) -> Json {
+        let mut value = json!({});
+        for steps in (0..=self.steps.len()).rev() {
+            if let Some(step) = self.steps.get(steps) {
+                value = match step {
+                    Step::Field(name) => json!({ name: value }),
+                    Step::Element => json!([value]),
+                    Step::Entry => json!({ "key": value }),
+                };
+            }
+            if let (Some(other), Some(fields)) = (other.filter(|other| other.steps == steps), value.as_object_mut()) {
+                fields.insert(other.field.clone(), other.value.clone());
+            }
+        }
+        *value.at_mut(&["apiVersion"]) = Json::from(self.resource.api_version());
+        *value.at_mut(&["kind"]) = Json::from(self.resource.kind.clone());
+        *value.at_mut(&["metadata", "name"]) = Json::from("example");
+        value
+    }
+
+    /// Where the field is, as causes and as pointers into the struct that has it say it.
+    fn place(&self) -> (String, String) {
+        let (mut at, mut pointer) = (String::new(), String::new());
+        for step in self.steps {
+            match step {
+                Step::Field(name) => {
+                    at.push_str(if at.is_empty() { "" } else { "." });
+                    at.push_str(name);
+                    pointer.push('/');
+                    pointer.push_str(&name.replace('~', "~0").replace('/', "~1"));
+                }
+                Step::Element => {
+                    at.push_str("[0]");
+                    pointer.push_str("/0");
+                }
+                Step::Entry => {
+                    at.push_str("[key]");
+                    pointer.push_str("/key");
+                }
+            }
+        }
+        at.push_str(if at.is_empty() { "" } else { "." });
+        at.push_str(self.field);
+        (at, pointer)
+    }
+
+    /// Other fields that a default may depend on: texts and truth values beside the field and on the way to it.
+    fn others(&self, kind: &Kind) -> impl Iterator<Item = Other> {
+        let schemas = &self.cluster.schemas;
+        let mut found = Vec::new();
+        let mut schema = schemas.of_kind(kind);
+        for steps in 0..=self.steps.len() {
+            let Some(of) = schema.map(|schema| resolved(self.cluster, schema)) else { break };
+            let next = match self.steps.get(steps) {
+                Some(Step::Field(name)) => Some(name.as_str()),
+                _ => None,
+            };
+            let fixed = |name: &str| {
+                steps == 0 && matches!(name, "apiVersion" | "kind")
+                    || Some(name) == next
+                    || steps == self.steps.len() && name == self.field
+            };
+            let nothing = Map::new();
+            for (name, property) in
+                of["properties"].as_object().unwrap_or(&nothing).iter().filter(|(name, _)| !fixed(name))
+            {
+                let values = match property["type"].as_str() {
+                    // Of types, one has fewer defaults than those that are not known: a Service without an address.
+                    Some("string") if name == "type" => vec![json!("other"), json!("ExternalName")],
+                    Some("string") => vec![json!("other")],
+                    Some("boolean") => vec![json!(true), json!(false)],
+                    _ => vec![],
+                };
+                found.extend(values.into_iter().map(|value| Other { steps, field: name.clone(), value }));
+            }
+            schema = match self.steps.get(steps) {
+                Some(Step::Field(name)) => of["properties"].get(name),
+                Some(Step::Element) => of.get("items"),
+                Some(Step::Entry) => of.get("additionalProperties"),
+                None => None,
+            };
+        }
+        found.into_iter()
+    }
+}
+
+/// A schema, or the one that it refers to.
+fn resolved<'a>(cluster: &'a Cluster<'_>, schema: &'a Json) -> &'a Json {
+    let reference = schema["$ref"].as_str().or_else(|| schema["allOf"][0]["$ref"].as_str());
+    reference.and_then(|name| cluster.schemas.named(name)).unwrap_or(schema)
+}

@@ -1,0 +1,361 @@
+//! What is known of an expression when a certain request comes.
+//!
+//! Expressions are simplified by what is certain of the request, as far as that is seen without an object. What is left
+//! depends on the object, and the same rest means the same verdict.
+
+use std::{cell::Cell, collections::BTreeMap, sync::Arc};
+
+use palisade_cel::ast::{Comprehension, Entry, Expr, FieldInit, Literal, Node, NodeId};
+
+use crate::{
+    policy::{Policy, Role},
+    reads, tree,
+};
+
+/// A request that a policy is asked about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scenario {
+    /// An object is created.
+    Creation,
+    /// An object is updated, in whatever way.
+    Update,
+    /// Somebody removes a finalizer of an object that is being deleted, and changes nothing else.
+    Removal,
+}
+
+/// What is left of a policy's expressions.
+#[derive(Debug)]
+pub(crate) struct Rest {
+    /// Of its match conditions, each part of conjunctions alone, but for those that are true. None if one is false: the
+    /// policy is not asked then.
+    pub conditions: Option<Vec<Node>>,
+    /// The same of its validations.
+    pub validations: Vec<Node>,
+}
+
+/// The most nodes that variables may add to the expressions of a policy. What would add more stays a variable.
+const MOST: usize = 50_000;
+
+/// What is left of a policy's expressions when a request comes.
+pub(crate) fn rest(policy: &Policy<'_>, scenario: Scenario) -> Rest {
+    let mut assuming = Assuming { scenario, variables: BTreeMap::new(), left: Cell::new(MOST) };
+    let (mut conditions, mut validations) = (Some(Vec::new()), Vec::new());
+    for expression in &policy.expressions {
+        let reduced = assuming.reduce(&expression.ast.root);
+        match (&expression.role, literal(&reduced)) {
+            (Role::Variable(name), _) => {
+                let size = tree::nodes(&reduced).len();
+                assuming.variables.insert(name.clone(), (reduced, size));
+            }
+            (Role::Condition, Some(false)) => conditions = None,
+            (Role::Condition, None) => {
+                let parts = reads::conjuncts(&reduced).into_iter().cloned();
+                if let Some(conditions) = &mut conditions {
+                    conditions.extend(parts);
+                }
+            }
+            (Role::Validation, Some(false) | None) => {
+                validations.extend(reads::conjuncts(&reduced).into_iter().cloned());
+            }
+            _ => {}
+        }
+    }
+    Rest { conditions, validations }
+}
+
+/// The metadata that changes when a finalizer is removed.
+const CHANGED: [&str; 3] = ["finalizers", "managedFields", "resourceVersion"];
+
+struct Assuming {
+    scenario: Scenario,
+    /// The variables so far, reduced, and how many nodes each has.
+    variables: BTreeMap<String, (Node, usize)>,
+    left: Cell<usize>,
+}
+
+impl Assuming {
+    fn reduce(&self, node: &Node) -> Node {
+        if let Some(name) = tree::variable(node).filter(|_| !asks(node))
+            && let Some((variable, size)) = self.variables.get(name)
+        {
+            return match self.left.get().checked_sub(*size) {
+                Some(left) => {
+                    self.left.set(left);
+                    variable.clone()
+                }
+                // It may differ from request to request.
+                None => ident(&format!("variables.{name} on {:?}", self.scenario)),
+            };
+        }
+        let node = match self.parts(&node.expr) {
+            Parts::All(expr) => Node { id: node.id, expr },
+            Parts::Decided(decided) => return decided,
+        };
+        match self.known(&node) {
+            Some(Known::Literal(literal)) => Node { id: node.id, expr: Expr::Literal(literal) },
+            Some(Known::Node(known)) => known,
+            None => node,
+        }
+    }
+
+    /// A node with its parts reduced, each once.
+    fn parts(&self, expr: &Expr) -> Parts {
+        let boxed = |node: &Node| Box::new(self.reduce(node));
+        let all = |nodes: &[Node]| nodes.iter().map(|node| self.reduce(node)).collect();
+        Parts::All(match expr {
+            Expr::Literal(_) | Expr::Ident(_) => expr.clone(),
+            Expr::Select { operand, field, test } => {
+                Expr::Select { operand: boxed(operand), field: Arc::clone(field), test: *test }
+            }
+            Expr::Call { function, target: None, args } if !args.is_empty() => return self.call(function, args),
+            Expr::Call { function, target, args } => {
+                Expr::Call { function: Arc::clone(function), target: target.as_deref().map(boxed), args: all(args) }
+            }
+            Expr::List { elements, optional } => Expr::List { elements: all(elements), optional: optional.clone() },
+            Expr::Map(entries) => {
+                let entry = |of: &Entry| Entry {
+                    id: of.id,
+                    key: self.reduce(&of.key),
+                    value: self.reduce(&of.value),
+                    optional: of.optional,
+                };
+                Expr::Map(entries.iter().map(entry).collect())
+            }
+            Expr::Struct { name, fields } => {
+                let field = |of: &FieldInit| FieldInit {
+                    id: of.id,
+                    field: Arc::clone(&of.field),
+                    value: self.reduce(&of.value),
+                    optional: of.optional,
+                };
+                Expr::Struct { name: Arc::clone(name), fields: fields.iter().map(field).collect() }
+            }
+            Expr::Comprehension(of) => Expr::Comprehension(Box::new(Comprehension {
+                range: self.reduce(&of.range),
+                variable: Arc::clone(&of.variable),
+                second: of.second.clone(),
+                accumulator: Arc::clone(&of.accumulator),
+                init: self.reduce(&of.init),
+                condition: self.reduce(&of.condition),
+                step: self.reduce(&of.step),
+                result: self.reduce(&of.result),
+            })),
+        })
+    }
+
+    /// A call, or the one of its arguments that it is: the first may decide, or be made dynamic only.
+    fn call(&self, function: &Arc<str>, args: &[Node]) -> Parts {
+        let mut reduced = Vec::with_capacity(args.len());
+        for arg in args {
+            reduced.push(self.reduce(arg));
+            if let [first] = &reduced[..] {
+                match (&**function, args, literal(first)) {
+                    ("dyn", [_], _) | ("_&&_", _, Some(false)) | ("_||_", _, Some(true)) => {
+                        return Parts::Decided(reduced.remove(0));
+                    }
+                    ("_?_:_", [_, then, other], Some(holds)) => {
+                        return Parts::Decided(self.reduce(if holds { then } else { other }));
+                    }
+                    _ => {}
+                }
+            }
+        }
+        Parts::All(Expr::Call { function: Arc::clone(function), target: None, args: reduced })
+    }
+
+    /// What a node is, its parts being reduced.
+    fn known(&self, node: &Node) -> Option<Known> {
+        let removal = self.scenario == Scenario::Removal;
+        if let Some((root, fields)) = tree::asking_chain(node) {
+            return match (root, &fields[..]) {
+                ("oldObject", []) if self.scenario == Scenario::Creation => Some(Known::Literal(Literal::Null)),
+                ("oldObject", ["metadata", field, ..]) if removal && !CHANGED.contains(field) => Some(self.moved(node)),
+                ("oldObject", [field, ..]) if removal && *field != "metadata" => Some(self.moved(node)),
+                ("request", ["operation"]) if !asks(node) => {
+                    Some(Known::Literal(Literal::String(self.operation().into())))
+                }
+                ("request", ["operation" | "userInfo" | "resource" | "kind" | "name"] | ["userInfo", "username"])
+                    if asks(node) =>
+                {
+                    Some(bool(true))
+                }
+                ("request", ["subResource"]) if !asks(node) => Some(Known::Literal(Literal::String("".into()))),
+                _ if asks(node) && is_deletion_time(node) => self.deleted().map(bool),
+                _ => None,
+            };
+        }
+        let Expr::Call { function, target, args } = &node.expr else { return None };
+        let of = |index: usize| args.get(index).and_then(literal);
+        match &**function {
+            "size" => match &target.as_deref().or(args.first())?.expr {
+                Expr::List { elements, optional } if optional.is_empty() => {
+                    Some(Known::Literal(Literal::Int(elements.len().try_into().ok()?)))
+                }
+                _ => None,
+            },
+            "hasValue" if target.as_deref().is_some_and(is_deletion_time) => self.deleted().map(bool),
+            "@in" => self.is_in(args.first()?, args.get(1)?),
+            "_==_" => self.equal(args.first()?, args.get(1)?).map(bool),
+            "_!=_" => self.equal(args.first()?, args.get(1)?).map(|equal| bool(!equal)),
+            "!_" => of(0).map(|value| bool(!value)),
+            "_&&_" | "_||_" => {
+                let dominant = &**function == "_||_";
+                let (a, b) = (args.first()?, args.get(1)?);
+                match (of(0), of(1)) {
+                    (Some(value), _) | (_, Some(value)) if value == dominant => Some(bool(dominant)),
+                    (Some(_), _) => Some(Known::Node(b.clone())),
+                    (_, Some(_)) => Some(Known::Node(a.clone())),
+                    _ if tree::complementary(a, b) => Some(bool(dominant)),
+                    _ => None,
+                }
+            }
+            "_?_:_" => Some(Known::Node(args.get(if of(0)? { 1 } else { 2 })?.clone())),
+            _ => None,
+        }
+    }
+
+    fn operation(&self) -> &'static str {
+        match self.scenario {
+            Scenario::Creation => "CREATE",
+            Scenario::Update | Scenario::Removal => "UPDATE",
+        }
+    }
+
+    /// Whether the object is being deleted, if that is known.
+    fn deleted(&self) -> Option<bool> {
+        match self.scenario {
+            Scenario::Creation => Some(false),
+            Scenario::Update => None,
+            Scenario::Removal => Some(true),
+        }
+    }
+
+    /// What is read of the old object, as it is read of the new one, which is the same there.
+    fn moved(&self, node: &Node) -> Known {
+        let moved = renamed(node);
+        self.known(&moved).unwrap_or(Known::Node(moved))
+    }
+
+    fn is_in(&self, value: &Node, of: &Node) -> Option<Known> {
+        match (&value.expr, &of.expr) {
+            (Expr::Literal(Literal::String(key)), _)
+                if &**key == "deletionTimestamp" && tree::chain(of) == Some(("object", vec!["metadata"])) =>
+            {
+                self.deleted().map(bool)
+            }
+            (Expr::Literal(value), Expr::List { elements, .. }) => {
+                let known: Option<Vec<_>> = elements
+                    .iter()
+                    .map(|element| match &element.expr {
+                        Expr::Literal(literal) => Some(literal),
+                        _ => None,
+                    })
+                    .collect();
+                Some(bool(known?.contains(&value)))
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether two values are equal.
+    fn equal(&self, a: &Node, b: &Node) -> Option<bool> {
+        let removal = self.scenario == Scenario::Removal;
+        let is_null = |node: &Node| matches!(&node.expr, Expr::Literal(Literal::Null));
+        for (a, b) in [(a, b), (b, a)] {
+            if is_null(b) && matches!(&a.expr, Expr::Ident(name) if matches!(&**name, "object" | "oldObject")) {
+                return Some(false);
+            }
+            if (is_null(b) || is_none(b)) && is_deletion_time(a) {
+                return self.deleted().map(|deleted| !deleted);
+            }
+            // What is left of the old object then is what has changed.
+            if let (Some(("object", new)), Some(("oldObject", old))) = (tree::asking_chain(a), tree::asking_chain(b))
+                && removal
+                && new == old
+                && matches!(new[..], [] | ["metadata"] | ["metadata", "finalizers"])
+            {
+                return Some(false);
+            }
+        }
+        match (&a.expr, &b.expr) {
+            (Expr::Literal(a), Expr::Literal(b)) => Some(a == b),
+            _ => tree::same(a, b).then_some(true),
+        }
+    }
+}
+
+/// Whether a rest depends on something of the request that is not known: the old object, or a variable that stayed one.
+pub(crate) fn is_unknown(node: &Node) -> bool {
+    tree::nodes(node).into_iter().any(|node| match &node.expr {
+        Expr::Ident(name) => matches!(&**name, "oldObject") || name.starts_with("variables"),
+        _ => false,
+    })
+}
+
+/// What becomes of a node when its parts are reduced.
+enum Parts {
+    All(Expr),
+    Decided(Node),
+}
+
+enum Known {
+    Literal(Literal),
+    Node(Node),
+}
+
+fn bool(value: bool) -> Known {
+    Known::Literal(Literal::Bool(value))
+}
+
+/// What a node is, if it is true or false.
+fn literal(node: &Node) -> Option<bool> {
+    match &node.expr {
+        Expr::Literal(Literal::Bool(value)) => Some(*value),
+        _ => None,
+    }
+}
+
+fn ident(name: &str) -> Node {
+    Node { id: NodeId(0), expr: Expr::Ident(name.into()) }
+}
+
+fn asks(node: &Node) -> bool {
+    matches!(&node.expr, Expr::Select { test: true, .. })
+}
+
+/// Whether a node reads when the object was deleted.
+fn is_deletion_time(node: &Node) -> bool {
+    tree::asking_chain(node).is_some_and(|(root, fields)| {
+        matches!(root, "object" | "oldObject") && fields == ["metadata", "deletionTimestamp"]
+    })
+}
+
+/// Whether a node is `optional.none()`.
+fn is_none(node: &Node) -> bool {
+    match &node.expr {
+        Expr::Call { function, target: None, .. } => &**function == "optional.none",
+        Expr::Call { function, target: Some(target), .. } => {
+            &**function == "none" && matches!(&target.expr, Expr::Ident(name) if &**name == "optional")
+        }
+        _ => false,
+    }
+}
+
+/// A chain that begins with the new object instead of the old one.
+fn renamed(node: &Node) -> Node {
+    let expr = match &node.expr {
+        Expr::Ident(_) => Expr::Ident("object".into()),
+        Expr::Select { operand, field, test } => {
+            Expr::Select { operand: Box::new(renamed(operand)), field: Arc::clone(field), test: *test }
+        }
+        Expr::Call { function, target, args } => {
+            let mut args = args.clone();
+            if let Some(first) = args.first_mut() {
+                *first = renamed(first);
+            }
+            Expr::Call { function: Arc::clone(function), target: target.clone(), args }
+        }
+        other => other.clone(),
+    };
+    Node { id: node.id, expr }
+}

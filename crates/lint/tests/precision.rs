@@ -1,0 +1,524 @@
+//! What is reported, how bad it is, and what is not: tables of policies for the rules that would otherwise say too much.
+#![allow(clippy::unwrap_used, reason = "all of this is tests")]
+
+use std::sync::Arc;
+
+use palisade_lint::{Finding, Options, lint};
+use palisade_manifest::{Severity, Source, objects};
+
+fn findings(text: &str, rule: &str, minor: u8) -> Vec<Finding> {
+    let source = Arc::new(Source::new("f.yaml", text.to_owned()));
+    let objects = objects(&source).unwrap();
+    let report = lint(&objects, &Options { minor, ..Options::default() });
+    report.findings.into_iter().filter(|finding| finding.rule.id == rule).collect()
+}
+
+/// A policy in force, of rules and the rest of its `spec` in YAML, for all namespaces of tools.
+fn policy(rules: &[(&str, &str, &str, &str)], rest: &str) -> String {
+    policy_in("namespaceSelector: {matchLabels: {tenancy: tool}}", rules, rest)
+}
+
+fn policy_in(selector: &str, rules: &[(&str, &str, &str, &str)], rest: &str) -> String {
+    let rule = |(groups, versions, operations, resources): &(&str, &str, &str, &str)| {
+        format!(
+            "    - {{apiGroups: [{groups}], apiVersions: [{versions}], operations: [{operations}], resources: [{resources}]}}\n"
+        )
+    };
+    let rules: String = rules.iter().map(rule).collect();
+    format!(
+        "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\nmetadata: {{name: example}}\nspec:\n  \
+         matchConstraints:\n    {selector}\n    resourceRules:\n{rules}{rest}\n---\n\
+         apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicyBinding\nmetadata: {{name: example}}\n\
+         spec: {{policyName: example, validationActions: [Deny]}}\n"
+    )
+}
+
+/// Validations, each in quotes.
+fn validations(expressions: &[&str]) -> String {
+    let lines: Vec<_> = expressions.iter().map(|one| format!("  - expression: \"{one}\"")).collect();
+    format!("  validations:\n{}", lines.join("\n"))
+}
+
+fn told(findings: &[Finding]) -> Vec<String> {
+    findings.iter().map(|one| format!("{:?} {}: {}", one.severity, one.path, one.message)).collect()
+}
+
+#[test]
+fn one_mistake_is_one_finding() {
+    let rules = [
+        ("apps", "v1", "CREATE", "deployments, daemonsets, statefulsets, replicasets"),
+        ("batch", "v1", "CREATE", "jobs, cronjobs"),
+        ("''", "v1", "CREATE", "pods, replicationcontrollers"),
+    ];
+    // Twice in one expression, and for each kind but one.
+    let text = policy(&rules, &validations(&["object.spec.schedule != '' || object.spec.schedule == 'x'"]));
+    let found = findings(&text, "type-check", 36);
+    assert_eq!(
+        told(&found),
+        ["Warning spec.validations[0].expression: undefined field 'schedule', here and at 1 more place (v1 Pod; \
+             v1 ReplicationController; apps/v1 DaemonSet; apps/v1 Deployment; and 3 more)"]
+    );
+    assert_eq!(found[0].kinds.len(), 7);
+    // What may be absent in each of them.
+    let text =
+        policy(&rules[..1], &validations(&["object.metadata.labels.size() > 0 && object.metadata.labels.size() < 9"]));
+    let found = findings(&text, "unguarded-optional-field", 36);
+    assert_eq!(
+        told(&found),
+        ["Warning spec.validations[0].expression: object.metadata.labels may not be there: reading it fails then \
+             (all 4 kinds that are matched)"]
+    );
+}
+
+#[test]
+fn parameters_are_reported_once() {
+    let crd = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: limits.example.org}\n\
+        spec:\n  group: example.org\n  names: {kind: Limit, plural: limits, singular: limit, listKind: LimitList}\n  \
+        scope: Namespaced\n  versions:\n  - name: v1\n    served: true\n    storage: true\n    schema:\n      \
+        openAPIV3Schema:\n        type: object\n        properties:\n          most: {type: integer}\n---\n";
+    let rules = [("apps", "v1", "CREATE", "deployments, daemonsets, statefulsets, replicasets")];
+    let rest =
+        format!("  paramKind: {{apiVersion: example.org/v1, kind: Limit}}\n{}", validations(&["params.most > 1"]));
+    let found = findings(&(crd.to_owned() + &policy(&rules, &rest)), "unguarded-optional-field", 36);
+    assert_eq!(
+        told(&found),
+        ["Warning spec.validations[0].expression: params.most may not be there: reading it fails then"]
+    );
+}
+
+/// How bad a mistake of types is: an error only if every request fails because of it.
+#[test]
+fn what_makes_every_request_fail_is_an_error() {
+    let pods = ("''", "v1", "CREATE", "pods");
+    let deployments = ("apps", "v1", "CREATE", "deployments");
+    let error = Some(Severity::Error);
+    let warning = Some(Severity::Warning);
+    for (rules, rest, expected) in [
+        (&[pods][..], validations(&["object.spec.contianers.size() < 5"]), error),
+        (&[pods], validations(&["has(object.spec.hostname) && object.spec.contianers.size() < 5"]), error),
+        (&[pods], validations(&["has(object.spec.contianers)"]), warning),
+        (&[pods], validations(&["has(object.spec.hostname) || object.spec.contianers.size() < 5"]), warning),
+        (&[pods], validations(&["has(object.spec.hostname) ? object.spec.contianers.size() < 5 : true"]), warning),
+        (&[pods], validations(&["object.spec.?volumes.orValue([]).all(v, v.nmae != '')"]), warning),
+        // In a variable that is always read, or not.
+        (
+            &[pods],
+            format!(
+                "  variables:\n  - {{name: all, expression: object.spec.contianers}}\n{}",
+                validations(&["variables.all.size() < 5"])
+            ),
+            error,
+        ),
+        (
+            &[pods],
+            format!(
+                "  variables:\n  - {{name: all, expression: object.spec.contianers}}\n{}",
+                validations(&["has(object.spec.hostname) || variables.all.size() < 5"])
+            ),
+            None,
+        ),
+        (
+            &[pods],
+            format!(
+                "  matchConditions:\n  - {{name: a, expression: \"object.spec.hostnmae == 'a'\"}}\n{}",
+                validations(&["object.spec.containers.size() < 5"])
+            ),
+            error,
+        ),
+        // Another kind that is matched has it.
+        (&[pods, deployments], validations(&["object.spec.replicas < 5"]), warning),
+        (&[pods, deployments], validations(&["object.spec.nope < 5"]), error),
+        // The object of a scale has other fields; what a wildcard matches is not known.
+        (
+            &[deployments, ("apps", "v1", "UPDATE", "deployments/scale")],
+            validations(&["object.spec.nope < 5"]),
+            warning,
+        ),
+        (&[deployments, ("apps", "v1", "CREATE", "'*'")], validations(&["object.spec.nope < 5"]), warning),
+        (
+            &[("''", "v1", "CREATE, UPDATE", "pods, pods/ephemeralcontainers")],
+            validations(&["object.spec.nope < 5"]),
+            error,
+        ),
+    ] {
+        let found = findings(&policy(rules, &rest), "type-check", 36);
+        assert_eq!(found.iter().map(|one| one.severity).max(), expected, "{rest}: {:#?}", told(&found));
+        assert!(found.len() <= 1, "{rest}: {:#?}", told(&found));
+    }
+}
+
+#[test]
+fn only_what_a_custom_resource_cannot_have_fails_for_certain() {
+    for (keeps, expected) in
+        [("", Severity::Error), ("x-kubernetes-preserve-unknown-fields: true, ", Severity::Warning)]
+    {
+        let crd = format!(
+            "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {{name: tests.example.org}}\n\
+             spec:\n  group: example.org\n  names: {{kind: Test, plural: tests, singular: test, listKind: TestList}}\n  \
+             scope: Namespaced\n  versions:\n  - name: v1\n    served: true\n    storage: true\n    schema:\n      \
+             openAPIV3Schema: {{type: object, properties: {{spec: {{{keeps}type: object, properties: {{a: {{type: string}}}}}}}}}}\n---\n"
+        );
+        let text = policy(&[("example.org", "v1", "CREATE", "tests")], &validations(&["object.spec.b == 'x'"]));
+        let found = findings(&(crd + &text), "type-check", 36);
+        assert_eq!(found.iter().map(|one| one.severity).collect::<Vec<_>>(), [expected], "{:#?}", told(&found));
+    }
+}
+
+/// Whether the removal of a finalizer can be denied, of what the policy admitted (a warning) or of what was there before
+/// it (a note).
+#[test]
+fn finalizers_are_blocked_only_where_the_policy_denies_their_removal() {
+    let deployments = ("apps", "v1", "CREATE, UPDATE", "deployments");
+    let (warning, note, none) = (Some(Severity::Warning), Some(Severity::Info), None);
+    let small = "size(object.spec.template.spec.containers) < 5";
+    let plain = |rule: (&'static str, &'static str, &'static str, &'static str), expression: &str, expected| {
+        (vec![rule], validations(&[expression]), expected)
+    };
+    let conditional = |condition: &str, expression: &str, expected| {
+        let conditions = format!("  matchConditions:\n  - {{name: a, expression: \"{condition}\"}}\n");
+        (vec![deployments], conditions + &validations(&[expression]), expected)
+    };
+    let cases = [
+        plain(deployments, small, note),
+        plain(("apps", "v1", "CREATE", "deployments"), small, none),
+        plain(("apps", "v1", "UPDATE", "deployments"), small, warning),
+        (
+            vec![("apps", "v1", "CREATE", "deployments"), ("apps", "v1", "UPDATE", "deployments")],
+            validations(&[small]),
+            note,
+        ),
+        (
+            vec![("apps", "v1", "CREATE", "daemonsets"), ("apps", "v1", "UPDATE", "deployments")],
+            validations(&[small]),
+            warning,
+        ),
+        // What a subresource changes has no finalizers.
+        plain(("apps", "v1", "'*'", "deployments/scale"), "object.spec.replicas < 5", none),
+        plain(("''", "v1", "UPDATE", "pods/ephemeralcontainers"), "size(object.spec.containers) < 5", none),
+        // Claims have a finalizer each.
+        plain(("''", "v1", "CREATE, UPDATE", "persistentvolumeclaims"), "has(object.spec.storageClassName)", warning),
+        // Guards, in whatever form.
+        plain(deployments, &format!("has(object.metadata.deletionTimestamp) || {small}"), none),
+        plain(deployments, &format!("object.metadata.?deletionTimestamp.hasValue() || {small}"), none),
+        plain(deployments, &format!("'deletionTimestamp' in object.metadata || {small}"), none),
+        plain(
+            deployments,
+            &format!("(request.operation == 'UPDATE' && object.spec == oldObject.spec) || {small}"),
+            none,
+        ),
+        plain(deployments, &format!("request.operation != 'CREATE' || {small}"), none),
+        plain(
+            deployments,
+            &format!("oldObject != null && object.spec.template == oldObject.spec.template ? true : {small}"),
+            none,
+        ),
+        conditional("!has(object.metadata.deletionTimestamp)", small, none),
+        conditional("request.operation == 'CREATE' || object.spec != oldObject.spec", small, none),
+        conditional("oldObject == null || object.spec.template != oldObject.spec.template", small, none),
+        plain(deployments, &format!("(has(request.operation) && request.operation == 'UPDATE') || {small}"), none),
+        // What cannot be compared without an object may be the same.
+        conditional("[object, oldObject].exists(o, o != null && o.metadata.name != 'a')", small, note),
+        conditional("!('system:nodes' in request.userInfo.groups)", small, note),
+        conditional("!('system:masters' in request.userInfo.groups)", small, warning),
+        // What looks like a guard and is none: metadata changes with the finalizers.
+        plain(deployments, &format!("has(object.metadata.deletionTimestamp) && {small}"), note),
+        plain(deployments, &format!("object == oldObject || {small}"), note),
+        plain(deployments, &format!("object.metadata.finalizers == oldObject.metadata.finalizers || {small}"), warning),
+        plain(deployments, "request.operation == 'CREATE' || object.metadata == oldObject.metadata", warning),
+        plain(
+            deployments,
+            "request.operation == 'CREATE' || object.metadata.labels == oldObject.metadata.labels",
+            none,
+        ),
+        conditional("oldObject != null", small, warning),
+        // By the form of our own policies.
+        plain(
+            deployments,
+            &format!(
+                "(request.operation == 'UPDATE' && dyn(object).spec == dyn(oldObject).spec ? [] : {small} ? [] : ['a']).size() == 0"
+            ),
+            none,
+        ),
+        // Mentioned, and no guard.
+        plain(deployments, &format!("{small} && (oldObject == null || object.kind == oldObject.kind)"), note),
+        // It depends on what is not the same when the finalizer is removed.
+        plain(deployments, &format!("request.userInfo.username == 'admin' || {small}"), warning),
+        plain(deployments, "authorizer.group('apps').resource('deployments').check('own').allowed()", warning),
+        plain(deployments, &format!("object.status.?replicas.orValue(0) < 5 && {small}"), warning),
+        // Every request says who asks.
+        plain(deployments, "has(request.userInfo.username)", none),
+        // Through a variable.
+        (
+            vec![deployments],
+            format!(
+                "  variables:\n  - {{name: same, expression: \"oldObject != null && object.spec == oldObject.spec\"}}\n{}",
+                validations(&[&format!("variables.same || {small}")])
+            ),
+            none,
+        ),
+    ];
+    for (rules, rest, expected) in cases {
+        let found = findings(&policy(&rules, &rest), "blocks-finalizers", 36);
+        assert_eq!(found.iter().map(|one| one.severity).max(), expected, "{rules:?} {rest}: {:#?}", told(&found));
+    }
+}
+
+#[test]
+fn kube_system_is_reported_for_what_the_control_plane_writes_there() {
+    for (group, resource, operation, expected) in [
+        ("''", "pods", "CREATE", true),
+        ("''", "pods", "CONNECT", false),
+        ("''", "pods/status", "UPDATE", true),
+        ("''", "pods/exec", "CONNECT", false),
+        ("apps", "replicasets", "CREATE", true),
+        ("apps", "deployments", "UPDATE", true),
+        // Nobody but people and addons creates them.
+        ("apps", "deployments", "CREATE", false),
+        ("apps", "daemonsets", "UPDATE", false),
+        ("networking.k8s.io", "ingresses", "CREATE", false),
+        ("''", "limitranges", "CREATE", false),
+        ("apps", "'*'", "CREATE", true),
+        // In no namespace.
+        ("''", "namespaces", "CREATE", false),
+        ("''", "persistentvolumes", "UPDATE", false),
+        ("storage.k8s.io", "csinodes", "CREATE", false),
+        ("gateway.networking.k8s.io", "gatewayclasses", "CREATE", false),
+    ] {
+        let rules = [(group, "v1", operation, resource)];
+        let text = policy_in("matchPolicy: Equivalent", &rules, &validations(&["object.metadata.name != 'a'"]));
+        let found = findings(&text, "matches-kube-system", 36);
+        assert_eq!(!found.is_empty(), expected, "{operation} {resource}: {:#?}", told(&found));
+    }
+}
+
+#[test]
+fn subresources_are_missed_only_for_what_they_change() {
+    let pods = ("''", "v1", "CREATE, UPDATE", "pods");
+    let deployments = ("apps", "v1", "CREATE, UPDATE", "deployments");
+    for (rule, expression, expected) in [
+        (pods, "object.spec.containers.all(c, c.image != '')", "pods/ephemeralcontainers"),
+        (
+            pods,
+            "object.spec.containers.all(c, !has(c.securityContext) || !c.securityContext.privileged)",
+            "pods/ephemeralcontainers",
+        ),
+        (pods, "object.spec.containers.all(c, c.?env.orValue([]).all(e, e.name != 'X'))", "pods/ephemeralcontainers"),
+        // Ephemeral containers have none of these, or are others.
+        (pods, "object.spec.containers.all(c, has(c.livenessProbe))", ""),
+        (pods, "object.spec.containers.all(c, c.?ports.orValue([]).all(p, !has(p.hostPort)))", ""),
+        (pods, "object.spec.containers.all(c, !has(c.lifecycle))", ""),
+        (pods, "size(object.spec.containers) < 5", ""),
+        (pods, "!has(object.spec.securityContext) || !has(object.spec.securityContext.runAsUser)", ""),
+        (pods, "has(object.metadata.labels)", ""),
+        (
+            pods,
+            "object.spec.containers.all(c, c.?resources.?limits[?'memory'].orValue(quantity('9Gi')) != quantity('9Gi'))",
+            "pods/resize",
+        ),
+        (pods, "object.spec.containers.all(c, !c.?resources.?limits.?cpu.hasValue())", "pods/resize"),
+        (pods, "object.spec.containers.all(c, c.?resources.?limits[?'ephemeral-storage'].hasValue())", ""),
+        // A resize removes nothing.
+        (pods, "object.spec.containers.all(c, c.?resources.?limits.?cpu.hasValue())", ""),
+        (pods, "object.spec.containers.exists(c, has(c.resources) && has(c.resources.requests))", ""),
+        (pods, "object.spec.containers.all(c, c.?resources.?limits.?cpu.orValue('') != '9')", "pods/resize"),
+        // Nor does it change the class of service.
+        (
+            pods,
+            "object.spec.containers.all(c, c.resources.requests.cpu == c.resources.limits.cpu && c.resources.requests.memory == c.resources.limits.memory)",
+            "",
+        ),
+        (pods, "object.spec.containers.all(c, c.resources.requests.cpu == c.resources.limits.cpu)", "pods/resize"),
+        (pods, "object.metadata.?labels.?env.orValue('') != ''", ""),
+        // Updates pass in any case.
+        (pods, "request.operation == 'UPDATE' || object.spec.containers.all(c, c.image != '')", ""),
+        (deployments, "object.spec.replicas < 5", "deployments/scale"),
+        (deployments, "object.status.?replicas.orValue(0) < 5", ""),
+        (
+            ("''", "v1", "CREATE, UPDATE", "replicationcontrollers"),
+            "object.spec.replicas < 5",
+            "replicationcontrollers/scale",
+        ),
+        (
+            ("rbac.authorization.k8s.io", "v1", "CREATE, UPDATE", "roles"),
+            "object.rules.all(r, !('pods' in r.resources))",
+            "",
+        ),
+    ] {
+        let found = findings(&policy(&[rule], &validations(&[expression])), "missing-subresource", 36);
+        let said = told(&found).join("\n");
+        assert_eq!(!found.is_empty(), !expected.is_empty(), "{expression}: {said}");
+        assert!(found.len() <= 1 && said.contains(expected), "{expression}: {said}");
+    }
+}
+
+#[test]
+fn fields_that_are_always_there_or_asked_for_are_not_reported() {
+    let rule = |group, resource| (group, "v1", "CREATE", resource);
+    let (pods, services) = (rule("''", "pods"), rule("''", "services"));
+    let deployments = rule("apps", "deployments");
+    for (rule, rest, expected) in [
+        (rule("storage.k8s.io", "storageclasses"), validations(&["object.reclaimPolicy == 'Retain'"]), ""),
+        (rule("storage.k8s.io", "storageclasses"), validations(&["object.volumeBindingMode == 'Immediate'"]), ""),
+        (
+            rule("storage.k8s.io", "storageclasses"),
+            validations(&["object.allowVolumeExpansion == true"]),
+            "object.allowVolumeExpansion",
+        ),
+        (services, validations(&["object.spec.type != 'ExternalName' || object.spec.externalName != 'a'"]), ""),
+        (services, validations(&["object.spec.externalName != 'a'"]), "object.spec.externalName"),
+        (services, validations(&["object.spec.type != 'NodePort' && object.spec.sessionAffinity == 'None'"]), ""),
+        // Not where there is no address.
+        (services, validations(&["object.spec.clusterIP != 'None'"]), "object.spec.clusterIP"),
+        (services, validations(&["object.spec.ports.all(p, p.protocol == 'TCP')"]), "object.spec.ports"),
+        (deployments, validations(&["'a' in object.spec.template.metadata.labels"]), ""),
+        (rule("batch", "jobs"), validations(&["'a' in object.spec.template.metadata.labels"]), ""),
+        (
+            rule("batch", "cronjobs"),
+            validations(&["'a' in object.spec.jobTemplate.spec.template.metadata.labels"]),
+            "object.spec.jobTemplate.spec.template.metadata.labels",
+        ),
+        (deployments, validations(&["'a' in object.metadata.labels"]), "object.metadata.labels"),
+        (deployments, validations(&["object.spec.replicas > 1 && object.spec.strategy.type == 'Recreate'"]), ""),
+        (
+            deployments,
+            validations(&["object.spec.strategy.rollingUpdate.maxSurge == 1"]),
+            "object.spec.strategy.rollingUpdate",
+        ),
+        (
+            deployments,
+            validations(&[
+                "object.spec.strategy.type == 'Recreate' || object.spec.strategy.rollingUpdate.maxSurge == 1",
+            ]),
+            "",
+        ),
+        (pods, validations(&["object.spec.containers.all(c, c.image != '' && c.imagePullPolicy == 'Always')"]), ""),
+        (
+            pods,
+            validations(&["object.spec.containers.all(c, c.livenessProbe.periodSeconds > 0)"]),
+            "c.livenessProbe may not be there",
+        ),
+        (pods, validations(&["object.spec.dnsPolicy == 'Default' && object.metadata.namespace != 'a'"]), ""),
+        (pods, validations(&["object.spec.volumes.size() < 5"]), "object.spec.volumes"),
+        (rule("''", "namespaces"), validations(&["object.metadata.namespace != 'a'"]), "object.metadata.namespace"),
+        (rule("rbac.authorization.k8s.io", "rolebindings"), validations(&["object.roleRef.name != 'a'"]), ""),
+        // Asked for by an earlier validation, a match condition, a variable.
+        (pods, validations(&["has(object.spec.hostname)", "object.spec.hostname != 'a'"]), ""),
+        (pods, validations(&["object.spec.hostname != 'a'", "has(object.spec.hostname)"]), "object.spec.hostname"),
+        (
+            pods,
+            validations(&["has(object.spec.hostname) || true", "object.spec.hostname != 'a'"]),
+            "object.spec.hostname",
+        ),
+        (
+            pods,
+            format!(
+                "  matchConditions:\n  - {{name: a, expression: has(object.spec.hostname)}}\n{}",
+                validations(&["object.spec.hostname != 'a'"])
+            ),
+            "",
+        ),
+        (
+            pods,
+            format!(
+                "  variables:\n  - {{name: named, expression: has(object.spec.hostname)}}\n{}",
+                validations(&["!variables.named || object.spec.hostname != 'a'"])
+            ),
+            "",
+        ),
+        (
+            pods,
+            format!(
+                "  variables:\n  - {{name: spec, expression: object.spec}}\n{}",
+                validations(&["!has(variables.spec.hostname) || object.spec.hostname != 'a'"])
+            ),
+            "",
+        ),
+    ] {
+        for minor in 33..=37 {
+            let found = findings(&policy(&[rule], &rest), "unguarded-optional-field", minor);
+            let said = told(&found).join("\n");
+            assert_eq!(!found.is_empty(), !expected.is_empty(), "1.{minor} {rest}: {said}");
+            assert!(found.len() <= 1 && said.contains(expected), "1.{minor} {rest}: {said}");
+        }
+    }
+}
+
+#[test]
+fn what_is_not_served_is_named_with_what_is() {
+    for (api_version, kind, expected) in [
+        ("admissionregistration.k8s.io/v1beta1", "ValidatingAdmissionPolicy", "write admissionregistration.k8s.io/v1"),
+        ("apiextensions.k8s.io/v1beta1", "CustomResourceDefinition", "write apiextensions.k8s.io/v1"),
+        ("batch/v1beta1", "CronJob", "write batch/v1"),
+        ("policy/v1beta1", "PodDisruptionBudget", "write policy/v1"),
+        ("extensions/v1beta1", "Ingress", "write networking.k8s.io/v1"),
+        (
+            "policy/v1beta1",
+            "PodSecurityPolicy",
+            "nothing replaces it; palisade migrate makes profiles of PodSecurityPolicies",
+        ),
+        ("aadmissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy", "did you mean admissionregistration.k8s.io?"),
+        ("admissionregistration.k8s.io/v1", "ValidatingAdmisionPolicy", "did you mean ValidatingAdmissionPolicy?"),
+        (
+            "admissionregistration.k8s.io/v1",
+            "validatingadmissionpolicybinding",
+            "did you mean ValidatingAdmissionPolicyBinding?",
+        ),
+        ("apiextension.k8s.io/v1", "CustomResourceDefinition", "did you mean apiextensions.k8s.io?"),
+        ("toolsecurity.dev/v1alpha1", "ToolSecurityProfil", "did you mean ToolSecurityProfile?"),
+        ("apps/v1", "Deploymnet", "did you mean Deployment?"),
+        ("v1", "Deployment", "did you mean apps/v1?"),
+        // Those of others, of subresources, and what is no object of an API server.
+        ("apps.kruise.io/v1", "Deployment", ""),
+        ("policy.example.org/v1", "PodDisruptionBudget", ""),
+        ("autoscaling.k8s.io/v1", "VerticalPodAutoscaler", ""),
+        ("gateway.networking.k8s.io/v1", "Gateway", ""),
+        ("kustomize.config.k8s.io/v1beta1", "Kustomization", ""),
+        ("v1", "Config", ""),
+        ("v1", "Pod", ""),
+        ("policy/v1", "Eviction", ""),
+        ("v1", "PodList", ""),
+        ("autoscaling/v1", "Scale", ""),
+        ("flowcontrol.apiserver.k8s.io/v1", "FlowSchema", ""),
+        ("toolsecurity.dev/v1alpha1", "ToolSecurityParams", ""),
+    ] {
+        let text = format!("apiVersion: {api_version}\nkind: {kind}\nmetadata: {{name: a.b}}\nspec: {{}}\n");
+        for minor in 33..=37 {
+            let found = findings(&text, "not-served", minor);
+            let said: Vec<_> = found.iter().map(|one| one.help.clone().unwrap_or_default()).collect();
+            let expected: Vec<_> = Some(expected).filter(|help| !help.is_empty()).into_iter().collect();
+            assert_eq!(said, expected, "1.{minor} {api_version} {kind}");
+        }
+    }
+    // It is said instead of a parser's mistake.
+    let text = "apiVersion: apiextensions.k8s.io/v1beta1\nkind: CustomResourceDefinition\nmetadata: {name: a.b}\nspec: {version: v1}\n";
+    assert_eq!(findings(text, "api-server-rejects", 36).len(), 0);
+    // As any other finding, it can be silenced.
+    let silenced = text.replace("{name: a.b}", "{name: a.b, annotations: {toolsecurity.dev/lint-ignore: not-served}}");
+    assert_eq!(findings(&silenced, "not-served", 36).len(), 0);
+}
+
+#[test]
+fn parameters_that_are_looked_up_by_design_are_a_note() {
+    let rules = [("apps", "v1", "CREATE", "deployments")];
+    let text = |condition: &str, param_ref: &str| {
+        let rest = format!(
+            "  paramKind: {{apiVersion: example.org/v1, kind: Limit}}\n{condition}{}",
+            validations(&["params.spec.a == 'a'"])
+        );
+        policy(&rules, &rest).replace(
+            "validationActions: [Deny]}",
+            &format!("validationActions: [Deny], paramRef: {{{param_ref}, parameterNotFoundAction: Deny}}}}"),
+        )
+    };
+    let condition = "  matchConditions:\n  - {name: a, expression: \"params.spec.name == request.name\"}\n";
+    for (condition, param_ref, expected) in [
+        ("", "selector: {}, namespace: policies", Some(Severity::Warning)),
+        (condition, "selector: {}, namespace: policies", Some(Severity::Info)),
+        ("", "selector: {}", Some(Severity::Info)),
+        ("", "selector: {matchLabels: {a: b}}, namespace: policies", None),
+        ("", "name: limits", None),
+    ] {
+        let found = findings(&text(condition, param_ref), "selector-params-fan-out", 36);
+        assert_eq!(found.iter().map(|one| one.severity).max(), expected, "{param_ref}: {:#?}", told(&found));
+    }
+}
