@@ -91,8 +91,8 @@ MINORS ?= 1.36 1.33 1.34 1.35 1.37
 oracle oracle-check: export CGO_ENABLED = 0
 oracle oracle-check: export GOFLAGS += -trimpath
 # $(1) a minor, $(2) where golden/ is written, $(3) where the schemas are written, $(4) the types, $(5) the objects,
-# $(6) what is said of definitions and their rules, $(7) the admission plugins; in $(2) is also yaml/, of one minor, for
-# kubectl is of none
+# $(6) what is said of definitions and their rules, $(7) the admission plugins, $(8) what is said of objects with one change
+# each; in $(2) is also yaml/, of one minor, for kubectl is of none
 oracle_build = go build $(if $(filter-out 1.36,$(1)),-modfile=minors/$(1).mod) -o $(CACHE)/oracle/$(1) .
 oracle_run = $(CACHE)/oracle/$(1) golden $(2)/golden/$(1) $(if $(filter-out 1.36,$(1)),golden/1.36) \
 	&& $(CACHE)/oracle/$(1) openapi $(3)/$(1).json.gz \
@@ -100,6 +100,7 @@ oracle_run = $(CACHE)/oracle/$(1) golden $(2)/golden/$(1) $(if $(filter-out 1.36
 	&& $(CACHE)/oracle/$(1) objects $(call oracle_discovery,$(1)) objects 1 5 $(5)/$(1).jsonl.gz \
 	&& $(CACHE)/oracle/$(1) rules rules $(6)/$(1).jsonl.gz \
 	&& $(CACHE)/oracle/$(1) plugins $(call oracle_module,$(1),kubernetes) $(call oracle_module,$(1),apiserver) $(7)/$(1).json \
+	&& $(CACHE)/oracle/$(1) mutants $(call oracle_discovery,$(1)) mutants $(8)/$(1).jsonl.gz $(if $(filter-out 1.36,$(1)),mutants/golden/1.36.jsonl.gz) \
 	$(if $(filter 1.36,$(1)),&& $(CACHE)/oracle/$(1) texts $(2)/yaml/golden.jsonl.gz yaml/cases.jsonl yaml/spellings.jsonl)
 # The lists of resources that Kubernetes keeps beside its sources.
 oracle_discovery = $(call oracle_module,$(1),kubernetes)/api/discovery
@@ -107,17 +108,17 @@ oracle_module = "$$(go list $(if $(filter-out 1.36,$(1)),-modfile=minors/$(1).mo
 
 .PHONY: oracle
 oracle: ## Ask kube-apiserver's CEL code anew: golden files and schemas of all minors
-	cd tests/oracle && $(foreach minor,$(MINORS),$(call oracle_build,$(minor)) && $(call oracle_run,$(minor),.,../../crates/cel/openapi,../../crates/harness/types,objects/golden,rules/golden,plugins) &&) :
+	cd tests/oracle && $(foreach minor,$(MINORS),$(call oracle_build,$(minor)) && $(call oracle_run,$(minor),.,../../crates/cel/openapi,../../crates/harness/types,objects/golden,rules/golden,plugins,mutants/golden) &&) :
 
 .PHONY: oracle-check
 oracle-check: ## Check that the golden files are what that code says; MINORS=1.36 for one
 	cd tests/oracle && go vet . && go test . && at=$$(mktemp -d) && trap 'rm -rf "$$at"' EXIT \
 		&& cp -r ../../crates/cel/openapi "$$at/openapi" && cp -r ../../crates/harness/types "$$at/types" && cp -r objects/golden "$$at/objects" \
-		&& cp -r rules/golden "$$at/rules" && cp -r plugins "$$at/plugins" && cp -r yaml "$$at/yaml" \
-		&& $(foreach minor,$(MINORS),$(call oracle_build,$(minor)) && $(call oracle_run,$(minor),"$$at","$$at/openapi","$$at/types","$$at/objects","$$at/rules","$$at/plugins") \
+		&& cp -r rules/golden "$$at/rules" && cp -r plugins "$$at/plugins" && cp -r mutants/golden "$$at/mutants" && cp -r yaml "$$at/yaml" \
+		&& $(foreach minor,$(MINORS),$(call oracle_build,$(minor)) && $(call oracle_run,$(minor),"$$at","$$at/openapi","$$at/types","$$at/objects","$$at/rules","$$at/plugins","$$at/mutants") \
 		&& diff -r golden/$(minor) "$$at/golden/$(minor)" >&2 &&) diff -r ../../crates/cel/openapi "$$at/openapi" >&2 \
 		&& diff -r ../../crates/harness/types "$$at/types" >&2 && diff -r objects/golden "$$at/objects" >&2 && diff -r rules/golden "$$at/rules" >&2 \
-		&& diff -r plugins "$$at/plugins" >&2 && diff -r yaml "$$at/yaml" >&2
+		&& diff -r plugins "$$at/plugins" >&2 && diff -r yaml "$$at/yaml" >&2 && diff -r mutants/golden "$$at/mutants" >&2
 
 .PHONY: standards
 standards: ## Ask k8s.io/pod-security-admission anew what is wrong with the pods of the catalogue's fixtures

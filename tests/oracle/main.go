@@ -24,6 +24,9 @@ const usage = `usage: oracle [-root DIR] MODE
                        write what the API server makes of each object of DIR/*.yaml, and of COUNT random ones per kind
   plugins KUBERNETES APISERVER FILE
                        write the admission plugins that are on by default, by the sources of these modules
+  mutants DISCOVERY DIR FILE [BASE]
+                       write what the API server says of each object of DIR/*.yaml and of each with one change,
+                       compressed; with BASE, the file of the base minor, only what differs
   rules DIR FILE       write what the API server says of the definitions of DIR/*.yaml and of objects of their kinds,
                        compressed
   texts OUT FILE...    write what kubectl reads in each {"id", "text"} of the lines of files, compressed
@@ -104,6 +107,12 @@ func run(args []string) error {
 		return writeObjects(args[1], args[2], seed, int(count), args[5])
 	case mode == "plugins" && len(args) == 4:
 		return writePlugins(args[1], args[2], args[3])
+	case mode == "mutants" && (len(args) == 4 || len(args) == 5):
+		base := ""
+		if len(args) == 5 {
+			base = args[4]
+		}
+		return writeMutants(args[1], args[2], args[3], base)
 	case mode == "rules" && len(args) == 3:
 		return writeRules(args[1], args[2])
 	case mode == "texts" && len(args) > 2:

@@ -21,7 +21,10 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 	apirequest "k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/apiserver/pkg/warning"
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
+	"k8s.io/kubernetes/pkg/apis/core"
+	corevalidation "k8s.io/kubernetes/pkg/apis/core/validation"
 	"k8s.io/kubernetes/pkg/capabilities"
 )
 
@@ -40,6 +43,9 @@ type receipt struct {
 	Error string `json:"error,omitempty"`
 	// What the validation of its kind finds wrong.
 	Invalid string `json:"invalid,omitempty"`
+	// The same by field, sorted, and what the strategy warns of.
+	causes           [][2]string
+	strategyWarnings []string
 }
 
 // Chosen anew for each object by the API server.
@@ -65,6 +71,9 @@ func receiveObject(resources map[schema.GroupVersionKind]goResource, text []byte
 	resource, ok := resources[kind]
 	if !ok {
 		return nil, fmt.Errorf("no %v", kind)
+	}
+	if resource.Deprecated != "" {
+		out.Warnings = append(out.Warnings, resource.Deprecated)
 	}
 	decoder := legacyscheme.Codecs.DecoderToVersion(info.StrictSerializer, schema.GroupVersion{Group: kind.Group, Version: runtime.APIVersionInternal})
 	object, _, err := decoder.Decode(text, &kind, nil)
@@ -108,14 +117,36 @@ func receiveObject(resources map[schema.GroupVersionKind]goResource, text []byte
 		return nil, err
 	}
 	out.Created = atFixedTime(created)
+	// The allocator of addresses comes first, and refuses by itself what it cannot start from.
+	if service, ok := object.(*core.Service); ok {
+		if service.Spec.ClusterIP != "" && len(service.Spec.ClusterIPs) == 0 {
+			service.Spec.ClusterIPs = []string{service.Spec.ClusterIP}
+		}
+		if errs := corevalidation.ValidateServiceClusterIPsRelatedFields(service, nil); len(errs) > 0 {
+			err := apierrors.NewInvalid(core.Kind("Service"), service.Name, errs)
+			out.Invalid = err.Error()
+			out.causes, _ = causesOf(err)
+		}
+	}
+	if out.Invalid != "" {
+		return out, nil
+	}
+	ctx = warning.WithWarningRecorder(ctx, out)
 	if err := rest.BeforeCreate(strategy, ctx, object); err != nil {
 		var status apierrors.APIStatus
 		if !errors.As(err, &status) {
 			return nil, err
 		}
 		out.Invalid = status.Status().Message
+		out.causes, err = causesOf(err)
+		return out, err
 	}
 	return out, nil
+}
+
+// AddWarning takes what preparing and validating an object warns of.
+func (r *receipt) AddWarning(_, text string) {
+	r.strategyWarnings = append(r.strategyWarnings, text)
 }
 
 // atFixedTime replaces what is the time at which it runs.
@@ -181,27 +212,46 @@ func newReceiver(discovery string) (*receiver, error) {
 	return r, nil
 }
 
-// files answers each document of the files of YAML in a folder.
-func (r *receiver) files(folder string) ([]*receipt, error) {
+// A document of a file of YAML, as JSON.
+type document struct {
+	id   string
+	text []byte
+}
+
+// documents reads those of the files of YAML in a folder.
+func documents(folder string) ([]document, error) {
 	files, err := filepath.Glob(filepath.Join(folder, "*.yaml"))
 	if err != nil {
 		return nil, err
 	}
-	var out []*receipt
+	var out []document
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			return nil, err
 		}
-		for i, document := range strings.Split("\n"+string(text), "\n---") {
+		for i, part := range strings.Split("\n"+string(text), "\n---") {
 			id := fmt.Sprintf("%s/%d", strings.TrimSuffix(filepath.Base(file), ".yaml"), i)
-			sent, err := utilyaml.ToJSON([]byte(document))
+			sent, err := utilyaml.ToJSON([]byte(part))
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", id, err)
 			}
-			if out, err = r.add(out, id, sent); err != nil {
-				return nil, err
-			}
+			out = append(out, document{id, sent})
+		}
+	}
+	return out, nil
+}
+
+// files answers each document of the files of YAML in a folder.
+func (r *receiver) files(folder string) ([]*receipt, error) {
+	documents, err := documents(folder)
+	if err != nil {
+		return nil, err
+	}
+	var out []*receipt
+	for _, document := range documents {
+		if out, err = r.add(out, document.id, document.text); err != nil {
+			return nil, err
 		}
 	}
 	return out, nil

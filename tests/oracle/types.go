@@ -6,12 +6,15 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"runtime/debug"
 	"slices"
+	"strconv"
 	"strings"
 
 	extensions "k8s.io/apiextensions-apiserver/pkg/apiserver"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/endpoints/deprecation"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
 
@@ -29,13 +32,15 @@ type goTypes struct {
 }
 
 type goResource struct {
-	Group        string        `json:"group,omitempty"`
-	Version      string        `json:"version"`
-	Kind         string        `json:"kind"`
-	Plural       string        `json:"plural"`
-	Namespaced   bool          `json:"namespaced,omitempty"`
-	Verbs        []string      `json:"verbs"`
-	Type         string        `json:"type,omitempty"`
+	Group      string   `json:"group,omitempty"`
+	Version    string   `json:"version"`
+	Kind       string   `json:"kind"`
+	Plural     string   `json:"plural"`
+	Namespaced bool     `json:"namespaced,omitempty"`
+	Verbs      []string `json:"verbs"`
+	Type       string   `json:"type,omitempty"`
+	// What is warned of whoever uses it.
+	Deprecated   string        `json:"deprecated,omitempty"`
 	Subresources []subresource `json:"subresources,omitempty"`
 }
 
@@ -104,7 +109,7 @@ func (t *goTypes) resources(gv schema.GroupVersion, list []metav1.APIResource) e
 			at[plural] = len(t.Resources)
 			t.Resources = append(t.Resources, goResource{
 				Group: gv.Group, Version: gv.Version, Kind: kind.Kind, Plural: plural,
-				Namespaced: r.Namespaced, Verbs: r.Verbs, Type: name,
+				Namespaced: r.Namespaced, Verbs: r.Verbs, Type: name, Deprecated: deprecated(kind),
 			})
 			continue
 		}
@@ -117,6 +122,36 @@ func (t *goTypes) resources(gv schema.GroupVersion, list []metav1.APIResource) e
 		})
 	}
 	return nil
+}
+
+// deprecated is what the API server warns of on each request for a kind that this minor deprecates.
+func deprecated(kind schema.GroupVersionKind) string {
+	object, err := legacyscheme.Scheme.New(kind)
+	if err != nil {
+		return ""
+	}
+	object.GetObjectKind().SetGroupVersionKind(kind)
+	if !deprecation.IsDeprecated(object, 1, minor()) {
+		return ""
+	}
+	return deprecation.WarningMessage(object)
+}
+
+// minor is that of the modules that this is built of.
+func minor() int {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return 0
+	}
+	for _, module := range info.Deps {
+		if module.Path == "k8s.io/kubernetes" {
+			number, err := strconv.Atoi(strings.Split(module.Version, ".")[1])
+			if err == nil {
+				return number
+			}
+		}
+	}
+	return 0
 }
 
 // kind is the name of the type of a kind, and empty where that is not linked into kube-apiserver's own schemes.

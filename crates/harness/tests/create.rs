@@ -306,3 +306,56 @@ fn reserved_names_are_warned_about() {
     let Err(Refused::Status(status)) = create(36, &existing, None) else { panic!() };
     assert_eq!((status.code, &*status.message), (500, "resourceVersion should not be set on objects to be created"));
 }
+
+#[test]
+fn what_is_of_the_wrong_type_is_told_with_its_field() {
+    let wrong = with(policy(), "/spec/validations/0/message", json!(false));
+    let Err(Refused::Status(status)) = create(36, &wrong, None) else { panic!() };
+    assert_eq!((status.code, &*status.reason), (400, "BadRequest"));
+    assert_eq!(
+        status.message,
+        "ValidatingAdmissionPolicy in version \"v1\" cannot be handled as a ValidatingAdmissionPolicy: json: cannot \
+         unmarshal bool into Go struct field Validation.spec.validations.message of type string"
+    );
+    assert_eq!(status.causes[0].field, "spec.validations[0].message");
+}
+
+#[test]
+fn definitions_of_groups_of_kubernetes_must_be_approved() {
+    let definition = |group: &str, approved: &str| {
+        json!({
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {
+                "name": format!("widgets.{group}"),
+                "annotations": if approved.is_empty() { json!({}) } else { json!({"api-approved.kubernetes.io": approved}) },
+            },
+            "spec": {
+                "group": group, "scope": "Namespaced",
+                "names": {"plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList"},
+                "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {"type": "object"}}}],
+            },
+        })
+    };
+    let refused = |group: &str, approved: &str| match create(36, &definition(group, approved), None) {
+        Ok(_) => String::new(),
+        Err(Refused::Status(status)) => status.message,
+        Err(Refused::NoVerdict(why)) => panic!("{why}"),
+    };
+    assert_eq!(refused("test.example", ""), "");
+    assert_eq!(refused("myk8s.io", ""), "");
+    for group in ["k8s.io", "test.k8s.io", "test.kubernetes.io"] {
+        assert_eq!(
+            refused(group, ""),
+            format!(
+                "CustomResourceDefinition.apiextensions.k8s.io \"widgets.{group}\" is invalid: \
+                 metadata.annotations[api-approved.kubernetes.io]: Required value: protected groups must have approval \
+                 annotation \"api-approved.kubernetes.io\", see https://github.com/kubernetes/enhancements/pull/1111"
+            )
+        );
+        assert_eq!(refused(group, "https://github.com/kubernetes/enhancements/pull/1"), "");
+        assert_eq!(refused(group, "unapproved, an experiment"), "");
+        assert!(
+            refused(group, "yes").contains("Invalid value: \"yes\": protected groups must have approval annotation")
+        );
+    }
+}

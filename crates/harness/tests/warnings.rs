@@ -88,7 +88,10 @@ fn what_pods_share_is_warned_of() {
 #[test]
 fn volumes_and_lists_are_warned_of() {
     let items = |path: &str| json!([{"key": "k", "path": path}]);
-    let projected = |sources: Json| pod(&json!({"volumes": [{"name": "foo", "projected": {"sources": sources}}]}));
+    let projected = |sources: Json| {
+        let volumes = json!([{"name": "foo", "projected": {"sources": sources}}]);
+        pod(&json!({"serviceAccountName": "a", "volumes": volumes}))
+    };
     warns(
         36,
         &projected(json!([
@@ -181,7 +184,9 @@ fn annotations_of_containers_are_warned_of() {
     };
     let of_template = format!("spec.template.{warning}");
     let (none, same) = (with(json!({})), with(json!({"appArmorProfile": {"type": "RuntimeDefault"}})));
-    let other = with(json!({"appArmorProfile": {"type": "Unconfined"}}));
+    // A container's own profile is what the annotation has to be the same as.
+    let mut other = with(json!({"appArmorProfile": {"type": "Unconfined"}}));
+    other["spec"]["containers"][0]["securityContext"] = json!({"appArmorProfile": {"type": "RuntimeDefault"}});
     for minor in [33, 36] {
         warns(minor, &none, None, &[&warning]);
         warns(minor, &same, None, &[]);

@@ -258,7 +258,7 @@ impl<'a> Cluster<'a> {
 
     /// Which fields each object of a kind has.
     pub fn presence(&self) -> &Presence {
-        self.presence.get_or_init(Presence::default)
+        self.presence.get_or_init(|| Presence::new(self.minor))
     }
 
     /// The kinds of parameters, with the policies that have them.

@@ -10,6 +10,7 @@ use std::{cell::RefCell, collections::BTreeMap};
 
 use palisade_cel::schema::{Kind, unescape};
 use palisade_harness::{
+    admission,
     create::ErrorType,
     objects::{Refused, Resource, Sent, Surroundings},
 };
@@ -17,11 +18,20 @@ use serde_json::{Map, Value as Json, json};
 
 use crate::cluster::Cluster;
 
-/// What is known so far: by kind, struct and field.
-#[derive(Debug, Default)]
-pub(crate) struct Presence(RefCell<BTreeMap<(Kind, String, String), bool>>);
+/// What is known so far.
+pub(crate) struct Presence {
+    /// By kind, struct and field.
+    known: RefCell<BTreeMap<(Kind, String, String), bool>>,
+    /// With nothing in it: only its admission plugins are asked.
+    api_server: admission::Cluster,
+}
 
 impl Presence {
+    /// Nothing is known yet.
+    pub(crate) fn new(minor: u8) -> Self {
+        Self { known: RefCell::default(), api_server: admission::Cluster::new(minor) }
+    }
+
     /// Whether each object of a kind has a field: of the struct that `Schemas::declare` named by its path the one that
     /// expressions call so. None if nothing is known of it.
     pub(crate) fn always(&self, cluster: &Cluster<'_>, kind: &Kind, path: &str, field: &str) -> Option<bool> {
@@ -32,11 +42,11 @@ impl Presence {
             return Some(true);
         }
         let key = (kind.clone(), path.to_owned(), field.to_owned());
-        if let Some(known) = self.0.borrow().get(&key) {
+        if let Some(known) = self.known.borrow().get(&key) {
             return Some(*known);
         }
-        let known = shown(cluster, kind, path, field).unwrap_or(false);
-        self.0.borrow_mut().insert(key, known);
+        let known = shown(cluster, &self.api_server, kind, path, field).unwrap_or(false);
+        self.known.borrow_mut().insert(key, known);
         Some(known)
     }
 }
@@ -53,12 +63,12 @@ fn is_selected(kind: &Kind, path: &str, field: &str) -> bool {
 }
 
 /// Asks what the API server makes of an object that has nothing but the way to the field.
-fn shown(cluster: &Cluster<'_>, kind: &Kind, path: &str, field: &str) -> Option<bool> {
+fn shown(cluster: &Cluster<'_>, api_server: &admission::Cluster, kind: &Kind, path: &str, field: &str) -> Option<bool> {
     let group = if kind.group.is_empty() { String::new() } else { format!("{}/", kind.group) };
     let resource = cluster.kinds().by_kind(&format!("{group}{}", kind.version), &kind.kind)?;
     let steps: Vec<Step> = path.split('.').skip(1).map(Step::of).collect::<Option<_>>()?;
     let field = unescape(field)?.into_owned();
-    let asking = Asking { cluster, resource, steps: &steps, field: &field };
+    let asking = Asking { cluster, api_server, resource, steps: &steps, field: &field };
     match asking.answer(None)? {
         Answer::Absent => Some(false),
         Answer::There => Some(asking.others(kind).all(|other| {
@@ -100,6 +110,7 @@ struct Other {
 
 struct Asking<'a> {
     cluster: &'a Cluster<'a>,
+    api_server: &'a admission::Cluster,
     resource: &'a Resource,
     steps: &'a [Step],
     field: &'a str,
@@ -113,7 +124,7 @@ impl Asking<'_> {
         let sent = Sent { resource: self.resource, subresource: "", namespace, object: &object, old: None };
         let around = Surroundings::default();
         let decoded = kinds.decode(sent).ok()?.object;
-        let mutated = kinds.plugins(Sent { object: &decoded, ..sent }, &around).ok()?;
+        let mutated = self.api_server.plugged(Sent { object: &decoded, ..sent });
         let sent = Sent { object: &mutated, ..sent };
         let prepared = kinds.prepare(sent, &around).ok()?;
         let (at, pointer) = self.place();

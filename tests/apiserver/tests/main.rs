@@ -24,6 +24,7 @@ mod scale;
 mod stored;
 mod updates;
 mod upgrade;
+mod validation;
 mod webhook;
 mod workloads;
 
@@ -63,6 +64,8 @@ fn main() -> ExitCode {
         plugins::plugins_answer_as_the_api_server,
         plugins::the_default_list_is_that_of_the_binary,
         stored::what_is_stored_is_judged_as_by_the_api_server,
+        validation::what_is_invalid_is_refused_in_the_words_of_the_api_server,
+        validation::workloads_of_others_get_the_answers_of_the_api_server,
         catalogue::fixtures_get_their_verdicts,
         crds::wrong_profiles_are_refused_when_they_are_applied,
         crds::kubectl_explains_every_field,

@@ -1,46 +1,17 @@
-//! Reading objects as the API server does, and filling in what is left out (`pkg/apis/admissionregistration/v1`).
+//! Decoding objects as the API server does, and filling in what is left out (`pkg/apis/admissionregistration/v1`).
 
-use k8s_openapi::{
-    api::admissionregistration::v1::{
-        MutatingAdmissionPolicy, MutatingAdmissionPolicyBinding, MutatingWebhookConfiguration,
-        ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding, ValidatingWebhookConfiguration,
-    },
-    apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
-};
-use serde::de::DeserializeOwned;
 use serde_json::{Value as Json, json};
 
-use super::{GROUP, Status};
+use super::{ErrorType, FieldError, GROUP, Status};
+use crate::objects;
 
-/// Refuses what is not of the types of a kind. The API server's words name types of Go; these name the field.
-pub(super) fn decode(group: &str, version: &str, kind: &str, object: &Json) -> Result<(), Status> {
-    let read = match (group, kind) {
-        (GROUP, "ValidatingAdmissionPolicy") => read::<ValidatingAdmissionPolicy>,
-        (GROUP, "ValidatingAdmissionPolicyBinding") => read::<ValidatingAdmissionPolicyBinding>,
-        (GROUP, "MutatingAdmissionPolicy") => read::<MutatingAdmissionPolicy>,
-        (GROUP, "MutatingAdmissionPolicyBinding") => read::<MutatingAdmissionPolicyBinding>,
-        (GROUP, "MutatingWebhookConfiguration") => read::<MutatingWebhookConfiguration>,
-        (GROUP, "ValidatingWebhookConfiguration") => read::<ValidatingWebhookConfiguration>,
-        ("apiextensions.k8s.io", "CustomResourceDefinition") => read::<CustomResourceDefinition>,
-        _ => return Ok(()),
-    };
-    // The types know one version only; the others have the same fields.
-    let mut object = object.clone();
-    if group == GROUP
-        && let Some(of) = object.get_mut("apiVersion")
-    {
-        *of = format!("{GROUP}/v1").into();
-    }
-    read(object).map_err(|error| Status {
-        code: 400,
-        reason: "BadRequest".to_owned(),
-        message: format!("{kind} in version {version:?} cannot be handled as a {kind}: {error}"),
-        causes: vec![],
-    })
-}
-
-fn read<T: DeserializeOwned>(object: Json) -> Result<(), serde_json::Error> {
-    serde_json::from_value::<T>(object).map(drop)
+/// Refuses what is not of the types of a kind, in the words of the API server. It answers without causes; here there is
+/// one, which says where the value is.
+pub(super) fn decode(minor: u8, api_version: &str, kind: &str, object: &Json) -> Result<(), Status> {
+    let Some((field, message)) = objects::undecodable(minor, api_version, kind, object) else { return Ok(()) };
+    let body = message.rsplit_once(&format!("as a {kind}: ")).map_or(message.as_str(), |(_, error)| error).to_owned();
+    let causes = vec![FieldError { error_type: ErrorType::TypeInvalid, field, body }];
+    Err(Status { code: 400, reason: "BadRequest".to_owned(), message, causes })
 }
 
 /// The object with defaults.

@@ -25,7 +25,7 @@ pub(crate) fn check(checking: &mut Checking<'_>, object: &Json, form: impl Fn(&s
     let generate = text(metadata, "generateName");
     if !generate.is_empty() {
         // What is appended may end a name that a prefix may not.
-        let masked = generate.strip_suffix('-').map_or_else(|| generate.to_owned(), |prefix| format!("{prefix}a"));
+        let masked = names::masked(generate);
         errors.extend(form(&masked).iter().map(|wrong| Error::invalid("metadata.generateName", generate, wrong)));
     }
     let name = name(object);
@@ -35,7 +35,7 @@ pub(crate) fn check(checking: &mut Checking<'_>, object: &Json, form: impl Fn(&s
         errors.extend(form(&name).iter().map(|wrong| Error::invalid("metadata.name", &name, wrong)));
     }
     labels(checking, metadata.get("labels"), "metadata.labels");
-    annotations(checking, metadata.get("annotations"));
+    annotations(checking, metadata.get("annotations"), "metadata.annotations");
     for owner in list(metadata, "ownerReferences") {
         let field = "metadata.ownerReferences";
         let version = text(owner, "apiVersion");
@@ -58,17 +58,19 @@ pub(crate) fn check(checking: &mut Checking<'_>, object: &Json, form: impl Fn(&s
 }
 
 /// Checks labels. The API server reports them in any order, this in that of their keys.
-fn labels(checking: &mut Checking<'_>, labels: Option<&Json>, field: &str) {
+pub(crate) fn labels(checking: &mut Checking<'_>, labels: Option<&Json>, field: &str) {
     for (key, value) in labels.and_then(Json::as_object).into_iter().flatten() {
         let minor = checking.minor;
         checking.errors.extend(names::qualified(minor, key).iter().map(|wrong| Error::invalid(field, key, wrong)));
         let value = value.as_str().unwrap_or_default();
-        checking.errors.extend(names::label_value(value).iter().map(|wrong| Error::invalid(field, value, wrong)));
+        checking
+            .errors
+            .extend(names::label_value(checking.minor, value).iter().map(|wrong| Error::invalid(field, value, wrong)));
     }
 }
 
-fn annotations(checking: &mut Checking<'_>, annotations: Option<&Json>) {
-    let field = "metadata.annotations";
+/// Checks annotations.
+pub(crate) fn annotations(checking: &mut Checking<'_>, annotations: Option<&Json>, field: &str) {
     let mut size = 0;
     for (key, value) in annotations.and_then(Json::as_object).into_iter().flatten() {
         let wrong = names::qualified(checking.minor, &key.to_lowercase());
@@ -107,7 +109,7 @@ pub(crate) fn selector(checking: &mut Checking<'_>, selector: &Json, field: &str
         let wrong = names::qualified(checking.minor, key);
         checking.errors.extend(wrong.iter().map(|wrong| Error::invalid(format!("{field}.key"), key, wrong)));
         for (index, value) in values.iter().filter_map(Json::as_str).enumerate() {
-            let wrong = names::label_value(value);
+            let wrong = names::label_value(checking.minor, value);
             let errors = wrong.iter().map(|wrong| Error::invalid(format!("{field}.values[{index}]"), value, wrong));
             checking.errors.extend(errors);
         }

@@ -35,7 +35,8 @@ pub struct Status {
     pub reason: String,
     /// `message`: what a user reads.
     pub message: String,
-    /// `details.causes`: each mistake with its field.
+    /// `details.causes`: each mistake with its field. Of an object that cannot be decoded the API server sends none;
+    /// this is then where the value is, and what is wrong with it.
     pub causes: Vec<FieldError>,
 }
 
@@ -66,8 +67,8 @@ pub(crate) struct Checking<'a> {
 pub fn create(minor: u8, object: &Json, old: Option<&Json>) -> Result<Vec<String>, Refused> {
     let text = |key: &str| object.get(key).and_then(Json::as_str).unwrap_or_default();
     let (api_version, kind) = (text("apiVersion"), text("kind"));
-    let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
-    decode::decode(group, version, kind, object).map_err(Refused::Status)?;
+    let group = api_version.rsplit_once('/').map_or("", |(group, _)| group);
+    decode::decode(minor, api_version, kind, object).map_err(Refused::Status)?;
     let object = &decode::defaulted(group, kind, object);
     let old = old.map(|old| decode::defaulted(group, kind, old));
     let mut checking = Checking { minor, old: old.as_ref(), errors: Vec::new(), unknown: None };

@@ -6,9 +6,39 @@ const KEY: &str = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]";
 const KEY_MESSAGE: &str = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an \
                            alphanumeric character";
 
+/// How lengths are counted in texts.
+#[derive(Clone, Copy)]
+enum Unit {
+    Characters,
+    Bytes,
+}
+
+impl Unit {
+    /// Of keys and values of labels, and of what they are made of: other words since 1.35.
+    fn of_labels(minor: u8) -> Self {
+        if minor < 35 { Self::Characters } else { Self::Bytes }
+    }
+}
+
+/// A name that is the beginning of one, as it may end in a dash (`maskTrailingDash`).
+pub(crate) fn masked(prefix: &str) -> String {
+    match prefix.strip_suffix('-').filter(|shorter| !shorter.is_empty()) {
+        Some(shorter) => {
+            let mut chars = shorter.chars();
+            chars.next_back();
+            format!("{}a", chars.as_str())
+        }
+        None => prefix.to_owned(),
+    }
+}
+
 /// A DNS subdomain: the name of most objects.
 pub(crate) fn subdomain(name: &str) -> Vec<String> {
-    let mut wrong = too_long(name, SUBDOMAIN_MAX);
+    subdomain_in(name, Unit::Characters)
+}
+
+fn subdomain_in(name: &str, unit: Unit) -> Vec<String> {
+    let mut wrong = too_long(name, SUBDOMAIN_MAX, unit);
     if !name.split('.').all(is_label) {
         wrong.push(
             "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must \
@@ -22,7 +52,7 @@ pub(crate) fn subdomain(name: &str) -> Vec<String> {
 
 /// A DNS label: the names of namespaces, containers and volumes.
 pub(crate) fn label(name: &str) -> Vec<String> {
-    let mut wrong = too_long(name, LABEL_MAX);
+    let mut wrong = too_long(name, LABEL_MAX, Unit::Characters);
     if name.contains('.') && name.split('.').all(is_label) {
         wrong.push("must not contain dots".to_owned());
     } else if !is_label(name) {
@@ -38,7 +68,7 @@ pub(crate) fn label(name: &str) -> Vec<String> {
 
 /// A DNS label that begins with a letter: versions, kinds in lower case.
 pub(crate) fn label_1035(name: &str) -> Vec<String> {
-    let mut wrong = too_long(name, LABEL_MAX);
+    let mut wrong = too_long(name, LABEL_MAX, Unit::Characters);
     if !is_label(name) || !name.starts_with(|c: char| c.is_ascii_lowercase()) {
         wrong.push(
             "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic \
@@ -54,7 +84,7 @@ pub(crate) fn label_1035(name: &str) -> Vec<String> {
 pub(crate) fn qualified(minor: u8, name: &str) -> Vec<String> {
     let examples =
         format!("{KEY_MESSAGE} (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '{KEY}')");
-    let mut wrong = Vec::new();
+    let (mut wrong, unit) = (Vec::new(), Unit::of_labels(minor));
     let parts: Vec<&str> = name.split('/').collect();
     let name = match parts[..] {
         [name] => name,
@@ -62,7 +92,7 @@ pub(crate) fn qualified(minor: u8, name: &str) -> Vec<String> {
             if prefix.is_empty() {
                 wrong.push("prefix part must be non-empty".to_owned());
             } else {
-                wrong.extend(subdomain(prefix).into_iter().map(|text| format!("prefix part {text}")));
+                wrong.extend(subdomain_in(prefix, unit).into_iter().map(|text| format!("prefix part {text}")));
             }
             name
         }
@@ -76,7 +106,7 @@ pub(crate) fn qualified(minor: u8, name: &str) -> Vec<String> {
     if name.is_empty() {
         wrong.push("name part must be non-empty".to_owned());
     } else {
-        wrong.extend(too_long(name, LABEL_MAX).into_iter().map(|text| format!("name part {text}")));
+        wrong.extend(too_long(name, LABEL_MAX, unit).into_iter().map(|text| format!("name part {text}")));
     }
     if !is_key(name) {
         wrong.push(format!("name part {examples}"));
@@ -85,8 +115,8 @@ pub(crate) fn qualified(minor: u8, name: &str) -> Vec<String> {
 }
 
 /// The value of a label.
-pub(crate) fn label_value(value: &str) -> Vec<String> {
-    let mut wrong = too_long(value, LABEL_MAX);
+pub(crate) fn label_value(minor: u8, value: &str) -> Vec<String> {
+    let mut wrong = too_long(value, LABEL_MAX, Unit::of_labels(minor));
     if !value.is_empty() && !is_key(value) {
         wrong.push(format!(
             "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must \
@@ -105,8 +135,12 @@ pub(crate) fn path_segment(name: &str) -> Vec<String> {
     ["/", "%"].iter().filter(|part| name.contains(**part)).map(|part| format!("may not contain '{part}'")).collect()
 }
 
-fn too_long(name: &str, most: usize) -> Vec<String> {
-    if name.len() > most { vec![format!("must be no more than {most} bytes")] } else { vec![] }
+fn too_long(name: &str, most: usize, unit: Unit) -> Vec<String> {
+    let unit = match unit {
+        Unit::Characters => "characters",
+        Unit::Bytes => "bytes",
+    };
+    if name.len() > most { vec![format!("must be no more than {most} {unit}")] } else { vec![] }
 }
 
 fn is_label(label: &str) -> bool {
@@ -157,6 +191,11 @@ mod tests {
         );
         assert_eq!(path_segment("a/%"), ["may not contain '/'", "may not contain '%'"]);
         assert!(label_1035("1a").len() == 1 && label_1035("v1").is_empty());
-        assert!(label_value("").is_empty() && !label_value("a b").is_empty());
+        assert!(label_value(36, "").is_empty() && !label_value(36, "a b").is_empty());
+        let long = "a".repeat(64);
+        assert_eq!(label(&long), ["must be no more than 63 characters"]);
+        assert_eq!(label_value(36, &long), ["must be no more than 63 bytes"]);
+        assert_eq!(label_value(34, &long), ["must be no more than 63 characters"]);
+        assert_eq!([masked("ab-"), masked("a-"), masked("-"), masked("a")], ["aa", "a", "-", "a"]);
     }
 }

@@ -26,16 +26,32 @@ pub(super) struct Decoder<'t> {
     pub warnings: Vec<String>,
     /// The first wrong type.
     error: Option<String>,
+    /// The path of the value that an error is about.
+    pub at: String,
 }
 
 impl<'t> Decoder<'t> {
     pub(super) fn new(table: &'t Table) -> Self {
-        Self { table, stack: Vec::new(), of: String::new(), path: String::new(), warnings: Vec::new(), error: None }
+        Self {
+            table,
+            stack: Vec::new(),
+            of: String::new(),
+            path: String::new(),
+            warnings: Vec::new(),
+            error: None,
+            at: String::new(),
+        }
     }
 
     /// The object as a struct of this name, or the text of the error.
     pub(super) fn object(&mut self, name: &str, value: &Value) -> Result<Map<String, Value>, String> {
-        let decoded = self.value(&Type::Struct(name.into()), value)?;
+        let decoded = match self.value(&Type::Struct(name.into()), value) {
+            Ok(decoded) => decoded,
+            Err(error) => {
+                self.at.clone_from(&self.path);
+                return Err(error);
+            }
+        };
         match (self.error.take(), decoded) {
             (Some(error), _) => Err(error),
             (None, Some(Value::Object(object))) => Ok(object),
@@ -51,7 +67,15 @@ impl<'t> Decoder<'t> {
 
     fn mismatch(&mut self, found: &str, of: &Type) {
         let text = self.mismatch_text(found, &of.go_name());
-        self.error.get_or_insert(text);
+        self.keep(text);
+    }
+
+    /// Keeps the first error; decoding goes on.
+    fn keep(&mut self, text: String) {
+        if self.error.is_none() {
+            self.at.clone_from(&self.path);
+            self.error = Some(text);
+        }
     }
 
     fn mismatch_text(&self, found: &str, wanted: &str) -> String {
@@ -106,10 +130,11 @@ impl<'t> Decoder<'t> {
                     Value::from(text.as_str())
                 } else {
                     let at = illegal_byte(text);
-                    self.error.get_or_insert_with(|| format!("illegal base64 data at input byte {at}"));
+                    self.keep(format!("illegal base64 data at input byte {at}"));
                     return Ok(None);
                 }
             }
+            (Type::Bytes, Value::Array(list)) => return self.octets(list).map(Some),
             (Type::Text, Value::String(text)) => Value::from(text.as_str()),
             (Type::Bool, Value::Bool(value)) => Value::from(*value),
             (Type::Int(bits), Value::Number(number)) => match own::integer(number, *bits) {
@@ -125,6 +150,27 @@ impl<'t> Decoder<'t> {
                 return Ok(None);
             }
         }))
+    }
+
+    /// Bytes that are written as numbers.
+    fn octets(&mut self, list: &[Value]) -> Result<Value, String> {
+        let mut bytes = Vec::with_capacity(list.len());
+        for value in list {
+            match value.as_u64().and_then(|number| u8::try_from(number).ok()) {
+                Some(byte) => bytes.push(byte),
+                None if value.is_null() => bytes.push(0),
+                None => {
+                    let found = match value {
+                        Value::Number(number) => format!("number {number}"),
+                        other => own::shape(other).to_owned(),
+                    };
+                    let text = self.mismatch_text(&found, "uint8");
+                    self.keep(text);
+                    bytes.push(0);
+                }
+            }
+        }
+        Ok(Value::from(STANDARD.encode(bytes)))
     }
 
     /// Steps into a key, and tells how long the path was.

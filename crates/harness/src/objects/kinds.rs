@@ -36,6 +36,8 @@ pub struct Resource {
     pub verbs: Vec<String>,
     /// Is it served unless `--runtime-config` says otherwise? Built-in versions that are not stable are not.
     pub by_default: bool,
+    /// What is warned of whoever uses it; empty if this minor does not deprecate it.
+    pub deprecated: String,
     /// Its subresources.
     pub subresources: Vec<Subresource>,
     pub(super) source: Source,
@@ -92,6 +94,7 @@ impl Resource {
             namespaced: r.namespaced,
             verbs: r.verbs.clone(),
             by_default: !r.version.contains("alpha") && !r.version.contains("beta"),
+            deprecated: r.deprecated.clone(),
             subresources: subresources.collect(),
             source: Source::of(&r.go_type),
         }

@@ -31,10 +31,8 @@
 //! # What is validated
 //!
 //! - Metadata of every kind: names, generated names, labels, annotations, owners, finalizers.
-//! - Pods and templates of pods: names, images, ports, mounts and sources of volumes, restart and DNS policy, requests
-//!   within limits, tolerations, contradictions of security contexts.
-//! - What runs pods: selector, template and numbers. Services: type, ports. Roles and bindings, `PodDisruptionBudget`,
-//!   Ingress, autoscalers, claims, the keys of secrets and config maps: what they cannot be without.
+//! - All of the kinds that [`validated`] lists, from pods, what runs pods, and services to roles; but for what
+//!   [`NOT_VALIDATED`] lists. `tests/mutants.rs` compares each rule with the API server's own code.
 //! - Custom resources by their schema and its rules (`x-kubernetes-validations`), also of updates, in which what did not
 //!   change is not judged; metadata of embedded resources is not looked at.
 //!
@@ -76,7 +74,7 @@ use kinds::Source;
 pub use kinds::{Kinds, Resource, Subresource, Unserved};
 pub use prepare::{INVENTED_SUFFIX, INVENTED_UID, Surroundings};
 pub use stored::Stored;
-pub use validate::NOT_SHOWN;
+pub use validate::{NOT_SHOWN, NOT_VALIDATED, is_validated, validated};
 
 /// An object as admission sees it.
 #[derive(Clone, Debug, PartialEq)]
@@ -155,6 +153,21 @@ pub fn finish(
     Ok(object)
 }
 
+/// Why an object of a built-in kind cannot be decoded, if it cannot: the path of the value, and the server's text.
+pub(crate) fn undecodable(minor: u8, api_version: &str, kind: &str, object: &Value) -> Option<(String, String)> {
+    let table = table::Table::of(minor);
+    let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
+    let is_it = |r: &&table::BuiltinResource| r.group == group && r.version == version && r.kind == kind;
+    let resource = table.resources.iter().find(is_it).filter(|resource| !resource.go_type.is_empty())?;
+    let mut decoder = decode::Decoder::new(&table);
+    let error = decoder.object(&resource.go_type, object).err()?;
+    Some((decoder.at, cannot_be_handled(kind, version, &error)))
+}
+
+fn cannot_be_handled(kind: &str, version: &str, error: &str) -> String {
+    format!("{kind} in version \"{version}\" cannot be handled as a {kind}: {error}")
+}
+
 impl Kinds {
     fn source(sent: Sent<'_>) -> Result<(&Source, String, &str), Refused> {
         let r = sent.resource;
@@ -183,7 +196,7 @@ impl Kinds {
 
     fn decode_as(&self, sent: Sent<'_>, is_new: bool) -> Result<Received, Refused> {
         let (source, api_version, kind) = Self::source(sent)?;
-        let (mut object, warnings) = match source {
+        let (mut object, mut warnings) = match source {
             Source::Struct(name) => self.decode_builtin(name, &api_version, kind, sent)?,
             Source::Custom => {
                 let custom = self.custom(sent.resource).ok_or_else(|| {
@@ -214,6 +227,9 @@ impl Kinds {
                 metadata.insert("creationTimestamp".to_owned(), Value::Null);
             }
         }
+        if !sent.resource.deprecated.is_empty() {
+            warnings.insert(0, sent.resource.deprecated.clone());
+        }
         object.insert("apiVersion".to_owned(), Value::from(api_version));
         object.insert("kind".to_owned(), Value::from(kind));
         Ok(Received { object: Value::Object(object), warnings })
@@ -229,7 +245,7 @@ impl Kinds {
         let mut decoder = decode::Decoder::new(&self.table);
         let mut object = decoder.object(name, sent.object).map_err(|error| {
             let version = api_version.rsplit('/').next().unwrap_or(api_version);
-            Refused::Decode(format!("{kind} in version \"{version}\" cannot be handled as a {kind}: {error}"))
+            Refused::Decode(cannot_be_handled(kind, version, &error))
         })?;
         let warnings = std::mem::take(&mut decoder.warnings);
         defaults::fill(&self.table, self.minor, name, &mut object);

@@ -117,6 +117,77 @@ pub(super) fn shape(value: &Value) -> &'static str {
     }
 }
 
+/// The number at the beginning, of two digits or, if that may be, one.
+fn two_digits(text: &str, is_fixed: bool) -> Option<(u32, &str)> {
+    let digits = text.bytes().take(2).take_while(u8::is_ascii_digit).count();
+    let taken = if digits == 2 || (digits == 1 && !is_fixed) { digits } else { return None };
+    Some((text[..taken].parse().ok()?, &text[taken..]))
+}
+
+/// What `time.Parse` of Go says of a text that is not of a layout.
+fn go_time(text: &str, layout: &str) -> Option<String> {
+    let bad = |rest: &str, element: &str| {
+        Some(format!("parsing time {text:?} as {layout:?}: cannot parse {rest:?} as {element:?}"))
+    };
+    let out_of_range = |what: &str| Some(format!("parsing time {text:?}: {what} out of range"));
+    let digits = text.get(..4).filter(|year| year.bytes().all(|b| b.is_ascii_digit()));
+    let Some(year) = digits.and_then(|year| year.parse::<u32>().ok()) else { return bad(text, "2006") };
+    let mut rest = &text[4..];
+    let (mut month, mut day) = (1, 1);
+    for (before, element, name, most) in [
+        ("-", "01", "month", 12),
+        ("-", "02", "day", 99),
+        ("T", "15", "hour", 23),
+        (":", "04", "minute", 59),
+        (":", "05", "second", 59),
+    ] {
+        let Some(number) = rest.strip_prefix(before) else { return bad(rest, before) };
+        let Some((value, left)) = two_digits(number, element != "15") else { return bad(number, element) };
+        rest = left;
+        if value > most || (element == "01" && value == 0) {
+            return out_of_range(name);
+        }
+        match element {
+            "01" => month = value,
+            "02" => day = value,
+            _ => {}
+        }
+    }
+    let fraction = rest.strip_prefix(['.', ',']).map_or(0, |rest| rest.bytes().take_while(u8::is_ascii_digit).count());
+    if layout.contains(".000000") {
+        if fraction < 6 {
+            return bad(rest, ".000000");
+        }
+        rest = &rest[7..];
+    } else if fraction > 0 {
+        rest = &rest[1 + fraction..];
+    }
+    rest = if let Some(left) = rest.strip_prefix('Z') {
+        left
+    } else {
+        let zone =
+            rest.get(..6).filter(|zone| zone.is_ascii() && zone.starts_with(['+', '-']) && zone.as_bytes()[3] == b':');
+        let parts = zone.and_then(|zone| two_digits(&zone[1..3], true).zip(two_digits(&zone[4..6], true)));
+        match parts {
+            None => return bad(rest, "Z07:00"),
+            Some(((hours, _), _)) if hours > 24 => return out_of_range("time zone offset hour"),
+            Some((_, (minutes, _))) if minutes > 60 => return out_of_range("time zone offset minute"),
+            Some(_) => &rest[6..],
+        }
+    };
+    if !rest.is_empty() {
+        return Some(format!("parsing time {text:?}: extra text: {rest:?}"));
+    }
+    let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    let days = match month {
+        2 if is_leap => 29,
+        2 => 28,
+        4 | 6 | 9 | 11 => 30,
+        _ => 31,
+    };
+    if day == 0 || day > days { out_of_range("day") } else { None }
+}
+
 fn time(own: Own, value: &Value) -> Result<Value, Wrong> {
     let text = match value {
         Value::Null => return Ok(Value::Null),
@@ -124,20 +195,12 @@ fn time(own: Own, value: &Value) -> Result<Value, Wrong> {
         other => return Err(Wrong::Type(shape(other).to_owned(), "string")),
     };
     let layout = if own == Own::Time { "2006-01-02T15:04:05Z07:00" } else { "2006-01-02T15:04:05.000000Z07:00" };
-    let refused = || format!("parsing time {text:?} as {layout:?}: cannot parse {text:?} as \"2006\"");
-    // None within a character of several bytes, of which no time has any.
-    let fraction = text.get(19..).filter(|fraction| !fraction.is_empty() && !fraction.starts_with('.'));
-    if let (Own::MicroTime, Some(fraction)) = (own, fraction) {
-        return Err(Wrong::Text(format!(
-            "parsing time {text:?} as {layout:?}: cannot parse {fraction:?} as \".000000\""
-        )));
+    if let Some(wrong) = go_time(text, layout) {
+        return Err(Wrong::Text(wrong));
     }
-    // Stricter than the parser, which takes spaces and other separators as well.
-    let bytes = text.as_bytes();
-    if bytes.len() < 20 || bytes[10] != b'T' || bytes[4] != b'-' {
-        return Err(Wrong::Text(refused()));
-    }
-    let time: Timestamp = text.parse().map_err(|_| refused())?;
+    // Stricter than Go, which takes hours of one digit and leap seconds of no day as well.
+    let refused = |_| Wrong::Text(format!("parsing time {text:?} as {layout:?}: cannot parse {text:?} as \"2006\""));
+    let time: Timestamp = text.parse().map_err(refused)?;
     if text.starts_with("0001-01-01T00:00:00") {
         return Ok(Value::Null);
     }
@@ -173,4 +236,36 @@ pub(super) fn integer(number: &Number, bits: u8) -> Result<i64, String> {
         return Err(refused());
     }
     Ok(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::go_time;
+
+    #[test]
+    fn times_are_refused_as_by_go() {
+        let layout = "2006-01-02T15:04:05Z07:00";
+        let micro = "2006-01-02T15:04:05.000000Z07:00";
+        for (text, wanted) in [
+            ("2024-02-29T23:59:59Z", ""),
+            ("2024-02-29T23:59:59.5+01:00", ""),
+            ("yesterday", "cannot parse \"yesterday\" as \"2006\""),
+            ("", "cannot parse \"\" as \"2006\""),
+            ("2024", "cannot parse \"\" as \"-\""),
+            ("2024-1-02", "cannot parse \"1-02\" as \"01\""),
+            ("2024-01-02", "cannot parse \"\" as \"T\""),
+            ("2024-01-02 15:04:05Z", "cannot parse \" 15:04:05Z\" as \"T\""),
+            ("2024-01-02T15:04:05", "cannot parse \"\" as \"Z07:00\""),
+            ("2024-13-01T00:00:00Z", "month out of range"),
+            ("2023-02-29T00:00:00Z", "day out of range"),
+            ("2024-01-02T24:00:00Z", "hour out of range"),
+            ("2024-01-02T00:00:00Zz", "extra text: \"z\""),
+        ] {
+            let found = go_time(text, layout);
+            assert_eq!(found.is_none(), wanted.is_empty(), "{text}: {found:?}");
+            assert!(found.unwrap_or_default().ends_with(wanted), "{text}");
+        }
+        let found = go_time("2024-01-02T03:04:05Z", micro).unwrap_or_default();
+        assert!(found.ends_with("cannot parse \"Z\" as \".000000\""), "{found}");
+    }
 }

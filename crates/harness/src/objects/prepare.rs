@@ -330,6 +330,11 @@ fn service(service: &mut Object) {
             }
         }
     }
+    let checked = kind == "LoadBalancer" && spec.get("externalTrafficPolicy") == Some(&json!("Local"));
+    if checked {
+        let count = spec.get("ports").and_then(Value::as_array).map_or(0, Vec::len);
+        spec.entry("healthCheckNodePort").or_insert_with(|| json!(INVENTED_NODE_PORT + count));
+    }
 }
 
 /// `dataSource` and `dataSourceRef` say the same where one is absent.
@@ -370,11 +375,14 @@ pub(super) fn claim(minor: u8, claim: &mut Object) {
 /// Labels of the template and a selector of a job that does not choose its own.
 fn select_pods(job: &mut Object) {
     let name = metadata(job).get("name").cloned().unwrap_or_default();
+    let own = metadata(job).get("labels").cloned();
     let spec = job.entry("spec").or_insert_with(|| json!({}));
     if spec["manualSelector"] == true {
         return;
     }
     let labels = spec.at_mut(&["template", "metadata", "labels"]);
+    // Labels that a job has by default are those of its template, not a copy of them.
+    let shared = !labels.is_null() && own.as_ref() == Some(labels);
     if labels.is_null() {
         *labels = json!({});
     }
@@ -388,8 +396,12 @@ fn select_pods(job: &mut Object) {
             labels.entry(key).or_insert_with(|| value.clone());
         }
     }
+    let shared = shared.then(|| labels.clone());
     let matched = spec.at_mut(&["selector", "matchLabels", "batch.kubernetes.io/controller-uid"]);
     if matched.is_null() {
         *matched = json!(INVENTED_UID);
+    }
+    if let Some(labels) = shared {
+        metadata(job).insert("labels".to_owned(), labels);
     }
 }

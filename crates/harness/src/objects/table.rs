@@ -32,6 +32,9 @@ pub(super) struct BuiltinResource {
     /// The name of its struct; empty where kube-apiserver's schemes do not have it.
     #[serde(default, rename = "type")]
     pub go_type: String,
+    /// What is warned of whoever uses it; empty if it is not deprecated.
+    #[serde(default)]
+    pub deprecated: String,
     #[serde(default)]
     pub subresources: Vec<BuiltinSubresource>,
 }

@@ -137,6 +137,17 @@ impl Quantity {
         rounded.map_or_else(|| self.clone(), |dec| Self { amount: Amount::Dec(dec), notation: self.notation })
     }
 
+    /// Whether the API server takes it for an integer (`q.MilliValue()%1000 == 0`): it is one once it is
+    /// [rounded up](Self::round_up_to_milli) to thousandths, and these fit into 64 bits.
+    pub fn is_whole(&self) -> bool {
+        self.dec().round_up(3).and_then(|dec| i64::try_from(dec.unscaled).ok()).is_some_and(|milli| milli % 1000 == 0)
+    }
+
+    /// The number rounded up to an integer, away from zero; none that has more than 64 bits.
+    pub fn rounded_up(&self) -> Option<i64> {
+        self.dec().round_up(0).and_then(|dec| i64::try_from(dec.unscaled).ok())
+    }
+
     /// `quantity.add(int)`.
     pub(crate) fn add_int(&self, other: i64) -> Result<Self, String> {
         self.add(&Self::from_int(other))

@@ -218,7 +218,7 @@ fn items(list: &Json) -> impl Iterator<Item = &Json> {
 impl Cluster {
     /// What the plugins that mutate make of an object that is created, as far as that is known. Nothing denies what is
     /// there already.
-    pub(super) fn plugged(&self, sent: Sent<'_>) -> Json {
+    pub fn plugged(&self, sent: Sent<'_>) -> Json {
         let ids = ResourceId::new(&sent.resource.group, &sent.resource.version, &sent.resource.plural);
         let request = Request::creation(ids, &sent.resource.kind, sent.namespace, sent.object);
         let attributes = Attributes { cluster: self, request: &request, old: None };

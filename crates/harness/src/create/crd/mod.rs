@@ -83,6 +83,58 @@ pub(super) fn definition(checking: &mut Checking<'_>, object: &Json) {
             break;
         }
     }
+    approval(checking, object, group);
+}
+
+const APPROVED: &str = "api-approved.kubernetes.io";
+
+/// What an annotation says of a group that belongs to the Kubernetes project (`apihelpers.GetAPIApprovalState`).
+#[derive(PartialEq, Eq)]
+enum Approval {
+    Missing,
+    Given,
+    Invalid,
+}
+
+fn approval_of(object: &Json) -> Approval {
+    let annotations = object.pointer("/metadata/annotations").unwrap_or(&Json::Null);
+    let said = text(annotations, APPROVED);
+    let is_url = said.split_once("://").is_some_and(|(scheme, rest)| {
+        let host = rest.split(['/', '?']).next().unwrap_or_default();
+        let host = host.rsplit('@').next().unwrap_or_default();
+        scheme.starts_with(|c: char| c.is_ascii_alphabetic())
+            && scheme.bytes().all(|b| b.is_ascii_alphanumeric() || b"+-.".contains(&b))
+            && !host.is_empty()
+            && !rest.contains(|c: char| c.is_ascii_control() || c == ' ')
+    });
+    match said {
+        "" => Approval::Missing,
+        _ if said.starts_with("unapproved") || is_url => Approval::Given,
+        _ => Approval::Invalid,
+    }
+}
+
+/// `validateAPIApproval`.
+fn approval(checking: &mut Checking<'_>, object: &Json, group: &str) {
+    let is_protected = ["k8s.io", "kubernetes.io"]
+        .iter()
+        .any(|suffix| group.strip_suffix(suffix).is_some_and(|before| before.is_empty() || before.ends_with('.')));
+    let state = approval_of(object);
+    if !is_protected || checking.old.is_some_and(|old| approval_of(old) == state) {
+        return;
+    }
+    let field = format!("metadata.annotations[{APPROVED}]");
+    let need = format!("protected groups must have approval annotation \"{APPROVED}\"");
+    let see = "see https://github.com/kubernetes/enhancements/pull/1111";
+    match state {
+        Approval::Given => {}
+        Approval::Missing => checking.errors.push(Error::required(field, &format!("{need}, {see}"))),
+        Approval::Invalid => {
+            let annotations = object.pointer("/metadata/annotations").unwrap_or(&Json::Null);
+            let detail = format!("{need} with either a URL or a reason starting with \"unapproved\", {see}");
+            checking.errors.push(Error::invalid(field, text(annotations, APPROVED), &detail));
+        }
+    }
 }
 
 fn schema_of(version: &Json) -> Option<&Json> {

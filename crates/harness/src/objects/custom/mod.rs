@@ -71,6 +71,8 @@ impl Custom {
                 namespaced: scope == "Namespaced",
                 verbs: verbs(&["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]),
                 by_default: true,
+                // Of these the definition says what is warned of.
+                deprecated: String::new(),
                 subresources: subresources(group, name, kind, version),
                 source: Source::Custom,
             });

@@ -54,7 +54,7 @@ pub(super) fn cidr(path: &str, text: &str, out: &mut Warnings) {
 }
 
 /// An address without the bits after its prefix, and how many bits it has; none if the prefix is too long.
-fn network(address: IpAddr, bits: u8) -> Option<(IpAddr, u32)> {
+pub(in super::super) fn network(address: IpAddr, bits: u8) -> Option<(IpAddr, u32)> {
     let bits = u32::from(bits);
     match address {
         IpAddr::V4(v4) => {
@@ -74,7 +74,7 @@ fn is_standard(text: &str) -> bool {
 }
 
 /// Reads an address; parts of IPv4 may have leading zeros (`ParseIPSloppy`).
-fn lenient(text: &str) -> Option<IpAddr> {
+pub(in super::super) fn lenient(text: &str) -> Option<IpAddr> {
     let v4 = |text: &str| -> Option<Ipv4Addr> {
         let parts: Vec<_> = text.split('.').map(|part| part.trim_start_matches('0')).collect();
         if text.split('.').any(str::is_empty) {

@@ -4,7 +4,7 @@
 //! Left out: whether the key of a TLS secret fits its certificate, addresses in the status of pods, services and
 //! ingresses, and what the API server says of deprecated kinds.
 
-mod addresses;
+pub(super) mod addresses;
 mod nodes;
 mod pods;
 mod volumes;

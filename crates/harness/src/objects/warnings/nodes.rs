@@ -26,15 +26,17 @@ pub(super) fn deprecated(key: &str) -> Option<&'static str> {
     })
 }
 
-/// The expressions of a `NodeSelectorTerm` or a selector; `values` says whether their values are looked at.
-pub(super) fn expressions(path: &str, term: &Value, values: bool, out: &mut Warnings) {
+/// The expressions of a `NodeSelectorTerm` or a selector; values are looked at if it says in the words of which
+/// minor.
+pub(super) fn expressions(path: &str, term: &Value, values: Option<u8>, out: &mut Warnings) {
     for (i, expression) in list(term, "matchExpressions").iter().enumerate() {
         let key = text(expression, "key");
         if let Some(message) = deprecated(key) {
             out.push(format!("{path}.matchExpressions[{i}].key: {key} is {message}"));
         }
-        for (j, value) in list(expression, "values").iter().filter_map(Value::as_str).enumerate().filter(|_| values) {
-            for wrong in names::label_value(value) {
+        let Some(minor) = values else { continue };
+        for (j, value) in list(expression, "values").iter().filter_map(Value::as_str).enumerate() {
+            for wrong in names::label_value(minor, value) {
                 out.push(format!("{path}.matchExpressions[{i}].values[{j}]: {value} is invalid, {wrong}"));
             }
         }
@@ -61,6 +63,6 @@ pub(super) fn topology(object: &Value, out: &mut Warnings) {
         }
     }
     let selector = &object["nodeTopology"];
-    expressions("nodeTopology", selector, false, out);
+    expressions("nodeTopology", selector, None, out);
     out.extend(labels(&selector["matchLabels"]).map(|(key, text)| format!("nodeTopology.matchLabels.{key}: {text}")));
 }

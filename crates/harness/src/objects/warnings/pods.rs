@@ -61,7 +61,7 @@ fn containers<'a>(path: &str, spec: &'a Value) -> Vec<(String, &'a Value)> {
 /// `warningsForPodSpecAndMeta`; `path` is what stands before `spec`.
 fn warn(minor: u8, path: &str, pod: &Value, out: &mut Warnings) {
     let spec = &pod["spec"];
-    node_selection(path, spec, out);
+    node_selection(minor, path, spec, out);
     for (key, message) in [
         (
             "scheduler.alpha.kubernetes.io/critical-pod",
@@ -111,7 +111,7 @@ fn warn(minor: u8, path: &str, pod: &Value, out: &mut Warnings) {
 }
 
 /// Which nodes are selected.
-fn node_selection(path: &str, spec: &Value, out: &mut Warnings) {
+fn node_selection(minor: u8, path: &str, spec: &Value, out: &mut Warnings) {
     for (key, message) in nodes::labels(&spec["nodeSelector"]) {
         out.push(format!("{path}spec.nodeSelector[{key}]: {message}"));
     }
@@ -119,12 +119,12 @@ fn node_selection(path: &str, spec: &Value, out: &mut Warnings) {
     let required = "requiredDuringSchedulingIgnoredDuringExecution";
     for (i, term) in list(&affinity[required], "nodeSelectorTerms").iter().enumerate() {
         let at = format!("{path}spec.affinity.nodeAffinity.{required}.nodeSelectorTerms[{i}]");
-        nodes::expressions(&at, term, false, out);
+        nodes::expressions(&at, term, None, out);
     }
     let preferred = "preferredDuringSchedulingIgnoredDuringExecution";
     for (i, term) in list(affinity, preferred).iter().enumerate() {
         let at = format!("{path}spec.affinity.nodeAffinity.{preferred}[{i}].preference");
-        nodes::expressions(&at, &term["preference"], true, out);
+        nodes::expressions(&at, &term["preference"], Some(minor), out);
     }
     for (i, constraint) in list(spec, "topologySpreadConstraints").iter().enumerate() {
         let at = format!("{path}spec.topologySpreadConstraints[{i}]");
@@ -159,7 +159,9 @@ fn duplicates(path: &str, spec: &Value, out: &mut Warnings) {
 /// which only what is no whole number ends like this.
 pub(super) fn fractional(path: &str, resources: &Value, name: &str, out: &mut Warnings) {
     let value = text(resources, name);
-    if value.ends_with(['m', 'u', 'n']) || value.contains("e-") {
+    // So does what has more than 64 bits in thousandths, of which the API server computes the rest.
+    let too_large = || palisade_cel::Quantity::parse(value).is_ok_and(|value| !value.is_whole());
+    if value.ends_with(['m', 'u', 'n']) || value.contains("e-") || too_large() {
         let value = quote(value);
         out.push(format!("{path}[{name}]: fractional byte value {value} is invalid, must be an integer"));
     }

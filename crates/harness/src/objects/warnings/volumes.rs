@@ -48,12 +48,19 @@ pub(super) fn pod(minor: u8, path: &str, spec: &Value, out: &mut Warnings) {
                 paths.add(path, |text| out.push(format!("volume {name} ({shown}): overlapping paths: {text}")));
             }
         }
-        let mut paths = Paths::default();
+        let (mut paths, mut before) = (Paths::default(), vec![]);
         for source in volume["projected"]["sources"].as_array().into_iter().flatten() {
             if source.as_object().is_some_and(|source| source.values().all(Value::is_null)) {
                 out.push(format!("volume {name} (Projected) has no sources provided"));
+                continue;
             }
-            for path in projected(minor, source) {
+            // Until 1.33 a source without items counts as the one before it once more.
+            match projected(minor, source) {
+                Some(found) => before = found,
+                None if minor < 34 => {}
+                None => continue,
+            }
+            for path in before.clone() {
                 paths.add(path, |text| out.push(format!("volume {name} (Projected): overlapping paths: {text}")));
             }
         }
@@ -96,35 +103,36 @@ fn items(of: &Value, source: &str) -> Vec<Path> {
     list(of, "items").iter().map(path).collect()
 }
 
-fn projected(minor: u8, source: &Value) -> Vec<Path> {
+/// The paths of a source; none if it is of no kind that says paths.
+fn projected(minor: u8, source: &Value) -> Option<Vec<Path>> {
     let with_items = |key: &str| part(source, key).filter(|of| of["items"].is_array());
     if let Some(of) = with_items("configMap") {
-        return items(of, &format!("ConfigMap {}", quote(text(of, "name"))));
+        return Some(items(of, &format!("ConfigMap {}", quote(text(of, "name")))));
     }
     if let Some(of) = with_items("secret") {
-        return items(of, &format!("Secret {}", quote(text(of, "name"))));
+        return Some(items(of, &format!("Secret {}", quote(text(of, "name")))));
     }
     if let Some(of) = with_items("downwardAPI") {
-        return items(of, "DownwardAPI");
+        return Some(items(of, "DownwardAPI"));
     }
     let path = |of: &Value, key: &str, source: &str| Path { path: text(of, key).to_owned(), source: source.to_owned() };
     if let Some(of) = part(source, "serviceAccountToken") {
-        return vec![path(of, "path", "ServiceAccountToken")];
+        return Some(vec![path(of, "path", "ServiceAccountToken")]);
     }
     if let Some(of) = part(source, "clusterTrustBundle") {
         let name = if part(of, "name").is_some() { text(of, "name") } else { text(of, "signerName") };
-        return vec![path(of, "path", &format!("ClusterTrustBundle {}", quote(name)))];
+        return Some(vec![path(of, "path", &format!("ClusterTrustBundle {}", quote(name)))]);
     }
-    let Some(of) = part(source, "podCertificate").filter(|_| minor >= 34) else { return vec![] };
-    [
+    let of = part(source, "podCertificate").filter(|_| minor >= 34)?;
+    let paths = [
         ("certificateChainPath", "PodCertificate chain"),
         ("keyPath", "PodCertificate key"),
         ("credentialBundlePath", "PodCertificate credential bundle"),
     ]
     .into_iter()
     .map(|(key, source)| path(of, key, source))
-    .filter(|path| !path.path.is_empty())
-    .collect()
+    .filter(|path| !path.path.is_empty());
+    Some(paths.collect())
 }
 
 /// The spec of a claim.
@@ -153,7 +161,7 @@ pub(super) fn persistent(volume: &Value, out: &mut Warnings) {
         );
     }
     for (i, term) in list(&spec["nodeAffinity"]["required"], "nodeSelectorTerms").iter().enumerate() {
-        nodes::expressions(&format!("spec.nodeAffinity.required.nodeSelectorTerms[{i}]"), term, false, out);
+        nodes::expressions(&format!("spec.nodeAffinity.required.nodeSelectorTerms[{i}]"), term, None, out);
     }
     for (key, shown, message) in [
         ("cephfs", "cephfs", "deprecated in v1.28, non-functional in v1.31+"),
