@@ -92,7 +92,7 @@ oracle oracle-check: export CGO_ENABLED = 0
 oracle oracle-check: export GOFLAGS += -trimpath
 # $(1) a minor, $(2) where golden/ is written, $(3) where the schemas are written, $(4) the types, $(5) the objects,
 # $(6) what is said of definitions and their rules, $(7) the admission plugins, $(8) what is said of objects with one change
-# each
+# each; in $(2) is also yaml/, of one minor, for kubectl is of none
 oracle_build = go build $(if $(filter-out 1.36,$(1)),-modfile=minors/$(1).mod) -o $(CACHE)/oracle/$(1) .
 oracle_run = $(CACHE)/oracle/$(1) golden $(2)/golden/$(1) $(if $(filter-out 1.36,$(1)),golden/1.36) \
 	&& $(CACHE)/oracle/$(1) openapi $(3)/$(1).json.gz \
@@ -100,7 +100,8 @@ oracle_run = $(CACHE)/oracle/$(1) golden $(2)/golden/$(1) $(if $(filter-out 1.36
 	&& $(CACHE)/oracle/$(1) objects $(call oracle_discovery,$(1)) objects 1 5 $(5)/$(1).jsonl.gz \
 	&& $(CACHE)/oracle/$(1) rules rules $(6)/$(1).jsonl.gz \
 	&& $(CACHE)/oracle/$(1) plugins $(call oracle_module,$(1),kubernetes) $(call oracle_module,$(1),apiserver) $(7)/$(1).json \
-	&& $(CACHE)/oracle/$(1) mutants $(call oracle_discovery,$(1)) mutants $(8)/$(1).jsonl.gz $(if $(filter-out 1.36,$(1)),mutants/golden/1.36.jsonl.gz)
+	&& $(CACHE)/oracle/$(1) mutants $(call oracle_discovery,$(1)) mutants $(8)/$(1).jsonl.gz $(if $(filter-out 1.36,$(1)),mutants/golden/1.36.jsonl.gz) \
+	$(if $(filter 1.36,$(1)),&& $(CACHE)/oracle/$(1) texts $(2)/yaml/golden.jsonl.gz yaml/cases.jsonl yaml/spellings.jsonl)
 # The lists of resources that Kubernetes keeps beside its sources.
 oracle_discovery = $(call oracle_module,$(1),kubernetes)/api/discovery
 oracle_module = "$$(go list $(if $(filter-out 1.36,$(1)),-modfile=minors/$(1).mod) -m -f '{{.Dir}}' k8s.io/$(2))"
@@ -113,11 +114,11 @@ oracle: ## Ask kube-apiserver's CEL code anew: golden files and schemas of all m
 oracle-check: ## Check that the golden files are what that code says; MINORS=1.36 for one
 	cd tests/oracle && go vet . && go test . && at=$$(mktemp -d) && trap 'rm -rf "$$at"' EXIT \
 		&& cp -r ../../crates/cel/openapi "$$at/openapi" && cp -r ../../crates/harness/types "$$at/types" && cp -r objects/golden "$$at/objects" \
-		&& cp -r rules/golden "$$at/rules" && cp -r plugins "$$at/plugins" && cp -r mutants/golden "$$at/mutants" \
+		&& cp -r rules/golden "$$at/rules" && cp -r plugins "$$at/plugins" && cp -r mutants/golden "$$at/mutants" && cp -r yaml "$$at/yaml" \
 		&& $(foreach minor,$(MINORS),$(call oracle_build,$(minor)) && $(call oracle_run,$(minor),"$$at","$$at/openapi","$$at/types","$$at/objects","$$at/rules","$$at/plugins","$$at/mutants") \
 		&& diff -r golden/$(minor) "$$at/golden/$(minor)" >&2 &&) diff -r ../../crates/cel/openapi "$$at/openapi" >&2 \
 		&& diff -r ../../crates/harness/types "$$at/types" >&2 && diff -r objects/golden "$$at/objects" >&2 && diff -r rules/golden "$$at/rules" >&2 \
-		&& diff -r plugins "$$at/plugins" >&2 && diff -r mutants/golden "$$at/mutants" >&2
+		&& diff -r plugins "$$at/plugins" >&2 && diff -r yaml "$$at/yaml" >&2 && diff -r mutants/golden "$$at/mutants" >&2
 
 .PHONY: standards
 standards: ## Ask k8s.io/pod-security-admission anew what is wrong with the pods of the catalogue's fixtures
@@ -126,11 +127,19 @@ standards: ## Ask k8s.io/pod-security-admission anew what is wrong with the pods
 
 COUNT ?= 5000
 SEED ?= 1
+OBJECTS ?=
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 
 .PHONY: agreement
 agreement: ## Report how far Palisade's CEL agrees with the API server's, by the golden files
 	cargo xtask agreement
+
+.PHONY: spellings
+spellings: oracle-program ## Read objects in all spellings as kubectl does: COUNT=5000 SEED=1, OBJECTS=files and directories
+	mkdir -p $(TARGET)/spellings
+	cargo xtask spell --count $(COUNT) --seed $(SEED) $(OBJECTS) > $(TARGET)/spellings/texts.jsonl
+	$(CACHE)/oracle/1.36 read < $(TARGET)/spellings/texts.jsonl > $(TARGET)/spellings/read.jsonl
+	cargo xtask texts $(TARGET)/spellings/read.jsonl
 
 # Ten thousand at a time, which bounds memory, and two of these at once.
 .PHONY: fuzz-cel
@@ -142,21 +151,23 @@ fuzz-cel: oracle-program ## Compare both with random expressions: COUNT=5000 SEE
 	cargo xtask agreement $(TARGET)/fuzz-cel/requests-*.answered
 
 SECONDS ?= 60
-FUZZ_TARGETS ?= check evaluate schema review
+FUZZ_TARGETS ?= check evaluate schema review commands
 # Where it begins: reviews of the webhook, or else expressions.
 fuzz_seeds = $(TARGET)/fuzz-seeds/$$(test $$target = review && echo reviews || echo expressions)
+# What one input may take: a command compiles and checks a profile within it.
+fuzz_limits = $$(test $$target = commands && echo -timeout=5 -rss_limit_mb=1024 || echo -timeout=10 -rss_limit_mb=2048)
 
-# libFuzzer stops at a panic, at an input that takes longer than 10 seconds, and beyond 2 GiB. A find is kept in
+# libFuzzer stops at a panic, at an input that takes longer than 10 seconds (5, of commands), and beyond 2 GiB (1). A find is kept in
 # fuzz/artifacts; `make fuzz` again tries it first.
 .PHONY: fuzz
-fuzz: ## Try random input on parser, checker, evaluator, schemas and webhook (needs nightly Rust): SECONDS=60 each
+fuzz: ## Try random input on parser, checker, evaluator, schemas, webhook and commands (needs nightly Rust): SECONDS=60 each
 	@$(CARGO_FUZZ) --version 2>/dev/null | grep -qxF 'cargo-fuzz $(CARGO_FUZZ_VERSION)' \
 		|| cargo install --locked cargo-fuzz@$(CARGO_FUZZ_VERSION) --root $(CACHE)/tools
 	rm -rf $(TARGET)/fuzz-seeds && cargo xtask fuzz-seeds $(TARGET)/fuzz-seeds
 	for target in $(FUZZ_TARGETS); do mkdir -p fuzz/corpus/$$target fuzz/artifacts/$$target \
 		&& RUSTUP_TOOLCHAIN=nightly $(CARGO_FUZZ) fuzz run --sanitizer none --target-dir $(abspath $(TARGET))/fuzz $$target \
 			fuzz/corpus/$$target $(fuzz_seeds) fuzz/artifacts/$$target -- -max_total_time=$(SECONDS) -max_len=10000 \
-			-len_control=10 -timeout=10 -rss_limit_mb=2048 -dict=$(fuzz_seeds).dict -print_final_stats=1 || exit 1; done
+			-len_control=10 $(fuzz_limits) -dict=$(fuzz_seeds).dict -print_final_stats=1 || exit 1; done
 
 .PHONY: spec-cel
 spec-cel: oracle-program ## Compare both with the tests of the CEL specification

@@ -29,6 +29,8 @@ const usage = `usage: oracle [-root DIR] MODE
                        compressed; with BASE, the file of the base minor, only what differs
   rules DIR FILE       write what the API server says of the definitions of DIR/*.yaml and of objects of their kinds,
                        compressed
+  texts OUT FILE...    write what kubectl reads in each {"id", "text"} of the lines of files, compressed
+  read                 the same, from standard input to standard output
   celspec FILE         answer the tests of the CEL specification, into a file
   answer               the same, with each request beside its answer, as in the golden files
   bench                measure each request on standard input: {"id", "compile", "evaluate"} in nanoseconds
@@ -113,6 +115,10 @@ func run(args []string) error {
 		return writeMutants(args[1], args[2], args[3], base)
 	case mode == "rules" && len(args) == 3:
 		return writeRules(args[1], args[2])
+	case mode == "texts" && len(args) > 2:
+		return writeReadings(args[1], args[2:])
+	case mode == "read" && len(args) == 1:
+		return readTexts(os.Stdin, os.Stdout)
 	case mode == "openapi" && len(args) == 2:
 		return writeOpenAPI(args[1])
 	case mode == "golden" && (len(args) == 2 || len(args) == 3):

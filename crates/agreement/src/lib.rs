@@ -8,6 +8,7 @@ mod compare;
 mod lines;
 mod report;
 mod specification;
+pub mod spell;
 mod timing;
 
 use std::path::{Path, PathBuf};

@@ -17,6 +17,7 @@ mod diagnostic;
 pub mod fill;
 pub mod fixture;
 pub mod image;
+pub mod json;
 mod lower;
 pub mod pod;
 mod reference;

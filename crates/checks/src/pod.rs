@@ -2,6 +2,8 @@
 
 use serde_json::{Value as Json, json};
 
+use crate::json::{self, Change as _};
+
 /// The smallest pod that the API server accepts, named `name`: one container, no token, nothing set.
 pub fn minimal(name: &str) -> Json {
     json!({
@@ -17,30 +19,24 @@ pub fn minimal(name: &str) -> Json {
 
 /// Sets the field below `spec`, making the objects on the way to it.
 pub fn set(pod: &mut Json, path: &[&str], value: Json) {
-    set_below(&mut pod["spec"], path, value);
+    json::set(pod.at_mut(&["spec"]), path, value);
 }
 
 /// Sets a field of every container.
 pub fn set_containers(pod: &mut Json, path: &[&str], value: &Json) {
     for kind in ["initContainers", "containers", "ephemeralContainers"] {
-        let containers = pod["spec"].get_mut(kind).and_then(Json::as_array_mut);
+        let containers = pod.pointer_mut(&format!("/spec/{kind}")).and_then(Json::as_array_mut);
         for container in containers.into_iter().flatten() {
-            set_below(container, path, value.clone());
+            json::set(container, path, value.clone());
         }
     }
 }
 
-/// Sets a field of the first container.
+/// Sets a field of the first container, if there is one.
 pub fn set_container(pod: &mut Json, path: &[&str], value: Json) {
-    set_below(&mut pod["spec"]["containers"][0], path, value);
-}
-
-fn set_below(object: &mut Json, path: &[&str], value: Json) {
-    let mut at = object;
-    for key in path {
-        at = &mut at[*key];
+    if let Some(container) = pod.pointer_mut("/spec/containers/0") {
+        json::set(container, path, value);
     }
-    *at = value;
 }
 
 /// RFC 7386 merge of `patch` into `target`: null removes a field. A list replaces a list, except that the
@@ -61,17 +57,15 @@ pub fn merge(target: &mut Json, patch: &Json) {
                 }
             }
             Json::Array(items) if key == "containers" && target[key].is_array() => {
+                let Some(list) = target.get_mut(key).and_then(Json::as_array_mut) else { continue };
                 for (index, item) in items.iter().enumerate() {
-                    if target[key].get(index).is_none() {
-                        let added = json!({"name": format!("added-{index}"), "image": "palisade.invalid/added:1"});
-                        if let Some(list) = target[key].as_array_mut() {
-                            list.push(added);
-                        }
+                    if list.len() <= index {
+                        list.push(json!({"name": format!("added-{index}"), "image": "palisade.invalid/added:1"}));
                     }
-                    merge(&mut target[key][index], item);
+                    merge(&mut list[index], item);
                 }
             }
-            _ => merge(&mut target[key], value),
+            _ => merge(target.at_mut(&[key]), value),
         }
     }
 }

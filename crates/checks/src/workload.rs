@@ -1,5 +1,6 @@
 //! Workloads: what makes pods of a template. Small helpers that build them as JSON around a pod.
 
+use crate::json::Change as _;
 use serde_json::{Value as Json, json};
 
 /// A kind of workload.
@@ -44,9 +45,9 @@ impl Workload {
         let labels = json!({"app": name});
         let mut template = json!({"metadata": {"labels": labels}, "spec": pod["spec"]});
         if let Some(annotations) = pod["metadata"].get("annotations") {
-            template["metadata"]["annotations"] = annotations.clone();
+            *template.at_mut(&["metadata", "annotations"]) = annotations.clone();
         }
-        if let Some(spec) = template["spec"].as_object_mut() {
+        if let Some(spec) = template.at_mut(&["spec"]).as_object_mut() {
             spec.remove("ephemeralContainers");
             if matches!(self.kind, "Job" | "CronJob") {
                 spec.insert("restartPolicy".to_owned(), "Never".into());
@@ -54,16 +55,17 @@ impl Workload {
         }
         let mut object = json!({"apiVersion": self.api_version, "kind": self.kind, "metadata": {"name": name}});
         match self.kind {
-            "Job" => object["spec"] = json!({"template": template}),
+            "Job" => *object.at_mut(&["spec"]) = json!({"template": template}),
             "CronJob" => {
-                object["spec"] = json!({"schedule": "0 0 * * *", "jobTemplate": {"spec": {"template": template}}});
+                *object.at_mut(&["spec"]) =
+                    json!({"schedule": "0 0 * * *", "jobTemplate": {"spec": {"template": template}}});
             }
-            "PodTemplate" => object["template"] = template,
-            "ReplicationController" => object["spec"] = json!({"selector": labels, "template": template}),
-            _ => object["spec"] = json!({"selector": {"matchLabels": labels}, "template": template}),
+            "PodTemplate" => *object.at_mut(&["template"]) = template,
+            "ReplicationController" => *object.at_mut(&["spec"]) = json!({"selector": labels, "template": template}),
+            _ => *object.at_mut(&["spec"]) = json!({"selector": {"matchLabels": labels}, "template": template}),
         }
         if self.kind == "StatefulSet" {
-            object["spec"]["serviceName"] = name.into();
+            *object.at_mut(&["spec", "serviceName"]) = name.into();
         }
         object
     }

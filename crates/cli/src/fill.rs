@@ -3,6 +3,7 @@
 use k8s_openapi::jiff::Timestamp;
 use palisade_api::ToolSecurityParams;
 use palisade_compiler::{ChangedBy, Namespace};
+use palisade_harness::objects::{Kinds, Sent};
 use palisade_mutation::{Plan, Request};
 use serde_json::{Value as Json, json};
 
@@ -14,21 +15,28 @@ use crate::{
     report::{self, Failure, Problem},
 };
 
+/// The newest minor that is supported, which has all fields that the others have.
+const NEWEST: u8 = 37;
+
 /// The pods in a file.
 pub fn pods(path: &str) -> Result<Vec<Json>, Failure> {
     let source = input::read(path)?;
     let objects = input::objects(&source).map_err(|problem| Failure::CouldNotRun(vec![problem]))?;
     let (mut pods, mut others, mut problems) = (Vec::new(), Vec::new(), Vec::new());
+    let kinds = Kinds::builtin(NEWEST);
     for object in objects {
         if object.kind != "Pod" || object.api_version != "v1" {
             others.push(object.kind);
             continue;
         }
         match object.json() {
-            Ok(pod) if pod["spec"]["containers"].as_array().is_some_and(|containers| !containers.is_empty()) => {
-                pods.push(pod);
-            }
-            Ok(_) => problems.push(object.problem("spec", "a pod without containers")),
+            Ok(pod) => match undecodable(&kinds, &pod) {
+                Some(why) => problems.push(object.problem("", why)),
+                None if pod["spec"]["containers"].as_array().is_none_or(Vec::is_empty) => {
+                    problems.push(object.problem("spec", "a pod without containers"));
+                }
+                None => pods.push(pod),
+            },
             Err(mistake) => problems.push(mistake.problem),
         }
     }
@@ -37,6 +45,13 @@ pub fn pods(path: &str) -> Result<Vec<Json>, Failure> {
         problems.push(Problem::new(format!("{}: no Pod found", source.name())));
     }
     if problems.is_empty() { Ok(pods) } else { Err(Failure::CouldNotRun(problems)) }
+}
+
+/// Why the API server takes it for no pod at all: a field is of another type. Nobody else can make sense of it either.
+fn undecodable(kinds: &Kinds, pod: &Json) -> Option<String> {
+    let resource = kinds.by_kind("v1", "Pod")?;
+    let sent = Sent { resource, subresource: "", namespace: "default", object: pod, old: None };
+    kinds.decode(sent).err().map(|refused| refused.to_string())
 }
 
 /// Whether a pod in a namespace meets a profile. Without a namespace it meets all.

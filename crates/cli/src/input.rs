@@ -29,6 +29,5 @@ pub fn read(path: &str) -> Result<Arc<Source>, Failure> {
     }
     let text = String::from_utf8(bytes)
         .map_err(|error| failed(&format_args!("not UTF-8 text, from byte {} on", error.utf8_error().valid_up_to())))?;
-    let text = text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text);
     Ok(Arc::new(Source::new(name, text)))
 }

@@ -1,6 +1,7 @@
 //! What all commands print in the same way.
 
 use std::{
+    cell::RefCell,
     collections::BTreeMap,
     io::{self, ErrorKind, Write},
 };
@@ -9,8 +10,42 @@ use serde::Serialize;
 
 use crate::report::{self, Failure, Problem, Source};
 
+thread_local! {
+    /// What is printed and said by this thread, if it is kept.
+    static KEPT: RefCell<Option<(String, String)>> = const { RefCell::new(None) };
+}
+
+/// Keeps what is printed and said from now on.
+pub fn keep() {
+    KEPT.replace(Some(Default::default()));
+}
+
+/// What was printed and said since.
+pub fn kept() -> (String, String) {
+    KEPT.take().unwrap_or_default()
+}
+
+/// Whether it is kept.
+pub fn is_kept() -> bool {
+    KEPT.with_borrow(Option::is_some)
+}
+
+/// Adds to what is kept, if anything is: printed, or said besides.
+pub fn add(text: &str, said: bool) -> bool {
+    KEPT.with_borrow_mut(|kept| match kept {
+        Some((out, err)) => {
+            if said { err } else { out }.push_str(text);
+            true
+        }
+        None => false,
+    })
+}
+
 /// Prints the result.
 pub fn print(text: &str) -> Result<(), Failure> {
+    if add(text, false) {
+        return Ok(());
+    }
     match io::stdout().write_all(text.as_bytes()).and_then(|()| io::stdout().flush()) {
         // Whoever reads has seen enough.
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),

@@ -3,7 +3,6 @@
 use std::{
     fmt,
     io::{self, IsTerminal, Write},
-    process::ExitCode,
 };
 
 use miette::{
@@ -11,6 +10,8 @@ use miette::{
 };
 use palisade_manifest::Severity;
 pub use palisade_manifest::{Problem, Source, harmless, one_line};
+
+use crate::output;
 
 /// Who has more to mend runs again.
 const MAX_PROBLEMS: usize = 50;
@@ -76,14 +77,14 @@ impl SourceCode for Shown {
 }
 
 /// Tells what went wrong, if anything did.
-pub fn exit(result: Result<(), Failure>) -> ExitCode {
+pub fn exit(result: Result<(), Failure>) -> u8 {
     let (problems, code) = match result {
-        Ok(()) => return ExitCode::SUCCESS,
+        Ok(()) => return 0,
         Err(Failure::Wrong(problems)) => (problems, 1),
         Err(Failure::CouldNotRun(problems)) => (problems, 2),
     };
     tell(&problems);
-    ExitCode::from(code)
+    code
 }
 
 /// Tells of problems, the first of them if they are many.
@@ -105,7 +106,10 @@ pub fn note(text: &str) {
 }
 
 /// Where nobody listens, nothing is said.
-fn say(text: &str) {
+pub fn say(text: &str) {
+    if output::add(text, true) {
+        return;
+    }
     let _ = io::stderr().write_all(text.as_bytes());
 }
 

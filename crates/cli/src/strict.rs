@@ -94,7 +94,7 @@ fn visit(node: &Node<'_>, schema: &JSONSchemaProps, path: &str, found: &mut Vec<
                 }
             }
         }
-        Content::Scalar(_) | Content::Alias => {}
+        Content::Scalar(_) | Content::Alias(_) => {}
     }
 }
 

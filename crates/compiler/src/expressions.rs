@@ -13,6 +13,9 @@ use palisade_checks::{
 
 use crate::{Custom, Lowered, updates::PodUpdates};
 
+/// The variable with the list of violations: texts, each with the id of its check in brackets before anything else.
+pub const VIOLATIONS: &str = "violations";
+
 /// What a policy judges by.
 pub(crate) struct Judging<'a> {
     pub rules: &'a [Lowered],
@@ -75,7 +78,7 @@ pub(crate) fn variables(profile: &ToolSecurityProfile, shape: Shape, judging: &J
     };
     // Nothing loops over a list before its length is known.
     let over = if bounds.is_empty() { "" } else { "!variables.withinBounds ? variables.overBounds : " };
-    all.push(("violations", format!("variables.exempt ? [] : {over}{judged}")));
+    all.push((VIOLATIONS, format!("variables.exempt ? [] : {over}{judged}")));
     let whose = if shape == Shape::Workloads { " in the pod template" } else { "" };
     all.push((
         "message",

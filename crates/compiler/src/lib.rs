@@ -34,6 +34,7 @@ pub use bundle::{Bundle, Pair, namespace_selector, owner_reference};
 pub use custom::Custom;
 pub use exceptions::Exceptions;
 pub use exemptions::exempt_tenants;
+pub use expressions::VIOLATIONS;
 pub use mutation::{ChangedBy, Mutation, redirect_each_other};
 pub use native::{MutatingPair, match_conditions};
 pub use probes::{Probe, Probes, Question};

@@ -1,5 +1,6 @@
 //! What a profile changes in pods, as a MutatingAdmissionPolicy: the API server does what the webhook would.
 
+use palisade_checks::json::Change as _;
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::admissionregistration::v1::{
@@ -30,7 +31,7 @@ impl MutatingPair {
     /// differ in anything that is used here.
     pub fn objects(&self, version: &str) -> [Json; 2] {
         [json!(self.policy), json!(self.binding)].map(|mut object| {
-            object["apiVersion"] = json!(format!("admissionregistration.k8s.io/{version}"));
+            *object.at_mut(&["apiVersion"]) = json!(format!("admissionregistration.k8s.io/{version}"));
             object
         })
     }

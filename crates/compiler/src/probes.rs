@@ -5,6 +5,7 @@ use palisade_api::{
     names::{self, Shape},
     selector::Labels,
 };
+use palisade_checks::json::Change as _;
 use palisade_checks::{
     pod,
     workload::{WORKLOADS, Workload},
@@ -62,7 +63,7 @@ impl Probes {
         let mut compliant = pod::minimal("palisade-probe-compliant");
         let name = profile.metadata.name.as_deref().unwrap_or_default();
         let subject = names::probe_subject(name, profile.metadata.generation);
-        compliant["metadata"]["labels"] = json!({names::PROFILE_LABEL: subject});
+        *compliant.at_mut(&["metadata", "labels"]) = json!({names::PROFILE_LABEL: subject});
         for check in catalogue::ALL {
             (check.comply)(settings, &values, &mut compliant);
         }
@@ -70,7 +71,7 @@ impl Probes {
         // (--allow-privileged=false), and then nothing is learned of the policy.
         let violating = catalogue::ALL.iter().rev().find_map(|check| {
             let mut pod = compliant.clone();
-            pod["metadata"]["name"] = "palisade-probe-violating".into();
+            *pod.at_mut(&["metadata", "name"]) = "palisade-probe-violating".into();
             (check.violate)(settings, &values, &mut pod).then_some(Probe { check: Some(check.id), pod })
         });
         Self {
@@ -113,7 +114,7 @@ fn pod_template() -> Option<&'static Workload> {
 /// A pod of the probe as a template, with its label on the object that is created.
 fn template(name: &str, pod: &Json) -> Option<Json> {
     let mut object = pod_template()?.around(name, pod);
-    object["metadata"]["labels"] = pod["metadata"]["labels"].clone();
+    *object.at_mut(&["metadata", "labels"]) = pod["metadata"]["labels"].clone();
     Some(object)
 }
 

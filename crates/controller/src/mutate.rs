@@ -9,6 +9,7 @@
 //! The policy is looked at again and again; and at once when the watch shows that somebody else has changed it, or that
 //! the API server serves the kind in another version than it did ([`crate::native`]).
 
+use palisade_checks::json::Change as _;
 use std::{fmt::Debug, sync::Arc, time::Duration};
 
 use k8s_openapi::{
@@ -263,7 +264,7 @@ where
 {
     let unreadable = |error| ApiError::Unreachable(kube::Error::SerdeError(error));
     let object: K = serde_json::from_value(desired.clone()).map_err(unreadable)?;
-    let spec = |of: &K| serde_json::to_value(of).map(|mut of| of["spec"].take()).unwrap_or_default();
+    let spec = |of: &K| serde_json::to_value(of).map(|mut of| of.at_mut(&["spec"]).take()).unwrap_or_default();
     let same = |found: &K| same_meta(object.meta(), found.meta()) && same_spec(&spec(&object), &spec(found));
     let api: Api<K> = Api::all(cx.client.clone());
     let found = call(api.get_opt(object.meta().name.as_deref().unwrap_or_default())).await?;

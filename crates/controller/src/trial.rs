@@ -4,6 +4,7 @@
 //! beside parameters of another. So each policy and binding is sent as a dry run, and where one is rejected, the
 //! profile is not accepted and the last good generation stays, whole.
 
+use palisade_checks::json::Change as _;
 use std::{fmt::Debug, sync::Arc};
 
 use k8s_openapi::api::admissionregistration::v1::{ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding};
@@ -64,7 +65,7 @@ pub async fn dry_run(cx: &Context, good: &Good) -> Result<Result<(), Refused>, A
     let Some(pair) = &good.compiled.bundle.mutation else { return Ok(Ok(())) };
     let Some(version) = native::served(&cx.client).await? else { return Ok(Ok(())) };
     let mut objects = pair.objects(version);
-    if let Some(spec) = objects[1]["spec"].as_object_mut() {
+    if let Some(spec) = objects[1].at_mut(&["spec"]).as_object_mut() {
         // As above; it is not watched here whether the policy is there.
         spec.remove("paramRef");
     }

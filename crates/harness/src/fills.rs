@@ -4,6 +4,7 @@
 //!
 //! Where only the webhook does it, it is asked in place of the policy.
 
+use palisade_checks::json::Change as _;
 use std::sync::LazyLock;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
@@ -71,9 +72,8 @@ fn unsatisfied(
 ) -> Option<Diagnostic> {
     custom.check.default.as_ref()?;
     let filled = create(cluster, &pod::minimal("default")).ok()?.object?;
-    let Ok(Decision::Deny { message, .. }) = judge(&filled) else { return None };
-    let (_, violation) = message.split_once(&format!("[{}] ", custom.check.id))?;
-    let violation = violation.split("; [").next().unwrap_or(violation);
+    let Ok(Decision::Deny { violations, .. }) = judge(&filled) else { return None };
+    let violation = violations.into_iter().find(|violation| violation.check == custom.check.id)?.message;
     let message = format!("the check refuses a pod that has its default and says nothing else: {violation}");
     let help = "a default satisfies its check; what else the check demands is a check of its own, with another id";
     Some(Diagnostic::new(format!("{}.default", custom.path), message).help(help))
@@ -93,8 +93,8 @@ fn cluster(compiled: &Compiled, pair: Option<&MutatingPair>, mutation: &Mutation
     }));
     if let Some(pair) = pair {
         let [mut policy, binding] = pair.objects(version);
-        policy["spec"]["failurePolicy"] = "Fail".into();
-        policy["spec"]["matchConstraints"]["namespaceSelector"] = json!({});
+        *policy.at_mut(&["spec", "failurePolicy"]) = "Fail".into();
+        *policy.at_mut(&["spec", "matchConstraints", "namespaceSelector"]) = json!({});
         objects.extend([policy, binding]);
     } else {
         cluster.register(Mutation { namespaces: LabelSelector::default(), ..mutation.clone() });
@@ -120,7 +120,7 @@ fn tenant() -> Json {
 /// What becomes of a pod.
 fn create(cluster: &Cluster, pod: &Json) -> Result<Review, Diagnostic> {
     let mut pod = pod.clone();
-    pod["metadata"]["namespace"] = TENANT.into();
+    *pod.at_mut(&["metadata", "namespace"]) = TENANT.into();
     let mut request = cluster.request(Operation::Create, "", &pod, None).map_err(diagnostic)?;
     // Everybody who asks an API server has a name.
     request.user = User { name: TENANT.to_owned(), groups: vec!["system:authenticated".to_owned()], ..User::default() };

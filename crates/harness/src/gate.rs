@@ -1,5 +1,6 @@
 //! The offline check: the only way to a [`Checked`].
 
+use palisade_checks::json::Change as _;
 use std::sync::LazyLock;
 
 use palisade_api::{Diagnostic, ToolSecurityParamsSpec, catalogue, names};
@@ -173,14 +174,14 @@ impl Judge<'_> {
     /// Where the controller asks, custom checks are not made: nobody knows a pod that complies with them.
     fn create_probe(&self, probe: &Probe) -> Result<Decision, Diagnostic> {
         let mut object = self.shown(&probe.pod);
-        object["metadata"]["labels"] = probe.pod["metadata"]["labels"].clone();
+        *object.at_mut(&["metadata", "labels"]) = probe.pod["metadata"]["labels"].clone();
         self.evaluate(names::PROBE_NAMESPACE, Operation::Create, "", &object, &Json::Null)
     }
 
     /// Every expression evaluates on this pod, in every way that the policy can meet it.
     fn evaluates(&self, pod: &Json) -> Option<Diagnostic> {
         let mut older = pod.clone();
-        older["spec"]["activeDeadlineSeconds"] = json!(1);
+        *older.at_mut(&["spec", "activeDeadlineSeconds"]) = json!(1);
         let (object, older) = (self.shown(pod), self.shown(&older));
         let subresources: &[&str] = match self.subject {
             Subject::Pod => &["", "ephemeralcontainers", "resize"],
@@ -194,7 +195,7 @@ impl Judge<'_> {
         }
         // What does not change what is judged passes, whatever it violates.
         let mut labelled = object.clone();
-        labelled["metadata"]["labels"] = json!({"new": "label"});
+        *labelled.at_mut(&["metadata", "labels"]) = json!({"new": "label"});
         match self.evaluate(TENANT, Operation::Update, "", &labelled, &object) {
             Ok(Decision::Admit) => None,
             Ok(Decision::Deny { message, .. }) => Some(Diagnostic::new(

@@ -26,7 +26,7 @@ use thiserror::Error;
 
 pub use admission::{BUDGET, Operation};
 pub use gate::check;
-pub use policy::{Decision, Judgement, Policy, Request};
+pub use policy::{Decision, Judgement, Policy, Request, Violation};
 
 /// Something that passed the offline check. Only [`check`] makes one.
 #[derive(Clone, Debug)]

@@ -3,6 +3,7 @@
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use palisade_api::Diagnostic;
 use palisade_cel::{Issue, Mode, Position, schema::Kind, value::Value};
+use palisade_compiler::VIOLATIONS;
 use serde_json::Value as Json;
 
 use crate::admission::{
@@ -84,11 +85,31 @@ pub enum Decision {
     Admit,
     /// The first validation that failed.
     Deny {
-        /// What the user reads.
+        /// What the user reads. It is text: what it quotes may look like a violation, and its end may be cut off.
         message: String,
         /// The reason that stands in the API server's answer.
         reason: String,
+        /// All violations, of a policy that a profile was compiled to; others have no such list.
+        violations: Vec<Violation>,
     },
+}
+
+/// One violation of a profile.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// The id of the check: of the catalogue, of the profile, or of a rule of the policy itself (`bounds`,
+    /// `parameters`).
+    pub check: String,
+    /// Where it is, what was found and what is allowed.
+    pub message: String,
+}
+
+impl Violation {
+    /// An element of the list: the compiler writes the id in brackets before anything that a request brings.
+    fn read(element: &Value<'_>) -> Option<Self> {
+        let (check, message) = element.as_str()?.strip_prefix('[')?.split_once("] ")?;
+        Some(Self { check: check.to_owned(), message: message.to_owned() })
+    }
 }
 
 /// What a policy says of a request, and what it cost to find that out.
@@ -159,9 +180,21 @@ impl Policy {
         }
         let denied = decisions.into_iter().find_map(|decision| match decision {
             admission::Decision::Admit => None,
-            admission::Decision::Deny { message, reason } => Some(Decision::Deny { message, reason }),
+            admission::Decision::Deny { message, reason } => {
+                Some(Decision::Deny { message, reason, violations: self.violations(&log) })
+            }
         });
         Ok(Judgement { decision: denied.unwrap_or(Decision::Admit), cost })
+    }
+
+    /// The violations among what was evaluated.
+    fn violations(&self, log: &[Evaluation]) -> Vec<Violation> {
+        let variable = self.0.variables.iter().find(|variable| *variable.name == *VIOLATIONS);
+        let evaluation = variable.and_then(|of| log.iter().find(|one| one.path == of.expression.path));
+        match evaluation.map(|evaluation| &evaluation.result) {
+            Some(Ok(Value::List(list))) => list.iter().filter_map(|element| Violation::read(&element)).collect(),
+            _ => Vec::new(),
+        }
     }
 }
 

@@ -157,7 +157,7 @@ impl<'a> Cluster<'a> {
                 self.unreadable.push((object, Box::new(Mistake { unknown_field: false, problem })));
                 continue;
             }
-            match object.json() {
+            match object.json_without_repetition() {
                 Ok(json) => items.push(Item { object, generated: false, kind: object.kind.clone(), json }),
                 Err(mistake) => self.unreadable.push((object, mistake)),
             }

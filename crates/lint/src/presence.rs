@@ -5,6 +5,7 @@
 //! does it, which tells. A default may depend on another field (`strategy.rollingUpdate` on `strategy.type`): it counts
 //! only if the field is also there with other values beside it and on the way to it.
 
+use palisade_checks::json::Change as _;
 use std::{cell::RefCell, collections::BTreeMap};
 
 use palisade_cel::schema::{Kind, unescape};
@@ -154,9 +155,9 @@ impl Asking<'_> {
                 fields.insert(other.field.clone(), other.value.clone());
             }
         }
-        value["apiVersion"] = Json::from(self.resource.api_version());
-        value["kind"] = Json::from(self.resource.kind.clone());
-        value["metadata"]["name"] = Json::from("example");
+        *value.at_mut(&["apiVersion"]) = Json::from(self.resource.api_version());
+        *value.at_mut(&["kind"]) = Json::from(self.resource.kind.clone());
+        *value.at_mut(&["metadata", "name"]) = Json::from("example");
         value
     }
 

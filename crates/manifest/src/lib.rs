@@ -19,6 +19,7 @@ mod problem;
 mod scalar;
 mod source;
 mod suggest;
+mod yaml;
 
 pub use locate::{Content, Fault, Node};
 pub use object::{Mistake, Object, objects};

@@ -1,22 +1,14 @@
 //! Where things stand in a YAML file: from a path such as `spec.parameters[1].default` to bytes.
 //!
-//! Types are read by serde-saphyr; this is a second, shallow reading with the same parser that keeps the places.
 //! Aliases are not followed, so that nothing here grows beyond the file.
 
 use std::{borrow::Cow, fmt::Write as _, ops::Range};
 
-use granit_parser::{Event, Parser, StructureStyle};
-
 use crate::scalar;
-
-/// More nodes than 15,000 namespaces have with all that an API server adds to them.
-const MAX_NODES: usize = 2_000_000;
-/// More than the API server reads (`sigs.k8s.io/json`, `encoding/json`: 10,000) and any schema has; what is deeper
-/// would overflow the stack of whoever walks it.
-const MAX_DEPTH: usize = 256;
+pub use crate::yaml::{Fault, documents};
 
 /// A part of a document.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Node<'a> {
     /// Its bytes in the file.
     pub span: Range<usize>,
@@ -24,10 +16,23 @@ pub struct Node<'a> {
     pub block: bool,
     /// What it is.
     pub content: Content<'a>,
+    /// How it is written besides.
+    pub(crate) form: Form,
+}
+
+/// What of a part's spelling says what it means.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Form {
+    /// The number of its anchor; 0 if it has none.
+    pub anchor: usize,
+    /// Its tag in full: `tag:yaml.org,2002:int`.
+    pub tag: Option<Box<str>>,
+    /// Whether it is a scalar without quotes, not in a block.
+    pub plain: bool,
 }
 
 /// What a part of a document is.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum Content<'a> {
     /// A text, number or the like, without quotes.
     Scalar(Cow<'a, str>),
@@ -35,122 +40,8 @@ pub enum Content<'a> {
     Sequence(Vec<Node<'a>>),
     /// Keys and values in the order of the file.
     Mapping(Vec<(Node<'a>, Node<'a>)>),
-    /// A reference to something elsewhere.
-    Alias,
-}
-
-/// Why a file is not YAML, and where.
-#[derive(Debug)]
-pub struct Fault {
-    /// What is wrong.
-    pub message: String,
-    /// Byte in the file.
-    pub offset: usize,
-}
-
-/// A list or mapping that has begun and not ended.
-struct Open<'a> {
-    start: usize,
-    block: bool,
-    mapping: bool,
-    children: Vec<Node<'a>>,
-}
-
-/// The root of each document: of YAML, or of JSON one after the other.
-pub fn documents(text: &str) -> Result<Vec<Node<'_>>, Fault> {
-    match json_stream(text) {
-        Some(parts) => {
-            let mut roots = Vec::new();
-            for part in parts {
-                let shift = part.start;
-                let mut found = yaml(&text[part]).map_err(|fault| Fault { offset: fault.offset + shift, ..fault })?;
-                for root in &mut found {
-                    root.shift(shift);
-                }
-                roots.append(&mut found);
-            }
-            Ok(roots)
-        }
-        None => yaml(text),
-    }
-}
-
-/// The documents of JSON that follow each other, which together are no YAML; None if it is one, or no JSON.
-fn json_stream(text: &str) -> Option<Vec<Range<usize>>> {
-    if !text.trim_start().starts_with('{') {
-        return None;
-    }
-    let mut stream = serde_json::Deserializer::from_str(text).into_iter::<serde::de::IgnoredAny>();
-    let mut parts = Vec::new();
-    let mut start = 0;
-    while let Some(next) = stream.next() {
-        next.ok()?;
-        parts.push(start..stream.byte_offset());
-        start = stream.byte_offset();
-    }
-    (parts.len() > 1).then_some(parts)
-}
-
-fn yaml(text: &str) -> Result<Vec<Node<'_>>, Fault> {
-    let mut roots = Vec::new();
-    let mut open: Vec<Open<'_>> = Vec::new();
-    for (count, next) in Parser::new_from_str(text).enumerate() {
-        let (event, span) = next.map_err(|error| Fault {
-            message: error.info(),
-            offset: error.marker().byte_offset().unwrap_or_default().min(text.len()),
-        })?;
-        let span = span.byte_range().unwrap_or_default();
-        if count > MAX_NODES {
-            return Err(Fault { message: format!("more than {MAX_NODES} parts in one file"), offset: span.start });
-        }
-        if open.len() > MAX_DEPTH {
-            return Err(Fault { message: format!("nested deeper than {MAX_DEPTH}"), offset: span.start });
-        }
-        let node = match event {
-            Event::Scalar(value, ..) => Node { span, block: false, content: Content::Scalar(value) },
-            Event::Alias(_) => Node { span, block: false, content: Content::Alias },
-            Event::SequenceStart(style, ..) => {
-                open.push(Open::new(span.start, style, false));
-                continue;
-            }
-            Event::MappingStart(style, ..) => {
-                open.push(Open::new(span.start, style, true));
-                continue;
-            }
-            Event::SequenceEnd | Event::MappingEnd => match open.pop() {
-                Some(ended) => ended.close(span.end),
-                None => continue,
-            },
-            _ => continue,
-        };
-        match open.last_mut() {
-            Some(parent) => parent.children.push(node),
-            None => roots.push(node),
-        }
-    }
-    Ok(roots)
-}
-
-impl<'a> Open<'a> {
-    fn new(start: usize, style: StructureStyle, mapping: bool) -> Self {
-        Self { start, block: style == StructureStyle::Block, mapping, children: Vec::new() }
-    }
-
-    fn close(self, end: usize) -> Node<'a> {
-        // The end of a block is noticed at whatever follows it.
-        let end = if self.block { self.children.last().map_or(self.start, |last| last.span.end) } else { end };
-        let content = if self.mapping {
-            let mut pairs = Vec::with_capacity(self.children.len() / 2);
-            let mut children = self.children.into_iter();
-            while let (Some(key), Some(value)) = (children.next(), children.next()) {
-                pairs.push((key, value));
-            }
-            Content::Mapping(pairs)
-        } else {
-            Content::Sequence(self.children)
-        };
-        Node { span: self.start..end.max(self.start), block: self.block, content }
-    }
+    /// A reference to something elsewhere, by the number of its anchor.
+    Alias(usize),
 }
 
 impl Node<'_> {
@@ -170,9 +61,9 @@ impl Node<'_> {
         }
     }
 
-    /// The value of a key of a mapping.
+    /// The value of a key of a mapping: the last one, if the key is given twice.
     pub fn get(&self, key: &str) -> Option<&Self> {
-        self.entries().iter().find(|(found, _)| found.text() == Some(key)).map(|(_, value)| value)
+        self.entries().iter().rev().find(|(found, _)| found.text() == Some(key)).map(|(_, value)| value)
     }
 
     /// The bytes to point at for a path, or for as much of the path as the file has.
@@ -227,7 +118,7 @@ impl Node<'_> {
         match &self.content {
             Content::Sequence(elements) => elements.is_empty(),
             Content::Mapping(entries) => entries.is_empty(),
-            Content::Scalar(_) | Content::Alias => false,
+            Content::Scalar(_) | Content::Alias(_) => false,
         }
     }
 
@@ -256,23 +147,10 @@ impl Node<'_> {
                     let _ = write!(path, "[{index}]");
                     node = &elements[index];
                 }
-                Content::Scalar(_) | Content::Alias => break,
+                Content::Scalar(_) | Content::Alias(_) => break,
             }
         }
         path
-    }
-
-    /// Moves all places.
-    fn shift(&mut self, by: usize) {
-        self.span = self.span.start + by..self.span.end + by;
-        match &mut self.content {
-            Content::Sequence(elements) => elements.iter_mut().for_each(|element| element.shift(by)),
-            Content::Mapping(entries) => entries.iter_mut().for_each(|(key, value)| {
-                key.shift(by);
-                value.shift(by);
-            }),
-            Content::Scalar(_) | Content::Alias => {}
-        }
     }
 
     /// The key, the value and what is left of the path after its first step.
@@ -283,8 +161,10 @@ impl Node<'_> {
                 let bracketed = path.strip_prefix('[');
                 let path = path.strip_prefix('.').unwrap_or(path);
                 // Keys may have dots in them, so the file says where a step ends.
+                // Of two keys that are the same, kubectl takes the last.
                 entries
                     .iter()
+                    .rev()
                     .filter_map(|(key, value)| {
                         let tail = match bracketed {
                             Some(path) => path.strip_prefix(key.text()?)?.strip_prefix(']')?,
@@ -299,7 +179,7 @@ impl Node<'_> {
                 let (index, tail) = path.strip_prefix('[')?.split_once(']')?;
                 Some((None, elements.get(index.parse::<usize>().ok()?)?, tail))
             }
-            Content::Scalar(_) | Content::Alias => None,
+            Content::Scalar(_) | Content::Alias(_) => None,
         }
     }
 }

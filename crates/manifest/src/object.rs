@@ -4,12 +4,12 @@ use std::{ops::Range, sync::Arc};
 
 use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
-use serde_saphyr::{Error, MessageFormatter, UserMessageFormatter};
 
 use crate::{
     Problem, Source,
-    locate::{self, Node},
+    locate::{Content, Node},
     suggestion,
+    yaml::{self, Anchors, Cause, Read, Value},
 };
 
 /// A Kubernetes object in a file.
@@ -23,19 +23,24 @@ pub struct Object<'a> {
     pub api_version: String,
     /// Where all of it stands.
     pub node: Node<'a>,
+    /// What its aliases refer to, which may be in another object of a list.
+    anchors: Arc<Anchors<'a>>,
+    /// Whether it was written as JSON.
+    is_json: bool,
 }
 
 /// The objects in a file, in order, those in a `List` one by one. Documents without content are none.
 pub fn objects(source: &Arc<Source>) -> Result<Vec<Object<'_>>, Problem> {
-    let roots = locate::documents(source.text())
+    let trees = yaml::trees(source.text())
         .map_err(|fault| Problem::new(fault.message).at(source, fault.offset..fault.offset))?;
     let mut found = Vec::new();
-    for root in roots {
-        if root.text().is_some_and(|text| matches!(text, "" | "~" | "null")) {
+    for yaml::Tree { root, anchors, json } in trees {
+        if root.form.plain && root.text().is_some_and(|text| matches!(text, "" | "~" | "null")) {
             continue;
         }
+        let anchors = Arc::new(anchors);
         let kind = field(&root, "kind");
-        let is_list = root.get("items").is_some_and(|items| matches!(items.content, locate::Content::Sequence(_)));
+        let is_list = root.get("items").is_some_and(|items| matches!(items.content, Content::Sequence(_)));
         match kind.strip_suffix("List") {
             // What a typed list has in it need not repeat its kind.
             Some(of) if is_list => {
@@ -45,10 +50,14 @@ pub fn objects(source: &Arc<Source>) -> Result<Vec<Object<'_>>, Problem> {
                         Some(_) => field(&node, key),
                         None => inherited.to_owned(),
                     };
-                    Object { source, kind: own("kind", of), api_version: own("apiVersion", &api_version), node }
+                    let (kind, api_version) = (own("kind", of), own("apiVersion", &api_version));
+                    Object { source, kind, api_version, node, anchors: Arc::clone(&anchors), is_json: json }
                 }));
             }
-            _ => found.push(Object { source, kind, api_version: field(&root, "apiVersion"), node: root }),
+            _ => {
+                let api_version = field(&root, "apiVersion");
+                found.push(Object { source, kind, api_version, node: root, anchors, is_json: json });
+            }
         }
     }
     Ok(found)
@@ -59,10 +68,10 @@ fn field(node: &Node<'_>, key: &str) -> String {
 }
 
 fn items(list: Node<'_>) -> Vec<Node<'_>> {
-    let locate::Content::Mapping(entries) = list.content else { return Vec::new() };
-    let items = entries.into_iter().find(|(key, _)| key.text() == Some("items"));
+    let Content::Mapping(entries) = list.content else { return Vec::new() };
+    let items = entries.into_iter().rev().find(|(key, _)| key.text() == Some("items"));
     match items.map(|(_, items)| items.content) {
-        Some(locate::Content::Sequence(items)) => items,
+        Some(Content::Sequence(items)) => items,
         _ => Vec::new(),
     }
 }
@@ -84,12 +93,24 @@ impl Object<'_> {
         }
     }
 
-    /// The object as JSON.
+    /// The object as JSON, as kubectl reads it: of a key that is given twice it takes the last.
     ///
     /// # Errors
-    /// What is no YAML, a key that is given twice, or more aliases than any object needs (the limits of serde-saphyr).
+    /// What has no meaning to kubectl, such as a tag that does not fit, or more aliases than any object needs.
     pub fn json(&self) -> Result<Json, Box<Mistake>> {
-        self.read(false)
+        self.value().map(Read::into_json)
+    }
+
+    /// The object as JSON, as [`Self::json`].
+    ///
+    /// # Errors
+    /// Also a key that is given twice, of which kubectl says nothing.
+    pub fn json_without_repetition(&self) -> Result<Json, Box<Mistake>> {
+        let value = self.value()?;
+        match value.repeated() {
+            Some((path, key)) => Err(self.mistake(&value, Cause::Repeated, &path, Some(key))),
+            None => Ok(value.into_json()),
+        }
     }
 
     /// The bytes to point at for a line and column, from 1 and in characters, of the text at a path, as for a mistake
@@ -107,100 +128,67 @@ impl Object<'_> {
 
     /// Reads the object as a type. A text that is no text to kubectl, which reads YAML 1.1, must be quoted: `Off`, `yes`.
     pub fn parse<T: DeserializeOwned>(&self) -> Result<T, Box<Mistake>> {
-        self.read(true)
+        self.read(false)
     }
 
     /// Reads what kubectl never sees: any scalar may be a text.
     pub fn parse_own<T: DeserializeOwned>(&self) -> Result<T, Box<Mistake>> {
-        self.read(false)
+        self.read(true)
     }
 
-    fn read<T: DeserializeOwned>(&self, no_schema: bool) -> Result<T, Box<Mistake>> {
-        let (text, offset) = self.text();
-        let options = serde_saphyr::options! { with_snippet: false, no_schema: no_schema };
-        serde_saphyr::from_str_with_options(&text, options).map_err(|error| Box::new(self.mistake(&error, offset)))
+    fn read<T: DeserializeOwned>(&self, own: bool) -> Result<T, Box<Mistake>> {
+        let value = self.value()?;
+        yaml::from_value(&value, own).map_err(|mistake| {
+            let yaml::Mistake { cause, path, key } = *mistake;
+            self.mistake(&value, cause, &path, key)
+        })
     }
 
-    /// The object as a document of its own, and what to add to its offsets to get those of the file.
-    ///
-    /// Each object is read on its own, so that the parser's limits are for an object and not for a file.
-    fn text(&self) -> (String, usize) {
-        let Range { start, end } = self.node.span.clone();
-        let text = self.source.text();
-        if !self.node.block {
-            return (text.get(start..end).unwrap_or_default().to_owned(), start);
-        }
-        // The first line must be indented as the others are. What stands before it is a list's dash.
-        let line = text[..start].rfind('\n').map_or(0, |at| at + 1);
-        (" ".repeat(start - line) + text.get(start..end).unwrap_or_default(), line)
+    fn value(&self) -> Result<Read<'_, '_>, Box<Mistake>> {
+        yaml::read(&self.node, &self.anchors, self.is_json).map_err(|meaningless| {
+            let yaml::Meaningless { message, place } = meaningless;
+            let path = self.node.path(place.start);
+            let message = if path.is_empty() { message } else { format!("{path}: {message}") };
+            Box::new(Mistake { unknown_field: false, problem: Problem::new(message).at(self.source, place) })
+        })
     }
 
-    fn mistake(&self, error: &Error, offset: usize) -> Mistake {
-        let error = match error.without_snippet() {
-            Error::AliasError { error, .. } => error.without_snippet(),
-            error => error,
-        };
-        let message = UserMessageFormatter.format_message(error).into_owned();
-        let (message, help) = match error {
-            Error::SerdeUnknownField { field, expected, .. } => {
-                (format!("unknown field {field:?}"), Some(suggestion(field, expected)))
+    fn mistake(&self, value: &Read<'_, '_>, cause: Cause, path: &str, key: Option<Range<usize>>) -> Box<Mistake> {
+        let unknown_field = matches!(cause, Cause::UnknownField { .. });
+        let (message, help) = match cause {
+            Cause::UnknownField { field, expected } => {
+                (format!("unknown field {field:?}"), Some(suggestion(&field, expected)))
             }
-            Error::SerdeUnknownVariant { variant, expected, .. } => {
-                (format!("unknown value {variant:?}"), Some(suggestion(variant, expected)))
+            Cause::UnknownVariant { variant, expected } => {
+                (format!("unknown value {variant:?}"), Some(suggestion(&variant, expected)))
             }
-            Error::SerdeInvalidType { unexpected, expected, .. }
-            | Error::SerdeInvalidValue { unexpected, expected, .. } => {
-                (format!("is {unexpected}, not {expected}"), None)
-            }
-            Error::QuotingRequired { value, .. } => {
-                (format!("{value} without quotes is no text to kubectl"), Some(format!("write {value:?}")))
-            }
-            Error::DuplicateMappingKey { .. } => ("given twice".to_owned(), None),
-            Error::SerdeMissingField { field, .. } => (format!("missing field {field:?}"), None),
+            Cause::Is { found, wanted } => match unquoted(value, path).filter(|_| wanted.contains("string")) {
+                Some(text) => (format!("{text} without quotes is no text to kubectl"), Some(format!("write {text:?}"))),
+                None => (format!("is {found}, not {wanted}"), None),
+            },
+            Cause::Repeated => ("given twice".to_owned(), None),
+            Cause::Missing(field) => (format!("missing field {field:?}"), None),
             // What serde says of an enum that is told by its content names only the Rust type.
-            Error::Message { msg, .. } if msg.contains("untagged enum IntOrText") => {
+            Cause::Other(message) if message.contains("untagged enum IntOrText") => {
                 ("is neither a whole number nor a text".to_owned(), None)
             }
-            _ => (message, None),
-        };
-        let span = error.location().and_then(|location| {
-            let start = usize::try_from(location.span().byte_offset()?).ok()? + offset;
-            Some(start..start + usize::try_from(location.span().byte_len().unwrap_or_default()).ok()?)
-        });
-        let (path, place) = match span {
-            Some(span) => self.meant(error, span),
-            None => (String::new(), self.node.place("")),
+            Cause::Other(message) => (message, None),
         };
         let message = if path.is_empty() { message } else { format!("{path}: {message}") };
-        let problem = Problem::new(message).at(self.source, place);
-        Mistake {
-            unknown_field: matches!(error, Error::SerdeUnknownField { .. }),
-            problem: match help {
-                Some(help) => problem.help(help),
-                None => problem,
-            },
-        }
+        let problem = Problem::new(message).at(self.source, key.unwrap_or_else(|| self.node.place(path)));
+        let problem = match help {
+            Some(help) => problem.help(help),
+            None => problem,
+        };
+        Box::new(Mistake { unknown_field, problem })
     }
+}
 
-    /// The path and the place of what an error is about.
-    fn meant(&self, error: &Error, span: Range<usize>) -> (String, Range<usize>) {
-        let path = self.node.path(span.start);
-        match error {
-            Error::SerdeUnknownField { .. } | Error::DuplicateMappingKey { .. } => (path, span),
-            // Told at the last field that is there; of an object without any, at its own key.
-            Error::SerdeMissingField { .. } => match self.node.at(&path) {
-                Some(node) if node.text() != Some("") && !node.is_empty() => {
-                    let parent = path.rsplit_once('.').map_or("", |(parent, _)| parent);
-                    (parent.to_owned(), self.node.place(parent))
-                }
-                _ => (String::new(), span),
-            },
-            _ => {
-                let place = self.node.place(&path);
-                (path, place)
-            }
-        }
-    }
+/// What stands at a path without quotes, and is therefore no text.
+fn unquoted<'r>(value: &'r Read<'_, '_>, path: &str) -> Option<&'r str> {
+    let found = value.at(path)?;
+    let scalar = matches!(found.value, Value::Scalar(_)) && found.node.form.plain;
+    found.node.text().filter(|text| scalar && !text.is_empty())
 }
 
 /// Why an object could not be read.
@@ -258,7 +246,8 @@ items:
 - {kind: B}
 ---
 {apiVersion: v1, kind: NamespaceList, items: [{metadata: {name: x}}]}
---- just text
+---
+just text
 ---
 ";
         assert_eq!(kinds(text), ["a/v1/A", "v1/B", "v1/Namespace", "/"]);

@@ -1,8 +1,9 @@
 //! What a migration has to say about a field that it could not carry as it is.
 
+use palisade_checks::json::Change as _;
 use std::fmt;
 
-use serde_json::{Value as Json, json};
+use serde_json::Value as Json;
 
 /// What a difference does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::Display)]
@@ -96,7 +97,7 @@ impl Fill {
 
     /// Fills the value in where it is not set.
     pub fn apply(&self, pod: &mut Json) {
-        let spec = &mut pod["spec"];
+        let spec = pod.at_mut(&["spec"]);
         if !self.of_containers {
             return set(spec, &self.path, &self.value);
         }
@@ -110,14 +111,7 @@ impl Fill {
 
 /// Sets the value, or adds to the list, that is not there.
 fn set(object: &mut Json, path: &[&str], value: &Json) {
-    let mut at = object;
-    for key in path {
-        if !at.is_object() {
-            *at = json!({});
-        }
-        at = &mut at[*key];
-    }
-    match (at, value) {
+    match (object.at_mut(path), value) {
         (Json::Array(found), Json::Array(wanted)) => {
             for element in wanted {
                 if !found.contains(element) {

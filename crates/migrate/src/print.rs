@@ -1,6 +1,7 @@
 //! A profile as an admin would write it: only what says something.
 
 use palisade_api::ToolSecurityProfile;
+use palisade_checks::json::Change as _;
 use serde_json::{Value as Json, json};
 
 /// What is the same without being written: a path below `spec`, and the value that an absent field stands for.
@@ -27,7 +28,7 @@ pub fn concise(profile: &ToolSecurityProfile) -> Result<Json, serde_json::Error>
     let mut profile = serde_json::to_value(profile)?;
     let mut remove = |path: &str, value: &Json| {
         let (parent, key) = path.rsplit_once('/').unwrap_or_default();
-        if let Some(parent) = profile["spec"].pointer_mut(parent).and_then(Json::as_object_mut)
+        if let Some(parent) = profile.at_mut(&["spec"]).pointer_mut(parent).and_then(Json::as_object_mut)
             && parent.get(key) == Some(value)
         {
             parent.remove(key);
@@ -36,7 +37,7 @@ pub fn concise(profile: &ToolSecurityProfile) -> Result<Json, serde_json::Error>
     for (path, value) in implied() {
         remove(path, &value);
     }
-    if let Some(paths) = profile["spec"].pointer_mut("/volumes/hostPaths").and_then(Json::as_array_mut) {
+    if let Some(paths) = profile.at_mut(&["spec"]).pointer_mut("/volumes/hostPaths").and_then(Json::as_array_mut) {
         for path in paths.iter_mut().filter_map(Json::as_object_mut) {
             path.retain(|_, value| *value != json!(false));
         }

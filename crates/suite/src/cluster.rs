@@ -1,5 +1,6 @@
 //! The cluster of a suite, made of the objects in its files.
 
+use palisade_checks::json::Change as _;
 use std::sync::Arc;
 
 use k8s_openapi::{apimachinery::pkg::apis::meta::v1::ObjectMeta, jiff::Timestamp};
@@ -91,8 +92,8 @@ fn member(object: &Object<'_>) -> Result<Json, Problem> {
         return Err(object.problem("", "this is no Kubernetes object: it has no apiVersion and kind"));
     }
     // What is in a typed list need not say it.
-    json["kind"] = object.kind.as_str().into();
-    json["apiVersion"] = object.api_version.as_str().into();
+    *json.at_mut(&["kind"]) = object.kind.as_str().into();
+    *json.at_mut(&["apiVersion"]) = object.api_version.as_str().into();
     Ok(json)
 }
 
@@ -141,8 +142,8 @@ impl Profile {
 }
 
 fn with_type(mut object: Json, kind: &str) -> Json {
-    object["apiVersion"] = "admissionregistration.k8s.io/v1".into();
-    object["kind"] = kind.into();
+    *object.at_mut(&["apiVersion"]) = "admissionregistration.k8s.io/v1".into();
+    *object.at_mut(&["kind"]) = kind.into();
     object
 }
 

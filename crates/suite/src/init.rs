@@ -1,5 +1,6 @@
 //! Suites to begin with: for each validation of a policy an object that passes and one that does not, found by trying.
 
+use palisade_checks::json::Change as _;
 use std::{fmt::Write as _, sync::Arc};
 
 use palisade_api::catalogue;
@@ -111,7 +112,7 @@ impl Scaffold {
         }
         let named = |pod: &Json, name: &str| {
             let mut pod = pod.clone();
-            pod["metadata"] = json!({"name": name, "namespace": namespace});
+            *pod.at_mut(&["metadata"]) = json!({"name": name, "namespace": namespace});
             pod
         };
         let compliant = &compiled.probes.compliant.pod;
@@ -156,7 +157,7 @@ impl Scaffold {
             let comment = if failing.is_some() { String::new() } else { hint("violates") };
             let mut expect = json!({"verdict": "deny", "policy": policy.name()});
             if let Some(message) = validation["message"].as_str().filter(|_| failing.is_some()) {
-                expect["messageContains"] = message.trim().into();
+                *expect.at_mut(&["messageContains"]) = message.trim().into();
             }
             let object = failing.as_ref().unwrap_or(&trial.base);
             self.cases.push((comment, json!({"name": name("fails"), "object": object, "expect": expect})));

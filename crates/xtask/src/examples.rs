@@ -1,6 +1,7 @@
 //! Examples on the pages of checks: two fixtures, really judged.
 
 use palisade_api::{Level, ToolSecurityParamsSpec, ToolSecurityProfile};
+use palisade_checks::json::Change as _;
 use palisade_checks::{Check, Field, Lowering, fixture::Fixture};
 use palisade_compiler::Compiled;
 use palisade_harness::{Decision, Policy, Request};
@@ -45,7 +46,7 @@ pub(crate) fn of(check: &Check) -> Result<Example, String> {
     let shown = |fixture: &Fixture| {
         let (mut pod, automount) = (presentable(fixture.pod()), &fixture.pod()["spec"][AUTOMOUNT]);
         if check.fields.contains(&Field::Pod(AUTOMOUNT)) && !automount.is_null() {
-            pod["spec"][AUTOMOUNT] = automount.clone();
+            *pod.at_mut(&["spec", AUTOMOUNT]) = automount.clone();
         }
         pod
     };
@@ -75,7 +76,7 @@ pub(crate) fn restricted() -> Result<Json, String> {
     let spec = json!({"namespaceSelector": {"matchLabels": {"a": "b"}}, "baseline": Level::Restricted});
     let compiled = compile(&spec)?;
     let mut pod = presentable(compiled.probes.compliant.pod.clone());
-    if let Some(metadata) = pod["metadata"].as_object_mut() {
+    if let Some(metadata) = pod.at_mut(&["metadata"]).as_object_mut() {
         metadata.remove("labels");
     }
     match denial(&compiled, None, &pod)? {
@@ -95,13 +96,13 @@ fn compile(spec: &Json) -> Result<Compiled, String> {
 
 /// The pod as a reader would write it. It is judged as it is shown.
 fn presentable(mut pod: Json) -> Json {
-    pod["metadata"]["name"] = json!("example");
-    if let Some(spec) = pod["spec"].as_object_mut() {
+    *pod.at_mut(&["metadata", "name"]) = json!("example");
+    if let Some(spec) = pod.at_mut(&["spec"]).as_object_mut() {
         spec.remove(AUTOMOUNT);
     }
-    for container in pod["spec"]["containers"].as_array_mut().into_iter().flatten() {
+    for container in pod.at_mut(&["spec", "containers"]).as_array_mut().into_iter().flatten() {
         if container["image"].as_str().is_some_and(|image| image.starts_with("palisade.invalid/")) {
-            container["image"] = json!("registry.example/app:1");
+            *container.at_mut(&["image"]) = json!("registry.example/app:1");
         }
     }
     pod

@@ -1,5 +1,6 @@
 //! What `make fuzz` begins with.
 
+use palisade_checks::json::Change as _;
 use std::{
     collections::BTreeSet,
     fs, io,
@@ -131,7 +132,7 @@ fn reviews() -> Result<Vec<Json>, Error> {
             reviews.push(review(["CREATE", ""], &pod, &Json::Null));
             let mut debugged = pod.clone();
             let container = debugged["spec"]["containers"][0].clone();
-            debugged["spec"]["ephemeralContainers"] = json!([container]);
+            *debugged.at_mut(&["spec", "ephemeralContainers"]) = json!([container]);
             reviews.push(review(["UPDATE", "ephemeralcontainers"], &debugged, &pod));
         }
     }

@@ -13,6 +13,7 @@ mod generate;
 mod lints;
 mod pages;
 mod schema;
+mod spell;
 
 use std::{path::PathBuf, process::ExitCode};
 
@@ -54,6 +55,25 @@ enum Task {
         /// For `expressions` and `reviews`; beside each of them comes its dictionary.
         directory: PathBuf,
     },
+    /// Writes objects as other tools and people write YAML and JSON: a line `{"id", "text"}` for each spelling.
+    Spell {
+        /// Files with objects, or directories of them; objects that nobody would write unless given.
+        paths: Vec<PathBuf>,
+        /// So many spellings of each object.
+        #[arg(long, default_value_t = 3)]
+        count: usize,
+        /// Others for another seed.
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+        /// Damages every second text.
+        #[arg(long)]
+        damage: bool,
+    },
+    /// Reads what `oracle texts` or `oracle read` has written; fails if anything is read differently.
+    Texts {
+        /// The files.
+        files: Vec<PathBuf>,
+    },
     /// Measures Palisade's CEL and kube-apiserver's own with the same expressions.
     BenchCel {
         /// The program of tests/oracle.
@@ -94,6 +114,15 @@ fn main() -> ExitCode {
         },
         Task::FuzzSeeds { directory } => match fuzz::seeds(&directory) {
             Ok(()) => ExitCode::SUCCESS,
+            Err(error) => failed(&error, 2),
+        },
+        Task::Spell { paths, count, seed, damage } => match spell::write(&paths, count, seed, damage) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => failed(&error, 2),
+        },
+        Task::Texts { files } => match spell::compare(&files) {
+            Ok(true) => ExitCode::SUCCESS,
+            Ok(false) => ExitCode::FAILURE,
             Err(error) => failed(&error, 2),
         },
         Task::BenchCel { oracle, count } => match bench::run(&oracle, count) {

@@ -1,5 +1,6 @@
 //! Settings as the schema of a profile describes them.
 
+use palisade_checks::json::Change as _;
 use serde_json::Value as Json;
 
 /// A setting: its path below `spec`, what can be written, and what it means.
@@ -13,9 +14,9 @@ pub(crate) struct Setting {
 pub(crate) fn settings(path: &str) -> Vec<Setting> {
     let crd = palisade_api::crd::all().into_iter().find(|crd| crd.spec.names.kind == "ToolSecurityProfile");
     let mut schema = crd.and_then(|crd| serde_json::to_value(&crd.spec.versions[0].schema).ok()).unwrap_or_default();
-    let mut at = &mut schema["openAPIV3Schema"]["properties"]["spec"];
+    let mut at = schema.at_mut(&["openAPIV3Schema", "properties", "spec"]);
     for name in path.split('.') {
-        at = &mut at["properties"][name];
+        at = at.at_mut(&["properties", name]);
     }
     let mut out = Vec::new();
     collect(path, at, &mut out);

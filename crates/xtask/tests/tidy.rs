@@ -55,6 +55,58 @@ fn check(endings: &[&str], problem: impl Fn(&Path, &str) -> Vec<String>) {
     assert!(problems.is_empty(), "{}", problems.join("\n"));
 }
 
+/// Whether a line changes JSON through an index, which panics where something else is on the way.
+fn changes_through_an_index(line: &str) -> bool {
+    let code = line.split("//").next().unwrap_or_default();
+    code.match_indices('[').any(|(at, _)| {
+        let before = &code[..at];
+        let named = before.ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == ']');
+        let key = code[at + 1..].split(']').next().unwrap_or_default();
+        let is_text = key.starts_with('"') && key.ends_with('"') && key.len() > 1
+            || ["key", "&key", "*key", "name", "&name", "field"].contains(&key);
+        // What stands behind all indices.
+        let mut rest = &code[at..];
+        while let Some(inner) = rest.strip_prefix('[').and_then(|inner| inner.split_once(']')) {
+            rest = inner.1;
+        }
+        let start = before.rfind(|c: char| !(c.is_alphanumeric() || "_.[]\"".contains(c))).map_or(0, |at| at + 1);
+        let borrowed = before[..start].ends_with("&mut ");
+        let assigned = rest.trim_start().strip_prefix('=').is_some_and(|rest| !rest.starts_with(['=', '>']));
+        let changed = ["get_mut(", "pointer_mut(", "take()", "as_object_mut()", "as_array_mut()"];
+        let method = rest.strip_prefix('.').is_some_and(|rest| changed.iter().any(|method| rest.starts_with(method)));
+        named && is_text && (borrowed || assigned || method)
+    })
+}
+
+#[test]
+fn no_json_is_changed_through_an_index() {
+    for (line, expected) in [
+        ("object[\"a\"][\"b\"] = 1.into();", true),
+        ("let x = &mut object[\"a\"];", true),
+        ("object[\"a\"].as_object_mut()", true),
+        ("container[key] = value;", true),
+        ("at = &mut at[*key];", true),
+        ("if object[\"a\"] == 1 {", false),
+        ("Some(x) if x[\"a\"] => y,", false),
+        ("items[index] = value;", false),
+        ("let x = [\"a\"];", false),
+        ("*object.at_mut(&[\"a\"]) = 1.into();", false),
+    ] {
+        assert_eq!(changes_through_an_index(line), expected, "{line}");
+    }
+    check(&[".rs"], |path, text| {
+        let product = path.components().any(|part| part.as_os_str() == "src") && path.starts_with("crates");
+        // There it is known to be an object.
+        let allowed = path.ends_with("checks/src/json.rs") || path.components().any(|part| part.as_os_str() == "tests");
+        if !product || allowed {
+            return vec![];
+        }
+        let code = text.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
+        let found = code.lines().enumerate().filter(|(_, line)| changes_through_an_index(line));
+        found.map(|(at, _)| format!("line {}: use palisade_checks::json::Change: {}", at + 1, "at_mut")).collect()
+    });
+}
+
 #[test]
 fn rust_files_say_what_they_are_for_and_are_short() {
     check(&[".rs"], |path, text| {

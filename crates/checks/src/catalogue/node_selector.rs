@@ -11,6 +11,7 @@
 //!
 //! Set the label that the message names in the pod's `nodeSelector`, with one of the values that it lists.
 
+use crate::json::Change as _;
 use serde_json::json;
 
 use crate::{Check, Field, Finding, Over, Resolve, Rule, cel, pod};
@@ -51,7 +52,7 @@ pub static CHECK: Check = Check {
     },
     violate: |settings, _, pod| {
         let demanded = settings.scheduling.node_selector.as_ref().is_some_and(|labels| !labels.is_empty());
-        if demanded && let Some(spec) = pod["spec"].as_object_mut() {
+        if demanded && let Some(spec) = pod.at_mut(&["spec"]).as_object_mut() {
             spec.remove("nodeSelector");
         }
         demanded

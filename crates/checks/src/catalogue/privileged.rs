@@ -36,7 +36,9 @@ pub static CHECK: Check = Check {
         if forbidden {
             pod::set_container(pod, &["securityContext", "privileged"], json!(true));
             // The API server refuses a privileged container that says allowPrivilegeEscalation: false.
-            if let Some(context) = pod["spec"]["containers"][0]["securityContext"].as_object_mut() {
+            if let Some(context) =
+                pod.pointer_mut("/spec/containers/0/securityContext").and_then(serde_json::Value::as_object_mut)
+            {
                 context.remove("allowPrivilegeEscalation");
             }
         }

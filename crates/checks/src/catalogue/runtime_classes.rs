@@ -7,6 +7,7 @@
 //!
 //! Set the pod's `runtimeClassName` to one that the message lists; where it lists `(unset)`, remove the field.
 
+use crate::json::Change as _;
 use serde_json::json;
 
 use super::any;
@@ -51,7 +52,7 @@ pub static CHECK: Check = Check {
         // Only by none: before it asks any policy, the API server refuses a class that does not exist.
         let classes = settings.scheduling.runtime_classes.as_ref().map(|classes| classes.resolve(values));
         let forbidden = classes.is_some_and(|classes| !classes.iter().any(|class| class.is_empty() || class == "*"));
-        if forbidden && let Some(spec) = pod["spec"].as_object_mut() {
+        if forbidden && let Some(spec) = pod.at_mut(&["spec"]).as_object_mut() {
             spec.remove("runtimeClassName");
         }
         forbidden

@@ -14,6 +14,7 @@
 //! set it in the pod's `securityContext.seLinuxOptions`, and remove `seLinuxOptions` from containers, whose own replace
 //! the pod's as a whole.
 
+use crate::json::Change as _;
 use kube::KubeSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
@@ -184,7 +185,7 @@ pub static CHECK: Check = Check {
         if !options.is_object() {
             options = Json::Object(serde_json::Map::new());
         }
-        options[part] = json!(value);
+        *options.at_mut(&[part]) = json!(value);
         pod::set_container(pod, &["securityContext", "seLinuxOptions"], options);
         true
     },

@@ -13,6 +13,7 @@
 //!
 //! Set the pod's `serviceAccountName` to one that the message lists, and remove `serviceAccount`.
 
+use crate::json::Change as _;
 use serde_json::json;
 
 use super::any;
@@ -65,7 +66,7 @@ pub static CHECK: Check = Check {
         // Only by the default one: an account that does not exist the API server rejects before it asks policies.
         let accounts = settings.identity.service_accounts.as_ref().map(|accounts| accounts.resolve(values));
         let forbidden = accounts.is_some_and(|accounts| !accounts.iter().any(|one| one == DEFAULT || one == "*"));
-        if forbidden && let Some(spec) = pod["spec"].as_object_mut() {
+        if forbidden && let Some(spec) = pod.at_mut(&["spec"]).as_object_mut() {
             spec.remove("serviceAccountName");
         }
         forbidden

@@ -79,19 +79,24 @@ fn request(args: &EvalArgs, cluster: &Cluster, object: &Object<'_>, old: &[Json]
         let message = format!("no object before the update of {} {:?}", object.kind, name(&json));
         return Err(object.problem("metadata.name", message).help("--old names the file with the object as it is"));
     }
-    let in_namespace = |json: &mut Json| {
-        if let Some(namespace) = args.namespace.as_deref().filter(|_| json["metadata"]["namespace"].is_null()) {
-            json["metadata"]["namespace"] = namespace.into();
-        }
-    };
     let mut before = before.cloned();
     let namespaced = cluster.kinds().by_kind(&object.api_version, &object.kind).is_none_or(|kind| kind.namespaced);
-    if namespaced && json["metadata"].is_object() {
-        in_namespace(&mut json);
-        before.as_mut().map(in_namespace);
+    if let Some(namespace) = args.namespace.as_deref().filter(|_| namespaced) {
+        for object in before.iter_mut().chain([&mut json]) {
+            in_namespace(object, namespace);
+        }
     }
     let request = cluster.request(operation, &args.subresource, &json, before.as_ref());
     request.map(|request| (request, true)).map_err(|error| object.problem("kind", error))
+}
+
+/// Puts an object that names no namespace into one. Of what has no metadata, the API server says so itself.
+fn in_namespace(object: &mut Json, namespace: &str) {
+    if object["metadata"]["namespace"].is_null()
+        && let Some(metadata) = object.get_mut("metadata").and_then(Json::as_object_mut)
+    {
+        metadata.insert("namespace".to_owned(), namespace.into());
+    }
 }
 
 /// Who asks: what the arguments say, or nobody in particular.

@@ -47,9 +47,14 @@ pub(super) fn least(pod: &Json, court: &Court<'_>) -> Result<Least, String> {
         let known = |check: &&&Check| refused.contains(check.id) && !UNKNOWN.contains(&check.id);
         let mut next = changed.clone();
         for check in catalogue::ALL.iter().filter(known) {
-            clear(check, &mut next);
+            let mut attempt = next.clone();
+            clear(check, &mut attempt);
             for judge in court.judges {
-                (check.comply)(&judge.settings, &judge.values, &mut next);
+                (check.comply)(&judge.settings, &judge.values, &mut attempt);
+            }
+            // What is left of a list may be of no kind that policies can judge: a sysctl without its name.
+            if court.refuses(&attempt).is_ok() {
+                next = attempt;
             }
         }
         if next == changed {
@@ -62,15 +67,15 @@ pub(super) fn least(pod: &Json, court: &Court<'_>) -> Result<Least, String> {
     let mut steps: Vec<Leaf> = after.iter().filter(|leaf| !before.contains(leaf)).cloned().collect();
     let gone = before.iter().filter(|(path, _)| !after.iter().any(|(other, _)| other == path));
     steps.extend(gone.map(|(path, _)| (path.clone(), Json::Null)));
-    let will_do = |steps: &[Leaf]| -> Result<bool, String> {
-        Ok(court.refuses(&with(pod, steps))?.iter().all(|one| left.contains(&one.check)))
+    let will_do = |steps: &[Leaf]| -> bool {
+        court.refuses(&with(pod, steps)).is_ok_and(|refused| refused.iter().all(|one| left.contains(&one.check)))
     };
     // Each of them is left out if it is not missed.
     let mut index = 0;
     while index < steps.len() {
         let mut fewer = steps.clone();
         fewer.remove(index);
-        if will_do(&fewer)? {
+        if will_do(&fewer) {
             steps = fewer;
         } else {
             index += 1;
@@ -86,7 +91,7 @@ pub(super) fn least(pod: &Json, court: &Court<'_>) -> Result<Least, String> {
                 gone @ Json::Null => *gone = json!([element]),
                 _ => break,
             }
-            if will_do(&kept)? {
+            if will_do(&kept) {
                 steps = kept;
             }
         }
@@ -100,12 +105,11 @@ pub(super) fn least(pod: &Json, court: &Court<'_>) -> Result<Least, String> {
 fn clear(check: &Check, pod: &mut Json) {
     for field in check.fields {
         match field {
-            Field::Pod(path) => remove(&mut pod["spec"], path),
+            Field::Pod(path) => pod.get_mut("spec").into_iter().for_each(|spec| remove(spec, path)),
             Field::Container(path) => {
                 for list in palisade_checks::fill::CONTAINER_LISTS {
-                    for container in pod["spec"].get_mut(list).and_then(Json::as_array_mut).into_iter().flatten() {
-                        remove(container, path);
-                    }
+                    let containers = pod.pointer_mut(&format!("/spec/{list}")).and_then(Json::as_array_mut);
+                    containers.into_iter().flatten().for_each(|container| remove(container, path));
                 }
             }
             Field::Annotation(prefix) => {

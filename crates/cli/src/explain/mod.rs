@@ -8,6 +8,7 @@ use std::fmt::Write as _;
 
 use k8s_openapi::jiff::Timestamp;
 use palisade_api::{Settings, ToolSecurityParams, Values};
+use palisade_checks::json;
 use palisade_compiler::Namespace;
 use palisade_harness::{Decision, Policy, Request};
 use palisade_mutation::{Change, Plan};
@@ -123,17 +124,19 @@ impl Judge<'_> {
     fn violations(&self, namespace: &str, pod: &Json) -> Result<Vec<Violation>, String> {
         let params = self.params.as_ref().map(|params| json!({"spec": params.spec}));
         let request = Request { namespace, params: params.as_ref(), ..Request::create("Pod", pod) };
-        let message = match self.policy.evaluate(&request).map_err(|error| error.to_string())? {
-            Decision::Admit => return Ok(vec![]),
-            Decision::Deny { message, .. } => message,
-        };
-        // The count and the profile's name stand before the first.
-        let (_, all) = message.split_once(": [").unwrap_or(("", &message));
-        let violation = |text: &str| {
-            let (check, message) = text.split_once("] ").unwrap_or(("", text));
-            Violation { profile: self.name.to_owned(), check: check.to_owned(), message: message.to_owned() }
-        };
-        Ok(all.split("; [").map(violation).collect())
+        match self.policy.evaluate(&request).map_err(|error| error.to_string())? {
+            Decision::Admit => Ok(vec![]),
+            // A denial without a violation would be one that this command has no answer to.
+            Decision::Deny { message, violations, .. } if violations.is_empty() => Err(message),
+            Decision::Deny { violations, .. } => {
+                let of_profile = |palisade_harness::Violation { check, message }| Violation {
+                    profile: self.name.to_owned(),
+                    check,
+                    message,
+                };
+                Ok(violations.into_iter().map(of_profile).collect())
+            }
+        }
     }
 }
 
@@ -152,7 +155,7 @@ impl Court<'_> {
         patch.apply(&mut filled)?;
         // The API server sets it before it asks a policy; exceptions go by it.
         if filled["metadata"]["creationTimestamp"].is_null() {
-            filled["metadata"]["creationTimestamp"] = json!(Timestamp::now().to_string());
+            json::set(&mut filled, &["metadata", "creationTimestamp"], Timestamp::now().to_string());
         }
         Ok((filled, patch.changes))
     }
@@ -192,9 +195,14 @@ fn explain(pod: &Json, judges: &[Judge<'_>], namespace: Option<&Namespace>) -> R
     })
 }
 
+/// A line is what it says it is, whatever texts of the pod are quoted in it.
+fn flat(text: &str) -> String {
+    text.replace('\n', " ")
+}
+
 fn human(explanation: &Explanation) -> String {
     let Explanation { pod, namespace, profiles, filled, refused, change } = explanation;
-    let mut out = format!("pod {pod}");
+    let mut out = format!("pod {}", flat(pod));
     if let Some(namespace) = namespace {
         let _ = write!(out, " in namespace {namespace}");
     }
@@ -203,7 +211,7 @@ fn human(explanation: &Explanation) -> String {
     if !filled.is_empty() {
         let _ = writeln!(out, "\nfilled in:");
         for change in filled {
-            let _ = writeln!(out, "  {change}");
+            let _ = writeln!(out, "  {}", flat(&change.to_string()));
         }
     }
     if refused.is_empty() {
@@ -212,7 +220,7 @@ fn human(explanation: &Explanation) -> String {
     }
     let _ = writeln!(out, "\nrefused:");
     for Violation { check, message, .. } in refused {
-        let _ = writeln!(out, "  [{check}] {message}");
+        let _ = writeln!(out, "  [{check}] {}", flat(message));
     }
     let Some(change) = change else { return out };
     if !change.lines.is_empty() {

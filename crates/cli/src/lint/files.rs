@@ -73,10 +73,7 @@ pub(super) fn read(path: &str) -> Result<(Arc<Source>, Option<Problem>), Failure
         return Ok(bad(format!("larger than {} MiB", MAX_BYTES >> 20)));
     }
     Ok(match String::from_utf8(bytes) {
-        Ok(text) => {
-            let text = text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text);
-            (Arc::new(Source::new(name, text)), None)
-        }
+        Ok(text) => (Arc::new(Source::new(name, text)), None),
         Err(error) => bad(format!("not UTF-8 text, from byte {} on", error.utf8_error().valid_up_to())),
     })
 }

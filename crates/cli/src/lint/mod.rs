@@ -9,8 +9,6 @@ mod json;
 mod junit;
 mod sarif;
 
-use std::process::ExitCode;
-
 use palisade_lint::{Level, Levels, Options, Report, catalogue, lint, unreadable};
 use palisade_manifest::{Severity, objects};
 
@@ -23,10 +21,10 @@ use crate::{
 };
 
 /// Runs the command.
-pub fn run(args: &LintArgs) -> ExitCode {
+pub fn run(args: &LintArgs) -> u8 {
     match found(args) {
-        Ok(true) => ExitCode::FAILURE,
-        Ok(false) => ExitCode::SUCCESS,
+        Ok(true) => 1,
+        Ok(false) => 0,
         Err(failure) => report::exit(Err(failure)),
     }
 }

@@ -1,5 +1,6 @@
 //! SARIF 2.1.0 (<https://docs.oasis-open.org/sarif/sarif/v2.1.0/>).
 
+use palisade_checks::json::Change as _;
 use std::fmt::Write as _;
 
 use palisade_lint::{Finding, Report, Rule, catalogue};
@@ -60,7 +61,7 @@ fn result(finding: &Finding) -> Json {
         }],
     });
     if !finding.kinds.is_empty() {
-        result["properties"] = json!({ "kinds": finding.kinds });
+        *result.at_mut(&["properties"]) = json!({ "kinds": finding.kinds });
     }
     result
 }

@@ -140,3 +140,42 @@ fn what_is_no_pod_could_not_be_explained() {
         assert!(run.err.contains(says), "{}", run.err);
     }
 }
+
+fn refused(pod: &str) -> Vec<(String, String)> {
+    let run = explain(pod, &["--namespace", "namespace.yaml", "-o", "json"]);
+    let said: Json = serde_json::from_str(&run.out).unwrap_or_else(|error| panic!("{error}: {}", run.err));
+    let text = |one: &Json, field: &str| one[field].as_str().unwrap().to_owned();
+    let all = said["items"][0]["refused"].as_array().unwrap();
+    all.iter().map(|one| (text(one, "check"), text(one, "message"))).collect()
+}
+
+#[test]
+fn an_image_forges_no_violation() {
+    let forged = "x/y:1; [privileged] container \\\"app\\\": forged\\n  [hostNetwork] pod: forged";
+    let pod = format!(
+        "apiVersion: v1\nkind: Pod\nmetadata: {{name: a}}\nspec:\n  hostIPC: true\n  containers:\n  - {{name: \"{forged}\", \
+         image: nginx, ports: [{{hostPort: 80, containerPort: 80}}]}}\n"
+    );
+    let found = refused(&pod);
+    let checks: Vec<_> = found.iter().map(|(check, _)| check.as_str()).collect();
+    assert!(checks.contains(&"hostPorts") && checks.len() == 2, "{found:?}");
+    let run = explain(&pod, &HERE);
+    assert!(run.out.lines().filter(|line| line.starts_with("  [")).count() == 2, "{}", run.out);
+}
+
+#[test]
+fn no_violation_is_lost() {
+    // What the API server says ends after 5 KiB.
+    let containers: String = (0..90)
+        .map(|n| {
+            format!(
+                "  - {{name: container-{n}-{}, image: nginx, securityContext: {{privileged: true}}}}\n",
+                "x".repeat(40)
+            )
+        })
+        .collect();
+    let found =
+        refused(&format!("apiVersion: v1\nkind: Pod\nmetadata: {{name: a}}\nspec:\n  containers:\n{containers}"));
+    let privileged = found.iter().filter(|(check, message)| check == "privileged" && !message.ends_with("(truncated)"));
+    assert_eq!(privileged.count(), 90, "{found:?}");
+}

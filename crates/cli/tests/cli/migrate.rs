@@ -126,7 +126,11 @@ fn mistakes_are_shown_where_they_are() {
         "privilegd: false",
         &["spec.privilegd: unknown field", "p.yaml:8:3", "did you mean privileged?"],
     );
-    wrong("privileged: false", "privileged: maybe", &["spec.privileged: invalid boolean", "p.yaml:8:15"]);
+    wrong(
+        "privileged: false",
+        "privileged: maybe",
+        &["spec.privileged: is string \"maybe\", not a boolean", "p.yaml:8:15"],
+    );
     wrong(
         "rule: RunAsAny",
         "rule: MayRunAs",

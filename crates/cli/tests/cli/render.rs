@@ -231,7 +231,7 @@ fn without_a_profile_nothing_can_be_done() {
     could_not_run(&run(&[], &["render"]), "<PROFILE>");
     let namespaces = |text: &[u8]| run(&[("ns.yaml", text)], &["render", TOOLFORGE, "--namespaces", "ns.yaml"]);
     could_not_run(&namespaces(b"{}"), "no Namespace found");
-    could_not_run(&namespaces(b"{apiVersion: v1, kind: Namespace, metadata: {name: 1}}\n- x"), "ns.yaml:2:1");
+    could_not_run(&namespaces(b"kind: Namespace\n}\n"), "ns.yaml:2:1");
     could_not_run(&namespaces(b"{apiVersion: v1, kind: Namespace, metadata: {labels: {}}}"), "without a name");
 }
 

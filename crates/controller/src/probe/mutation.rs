@@ -1,5 +1,6 @@
 //! Who mutates pods as a profile says: the API server by a policy, the webhook, or nobody.
 
+use palisade_checks::json::Change as _;
 use std::sync::Arc;
 
 use futures::future::join_all;
@@ -178,17 +179,17 @@ impl Question for Mutating {
 fn bare(good: &Good) -> Option<Json> {
     let mutation = good.compiled.mutation.as_ref()?;
     let mut pod = good.compiled.probes.compliant.pod.clone();
-    pod["metadata"]["name"] = "palisade-probe-bare".into();
-    pod["metadata"]["annotations"] = json!({names::PROBE_MUTATION_ANNOTATION: ""});
+    *pod.at_mut(&["metadata", "name"]) = "palisade-probe-bare".into();
+    *pod.at_mut(&["metadata", "annotations"]) = json!({names::PROBE_MUTATION_ANNOTATION: ""});
     let unset = |object: &mut Json, path: &[String]| {
         let (last, before) = path.split_last()?;
         let parent = before.iter().try_fold(object, |object, key| object.get_mut(key))?;
         parent.as_object_mut()?.remove(last)
     };
     for (_, fill) in &mutation.fills {
-        unset(&mut pod["spec"], &fill.path);
+        unset(pod.at_mut(&["spec"]), &fill.path);
         for list in ["containers", "initContainers"] {
-            for container in pod["spec"].get_mut(list).and_then(Json::as_array_mut).into_iter().flatten() {
+            for container in pod.at_mut(&["spec"]).get_mut(list).and_then(Json::as_array_mut).into_iter().flatten() {
                 unset(container, &fill.path);
             }
         }

@@ -1,5 +1,6 @@
 //! What policies are in force, and what they look up.
 
+use palisade_checks::json::Change as _;
 use std::{
     borrow::Cow,
     collections::{BTreeMap, btree_map},
@@ -327,7 +328,7 @@ impl Cluster {
 
 /// Reads a policy or binding; the versions in which it is served do not differ in what they have.
 fn decode<T: serde::de::DeserializeOwned>(mut object: Json) -> Result<T, Refused> {
-    object["apiVersion"] = "admissionregistration.k8s.io/v1".into();
+    *object.at_mut(&["apiVersion"]) = "admissionregistration.k8s.io/v1".into();
     serde_json::from_value(object).map_err(|error| {
         let (code, reason, message) = (400, "BadRequest".to_owned(), error.to_string());
         Refused::Status(Status { code, reason, message, causes: vec![] })

@@ -1,6 +1,7 @@
 //! Objects in other versions than they were sent in, as `matchPolicy: Equivalent` shows them.
 
 use palisade_cel::schema::Kind;
+use palisade_checks::json::Change as _;
 use serde_json::Value as Json;
 
 use super::matching::Trouble;
@@ -32,6 +33,6 @@ pub(crate) fn convert<'a>(
         return Err(unknown());
     }
     let mut object = object.clone();
-    object["apiVersion"] = format!("{}/{}", to.group, to.version).into();
+    *object.at_mut(&["apiVersion"]) = format!("{}/{}", to.group, to.version).into();
     Ok(object)
 }

@@ -1,5 +1,6 @@
 //! The variable `namespaceObject`.
 
+use palisade_checks::json::Change as _;
 use serde_json::{Map, Value as Json, json};
 
 /// The metadata of a namespace that expressions see (`CreateNamespaceObject` in apiserver
@@ -36,14 +37,14 @@ pub(crate) fn variable(namespace: &Json) -> Json {
 pub(crate) fn completed(mut namespace: Json) -> Json {
     let name = namespace["metadata"]["name"].clone();
     if !namespace["metadata"]["labels"].is_object() {
-        namespace["metadata"]["labels"] = json!({});
+        *namespace.at_mut(&["metadata", "labels"]) = json!({});
     }
-    namespace["metadata"]["labels"][NAME_LABEL] = name;
+    *namespace.at_mut(&["metadata", "labels", NAME_LABEL]) = name;
     if namespace["spec"]["finalizers"].is_null() {
-        namespace["spec"]["finalizers"] = json!(["kubernetes"]);
+        *namespace.at_mut(&["spec", "finalizers"]) = json!(["kubernetes"]);
     }
     if namespace["status"]["phase"].is_null() {
-        namespace["status"]["phase"] = json!("Active");
+        *namespace.at_mut(&["status", "phase"]) = json!("Active");
     }
     namespace
 }

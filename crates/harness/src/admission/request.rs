@@ -1,5 +1,6 @@
 //! What a policy is asked about.
 
+use palisade_checks::json::Change as _;
 use std::collections::BTreeMap;
 
 use palisade_cel::schema::Kind;
@@ -110,7 +111,7 @@ impl Request {
         };
         let mut options = json!({"apiVersion": "meta.k8s.io/v1", "kind": kind});
         if dry_run {
-            options["dryRun"] = json!(["All"]);
+            *options.at_mut(&["dryRun"]) = json!(["All"]);
         }
         options
     }

@@ -1,6 +1,7 @@
 //! What is different once an object was converted to the API server's own form and back (`pkg/apis/*/v*/conversion.go`).
 
 use base64::{Engine, engine::general_purpose::STANDARD};
+use palisade_checks::json::Change as _;
 use serde_json::{Map, Value, json};
 
 use super::table::{Table, Type};
@@ -50,7 +51,7 @@ fn convert_struct(part: &str, object: &mut Object) {
         "apps/v1.DaemonSet" => {
             // A field of the API server's own form.
             let annotations = object.entry("metadata").or_insert_with(|| json!({}));
-            let generation = &mut annotations["annotations"]["deprecated.daemonset.template.generation"];
+            let generation = annotations.at_mut(&["annotations", "deprecated.daemonset.template.generation"]);
             let number = generation.as_str().and_then(|text| text.parse::<i64>().ok()).unwrap_or(0);
             *generation = Value::from(number.to_string());
         }
@@ -62,8 +63,8 @@ fn convert_struct(part: &str, object: &mut Object) {
         "apps/v1.RollingUpdateStatefulSetStrategy" => drop(object.entry("partition").or_insert_with(|| json!(0))),
         "apps/v1.StatefulSetSpec" => {
             for template in object.get_mut("volumeClaimTemplates").and_then(Value::as_array_mut).into_iter().flatten() {
-                template["apiVersion"] = json!("v1");
-                template["kind"] = json!("PersistentVolumeClaim");
+                *template.at_mut(&["apiVersion"]) = json!("v1");
+                *template.at_mut(&["kind"]) = json!("PersistentVolumeClaim");
             }
         }
         "autoscaling/v1.HorizontalPodAutoscaler" => autoscaler(object),
@@ -86,7 +87,7 @@ fn convert_struct(part: &str, object: &mut Object) {
             if let Some(Value::Object(texts)) = object.remove("stringData") {
                 let data = object.entry("data").or_insert_with(|| json!({}));
                 for (key, value) in texts {
-                    data[&key] = Value::from(STANDARD.encode(value.as_str().unwrap_or_default()));
+                    *data.at_mut(&[&key]) = Value::from(STANDARD.encode(value.as_str().unwrap_or_default()));
                 }
             }
         }
@@ -107,7 +108,7 @@ fn autoscaler(object: &mut Object) {
     if let Some(usage) = object.get("status").and_then(|status| status.get("currentCPUUtilizationPercentage")).cloned()
         && let Some(metadata) = object.get_mut("metadata")
     {
-        metadata["annotations"][current] = Value::from(format!(
+        *metadata.at_mut(&["annotations", current]) = Value::from(format!(
             "[{{\"type\":\"Resource\",\"resource\":{{\"name\":\"cpu\",\"currentAverageUtilization\":{usage},\
              \"currentAverageValue\":\"0\"}}}}]"
         ));

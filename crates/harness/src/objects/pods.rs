@@ -1,6 +1,7 @@
 //! What the strategy of pods sets (`pkg/registry/core/pod/strategy.go`).
 
 use palisade_cel::Quantity;
+use palisade_checks::json::Change as _;
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -26,7 +27,7 @@ pub(super) fn create(minor: u8, pod: &mut Object, given: Option<&Value>, now: &s
     let class = given.unwrap_or_else(|| quality(minor, spec));
     let mut status = json!({"phase": "Pending", "qosClass": class});
     if spec["schedulingGates"].as_array().is_some_and(|gates| !gates.is_empty()) {
-        status["conditions"] = json!([{
+        *status.at_mut(&["conditions"]) = json!([{
             "type": "PodScheduled",
             "status": "False",
             "reason": "SchedulingGated",
@@ -37,14 +38,14 @@ pub(super) fn create(minor: u8, pod: &mut Object, given: Option<&Value>, now: &s
     for affinity in ["podAffinity", "podAntiAffinity"] {
         let list = |which: &str| format!("/affinity/{affinity}/{which}DuringSchedulingIgnoredDuringExecution");
         for term in spec.pointer_mut(&list("preferred")).and_then(Value::as_array_mut).into_iter().flatten() {
-            by_keys(&mut term["podAffinityTerm"], &labels);
+            by_keys(term.at_mut(&["podAffinityTerm"]), &labels);
         }
         for term in spec.pointer_mut(&list("required")).and_then(Value::as_array_mut).into_iter().flatten() {
             by_keys(term, &labels);
         }
     }
     if Gate::MatchLabelKeysInPodTopologySpreadSelectorMerge.is_on(minor) {
-        for constraint in spec["topologySpreadConstraints"].as_array_mut().into_iter().flatten() {
+        for constraint in spec.at_mut(&["topologySpreadConstraints"]).as_array_mut().into_iter().flatten() {
             by_keys(constraint, &labels);
         }
     }
@@ -64,7 +65,7 @@ fn by_keys(term: &mut Value, labels: &Value) {
             if value.is_null() {
                 continue;
             }
-            let expressions = &mut term["labelSelector"]["matchExpressions"];
+            let expressions = term.at_mut(&["labelSelector", "matchExpressions"]);
             if expressions.is_null() {
                 *expressions = json!([]);
             }
@@ -97,14 +98,14 @@ fn app_armor(minor: u8, pod: &mut Object) {
                 if let Some(text) = of_container.or(of_pod.as_ref()).and_then(app_armor_annotation)
                     && minor < 34
                 {
-                    annotations[key] = Value::from(text);
+                    *annotations.at_mut(&[&key]) = Value::from(text);
                     added = true;
                 }
                 continue;
             };
             let Some(profile) = annotation.as_str().and_then(app_armor_profile) else { continue };
             if of_container.is_none() && of_pod.as_ref() != Some(&profile) {
-                container["securityContext"]["appArmorProfile"] = profile;
+                *container.at_mut(&["securityContext", "appArmorProfile"]) = profile;
             }
         }
     }
@@ -223,15 +224,15 @@ pub(super) fn status(pod: &mut Object, old: &Object) {
     let status = pod.entry("status").or_insert_with(|| json!({}));
     for key in ["qosClass", "observedGeneration"] {
         if status[key].is_null() && !before[key].is_null() {
-            status[key] = before[key].clone();
+            *status.at_mut(&[key]) = before[key].clone();
         }
     }
     let mut known = before["conditions"].as_array().cloned().unwrap_or_default();
-    for condition in status["conditions"].as_array_mut().into_iter().flatten() {
+    for condition in status.at_mut(&["conditions"]).as_array_mut().into_iter().flatten() {
         let Some(at) = known.iter().position(|known| known["type"] == condition["type"]) else { continue };
         let generation = known.remove(at)["observedGeneration"].clone();
         if condition["observedGeneration"].is_null() && !generation.is_null() {
-            condition["observedGeneration"] = generation;
+            *condition.at_mut(&["observedGeneration"]) = generation;
         }
     }
     // Reading what is absent leaves a null.

@@ -1,6 +1,7 @@
 //! Between mutating and validating admission: what the strategies of the resources set (`pkg/registry/*/*/strategy.go`),
 //! and the validation of the object.
 
+use palisade_checks::json::Change as _;
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -131,8 +132,8 @@ impl Kinds {
         let mut object = decoder.object(name, &Value::Object(object)).map_err(Refused::Decode)?;
         convert::convert(&self.table, name, &mut object);
         let mut object = Value::Object(encode::encode(&self.table, name, &object));
-        object["apiVersion"] = Value::from(api_version);
-        object["kind"] = Value::from(kind);
+        *object.at_mut(&["apiVersion"]) = Value::from(api_version);
+        *object.at_mut(&["kind"]) = Value::from(kind);
         Ok(object)
     }
 
@@ -182,7 +183,7 @@ fn precondition(sent: Sent<'_>, old: &Stored) -> Result<(), Refused> {
 /// What validating admission sees of a scale: that of the changed object.
 fn scaled(sent: Sent<'_>, old: &Stored) -> Value {
     let mut scale = Value::clone(old);
-    scale["spec"] = sent.object["spec"].clone();
+    *scale.at_mut(&["spec"]) = sent.object["spec"].clone();
     scale
 }
 
@@ -253,7 +254,7 @@ fn create(minor: u8, name: &str, object: &mut Object, around: &Surroundings<'_>)
         "core/v1.PersistentVolumeClaim" => claim(minor, object),
         "apps/v1.DaemonSet" => {
             let annotations = metadata(object).entry("annotations").or_insert_with(|| json!({}));
-            let generation = &mut annotations["deprecated.daemonset.template.generation"];
+            let generation = annotations.at_mut(&["deprecated.daemonset.template.generation"]);
             if generation.as_str().and_then(|text| text.parse::<i64>().ok()).unwrap_or(0) < 1 {
                 *generation = json!("1");
             }
@@ -290,7 +291,7 @@ fn namespace(namespace: &mut Object) {
     let metadata = metadata(namespace);
     let name = metadata.get("name").cloned().unwrap_or_default();
     let labels = metadata.entry("labels").or_insert_with(|| json!({}));
-    labels["kubernetes.io/metadata.name"] = name;
+    *labels.at_mut(&["kubernetes.io/metadata.name"]) = name;
 }
 
 /// Who asks for a certificate is whoever creates the request.
@@ -325,7 +326,7 @@ fn service(service: &mut Object) {
         let list = spec.get_mut("ports").and_then(Value::as_array_mut);
         for (i, port) in list.into_iter().flatten().enumerate() {
             if port["nodePort"].is_null() {
-                port["nodePort"] = json!(INVENTED_NODE_PORT + i);
+                *port.at_mut(&["nodePort"]) = json!(INVENTED_NODE_PORT + i);
             }
         }
     }
@@ -379,7 +380,7 @@ fn select_pods(job: &mut Object) {
     if spec["manualSelector"] == true {
         return;
     }
-    let labels = &mut spec["template"]["metadata"]["labels"];
+    let labels = spec.at_mut(&["template", "metadata", "labels"]);
     // Labels that a job has by default are those of its template, not a copy of them.
     let shared = !labels.is_null() && own.as_ref() == Some(labels);
     if labels.is_null() {
@@ -396,7 +397,7 @@ fn select_pods(job: &mut Object) {
         }
     }
     let shared = shared.then(|| labels.clone());
-    let matched = &mut spec["selector"]["matchLabels"]["batch.kubernetes.io/controller-uid"];
+    let matched = spec.at_mut(&["selector", "matchLabels", "batch.kubernetes.io/controller-uid"]);
     if matched.is_null() {
         *matched = json!(INVENTED_UID);
     }

@@ -1,6 +1,7 @@
 //! What the subresource `scale` shows of an object, and what a change of it makes of the object
 //! (`ScaleREST` in `pkg/registry/apps/*/storage` and in apiextensions-apiserver `pkg/registry/customresource`).
 
+use palisade_checks::json::Change as _;
 use serde_json::{Map, Value, json};
 
 use super::custom::Custom;
@@ -63,7 +64,7 @@ pub(super) fn scaled(object: &Value, paths: &Paths, scale: &Value) -> Value {
         if !place.is_object() {
             *place = json!({});
         }
-        place = &mut place[key.as_str()];
+        place = place.at_mut(&[key.as_str()]);
     }
     *place = json!(scale["spec"]["replicas"].as_i64().unwrap_or(0));
     object

@@ -1,6 +1,7 @@
 //! What an update cannot change, and what it changes besides what it says: `rest.BeforeUpdate` and `PrepareForUpdate`
 //! of the strategies (`pkg/registry/*/*/strategy.go`). Objects are as the decoder has them.
 
+use palisade_checks::json::Change as _;
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -108,7 +109,7 @@ fn content(minor: u8, name: &str, object: &mut Object, old: &Object) {
         "core/v1.Service" => service(object, old),
         "core/v1.Namespace" => {
             let finalizers = old.get("spec").map(|spec| spec["finalizers"].clone()).unwrap_or_default();
-            object.entry("spec").or_insert_with(|| json!({}))["finalizers"] = finalizers;
+            *object.at_mut(&["spec", "finalizers"]) = finalizers;
         }
         "certificates/v1.CertificateSigningRequest" => replace(object, old, &["spec"]),
         _ => {}
@@ -124,7 +125,7 @@ fn service(service: &mut Object, old: &Object) {
     }
     let keep = |spec: &mut Value, key: &str| {
         if spec[key].is_null() && !before[key].is_null() {
-            spec[key] = before[key].clone();
+            *spec.at_mut(&[key]) = before[key].clone();
         }
     };
     for key in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "healthCheckNodePort"] {
@@ -139,7 +140,7 @@ fn service(service: &mut Object, old: &Object) {
             && number(known) != 0
             && !taken(number(known))
         {
-            port["nodePort"] = known["nodePort"].clone();
+            *port.at_mut(&["nodePort"]) = known["nodePort"].clone();
         }
     }
     // Reading what is absent leaves a null.
@@ -154,7 +155,7 @@ fn template_generation(object: &mut Object, old: &Object, changed: bool) {
     let before = old.get("metadata").and_then(|metadata| metadata["annotations"][ANNOTATION].as_str()?.parse().ok());
     let now = before.unwrap_or(0_i64) + i64::from(changed);
     let annotations = metadata(object).entry("annotations").or_insert_with(|| json!({}));
-    annotations[ANNOTATION] = Value::from(now.to_string());
+    *annotations.at_mut(&[ANNOTATION]) = Value::from(now.to_string());
 }
 
 /// The generation is the server's; some of the metadata never changes.

@@ -1,5 +1,6 @@
 //! Suites of kaptest (`github.com/pfnet/kaptest`, `internal/tester/manifest.go`).
 
+use palisade_checks::json::Change as _;
 use palisade_manifest::{Object, Problem};
 use serde_json::{Value as Json, json};
 
@@ -150,12 +151,12 @@ fn binding(policy: &Member, param: &Json, members: &[Member]) -> Result<Json, St
     if !wanted.is_object() {
         return Err("param: the policy has a paramKind, so that a name is needed".to_owned());
     }
-    wanted["kind"] = kind.into();
+    *wanted.at_mut(&["kind"]) = kind.into();
     let found = find(&wanted, members).map_err(|error| format!("param: {error}"))?;
     let namespace = found.map_or("", |found| text(&found.object, "/metadata/namespace"));
-    binding["spec"]["paramRef"] = json!({"name": text(param, "/name"), "parameterNotFoundAction": "Deny"});
+    *binding.at_mut(&["spec", "paramRef"]) = json!({"name": text(param, "/name"), "parameterNotFoundAction": "Deny"});
     if !namespace.is_empty() {
-        binding["spec"]["paramRef"]["namespace"] = namespace.into();
+        *binding.at_mut(&["spec", "paramRef", "namespace"]) = namespace.into();
     }
     Ok(binding)
 }

@@ -6,6 +6,7 @@
 pub mod kaptest;
 pub mod kyverno;
 
+use palisade_checks::json::Change as _;
 use std::collections::BTreeMap;
 
 use palisade_harness::objects::Kinds;
@@ -45,23 +46,23 @@ pub(crate) fn complete(loader: &mut Loader<'_>, members: &mut [Member]) {
             && api_version != "admissionregistration.k8s.io/v1"
         {
             note(&format!("taken as v1, for {api_version} is not served any more"));
-            object["apiVersion"] = "admissionregistration.k8s.io/v1".into();
+            *object.at_mut(&["apiVersion"]) = "admissionregistration.k8s.io/v1".into();
         }
         if kind == "ValidatingAdmissionPolicyBinding" {
             if object["spec"]["validationActions"].is_null() {
                 note("validationActions are missing: [Deny] is assumed");
-                object["spec"]["validationActions"] = json!(["Deny"]);
+                *object.at_mut(&["spec", "validationActions"]) = json!(["Deny"]);
             }
-            let param = &mut object["spec"]["paramRef"];
+            let param = object.at_mut(&["spec", "paramRef"]);
             if param.is_object() && param["parameterNotFoundAction"].is_null() {
                 note("parameterNotFoundAction is missing: Deny is assumed");
-                param["parameterNotFoundAction"] = "Deny".into();
+                *param.at_mut(&["parameterNotFoundAction"]) = "Deny".into();
             }
         }
         let rules = object.pointer_mut("/spec/matchConstraints/resourceRules").and_then(Json::as_array_mut);
         for rule in rules.into_iter().flatten().filter(|rule| rule["operations"].is_null()) {
             note("operations are missing: all are assumed");
-            rule["operations"] = json!(["*"]);
+            *rule.at_mut(&["operations"]) = json!(["*"]);
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The smallest objects of some kinds that the API server accepts.
 
+use palisade_checks::json::Change as _;
 use palisade_checks::{pod, workload::WORKLOADS};
 use palisade_harness::objects::{Kinds, Resource};
 use serde_json::{Value as Json, json};
@@ -23,7 +24,7 @@ pub(super) fn of_policy(policy: &Json, kinds: &Kinds) -> Vec<Json> {
     }
     for (key, value) in matched["objectSelector"]["matchLabels"].as_object().into_iter().flatten() {
         for object in &mut objects {
-            object["metadata"]["labels"][key] = value.clone();
+            *object.at_mut(&["metadata", "labels", key]) = value.clone();
         }
     }
     objects
@@ -54,24 +55,26 @@ fn minimal(api_version: &str, kind: &str) -> Json {
     let mut object = json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": name}});
     match kind {
         "Pod" => object = pod::minimal(name),
-        "Service" => object["spec"] = json!({"selector": {"app": name}, "ports": [{"port": 80}]}),
+        "Service" => *object.at_mut(&["spec"]) = json!({"selector": {"app": name}, "ports": [{"port": 80}]}),
         "Ingress" => {
             let backend = json!({"service": {"name": name, "port": {"number": 80}}});
-            object["spec"] = json!({
+            *object.at_mut(&["spec"]) = json!({
                 "rules": [{"host": "example.org", "http": {"paths": [{"path": "/", "pathType": "Prefix", "backend": backend}]}}],
             });
         }
         "PersistentVolumeClaim" => {
-            object["spec"] = json!({"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}});
+            *object.at_mut(&["spec"]) =
+                json!({"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}});
         }
-        "NetworkPolicy" => object["spec"] = json!({"podSelector": {}, "policyTypes": ["Ingress"]}),
+        "NetworkPolicy" => *object.at_mut(&["spec"]) = json!({"podSelector": {}, "policyTypes": ["Ingress"]}),
         "Role" | "ClusterRole" => {
-            object["rules"] = json!([{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]);
+            *object.at_mut(&["rules"]) = json!([{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]);
         }
         "RoleBinding" | "ClusterRoleBinding" => {
             let role = kind.trim_end_matches("Binding");
-            object["roleRef"] = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": role, "name": name});
-            object["subjects"] = json!([{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": name}]);
+            *object.at_mut(&["roleRef"]) = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": role, "name": name});
+            *object.at_mut(&["subjects"]) =
+                json!([{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": name}]);
         }
         _ => {}
     }

@@ -1,6 +1,7 @@
 //! Updates of claims, volumes, and what holds data (`pkg/apis/core/validation/validation.go`).
 
 use palisade_cel::Quantity;
+use palisade_checks::json::Change as _;
 use serde_json::Value;
 
 use super::{
@@ -40,8 +41,10 @@ pub(super) fn update(checking: &mut Checking<'_>, change: Change<'_>) {
     }
     let mut munged = new.clone();
     if change.new["status"]["phase"] == "Bound" {
-        if let Some(requests) = munged["resources"].get_mut("requests").filter(|requests| requests.is_object()) {
-            requests["storage"] = old["resources"]["requests"]["storage"].clone();
+        if let Some(requests) =
+            munged.at_mut(&["resources"]).get_mut("requests").filter(|requests| requests.is_object())
+        {
+            *requests.at_mut(&["storage"]) = old["resources"]["requests"]["storage"].clone();
         }
         // Before, it could not be unset.
         if checking.minor >= 34 || part(new, "volumeAttributesClassName").is_some() {
@@ -114,7 +117,7 @@ pub(super) fn volume(checking: &mut Checking<'_>, change: Change<'_>) {
     let (mut new, old) = (change.new["spec"].clone(), change.old.get("spec").unwrap_or(nothing()));
     let secret = |spec: &Value| part(&spec["csi"], "controllerExpandSecretRef").is_some();
     if !old["csi"].is_null() && !secret(old) && secret(&new) {
-        new["csi"]["controllerExpandSecretRef"] = Value::Null;
+        *new.at_mut(&["csi", "controllerExpandSecretRef"]) = Value::Null;
     }
     if !change.same.below(&["spec"]).but(OTHERS, &new, old) {
         let text = format!("spec.persistentvolumesource is immutable after creation\n{NOT_SHOWN}");

@@ -1,6 +1,7 @@
 //! Updates of pods (`ValidatePodUpdate`, `ValidatePodEphemeralContainersUpdate` and `ValidatePodResize` in
 //! `pkg/apis/core/validation/validation.go`).
 
+use palisade_checks::json::Change as _;
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -38,7 +39,7 @@ pub(super) fn update(checking: &mut Checking<'_>, change: Change<'_>) {
     for containers in ["containers", "initContainers"] {
         let now = munged.get_mut(containers).and_then(Value::as_array_mut).into_iter().flatten();
         for (container, before) in now.zip(list(old, containers)) {
-            container["image"] = before["image"].clone();
+            *container.at_mut(&["image"]) = before["image"].clone();
         }
     }
     if old["terminationGracePeriodSeconds"].as_i64().is_some_and(|period| period < 0)
@@ -107,7 +108,7 @@ fn tolerations(checking: &mut Checking<'_>, change: Change<'_>, new: &Value, old
     let kept = list(old, "tolerations").iter().all(|old| {
         list(new, "tolerations").iter().any(|new| {
             let mut old = old.clone();
-            old["tolerationSeconds"] = new["tolerationSeconds"].clone();
+            *old.at_mut(&["tolerationSeconds"]) = new["tolerationSeconds"].clone();
             same.at(&["tolerations"], &one(new), &one(&old))
         })
     });
@@ -168,9 +169,11 @@ fn affinity(checking: &mut Checking<'_>, change: Change<'_>, munged: &mut Value,
     let others = |of: &Value| part(of, "podAffinity").is_some() || part(of, "podAntiAffinity").is_some();
     match (munged["affinity"].is_null(), old_node.is_null()) {
         (true, true) => {}
-        (true, false) => munged["affinity"] = json!({"nodeAffinity": old_node}),
-        (false, _) if old["affinity"].is_null() && !others(&munged["affinity"]) => munged["affinity"] = Value::Null,
-        (false, _) => munged["affinity"]["nodeAffinity"] = old_node,
+        (true, false) => *munged.at_mut(&["affinity"]) = json!({"nodeAffinity": old_node}),
+        (false, _) if old["affinity"].is_null() && !others(&munged["affinity"]) => {
+            *munged.at_mut(&["affinity"]) = Value::Null
+        }
+        (false, _) => *munged.at_mut(&["affinity", "nodeAffinity"]) = old_node,
     }
 }
 
@@ -343,6 +346,6 @@ fn without(container: &Value, old: &Value) -> Value {
         }
         resources.insert(which.to_owned(), Value::Object(of));
     }
-    container["resources"] = Value::Object(resources);
+    *container.at_mut(&["resources"]) = Value::Object(resources);
     container
 }

@@ -1,5 +1,6 @@
 //! Updates of what runs pods (`pkg/apis/apps/validation`, `pkg/apis/batch/validation`).
 
+use palisade_checks::json::Change as _;
 use serde_json::{Value, json};
 
 use super::{super::super::gates::Gate, Change, IMMUTABLE, Shows, invalid, nothing};
@@ -84,15 +85,15 @@ fn template(checking: &mut Checking<'_>, change: Change<'_>, new: &Value, old: &
     if resources {
         for containers in ["containers", "initContainers"] {
             let now = list(&now["spec"], containers);
-            let before = before["spec"].get_mut(containers).and_then(Value::as_array_mut);
+            let before = before.at_mut(&["spec"]).get_mut(containers).and_then(Value::as_array_mut);
             for (before, now) in before.filter(|before| before.len() == now.len()).into_iter().flatten().zip(now) {
                 if before["name"] == now["name"] {
-                    before["resources"] = now["resources"].clone();
+                    *before.at_mut(&["resources"]) = now["resources"].clone();
                 }
             }
         }
         // Of the metadata nothing is compared then.
-        before["metadata"] = now["metadata"].clone();
+        *before.at_mut(&["metadata"]) = now["metadata"].clone();
     }
     let whole = |template: &Value| json!({"spec": {"template": template}});
     if !change.same.at(&["spec", "template"], &whole(now), &whole(&before)) {
@@ -104,22 +105,22 @@ fn template(checking: &mut Checking<'_>, change: Change<'_>, new: &Value, old: &
 /// Takes from the new template what a job that did not start may change of where its pods run.
 fn directives(before: &mut Value, now: &Value) {
     for part in ["annotations", "labels"] {
-        before["metadata"][part] = now["metadata"][part].clone();
+        *before.at_mut(&["metadata", part]) = now["metadata"][part].clone();
     }
     for part in ["nodeSelector", "tolerations", "schedulingGates"] {
-        before["spec"][part] = now["spec"][part].clone();
+        *before.at_mut(&["spec", part]) = now["spec"][part].clone();
     }
     let wanted = &now["spec"]["affinity"];
-    let affinity = &mut before["spec"]["affinity"];
+    let affinity = before.at_mut(&["spec", "affinity"]);
     match (wanted.is_null(), affinity.is_null()) {
         (true, false) => {
-            affinity["nodeAffinity"] = Value::Null;
+            *affinity.at_mut(&["nodeAffinity"]) = Value::Null;
             if affinity.as_object().is_none_or(|of| of.values().all(Value::is_null)) {
                 *affinity = Value::Null;
             }
         }
         (false, true) => *affinity = json!({"nodeAffinity": wanted["nodeAffinity"]}),
-        (false, false) => affinity["nodeAffinity"] = wanted["nodeAffinity"].clone(),
+        (false, false) => *affinity.at_mut(&["nodeAffinity"]) = wanted["nodeAffinity"].clone(),
         (true, true) => {}
     }
 }

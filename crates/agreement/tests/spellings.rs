@@ -1,0 +1,166 @@
+//! What is read in files, however they are spelt: compared with what kubectl's own reader said of the same texts.
+#![allow(clippy::unwrap_used, clippy::print_stdout, clippy::disallowed_methods, reason = "all of this is tests")]
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use palisade_agreement::{
+    cases::Cases,
+    oracle,
+    spell::{Random, Tally, Text, file},
+};
+use palisade_manifest::{Source, objects};
+use serde_json::Value as Json;
+
+/// Texts that kubectl reads and Palisade refuses, with the reason. None is read as something else.
+const UNREAD: [(&str, &str); 8] = [
+    ("flow/-", "a dash alone within brackets"),
+    ("flow/a:", "a text that ends in a colon, within brackets"),
+    ("empty-end/25", "the same as a key"),
+    ("empty-end/26", "the same as a key"),
+    ("tag/!!int!", "a tag with a mark of exclamation in it"),
+    ("alias/10", "an alias as a key, without a space before the colon"),
+    ("comments/23", "a line that ends with U+2028"),
+    ("documents/65", "a line that ends with U+2028"),
+];
+
+/// How many of the texts that kubectl refuses are read: tabs in blocks of text, and the like.
+const LENIENT: usize = 44;
+
+#[test]
+fn files_are_read_as_kubectl_reads_them() {
+    let texts = Text::lines(&oracle().join("yaml/golden.jsonl.gz")).unwrap();
+    let mut tally = Tally::default();
+    texts.iter().for_each(|text| tally.add(text));
+    println!("{tally}");
+    assert!(tally.different.is_empty(), "{tally}");
+    let unread: Vec<_> = tally.unread.iter().filter_map(|line| line.split(": Some").next()).collect();
+    assert_eq!(unread.len(), UNREAD.len(), "{tally}");
+    assert!(UNREAD.iter().all(|(id, _)| unread.contains(id)), "{tally}");
+    assert!(tally.lenient.len() <= LENIENT, "{tally}");
+    assert!(tally.alike > 1_700 && tally.refused > 800, "golden files are missing: {tally}");
+}
+
+fn read(name: &str, text: String) -> Vec<Json> {
+    let source = Arc::new(Source::new(name, text));
+    let found = objects(&source).unwrap_or_else(|problem| panic!("{name}: {problem}\n{}", source.text()));
+    found.iter().map(|object| object.json().unwrap_or_else(|mistake| panic!("{name}: {mistake:?}"))).collect()
+}
+
+/// Each spelling of an object that is read at all is that object.
+fn spelt(name: &str, wanted: &[Json], random: &mut Random, unread: &mut usize) {
+    let text = file(wanted, random);
+    let source = Arc::new(Source::new(name, text));
+    // A text without quotes may be none, or not be allowed where it stands.
+    let Ok(found) = objects(&source) else {
+        *unread += 1;
+        return;
+    };
+    let found: Vec<_> = found.iter().map(|object| object.json()).collect();
+    let Ok(found) = found.into_iter().collect::<Result<Vec<_>, _>>() else {
+        *unread += 1;
+        return;
+    };
+    assert_eq!(found, wanted, "{name}:\n{}", source.text());
+}
+
+fn files(directory: &Path, found: &mut Vec<PathBuf>) {
+    let mut entries: Vec<_> = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
+    entries.sort();
+    for path in entries {
+        if path.is_dir() {
+            files(&path, found);
+        } else if path.extension().is_some_and(|ending| ending == "yaml") {
+            found.push(path);
+        }
+    }
+}
+
+#[test]
+fn each_spelling_of_an_object_is_that_object() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut paths = Vec::new();
+    ["examples", "manifests", "crds"].iter().for_each(|directory| files(&root.join(directory), &mut paths));
+    let (mut count, mut unread) = (0, 0);
+    let mut random = Random::new(1);
+    for path in &paths {
+        let wanted = read(&path.display().to_string(), fs::read_to_string(path).unwrap());
+        // With lists in them, documents are more than objects.
+        if wanted.is_empty() || wanted.iter().any(|one| one["kind"].as_str().is_none_or(|kind| kind.ends_with("List")))
+        {
+            continue;
+        }
+        for _ in 0..20 {
+            spelt(&path.display().to_string(), &wanted, &mut random, &mut unread);
+            count += 1;
+        }
+    }
+    println!("{count} spellings of {} files, {unread} of them are no YAML", paths.len());
+    assert!(count > 300 && unread * 3 < count, "{unread} of {count} are not read");
+}
+
+/// A file in another spelling that is read; as it is if none is found.
+fn respelt(path: &Path, random: &mut Random) -> String {
+    let text = fs::read_to_string(path).unwrap();
+    let wanted = read(&path.display().to_string(), text.clone());
+    for _ in 0..5 {
+        let other = file(&wanted, random);
+        let source = Arc::new(Source::new("spelt", other.clone()));
+        let found =
+            objects(&source).ok().map(|found| found.iter().map(|object| object.json().ok()).collect::<Vec<_>>());
+        if found.is_some_and(|found| found.iter().all(Option::is_some)) {
+            return other;
+        }
+    }
+    text
+}
+
+fn copy(from: &Path, to: &Path, random: &mut Random, count: &mut usize) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let path = entry.unwrap().path();
+        let target = to.join(path.file_name().unwrap());
+        if path.is_dir() {
+            copy(&path, &target, random, count);
+        } else if path.extension().is_some_and(|ending| ending == "yaml") {
+            fs::write(target, respelt(&path, random)).unwrap();
+            *count += 1;
+        } else {
+            fs::copy(&path, target).unwrap();
+        }
+    }
+}
+
+/// Skipped where the collection is not there: `PALISADE_CORPUS` names its directory, or it is `shared/corpus` beside the
+/// clone.
+#[test]
+fn cases_of_others_in_other_spellings_get_the_answers_of_an_api_server() {
+    let beside = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/corpus");
+    let corpus = std::env::var_os("PALISADE_CORPUS").map_or_else(|| PathBuf::from(beside), PathBuf::from);
+    if !corpus.join("cases").is_dir() {
+        println!("skipped: no directory {}; PALISADE_CORPUS names the one that has cases/ in it", corpus.display());
+        return;
+    }
+    let mut random = Random::new(7);
+    let (mut count, mut unread) = (0, 0);
+    let mut workloads = Vec::new();
+    files(&corpus.join("workloads"), &mut workloads);
+    for path in &workloads {
+        let name = path.display().to_string();
+        let wanted = read(&name, fs::read_to_string(path).unwrap());
+        for _ in 0..3 {
+            spelt(&name, &wanted, &mut random, &mut unread);
+            count += 1;
+        }
+    }
+    assert!(unread * 3 < count, "{unread} of {count} are not read");
+    let directory = tempfile::tempdir().unwrap();
+    let mut cases = 0;
+    copy(&corpus.join("cases"), directory.path(), &mut random, &mut cases);
+    println!("{count} spellings of {} workloads, {unread} are no YAML; {cases} files of cases", workloads.len());
+    let compared = Cases::compare(directory.path()).unwrap();
+    assert!(compared.agree(), "{compared}");
+}

@@ -1,0 +1,57 @@
+//! Changing JSON whatever is in it. `value["a"]["b"] = ...` panics where something on the way is a text or a list, and
+//! what a user has written may be anything.
+
+use serde_json::{Map, Value as Json};
+
+/// JSON that is changed.
+pub trait Change {
+    /// The part at a path, to be changed: with objects on the way to it, in place of whatever else is there.
+    fn at_mut(&mut self, path: &[&str]) -> &mut Json;
+}
+
+impl Change for Json {
+    fn at_mut(&mut self, path: &[&str]) -> &mut Json {
+        let mut at = self;
+        for key in path {
+            if !at.is_object() {
+                *at = Json::Object(Map::new());
+            }
+            // An object makes the field if it has none: this is where it is known to be one.
+            at = &mut at[*key];
+        }
+        at
+    }
+}
+
+impl Change for Map<String, Json> {
+    fn at_mut(&mut self, path: &[&str]) -> &mut Json {
+        let (first, rest) = path.split_first().map_or(("", path), |(first, rest)| (*first, rest));
+        self.entry(first).or_insert(Json::Null).at_mut(rest)
+    }
+}
+
+/// Sets the field at a path, as [`Change::at_mut`] finds it.
+pub fn set(value: &mut Json, path: &[&str], to: impl Into<Json>) {
+    *value.at_mut(path) = to.into();
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn whatever_is_there_makes_place() {
+        for before in
+            [json!(null), json!("x"), json!([1]), json!({"a": 7}), json!({"a": ["x"]}), json!({"a": {"b": 1}})]
+        {
+            let mut after = before.clone();
+            set(&mut after, &["a", "b"], true);
+            assert_eq!(after, json!({"a": {"b": true}}), "{before}");
+        }
+        let mut kept = json!({"a": {"c": 1}});
+        set(&mut kept, &["a", "b"], json!(null));
+        assert_eq!(kept, json!({"a": {"b": null, "c": 1}}));
+    }
+}

@@ -1,0 +1,72 @@
+//! `palisade`: shows, offline, what a `ToolSecurityProfile` becomes, and what an API server would say. CI and the controller take the same way:
+//! parse, compile, check.
+#![allow(clippy::disallowed_methods, reason = "this crate reads the files that its user names")]
+
+mod args;
+mod diff;
+mod eval;
+mod explain;
+mod fill;
+mod input;
+mod lint;
+mod manual;
+mod migrate;
+mod output;
+mod plugins;
+mod render;
+mod report;
+mod strict;
+mod test;
+
+use std::ffi::OsString;
+
+use clap::Parser;
+
+use crate::args::{Args, Command, MigrateCommand};
+
+/// What a command has come to.
+#[derive(Clone, Debug, Default)]
+pub struct Outcome {
+    /// The exit code.
+    pub code: u8,
+    /// What it has printed.
+    pub out: String,
+    /// What it has said besides.
+    pub err: String,
+}
+
+/// Runs a command line, of which the first argument is the name of the program; gives the exit code.
+pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
+    let command = match Args::try_parse_from(args) {
+        Ok(args) => args.command,
+        Err(error) => {
+            let text = error.render();
+            if output::is_kept() {
+                report::say(&text.to_string());
+            } else {
+                // In color, where there is some.
+                let _ = error.print();
+            }
+            return u8::try_from(error.exit_code()).unwrap_or(2);
+        }
+    };
+    let result = match command {
+        Command::Render(args) => render::run(&args),
+        Command::Test(args) => test::run(&args),
+        Command::Eval(args) => eval::run(&args),
+        Command::Explain(args) => explain::run(&args),
+        Command::Migrate(MigrateCommand::Psp(args)) => migrate::run(&args),
+        Command::Lint(args) => return lint::run(&args),
+        Command::Completions { shell } => manual::completions(shell),
+        Command::Man { directory } => manual::pages(directory.as_deref()),
+    };
+    report::exit(result)
+}
+
+/// Runs a command line within this process, and keeps what it prints and says: for tests, which run many.
+pub fn captured(args: impl IntoIterator<Item = OsString>) -> Outcome {
+    output::keep();
+    let code = run(args);
+    let (out, err) = output::kept();
+    Outcome { code, out, err }
+}

@@ -1,0 +1,111 @@
+//! The documents of a text, as kubectl finds them (apimachinery `pkg/util/yaml/decoder.go`): JSON values one after the
+//! other, or else what stands between lines that begin with `---`, whatever these lines are within.
+
+use std::ops::Range;
+
+use super::Fault;
+
+/// What separates documents, at the beginning of a line.
+const SEPARATOR: &str = "---";
+
+/// A document.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Document {
+    /// Its bytes in the text.
+    pub range: Range<usize>,
+    /// Whether it is read as JSON, whose numbers and escapes are not those of YAML.
+    pub json: bool,
+}
+
+/// The documents, in order (`YAMLOrJSONDecoder`).
+pub(super) fn documents(text: &str) -> Result<Vec<Document>, Fault> {
+    let mut found = Vec::new();
+    let mut rest = 0;
+    if text.trim_start().starts_with('{') {
+        let mut stream = serde_json::Deserializer::from_str(text).into_iter::<serde::de::IgnoredAny>();
+        while let Some(next) = stream.next() {
+            match next {
+                Ok(_) => found.push(Document { range: rest..stream.byte_offset(), json: true }),
+                // After two, what follows is JSON for certain.
+                Err(error) if found.len() > 1 => {
+                    let offset = stream.byte_offset();
+                    return Err(Fault { message: format!("after {} values of JSON: {error}", found.len()), offset });
+                }
+                Err(_) => return Ok(found.into_iter().chain(separated(text, line_after(text, rest))?).collect()),
+            }
+            rest = stream.byte_offset();
+        }
+        return Ok(found);
+    }
+    Ok(separated(text, 0)?.collect())
+}
+
+/// What is left after white space to the end of the line (`consumeWhitespace`).
+fn line_after(text: &str, start: usize) -> usize {
+    let line = text[start..].find('\n').map_or(text.len(), |end| start + end + 1);
+    if text[start..line].trim().is_empty() { line } else { start }
+}
+
+/// The documents between separators (`YAMLReader`).
+fn separated(text: &str, start: usize) -> Result<impl Iterator<Item = Document>, Fault> {
+    let mut found = Vec::new();
+    let mut open: Option<usize> = None;
+    let mut at = start;
+    for line in text[start..].split_inclusive('\n') {
+        let here = at;
+        at += line.len();
+        if let Some(rest) = line.strip_prefix(SEPARATOR) {
+            let rest = rest.trim();
+            if !rest.is_empty() && !rest.starts_with('#') {
+                let message = format!(
+                    "invalid Yaml document separator: {rest}: kubectl takes each line that begins with --- for the end \
+                     of a document, and only a comment may follow on that line"
+                );
+                return Err(Fault { message, offset: here });
+            }
+            if let Some(begin) = open.take() {
+                found.push(begin..here);
+                continue;
+            }
+        }
+        open.get_or_insert(here);
+    }
+    found.extend(open.map(|begin| begin..text.len()));
+    Ok(found.into_iter().map(|range| Document { range, json: false }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parts(text: &str) -> Vec<(&str, bool)> {
+        documents(text).unwrap().into_iter().map(|one| (&text[one.range], one.json)).collect()
+    }
+
+    #[test]
+    fn documents_are_those_of_kubectl() {
+        for (text, expected) in [
+            ("", vec![]),
+            ("a: 1\n", vec![("a: 1\n", false)]),
+            ("---\na: 1\n---\n", vec![("---\na: 1\n", false)]),
+            ("---\n---\n# only\n---  # comment\r\nb: 2", vec![("---\n", false), ("# only\n", false), ("b: 2", false)]),
+            ("a: |\n  x\n  ---\n", vec![("a: |\n  x\n  ---\n", false)]),
+            // Within a text, too.
+            ("a: \"x\n---\ny\"\n", vec![("a: \"x\n", false), ("y\"\n", false)]),
+            (" {\"a\": 1}{}\n", vec![(" {\"a\": 1}", true), ("{}", true)]),
+            ("{\"a\": 1}\n---\n{b: 2}\n", vec![("{\"a\": 1}", true), ("---\n{b: 2}\n", false)]),
+            ("{a: 1}\n---\nb: 2\n", vec![("{a: 1}\n", false), ("b: 2\n", false)]),
+        ] {
+            assert_eq!(parts(text), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn what_follows_a_separator_is_a_fault() {
+        for (text, offset) in [("a: 1\n--- {b: 2}\n", 5), ("----\n", 0), ("--- |\n x\n", 0)] {
+            let fault = documents(text).unwrap_err();
+            assert!(fault.offset == offset && fault.message.starts_with("invalid Yaml document separator: "), "{text}");
+        }
+        assert_eq!(documents("{}{} x").unwrap_err().offset, 5);
+    }
+}
