@@ -4,7 +4,7 @@ use super::{
     super::gates::Gate,
     formats,
     node::Node,
-    pods::resources::{container_name, quantity},
+    pods::resources::{measured, quantity},
 };
 use crate::create::{Checking, FieldError, names, quote};
 
@@ -143,7 +143,7 @@ fn source(checking: &mut Checking<'_>, key: &str, of: &Node<'_>) {
             if name.string().is_empty() {
                 checking.required(&name.path, "must specify a resource name");
             } else if key == "containerResource" {
-                container_name(checking, &name, name.string());
+                measured(checking, &name);
             }
             if key == "containerResource" {
                 let container = of.get("container");

@@ -41,7 +41,8 @@ pub(super) fn role(checking: &mut Checking<'_>, object: &Value, namespaced: bool
         formats::selector(checking, &selector);
         if !is_selector(checking.minor, &selector) {
             // What it shows is what could not be made.
-            checking.invalid_shown(&selector.path, "null", "invalid label selector.");
+            let shown = if checking.minor < 34 { "\"null\"" } else { "null" };
+            checking.invalid_shown(&selector.path, shown, "invalid label selector.");
         }
     }
 }

@@ -100,7 +100,7 @@ pub(super) fn without_quotes(checking: &mut Checking<'_>, from: usize, name: &st
 }
 
 /// `validateContainerResourceName`.
-pub(in super::super) fn container_name(checking: &mut Checking<'_>, node: &Node<'_>, of: &str) {
+fn container_name(checking: &mut Checking<'_>, node: &Node<'_>, of: &str) {
     name(checking, node, of);
     if of.split('/').count() == 1 {
         if !["cpu", "memory", "ephemeral-storage"].contains(&of) && !of.starts_with(PAGES) {
@@ -109,6 +109,15 @@ pub(in super::super) fn container_name(checking: &mut Checking<'_>, node: &Node<
     } else if !is_native(of) && !is_extended(of) {
         checking.invalid(&node.path, of, "doesn't follow extended resource name standard");
     }
+}
+
+/// The same of what an autoscaler measures.
+pub(in super::super) fn measured(checking: &mut Checking<'_>, node: &Node<'_>) {
+    let (of, from) = (node.string(), checking.errors.len());
+    container_name(checking, node, of);
+    // Its form is told with quotes.
+    let form = names::qualified(checking.minor, of).len();
+    without_quotes(checking, from + form, of);
 }
 
 /// The same of a key.
