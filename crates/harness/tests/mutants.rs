@@ -170,6 +170,7 @@ fn difference(kinds: &Kinds, line: &Value, object: &Value) -> Option<String> {
 }
 
 /// Compares all objects of a minor; of those that are as in 1.36 a third, unless all are asked for.
+#[expect(clippy::disallowed_methods, reason = "which lines are compared is asked of the environment")]
 fn compare(minor: u8) {
     let all = std::env::var("MUTANTS").is_ok_and(|which| which == "all");
     let kinds = Kinds::builtin(minor);

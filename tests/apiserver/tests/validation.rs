@@ -61,7 +61,7 @@ async fn compare(
     for (name, object) in objects {
         // Kinds of definitions that are not here.
         let Ok(mut request) = offline.request(Operation::Create, "", object, None) else { continue };
-        request.user.name = "admin".to_owned();
+        "admin".clone_into(&mut request.user.name);
         request.user.groups = vec!["system:masters".to_owned()];
         count += 1;
         let said = ask_server(cluster, &request).await?;

@@ -134,7 +134,7 @@ impl<'t> Decoder<'t> {
                     return Ok(None);
                 }
             }
-            (Type::Bytes, Value::Array(list)) => return self.octets(list).map(Some),
+            (Type::Bytes, Value::Array(list)) => self.octets(list),
             (Type::Text, Value::String(text)) => Value::from(text.as_str()),
             (Type::Bool, Value::Bool(value)) => Value::from(*value),
             (Type::Int(bits), Value::Number(number)) => match own::integer(number, *bits) {
@@ -153,7 +153,7 @@ impl<'t> Decoder<'t> {
     }
 
     /// Bytes that are written as numbers.
-    fn octets(&mut self, list: &[Value]) -> Result<Value, String> {
+    fn octets(&mut self, list: &[Value]) -> Value {
         let mut bytes = Vec::with_capacity(list.len());
         for value in list {
             match value.as_u64().and_then(|number| u8::try_from(number).ok()) {
@@ -170,7 +170,7 @@ impl<'t> Decoder<'t> {
                 }
             }
         }
-        Ok(Value::from(STANDARD.encode(bytes)))
+        Value::from(STANDARD.encode(bytes))
     }
 
     /// Steps into a key, and tells how long the path was.

@@ -22,6 +22,7 @@ use crate::create::{Checking, names};
 const PULL_POLICIES: &[&str] = &["Always", "IfNotPresent", "Never"];
 
 /// A specification of pods that is validated.
+#[expect(clippy::struct_field_names, reason = "what is asked is whether it is a pod")]
 struct Pod<'a> {
     spec: Node<'a>,
     /// Of a pod, and not of a template.

@@ -110,14 +110,13 @@ fn source(checking: &mut Checking<'_>, volume: &Node<'_>, pod: &Pod<'_>) {
                 checking.invalid(volume.field("name"), name, text);
             }
         }
-        if *key == "ephemeral" && !found && !name.is_empty() {
-            if let Some(pod) = &pod.name {
-                let claim = format!("{pod}-{name}");
-                let wrong = names::subdomain(&claim);
-                let shown = crate::create::quote(&claim);
-                let wrong: Vec<_> = wrong.iter().map(|text| format!("PVC name {shown}: {text}")).collect();
-                checking.each(volume.field("name"), name, &wrong);
-            }
+        let pod = pod.name.as_ref().filter(|_| *key == "ephemeral" && !found && !name.is_empty());
+        if let Some(pod) = pod {
+            let claim = format!("{pod}-{name}");
+            let wrong = names::subdomain(&claim);
+            let shown = crate::create::quote(&claim);
+            let wrong: Vec<_> = wrong.iter().map(|text| format!("PVC name {shown}: {text}")).collect();
+            checking.each(volume.field("name"), name, &wrong);
         }
         found = true;
     }
