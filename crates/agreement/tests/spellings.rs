@@ -34,7 +34,9 @@ const LENIENT: usize = 44;
 fn files_are_read_as_kubectl_reads_them() {
     let texts = Text::lines(&oracle().join("yaml/golden.jsonl.gz")).unwrap();
     let mut tally = Tally::default();
-    texts.iter().for_each(|text| tally.add(text));
+    for text in &texts {
+        tally.add(text);
+    }
     println!("{tally}");
     assert!(tally.different.is_empty(), "{tally}");
     let unread: Vec<_> = tally.unread.iter().filter_map(|line| line.split(": Some").next()).collect();
@@ -59,7 +61,7 @@ fn spelt(name: &str, wanted: &[Json], random: &mut Random, unread: &mut usize) {
         *unread += 1;
         return;
     };
-    let found: Vec<_> = found.iter().map(|object| object.json()).collect();
+    let found: Vec<_> = found.iter().map(palisade_manifest::Object::json).collect();
     let Ok(found) = found.into_iter().collect::<Result<Vec<_>, _>>() else {
         *unread += 1;
         return;
@@ -83,7 +85,9 @@ fn files(directory: &Path, found: &mut Vec<PathBuf>) {
 fn each_spelling_of_an_object_is_that_object() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut paths = Vec::new();
-    ["examples", "manifests", "crds"].iter().for_each(|directory| files(&root.join(directory), &mut paths));
+    for directory in ["examples", "manifests", "crds"] {
+        files(&root.join(directory), &mut paths);
+    }
     let (mut count, mut unread) = (0, 0);
     let mut random = Random::new(1);
     for path in &paths {

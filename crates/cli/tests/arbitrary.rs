@@ -90,7 +90,7 @@ impl Damage {
                         wanted -= own;
                     }
                 }
-                all.iter().map(|object| format!("{object:#}\n---\n")).collect::<String>().into_bytes()
+                all.iter().map(|object| format!("{object:#}\n---\n")).collect::<Vec<_>>().concat().into_bytes()
             }
             Self::Whole(value) => value.to_string().into_bytes(),
             Self::Bytes(others) => {
@@ -153,7 +153,7 @@ fn metadata_that_is_none_makes_nothing_panic() {
                 all.iter_mut().filter_map(Json::as_object_mut).for_each(|object| {
                     object.insert("metadata".to_owned(), value.clone());
                 });
-                let text: String = all.iter().map(|object| format!("{object:#}\n---\n")).collect();
+                let text = all.iter().map(|object| format!("{object:#}\n---\n")).collect::<Vec<_>>().concat();
                 tried(command, input, text.as_bytes()).unwrap();
             }
         }

@@ -153,6 +153,7 @@ impl Object<'_> {
         })
     }
 
+    #[expect(clippy::unnecessary_box_returns, reason = "for its callers, whose error it is")]
     fn mistake(&self, value: &Read<'_, '_>, cause: Cause, path: &str, key: Option<Range<usize>>) -> Box<Mistake> {
         let unknown_field = matches!(cause, Cause::UnknownField { .. });
         let (message, help) = match cause {

@@ -24,7 +24,7 @@ pub(super) struct Repaired<'a> {
     indent: Option<usize>,
     reread: usize,
     /// How far it was repaired.
-    repaired: usize,
+    done: usize,
 }
 
 /// Where something was put, in the repaired text and in the original, and how long it is there and was here.
@@ -38,7 +38,7 @@ struct Edit {
 
 impl<'a> Repaired<'a> {
     pub fn new(text: &'a str, json: bool) -> Self {
-        let mut repaired = Self { text: text.into(), json, edits: Vec::new(), indent: None, reread: 0, repaired: 0 };
+        let mut repaired = Self { text: text.into(), json, edits: Vec::new(), indent: None, reread: 0, done: 0 };
         // To kubectl it is the end of a line, whatever it is in.
         if !json && text.contains('\u{85}') {
             let mut prepared = String::with_capacity(text.len());
@@ -125,10 +125,10 @@ impl<'a> Repaired<'a> {
 
     fn put(&mut self, range: Range<usize>, text: &str) -> bool {
         // Repairs go forward; one that did not help is not made again.
-        if range.start < self.repaired || self.text.get(range.clone()).is_none() {
+        if range.start < self.done || self.text.get(range.clone()).is_none() {
             return false;
         }
-        self.repaired = range.start + text.len();
+        self.done = range.start + text.len();
         let place = self.edits.partition_point(|edit| edit.at < range.start);
         let edit = Edit { at: range.start, original: self.original(range.start), now: text.len(), before: range.len() };
         for later in &mut self.edits[place..] {

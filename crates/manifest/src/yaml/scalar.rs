@@ -41,11 +41,10 @@ pub(super) fn yaml<'a>(text: &'a str, tag: Option<&str>, plain: bool) -> Result<
         return Ok(if plain { untagged(text) } else { Scalar::Text(text.into()) });
     };
     let found = match tag.strip_prefix(CORE) {
-        Some("str") => return Ok(Scalar::Text(text.into())),
         Some("timestamp") if is_date(text) => return Ok(Scalar::Text(text.into())),
         Some("binary") => return binary(text).map(|text| Scalar::Text(text.into())),
         Some("bool" | "int" | "float" | "null" | "timestamp") => untagged(text),
-        // Tags of applications, of which nothing is known, and of lists and maps.
+        // Texts, and tags of applications, of which nothing is known, and of lists and maps.
         _ => return Ok(Scalar::Text(text.into())),
     };
     let wanted = &tag[CORE.len()..];

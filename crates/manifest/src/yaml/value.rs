@@ -79,11 +79,10 @@ impl Read<'_, '_> {
             }
             Value::Map(entries) => {
                 let path = path.strip_prefix('.').unwrap_or(path);
-                let steps = entries.iter().rev().filter_map(|entry| {
+                entries.iter().find_map(|entry| {
                     let rest = path.strip_prefix(&*entry.name)?;
                     (rest.is_empty() || rest.starts_with(['.', '['])).then(|| entry.value.at(rest))?
-                });
-                steps.last()
+                })
             }
         }
     }

@@ -171,7 +171,7 @@ fn affinity(checking: &mut Checking<'_>, change: Change<'_>, munged: &mut Value,
         (true, true) => {}
         (true, false) => *munged.at_mut(&["affinity"]) = json!({"nodeAffinity": old_node}),
         (false, _) if old["affinity"].is_null() && !others(&munged["affinity"]) => {
-            *munged.at_mut(&["affinity"]) = Value::Null
+            *munged.at_mut(&["affinity"]) = Value::Null;
         }
         (false, _) => *munged.at_mut(&["affinity", "nodeAffinity"]) = old_node,
     }
