@@ -74,8 +74,7 @@ async fn compare(
     Ok((count, wrong))
 }
 
-/// Makes what objects refer to: namespaces and service accounts. What cannot be made, or is a question of other admission
-/// plugins, is left out of the objects.
+/// Makes the namespaces of objects. What else they refer to is a question of other admission plugins, and is left out.
 fn surround(cluster: &Cluster, objects: &mut [(String, Json)]) {
     let mut there = BTreeSet::from([String::from("default")]);
     for (_, object) in objects {
@@ -91,12 +90,11 @@ fn surround(cluster: &Cluster, objects: &mut [(String, Json)]) {
         if object["kind"] != "Pod" {
             continue;
         }
-        let namespace = object["metadata"]["namespace"].as_str().unwrap_or("default").to_owned();
-        let account = object["spec"]["serviceAccountName"].as_str().or(object["spec"]["serviceAccount"].as_str());
-        if let Some(account) = account {
-            drop(cluster.kubectl(&["create", "serviceaccount", "--namespace", &namespace, account]));
-        }
         if let Some(spec) = object["spec"].as_object_mut() {
+            let accounts = [spec.remove("serviceAccountName"), spec.remove("serviceAccount")];
+            if accounts.iter().any(Option::is_some) {
+                spec.insert("serviceAccountName".to_owned(), json!("default"));
+            }
             spec.remove("priorityClassName");
             spec.remove("runtimeClassName");
         }
