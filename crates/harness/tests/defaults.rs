@@ -109,9 +109,10 @@ fn a_mistake_in_a_default_is_told_at_its_place() {
 
 #[test]
 fn a_field_has_one_default() {
+    let alone = default("Pod", "securityContext.supplementalGroupsPolicy", &json!("Strict"));
+    assert_eq!(refused(&alone, &json!({})), "");
     let custom =
         default("Pod", "securityContext.seccompProfile", &json!({"type": "Localhost", "localhostProfile": "x"}));
-    assert_eq!(refused(&custom, &json!({})), "");
     let found = refused(&custom, &json!({"baseline": "Restricted", "mutation": {"defaults": "Secure"}}));
     let expected =
         "spec.customChecks[0].default.path: securityContext.seccompProfile is filled in for check seccompProfile";
@@ -130,16 +131,16 @@ fn a_field_has_one_default() {
 
 #[test]
 fn a_default_satisfies_its_check_and_harms_no_pod() {
-    let mut custom = default("Containers", "securityContext.procMount", &json!("Unmasked"));
-    custom["expression"] = json!("container.?securityContext.?procMount.orValue('') == 'Default'");
-    custom["message"] = json!("procMount must be Default");
+    let mut custom = default("Containers", "securityContext.procMount", &json!("Default"));
+    custom["expression"] = json!("container.?securityContext.?procMount.orValue('') == 'Unmasked'");
+    custom["message"] = json!("procMount must be Unmasked");
     for engine in ["Auto", "Webhook"] {
         let found = refused(&custom, &json!({"mutation": {"engine": engine}}));
         let expected = "spec.customChecks[0].default: the check refuses a pod that has its default and says nothing else: \
-                        container \"main\": procMount must be Default";
+                        container \"main\": procMount must be Unmasked";
         assert!(found.starts_with(expected), "{engine}: {found}");
     }
-    custom["default"]["value"] = json!("Default");
+    custom["expression"] = json!("container.?securityContext.?procMount.orValue('') == 'Default'");
     assert_eq!(refused(&custom, &json!({})), "");
     // A pod that complies with the rest of the profile must go on to.
     let network = default("Pod", "hostNetwork", &json!(true));

@@ -184,7 +184,7 @@ fn annotations_of_containers_are_warned_of() {
     };
     let of_template = format!("spec.template.{warning}");
     let (none, same) = (with(json!({})), with(json!({"appArmorProfile": {"type": "RuntimeDefault"}})));
-    // A container's own profile is what the annotation has to be the same as.
+    // A container's own profile is what the annotation has to be the same as, and nothing is said of it then.
     let mut other = with(json!({"appArmorProfile": {"type": "Unconfined"}}));
     other["spec"]["containers"][0]["securityContext"] = json!({"appArmorProfile": {"type": "RuntimeDefault"}});
     for minor in [33, 36] {
@@ -192,10 +192,8 @@ fn annotations_of_containers_are_warned_of() {
         warns(minor, &same, None, &[]);
         warns(minor, &deployment(&none), None, &[&of_template]);
         warns(minor, &deployment(&same), None, &[]);
+        warns(minor, &deployment(&other), None, &[]);
     }
-    // Before 1.34 any profile of the pod was enough.
-    warns(33, &deployment(&other), None, &[]);
-    warns(36, &deployment(&other), None, &[&of_template]);
 }
 
 #[test]
