@@ -95,7 +95,10 @@ fn no_json_is_changed_through_an_index() {
         assert_eq!(changes_through_an_index(line), expected, "{line}");
     }
     check(&[".rs"], |path, text| {
-        let product = path.components().any(|part| part.as_os_str() == "src") && path.starts_with("crates");
+        // The agreement with an API server is a part of the tests, and fails where something is not as it should be.
+        let product = path.components().any(|part| part.as_os_str() == "src")
+            && path.starts_with("crates")
+            && !path.starts_with("crates/agreement");
         // There it is known to be an object.
         let allowed = path.ends_with("checks/src/json.rs") || path.components().any(|part| part.as_os_str() == "tests");
         if !product || allowed {
