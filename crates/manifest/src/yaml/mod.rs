@@ -1,5 +1,5 @@
 //! YAML and JSON as kubectl and the API server read them: `sigs.k8s.io/yaml` on `go.yaml.in/yaml/v2`, documents as
-//! apimachinery finds them. The parser below is that of serde-saphyr (docs/adr/0027-yaml-as-kubectl-reads-it.md).
+//! apimachinery finds them. The parser below is that of serde-saphyr (docs/adr/0030-yaml-as-kubectl-reads-it.md).
 
 mod de;
 mod parse;
