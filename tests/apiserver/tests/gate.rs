@@ -25,7 +25,9 @@ async fn same_refusal(cluster: &Cluster, minor: u8, path: &str, object: &Json) -
         Err(Refused::NoVerdict(why)) => format!("no verdict: {why}"),
     };
     let server = cluster.answer_to("POST", &format!("{path}?dryRun=All"), object).await.err().unwrap_or_default();
-    if offline == server {
+    // A server that emulates 1.33 has words of its own version: 1.33 itself says characters, by the golden files.
+    let emulated = |said: &str| said.replace("no more than 63 characters", "no more than 63 bytes");
+    if offline == server || (minor < 34 && emulated(&offline) == server) {
         Ok(())
     } else {
         Err(format!("{object}\n    the API server: {server}\n    offline: {offline}"))
