@@ -80,7 +80,6 @@ fn main() -> ExitCode {
         workloads::authors_are_warned,
         workloads::a_request_matches_one_policy,
         mutation::the_native_policy_does_what_the_patch_does,
-        mutation::the_native_policy_does_what_the_patch_does_to_pods_of_others,
         exemptions::exempt_is_who_the_profile_names_and_no_tenant,
         exemptions::who_is_exempt_has_pods_that_nobody_changes,
         exemptions::an_exemption_that_frees_tenants_is_reported,
@@ -195,6 +194,8 @@ fn main() -> ExitCode {
     let emulated = |version: &str| ControlPlane::builder().emulated_version(version);
     // Or it would serve the beta and not act by it.
     let acting = ["--feature-gates=MutatingAdmissionPolicy=true", "--emulation-forward-compatible=true"];
+    // On a control plane of its own: each of these has the same namespaces.
+    let others = scenarios![mutation::the_native_policy_does_what_the_patch_does_to_pods_of_others];
     let groups = [
         ("1.36", ControlPlane::builder(), newest),
         ("1.35", emulated("1.35"), middle),
@@ -206,6 +207,7 @@ fn main() -> ExitCode {
         ("1.33 confined", emulated("1.33"), confined),
         ("1.36 with policies of its own", own_policies, own),
         ("1.33 to 1.36", emulated("1.33"), upgraded),
+        ("1.36 pods of others", ControlPlane::builder(), others),
     ];
     let (mut all, mut clusters) = (vec![], vec![]);
     for (kind, control_plane, scenarios) in groups {
