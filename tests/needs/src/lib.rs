@@ -89,7 +89,8 @@ mod tests {
 
     fn outcome(need: &Need, expected: &str) -> (u64, u64, u64) {
         let trial = need.of_if(expected, Trial::test("name", || Ok(())));
-        let arguments = Arguments { quiet: true, ..Arguments::default() };
+        // What it prints would be read as what this test prints.
+        let arguments = Arguments { logfile: Some("/dev/null".to_owned()), ..Arguments::default() };
         let conclusion = libtest_mimic::run(&arguments, vec![trial]);
         (conclusion.num_passed, conclusion.num_failed, conclusion.num_ignored)
     }
