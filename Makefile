@@ -63,7 +63,7 @@ test: ## Run the demo and all tests, on a real API server (needs Rust and Go)
 # A test is not passed by for want of the Go modules that are fetched above.
 test-scenarios test-others: export PALISADE_EXPECT ?= modules
 
-# Scenarios mostly wait for the API server. All are built as one workspace, or Cargo would build some crates twice.
+# Scenarios mostly wait for the API server, and come first. All are built as one workspace, or Cargo would build some crates twice.
 .PHONY: test-scenarios
 test-scenarios:
 	cargo test --workspace --test apiserver
@@ -71,7 +71,7 @@ test-scenarios:
 .PHONY: test-others
 test-others: export PALISADE_EXPECT ?= modules
 test-others:
-	cargo test --workspace --exclude palisade-tests
+	nice -n 19 cargo test --workspace --exclude palisade-tests
 	cargo test --workspace --test conformance --test redteam
 
 .PHONY: pressure

@@ -179,7 +179,7 @@ pub(crate) async fn certificates_rotate_and_no_request_fails(cluster: &mut Clust
     let test = "webhook-rotation";
     let namespace = prepare(cluster, test).await?;
     let balancer = Balancer::start().await?;
-    let arguments = ["--certificate-life=12s", "--certificate-overlap=2s"];
+    let arguments = ["--certificate-life=24s", "--certificate-overlap=4s"];
     let start = async || Webhook::start(cluster, Some(&balancer.url), &arguments).await;
     let replicas = [start().await?, start().await?];
     balancer.to(&[&replicas[0], &replicas[1]]);
@@ -188,7 +188,7 @@ pub(crate) async fn certificates_rotate_and_no_request_fails(cluster: &mut Clust
     let load = Load::start(&cluster.admin, &namespace, UID, &bare_pod("bare"));
     let api: Api<MutatingWebhookConfiguration> = Api::all(cluster.admin.clone());
     let (begin, mut believed, mut most) = (Instant::now(), 0, 0);
-    while begin.elapsed() < Duration::from_secs(32) {
+    while begin.elapsed() < Duration::from_secs(64) {
         let entries = api.get("palisade-webhook").await?.webhooks.unwrap_or_default();
         let bundle = entries.first().and_then(|entry| entry.client_config.ca_bundle.clone()).ok_or("no bundle")?;
         most = most.max(String::from_utf8_lossy(&bundle.0).matches("BEGIN CERTIFICATE").count());
