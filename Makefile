@@ -69,7 +69,6 @@ test-scenarios:
 	cargo test --workspace --test apiserver
 
 .PHONY: test-others
-test-others: export PALISADE_EXPECT ?= modules
 test-others:
 	nice -n 19 cargo test --workspace --exclude palisade-tests
 	cargo test --workspace --test conformance --test redteam

@@ -58,7 +58,7 @@ pub(crate) struct Cluster<'a> {
     pub accepted: Vec<(Item<'a>, ToolSecurityProfileSpec)>,
     /// Mistakes in profiles.
     pub profiles: Vec<(Item<'a>, Diagnostic)>,
-    /// Objects that no rule is about, and that are not read.
+    /// Objects of kinds that no rule checks; they are not parsed.
     pub skipped: Vec<&'a Object<'a>>,
     kinds: OnceCell<Kinds>,
     presence: OnceCell<Presence>,

@@ -193,7 +193,7 @@ fn indexed(checking: &mut Checking<'_>, spec: &Node<'_>) {
 
 const ACTIONS: &[&str] = &["Count", "FailIndex", "FailJob", "Ignore"];
 
-/// A text that must be there and one of a list, which is told in Go's form of one.
+/// A text that must be there and one of a list, whose error is worded as Go lists one value.
 fn told(checking: &mut Checking<'_>, node: &Node<'_>, supported: &[&str]) {
     if node.string().is_empty() {
         let listed: Vec<_> = supported.iter().map(|one| format!("\"{one}\"")).collect();

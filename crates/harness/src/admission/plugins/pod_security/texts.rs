@@ -1,6 +1,6 @@
 //! In which words the plugin says what is wrong with a pod (`k8s.io/pod-security-admission/policy/check_*.go`).
 //!
-//! What a level and version asks for comes from the catalogue ([`Settings::seed`]); here is only how a violation is told,
+//! What a level and version asks for comes from the catalogue ([`Settings::seed`]); here is only how a violation is worded,
 //! and of which containers.
 
 use std::collections::BTreeSet;
@@ -25,7 +25,7 @@ pub(super) type Violation = (String, String);
 type Check = (&'static str, Level, fn(&Words<'_>) -> Option<Violation>);
 
 /// All checks by level and name, which is the order of the message. Those of the restricted level take the place of the one
-/// of the baseline that they are about, so that each field is told of once.
+/// of the baseline that they are about, so that each field is reported once.
 const CHECKS: &[Check] = &[
     ("appArmorProfile", Level::Baseline, |pod| pod.app_armor()),
     ("capabilities_baseline", Level::Baseline, |pod| pod.added_capabilities()),

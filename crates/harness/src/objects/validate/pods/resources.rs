@@ -115,7 +115,7 @@ fn container_name(checking: &mut Checking<'_>, node: &Node<'_>, of: &str) {
 pub(in super::super) fn measured(checking: &mut Checking<'_>, node: &Node<'_>) {
     let (of, from) = (node.string(), checking.errors.len());
     container_name(checking, node, of);
-    // Its form is told with quotes.
+    // The error for a wrong form quotes the value.
     let form = names::qualified(checking.minor, of).len();
     without_quotes(checking, from + form, of);
 }
