@@ -220,6 +220,27 @@ fn a_webhook_that_is_asked_leaves_no_verdict() {
 }
 
 #[test]
+fn devices_are_not_counted_in_quotas() {
+    let quota = |name: &str| {
+        json!({
+            "apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q", "namespace": "default"},
+            "spec": {"hard": {name: "0"}}, "status": {"hard": {name: "0"}, "used": {name: "0"}},
+        })
+    };
+    let request = json!({"name": "gpu", "exactly": {"deviceClassName": "gpu"}});
+    let claim = json!({
+        "apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": {"name": "a"},
+        "spec": {"devices": {"requests": [request]}},
+    });
+    for name in ["gpu.deviceclass.resource.k8s.io/devices", "requests.example.com/gpu"] {
+        let review = create(&cluster(&[quota(name)]), &claim);
+        assert!(unjudged(&review).contains("the quota \"q\" limits devices"), "{name}: {}", unjudged(&review));
+    }
+    let review = create(&cluster(&[quota("count/resourceclaims.resource.k8s.io")]), &claim);
+    assert!(denied(&review).contains("exceeded quota: q"), "{}", denied(&review));
+}
+
+#[test]
 fn a_quota_has_a_verdict_where_what_is_in_use_makes_no_difference() {
     let quota = |hard: &Json, status: &Json| {
         json!({

@@ -20,6 +20,7 @@ use usage::Counted;
 
 pub(super) fn validate(attributes: &Attributes<'_>, object: Option<&Json>, said: &mut Remarks) -> Result<(), Refused> {
     let Some(object) = object.filter(|_| !attributes.namespace().is_empty()) else { return Ok(()) };
+    said.unjudged.extend(devices(attributes));
     let Some(counted) = Counted::of(attributes, object) else { return Ok(()) };
     let quotas = attributes.all("", "ResourceQuota", attributes.namespace());
     let mut pertinent = Vec::new();
@@ -56,6 +57,20 @@ pub(super) fn validate(attributes: &Attributes<'_>, object: Option<&Json>, said:
         quota.check(attributes, delta, said)?;
     }
     Ok(())
+}
+
+/// Why nothing is known of the devices that a `ResourceClaim` asks for, if a quota may limit them
+/// (`pkg/quota/v1/evaluator/core/resource_claims.go`): how many there are depends on device classes and allocations.
+fn devices(attributes: &Attributes<'_>) -> Option<String> {
+    let claims = attributes.is("resource.k8s.io", "resourceclaims", "");
+    let mut quotas = attributes.all("", "ResourceQuota", attributes.namespace()).map(Quota::new);
+    let quota = quotas.find(|quota| quota.hard.keys().any(|name| usage::counts_devices(name)))?;
+    (claims && (attributes.creates() || attributes.updates())).then(|| {
+        format!(
+            "admission plugin ResourceQuota: the quota {:?} limits devices, which are not counted offline",
+            quota.name
+        )
+    })
 }
 
 /// A quota, and what is in use of it.

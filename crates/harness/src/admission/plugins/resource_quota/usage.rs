@@ -166,6 +166,12 @@ fn is_extended(name: &str) -> bool {
     !native || name.starts_with("deviceclass.resource.kubernetes.io/")
 }
 
+/// Whether a name in a quota may be one of devices that a `ResourceClaim` asks for (`MatchingResources`): of a class, or an
+/// extended resource that a class stands for.
+pub(super) fn counts_devices(name: &str) -> bool {
+    name.ends_with(".deviceclass.resource.k8s.io/devices") || name.strip_prefix("requests.").is_some_and(is_extended)
+}
+
 /// `podComputeUsageHelper`
 fn compute(requests: &Amounts, limits: &Amounts) -> Amounts {
     let mut usage = Amounts::from([("pods".to_owned(), Quantity::count(1))]);
