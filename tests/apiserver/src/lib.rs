@@ -21,7 +21,7 @@ pub use wait::{eventually, within};
 pub use webhook::{Balancer, WEBHOOK, Webhook, fail_open_count, handshake, run_webhook};
 
 /// What a test ends in.
-pub type TestResult = Result<(), Box<dyn std::error::Error + Send + Sync>>;
+pub type TestResult<T = ()> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
 /// Fails a test with a formatted text unless the condition holds.
 #[macro_export]

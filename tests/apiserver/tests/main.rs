@@ -12,6 +12,7 @@ mod enforcement;
 mod exemptions;
 mod fields;
 mod gate;
+mod lanes;
 mod lifecycle;
 mod lint;
 mod mutation;
@@ -28,18 +29,16 @@ mod validation;
 mod webhook;
 mod workloads;
 
-use std::{
-    pin::Pin,
-    process::ExitCode,
-    sync::{Arc, LazyLock},
-};
+use std::{process::ExitCode, sync::LazyLock};
 
-use libtest_mimic::{Arguments, Failed, Trial};
-use palisade_controlplane::{Builder, ControlPlane};
-use palisade_tests::{Cluster, TestResult};
-use tokio::{runtime::Runtime, sync::Mutex};
+use libtest_mimic::Arguments;
+use palisade_controlplane::ControlPlane;
+use tokio::runtime::Runtime;
 
-type Scenario = for<'a> fn(&'a mut Cluster) -> Pin<Box<dyn Future<Output = TestResult> + 'a>>;
+use crate::lanes::{Lanes, Scenario};
+
+/// How many control planes run at once. Scenarios mostly wait, so it may be more than the cores.
+const LANES: usize = 3;
 
 /// Lists async functions as scenarios: name and function.
 macro_rules! scenarios {
@@ -57,9 +56,7 @@ fn main() -> ExitCode {
         return RUNTIME.block_on(palisade_tests::run_webhook());
     }
     let mut arguments = Arguments::from_args();
-    // One control plane on two cores; scenarios stop the controller and the API server under each other's feet.
-    arguments.test_threads = Some(1);
-    let newest = scenarios![
+    let answers = scenarios![
         admission::the_harness_answers_as_the_api_server,
         plugins::plugins_answer_as_the_api_server,
         plugins::the_default_list_is_that_of_the_binary,
@@ -69,6 +66,12 @@ fn main() -> ExitCode {
         catalogue::fixtures_get_their_verdicts,
         crds::wrong_profiles_are_refused_when_they_are_applied,
         crds::kubectl_explains_every_field,
+        gate::registrations_are_refused_in_the_words_of_the_api_server,
+        lint::a_finalizer_is_blocked_as_lint_says,
+        lint::what_lint_calls_an_error_denies_every_request,
+        lint::the_control_plane_writes_what_lint_says,
+    ];
+    let judged = scenarios![
         enforcement::jobs_of_tools_pass_and_each_rule_denies,
         enforcement::an_ephemeral_container_is_judged,
         enforcement::a_resize_is_judged,
@@ -89,6 +92,8 @@ fn main() -> ExitCode {
         namespaces::a_wrong_parameter_fails_its_namespace_alone,
         namespaces::a_changed_annotation_writes_one_object,
         namespaces::several_profiles_all_apply,
+    ];
+    let reconciled = scenarios![
         lifecycle::an_invalid_profile_changes_nothing,
         lifecycle::a_custom_check_is_made_or_its_mistake_told,
         lifecycle::drift_is_repaired,
@@ -106,15 +111,13 @@ fn main() -> ExitCode {
         api_servers::profiles_that_wait_hold_up_no_other,
         api_servers::addresses_are_those_behind_the_service,
         api_servers::each_is_asked_and_the_wrong_one_named,
-        pressure::half_of_fifty_profiles_are_in_trouble,
-        gate::registrations_are_refused_in_the_words_of_the_api_server,
         gate::a_bad_selector_changes_nothing_and_harms_no_other_profile,
         gate::the_webhook_goes_by_what_is_in_force,
         gate::generations_are_recorded_without_a_gap,
         gate::an_entry_that_the_api_server_refuses_harms_no_other,
-        lint::a_finalizer_is_blocked_as_lint_says,
-        lint::what_lint_calls_an_error_denies_every_request,
-        lint::the_control_plane_writes_what_lint_says,
+    ];
+    let large = scenarios![
+        pressure::half_of_fifty_profiles_are_in_trouble,
         scale::three_thousand_five_hundred_namespaces,
     ];
     let oldest = scenarios![
@@ -140,6 +143,8 @@ fn main() -> ExitCode {
         deletion::a_namespace_selected_while_it_goes_can_be_deleted,
         lifecycle::an_api_server_restart_admits_nothing,
         updates::an_update_changes_nothing_but_what_is_judged,
+    ];
+    let webhooks = scenarios![
         mutation::the_webhook_does_what_the_patch_does,
         webhook::defaults_are_filled_in,
         webhook::failures_admit_no_violation,
@@ -196,65 +201,33 @@ fn main() -> ExitCode {
     let acting = ["--feature-gates=MutatingAdmissionPolicy=true", "--emulation-forward-compatible=true"];
     // On a control plane of its own: each of these has the same namespaces.
     let others = scenarios![mutation::the_native_policy_does_what_the_patch_does_to_pods_of_others];
+    // The longest come first: at the end no core waits for one of them.
     let groups = [
-        ("1.36", ControlPlane::builder(), newest),
+        ("1.36", ControlPlane::builder(), reconciled),
+        ("1.33", emulated("1.33"), oldest),
+        ("1.36", ControlPlane::builder(), answers),
+        ("1.36", ControlPlane::builder(), judged),
+        ("1.36", ControlPlane::builder(), large),
+        ("1.33", emulated("1.33"), webhooks),
         ("1.35", emulated("1.35"), middle),
         // On a loaded machine the largest requests take longer than a minute.
         ("1.36", ControlPlane::builder().apiserver_flags(["--request-timeout=20m"]), alone),
         ("1.35 beta", emulated("1.35").apiserver_flags(acting), beta),
-        ("1.33", emulated("1.33"), oldest),
         ("1.36 audited", ControlPlane::builder().audit(true), audited),
         ("1.33 confined", emulated("1.33"), confined),
         ("1.36 with policies of its own", own_policies, own),
         ("1.33 to 1.36", emulated("1.33"), upgraded),
         ("1.36 pods of others", ControlPlane::builder(), others),
     ];
-    let (mut all, mut clusters) = (vec![], vec![]);
-    for (kind, control_plane, scenarios) in groups {
-        let cluster = Arc::new(Mutex::new(Shared { control_plane, cluster: None }));
-        all.extend(trials(kind, scenarios, &cluster));
-        clusters.push(cluster);
-    }
-    let conclusion = libtest_mimic::run(&arguments, all);
-    for cluster in clusters {
-        RUNTIME.block_on(stop(&cluster));
-    }
-    conclusion.exit_code()
-}
-
-/// A cluster that is started when it is first used.
-struct Shared {
-    control_plane: Builder,
-    cluster: Option<Cluster>,
-}
-
-fn trials(kind: &str, scenarios: Vec<(&str, Scenario)>, shared: &Arc<Mutex<Shared>>) -> Vec<Trial> {
-    scenarios
+    let lanes = Lanes::new(LANES);
+    let all: Vec<_> = groups
         .into_iter()
-        .map(|(name, scenario)| {
-            let shared = Arc::clone(shared);
-            let trial = Trial::test(name, move || RUNTIME.block_on(run(&shared, scenario))).with_kind(kind);
-            if name.ends_with("_of_others") { mutation::others().of(trial) } else { trial }
-        })
-        .collect()
-}
-
-async fn run(shared: &Mutex<Shared>, scenario: Scenario) -> Result<(), Failed> {
-    let Shared { control_plane, cluster } = &mut *shared.lock().await;
-    let cluster = if let Some(cluster) = cluster {
-        cluster
-    } else {
-        let started = Cluster::start_on(control_plane.clone()).await;
-        cluster.insert(started.map_err(|error| error.to_string())?)
-    };
-    cluster.start_controller().await.map_err(|error| error.to_string())?;
-    scenario(cluster).await.map_err(|error| Failed::from(error.to_string()))
-}
-
-async fn stop(shared: &Mutex<Shared>) {
-    if let Some(cluster) = shared.lock().await.cluster.take()
-        && let Err(error) = cluster.stop().await
-    {
-        eprintln!("stopping a control plane: {error}");
-    }
+        .flat_map(|(kind, control_plane, scenarios)| lanes.trials(kind, control_plane, scenarios))
+        .map(|trial| if trial.name().ends_with("_of_others") { mutation::others().of(trial) } else { trial })
+        .collect();
+    // Each waits for its control plane.
+    arguments.test_threads = Some(all.len());
+    let conclusion = libtest_mimic::run(&arguments, all);
+    lanes.print_slowest();
+    conclusion.exit_code()
 }

@@ -1,6 +1,9 @@
 //! The command line of `palisade eval`.
 
+use std::fmt::Write as _;
+
 use clap::ValueEnum;
+use palisade_harness::objects;
 
 use crate::{
     args::KubeVersion,
@@ -31,18 +34,27 @@ RuntimeClass) and no file has is missing if the files have others of its kind an
 shown; if they have none of its kind, there is no verdict. LimitRanges, ResourceQuotas, default classes and webhooks that no
 file has are not there.";
 
-const VALIDATED: &str = "\
-Validated are: the metadata of every kind; pods and templates of pods (names, images, ports, mounts and sources of volumes,
-restart and DNS policy, requests within limits, tolerations, contradictions of security contexts); selector, template and
-numbers of what runs pods; type and ports of Services; what Roles, bindings, PodDisruptionBudgets, Ingresses, autoscalers,
-claims, Secrets and ConfigMaps cannot be without; custom resources by their schema and its rules. All else is taken to be
-valid: an object that the API server rejects for another reason is judged by the policies here. Of an update only what
-changed is validated, by the rules for new objects and by those for what may change; where those are not known, an update of
-more than metadata has no verdict. APIServices have no verdict.";
+/// What is validated of the objects of requests and what is not, by the lists that validation itself goes by.
+fn validated() -> String {
+    let kinds = objects::validated().join(", ");
+    let mut text = format!(
+        "\
+Validated are, with the texts of the API server: the metadata of every kind; custom resources by their schema and its rules;
+and all of {kinds}. Of an update only what changed is validated, by the rules for new objects and by those for what may
+change.
+Not validated are:
+"
+    );
+    for gap in objects::NOT_VALIDATED {
+        // Writing to a string does not fail.
+        let _ = writeln!(text, "- {gap}");
+    }
+    text
+}
 
 /// The arguments of `palisade eval`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = format!("{EXAMPLES}\n\n{IMPLICIT}\n\n{VALIDATED}\n\n{}", plugins::help()))]
+#[command(after_help = format!("{EXAMPLES}\n\n{IMPLICIT}\n\n{}\n{}", validated(), plugins::help()))]
 pub struct EvalArgs {
     /// YAML or JSON files with the objects of the cluster; - is standard input.
     #[arg(short = 'f', long = "file", value_name = "FILE", required = true, num_args = 1..)]

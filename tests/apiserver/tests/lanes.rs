@@ -1,0 +1,112 @@
+//! Groups of scenarios, each on a control plane of its own. Several groups run beside each other; the scenarios of one do
+//! not, for they stop the controller and the API server under each other's feet.
+
+use std::{
+    panic::AssertUnwindSafe,
+    pin::Pin,
+    sync::{
+        Arc, Mutex as StdMutex, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use futures::FutureExt as _;
+use libtest_mimic::{Failed, Trial};
+use palisade_controlplane::Builder;
+use palisade_tests::{Cluster, TestResult};
+use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore};
+
+use crate::RUNTIME;
+
+pub(crate) type Scenario = for<'a> fn(&'a mut Cluster) -> Pin<Box<dyn Future<Output = TestResult> + 'a>>;
+
+/// How many of the slowest scenarios are printed.
+const SLOWEST: usize = 10;
+
+/// What runs beside each other.
+pub(crate) struct Lanes {
+    permits: Arc<Semaphore>,
+    times: Arc<StdMutex<Vec<(Duration, String)>>>,
+}
+
+/// Scenarios of one control plane, which is started by the first of them and stopped after the last.
+struct Group {
+    control_plane: Builder,
+    permits: Arc<Semaphore>,
+    /// How many scenarios have been asked for and have not ended. All are asked for at once.
+    left: AtomicUsize,
+    running: Mutex<Option<(Cluster, OwnedSemaphorePermit)>>,
+}
+
+impl Lanes {
+    /// So many control planes run at once.
+    pub(crate) fn new(at_once: usize) -> Self {
+        Self { permits: Arc::new(Semaphore::new(at_once)), times: Arc::default() }
+    }
+
+    /// The scenarios of one control plane.
+    pub(crate) fn trials(
+        &self,
+        kind: &'static str,
+        control_plane: Builder,
+        scenarios: Vec<(&'static str, Scenario)>,
+    ) -> Vec<Trial> {
+        let permits = Arc::clone(&self.permits);
+        let group = Arc::new(Group { control_plane, permits, left: AtomicUsize::new(0), running: Mutex::new(None) });
+        let trial = |(name, scenario): (&'static str, Scenario)| {
+            let (group, times) = (Arc::clone(&group), Arc::clone(&self.times));
+            let run = move || {
+                group.left.fetch_add(1, Ordering::SeqCst);
+                RUNTIME.block_on(group.run(scenario, |took| {
+                    times.lock().unwrap_or_else(PoisonError::into_inner).push((took, format!("[{kind}] {name}")));
+                }))
+            };
+            Trial::test(name, run).with_kind(kind)
+        };
+        scenarios.into_iter().map(trial).collect()
+    }
+
+    /// Prints which scenarios took longest.
+    pub(crate) fn print_slowest(&self) {
+        let mut times = self.times.lock().unwrap_or_else(PoisonError::into_inner);
+        times.sort_unstable_by(|left, right| right.cmp(left));
+        println!("The slowest of {} scenarios:", times.len());
+        for (took, name) in times.iter().take(SLOWEST) {
+            println!("  {:>4} s  {name}", took.as_secs());
+        }
+    }
+}
+
+impl Group {
+    async fn run(&self, scenario: Scenario, report: impl FnOnce(Duration)) -> Result<(), Failed> {
+        let mut running = self.running.lock().await;
+        let result = match self.cluster(&mut running).await {
+            Ok(cluster) => {
+                let begin = Instant::now();
+                // A scenario that panics must not keep the control plane, for which other groups wait.
+                let result = AssertUnwindSafe(scenario(cluster)).catch_unwind().await;
+                report(begin.elapsed());
+                result.unwrap_or_else(|_| Err("the scenario panicked".into()))
+            }
+            Err(error) => Err(error),
+        };
+        let last = self.left.fetch_sub(1, Ordering::SeqCst) == 1;
+        let stopped = match running.take_if(|_| last) {
+            Some((cluster, _permit)) => cluster.stop().await,
+            None => Ok(()),
+        };
+        result.and(stopped).map_err(|error| Failed::from(error.to_string()))
+    }
+
+    /// The cluster, which is started where none runs, with the controller.
+    async fn cluster<'a>(&self, running: &'a mut Option<(Cluster, OwnedSemaphorePermit)>) -> TestResult<&'a mut Cluster> {
+        if running.is_none() {
+            let permit = Arc::clone(&self.permits).acquire_owned().await?;
+            *running = Some((Cluster::start_on(self.control_plane.clone()).await?, permit));
+        }
+        let (cluster, _) = running.as_mut().ok_or("a cluster was started")?;
+        cluster.start_controller().await?;
+        Ok(cluster)
+    }
+}
