@@ -100,7 +100,10 @@ impl Group {
     }
 
     /// The cluster, which is started where none runs, with the controller.
-    async fn cluster<'a>(&self, running: &'a mut Option<(Cluster, OwnedSemaphorePermit)>) -> TestResult<&'a mut Cluster> {
+    async fn cluster<'a>(
+        &self,
+        running: &'a mut Option<(Cluster, OwnedSemaphorePermit)>,
+    ) -> TestResult<&'a mut Cluster> {
         if running.is_none() {
             let permit = Arc::clone(&self.permits).acquire_owned().await?;
             *running = Some((Cluster::start_on(self.control_plane.clone()).await?, permit));

@@ -116,10 +116,8 @@ fn main() -> ExitCode {
         gate::generations_are_recorded_without_a_gap,
         gate::an_entry_that_the_api_server_refuses_harms_no_other,
     ];
-    let large = scenarios![
-        pressure::half_of_fifty_profiles_are_in_trouble,
-        scale::three_thousand_five_hundred_namespaces,
-    ];
+    let large =
+        scenarios![pressure::half_of_fifty_profiles_are_in_trouble, scale::three_thousand_five_hundred_namespaces,];
     let oldest = scenarios![
         admission::the_harness_answers_as_the_api_server,
         plugins::plugins_answer_as_the_api_server,
