@@ -84,7 +84,7 @@ test-scenarios:
 
 .PHONY: test-others
 test-others:
-	nice -n 19 cargo test --workspace --exclude palisade-tests
+	cargo test --workspace --exclude palisade-tests
 	$(MAKE) oracle-check MINORS=1.36
 	cargo test --workspace --test conformance --test redteam
 
