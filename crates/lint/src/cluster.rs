@@ -3,11 +3,11 @@
 use std::{cell::OnceCell, collections::BTreeMap, ops::Range};
 
 use palisade_api::{Diagnostic, ToolSecurityProfile, ToolSecurityProfileSpec, crd, names};
-use palisade_cel::{Position, schema::Schemas};
-use palisade_harness::{
+use palisade_apiserver::{
     create::{self, Names, Refused, Status},
     objects::{self, Kinds, Sent},
 };
+use palisade_cel::{Position, schema::Schemas};
 use palisade_manifest::{Mistake, Object};
 use serde_json::Value as Json;
 
@@ -237,7 +237,7 @@ impl<'a> Cluster<'a> {
             }
         };
         let bundle = compiled.bundle.clone();
-        if let Err(rejected) = palisade_harness::check(compiled) {
+        if let Err(rejected) = palisade_gate::check(compiled) {
             // What it becomes has the same mistakes.
             return self.profiles.extend(rejected.diagnostics.into_iter().map(|one| (item.copy(), one)));
         }

@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use palisade_harness::admission::{PolicyKind, Request};
+use palisade_apiserver::admission::{PolicyKind, Request};
 use palisade_manifest::Problem;
 use serde_json::Value as Json;
 

@@ -1,13 +1,13 @@
 //! The cluster of a suite, made of the objects in its files.
 
-use palisade_checks::json::Change as _;
 use std::sync::Arc;
 
 use k8s_openapi::{apimachinery::pkg::apis::meta::v1::ObjectMeta, jiff::Timestamp};
 use palisade_api::{ToolSecurityProfile, crd};
+use palisade_apiserver::admission::{Plugins, PolicyKind};
 use palisade_compiler::{ChangedBy, Compiled, Namespace};
-use palisade_harness::admission::{Plugins, PolicyKind};
 use palisade_manifest::{Object, Problem, Source};
+use palisade_objects::json::Change as _;
 use serde_json::{Value as Json, json};
 
 use crate::{places::Origin, world::World};

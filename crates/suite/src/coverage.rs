@@ -4,8 +4,8 @@ mod profile;
 
 use std::collections::BTreeMap;
 
+use palisade_apiserver::admission::{Inspected, PolicyKind, Request, Review, Trace};
 use palisade_cel::eval::{Watch, WatchKind};
-use palisade_harness::admission::{Inspected, PolicyKind, Request, Review, Trace};
 use serde_json::Value as Json;
 
 use crate::{

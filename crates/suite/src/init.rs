@@ -1,11 +1,11 @@
 //! Suites to begin with: for each validation of a policy an object that passes and one that does not, found by trying.
 
-use palisade_checks::json::Change as _;
 use std::{fmt::Write as _, sync::Arc};
 
 use palisade_api::catalogue;
-use palisade_harness::admission::{Outcome, Plugins};
+use palisade_apiserver::admission::{Outcome, Plugins};
 use palisade_manifest::{Problem, Source};
+use palisade_objects::json::Change as _;
 use serde_json::{Value as Json, json};
 
 use crate::{

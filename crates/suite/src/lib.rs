@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Suites are read from YAML of our own ([`format`]), and from what kaptest and `kyverno test` read
-//! ([`import`]). The verdicts are those of `palisade-harness`.
+//! ([`import`]). The verdicts are those of `palisade-apiserver`.
 //!
 //! This crate is pure: files are read by whoever calls it, through [`Files`].
 

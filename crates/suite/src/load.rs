@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use k8s_openapi::jiff::Timestamp;
-use palisade_harness::admission::{Plugins, PolicyKind, Request, Review};
+use palisade_apiserver::admission::{Plugins, PolicyKind, Request, Review};
 use palisade_manifest::{Object, Problem, Source};
 use serde_json::Value as Json;
 

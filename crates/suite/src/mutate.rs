@@ -5,7 +5,7 @@ mod make;
 
 use std::collections::{BTreeMap, btree_map::Entry};
 
-use palisade_harness::admission::{Evaluation, PolicyKind, Review};
+use palisade_apiserver::admission::{Evaluation, PolicyKind, Review};
 use serde_json::Value as Json;
 
 use crate::{

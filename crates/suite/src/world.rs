@@ -1,12 +1,12 @@
 //! A cluster, and the way of a request to its policies.
 
-use palisade_cel::Issue;
-use palisade_compiler::Mutation;
-use palisade_harness::{
+use palisade_apiserver::{
     admission::{Cluster, Inspected, Plugins, PolicyKind, Request, Review, Trace},
     create,
     objects::Kinds,
 };
+use palisade_cel::Issue;
+use palisade_compiler::Mutation;
 use serde_json::Value as Json;
 
 use crate::request::bare_namespace;
@@ -20,7 +20,7 @@ pub(crate) struct World {
 impl World {
     /// An empty cluster, whose expressions remember what they came to.
     pub fn new(minor: u8, plugins: &Plugins) -> Self {
-        Self { cluster: Cluster::new(minor).with_plugins(plugins.clone()).watching() }
+        Self { cluster: palisade_gate::cluster(minor).with_plugins(plugins.clone()).watching() }
     }
 
     /// Adds an object.
@@ -33,7 +33,7 @@ impl World {
 
     /// The webhook fills in what a profile fills into pods.
     pub fn register(&mut self, mutation: Mutation) {
-        self.cluster.register(mutation);
+        palisade_gate::register(&mut self.cluster, mutation);
     }
 
     /// A namespace that a request names is there.

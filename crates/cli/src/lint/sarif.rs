@@ -1,10 +1,10 @@
 //! SARIF 2.1.0 (<https://docs.oasis-open.org/sarif/sarif/v2.1.0/>).
 
-use palisade_checks::json::Change as _;
 use std::fmt::Write as _;
 
 use palisade_lint::{Finding, Report, Rule, catalogue};
 use palisade_manifest::Severity;
+use palisade_objects::json::Change as _;
 use serde_json::{Value as Json, json};
 
 use super::formats::{full_message, region};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use palisade_api::names;
-use palisade_harness::objects::Kinds;
+use palisade_apiserver::objects::Kinds;
 use palisade_manifest::{Severity, nearest};
 use serde_json::Value as Json;
 

@@ -1,8 +1,8 @@
 //! Profiles that redirect each other's images.
 
-use palisade_api::selector;
 use palisade_compiler::{namespace_selector, redirect_each_other};
 use palisade_manifest::Severity;
+use palisade_objects::selector;
 
 use crate::{Category, Rule};
 

@@ -2,8 +2,8 @@
 //! that turn them on, and the branches in the expressions of custom checks.
 
 use palisade_api::catalogue;
+use palisade_apiserver::admission::{Evaluation, PolicyKind, Review};
 use palisade_cel::eval::WatchKind;
-use palisade_harness::admission::{Evaluation, PolicyKind, Review};
 use serde_json::Value as Json;
 
 use super::{Coverage, Point, outcomes};

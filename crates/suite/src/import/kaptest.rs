@@ -1,7 +1,7 @@
 //! Suites of kaptest (`github.com/pfnet/kaptest`, `internal/tester/manifest.go`).
 
-use palisade_checks::json::Change as _;
 use palisade_manifest::{Object, Problem};
+use palisade_objects::json::Change as _;
 use serde_json::{Value as Json, json};
 
 use super::{complete, note_others, stub_crds, text, texts};

@@ -72,7 +72,7 @@ pub(crate) fn suite(mut loader: Loader<'_>) -> Result<Suite, Vec<Problem>> {
 }
 
 /// Who asks.
-fn user(loader: &mut Loader<'_>, json: &Json) -> palisade_harness::admission::User {
+fn user(loader: &mut Loader<'_>, json: &Json) -> palisade_apiserver::admission::User {
     let file = text(json, "/userinfo");
     let found = if file.is_empty() { Vec::new() } else { loader.file("userinfo", file) };
     let info = found.first().map_or(&Json::Null, |member| &member.object);
@@ -117,7 +117,7 @@ fn results(
     path: &str,
     result: &Json,
     members: &[Member],
-    user: &palisade_harness::admission::User,
+    user: &palisade_apiserver::admission::User,
     drafts: &mut Vec<Draft>,
 ) {
     let policy = text(result, "/policy");

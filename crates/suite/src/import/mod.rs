@@ -6,10 +6,10 @@
 pub mod kaptest;
 pub mod kyverno;
 
-use palisade_checks::json::Change as _;
 use std::collections::BTreeMap;
 
-use palisade_harness::objects::Kinds;
+use palisade_apiserver::objects::Kinds;
+use palisade_objects::json::Change as _;
 use serde_json::{Value as Json, json};
 
 use crate::{cluster::Member, load::Loader, places::Origin};

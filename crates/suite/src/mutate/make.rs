@@ -1,8 +1,8 @@
 //! What mistakes there are to make: in the policies of a suite, and in the custom checks of its profiles.
 
 use palisade_api::CustomCheck;
+use palisade_apiserver::admission::PolicyKind;
 use palisade_cel::mutate::{self, mutants};
-use palisade_harness::admission::PolicyKind;
 
 use super::{Baseline, Change, Mutant};
 use crate::{

@@ -8,7 +8,7 @@ mod profiles;
 use std::{collections::BTreeMap, sync::Arc};
 
 use k8s_openapi::jiff::Timestamp;
-use palisade_harness::admission::Plugins;
+use palisade_apiserver::admission::Plugins;
 use palisade_manifest::{Problem, Source};
 use palisade_suite::{
     Files, Server, Status, Suite, coverage,
