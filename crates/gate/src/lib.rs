@@ -31,7 +31,7 @@ pub use gate::check;
 pub use palisade_apiserver::admission::{BUDGET, Operation};
 pub use policy::{Decision, Judgement, Policy, Request, Violation};
 pub use standards::Standards;
-pub use webhook::register;
+pub use webhook::{register, webhook};
 
 /// A cluster of Kubernetes 1.`minor` with nothing but its own namespaces in it, whose admission plugin `PodSecurity` judges
 /// pods by the catalogue.

@@ -12,7 +12,12 @@ use serde_json::Value as Json;
 
 /// Registers Palisade's webhook for a profile: it fills in what a MutatingAdmissionPolicy would.
 pub fn register(cluster: &mut Cluster, mutation: Mutation) {
-    cluster.register(mutation.profile.clone(), Arc::new(Entry::new(mutation)));
+    cluster.register(mutation.profile.clone(), webhook(mutation));
+}
+
+/// Palisade's webhook as it answers for a profile.
+pub fn webhook(mutation: Mutation) -> Arc<dyn Webhook> {
+    Arc::new(Entry::new(mutation))
 }
 
 /// A profile about whose pods the webhook is asked.

@@ -10,7 +10,7 @@ use std::{
 use serde_json::Value as Json;
 
 /// Crates that promise "no I/O, no clock, no environment".
-const PURE: [&str; 12] = [
+const PURE: [&str; 13] = [
     "palisade-api",
     "palisade-apiserver",
     "palisade-cel",
@@ -22,11 +22,13 @@ const PURE: [&str; 12] = [
     "palisade-migrate",
     "palisade-mutation",
     "palisade-objects",
+    "palisade-profiles",
     "palisade-suite",
 ];
 
 /// Kubernetes' admission, offline: of use to somebody who has no profiles, and to be published without the product.
-const TOOLKIT: [&str; 4] = ["palisade-apiserver", "palisade-cel", "palisade-manifest", "palisade-objects"];
+const TOOLKIT: [&str; 6] =
+    ["palisade-apiserver", "palisade-cel", "palisade-lint", "palisade-manifest", "palisade-objects", "palisade-suite"];
 
 /// Crates without which there is no network and no runtime.
 const FORBIDDEN: [&str; 11] = [

@@ -94,7 +94,7 @@ fn draft(
     Ok(Draft {
         name: format!("{}: {} {}: {}", policy.name(), shown.kind(), shown.name(), text(test, "/expect")),
         range: loader.object.node.place(&format!("{path}.expect")),
-        minor: loader.default_minor,
+        minor: loader.server.minor,
         asked: Question::Fields(Box::new(asked)),
         expect: ExpectFields { verdict, policy: Some(policy.name().to_owned()), ..ExpectFields::default() },
         extra: vec![binding(policy, param, members)?],

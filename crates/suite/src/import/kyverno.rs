@@ -187,7 +187,7 @@ fn results(
             drafts.push(Draft {
                 name: format!("{policy}: {kind} {name}: {}", text(result, "/result")),
                 range: loader.object.node.place(&path),
-                minor: loader.default_minor,
+                minor: loader.server.minor,
                 asked: Question::Fields(Box::new(asked)),
                 expect: ExpectFields { verdict, policy: Some(policy.to_owned()), ..ExpectFields::default() },
                 extra: vec![],

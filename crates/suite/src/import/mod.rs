@@ -69,7 +69,7 @@ pub(crate) fn complete(loader: &mut Loader<'_>, members: &mut [Member]) {
 
 /// Definitions that allow anything, for the custom kinds that have none: the tools do without.
 pub(crate) fn stub_crds(loader: &mut Loader<'_>, members: &[Member]) -> Vec<Member> {
-    let kinds = Kinds::builtin(loader.default_minor);
+    let kinds = Kinds::builtin(loader.server.minor);
     let mut custom: BTreeMap<(String, String), (Vec<String>, bool)> = BTreeMap::new();
     let mut add = |api_version: &str, kind: &str, namespaced: bool| {
         let Some((group, version)) = api_version.split_once('/') else { return };

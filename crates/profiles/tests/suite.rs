@@ -1,11 +1,20 @@
 //! Profiles: what of them is covered, told in their own terms, and which mistakes in custom checks are noticed.
+#![allow(clippy::unwrap_used, reason = "a test that cannot set itself up may panic")]
 
+use palisade_profiles::suite::Profiles;
 use palisade_suite::{
     Status, Suite,
     mutate::{Baseline, Fate, Mutant},
 };
 
-use super::{assert_passes, load, missing, run};
+#[path = "../../suite/tests/suite/support.rs"]
+mod support;
+
+use support::{assert_passes, missing, run};
+
+fn load(text: &str, files: &[(&'static str, &str)]) -> Suite {
+    support::load(Some(&Profiles), text, files)
+}
 
 const PROFILE: &str = "\
 apiVersion: toolsecurity.dev/v1alpha1
@@ -151,4 +160,35 @@ fn what_a_profile_fills_in_is_filled_in_whoever_does_it() {
     let expect = "expect: {verdict: allow, object: {spec: {hostUsers: false}}}";
     let suite = load(&format!("{CASES}  - {{name: by nobody, {expect}}}\n"), &files);
     assert!(matches!(run(&suite).pop(), Some((_, Status::Failed(_)))));
+}
+
+#[test]
+fn what_a_profile_fills_in_is_there_whoever_does_it() {
+    let profile = "\
+apiVersion: toolsecurity.dev/v1alpha1
+kind: ToolSecurityProfile
+metadata: {name: tools}
+spec:
+  namespaceSelector: {matchLabels: {tenancy: tool}}
+  mutation: {defaults: Secure}
+";
+    let cases = "\
+apiVersion: test.toolsecurity.dev/v1alpha1
+kind: PolicyTest
+policies: [profile.yaml]
+resources:
+- {apiVersion: v1, kind: Namespace, metadata: {name: tool-a, labels: {tenancy: tool}}}
+cases:
+- name: filled in by the webhook
+  kubeVersion: '1.33'
+  object: {apiVersion: v1, kind: Pod, metadata: {name: x, namespace: tool-a}, spec: {containers: [{name: a, image: b}]}}
+  expect: {verdict: warn, object: {spec: {securityContext: {runAsNonRoot: true}}}}
+- name: filled in by a policy
+  kubeVersion: '1.36'
+  object: {apiVersion: v1, kind: Pod, metadata: {name: x, namespace: tool-a}, spec: {containers: [{name: a, image: b}]}}
+  expect: {verdict: allow, warnings: [], object: {spec: {securityContext: {runAsNonRoot: true}}}}
+";
+    let suite = load(cases, &[("profile.yaml", profile)]);
+    let found = run(&suite);
+    assert!(found.iter().all(|(_, status)| *status == Status::Passed), "{found:?}");
 }
