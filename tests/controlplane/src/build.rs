@@ -8,10 +8,11 @@ use std::{
     env, fs,
     fs::File,
     io,
+    io::{BufRead as _, BufReader},
     os::unix::fs::symlink,
     path::{Path, PathBuf},
-    process::{Command, Output},
-    time::{Duration, SystemTime},
+    process::{Command, Output, Stdio},
+    time::{Duration, Instant, SystemTime},
 };
 
 use ring::digest;
@@ -34,6 +35,8 @@ const BINARY: &str = "controlplane";
 const LINKS: [&str; 4] = ["etcd", "kube-apiserver", "kube-controller-manager", "kubectl"];
 /// Entries that nothing has used for so long make room for a new one.
 const KEEP: Duration = Duration::from_hours(14 * 24);
+/// How often a build says how far it is.
+const PROGRESS: Duration = Duration::from_secs(15);
 
 /// Where the executables are.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -151,15 +154,9 @@ fn linker_flags() -> String {
     flags.join(" ")
 }
 
-#[allow(
-    clippy::print_stderr,
-    reason = "a test that hangs for minutes must say why, and nothing else is set up to say it"
-)]
+#[allow(clippy::print_stderr, reason = "a build of minutes says how far it is, and nothing else is set up to say it")]
 fn build(cache: &Path, entry: &Path) -> Result<(), Error> {
-    eprintln!(
-        "building etcd, kube-apiserver, kube-controller-manager and kubectl {KUBERNETES} with Go, once: \
-         about 5 minutes from cold caches, seconds from warm ones"
-    );
+    eprintln!("building etcd, kube-apiserver, kube-controller-manager and kubectl {KUBERNETES} with Go, once");
     let io = |source| Error::io("cannot keep the build of the control plane")(source);
     let temporary = tempfile::Builder::new().prefix("build-").tempdir_in(cache).map_err(io)?;
     for (name, text) in SOURCES {
@@ -167,21 +164,18 @@ fn build(cache: &Path, entry: &Path) -> Result<(), Error> {
     }
     let output = temporary.path().join("entry");
     fs::create_dir(&output).map_err(io)?;
-    go(
-        "build",
-        temporary.path(),
-        &[
-            // With these three, the bytes depend on the sources and the Go version only.
-            "-trimpath",
-            "-buildvcs=false",
-            "-mod=readonly",
-            "-ldflags",
-            &linker_flags(),
-            "-o",
-            &format!("entry/{BINARY}"),
-            ".",
-        ],
-    )?;
+    // This fetches the modules, too.
+    let packages = go("list", temporary.path(), &["-deps", "-mod=readonly", "."])?.stdout;
+    let packages = packages.iter().filter(|&&byte| byte == b'\n').count();
+    let begin = Instant::now();
+    let mut printed = begin;
+    go_build(temporary.path(), |built| {
+        if printed.elapsed() >= PROGRESS {
+            printed = Instant::now();
+            eprintln!("  Go: {built} of {packages} packages after {} s", begin.elapsed().as_secs());
+        }
+    })?;
+    eprintln!("  Go: built after {} s", begin.elapsed().as_secs());
     for link in LINKS {
         symlink(BINARY, output.join(link)).map_err(io)?;
     }
@@ -195,9 +189,38 @@ fn build(cache: &Path, entry: &Path) -> Result<(), Error> {
     }
 }
 
+/// Builds, and calls back with the number of packages built so far. What is in Go's cache is not counted.
+fn go_build(dir: &Path, mut report: impl FnMut(usize)) -> Result<(), Error> {
+    let (flags, output) = (linker_flags(), format!("entry/{BINARY}"));
+    // With the first three, the bytes depend on the sources and the Go version only. -v names what is built.
+    let arguments =
+        ["build", "-trimpath", "-buildvcs=false", "-mod=readonly", "-v", "-ldflags", &flags, "-o", &output, "."];
+    let mut child = go_command(dir, &arguments).stderr(Stdio::piped()).spawn().map_err(Error::GoMissing)?;
+    let mut lines = Vec::new();
+    if let Some(stderr) = child.stderr.take() {
+        for line in BufReader::new(stderr).lines() {
+            lines.push(line.map_err(Error::io("cannot read what Go prints"))?);
+            report(lines.len());
+        }
+    }
+    let status = child.wait().map_err(Error::io("cannot wait for Go"))?;
+    if status.success() {
+        return Ok(());
+    }
+    Err(Error::Go { command: "build", status, output: tail(&lines.join("\n"), 20) })
+}
+
 fn go(command: &'static str, dir: &Path, arguments: &[&str]) -> Result<Output, Error> {
-    let output = Command::new("go")
-        .arg(command)
+    let output = go_command(dir, &[&[command], arguments].concat()).output().map_err(Error::GoMissing)?;
+    if output.status.success() {
+        return Ok(output);
+    }
+    Err(Error::Go { command, status: output.status, output: tail(&String::from_utf8_lossy(&output.stderr), 20) })
+}
+
+fn go_command(dir: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new("go");
+    command
         .args(arguments)
         .current_dir(dir)
         // A static binary needs no C compiler. The rest keeps the caller's settings out.
@@ -205,13 +228,8 @@ fn go(command: &'static str, dir: &Path, arguments: &[&str]) -> Result<Output, E
         .env("GOWORK", "off")
         .env("GOFLAGS", "")
         .env_remove("GOOS")
-        .env_remove("GOARCH")
-        .output()
-        .map_err(Error::GoMissing)?;
-    if output.status.success() {
-        return Ok(output);
-    }
-    Err(Error::Go { command, status: output.status, output: tail(&String::from_utf8_lossy(&output.stderr), 20) })
+        .env_remove("GOARCH");
+    command
 }
 
 /// Removes what has not been used for long: entries, locks and abandoned builds. It never fails a start.

@@ -90,6 +90,13 @@ pub(super) fn pod(checking: &mut Checking<'_>, object: &Value) {
     annotations::match_fields(checking, &metadata, &pod);
 }
 
+/// The annotations of a pod alone (`ValidatePodSpecificAnnotations`).
+pub(in crate::objects::validate) fn own_annotations(checking: &mut Checking<'_>, object: &Value) {
+    let object = Node::new(object, "");
+    let pod = Pod::new(object.get("spec"));
+    annotations::check(checking, &object.get("metadata"), "metadata.annotations", &pod);
+}
+
 /// A template (`ValidatePodTemplateSpec`).
 pub(super) fn template(checking: &mut Checking<'_>, template: &Node<'_>) {
     template_metadata(checking, template);

@@ -101,19 +101,21 @@ pub(super) fn check(
     metadata(checking, r, object);
     metadata_update(checking, old, object);
     let changed = !change.same.but(&["apiVersion", "kind", "metadata", "status"], object, old);
+    // Some annotations mean what fields mean, and are validated with these.
+    let create = |checking: &mut Checking<'_>| {
+        if changed || change.changed(&["metadata", "annotations"]) {
+            kinds::check(checking, r, object);
+        }
+    };
     match sent.subresource {
-        "" => main(checking, sent, change, changed),
+        "" => main(checking, sent, change, changed, create),
         "status" => status::check(checking, sent, change),
         "ephemeralcontainers" => {
-            if changed {
-                kinds::check(checking, r, object);
-            }
+            create(checking);
             pods::ephemeral(checking, change);
         }
         "resize" => {
-            if changed {
-                kinds::check(checking, r, object);
-            }
+            create(checking);
             pods::resize(checking, change);
         }
         // Only the finalizers of the specification are validated, by their form.
@@ -166,14 +168,15 @@ pub(in crate::objects) fn metadata_update(checking: &mut Checking<'_>, old: &Val
     }
 }
 
-/// The resource itself.
-fn main(checking: &mut Checking<'_>, sent: Sent<'_>, change: Change<'_>, changed: bool) {
+/// The resource itself; `create` validates what creation does, where something changed that it looks at.
+fn main(
+    checking: &mut Checking<'_>,
+    sent: Sent<'_>,
+    change: Change<'_>,
+    changed: bool,
+    create: impl Fn(&mut Checking<'_>),
+) {
     let r = sent.resource;
-    let create = |checking: &mut Checking<'_>| {
-        if changed {
-            kinds::check(checking, r, change.new);
-        }
-    };
     let fixed = |checking: &mut Checking<'_>, fields: &[&[&str]]| {
         for path in fields {
             change.immutable(checking, path, Shows::Value);

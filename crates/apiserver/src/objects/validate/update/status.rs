@@ -171,6 +171,8 @@ const OF_PODS: &[&str] = &[
 /// `ValidatePodStatusUpdate`
 fn pod(checking: &mut Checking<'_>, change: Change<'_>) {
     pods::annotations(checking, change);
+    // All else of a pod is validated when it is changed, and a status is not.
+    super::super::pods::own_annotations(checking, change.new);
     let (now, before) = (&change.new["status"], &change.old["status"]);
     for (i, condition) in list(now, "conditions").iter().enumerate() {
         let field = format!("status.conditions[{i}]");
