@@ -350,7 +350,7 @@ fn a_webhook_that_is_registered_answers() {
         "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings", "namespace": "default"},
         "data": {"team": "a"},
     });
-    let mut cluster = cluster(&[settings.clone()]);
+    let mut cluster = cluster(std::slice::from_ref(&settings));
     cluster.register("labels", Arc::new(Labels(serde_json::from_value(constraints).unwrap())));
     let review = create(&cluster, &pod(&json!({})));
     assert_eq!((&review.outcome, &*review.warnings), (&Outcome::Allowed, &["it has a team now".to_owned()][..]));
