@@ -96,7 +96,7 @@ CASES ?= 3000
 
 .PHONY: properties
 properties: ## Judge random pods by random profiles: CASES=3000, others each time
-	PROPTEST_CASES=$(CASES) cargo test -p palisade-harness --test properties -- --nocapture
+	PROPTEST_CASES=$(CASES) cargo test -p palisade-gate --test properties -- --nocapture
 
 # 1.36 comes first: the golden files of the others are what differs from it.
 MINORS ?= 1.36 1.33 1.34 1.35 1.37
@@ -121,16 +121,16 @@ oracle_module = "$$(go list $(if $(filter-out 1.36,$(1)),-modfile=minors/$(1).mo
 
 .PHONY: oracle
 oracle: ## Ask kube-apiserver's CEL code anew: golden files and schemas of all minors
-	cd tests/oracle && $(foreach minor,$(MINORS),$(call oracle_build,$(minor)) && $(call oracle_run,$(minor),.,../../crates/cel/openapi,../../crates/harness/types,objects/golden,rules/golden,plugins,mutants/golden) &&) :
+	cd tests/oracle && $(foreach minor,$(MINORS),$(call oracle_build,$(minor)) && $(call oracle_run,$(minor),.,../../crates/cel/openapi,../../crates/apiserver/types,objects/golden,rules/golden,plugins,mutants/golden) &&) :
 
 .PHONY: oracle-check
 oracle-check: ## Check that the golden files are what that code says; MINORS=1.36 for one
 	cd tests/oracle && go vet . && go test . && at=$$(mktemp -d) && trap 'rm -rf "$$at"' EXIT \
-		&& cp -r ../../crates/cel/openapi "$$at/openapi" && cp -r ../../crates/harness/types "$$at/types" && cp -r objects/golden "$$at/objects" \
+		&& cp -r ../../crates/cel/openapi "$$at/openapi" && cp -r ../../crates/apiserver/types "$$at/types" && cp -r objects/golden "$$at/objects" \
 		&& cp -r rules/golden "$$at/rules" && cp -r plugins "$$at/plugins" && cp -r mutants/golden "$$at/mutants" && cp -r yaml "$$at/yaml" \
 		&& $(foreach minor,$(MINORS),$(call oracle_build,$(minor)) && $(call oracle_run,$(minor),"$$at","$$at/openapi","$$at/types","$$at/objects","$$at/rules","$$at/plugins","$$at/mutants") \
 		&& diff -r golden/$(minor) "$$at/golden/$(minor)" >&2 &&) diff -r ../../crates/cel/openapi "$$at/openapi" >&2 \
-		&& diff -r ../../crates/harness/types "$$at/types" >&2 && diff -r objects/golden "$$at/objects" >&2 && diff -r rules/golden "$$at/rules" >&2 \
+		&& diff -r ../../crates/apiserver/types "$$at/types" >&2 && diff -r objects/golden "$$at/objects" >&2 && diff -r rules/golden "$$at/rules" >&2 \
 		&& diff -r plugins "$$at/plugins" >&2 && diff -r yaml "$$at/yaml" >&2 && diff -r mutants/golden "$$at/mutants" >&2
 
 .PHONY: standards

@@ -11,7 +11,6 @@ mod params;
 mod profile;
 mod published;
 pub mod revision;
-pub mod selector;
 
 pub use palisade_checks::{Diagnostic, Level, ParameterName, ParameterType, Resolved, Settings, Values, catalogue};
 pub use params::{ToolSecurityParams, ToolSecurityParamsSpec};

@@ -3,7 +3,7 @@
 //! One check is one file under [`catalogue`], with its fixtures in a YAML file beside it: its origin in
 //! PodSecurityPolicy and the Pod Security Standards, the settings an admin writes in a profile, the CEL
 //! that finds violations, the message a tenant reads, and a pod that complies. Everything else (the
-//! compiler, the offline harness, the generated documentation, the tests against a real API server) is
+//! compiler, the gate, the generated documentation, the tests against a real API server) is
 //! derived from these.
 //!
 //! This crate is pure: no I/O, no clock, no environment.
@@ -17,13 +17,13 @@ mod diagnostic;
 pub mod fill;
 pub mod fixture;
 pub mod image;
-pub mod json;
 mod lower;
-pub mod pod;
 mod reference;
 mod updates;
 mod value;
-pub mod workload;
+
+/// With these the files of the catalogue build their examples.
+pub(crate) use palisade_objects::{json, pod};
 
 pub use catalogue::Settings;
 pub use check::{Check, Field, Finding, Level, Over, Pss, Rule};

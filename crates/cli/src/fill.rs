@@ -2,8 +2,8 @@
 
 use k8s_openapi::jiff::Timestamp;
 use palisade_api::ToolSecurityParams;
+use palisade_apiserver::objects::{Kinds, Sent};
 use palisade_compiler::{ChangedBy, Namespace};
-use palisade_harness::objects::{Kinds, Sent};
 use palisade_mutation::{Plan, Request};
 use serde_json::{Value as Json, json};
 

@@ -147,7 +147,7 @@ fn check(migrated: &[Migrated], objects: &[Object<'_>]) -> Result<(), Failure> {
     let mut problems = Vec::new();
     for (Migrated { profile, .. }, object) in migrated.iter().zip(objects) {
         let checked = palisade_compiler::compile(profile)
-            .and_then(|compiled| palisade_harness::check(compiled).map_err(|rejected| rejected.diagnostics));
+            .and_then(|compiled| palisade_gate::check(compiled).map_err(|rejected| rejected.diagnostics));
         for diagnostic in checked.err().unwrap_or_default() {
             let message = format!("the profile that this becomes is not accepted: {diagnostic}");
             problems.push(object.problem("spec", message).help("the policy may admit no pod: two settings contradict"));

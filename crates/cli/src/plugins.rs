@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use palisade_harness::admission::{PLUGINS, Plugins, UnknownPlugin};
+use palisade_apiserver::admission::{PLUGINS, Plugins, UnknownPlugin};
 
 use crate::report::{Failure, Problem};
 

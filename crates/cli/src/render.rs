@@ -11,7 +11,7 @@ use k8s_openapi::{
 };
 use palisade_api::{Diagnostic, ToolSecurityProfile, names};
 use palisade_compiler::{ChangedBy, Compiled, Mutation, Namespace};
-use palisade_harness::Checked;
+use palisade_gate::Checked;
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
 
@@ -139,7 +139,7 @@ pub(crate) fn accept(object: &Object<'_>) -> Result<Accepted, Vec<Problem>> {
     let compiled = palisade_compiler::compile(&profile)
         .map_err(|diagnostics| diagnostics.iter().map(located).collect::<Vec<_>>())?;
     let bundle = compiled.bundle.clone();
-    match palisade_harness::check(compiled) {
+    match palisade_gate::check(compiled) {
         Ok(checked) => Ok(Accepted { profile, checked }),
         Err(rejected) => Err(rejected
             .diagnostics
@@ -272,7 +272,7 @@ pub(crate) fn warn(accepted: &[Accepted]) {
         }
         for other in &accepted[..index] {
             let [mine, theirs] = [one, other].map(|of| palisade_compiler::namespace_selector(&of.profile.spec));
-            if palisade_api::selector::overlap(&mine, &theirs)
+            if palisade_objects::selector::overlap(&mine, &theirs)
                 && palisade_compiler::redirect_each_other(&one.profile.spec, &other.profile.spec)
             {
                 report::note(&format!(

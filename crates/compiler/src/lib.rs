@@ -2,7 +2,7 @@
 //!
 //! `ToolSecurityProfile -> Compiled`: two policies with one or two bindings each, whatever the number of namespaces. What is
 //! the same in all namespaces is a constant in the policy; what differs is read from the namespace's
-//! `ToolSecurityParams`, which [`Resolver`] makes. Nothing here may be applied: only the harness can turn a
+//! `ToolSecurityParams`, which [`Resolver`] makes. Nothing here may be applied: only the gate can turn a
 //! [`Compiled`] into something that may.
 //!
 //! This crate is pure: no I/O, no clock, no environment. The same input gives the same bytes.
@@ -196,5 +196,5 @@ pub fn selects(spec: &ToolSecurityProfileSpec, namespace: &Namespace) -> bool {
     !names::PROTECTED_NAMESPACES.contains(&namespace.name.as_str())
         && namespace.name != names::PROBE_NAMESPACE
         && !excluded.contains(namespace.name.as_str())
-        && palisade_api::selector::matches(&spec.namespace_selector, &namespace.labels)
+        && palisade_objects::selector::matches(&spec.namespace_selector, &namespace.labels)
 }

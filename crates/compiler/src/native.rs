@@ -1,6 +1,5 @@
 //! What a profile changes in pods, as a MutatingAdmissionPolicy: the API server does what the webhook would.
 
-use palisade_checks::json::Change as _;
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::admissionregistration::v1::{
@@ -12,6 +11,7 @@ use palisade_checks::{
     Fill, Lowering, Subject, bounds, cel,
     fill::{self, Step},
 };
+use palisade_objects::json::Change as _;
 use serde_json::{Value as Json, json};
 
 use crate::{Mutation, bundle, expressions};

@@ -3,11 +3,11 @@
 use palisade_api::{
     Settings, ToolSecurityParamsSpec, ToolSecurityProfile, catalogue,
     names::{self, Shape},
-    selector::Labels,
 };
-use palisade_checks::json::Change as _;
-use palisade_checks::{
+use palisade_objects::{
+    json::Change as _,
     pod,
+    selector::Labels,
     workload::{WORKLOADS, Workload},
 };
 use serde_json::{Value as Json, json};
@@ -75,7 +75,7 @@ impl Probes {
             (check.violate)(settings, &values, &mut pod).then_some(Probe { check: Some(check.id), pod })
         });
         Self {
-            labels: palisade_api::selector::satisfying(&profile.spec.namespace_selector, &fixed),
+            labels: palisade_objects::selector::satisfying(&profile.spec.namespace_selector, &fixed),
             params: parameterized.then(|| ToolSecurityParamsSpec::of(&values)),
             compliant: Probe { check: None, pod: compliant },
             violating,

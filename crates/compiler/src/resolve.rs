@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use palisade_api::{
     Diagnostic, IntOrText, Parameter, ParameterName, ParameterType, Resolved, Source, ToolSecurityParamsSpec,
-    ToolSecurityProfileSpec, Values, selector::Labels,
+    ToolSecurityProfileSpec, Values,
 };
+use palisade_objects::selector::Labels;
 use regex::{Regex, RegexBuilder};
 
 /// The longest text of a parameter, in characters.

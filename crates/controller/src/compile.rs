@@ -7,7 +7,7 @@ use std::{fmt::Write as _, sync::Arc};
 use kube::Client;
 use palisade_api::{Diagnostic, ToolSecurityProfile, ToolSecurityProfileSpec, conditions::Reason};
 use palisade_compiler::{Compiled, compile};
-use palisade_harness::{Checked, check};
+use palisade_gate::{Checked, check};
 use tokio::sync::Semaphore;
 
 use crate::{call::ApiError, memory::Memory, revision, world::ObservedProfile};

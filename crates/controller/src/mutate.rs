@@ -9,7 +9,6 @@
 //! The policy is looked at again and again; and at once when the watch shows that somebody else has changed it, or that
 //! the API server serves the kind in another version than it did ([`crate::native`]).
 
-use palisade_checks::json::Change as _;
 use std::{fmt::Debug, sync::Arc, time::Duration};
 
 use k8s_openapi::{
@@ -22,6 +21,7 @@ use palisade_api::{
     conditions::{ConditionType, Reason},
     names,
 };
+use palisade_objects::json::Change as _;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value as Json;
 use tokio::time::Instant;

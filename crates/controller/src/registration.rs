@@ -269,7 +269,7 @@ pub fn start(
 mod tests {
     use palisade_api::ToolSecurityProfile;
     use palisade_compiler::compile;
-    use palisade_harness::check;
+    use palisade_gate::check;
     use serde_json::json;
 
     use super::*;

@@ -4,7 +4,6 @@
 //! beside parameters of another. So each policy and binding is sent as a dry run, and where one is rejected, the
 //! profile is not accepted and the last good generation stays, whole.
 
-use palisade_checks::json::Change as _;
 use std::{fmt::Debug, sync::Arc};
 
 use k8s_openapi::api::admissionregistration::v1::{ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding};
@@ -14,6 +13,7 @@ use kube::{
 };
 use palisade_api::{conditions::Reason, names};
 use palisade_compiler::Pair;
+use palisade_objects::json::Change as _;
 use serde::{Serialize, de::DeserializeOwned};
 use tokio::time::Instant;
 

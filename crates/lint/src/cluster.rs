@@ -2,16 +2,15 @@
 
 use std::{cell::OnceCell, collections::BTreeMap, ops::Range};
 
-use palisade_api::{Diagnostic, ToolSecurityProfile, ToolSecurityProfileSpec, crd, names};
-use palisade_cel::{Position, schema::Schemas};
-use palisade_harness::{
+use palisade_apiserver::{
     create::{self, Names, Refused, Status},
     objects::{self, Kinds, Sent},
 };
+use palisade_cel::{Position, schema::Schemas};
 use palisade_manifest::{Mistake, Object};
 use serde_json::Value as Json;
 
-use crate::{Options, Report, discovery, policy::Policy, presence::Presence, silence};
+use crate::{Extension, NotMade, Options, Report, Told, discovery, policy::Policy, presence::Presence, silence};
 
 /// The group of admission policies.
 const GROUP: &str = "admissionregistration.k8s.io";
@@ -54,10 +53,10 @@ pub(crate) struct Cluster<'a> {
     pub said_of_params: Vec<(Item<'a>, Result<Vec<String>, Refused>)>,
     /// What could not be read.
     pub unreadable: Vec<(&'a Object<'a>, Box<Mistake>)>,
-    /// Profiles that are accepted.
-    pub accepted: Vec<(Item<'a>, ToolSecurityProfileSpec)>,
-    /// Mistakes in profiles.
-    pub profiles: Vec<(Item<'a>, Diagnostic)>,
+    /// What the rules of the extension say.
+    pub told: Vec<(Item<'a>, Told)>,
+    /// What a product adds.
+    pub extension: Option<&'static dyn Extension>,
     /// Objects of kinds that no rule checks; they are not parsed.
     pub skipped: Vec<&'a Object<'a>>,
     kinds: OnceCell<Kinds>,
@@ -82,14 +81,21 @@ fn refused(refused: objects::Refused) -> Refused {
 }
 
 /// Whether an object is of a kind that is linted whatever else there is.
-fn is_linted(object: &Object<'_>) -> bool {
+fn is_linted(object: &Object<'_>, extension: Option<&dyn Extension>) -> bool {
     let group = object.api_version.split_once('/').map_or("", |(group, _)| group);
     match group {
         GROUP => object.kind.contains("AdmissionPolicy"),
-        names::GROUP => object.kind == "ToolSecurityProfile",
+        _ if makes_policies(object, extension) => true,
         // Earlier versions have other fields, and none is served.
         _ => object.api_version == "apiextensions.k8s.io/v1" && is_definition(&object.kind),
     }
+}
+
+/// Whether policies are made of objects of its kind.
+fn makes_policies(object: &Object<'_>, extension: Option<&dyn Extension>) -> bool {
+    let group = object.api_version.split_once('/').map_or("", |(group, _)| group);
+    let mut kinds = extension.map_or(&[][..], Extension::kinds).iter();
+    kinds.any(|one| one.makes_policies && one.group == group && one.kind == object.kind)
 }
 
 impl<'a> Cluster<'a> {
@@ -107,14 +113,14 @@ impl<'a> Cluster<'a> {
             said: Vec::new(),
             said_of_params: Vec::new(),
             unreadable: Vec::new(),
-            accepted: Vec::new(),
-            profiles: Vec::new(),
+            told: Vec::new(),
+            extension: options.extension,
             skipped: Vec::new(),
             kinds: OnceCell::new(),
             presence: OnceCell::new(),
         };
         cluster.names.add_builtin(cluster.schemas.kinds().cloned());
-        let (own, others): (Vec<_>, Vec<_>) = objects.iter().partition(|object| is_linted(object));
+        let (own, others): (Vec<_>, Vec<_>) = objects.iter().partition(|object| is_linted(object, options.extension));
         let items = cluster.read(&own);
         // Definitions first, whatever the order of the files.
         let (crds, rest): (Vec<_>, Vec<_>) = items.into_iter().partition(|item| is_definition(&item.kind));
@@ -124,14 +130,23 @@ impl<'a> Cluster<'a> {
             cluster.said.push((item.copy(), create::create(minor, &item.json, None)));
             cluster.crds.push(item);
         }
-        if rest.iter().any(Item::is_profile) {
-            for crd in crd::all() {
-                cluster.define(&serde_json::to_value(crd).unwrap_or_default());
+        let of_extension = |item: &Item<'_>| makes_policies(item.object, options.extension);
+        if rest.iter().any(of_extension) {
+            for crd in options.extension.map(Extension::definitions).unwrap_or_default() {
+                cluster.define(&crd);
             }
         }
+        report.objects += rest.len();
+        let mut made = Vec::new();
         for item in rest {
-            cluster.sort(item, report);
+            match options.extension.filter(|_| of_extension(&item)) {
+                Some(extension) => made.extend(cluster.make(item, extension)),
+                None => cluster.judge(item),
+            }
         }
+        let objects: Vec<_> = made.iter().map(|item| item.object).collect();
+        let told = options.extension.map(|extension| extension.tell(&objects)).unwrap_or_default();
+        cluster.told.extend(told.into_iter().filter_map(|(index, told)| Some((made.get(index)?.copy(), told))));
         // What is no parameters of any policy is not even read: its size and depth cost nothing.
         let known = cluster.param_kinds();
         let is_param = |object: &&Object<'_>| known.contains_key(&(object.api_version.clone(), object.kind.clone()));
@@ -200,15 +215,6 @@ impl<'a> Cluster<'a> {
         self.names.add_crd(crd);
     }
 
-    fn sort(&mut self, item: Item<'a>, report: &mut Report) {
-        if item.is_profile() {
-            report.objects += 1;
-            return self.profile(&item);
-        }
-        report.objects += 1;
-        self.judge(item);
-    }
-
     /// Asks what the API server says of a policy or binding.
     fn judge(&mut self, item: Item<'a>) {
         let said = create::create(self.minor, &item.json, None);
@@ -224,31 +230,20 @@ impl<'a> Cluster<'a> {
         }
     }
 
-    /// Compiles a profile, and looks at what it becomes as at what is in the input.
-    fn profile(&mut self, item: &Item<'a>) {
-        let profile = match item.object.parse::<ToolSecurityProfile>() {
-            Ok(profile) => profile,
-            Err(mistake) => return self.unreadable.push((item.object, mistake)),
-        };
-        let compiled = match palisade_compiler::compile(&profile) {
-            Ok(compiled) => compiled,
-            Err(diagnostics) => {
-                return self.profiles.extend(diagnostics.into_iter().map(|one| (item.copy(), one)));
+    /// Looks at the policies that an object becomes as at those in the input. The object, if it becomes some.
+    fn make(&mut self, item: Item<'a>, extension: &dyn Extension) -> Option<Item<'a>> {
+        match extension.make(item.object) {
+            Ok(objects) => {
+                for json in objects {
+                    let kind = json["kind"].as_str().unwrap_or_default().to_owned();
+                    self.judge(Item { object: item.object, generated: true, kind, json });
+                }
+                return Some(item);
             }
-        };
-        let bundle = compiled.bundle.clone();
-        if let Err(rejected) = palisade_harness::check(compiled) {
-            // What it becomes has the same mistakes.
-            return self.profiles.extend(rejected.diagnostics.into_iter().map(|one| (item.copy(), one)));
+            Err(NotMade::Unreadable(mistake)) => self.unreadable.push((item.object, mistake)),
+            Err(NotMade::Rejected(told)) => self.told.extend(told.into_iter().map(|one| (item.copy(), one))),
         }
-        for (_, pair) in bundle.pairs() {
-            let bindings = pair.bindings().map(serde_json::to_value);
-            for json in [serde_json::to_value(&pair.policy)].into_iter().chain(bindings).flatten() {
-                let kind = json["kind"].as_str().unwrap_or_default().to_owned();
-                self.judge(Item { object: item.object, generated: true, kind, json });
-            }
-        }
-        self.accepted.push((item.copy(), profile.spec));
+        None
     }
 
     /// What the API server serves.
@@ -295,10 +290,6 @@ impl Item<'_> {
         Self { object: self.object, generated: self.generated, kind: self.kind.clone(), json: self.json.clone() }
     }
 
-    fn is_profile(&self) -> bool {
-        self.kind == "ToolSecurityProfile" && self.api_version().starts_with(names::GROUP)
-    }
-
     /// `apiVersion`.
     pub fn api_version(&self) -> &str {
         self.json["apiVersion"].as_str().unwrap_or_default()
@@ -320,7 +311,7 @@ impl Item<'_> {
             let ids = json["metadata"]["annotations"][silence::IGNORE_ANNOTATION].as_str().unwrap_or_default();
             silence::ids(ids).any(|id| id == rule || id == "*")
         };
-        annotation(&self.json) || self.generated && self.object.json().is_ok_and(|profile| annotation(&profile))
+        annotation(&self.json) || self.generated && self.object.json().is_ok_and(|made_of| annotation(&made_of))
     }
 
     /// The bytes of a place, and the message for it.

@@ -1,6 +1,6 @@
 //! Which resources the API server serves: those that are built in, and those that definitions in the input add.
 
-use palisade_harness::objects::{Kinds, Resource};
+use palisade_apiserver::objects::{Kinds, Resource};
 
 use crate::{cluster::Cluster, policy::ResourceRule};
 

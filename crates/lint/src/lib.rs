@@ -7,6 +7,7 @@ pub mod catalogue;
 mod cluster;
 mod cost;
 mod discovery;
+mod extension;
 mod finding;
 mod guards;
 mod policy;
@@ -20,9 +21,11 @@ mod tree;
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use palisade_cel::Position;
 use palisade_manifest::{Object, Problem, Severity, Source};
 
 pub use catalogue::CONTROL_PLANE_WRITES;
+pub use extension::{Extension, ExtensionKind, NotMade, Told};
 pub use finding::Finding;
 pub use rule::{Category, Rule};
 pub use silence::{IGNORE_ANNOTATION, Level, Levels, UnknownRule};
@@ -36,11 +39,33 @@ pub struct Options {
     pub minor: u8,
     /// Which rules count, and how much.
     pub levels: Levels,
+    /// What a product adds.
+    pub extension: Option<&'static dyn Extension>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { minor: 36, levels: Levels::default() }
+        Self { minor: 36, levels: Levels::default(), extension: None }
+    }
+}
+
+impl Options {
+    /// All rules.
+    pub fn rules(&self) -> Vec<&'static Rule> {
+        catalogue::all(self.extension)
+    }
+
+    /// The rule with an id.
+    ///
+    /// # Errors
+    /// No rule has it.
+    pub fn rule(&self, id: &str) -> Result<&'static Rule, UnknownRule> {
+        let rules = self.rules();
+        rules
+            .iter()
+            .copied()
+            .find(|rule| rule.id == id)
+            .ok_or_else(|| UnknownRule { id: id.to_owned(), known: rules.iter().map(|rule| rule.id).collect() })
     }
 }
 
@@ -66,7 +91,7 @@ impl Report {
 
 /// The finding that a text has no objects, or none that can be read.
 pub fn unreadable(source: &Arc<Source>, problem: &Problem, options: &Options) -> Option<Finding> {
-    let rule = catalogue::find("unreadable-object")?;
+    let rule = options.rule("unreadable-object").ok()?;
     Some(Finding {
         rule,
         severity: options.levels.of(rule)?,
@@ -85,10 +110,12 @@ pub fn lint(objects: &[Object<'_>], options: &Options) -> Report {
     let mut report = Report::default();
     let cluster = Cluster::new(objects, options, &mut report);
     let mut findings = Findings::new(options);
-    for rule in catalogue::ALL {
-        if options.levels.of(rule).is_some() {
-            findings.of(rule);
-            (rule.check)(&cluster, &mut findings);
+    for rule in options.rules().into_iter().filter(|rule| options.levels.of(rule).is_some()) {
+        findings.of(rule);
+        (rule.check)(&cluster, &mut findings);
+        for (item, Told { path, message, help, .. }) in cluster.told.iter().filter(|(_, told)| told.rule.id == rule.id)
+        {
+            findings.add_at(item, path, Position::NONE, message, help.as_deref());
         }
     }
     report.silenced = findings.silenced;

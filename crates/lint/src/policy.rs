@@ -2,13 +2,13 @@
 
 use std::cell::OnceCell;
 
+use palisade_apiserver::create;
 use palisade_cel::{
     Environment, Mode,
     ast::{Ast, Node},
     parse,
     schema::TypeCheck,
 };
-use palisade_harness::create;
 use serde_json::Value as Json;
 
 use crate::{

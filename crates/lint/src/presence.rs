@@ -5,15 +5,15 @@
 //! does it, which tells. A default may depend on another field (`strategy.rollingUpdate` on `strategy.type`): it counts
 //! only if the field is also there with other values beside it and on the way to it.
 
-use palisade_checks::json::Change as _;
 use std::{cell::RefCell, collections::BTreeMap};
 
-use palisade_cel::schema::{Kind, unescape};
-use palisade_harness::{
+use palisade_apiserver::{
     admission,
     create::ErrorType,
     objects::{Refused, Resource, Sent, Surroundings},
 };
+use palisade_cel::schema::{Kind, unescape};
+use palisade_objects::json::Change as _;
 use serde_json::{Map, Value as Json, json};
 
 use crate::cluster::Cluster;

@@ -47,6 +47,19 @@ impl Category {
 }
 
 impl Rule {
+    /// A rule of an [`Extension`](crate::Extension), which tells what it finds itself.
+    pub const fn plugged(
+        id: &'static str,
+        severity: Severity,
+        category: Category,
+        title: &'static str,
+        why: &'static str,
+        bad: &'static str,
+        good: &'static str,
+    ) -> Self {
+        Self { id, severity, category, title, why, bad, good, check: |_, _| {} }
+    }
+
     /// The address of the rule's page.
     pub fn help_uri(&self) -> String {
         format!("https://github.com/palisade-dev/palisade/blob/main/docs/lint/{}.md", self.id)

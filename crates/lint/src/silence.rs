@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt};
 
 use palisade_manifest::Severity;
 
-use crate::{Rule, catalogue};
+use crate::Rule;
 
 /// Annotation on an object: ids of rules, separated by commas, that do not count for it; `*` for all.
 pub const IGNORE_ANNOTATION: &str = "toolsecurity.dev/lint-ignore";
@@ -26,12 +26,16 @@ pub struct Levels(BTreeMap<&'static str, Level>);
 
 /// An id that no rule has.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UnknownRule(pub String);
+pub struct UnknownRule {
+    /// The id.
+    pub id: String,
+    /// Those that rules have.
+    pub known: Vec<&'static str>,
+}
 
 impl fmt::Display for UnknownRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let ids: Vec<_> = catalogue::ALL.iter().map(|rule| rule.id).collect();
-        write!(f, "no rule has the id {:?} ({})", self.0, palisade_manifest::suggestion(&self.0, &ids))
+        write!(f, "no rule has the id {:?} ({})", self.id, palisade_manifest::suggestion(&self.id, &self.known))
     }
 }
 
@@ -39,13 +43,8 @@ impl std::error::Error for UnknownRule {}
 
 impl Levels {
     /// Says how much a rule counts.
-    ///
-    /// # Errors
-    /// No rule has that id.
-    pub fn set(&mut self, id: &str, level: Level) -> Result<(), UnknownRule> {
-        let rule = catalogue::find(id).ok_or_else(|| UnknownRule(id.to_owned()))?;
+    pub fn set(&mut self, rule: &'static Rule, level: Level) {
         self.0.insert(rule.id, level);
-        Ok(())
     }
 
     /// How bad what a rule finds is, unless it says otherwise itself; None if it does not count.

@@ -464,7 +464,6 @@ fn what_is_not_served_is_named_with_what_is() {
             "did you mean ValidatingAdmissionPolicyBinding?",
         ),
         ("apiextension.k8s.io/v1", "CustomResourceDefinition", "did you mean apiextensions.k8s.io?"),
-        ("toolsecurity.dev/v1alpha1", "ToolSecurityProfil", "did you mean ToolSecurityProfile?"),
         ("apps/v1", "Deploymnet", "did you mean Deployment?"),
         ("v1", "Deployment", "did you mean apps/v1?"),
         // Those of others, of subresources, and what is no object of an API server.
@@ -479,7 +478,6 @@ fn what_is_not_served_is_named_with_what_is() {
         ("v1", "PodList", ""),
         ("autoscaling/v1", "Scale", ""),
         ("flowcontrol.apiserver.k8s.io/v1", "FlowSchema", ""),
-        ("toolsecurity.dev/v1alpha1", "ToolSecurityParams", ""),
     ] {
         let text = format!("apiVersion: {api_version}\nkind: {kind}\nmetadata: {{name: a.b}}\nspec: {{}}\n");
         for minor in 33..=37 {

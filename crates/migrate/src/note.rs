@@ -1,8 +1,8 @@
 //! What a migration has to say about a field that it could not carry as it is.
 
-use palisade_checks::json::Change as _;
 use std::fmt;
 
+use palisade_objects::json::Change as _;
 use serde_json::Value as Json;
 
 /// What a difference does.

@@ -1,7 +1,7 @@
 //! A profile as an admin would write it: only what says something.
 
 use palisade_api::ToolSecurityProfile;
-use palisade_checks::json::Change as _;
+use palisade_objects::json::Change as _;
 use serde_json::{Value as Json, json};
 
 /// What is the same without being written: a path below `spec`, and the value that an absent field stands for.

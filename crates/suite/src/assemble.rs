@@ -6,13 +6,13 @@ use std::{
     sync::Arc,
 };
 
-use palisade_harness::admission::{PolicyKind, Request};
+use palisade_apiserver::admission::{PolicyKind, Request};
 use palisade_manifest::Problem;
 use serde_json::Value as Json;
 
 use crate::{
-    Case, Suite,
-    cluster::{self, Member, Profile},
+    Case, Server, Suite,
+    cluster::{self, Member, Source},
     format::ExpectFields,
     load::Loader,
     places::{Origin, Place},
@@ -75,12 +75,12 @@ impl Loader<'_> {
         if !self.problems.is_empty() {
             return Err(self.problems);
         }
-        let (mut members, profiles) = cluster::lower_profiles(members, self.files.now())?;
+        let (mut members, sources) = cluster::lower(members, self.server.extension, self.files.now())?;
         self.bind(&mut members, unbound);
         let mut worlds = Worlds::default();
         let mut cases = Vec::new();
         for draft in drafts {
-            cases.extend(self.assemble(draft, (&members, &profiles), &mut worlds)?);
+            cases.extend(self.assemble(draft, (&members, &sources), &mut worlds)?);
         }
         if !self.problems.is_empty() {
             return Err(self.problems);
@@ -93,14 +93,14 @@ impl Loader<'_> {
             notes: self.notes,
             worlds,
             members: Arc::new(members),
-            profiles: Arc::new(profiles),
+            sources: Arc::new(sources),
         })
     }
 
     fn assemble(
         &mut self,
         draft: Draft,
-        (members, profiles): (&[Member], &[Profile]),
+        (members, sources): (&[Member], &[Source]),
         worlds: &mut Worlds,
     ) -> Result<Option<Case>, Vec<Problem>> {
         let policies: BTreeSet<_> = cluster::policies(members).map(Member::name).collect();
@@ -110,7 +110,7 @@ impl Loader<'_> {
             self.problems.push(problem.at(self.source, draft.range).help(format!("known here: {known}")));
             return Ok(None);
         }
-        let mut index = self.world((members, profiles), worlds, (draft.minor, draft.extra.clone()))?;
+        let mut index = self.world((members, sources), worlds, (draft.minor, draft.extra.clone()))?;
         let world = &mut worlds.made[index];
         let (request, mut decoded) = match draft.asked {
             Question::Review(request) => (*request, true),
@@ -140,7 +140,7 @@ impl Loader<'_> {
                 draft.name
             ));
             let extra = std::iter::once(open).chain(draft.extra).collect();
-            index = self.world((members, profiles), worlds, (draft.minor, extra))?;
+            index = self.world((members, sources), worlds, (draft.minor, extra))?;
             if !there && !request.namespace.is_empty() {
                 worlds.made[index].ensure_namespace(&request.namespace);
             }
@@ -183,7 +183,7 @@ impl Loader<'_> {
     /// The cluster for a version and what one case adds. Policies are compiled once for a version.
     fn world(
         &mut self,
-        (members, profiles): (&[Member], &[Profile]),
+        (members, sources): (&[Member], &[Source]),
         worlds: &mut Worlds,
         key: (u8, Vec<Json>),
     ) -> Result<usize, Vec<Problem>> {
@@ -192,7 +192,7 @@ impl Loader<'_> {
         }
         let (minor, extra) = &key;
         if !worlds.bases.contains_key(minor) {
-            let base = self.base(*minor, members, profiles)?;
+            let base = self.base(*minor, members, sources)?;
             worlds.bases.insert(*minor, base);
         }
         let mut world = worlds.bases[minor].0.clone();
@@ -213,9 +213,10 @@ impl Loader<'_> {
         &mut self,
         minor: u8,
         members: &[Member],
-        profiles: &[Profile],
+        sources: &[Source],
     ) -> Result<(World, BTreeMap<String, String>), Vec<Problem>> {
-        let (world, notes, refused) = cluster::build(minor, &self.plugins, members, profiles);
+        let server = Server { minor, ..self.server.clone() };
+        let (world, notes, refused) = cluster::build(&server, members, sources);
         for note in notes {
             if !self.notes.contains(&note) {
                 self.notes.push(note);

@@ -1,16 +1,14 @@
 //! The cluster of a suite, made of the objects in its files.
 
-use palisade_checks::json::Change as _;
 use std::sync::Arc;
 
-use k8s_openapi::{apimachinery::pkg::apis::meta::v1::ObjectMeta, jiff::Timestamp};
-use palisade_api::{ToolSecurityProfile, crd};
-use palisade_compiler::{ChangedBy, Compiled, Namespace};
-use palisade_harness::admission::{Plugins, PolicyKind};
-use palisade_manifest::{Object, Problem, Source};
+use k8s_openapi::jiff::Timestamp;
+use palisade_apiserver::admission::PolicyKind;
+use palisade_manifest::{Object, Problem, Source as File};
+use palisade_objects::json::Change as _;
 use serde_json::{Value as Json, json};
 
-use crate::{places::Origin, world::World};
+use crate::{Extension, Made, Server, Wrong, places::Origin, world::World};
 
 /// An object of the cluster.
 #[derive(Clone, Debug)]
@@ -42,39 +40,31 @@ impl Member {
     }
 }
 
-/// A profile of the cluster, and what it becomes.
+/// An object of the cluster that policies are made of.
 #[derive(Clone, Debug)]
-pub(crate) struct Profile {
-    /// The profile in its file.
+pub(crate) struct Source {
+    /// The object in its file.
     pub member: Member,
-    pub typed: ToolSecurityProfile,
-    pub compiled: Compiled,
+    pub made: Arc<dyn Made>,
 }
 
-impl Profile {
-    pub fn new(member: &Member) -> Result<Self, Vec<Problem>> {
-        let typed: ToolSecurityProfile = serde_json::from_value(member.object.clone())
-            .map_err(|error| vec![member.problem(error.to_string()).help("palisade render says where")])?;
-        let compiled = palisade_compiler::compile(&typed)
-            .map_err(|found| found.iter().map(|one| member.problem(one.to_string())).collect::<Vec<_>>())?;
-        Ok(Self { member: member.clone(), typed, compiled })
-    }
-
-    /// The expressions of a variable of the policies that judge: the policy, the path and the text.
-    pub fn variables(&self, variable: &str) -> Vec<(&str, String, &str)> {
-        let policies = self.compiled.bundle.pairs().map(|(_, pair)| &pair.policy);
-        let found = policies.filter_map(|policy| {
-            let variables = policy.spec.as_ref()?.variables.as_ref()?;
-            let index = variables.iter().position(|one| one.name == variable)?;
-            let source = variables[index].expression.as_str();
-            Some((policy.metadata.name.as_deref()?, format!("variables[{index}].expression"), source))
-        });
-        found.collect()
+impl Source {
+    pub fn new(member: &Member, extension: &dyn Extension) -> Result<Self, Vec<Problem>> {
+        let problem = |Wrong { message, help }: Wrong| {
+            let problem = member.problem(message);
+            match help {
+                Some(help) => problem.help(help),
+                None => problem,
+            }
+        };
+        let made =
+            extension.read(&member.object).map_err(|wrong| wrong.into_iter().map(problem).collect::<Vec<_>>())?;
+        Ok(Self { member: member.clone(), made })
     }
 }
 
 /// The objects of a file.
-pub(crate) fn members(source: &Arc<Source>) -> Result<Vec<Member>, Vec<Problem>> {
+pub(crate) fn members(source: &Arc<File>) -> Result<Vec<Member>, Vec<Problem>> {
     let objects = palisade_manifest::objects(source).map_err(|problem| vec![problem])?;
     let (mut members, mut problems) = (Vec::new(), Vec::new());
     for (index, object) in objects.iter().enumerate() {
@@ -97,66 +87,36 @@ fn member(object: &Object<'_>) -> Result<Json, Problem> {
     Ok(json)
 }
 
-/// Replaces profiles by what they become, with the parameters of the namespaces among the members.
-pub(crate) fn lower_profiles(
+/// Replaces the objects that policies are made of by what they become where the members are.
+pub(crate) fn lower(
     members: Vec<Member>,
+    extension: Option<&dyn Extension>,
     now: Timestamp,
-) -> Result<(Vec<Member>, Vec<Profile>), Vec<Problem>> {
-    let is_profile = |member: &Member| member.kind() == "ToolSecurityProfile";
-    let namespaces: Vec<_> = members.iter().filter_map(|member| namespace(&member.object)).collect();
-    let (mut lowered, mut profiles, mut problems) = (Vec::new(), Vec::new(), Vec::new());
+) -> Result<(Vec<Member>, Vec<Source>), Vec<Problem>> {
+    let Some(extension) = extension else { return Ok((members, vec![])) };
+    let is_namespace = |object: &&Json| object["kind"] == "Namespace";
+    let namespaces: Vec<_> = members.iter().map(|member| &member.object).filter(is_namespace).cloned().collect();
+    let namespaces: Vec<_> = namespaces.iter().collect();
+    let (mut lowered, mut sources, mut problems) = (Vec::new(), Vec::new(), Vec::new());
     for member in members {
-        if !is_profile(&member) {
+        if member.kind() != extension.kind() {
             lowered.push(member);
             continue;
         }
         let origin = Origin { generated: true, ..member.origin.clone() };
-        let found = Profile::new(&member).and_then(|profile| Ok((profile.objects(&namespaces, now)?, profile)));
+        let found = Source::new(&member, extension).and_then(|source| {
+            let objects = source.made.objects(&namespaces, now).map_err(|error| vec![member.problem(error)])?;
+            Ok((objects, source))
+        });
         match found {
-            Ok((objects, profile)) => {
+            Ok((objects, source)) => {
                 lowered.extend(objects.into_iter().map(|object| Member { object, origin: origin.clone() }));
-                profiles.push(profile);
+                sources.push(source);
             }
             Err(found) => problems.extend(found),
         }
     }
-    if problems.is_empty() { Ok((lowered, profiles)) } else { Err(problems) }
-}
-
-impl Profile {
-    /// What it becomes in a cluster of any version.
-    fn objects(&self, namespaces: &[Namespace], now: Timestamp) -> Result<Vec<Json>, Vec<Problem>> {
-        let Self { member, typed, compiled } = self;
-        let mut objects: Vec<Result<Json, serde_json::Error>> = Vec::new();
-        let of_params = crd::all().into_iter().filter(|crd| crd.spec.names.kind == "ToolSecurityParams");
-        objects.extend(of_params.map(serde_json::to_value));
-        let selected = namespaces.iter().filter(|one| palisade_compiler::selects(&typed.spec, one));
-        objects.extend(selected.filter_map(|one| compiled.params(one, now)).map(serde_json::to_value));
-        for (_, pair) in compiled.bundle.pairs() {
-            objects.push(serde_json::to_value(&pair.policy).map(|json| with_type(json, "ValidatingAdmissionPolicy")));
-            let bindings = pair.bindings().map(serde_json::to_value);
-            objects.extend(bindings.map(|json| json.map(|json| with_type(json, "ValidatingAdmissionPolicyBinding"))));
-        }
-        objects.into_iter().collect::<Result<_, _>>().map_err(|error| vec![member.problem(error.to_string())])
-    }
-}
-
-fn with_type(mut object: Json, kind: &str) -> Json {
-    *object.at_mut(&["apiVersion"]) = "admissionregistration.k8s.io/v1".into();
-    *object.at_mut(&["kind"]) = kind.into();
-    object
-}
-
-/// What a profile knows of a namespace.
-fn namespace(object: &Json) -> Option<Namespace> {
-    if object["kind"] != "Namespace" || object["metadata"]["deletionTimestamp"].is_string() {
-        return None;
-    }
-    let metadata: ObjectMeta = serde_json::from_value(object["metadata"].clone()).ok()?;
-    let name = metadata.name?;
-    let mut labels = metadata.labels.unwrap_or_default();
-    labels.insert("kubernetes.io/metadata.name".to_owned(), name.clone());
-    Some(Namespace { name, labels, annotations: metadata.annotations.unwrap_or_default() })
+    if problems.is_empty() { Ok((lowered, sources)) } else { Err(problems) }
 }
 
 /// A binding that enforces a policy everywhere.
@@ -191,15 +151,17 @@ fn rank(kind: &str) -> u8 {
     }
 }
 
-/// The cluster with all members in it, and what fills in pods for profiles; the warnings of its server, and what it
+/// An object that the API server refuses, and why.
+type Refused<'a> = (&'a Member, String);
+
+/// The cluster with all members in it, and what they become in its version; the warnings of its server, and what it
 /// refuses and why.
 pub(crate) fn build<'a>(
-    minor: u8,
-    plugins: &Plugins,
+    server: &Server,
     members: &'a [Member],
-    profiles: &'a [Profile],
-) -> (World, Vec<String>, Vec<(&'a Member, String)>) {
-    let mut world = World::new(minor, plugins);
+    sources: &'a [Source],
+) -> (World, Vec<String>, Vec<Refused<'a>>) {
+    let mut world = World::new(server.minor, &server.plugins, server.extension);
     let mut ordered: Vec<&Member> = members.iter().collect();
     ordered.sort_by_key(|member| rank(member.kind()));
     let (mut notes, mut refused) = (Vec::new(), Vec::new());
@@ -211,16 +173,12 @@ pub(crate) fn build<'a>(
             Err(why) => refused.push((member, why)),
         }
     }
-    for Profile { member, compiled, .. } in profiles {
-        let Some(mutation) = &compiled.mutation else { continue };
-        match (mutation.by(minor), &compiled.bundle.mutation) {
-            (ChangedBy::Policy(served), Some(pair)) => {
-                for object in pair.objects(served) {
-                    refused.extend(world.apply(object).err().map(|why| (member, why)));
-                }
-            }
-            (ChangedBy::Webhook, _) => world.register(mutation.clone()),
-            _ => {}
+    for Source { member, made } in sources {
+        for object in made.objects_of(server.minor) {
+            refused.extend(world.apply(object).err().map(|why| (member, why)));
+        }
+        if let Some((name, webhook)) = made.webhook(server.minor) {
+            world.register(name, webhook);
         }
     }
     (world, notes, refused)

@@ -1,16 +1,14 @@
-//! What of the policies and profiles the cases never exercised.
-
-mod profile;
+//! What of the policies, and of what they are made of, the cases never exercised.
 
 use std::collections::BTreeMap;
 
+use palisade_apiserver::admission::{Inspected, PolicyKind, Request, Review, Trace};
 use palisade_cel::eval::{Watch, WatchKind};
-use palisade_harness::admission::{Inspected, PolicyKind, Request, Review, Trace};
 use serde_json::Value as Json;
 
 use crate::{
-    Case, Suite,
-    cluster::Member,
+    Case, Check, Suite,
+    cluster::{Member, Source},
     places::{Locator, Place},
     world::World,
 };
@@ -26,10 +24,10 @@ pub struct Coverage {
 pub struct Point {
     /// Where it is.
     pub place: Place,
-    /// The policy, `policy/binding`, or the profile.
+    /// The policy, `policy/binding`, or what a policy is made of.
     pub of: String,
-    /// The field that it is in: `validations[0].expression`, `matchConstraints.resourceRules[0]`; in a profile
-    /// `spec.users.runAsUser`, `spec.customChecks[0].expression`.
+    /// The field that it is in: `validations[0].expression`, `matchConstraints.resourceRules[0]`; in what a
+    /// policy is made of the whole path.
     pub path: String,
     /// What is missing if it was not exercised: `never false`.
     pub missing: &'static str,
@@ -91,7 +89,7 @@ impl Coverage {
     }
 }
 
-/// What the cases of a suite exercise of its policies and profiles.
+/// What the cases of a suite exercise of its policies, and of what they are made of.
 pub fn measure(suite: &Suite) -> Coverage {
     let mut coverage = Coverage::default();
     let (mut reviews, mut traces) = (Vec::new(), Vec::new());
@@ -114,8 +112,8 @@ pub fn measure(suite: &Suite) -> Coverage {
         let policy = binding.object["spec"]["policyName"].as_str().unwrap_or_default();
         of_rules(binding, "matchResources", &format!("{policy}/{}", binding.name()), &traces, &mut coverage);
     }
-    for of in suite.profiles.iter() {
-        profile::of_profile(of, suite, &reviews, &mut coverage);
+    for source in suite.sources.iter() {
+        of_source(source, suite, &reviews, &mut coverage);
     }
     coverage
 }
@@ -140,6 +138,31 @@ fn of_expression(expression: &Inspected<'_>, locator: &Locator<'_>, coverage: &m
         for (what, missing, covered) in outcomes(expression.path, watch) {
             let (of, path) = (expression.policy.to_owned(), expression.path.to_owned());
             coverage.add(Point { place: place.clone(), of, path, missing, what: what.to_owned() }, covered);
+        }
+    }
+}
+
+/// What policies are made of, in its own terms: its checks, and the branches in the expressions that stand in it.
+fn of_source(source: &Source, suite: &Suite, reviews: &[Review], coverage: &mut Coverage) {
+    let Source { member, made } = source;
+    let locator = Locator::new(&member.origin);
+    let mut add = |at: &str, path: &str, what: &str, missing: &'static str, covered: bool| {
+        let (place, of) = (locator.field(at), member.name().to_owned());
+        coverage.add(Point { place, of, path: path.to_owned(), missing, what: what.to_owned() }, covered);
+    };
+    for Check { path, what, passes, violates } in made.checks(reviews) {
+        add(&path, &path, &what, "never passes", passes);
+        add(&path, &path, &what, "never finds a violation", violates);
+    }
+    let expressions = suite.worlds.iter().flat_map(World::expressions);
+    for one in expressions.filter(|one| one.kind == PolicyKind::Validating) {
+        for watch in one.watches.iter().filter(|watch| watch.kind != WatchKind::Whole) {
+            // What is around an expression of the author in the policy has no line in the object.
+            let Some(at) = made.origin(one.policy, one.path, watch.position) else { continue };
+            let Some((path, _)) = at.split_once(':') else { continue };
+            for (what, missing, covered) in outcomes(path, watch) {
+                add(&at, path, what, missing, covered);
+            }
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Comparing what the API server says with what is expected.
 
-use palisade_harness::admission::{Denial, Evaluation, Outcome, Review};
+use palisade_apiserver::admission::{Denial, Evaluation, Outcome, Review};
 use serde_json::Value as Json;
 
 use crate::format::{ExpectFields, Verdict};

@@ -1,15 +1,15 @@
 //! Suites to begin with: for each validation of a policy an object that passes and one that does not, found by trying.
 
-use palisade_checks::json::Change as _;
 use std::{fmt::Write as _, sync::Arc};
 
-use palisade_api::catalogue;
-use palisade_harness::admission::{Outcome, Plugins};
-use palisade_manifest::{Problem, Source};
+use palisade_apiserver::admission::Outcome;
+use palisade_manifest::{Problem, Source as File};
+use palisade_objects::json::Change as _;
 use serde_json::{Value as Json, json};
 
 use crate::{
-    cluster::{self, Member, Profile},
+    Extension, Scaffolded, Server,
+    cluster::{self, Member, Source},
     format,
     request::{self, Asked},
     world::World,
@@ -21,22 +21,25 @@ mod objects;
 /// How many objects a policy is tried on: more would take longer than anybody waits.
 const TRIES: usize = 1200;
 
-/// The text of a suite for the policies and profiles in a file, which the suite names as `file`.
+/// The text of a suite for the policies in a file, and for what an extension makes policies of. The suite names it `file`.
 ///
 /// # Errors
 /// What is wrong with the file.
-pub fn scaffold(source: &Arc<Source>, file: &str, minor: u8) -> Result<String, Vec<Problem>> {
+pub fn scaffold(source: &Arc<File>, file: &str, server: &Server) -> Result<String, Vec<Problem>> {
     let members = cluster::members(source)?;
     let is = |kind: &'static str| members.iter().filter(move |member| member.kind() == kind);
     let mut suite = Scaffold::default();
-    for profile in is("ToolSecurityProfile") {
-        suite.profile(profile)?;
+    if let Some(extension) = server.extension {
+        for member in is(extension.kind()) {
+            suite.source(member, extension)?;
+        }
     }
     for policy in is("ValidatingAdmissionPolicy") {
-        suite.policy(policy, &members, minor)?;
+        suite.policy(policy, &members, server)?;
     }
     if suite.cases.is_empty() {
-        let message = format!("{}: there is no ValidatingAdmissionPolicy and no ToolSecurityProfile", source.name());
+        let other = server.extension.map(|extension| format!(" and no {}", extension.kind())).unwrap_or_default();
+        let message = format!("{}: there is no ValidatingAdmissionPolicy{other}", source.name());
         return Err(vec![Problem::new(message)]);
     }
     suite.write(file, !cluster::unbound(&members).is_empty())
@@ -92,54 +95,24 @@ impl Scaffold {
         Ok(text)
     }
 
-    /// A pod that complies, and for each check one that violates it.
-    fn profile(&mut self, member: &Member) -> Result<(), Vec<Problem>> {
-        let Profile { compiled, typed: profile, .. } = Profile::new(member)?;
-        let mut labels = compiled.probes.labels.clone().unwrap_or_default();
-        labels.remove("kubernetes.io/metadata.name");
+    /// The cases that an extension begins with.
+    fn source(&mut self, member: &Member, extension: &dyn Extension) -> Result<(), Vec<Problem>> {
+        let Scaffolded { resources, cases } = Source::new(member, extension)?.made.scaffold();
         member.name().clone_into(&mut self.name);
-        let namespace = "tenant";
-        self.resources.push(json!({
-            "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace, "labels": labels},
-        }));
-        if let Some(spec) = &compiled.probes.params {
-            self.resources.push(json!({
-                "apiVersion": palisade_api::names::API_VERSION,
-                "kind": "ToolSecurityParams",
-                "metadata": {"name": palisade_api::names::params(member.name()), "namespace": namespace},
-                "spec": spec,
-            }));
-        }
-        let named = |pod: &Json, name: &str| {
-            let mut pod = pod.clone();
-            *pod.at_mut(&["metadata"]) = json!({"name": name, "namespace": namespace});
-            pod
-        };
-        let compliant = &compiled.probes.compliant.pod;
-        let case = json!({"name": "a pod that complies", "object": named(compliant, "complies"), "expect": "allow"});
-        self.cases.push((String::new(), case));
-        let (settings, values) = (profile.spec.effective_settings(), compiled.resolver.sample());
-        for check in catalogue::ALL.iter().filter(|check| compiled.checks.contains(&check.id)) {
-            let mut violating = compliant.clone();
-            if (check.violate)(&settings, &values, &mut violating) {
-                let object = named(&violating, "violates");
-                let expect = json!({"verdict": "deny", "messageContains": format!("[{}]", check.id)});
-                self.cases.push((
-                    String::new(),
-                    json!({"name": format!("{}: a pod that violates it", check.id), "object": object, "expect": expect}),
-                ));
-            }
+        self.resources.extend(resources);
+        for (name, object, expect) in cases {
+            self.cases.push((String::new(), json!({"name": name, "object": object, "expect": expect})));
         }
         Ok(())
     }
 
     /// For each validation an object that passes and one that does not.
-    fn policy(&mut self, policy: &Member, members: &[Member], minor: u8) -> Result<(), Vec<Problem>> {
+    fn policy(&mut self, policy: &Member, members: &[Member], server: &Server) -> Result<(), Vec<Problem>> {
         if self.name.is_empty() {
             policy.name().clone_into(&mut self.name);
         }
         self.params.extend(policy.object.pointer("/spec/paramKind/kind").and_then(Json::as_str).map(str::to_owned));
-        let trial = Trial::new(policy, members, minor)?;
+        let trial = Trial::new(policy, members, server)?;
         let validations = policy.object["spec"]["validations"].as_array().map_or(&[][..], Vec::as_slice);
         let passing = trial.find(&|answer| answer.allowed && answer.evaluated);
         for (index, validation) in validations.iter().enumerate() {
@@ -186,8 +159,8 @@ struct Answer {
 }
 
 impl Trial {
-    fn new(policy: &Member, members: &[Member], minor: u8) -> Result<Self, Vec<Problem>> {
-        let (mut world, _, refused) = cluster::build(minor, &Plugins::default(), members, &[]);
+    fn new(policy: &Member, members: &[Member], server: &Server) -> Result<Self, Vec<Problem>> {
+        let (mut world, _, refused) = cluster::build(server, members, &[]);
         if let Some((member, why)) = refused.first() {
             let message = format!("the API server refuses {} {}: {why}", member.kind(), member.name());
             return Err(vec![member.problem(message)]);

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Suites are read from YAML of our own ([`format`]), and from what kaptest and `kyverno test` read
-//! ([`import`]). The verdicts are those of `palisade-harness`.
+//! ([`import`]). The verdicts are those of `palisade-apiserver`.
 //!
 //! This crate is pure: files are read by whoever calls it, through [`Files`].
 
@@ -14,6 +14,7 @@ mod assemble;
 mod cluster;
 pub mod coverage;
 mod expect;
+mod extension;
 pub mod format;
 pub mod import;
 pub mod init;
@@ -27,5 +28,6 @@ mod run;
 mod world;
 
 pub use expect::Difference;
+pub use extension::{Check, Extension, Made, Replaced, Scaffolded, Text, TextKind, Wrong};
 pub use load::{Case, Files, Server, Suite, load};
 pub use run::{CaseResult, Explanation, Status, run};

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use k8s_openapi::jiff::Timestamp;
-use palisade_harness::admission::{Plugins, PolicyKind, Request, Review};
+use palisade_apiserver::admission::{Plugins, PolicyKind, Request, Review};
 use palisade_manifest::{Object, Problem, Source};
 use serde_json::Value as Json;
 
 use crate::{
+    Extension,
     assemble::{Draft, Question, Unbound},
-    cluster::{self, Member, Profile},
+    cluster::{self, Member},
     format::{self, ExpectFields, Manifest},
     import, patch,
     places::{Origin, Place},
@@ -25,7 +26,7 @@ pub trait Files {
     /// Why it cannot be read.
     fn read(&self, suite: &str, path: &str) -> Result<Arc<Source>, String>;
 
-    /// The time, for what ends at some time: the exceptions of profiles.
+    /// The time, for what ends at some time.
     fn now(&self) -> Timestamp;
 }
 
@@ -63,8 +64,8 @@ pub struct Suite {
     pub(crate) worlds: Vec<World>,
     /// What is in its cluster.
     pub(crate) members: Arc<Vec<Member>>,
-    /// The profiles that some of them were made of.
-    pub(crate) profiles: Arc<Vec<Profile>>,
+    /// What some of them were made of.
+    pub(crate) sources: Arc<Vec<cluster::Source>>,
 }
 
 /// One request, and what is expected.
@@ -90,6 +91,8 @@ pub struct Server {
     pub minor: u8,
     /// Which admission plugins run.
     pub plugins: Plugins,
+    /// What a product adds.
+    pub extension: Option<&'static dyn Extension>,
 }
 
 /// Reads a suite of whatever format. Nothing if the file has none.
@@ -105,8 +108,7 @@ pub fn load(source: &Arc<Source>, files: &dyn Files, server: &Server) -> Result<
             source,
             index,
             object,
-            default_minor: server.minor,
-            plugins: server.plugins.clone(),
+            server: server.clone(),
             imported: false,
             problems: Vec::new(),
             notes: Vec::new(),
@@ -135,8 +137,7 @@ pub(crate) struct Loader<'a> {
     /// Which object of its file it is.
     pub index: usize,
     pub object: &'a Object<'a>,
-    pub default_minor: u8,
-    pub plugins: Plugins,
+    pub server: Server,
     /// Whether it is of another tool, which is not as strict as the API server.
     pub imported: bool,
     pub problems: Vec<Problem>,
@@ -217,13 +218,13 @@ impl Loader<'_> {
     }
 
     pub fn minor(&mut self, path: &str, version: Option<&String>) -> u8 {
-        let Some(version) = version else { return self.default_minor };
+        let Some(version) = version else { return self.server.minor };
         let text = version.trim_start_matches('v');
         let minor = text.split('.').nth(1).and_then(|minor| minor.parse::<u8>().ok());
         let supported = minor.filter(|minor| text.starts_with("1.") && (33..=37).contains(minor));
         supported.unwrap_or_else(|| {
             self.problem(path, format!("{path}: {version:?} is no supported version: 1.33 to 1.37"));
-            self.default_minor
+            self.server.minor
         })
     }
 
@@ -236,7 +237,7 @@ impl Loader<'_> {
                 self.problem(path, format!("{path}: {found:?} is not {expected}"));
             }
         }
-        self.default_minor = self.minor("kubeVersion", suite.kube_version.as_ref());
+        self.server.minor = self.minor("kubeVersion", suite.kube_version.as_ref());
         let mut members = Vec::new();
         for (list, manifests) in [("policies", &suite.policies), ("resources", &suite.resources)] {
             for (index, manifest) in manifests.iter().enumerate() {

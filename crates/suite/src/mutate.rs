@@ -1,11 +1,11 @@
-//! Mutation testing: small mistakes in policies and in the custom checks of profiles, of which some case should notice
+//! Mutation testing: small mistakes in policies and in what they are made of, of which some case should notice
 //! each. What is said of a denial is apart: a case notices it only if it says what it expects to read.
 
 mod make;
 
 use std::collections::{BTreeMap, btree_map::Entry};
 
-use palisade_harness::admission::{Evaluation, PolicyKind, Review};
+use palisade_apiserver::admission::{Evaluation, PolicyKind, Review};
 use serde_json::Value as Json;
 
 use crate::{
@@ -20,7 +20,7 @@ use crate::{
 pub struct Mutant {
     /// Where it is.
     pub place: Place,
-    /// The policy, or the profile.
+    /// The policy, or what policies are made of.
     pub policy: String,
     /// The field: `validations[0].expression`, `spec.customChecks[0].expression`.
     pub path: String,

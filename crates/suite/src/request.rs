@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use palisade_cel::schema::Kind;
-use palisade_harness::{
+use palisade_apiserver::{
     admission::{Operation, Request, ResourceId, User},
     objects::{Kinds, Resource},
 };
+use palisade_cel::schema::Kind;
 use serde_json::Value as Json;
 
 use crate::format;

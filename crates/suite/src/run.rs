@@ -1,6 +1,6 @@
 //! Running the cases of a suite.
 
-use palisade_harness::admission::{Evaluation, Inspected, Outcome, Review};
+use palisade_apiserver::admission::{Evaluation, Inspected, Outcome, Review};
 
 use crate::{
     Case, Suite,

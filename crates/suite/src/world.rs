@@ -1,15 +1,16 @@
 //! A cluster, and the way of a request to its policies.
 
-use palisade_cel::Issue;
-use palisade_compiler::Mutation;
-use palisade_harness::{
-    admission::{Cluster, Inspected, Plugins, PolicyKind, Request, Review, Trace},
+use std::sync::Arc;
+
+use palisade_apiserver::{
+    admission::{Cluster, Inspected, Plugins, PolicyKind, Request, Review, Trace, Webhook},
     create,
     objects::Kinds,
 };
+use palisade_cel::Issue;
 use serde_json::Value as Json;
 
-use crate::request::bare_namespace;
+use crate::{Extension, request::bare_namespace};
 
 /// A cluster of some version, and what its API server makes of what it is sent.
 #[derive(Clone)]
@@ -19,8 +20,9 @@ pub(crate) struct World {
 
 impl World {
     /// An empty cluster, whose expressions remember what they came to.
-    pub fn new(minor: u8, plugins: &Plugins) -> Self {
-        Self { cluster: Cluster::new(minor).with_plugins(plugins.clone()).watching() }
+    pub fn new(minor: u8, plugins: &Plugins, extension: Option<&dyn Extension>) -> Self {
+        let cluster = extension.map_or_else(|| Cluster::new(minor), |extension| extension.cluster(minor));
+        Self { cluster: cluster.with_plugins(plugins.clone()).watching() }
     }
 
     /// Adds an object.
@@ -31,9 +33,9 @@ impl World {
         })
     }
 
-    /// The webhook fills in what a profile fills into pods.
-    pub fn register(&mut self, mutation: Mutation) {
-        self.cluster.register(mutation);
+    /// A webhook whose answers are known is asked as well.
+    pub fn register(&mut self, name: String, webhook: Arc<dyn Webhook>) {
+        self.cluster.register(name, webhook);
     }
 
     /// A namespace that a request names is there.

@@ -2,7 +2,7 @@
 
 use palisade_api::ToolSecurityParamsSpec;
 use palisade_compiler::{Compiled, Mutation};
-use palisade_harness::Checked;
+use palisade_gate::Checked;
 use palisade_mutation::filler::fill;
 
 pub use palisade_mutation::filler::Filled;

@@ -12,7 +12,7 @@ use std::{
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use palisade_api::revision::{Revision, by_age, profile_of};
 use palisade_compiler::compile;
-use palisade_harness::check;
+use palisade_gate::check;
 
 use crate::filler::Filler;
 

@@ -31,7 +31,7 @@ pub(crate) fn specification(path: &Path, minor: u8) -> Result<bool, Error> {
     Ok(specification.differing.is_empty())
 }
 
-/// Prints how far the harness agrees with what an API server said of policies and requests; whether all are equal.
+/// Prints how far the offline API server agrees with what an API server said of policies and requests; whether all are equal.
 pub(crate) fn cases(directory: &Path) -> Result<bool, Error> {
     let cases = Cases::compare(directory)?;
     print!("{cases}");

@@ -1,10 +1,10 @@
 //! Examples on the pages of checks: two fixtures, really judged.
 
 use palisade_api::{Level, ToolSecurityParamsSpec, ToolSecurityProfile};
-use palisade_checks::json::Change as _;
 use palisade_checks::{Check, Field, Lowering, fixture::Fixture};
 use palisade_compiler::Compiled;
-use palisade_harness::{Decision, Policy, Request};
+use palisade_gate::{Decision, Policy, Request};
+use palisade_objects::json::Change as _;
 use serde_json::{Value as Json, json};
 
 const AUTOMOUNT: &str = "automountServiceAccountToken";

@@ -1,6 +1,5 @@
 //! What `make fuzz` begins with.
 
-use palisade_checks::json::Change as _;
 use std::{
     collections::BTreeSet,
     fs, io,
@@ -10,6 +9,7 @@ use std::{
 use palisade_agreement::{COMPLETE, goldens, oracle};
 use palisade_cel::functions::LIBRARIES;
 use palisade_checks::{catalogue, fixture::Fixture};
+use palisade_objects::json::Change as _;
 use serde_json::{Value as Json, json};
 
 #[derive(Debug, thiserror::Error)]

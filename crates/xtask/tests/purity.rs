@@ -1,24 +1,34 @@
-//! The pure crates reach nothing that does I/O: not by choice of their authors, but because it is not there.
+//! The pure crates reach nothing that does I/O, and the toolkit nothing of the product: not by choice of their authors, but
+//! because it is not there.
 #![allow(clippy::unwrap_used, reason = "all of this is tests")]
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     process::{Command, Output},
 };
 
+use serde_json::Value as Json;
+
 /// Crates that promise "no I/O, no clock, no environment".
-const PURE: [&str; 10] = [
+const PURE: [&str; 13] = [
     "palisade-api",
+    "palisade-apiserver",
     "palisade-cel",
     "palisade-checks",
     "palisade-compiler",
-    "palisade-harness",
+    "palisade-gate",
     "palisade-lint",
     "palisade-manifest",
     "palisade-migrate",
     "palisade-mutation",
+    "palisade-objects",
+    "palisade-profiles",
     "palisade-suite",
 ];
+
+/// Kubernetes' admission, offline: of use to somebody who has no profiles, and to be published without the product.
+const TOOLKIT: [&str; 6] =
+    ["palisade-apiserver", "palisade-cel", "palisade-lint", "palisade-manifest", "palisade-objects", "palisade-suite"];
 
 /// Crates without which there is no network and no runtime.
 const FORBIDDEN: [&str; 11] = [
@@ -35,19 +45,20 @@ const FORBIDDEN: [&str; 11] = [
     "tower",
 ];
 
+fn cargo(args: &[&str]) -> String {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let Output { status, stdout, stderr } =
+        Command::new(cargo).args(args).current_dir(env!("CARGO_MANIFEST_DIR")).output().unwrap();
+    assert!(status.success(), "{}", String::from_utf8_lossy(&stderr));
+    String::from_utf8(stdout).unwrap()
+}
+
 /// The crates that `package` is built from on this machine, besides those of its build and tests.
 ///
 /// `cargo tree` and not `cargo metadata`: that one gives `kube` the features that the controller asks for, whoever
 /// uses it, and wants the crates of all platforms to be there.
 fn dependencies(package: &str) -> BTreeSet<String> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let Output { status, stdout, stderr } = Command::new(cargo)
-        .args(["tree", "--offline", "--edges=normal", "--prefix=none", "--format={p}", "--package", package])
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .output()
-        .unwrap();
-    assert!(status.success(), "{}", String::from_utf8_lossy(&stderr));
-    let lines = String::from_utf8(stdout).unwrap();
+    let lines = cargo(&["tree", "--offline", "--edges=normal", "--prefix=none", "--format={p}", "--package", package]);
     lines.lines().filter_map(|line| line.split(' ').next()).map(str::to_owned).collect()
 }
 
@@ -64,4 +75,29 @@ fn pure_crates_reach_no_runtime_and_no_network() {
     // What is looked for is found where it is.
     let controller = dependencies("palisade-controller");
     assert!(["tokio", "hyper", "kube-client"].into_iter().all(|name| controller.contains(name)), "{controller:?}");
+}
+
+/// The crates of this workspace that each of them names in its manifest, also for its tests.
+fn named() -> BTreeMap<String, BTreeSet<String>> {
+    let metadata: Json =
+        serde_json::from_str(&cargo(&["metadata", "--offline", "--no-deps", "--format-version=1"])).unwrap();
+    let name = |of: &Json| of["name"].as_str().unwrap().to_owned();
+    let own = |package: &Json| {
+        let dependencies = package["dependencies"].as_array().unwrap().iter();
+        dependencies.filter(|one| one["path"].is_string()).map(name).collect()
+    };
+    metadata["packages"].as_array().unwrap().iter().map(|package| (name(package), own(package))).collect()
+}
+
+#[test]
+fn the_toolkit_does_not_depend_on_the_product() {
+    let named = named();
+    for package in TOOLKIT {
+        // All that is named is of the toolkit, so that what is reached is, too.
+        let others: Vec<_> = named[package].iter().filter(|name| !TOOLKIT.contains(&name.as_str())).collect();
+        assert!(others.is_empty(), "{package} is of the toolkit and depends on {others:?}, which is of the product");
+    }
+    // What is looked for is found where it is.
+    assert!(named["palisade-gate"].contains("palisade-compiler"), "{named:?}");
+    assert!(named["palisade-apiserver"].contains("palisade-cel"), "{named:?}");
 }

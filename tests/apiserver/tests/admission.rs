@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use kube::client::Body;
 use palisade_agreement::cases::{Ask, Own, own};
-use palisade_harness::admission::{Cluster as Offline, Operation, Outcome, Request};
+use palisade_apiserver::admission::{Cluster as Offline, Operation, Outcome, Request};
 use palisade_tests::{Cluster, TestResult, ensure, eventually, root, within};
 use serde_json::Value as Json;
 

@@ -1,6 +1,6 @@
 //! A wrong profile is refused when it is applied, with a message that says what is wrong.
 
-use palisade_checks::pod::merge;
+use palisade_objects::pod::merge;
 use palisade_tests::{Cluster, TestResult, ensure};
 use serde_json::{Value as Json, json};
 

@@ -1,11 +1,12 @@
 //! Namespaces that are deleted while finalizers hold what is in them.
 
-use palisade_checks::workload::{WORKLOADS, Workload};
+use std::time::Duration;
+
+use palisade_objects::workload::{WORKLOADS, Workload};
 use palisade_tests::{
     Cluster, TestResult, Verdict, ensure, ephemeral_container, eventually, hostile_pod, tool_pod, within,
 };
 use serde_json::{Value as Json, json};
-use std::time::Duration;
 
 use crate::workloads::path;
 

@@ -6,8 +6,8 @@ use kube::{
     api::{DeleteParams, ListParams},
 };
 use palisade_api::names::{self, Shape};
-use palisade_checks::pod;
-use palisade_harness::create::{Refused, create};
+use palisade_apiserver::create::{Refused, create};
+use palisade_objects::pod;
 use palisade_tests::{
     Cluster, TestResult, Verdict, Webhook, dry_run_answer, ensure, eventually, hostile_pod, refusing,
 };

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use palisade_harness::objects::Kinds;
+use palisade_apiserver::objects::Kinds;
 use palisade_lint::{CONTROL_PLANE_WRITES, Options, lint};
 use palisade_manifest::{Severity, Source, objects};
 use palisade_tests::{Cluster, TestResult, Verdict, ensure, eventually};

@@ -7,15 +7,15 @@
 mod case;
 mod pods;
 
+use case::{Case, LABEL};
 use futures::{StreamExt, stream};
 use palisade_api::{Published, names};
-use palisade_checks::pod;
 use palisade_mutation::{Operation, Request as Asked};
+use palisade_objects::pod;
 use palisade_tests::{Cluster, TestResult, Verdict, Webhook, ensure, eventually, fail_open_count, root};
 use serde_json::{Value as Json, json};
 
 use crate::webhook::registered;
-use case::{Case, LABEL};
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 

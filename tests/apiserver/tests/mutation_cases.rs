@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use palisade_harness::admission::{Cluster as Offline, Operation, Outcome};
+use palisade_apiserver::admission::{Operation, Outcome};
 use palisade_tests::{
     Cluster, TestResult, ensure, eventually,
     mutations::{self, Case, comparable},
@@ -104,7 +104,7 @@ async fn compare(cluster: &Cluster, case: &Case) -> Vec<String> {
 }
 
 fn offline(case: &Case) -> Result<Result<Json, String>, String> {
-    let mut cluster = Offline::new(36);
+    let mut cluster = palisade_gate::cluster(36);
     for object in std::iter::once(mutations::definition()).chain(case.cluster.iter().cloned()) {
         cluster.apply(object).map_err(|error| format!("{error:?}"))?;
     }

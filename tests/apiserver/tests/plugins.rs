@@ -4,7 +4,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use kube::client::Body;
-use palisade_harness::admission::{Cluster as Offline, Operation, Outcome, PLUGINS, Request, User};
+use palisade_apiserver::admission::{Cluster as Offline, Operation, Outcome, PLUGINS, Request, User};
 use palisade_tests::{Cluster, TestResult, ensure, eventually, root, within};
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
@@ -124,7 +124,7 @@ impl Case {
             whole["spec"] = json!({"containers": [{"name": "a", "image": "a"}]});
         }
         let kind = whole["kind"].as_str().unwrap_or_default();
-        let kinds = Offline::new(36);
+        let kinds = palisade_gate::cluster(36);
         let found = kinds.kinds().by_kind(whole["apiVersion"].as_str().unwrap_or_default(), kind);
         if found.is_none_or(|resource| resource.namespaced) {
             whole["metadata"]["namespace"] = self.namespace().into();
@@ -159,7 +159,7 @@ impl Case {
 
     /// The same cluster, of what the API server has stored.
     async fn offline(&self, cluster: &Cluster, minor: u8) -> Result<Offline, Box<dyn std::error::Error + Send + Sync>> {
-        let mut offline = Offline::new(minor);
+        let mut offline = palisade_gate::cluster(minor);
         let own = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.namespace()}});
         let objects = std::iter::once(own).chain(self.objects.iter().map(|object| self.whole(object)));
         for object in objects {
@@ -335,7 +335,7 @@ fn path(object: &Json) -> String {
     let text = |pointer: &str| object.pointer(pointer).and_then(Json::as_str).unwrap_or_default();
     let (api_version, kind, name) = (text("/apiVersion"), text("/kind"), text("/metadata/name"));
     let api = if api_version == "v1" { "/api/v1".to_owned() } else { format!("/apis/{api_version}") };
-    let offline = Offline::new(36);
+    let offline = palisade_gate::cluster(36);
     let resource = offline.kinds().by_kind(api_version, kind);
     let plural = resource.map_or("", |resource| resource.plural.as_str());
     match text("/metadata/namespace") {

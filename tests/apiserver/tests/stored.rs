@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use palisade_harness::{
+use palisade_apiserver::{
     admission::{Cluster as Offline, Operation, Outcome, Request, User},
     objects::NOT_SHOWN,
 };
@@ -57,7 +57,7 @@ pub(crate) async fn what_is_stored_is_judged_as_by_the_api_server(cluster: &mut 
     let read = |file: &str| std::fs::read_to_string(directory.join(file));
     let scene: Scene = serde_saphyr::from_str(&read("cluster.yaml")?)?;
     let cases: Vec<Case> = serde_saphyr::from_str(&read("requests.yaml")?)?;
-    let mut offline = Offline::new(minor);
+    let mut offline = palisade_gate::cluster(minor);
     offline.apply(scene.definition.clone()).map_err(|refused| format!("{refused:?}"))?;
     let places = set_up(cluster, &scene, &offline).await?;
     let policies = policies();

@@ -1,16 +1,17 @@
 //! Updates of pods that exist, and the bindings that are for them.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use kube::api::{DeleteParams, PatchParams};
 use palisade_api::{
     catalogue,
     names::{self, Shape},
 };
-use palisade_checks::{fixture::Fixture, pod};
+use palisade_checks::fixture::Fixture;
+use palisade_objects::pod;
 use palisade_tests::{Cluster, TestResult, Verdict, ensure, eventually, hostile_pod, tool_pod, within};
 use serde_json::json;
-use std::time::Duration;
 
 use crate::lifecycle::Watch;
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use palisade_api::names::{self, Shape};
-use palisade_checks::{
+use palisade_objects::{
     pod,
     workload::{WORKLOADS, Workload},
 };

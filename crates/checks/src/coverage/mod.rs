@@ -1,7 +1,7 @@
 //! Which field of a pod is restricted by which check, and why no check restricts the others.
 //!
 //! Every field that a supported Kubernetes has in a pod's `spec` is in [`TYPES`], so that none is forgotten: a test of
-//! the harness reads the API's schemas and fails at a field that is not here, and at one that no minor has. What a check
+//! `crates/gate` reads the API's schemas and fails at a field that is not here, and at one that no minor has. What a check
 //! restricts it says itself, in [`Check::fields`]; here stands only that a check does. `docs/coverage.md` is generated
 //! from this table.
 

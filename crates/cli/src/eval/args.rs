@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use clap::ValueEnum;
-use palisade_harness::objects;
+use palisade_apiserver::objects;
 
 use crate::{
     args::KubeVersion,

@@ -3,11 +3,11 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use palisade_api::crd;
-use palisade_compiler::ChangedBy;
-use palisade_harness::{
+use palisade_apiserver::{
     admission::Cluster,
     create::{Refused, Status},
 };
+use palisade_compiler::ChangedBy;
 use serde_json::Value as Json;
 
 use crate::{
@@ -21,7 +21,7 @@ use crate::{
 
 /// Reads the cluster. The API server's own order does not matter: definitions come first, and policies last.
 pub fn read(args: &EvalArgs) -> Result<Cluster, Failure> {
-    let mut cluster = Cluster::new(args.kube_version.minor).with_plugins(args.plugins.plugins()?);
+    let mut cluster = palisade_gate::cluster(args.kube_version.minor).with_plugins(args.plugins.plugins()?);
     let sources = args.files.iter().map(|path| input::read(path)).collect::<Result<Vec<_>, _>>()?;
     let mut objects = Vec::new();
     for source in &sources {
@@ -128,7 +128,7 @@ fn enforce(
     }
     for one in accepted {
         if let Some((mutation, ChangedBy::Webhook)) = render::changed_by(one, version) {
-            cluster.register(mutation.clone());
+            palisade_gate::register(cluster, mutation.clone());
         }
     }
     Ok(())

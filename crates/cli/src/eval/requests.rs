@@ -1,6 +1,6 @@
 //! What is asked.
 
-use palisade_harness::admission::{Cluster, Operation, Request, Review, User};
+use palisade_apiserver::admission::{Cluster, Operation, Request, Review, User};
 use serde_json::Value as Json;
 
 use crate::{

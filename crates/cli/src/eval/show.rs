@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use palisade_harness::admission::{Mutated, Outcome, Review};
+use palisade_apiserver::admission::{Mutated, Outcome, Review};
 use serde_json::{Value as Json, json};
 
 use super::requests::Asked;

@@ -8,10 +8,10 @@ use std::fmt::Write as _;
 
 use k8s_openapi::jiff::Timestamp;
 use palisade_api::{Settings, ToolSecurityParams, Values};
-use palisade_checks::json;
 use palisade_compiler::Namespace;
-use palisade_harness::{Decision, Policy, Request};
+use palisade_gate::{Decision, Policy, Request};
 use palisade_mutation::{Change, Plan};
+use palisade_objects::json;
 use serde::Serialize;
 use serde_json::{Value as Json, json};
 
@@ -129,7 +129,7 @@ impl Judge<'_> {
             // A denial without a violation would be one that this command has no answer to.
             Decision::Deny { message, violations, .. } if violations.is_empty() => Err(message),
             Decision::Deny { violations, .. } => {
-                let of_profile = |palisade_harness::Violation { check, message }| Violation {
+                let of_profile = |palisade_gate::Violation { check, message }| Violation {
                     profile: self.name.to_owned(),
                     check,
                     message,

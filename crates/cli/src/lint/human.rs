@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use palisade_lint::{IGNORE_ANNOTATION, Report, Rule, catalogue};
+use palisade_lint::{IGNORE_ANNOTATION, Report, Rule};
 use palisade_manifest::Severity;
 
 use super::formats::severity;
@@ -59,8 +59,9 @@ fn shown(c: char) -> char {
 
 /// All rules in a table.
 pub(super) fn list() -> String {
-    let width = catalogue::ALL.iter().map(|rule| rule.id.len()).max().unwrap_or_default();
-    catalogue::ALL.iter().fold(String::new(), |mut text, rule| {
+    let rules = palisade_profiles::lint::options().rules();
+    let width = rules.iter().map(|rule| rule.id.len()).max().unwrap_or_default();
+    rules.iter().fold(String::new(), |mut text, rule| {
         let (severity, category) = (severity(rule.severity), rule.category.name());
         let _ = writeln!(text, "{:width$}  {severity:8} {category:9} {}", rule.id, rule.title);
         text

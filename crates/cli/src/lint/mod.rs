@@ -9,7 +9,7 @@ mod json;
 mod junit;
 mod sarif;
 
-use palisade_lint::{Level, Levels, Options, Report, catalogue, lint, unreadable};
+use palisade_lint::{Level, Options, Report, lint, unreadable};
 use palisade_manifest::{Severity, objects};
 
 use args::FailOn;
@@ -34,9 +34,9 @@ fn found(args: &LintArgs) -> Result<bool, Failure> {
     if args.list {
         return output::print(&human::list()).map(|()| false);
     }
-    let options = Options { minor: args.kube_version.minor, levels: levels(args)? };
+    let options = options(args)?;
     if let Some(id) = &args.explain {
-        let rule = catalogue::find(id).ok_or_else(|| wrong(&palisade_lint::UnknownRule(id.clone())))?;
+        let rule = options.rule(id).map_err(|error| wrong(&error))?;
         return output::print(&human::explain(rule)).map(|()| false);
     }
     let report = judged(&args.files, &options)?;
@@ -52,14 +52,15 @@ fn found(args: &LintArgs) -> Result<bool, Failure> {
     Ok(report.worst().is_some_and(|worst| worst >= least))
 }
 
-fn levels(args: &LintArgs) -> Result<Levels, Failure> {
-    let mut levels = Levels::default();
+fn options(args: &LintArgs) -> Result<Options, Failure> {
+    let mut options = Options { minor: args.kube_version.minor, ..palisade_profiles::lint::options() };
     for (ids, level) in [(&args.allow, Level::Allow), (&args.warn, Level::Warn), (&args.deny, Level::Deny)] {
         for id in ids {
-            levels.set(id, level).map_err(|error| wrong(&error))?;
+            let rule = options.rule(id).map_err(|error| wrong(&error))?;
+            options.levels.set(rule, level);
         }
     }
-    Ok(levels)
+    Ok(options)
 }
 
 fn wrong(error: &dyn std::fmt::Display) -> Failure {

@@ -1,16 +1,17 @@
 //! SARIF 2.1.0 (<https://docs.oasis-open.org/sarif/sarif/v2.1.0/>).
 
-use palisade_checks::json::Change as _;
 use std::fmt::Write as _;
 
-use palisade_lint::{Finding, Report, Rule, catalogue};
+use palisade_lint::{Finding, Report, Rule};
 use palisade_manifest::Severity;
+use palisade_objects::json::Change as _;
 use serde_json::{Value as Json, json};
 
 use super::formats::{full_message, region};
 
 /// One log with one run.
 pub(super) fn text(report: &Report) -> String {
+    let rules = palisade_profiles::lint::options().rules();
     let log = json!({
         "$schema": "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json",
         "version": "2.1.0",
@@ -19,10 +20,10 @@ pub(super) fn text(report: &Report) -> String {
                 "name": "palisade",
                 "version": env!("CARGO_PKG_VERSION"),
                 "informationUri": "https://github.com/palisade-dev/palisade",
-                "rules": catalogue::ALL.iter().map(|one| rule(one)).collect::<Vec<_>>(),
+                "rules": rules.iter().map(|one| rule(one)).collect::<Vec<_>>(),
             }},
             "columnKind": "unicodeCodePoints",
-            "results": report.findings.iter().map(result).collect::<Vec<_>>(),
+            "results": report.findings.iter().map(|one| result(one, &rules)).collect::<Vec<_>>(),
         }],
     });
     format!("{log:#}\n")
@@ -40,11 +41,11 @@ fn rule(rule: &Rule) -> Json {
     })
 }
 
-fn result(finding: &Finding) -> Json {
+fn result(finding: &Finding, rules: &[&Rule]) -> Json {
     let at = region(finding);
     let mut result = json!({
         "ruleId": finding.rule.id,
-        "ruleIndex": catalogue::ALL.iter().position(|rule| rule.id == finding.rule.id),
+        "ruleIndex": rules.iter().position(|rule| rule.id == finding.rule.id),
         "level": level(finding.severity),
         "message": {"text": full_message(finding)},
         "locations": [{

@@ -14,6 +14,8 @@ use std::{
     time::Duration,
 };
 
+use palisade_apiserver::admission::Plugins;
+use palisade_profiles::suite::Profiles;
 use palisade_suite::{
     Server, Suite, coverage,
     mutate::{Baseline, Mutation},
@@ -58,8 +60,8 @@ pub fn run(args: &TestArgs) -> Result<(), Failure> {
 fn init(policy: &std::path::Path, args: &TestArgs) -> Result<(), Failure> {
     let source = Disk::default().source(policy)?;
     let file = policy.file_name().unwrap_or_default().to_string_lossy();
-    let minor = args.kube_version.minor;
-    let text = palisade_suite::init::scaffold(&source, &file, minor).map_err(Failure::Wrong)?;
+    let server = Server { minor: args.kube_version.minor, plugins: Plugins::default(), extension: Some(&Profiles) };
+    let text = palisade_suite::init::scaffold(&source, &file, &server).map_err(Failure::Wrong)?;
     let target = policy.with_extension("test.yaml");
     let failed = |error: std::io::Error| {
         Failure::CouldNotRun(vec![Problem::new(format!("cannot write {}: {error}", target.to_string_lossy()))])
@@ -69,10 +71,16 @@ fn init(policy: &std::path::Path, args: &TestArgs) -> Result<(), Failure> {
     output::print(&format!("wrote {}\n", target.to_string_lossy()))
 }
 
+/// The API server that is asked.
+fn server(args: &TestArgs) -> Result<Server, Failure> {
+    let (minor, plugins) = (args.kube_version.minor, args.plugins.plugins()?);
+    Ok(Server { minor, plugins, extension: Some(&Profiles) })
+}
+
 /// Finds and runs all suites, and writes all reports.
 fn once(args: &TestArgs, disk: &Disk) -> Result<(), Failure> {
     let paths = files::discover(&args.paths)?;
-    let server = Server { minor: args.kube_version.minor, plugins: args.plugins.plugins()? };
+    let server = server(args)?;
     let (mut suites, mut problems) = load(&paths, &server, disk);
     if let Some(text) = &args.filter {
         for suite in &mut suites {

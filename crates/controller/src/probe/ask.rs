@@ -10,7 +10,8 @@ use kube::{
     client::Body,
     core::{PartialObjectMeta, Request},
 };
-use palisade_api::{names, selector::Labels};
+use palisade_api::names;
+use palisade_objects::selector::Labels;
 use serde_json::{Value as Json, json};
 use tokio::time::timeout;
 

@@ -18,10 +18,8 @@ mod wait;
 
 use std::{fmt::Write as _, sync::Arc, time::Duration};
 
-use palisade_api::{
-    names::{self, Shape},
-    selector::Labels,
-};
+use palisade_api::names::{self, Shape};
+use palisade_objects::selector::Labels;
 use palisade_process::Supervisor;
 use tokio_util::sync::CancellationToken;
 

@@ -1,11 +1,11 @@
 //! Who mutates pods as a profile says: the API server by a policy, the webhook, or nobody.
 
-use palisade_checks::json::Change as _;
 use std::sync::Arc;
 
 use futures::future::join_all;
 use palisade_api::names::{self, Shape};
 use palisade_mutation::{Plan, Request};
+use palisade_objects::json::Change as _;
 use serde_json::{Value as Json, json};
 
 use super::{

@@ -179,13 +179,13 @@ impl Scene {
 /// A profile that denies pods and, if that is so, workloads.
 fn good(name: &str, generation: i64, more: &Json) -> Arc<Good> {
     let mut spec = json!({"namespaceSelector": {"matchLabels": {"tenancy": name}}, "baseline": "Baseline"});
-    palisade_checks::pod::merge(&mut spec, more);
+    palisade_objects::pod::merge(&mut spec, more);
     let profile: ToolSecurityProfile = serde_json::from_value(json!({
         "apiVersion": names::API_VERSION, "kind": "ToolSecurityProfile",
         "metadata": {"name": name, "generation": generation}, "spec": spec,
     }))
     .unwrap();
-    let compiled = palisade_harness::check(palisade_compiler::compile(&profile).unwrap()).unwrap();
+    let compiled = palisade_gate::check(palisade_compiler::compile(&profile).unwrap()).unwrap();
     Arc::new(Good { profile: Arc::new(profile), compiled })
 }
 

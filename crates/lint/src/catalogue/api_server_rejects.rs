@@ -1,7 +1,7 @@
 //! The API server refuses it.
 
+use palisade_apiserver::create::{FieldError, Refused};
 use palisade_cel::Position;
-use palisade_harness::create::{FieldError, Refused};
 use palisade_manifest::Severity;
 use serde_json::Value as Json;
 

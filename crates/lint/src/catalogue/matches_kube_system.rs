@@ -1,6 +1,6 @@
 //! A policy that can deny what the control plane does in kube-system.
 
-use palisade_harness::objects::Kinds;
+use palisade_apiserver::objects::Kinds;
 use palisade_manifest::Severity;
 
 use super::{is_enforced, reaches};

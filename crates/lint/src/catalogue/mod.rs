@@ -8,7 +8,6 @@ mod core_param_kind;
 mod creation_warning;
 mod deny_on_missing_params;
 mod duplicate_name;
-mod exempts_tenants;
 mod fail_unscoped;
 mod fails_open;
 mod matches_kube_system;
@@ -26,8 +25,6 @@ mod params_missing_field;
 mod params_not_bound;
 mod policy_per_namespace;
 mod policy_without_binding;
-mod profile_rejected;
-mod redirected_twice;
 mod selector_params_fan_out;
 mod too_many_authorizer_checks;
 mod type_check;
@@ -43,22 +40,19 @@ use palisade_cel::schema::Kind;
 use serde_json::Value as Json;
 
 use crate::{
-    Rule,
+    Extension, Rule,
     cluster::{Cluster, Item},
     policy::Policy,
     selector,
 };
 
-/// All rules, in the order in which what they find is told of one place.
-pub static ALL: &[&Rule] = &[
+/// The rules of this crate, in the order in which what they find is told of one place.
+static OWN: &[&Rule] = &[
     &unreadable_object::RULE,
     &api_server_rejects::RULE,
     &newer_function::RULE,
     &not_served::RULE,
     &unknown_field::RULE,
-    &profile_rejected::RULE,
-    &exempts_tenants::RULE,
-    &redirected_twice::RULE,
     &no_verdict::RULE,
     &type_check::RULE,
     &creation_warning::RULE,
@@ -90,9 +84,13 @@ pub static ALL: &[&Rule] = &[
     &unknown_lint_id::RULE,
 ];
 
-/// The rule with an id.
-pub fn find(id: &str) -> Option<&'static Rule> {
-    ALL.iter().copied().find(|rule| rule.id == id)
+/// How many of them come before those of an extension: what is told of an object whatever it says.
+const BEFORE: usize = 5;
+
+/// All rules, with those of an extension, in the order in which what they find is told of one place.
+pub fn all(extension: Option<&dyn Extension>) -> Vec<&'static Rule> {
+    let (before, after) = OWN.split_at(BEFORE);
+    [before, extension.map_or(&[], Extension::rules), after].concat()
 }
 
 /// Whether a binding denies.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use palisade_harness::create::{FieldError, Refused, create};
+use palisade_apiserver::create::{FieldError, Refused, create};
 use palisade_manifest::Severity;
 
 use crate::cluster::{Cluster, Item};

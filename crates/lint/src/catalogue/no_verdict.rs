@@ -1,6 +1,6 @@
 //! Something that cannot be judged offline.
 
-use palisade_harness::create::Refused;
+use palisade_apiserver::create::Refused;
 use palisade_manifest::Severity;
 
 use crate::{Category, Rule};

@@ -2,13 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use palisade_api::names;
-use palisade_harness::objects::Kinds;
 use palisade_manifest::{Severity, nearest};
 use serde_json::Value as Json;
 
 use crate::{
-    Category, Rule,
+    Category, Extension, Rule,
     cluster::{Cluster, Item, MAX_OBJECT},
     discovery,
 };
@@ -78,7 +76,7 @@ fn unserved(cluster: &Cluster<'_>, api_version: &str, kind: &str) -> Option<Unse
         let message = format!("Kubernetes 1.{minor} does not serve {kind} of {version}");
         return if version == served { None } else { of("apiVersion", message, format!("write {group}/{served}")) };
     }
-    if is_known(kinds, group, kind) {
+    if is_known(cluster, group, kind) {
         // The API server serves a version that is not stable where its admin turned it on.
         let served: Vec<_> = kinds.resources().iter().filter(|r| r.group == group && r.kind == kind).collect();
         if served.is_empty() || served.iter().any(|r| r.version == version) {
@@ -96,22 +94,22 @@ fn unserved(cluster: &Cluster<'_>, api_version: &str, kind: &str) -> Option<Unse
         return of("apiVersion", format!("Kubernetes 1.{minor} does not serve {kind} of {api_version}"), help);
     }
     let message = format!("Kubernetes 1.{minor} does not serve {kind} of {api_version}");
-    if is_group(kinds, group) {
+    if is_group(cluster, group) {
         // Kinds that only lists and subresources have are not created.
         let mut subresources = kinds.resources().iter().flat_map(|r| &r.subresources);
         if kind.ends_with("List") || subresources.any(|one| one.group == group && one.kind == kind) {
             return None;
         }
-        let of_group = known(kinds).filter(|one| one.group == group).map(|one| one.kind);
+        let of_group = known(cluster).filter(|one| one.group == group).map(|one| one.kind);
         if let Some(near) = nearest(kind, of_group, MOST).filter(|_| kind.len() > SHORT) {
             return of("kind", message, format!("did you mean {near}?"));
         }
-        let elsewhere = known(kinds).find(|one| one.kind == kind && one.by_default)?;
+        let elsewhere = known(cluster).find(|one| one.kind == kind && one.by_default)?;
         let group = if elsewhere.group.is_empty() { String::new() } else { format!("{}/", elsewhere.group) };
         return of("apiVersion", message, format!("did you mean {group}{}?", elsewhere.version));
     }
     // A group that is like one that has such a kind; others are those of definitions elsewhere.
-    let groups = known(kinds).filter(|one| nearest(kind, [one.kind], MOST).is_some()).map(|one| one.group);
+    let groups = known(cluster).filter(|one| nearest(kind, [one.kind], MOST).is_some()).map(|one| one.group);
     let near = nearest(group, groups, MOST).filter(|_| group.len() > SHORT)?;
     of("apiVersion", message, format!("did you mean {near}?"))
 }
@@ -121,7 +119,7 @@ const MOST: usize = 2;
 /// Names that are so short are like too many others.
 const SHORT: usize = 4;
 
-/// A kind that is built in or defined here, or our own.
+/// A kind that is built in, defined here, or added by the extension.
 struct Known<'k> {
     group: &'k str,
     version: &'k str,
@@ -129,24 +127,21 @@ struct Known<'k> {
     by_default: bool,
 }
 
-const OWN: [Known<'static>; 2] = [
-    Known { group: names::GROUP, version: "v1alpha1", kind: "ToolSecurityProfile", by_default: true },
-    Known { group: names::GROUP, version: "v1alpha1", kind: "ToolSecurityParams", by_default: true },
-];
-
-fn known(kinds: &Kinds) -> impl Iterator<Item = Known<'_>> {
-    let served = kinds.resources().iter();
+fn known<'c>(cluster: &'c Cluster<'_>) -> impl Iterator<Item = Known<'c>> {
+    let served = cluster.kinds().resources().iter();
     let served =
         served.map(|r| Known { group: &r.group, version: &r.version, kind: &r.kind, by_default: r.by_default });
-    served.chain(OWN)
+    let added = cluster.extension.map_or(&[][..], Extension::kinds).iter();
+    served.chain(added.map(|one| Known { group: one.group, version: one.version, kind: one.kind, by_default: true }))
 }
 
-fn is_known(kinds: &Kinds, group: &str, kind: &str) -> bool {
-    known(kinds).any(|one| one.group == group && one.kind == kind)
+fn is_known(cluster: &Cluster<'_>, group: &str, kind: &str) -> bool {
+    known(cluster).any(|one| one.group == group && one.kind == kind)
 }
 
-fn is_group(kinds: &Kinds, group: &str) -> bool {
-    group == names::GROUP || discovery::has_group(kinds, group)
+fn is_group(cluster: &Cluster<'_>, group: &str) -> bool {
+    let added = cluster.extension.map_or(&[][..], Extension::kinds);
+    added.iter().any(|one| one.group == group) || discovery::has_group(cluster.kinds(), group)
 }
 
 /// Kinds that were moved to another group, or removed, by group and kind; and what to write instead

@@ -17,10 +17,10 @@ The annotation `toolsecurity.dev/lint-ignore` names a rule that does not exist: 
     check: |cluster, found| {
         for (item, _) in cluster.said.iter().filter(|(item, _)| !item.generated) {
             let annotation = item.json["metadata"]["annotations"][IGNORE_ANNOTATION].as_str().unwrap_or_default();
-            for id in silence::ids(annotation).filter(|id| *id != "*" && super::find(id).is_none()) {
-                let ids: Vec<_> = super::ALL.iter().map(|rule| rule.id).collect();
+            let known: Vec<_> = super::all(cluster.extension).iter().map(|rule| rule.id).collect();
+            for id in silence::ids(annotation).filter(|id| *id != "*" && !known.contains(id)) {
                 let message = format!("no rule has the id {id:?}");
-                let help = palisade_manifest::suggestion(id, &ids);
+                let help = palisade_manifest::suggestion(id, &known);
                 found.advise(item, &format!("metadata.annotations.{IGNORE_ANNOTATION}"), message, &help);
             }
         }

@@ -1,9 +1,9 @@
 //! What the tests share: policies from snippets, and verdicts from the offline check.
 
-use palisade_checks::pod::merge;
-use palisade_harness::{Decision, Policy, Request};
+use palisade_gate::{Decision, Policy, Request};
 use palisade_migrate::{Migrated, Options, psp::PodSecurityPolicy, rbac::Rbac};
 use palisade_mutation::Plan;
+use palisade_objects::pod::merge;
 use serde_json::{Value as Json, json};
 
 pub const SECCOMP: &str = "seccomp.security.alpha.kubernetes.io/allowedProfileNames";
@@ -52,7 +52,7 @@ pub fn migrate(policy: &Json) -> Migrated {
 pub fn judge(migrated: &Migrated) -> Policy {
     let compiled = palisade_compiler::compile(&migrated.profile)
         .unwrap_or_else(|mistakes| panic!("{mistakes:?}\n{:#?}", migrated.profile.spec));
-    let checked = palisade_harness::check(compiled).unwrap_or_else(|rejected| panic!("{rejected}"));
+    let checked = palisade_gate::check(compiled).unwrap_or_else(|rejected| panic!("{rejected}"));
     // What is written down is the same profile.
     let concise = palisade_migrate::concise(&migrated.profile).unwrap();
     let again: palisade_api::ToolSecurityProfile = serde_json::from_value(concise).unwrap();

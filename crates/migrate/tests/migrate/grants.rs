@@ -1,10 +1,12 @@
 //! Which namespaces a profile selects, by the grants of its policy.
 use std::collections::BTreeSet;
 
-use crate::common::policy;
-use palisade_api::{Stage, selector};
+use palisade_api::Stage;
 use palisade_migrate::{Kind, Migrated, Options, psp::PodSecurityPolicy, rbac::Rbac};
+use palisade_objects::selector;
 use serde_json::json;
+
+use crate::common::policy;
 
 const NAMESPACES: [&str; 5] = ["a", "b", "c", "kube-system", "other"];
 

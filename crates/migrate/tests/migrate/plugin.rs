@@ -6,11 +6,12 @@
 //! - A pod that the plugin admits, once the notes' values are written into it, the profile admits.
 //! - A pod that the profile admits, the plugin admits, if need be by filling something in. Only of seccomp a pod may say
 //!   RuntimeDefault, and one for Windows nothing.
-use crate::common::{APP_ARMOR, SECCOMP, SECCOMP_DEFAULT, denial, filled_in, migrate, policy};
 use palisade_api::catalogue;
 use palisade_checks::fixture::Fixture;
-use palisade_harness::Policy;
+use palisade_gate::Policy;
 use serde_json::{Value as Json, json};
+
+use crate::common::{APP_ARMOR, SECCOMP, SECCOMP_DEFAULT, denial, filled_in, migrate, policy};
 
 fn texts(list: &Json) -> Vec<&str> {
     list.as_array().into_iter().flatten().filter_map(Json::as_str).collect()

@@ -1,7 +1,7 @@
 //! Suites of kaptest (`github.com/pfnet/kaptest`, `internal/tester/manifest.go`).
 
-use palisade_checks::json::Change as _;
 use palisade_manifest::{Object, Problem};
+use palisade_objects::json::Change as _;
 use serde_json::{Value as Json, json};
 
 use super::{complete, note_others, stub_crds, text, texts};
@@ -94,7 +94,7 @@ fn draft(
     Ok(Draft {
         name: format!("{}: {} {}: {}", policy.name(), shown.kind(), shown.name(), text(test, "/expect")),
         range: loader.object.node.place(&format!("{path}.expect")),
-        minor: loader.default_minor,
+        minor: loader.server.minor,
         asked: Question::Fields(Box::new(asked)),
         expect: ExpectFields { verdict, policy: Some(policy.name().to_owned()), ..ExpectFields::default() },
         extra: vec![binding(policy, param, members)?],

@@ -72,7 +72,7 @@ pub(crate) fn suite(mut loader: Loader<'_>) -> Result<Suite, Vec<Problem>> {
 }
 
 /// Who asks.
-fn user(loader: &mut Loader<'_>, json: &Json) -> palisade_harness::admission::User {
+fn user(loader: &mut Loader<'_>, json: &Json) -> palisade_apiserver::admission::User {
     let file = text(json, "/userinfo");
     let found = if file.is_empty() { Vec::new() } else { loader.file("userinfo", file) };
     let info = found.first().map_or(&Json::Null, |member| &member.object);
@@ -117,7 +117,7 @@ fn results(
     path: &str,
     result: &Json,
     members: &[Member],
-    user: &palisade_harness::admission::User,
+    user: &palisade_apiserver::admission::User,
     drafts: &mut Vec<Draft>,
 ) {
     let policy = text(result, "/policy");
@@ -187,7 +187,7 @@ fn results(
             drafts.push(Draft {
                 name: format!("{policy}: {kind} {name}: {}", text(result, "/result")),
                 range: loader.object.node.place(&path),
-                minor: loader.default_minor,
+                minor: loader.server.minor,
                 asked: Question::Fields(Box::new(asked)),
                 expect: ExpectFields { verdict, policy: Some(policy.to_owned()), ..ExpectFields::default() },
                 extra: vec![],

@@ -6,10 +6,10 @@
 pub mod kaptest;
 pub mod kyverno;
 
-use palisade_checks::json::Change as _;
 use std::collections::BTreeMap;
 
-use palisade_harness::objects::Kinds;
+use palisade_apiserver::objects::Kinds;
+use palisade_objects::json::Change as _;
 use serde_json::{Value as Json, json};
 
 use crate::{cluster::Member, load::Loader, places::Origin};
@@ -69,7 +69,7 @@ pub(crate) fn complete(loader: &mut Loader<'_>, members: &mut [Member]) {
 
 /// Definitions that allow anything, for the custom kinds that have none: the tools do without.
 pub(crate) fn stub_crds(loader: &mut Loader<'_>, members: &[Member]) -> Vec<Member> {
-    let kinds = Kinds::builtin(loader.default_minor);
+    let kinds = Kinds::builtin(loader.server.minor);
     let mut custom: BTreeMap<(String, String), (Vec<String>, bool)> = BTreeMap::new();
     let mut add = |api_version: &str, kind: &str, namespaced: bool| {
         let Some((group, version)) = api_version.split_once('/') else { return };

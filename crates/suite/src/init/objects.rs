@@ -1,8 +1,7 @@
 //! The smallest objects of some kinds that the API server accepts.
 
-use palisade_checks::json::Change as _;
-use palisade_checks::{pod, workload::WORKLOADS};
-use palisade_harness::objects::{Kinds, Resource};
+use palisade_apiserver::objects::{Kinds, Resource};
+use palisade_objects::{json::Change as _, pod, workload::WORKLOADS};
 use serde_json::{Value as Json, json};
 
 /// More kinds than a policy tells apart.

@@ -1,12 +1,12 @@
-//! What mistakes there are to make: in the policies of a suite, and in the custom checks of its profiles.
+//! What mistakes there are to make: in the policies of a suite, and in what these are made of.
 
-use palisade_api::CustomCheck;
+use palisade_apiserver::admission::PolicyKind;
 use palisade_cel::mutate::{self, mutants};
-use palisade_harness::admission::PolicyKind;
 
 use super::{Baseline, Change, Mutant};
 use crate::{
-    cluster::{Member, Profile},
+    Replaced, Text, TextKind,
+    cluster::{Member, Source},
     places::{Locator, Place},
 };
 
@@ -33,8 +33,8 @@ impl Baseline<'_> {
             self.of_expressions(policy, &mut found);
             of_messages(policy, &mut found);
         }
-        for profile in self.suite.profiles.iter() {
-            of_profile(profile, &mut found);
+        for source in self.suite.sources.iter() {
+            of_source(source, &mut found);
         }
         found
     }
@@ -85,48 +85,29 @@ fn of_policy(policy: &Member, path: &str, noticed_by: &str, of_message: bool, ed
     edits.into_iter().map(mutant).collect()
 }
 
-/// Mutants of the custom checks of a profile, each in all policies that the profile becomes.
-fn of_profile(profile: &Profile, found: &mut Vec<Mutant>) {
-    let locator = Locator::new(&profile.member.origin);
-    for (index, custom) in profile.compiled.customs.iter().enumerate() {
-        let mut add = |field: &str, of_message: bool, edits: Vec<Edit>, set: fn(&mut CustomCheck, String)| {
-            for edit in edits {
-                let path = format!("{}.{field}", custom.path);
-                let changes = changes(profile, index, |check| set(check, edit.text.clone()));
-                let place = locator.text(&path, edit.line, edit.column);
-                found.push(edit.mutant(place, profile.member.name(), &path, of_message, changes));
-            }
+/// Mutants of the texts in an object that policies are made of, each in all of these.
+fn of_source(source: &Source, found: &mut Vec<Mutant>) {
+    let Source { member, made } = source;
+    let locator = Locator::new(&member.origin);
+    for Text { path, kind, text } in made.texts() {
+        let edits = match kind {
+            TextKind::Expression => edits(&text),
+            TextKind::MessageExpression => edits_of_message(&text),
+            TextKind::Message => vec![whole(&text, OTHER_MESSAGE)],
         };
-        let check = &custom.check;
-        add("expression", false, edits(&check.expression), |check, text| check.expression = text);
-        if let Some(expression) = &check.message_expression {
-            let edits = edits_of_message(expression);
-            add("messageExpression", true, edits, |check, text| check.message_expression = Some(text));
-        }
-        if let Some(message) = &check.message {
-            add("message", true, vec![whole(message, OTHER_MESSAGE)], |check, text| check.message = Some(text));
+        for edit in edits {
+            let change = |Replaced { policy, path, source }: Replaced| Change {
+                kind: PolicyKind::Validating,
+                policy,
+                noticed_by: path.clone(),
+                path,
+                source,
+            };
+            let changes = made.with_text(&path, &edit.text).into_iter().map(change).collect();
+            let place = locator.text(&path, edit.line, edit.column);
+            found.push(edit.mutant(place, member.name(), &path, kind != TextKind::Expression, changes));
         }
     }
-}
-
-/// What another custom check changes in the policies of a profile.
-fn changes(profile: &Profile, index: usize, set: impl FnOnce(&mut CustomCheck)) -> Vec<Change> {
-    let mut changed = profile.typed.clone();
-    if let Some(check) = changed.spec.custom_checks.get_mut(index) {
-        set(check);
-    }
-    let Ok(compiled) = palisade_compiler::compile(&changed) else { return Vec::new() };
-    let Some(custom) = compiled.customs.get(index) else { return Vec::new() };
-    let variable = custom.variable();
-    let changed = Profile { compiled, ..profile.clone() };
-    let change = |(policy, path, source): (&str, String, &str)| Change {
-        kind: PolicyKind::Validating,
-        policy: policy.to_owned(),
-        noticed_by: path.clone(),
-        path,
-        source: source.to_owned(),
-    };
-    changed.variables(&variable).into_iter().map(change).collect()
 }
 
 impl Edit {

@@ -3,31 +3,16 @@
 
 mod messages;
 mod mutating;
-mod profiles;
+mod support;
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
-use k8s_openapi::jiff::Timestamp;
-use palisade_harness::admission::Plugins;
 use palisade_manifest::{Problem, Source};
 use palisade_suite::{
-    Files, Server, Status, Suite, coverage,
+    Status, Suite,
     mutate::{Baseline, Fate},
 };
-
-/// Files in memory.
-struct Memory(BTreeMap<&'static str, String>);
-
-impl Files for Memory {
-    fn read(&self, _: &str, path: &str) -> Result<Arc<Source>, String> {
-        let text = self.0.get(path).ok_or("no such file")?;
-        Ok(Arc::new(Source::new(path, text.clone())))
-    }
-
-    fn now(&self) -> Timestamp {
-        Timestamp::UNIX_EPOCH
-    }
-}
+use support::{assert_passes, missing, run};
 
 const POLICY: &str = "\
 apiVersion: admissionregistration.k8s.io/v1
@@ -65,43 +50,16 @@ cases:
 ";
 
 fn try_load(name: &str, text: &str, files: &[(&'static str, &str)]) -> Result<Vec<Suite>, Vec<Problem>> {
-    let files = Memory(files.iter().map(|(name, text)| (*name, (*text).to_owned())).collect());
-    palisade_suite::load(
-        &Arc::new(Source::new(name, text.to_owned())),
-        &files,
-        &Server { minor: 36, plugins: Plugins::default() },
-    )
+    support::try_load(None, name, text, files)
 }
 
 fn load(text: &str, files: &[(&'static str, &str)]) -> Suite {
-    let mut suites = try_load("a.test.yaml", text, files).unwrap();
-    assert_eq!(suites.len(), 1);
-    suites.remove(0)
+    support::load(None, text, files)
 }
 
 /// The suite with more cases.
 fn with(cases: &str) -> Suite {
     load(&format!("{CASES}{cases}"), &[("policy.yaml", POLICY)])
-}
-
-fn run(suite: &Suite) -> Vec<(String, Status)> {
-    let run = |case| palisade_suite::run(suite, case);
-    suite.cases.iter().map(run).map(|result| (result.name, result.status)).collect()
-}
-
-fn assert_passes(suite: &Suite) {
-    for (name, status) in run(suite) {
-        assert_eq!(status, Status::Passed, "{name}");
-    }
-}
-
-/// What no case exercises: line, column, of what, where and how.
-fn missing(suite: &Suite) -> Vec<String> {
-    let missing = coverage::measure(suite).missing().into_iter();
-    let shown = missing.map(|coverage::Point { place, of, path, what, missing }| {
-        format!("{}:{} {of} {path} {what}: {missing}", place.line, place.column)
-    });
-    shown.collect()
 }
 
 #[test]
@@ -364,7 +322,7 @@ items:
 #[test]
 fn what_init_writes_passes() {
     let source = Arc::new(Source::new("policy.yaml", POLICY.to_owned()));
-    let text = palisade_suite::init::scaffold(&source, "policy.yaml", 36).unwrap();
+    let text = palisade_suite::init::scaffold(&source, "policy.yaml", &support::server(None)).unwrap();
     let suite = load(&text, &[("policy.yaml", POLICY)]);
     assert_eq!(suite.cases.len(), 4, "{text}");
     assert_passes(&suite);
@@ -374,35 +332,4 @@ fn what_init_writes_passes() {
 fn a_policy_without_a_binding_is_told_of() {
     let suite = load(&CASES.replace("generateBindings: true\n", ""), &[("policy.yaml", POLICY)]);
     assert!(suite.notes[0].contains("labelled has no binding"), "{:?}", suite.notes);
-}
-
-#[test]
-fn what_a_profile_fills_in_is_there_whoever_does_it() {
-    let profile = "\
-apiVersion: toolsecurity.dev/v1alpha1
-kind: ToolSecurityProfile
-metadata: {name: tools}
-spec:
-  namespaceSelector: {matchLabels: {tenancy: tool}}
-  mutation: {defaults: Secure}
-";
-    let cases = "\
-apiVersion: test.toolsecurity.dev/v1alpha1
-kind: PolicyTest
-policies: [profile.yaml]
-resources:
-- {apiVersion: v1, kind: Namespace, metadata: {name: tool-a, labels: {tenancy: tool}}}
-cases:
-- name: filled in by the webhook
-  kubeVersion: '1.33'
-  object: {apiVersion: v1, kind: Pod, metadata: {name: x, namespace: tool-a}, spec: {containers: [{name: a, image: b}]}}
-  expect: {verdict: warn, object: {spec: {securityContext: {runAsNonRoot: true}}}}
-- name: filled in by a policy
-  kubeVersion: '1.36'
-  object: {apiVersion: v1, kind: Pod, metadata: {name: x, namespace: tool-a}, spec: {containers: [{name: a, image: b}]}}
-  expect: {verdict: allow, warnings: [], object: {spec: {securityContext: {runAsNonRoot: true}}}}
-";
-    let suite = load(cases, &[("profile.yaml", profile)]);
-    let found = run(&suite);
-    assert!(found.iter().all(|(_, status)| *status == Status::Passed), "{found:?}");
 }

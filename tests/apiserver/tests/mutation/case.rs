@@ -2,10 +2,10 @@
 
 use k8s_openapi::jiff::Timestamp;
 use palisade_api::{Published, ToolSecurityParams, ToolSecurityProfile, names, revision::Revision};
-use palisade_checks::pod;
 use palisade_compiler::{Compiled, Namespace};
-use palisade_harness::{Decision, Policy, Request};
+use palisade_gate::{Decision, Policy, Request};
 use palisade_mutation::{Plan, Request as Asked};
+use palisade_objects::pod;
 use palisade_tests::{Cluster, TestResult, Verdict, ensure, eventually};
 use serde_json::{Value as Json, json};
 

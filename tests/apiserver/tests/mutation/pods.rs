@@ -1,6 +1,6 @@
 //! Pods to be filled in.
 
-use palisade_checks::{pod, workload::WORKLOADS};
+use palisade_objects::{pod, workload::WORKLOADS};
 use serde_json::{Value as Json, json};
 
 use super::Result;

@@ -21,7 +21,7 @@ const LIMIT: Duration = Duration::from_secs(25);
 fn mistakes() -> Vec<(&'static str, &'static str, Json)> {
     let check = |change: Json| {
         let mut check = json!({"id": "own", "message": "m", "expression": "true"});
-        palisade_checks::pod::merge(&mut check, &change);
+        palisade_objects::pod::merge(&mut check, &change);
         json!([check])
     };
     let expression = |text: &str| check(json!({"expression": text}));
@@ -35,7 +35,7 @@ fn mistakes() -> Vec<(&'static str, &'static str, Json)> {
     let exception = |change: Json| {
         let mut exception =
             json!({"namespaces": ["x"], "checks": ["privileged"], "reason": "r", "expires": "2099-01-01T00:00:00Z"});
-        palisade_checks::pod::merge(&mut exception, &change);
+        palisade_objects::pod::merge(&mut exception, &change);
         json!([exception])
     };
     let custom = "customChecks";

@@ -1,6 +1,6 @@
 //! Templates of pods: each kind of workload, and pods that controllers make of templates that nobody judged.
 
-use palisade_checks::workload::{WORKLOADS, Workload};
+use palisade_objects::workload::{WORKLOADS, Workload};
 use serde_json::{Value as Json, json};
 
 use crate::{

@@ -1,0 +1,88 @@
+//! A policy on its own: what its expressions say of a request, whatever it matches and is bound to.
+
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
+use palisade_cel::{Issue, Mode};
+use serde_json::Value as Json;
+
+use super::{
+    Evaluation, PolicyKind, Request,
+    authorizer::Asked,
+    dispatch::authority,
+    expression::{Evaluator, Inputs},
+    policy::Policy,
+    validate::{Decision, Verdict, validate},
+};
+
+/// A ValidatingAdmissionPolicy with all its expressions compiled, in no cluster.
+#[derive(Debug)]
+pub struct PolicyAlone(Policy);
+
+/// The objects that a policy is evaluated with; null for those that there are none of.
+#[derive(Clone, Copy, Debug)]
+pub struct Objects<'a> {
+    /// The object as it would be.
+    pub object: &'a Json,
+    /// The object as it is.
+    pub old_object: &'a Json,
+    /// The parameters.
+    pub params: &'a Json,
+}
+
+/// What a policy says of a request.
+#[derive(Clone, Debug)]
+pub struct Said {
+    /// The message and the reason of the first validation that failed; none if all hold.
+    pub denial: Option<(String, String)>,
+    /// Every expression that was evaluated.
+    pub evaluations: Vec<Evaluation>,
+}
+
+impl PolicyAlone {
+    /// Compiles a policy as Kubernetes 1.`minor` does.
+    ///
+    /// # Errors
+    /// The mistakes in its expressions, each with the place of the expression in `spec`.
+    pub fn new(policy: ValidatingAdmissionPolicy, minor: u8) -> Result<Self, Vec<(String, Issue)>> {
+        let policy = Policy::new(policy, minor, Mode::New);
+        let of_expression = |one: &super::expression::Expression| {
+            one.issues().iter().map(|issue| (one.path.clone(), issue.clone())).collect::<Vec<_>>()
+        };
+        let issues: Vec<_> = policy.expressions().flat_map(of_expression).collect();
+        if issues.is_empty() { Ok(Self(policy)) } else { Err(issues) }
+    }
+
+    /// The place of the expression of a variable in `spec`.
+    pub fn variable(&self, name: &str) -> Option<&str> {
+        let variable = self.0.variables.iter().find(|variable| variable.name == name)?;
+        Some(&variable.expression.path)
+    }
+
+    /// Evaluates the policy. Of the request, only what is no object is read: that is in `objects`. Namespaces have no
+    /// labels, and members of `system:masters` alone are authorized.
+    pub fn evaluate(&self, request: &Request, objects: Objects<'_>) -> Said {
+        let variable = request.variable(&request.kind, &request.resource);
+        let inputs = Inputs {
+            object: objects.object,
+            old_object: objects.old_object,
+            request: &variable,
+            params: objects.params,
+            namespace: &Json::Null,
+            variables: &self.0.variables,
+        };
+        let mut evaluations = Vec::new();
+        let mut evaluator = Evaluator {
+            kind: PolicyKind::Validating,
+            policy: &self.0.name,
+            binding: "",
+            param: None,
+            log: &mut evaluations,
+        };
+        let authority = authority(request, &Asked::default().into());
+        let Verdict { decisions, .. } = validate(&self.0, &inputs, &inputs, &authority, &mut evaluator);
+        let denial = decisions.into_iter().find_map(|decision| match decision {
+            Decision::Admit => None,
+            Decision::Deny { message, reason } => Some((message, reason)),
+        });
+        Said { denial, evaluations }
+    }
+}

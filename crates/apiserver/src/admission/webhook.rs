@@ -1,0 +1,89 @@
+//! Mutating webhooks whose answers the caller knows, and what kube-apiserver makes of them
+//! (`k8s.io/apiserver/pkg/admission/plugin/webhook/mutating`).
+//!
+//! Each is taken to have `reinvocationPolicy: IfNeeded` and no match conditions, and to answer in time. They are asked in
+//! the order of their names.
+
+use std::{collections::BTreeSet, fmt};
+
+use k8s_openapi::api::admissionregistration::v1::MatchResources;
+use serde_json::Value as Json;
+
+use super::{
+    Cluster, Request,
+    matching::{self, Trouble},
+    mutating::{Stop, internal},
+};
+use crate::objects::Sent;
+
+/// A mutating webhook.
+pub trait Webhook: fmt::Debug + Send + Sync {
+    /// Which requests it is asked about: its rules and selectors.
+    fn constraints(&self) -> &MatchResources;
+
+    /// What it answers.
+    fn answer(&self, request: &Request, cluster: &Cluster) -> WebhookAnswer;
+}
+
+/// What a webhook answers to a request, which it allows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WebhookAnswer {
+    /// The object with its patch applied, none if it has no patch; or why the API server cannot apply it.
+    pub object: Result<Option<Json>, String>,
+    /// What the client is warned of.
+    pub warnings: Vec<String>,
+}
+
+/// Asks the webhooks, and again if something changed the object since.
+#[derive(Default)]
+pub(crate) struct Webhooks {
+    /// Those that were asked since something changed.
+    invoked: BTreeSet<String>,
+    /// Those to ask again.
+    again: BTreeSet<String>,
+    /// What the object was when all had been asked.
+    last: Option<Json>,
+}
+
+impl Webhooks {
+    /// Asks about the object of a request, all or those to ask `again`; whether something was changed. Adds what
+    /// the client is warned of.
+    pub fn pass(
+        &mut self,
+        cluster: &Cluster,
+        request: &mut Request,
+        sent: Sent<'_>,
+        again: bool,
+        warnings: &mut Vec<String>,
+    ) -> Result<bool, Stop> {
+        if again && request.object != self.last {
+            self.again.append(&mut self.invoked);
+        }
+        let mut changed = false;
+        for (name, webhook) in cluster.webhooks() {
+            match matching::matches(Some(webhook.constraints()), request, cluster) {
+                Ok(Some(_)) if !again || self.again.contains(name) => {}
+                Ok(_) => continue,
+                Err(Trouble::NoVerdict(why) | Trouble::Configuration(why)) => {
+                    return Err(Stop::NoVerdict(format!("webhook {name:?}: {why}")));
+                }
+            }
+            let WebhookAnswer { object, warnings: said } = webhook.answer(request, cluster);
+            warnings.extend(said);
+            let refused = |text: &str| Stop::Denied(vec![internal(text)]);
+            if let Some(patched) = object.map_err(|error| refused(&error))? {
+                // What the types do not have is dropped without a word.
+                let decoded = cluster.kinds().decode(Sent { object: &patched, ..sent });
+                let decoded = decoded.map_err(|error| refused(&error.to_string()))?.object;
+                if request.object.as_ref() != Some(&decoded) {
+                    self.again.append(&mut self.invoked);
+                    changed = true;
+                }
+                request.object = Some(decoded);
+            }
+            self.invoked.insert(name.clone());
+        }
+        self.last.clone_from(&request.object);
+        Ok(changed)
+    }
+}

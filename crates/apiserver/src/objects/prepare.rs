@@ -1,0 +1,407 @@
+//! Between mutating and validating admission: what the strategies of the resources set (`pkg/registry/*/*/strategy.go`),
+//! and the validation of the object.
+
+use palisade_objects::json::Change as _;
+use serde_json::{Map, Value, json};
+
+use super::{
+    Kinds, Refused, Sent, Stored, convert, decode::Decoder, drop::drop_disabled, encode, gates::Gate, kinds::Source,
+    pods, update, validate,
+};
+use crate::create::{FieldError, quote, text};
+
+type Object = Map<String, Value>;
+
+/// `metadata.uid` of every new object, in place of a random one.
+pub const INVENTED_UID: &str = "00000000-0000-4000-8000-000000000000";
+/// What follows `metadata.generateName`, in place of five random letters.
+pub const INVENTED_SUFFIX: &str = "00000";
+/// The first of the addresses and ports that a Service would get at random.
+const INVENTED_CLUSTER_IP: &str = "10.96.0.10";
+const INVENTED_NODE_PORT: usize = 30000;
+
+/// What becomes part of an object besides what is sent.
+#[derive(Clone, Copy, Debug)]
+pub struct Surroundings<'a> {
+    /// The time of the request, as RFC 3339 in UTC without a fraction: it becomes `metadata.creationTimestamp`.
+    pub now: &'a str,
+    /// Who makes the request, as `userInfo` of an `AdmissionReview`: what a `CertificateSigningRequest` then says.
+    pub user: &'a Value,
+}
+
+impl Default for Surroundings<'_> {
+    fn default() -> Self {
+        Self { now: "2024-01-02T03:04:05Z", user: &Value::Null }
+    }
+}
+
+/// Kinds whose `metadata.generation` counts changes of their content.
+const GENERATED: &[&str] = &[
+    "core/v1.Pod",
+    "core/v1.PodTemplate",
+    "core/v1.ReplicationController",
+    "apps/v1.DaemonSet",
+    "apps/v1.Deployment",
+    "apps/v1.ReplicaSet",
+    "apps/v1.StatefulSet",
+    "batch/v1.CronJob",
+    "batch/v1.Job",
+    "discovery/v1.EndpointSlice",
+    "networking/v1.Ingress",
+    "networking/v1.IngressClass",
+    "networking/v1.NetworkPolicy",
+    "policy/v1.PodDisruptionBudget",
+    "scheduling/v1.PriorityClass",
+    "apiextensions/v1.CustomResourceDefinition",
+    "flowcontrol/v1.FlowSchema",
+    "flowcontrol/v1.PriorityLevelConfiguration",
+];
+/// Resources whose updates must say which version they are of (`AllowUnconditionalUpdate`), besides custom ones and those
+/// of `admissionregistration.k8s.io`.
+const CONDITIONAL: &[(&str, &str)] = &[
+    ("certificates.k8s.io", "clustertrustbundles"),
+    ("certificates.k8s.io", "podcertificaterequests"),
+    ("coordination.k8s.io", "leasecandidates"),
+    ("coordination.k8s.io", "leases"),
+    ("internal.apiserver.k8s.io", "storageversions"),
+    ("node.k8s.io", "runtimeclasses"),
+    ("policy", "poddisruptionbudgets"),
+    ("resource.k8s.io", "resourcepoolstatusrequests"),
+    ("storage.k8s.io", "csidrivers"),
+    ("storage.k8s.io", "csinodes"),
+    ("storage.k8s.io", "csistoragecapacities"),
+    ("storage.k8s.io", "volumeattachments"),
+    ("storagemigration.k8s.io", "storageversionmigrations"),
+    ("apiextensions.k8s.io", "customresourcedefinitions"),
+];
+
+/// Kinds whose status a client can set by creating them.
+const STATUS_KEPT: &[&str] = &["core/v1.Node", "networking/v1.IPAddress", "core/v1.Event"];
+
+pub(super) fn is_generated(minor: u8, name: &str) -> bool {
+    GENERATED.contains(&name)
+        || (Gate::HPAGeneration.is_on(minor)
+            && name.starts_with("autoscaling/")
+            && name.ends_with("HorizontalPodAutoscaler"))
+        || name.starts_with("admissionregistration/")
+        || (name.starts_with("resource/")
+            && ["DeviceClass", "ResourceSlice", "DeviceTaintRule"].iter().any(|kind| name.ends_with(kind)))
+}
+
+impl Kinds {
+    /// What validating admission sees of what mutating admission let through, if [`Self::validate`] finds nothing wrong.
+    ///
+    /// # Errors
+    /// It cannot be decoded any more, which a mutation can be the reason of.
+    pub fn prepare(&self, sent: Sent<'_>, around: &Surroundings<'_>) -> Result<Value, Refused> {
+        let (source, api_version, kind) = Self::source(sent)?;
+        if let Some(old) = sent.old {
+            precondition(sent, old)?;
+        }
+        if let (Some(old), "scale") = (sent.old, sent.subresource) {
+            return Ok(scaled(sent, old));
+        }
+        let Source::Struct(name) = source else {
+            return Ok(prepare_custom(sent, around));
+        };
+        if !sent.subresource.is_empty() && *name != struct_of(sent) {
+            return Ok(sent.object.clone());
+        }
+        let mut decoder = Decoder::new(&self.table);
+        let mut object = decoder.object(name, sent.object).map_err(Refused::Decode)?;
+        match sent.old {
+            None => {
+                drop_disabled(&self.table, self.minor, name, &mut object, None);
+                create(self.minor, name, &mut object, around);
+            }
+            Some(stored) => {
+                let old = Decoder::new(&self.table).object(name, stored).map_err(Refused::Decode)?;
+                drop_disabled(&self.table, self.minor, name, &mut object, Some(&old));
+                // A manifest in place of one: what creation made of the former it makes of the other.
+                if stored.is_completed() && sent.subresource.is_empty() {
+                    match name.as_str() {
+                        "core/v1.Pod" => pods::create(self.minor, &mut object, None, around.now),
+                        "batch/v1.Job" => select_pods(&mut object),
+                        _ => {}
+                    }
+                }
+                update::update(&self.table, self.minor, name, sent.subresource, &mut object, &old);
+            }
+        }
+        // Fills what resetting left out.
+        let mut object = decoder.object(name, &Value::Object(object)).map_err(Refused::Decode)?;
+        convert::convert(&self.table, name, &mut object);
+        let mut object = Value::Object(encode::encode(&self.table, name, &object));
+        *object.at_mut(&["apiVersion"]) = Value::from(api_version);
+        *object.at_mut(&["kind"]) = Value::from(kind);
+        Ok(object)
+    }
+
+    /// The validation of what [`Self::prepare`] made: it comes before validating admission.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn validate(&self, sent: Sent<'_>, prepared: &Value) -> Result<(), Refused> {
+        match Self::source(sent)?.0 {
+            Source::Custom => {
+                self.custom(sent.resource).map_or(Ok(()), |custom| custom.validate(self.minor, sent, prepared))
+            }
+            _ => validate::check(self, sent, prepared),
+        }
+    }
+}
+
+/// Whether the client knows the object as it is now (`Store.Update` in apiserver `pkg/registry/generic/registry`).
+fn precondition(sent: Sent<'_>, old: &Stored) -> Result<(), Refused> {
+    let version = |of: &Value| of.pointer("/metadata/resourceVersion").and_then(Value::as_str).unwrap_or("").to_owned();
+    let (now, before) = (version(sent.object), version(old));
+    // Of a manifest it is not known which version it is about.
+    if before.is_empty() || now == before {
+        return Ok(());
+    }
+    let r = sent.resource;
+    let name = text(&old["metadata"], "name");
+    let qualified = if r.group.is_empty() { r.plural.clone() } else { format!("{}.{}", r.plural, r.group) };
+    if !now.is_empty() {
+        return Err(Refused::Conflict(format!(
+            "Operation cannot be fulfilled on {qualified} {}: the object has been modified; please apply your changes \
+             to the latest version and try again",
+            quote(name)
+        )));
+    }
+    let conditional = r.source == Source::Custom
+        || CONDITIONAL.contains(&(r.group.as_str(), r.plural.as_str()))
+        || r.group == "admissionregistration.k8s.io";
+    if conditional && sent.subresource != "scale" {
+        let mut error = FieldError::invalid("metadata.resourceVersion", "", "must be specified for an update");
+        "Invalid value: 0: must be specified for an update".clone_into(&mut error.body);
+        return Err(Refused::Validation { what: format!("{qualified} {}", quote(name)), causes: vec![error] });
+    }
+    Ok(())
+}
+
+/// What validating admission sees of a scale: that of the changed object.
+fn scaled(sent: Sent<'_>, old: &Stored) -> Value {
+    let mut scale = Value::clone(old);
+    *scale.at_mut(&["spec"]) = sent.object["spec"].clone();
+    scale
+}
+
+fn prepare_custom(sent: Sent<'_>, around: &Surroundings<'_>) -> Value {
+    let mut object = sent.object.clone();
+    let has_status = sent.resource.subresource("status").is_some();
+    if let Some(fields) = object.as_object_mut() {
+        match sent.old.and_then(|old| old.as_object()) {
+            None => {
+                if has_status {
+                    fields.remove("status");
+                }
+                system_fields(fields, around);
+                metadata(fields).insert("generation".to_owned(), json!(1));
+            }
+            Some(old) => update::custom(fields, old, sent.subresource, has_status),
+        }
+    }
+    object
+}
+/// The struct of the resource itself.
+fn struct_of(sent: Sent<'_>) -> &str {
+    match &sent.resource.source {
+        Source::Struct(name) => name,
+        _ => "",
+    }
+}
+
+pub(super) fn metadata(object: &mut Object) -> &mut Object {
+    let value = object.entry("metadata").or_insert_with(|| json!({}));
+    if !value.is_object() {
+        *value = json!({});
+    }
+    match value {
+        Value::Object(metadata) => metadata,
+        _ => unreachable!("made an object above"),
+    }
+}
+
+/// `rest.FillObjectMetaSystemFields`, and the generated name.
+fn system_fields(object: &mut Object, around: &Surroundings<'_>) {
+    let metadata = metadata(object);
+    metadata.insert("uid".to_owned(), json!(INVENTED_UID));
+    metadata.insert("creationTimestamp".to_owned(), json!(around.now));
+    if metadata.get("name").and_then(Value::as_str).is_none_or(str::is_empty)
+        && let Some(prefix) = metadata.get("generateName").and_then(Value::as_str).filter(|prefix| !prefix.is_empty())
+    {
+        // Cut to what leaves room for the random part of a name.
+        let prefix: String = prefix.chars().take(58).collect();
+        metadata.insert("name".to_owned(), json!(format!("{prefix}{INVENTED_SUFFIX}")));
+    }
+}
+
+fn create(minor: u8, name: &str, object: &mut Object, around: &Surroundings<'_>) {
+    system_fields(object, around);
+    let status = if STATUS_KEPT.contains(&name) { None } else { object.remove("status") };
+    if is_generated(minor, name) {
+        metadata(object).insert("generation".to_owned(), json!(1));
+    }
+    match name {
+        "core/v1.Pod" => pods::create(minor, object, status.as_ref(), around.now),
+        "core/v1.Namespace" => namespace(object),
+        "core/v1.Service" => service(object),
+        "core/v1.ServiceAccount" => clean_secrets(object),
+        "core/v1.PersistentVolume" => {
+            object.insert("status".to_owned(), json!({"phase": "Pending", "lastPhaseTransitionTime": around.now}));
+        }
+        "core/v1.PersistentVolumeClaim" => claim(minor, object),
+        "apps/v1.DaemonSet" => {
+            let annotations = metadata(object).entry("annotations").or_insert_with(|| json!({}));
+            let generation = annotations.at_mut(&["deprecated.daemonset.template.generation"]);
+            if generation.as_str().and_then(|text| text.parse::<i64>().ok()).unwrap_or(0) < 1 {
+                *generation = json!("1");
+            }
+        }
+        "autoscaling/v1.HorizontalPodAutoscaler" => {
+            if let Some(Value::Object(annotations)) = metadata(object).get_mut("annotations") {
+                annotations.remove("autoscaling.alpha.kubernetes.io/current-metrics");
+                annotations.remove("autoscaling.alpha.kubernetes.io/conditions");
+            }
+        }
+        "certificates/v1.CertificateSigningRequest" => requester(object, around),
+        "batch/v1.Job" => select_pods(object),
+        _ => {}
+    }
+}
+
+/// Of secrets nothing counts but their names.
+pub(super) fn clean_secrets(account: &mut Object) {
+    for secret in account.get_mut("secrets").and_then(Value::as_array_mut).into_iter().flatten() {
+        *secret = json!({"name": secret["name"]});
+    }
+}
+
+fn namespace(namespace: &mut Object) {
+    namespace.insert("status".to_owned(), json!({"phase": "Active"}));
+    let finalizers = &mut namespace.entry("spec").or_insert_with(|| json!({}))["finalizers"];
+    if finalizers.is_null() {
+        *finalizers = json!([]);
+    }
+    if let Some(list) = finalizers.as_array_mut().filter(|list| !list.contains(&json!("kubernetes"))) {
+        list.push(json!("kubernetes"));
+    }
+    // The label of its name, which defaulting leaves to this where the name is generated.
+    let metadata = metadata(namespace);
+    let name = metadata.get("name").cloned().unwrap_or_default();
+    let labels = metadata.entry("labels").or_insert_with(|| json!({}));
+    *labels.at_mut(&["kubernetes.io/metadata.name"]) = name;
+}
+
+/// Who asks for a certificate is whoever creates the request.
+fn requester(request: &mut Object, around: &Surroundings<'_>) {
+    let Some(spec) = request.get_mut("spec").and_then(Value::as_object_mut) else { return };
+    for key in ["username", "uid", "groups", "extra"] {
+        match around.user.get(key) {
+            Some(value) => spec.insert(key.to_owned(), value.clone()),
+            None => spec.remove(key),
+        };
+    }
+}
+
+/// What the allocators of addresses and ports would choose, for a cluster of IPv4.
+fn service(service: &mut Object) {
+    let Some(spec) = service.get_mut("spec").and_then(Value::as_object_mut) else { return };
+    let kind = spec.get("type").and_then(Value::as_str).unwrap_or_default().to_owned();
+    if kind == "ExternalName" {
+        return;
+    }
+    let ip = spec.entry("clusterIP").or_insert_with(|| json!(INVENTED_CLUSTER_IP)).clone();
+    spec.entry("clusterIPs").or_insert_with(|| json!([ip]));
+    let headless_without_pods =
+        ip == "None" && spec.get("selector").and_then(Value::as_object).is_none_or(Map::is_empty);
+    let policy = if headless_without_pods { "RequireDualStack" } else { "SingleStack" };
+    spec.entry("ipFamilyPolicy").or_insert_with(|| json!(policy));
+    let families = if headless_without_pods { json!(["IPv4", "IPv6"]) } else { json!(["IPv4"]) };
+    spec.entry("ipFamilies").or_insert(families);
+    let ports = matches!(kind.as_str(), "NodePort" | "LoadBalancer")
+        && spec.get("allocateLoadBalancerNodePorts") != Some(&json!(false));
+    if ports {
+        let list = spec.get_mut("ports").and_then(Value::as_array_mut);
+        for (i, port) in list.into_iter().flatten().enumerate() {
+            if port["nodePort"].is_null() {
+                *port.at_mut(&["nodePort"]) = json!(INVENTED_NODE_PORT + i);
+            }
+        }
+    }
+    let checked = kind == "LoadBalancer" && spec.get("externalTrafficPolicy") == Some(&json!("Local"));
+    if checked {
+        let count = spec.get("ports").and_then(Value::as_array).map_or(0, Vec::len);
+        spec.entry("healthCheckNodePort").or_insert_with(|| json!(INVENTED_NODE_PORT + count));
+    }
+}
+
+/// `dataSource` and `dataSourceRef` say the same where one is absent.
+pub(super) fn claim(minor: u8, claim: &mut Object) {
+    let Some(spec) = claim.get_mut("spec").and_then(Value::as_object_mut) else { return };
+    if !Gate::CrossNamespaceVolumeDataSource.is_on(minor)
+        && spec
+            .get("dataSourceRef")
+            .is_some_and(|source| source["namespace"].as_str().is_some_and(|name| !name.is_empty()))
+    {
+        spec.remove("dataSourceRef");
+    }
+    if !spec.contains_key("dataSourceRef")
+        && let Some(source) = spec.get("dataSource")
+    {
+        let known = matches!(
+            (source["kind"].as_str(), source["apiGroup"].as_str().unwrap_or_default()),
+            (Some("PersistentVolumeClaim"), "") | (Some("VolumeSnapshot"), "snapshot.storage.k8s.io")
+        );
+        if !known {
+            spec.remove("dataSource");
+        }
+    }
+    match (spec.get("dataSource").cloned(), spec.get("dataSourceRef").cloned()) {
+        (Some(source), None) => {
+            spec.insert("dataSourceRef".to_owned(), source);
+        }
+        (None, Some(mut source)) if source["namespace"].as_str().is_none_or(str::is_empty) => {
+            if let Some(source) = source.as_object_mut() {
+                source.remove("namespace");
+            }
+            spec.insert("dataSource".to_owned(), source);
+        }
+        _ => {}
+    }
+}
+
+/// Labels of the template and a selector of a job that does not choose its own.
+fn select_pods(job: &mut Object) {
+    let name = metadata(job).get("name").cloned().unwrap_or_default();
+    let own = metadata(job).get("labels").cloned();
+    let spec = job.entry("spec").or_insert_with(|| json!({}));
+    if spec["manualSelector"] == true {
+        return;
+    }
+    let labels = spec.at_mut(&["template", "metadata", "labels"]);
+    // Labels that a job has by default are those of its template, not a copy of them.
+    let shared = !labels.is_null() && own.as_ref() == Some(labels);
+    if labels.is_null() {
+        *labels = json!({});
+    }
+    if let Some(labels) = labels.as_object_mut() {
+        for (key, value) in [
+            ("job-name", &name),
+            ("batch.kubernetes.io/job-name", &name),
+            ("controller-uid", &json!(INVENTED_UID)),
+            ("batch.kubernetes.io/controller-uid", &json!(INVENTED_UID)),
+        ] {
+            labels.entry(key).or_insert_with(|| value.clone());
+        }
+    }
+    let shared = shared.then(|| labels.clone());
+    let matched = spec.at_mut(&["selector", "matchLabels", "batch.kubernetes.io/controller-uid"]);
+    if matched.is_null() {
+        *matched = json!(INVENTED_UID);
+    }
+    if let Some(labels) = shared {
+        metadata(job).insert("labels".to_owned(), labels);
+    }
+}

@@ -1,0 +1,126 @@
+//! Updates of what runs pods (`pkg/apis/apps/validation`, `pkg/apis/batch/validation`).
+
+use palisade_objects::json::Change as _;
+use serde_json::{Value, json};
+
+use super::{super::super::gates::Gate, Change, IMMUTABLE, Shows, invalid, nothing};
+use crate::create::{Checking, FieldError, list, part};
+
+/// `ValidateStatefulSetUpdate`
+pub(super) fn stateful_set(checking: &mut Checking<'_>, change: Change<'_>) {
+    const FREE: [&str; 7] = [
+        "replicas",
+        "ordinals",
+        "template",
+        "updateStrategy",
+        "revisionHistoryLimit",
+        "persistentVolumeClaimRetentionPolicy",
+        "minReadySeconds",
+    ];
+    if checking.minor >= 37 {
+        for (key, shows) in [
+            ("selector", Shows::Value),
+            ("volumeClaimTemplates", Shows::Own),
+            ("serviceName", Shows::Value),
+            ("podManagementPolicy", Shows::Value),
+        ] {
+            change.immutable(checking, &["spec", key], shows);
+        }
+        return;
+    }
+    let spec = |of: &Value| of.get("spec").unwrap_or(nothing()).clone();
+    if !change.same.below(&["spec"]).but(&FREE, &spec(change.new), &spec(change.old)) {
+        let text = "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', \
+                    'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and \
+                    'minReadySeconds' are forbidden";
+        checking.errors.push(FieldError::forbidden("spec", text));
+    }
+}
+
+/// `ValidateJobSpecUpdate`
+pub(super) fn job(checking: &mut Checking<'_>, change: Change<'_>) {
+    let (new, old) = (&change.new["spec"], &change.old["spec"]);
+    if new["completionMode"] == "Indexed" {
+        if change.changed(&["spec", "completions"])
+            && let Some(completions) = part(new, "completions").filter(|number| **number != new["parallelism"])
+        {
+            let detail = "can only be modified in tandem with spec.parallelism";
+            checking.errors.push(invalid(checking.minor, "spec.completions", completions, Shows::Value, detail));
+        }
+    } else {
+        change.immutable(checking, &["spec", "completions"], Shows::Value);
+    }
+    change.immutable(checking, &["spec", "selector"], Shows::Value);
+    template(checking, change, new, old);
+    for (key, shows) in [
+        ("completionMode", Shows::Value),
+        ("podFailurePolicy", Shows::Own),
+        ("backoffLimitPerIndex", Shows::Value),
+        ("managedBy", Shows::Value),
+        ("successPolicy", Shows::Own),
+    ] {
+        change.immutable(checking, &["spec", key], shows);
+    }
+}
+
+/// `validatePodTemplateUpdate`: what may change in the template of a job that is suspended.
+fn template(checking: &mut Checking<'_>, change: Change<'_>, new: &Value, old: &Value) {
+    let minor = checking.minor;
+    let status = &change.old["status"];
+    let suspended = old["suspend"] == true;
+    let settled = suspended
+        && status["active"].as_i64().unwrap_or(0) == 0
+        && list(status, "conditions").iter().any(|one| one["type"] == "Suspended" && one["status"] == "True");
+    let scheduling = if Gate::MutableSchedulingDirectivesForSuspendedJobs.is_on(minor) {
+        settled
+    } else {
+        suspended && status["startTime"].is_null()
+    };
+    let resources = settled && Gate::MutablePodResourcesForSuspendedJobs.is_on(minor);
+    let mut before = old["template"].clone();
+    let now = &new["template"];
+    if scheduling {
+        directives(&mut before, now);
+    }
+    if resources {
+        for containers in ["containers", "initContainers"] {
+            let now = list(&now["spec"], containers);
+            let before = before.at_mut(&["spec"]).get_mut(containers).and_then(Value::as_array_mut);
+            for (before, now) in before.filter(|before| before.len() == now.len()).into_iter().flatten().zip(now) {
+                if before["name"] == now["name"] {
+                    *before.at_mut(&["resources"]) = now["resources"].clone();
+                }
+            }
+        }
+        // Of the metadata nothing is compared then.
+        *before.at_mut(&["metadata"]) = now["metadata"].clone();
+    }
+    let whole = |template: &Value| json!({"spec": {"template": template}});
+    if !change.same.at(&["spec", "template"], &whole(now), &whole(&before)) {
+        let field = if resources { "spec.template.spec" } else { "spec.template" };
+        checking.errors.push(invalid(minor, field, now, Shows::Own, IMMUTABLE));
+    }
+}
+
+/// Takes from the new template what a job that did not start may change of where its pods run.
+fn directives(before: &mut Value, now: &Value) {
+    for part in ["annotations", "labels"] {
+        *before.at_mut(&["metadata", part]) = now["metadata"][part].clone();
+    }
+    for part in ["nodeSelector", "tolerations", "schedulingGates"] {
+        *before.at_mut(&["spec", part]) = now["spec"][part].clone();
+    }
+    let wanted = &now["spec"]["affinity"];
+    let affinity = before.at_mut(&["spec", "affinity"]);
+    match (wanted.is_null(), affinity.is_null()) {
+        (true, false) => {
+            *affinity.at_mut(&["nodeAffinity"]) = Value::Null;
+            if affinity.as_object().is_none_or(|of| of.values().all(Value::is_null)) {
+                *affinity = Value::Null;
+            }
+        }
+        (false, true) => *affinity = json!({"nodeAffinity": wanted["nodeAffinity"]}),
+        (false, false) => *affinity.at_mut(&["nodeAffinity"]) = wanted["nodeAffinity"].clone(),
+        (true, true) => {}
+    }
+}

@@ -1,0 +1,205 @@
+//! Objects that are stored: nothing is stripped of them, and an update gets the API server's answer. What the API server
+//! says to many more requests is compared in `tests/apiserver` (`stored`).
+#![allow(clippy::unwrap_used, reason = "all of this is tests")]
+
+use palisade_apiserver::{
+    admission::{Cluster, Operation, Outcome, Review},
+    objects::{INVENTED_UID, Kinds, Surroundings},
+};
+use serde_json::{Value, json};
+
+/// A cluster with one policy for all resources, with these validations.
+fn cluster(minor: u8, validations: &[&str]) -> Cluster {
+    let mut cluster = Cluster::new(minor);
+    let version = "admissionregistration.k8s.io/v1";
+    let validations: Vec<_> = validations.iter().map(|text| json!({"expression": text, "message": text})).collect();
+    let rule = json!({
+        "apiGroups": ["*"], "apiVersions": ["*"], "operations": ["CREATE", "UPDATE", "DELETE"], "resources": ["*/*"],
+    });
+    for object in [
+        json!({"apiVersion": version, "kind": "ValidatingAdmissionPolicy", "metadata": {"name": "p"}, "spec": {
+            "matchConstraints": {"resourceRules": [rule]}, "validations": validations,
+        }}),
+        json!({"apiVersion": version, "kind": "ValidatingAdmissionPolicyBinding", "metadata": {"name": "b"}, "spec": {
+            "policyName": "p", "validationActions": ["Deny"],
+        }}),
+    ] {
+        cluster.apply(object).unwrap();
+    }
+    cluster
+}
+
+fn delete(cluster: &Cluster, object: &Value) -> Review {
+    cluster.admit(&cluster.request(Operation::Delete, "", object, None).unwrap())
+}
+
+fn update(cluster: &Cluster, subresource: &str, new: &Value, old: &Value) -> Review {
+    cluster.admit(&cluster.request(Operation::Update, subresource, new, Some(old)).unwrap())
+}
+
+/// The text of a refusal, `allowed`, or `no verdict`.
+fn answer(review: &Review) -> String {
+    match &review.outcome {
+        Outcome::Allowed => "allowed".to_owned(),
+        Outcome::Denied(denials) => denials[0].message.clone(),
+        Outcome::NoVerdict(why) => format!("no verdict: {why}"),
+    }
+}
+
+fn claim(phase: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "a", "namespace": "x"},
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+        "status": {"phase": phase},
+    })
+}
+
+fn pod(metadata: &Value) -> Value {
+    let mut pod = json!({
+        "apiVersion": "v1", "kind": "Pod", "metadata": metadata,
+        "spec": {"containers": [{"name": "a", "image": "a"}]},
+    });
+    pod["metadata"]["name"] = json!("a");
+    pod["metadata"]["namespace"] = json!("x");
+    pod
+}
+
+#[test]
+fn a_bound_claim_is_seen_to_be_bound_when_it_is_deleted() {
+    for minor in 33..=37 {
+        let cluster = cluster(minor, &["oldObject.status.phase != 'Bound'"]);
+        assert!(answer(&delete(&cluster, &claim("Bound"))).contains("denied request: oldObject.status.phase"));
+        assert_eq!(answer(&delete(&cluster, &claim("Pending"))), "allowed");
+        // A claim that says nothing of it is pending, as each is at first.
+        let mut silent = claim("Bound");
+        silent.as_object_mut().unwrap().remove("status");
+        assert_eq!(answer(&delete(&cluster, &silent)), "allowed");
+    }
+}
+
+#[test]
+fn nothing_is_stripped_of_what_is_stored() {
+    let dump = pod(&json!({
+        "uid": "11111111-1111-4111-8111-111111111111", "creationTimestamp": "2001-01-01T00:00:00Z", "generation": 4,
+        "deletionTimestamp": "2002-01-01T00:00:00Z", "deletionGracePeriodSeconds": 0, "resourceVersion": "17",
+        "finalizers": ["example.org/a"], "labels": {"step": "a"},
+    }));
+    for minor in 33..=37 {
+        let kinds = Kinds::builtin(minor);
+        let pods = kinds.by_plural("", "v1", "pods").unwrap();
+        let stored = kinds.stored(pods, "", "x", &dump, &Surroundings::default()).unwrap();
+        for (key, value) in dump["metadata"].as_object().unwrap() {
+            assert_eq!(&stored["metadata"][key], value, "1.{minor} {key}");
+        }
+        // Decoded and with defaults, and no plugin adds anything to what it has seen long ago.
+        assert_eq!(stored["spec"]["restartPolicy"], "Always");
+        assert_eq!(stored["spec"]["volumes"], Value::Null);
+    }
+}
+
+#[test]
+fn a_manifest_stands_for_the_object_that_was_created_from_it() {
+    let kinds = Kinds::builtin(36);
+    let pods = kinds.by_plural("", "v1", "pods").unwrap();
+    let mut manifest = pod(&json!({"deletionTimestamp": "2002-01-01T00:00:00Z"}));
+    manifest["status"] = json!({"phase": "Running"});
+    let stored = kinds.stored(pods, "", "x", &manifest, &Surroundings::default()).unwrap();
+    assert_eq!(stored["metadata"]["uid"], INVENTED_UID);
+    assert_eq!(stored["metadata"]["generation"], 1);
+    assert_eq!(stored["metadata"]["deletionTimestamp"], "2002-01-01T00:00:00Z");
+    assert_eq!(stored["status"]["phase"], "Running");
+    assert_eq!(stored["status"]["qosClass"], "BestEffort");
+}
+
+#[test]
+fn manifests_are_changed_as_by_apply() {
+    let cluster = cluster(
+        36,
+        &["!has(object.metadata.labels) || object.metadata.labels['step'] != oldObject.metadata.labels['step']"],
+    );
+    let old = pod(&json!({"labels": {"step": "a"}}));
+    let mut new = pod(&json!({"labels": {"step": "b"}}));
+    assert_eq!(answer(&update(&cluster, "", &new, &old)), "allowed");
+    assert!(answer(&update(&cluster, "", &old, &old)).contains("denied request"));
+    new["spec"]["hostNetwork"] = json!(true);
+    let said = answer(&update(&cluster, "", &new, &old));
+    assert!(
+        said.starts_with("Pod \"a\" is invalid: spec: Forbidden: pod updates may not change fields other"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_removed_finalizer_is_an_update_of_what_is_deleted() {
+    let cluster = cluster(36, &["!has(object.metadata.deletionTimestamp) || has(object.metadata.finalizers)"]);
+    let old = pod(&json!({
+        "uid": "u", "resourceVersion": "1", "deletionTimestamp": "2002-01-01T00:00:00Z",
+        "deletionGracePeriodSeconds": 0, "finalizers": ["example.org/a", "example.org/b"],
+    }));
+    let with = |finalizers: Value| {
+        let mut new = old.clone();
+        new["metadata"]["finalizers"] = finalizers;
+        // What a client says of it does not count.
+        new["metadata"].as_object_mut().unwrap().remove("deletionTimestamp");
+        answer(&update(&cluster, "", &new, &old))
+    };
+    assert_eq!(with(json!(["example.org/b"])), "allowed");
+    assert!(with(json!([])).contains("denied request"));
+    assert_eq!(
+        with(json!(["example.org/b", "example.org/c"])),
+        "Pod \"a\" is invalid: metadata.finalizers: Forbidden: no new finalizers can be added if the object is being \
+         deleted, found new finalizers []string{\"example.org/c\"}"
+    );
+}
+
+#[test]
+fn nobody_is_asked_about_what_is_already_on_its_way_out() {
+    let cluster = cluster(36, &["false"]);
+    let mut leaving =
+        pod(&json!({"uid": "u", "deletionTimestamp": "2002-01-01T00:00:00Z", "deletionGracePeriodSeconds": 30}));
+    assert_eq!(answer(&delete(&cluster, &leaving)), "allowed");
+    leaving["metadata"]["deletionGracePeriodSeconds"] = json!(0);
+    assert!(answer(&delete(&cluster, &leaving)).contains("denied request"));
+}
+
+#[test]
+fn what_is_not_known_has_no_verdict() {
+    let cluster = cluster(36, &["true"]);
+    let event = json!({
+        "apiVersion": "v1", "kind": "Event", "metadata": {"name": "a", "namespace": "x"}, "reason": "A",
+        "involvedObject": {"namespace": "x"},
+    });
+    let mut changed = event.clone();
+    changed["reason"] = json!("B");
+    let said = answer(&update(&cluster, "", &changed, &event));
+    assert!(said.contains("no verdict: which changes of anything but metadata"), "{said}");
+    assert_eq!(answer(&update(&cluster, "", &event, &event)), "allowed");
+}
+
+#[test]
+fn an_object_takes_the_place_of_one_with_its_name() {
+    let mut cluster = cluster(36, &["object.spec.priority == 2"]);
+    let class = |value: i64| json!({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "c"}, "value": value});
+    let mut wanted = pod(&json!({}));
+    wanted["spec"]["priorityClassName"] = json!("c");
+    let ask =
+        |cluster: &Cluster| answer(&cluster.admit(&cluster.request(Operation::Create, "", &wanted, None).unwrap()));
+    cluster.apply(class(1)).unwrap();
+    assert!(ask(&cluster).contains("denied request"));
+    cluster.apply(class(2)).unwrap();
+    assert_eq!(ask(&cluster), "allowed");
+}
+
+#[test]
+fn namespaces_of_a_dump_keep_their_status() {
+    let mut cluster = cluster(36, &["namespaceObject.status.phase != 'Terminating'"]);
+    cluster
+        .apply(json!({
+            "apiVersion": "v1", "kind": "Namespace",
+            "metadata": {"name": "x", "uid": "u", "resourceVersion": "7", "deletionTimestamp": "2002-01-01T00:00:00Z"},
+            "spec": {"finalizers": ["kubernetes"]}, "status": {"phase": "Terminating"},
+        }))
+        .unwrap();
+    let said = answer(&delete(&cluster, &claim("Bound")));
+    assert!(said.contains("denied request: namespaceObject"), "{said}");
+}

@@ -1,0 +1,221 @@
+//! What stands between mutating admission and policies: validation, and warnings of strategies. The cases of pods are
+//! from the tests of `pkg/api/pod/warnings.go`, and so is the order.
+#![allow(clippy::unwrap_used, reason = "all of this is tests")]
+
+use palisade_apiserver::admission::{Cluster, Operation, Outcome, Review};
+use serde_json::{Value as Json, json};
+
+fn send(minor: u8, object: &Json, old: Option<&Json>) -> Review {
+    let cluster = Cluster::new(minor).without_service_accounts();
+    let operation = if old.is_some() { Operation::Update } else { Operation::Create };
+    cluster.admit(&cluster.request(operation, "", object, old).unwrap())
+}
+
+#[track_caller]
+fn warns(minor: u8, object: &Json, old: Option<&Json>, wanted: &[&str]) {
+    let review = send(minor, object, old);
+    assert_eq!(review.outcome, Outcome::Allowed, "{object}");
+    assert_eq!(review.warnings, wanted, "{object}");
+}
+
+fn pod(spec: &Json) -> Json {
+    let mut pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": spec});
+    if pod["spec"]["containers"].is_null() {
+        pod["spec"]["containers"] = json!([{"name": "a", "image": "a"}]);
+    }
+    pod
+}
+
+fn deployment(template: &Json) -> Json {
+    let mut template = json!({"metadata": template["metadata"], "spec": template["spec"]});
+    template["metadata"]["labels"] = json!({"app": "a"});
+    let spec = json!({"selector": {"matchLabels": {"app": "a"}}, "template": template});
+    json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "a"}, "spec": spec})
+}
+
+#[test]
+fn what_is_invalid_is_refused_before_policies_are_asked() {
+    let bad = pod(&json!({"containers": [{"name": "a b", "image": "a"}], "imagePullSecrets": [{}]}));
+    let review = send(36, &bad, None);
+    let denial = review.outcome.denial().unwrap();
+    assert_eq!((denial.code, denial.policy.as_str()), (422, ""));
+    assert!(denial.message.starts_with(r#"Pod "a" is invalid: spec.containers[0].name: Invalid value: "a b""#));
+    // The strategy warns of nothing that is invalid.
+    assert_eq!(review.warnings, [""; 0]);
+}
+
+#[test]
+fn what_pods_share_is_warned_of() {
+    let b = |port: u16, name: &str| json!({"containerPort": port, "name": name});
+    let two = |first: Json, second: Json| {
+        pod(&json!({"containers": [
+            {"name": "a", "image": "a", "ports": [first]}, {"name": "b", "image": "b", "ports": [second]},
+        ]}))
+    };
+    warns(36, &two(b(80, "x"), b(81, "y")), None, &[]);
+    warns(
+        36,
+        &two(b(80, "x"), b(80, "x")),
+        None,
+        &[
+            "spec.containers[1].ports[0]: duplicate port definition with spec.containers[0].ports[0]",
+            "spec.containers[1].ports[0]: duplicate port name \"x\" with spec.containers[0].ports[0], services and \
+             probes that select ports by name will use spec.containers[0].ports[0]",
+        ],
+    );
+    let on = |ip: &str, port: u16| json!({"containerPort": 80, "hostPort": port, "hostIP": ip});
+    warns(
+        36,
+        &two(json!({"containerPort": 80}), on("1.1.1.1", 80)),
+        None,
+        &["spec.containers[1].ports[0]: overlapping port definition with spec.containers[0].ports[0]"],
+    );
+    warns(
+        36,
+        &two(json!({"containerPort": 80, "hostPort": 80}), on("1.1.1.1", 80)),
+        None,
+        &["spec.containers[1].ports[0]: dangerously ambiguous port definition with spec.containers[0].ports[0]"],
+    );
+    warns(
+        36,
+        &two(json!({"containerPort": 80, "hostIP": "1.1.1.1"}), b(81, "y")),
+        None,
+        &["spec.containers[0].ports[0]: hostIP set without hostPort: {Name: HostPort:0 ContainerPort:80 Protocol:TCP \
+           HostIP:1.1.1.1}"],
+    );
+}
+
+#[test]
+fn volumes_and_lists_are_warned_of() {
+    let items = |path: &str| json!([{"key": "k", "path": path}]);
+    let projected = |sources: Json| {
+        let volumes = json!([{"name": "foo", "projected": {"sources": sources}}]);
+        pod(&json!({"serviceAccountName": "a", "volumes": volumes}))
+    };
+    warns(
+        36,
+        &projected(json!([
+            {"configMap": {"name": "Test", "items": items("test")}},
+            {"serviceAccountToken": {"path": "test/file"}},
+        ])),
+        None,
+        &[
+            r#"volume "foo" (Projected): overlapping paths: "test/file" (ServiceAccountToken) with "test" (ConfigMap "Test")"#,
+        ],
+    );
+    let two = json!([{"key": "k", "path": "test"}, {"key": "l", "path": "test/app"}]);
+    warns(
+        36,
+        &pod(&json!({"volumes": [{"name": "Test".to_lowercase(), "configMap": {"name": "foo", "items": two}}]})),
+        None,
+        &[r#"volume "test" (ConfigMap "foo"): overlapping paths: "test/app" with "test""#],
+    );
+    warns(
+        36,
+        &pod(&json!({
+            "volumes": [{"name": "a", "gitRepo": {"repository": "x"}}],
+            "hostAliases": [{"ip": "1.1.1.1"}, {"ip": "1.1.1.1"}],
+            "imagePullSecrets": [{"name": "a"}, {"name": "a"}, {}],
+            "nodeSelector": {"beta.kubernetes.io/os": "linux"},
+        })),
+        None,
+        &[
+            r#"spec.nodeSelector[beta.kubernetes.io/os]: deprecated since v1.14; use "kubernetes.io/os" instead"#,
+            "spec.volumes[0].gitRepo: deprecated in v1.11, and disabled by default in v1.33+",
+            r#"spec.hostAliases[1].ip: duplicate ip "1.1.1.1""#,
+            r#"spec.imagePullSecrets[1].name: duplicate name "a""#,
+            r#"spec.imagePullSecrets[2].name: invalid empty name """#,
+        ],
+    );
+    // Conversion makes it 1 in pods, and leaves it in templates.
+    let negative = pod(&json!({"terminationGracePeriodSeconds": -1}));
+    warns(36, &negative, None, &[]);
+    let wanted = "spec.template.spec.terminationGracePeriodSeconds: must be >= 0; negative values are invalid and will be \
+                  treated as 1";
+    warns(36, &deployment(&negative), None, &[wanted]);
+}
+
+#[test]
+fn containers_are_warned_of() {
+    let env = json!([
+        {"name": "a", "value": "x"}, {"name": "a", "value": "$(a)"}, {"name": "a", "value": "y$(a)"},
+        {"name": "a", "value": "z"},
+    ]);
+    let resources = json!({"requests": {"memory": "4m"}, "limits": {"memory": "1Gi", "ephemeral-storage": "4m"}});
+    let spec = json!({"containers": [{"name": "a", "image": "a", "env": env, "resources": resources}]});
+    let wanted = [
+        "spec.containers[0].resources.requests[memory]: fractional byte value \"4m\" is invalid, must be an integer",
+        "spec.containers[0].resources.limits[ephemeral-storage]: fractional byte value \"4m\" is invalid, must be an \
+         integer",
+        "spec.containers[0].resources.requests[ephemeral-storage]: fractional byte value \"4m\" is invalid, must be an \
+         integer",
+        "spec.containers[0].env[1]: hides previous definition of \"a\", which may be dropped when using apply",
+        "spec.containers[0].env[3]: hides previous definition of \"a\", which may be dropped when using apply",
+    ];
+    warns(36, &pod(&spec), None, &wanted);
+    // Only in pods requests are what the limits are.
+    let of_template = wanted.iter().filter(|text| !text.contains("requests[ephemeral"));
+    let of_template: Vec<_> = of_template.map(|text| format!("spec.template.{text}")).collect();
+    let of_template: Vec<_> = of_template.iter().map(String::as_str).collect();
+    let new = deployment(&pod(&spec));
+    warns(36, &new, None, &of_template);
+    // Of an update only if something changed but metadata.
+    let mut labelled = new.clone();
+    labelled["metadata"]["labels"] = json!({"a": "b"});
+    warns(36, &labelled, Some(&new), &[]);
+    let mut scaled = new.clone();
+    scaled["spec"]["replicas"] = json!(3);
+    warns(36, &scaled, Some(&new), &of_template);
+    // Of an update of a pod never.
+    let (mut changed, old) = (pod(&spec), pod(&spec));
+    changed["spec"]["containers"][0]["image"] = json!("b");
+    warns(36, &changed, Some(&old), &[]);
+}
+
+#[test]
+fn annotations_of_containers_are_warned_of() {
+    let key = "container.apparmor.security.beta.kubernetes.io/a";
+    let warning =
+        format!("metadata.annotations[{key}]: deprecated since v1.30; use the \"appArmorProfile\" field instead");
+    let with = |kind: Json| {
+        let mut pod = pod(&json!({"securityContext": kind}));
+        pod["metadata"]["annotations"] = json!({key: "runtime/default"});
+        pod
+    };
+    let of_template = format!("spec.template.{warning}");
+    let (none, same) = (with(json!({})), with(json!({"appArmorProfile": {"type": "RuntimeDefault"}})));
+    // A container's own profile is what the annotation has to be the same as, and nothing is said of it then.
+    let mut other = with(json!({"appArmorProfile": {"type": "Unconfined"}}));
+    other["spec"]["containers"][0]["securityContext"] = json!({"appArmorProfile": {"type": "RuntimeDefault"}});
+    for minor in [33, 36] {
+        warns(minor, &none, None, &[&warning]);
+        warns(minor, &same, None, &[]);
+        warns(minor, &deployment(&none), None, &[&of_template]);
+        warns(minor, &deployment(&same), None, &[]);
+        warns(minor, &deployment(&other), None, &[]);
+    }
+}
+
+#[test]
+fn other_kinds_are_warned_of() {
+    let service = |spec: Json| json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a"}, "spec": spec});
+    let headless = service(json!({"clusterIP": "None", "externalIPs": ["1.1.1.1"], "ports": [{"port": 80}]}));
+    warns(36, &headless, None, &["spec.externalIPs is ignored for headless services"]);
+    warns(33, &headless, None, &[]);
+    let external = service(json!({"externalIPs": ["1.1.1.1"], "ports": [{"port": 80}]}));
+    warns(36, &external, None, &["spec.externalIPs is deprecated and may no longer be implemented in some clusters"]);
+    warns(35, &external, None, &[]);
+    let ingress = json!({
+        "apiVersion": "networking.k8s.io/v1", "kind": "Ingress",
+        "metadata": {"name": "a", "annotations": {"kubernetes.io/ingress.class": "x"}},
+        "spec": {"defaultBackend": {"service": {"name": "a", "port": {"number": 80}}}},
+    });
+    let wanted = "annotation \"kubernetes.io/ingress.class\" is deprecated, please use 'spec.ingressClassName' instead";
+    warns(36, &ingress, None, &[wanted]);
+    warns(36, &ingress, Some(&ingress), &[]);
+    let mut dotted = deployment(&pod(&json!({})));
+    dotted["metadata"]["name"] = json!("a.b");
+    let wanted = "metadata.name: this is used in Pod names and hostnames, which can result in surprising behavior; a DNS \
+                  label is recommended: [must not contain dots]";
+    warns(36, &dotted, None, &[wanted]);
+}

@@ -1,0 +1,148 @@
+//! What custom checks fill in (`spec.customChecks[].default`), before it is tried on pods: a field that a pod has and can
+//! leave unset, and a value that the field can have.
+
+use palisade_api::{CustomDefault, CustomTarget, Diagnostic};
+use palisade_apiserver::{
+    admission::{Cluster, Operation, Outcome},
+    objects::{Received, Refused, Sent},
+};
+use palisade_cel::environment::RESERVED;
+use palisade_checks::fill;
+use palisade_compiler::{Compiled, Custom};
+use palisade_objects::pod;
+use serde_json::{Value as Json, json};
+
+use crate::policy::OLDEST;
+
+/// The mistakes in defaults, each at its place in the profile. A field must be known to the oldest supported minor.
+pub(crate) fn diagnose(compiled: &Compiled) -> Vec<Diagnostic> {
+    let defaults: Vec<_> =
+        compiled.customs.iter().filter_map(|custom| Some((custom, custom.check.default.as_ref()?))).collect();
+    if defaults.is_empty() {
+        return vec![];
+    }
+    let cluster = crate::cluster(OLDEST);
+    defaults
+        .into_iter()
+        .filter_map(|(custom, default)| Trial { cluster: &cluster, custom, default }.mistake())
+        .collect()
+}
+
+/// A default, and a cluster to try it in.
+struct Trial<'a> {
+    cluster: &'a Cluster,
+    custom: &'a Custom,
+    default: &'a CustomDefault,
+}
+
+impl Trial<'_> {
+    fn mistake(&self) -> Option<Diagnostic> {
+        let CustomDefault { path, value } = self.default;
+        let keys: Vec<_> = path.split('.').collect();
+        if keys.iter().any(|key| RESERVED.contains(key)) {
+            let message = format!("{path:?} has a reserved word of CEL in it");
+            return Some(self.say("path", message, "fill in the whole map"));
+        }
+        if let Some(created) = self.created(&pod::minimal("default")).ok().filter(|pod| !self.is_unset(pod, &keys)) {
+            let found = fill::field(self.subject(&created), &keys);
+            let message = format!("{path} is never unset: it is {found} before anything can be filled in");
+            return Some(self.say("path", message, "fill in a field that pods leave unset, or one below this"));
+        }
+        for length in 1..keys.len() {
+            let Err(refused) = self.decode(&self.with(&keys[..length], json!({}))) else { continue };
+            let what = if refused.contains(" of type []") { "a list" } else { "no object" };
+            let message = format!("{} is {what}, so that {path} is no field", keys[..length].join("."));
+            return Some(self.say("path", message, "fill in the whole list, or demand what each element must have"));
+        }
+        let pod = self.with(&keys, value.clone());
+        let decoded = match self.decode(&pod) {
+            Ok(decoded) => decoded,
+            Err(refused) => {
+                let message = format!("{path} cannot be {value}: {refused}");
+                return Some(self.say("value", message, "write a value of the type that the field has"));
+            }
+        };
+        let (of, place) = match self.custom.check.target {
+            CustomTarget::Pod => ("the spec of a pod", "spec"),
+            _ => ("a container", "spec.containers[0]"),
+        };
+        if let Some(unknown) = decoded.warnings.iter().find_map(|one| one.strip_prefix("unknown field ")) {
+            let unknown = unknown.trim_matches('"');
+            let full = format!("{place}.{path}");
+            let in_path = full.strip_prefix(unknown).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
+            let unknown = unknown.strip_prefix(&format!("{place}.")).unwrap_or(unknown);
+            let message =
+                format!("unknown field: {of} has no {unknown} in Kubernetes 1.{OLDEST}, the oldest supported one");
+            return Some(self.say(
+                if in_path { "path" } else { "value" },
+                message,
+                "kubectl explain pod.spec has all fields",
+            ));
+        }
+        if self.is_unset(&decoded.object, &keys) {
+            let message = format!("{path} that is unset means {value} as well");
+            return Some(self.say("value", message, "leave the default out"));
+        }
+        match self.created(&pod) {
+            Err(refused) => {
+                Some(self.say("value", format!("every pod with it is refused: {refused}"), "write another value"))
+            }
+            Ok(created) if self.is_unset(&created, &keys) => {
+                let message =
+                    format!("{path} is dropped by an API server whose feature gates are those of its release");
+                Some(self.say("path", message, "fill in what API servers keep"))
+            }
+            Ok(_) => None,
+        }
+    }
+
+    fn say(&self, field: &str, message: String, help: &str) -> Diagnostic {
+        Diagnostic::new(format!("{}.default.{field}", self.custom.path), message).help(help)
+    }
+
+    /// The smallest pod with a field set.
+    fn with(&self, keys: &[&str], value: Json) -> Json {
+        let mut pod = pod::minimal("default");
+        match self.custom.check.target {
+            CustomTarget::Pod => pod::set(&mut pod, keys, value),
+            _ => pod::set_container(&mut pod, keys, value),
+        }
+        pod
+    }
+
+    /// What of a pod has the field.
+    fn subject<'p>(&self, pod: &'p Json) -> &'p Json {
+        match self.custom.check.target {
+            CustomTarget::Pod => &pod["spec"],
+            _ => &pod["spec"]["containers"][0],
+        }
+    }
+
+    fn is_unset(&self, pod: &Json, keys: &[&str]) -> bool {
+        fill::is_unset(fill::field(self.subject(pod), keys))
+    }
+
+    fn decode(&self, pod: &Json) -> Result<Received, String> {
+        let kinds = self.cluster.kinds();
+        let resource = kinds.by_kind("v1", "Pod").ok_or("there are no pods")?;
+        let sent = Sent { resource, subresource: "", namespace: "default", object: pod, old: None };
+        kinds.decode(sent).map_err(|refused| match refused {
+            Refused::Decode(text) => {
+                text.split_once("handled as a Pod: ").map_or(text.clone(), |(_, why)| why.to_owned())
+            }
+            other => other.to_string(),
+        })
+    }
+
+    /// What the API server stores of a new pod, or why it refuses it.
+    fn created(&self, pod: &Json) -> Result<Json, String> {
+        let review = self.cluster.admit(&self.cluster.request(Operation::Create, "", pod, None)?);
+        match (review.outcome, review.object) {
+            (Outcome::Allowed, Some(object)) => Ok(object),
+            (Outcome::Denied(denials), _) => Err(denials.first().map(|one| one.message.clone()).unwrap_or_default()),
+            // What it names may exist: that is not for a profile to know.
+            (Outcome::NoVerdict(_), _) => self.decode(pod).map(|decoded| decoded.object),
+            (Outcome::Allowed, None) => Err("nothing is stored".to_owned()),
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! What a profile fills into pods, before it is applied: the API server takes the policy that does it, it fails on no
+//! pod, it changes nothing a second time, and no pod that complied violates the profile afterwards. What a custom check
+//! has as its default satisfies it.
+//!
+//! Where only the webhook does it, it is asked in place of the policy.
+
+use std::sync::LazyLock;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use palisade_api::{Diagnostic, crd};
+use palisade_apiserver::{
+    admission::{Cluster, Operation, Outcome, Review, User},
+    create::Refused,
+};
+use palisade_compiler::{Compiled, Custom, MutatingPair, Mutation};
+use palisade_objects::{json::Change as _, pod};
+use serde_json::{Value as Json, json};
+
+use crate::{Decision, register};
+
+/// The version in which the pair is asked, and the oldest minor that serves it. Older ones differ in nothing that is used.
+const SERVED: (&str, u8) = ("v1", 36);
+
+/// A namespace like that of any tenant.
+const TENANT: &str = "tenant";
+
+/// What is wrong with the policy that changes pods. `judge` is what the profile says of a pod.
+pub(crate) fn diagnose(
+    compiled: &Compiled,
+    pods: &[Json],
+    judge: impl Fn(&Json) -> Result<Decision, Diagnostic>,
+) -> Vec<Diagnostic> {
+    let Some(mutation) = &compiled.mutation else { return vec![] };
+    let pair = compiled.bundle.mutation.as_ref();
+    let found = cluster(compiled, pair, mutation).map(|cluster| {
+        let mistakes: Vec<_> = compiled.customs.iter().filter_map(|one| unsatisfied(&cluster, one, &judge)).collect();
+        if !mistakes.is_empty() {
+            return mistakes;
+        }
+        let mut pods = pods.iter().chain([&compiled.probes.compliant.pod]);
+        let found = pods.find_map(|pod| Some((pod, fails(&cluster, pod, &judge)?)));
+        found.map(|(pod, found)| blame(compiled, mutation, pod, &judge, found)).into_iter().collect()
+    });
+    found.unwrap_or_else(|diagnostic| vec![diagnostic])
+}
+
+/// Says it of the default of a custom check, if it is so because of that one.
+fn blame(
+    compiled: &Compiled,
+    mutation: &Mutation,
+    pod: &Json,
+    judge: impl Fn(&Json) -> Result<Decision, Diagnostic>,
+    mut found: Diagnostic,
+) -> Diagnostic {
+    let guilty = compiled.customs.iter().filter(|custom| custom.check.default.is_some()).find(|custom| {
+        let mut without = mutation.clone();
+        without.fills.retain(|(check, _)| check.as_ref() != Some(&custom.check.id));
+        cluster(compiled, None, &without).is_ok_and(|cluster| fails(&cluster, pod, &judge).is_none())
+    });
+    if let Some(custom) = guilty {
+        found.path = format!("{}.default", custom.path);
+    }
+    found
+}
+
+/// Why a custom check refuses a pod into which nothing but what the profile fills in is filled, its own default too.
+fn unsatisfied(
+    cluster: &Cluster,
+    custom: &Custom,
+    judge: impl Fn(&Json) -> Result<Decision, Diagnostic>,
+) -> Option<Diagnostic> {
+    custom.check.default.as_ref()?;
+    let filled = create(cluster, &pod::minimal("default")).ok()?.object?;
+    let Ok(Decision::Deny { violations, .. }) = judge(&filled) else { return None };
+    let violation = violations.into_iter().find(|violation| violation.check == custom.check.id)?.message;
+    let message = format!("the check refuses a pod that has its default and says nothing else: {violation}");
+    let help = "a default satisfies its check; what else the check demands is a check of its own, with another id";
+    Some(Diagnostic::new(format!("{}.default", custom.path), message).help(help))
+}
+
+/// A cluster in which the policy, or else the webhook, is in force everywhere, and an error in it denies.
+fn cluster(compiled: &Compiled, pair: Option<&MutatingPair>, mutation: &Mutation) -> Result<Cluster, Diagnostic> {
+    let (version, minor) = SERVED;
+    let mut cluster = crate::cluster(minor).without_service_accounts();
+    let mut objects = vec![tenant()];
+    objects.extend(crd::all().into_iter().map(|crd| json!(crd)));
+    objects.extend(compiled.probes.params.as_ref().map(|spec| {
+        json!({
+            "apiVersion": palisade_api::names::API_VERSION, "kind": "ToolSecurityParams",
+            "metadata": {"name": palisade_api::names::params(&compiled.profile), "namespace": TENANT}, "spec": spec,
+        })
+    }));
+    if let Some(pair) = pair {
+        let [mut policy, binding] = pair.objects(version);
+        *policy.at_mut(&["spec", "failurePolicy"]) = "Fail".into();
+        *policy.at_mut(&["spec", "matchConstraints", "namespaceSelector"]) = json!({});
+        objects.extend([policy, binding]);
+    } else {
+        register(&mut cluster, Mutation { namespaces: LabelSelector::default(), ..mutation.clone() });
+    }
+    for object in objects {
+        cluster.apply(object).map_err(|refused| diagnostic(text(&refused)))?;
+    }
+    Ok(cluster)
+}
+
+/// A cluster in which nothing is filled in.
+static BARE: LazyLock<Cluster> = LazyLock::new(|| {
+    let mut cluster = crate::cluster(SERVED.1).without_service_accounts();
+    // It is the namespace of any tenant, which no API server refuses.
+    let _ = cluster.apply(tenant());
+    cluster
+});
+
+fn tenant() -> Json {
+    json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": TENANT}})
+}
+
+/// What becomes of a pod.
+fn create(cluster: &Cluster, pod: &Json) -> Result<Review, Diagnostic> {
+    let mut pod = pod.clone();
+    *pod.at_mut(&["metadata", "namespace"]) = TENANT.into();
+    let mut request = cluster.request(Operation::Create, "", &pod, None).map_err(diagnostic)?;
+    // Everybody who asks an API server has a name.
+    request.user = User { name: TENANT.to_owned(), groups: vec!["system:authenticated".to_owned()], ..User::default() };
+    Ok(cluster.admit(&request))
+}
+
+/// What is wrong with what becomes of a pod.
+fn fails(cluster: &Cluster, pod: &Json, judge: impl Fn(&Json) -> Result<Decision, Diagnostic>) -> Option<Diagnostic> {
+    let said = |what: &str, object: &Json| {
+        let spec: String = object["spec"].to_string().chars().take(300).collect();
+        diagnostic(format!("{what}, on a pod with the spec {spec}"))
+    };
+    let review = match create(cluster, pod) {
+        Ok(review) => review,
+        Err(diagnostic) => return Some(diagnostic),
+    };
+    if let Some((path, error)) = review.evaluations.iter().find_map(|one| Some((&one.path, one.result.as_ref().err()?)))
+    {
+        return Some(said(&format!("{path} fails: {error}"), pod));
+    }
+    let filled = match (review.outcome, review.object) {
+        (Outcome::Allowed, Some(filled)) => filled,
+        // Some of the catalogue's pods are invalid in every cluster.
+        (Outcome::Denied(denials), _) if denials.iter().all(|denial| denial.policy.is_empty()) => {
+            let valid = create(&BARE, pod).is_ok_and(|bare| bare.outcome.is_allowed());
+            let harmed = valid && matches!(judge(pod), Ok(Decision::Admit));
+            let why = denials.first().filter(|_| harmed)?;
+            return Some(said(&format!("it complied, and with what is filled in it is invalid: {}", why.message), pod));
+        }
+        (Outcome::Denied(denials), _) => {
+            return Some(said(&denials.first().map(|denial| denial.message.clone()).unwrap_or_default(), pod));
+        }
+        (Outcome::NoVerdict(_) | Outcome::Allowed, _) => return None,
+    };
+    match create(cluster, &filled).map(|again| again.object) {
+        Ok(Some(again)) if again["spec"] != filled["spec"] => {
+            return Some(said("what is filled in once is changed when it is filled in again", pod));
+        }
+        Ok(_) => {}
+        Err(diagnostic) => return Some(diagnostic),
+    }
+    match (judge(pod), judge(&filled)) {
+        (Ok(Decision::Admit), Ok(Decision::Deny { message, .. })) => {
+            Some(said(&format!("it complied before it was filled in: {message}"), pod))
+        }
+        (_, Err(diagnostic)) => Some(diagnostic),
+        _ => None,
+    }
+}
+
+fn text(refused: &Refused) -> String {
+    match refused {
+        Refused::Status(status) => status.message.clone(),
+        Refused::NoVerdict(why) => why.clone(),
+    }
+}
+
+fn diagnostic(message: String) -> Diagnostic {
+    Diagnostic::new("mutation.policy", message)
+}

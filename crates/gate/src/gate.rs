@@ -1,0 +1,245 @@
+//! The offline check: the only way to a [`Checked`].
+
+use std::sync::LazyLock;
+
+use palisade_api::{Diagnostic, ToolSecurityParamsSpec, catalogue, names};
+use palisade_checks::fixture::Fixture;
+use palisade_compiler::{Compiled, Pair, Probe};
+use palisade_objects::{
+    json::Change as _,
+    pod,
+    workload::{WORKLOADS, Workload},
+};
+use serde_json::{Value as Json, json};
+
+use crate::{Checked, Decision, Operation, Policy, Rejected, Request, custom, defaults, fills, generated, types};
+
+/// The pods of all fixtures of the catalogue.
+static PODS: LazyLock<Vec<Json>> = LazyLock::new(|| {
+    catalogue::ALL
+        .iter()
+        .flat_map(|check| serde_saphyr::from_str::<Vec<Fixture>>(check.fixtures).unwrap_or_default())
+        .map(|fixture| fixture.pod())
+        .collect()
+});
+
+/// A namespace like that of any tenant.
+const TENANT: &str = "tenant";
+
+/// Checks what was compiled.
+///
+/// # Errors
+/// The first kind of mistake that is found: expressions that do not parse or use names that are not there;
+/// expressions that fail on a pod; pods that get the wrong verdict.
+pub fn check(compiled: Compiled) -> Result<Checked<Compiled>, Rejected> {
+    let mut diagnostics = diagnose(&compiled);
+    if diagnostics.is_empty() {
+        return Ok(Checked(compiled));
+    }
+    for diagnostic in &mut diagnostics {
+        custom::relocate(&compiled, diagnostic);
+    }
+    Err(Rejected { diagnostics })
+}
+
+fn diagnose(compiled: &Compiled) -> Vec<Diagnostic> {
+    let bundle = &compiled.bundle;
+    let typed = || {
+        let mut diagnostics = types::mistakes(&bundle.pods.policy);
+        if let Some(workloads) = bundle.workloads.as_ref().filter(|_| diagnostics.is_empty()) {
+            diagnostics = of_workloads(types::mistakes(&workloads.policy));
+        }
+        diagnostics
+    };
+    let mut mistakes = custom::diagnose(compiled, &PODS, typed);
+    mistakes.extend(defaults::diagnose(compiled));
+    // What is said of a place in the profile comes first: an expression that an admin wrote is told of above.
+    let (in_profile, generated): (Vec<_>, Vec<_>) = generated::diagnose(compiled).into_iter().partition(is_in_profile);
+    mistakes.extend(in_profile);
+    if !mistakes.is_empty() {
+        return mistakes;
+    }
+    let mut diagnostics = diagnose_pair(compiled, &bundle.pods, &[Subject::Pod]);
+    if let Some(workloads) = bundle.workloads.as_ref().filter(|_| diagnostics.is_empty()) {
+        let subjects: Vec<_> = WORKLOADS.iter().map(Subject::Workload).collect();
+        diagnostics = of_workloads(diagnose_pair(compiled, workloads, &subjects));
+    }
+    // What is said above says more of an expression than that an API server rejects it.
+    if diagnostics.is_empty() {
+        diagnostics = generated;
+    }
+    if diagnostics.is_empty()
+        && let Ok(policy) = Policy::new(&bundle.pods.policy)
+    {
+        let params = compiled.probes.params.as_ref().map(|spec| json!({"spec": spec}));
+        let judge = Judge { policy: &policy, params: params.as_ref(), updated_without: false, subject: Subject::Pod };
+        diagnostics = fills::diagnose(compiled, &PODS, |pod| judge.create(pod));
+    }
+    diagnostics
+}
+
+fn is_in_profile(diagnostic: &Diagnostic) -> bool {
+    diagnostic.path.starts_with("spec.") || diagnostic.path == "metadata.name"
+}
+
+/// What is said of the policy for workloads.
+fn of_workloads(mut diagnostics: Vec<Diagnostic>) -> Vec<Diagnostic> {
+    for diagnostic in diagnostics.iter_mut().filter(|diagnostic| diagnostic.path.starts_with("policy")) {
+        diagnostic.path.insert_str(0, "workloads.");
+    }
+    diagnostics
+}
+
+fn diagnose_pair(compiled: &Compiled, pair: &Pair, subjects: &[Subject]) -> Vec<Diagnostic> {
+    let policy = match Policy::new(&pair.policy) {
+        Ok(policy) => policy,
+        Err(diagnostics) => return diagnostics,
+    };
+    let mistakes = types::mistakes(&pair.policy);
+    if !mistakes.is_empty() {
+        return mistakes;
+    }
+    let params = compiled.probes.params.as_ref().map(|spec| json!({"spec": spec}));
+    let updated_without = pair.updates.as_ref().is_some_and(|updates| updates.spec.param_ref.is_none());
+    let judges =
+        subjects.iter().map(|&subject| Judge { policy: &policy, params: params.as_ref(), updated_without, subject });
+    // The policies have the same checks, so trying each of them on pods is enough.
+    let on_pods = judges.clone().filter(|judge| matches!(judge.subject, Subject::Pod));
+    let diagnostics: Vec<_> =
+        on_pods.flat_map(|judge| PODS.iter().filter_map(move |pod| judge.evaluates(pod))).take(5).collect();
+    if !diagnostics.is_empty() {
+        return diagnostics;
+    }
+    let mut diagnostics = Vec::new();
+    for judge in judges {
+        diagnostics.extend(judge.complies(&compiled.probes.compliant));
+        if let Some(probe) = &compiled.probes.violating {
+            diagnostics.extend(judge.violates(probe));
+        }
+        diagnostics.extend(judge.evaluates(&compiled.probes.compliant.pod));
+        if compiled.is_parameterized() {
+            diagnostics.extend(judge.denies_a_problem());
+        }
+    }
+    diagnostics
+}
+
+/// What a pod is shown to a policy as.
+#[derive(Clone, Copy)]
+enum Subject {
+    Pod,
+    Workload(&'static Workload),
+}
+
+#[derive(Clone, Copy)]
+struct Judge<'a> {
+    policy: &'a Policy,
+    params: Option<&'a Json>,
+    /// Whether updates are bound to no parameters.
+    updated_without: bool,
+    subject: Subject,
+}
+
+impl Judge<'_> {
+    fn evaluate(
+        &self,
+        namespace: &str,
+        operation: Operation,
+        subresource: &str,
+        object: &Json,
+        old: &Json,
+    ) -> Result<Decision, Diagnostic> {
+        let kind = match self.subject {
+            Subject::Pod => "Pod",
+            Subject::Workload(workload) => workload.kind,
+        };
+        let request = Request::create(kind, object);
+        let without = self.updated_without && operation == Operation::Update && subresource.is_empty();
+        let params = self.params.filter(|_| !without);
+        let request = Request { namespace, operation, subresource, old_object: old, params, ..request };
+        self.policy.evaluate(&request)
+    }
+
+    fn shown(&self, pod: &Json) -> Json {
+        match self.subject {
+            Subject::Pod => pod.clone(),
+            Subject::Workload(workload) => workload.around("workload", pod),
+        }
+    }
+
+    fn create(&self, pod: &Json) -> Result<Decision, Diagnostic> {
+        self.evaluate(TENANT, Operation::Create, "", &self.shown(pod), &Json::Null)
+    }
+
+    /// Where the controller asks, custom checks are not made: nobody knows a pod that complies with them.
+    fn create_probe(&self, probe: &Probe) -> Result<Decision, Diagnostic> {
+        let mut object = self.shown(&probe.pod);
+        *object.at_mut(&["metadata", "labels"]) = probe.pod["metadata"]["labels"].clone();
+        self.evaluate(names::PROBE_NAMESPACE, Operation::Create, "", &object, &Json::Null)
+    }
+
+    /// Every expression evaluates on this pod, in every way that the policy can meet it.
+    fn evaluates(&self, pod: &Json) -> Option<Diagnostic> {
+        let mut older = pod.clone();
+        *older.at_mut(&["spec", "activeDeadlineSeconds"]) = json!(1);
+        let (object, older) = (self.shown(pod), self.shown(&older));
+        let subresources: &[&str] = match self.subject {
+            Subject::Pod => &["", "ephemeralcontainers", "resize"],
+            Subject::Workload(_) => &[""],
+        };
+        let updates = subresources
+            .iter()
+            .map(|subresource| self.evaluate(TENANT, Operation::Update, subresource, &object, &older));
+        if let Some(diagnostic) = updates.chain([self.create(pod)]).find_map(Result::err) {
+            return Some(diagnostic);
+        }
+        // What does not change what is judged passes, whatever it violates.
+        let mut labelled = object.clone();
+        *labelled.at_mut(&["metadata", "labels"]) = json!({"new": "label"});
+        match self.evaluate(TENANT, Operation::Update, "", &labelled, &object) {
+            Ok(Decision::Admit) => None,
+            Ok(Decision::Deny { message, .. }) => Some(Diagnostic::new(
+                "policy",
+                format!("an update that leaves the pod's spec alone is denied: {message}"),
+            )),
+            Err(diagnostic) => Some(diagnostic),
+        }
+    }
+
+    fn complies(&self, probe: &Probe) -> Vec<Diagnostic> {
+        match self.create_probe(probe) {
+            Ok(Decision::Admit) => vec![],
+            Ok(Decision::Deny { message, .. }) => vec![
+                Diagnostic::new("spec", format!("no pod was found that complies; the closest is denied: {message}"))
+                    .help("two settings may contradict each other, or a list may allow nothing"),
+            ],
+            Err(diagnostic) => vec![diagnostic],
+        }
+    }
+
+    fn violates(&self, probe: &Probe) -> Option<Diagnostic> {
+        let check = probe.check.unwrap_or_default();
+        match self.create_probe(probe) {
+            Ok(Decision::Deny { message, .. }) if message.contains(&format!("[{check}]")) => None,
+            Ok(decision) => Some(Diagnostic::new(
+                "policy",
+                format!("a pod that violates {check} is not denied for it: {decision:?}"),
+            )),
+            Err(diagnostic) => Some(diagnostic),
+        }
+    }
+
+    /// A namespace with a missing or malformed parameter denies every pod and says why.
+    fn denies_a_problem(&self) -> Option<Diagnostic> {
+        let params = json!({"spec": ToolSecurityParamsSpec::denying("a problem")});
+        let judge = Judge { params: Some(&params), ..*self };
+        match judge.create(&pod::minimal("pod")) {
+            Ok(Decision::Deny { message, .. }) if message.contains("a problem") => None,
+            Ok(decision) => Some(Diagnostic::new(
+                "policy",
+                format!("a namespace whose parameters have a problem does not deny for it: {decision:?}"),
+            )),
+            Err(diagnostic) => Some(diagnostic),
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! Whether each API server that is supported would take every object that a profile becomes.
+//!
+//! What it would refuse is said of the place in the profile that it comes from, if there is one.
+
+use std::{collections::BTreeSet, sync::LazyLock};
+
+use palisade_api::{Diagnostic, Published, crd, names};
+use palisade_apiserver::{
+    create::{self, FieldError, Refused},
+    objects::{self, Kinds, Sent, Surroundings},
+};
+use palisade_compiler::Compiled;
+use serde_json::{Value as Json, json};
+
+/// The minors of Kubernetes that are supported.
+const MINORS: [u8; 5] = [33, 34, 35, 36, 37];
+/// A namespace like that of any tenant.
+const TENANT: &str = "tenant";
+
+/// The kinds of parameters, in each minor.
+static KINDS: LazyLock<Vec<Kinds>> = LazyLock::new(|| {
+    let with = |minor| {
+        let mut kinds = Kinds::without_builtin(minor);
+        for crd in crd::all() {
+            // They are this project's own, and tests install them on API servers.
+            let _ = kinds.add_crd(&json!(crd));
+        }
+        kinds
+    };
+    MINORS.into_iter().map(with).collect()
+});
+
+/// What an object is called in a diagnostic, and the object.
+type Named = (&'static str, Json);
+
+/// What some API server would refuse. A place is said to be wrong once, in the words of the oldest minor that refuses it.
+pub(crate) fn diagnose(compiled: &Compiled) -> Vec<Diagnostic> {
+    let mut diagnostics: Vec<Diagnostic> = Vec::new();
+    for (minor, kinds) in MINORS.into_iter().zip(KINDS.iter()) {
+        let mut found: Vec<Diagnostic> = Vec::new();
+        for (what, object) in policies(compiled, minor) {
+            found.extend(
+                create::create(minor, &object, None)
+                    .err()
+                    .iter()
+                    .flat_map(|refused| said(compiled, minor, what, refused)),
+            );
+        }
+        let params = params(compiled).and_then(|object| receive(kinds, &object));
+        found.extend(params.iter().flat_map(|refused| said(compiled, minor, "params", refused)));
+        let earlier: BTreeSet<_> = diagnostics.iter().map(|one| one.path.clone()).collect();
+        for diagnostic in found.into_iter().filter(|one| !earlier.contains(&one.path)) {
+            // The same selector stands in several objects.
+            if !diagnostics.contains(&diagnostic) {
+                diagnostics.push(diagnostic);
+            }
+        }
+    }
+    diagnostics
+}
+
+/// The policies, their bindings and the registration of the webhook, as they are written to an API server of a minor.
+fn policies(compiled: &Compiled, minor: u8) -> Vec<Named> {
+    // Destructured, so that a new object cannot be forgotten.
+    let palisade_compiler::Bundle { pods, workloads, mutation } = &compiled.bundle;
+    let mut all = vec![("policy", json!(pods.policy)), ("binding", json!(pods.binding))];
+    if let Some(pair) = workloads {
+        all.extend([("workloads.policy", json!(pair.policy)), ("workloads.binding", json!(pair.binding))]);
+    }
+    let version = match minor {
+        36.. => Some("v1"),
+        34.. => Some("v1beta1"),
+        _ => None,
+    };
+    if let (Some(pair), Some(version)) = (mutation, version) {
+        let [policy, binding] = pair.objects(version);
+        all.extend([("mutation.policy", policy), ("mutation.binding", binding)]);
+    }
+    if let Some(mutation) = &compiled.mutation {
+        // What the webhook says of itself is in no profile.
+        let published = Published { authorities: None, url: None, timeout_seconds: 1 };
+        let registration = json!({
+            "apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration",
+            "metadata": {"name": names::WEBHOOK}, "webhooks": [mutation.webhook(&published)],
+        });
+        all.push(("mutation.webhook", registration));
+    }
+    all
+}
+
+/// Parameters that a namespace could have, with all exceptions of the profile; `None` if there are none.
+fn params(compiled: &Compiled) -> Option<Json> {
+    let mut spec = compiled.probes.params.clone()?;
+    spec.exceptions = compiled.exceptions.everywhere();
+    Some(json!({
+        "apiVersion": names::API_VERSION, "kind": "ToolSecurityParams",
+        "metadata": {"name": names::params(&compiled.profile), "namespace": TENANT}, "spec": spec,
+    }))
+}
+
+fn receive(kinds: &Kinds, object: &Json) -> Option<Refused> {
+    let resource = kinds.by_kind(names::API_VERSION, "ToolSecurityParams")?;
+    let sent = Sent { resource, subresource: "", namespace: TENANT, object, old: None };
+    objects::receive(kinds, sent, &Surroundings::default()).err().map(Refused::from)
+}
+
+fn said(compiled: &Compiled, minor: u8, what: &str, refused: &Refused) -> Vec<Diagnostic> {
+    match refused {
+        Refused::NoVerdict(why) => {
+            vec![Diagnostic::new(what, format!("whether Kubernetes 1.{minor} accepts it is not known: {why}"))]
+        }
+        Refused::Status(status) if status.causes.is_empty() => {
+            vec![Diagnostic::new(what, format!("Kubernetes 1.{minor} rejects it: {}", status.message))]
+        }
+        Refused::Status(status) => status.causes.iter().map(|cause| of_cause(compiled, minor, what, cause)).collect(),
+    }
+}
+
+/// What is wrong with a field, said of the place in the profile that the field comes from.
+fn of_cause(compiled: &Compiled, minor: u8, what: &str, cause: &FieldError) -> Diagnostic {
+    // All that is generated has the profile's name in its own, and as a label.
+    if matches!(cause.field.as_str(), "metadata.name" | "metadata.labels") {
+        let help =
+            "a profile's name has small letters, digits, dashes and dots, and begins and ends with a letter or digit";
+        return Diagnostic::new("metadata.name", cause.body.clone()).help(help);
+    }
+    let Some((_, rest)) = cause.field.split_once("amespaceSelector.") else {
+        let message = format!("Kubernetes 1.{minor} rejects it: {}", cause.body);
+        return Diagnostic::new(format!("{what}.{}", cause.field), message);
+    };
+    match excluded(compiled, rest) {
+        Some(index) => Diagnostic::new(format!("spec.excludeNamespaces[{index}]"), cause.body.clone())
+            .help("write the name of a namespace: up to 63 small letters, digits and dashes"),
+        None => Diagnostic::new(format!("spec.namespaceSelector.{rest}"), cause.body.clone()).help(
+            "write it as in any selector of Kubernetes: In and NotIn with values, Exists and DoesNotExist without",
+        ),
+    }
+}
+
+/// The index of an excluded namespace in the profile, given its place in the generated selector, whose last requirement
+/// lists them.
+fn excluded(compiled: &Compiled, place: &str) -> Option<usize> {
+    let spec = compiled.bundle.pods.policy.spec.as_ref()?;
+    let selector = spec.match_constraints.as_ref()?.namespace_selector.as_ref()?;
+    let expressions = selector.match_expressions.as_deref()?;
+    let (index, rest) = place.strip_prefix("matchExpressions[")?.split_once(']')?;
+    let last = expressions.last().filter(|_| index.parse() == Ok(expressions.len() - 1))?;
+    let value: usize = rest.strip_prefix(".values[")?.split(']').next()?.parse().ok()?;
+    let name = last.values.as_ref()?.get(value)?;
+    compiled.excluded.iter().position(|excluded| excluded == name)
+}

@@ -1,0 +1,67 @@
+//! The offline check of what a profile compiles to: `Compiled -> Checked<Compiled>`.
+//!
+//! Each supported API server would take every object that is generated, of each kind; every expression compiles as in the
+//! API server (syntax, names, types, results, constants), also against the schemas of what it matches, and evaluates
+//! without an error on the catalogue's fixtures; a pod that complies passes, and one that does not is denied for its
+//! reason. Only [`check`] can make a [`Checked`], and only a `Checked` can be applied, so that nothing unchecked reaches
+//! an API server.
+//!
+//! [`cluster`] is the offline API server with what the product knows plugged into it: the catalogue judges pods by the
+//! Pod Security Standards, and [`register`] answers for Palisade's webhook.
+//!
+//! This crate is pure: no I/O, no clock, no environment.
+
+mod custom;
+mod defaults;
+mod fills;
+mod gate;
+mod generated;
+mod policy;
+mod standards;
+mod types;
+mod webhook;
+
+use std::{fmt, ops::Deref, sync::Arc};
+
+use palisade_api::Diagnostic;
+use palisade_apiserver::admission::Cluster;
+use thiserror::Error;
+
+pub use gate::check;
+pub use palisade_apiserver::admission::{BUDGET, Operation};
+pub use policy::{Decision, Judgement, Policy, Request, Violation};
+pub use standards::Standards;
+pub use webhook::{register, webhook};
+
+/// A cluster of Kubernetes 1.`minor` with nothing but its own namespaces in it, whose admission plugin `PodSecurity` judges
+/// pods by the catalogue.
+pub fn cluster(minor: u8) -> Cluster {
+    Cluster::new(minor).with_pod_security(Arc::new(Standards))
+}
+
+/// Something that passed the offline check. Only [`check`] makes one.
+#[derive(Clone, Debug)]
+pub struct Checked<T>(T);
+
+impl<T> Deref for Checked<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+/// Why the offline check refused something.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub struct Rejected {
+    /// What is wrong, each with its place in the policy generated for pods (`policy.spec.variables[3].expression:1:7`)
+    /// or for workloads (`workloads.policy.spec...`).
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+impl fmt::Display for Rejected {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let texts: Vec<_> = self.diagnostics.iter().map(ToString::to_string).collect();
+        f.write_str(&texts.join("; "))
+    }
+}

@@ -1,0 +1,206 @@
+//! A policy on its own: what it says of a request, whatever it matches and is bound to.
+
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
+use palisade_api::Diagnostic;
+use palisade_apiserver::admission::{
+    self, BUDGET, Evaluation, MAX_MESSAGE, Objects, Operation, PolicyAlone, ResourceId, Said, User,
+};
+use palisade_cel::{Issue, Position, schema::Kind, value::Value};
+use palisade_compiler::VIOLATIONS;
+use serde_json::Value as Json;
+
+/// The oldest minor of Kubernetes that is supported: what it accepts, the later ones accept.
+pub(crate) const OLDEST: u8 = 33;
+
+/// A request to judge.
+#[derive(Clone, Debug)]
+pub struct Request<'a> {
+    /// In which namespace.
+    pub namespace: &'a str,
+    /// What is done.
+    pub operation: Operation,
+    /// The kind of the object.
+    pub kind: &'a str,
+    /// `ephemeralcontainers` or the like; empty for the object itself.
+    pub subresource: &'a str,
+    /// Who asks.
+    pub user: &'a str,
+    /// The groups of who asks.
+    pub groups: &'a [&'a str],
+    /// The object as it would be.
+    pub object: &'a Json,
+    /// The object as it is; null on creation.
+    pub old_object: &'a Json,
+    /// The parameters of the namespace, if the policy has some.
+    pub params: Option<&'a Json>,
+}
+
+impl<'a> Request<'a> {
+    /// Somebody without special rights creates `object` in a namespace `tenant`, where there are no parameters.
+    pub fn create(kind: &'a str, object: &'a Json) -> Self {
+        Self {
+            namespace: "tenant",
+            operation: Operation::Create,
+            kind,
+            subresource: "",
+            user: "tenant",
+            groups: &["system:authenticated"],
+            object,
+            old_object: &Json::Null,
+            params: None,
+        }
+    }
+
+    /// As the API server would have it, but for the objects.
+    fn attributes(&self) -> admission::Request {
+        let of = |object: &Json| object["apiVersion"].as_str().unwrap_or_default().to_owned();
+        let api_version = of(self.object);
+        let (group, version) = api_version.split_once('/').unwrap_or(("", &api_version));
+        admission::Request {
+            operation: self.operation,
+            kind: Kind { group: group.to_owned(), version: version.to_owned(), kind: self.kind.to_owned() },
+            resource: ResourceId::new(group, version, &format!("{}s", self.kind.to_lowercase())),
+            subresource: self.subresource.to_owned(),
+            name: self.object["metadata"]["name"].as_str().unwrap_or_default().to_owned(),
+            namespace: self.namespace.to_owned(),
+            user: User {
+                name: self.user.to_owned(),
+                groups: self.groups.iter().map(|&group| group.to_owned()).collect(),
+                ..User::default()
+            },
+            object: None,
+            old_object: None,
+            dry_run: false,
+            options: admission::Request::default_options(self.operation, false),
+        }
+    }
+}
+
+/// What a policy says of a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// Nothing is violated.
+    Admit,
+    /// The first validation that failed.
+    Deny {
+        /// What the user reads. It is text: what it quotes may look like a violation, and its end may be cut off.
+        message: String,
+        /// The reason that stands in the API server's answer.
+        reason: String,
+        /// All violations, of a policy that a profile was compiled to; others have no such list.
+        violations: Vec<Violation>,
+    },
+}
+
+/// One violation of a profile.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// The id of the check: of the catalogue, of the profile, or of a rule of the policy itself (`bounds`,
+    /// `parameters`).
+    pub check: String,
+    /// Where it is, what was found and what is allowed.
+    pub message: String,
+}
+
+impl Violation {
+    /// An element of the list: the compiler writes the id in brackets before anything that a request brings.
+    fn read(element: &Value<'_>) -> Option<Self> {
+        let (check, message) = element.as_str()?.strip_prefix('[')?.split_once("] ")?;
+        Some(Self { check: check.to_owned(), message: message.to_owned() })
+    }
+}
+
+/// What a policy says of a request, and what it cost to find that out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Judgement {
+    /// What it says.
+    pub decision: Decision,
+    /// In the API server's units, of which a policy has [`BUDGET`] for one request.
+    pub cost: u64,
+}
+
+/// A policy with all expressions compiled.
+#[derive(Debug)]
+pub struct Policy(PolicyAlone);
+
+impl Policy {
+    /// Compiles a policy: syntax, names, types, results and constants of each expression.
+    ///
+    /// # Errors
+    /// All mistakes for which the API server would refuse the policy, and what gets no verdict.
+    pub fn new(policy: &ValidatingAdmissionPolicy) -> Result<Self, Vec<Diagnostic>> {
+        PolicyAlone::new(policy.clone(), OLDEST).map(Self).map_err(|issues| {
+            issues.iter().map(|(path, issue)| diagnostic(&format!("policy.spec.{path}"), issue)).collect()
+        })
+    }
+
+    /// What the policy says of a request.
+    ///
+    /// # Errors
+    /// As [`Self::judge`].
+    pub fn evaluate(&self, request: &Request<'_>) -> Result<Decision, Diagnostic> {
+        self.judge(request).map(|judgement| judgement.decision)
+    }
+
+    /// What the policy says of a request, and what that costs.
+    ///
+    /// # Errors
+    /// More than the API server takes for an error: a validation or message that fails, whatever `failurePolicy` says,
+    /// a message that the API server would not show, and a policy that costs more than its budget.
+    pub fn judge(&self, request: &Request<'_>) -> Result<Judgement, Diagnostic> {
+        let objects = Objects {
+            object: request.object,
+            old_object: request.old_object,
+            params: request.params.unwrap_or(&Json::Null),
+        };
+        let Said { denial, evaluations } = self.0.evaluate(&request.attributes(), objects);
+        if let Some(diagnostic) = evaluations.iter().find_map(mistake) {
+            return Err(diagnostic);
+        }
+        let cost = evaluations.iter().map(|evaluation| evaluation.cost).sum();
+        if cost > BUDGET {
+            let message = format!("validations and messages cost {cost} of the budget of {BUDGET}");
+            return Err(Diagnostic::new("policy.spec", message));
+        }
+        let decision = denial.map_or(Decision::Admit, |(message, reason)| {
+            let violations = self.violations(&evaluations);
+            Decision::Deny { message, reason, violations }
+        });
+        Ok(Judgement { decision, cost })
+    }
+
+    /// The violations among what was evaluated.
+    fn violations(&self, evaluations: &[Evaluation]) -> Vec<Violation> {
+        let path = self.0.variable(VIOLATIONS);
+        let evaluation = path.and_then(|path| evaluations.iter().find(|one| one.path == path));
+        match evaluation.map(|evaluation| &evaluation.result) {
+            Some(Ok(Value::List(list))) => list.iter().filter_map(|element| Violation::read(&element)).collect(),
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// What is wrong with an evaluation. A variable that fails does no harm by itself: what uses it fails then.
+fn mistake(evaluation: &Evaluation) -> Option<Diagnostic> {
+    if evaluation.path.starts_with("variables") {
+        return None;
+    }
+    let at = format!("policy.spec.{}", evaluation.path);
+    let text = match &evaluation.result {
+        Err(error) => return Some(Diagnostic::new(at, format!("evaluation failed: {error}"))),
+        Ok(Value::String(text)) if evaluation.path.ends_with("messageExpression") => text.trim(),
+        Ok(_) => return None,
+    };
+    let dropped = text.contains('\n') || text.len() > MAX_MESSAGE || text.is_empty();
+    dropped.then(|| Diagnostic::new(at, format!("evaluation failed: the API server would drop this message: {text:?}")))
+}
+
+/// A mistake in an expression, with its place.
+pub(crate) fn diagnostic(at: &str, issue: &Issue) -> Diagnostic {
+    let at = if issue.position == Position::NONE { at.to_owned() } else { format!("{at}:{}", issue.position) };
+    let diagnostic = Diagnostic::new(at, issue.message.clone());
+    match &issue.help {
+        Some(help) => diagnostic.help(help.clone()),
+        None => diagnostic,
+    }
+}

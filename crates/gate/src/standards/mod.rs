@@ -1,0 +1,72 @@
+//! The Pod Security Standards as the admission plugin `PodSecurity` of an offline API server asks for them.
+//!
+//! The verdict is that of the catalogue: the policy that a profile of the level and version becomes. [`words`] says in
+//! which words the plugin tells a violation. Should the two ever disagree about a pod, there is no verdict on it.
+
+mod words;
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, LazyLock, Mutex, PoisonError},
+};
+
+use palisade_api::{Diagnostic, Level, Settings, ToolSecurityProfile, catalogue::standard::Version};
+use palisade_apiserver::admission::{self, PodSecurity, Violation};
+use serde_json::{Value as Json, json};
+
+use self::words::Words;
+use crate::policy::{Decision, Policy, Request};
+
+/// Judges pods by the catalogue's Pod Security Standards.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Standards;
+
+impl PodSecurity for Standards {
+    fn violations(&self, level: admission::Level, minor: u8, pod: &Json) -> Result<Vec<Violation>, String> {
+        let level = match level {
+            admission::Level::Privileged => return Ok(vec![]),
+            admission::Level::Baseline => Level::Baseline,
+            admission::Level::Restricted => Level::Restricted,
+        };
+        let version = Version::Minor(minor);
+        let policy = policy(level, version)?;
+        let decision = policy.evaluate(&Request::create("Pod", pod)).map_err(|error| error.to_string())?;
+        let settings = Settings::seed(level, version);
+        let violations = Words { pod, settings: &settings, level }.violations();
+        match (decision, violations.is_empty()) {
+            (Decision::Admit, true) | (Decision::Deny { .. }, false) => Ok(violations),
+            (Decision::Deny { message, .. }, true) => {
+                Err(format!("the pod has something that is not judged here: {message}"))
+            }
+            (Decision::Admit, false) => {
+                let said = violations.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+                Err(format!("the pod is judged in two ways; the API server may say: {said}"))
+            }
+        }
+    }
+}
+
+/// The policies of the standards that were needed so far, or why one cannot be had.
+type Policies = BTreeMap<(Level, u8), Result<Arc<Policy>, String>>;
+
+/// There are no more of them than levels and versions, and each takes some milliseconds to make.
+static POLICIES: LazyLock<Mutex<Policies>> = LazyLock::new(Mutex::default);
+
+/// The policy that the catalogue makes of a level in a version.
+fn policy(level: Level, version: Version) -> Result<Arc<Policy>, String> {
+    let mut policies = POLICIES.lock().unwrap_or_else(PoisonError::into_inner);
+    policies.entry((level, version.minor())).or_insert_with(|| compile(level, version).map(Arc::new)).clone()
+}
+
+fn compile(level: Level, version: Version) -> Result<Policy, String> {
+    let profile: ToolSecurityProfile = serde_json::from_value(json!({
+        "apiVersion": "toolsecurity.dev/v1alpha1", "kind": "ToolSecurityProfile", "metadata": {"name": "standard"},
+        "spec": {
+            "namespaceSelector": {"matchLabels": {"a": "b"}}, "baseline": level, "baselineVersion": version.to_string(),
+        },
+    }))
+    .map_err(|error| error.to_string())?;
+    let all = |found: Vec<Diagnostic>| found.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
+    let compiled = palisade_compiler::compile(&profile).map_err(all)?;
+    Policy::new(&compiled.bundle.pods.policy).map_err(all)
+}

@@ -1,0 +1,111 @@
+//! Type checking against schemas: what the API server would warn about in `status.typeChecking`, and more, for it
+//! looks at validations and messages only, and here each variable is checked as well.
+
+use std::{collections::BTreeSet, sync::LazyLock};
+
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
+use palisade_api::{Diagnostic, crd};
+use palisade_cel::schema::{Kind, Rule, Schemas, TypeCheck, kinds_to_check};
+use palisade_objects::workload::WORKLOADS;
+
+use crate::policy::{OLDEST, diagnostic};
+
+/// Schemas of our own kinds, and of the built-in ones of the oldest minor that is supported: later ones only add
+/// fields.
+static SCHEMAS: LazyLock<Schemas> = LazyLock::new(|| {
+    let mut schemas = Schemas::builtin(OLDEST).unwrap_or_default();
+    for crd in crd::all() {
+        schemas.add_crd(&serde_json::to_value(crd).unwrap_or_default());
+    }
+    schemas
+});
+
+/// Mistakes of type in a policy that matches pods and workloads, given the schemas of what it matches.
+pub(crate) fn mistakes(policy: &ValidatingAdmissionPolicy) -> Vec<Diagnostic> {
+    let Some(spec) = &policy.spec else { return vec![] };
+    let rules = spec.match_constraints.iter().flat_map(|matched| matched.resource_rules.iter().flatten());
+    let rules: Vec<_> = rules
+        .map(|rule| Rule {
+            groups: rule.api_groups.clone().unwrap_or_default(),
+            versions: rule.api_versions.clone().unwrap_or_default(),
+            resources: rule.resources.clone().unwrap_or_default(),
+        })
+        .collect();
+    let kinds = kinds_to_check(&rules, kinds_of);
+    let params = spec
+        .param_kind
+        .as_ref()
+        .and_then(|kind| Kind::parse(&format!("{}/{}", kind.api_version.as_deref()?, kind.kind.as_deref()?)));
+    let variables: Vec<_> =
+        spec.variables.iter().flatten().map(|one| (one.name.clone(), one.expression.clone())).collect();
+    let mut expressions: Vec<(String, &str)> = Vec::new();
+    for (index, (_, expression)) in variables.iter().enumerate() {
+        expressions.push((format!("policy.spec.variables[{index}].expression"), expression));
+    }
+    for (index, validation) in spec.validations.iter().flatten().enumerate() {
+        let at = format!("policy.spec.validations[{index}]");
+        expressions.push((format!("{at}.expression"), &validation.expression));
+        expressions
+            .extend(validation.message_expression.iter().map(|one| (format!("{at}.messageExpression"), one.as_str())));
+    }
+    let check = TypeCheck::new(OLDEST, &SCHEMAS, &kinds, params.as_ref(), &variables);
+    let mut found = BTreeSet::new();
+    let mut diagnostics = Vec::new();
+    for (at, expression) in &expressions {
+        for (kind, issues) in check.issues(expression) {
+            for issue in issues.iter().filter(|issue| found.insert((at.clone(), issue.message.clone()))) {
+                let mut diagnostic = diagnostic(at, issue);
+                diagnostic.message = format!("{} ({kind})", diagnostic.message);
+                diagnostics.push(diagnostic);
+            }
+        }
+    }
+    diagnostics
+}
+
+/// The kinds that are judged.
+fn kinds_of(group: &str, version: &str, resource: &str) -> Vec<Kind> {
+    let api_version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
+    let pods = (("v1", "pods"), "v1/Pod".to_owned());
+    WORKLOADS
+        .iter()
+        .map(|one| ((one.api_version, one.resource), format!("{}/{}", one.api_version, one.kind)))
+        .chain([pods])
+        .filter(|(found, _)| *found == (api_version.as_str(), resource))
+        .filter_map(|(_, kind)| Kind::parse(&kind))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn policy(variable: &str) -> ValidatingAdmissionPolicy {
+        serde_json::from_value(json!({"spec": {
+            "paramKind": {"apiVersion": "toolsecurity.dev/v1alpha1", "kind": "ToolSecurityParams"},
+            "matchConstraints": {"resourceRules": [{
+                "apiGroups": ["", "apps"], "apiVersions": ["v1"], "operations": ["CREATE"],
+                "resources": ["pods", "pods/resize", "deployments"],
+            }]},
+            "variables": [{"name": "x", "expression": variable}],
+            "validations": [{"expression": "variables.x == variables.x"}],
+        }}))
+        .unwrap()
+    }
+
+    #[test]
+    fn a_field_that_no_schema_has_is_a_mistake() {
+        assert_eq!(mistakes(&policy("object.metadata.?labels.orValue({})")), []);
+        assert_eq!(mistakes(&policy("params.spec.integers['uid'] + 1")), []);
+        let found = mistakes(&policy("object.spec.hostNetwork"));
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].path.ends_with("variables[0].expression:1:12"), "{}", found[0]);
+        assert!(found[0].message.ends_with("undefined field 'hostNetwork' (apps/v1, Kind=Deployment)"), "{}", found[0]);
+        let found = mistakes(&policy("params.spec.integer['uid']"));
+        assert_eq!(found.len(), 1, "{found:?}");
+        let found = mistakes(&policy("params.spec.strings['uid'] + 1"));
+        assert_eq!(found.len(), 1, "{found:?}");
+    }
+}

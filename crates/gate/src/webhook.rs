@@ -1,0 +1,67 @@
+//! Palisade's webhook in the offline API server: what it fills into pods where the API server does not do it by itself
+//! (`crates/webhook`). Each profile is one entry of its registration.
+
+use std::sync::Arc;
+
+use k8s_openapi::api::admissionregistration::v1::MatchResources;
+use palisade_api::{ToolSecurityParamsSpec, names};
+use palisade_apiserver::admission::{Cluster, Operation, Request, Webhook, WebhookAnswer};
+use palisade_compiler::Mutation;
+use palisade_mutation::{self as mutation, Patch, Plan};
+use serde_json::Value as Json;
+
+/// Registers Palisade's webhook for a profile: it fills in what a MutatingAdmissionPolicy would.
+pub fn register(cluster: &mut Cluster, mutation: Mutation) {
+    cluster.register(mutation.profile.clone(), webhook(mutation));
+}
+
+/// Palisade's webhook as it answers for a profile.
+pub fn webhook(mutation: Mutation) -> Arc<dyn Webhook> {
+    Arc::new(Entry::new(mutation))
+}
+
+/// A profile about whose pods the webhook is asked.
+#[derive(Debug)]
+struct Entry {
+    mutation: Mutation,
+    constraints: MatchResources,
+}
+
+impl Entry {
+    fn new(mutation: Mutation) -> Self {
+        Self { constraints: mutation.match_constraints(), mutation }
+    }
+
+    fn patch(&self, request: &Request, cluster: &Cluster) -> Patch {
+        let operation = match request.operation {
+            Operation::Create => mutation::Operation::Create,
+            _ => mutation::Operation::Update,
+        };
+        let params = names::params(&self.mutation.profile);
+        let params = cluster
+            .object(names::GROUP, "ToolSecurityParams", &request.namespace, &params)
+            .and_then(|object| serde_json::from_value::<ToolSecurityParamsSpec>(object["spec"].clone()).ok());
+        Plan::new([(&self.mutation, params.as_ref())]).patch(&mutation::Request {
+            namespace: &request.namespace,
+            operation,
+            subresource: &request.subresource,
+            user: &request.user.name,
+            groups: &request.user.groups,
+            pod: request.object.as_ref().unwrap_or(&Json::Null),
+            old_pod: request.old_object.as_ref().unwrap_or(&Json::Null),
+        })
+    }
+}
+
+impl Webhook for Entry {
+    fn constraints(&self) -> &MatchResources {
+        &self.constraints
+    }
+
+    fn answer(&self, request: &Request, cluster: &Cluster) -> WebhookAnswer {
+        let patch = self.patch(request, cluster);
+        let object = request.object.clone().filter(|_| !patch.is_empty());
+        let patched = object.map(|mut object| patch.apply(&mut object).map(|()| object));
+        WebhookAnswer { object: patched.transpose(), warnings: patch.warning().into_iter().collect() }
+    }
+}

@@ -1,0 +1,131 @@
+//! An admin's own checks: what they find, and what is said of those that are wrong.
+#![allow(clippy::unwrap_used, reason = "all of this is tests")]
+
+use palisade_api::{ToolSecurityProfile, names::Shape};
+use palisade_compiler::{Compiled, compile};
+use palisade_gate::{Decision, Policy, Rejected, Request, check};
+use palisade_objects::{pod, workload::WORKLOADS};
+use serde_json::{Value as Json, json};
+
+fn compiled(custom: &Json) -> Compiled {
+    let profile = json!({
+        "apiVersion": "toolsecurity.dev/v1alpha1", "kind": "ToolSecurityProfile", "metadata": {"name": "test"},
+        "spec": {
+            "namespaceSelector": {"matchLabels": {"a": "b"}}, "baseline": "Privileged",
+            "parameters": [{"name": "team", "type": "String", "default": "none"}],
+            "exceptions": [{"namespaces": ["n"], "checks": ["own"], "reason": "r", "expires": "2030-01-01T00:00:00Z"}],
+            "customChecks": [custom],
+        },
+    });
+    compile(&serde_json::from_value::<ToolSecurityProfile>(profile).unwrap()).unwrap()
+}
+
+fn refused(custom: &Json) -> String {
+    let Rejected { diagnostics } = check(compiled(custom)).unwrap_err();
+    let texts: Vec<_> = diagnostics.iter().map(ToString::to_string).collect();
+    texts.join("\n")
+}
+
+/// The message with which both policies deny a pod in a namespace; empty if they admit it.
+fn denial(custom: &Json, namespace: &str, pod: &Json) -> String {
+    let compiled = compiled(custom);
+    let compiled = check(compiled).unwrap();
+    let params = json!({"spec": compiled.probes.params});
+    let template = WORKLOADS[0].around("name", pod);
+    let [pods, workloads] =
+        [(Shape::Pods, "Pod", pod), (Shape::Workloads, WORKLOADS[0].kind, &template)].map(|(shape, kind, object)| {
+            let policy = Policy::new(&compiled.bundle.pair(shape).unwrap().policy).unwrap();
+            let mut object = object.clone();
+            object["metadata"]["creationTimestamp"] = "2026-01-01T00:00:00Z".into();
+            let request = Request { namespace, params: Some(&params), ..Request::create(kind, &object) };
+            match policy.evaluate(&request).unwrap() {
+                Decision::Admit => String::new(),
+                Decision::Deny { message, .. } => message.replace(" in the pod template", ""),
+            }
+        });
+    assert_eq!(pods, workloads);
+    pods
+}
+
+#[test]
+fn each_target_is_judged_and_named() {
+    let mut bad = pod::minimal("bad");
+    pod::set(
+        &mut bad,
+        &["volumes"],
+        json!([{"name": "v", "emptyDir": {}}, {"name": "s", "secret": {"secretName": "s"}}]),
+    );
+    pod::set(&mut bad, &["hostNetwork"], json!(true));
+    let of = |target: &str, expression: &str, message: &Json| {
+        let mut custom = json!({"id": "own", "target": target, "expression": expression});
+        pod::merge(&mut custom, message);
+        denial(&custom, "tenant", &bad)
+    };
+    assert_eq!(
+        of("Pod", "!variables.spec.?hostNetwork.orValue(false) // why\n", &json!({"message": "it's\nnot allowed"})),
+        "1 violation of ToolSecurityProfile test: [own] pod: it's not allowed"
+    );
+    let message =
+        json!({"messageExpression": "'image ' +\ncontainer.image + ' of team ' + params.spec.strings['team'] // x"});
+    let found = of("Containers", "container.image.startsWith('registry.example/')", &message);
+    assert!(found.contains("[own] container \"") && found.ends_with(" of team none"), "{found}");
+    assert_eq!(
+        of("Volumes", "has(volume.emptyDir)", &json!({"message": "must be an emptyDir"})),
+        "1 violation of ToolSecurityProfile test: [own] volume \"s\": must be an emptyDir"
+    );
+    assert_eq!(of("Volumes", "volume.name != ''", &json!({"message": "m"})), "");
+    // Where nobody knows a pod that complies, nothing is probed.
+    let custom = json!({"id": "own", "expression": "false", "message": "never"});
+    assert_eq!(denial(&custom, "palisade-probe", &bad), "");
+    assert!(denial(&custom, "tenant", &bad).ends_with("[own] pod: never"));
+}
+
+#[test]
+fn a_mistake_is_told_at_its_place_in_the_profile() {
+    let cases = [
+        (
+            json!({"expression": "variables.spec.hostNetwork ==", "message": "m"}),
+            "spec.customChecks[0].expression:1:30: ",
+        ),
+        (
+            json!({"expression": "true &&\n  variabels.spec.hostNetwork", "message": "m"}),
+            "spec.customChecks[0].expression:2:3: undeclared reference to 'variabels'",
+        ),
+        (json!({"expression": "variables.spec.hostNetwork", "message": "m"}), "must evaluate to bool but got dyn"),
+        (json!({"expression": "true", "messageExpression": "1"}), "spec.customChecks[0].messageExpression"),
+        // Well formed only together with what stands around it in the policy.
+        (json!({"expression": "true) || (true", "message": "m"}), "spec.customChecks[0].expression:1:5: "),
+        (
+            json!({"target": "Volumes", "expression": "container.name == ''", "message": "m"}),
+            "undeclared reference to 'container'",
+        ),
+        (
+            json!({"expression": "authorizer.group('').resource('pods').check('get').allowed()", "message": "m"}),
+            "'authorizer'",
+        ),
+        // Typed by the schema.
+        (
+            json!({"expression": "true ||\n object.spec.hostNetwrok", "message": "m"}),
+            "spec.customChecks[0].expression:2:13: undefined field 'hostNetwrok'",
+        ),
+        (
+            json!({"expression": "!has(object.spec.hostNetwork)", "message": "m"}),
+            "variables.spec is the spec of a pod and that of a pod template",
+        ),
+        // On some pod.
+        (
+            json!({"target": "Containers", "expression": "container.securityContext.privileged == false", "message": "m"}),
+            "spec.customChecks[0].expression: evaluation failed: no such key: securityContext",
+        ),
+        (
+            json!({"expression": "false", "messageExpression": "variables.spec.nodeName"}),
+            "spec.customChecks[0].messageExpression",
+        ),
+    ];
+    for (mut custom, expected) in cases {
+        custom["id"] = "own".into();
+        let found = refused(&custom);
+        assert!(found.contains(expected), "{custom}\nexpected: {expected}\nfound: {found}");
+        assert!(!found.contains("policy.spec"), "{found}");
+    }
+}

@@ -1,0 +1,68 @@
+//! What fills in pods passes the gate, and what would harm does not.
+#![allow(clippy::unwrap_used, reason = "all of this is tests")]
+
+use palisade_api::ToolSecurityProfile;
+use palisade_compiler::{Compiled, compile};
+use palisade_gate::check;
+use serde_json::{Value as Json, json};
+
+fn compiled(spec: &Json) -> Compiled {
+    let mut profile = json!({
+        "apiVersion": "toolsecurity.dev/v1alpha1", "kind": "ToolSecurityProfile", "metadata": {"name": "test"},
+        "spec": {"namespaceSelector": {"matchLabels": {"a": "b"}}, "mutation": {"defaults": "Secure"}},
+    });
+    for (key, value) in spec.as_object().unwrap() {
+        profile["spec"][key] = value.clone();
+    }
+    compile(&serde_json::from_value::<ToolSecurityProfile>(profile).unwrap()).unwrap()
+}
+
+/// Why a profile is refused; empty if it is not.
+fn refused(compiled: Compiled) -> String {
+    let Err(rejected) = check(compiled) else { return String::new() };
+    rejected.to_string()
+}
+
+#[test]
+fn defaults_and_redirections_pass() {
+    let uid = json!([{"name": "uid", "type": "Integer", "default": 50001}]);
+    let ranges = json!({"rule": "MustRunAs", "ranges": [{"min": "$uid", "max": "$uid"}]});
+    for spec in [
+        json!({}),
+        json!({"parameters": uid, "users": {"runAsUser": ranges, "runAsGroup": ranges, "fsGroup": ranges}}),
+        json!({"images": {"redirect": {"target": "registry.example:5000", "pathStyle": "KeepHost"}}}),
+    ] {
+        let compiled = compiled(&spec);
+        assert!(compiled.bundle.mutation.is_some(), "{spec}");
+        assert_eq!(refused(compiled), "", "{spec}");
+    }
+}
+
+#[test]
+fn what_makes_a_complying_pod_violate_is_refused() {
+    let images = json!({
+        "allowedRegistries": ["palisade.invalid"], "redirect": {"target": "registry.example:5000", "pathStyle": "StripHost"},
+    });
+    let found = refused(compiled(&json!({"images": images})));
+    assert!(found.contains("it complied before it was filled in") && found.contains("[imageRegistries]"), "{found}");
+}
+
+#[test]
+fn a_policy_that_fails_or_goes_on_changing_is_refused() {
+    let with = |from: &str, to: &str| {
+        let mut compiled = compiled(&json!({"images": {"redirect": {"target": "registry.example:5000"}}}));
+        let pair = compiled.bundle.mutation.as_mut().unwrap();
+        let spec = pair.policy.spec.as_mut().unwrap();
+        let patch = spec.mutations.as_mut().unwrap()[0].json_patch.as_mut().unwrap();
+        let expression = patch.expression.as_mut().unwrap();
+        assert!(expression.contains(from), "{expression}");
+        *expression = to.replace('@', expression);
+        refused(compiled)
+    };
+    assert!(with("JSONPatch", "(@) + [object.spec.nodeName]").contains("Kubernetes 1.34 rejects it"));
+    let absent = "(@) + [JSONPatch{op: 'add', path: '/metadata/annotations/x', value: object.spec.nodeName}]";
+    assert!(with("JSONPatch", absent).contains("fails: "));
+    let grows = "(@) + [JSONPatch{op: 'add', path: '/spec/tolerations/-', value: Object.spec.tolerations{key: 'k', operator: 'Exists'}}]";
+    let found = with("JSONPatch", grows);
+    assert!(found.contains("changed when it is filled in again"), "{found}");
+}

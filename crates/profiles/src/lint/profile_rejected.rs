@@ -1,0 +1,27 @@
+//! A profile that is not accepted.
+
+use palisade_api::Diagnostic;
+use palisade_lint::{Category, Rule, Told};
+use palisade_manifest::Severity;
+
+pub(super) static RULE: Rule = Rule::plugged(
+    "profile-rejected",
+    Severity::Error,
+    Category::Rejected,
+    "A profile that is not accepted",
+    "\
+The controller does not accept this ToolSecurityProfile; what was enforced before stays in force.",
+    include_str!("profile_rejected.bad.yaml"),
+    include_str!("profile_rejected.good.yaml"),
+);
+
+/// What is found in a profile of which that is said.
+pub(super) fn find(diagnostics: Vec<Diagnostic>) -> Vec<Told> {
+    let told = |Diagnostic { path, message, help, .. }| Told {
+        rule: &RULE,
+        message: format!("{path}: {message}"),
+        path,
+        help,
+    };
+    diagnostics.into_iter().map(told).collect()
+}

@@ -1,0 +1,239 @@
+//! Profiles in `palisade test`: the policies that they become are in the cluster of a suite, and what is not covered, and
+//! which mistakes nobody notices, is said of the profile.
+
+use std::sync::Arc;
+
+use k8s_openapi::{apimachinery::pkg::apis::meta::v1::ObjectMeta, jiff::Timestamp};
+use palisade_api::{CustomCheck, ToolSecurityProfile, catalogue, crd, names};
+use palisade_apiserver::admission::{Cluster, Evaluation, PolicyKind, Review, Webhook};
+use palisade_cel::Position;
+use palisade_compiler::{ChangedBy, Compiled, Namespace};
+use palisade_objects::json::Change as _;
+use palisade_suite::{Check, Extension, Made, Replaced, Scaffolded, Text, TextKind, Wrong};
+use serde_json::{Value as Json, json};
+
+/// Profiles, for `palisade test`.
+#[derive(Clone, Copy, Debug)]
+pub struct Profiles;
+
+impl Extension for Profiles {
+    fn cluster(&self, minor: u8) -> Cluster {
+        palisade_gate::cluster(minor)
+    }
+
+    fn kind(&self) -> &'static str {
+        "ToolSecurityProfile"
+    }
+
+    fn read(&self, object: &Json) -> Result<Arc<dyn Made>, Vec<Wrong>> {
+        let typed: ToolSecurityProfile = serde_json::from_value(object.clone())
+            .map_err(|error| vec![Wrong { message: error.to_string(), help: Some("palisade render says where") }])?;
+        let wrong = |found: Vec<palisade_api::Diagnostic>| {
+            found.iter().map(|one| Wrong { message: one.to_string(), help: None }).collect::<Vec<_>>()
+        };
+        let compiled = palisade_compiler::compile(&typed).map_err(wrong)?;
+        Ok(Arc::new(Profile { object: object.clone(), typed, compiled }))
+    }
+}
+
+/// A profile, and what it becomes.
+#[derive(Clone, Debug)]
+struct Profile {
+    object: Json,
+    typed: ToolSecurityProfile,
+    compiled: Compiled,
+}
+
+/// An expression: the policy, the path and the text.
+type Variable<'a> = (&'a str, String, &'a str);
+
+impl Profile {
+    /// The expressions of a variable of the policies that judge.
+    fn variables(&self, variable: &str) -> Vec<Variable<'_>> {
+        let policies = self.compiled.bundle.pairs().map(|(_, pair)| &pair.policy);
+        let found = policies.filter_map(|policy| {
+            let variables = policy.spec.as_ref()?.variables.as_ref()?;
+            let index = variables.iter().position(|one| one.name == variable)?;
+            let source = variables[index].expression.as_str();
+            Some((policy.metadata.name.as_deref()?, format!("variables[{index}].expression"), source))
+        });
+        found.collect()
+    }
+
+    /// The path of the setting that turns a check on; of several the first that the profile has.
+    fn setting(&self, id: &str) -> String {
+        let settings = catalogue::ALL.iter().find(|check| check.id == id).map_or(&[][..], |check| check.settings);
+        let is_written = |setting: &&&str| {
+            let pointer = format!("/spec/{}", setting.replace('.', "/"));
+            self.object.pointer(&pointer).is_some()
+        };
+        let setting = settings.iter().find(is_written).or(settings.first()).copied().unwrap_or_default();
+        format!("spec.{setting}")
+    }
+
+    /// Whether a check found nothing, where no exception left it out, and whether it found a violation.
+    fn found(&self, variable: &str, id: &str, reviews: &[Review]) -> (bool, bool) {
+        let (checks, exceptions) = (self.variables(variable), self.variables("excepted"));
+        let is_of = |variables: &[Variable<'_>], one: &Evaluation| {
+            let same = |(policy, path, _): &Variable<'_>| (*policy, path) == (&*one.policy, &one.path);
+            one.kind == PolicyKind::Validating && variables.iter().any(same)
+        };
+        let (mut nothing, mut violation) = (false, false);
+        for review in reviews {
+            let is_excepted = |of: &Evaluation| {
+                let same =
+                    |one: &&Evaluation| (&one.policy, &one.binding, &one.param) == (&of.policy, &of.binding, &of.param);
+                let listed = |one: &Evaluation| one.json().as_array().is_some_and(|ids| ids.contains(&Json::from(id)));
+                review.evaluations.iter().filter(|one| is_of(&exceptions, one)).filter(same).any(listed)
+            };
+            for evaluation in review.evaluations.iter().filter(|one| is_of(&checks, one)) {
+                let Json::Array(violations) = evaluation.json() else { continue };
+                violation |= !violations.is_empty();
+                nothing |= violations.is_empty() && !is_excepted(evaluation);
+            }
+        }
+        (nothing, violation)
+    }
+}
+
+impl Made for Profile {
+    fn objects(&self, namespaces: &[&Json], now: Timestamp) -> Result<Vec<Json>, String> {
+        let mut objects: Vec<Result<Json, serde_json::Error>> = Vec::new();
+        let of_params = crd::all().into_iter().filter(|crd| crd.spec.names.kind == "ToolSecurityParams");
+        objects.extend(of_params.map(serde_json::to_value));
+        let namespaces: Vec<_> = namespaces.iter().filter_map(|object| namespace(object)).collect();
+        let selected = namespaces.iter().filter(|one| palisade_compiler::selects(&self.typed.spec, one));
+        objects.extend(selected.filter_map(|one| self.compiled.params(one, now)).map(serde_json::to_value));
+        for (_, pair) in self.compiled.bundle.pairs() {
+            objects.push(serde_json::to_value(&pair.policy).map(|json| with_type(json, "ValidatingAdmissionPolicy")));
+            let bindings = pair.bindings().map(serde_json::to_value);
+            objects.extend(bindings.map(|json| json.map(|json| with_type(json, "ValidatingAdmissionPolicyBinding"))));
+        }
+        objects.into_iter().collect::<Result<_, _>>().map_err(|error| error.to_string())
+    }
+
+    fn objects_of(&self, minor: u8) -> Vec<Json> {
+        let Some(mutation) = &self.compiled.mutation else { return vec![] };
+        match (mutation.by(minor), &self.compiled.bundle.mutation) {
+            (ChangedBy::Policy(served), Some(pair)) => pair.objects(served).into(),
+            _ => vec![],
+        }
+    }
+
+    fn webhook(&self, minor: u8) -> Option<(String, Arc<dyn Webhook>)> {
+        let mutation = self.compiled.mutation.as_ref().filter(|one| one.by(minor) == ChangedBy::Webhook)?;
+        Some((mutation.profile.clone(), palisade_gate::webhook(mutation.clone())))
+    }
+
+    fn checks(&self, reviews: &[Review]) -> Vec<Check> {
+        let checks = self.compiled.checks.iter().map(|id| ((*id).to_owned(), *id, self.setting(id)));
+        let customs = self.compiled.customs.iter();
+        let customs = customs.map(|custom| (custom.variable(), custom.check.id.as_str(), custom.path.clone()));
+        let of = |(variable, id, path): (String, &str, String)| {
+            let (passes, violates) = self.found(&variable, id, reviews);
+            Check { path, what: format!("check {id}"), passes, violates }
+        };
+        checks.chain(customs).map(of).collect()
+    }
+
+    fn origin(&self, policy: &str, path: &str, position: Position) -> Option<String> {
+        let custom = self.compiled.customs.iter().find(|custom| {
+            let variables = self.variables(&custom.variable());
+            variables.iter().any(|one| (one.0, one.1.as_str()) == (policy, path))
+        })?;
+        Some(custom.relocate(&format!(":{}:{}", position.line, position.column)))
+    }
+
+    fn texts(&self) -> Vec<Text> {
+        let mut texts = Vec::new();
+        for custom in &self.compiled.customs {
+            let CustomCheck { expression, message_expression, message, .. } = &custom.check;
+            let mut add = |field: &str, kind, text: Option<&String>| {
+                let path = format!("{}.{field}", custom.path);
+                texts.extend(text.map(|text| Text { path, kind, text: text.clone() }));
+            };
+            add("expression", TextKind::Expression, Some(expression));
+            add("messageExpression", TextKind::MessageExpression, message_expression.as_ref());
+            add("message", TextKind::Message, message.as_ref());
+        }
+        texts
+    }
+
+    fn with_text(&self, path: &str, text: &str) -> Vec<Replaced> {
+        let mut customs = self.compiled.customs.iter().enumerate();
+        let found = customs
+            .find_map(|(index, custom)| Some((index, path.strip_prefix(custom.path.as_str())?.strip_prefix('.')?)));
+        let mut typed = self.typed.clone();
+        let Some((index, field)) = found else { return vec![] };
+        let Some(check) = typed.spec.custom_checks.get_mut(index) else { return vec![] };
+        match field {
+            "expression" => text.clone_into(&mut check.expression),
+            "messageExpression" => check.message_expression = Some(text.to_owned()),
+            _ => check.message = Some(text.to_owned()),
+        }
+        let Ok(compiled) = palisade_compiler::compile(&typed) else { return vec![] };
+        let Some(variable) = compiled.customs.get(index).map(palisade_compiler::Custom::variable) else {
+            return vec![];
+        };
+        let changed = Self { compiled, ..self.clone() };
+        let replaced = |(policy, path, source): Variable<'_>| Replaced {
+            policy: policy.to_owned(),
+            path,
+            source: source.to_owned(),
+        };
+        changed.variables(&variable).into_iter().map(replaced).collect()
+    }
+
+    /// A pod that complies, and for each check one that violates it.
+    fn scaffold(&self) -> Scaffolded {
+        let (compiled, name) = (&self.compiled, self.object["metadata"]["name"].as_str().unwrap_or_default());
+        let mut labels = compiled.probes.labels.clone().unwrap_or_default();
+        labels.remove("kubernetes.io/metadata.name");
+        let namespace = "tenant";
+        let mut resources =
+            vec![json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace, "labels": labels}})];
+        resources.extend(compiled.probes.params.as_ref().map(|spec| {
+            json!({
+                "apiVersion": names::API_VERSION,
+                "kind": "ToolSecurityParams",
+                "metadata": {"name": names::params(name), "namespace": namespace},
+                "spec": spec,
+            })
+        }));
+        let named = |pod: &Json, name: &str| {
+            let mut pod = pod.clone();
+            *pod.at_mut(&["metadata"]) = json!({"name": name, "namespace": namespace});
+            pod
+        };
+        let compliant = &compiled.probes.compliant.pod;
+        let mut cases = vec![("a pod that complies".to_owned(), named(compliant, "complies"), json!("allow"))];
+        let (settings, values) = (self.typed.spec.effective_settings(), compiled.resolver.sample());
+        for check in catalogue::ALL.iter().filter(|check| compiled.checks.contains(&check.id)) {
+            let mut violating = compliant.clone();
+            if (check.violate)(&settings, &values, &mut violating) {
+                let expect = json!({"verdict": "deny", "messageContains": format!("[{}]", check.id)});
+                let name = format!("{}: a pod that violates it", check.id);
+                cases.push((name, named(&violating, "violates"), expect));
+            }
+        }
+        Scaffolded { resources, cases }
+    }
+}
+
+fn with_type(mut object: Json, kind: &str) -> Json {
+    *object.at_mut(&["apiVersion"]) = "admissionregistration.k8s.io/v1".into();
+    *object.at_mut(&["kind"]) = kind.into();
+    object
+}
+
+/// What a profile knows of a namespace.
+fn namespace(object: &Json) -> Option<Namespace> {
+    if object["metadata"]["deletionTimestamp"].is_string() {
+        return None;
+    }
+    let metadata: ObjectMeta = serde_json::from_value(object["metadata"].clone()).ok()?;
+    let name = metadata.name?;
+    let mut labels = metadata.labels.unwrap_or_default();
+    labels.insert("kubernetes.io/metadata.name".to_owned(), name.clone());
+    Some(Namespace { name, labels, annotations: metadata.annotations.unwrap_or_default() })
+}

@@ -1,0 +1,103 @@
+//! Each rule about profiles finds what its bad example has, and no other rule does; no rule finds anything in its good
+//! example, nor in what the profiles in `examples` become.
+#![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "all of this is tests")]
+
+use std::{collections::BTreeSet, path::Path, sync::Arc};
+
+use palisade_lint::{Level, Options, Report, lint};
+use palisade_manifest::{Source, objects};
+use palisade_profiles::lint::{RULES, options};
+
+fn run(text: &str, minor: u8) -> Report {
+    run_with(text, &Options { minor, ..options() })
+}
+
+fn run_with(text: &str, options: &Options) -> Report {
+    let source = Arc::new(Source::new("f.yaml", text.to_owned()));
+    lint(&objects(&source).unwrap(), options)
+}
+
+fn told(report: &Report) -> Vec<String> {
+    let line = |finding: &palisade_lint::Finding| {
+        format!("{} {}: {}", finding.rule.id, finding.source.position(finding.place.start).0, finding.message)
+    };
+    report.findings.iter().map(line).collect()
+}
+
+#[test]
+fn each_rule_finds_its_bad_example_and_nothing_else_does() {
+    let mut wrong = Vec::new();
+    for rule in RULES {
+        let report = run(rule.bad, 36);
+        let found: BTreeSet<_> = report.findings.iter().map(|finding| finding.rule.id).collect();
+        if found != BTreeSet::from([rule.id]) {
+            wrong.push(format!("{}: {:#?}", rule.id, told(&report)));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn no_rule_finds_anything_in_a_good_example() {
+    let mut wrong = Vec::new();
+    for rule in RULES {
+        let report = run(rule.good, 36);
+        if !report.findings.is_empty() {
+            wrong.push(format!("{}: {:#?}", rule.id, told(&report)));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn the_rules_of_both_have_different_ids() {
+    let rules = options().rules();
+    let ids: BTreeSet<_> = rules.iter().map(|rule| rule.id).collect();
+    assert_eq!(ids.len(), rules.len());
+    assert!(rules.len() > RULES.len() + 30 && RULES.iter().all(|rule| ids.contains(rule.id)), "{ids:?}");
+}
+
+#[test]
+fn every_rule_can_be_silenced() {
+    for rule in RULES {
+        let mut options = options();
+        options.levels.set(rule, Level::Allow);
+        let report = run_with(rule.bad, &options);
+        assert!(report.findings.is_empty(), "{}: {:#?}", rule.id, told(&report));
+    }
+}
+
+/// The kinds of profiles are known without a definition in the input, and so are misspelt ones.
+#[test]
+fn kinds_of_profiles_are_served() {
+    for (kind, expected) in
+        [("ToolSecurityProfil", Some("did you mean ToolSecurityProfile?")), ("ToolSecurityParams", None)]
+    {
+        let text =
+            format!("apiVersion: toolsecurity.dev/v1alpha1\nkind: {kind}\nmetadata: {{name: a.b}}\nspec: {{}}\n");
+        for minor in 33..=37 {
+            let findings = run(&text, minor).findings;
+            let said: Vec<_> = findings.iter().filter(|one| one.rule.id == "not-served").collect();
+            assert_eq!(said.first().and_then(|one| one.help.as_deref()), expected, "1.{minor} {kind}");
+        }
+    }
+}
+
+#[test]
+fn examples_are_clean() {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let mut profiles = 0;
+    for name in ["toolforge/profile.yaml", "psp/tools.yaml"] {
+        let text = std::fs::read_to_string(directory.join(name)).unwrap();
+        if !text.contains("kind: ToolSecurityProfile") {
+            continue;
+        }
+        profiles += 1;
+        for minor in 33..=37 {
+            let report = run(&text, minor);
+            assert!(report.objects > 0);
+            assert!(report.findings.is_empty(), "{name} 1.{minor}: {:#?}", told(&report));
+        }
+    }
+    assert!(profiles > 0);
+}
