@@ -219,7 +219,6 @@ fn objects_are_validated_as_by_1_34() {
 }
 
 #[test]
-#[ignore = "mutants/golden/1.35.jsonl.gz is to be made: make oracle MINORS=1.35"]
 fn objects_are_validated_as_by_1_35() {
     compare(35);
 }
@@ -230,7 +229,6 @@ fn objects_are_validated_as_by_1_36() {
 }
 
 #[test]
-#[ignore = "mutants/golden/1.37.jsonl.gz is to be made: make oracle MINORS=1.37"]
 fn objects_are_validated_as_by_1_37() {
     compare(37);
 }
