@@ -6,6 +6,8 @@ use kube::{core::response::Status, runtime::watcher};
 
 /// How long a request may take. Watches are not made through [`call`].
 const TIMEOUT: Duration = Duration::from_secs(30);
+/// After this each API server evaluates a policy that was written: it reads policies and bindings about once a second.
+pub const SETTLE: Duration = Duration::from_secs(2);
 
 /// Why a request failed.
 #[derive(Debug, thiserror::Error)]

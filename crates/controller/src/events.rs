@@ -29,15 +29,6 @@ struct Message {
     regarding: ObjectReference,
 }
 
-/// How an event is told.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tone {
-    /// As it should be.
-    Normal,
-    /// Someone should look.
-    Warning,
-}
-
 impl Events {
     /// Starts to send them.
     pub fn start(client: Client, instance: Option<String>, supervisor: &Supervisor) -> Self {
@@ -63,33 +54,33 @@ impl Events {
     }
 
     /// A profile is not as it was.
-    pub fn profile(&self, meta: &ObjectMeta, tone: Tone, reason: &str, note: &str) {
-        self.publish(reference::<ToolSecurityProfile>(meta), None, tone, reason, note);
+    pub fn profile(&self, meta: &ObjectMeta, severity: EventType, reason: &str, note: &str) {
+        self.publish(reference::<ToolSecurityProfile>(meta), None, severity, reason, note);
     }
 
     /// Something that was made for a profile was repaired. It may happen again and again.
     pub fn repaired<K: Resource<DynamicType = ()>>(&self, profile: &ObjectMeta, repaired: &ObjectMeta, note: &str) {
         let (profile, repaired) = (reference::<ToolSecurityProfile>(profile), reference::<K>(repaired));
-        self.publish(profile, Some(repaired), Tone::Warning, "DriftRepaired", note);
+        self.publish(profile, Some(repaired), EventType::Warning, "DriftRepaired", note);
     }
 
     /// The parameters of a namespace are not as they were.
-    pub fn params(&self, meta: &ObjectMeta, tone: Tone, reason: &str, note: &str) {
-        self.publish(reference::<ToolSecurityParams>(meta), None, tone, reason, note);
+    pub fn params(&self, meta: &ObjectMeta, severity: EventType, reason: &str, note: &str) {
+        self.publish(reference::<ToolSecurityParams>(meta), None, severity, reason, note);
     }
 
     fn publish(
         &self,
         regarding: ObjectReference,
         secondary: Option<ObjectReference>,
-        tone: Tone,
+        severity: EventType,
         reason: &str,
         note: &str,
     ) {
         let mut note = note.to_owned();
         note.truncate(note.floor_char_boundary(LONGEST));
         let event = Event {
-            type_: if tone == Tone::Warning { EventType::Warning } else { EventType::Normal },
+            type_: severity,
             reason: reason.to_owned(),
             note: Some(note),
             action: "Reconcile".to_owned(),

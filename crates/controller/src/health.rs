@@ -10,7 +10,7 @@ use std::{
 
 use tokio::time::Instant;
 
-use crate::{metrics::Metrics, world::World};
+use crate::{metrics::Metrics, store::Store};
 
 /// A loop that has not turned for so long is dead.
 const DEAD: Duration = Duration::from_mins(1);
@@ -45,7 +45,7 @@ pub struct Health {
     /// Of the lanes.
     pub heartbeats: Vec<Arc<Heartbeat>>,
     /// Whether it is complete.
-    pub world: Arc<World>,
+    pub store: Arc<Store>,
     /// Counts.
     pub metrics: Arc<Metrics>,
 }
@@ -56,7 +56,7 @@ impl palisade_process::Health for Health {
     }
 
     fn ready(&self) -> Result<(), &'static str> {
-        if self.world.synced() { Ok(()) } else { Err("not synced") }
+        if self.store.synced() { Ok(()) } else { Err("not synced") }
     }
 
     fn metrics(&self) -> Result<String, std::fmt::Error> {

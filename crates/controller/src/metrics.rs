@@ -9,7 +9,7 @@ use prometheus_client::{
     registry::Registry,
 };
 
-use crate::status::{Facts, Truth};
+use crate::status::{ConditionStatus, Observations};
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct ResultLabel {
@@ -55,6 +55,64 @@ struct ServerLabels {
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct ServerLabel {
     server: String,
+}
+
+/// How a probe of enforcement ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EnforcementResult {
+    /// Violations are denied, and what complies is admitted.
+    Passed,
+    /// A violation is admitted.
+    ViolationAdmitted,
+    /// What complies is denied.
+    CompliantPodDenied,
+    /// Nothing was found out.
+    Failed,
+    /// Nothing can be asked.
+    Impossible,
+}
+
+impl EnforcementResult {
+    const ALL: [Self; 5] =
+        [Self::Passed, Self::ViolationAdmitted, Self::CompliantPodDenied, Self::Failed, Self::Impossible];
+
+    /// As a label.
+    fn label(self) -> &'static str {
+        match self {
+            Self::Passed => "passed",
+            Self::ViolationAdmitted => "violation_admitted",
+            Self::CompliantPodDenied => "compliant_pod_denied",
+            Self::Failed => "failed",
+            Self::Impossible => "impossible",
+        }
+    }
+}
+
+/// How a probe of mutation ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MutationResult {
+    /// The API server mutates pods.
+    Native,
+    /// The webhook does, at one API server at least.
+    Webhook,
+    /// At some API server nobody does.
+    Nobody,
+    /// Nothing was found out.
+    Failed,
+}
+
+impl MutationResult {
+    const ALL: [Self; 4] = [Self::Native, Self::Webhook, Self::Nobody, Self::Failed];
+
+    /// As a label.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Native => "native",
+            Self::Webhook => "webhook",
+            Self::Nobody => "nobody",
+            Self::Failed => "failed",
+        }
+    }
 }
 
 /// All of them.
@@ -147,17 +205,20 @@ impl Metrics {
     }
 
     /// The API server was asked whether a profile is in force.
-    pub fn probed(&self, profile: &str, result: &'static str) {
+    pub fn probed(&self, profile: &str, result: EnforcementResult) {
+        let result = result.label();
         self.probes.get_or_create(&ProbeLabels { profile: profile.to_owned(), result }).inc();
     }
 
     /// An API server was asked whether a profile is in force.
-    pub fn probed_at(&self, server: &str, result: &'static str) {
+    pub fn probed_at(&self, server: &str, result: EnforcementResult) {
+        let result = result.label();
         self.probes_at.get_or_create(&ServerLabels { server: server.to_owned(), result }).inc();
     }
 
     /// The API servers were asked who mutates pods.
-    pub fn mutated(&self, profile: &str, result: &'static str) {
+    pub fn mutated(&self, profile: &str, result: MutationResult) {
+        let result = result.label();
         self.mutated.get_or_create(&ProbeLabels { profile: profile.to_owned(), result }).inc();
     }
 
@@ -169,25 +230,25 @@ impl Metrics {
     /// An API server is not asked any more.
     pub fn forget_server(&self, server: &str) {
         self.answers.remove(&ServerLabel { server: server.to_owned() });
-        for result in crate::probe::Outcome::RESULTS {
+        for result in EnforcementResult::ALL.map(EnforcementResult::label) {
             self.probes_at.remove(&ServerLabels { server: server.to_owned(), result });
         }
     }
 
     /// What a profile's status says.
-    pub fn report(&self, profile: &str, facts: &Facts) {
-        let counts = [facts.namespaces.selected, facts.namespaces.ready, facts.namespaces.failed];
+    pub fn report(&self, profile: &str, observations: &Observations) {
+        let counts = [observations.namespaces.selected, observations.namespaces.ready, observations.namespaces.failed];
         for (state, count) in STATES.into_iter().zip(counts) {
             self.namespaces.get_or_create(&StateLabels { profile: profile.to_owned(), state }).set(count);
         }
-        for judgement in &facts.conditions {
-            for truth in Truth::ALL {
+        for condition in &observations.conditions {
+            for status in ConditionStatus::ALL {
                 let labels = ConditionLabels {
                     profile: profile.to_owned(),
-                    r#type: judgement.type_.into(),
-                    status: truth.text(),
+                    r#type: condition.type_.into(),
+                    status: status.text(),
                 };
-                self.conditions.get_or_create(&labels).set(i64::from(judgement.status == truth));
+                self.conditions.get_or_create(&labels).set(i64::from(condition.status == status));
             }
         }
     }
@@ -198,16 +259,16 @@ impl Metrics {
             self.namespaces.remove(&StateLabels { profile: profile.to_owned(), state });
         }
         for type_ in palisade_api::conditions::ConditionType::ALL {
-            for truth in Truth::ALL {
+            for status in ConditionStatus::ALL {
                 let labels =
-                    ConditionLabels { profile: profile.to_owned(), r#type: type_.into(), status: truth.text() };
+                    ConditionLabels { profile: profile.to_owned(), r#type: type_.into(), status: status.text() };
                 self.conditions.remove(&labels);
             }
         }
-        for result in crate::probe::Outcome::RESULTS {
+        for result in EnforcementResult::ALL.map(EnforcementResult::label) {
             self.probes.remove(&ProbeLabels { profile: profile.to_owned(), result });
         }
-        for result in crate::probe::Seen::RESULTS {
+        for result in MutationResult::ALL.map(MutationResult::label) {
             self.mutated.remove(&ProbeLabels { profile: profile.to_owned(), result });
         }
     }
@@ -228,9 +289,9 @@ mod tests {
         metrics.reconciled("ok", Duration::from_millis(3));
         metrics.wrote("ToolSecurityParams", "apply");
         metrics.drifted("ToolSecurityParams");
-        metrics.probed("tools", "passed");
-        metrics.mutated("tools", "native");
-        metrics.probed_at("https://10.0.0.1:6443", "passed");
+        metrics.probed("tools", EnforcementResult::Passed);
+        metrics.mutated("tools", MutationResult::Native);
+        metrics.probed_at("https://10.0.0.1:6443", EnforcementResult::Passed);
         metrics.answers("https://10.0.0.1:6443", true);
         let text = metrics.text().unwrap();
         for name in [

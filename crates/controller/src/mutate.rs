@@ -27,14 +27,14 @@ use serde_json::Value as Json;
 use tokio::time::Instant;
 
 use crate::{
+    accepted::AcceptedProfile,
     call::{ApiError, call, gone},
-    compile::Good,
+    compare::{same_meta, same_spec},
     context::Context,
-    converge::{converge, same_meta, same_spec},
-    memory::Memory,
+    converge::converge,
     native::{self, Kind, VERSIONS},
     probe::{Mutated, Seen},
-    status::{Judgement, Truth},
+    status::{Condition, ConditionStatus},
 };
 
 /// How often the policy is looked at when nothing is known to have changed.
@@ -46,7 +46,7 @@ const PAUSE: Duration = Duration::from_millis(500);
 
 /// What is known of the mutation of one profile.
 #[derive(Debug)]
-pub struct Turn {
+pub struct MutationState {
     generation: i64,
     at: Instant,
     due: Instant,
@@ -56,14 +56,14 @@ pub struct Turn {
     /// Whether there may be a policy that the profile does not want.
     surplus: bool,
     /// Whether pods are mutated as the profile says.
-    mutated: State,
+    mutated: Mutation,
     /// For the profile's status; `None` if it mutates nothing.
     pub status: Option<MutationStatus>,
 }
 
 /// Whether pods are mutated as a profile says.
 #[derive(Clone, Debug, PartialEq)]
-enum State {
+enum Mutation {
     /// It says nothing, or no pod can show it, or they are.
     Fine,
     /// That is not known yet.
@@ -74,89 +74,93 @@ enum State {
     Failed(String),
 }
 
-impl Turn {
+impl MutationState {
     fn new(generation: i64, status: Option<MutationStatus>) -> Self {
         let now = Instant::now();
-        Self { generation, at: now, due: now, found: None, surplus: true, mutated: State::Awaited, status }
+        Self { generation, at: now, due: now, found: None, surplus: true, mutated: Mutation::Awaited, status }
     }
 
     /// Whether the watch shows something else than what was found.
-    fn is_outdated(&self, cx: &Context, good: &Good) -> bool {
-        let pair = good.compiled.bundle.mutation.as_ref();
-        self.found.is_some_and(|(served, kept)| cx.world.native.differs(served, pair.filter(|_| kept)))
+    fn is_outdated(&self, cx: &Context, accepted: &AcceptedProfile) -> bool {
+        let pair = accepted.compiled.bundle.mutation.as_ref();
+        self.found.is_some_and(|(served, kept)| cx.native.differs(served, pair.filter(|_| kept)))
     }
 }
 
 /// Brings the policy to what the profile wants, and says who mutates pods as far as that is known. Returns when to look
 /// again.
-pub async fn mutate(cx: &Context, good: &Arc<Good>, memory: &mut Memory) -> Option<Duration> {
-    let generation = good.generation();
-    let mut turn = match memory.mutating.take() {
+pub async fn mutate(
+    cx: &Context,
+    accepted: &Arc<AcceptedProfile>,
+    state: &mut Option<MutationState>,
+) -> Option<Duration> {
+    let generation = accepted.generation();
+    let mut turn = match state.take() {
         Some(turn) if turn.generation == generation => turn,
         // What was found before, perhaps by an earlier process, holds until something else is found.
-        before => Turn::new(generation, before.map_or_else(|| reported(cx, good), |before| before.status)),
+        before => MutationState::new(generation, before.map_or_else(|| reported(cx, accepted), |before| before.status)),
     };
-    let due = if turn.is_outdated(cx, good) { turn.due.min(turn.at + PAUSE) } else { turn.due };
+    let due = if turn.is_outdated(cx, accepted) { turn.due.min(turn.at + PAUSE) } else { turn.due };
     if due <= Instant::now() {
-        look(cx, good, &mut turn).await;
+        look(cx, accepted, &mut turn).await;
     }
-    let again = say(cx, good, &mut turn).await;
-    let outdated = turn.is_outdated(cx, good).then_some(turn.at + PAUSE);
+    let again = say(cx, accepted, &mut turn).await;
+    let outdated = turn.is_outdated(cx, accepted).then_some(turn.at + PAUSE);
     let due = turn.due.min(outdated.unwrap_or(turn.due)).saturating_duration_since(Instant::now());
     let again = turn.status.as_ref().map(|_| again.map_or(due, |again| again.min(due)));
-    memory.mutating = Some(turn);
+    *state = Some(turn);
     again
 }
 
 /// What the status says that is in the cluster.
-fn reported(cx: &Context, good: &Good) -> Option<MutationStatus> {
-    let observed = cx.world.profile(&good.compiled.profile)?;
+fn reported(cx: &Context, accepted: &AcceptedProfile) -> Option<MutationStatus> {
+    let observed = cx.store.profile(&accepted.compiled.profile)?;
     observed.profile.as_ref().ok()?.status.as_ref()?.mutation.clone()
 }
 
 /// Looks at the policy, and brings it to what the profile wants.
-async fn look(cx: &Context, good: &Good, turn: &mut Turn) {
+async fn look(cx: &Context, accepted: &AcceptedProfile, turn: &mut MutationState) {
     let kept = matches!(turn.found, Some((Some(_), true)));
     turn.found = None;
     turn.surplus = true;
-    let looked = keep(cx, good, kept, &mut turn.found).await;
+    let looked = keep(cx, accepted, kept, &mut turn.found).await;
     turn.at = Instant::now();
     turn.due = turn.at + if looked.is_ok() { AGAIN } else { SOON };
     if let Err(error) = looked {
         tracing::warn!(%error, "the policy that mutates pods could not be kept right; it is tried again");
-        turn.mutated = State::Failed(format!("the policy that mutates pods could not be kept right: {error}"));
+        turn.mutated = Mutation::Failed(format!("the policy that mutates pods could not be kept right: {error}"));
     }
 }
 
 /// Says who mutates pods. Returns when to consult again.
-async fn say(cx: &Context, good: &Arc<Good>, turn: &mut Turn) -> Option<Duration> {
-    if good.compiled.mutation.is_none() {
-        (turn.status, turn.mutated) = (None, State::Fine);
+async fn say(cx: &Context, accepted: &Arc<AcceptedProfile>, turn: &mut MutationState) -> Option<Duration> {
+    if accepted.compiled.mutation.is_none() {
+        (turn.status, turn.mutated) = (None, Mutation::Fine);
         return None;
     }
-    let wanted = good.compiled.bundle.mutation.is_some();
+    let wanted = accepted.compiled.bundle.mutation.is_some();
     let Some((served, _)) = turn.found else {
-        if let State::Failed(why) = &turn.mutated
+        if let Mutation::Failed(why) = &turn.mutated
             && turn.status.is_none()
         {
             turn.status = Some(status(EngineInForce::None, why.clone()));
         }
         return None;
     };
-    let Some((known, again)) = cx.prober.mutated(good, served.filter(|_| wanted)) else {
+    let Some((known, again)) = cx.prober.mutated(accepted, served.filter(|_| wanted)) else {
         let message = "the profile changes no pod that complies with it";
-        (turn.status, turn.mutated) = (Some(status(EngineInForce::None, message)), State::Fine);
+        (turn.status, turn.mutated) = (Some(status(EngineInForce::None, message)), Mutation::Fine);
         return None;
     };
     let Some(known) = known else {
-        turn.mutated = State::Awaited;
+        turn.mutated = Mutation::Awaited;
         turn.status.get_or_insert_with(|| status(EngineInForce::None, "it is being found out"));
         return again;
     };
     // Everywhere, or an API server that was not asked would be left without.
     let by_webhook = known.seen().is_some_and(|seen| seen.webhook) && known.failed().is_empty();
     if !wanted && by_webhook && turn.surplus {
-        match delete(cx, &good.compiled.profile, served).await {
+        match delete(cx, &accepted.compiled.profile, served).await {
             Ok(()) => turn.surplus = false,
             Err(error) => {
                 tracing::warn!(%error, "the policy that mutated pods could not be deleted; it is tried again");
@@ -172,7 +176,7 @@ async fn say(cx: &Context, good: &Arc<Good>, turn: &mut Turn) -> Option<Duration
 }
 
 /// What is said of it. `wanted` is whether the API server is to do it, `served` whether it serves the kind.
-fn told(known: &Mutated, wanted: bool, served: bool) -> (MutationStatus, State) {
+fn told(known: &Mutated, wanted: bool, served: bool) -> (MutationStatus, Mutation) {
     let unserved = if wanted && !served { "; the API server serves no MutatingAdmissionPolicy" } else { "" };
     let (nobody, failed) = (known.nobody(), known.failed());
     let (engine, mut message) = match known.seen() {
@@ -197,9 +201,9 @@ fn told(known: &Mutated, wanted: bool, served: bool) -> (MutationStatus, State) 
         message = format!("{message}; {}", failed.join("; "));
     }
     let state = match (nobody.is_empty(), failed.is_empty()) {
-        (false, _) => State::Nobody(message.clone()),
-        (true, false) => State::Failed(format!("who mutates pods: {message}")),
-        (true, true) => State::Fine,
+        (false, _) => Mutation::Nobody(message.clone()),
+        (true, false) => Mutation::Failed(format!("who mutates pods: {message}")),
+        (true, true) => Mutation::Fine,
     };
     (status(engine, message), state)
 }
@@ -210,16 +214,16 @@ fn status(engine: EngineInForce, message: impl Into<String>) -> MutationStatus {
 
 /// The condition Enforced of a profile whose policies are in force: it is only if pods are mutated, too. `None` while
 /// that is not known.
-pub fn enforced(in_force: Judgement, turn: Option<&Turn>) -> Option<Judgement> {
-    if in_force.status != Truth::True {
+pub fn enforced(in_force: Condition, turn: Option<&MutationState>) -> Option<Condition> {
+    if in_force.status != ConditionStatus::True {
         return Some(in_force);
     }
-    let of = |truth, reason, message: &str| Some(Judgement::new(ConditionType::Enforced, truth, reason, message));
+    let of = |status, reason, message: &str| Some(Condition::new(ConditionType::Enforced, status, reason, message));
     match turn.map(|turn| &turn.mutated) {
-        None | Some(State::Fine) => Some(in_force),
-        Some(State::Awaited) => None,
-        Some(State::Nobody(message)) => of(Truth::False, Reason::NotMutated, message),
-        Some(State::Failed(message)) => of(Truth::Unknown, Reason::ProbeFailed, message),
+        None | Some(Mutation::Fine) => Some(in_force),
+        Some(Mutation::Awaited) => None,
+        Some(Mutation::Nobody(message)) => of(ConditionStatus::False, Reason::NotMutated, message),
+        Some(Mutation::Failed(message)) => of(ConditionStatus::Unknown, Reason::ProbeFailed, message),
     }
 }
 
@@ -227,34 +231,40 @@ pub fn enforced(in_force: Judgement, turn: Option<&Turn>) -> Option<Judgement> {
 /// whether it was right before.
 async fn keep(
     cx: &Context,
-    good: &Good,
+    accepted: &AcceptedProfile,
     kept: bool,
     found: &mut Option<(Option<&'static str>, bool)>,
 ) -> Result<(), ApiError> {
     let served = native::served(&cx.client).await?;
     // Whoever sees it first tells the others.
-    if cx.world.native.set_served(served) {
-        cx.queue.trigger(cx.world.profiles());
+    if cx.native.set_served(served) {
+        cx.queue.trigger(cx.store.profiles());
     }
     *found = Some((served, false));
-    if good.compiled.mutation.is_none() {
-        return delete(cx, &good.compiled.profile, served).await;
+    if accepted.compiled.mutation.is_none() {
+        return delete(cx, &accepted.compiled.profile, served).await;
     }
-    let (Some(pair), Some(version)) = (good.compiled.bundle.mutation.as_ref(), served) else { return Ok(()) };
+    let (Some(pair), Some(version)) = (accepted.compiled.bundle.mutation.as_ref(), served) else { return Ok(()) };
     let [policy, binding] = pair.objects(version);
     if version == VERSIONS[0] {
-        write::<v1::MutatingAdmissionPolicy>(cx, good, Kind::Policy, &policy, kept).await?;
-        write::<v1::MutatingAdmissionPolicyBinding>(cx, good, Kind::Binding, &binding, kept).await?;
+        write::<v1::MutatingAdmissionPolicy>(cx, accepted, Kind::Policy, &policy, kept).await?;
+        write::<v1::MutatingAdmissionPolicyBinding>(cx, accepted, Kind::Binding, &binding, kept).await?;
     } else {
-        write::<v1beta1::MutatingAdmissionPolicy>(cx, good, Kind::Policy, &policy, kept).await?;
-        write::<v1beta1::MutatingAdmissionPolicyBinding>(cx, good, Kind::Binding, &binding, kept).await?;
+        write::<v1beta1::MutatingAdmissionPolicy>(cx, accepted, Kind::Policy, &policy, kept).await?;
+        write::<v1beta1::MutatingAdmissionPolicyBinding>(cx, accepted, Kind::Binding, &binding, kept).await?;
     }
     *found = Some((served, true));
     Ok(())
 }
 
 /// Writes an object if it is not as it should be. `kept` is whether it was before.
-async fn write<K>(cx: &Context, good: &Good, kind: Kind, desired: &Json, kept: bool) -> Result<(), ApiError>
+async fn write<K>(
+    cx: &Context,
+    accepted: &AcceptedProfile,
+    kind: Kind,
+    desired: &Json,
+    kept: bool,
+) -> Result<(), ApiError>
 where
     K: Resource<DynamicType = (), Scope = k8s_openapi::ClusterResourceScope>
         + Clone
@@ -269,21 +279,21 @@ where
     let api: Api<K> = Api::all(cx.client.clone());
     let found = call(api.get_opt(object.meta().name.as_deref().unwrap_or_default())).await?;
     if let Some(found) = found.as_ref().filter(|found| same(found)) {
-        cx.world.native.wrote(kind, found.meta(), spec(found));
+        cx.native.wrote(kind, found.meta(), spec(found));
         return Ok(());
     }
     let (written, verb) = converge(&api, &object, names::field_manager::POLICY, same).await?;
-    cx.world.native.wrote(kind, written.meta(), spec(&written));
+    cx.native.wrote(kind, written.meta(), spec(&written));
     let of_generation =
-        |found: K| generation(found.meta()).is_some_and(|generation| generation == good.generation().to_string());
+        |found: K| generation(found.meta()).is_some_and(|generation| generation == accepted.generation().to_string());
     let (kind, drift) = (kind.name(), kept || found.is_some_and(of_generation));
     tracing::info!(kind, ?verb, drift, "wrote what mutates pods");
-    cx.wrote(kind, verb);
+    cx.metrics.wrote(kind, verb.label());
     if drift {
         cx.metrics.drifted(kind);
         let name = written.meta().name.as_deref().unwrap_or_default();
         let note = format!("{kind} {name} was changed by someone else and restored");
-        cx.events.repaired::<K>(&good.profile.metadata, written.meta(), &note);
+        cx.events.repaired::<K>(&accepted.profile.metadata, written.meta(), &note);
     }
     Ok(())
 }
@@ -327,15 +337,15 @@ mod tests {
     const BOTH: Seen = Seen { native: true, webhook: true };
     const NOBODY: Seen = Seen { native: false, webhook: false };
 
-    fn told_of(servers: &[Result<Seen, &str>], wanted: bool, served: bool) -> (EngineInForce, State) {
+    fn told_of(servers: &[Result<Seen, &str>], wanted: bool, served: bool) -> (EngineInForce, Mutation) {
         let named = servers.iter().zip(["https://a", "https://b"]);
         let known = Mutated::new(named.map(|(seen, at)| (at.to_owned(), seen.map_err(str::to_owned))).collect());
         let (status, state) = told(&known, wanted, served);
         (status.engine, state)
     }
 
-    fn passed() -> Judgement {
-        Judgement::new(ConditionType::Enforced, Truth::True, Reason::ProbesPassed, "passed")
+    fn passed() -> Condition {
+        Condition::new(ConditionType::Enforced, ConditionStatus::True, Reason::ProbesPassed, "passed")
     }
 
     #[test]
@@ -349,28 +359,28 @@ mod tests {
             ([Ok(BOTH), Ok(BOTH)], false, Webhook),
             ([Ok(BOTH), Ok(NATIVE)], false, Native),
         ] {
-            assert_eq!(told_of(&servers, wanted, true), (engine, State::Fine), "{servers:?} {wanted}");
+            assert_eq!(told_of(&servers, wanted, true), (engine, Mutation::Fine), "{servers:?} {wanted}");
         }
         let (engine, state) = told_of(&[Ok(NATIVE), Ok(NOBODY)], true, true);
-        assert!(matches!(&state, State::Nobody(text) if text.contains("https://b") && !text.contains("https://a")));
+        assert!(matches!(&state, Mutation::Nobody(text) if text.contains("https://b") && !text.contains("https://a")));
         assert_eq!(engine, None);
         let (engine, state) = told_of(&[Ok(NATIVE), Err("no answer")], true, true);
-        assert!(matches!(&state, State::Failed(text) if text.contains("https://b: no answer")));
+        assert!(matches!(&state, Mutation::Failed(text) if text.contains("https://b: no answer")));
         assert_eq!(engine, Native);
-        assert!(matches!(told_of(&[Err("no answer")], true, true), (None, State::Failed(_))));
+        assert!(matches!(told_of(&[Err("no answer")], true, true), (None, Mutation::Failed(_))));
     }
 
     #[test]
     fn a_profile_whose_pods_nobody_mutates_is_not_enforced() {
-        let turn = |mutated| Turn { mutated, ..Turn::new(1, None) };
+        let turn = |mutated| MutationState { mutated, ..MutationState::new(1, None) };
         let of = |mutated| enforced(passed(), Some(&turn(mutated)));
-        assert_eq!(of(State::Awaited), None);
-        assert_eq!(of(State::Fine), Some(passed()));
-        let nobody = of(State::Nobody("nobody at https://a".into())).unwrap();
-        assert_eq!((nobody.status, nobody.reason), (Truth::False, Reason::NotMutated));
-        assert_eq!(of(State::Failed("x".into())).unwrap().status, Truth::Unknown);
+        assert_eq!(of(Mutation::Awaited), None);
+        assert_eq!(of(Mutation::Fine), Some(passed()));
+        let nobody = of(Mutation::Nobody("nobody at https://a".into())).unwrap();
+        assert_eq!((nobody.status, nobody.reason), (ConditionStatus::False, Reason::NotMutated));
+        assert_eq!(of(Mutation::Failed("x".into())).unwrap().status, ConditionStatus::Unknown);
         // What is worse comes first.
-        let admitted = Judgement::new(ConditionType::Enforced, Truth::False, Reason::ViolationAdmitted, "x");
-        assert_eq!(enforced(admitted.clone(), Some(&turn(State::Nobody("y".into())))), Some(admitted));
+        let admitted = Condition::new(ConditionType::Enforced, ConditionStatus::False, Reason::ViolationAdmitted, "x");
+        assert_eq!(enforced(admitted.clone(), Some(&turn(Mutation::Nobody("y".into())))), Some(admitted));
     }
 }

@@ -27,10 +27,10 @@ use serde_json::Value as Json;
 
 use crate::{
     call::{ApiError, call},
-    converge::{same_meta, same_spec},
+    compare::{same_meta, same_spec},
     queue::Queue,
-    table::Table,
-    world::{Concerned, World, feed, identity, slim},
+    store::{Concerned, Store},
+    table::{Table, feed, identity, slim},
 };
 
 /// The API group.
@@ -98,7 +98,7 @@ pub async fn served(client: &Client) -> Result<Option<&'static str>, ApiError> {
 
 /// What is known.
 #[derive(Debug, Default)]
-pub struct Native {
+pub struct NativePolicies {
     inner: Mutex<Inner>,
 }
 
@@ -118,7 +118,7 @@ struct Observed {
     spec: Json,
 }
 
-impl Native {
+impl NativePolicies {
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -196,23 +196,29 @@ fn is(table: &Table<String, Arc<Observed>>, meta: &ObjectMeta, spec: &impl Seria
 }
 
 /// Watches the kinds, where and as long as the API server serves them, until the end.
-pub fn start(client: &Client, world: &Arc<World>, queue: &Arc<Queue>, supervisor: &Supervisor) {
-    let (client, world, queue) = (client.clone(), Arc::clone(world), Arc::clone(queue));
+pub fn start(
+    client: &Client,
+    native: &Arc<NativePolicies>,
+    store: &Arc<Store>,
+    queue: &Arc<Queue>,
+    supervisor: &Supervisor,
+) {
+    let (client, native, store, queue) = (client.clone(), Arc::clone(native), Arc::clone(store), Arc::clone(queue));
     let stop = supervisor.stop().clone();
     supervisor.spawn("watch of mutating policies", async move {
         let turns = async {
             loop {
                 match served(&client).await {
                     Ok(version) => {
-                        if world.native.set_served(version) {
+                        if native.set_served(version) {
                             tracing::info!(
                                 ?version,
                                 "the API server serves MutatingAdmissionPolicy in another version"
                             );
-                            queue.trigger(world.profiles());
+                            queue.trigger(store.profiles());
                         }
                         if let Some(version) = version {
-                            follow(&client, version, &world, &queue).await;
+                            follow(&client, version, &native, &store, &queue).await;
                         }
                     }
                     Err(error) => tracing::debug!(%error, "which kinds are served could not be found out"),
@@ -225,7 +231,7 @@ pub fn start(client: &Client, world: &Arc<World>, queue: &Arc<Queue>, supervisor
 }
 
 /// Watches the kinds in a version until it is served no more.
-async fn follow(client: &Client, version: &str, world: &World, queue: &Queue) {
+async fn follow(client: &Client, version: &str, native: &NativePolicies, store: &Store, queue: &Queue) {
     let managed = Config::default().labels(&format!("{}={}", names::MANAGED_BY_LABEL, names::MANAGED_BY));
     let watches = Kind::ALL.map(|kind| {
         let api: Api<DynamicObject> = Api::all_with(client.clone(), &kind.resource(version));
@@ -235,9 +241,9 @@ async fn follow(client: &Client, version: &str, world: &World, queue: &Queue) {
     while let Some((kind, event)) = events.next().await {
         match event {
             Ok(event) => {
-                let names = world.native.see(kind, event);
+                let names = native.see(kind, event);
                 let of = |profile: &String| names.contains(&names::mutation(profile));
-                let concerned: Concerned = world.profiles().into_iter().filter(of).collect();
+                let concerned: Concerned = store.profiles().into_iter().filter(of).collect();
                 queue.trigger(concerned);
             }
             Err(error) => {

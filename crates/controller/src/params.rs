@@ -11,174 +11,29 @@ use std::{
 
 use futures::{FutureExt, future::BoxFuture};
 use k8s_openapi::jiff::Timestamp;
-use kube::{Api, api::DeleteParams, core::ObjectMeta};
+use kube::core::ObjectMeta;
 use palisade_api::{ToolSecurityParams, names};
 use tokio::time::Instant;
 
 use crate::{
-    apply::{self, few},
-    call::{ApiError, gone},
-    compile::Good,
+    accepted::AcceptedProfile,
+    apply,
     context::Context,
-    converge::{self, Verb},
-    events::Tone,
-    lane::{Later, Next},
-    resolve::{self, Keep, Plan, Rules, Standing, Todo, Write},
-    state::{SETTLE, State},
-    world::ObservedParams,
-    writer::{Awaited, Class, Job},
+    jobs::{Awaited, Class},
+    queue::{Later, Next},
+    resolve::{self, Keep, Plan, Rules, Standing, Todo},
+    state::State,
+    tenancy::{Planned, Tenancy},
+    text::few,
+    write::{PARAMS, begin_jobs},
 };
 
-/// The kind, in metrics and events.
-pub const PARAMS: &str = "ToolSecurityParams";
 /// So many namespaces that change at once are as many as if all had.
 const MANY: usize = 256;
 /// How often a status is brought up to date while thousands are written.
 const PROGRESS: Duration = Duration::from_secs(1);
 /// How long after a plan that panicked the next one is made.
 const AFTER_PANIC: Duration = Duration::from_secs(10);
-
-/// How it stands in the namespaces.
-#[derive(Debug, Default)]
-pub struct Tenancy {
-    /// What parameters are kept for.
-    target: Option<Arc<Good>>,
-    planned: Option<Planned>,
-    /// Namespaces whose parameters could not be written or deleted.
-    failures: BTreeMap<String, Failure>,
-    /// Namespaces whose parameters are to be removed, and since when.
-    removable: BTreeMap<String, Instant>,
-    /// Namespaces whose parameters somebody else had changed, and that are right again.
-    restored: Vec<String>,
-}
-
-#[derive(Debug)]
-struct Planned {
-    /// For which one.
-    target: Arc<Good>,
-    keep: Keep,
-    /// When an exception ends.
-    until: Option<Timestamp>,
-    plan: Plan,
-    /// Whether the writer knows what is to be done.
-    handed_over: bool,
-}
-
-/// Parameters that could not be written.
-#[derive(Debug)]
-struct Failure {
-    failures: u32,
-    /// When to try again.
-    again: Instant,
-    /// Why.
-    message: String,
-    /// Whether they were to be deleted.
-    deleting: bool,
-}
-
-/// What there is to say about the namespaces.
-#[derive(Clone, Debug, Default)]
-pub struct Summary {
-    /// How many the profile selects.
-    pub selected: usize,
-    /// In how many of them pods can be judged.
-    pub ready: usize,
-    /// Those that deny every pod because of a parameter, and why.
-    pub problems: BTreeMap<String, String>,
-    /// Those whose parameters could not be written, and why.
-    pub unwritten: BTreeMap<String, String>,
-}
-
-impl Tenancy {
-    /// From now on parameters are kept for this. Returns whether that is new.
-    pub fn aim(&mut self, target: &Arc<Good>) -> bool {
-        let new = self.target.as_ref().is_none_or(|now| !Arc::ptr_eq(now, target));
-        self.target = Some(Arc::clone(target));
-        new
-    }
-
-    /// Whether parameters are kept for anything.
-    pub fn is_aimed(&self) -> bool {
-        self.target.is_some()
-    }
-
-    /// From now on parameters are left as they are.
-    pub fn stop(&mut self) {
-        *self = Self::default();
-    }
-
-    /// What there is to say, once the namespaces were looked at for this.
-    pub fn summary(&self, target: &Arc<Good>) -> Option<Summary> {
-        let planned = self.planned.as_ref().filter(|it| it.handed_over && Arc::ptr_eq(&it.target, target))?;
-        let unwritten = self.failures.iter().filter(|(_, failure)| !failure.deleting);
-        Some(Summary {
-            selected: planned.plan.selected,
-            ready: planned.plan.ready,
-            problems: planned.plan.problems.clone(),
-            unwritten: unwritten.map(|(name, failure)| (name.clone(), failure.message.clone())).collect(),
-        })
-    }
-
-    /// The first namespace whose parameters could not be deleted, how many there are besides, and why.
-    pub fn take_undeleted(&mut self) -> Option<(String, usize, String)> {
-        let failures = std::mem::take(&mut self.failures);
-        let more = failures.len().saturating_sub(1);
-        failures.into_iter().next().map(|(namespace, failure)| (namespace, more, failure.message))
-    }
-
-    /// Whether the plan is still good. It may keep more than it must where it keeps nothing at all.
-    fn is_planned(&mut self, target: &Arc<Good>, keep: &Keep, now: Timestamp) -> bool {
-        let Some(planned) = &mut self.planned else { return false };
-        let current = Arc::ptr_eq(&planned.target, target) && planned.until.is_none_or(|until| now <= until);
-        let kept = planned.keep == *keep || (planned.plan.carried == 0 && planned.keep.covers(keep));
-        if current && kept {
-            planned.keep = keep.clone();
-        }
-        current && kept
-    }
-
-    /// What is to be done in a namespace.
-    fn job(
-        &self,
-        namespace: &str,
-        class: Class,
-        drifted: bool,
-        settles: bool,
-        later: &mut Later,
-    ) -> Option<(Class, Job)> {
-        let now = Instant::now();
-        let standing = self.planned.as_ref()?.plan.get(namespace)?;
-        let job = match &standing.todo {
-            Todo::Nothing(_) => return None,
-            Todo::Write(write) => Job::Write { write: Arc::clone(write), drifted },
-            // Only when the API server has surely seen both the policy and the namespace's labels: until then it may
-            // still judge the namespace's pods by the profile.
-            Todo::Remove => {
-                let due = self.removable.get(namespace).map_or(now, |since| *since) + SETTLE;
-                if settles || due > now {
-                    later.at(Some(due.saturating_duration_since(now)));
-                    return None;
-                }
-                Job::Delete
-            }
-        };
-        match self.failures.get(namespace) {
-            None => Some((class, job)),
-            Some(failure) if failure.again <= now => Some((Class::Retry, job)),
-            Some(failure) => {
-                later.at(Some(failure.again.duration_since(now)));
-                None
-            }
-        }
-    }
-
-    fn failed(&mut self, namespace: &str, error: &ApiError, deleting: bool) {
-        let failures = self.failures.get(namespace).map_or(1, |failure| failure.failures.saturating_add(1));
-        let again = Instant::now() + palisade_process::delay(failures, Duration::from_mins(1));
-        let failure = Failure { failures, again, message: error.to_string(), deleting };
-        self.failures.insert(namespace.to_owned(), failure);
-    }
-}
 
 /// A turn of this lane.
 pub fn work(cx: Arc<Context>, profile: String) -> BoxFuture<'static, Next> {
@@ -188,8 +43,8 @@ pub fn work(cx: Arc<Context>, profile: String) -> BoxFuture<'static, Next> {
 /// Nothing is kept for the profile. If there is none, somebody has removed its finalizer by force, and a pass deletes the
 /// parameters that are left.
 fn untargeted(cx: &Context, profile: &str) -> Next {
-    if cx.world.profile(profile).is_none() {
-        cx.queues.passes.trigger([profile.to_owned()]);
+    if cx.store.profile(profile).is_none() {
+        cx.queues.reconcile.trigger([profile.to_owned()]);
     }
     Next::Change
 }
@@ -198,7 +53,7 @@ async fn turn(cx: &Arc<Context>, profile: &str) -> Next {
     let Some(state) = cx.states.get(profile) else { return untargeted(cx, profile) };
     let Some(target) = state.tenancy().target.clone() else { return untargeted(cx, profile) };
     // Before anything is read: what changes from here on is looked at in the next turn.
-    let changed = cx.world.take_changed(profile);
+    let changed = cx.store.take_changed(profile);
     let (keep, now) = (apply::keep(cx, profile, &state), Timestamp::now());
     let settles_in = state.in_force().settles_in(Instant::now());
     let is_planned = state.tenancy().is_planned(&target, &keep, now);
@@ -220,11 +75,11 @@ async fn turn(cx: &Arc<Context>, profile: &str) -> Next {
         }
     };
     hand_over(cx, profile, &state, looked_at, settles_in.is_some(), &mut later);
-    cx.writer.pump(cx);
-    told(cx, profile, &state, &target);
+    begin_jobs(cx);
+    report(cx, profile, &state, &target);
     // When nothing must be kept for a former policy any more.
     later.at(settles_in);
-    later.at(next_end(&target, now));
+    later.at(target.exception_ends_in(now));
     later.next()
 }
 
@@ -237,7 +92,7 @@ struct LookedAt {
 fn look_at(cx: &Context, profile: &str, state: &State, rules: Rules<'_>, changed: &BTreeSet<String>) -> LookedAt {
     let mut namespaces = BTreeMap::new();
     for namespace in changed {
-        let (found, observed) = cx.world.tenant(profile, namespace);
+        let (found, observed) = cx.store.tenant(profile, namespace);
         let standing = found.and_then(|found| rules.standing(&found, observed.as_ref()));
         let mut tenancy = state.tenancy();
         let Some(planned) = &mut tenancy.planned else { break };
@@ -260,12 +115,12 @@ fn drifted(before: Option<&Standing>, now: Option<&Standing>) -> bool {
 async fn plan_all(
     cx: &Context,
     profile: &str,
-    target: &Arc<Good>,
+    target: &Arc<AcceptedProfile>,
     keep: &Keep,
     now: Timestamp,
 ) -> Result<Plan, tokio::task::JoinError> {
     let _permit = cx.plans.acquire().await;
-    let (tenants, target, keep) = (cx.world.tenants(profile), Arc::clone(target), keep.clone());
+    let (tenants, target, keep) = (cx.store.tenants(profile), Arc::clone(target), keep.clone());
     tokio::task::spawn_blocking(move || {
         let rules = Rules { profile: &target.profile, compiled: &target.compiled, keep: &keep, now };
         Plan::new(rules, &tenants)
@@ -277,7 +132,7 @@ fn replan(cx: &Context, profile: &str, state: &State, planned: Planned) -> Looke
     let mut tenancy = state.tenancy();
     let before = tenancy.planned.replace(planned);
     // What waits is of a former plan.
-    cx.writer.clear(profile);
+    cx.jobs.clear(profile);
     let (before, now) = (before.map(|before| before.plan), tenancy.planned.as_ref().map(|planned| &planned.plan));
     let mut namespaces = BTreeMap::new();
     for namespace in now.into_iter().flat_map(|plan| plan.writes().map(|(name, _)| name).chain(&plan.removable)) {
@@ -311,7 +166,7 @@ fn hand_over(cx: &Context, profile: &str, state: &State, mut looked_at: LookedAt
     };
     all.sort_by_cached_key(|(namespace, _)| has_some(namespace));
     for (namespace, drifted) in all {
-        cx.writer.set(profile, &namespace, tenancy.job(&namespace, class, drifted, settles, later));
+        cx.jobs.set(profile, &namespace, tenancy.job(&namespace, class, drifted, settles, later));
     }
     if let Some(planned) = &mut tenancy.planned {
         planned.handed_over = true;
@@ -319,7 +174,7 @@ fn hand_over(cx: &Context, profile: &str, state: &State, mut looked_at: LookedAt
 }
 
 /// Tells what has happened: those that were restored in an event, all else by a pass.
-fn told(cx: &Context, profile: &str, state: &State, target: &Good) {
+fn report(cx: &Context, profile: &str, state: &State, target: &AcceptedProfile) {
     let mut restored = std::mem::take(&mut state.tenancy().restored);
     if !restored.is_empty() {
         restored.sort();
@@ -331,65 +186,9 @@ fn told(cx: &Context, profile: &str, state: &State, target: &Good) {
         };
         cx.events.repaired::<ToolSecurityParams>(&target.profile.metadata, &first, &note);
     }
-    match cx.writer.awaited(profile) {
+    match cx.jobs.awaited(profile) {
         Awaited::Nothing => cx.queue.trigger([profile.to_owned()]),
         // A pass waits for it, or tells how far it is.
         Awaited::Some | Awaited::Until(_) => cx.queue.schedule(profile.to_owned(), PROGRESS),
     }
-}
-
-/// How long until an exception ends.
-fn next_end(good: &Good, now: Timestamp) -> Option<Duration> {
-    let end = good.compiled.exceptions.next_end(now)?;
-    // A little later, so that it surely is over.
-    Some(Duration::try_from(end.duration_since(now)).unwrap_or_default() + Duration::from_secs(1))
-}
-
-/// Does a job of the writer.
-pub async fn run(cx: &Context, profile: &str, namespace: &str, job: Job) {
-    // It may be gone by now, and then nobody asks how this ended.
-    let state = cx.states.get(profile).unwrap_or_default();
-    let (result, deleting) = match &job {
-        Job::Write { write, .. } => (write_one(cx, namespace, write).await, false),
-        Job::Delete => (delete_one(cx, profile, namespace).await, true),
-    };
-    match result {
-        Ok(()) => {
-            let mut tenancy = state.tenancy();
-            tenancy.failures.remove(namespace);
-            if matches!(job, Job::Write { drifted: true, .. }) {
-                cx.metrics.drifted(PARAMS);
-                tenancy.restored.push(namespace.to_owned());
-            }
-        }
-        // What happens to the namespace will be seen; nothing in it is judged any more.
-        Err(error) if error.is_without_namespace() => drop(state.tenancy().failures.remove(namespace)),
-        Err(error) => {
-            let what = if deleting { "deleted" } else { "written" };
-            tracing::warn!(profile, namespace, %error, "parameters could not be {what}");
-            state.tenancy().failed(namespace, &error, deleting);
-        }
-    }
-}
-
-async fn write_one(cx: &Context, namespace: &str, write: &Write) -> Result<(), ApiError> {
-    let api: Api<ToolSecurityParams> = Api::namespaced(cx.client.clone(), namespace);
-    let same =
-        |found: &ToolSecurityParams| resolve::is(&write.params, &ObservedParams { spec: Some(found.spec.clone()) });
-    let written = converge::apply(&api, &write.params, names::field_manager::PARAMS, same).await?;
-    cx.wrote(PARAMS, Verb::Apply);
-    if let Some(problem) = write.new_problem() {
-        let note = format!("all pods are denied: {problem}");
-        cx.events.params(&written.metadata, Tone::Warning, "ParameterInvalid", &note);
-    }
-    cx.world.wrote_params(written);
-    Ok(())
-}
-
-async fn delete_one(cx: &Context, profile: &str, namespace: &str) -> Result<(), ApiError> {
-    let api: Api<ToolSecurityParams> = Api::namespaced(cx.client.clone(), namespace);
-    gone(api.delete(&names::params(profile), &DeleteParams::default())).await?;
-    cx.metrics.wrote(PARAMS, "delete");
-    cx.world.deleted_params(profile, namespace);
-    Ok(())
 }

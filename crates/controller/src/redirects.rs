@@ -3,16 +3,16 @@
 use palisade_api::{MutationStatus, ToolSecurityProfile};
 use palisade_compiler::{redirect_each_other, selects};
 
-use crate::world::World;
+use crate::store::Store;
 
 /// Adds it to what is said of who changes pods. Seen at the next pass over each of the two.
-pub fn told(world: &World, profile: &ToolSecurityProfile, mut status: MutationStatus) -> MutationStatus {
+pub fn told(store: &Store, profile: &ToolSecurityProfile, mut status: MutationStatus) -> MutationStatus {
     let name = profile.metadata.name.as_deref().unwrap_or_default();
-    for (other, of_other) in world.effective_besides(name) {
+    for (other, of_other) in store.effective_besides(name) {
         if !redirect_each_other(&profile.spec, &of_other.spec) {
             continue;
         }
-        let tenants = world.tenants(name);
+        let tenants = store.tenants(name);
         let both = |spec| tenants.namespaces.iter().filter(move |one| selects(spec, &one.namespace));
         let mut shared = both(&profile.spec).filter(|one| selects(&of_other.spec, &one.namespace));
         let Some(first) = shared.next() else { continue };
@@ -50,19 +50,19 @@ mod tests {
 
     #[test]
     fn both_are_told_where_both_select() {
-        let world = World::default();
+        let store = Store::default();
         for name in ["tool-a", "tool-b"] {
             let meta = json!({"metadata": {"name": name, "labels": {"tenancy": "tool"}}});
             let namespace: PartialObjectMeta<Namespace> = serde_json::from_value(meta).unwrap();
-            world.see_namespace(Event::Apply(namespace));
+            store.see_namespace(Event::Apply(namespace));
         }
         let [one, other] = [profile("one", "tool", "a.example"), profile("other", "tool", "b.example")];
         let (elsewhere, same) = (profile("elsewhere", "job", "c.example"), profile("same", "tool", "a.example"));
         for profile in [&one, &other, &elsewhere, &same] {
-            world.set_effective(profile);
+            store.set_effective(profile);
         }
         let told = |profile| {
-            told(&world, profile, MutationStatus { engine: EngineInForce::None, message: "m".into() }).message
+            told(&store, profile, MutationStatus { engine: EngineInForce::None, message: "m".into() }).message
         };
         let expected =
             "m; images are redirected by profile other, too, and then again, in 2 namespaces, first tool-a: ";

@@ -39,10 +39,10 @@ use tokio::{
 };
 
 use crate::{
+    accepted::AcceptedProfile,
     call::{ApiError, call},
-    compile::Good,
     queue::Queue,
-    world::{Concerned, World},
+    store::{Concerned, Store},
 };
 
 /// How often the registration is looked at when nothing is known to have changed.
@@ -63,9 +63,9 @@ pub enum Wanted {
 
 impl Wanted {
     /// What a profile wants, given who was seen to change its pods last.
-    pub fn of(good: &Good, seen: Option<EngineInForce>) -> Self {
+    pub fn of(accepted: &AcceptedProfile, seen: Option<EngineInForce>) -> Self {
         let by_policy = seen == Some(EngineInForce::Native);
-        match good.compiled.mutation.as_ref().map(|mutation| mutation.engine) {
+        match accepted.compiled.mutation.as_ref().map(|mutation| mutation.engine) {
             Some(Engine::Webhook) => Self::Yes,
             // Until the API server was seen to do it by itself.
             Some(Engine::Auto) if !by_policy => Self::Yes,
@@ -79,7 +79,7 @@ impl Wanted {
 #[derive(Clone, Debug)]
 struct Desired {
     /// The state in force; `None` if there is none, and so no entry.
-    good: Option<Arc<Good>>,
+    accepted: Option<Arc<AcceptedProfile>>,
     wanted: Wanted,
 }
 
@@ -96,11 +96,11 @@ pub struct Registration {
 
 impl Registration {
     /// This state of a profile is in force.
-    pub fn want(&self, good: &Arc<Good>, wanted: Wanted) {
-        let desired = Desired { good: Some(Arc::clone(good)), wanted };
-        let before = self.lock().insert(good.compiled.profile.clone(), desired);
+    pub fn want(&self, accepted: &Arc<AcceptedProfile>, wanted: Wanted) {
+        let desired = Desired { accepted: Some(Arc::clone(accepted)), wanted };
+        let before = self.lock().insert(accepted.compiled.profile.clone(), desired);
         let same = before.is_some_and(|before| {
-            before.wanted == wanted && before.good.is_some_and(|before| Arc::ptr_eq(&before, good))
+            before.wanted == wanted && before.accepted.is_some_and(|before| Arc::ptr_eq(&before, accepted))
         });
         if !same {
             self.changed.notify_one();
@@ -109,7 +109,7 @@ impl Registration {
 
     /// The profile is gone, or is another one of the same name: nothing of it is in force.
     pub fn forget(&self, profile: &str) {
-        self.lock().insert(profile.to_owned(), Desired { good: None, wanted: Wanted::No });
+        self.lock().insert(profile.to_owned(), Desired { accepted: None, wanted: Wanted::No });
         self.changed.notify_one();
     }
 
@@ -137,7 +137,7 @@ impl Registration {
         let known = found.webhooks.take().unwrap_or_default();
         found.metadata.managed_fields = None;
         let desired = entries(&self.lock(), profiles, published.as_ref(), &known);
-        self.lock().retain(|profile, desired| desired.good.is_some() || profiles.contains(profile));
+        self.lock().retain(|profile, desired| desired.accepted.is_some() || profiles.contains(profile));
         if desired == known {
             return Ok(self.report(BTreeMap::new()));
         }
@@ -204,13 +204,13 @@ fn entries(
 ) -> Vec<MutatingWebhook> {
     let entry = |profile: &String| {
         let known = found.iter().find(|found| found.name == names::webhook_entry(profile)).cloned();
-        let Some(Desired { good, wanted }) = desired.get(profile) else { return known };
-        let good = good.as_ref()?;
+        let Some(Desired { accepted, wanted }) = desired.get(profile) else { return known };
+        let accepted = accepted.as_ref()?;
         if *wanted == Wanted::No || (*wanted == Wanted::Still && known.is_none()) {
             return None;
         }
         let Some(published) = published else { return known };
-        let mut entry = good.compiled.mutation.as_ref()?.webhook(published);
+        let mut entry = accepted.compiled.mutation.as_ref()?.webhook(published);
         if entry.client_config.ca_bundle.is_none() {
             entry.client_config.ca_bundle = known.and_then(|known| known.client_config.ca_bundle);
         }
@@ -223,7 +223,7 @@ fn entries(
 pub fn start(
     registration: &Arc<Registration>,
     client: &Client,
-    world: &Arc<World>,
+    store: &Arc<Store>,
     queue: &Arc<Queue>,
     tasks: &Supervisor,
 ) {
@@ -242,15 +242,15 @@ pub fn start(
             }
         }
     });
-    let (registration, client, world, queue) =
-        (Arc::clone(registration), client.clone(), Arc::clone(world), Arc::clone(queue));
+    let (registration, client, store, queue) =
+        (Arc::clone(registration), client.clone(), Arc::clone(store), Arc::clone(queue));
     let stop = tasks.stop().clone();
     tasks.spawn("registration of the webhook", async move {
         let turns = async {
             loop {
                 // Before everything is known, a profile that seems to be gone may only be unknown.
-                if world.synced() {
-                    match registration.keep(&client, &world.profiles()).await {
+                if store.synced() {
+                    match registration.keep(&client, &store.profiles()).await {
                         Ok(concerned) => queue.trigger(concerned),
                         Err(error) => {
                             tracing::warn!(%error, "the registration of the webhook could not be kept right");
@@ -274,7 +274,7 @@ mod tests {
 
     use super::*;
 
-    fn good(name: &str, engine: &str) -> Arc<Good> {
+    fn accepted(name: &str, engine: &str) -> Arc<AcceptedProfile> {
         let profile: ToolSecurityProfile = serde_json::from_value(json!({
             "apiVersion": names::API_VERSION, "kind": "ToolSecurityProfile", "metadata": {"name": name},
             "spec": {
@@ -284,16 +284,16 @@ mod tests {
         }))
         .unwrap();
         let compiled = check(compile(&profile).unwrap()).unwrap();
-        Arc::new(Good { profile: Arc::new(profile), compiled })
+        Arc::new(AcceptedProfile { profile: Arc::new(profile), compiled })
     }
 
     fn published(authorities: Option<&str>) -> Published {
         Published { authorities: authorities.map(str::to_owned), url: None, timeout_seconds: 3 }
     }
 
-    fn desired(all: &[(&Arc<Good>, Wanted)]) -> BTreeMap<String, Desired> {
-        let one = |(good, wanted): &(&Arc<Good>, Wanted)| {
-            (good.compiled.profile.clone(), Desired { good: Some(Arc::clone(good)), wanted: *wanted })
+    fn desired(all: &[(&Arc<AcceptedProfile>, Wanted)]) -> BTreeMap<String, Desired> {
+        let one = |(accepted, wanted): &(&Arc<AcceptedProfile>, Wanted)| {
+            (accepted.compiled.profile.clone(), Desired { accepted: Some(Arc::clone(accepted)), wanted: *wanted })
         };
         all.iter().map(one).collect()
     }
@@ -304,7 +304,7 @@ mod tests {
 
     #[test]
     fn an_entry_is_there_while_somebody_serves_and_the_profile_wants_it() {
-        let (one, two, still) = (good("one", "Webhook"), good("two", "Auto"), good("still", "Native"));
+        let (one, two, still) = (accepted("one", "Webhook"), accepted("two", "Auto"), accepted("still", "Native"));
         let all = desired(&[(&one, Wanted::Yes), (&two, Wanted::No), (&still, Wanted::Still)]);
         let profiles: Concerned = ["one", "two", "still"].map(str::to_owned).into();
         assert_eq!(entries(&all, &profiles, None, &[]), []);
@@ -313,7 +313,9 @@ mod tests {
         assert_eq!(names_of(&written), ["one.mutate.toolsecurity.dev"]);
         assert_eq!(written[0].client_config.ca_bundle.as_ref().unwrap().0, b"PEM");
         // What an older webhook has registered stays until this one says something.
-        let before = |good: &Arc<Good>| good.compiled.mutation.as_ref().unwrap().webhook(&published(Some("OLD")));
+        let before = |accepted: &Arc<AcceptedProfile>| {
+            accepted.compiled.mutation.as_ref().unwrap().webhook(&published(Some("OLD")))
+        };
         let found = [before(&one), before(&two), before(&still)];
         let kept = entries(&all, &profiles, None, &found);
         assert_eq!(kept, [found[0].clone(), found[2].clone()]);
@@ -323,18 +325,18 @@ mod tests {
 
     #[test]
     fn what_is_not_judged_yet_stays_and_what_is_gone_does_not() {
-        let one = good("one", "Webhook");
+        let one = accepted("one", "Webhook");
         let found = [one.compiled.mutation.as_ref().unwrap().webhook(&published(Some("OLD")))];
         let profiles: Concerned = ["one".to_owned()].into();
         assert_eq!(entries(&BTreeMap::new(), &profiles, Some(&published(None)), &found), found);
         assert_eq!(entries(&BTreeMap::new(), &Concerned::new(), Some(&published(None)), &found), []);
-        let none = BTreeMap::from([("one".to_owned(), Desired { good: None, wanted: Wanted::No })]);
+        let none = BTreeMap::from([("one".to_owned(), Desired { accepted: None, wanted: Wanted::No })]);
         assert_eq!(entries(&none, &profiles, Some(&published(None)), &found), []);
     }
 
     #[test]
     fn authorities_that_something_else_has_written_stay() {
-        let one = good("one", "Webhook");
+        let one = accepted("one", "Webhook");
         let all = desired(&[(&one, Wanted::Yes)]);
         let profiles: Concerned = ["one".to_owned()].into();
         let found = entries(&all, &profiles, Some(&published(Some("INJECTED"))), &[]);
@@ -354,7 +356,7 @@ mod tests {
             ("Native", Some(Native), Wanted::No),
             ("Off", Some(Webhook), Wanted::No),
         ] {
-            assert_eq!(Wanted::of(&good("x", engine), seen), expected, "{engine} {seen:?}");
+            assert_eq!(Wanted::of(&accepted("x", engine), seen), expected, "{engine} {seen:?}");
         }
     }
 }

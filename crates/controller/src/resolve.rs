@@ -9,7 +9,7 @@ use k8s_openapi::jiff::Timestamp;
 use palisade_api::{ParameterType, ToolSecurityParams, ToolSecurityParamsSpec, ToolSecurityProfile, names};
 use palisade_compiler::{Compiled, Namespace, selects};
 
-use crate::world::{ObservedNamespace, ObservedParams, Tenants};
+use crate::store::{ObservedNamespace, ObservedParams, Tenants};
 
 /// Parameters that a policy in force reads, whether or not the profile still declares them. A policy that cannot
 /// read one of its parameters denies.

@@ -14,8 +14,8 @@ use palisade_api::{
 use palisade_compiler::owner_reference;
 
 use crate::{
+    accepted::AcceptedProfile,
     call::{ApiError, call, gone},
-    compile::Good,
 };
 
 fn api(client: &Client) -> Api<ControllerRevision> {
@@ -42,14 +42,14 @@ fn of_uid(object: &ControllerRevision, uid: Option<&str>) -> Option<Revision> {
 }
 
 /// Writes what is in force, if it is not there already, and then removes what is too old.
-pub async fn save(client: &Client, good: &Good) -> Result<(), ApiError> {
-    let meta = &good.profile.metadata;
+pub async fn save(client: &Client, accepted: &AcceptedProfile) -> Result<(), ApiError> {
+    let meta = &accepted.profile.metadata;
     let profile = meta.name.as_deref().unwrap_or_default();
-    let revision = Revision::of(&good.profile);
+    let revision = Revision::of(&accepted.profile);
     let mut found = all(client, profile).await?;
     let name = |object: &ControllerRevision| object.metadata.name.clone().unwrap_or_default();
     if !found.iter().any(|object| Revision::read(object).as_ref() == Ok(&revision)) {
-        let object = revision.object(profile, owner_reference(&good.profile));
+        let object = revision.object(profile, owner_reference(&accepted.profile));
         // What has this name and says something else is of a profile that is gone, or damaged.
         if found.iter().any(|other| name(other) == name(&object)) {
             gone(api(client).delete(&name(&object), &DeleteParams::default())).await?;

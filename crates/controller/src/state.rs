@@ -9,10 +9,7 @@ use std::{
 
 use tokio::time::Instant;
 
-use crate::{compile::Good, memory::Memory, params::Tenancy, resolve::Keep};
-
-/// After this the API server judges by a new policy: it reads policies and bindings about once a second.
-pub const SETTLE: Duration = Duration::from_secs(2);
+use crate::{accepted::AcceptedProfile, call::SETTLE, resolve::Keep, tenancy::Tenancy};
 
 /// By profile.
 #[derive(Debug, Default)]
@@ -48,7 +45,6 @@ pub struct State {
     pub writing: tokio::sync::Mutex<()>,
     in_force: Mutex<InForce>,
     tenancy: Mutex<Tenancy>,
-    memory: Mutex<Option<Memory>>,
 }
 
 impl State {
@@ -61,23 +57,13 @@ impl State {
     pub fn tenancy(&self) -> MutexGuard<'_, Tenancy> {
         self.tenancy.lock().unwrap_or_else(PoisonError::into_inner)
     }
-
-    /// What a pass remembers. It is put back at the end; of a pass that panicked nothing is remembered.
-    pub fn take_memory(&self) -> Memory {
-        self.memory.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or_default()
-    }
-
-    /// The end of a pass.
-    pub fn put_memory(&self, memory: Memory) {
-        *self.memory.lock().unwrap_or_else(PoisonError::into_inner) = Some(memory);
-    }
 }
 
 /// What policies and bindings are kept as.
 #[derive(Debug, Default)]
 pub struct InForce {
     /// The generation that is put in force or is; nothing is restored while there is none.
-    pub good: Option<Arc<Good>>,
+    pub accepted: Option<Arc<AcceptedProfile>>,
     /// When a policy was written last.
     pub settling: Settling,
     /// The generation whose policies and bindings were seen to be right.
@@ -93,7 +79,7 @@ pub struct InForce {
 impl InForce {
     /// The generation that is put in force or is.
     pub fn generation(&self) -> Option<i64> {
-        self.good.as_ref().map(|good| good.generation())
+        self.accepted.as_ref().map(|accepted| accepted.generation())
     }
 
     /// Whether all policies and bindings of what is in force were seen to be right.

@@ -2,6 +2,8 @@
 
 use std::{borrow::Borrow, collections::BTreeMap, ops::RangeBounds};
 
+use kube::{core::ObjectMeta, runtime::watcher::Event};
+
 /// Objects by key. Values are what is kept of an object; they are cheap to clone.
 #[derive(Debug)]
 pub struct Table<K, V> {
@@ -111,6 +113,49 @@ impl<K: Ord + Clone, V: Clone + PartialEq> Table<K, V> {
     pub fn range(&self, range: impl RangeBounds<K>) -> impl Iterator<Item = (&K, &V)> {
         self.rows.range(range).map(|(key, row)| (key, &row.value))
     }
+}
+
+/// Enters an event into a table.
+pub fn feed<O, K: Ord + Clone, V: Clone + PartialEq>(
+    table: &mut Table<K, V>,
+    event: Event<O>,
+    row: impl FnOnce(O) -> (K, u64, V),
+) -> Vec<Change<K, V>> {
+    match event {
+        Event::Init => {
+            table.begin();
+            Vec::new()
+        }
+        Event::InitApply(object) => {
+            let (key, version, value) = row(object);
+            table.list(key, version, value);
+            Vec::new()
+        }
+        Event::InitDone => table.finish(),
+        Event::Apply(object) => {
+            let (key, version, value) = row(object);
+            table.set(key, version, value).into_iter().collect()
+        }
+        Event::Delete(object) => {
+            let (key, version, _) = row(object);
+            table.remove(key, version).into_iter().collect()
+        }
+    }
+}
+
+/// The name and the version of an object.
+pub fn identity(meta: &ObjectMeta) -> (String, u64) {
+    (meta.name.clone().unwrap_or_default(), version(meta))
+}
+
+/// The resource version as a number, or 0.
+pub fn version(meta: &ObjectMeta) -> u64 {
+    meta.resource_version.as_deref().and_then(|version| version.parse().ok()).unwrap_or_default()
+}
+
+/// Without what changes with each write.
+pub fn slim(meta: ObjectMeta) -> ObjectMeta {
+    ObjectMeta { managed_fields: None, resource_version: None, ..meta }
 }
 
 #[cfg(test)]

@@ -72,8 +72,6 @@ pub struct Common {
     pub queue: Arc<Queue>,
     /// Where questions run.
     pub supervisor: Supervisor,
-    /// Ends them.
-    pub stop: CancellationToken,
 }
 
 /// The answers to one kind of question, by profile.
@@ -137,7 +135,7 @@ impl<A: Clone + PartialEq + Send + 'static> Answers<A> {
             return (known, Some(record.due.duration_since(now)));
         }
         record.key = key.clone();
-        let stop = self.common.stop.child_token();
+        let stop = self.common.supervisor.stop().child_token();
         record.running = Some(stop.clone());
         let patience = if anew { self.pace.patience } else { Duration::ZERO };
         let answers = Arc::clone(self);

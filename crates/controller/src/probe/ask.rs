@@ -18,7 +18,7 @@ use super::{
     servers::{Server, Servers},
     wait::{ANSWER, no_answer},
 };
-use crate::{call::ApiError, world::World};
+use crate::{call::ApiError, store::Store};
 
 /// The pause between two attempts in one turn, and how far it grows.
 pub const PAUSE: (Duration, Duration) = (Duration::from_millis(15), Duration::from_millis(120));
@@ -28,7 +28,7 @@ pub struct Site {
     /// To the configured address.
     pub client: Client,
     /// What is known of the cluster.
-    pub world: Arc<World>,
+    pub store: Arc<Store>,
     /// Who is asked.
     pub servers: Arc<Servers>,
 }
@@ -67,7 +67,7 @@ impl Site {
     /// Why that was not possible.
     pub async fn label(&self, labels: &Labels) -> Result<(), String> {
         let namespace = names::PROBE_NAMESPACE;
-        if !self.world.has_namespace(namespace) {
+        if !self.store.has_namespace(namespace) {
             return Err(format!("there is no namespace {namespace}"));
         }
         let api: Api<PartialObjectMeta<Namespace>> = Api::all(self.client.clone());

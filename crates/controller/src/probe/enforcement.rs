@@ -17,9 +17,9 @@ use super::{
     turns::Turn,
 };
 use crate::{
-    compile::Good,
-    metrics::Metrics,
-    status::{Judgement, Truth},
+    accepted::AcceptedProfile,
+    metrics::{EnforcementResult, Metrics},
+    status::{Condition, ConditionStatus},
 };
 
 /// What was found out about one API server.
@@ -38,18 +38,14 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// All values of [`Outcome::result`].
-    pub const RESULTS: [&'static str; 5] =
-        ["passed", "violation_admitted", "compliant_pod_denied", "failed", "impossible"];
-
     /// For metrics.
-    pub fn result(&self) -> &'static str {
+    fn result(&self) -> EnforcementResult {
         match self {
-            Self::Passed => "passed",
-            Self::ViolationAdmitted(..) => "violation_admitted",
-            Self::CompliantDenied(..) => "compliant_pod_denied",
-            Self::Failed(_) => "failed",
-            Self::Impossible => "impossible",
+            Self::Passed => EnforcementResult::Passed,
+            Self::ViolationAdmitted(..) => EnforcementResult::ViolationAdmitted,
+            Self::CompliantDenied(..) => EnforcementResult::CompliantPodDenied,
+            Self::Failed(_) => EnforcementResult::Failed,
+            Self::Impossible => EnforcementResult::Impossible,
         }
     }
 
@@ -87,30 +83,34 @@ impl InForce {
     }
 
     /// The condition.
-    pub fn judgement(&self) -> Judgement {
-        let (truth, reason, text) = match self.worst() {
+    pub fn condition(&self) -> Condition {
+        let (status, reason, text) = match self.worst() {
             Outcome::Passed => {
                 let who = match self.servers.as_slice() {
                     [_] => "the API server".to_owned(),
                     several => format!("each of {} API servers", several.len()),
                 };
                 let text = format!("{who} denies what violates the profile and admits what complies");
-                (Truth::True, Reason::ProbesPassed, text)
+                (ConditionStatus::True, Reason::ProbesPassed, text)
             }
-            Outcome::ViolationAdmitted(kind, check) => {
-                (Truth::False, Reason::ViolationAdmitted, format!("a {kind} that violates check {check} is admitted"))
-            }
-            Outcome::CompliantDenied(kind, message) => {
-                (Truth::False, Reason::CompliantPodDenied, format!("a {kind} that complies is denied: {message}"))
-            }
-            Outcome::Failed(message) => (Truth::Unknown, Reason::ProbeFailed, message.clone()),
+            Outcome::ViolationAdmitted(kind, check) => (
+                ConditionStatus::False,
+                Reason::ViolationAdmitted,
+                format!("a {kind} that violates check {check} is admitted"),
+            ),
+            Outcome::CompliantDenied(kind, message) => (
+                ConditionStatus::False,
+                Reason::CompliantPodDenied,
+                format!("a {kind} that complies is denied: {message}"),
+            ),
+            Outcome::Failed(message) => (ConditionStatus::Unknown, Reason::ProbeFailed, message.clone()),
             Outcome::Impossible => {
                 let text = "no labels make the profile select the namespace for probes";
-                (Truth::Unknown, Reason::ProbeImpossible, text.to_owned())
+                (ConditionStatus::Unknown, Reason::ProbeImpossible, text.to_owned())
             }
         };
         let mut message = text;
-        if truth != Truth::True {
+        if status != ConditionStatus::True {
             let result = self.worst().result();
             let at = self.servers.iter().filter(|(_, outcome)| outcome.result() == result);
             let at: Vec<_> = at.map(|(address, _)| address.as_str()).filter(|address| !address.is_empty()).collect();
@@ -125,7 +125,7 @@ impl InForce {
             message = format!("{message}; only {address} was asked: {why}");
         }
         let message: String = message.chars().take(8000).collect();
-        Judgement::new(ConditionType::Enforced, truth, reason, message)
+        Condition::new(ConditionType::Enforced, status, reason, message)
     }
 }
 
@@ -150,15 +150,15 @@ struct Judged {
 pub struct Enforcement {
     site: Arc<Site>,
     metrics: Arc<Metrics>,
-    good: Arc<Good>,
+    accepted: Arc<AcceptedProfile>,
     shapes: Vec<Judged>,
     unseen: Option<&'static str>,
 }
 
 impl Enforcement {
     /// To ask about this profile.
-    pub fn new(site: Arc<Site>, metrics: Arc<Metrics>, good: Arc<Good>) -> Self {
-        let (compiled, mut shapes, mut unseen) = (&good.compiled, Vec::new(), None);
+    pub fn new(site: Arc<Site>, metrics: Arc<Metrics>, accepted: Arc<AcceptedProfile>) -> Self {
+        let (compiled, mut shapes, mut unseen) = (&accepted.compiled, Vec::new(), None);
         for (shape, pair) in compiled.bundle.pairs() {
             // A shape without a question of its own is in the cluster as desired when this is asked, and was written
             // before the policy for pods, by whose answers the API server has seen it.
@@ -170,7 +170,7 @@ impl Enforcement {
                 None => unseen = Some("whether workloads are audited shows in the audit log only"),
             }
         }
-        Self { site, metrics, good, shapes, unseen }
+        Self { site, metrics, accepted, shapes, unseen }
     }
 
     async fn of_server(&self, server: &Server, turn: &Turn) -> Outcome {
@@ -251,11 +251,11 @@ impl Question for Enforcement {
     type Answer = InForce;
 
     fn profile(&self) -> &str {
-        &self.good.compiled.profile
+        &self.accepted.compiled.profile
     }
 
     async fn ask(&self, turn: &Turn) -> InForce {
-        let probes = &self.good.compiled.probes;
+        let probes = &self.accepted.compiled.probes;
         let (Some(labels), false) = (&probes.labels, self.shapes.is_empty()) else {
             return InForce::everywhere(Outcome::Impossible);
         };
@@ -290,8 +290,8 @@ impl Question for Enforcement {
 
 /// Whether some API server denies, by the policy for pods, a pod that violates the profile. `None` if that cannot be
 /// known.
-pub async fn denies(site: &Site, good: &Good) -> Option<bool> {
-    let (compiled, probes) = (&good.compiled, &good.compiled.probes);
+pub async fn denies(site: &Site, accepted: &AcceptedProfile) -> Option<bool> {
+    let (compiled, probes) = (&accepted.compiled, &accepted.compiled.probes);
     let (labels, objects) = (probes.labels.as_ref()?, probes.question(Shape::Pods)?);
     site.label(labels).await.ok()?;
     let policy = names::policy(&compiled.profile, Shape::Pods);

@@ -23,10 +23,8 @@ use palisade_api::{
     selector::Labels,
 };
 use palisade_process::Supervisor;
-use tokio_util::sync::CancellationToken;
 
-pub use discover::ApiServers;
-pub use enforcement::{InForce, Outcome};
+pub use enforcement::InForce;
 pub use mutation::{Mutated, Seen};
 pub use servers::Servers;
 
@@ -37,7 +35,9 @@ use self::{
     mutation::Mutating,
     turns::Turns,
 };
-use crate::{Options, compile::Good, metrics::Metrics, queue::Queue, world::World};
+use crate::{
+    accepted::AcceptedProfile, metrics::Metrics, native::NativePolicies, options::Options, queue::Queue, store::Store,
+};
 
 /// How long it is asked who mutates a pod.
 const MUTATED: Duration = Duration::from_secs(5);
@@ -51,6 +51,7 @@ const RETRY: Duration = Duration::from_mins(1);
 /// Asks, and remembers the answers.
 pub struct Prober {
     site: Arc<Site>,
+    native: Arc<NativePolicies>,
     metrics: Arc<Metrics>,
     turns: Arc<Turns>,
     in_force: Arc<Answers<InForce>>,
@@ -61,21 +62,22 @@ impl Prober {
     /// Nothing was asked yet.
     pub fn new(
         servers: Arc<Servers>,
-        world: Arc<World>,
+        store: Arc<Store>,
+        native: Arc<NativePolicies>,
         queue: Arc<Queue>,
         metrics: Arc<Metrics>,
         options: &Options,
         supervisor: Supervisor,
-        stop: CancellationToken,
     ) -> Self {
         let turns = Arc::new(Turns::default());
-        let common = Arc::new(Common { turns: Arc::clone(&turns), queue, supervisor, stop });
+        let common = Arc::new(Common { turns: Arc::clone(&turns), queue, supervisor });
         let (patience, interval) = (options.probe_timeout, options.probe_interval);
         let of_policies = Pace { patience, interval, retry: RETRY };
         let of_mutation =
             Pace { patience: MUTATED.min(patience), interval: MUTATED_AGAIN.min(interval), retry: MUTATED_RETRY };
         Self {
-            site: Arc::new(Site { client: servers.client().clone(), world, servers }),
+            site: Arc::new(Site { client: servers.client().clone(), store, servers }),
+            native,
             metrics,
             turns,
             in_force: Arc::new(Answers::new(Arc::clone(&common), of_policies)),
@@ -84,26 +86,30 @@ impl Prober {
     }
 
     /// Whether the profile is in force as it is in the cluster, if that is known; and when to consult again.
-    pub fn in_force(&self, good: &Arc<Good>) -> (Option<InForce>, Option<Duration>) {
-        let mut objects = good.generation().to_string();
+    pub fn in_force(&self, accepted: &Arc<AcceptedProfile>) -> (Option<InForce>, Option<Duration>) {
+        let mut objects = accepted.generation().to_string();
         for shape in Shape::ALL {
-            for meta in self.site.world.pair(&good.compiled.profile, shape).metadata() {
+            for meta in self.site.store.pair(&accepted.compiled.profile, shape).metadata() {
                 let uid = meta.uid.as_deref().unwrap_or_default();
                 let _ = write!(objects, "/{uid}.{}", meta.generation.unwrap_or_default());
             }
         }
         let key = Key { objects, servers: self.site.servers.epoch() };
-        let question = Enforcement::new(Arc::clone(&self.site), Arc::clone(&self.metrics), Arc::clone(good));
+        let question = Enforcement::new(Arc::clone(&self.site), Arc::clone(&self.metrics), Arc::clone(accepted));
         self.in_force.consult(key, question)
     }
 
     /// Who mutates pods, if that is known, and when to consult again; `None` if the profile mutates no pod that complies
     /// with it. `native` is the version of the policy in the cluster, if it is to be the API server.
-    pub fn mutated(&self, good: &Arc<Good>, native: Option<&str>) -> Option<(Option<Mutated>, Option<Duration>)> {
+    pub fn mutated(
+        &self,
+        accepted: &Arc<AcceptedProfile>,
+        native: Option<&str>,
+    ) -> Option<(Option<Mutated>, Option<Duration>)> {
         let (site, metrics) = (Arc::clone(&self.site), Arc::clone(&self.metrics));
-        let question = Mutating::new(site, metrics, Arc::clone(good), native.is_some())?;
-        let mut objects = format!("{}/{}", good.generation(), native.unwrap_or("-"));
-        let _ = write!(objects, "/{}", self.site.world.native.identity(&names::mutation(&good.compiled.profile)));
+        let question = Mutating::new(site, metrics, Arc::clone(accepted), native.is_some())?;
+        let mut objects = format!("{}/{}", accepted.generation(), native.unwrap_or("-"));
+        let _ = write!(objects, "/{}", self.native.identity(&names::mutation(&accepted.compiled.profile)));
         let key = Key { objects, servers: self.site.servers.epoch() };
         Some(self.mutated.consult(key, question))
     }
@@ -115,10 +121,10 @@ impl Prober {
     }
 
     /// Whether some API server denies, by the profile's policy, a pod that violates it. `None` if that cannot be known.
-    pub async fn denies(&self, good: &Good) -> Option<bool> {
+    pub async fn denies(&self, accepted: &AcceptedProfile) -> Option<bool> {
         // A removal waits for it, so it goes first.
         let _turn = self.turns.next(Duration::ZERO).await;
-        enforcement::denies(&self.site, good).await
+        enforcement::denies(&self.site, accepted).await
     }
 
     /// Takes the labels away.

@@ -14,7 +14,10 @@ use super::{
     servers::Server,
     turns::Turn,
 };
-use crate::{compile::Good, metrics::Metrics};
+use crate::{
+    accepted::AcceptedProfile,
+    metrics::{Metrics, MutationResult},
+};
 
 /// Who was seen to mutate a pod.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -23,20 +26,6 @@ pub struct Seen {
     pub native: bool,
     /// The webhook, or it would have, had the API server left something.
     pub webhook: bool,
-}
-
-impl Seen {
-    /// All values of [`Seen::result`], and that nothing was found out.
-    pub const RESULTS: [&'static str; 4] = ["native", "webhook", "nobody", "failed"];
-
-    /// For metrics.
-    pub fn result(self) -> &'static str {
-        match self {
-            Self { native: true, .. } => "native",
-            Self { webhook: true, .. } => "webhook",
-            Self { .. } => "nobody",
-        }
-    }
 }
 
 /// What was found out about the API servers.
@@ -78,7 +67,7 @@ impl Mutated {
 pub struct Mutating {
     site: Arc<Site>,
     metrics: Arc<Metrics>,
-    good: Arc<Good>,
+    accepted: Arc<AcceptedProfile>,
     /// A pod that lacks what the profile's mutation writes.
     bare: Json,
     /// Whether it is the API server that is to do it.
@@ -87,9 +76,9 @@ pub struct Mutating {
 
 impl Mutating {
     /// To ask about this profile; `None` if it mutates no pod that complies with it.
-    pub fn new(site: Arc<Site>, metrics: Arc<Metrics>, good: Arc<Good>, native: bool) -> Option<Self> {
-        let bare = bare(&good)?;
-        Some(Self { site, metrics, good, bare, native })
+    pub fn new(site: Arc<Site>, metrics: Arc<Metrics>, accepted: Arc<AcceptedProfile>, native: bool) -> Option<Self> {
+        let bare = bare(&accepted)?;
+        Some(Self { site, metrics, accepted, bare, native })
     }
 
     async fn of_server(&self, server: &Server, plan: &Plan<'_>, turn: &Turn) -> Result<Seen, String> {
@@ -110,7 +99,7 @@ impl Mutating {
     }
 
     async fn attempt(&self, server: &Server, plan: &Plan<'_>) -> Result<Seen, String> {
-        let profile = &self.good.compiled.profile;
+        let profile = &self.accepted.compiled.profile;
         let path = format!("/api/v1/namespaces/{}/pods", names::PROBE_NAMESPACE);
         let reply = self.site.ask(server, &path, &self.bare).await?;
         let said = |text: &str| reply.warnings.iter().any(|warning| warning.contains(text));
@@ -136,11 +125,11 @@ impl Question for Mutating {
     type Answer = Mutated;
 
     fn profile(&self) -> &str {
-        &self.good.compiled.profile
+        &self.accepted.compiled.profile
     }
 
     async fn ask(&self, turn: &Turn) -> Mutated {
-        let compiled = &self.good.compiled;
+        let compiled = &self.accepted.compiled;
         let (Some(labels), Some(mutation)) = (&compiled.probes.labels, &compiled.mutation) else {
             return self.failed("no labels make the profile select the probe namespace".to_owned());
         };
@@ -164,21 +153,21 @@ impl Question for Mutating {
 
     fn concluded(&self, answer: &Mutated) {
         let result = match answer.seen() {
-            Some(_) if !answer.nobody().is_empty() => "nobody",
-            // All of them are mutated, by one or the other.
-            Some(seen) if seen == Seen::default() => "webhook",
-            Some(seen) => seen.result(),
-            None => "failed",
+            Some(_) if !answer.nobody().is_empty() => MutationResult::Nobody,
+            Some(Seen { native: true, .. }) => MutationResult::Native,
+            // All of them mutate pods, by one engine or the other.
+            Some(_) => MutationResult::Webhook,
+            None => MutationResult::Failed,
         };
-        tracing::info!(profile = self.profile(), result, failed = ?answer.failed(), "asked the API servers who mutates pods");
+        tracing::info!(profile = self.profile(), result = result.label(), failed = ?answer.failed(), "asked the API servers who mutates pods");
         self.metrics.mutated(self.profile(), result);
     }
 }
 
 /// The pod of the probe that complies, without what would be written into it; `None` if nothing would be.
-fn bare(good: &Good) -> Option<Json> {
-    let mutation = good.compiled.mutation.as_ref()?;
-    let mut pod = good.compiled.probes.compliant.pod.clone();
+fn bare(accepted: &AcceptedProfile) -> Option<Json> {
+    let mutation = accepted.compiled.mutation.as_ref()?;
+    let mut pod = accepted.compiled.probes.compliant.pod.clone();
     *pod.at_mut(&["metadata", "name"]) = "palisade-probe-bare".into();
     *pod.at_mut(&["metadata", "annotations"]) = json!({names::PROBE_MUTATION_ANNOTATION: ""});
     let unset = |object: &mut Json, path: &[String]| {
@@ -194,7 +183,7 @@ fn bare(good: &Good) -> Option<Json> {
             }
         }
     }
-    let plan = Plan::new([(mutation, good.compiled.probes.params.as_ref())]);
+    let plan = Plan::new([(mutation, accepted.compiled.probes.params.as_ref())]);
     let would = plan.patch(&Request::create(names::PROBE_NAMESPACE, &pod));
     (!would.is_empty()).then_some(pod)
 }

@@ -20,10 +20,10 @@ use tokio::{
 };
 
 use super::{
-    discover::{ApiServers, Found, discover},
+    discover::{Found, discover},
     wait::{ANSWER, no_answer},
 };
-use crate::{call::ApiError, metrics::Metrics, queue::Queue, world::World};
+use crate::{call::ApiError, metrics::Metrics, options::ApiServers, queue::Queue, store::Store};
 
 /// How often the addresses are read and each server is asked whether it answers.
 const PACE: Duration = Duration::from_secs(10);
@@ -159,15 +159,15 @@ impl Servers {
     }
 
     /// Keeps this up to date until the end, and triggers all profiles after each change.
-    pub fn follow(self: &Arc<Self>, world: &Arc<World>, queue: &Arc<Queue>, supervisor: &Supervisor) {
-        let (servers, world, queue) = (Arc::clone(self), Arc::clone(world), Arc::clone(queue));
+    pub fn follow(self: &Arc<Self>, store: &Arc<Store>, queue: &Arc<Queue>, supervisor: &Supervisor) {
+        let (servers, store, queue) = (Arc::clone(self), Arc::clone(store), Arc::clone(queue));
         let stop = supervisor.stop().clone();
         supervisor.spawn("API servers", async move {
             let rounds = async {
                 loop {
                     let begun = Instant::now();
                     if servers.round().await {
-                        queue.trigger(world.profiles());
+                        queue.trigger(store.profiles());
                     }
                     let all_well = servers.set.borrow().iter().flat_map(|set| &set.servers).all(|one| one.is_well());
                     tokio::select! {

@@ -12,10 +12,7 @@ use super::{
     mock::{Asked, Say},
     params_path, path, profile,
 };
-use crate::{
-    health::Heartbeat,
-    lane::{Lane, Next},
-};
+use crate::{health::Heartbeat, lane::Lane, queue::Next};
 
 fn names_of(count: usize) -> Vec<String> {
     (0..count).map(|n| format!("n{n}")).collect()
@@ -297,8 +294,8 @@ async fn who_leaves_a_selection_loses_its_parameters_after_the_api_server_knows(
     tokio::time::sleep(Duration::from_secs(3)).await;
     let mut left = super::namespace("n1");
     left.metadata.labels = None;
-    let concerned = scene.cx.world.see_namespace(kube::runtime::watcher::Event::Apply(left));
-    scene.cx.queues.tenants.trigger(concerned);
+    let concerned = scene.cx.store.see_namespace(kube::runtime::watcher::Event::Apply(left));
+    scene.cx.queues.params.trigger(concerned);
     let gone = params_path("tools", "n1");
     let took = scene.until("deleted", |mock| mock.get(&gone).is_none()).await;
     assert!(took >= Duration::from_secs(2), "deleted after {took:?}");
@@ -309,20 +306,26 @@ async fn who_leaves_a_selection_loses_its_parameters_after_the_api_server_knows(
 async fn a_turn_that_panics_is_no_trouble_of_others() {
     let scene = scene(0);
     let start = Instant::now();
-    Lane::start(&scene.cx, "test", &scene.cx.queues.passes, &std::sync::Arc::new(Heartbeat::new()), |cx, profile| {
-        Box::pin(async move {
-            cx.metrics.drifted(if profile == "bad" { "bad" } else { "good" });
-            assert!(profile != "bad", "a bug");
-            Next::Change
-        })
-    });
+    Lane::start(
+        &scene.cx,
+        "test",
+        &scene.cx.queues.reconcile,
+        &std::sync::Arc::new(Heartbeat::new()),
+        |cx, profile| {
+            Box::pin(async move {
+                cx.metrics.drifted(if profile == "bad" { "bad" } else { "good" });
+                assert!(profile != "bad", "a bug");
+                Next::Change
+            })
+        },
+    );
     let count = |kind: &str| {
         let text = scene.cx.metrics.text().unwrap();
         let line =
             text.lines().find(|line| line.starts_with(&format!("palisade_drift_repaired_total{{kind=\"{kind}\"}}")));
         line.and_then(|line| line.rsplit(' ').next()?.parse().ok()).unwrap_or(0)
     };
-    scene.cx.queues.passes.trigger(["bad".to_owned(), "good".to_owned()]);
+    scene.cx.queues.reconcile.trigger(["bad".to_owned(), "good".to_owned()]);
     scene.until("the other", |_| count("good") == 1).await;
     scene.until("again", |_| count("bad") == 2).await;
     assert!(start.elapsed() >= Duration::from_secs(9));

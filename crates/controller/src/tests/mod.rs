@@ -18,7 +18,9 @@ use palisade_process::Supervisor;
 use serde_json::{Value as Json, json};
 use tokio_util::sync::CancellationToken;
 
-use crate::{Options, context::Context, health::Heartbeat, lane::Lane, params, reconcile, repair};
+use crate::{
+    context::Context, health::Heartbeat, lane::Lane, options::Options, params, queue::Queues, reconcile, repair,
+};
 
 const POLICIES: &str = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies";
 const BINDINGS: &str = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings";
@@ -37,20 +39,20 @@ impl Scene {
         let (mock, client) = Mock::start();
         let supervisor = Supervisor::new(CancellationToken::new());
         let cx = Arc::new(Context::new(client.into(), &Options::default(), supervisor));
-        let world = &cx.world;
-        world.see_profile(Event::Init);
-        world.see_profile(Event::InitDone);
-        world.see_params(Event::Init);
-        world.see_params(Event::InitDone);
-        world.see_policy(Event::Init);
-        world.see_policy(Event::InitDone);
-        world.see_binding(Event::Init);
-        world.see_binding(Event::InitDone);
-        world.see_namespace(Event::Init);
+        let store = &cx.store;
+        store.see_profile(Event::Init);
+        store.see_profile(Event::InitDone);
+        store.see_params(Event::Init);
+        store.see_params(Event::InitDone);
+        store.see_policy(Event::Init);
+        store.see_policy(Event::InitDone);
+        store.see_binding(Event::Init);
+        store.see_binding(Event::InitDone);
+        store.see_namespace(Event::Init);
         for name in namespaces {
-            world.see_namespace(Event::InitApply(namespace(name)));
+            store.see_namespace(Event::InitApply(namespace(name)));
         }
-        world.see_namespace(Event::InitDone);
+        store.see_namespace(Event::InitDone);
         Self { mock, cx }
     }
 
@@ -63,13 +65,13 @@ impl Scene {
         let name = profile["metadata"]["name"].as_str().unwrap();
         self.mock.put(&format!("{PROFILES}/{name}"), profile.clone());
         let profile: DeserializeGuard<ToolSecurityProfile> = serde_json::from_value(profile.clone()).unwrap();
-        let concerned = self.cx.world.see_profile(Event::Apply(profile));
-        self.cx.queues.passes.trigger(concerned);
+        let concerned = self.cx.store.see_profile(Event::Apply(profile));
+        self.cx.queues.reconcile.trigger(concerned);
     }
 
     fn add_namespace(&self, name: &str) {
-        let concerned = self.cx.world.see_namespace(Event::Apply(namespace(name)));
-        self.cx.queues.tenants.trigger(concerned);
+        let concerned = self.cx.store.see_namespace(Event::Apply(namespace(name)));
+        self.cx.queues.params.trigger(concerned);
     }
 
     /// Somebody else deletes a policy or a binding.
@@ -78,24 +80,21 @@ impl Scene {
         let mut object = self.mock.remove(&path);
         object["metadata"]["resourceVersion"] = "999999".into();
         let concerned = if kind == POLICIES {
-            self.cx.world.see_policy(Event::Delete(serde_json::from_value(object).unwrap()))
+            self.cx.store.see_policy(Event::Delete(serde_json::from_value(object).unwrap()))
         } else {
-            self.cx.world.see_binding(Event::Delete(serde_json::from_value(object).unwrap()))
+            self.cx.store.see_binding(Event::Delete(serde_json::from_value(object).unwrap()))
         };
         self.cx.queues.repairs.trigger(concerned.clone());
-        self.cx.queues.passes.trigger(concerned);
+        self.cx.queues.reconcile.trigger(concerned);
     }
 
     /// Starts the three lanes.
     fn run(&self) {
-        let lanes: [(&str, _, crate::lane::Work); 3] = [
-            ("repairs", &self.cx.queues.repairs, repair::work),
-            ("parameters", &self.cx.queues.tenants, params::work),
-            ("passes", &self.cx.queues.passes, reconcile::work),
-        ];
-        for (name, queue, work) in lanes {
-            Lane::start(&self.cx, name, queue, &Arc::new(Heartbeat::new()), work);
-        }
+        let Queues { reconcile, repairs, params } = &self.cx.queues;
+        let heartbeat = || Arc::new(Heartbeat::new());
+        Lane::start(&self.cx, "repairs", repairs, &heartbeat(), repair::work);
+        Lane::start(&self.cx, "parameters", params, &heartbeat(), params::work);
+        Lane::start(&self.cx, "reconcile", reconcile, &heartbeat(), reconcile::work());
     }
 
     /// Waits until something holds, and returns how long that took. The clock is the test's.

@@ -134,7 +134,7 @@ async fn a_watch_begins_anew_whatever_ends_it() {
                 Say::Well
             }
         });
-        observe::start(&scene.cx.client, &scene.cx.world, &scene.cx.queues, &scene.cx.supervisor);
+        observe::start(&scene.cx.client, &scene.cx.store, &scene.cx.queues, &scene.cx.supervisor);
         scene.until("a watch", |mock| mock.watched("/api/v1/namespaces") >= 1).await;
         scene.mock.put(
             "/api/v1/namespaces/late",
@@ -145,7 +145,7 @@ async fn a_watch_begins_anew_whatever_ends_it() {
         let listed =
             asked.iter().filter(|it| it.path == "/api/v1/namespaces" && !it.query.contains("watch=true")).count();
         assert!(listed >= lists, "{say:?}: {listed} lists");
-        assert_eq!(scene.cx.world.has_namespace("late"), listed > 1, "{say:?}");
+        assert_eq!(scene.cx.store.has_namespace("late"), listed > 1, "{say:?}");
         assert!(!scene.cx.stop.is_cancelled(), "{say:?}");
     }
 }

@@ -1,7 +1,7 @@
 //! Which parameters are written when: few at the same time, in turn between the profiles, and what is urgent first.
 //!
-//! A request that hangs, behind an admission webhook of somebody else, say, gives its place to the next one after
-//! [`SLOW`]. It is not given up then: such a webhook may take half a minute and admit.
+//! A request that hangs, behind an admission webhook of somebody else, say, gives its place to the next one after a
+//! second. It is not given up then: such a webhook may take half a minute and admit.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -11,10 +11,8 @@ use std::{
 
 use tokio::time::Instant;
 
-use crate::{context::Context, params, resolve::Write};
+use crate::resolve::Write;
 
-/// A request that takes longer gives its place to the next one.
-const SLOW: Duration = Duration::from_secs(1);
 /// How long a new generation of the profile waits for a request that hangs.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -56,13 +54,13 @@ struct Limit {
     slow: usize,
 }
 
-/// Writes and deletes parameters, beside everything else.
+/// What is to be written and deleted, and what is under way.
 #[derive(Debug)]
-pub struct Writer {
+pub struct JobQueue {
     schedule: Mutex<Schedule>,
 }
 
-impl Writer {
+impl JobQueue {
     /// Nothing is to be done.
     pub fn new(bulk: usize) -> Self {
         Self { schedule: Mutex::new(Schedule::new(bulk)) }
@@ -92,26 +90,20 @@ impl Writer {
         self.lock().awaited(profile)
     }
 
-    /// Begins as much as may be under way.
-    pub fn pump(&self, cx: &Arc<Context>) {
-        while !cx.stop.is_cancelled() {
-            let Some(begun) = self.lock().next() else { return };
-            let (cx, name) = (Arc::clone(cx), format!("parameters of {}", begun.profile));
-            Arc::clone(&cx).supervisor.spawn_job(name, async move { run(&cx, begun).await });
-        }
+    /// Begins the next job, if one may be under way. Whoever does it reports its end with [`Self::ended`].
+    pub fn begin(&self) -> Option<Begun> {
+        self.lock().next()
     }
-}
 
-async fn run(cx: &Arc<Context>, Begun { profile, namespace, job }: Begun) {
-    let mut work = std::pin::pin!(params::run(cx, &profile, &namespace, job));
-    if tokio::time::timeout(SLOW, &mut work).await.is_err() {
-        cx.writer.lock().is_slow(&profile, &namespace);
-        cx.writer.pump(cx);
-        work.await;
+    /// A job takes long: it gives its place to the next one.
+    pub fn is_slow(&self, profile: &str, namespace: &str) {
+        self.lock().is_slow(profile, namespace);
     }
-    cx.writer.lock().ended(&profile, &namespace);
-    cx.queues.tenants.trigger([profile.clone()]);
-    cx.writer.pump(cx);
+
+    /// A job has ended.
+    pub fn ended(&self, profile: &str, namespace: &str) {
+        self.lock().ended(profile, namespace);
+    }
 }
 
 /// Whether namespaces wait that were not tried yet.
@@ -127,17 +119,20 @@ pub enum Awaited {
 
 /// A job that was begun.
 #[derive(Debug, PartialEq)]
-struct Begun {
-    profile: String,
-    namespace: String,
-    job: Job,
+pub struct Begun {
+    /// Of which profile.
+    pub profile: String,
+    /// In which namespace.
+    pub namespace: String,
+    /// What is to be done.
+    pub job: Job,
 }
 
 /// What is to be done and what is under way. It does nothing by itself.
 #[derive(Debug)]
 struct Schedule {
     limits: [Limit; 3],
-    profiles: BTreeMap<String, Jobs>,
+    profiles: BTreeMap<String, ProfileJobs>,
     /// How many are under way that are not slow, by class.
     running: [usize; 3],
     /// The profile that had its turn last, by class.
@@ -147,7 +142,7 @@ struct Schedule {
 }
 
 #[derive(Debug, Default)]
-struct Jobs {
+struct ProfileJobs {
     waiting: BTreeMap<String, (Class, u64, Job)>,
     order: BTreeSet<(Class, u64, String)>,
     under_way: BTreeMap<String, UnderWay>,
@@ -161,7 +156,7 @@ struct UnderWay {
     job: Job,
 }
 
-impl Jobs {
+impl ProfileJobs {
     fn take(&mut self, namespace: &str) -> Option<(Class, Job)> {
         let (class, number, job) = self.waiting.remove(namespace)?;
         self.order.remove(&(class, number, namespace.to_owned()));
@@ -246,7 +241,7 @@ impl Schedule {
         if self.running[class as usize] >= limit.of_all {
             return None;
         }
-        let may = |(_, jobs): &(&String, &Jobs)| {
+        let may = |(_, jobs): &(&String, &ProfileJobs)| {
             jobs.count(class, false) < limit.of_profile
                 && jobs.count(class, true) < limit.slow
                 && jobs.next(class).is_some()

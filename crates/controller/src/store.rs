@@ -25,10 +25,7 @@ use palisade_api::{
 };
 use palisade_compiler::{Namespace, selects};
 
-use crate::{
-    native::Native,
-    table::{Change, Table},
-};
+use crate::table::{Change, Table, feed, identity, slim};
 
 /// The longest annotation that is kept. 64 texts of 256 characters are the longest value of a parameter.
 const MAX_ANNOTATION: usize = 16 * 1024;
@@ -82,10 +79,8 @@ impl ObservedPair {
 
 /// What is known.
 #[derive(Debug, Default)]
-pub struct World {
+pub struct Store {
     inner: Mutex<Inner>,
-    /// What fills in pods, where the API server serves it.
-    pub native: Native,
 }
 
 #[derive(Debug, Default)]
@@ -105,7 +100,7 @@ struct Inner {
 /// Names of profiles.
 pub type Concerned = BTreeSet<String>;
 
-impl World {
+impl Store {
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -363,49 +358,6 @@ impl Inner {
         let is_of = |profile: &&String| names(profile).iter().any(|name| name == object);
         self.profiles.iter().map(|(name, _)| name).find(is_of).cloned()
     }
-}
-
-/// Enters an event into a table.
-pub fn feed<O, K: Ord + Clone, V: Clone + PartialEq>(
-    table: &mut Table<K, V>,
-    event: Event<O>,
-    row: impl FnOnce(O) -> (K, u64, V),
-) -> Vec<Change<K, V>> {
-    match event {
-        Event::Init => {
-            table.begin();
-            Vec::new()
-        }
-        Event::InitApply(object) => {
-            let (key, version, value) = row(object);
-            table.list(key, version, value);
-            Vec::new()
-        }
-        Event::InitDone => table.finish(),
-        Event::Apply(object) => {
-            let (key, version, value) = row(object);
-            table.set(key, version, value).into_iter().collect()
-        }
-        Event::Delete(object) => {
-            let (key, version, _) = row(object);
-            table.remove(key, version).into_iter().collect()
-        }
-    }
-}
-
-/// The name and the version of an object.
-pub fn identity(meta: &ObjectMeta) -> (String, u64) {
-    (meta.name.clone().unwrap_or_default(), version(meta))
-}
-
-/// The resource version as a number, or 0.
-pub fn version(meta: &ObjectMeta) -> u64 {
-    meta.resource_version.as_deref().and_then(|version| version.parse().ok()).unwrap_or_default()
-}
-
-/// Without what changes with each write.
-pub fn slim(meta: ObjectMeta) -> ObjectMeta {
-    ObjectMeta { managed_fields: None, resource_version: None, ..meta }
 }
 
 fn without_version(profile: Arc<ToolSecurityProfile>) -> Arc<ToolSecurityProfile> {
