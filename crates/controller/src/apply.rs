@@ -1,7 +1,7 @@
-//! Stage apply: policies and bindings, and what is kept beside them.
+//! Stage apply: writes policies and bindings.
 //!
-//! When something changes, parameters come first ([`crate::params`]), then the policy, then the binding; what only the
-//! former policy read is removed after the API server has surely read the new one. Policies and bindings are changed
+//! When something changes, parameters come first ([`crate::params`]), then the policy, then the binding; parameters that
+//! only the former policy read are removed after the API server has surely read the new one. Policies and bindings are changed
 //! in place: the API server can lose sight of parameters when the last binding of a kind goes and comes back.
 
 use k8s_openapi::api::admissionregistration::v1::{ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding};
@@ -66,15 +66,15 @@ async fn write_pair(
     let Pair { policy, binding, updates } = desired;
     let observed = cx.store.pair(profile, shape);
     if let Some(found) = observed.binding.as_deref().filter(|found| denies(found) && !denies(binding)) {
-        // Who leaves the stage Deny must not be denied by a policy that is stricter.
+        // A profile that leaves the stage Deny must not deny by its new policy first, which may be stricter.
         write_binding(cx, accepted, state, &relaxed(binding, found), Some(found)).await?;
         delete_updates(cx, profile, shape).await?;
     }
-    // The policy comes first: who binds parameters must be allowed to read them, and the API server learns from the
-    // policy which.
+    // The policy comes first: the author of a binding must be allowed to read its parameters, and the API server learns
+    // from the policy which kind they are.
     write_policy(cx, accepted, state, policy, observed.policy.as_deref()).await?;
     let observed = cx.store.pair(profile, shape);
-    // Updates are bound twice for a moment rather than not at all.
+    // Better that updates are bound twice for a moment than not at all.
     if let Some(updates) = updates {
         write_binding(cx, accepted, state, updates, observed.updates.as_deref()).await?;
     }
@@ -110,13 +110,13 @@ fn relaxed(
     }
     relaxed.spec.param_ref.clone_from(&found.spec.param_ref);
     if let Some(param_ref) = &mut relaxed.spec.param_ref {
-        // Where there are none, nothing is configured, and that is denied whatever the actions are.
+        // Where parameters are missing, the API server denies whatever the actions are, unless this says Allow.
         param_ref.parameter_not_found_action = Some("Allow".to_owned());
     }
     relaxed
 }
 
-/// Deletes what a shape was judged by that is not judged any more.
+/// Deletes the policy and bindings for a shape that the profile no longer covers.
 async fn delete_pair(cx: &Context, profile: &str, shape: Shape) -> Result<(), ApiError> {
     let observed = cx.store.pair(profile, shape);
     if observed.binding.is_some() || observed.updates.is_some() {
@@ -126,7 +126,7 @@ async fn delete_pair(cx: &Context, profile: &str, shape: Shape) -> Result<(), Ap
     if observed.policy.is_some() {
         delete::policy(cx, profile, shape).await?;
         cx.metrics.wrote(POLICY, "delete");
-        tracing::info!(profile, ?shape, "deleted a policy that the profile does not ask for any more");
+        tracing::info!(profile, ?shape, "deleted a policy that the profile no longer asks for");
     }
     Ok(())
 }
@@ -162,7 +162,7 @@ async fn write_policy(
         let mut in_force = state.in_force();
         in_force.wrote = true;
         if new_spec {
-            // The API server begins to judge by it after the write, not before.
+            // The API server begins to evaluate it after the write, not before.
             in_force.settling.since = Instant::now();
         }
     }
@@ -192,8 +192,7 @@ async fn write_binding(
     Ok(())
 }
 
-/// Whether something that has to be written was right before: it was made for this generation, or it was seen to
-/// be right.
+/// Whether an object that has to be written was right before: it was written for this generation, or was confirmed.
 fn drifted(in_force: &InForce, accepted: &AcceptedProfile, found: Option<&ObjectMeta>) -> bool {
     let generation = accepted.generation();
     let annotation = found.and_then(|meta| meta.annotations.as_ref()?.get(names::GENERATION_ANNOTATION));
@@ -219,7 +218,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_leaves_the_stage_deny_is_bound_to_what_the_former_policy_reads() {
+    fn leaving_stage_deny_keeps_the_parameters_of_the_former_policy() {
         let binding = |generation: &str, actions: &[&str], params: bool| -> ValidatingAdmissionPolicyBinding {
             let params = params.then(|| json!({"name": "p", "parameterNotFoundAction": "Deny"}));
             serde_json::from_value(json!({

@@ -86,7 +86,7 @@ where
         return Ok((applied, Verb::Apply));
     }
     let mut exact = desired.clone();
-    *exact.meta_mut() = with_what_is_harmless(desired.meta(), applied.meta());
+    *exact.meta_mut() = with_foreign_metadata(desired.meta(), applied.meta());
     let manager = PostParams { field_manager: Some(manager.to_owned()), ..PostParams::default() };
     let replaced = call(api.replace(name, &manager, &exact)).await?;
     if same(&replaced) {
@@ -96,7 +96,7 @@ where
 }
 
 /// The desired metadata with labels, annotations, owners and finalizers of others: they change no verdict.
-fn with_what_is_harmless(desired: &ObjectMeta, found: &ObjectMeta) -> ObjectMeta {
+fn with_foreign_metadata(desired: &ObjectMeta, found: &ObjectMeta) -> ObjectMeta {
     let mut meta = found.clone();
     meta.managed_fields = None;
     meta.labels.get_or_insert_default().extend(desired.labels.clone().unwrap_or_default());
@@ -126,7 +126,7 @@ mod tests {
             ..ObjectMeta::default()
         };
         assert!(!same_meta(&desired, &found));
-        let meta = with_what_is_harmless(&desired, &found);
+        let meta = with_foreign_metadata(&desired, &found);
         assert!(same_meta(&desired, &meta));
         assert_eq!(meta.labels, map(&[("ours", "1"), ("theirs", "1")]));
         assert_eq!((meta.finalizers, meta.resource_version), (found.finalizers, found.resource_version));

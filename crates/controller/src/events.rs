@@ -1,5 +1,5 @@
-//! Kubernetes events. They are sent beside the work: none of it waits for them, and when too many come at once
-//! some are lost, because each is also in a status or in parameters.
+//! Kubernetes events. A task of its own sends them: no other work waits for them, and when too many come at once some are
+//! dropped, because each is also in a status or in parameters.
 
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::{
@@ -35,10 +35,10 @@ impl Events {
         let (sender, mut receiver) = mpsc::channel::<Message>(WAITING);
         let reporter = Reporter { controller: names::CONTROLLER.to_owned(), instance };
         // A recorder makes a series of events that differ in nothing but their note, and keeps the first note. That
-        // is right for what repeats; a transition is told anew.
+        // is right for what repeats; a transition is a new event.
         let series = Recorder::new(client.clone(), reporter.clone());
         let stop = supervisor.stop().clone();
-        // It ends, too, when nobody can hand in events any more.
+        // It also ends when no sender is left.
         supervisor.spawn_job("events", async move {
             while let Some(Some(Message { event, regarding })) = stop.run_until_cancelled(receiver.recv()).await {
                 let sent = match event.secondary {
@@ -46,14 +46,14 @@ impl Events {
                     None => call(Recorder::new(client.clone(), reporter.clone()).publish(&event, &regarding)).await,
                 };
                 if let Err(error) = sent {
-                    tracing::debug!(reason = event.reason, %error, "an event could not be sent");
+                    tracing::debug!(reason = event.reason, %error, "could not send an event");
                 }
             }
         });
         Self { sender }
     }
 
-    /// A profile is not as it was.
+    /// A profile has changed its state.
     pub fn profile(&self, meta: &ObjectMeta, severity: EventType, reason: &str, note: &str) {
         self.publish(reference::<ToolSecurityProfile>(meta), None, severity, reason, note);
     }
@@ -64,7 +64,7 @@ impl Events {
         self.publish(profile, Some(repaired), EventType::Warning, "DriftRepaired", note);
     }
 
-    /// The parameters of a namespace are not as they were.
+    /// The parameters of a namespace have changed their state.
     pub fn params(&self, meta: &ObjectMeta, severity: EventType, reason: &str, note: &str) {
         self.publish(reference::<ToolSecurityParams>(meta), None, severity, reason, note);
     }
@@ -87,7 +87,7 @@ impl Events {
             secondary,
         };
         if self.sender.try_send(Message { event, regarding }).is_err() {
-            tracing::debug!(reason, "too many events: one is lost");
+            tracing::debug!(reason, "too many events: dropped one");
         }
     }
 }

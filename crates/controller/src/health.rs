@@ -1,4 +1,4 @@
-//! What `/livez`, `/readyz` and `/metrics` say.
+//! The state that `/livez`, `/readyz` and `/metrics` report.
 
 use std::{
     sync::{
@@ -12,10 +12,10 @@ use tokio::time::Instant;
 
 use crate::{metrics::Metrics, store::Store};
 
-/// A loop that has not turned for so long is dead.
+/// A lane that makes no progress for this long is stuck.
 const DEAD: Duration = Duration::from_mins(1);
 
-/// When the loop turned last.
+/// When a lane made progress last.
 #[derive(Debug)]
 pub struct Heartbeat {
     start: Instant,
@@ -28,7 +28,7 @@ impl Heartbeat {
         Self { start: Instant::now(), last: AtomicU64::new(0) }
     }
 
-    /// The loop turned.
+    /// The lane makes progress.
     pub fn beat(&self) {
         self.last.store(self.start.elapsed().as_secs(), Ordering::Relaxed);
     }
@@ -39,7 +39,7 @@ impl Heartbeat {
     }
 }
 
-/// What the answers are made of.
+/// The state of the controller.
 #[derive(Clone)]
 pub struct Health {
     /// Of the lanes.

@@ -1,4 +1,4 @@
-//! Which parameters are written when: few at the same time, in turn between the profiles, and what is urgent first.
+//! The parameters to write and delete: few at the same time, in turn between the profiles, and urgent ones first.
 //!
 //! A request that hangs, behind an admission webhook of somebody else, say, gives its place to the next one after a
 //! second. It is not given up then: such a webhook may take half a minute and admit.
@@ -50,11 +50,11 @@ pub enum Job {
 struct Limit {
     of_profile: usize,
     of_all: usize,
-    /// How many of a profile may hang besides.
+    /// How many slow ones a profile may have besides.
     slow: usize,
 }
 
-/// What is to be written and deleted, and what is under way.
+/// The jobs that wait, and those in progress.
 #[derive(Debug)]
 pub struct JobQueue {
     schedule: Mutex<Schedule>,
@@ -70,7 +70,7 @@ impl JobQueue {
         self.schedule.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Nothing is to be done for a profile any more, but for what is under way.
+    /// Drops the waiting jobs of a profile; those in progress go on.
     pub fn clear(&self, profile: &str) {
         self.lock().clear(profile);
     }
@@ -80,7 +80,7 @@ impl JobQueue {
         self.lock().set(profile, namespace, job);
     }
 
-    /// Whether anything is to be done for a profile or is under way.
+    /// Whether a profile has jobs, waiting or in progress.
     pub fn is_busy(&self, profile: &str) -> bool {
         self.lock().profiles.contains_key(profile)
     }
@@ -90,7 +90,7 @@ impl JobQueue {
         self.lock().awaited(profile)
     }
 
-    /// Begins the next job, if one may be under way. Whoever does it reports its end with [`Self::ended`].
+    /// Begins the next job, if the limits allow one. The caller reports its end with [`Self::ended`].
     pub fn begin(&self) -> Option<Begun> {
         self.lock().next()
     }
@@ -128,16 +128,16 @@ pub struct Begun {
     pub job: Job,
 }
 
-/// What is to be done and what is under way. It does nothing by itself.
+/// The jobs that wait, and those in progress. It does nothing by itself.
 #[derive(Debug)]
 struct Schedule {
     limits: [Limit; 3],
     profiles: BTreeMap<String, ProfileJobs>,
-    /// How many are under way that are not slow, by class.
+    /// How many jobs in progress are not slow, by class.
     running: [usize; 3],
     /// The profile that had its turn last, by class.
     last: [String; 3],
-    /// Counts jobs: of one class, who came first is first.
+    /// Counts jobs: within a class, the first to come is the first to begin.
     count: u64,
 }
 
@@ -201,7 +201,7 @@ impl Schedule {
         let jobs = self.profiles.entry(profile.to_owned()).or_default();
         let before = jobs.waiting.get(namespace).map(|(class, number, _)| (*class, *number));
         jobs.take(namespace);
-        // What is under way already is not done twice.
+        // A job in progress is not begun twice.
         let same = |job: &Job| jobs.under_way.get(namespace).is_some_and(|under_way| under_way.job == *job);
         if let Some((class, job)) = job.filter(|(_, job)| !same(job)) {
             // It keeps its place.
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn profiles_take_turns_and_what_is_urgent_comes_first() {
+    async fn profiles_take_turns_and_urgent_jobs_come_first() {
         let mut schedule = Schedule::new(1);
         put(&mut schedule, "a", 0..3000, Class::Bulk);
         put(&mut schedule, "b", 0..2, Class::Bulk);
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_hangs_gives_its_place_to_the_next_and_hangs_not_too_often() {
+    async fn a_hanging_job_gives_its_place_to_the_next_up_to_a_limit() {
         let mut schedule = Schedule::new(1);
         put(&mut schedule, "a", 0..100, Class::Bulk);
         let mut hung = 0;
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_new_generation_waits_for_all_that_were_not_tried_but_not_for_ever() {
+    async fn a_new_generation_waits_for_untried_namespaces_but_not_forever() {
         let mut schedule = Schedule::new(1);
         assert_eq!(schedule.awaited("a"), Awaited::Nothing);
         put(&mut schedule, "a", 0..2, Class::Bulk);
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_namespace_is_never_written_twice_at_once_and_the_latest_counts() {
+    async fn a_namespace_is_never_written_twice_at_once_and_the_latest_job_wins() {
         let mut schedule = Schedule::new(4);
         put(&mut schedule, "a", 0..1, Class::Bulk);
         assert_eq!(begin(&mut schedule), ["a/n0"]);

@@ -1,9 +1,9 @@
-//! A lane: looks at each profile when its queue says so, never at one profile twice at once, and at as many profiles at
+//! A lane: works on each profile when its queue says so, never on one profile twice at once, and on as many profiles at
 //! the same time as are due.
 //!
-//! There is no bound on purpose. A turn mostly waits for answers of the API server, and with a bound, some profiles
-//! whose requests hang would hold up all others. What takes a processor is bounded where it is done
-//! ([`Context::checks`], [`Context::plans`]), and away from the threads that turn lanes.
+//! There is no bound on purpose. The work mostly waits for answers of the API server, and with a bound, some profiles
+//! whose requests hang would block all others. What takes a processor is bounded where it is done
+//! ([`Context::checks`], [`Context::plans`]), and away from the threads that drive lanes.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -20,9 +20,9 @@ use crate::{
     queue::{Next, Queue},
 };
 
-/// How long turns that are under way may take when the controller stops.
+/// How long work in progress may take when the controller stops.
 pub const GRACE: Duration = Duration::from_secs(10);
-/// How long after a panic a profile is looked at again.
+/// How long after a panic a profile is retried.
 const AFTER_PANIC: Duration = Duration::from_secs(10);
 
 /// What a lane does with a profile.
@@ -64,7 +64,7 @@ impl Lane {
         while !self.cx.stop.is_cancelled() {
             self.heartbeat.beat();
             let busy: BTreeSet<String> = self.running.values().cloned().collect();
-            // Before everything is known, what seems to be missing may only be unknown.
+            // Before all lists are read, an object that seems to be missing may only be unknown.
             let synced = self.cx.store.synced();
             let pause = Duration::from_millis(if synced { 5000 } else { 50 });
             tokio::select! {
@@ -76,7 +76,7 @@ impl Lane {
         }
         let turns = async { while self.turns.join_next().await.is_some() {} };
         if tokio::time::timeout(GRACE, turns).await.is_err() {
-            tracing::warn!(lane = self.name, "some requests did not end");
+            tracing::warn!(lane = self.name, "some requests did not end in time");
         }
     }
 
@@ -93,10 +93,10 @@ impl Lane {
                     self.queue.schedule(profile, after);
                 }
             }
-            // What panics for one profile is no reason to stop for the others.
+            // A panic for one profile is no reason to stop for the others.
             Err(error) => {
                 let profile = self.running.remove(&error.id());
-                tracing::error!(lane = self.name, profile, %error, "a turn panicked and is tried again");
+                tracing::error!(lane = self.name, profile, %error, "working on a profile panicked; will retry");
                 if let Some(profile) = profile {
                     self.queue.schedule(profile, AFTER_PANIC);
                 }

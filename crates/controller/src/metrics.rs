@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use palisade_process::FrontMetrics;
+use palisade_process::HttpMetrics;
 use prometheus_client::{
     encoding::EncodeLabelSet,
     metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
@@ -95,7 +95,7 @@ pub enum MutationResult {
     Native,
     /// The webhook does, at one API server at least.
     Webhook,
-    /// At some API server nobody does.
+    /// At some API server no engine does.
     Nobody,
     /// Nothing was found out.
     Failed,
@@ -127,7 +127,7 @@ pub struct Metrics {
     drift: Family<KindLabel, Counter>,
     probes: Family<ProbeLabels, Counter>,
     /// Of the port of `/readyz`.
-    pub ports: FrontMetrics,
+    pub ports: HttpMetrics,
     mutated: Family<ProbeLabels, Counter>,
     probes_at: Family<ServerLabels, Counter>,
     answers: Family<ServerLabel, Gauge>,
@@ -147,7 +147,7 @@ impl Metrics {
             writes: Family::default(),
             drift: Family::default(),
             probes: Family::default(),
-            ports: FrontMetrics::default(),
+            ports: HttpMetrics::default(),
             mutated: Family::default(),
             probes_at: Family::default(),
             answers: Family::default(),
@@ -157,8 +157,8 @@ impl Metrics {
 
     fn registered(mut self) -> Self {
         let registry = &mut self.registry;
-        registry.register("palisade_reconcile", "Passes over a profile, by result", self.reconciles.clone());
-        registry.register("palisade_reconcile_duration_seconds", "How long a pass took", self.durations.clone());
+        registry.register("palisade_reconcile", "Reconciles of profiles, by result", self.reconciles.clone());
+        registry.register("palisade_reconcile_duration_seconds", "How long a reconcile took", self.durations.clone());
         registry.register("palisade_namespaces", "Namespaces of a profile, by state", self.namespaces.clone());
         registry.register(
             "palisade_profile_condition",
@@ -166,29 +166,29 @@ impl Metrics {
             self.conditions.clone(),
         );
         registry.register("palisade_writes", "Objects written, by kind and verb", self.writes.clone());
-        registry.register("palisade_drift_repaired", "Objects restored after someone changed them", self.drift.clone());
         registry.register(
-            "palisade_probe",
-            "Answers to the question whether a profile is in force",
-            self.probes.clone(),
+            "palisade_drift_repaired",
+            "Objects restored after somebody else changed them",
+            self.drift.clone(),
         );
+        registry.register("palisade_probe", "Probes of whether a profile is enforced, by result", self.probes.clone());
         self.ports.register(registry);
-        registry.register("palisade_mutation_probe", "Answers to the question who mutates pods", self.mutated.clone());
+        registry.register(
+            "palisade_mutation_probe",
+            "Probes of which engine mutates pods, by result",
+            self.mutated.clone(),
+        );
         registry.register(
             "palisade_probe_at",
-            "Answers to the question whether a profile is in force, by API server",
+            "Probes of whether a profile is enforced, by API server and result",
             self.probes_at.clone(),
         );
-        registry.register(
-            "palisade_api_server_answers",
-            "Whether an API server that is asked answers",
-            self.answers.clone(),
-        );
+        registry.register("palisade_api_server_answers", "Whether an API server answers probes", self.answers.clone());
         palisade_process::about_process(registry, env!("CARGO_PKG_VERSION"));
         self
     }
 
-    /// A pass ended.
+    /// A reconcile ended.
     pub fn reconciled(&self, result: &'static str, took: Duration) {
         self.reconciles.get_or_create(&ResultLabel { result }).inc();
         self.durations.observe(took.as_secs_f64());
@@ -199,24 +199,24 @@ impl Metrics {
         self.writes.get_or_create(&WriteLabels { kind, verb }).inc();
     }
 
-    /// An object was not as we had left it.
+    /// Somebody else had changed an object.
     pub fn drifted(&self, kind: &'static str) {
         self.drift.get_or_create(&KindLabel { kind }).inc();
     }
 
-    /// The API server was asked whether a profile is in force.
+    /// All API servers were asked whether they enforce a profile.
     pub fn probed(&self, profile: &str, result: EnforcementResult) {
         let result = result.label();
         self.probes.get_or_create(&ProbeLabels { profile: profile.to_owned(), result }).inc();
     }
 
-    /// An API server was asked whether a profile is in force.
+    /// One API server was asked whether it enforces a profile.
     pub fn probed_at(&self, server: &str, result: EnforcementResult) {
         let result = result.label();
         self.probes_at.get_or_create(&ServerLabels { server: server.to_owned(), result }).inc();
     }
 
-    /// The API servers were asked who mutates pods.
+    /// The API servers were asked which engine mutates pods.
     pub fn mutated(&self, profile: &str, result: MutationResult) {
         let result = result.label();
         self.mutated.get_or_create(&ProbeLabels { profile: profile.to_owned(), result }).inc();
@@ -227,7 +227,7 @@ impl Metrics {
         self.answers.get_or_create(&ServerLabel { server: server.to_owned() }).set(i64::from(answers));
     }
 
-    /// An API server is not asked any more.
+    /// An API server is no longer probed.
     pub fn forget_server(&self, server: &str) {
         self.answers.remove(&ServerLabel { server: server.to_owned() });
         for result in EnforcementResult::ALL.map(EnforcementResult::label) {
@@ -235,7 +235,7 @@ impl Metrics {
         }
     }
 
-    /// What a profile's status says.
+    /// The status of a profile.
     pub fn report(&self, profile: &str, observations: &Observations) {
         let counts = [observations.namespaces.selected, observations.namespaces.ready, observations.namespaces.failed];
         for (state, count) in STATES.into_iter().zip(counts) {

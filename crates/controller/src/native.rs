@@ -1,8 +1,7 @@
-//! What is known of the policies that fill in pods, and of whether the API server serves their kind.
+//! The policies that mutate pods, and whether the API server serves their kind.
 //!
-//! Which servers do can change while the controller runs, by an upgrade of the cluster, and a watch of a kind that is not
-//! served fails forever. So the server is asked again and again, and where it serves the kind, policies and bindings are
-//! watched.
+//! That can change while the controller runs, by an upgrade of the cluster, and a watch of a kind that is not served fails
+//! forever. So the server is asked periodically, and where it serves the kind, policies and bindings are watched.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -29,7 +28,7 @@ use crate::{
     call::{ApiError, call},
     compare::{same_meta, same_spec},
     queue::Queue,
-    store::{Concerned, Store},
+    store::{ProfileNames, Store},
     table::{Table, feed, identity, slim},
 };
 
@@ -82,7 +81,7 @@ impl Kind {
 /// The version in which the API server serves the kinds, if it does.
 ///
 /// # Errors
-/// It did not say.
+/// It gave no answer.
 pub async fn served(client: &Client) -> Result<Option<&'static str>, ApiError> {
     for version in VERSIONS {
         match call(client.list_api_group_resources(&format!("{GROUP}/{version}"))).await {
@@ -96,7 +95,7 @@ pub async fn served(client: &Client) -> Result<Option<&'static str>, ApiError> {
     Ok(None)
 }
 
-/// What is known.
+/// The policies that mutate pods, as far as they are known.
 #[derive(Debug, Default)]
 pub struct NativePolicies {
     inner: Mutex<Inner>,
@@ -104,7 +103,7 @@ pub struct NativePolicies {
 
 #[derive(Debug, Default)]
 struct Inner {
-    /// Whether the API server was asked which version it serves, and what it said last.
+    /// Whether the API server was asked which version it serves, and its last answer.
     asked: bool,
     served: Option<&'static str>,
     policies: Table<String, Arc<Observed>>,
@@ -147,7 +146,7 @@ impl NativePolicies {
         !is(&inner.policies, &policy.metadata, &policy.spec) || !is(&inner.bindings, &binding.metadata, &binding.spec)
     }
 
-    /// What tells the policy and the binding of this name from others that may have been there.
+    /// Identifies the policy and the binding of this name: others may have been there before.
     pub fn identity(&self, name: &str) -> String {
         let inner = self.lock();
         let found = [inner.policies.get(name), inner.bindings.get(name)];
@@ -165,7 +164,7 @@ impl NativePolicies {
     }
 
     /// A watch has shown an object. Returns the names of what has changed.
-    fn see(&self, kind: Kind, event: Event<DynamicObject>) -> Vec<String> {
+    fn observe(&self, kind: Kind, event: Event<DynamicObject>) -> Vec<String> {
         let changes = feed(self.lock().table(kind), event, |mut object| {
             let spec = object.data.get_mut("spec").map(Json::take).unwrap_or_default();
             row(object.metadata, spec)
@@ -213,7 +212,7 @@ pub fn start(
                         if native.set_served(version) {
                             tracing::info!(
                                 ?version,
-                                "the API server serves MutatingAdmissionPolicy in another version"
+                                "the API server now serves MutatingAdmissionPolicy in another version"
                             );
                             queue.trigger(store.profiles());
                         }
@@ -221,7 +220,7 @@ pub fn start(
                             follow(&client, version, &native, &store, &queue).await;
                         }
                     }
-                    Err(error) => tracing::debug!(%error, "which kinds are served could not be found out"),
+                    Err(error) => tracing::debug!(%error, "could not find out which kinds the API server serves"),
                 }
                 tokio::time::sleep(AGAIN).await;
             }
@@ -241,14 +240,14 @@ async fn follow(client: &Client, version: &str, native: &NativePolicies, store: 
     while let Some((kind, event)) = events.next().await {
         match event {
             Ok(event) => {
-                let names = native.see(kind, event);
+                let names = native.observe(kind, event);
                 let of = |profile: &String| names.contains(&names::mutation(profile));
-                let concerned: Concerned = store.profiles().into_iter().filter(of).collect();
+                let concerned: ProfileNames = store.profiles().into_iter().filter(of).collect();
                 queue.trigger(concerned);
             }
             Err(error) => {
                 let error = ApiError::from(error);
-                tracing::warn!(kind = kind.name(), version, %error, "watch failed and is tried again");
+                tracing::warn!(kind = kind.name(), version, %error, "watch failed; will retry");
                 if error.is_not_found() {
                     return;
                 }

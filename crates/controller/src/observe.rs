@@ -22,7 +22,7 @@ use serde::de::DeserializeOwned;
 use crate::{
     call::ApiError,
     queue::{Queue, Queues},
-    store::{Concerned, Store},
+    store::{ProfileNames, Store},
 };
 
 /// Starts the watches. Each wakes the lanes that look at its kind.
@@ -33,36 +33,36 @@ pub fn start(client: &Client, store: &Arc<Store>, queues: &Queues, supervisor: &
     let managed = all.clone().labels(&format!("{}={}", names::MANAGED_BY_LABEL, names::MANAGED_BY));
     let follow = Follow { store, queues, supervisor };
     let Queues { reconcile, repairs, params } = queues;
-    // A profile is written by people: one that cannot be read must not hide the others.
+    // People write profiles: one that cannot be read must not hide the others.
     follow.kind::<DeserializeGuard<ToolSecurityProfile>>(
         Api::all(client.clone()),
         all.clone(),
         [reconcile].into(),
-        Store::see_profile,
+        Store::observe_profile,
     );
     // Metadata only.
     follow.kind::<PartialObjectMeta<Namespace>>(
         Api::all(client.clone()),
         all.clone(),
         [params].into(),
-        Store::see_namespace,
+        Store::observe_namespace,
     );
     // All of this kind are ours, and have no labels.
     follow.kind::<DeserializeGuard<ToolSecurityParams>>(
         Api::all(client.clone()),
         all,
         [params].into(),
-        Store::see_params,
+        Store::observe_params,
     );
-    // Repaired, and told in the status.
+    // Repaired, and reported in the status.
     let both: Vec<_> = [repairs, reconcile].into();
     follow.kind::<ValidatingAdmissionPolicy>(
         Api::all(client.clone()),
         managed.clone(),
         both.clone(),
-        Store::see_policy,
+        Store::observe_policy,
     );
-    follow.kind::<ValidatingAdmissionPolicyBinding>(Api::all(client.clone()), managed, both, Store::see_binding);
+    follow.kind::<ValidatingAdmissionPolicyBinding>(Api::all(client.clone()), managed, both, Store::observe_binding);
 }
 
 struct Follow<'a> {
@@ -78,7 +78,7 @@ impl Follow<'_> {
         api: Api<K>,
         config: Config,
         wake: Vec<&Arc<Queue>>,
-        see: impl Fn(&Store, Event<K>) -> Concerned + Send + 'static,
+        observe: impl Fn(&Store, Event<K>) -> ProfileNames + Send + 'static,
     ) where
         K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + 'static,
     {
@@ -90,14 +90,14 @@ impl Follow<'_> {
             while let Some(Some(event)) = stop.run_until_cancelled(events.next()).await {
                 match event {
                     Ok(event) => {
-                        let concerned = see(&store, event);
+                        let concerned = observe(&store, event);
                         for queue in &wake {
                             queue.trigger(concerned.clone());
                         }
                     }
                     Err(error) => {
                         let error = ApiError::from(error);
-                        tracing::warn!(kind = %K::kind(&()), %error, "watch failed and is tried again");
+                        tracing::warn!(kind = %K::kind(&()), %error, "watch failed; will retry");
                     }
                 }
                 if !ready && store.synced() {

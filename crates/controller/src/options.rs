@@ -6,7 +6,7 @@ use clap::builder::RangedU64ValueParser;
 use http::Uri;
 use palisade_process::duration;
 
-/// A number that is not 0: with none of it nothing would ever be done.
+/// A number that is not 0: with 0 nothing would ever be done.
 fn some() -> RangedU64ValueParser<usize> {
     RangedU64ValueParser::new().range(1..)
 }
@@ -67,12 +67,12 @@ pub struct Options {
     /// How long changes are collected before a profile is reconciled.
     #[arg(long, default_value = "20ms", value_parser = duration)]
     pub debounce: Duration,
-    /// Which API servers are asked whether a profile is in force: `Discover` for those behind the service kubernetes
+    /// Which API servers are asked whether they enforce a profile: `Discover` for those behind the service kubernetes
     /// (EndpointSlice kubernetes in namespace default; if there is none or it cannot be read, the configured address), or
     /// their URLs, separated by commas. Their certificates must be valid for the host of the configured address.
     #[arg(long, default_value = "Discover", value_name = "Discover|URL,...")]
     pub api_servers: ApiServers,
-    /// How often each API server is asked whether a profile is in force when nothing has changed.
+    /// How often each API server is asked whether it enforces a profile when nothing has changed.
     #[arg(long, default_value = "5m", value_parser = time)]
     pub probe_interval: Duration,
     /// How long the API servers may take to give the right answers after a change.

@@ -1,7 +1,7 @@
-//! The lane of parameters: keeps those of each namespace as they must be for the generation that a profile aims at.
+//! The lane of parameters: keeps those of each namespace as the target generation of a profile needs them.
 //!
-//! All namespaces are planned when that changes, and afterwards only those that have changed themselves. Nothing is
-//! awaited here but the plan: what is to be written is handed to the [`crate::writer`], whose answers wake this lane.
+//! All namespaces are planned when the target changes, and afterwards only those that have changed themselves. This lane
+//! awaits nothing but the plan: it hands what is to be written to the [`crate::jobs`], whose end triggers it again.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -21,27 +21,27 @@ use crate::{
     context::Context,
     jobs::{Awaited, Class},
     queue::{Later, Next},
-    resolve::{self, Keep, Plan, Rules, Standing, Todo},
+    resolve::{self, Keep, NamespacePlan, Plan, Rules, Todo},
     state::State,
     tenancy::{Planned, Tenancy},
     text::few,
     write::{PARAMS, begin_jobs},
 };
 
-/// So many namespaces that change at once are as many as if all had.
+/// If more namespaces change at once, none of them is urgent.
 const MANY: usize = 256;
 /// How often a status is brought up to date while thousands are written.
 const PROGRESS: Duration = Duration::from_secs(1);
 /// How long after a plan that panicked the next one is made.
 const AFTER_PANIC: Duration = Duration::from_secs(10);
 
-/// A turn of this lane.
+/// What this lane does with a profile.
 pub fn work(cx: Arc<Context>, profile: String) -> BoxFuture<'static, Next> {
-    async move { turn(&cx, &profile).await }.boxed()
+    async move { keep_up_to_date(&cx, &profile).await }.boxed()
 }
 
-/// Nothing is kept for the profile. If there is none, somebody has removed its finalizer by force, and a pass deletes the
-/// parameters that are left.
+/// Nothing is kept for the profile. If it is gone, somebody has removed its finalizer by force, and a reconcile deletes
+/// the parameters that are left.
 fn untargeted(cx: &Context, profile: &str) -> Next {
     if cx.store.profile(profile).is_none() {
         cx.queues.reconcile.trigger([profile.to_owned()]);
@@ -49,18 +49,18 @@ fn untargeted(cx: &Context, profile: &str) -> Next {
     Next::Change
 }
 
-async fn turn(cx: &Arc<Context>, profile: &str) -> Next {
+async fn keep_up_to_date(cx: &Arc<Context>, profile: &str) -> Next {
     let Some(state) = cx.states.get(profile) else { return untargeted(cx, profile) };
     let Some(target) = state.tenancy().target.clone() else { return untargeted(cx, profile) };
-    // Before anything is read: what changes from here on is looked at in the next turn.
+    // Before anything is read: what changes from here on is planned next time.
     let changed = cx.store.take_changed(profile);
     let (keep, now) = (apply::keep(cx, profile, &state), Timestamp::now());
     let settles_in = state.in_force().settles_in(Instant::now());
     let is_planned = state.tenancy().is_planned(&target, &keep, now);
     let mut later = Later::default();
-    let looked_at = if is_planned {
+    let planning = if is_planned {
         let rules = Rules { profile: &target.profile, compiled: &target.compiled, keep: &keep, now };
-        look_at(cx, profile, &state, rules, &changed)
+        plan_changed(cx, profile, &state, rules, &changed)
     } else {
         match plan_all(cx, profile, &target, &keep, now).await {
             Ok(plan) => {
@@ -69,12 +69,12 @@ async fn turn(cx: &Arc<Context>, profile: &str) -> Next {
                 replan(cx, profile, &state, planned)
             }
             Err(error) => {
-                tracing::error!(profile, %error, "a plan of all namespaces panicked and is made again");
+                tracing::error!(profile, %error, "planning the parameters of all namespaces panicked; will retry");
                 return Next::After(AFTER_PANIC);
             }
         }
     };
-    hand_over(cx, profile, &state, looked_at, settles_in.is_some(), &mut later);
+    hand_over(cx, profile, &state, planning, settles_in.is_some(), &mut later);
     begin_jobs(cx);
     report(cx, profile, &state, &target);
     // When nothing must be kept for a former policy any more.
@@ -83,28 +83,28 @@ async fn turn(cx: &Arc<Context>, profile: &str) -> Next {
     later.next()
 }
 
-/// The namespaces that were looked at: whether somebody else has changed their parameters; and how urgent they are.
-struct LookedAt {
+/// The namespaces that were planned: whether somebody else has changed their parameters; and how urgent they are.
+struct Planning {
     namespaces: BTreeMap<String, bool>,
     class: Class,
 }
 
-fn look_at(cx: &Context, profile: &str, state: &State, rules: Rules<'_>, changed: &BTreeSet<String>) -> LookedAt {
+fn plan_changed(cx: &Context, profile: &str, state: &State, rules: Rules<'_>, changed: &BTreeSet<String>) -> Planning {
     let mut namespaces = BTreeMap::new();
     for namespace in changed {
         let (found, observed) = cx.store.tenant(profile, namespace);
-        let standing = found.and_then(|found| rules.standing(&found, observed.as_ref()));
+        let namespace_plan = found.and_then(|found| rules.plan(&found, observed.as_ref()));
         let mut tenancy = state.tenancy();
         let Some(planned) = &mut tenancy.planned else { break };
-        let before = planned.plan.set(namespace, standing);
+        let before = planned.plan.set(namespace, namespace_plan);
         let drifted = drifted(before.as_ref(), planned.plan.get(namespace));
         namespaces.insert(namespace.clone(), drifted);
     }
-    LookedAt { class: if namespaces.len() > MANY { Class::Bulk } else { Class::Urgent }, namespaces }
+    Planning { class: if namespaces.len() > MANY { Class::Bulk } else { Class::Urgent }, namespaces }
 }
 
 /// Whether parameters that must be written were right before.
-fn drifted(before: Option<&Standing>, now: Option<&Standing>) -> bool {
+fn drifted(before: Option<&NamespacePlan>, now: Option<&NamespacePlan>) -> bool {
     match (before.map(|before| &before.todo), now.map(|now| &now.todo)) {
         (Some(Todo::Nothing(Some(right))), Some(Todo::Write(write))) => resolve::is(&write.params, right),
         _ => false,
@@ -128,7 +128,7 @@ async fn plan_all(
     .await
 }
 
-fn replan(cx: &Context, profile: &str, state: &State, planned: Planned) -> LookedAt {
+fn replan(cx: &Context, profile: &str, state: &State, planned: Planned) -> Planning {
     let mut tenancy = state.tenancy();
     let before = tenancy.planned.replace(planned);
     // What waits is of a former plan.
@@ -139,28 +139,28 @@ fn replan(cx: &Context, profile: &str, state: &State, planned: Planned) -> Looke
         let before = before.as_ref().and_then(|before| before.get(namespace));
         namespaces.insert(namespace.clone(), drifted(before, now.and_then(|now| now.get(namespace))));
     }
-    LookedAt { namespaces, class: Class::Bulk }
+    Planning { namespaces, class: Class::Bulk }
 }
 
-/// Hands what is to be done to the writer.
-fn hand_over(cx: &Context, profile: &str, state: &State, mut looked_at: LookedAt, settles: bool, later: &mut Later) {
+/// Hands over what is to be written and deleted.
+fn hand_over(cx: &Context, profile: &str, state: &State, mut planning: Planning, settles: bool, later: &mut Later) {
     let mut tenancy = state.tenancy();
     let Tenancy { planned, failures, removable, .. } = &mut *tenancy;
     let Some(Planned { plan, .. }) = planned else { return };
-    let (now, class) = (Instant::now(), looked_at.class);
+    let (now, class) = (Instant::now(), planning.class);
     removable.retain(|namespace, _| plan.removable.contains(namespace));
     for namespace in &plan.removable {
         removable.entry(namespace.clone()).or_insert(now);
-        looked_at.namespaces.entry(namespace.clone()).or_default();
+        planning.namespaces.entry(namespace.clone()).or_default();
     }
     let todo = |namespace: &str| plan.get(namespace).is_some_and(|it| !matches!(it.todo, Todo::Nothing(_)));
     failures.retain(|namespace, _| todo(namespace));
     for namespace in failures.keys() {
-        looked_at.namespaces.entry(namespace.clone()).or_default();
+        planning.namespaces.entry(namespace.clone()).or_default();
     }
     // Of thousands, those that have no parameters come first.
-    let mut all: Vec<_> = looked_at.namespaces.into_iter().collect();
-    let has_some = |namespace: &str| match plan.get(namespace).map(|standing| &standing.todo) {
+    let mut all: Vec<_> = planning.namespaces.into_iter().collect();
+    let has_some = |namespace: &str| match plan.get(namespace).map(|namespace_plan| &namespace_plan.todo) {
         Some(Todo::Write(write)) => write.observed.is_some(),
         _ => true,
     };
@@ -173,7 +173,7 @@ fn hand_over(cx: &Context, profile: &str, state: &State, mut looked_at: LookedAt
     }
 }
 
-/// Tells what has happened: those that were restored in an event, all else by a pass.
+/// Reports restored parameters in an event, and everything else through a reconcile.
 fn report(cx: &Context, profile: &str, state: &State, target: &AcceptedProfile) {
     let mut restored = std::mem::take(&mut state.tenancy().restored);
     if !restored.is_empty() {
@@ -188,7 +188,7 @@ fn report(cx: &Context, profile: &str, state: &State, target: &AcceptedProfile) 
     }
     match cx.jobs.awaited(profile) {
         Awaited::Nothing => cx.queue.trigger([profile.to_owned()]),
-        // A pass waits for it, or tells how far it is.
+        // A reconcile waits for it, or reports progress.
         Awaited::Some | Awaited::Until(_) => cx.queue.schedule(profile.to_owned(), PROGRESS),
     }
 }

@@ -1,7 +1,7 @@
 //! Which profile is to be reconciled when.
 //!
 //! The controller of kube-runtime is not used: it knows one watched kind with relations and hands an object
-//! reference to its reconciler, while here five kinds feed one picture, a change concerns the profiles that select
+//! reference to its reconciler, while here five kinds feed one store, a change concerns the profiles that select
 //! a namespace now or did before, and a profile has state in memory that belongs to its reconciler alone. What is
 //! left of it is this: a time for each profile, the earliest wins, and never one profile twice at once.
 
@@ -82,12 +82,12 @@ enum Earliest {
     Due(String),
 }
 
-/// When a lane looks at which profile. Each lane has its own times, so that none waits for another.
+/// When a lane works on which profile. Each lane has its own times, so that none waits for another.
 #[derive(Clone, Debug)]
 pub struct Queues {
     /// A new generation, the status.
     pub reconcile: Arc<Queue>,
-    /// Policies and bindings that are not as they were left.
+    /// Policies and bindings that somebody else has changed.
     pub repairs: Arc<Queue>,
     /// Parameters in namespaces.
     pub params: Arc<Queue>,
@@ -103,7 +103,7 @@ impl Queues {
         }
     }
 
-    /// Something about these profiles has changed, and it is not known what.
+    /// Something about these profiles has changed: all lanes look at them.
     pub fn trigger_all(&self, profiles: &BTreeSet<String>) {
         for queue in [&self.reconcile, &self.repairs, &self.params] {
             queue.trigger(profiles.iter().cloned());
@@ -111,7 +111,7 @@ impl Queues {
     }
 }
 
-/// When a profile is to be looked at again, if nothing happens before.
+/// When to work on a profile again, if nothing triggers it before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
     /// When something changes.

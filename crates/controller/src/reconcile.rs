@@ -1,5 +1,5 @@
-//! The lane of passes: one over one profile is `compile -> check -> try -> (params) -> apply -> probe -> report`. What a
-//! generation that is in force needs, its repair and its parameters, is done in other lanes, whatever a pass waits for.
+//! The lane of reconciles: one of one profile is `compile -> check -> try -> (params) -> apply -> probe -> report`. Other
+//! lanes repair the generation in force and write its parameters, whatever a reconcile waits for.
 
 use std::{sync::Arc, time::Duration};
 
@@ -33,7 +33,7 @@ use crate::{
     trial,
 };
 
-/// Why a pass failed. It is tried again; what is wrong with a profile is no error but in its status.
+/// Why a reconcile failed. It is retried; what is wrong with a profile is not an error but in its status.
 #[derive(Debug, thiserror::Error)]
 pub enum ReconcileError {
     /// Before anything was written.
@@ -43,10 +43,10 @@ pub enum ReconcileError {
     #[error(transparent)]
     Check(#[from] CheckPanicked),
     /// Stage compile.
-    #[error("the last good spec is not known: {0}")]
+    #[error("the last good spec could not be read: {0}")]
     LastGood(#[source] LastGoodError),
     /// Stage try.
-    #[error("whether the API server takes the policies and bindings could not be found out: {0}")]
+    #[error("the API server gave no verdict on the policies and bindings: {0}")]
     Try(#[source] ApiError),
     /// Stage apply.
     #[error("a policy or binding could not be written: {0}")]
@@ -74,18 +74,18 @@ impl ReconcileError {
     }
 }
 
-/// A turn of this lane.
+/// What this lane does with a profile.
 pub fn work() -> impl Fn(Arc<Context>, String) -> BoxFuture<'static, Next> {
     let all = Arc::new(AllProgress::default());
     move |cx, profile| {
         let generation = cx.store.profile(&profile).and_then(|observed| observed.meta.generation);
         let span = tracing::info_span!("reconcile", profile, generation);
         let all = Arc::clone(&all);
-        async move { turn(&cx, &all, &profile).await }.instrument(span).boxed()
+        async move { reconcile_once(&cx, &all, &profile).await }.instrument(span).boxed()
     }
 }
 
-async fn turn(cx: &Arc<Context>, all: &AllProgress, profile: &str) -> Next {
+async fn reconcile_once(cx: &Arc<Context>, all: &AllProgress, profile: &str) -> Next {
     let state = cx.states.of(profile);
     let mut progress = all.take(profile);
     let start = Instant::now();
@@ -100,11 +100,11 @@ async fn turn(cx: &Arc<Context>, all: &AllProgress, profile: &str) -> Next {
         Err(error) => {
             cx.metrics.reconciled(error.stage(), took);
             let after = backoff(&mut progress);
-            tracing::warn!(%error, ?after, "the pass failed and is tried again");
+            tracing::warn!(%error, ?after, "reconcile failed; will retry");
             Next::After(after)
         }
     };
-    tracing::debug!(?took, ?next, "pass");
+    tracing::debug!(?took, ?next, "reconciled");
     // Of a profile that is gone nothing is left to remember.
     if cx.states.get(profile).is_some() {
         all.put(profile, progress);
@@ -112,7 +112,7 @@ async fn turn(cx: &Arc<Context>, all: &AllProgress, profile: &str) -> Next {
     next
 }
 
-/// How long to wait after a pass that failed.
+/// How long to wait after a failed reconcile.
 fn backoff(progress: &mut Progress) -> Duration {
     progress.failures = progress.failures.saturating_add(1);
     palisade_process::delay(progress.failures, Duration::from_mins(1))
@@ -124,11 +124,11 @@ async fn reconcile(
     state: &State,
     progress: &mut Progress,
 ) -> Result<Next, ReconcileError> {
-    let Some(observed) = cx.store.profile(profile) else { return gone(cx, profile, state).await };
+    let Some(observed) = cx.store.profile(profile) else { return profile_gone(cx, profile, state).await };
     let uid = observed.meta.uid.clone().unwrap_or_default();
     if progress.uid != uid {
         // Another profile of the same name.
-        remove::leave(cx, profile, state).await;
+        remove::stop_writing(cx, profile, state).await;
         if !progress.uid.is_empty() {
             cx.registration.forget(profile);
         }
@@ -136,27 +136,27 @@ async fn reconcile(
         *progress = Progress { uid, ..Progress::default() };
     }
     if observed.meta.deletion_timestamp.is_some() {
-        return deleted(cx, profile, &observed, state, progress).await;
+        return delete(cx, profile, &observed, state, progress).await;
     }
     cx.store.follow(profile);
     finalizer::add(cx, &observed).await.map_err(ReconcileError::Finalizer)?;
     let last = progress.last_good.load(&cx.client, &cx.checks, &observed, &mut progress.compile).await;
     if let Ok(Some(last)) = &last {
-        keep_last(cx, profile, &observed, state, last).await;
+        restore_last_good(cx, profile, &observed, state, last).await;
     }
     let verdict = match compile::verdict(&cx.checks, &observed, &mut progress.compile).await {
         Ok(verdict) => verdict,
         Err(panicked) => {
             let [programmed, enforced] = [ConditionType::Programmed, ConditionType::Enforced].map(not_accepted);
-            let conditions = [conditions::not_judged(&panicked), programmed, enforced];
-            say(cx, &observed, progress, conditions, Summary::default()).await?;
+            let conditions = [conditions::not_checked(&panicked), programmed, enforced];
+            write_status(cx, &observed, progress, conditions, Summary::default()).await?;
             return Err(panicked.into());
         }
     };
     let last = match (last, &verdict) {
         (Ok(last), _) => last,
         (Err(error), Ok(_)) => {
-            tracing::warn!(%error, "the last good spec is not known");
+            tracing::warn!(%error, "could not read the last good spec");
             None
         }
         (Err(error), Err(_)) => return Err(ReconcileError::LastGood(error)),
@@ -173,35 +173,35 @@ async fn reconcile(
         Ok(accepted) if unknown.is_none() => Some(Arc::clone(accepted)),
         _ => state.in_force().accepted.clone().or(last),
     };
-    let pass = Pass { cx, profile, observed: &observed, state, verdict: &verdict };
+    let reconcile = Reconcile { cx, profile, observed: &observed, state, verdict: &verdict };
     match (target, unknown) {
-        (Some(target), None) => pass.enforce(progress, &target, later).await,
+        (Some(target), None) => reconcile.enforce(progress, &target, later).await,
         (Some(target), Some(error)) => {
-            pass.not_tried(progress, Some(&target), &error).await?;
+            reconcile.not_tried(progress, Some(&target), &error).await?;
             Err(ReconcileError::Try(error))
         }
         (None, Some(error)) => {
-            pass.not_tried(progress, None, &error).await?;
+            reconcile.not_tried(progress, None, &error).await?;
             Err(ReconcileError::Try(error))
         }
         (None, None) => {
             let [programmed, enforced] = [ConditionType::Programmed, ConditionType::Enforced].map(not_accepted);
             let conditions = [conditions::accepted(&verdict), programmed, enforced];
-            say(cx, &observed, progress, conditions, Summary::default()).await?;
+            write_status(cx, &observed, progress, conditions, Summary::default()).await?;
             Ok(later.next())
         }
     }
 }
 
 /// There is no such profile.
-async fn gone(cx: &Arc<Context>, profile: &str, state: &State) -> Result<Next, ReconcileError> {
-    if state.in_force().accepted.is_some() || state.tenancy().is_aimed() {
-        remove::leave(cx, profile, state).await;
+async fn profile_gone(cx: &Arc<Context>, profile: &str, state: &State) -> Result<Next, ReconcileError> {
+    if state.in_force().accepted.is_some() || state.tenancy().has_target() {
+        remove::stop_writing(cx, profile, state).await;
     }
     cx.prober.forget(profile);
     cx.registration.forget(profile);
     cx.metrics.forget(profile);
-    // If the finalizer was taken away by force, the garbage collector removes policies and bindings, and nobody
+    // If somebody removed the finalizer by force, the garbage collector removes policies and bindings, and nobody
     // else the parameters. They go last, as always.
     if cx.jobs.is_busy(profile) || !cx.store.tenants(profile).params.is_empty() {
         if cx.store.pairs(profile).iter().any(|pair| pair.metadata().next().is_some()) {
@@ -217,7 +217,7 @@ async fn gone(cx: &Arc<Context>, profile: &str, state: &State) -> Result<Next, R
 }
 
 /// The profile is being deleted.
-async fn deleted(
+async fn delete(
     cx: &Arc<Context>,
     profile: &str,
     observed: &ObservedProfile,
@@ -240,9 +240,9 @@ async fn deleted(
     }
 }
 
-/// After a restart: the generation that was in force last is kept, from before the next one is judged. Unless that
-/// was already being put in force.
-async fn keep_last(
+/// After a restart: keeps the generation that was in force last, even before the next one is checked, unless that was
+/// already being put in force.
+async fn restore_last_good(
     cx: &Context,
     profile: &str,
     observed: &ObservedProfile,
@@ -253,9 +253,9 @@ async fn keep_last(
     if state.in_force().accepted.is_some() || last.generation() == generation || is_begun(cx, profile, generation) {
         return;
     }
-    aim(cx, profile, state, last);
-    if let Err(error) = repair::change(cx, profile, state, last).await {
-        tracing::warn!(%error, "the last good generation could not be restored; it is tried again");
+    set_target(cx, profile, state, last);
+    if let Err(error) = repair::put_in_force(cx, profile, state, last).await {
+        tracing::warn!(%error, "could not restore the last good generation; will retry");
     }
 }
 
@@ -269,15 +269,15 @@ fn is_begun(cx: &Context, profile: &str, generation: i64) -> bool {
     cx.store.pairs(profile).iter().any(|pair| pair.metadata().any(of))
 }
 
-/// Parameters are to be for this.
-fn aim(cx: &Context, profile: &str, state: &State, target: &Arc<AcceptedProfile>) {
-    cx.store.set_effective(&target.profile);
-    if state.tenancy().aim(target) {
+/// From now on parameters are kept for this.
+fn set_target(cx: &Context, profile: &str, state: &State, target: &Arc<AcceptedProfile>) {
+    cx.store.set_in_force(&target.profile);
+    if state.tenancy().set_target(target) {
         cx.queues.params.schedule(profile.to_owned(), Duration::ZERO);
     }
 }
 
-async fn say(
+async fn write_status(
     cx: &Context,
     observed: &ObservedProfile,
     progress: &mut Progress,
@@ -290,20 +290,20 @@ async fn say(
     report(cx, observed, &mut progress.report, what).await.map_err(ReconcileError::Report)
 }
 
-/// Who mutates pods, for the status.
+/// Which engine mutates pods, for the status.
 fn mutation(cx: &Context, observed: &ObservedProfile, progress: &Progress) -> Option<MutationStatus> {
     match &progress.mutation {
         Some(state) => state.status.clone().map(|status| match progress.last_good.get() {
-            Some(in_force) => redirects::told(&cx.store, &in_force.profile, status),
+            Some(in_force) => redirects::add_conflicts(&cx.store, &in_force.profile, status),
             None => status,
         }),
-        // What an earlier process observed holds until API servers are asked.
+        // What an earlier process observed holds until the first probe.
         None => observed.profile.as_ref().ok().and_then(|known| known.status.as_ref()?.mutation.clone()),
     }
 }
 
-/// A pass over a profile of which something is to be in force.
-struct Pass<'a> {
+/// The reconcile of a profile of which a generation is to be in force.
+struct Reconcile<'a> {
     cx: &'a Arc<Context>,
     profile: &'a str,
     observed: &'a ObservedProfile,
@@ -311,8 +311,8 @@ struct Pass<'a> {
     verdict: &'a Verdict,
 }
 
-impl Pass<'_> {
-    /// Brings the cluster to what `target` says, and reports.
+impl Reconcile<'_> {
+    /// Writes what `target` says, and reports.
     async fn enforce(
         &self,
         progress: &mut Progress,
@@ -320,7 +320,7 @@ impl Pass<'_> {
         mut later: Later,
     ) -> Result<Next, ReconcileError> {
         let Self { cx, profile, observed, state, verdict } = *self;
-        aim(cx, profile, state, target);
+        set_target(cx, profile, state, target);
         let in_force = state.in_force().generation() == Some(target.generation());
         let mut changed = Ok(());
         if !in_force {
@@ -336,11 +336,11 @@ impl Pass<'_> {
             if cx.stop.is_cancelled() {
                 return Ok(Next::Change);
             }
-            match repair::change(cx, profile, state, target).await {
+            match repair::put_in_force(cx, profile, state, target).await {
                 Err(error) if error.is_refusal() && verdict.is_ok() => {
                     let rejection = Rejection::by_api_server("a policy or binding", &error);
                     trial::reject(&mut progress.trial, target.generation(), rejection, &mut later);
-                    // From here on it is as if the dry run had said so.
+                    // From here on it is as if the dry run had failed.
                     return Ok(Next::After(Duration::ZERO));
                 }
                 result => changed = result.map_err(ReconcileError::Apply),
@@ -357,19 +357,19 @@ impl Pass<'_> {
             cx.registration.want(target, Wanted::of(target, engine(observed, progress)));
         }
         later.at(target.exception_ends_in(Timestamp::now()));
-        // The lane of parameters wakes this one when it has looked at them.
+        // The lane of parameters triggers this one when it has planned them.
         let Some(summary) = state.tenancy().summary(target) else { return Ok(later.next()) };
         let unregistered = cx.registration.problem(profile);
         let error = error.or_else(|| unregistered.map(|problem| format!("the registration of the webhook: {problem}")));
         let programmed = conditions::programmed(verdict, error.as_deref(), &summary, target);
         let enforced = conditions::without_probe(verdict, &programmed, target).or_else(|| {
-            let (known, again) = cx.prober.in_force(target);
+            let (known, again) = cx.prober.enforcement(target);
             later.at(again);
             known.and_then(|known| mutate::enforced(known.condition(), progress.mutation.as_ref()))
         });
         if let Some(enforced) = enforced.or_else(|| conditions::unless_known(observed, wrote)) {
             let conditions = [conditions::accepted(verdict), programmed, enforced];
-            say(cx, observed, progress, conditions, summary).await?;
+            write_status(cx, observed, progress, conditions, summary).await?;
         }
         changed.map(|()| later.next())
     }
@@ -382,7 +382,7 @@ impl Pass<'_> {
         }
     }
 
-    /// Says that parameters are being written, once the lane of parameters has looked at all namespaces.
+    /// Reports that parameters are being written, once the lane of parameters has planned all namespaces.
     async fn pending(&self, progress: &mut Progress, target: &Arc<AcceptedProfile>) -> Result<(), ReconcileError> {
         let Some(summary) = self.state.tenancy().summary(target) else { return Ok(()) };
         let programmed = match self.verdict {
@@ -391,10 +391,10 @@ impl Pass<'_> {
         };
         let enforced = not_programmed("the profile is not yet programmed");
         let conditions = [conditions::accepted(self.verdict), programmed, enforced];
-        say(self.cx, self.observed, progress, conditions, summary).await
+        write_status(self.cx, self.observed, progress, conditions, summary).await
     }
 
-    /// Says that the API server did not say whether it takes a generation.
+    /// Reports that the API server gave no verdict on a generation.
     async fn not_tried(
         &self,
         progress: &mut Progress,
@@ -404,11 +404,11 @@ impl Pass<'_> {
         let summary = target.and_then(|target| self.state.tenancy().summary(target)).unwrap_or_default();
         let enforced = not_programmed("the profile is not programmed");
         let conditions = [conditions::accepted(self.verdict), conditions::not_tried(error), enforced];
-        say(self.cx, self.observed, progress, conditions, summary).await
+        write_status(self.cx, self.observed, progress, conditions, summary).await
     }
 }
 
-/// Who was seen to change pods: what an earlier process has found holds until somebody is asked.
+/// The engine that was observed mutating pods; what an earlier process observed holds until the first probe.
 fn engine(observed: &ObservedProfile, progress: &Progress) -> Option<EngineInForce> {
     match &progress.mutation {
         Some(turn) => turn.status.as_ref().map(|status| status.engine),

@@ -1,6 +1,6 @@
-//! A profile is being deleted: removes all that was made for it, in an order that never denies.
+//! A profile is being deleted: deletes everything that was generated for it, in an order that never denies.
 //!
-//! The bindings go first: without one a policy judges nothing. Then the API server is given the time to see that,
+//! The bindings go first: without one a policy validates nothing. Then the API server gets time to notice that,
 //! for parameters that go before would deny. Each step may find its work done: whatever interrupts this, it can be
 //! begun again. No step waits: it says when the next one is due.
 
@@ -27,11 +27,11 @@ use crate::{
     write::begin_jobs,
 };
 
-/// How long the API server is asked whether it has seen that the binding is gone.
+/// How long to probe whether the API server has noticed that the bindings are gone.
 const LIMIT: Duration = Duration::from_secs(5);
-/// How long between two such questions.
+/// How long between two such probes.
 const PAUSE: Duration = Duration::from_millis(200);
-/// How often is looked whether the parameters are deleted.
+/// How often to check whether the parameters are deleted.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Why a profile could not be removed yet.
@@ -57,7 +57,7 @@ pub enum RemoveError {
         message: String,
     },
     /// The registration of the webhook.
-    #[error("its entry in the registration of the webhook could not be removed: {0}")]
+    #[error("its webhook entry could not be removed: {0}")]
     Registration(#[source] ApiError),
     /// The last good spec.
     #[error("the last good spec could not be deleted: {0}")]
@@ -73,23 +73,23 @@ pub enum Removal {
     /// The bindings may be there.
     #[default]
     Bound,
-    /// The bindings are deleted, and the API server may not have seen it.
+    /// The bindings are deleted, and the API server may not have noticed.
     Releasing {
         /// Since when they are deleted.
         since: Instant,
     },
-    /// The API server judges by the policies no more, from this time on.
+    /// The API server evaluates the policies no more, from this time on.
     Released {
         /// From when.
         at: Instant,
     },
     /// The policies are deleted; the parameters go.
     Params,
-    /// Nothing is left: the profile is only not yet seen to be gone.
+    /// Nothing is left; the watch has not yet shown that the profile is gone.
     Done,
 }
 
-/// Removes a part of it, and returns when the next part is due; in the end lets the profile go.
+/// Removes a part of it, and returns when the next part is due; in the end removes the finalizer.
 pub async fn step(
     cx: &Arc<Context>,
     profile: &str,
@@ -105,14 +105,14 @@ pub async fn step(
         let now = Instant::now();
         *removal = match *removal {
             Removal::Bound => {
-                leave(cx, profile, state).await;
+                stop_writing(cx, profile, state).await;
                 let policies = cx.store.pairs(profile).iter().any(|pair| pair.policy.is_some());
                 let mut bound = false;
                 for shape in Shape::ALL {
                     bound |= delete::bindings(cx, profile, shape).await.map_err(RemoveError::Binding)?;
                 }
                 if bound || policies {
-                    tracing::info!(profile, "the bindings are deleted");
+                    tracing::info!(profile, "deleted the bindings");
                     Removal::Releasing { since: Instant::now() }
                 } else {
                     Removal::Released { at: now }
@@ -120,10 +120,10 @@ pub async fn step(
             }
             Removal::Releasing { since } => match accepted.filter(|accepted| accepted.compiled.stage == Stage::Deny) {
                 Some(accepted) if now.duration_since(since) < LIMIT => {
-                    // Who cannot ask now, because others do, cannot know.
+                    // While other probes are running this one may get no turn, and then no answer.
                     match timeout(LIMIT, cx.prober.denies(accepted)).await.ok().flatten() {
                         Some(true) => return Ok(Next::After(PAUSE)),
-                        // There may be other API servers, which read bindings about once a second as well.
+                        // There may be other API servers, which read bindings about once a second, too.
                         Some(false) => Removal::Released { at: since + SETTLE },
                         None => Removal::Released { at: now + SETTLE },
                     }
@@ -154,7 +154,7 @@ pub async fn step(
 }
 
 /// From now on nothing is restored and no parameters are written.
-pub async fn leave(cx: &Context, profile: &str, state: &State) {
+pub async fn stop_writing(cx: &Context, profile: &str, state: &State) {
     repair::stop(state).await;
     state.tenancy().stop();
     cx.jobs.clear(profile);
@@ -184,11 +184,11 @@ async fn finish(cx: &Context, profile: &str) -> Result<(), RemoveError> {
         match timeout(LIMIT, cx.prober.unlabel()).await {
             Ok(Ok(())) => {}
             // The next probe sets its own.
-            Ok(Err(error)) => tracing::debug!(%error, "the labels of the probe namespace stay"),
-            Err(_) => tracing::debug!("the labels of the probe namespace stay: others are asking"),
+            Ok(Err(error)) => tracing::debug!(%error, "could not remove the labels of the probe namespace"),
+            Err(_) => tracing::debug!("the labels of the probe namespace stay: other probes are running"),
         }
     }
     finalizer::remove(cx, profile).await.map_err(RemoveError::Finalizer)?;
-    tracing::info!(profile, "all that was made for the profile is removed");
+    tracing::info!(profile, "deleted everything that was generated for the profile");
     Ok(())
 }

@@ -36,20 +36,20 @@ pub struct ReportState {
     written: Option<ToolSecurityProfileStatus>,
 }
 
-/// What there is to report of a profile.
+/// What there is to report about a profile.
 #[derive(Debug)]
 pub struct Report<'a> {
     /// In the order of `ConditionType::ALL`.
     pub conditions: [Condition; 3],
-    /// How it stands in the namespaces.
+    /// The namespaces of a profile: how many, and which failed.
     pub namespaces: Namespaces,
     /// What is in force, which may be the last good generation.
     pub in_force: Option<&'a AcceptedProfile>,
-    /// Who mutates pods.
+    /// Which engine mutates pods.
     pub mutation: Option<MutationStatus>,
 }
 
-/// How it stands in the namespaces.
+/// The namespaces of a profile: how many, and which failed.
 #[derive(Debug, Default)]
 pub struct Namespaces {
     counts: NamespaceCounts,
@@ -106,7 +106,7 @@ pub async fn report(
     };
     cx.metrics.report(&profile, &observations);
     let previous = match &observed.profile {
-        // What was seen may be older than this process's own last word.
+        // The observed profile may be older than this process's own last write.
         Ok(_) => cx.store.profile(&profile).and_then(|now| now.profile.as_ref().ok().and_then(|p| p.status.clone())),
         Err(_) => state.written.clone(),
     };
@@ -140,7 +140,7 @@ fn announce(cx: &Context, observed: &ObservedProfile, transitions: &[&Condition]
     }
 }
 
-/// Says which namespaces have failed since the last time. After a restart, nothing if there are as many as before.
+/// Sends events about namespaces that have failed since the last time; after a restart, none if there are as many as before.
 fn announce_failures(
     cx: &Context,
     observed: &ObservedProfile,

@@ -3,7 +3,7 @@
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
 use kube::{Client, Config};
-use palisade_process::{Died, Supervisor, serve_health};
+use palisade_process::{Supervisor, TaskFailure, serve_health};
 use tokio::task::{JoinError, JoinHandle};
 use tokio_util::sync::CancellationToken;
 
@@ -27,9 +27,9 @@ pub enum Error {
         /// Why.
         source: io::Error,
     },
-    /// A task that it cannot do without.
+    /// A task that the controller needs.
     #[error(transparent)]
-    Died(#[from] Died),
+    Task(#[from] TaskFailure),
     /// The loop ended.
     #[error("the controller stopped: {0}")]
     Stopped(#[from] JoinError),
@@ -47,11 +47,11 @@ pub struct Running {
     /// Ends it when cancelled.
     pub shutdown: CancellationToken,
     /// All that runs.
-    pub join: JoinHandle<Result<(), Died>>,
+    pub join: JoinHandle<Result<(), TaskFailure>>,
 }
 
 impl Running {
-    /// Ends it: writes that are under way are finished, no other is begun.
+    /// Ends it: writes in progress are finished, no other is begun.
     pub async fn stop(self) -> Result<(), Error> {
         self.shutdown.cancel();
         Ok(self.join.await??)

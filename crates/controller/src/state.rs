@@ -1,5 +1,5 @@
 //! What the lanes of one profile share. Locks of data are held for moments and never while anything is awaited; only
-//! [`State::writing`] is held over requests, by whoever writes policies and bindings of the profile.
+//! [`State::writing`] is held over requests, by the lane that writes policies and bindings of the profile.
 
 use std::{
     collections::BTreeMap,
@@ -48,25 +48,25 @@ pub struct State {
 }
 
 impl State {
-    /// What policies and bindings are kept as.
+    /// The generation that policies and bindings are kept at.
     pub fn in_force(&self) -> MutexGuard<'_, InForce> {
         self.in_force.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How it stands in the namespaces.
+    /// The parameters in the namespaces.
     pub fn tenancy(&self) -> MutexGuard<'_, Tenancy> {
         self.tenancy.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// What policies and bindings are kept as.
+/// The generation that policies and bindings are kept at.
 #[derive(Debug, Default)]
 pub struct InForce {
     /// The generation that is put in force or is; nothing is restored while there is none.
     pub accepted: Option<Arc<AcceptedProfile>>,
     /// When a policy was written last.
     pub settling: Settling,
-    /// The generation whose policies and bindings were seen to be right.
+    /// The generation whose policies and bindings were confirmed to be in the cluster.
     pub confirmed: Option<i64>,
     /// Whether this process has written a policy or binding.
     pub wrote: bool,
@@ -82,19 +82,19 @@ impl InForce {
         self.accepted.as_ref().map(|accepted| accepted.generation())
     }
 
-    /// Whether all policies and bindings of what is in force were seen to be right.
+    /// Whether all policies and bindings of the generation in force were confirmed to be in the cluster.
     pub fn is_confirmed(&self) -> bool {
         self.confirmed.is_some() && self.confirmed == self.generation()
     }
 
-    /// How long until the API server surely judges by the policies in the cluster; `None` if it does.
+    /// How long until the API server surely evaluates the policies in the cluster; `None` if it does.
     pub fn settles_in(&self, now: Instant) -> Option<Duration> {
         let rest = SETTLE.saturating_sub(now.duration_since(self.settling.since));
         (!rest.is_zero()).then_some(rest)
     }
 }
 
-/// A policy that the API server may not judge by yet.
+/// A policy that the API server may not evaluate yet.
 #[derive(Debug)]
 pub struct Settling {
     /// Since when.

@@ -1,4 +1,4 @@
-//! What a profile's status says, from what was observed. Pure.
+//! The status of a profile, from what was observed. Pure.
 
 use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::{Condition as MetaCondition, Time},
@@ -68,7 +68,7 @@ impl Condition {
         }
     }
 
-    /// Whether it only says that something is under way.
+    /// Whether it only says that something is in progress.
     pub fn is_transient(&self) -> bool {
         matches!(self.reason, Reason::Pending | Reason::NotProgrammed)
     }
@@ -89,13 +89,13 @@ pub struct Observations {
     pub implied: Option<PssEquivalent>,
     /// How many exceptions the profile in force has.
     pub exceptions: Option<ExceptionCounts>,
-    /// Who changes pods, if the profile in force says what is to be changed.
+    /// Which engine mutates pods, if the profile in force mutates any.
     pub mutation: Option<MutationStatus>,
     /// The policies in the cluster.
     pub policies: Vec<String>,
 }
 
-/// The status that says it, and the judgements that differ from the previous status; `None` if it says it already.
+/// The new status, and the conditions that differ from the previous status; `None` if nothing differs.
 pub fn next<'a>(
     previous: Option<&ToolSecurityProfileStatus>,
     observations: &'a Observations,
@@ -106,13 +106,13 @@ pub fn next<'a>(
     };
     let mut transitions = Vec::new();
     let mut conditions = Vec::new();
-    for now_observed in &observations.conditions {
-        let known = known(now_observed.type_);
+    for observed in &observations.conditions {
+        let known = known(observed.type_);
         let mut condition = MetaCondition {
-            type_: now_observed.type_.to_string(),
-            status: now_observed.status.text().to_owned(),
-            reason: now_observed.reason.to_string(),
-            message: now_observed.message.clone(),
+            type_: observed.type_.to_string(),
+            status: observed.status.text().to_owned(),
+            reason: observed.reason.to_string(),
+            message: observed.message.clone(),
             observed_generation: observations.generation,
             last_transition_time: Time(now),
         };
@@ -120,7 +120,7 @@ pub fn next<'a>(
             condition.last_transition_time = known.last_transition_time.clone();
         }
         if known.is_none_or(|known| known.status != condition.status || known.reason != condition.reason) {
-            transitions.push(now_observed);
+            transitions.push(observed);
         }
         conditions.push(condition);
     }
@@ -134,12 +134,12 @@ pub fn next<'a>(
         mutation: observations.mutation.clone(),
         generated_policies: observations.policies.clone(),
     };
-    let same = previous.is_some_and(|previous| says_the_same(previous, &status));
+    let same = previous.is_some_and(|previous| is_same(previous, &status));
     (!same).then_some((status, transitions))
 }
 
-/// Whether all of `status` stands in `previous`. Conditions of others do not matter.
-fn says_the_same(previous: &ToolSecurityProfileStatus, status: &ToolSecurityProfileStatus) -> bool {
+/// Whether `previous` contains all of `status`. Conditions of others do not matter.
+fn is_same(previous: &ToolSecurityProfileStatus, status: &ToolSecurityProfileStatus) -> bool {
     let ToolSecurityProfileStatus {
         observed_generation,
         conditions,
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_already_is_not_written() {
+    fn an_unchanged_status_is_not_written() {
         let observations = observations(ConditionStatus::True, Reason::Programmed);
         let (status, transitions) = next(None, &observations, at(1)).unwrap();
         assert_eq!(transitions.len(), 3);
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn the_time_moves_only_with_the_status() {
+    fn the_transition_time_changes_only_with_the_status() {
         let (status, _) = next(None, &observations(ConditionStatus::False, Reason::Pending), at(1)).unwrap();
         let failed = observations(ConditionStatus::False, Reason::ApplyFailed);
         let (status, transitions) = next(Some(&status), &failed, at(2)).unwrap();

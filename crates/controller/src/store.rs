@@ -1,4 +1,4 @@
-//! What the controller knows of the cluster: filled by watches and by the answers to its own writes, and kept small.
+//! What the controller knows of the cluster: watches and the answers to its own writes fill it. It is kept small.
 //!
 //! Each event says which profiles it concerns. An answer to our own write concerns none, and the event that
 //! announces it later changes nothing, so that a write does not make the next reconcile.
@@ -77,7 +77,7 @@ impl ObservedPair {
     }
 }
 
-/// What is known.
+/// The profiles, namespaces, parameters, policies and bindings in the cluster, as far as they matter.
 #[derive(Debug, Default)]
 pub struct Store {
     inner: Mutex<Inner>,
@@ -91,14 +91,14 @@ struct Inner {
     params: Table<(String, String), Arc<ObservedParams>>,
     policies: Table<String, Arc<ValidatingAdmissionPolicy>>,
     bindings: Table<String, Arc<ValidatingAdmissionPolicyBinding>>,
-    /// The profiles that namespaces are judged by: not always those that were written last.
-    effective: BTreeMap<String, Arc<ToolSecurityProfile>>,
-    /// The namespaces that have changed, or whose parameters have, since they were last looked at, by profile.
+    /// The generations of profiles that are in force: not always those that were written last.
+    in_force: BTreeMap<String, Arc<ToolSecurityProfile>>,
+    /// The namespaces that have changed, or whose parameters have, since they were last taken, by profile.
     changed: BTreeMap<String, BTreeSet<String>>,
 }
 
 /// Names of profiles.
-pub type Concerned = BTreeSet<String>;
+pub type ProfileNames = BTreeSet<String>;
 
 impl Store {
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -117,7 +117,7 @@ impl Store {
     }
 
     /// The names of all profiles.
-    pub fn profiles(&self) -> Concerned {
+    pub fn profiles(&self) -> ProfileNames {
         self.lock().profiles.iter().map(|(name, _)| name.clone()).collect()
     }
 
@@ -126,7 +126,7 @@ impl Store {
         self.lock().profiles.get(name).cloned()
     }
 
-    /// What a shape is judged by for a profile.
+    /// The policy and bindings of a profile for a shape.
     pub fn pair(&self, profile: &str, shape: Shape) -> ObservedPair {
         let name = names::policy(profile, shape);
         let inner = self.lock();
@@ -137,7 +137,7 @@ impl Store {
         }
     }
 
-    /// What each shape is judged by for a profile.
+    /// The policies and bindings of a profile for all shapes.
     pub fn pairs(&self, profile: &str) -> [ObservedPair; 2] {
         Shape::ALL.map(|shape| self.pair(profile, shape))
     }
@@ -181,28 +181,28 @@ impl Store {
         self.lock().namespaces.get(name).is_some_and(|namespace| !namespace.terminating)
     }
 
-    /// From now on namespaces are judged by this profile.
-    pub fn set_effective(&self, profile: &Arc<ToolSecurityProfile>) {
+    /// From now on this generation of the profile is in force.
+    pub fn set_in_force(&self, profile: &Arc<ToolSecurityProfile>) {
         let name = profile.metadata.name.clone().unwrap_or_default();
-        self.lock().effective.insert(name, Arc::clone(profile));
+        self.lock().in_force.insert(name, Arc::clone(profile));
     }
 
-    /// The other profiles by which namespaces are judged, by name.
-    pub fn effective_besides(&self, name: &str) -> Vec<(String, Arc<ToolSecurityProfile>)> {
+    /// The other profiles in force, by name.
+    pub fn others_in_force(&self, name: &str) -> Vec<(String, Arc<ToolSecurityProfile>)> {
         let inner = self.lock();
-        let others = inner.effective.iter().filter(|(other, _)| *other != name);
+        let others = inner.in_force.iter().filter(|(other, _)| *other != name);
         others.map(|(other, profile)| (other.clone(), Arc::clone(profile))).collect()
     }
 
     /// The profile is gone.
     pub fn forget(&self, profile: &str) {
         let mut inner = self.lock();
-        inner.effective.remove(profile);
+        inner.in_force.remove(profile);
         inner.changed.remove(profile);
     }
 
     /// A watch has shown a profile.
-    pub fn see_profile(&self, event: Event<DeserializeGuard<ToolSecurityProfile>>) -> Concerned {
+    pub fn observe_profile(&self, event: Event<DeserializeGuard<ToolSecurityProfile>>) -> ProfileNames {
         let mut inner = self.lock();
         let changes = feed(&mut inner.profiles, event, |guard| {
             let (meta, profile) = match guard.0 {
@@ -219,7 +219,7 @@ impl Store {
     }
 
     /// A watch has shown a namespace.
-    pub fn see_namespace(&self, event: Event<PartialObjectMeta<CoreNamespace>>) -> Concerned {
+    pub fn observe_namespace(&self, event: Event<PartialObjectMeta<CoreNamespace>>) -> ProfileNames {
         let mut inner = self.lock();
         let changes = feed(&mut inner.namespaces, event, |object| {
             let (name, version) = identity(&object.metadata);
@@ -232,7 +232,7 @@ impl Store {
     }
 
     /// A watch has shown parameters.
-    pub fn see_params(&self, event: Event<DeserializeGuard<ToolSecurityParams>>) -> Concerned {
+    pub fn observe_params(&self, event: Event<DeserializeGuard<ToolSecurityParams>>) -> ProfileNames {
         let mut inner = self.lock();
         let changes = feed(&mut inner.params, event, |guard| {
             let (meta, spec) = match guard.0 {
@@ -248,14 +248,14 @@ impl Store {
     }
 
     /// A watch has shown a policy.
-    pub fn see_policy(&self, event: Event<ValidatingAdmissionPolicy>) -> Concerned {
+    pub fn observe_policy(&self, event: Event<ValidatingAdmissionPolicy>) -> ProfileNames {
         let mut inner = self.lock();
         let changes = feed(&mut inner.policies, event, policy_row);
         changes.iter().filter_map(|change| inner.owner_of(&change.key)).collect()
     }
 
     /// A watch has shown a binding.
-    pub fn see_binding(&self, event: Event<ValidatingAdmissionPolicyBinding>) -> Concerned {
+    pub fn observe_binding(&self, event: Event<ValidatingAdmissionPolicyBinding>) -> ProfileNames {
         let mut inner = self.lock();
         let changes = feed(&mut inner.bindings, event, binding_row);
         changes.iter().filter_map(|change| inner.owner_of(&change.key)).collect()
@@ -268,7 +268,7 @@ impl Store {
         let profile = ToolSecurityProfile { status: Some(status), ..profile.as_ref().clone() };
         let value = ObservedProfile { meta: observed.meta.clone(), profile: Ok(Arc::new(profile)) };
         let mut inner = self.lock();
-        // A new generation that was seen since must not be hidden by this one.
+        // This one must not hide a new generation that was observed since.
         if inner.profiles.get(&name).is_some_and(|now| now.meta == observed.meta) {
             inner.profiles.set(name, version, Arc::new(value));
         }
@@ -330,7 +330,7 @@ impl Inner {
     }
 
     /// The profiles that select the namespace or did so, as they were written or as they are in force.
-    fn concerned_by(&self, change: &Change<String, Arc<ObservedNamespace>>) -> Concerned {
+    fn concerned_by(&self, change: &Change<String, Arc<ObservedNamespace>>) -> ProfileNames {
         if change.key == names::PROBE_NAMESPACE {
             // Its labels change with each probe. Parameters are in it whatever they are.
             let appeared = |namespace: &Option<Arc<ObservedNamespace>>| namespace.as_ref().map(|n| n.terminating);
@@ -339,7 +339,7 @@ impl Inner {
         }
         let written = self.profiles.iter().filter_map(|(name, observed)| Some((name, observed.profile.as_ref().ok()?)));
         written
-            .chain(&self.effective)
+            .chain(&self.in_force)
             .filter(|(_, profile)| {
                 let selected = |side: &Option<Arc<ObservedNamespace>>| {
                     side.as_ref().is_some_and(|observed| selects(&profile.spec, &observed.namespace))

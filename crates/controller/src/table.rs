@@ -78,7 +78,7 @@ impl<K: Ord + Clone, V: Clone + PartialEq> Table<K, V> {
         changes
     }
 
-    /// An object is now so. Older news than what is known is ignored.
+    /// An object is now so. An older version than the known one is ignored.
     pub fn set(&mut self, key: K, version: u64, value: V) -> Option<Change<K, V>> {
         if self.rows.get(&key).is_some_and(|row| row.version > version && version > 0) {
             return None;
@@ -87,7 +87,7 @@ impl<K: Ord + Clone, V: Clone + PartialEq> Table<K, V> {
         (before.as_ref() != Some(&value)).then_some(Change { key, before, after: Some(value) })
     }
 
-    /// An object is gone. Older news than what is known is ignored: it was created again since.
+    /// An object is gone. An older version than the known one is ignored: it was created again since.
     pub fn remove(&mut self, key: K, version: u64) -> Option<Change<K, V>> {
         if self.rows.get(&key).is_some_and(|row| row.version > version && version > 0) {
             return None;
@@ -163,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_list_replaces_what_was_known_when_it_has_ended() {
+    fn a_complete_list_replaces_what_was_known() {
         let mut table = Table::default();
         table.set("a", 1, 'x');
         table.set("b", 2, 'y');
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn old_news_are_ignored() {
+    fn older_versions_are_ignored() {
         let mut table = Table::default();
         // Our own write, known from its answer.
         table.set("a", 7, 'n');

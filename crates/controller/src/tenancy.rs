@@ -1,4 +1,4 @@
-//! How a profile stands in the namespaces: the plan of its parameters, and where they could not be written.
+//! The parameters of a profile in all namespaces: what is planned, and where writing failed.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -13,7 +13,7 @@ use crate::{
     resolve::{Keep, Plan, Todo},
 };
 
-/// How it stands in the namespaces.
+/// The parameters of a profile in all namespaces.
 #[derive(Debug, Default)]
 pub struct Tenancy {
     /// What parameters are kept for.
@@ -55,12 +55,12 @@ pub struct Failure {
     deleting: bool,
 }
 
-/// What there is to say about the namespaces.
+/// The namespaces of a profile, for its status.
 #[derive(Clone, Debug, Default)]
 pub struct Summary {
     /// How many the profile selects.
     pub selected: usize,
-    /// In how many of them pods can be judged.
+    /// In how many of them pods are validated.
     pub ready: usize,
     /// Those that deny every pod because of a parameter, and why.
     pub problems: BTreeMap<String, String>,
@@ -70,14 +70,14 @@ pub struct Summary {
 
 impl Tenancy {
     /// From now on parameters are kept for this. Returns whether that is new.
-    pub fn aim(&mut self, target: &Arc<AcceptedProfile>) -> bool {
+    pub fn set_target(&mut self, target: &Arc<AcceptedProfile>) -> bool {
         let new = self.target.as_ref().is_none_or(|now| !Arc::ptr_eq(now, target));
         self.target = Some(Arc::clone(target));
         new
     }
 
     /// Whether parameters are kept for anything.
-    pub fn is_aimed(&self) -> bool {
+    pub fn has_target(&self) -> bool {
         self.target.is_some()
     }
 
@@ -86,7 +86,7 @@ impl Tenancy {
         *self = Self::default();
     }
 
-    /// What there is to say, once the namespaces were looked at for this.
+    /// For the status, once all namespaces were planned for this generation.
     pub fn summary(&self, target: &Arc<AcceptedProfile>) -> Option<Summary> {
         let planned = self.planned.as_ref().filter(|it| it.handed_over && Arc::ptr_eq(&it.target, target))?;
         let unwritten = self.failures.iter().filter(|(_, failure)| !failure.deleting);
@@ -126,12 +126,12 @@ impl Tenancy {
         later: &mut Later,
     ) -> Option<(Class, Job)> {
         let now = Instant::now();
-        let standing = self.planned.as_ref()?.plan.get(namespace)?;
-        let job = match &standing.todo {
+        let namespace_plan = self.planned.as_ref()?.plan.get(namespace)?;
+        let job = match &namespace_plan.todo {
             Todo::Nothing(_) => return None,
             Todo::Write(write) => Job::Write { write: Arc::clone(write), drifted },
-            // Only when the API server has surely seen both the policy and the namespace's labels: until then it may
-            // still judge the namespace's pods by the profile.
+            // Only when the API server has surely read both the policy and the namespace's labels: until then it may
+            // still validate the namespace's pods by the profile.
             Todo::Remove => {
                 let due = self.removable.get(namespace).map_or(now, |since| *since) + SETTLE;
                 if settles || due > now {

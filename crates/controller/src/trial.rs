@@ -1,8 +1,8 @@
-//! Stage try: what the API server says of a generation, before anything of it is written.
+//! Stage try: the API server's verdict on a generation, before anything of it is written.
 //!
-//! The gate knows what an API server rejects; whatever it does not know must not lead to policies of one generation
-//! beside parameters of another. So each policy and binding is sent as a dry run, and where one is rejected, the
-//! profile is not accepted and the last good generation stays, whole.
+//! The gate knows what an API server rejects; what it does not know must not lead to policies of one generation beside
+//! parameters of another. So each policy and binding is sent as a dry run. If one is rejected, the profile is not
+//! accepted, and the last good generation stays whole.
 
 use palisade_checks::json::Change as _;
 use std::{fmt::Debug, sync::Arc, time::Duration};
@@ -39,16 +39,16 @@ pub struct TrialState {
 struct Tried {
     /// Of which one.
     generation: i64,
-    /// Why it rejects it, if it does.
+    /// Why it rejects the generation, if it does.
     result: Result<(), Arc<Rejection>>,
-    /// How often in a row.
+    /// How often in a row it has rejected.
     failures: u32,
-    /// When it is asked again, if it rejects.
+    /// When to ask again, if it rejects.
     again: Instant,
 }
 
-/// Whether the API server would take a generation. Asked once, before anything of it is written; and again from time
-/// to time where it would not.
+/// Whether the API server would accept a generation. It is asked once, before anything of it is written, and again from
+/// time to time while it rejects.
 pub async fn tried(
     cx: &Context,
     profile: &str,
@@ -88,7 +88,7 @@ pub fn reject(trial: &mut TrialState, generation: i64, rejection: Rejection, lat
     let before = trial.last.as_ref().filter(|tried| tried.generation == generation);
     let failures = before.map_or(0, |tried| tried.failures).saturating_add(1);
     let after = palisade_process::delay(failures.saturating_add(2), Duration::from_mins(1));
-    tracing::warn!(message = rejection.message, ?after, "the API server rejects the profile; it is asked again");
+    tracing::warn!(message = rejection.message, ?after, "the API server rejects the profile; will retry");
     later.at(Some(after));
     let rejection = Arc::new(rejection);
     let (result, again) = (Err(Arc::clone(&rejection)), Instant::now() + after);
@@ -96,7 +96,7 @@ pub fn reject(trial: &mut TrialState, generation: i64, rejection: Rejection, lat
     rejection
 }
 
-/// Asks the API server whether it would take all of it.
+/// Asks the API server whether it would accept all policies and bindings.
 ///
 /// # Errors
 /// It gave no verdict.
@@ -106,8 +106,8 @@ async fn dry_run(cx: &Context, accepted: &AcceptedProfile) -> Result<Result<(), 
         let Pair { policy, binding, updates } = pair;
         let found = cx.store.pair(&accepted.compiled.profile, shape).policy;
         let read = |policy: &ValidatingAdmissionPolicy| policy.spec.as_ref().and_then(|spec| spec.param_kind.clone());
-        // Who binds parameters must be allowed to read them, and which those are the API server learns from the policy,
-        // which is not yet there.
+        // The author of a binding must be allowed to read its parameters, and the API server learns their kind from the
+        // policy, which may not be there yet.
         let unknown = found.is_none_or(|found| read(&found) != read(policy));
         let client = || cx.client.clone();
         if let Some(rejection) = ask(&Api::<ValidatingAdmissionPolicy>::all(client()), policy).await? {

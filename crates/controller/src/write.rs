@@ -19,7 +19,7 @@ pub const PARAMS: &str = "ToolSecurityParams";
 /// A request that takes longer gives its place to the next one.
 const SLOW: Duration = Duration::from_secs(1);
 
-/// Begins as many jobs as may be under way.
+/// Begins as many jobs as the limits allow.
 pub fn begin_jobs(cx: &Arc<Context>) {
     while !cx.stop.is_cancelled() {
         let Some(begun) = cx.jobs.begin() else { return };
@@ -41,7 +41,7 @@ async fn run(cx: &Arc<Context>, Begun { profile, namespace, job }: Begun) {
 }
 
 async fn perform(cx: &Context, profile: &str, namespace: &str, job: Job) {
-    // It may be gone by now, and then nobody asks how this ended.
+    // The profile may be gone by now, and then nothing needs the result.
     let state = cx.states.get(profile).unwrap_or_default();
     let (result, deleting) = match &job {
         Job::Write { write, .. } => (write_one(cx, namespace, write).await, false),
@@ -56,11 +56,11 @@ async fn perform(cx: &Context, profile: &str, namespace: &str, job: Job) {
                 tenancy.restored.push(namespace.to_owned());
             }
         }
-        // What happens to the namespace will be seen; nothing in it is judged any more.
+        // The watch will show what happens to the namespace; no pod is created in it any more.
         Err(error) if error.is_without_namespace() => drop(state.tenancy().failures.remove(namespace)),
         Err(error) => {
-            let what = if deleting { "deleted" } else { "written" };
-            tracing::warn!(profile, namespace, %error, "parameters could not be {what}");
+            let verb = if deleting { "delete" } else { "write" };
+            tracing::warn!(profile, namespace, %error, "could not {verb} parameters");
             state.tenancy().failed(namespace, &error, deleting);
         }
     }

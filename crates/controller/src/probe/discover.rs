@@ -26,7 +26,7 @@ pub async fn discover(client: &Client) -> Found {
     found(read.map_err(|_| no_answer()).map(|read| read.map_err(ApiError::from)))
 }
 
-/// What the EndpointSlice says, or that it could not be read.
+/// The addresses in the EndpointSlice, or that it could not be read.
 fn found(read: Result<Result<EndpointSlice, ApiError>, String>) -> Found {
     const WHAT: &str = "EndpointSlice kubernetes in namespace default";
     let slice = match read {
