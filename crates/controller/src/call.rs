@@ -6,11 +6,13 @@ use kube::{core::response::Status, runtime::watcher};
 
 /// How long a request may take. Watches are not made through [`call`].
 const TIMEOUT: Duration = Duration::from_secs(30);
+/// After this each API server evaluates a policy that was written: it reads policies and bindings about once a second.
+pub const SETTLE: Duration = Duration::from_secs(2);
 
 /// Why a request failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ApiError {
-    /// The API server said no.
+    /// The API server answered with an error.
     #[error("{} (HTTP {})", .0.message, .0.code)]
     Refused(Box<Status>),
     /// There was no answer.
@@ -22,7 +24,7 @@ pub enum ApiError {
     /// A list without a version cannot be watched.
     #[error("the list has no resource version")]
     NoResourceVersion,
-    /// What was written is not what was read back.
+    /// The object that was read back is not the one that was written.
     #[error("{kind} {name} was written and still differs: something changes it while it is being written")]
     Differs {
         /// Its kind.
@@ -88,7 +90,7 @@ impl ApiError {
         matches!(self, Self::Refused(status) if matches!(status.code, 400 | 403 | 413 | 422))
     }
 
-    /// Someone else was faster.
+    /// Somebody else was faster.
     pub fn is_conflict(&self) -> bool {
         matches!(self, Self::Refused(status) if status.is_conflict())
     }

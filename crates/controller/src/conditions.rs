@@ -1,6 +1,6 @@
-//! What is said of a profile, in its conditions. `Accepted` is about the profile, `Programmed` about policies and
-//! bindings, `Enforced` about the answers of the API server. What fails in some namespaces is counted, and they are
-//! named; it makes none of them false, for all other namespaces are judged as the profile says.
+//! The conditions of a profile. `Accepted` is about the profile, `Programmed` about policies and bindings, `Enforced` about
+//! the answers of the API servers. Namespaces that fail are counted and named; they make no condition false, for the
+//! profile is enforced in all others.
 
 use std::fmt::Write as _;
 
@@ -12,84 +12,84 @@ use palisade_api::{
 use palisade_compiler::exempt_tenants;
 
 use crate::{
-    compile::{self, Good, Panicked, Verdict},
-    params::Summary,
-    status::{Judgement, Truth},
-    world::ObservedProfile,
+    accepted::{AcceptedProfile, Verdict},
+    compile::CheckPanicked,
+    status::{Condition, ConditionStatus},
+    store::ObservedProfile,
+    tenancy::Summary,
+    text::{self, counted},
 };
 
-/// The status of a condition, if it is about the profile's generation.
-pub fn said(observed: &ObservedProfile, type_: ConditionType) -> Option<&str> {
+/// The reported status of a condition, if it is about the profile's generation.
+fn reported(observed: &ObservedProfile, type_: ConditionType) -> Option<&str> {
     let status: &ToolSecurityProfileStatus = observed.profile.as_ref().ok()?.status.as_ref()?;
     let condition = status.conditions.iter().find(|condition| condition.type_ == type_.to_string())?;
     (condition.observed_generation == observed.meta.generation).then_some(condition.status.as_str())
 }
 
 /// Whether the profile is accepted.
-pub fn accepted(verdict: &Verdict) -> Judgement {
+pub fn accepted(verdict: &Verdict) -> Condition {
     match verdict {
-        Ok(good) => {
-            let (checks, parameters) = (good.compiled.checks.len(), good.compiled.parameters.len());
+        Ok(accepted) => {
+            let (checks, parameters) = (accepted.compiled.checks.len(), accepted.compiled.parameters.len());
             let mut message = format!("{} and {}", counted(checks, "check"), counted(parameters, "parameter"));
-            let warnings = exempt_tenants(&good.profile.spec.exemptions);
+            let warnings = exempt_tenants(&accepted.profile.spec.exemptions);
             if !warnings.is_empty() {
-                let _ = write!(message, "; warning: {}", compile::told(&warnings));
+                let _ = write!(message, "; warning: {}", text::diagnostics(&warnings));
             }
-            Judgement::new(ConditionType::Accepted, Truth::True, Reason::Accepted, message)
+            Condition::new(ConditionType::Accepted, ConditionStatus::True, Reason::Accepted, message)
         }
-        Err(refused) => Judgement::new(ConditionType::Accepted, Truth::False, refused.reason, refused.message.clone()),
+        Err(refused) => {
+            Condition::new(ConditionType::Accepted, ConditionStatus::False, refused.reason, refused.message.clone())
+        }
     }
 }
 
-/// That is not known.
-pub fn not_judged(panicked: &Panicked) -> Judgement {
-    let message = format!("{panicked}; it is made again");
-    Judgement::new(ConditionType::Accepted, Truth::Unknown, Reason::InternalError, message)
+/// Whether the profile is accepted is not known.
+pub fn not_checked(panicked: &CheckPanicked) -> Condition {
+    let message = format!("{panicked}; it will be repeated");
+    Condition::new(ConditionType::Accepted, ConditionStatus::Unknown, Reason::InternalError, message)
 }
 
-fn counted(count: usize, what: &str) -> String {
-    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+/// The profile is not accepted, and no earlier generation was.
+pub fn not_accepted(type_: ConditionType) -> Condition {
+    let message = "the profile is not accepted, and no earlier generation is known";
+    Condition::new(type_, ConditionStatus::False, Reason::NotAccepted, message)
 }
 
-/// The profile is not accepted, and nothing of it was before.
-pub fn not_accepted(type_: ConditionType) -> Judgement {
-    let message = "the profile is not accepted, and no earlier state of it is known";
-    Judgement::new(type_, Truth::False, Reason::NotAccepted, message)
-}
-
-/// What the API server has is not what the profile says.
-pub fn not_programmed(message: impl Into<String>) -> Judgement {
-    Judgement::new(ConditionType::Enforced, Truth::False, Reason::NotProgrammed, message)
+/// The policies and bindings are not those of the profile.
+pub fn not_programmed(message: impl Into<String>) -> Condition {
+    Condition::new(ConditionType::Enforced, ConditionStatus::False, Reason::NotProgrammed, message)
 }
 
 /// Parameters are being written.
-pub fn pending(summary: &Summary) -> Judgement {
+pub fn pending(summary: &Summary) -> Condition {
     let message = format!("{} of {} namespaces have their parameters", summary.ready, summary.selected);
-    Judgement::new(ConditionType::Programmed, Truth::False, Reason::Pending, message)
+    Condition::new(ConditionType::Programmed, ConditionStatus::False, Reason::Pending, message)
 }
 
-/// A new generation could not be written: the API server did not say whether it takes it.
-pub fn not_tried(error: &impl std::fmt::Display) -> Judgement {
-    let message = format!("whether the API server takes the policies and bindings could not be found out: {error}");
-    Judgement::new(ConditionType::Programmed, Truth::False, Reason::ApplyFailed, message)
+/// A new generation was not written: the API server gave no verdict on it.
+pub fn not_tried(error: &impl std::fmt::Display) -> Condition {
+    let message = format!("the API server gave no verdict on the policies and bindings: {error}");
+    Condition::new(ConditionType::Programmed, ConditionStatus::False, Reason::ApplyFailed, message)
 }
 
 /// Whether policies and bindings are in the API server. `error` is why they could not be written.
-pub fn programmed(verdict: &Verdict, error: Option<&str>, summary: &Summary, good: &Good) -> Judgement {
-    let judgement = |truth, reason, message| Judgement::new(ConditionType::Programmed, truth, reason, message);
-    let wrong = error.map(|error| format!("what was generated could not be written: {error}"));
+pub fn programmed(verdict: &Verdict, error: Option<&str>, summary: &Summary, accepted: &AcceptedProfile) -> Condition {
+    let condition = |status, reason, message| Condition::new(ConditionType::Programmed, status, reason, message);
+    let wrong = error.map(|error| format!("the policies and bindings could not be written: {error}"));
     match (verdict, wrong) {
         (Err(_), wrong) => {
-            let mut message = format!("the spec of generation {} stays in force", good.generation());
+            let mut message = format!("the spec of generation {} stays in force", accepted.generation());
             if let Some(wrong) = wrong {
                 let _ = write!(message, "; {wrong}");
             }
-            judgement(Truth::False, Reason::LastGoodInForce, message + &unwritten(summary))
+            condition(ConditionStatus::False, Reason::LastGoodInForce, message + &unwritten(summary))
         }
-        (Ok(_), Some(wrong)) => judgement(Truth::False, Reason::ApplyFailed, wrong),
+        (Ok(_), Some(wrong)) => condition(ConditionStatus::False, Reason::ApplyFailed, wrong),
         (Ok(_), None) => {
-            let message = "the policies and the bindings are in the API server".to_owned();
-            judgement(Truth::True, Reason::Programmed, message + &unwritten(summary))
+            let message = "the policies and bindings are in the API server".to_owned();
+            condition(ConditionStatus::True, Reason::Programmed, message + &unwritten(summary))
         }
     }
 }
@@ -102,27 +102,28 @@ fn unwritten(summary: &Summary) -> String {
     format!("; the parameters of {namespaces} could not be written (status.failedNamespaces), first {first}")
 }
 
-/// Whether a profile that is not asked about is in force; `None` if it is to be asked about.
-pub fn without_probe(verdict: &Verdict, programmed: &Judgement, good: &Good) -> Option<Judgement> {
-    let judgement = |reason, message: &str| Judgement::new(ConditionType::Enforced, Truth::False, reason, message);
+/// The condition Enforced of a profile that needs no probe; `None` if it is to be probed.
+pub fn without_probe(verdict: &Verdict, programmed: &Condition, accepted: &AcceptedProfile) -> Option<Condition> {
+    let condition =
+        |reason, message: &str| Condition::new(ConditionType::Enforced, ConditionStatus::False, reason, message);
     if verdict.is_err() {
-        return Some(not_programmed("an earlier state of the profile is in force"));
+        return Some(not_programmed("an earlier generation of the profile is in force"));
     }
-    if programmed.status != Truth::True {
+    if programmed.status != ConditionStatus::True {
         return Some(not_programmed("the profile is not programmed"));
     }
-    match good.compiled.stage {
-        Stage::Warn => return Some(judgement(Reason::StageWarn, "violations are admitted with a warning")),
-        Stage::Audit => return Some(judgement(Reason::StageAudit, "violations are admitted and audited")),
+    match accepted.compiled.stage {
+        Stage::Warn => return Some(condition(Reason::StageWarn, "violations are admitted with a warning")),
+        Stage::Audit => return Some(condition(Reason::StageAudit, "violations are admitted and audited")),
         Stage::Deny => {}
     }
-    let restricts = good.compiled.probes.violating.is_some();
-    (!restricts).then(|| judgement(Reason::NothingRestricted, "the profile allows everything"))
+    let restricts = accepted.compiled.probes.violating.is_some();
+    (!restricts).then(|| condition(Reason::NothingRestricted, "the profile restricts nothing"))
 }
 
-/// While the first answer is awaited: not enforced, unless the status says already that this generation is and
-/// this process has not touched it. A restart must not make an alarm.
-pub fn unless_known(observed: &ObservedProfile, wrote: bool) -> Option<Judgement> {
-    let known = said(observed, ConditionType::Enforced) == Some("True") && !wrote;
-    (!known).then(|| not_programmed("the API server has not yet given the right answers"))
+/// Before the first answer: not enforced, unless the status already says that this generation is and this process has
+/// written nothing. A restart must not raise an alarm.
+pub fn unless_known(observed: &ObservedProfile, wrote: bool) -> Option<Condition> {
+    let known = reported(observed, ConditionType::Enforced) == Some("True") && !wrote;
+    (!known).then(|| not_programmed("no probe of this generation has passed yet"))
 }

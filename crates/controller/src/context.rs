@@ -1,53 +1,48 @@
 //! What every stage may use.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
-use kube::Client;
+use kube::{Client, Config};
 use palisade_process::Supervisor;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Access, Options,
     events::Events,
+    jobs::JobQueue,
     metrics::Metrics,
+    native::NativePolicies,
+    options::Options,
     probe::{Prober, Servers},
-    queue::Queue,
+    queue::{Queue, Queues},
     registration::Registration,
     state::States,
-    world::{Concerned, World},
-    writer::Writer,
+    store::Store,
 };
 
 /// How many plans of all namespaces are made at the same time.
 const PLANS: usize = 2;
 
-/// When a lane looks at which profile. Each lane has its own times, so that none waits for another.
-#[derive(Clone, Debug)]
-pub struct Queues {
-    /// Passes: a new generation, the status.
-    pub passes: Arc<Queue>,
-    /// Policies and bindings that are not as they were left.
-    pub repairs: Arc<Queue>,
-    /// Parameters in namespaces.
-    pub tenants: Arc<Queue>,
+/// How the API server is reached.
+#[derive(Clone)]
+pub struct Access {
+    /// To the configured address.
+    pub client: Client,
+    /// What clients of other addresses are made of, so that each API server can be asked by itself. Without it only the
+    /// configured address is.
+    pub config: Option<Config>,
 }
 
-impl Queues {
-    /// Queues that collect changes for `debounce`; a repair does not wait for another change.
-    pub fn new(debounce: Duration) -> Self {
-        Self {
-            passes: Arc::new(Queue::new(debounce)),
-            repairs: Arc::new(Queue::new(Duration::ZERO)),
-            tenants: Arc::new(Queue::new(debounce)),
-        }
+impl std::fmt::Debug for Access {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // The configuration may hold a token.
+        f.write_str("Access")
     }
+}
 
-    /// Something about these profiles has changed, and it is not known what.
-    pub fn trigger_all(&self, profiles: &Concerned) {
-        for queue in [&self.passes, &self.repairs, &self.tenants] {
-            queue.trigger(profiles.iter().cloned());
-        }
+impl From<Client> for Access {
+    fn from(client: Client) -> Self {
+        Self { client, config: None }
     }
 }
 
@@ -56,15 +51,17 @@ pub struct Context {
     /// To the API server.
     pub client: Client,
     /// What is known of the cluster.
-    pub world: Arc<World>,
-    /// When a pass is made over which profile.
+    pub store: Arc<Store>,
+    /// The policies that mutate pods, where the API server serves their kind.
+    pub native: Arc<NativePolicies>,
+    /// When which profile is reconciled.
     pub queue: Arc<Queue>,
     /// The queues of all lanes.
     pub queues: Queues,
     /// What the lanes of a profile share.
     pub states: States,
-    /// Writes and deletes parameters.
-    pub writer: Writer,
+    /// Parameters to write and to delete.
+    pub jobs: JobQueue,
     /// Bounds how many profiles are compiled and checked at the same time: that takes a processor.
     pub checks: Semaphore,
     /// Bounds how many plans of all namespaces are made at the same time.
@@ -88,28 +85,30 @@ impl Context {
     pub fn new(access: Access, options: &Options, supervisor: Supervisor) -> Self {
         let Access { client, config } = access;
         let stop = supervisor.stop().clone();
-        let (world, metrics) = (Arc::new(World::default()), Arc::new(Metrics::new()));
+        let (store, native) = (Arc::new(Store::default()), Arc::new(NativePolicies::default()));
+        let metrics = Arc::new(Metrics::new());
         let queues = Queues::new(options.debounce);
         let servers = Servers::new(client.clone(), config, options.api_servers.clone(), Arc::clone(&metrics));
         let servers = Arc::new(servers);
-        servers.follow(&world, &queues.passes, &supervisor);
+        servers.follow(&store, &queues.reconcile, &supervisor);
         let prober = Prober::new(
             servers,
-            Arc::clone(&world),
-            Arc::clone(&queues.passes),
+            Arc::clone(&store),
+            Arc::clone(&native),
+            Arc::clone(&queues.reconcile),
             Arc::clone(&metrics),
             options,
             supervisor.clone(),
-            stop.clone(),
         );
         let events = Events::start(client.clone(), options.instance.clone(), &supervisor);
         Self {
             client,
-            world,
-            queue: Arc::clone(&queues.passes),
+            store,
+            native,
+            queue: Arc::clone(&queues.reconcile),
             queues,
             states: States::default(),
-            writer: Writer::new(options.write_concurrency),
+            jobs: JobQueue::new(options.write_concurrency),
             checks: Semaphore::new(options.profile_concurrency.max(1)),
             plans: Semaphore::new(PLANS),
             prober: Arc::new(prober),

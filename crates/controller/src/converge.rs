@@ -8,7 +8,6 @@ use kube::{
     api::{Patch, PatchParams, PostParams},
 };
 use serde::{Serialize, de::DeserializeOwned};
-use serde_json::Value as Json;
 
 use crate::call::{ApiError, call};
 
@@ -19,6 +18,16 @@ pub enum Verb {
     Apply,
     /// By server-side apply, which left something of someone else, and then as a whole.
     Replace,
+}
+
+impl Verb {
+    /// As a label of metrics.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Apply => "apply",
+            Self::Replace => "replace",
+        }
+    }
 }
 
 /// Applies an object. What others have added to it is removed then: server-side apply leaves their elements of
@@ -77,7 +86,7 @@ where
         return Ok((applied, Verb::Apply));
     }
     let mut exact = desired.clone();
-    *exact.meta_mut() = with_what_is_harmless(desired.meta(), applied.meta());
+    *exact.meta_mut() = with_foreign_metadata(desired.meta(), applied.meta());
     let manager = PostParams { field_manager: Some(manager.to_owned()), ..PostParams::default() };
     let replaced = call(api.replace(name, &manager, &exact)).await?;
     if same(&replaced) {
@@ -87,7 +96,7 @@ where
 }
 
 /// The desired metadata with labels, annotations, owners and finalizers of others: they change no verdict.
-fn with_what_is_harmless(desired: &ObjectMeta, found: &ObjectMeta) -> ObjectMeta {
+fn with_foreign_metadata(desired: &ObjectMeta, found: &ObjectMeta) -> ObjectMeta {
     let mut meta = found.clone();
     meta.managed_fields = None;
     meta.labels.get_or_insert_default().extend(desired.labels.clone().unwrap_or_default());
@@ -100,69 +109,10 @@ fn with_what_is_harmless(desired: &ObjectMeta, found: &ObjectMeta) -> ObjectMeta
     meta
 }
 
-/// Whether the metadata has all that is desired. More is harmless.
-pub fn same_meta(desired: &ObjectMeta, found: &ObjectMeta) -> bool {
-    let has = |desired: &Option<_>, found: &Option<std::collections::BTreeMap<String, String>>| {
-        let found = found.as_ref();
-        let mut desired = desired.iter().flatten();
-        desired.all(|(key, value): (&String, &String)| found.and_then(|found| found.get(key)) == Some(value))
-    };
-    let owners = found.owner_references.as_deref().unwrap_or_default();
-    has(&desired.labels, &found.labels)
-        && has(&desired.annotations, &found.annotations)
-        && desired.owner_references.iter().flatten().all(|owner| owners.contains(owner))
-}
-
-/// Whether two specs say the same. Absent and empty are the same to the API server in policies and bindings.
-pub fn same_spec<T: Serialize>(desired: &T, found: &T) -> bool {
-    match (serde_json::to_value(desired), serde_json::to_value(found)) {
-        (Ok(desired), Ok(found)) => normal(desired) == normal(found),
-        _ => false,
-    }
-}
-
-/// Without nulls, empty lists and empty maps.
-fn normal(value: Json) -> Option<Json> {
-    match value {
-        Json::Null => None,
-        Json::Array(items) => {
-            // An element is never dropped: it is empty, not absent.
-            let items: Vec<_> = items.into_iter().map(|item| normal(item).unwrap_or(Json::Null)).collect();
-            (!items.is_empty()).then_some(Json::Array(items))
-        }
-        Json::Object(map) => {
-            let map: serde_json::Map<_, _> =
-                map.into_iter().filter_map(|(key, value)| Some((key, normal(value)?))).collect();
-            (!map.is_empty()).then_some(Json::Object(map))
-        }
-        other => Some(other),
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
-
-    #[test]
-    fn absent_and_empty_are_the_same_and_nothing_else_is() {
-        let desired = json!({"a": 1, "selector": {}, "list": [], "rules": [{"x": ""}, {}]});
-        for same in [
-            json!({"a": 1, "rules": [{"x": ""}, {}]}),
-            json!({"a": 1, "selector": {"matchLabels": {}}, "list": null, "rules": [{"x": "", "y": []}, {"z": {}}]}),
-        ] {
-            assert!(same_spec(&desired, &same), "{same}");
-        }
-        for other in [
-            json!({"a": 2, "rules": [{"x": ""}, {}]}),
-            json!({"a": 1, "rules": [{"x": ""}]}),
-            json!({"a": 1, "rules": [{}, {}]}),
-            json!({"a": 1, "rules": [{"x": ""}, {}], "matchConditions": [{"name": "foreign"}]}),
-        ] {
-            assert!(!same_spec(&desired, &other), "{other}");
-        }
-    }
+    use crate::compare::same_meta;
 
     #[test]
     fn foreign_metadata_is_kept_and_ours_is_restored() {
@@ -176,7 +126,7 @@ mod tests {
             ..ObjectMeta::default()
         };
         assert!(!same_meta(&desired, &found));
-        let meta = with_what_is_harmless(&desired, &found);
+        let meta = with_foreign_metadata(&desired, &found);
         assert!(same_meta(&desired, &meta));
         assert_eq!(meta.labels, map(&[("ours", "1"), ("theirs", "1")]));
         assert_eq!((meta.finalizers, meta.resource_version), (found.finalizers, found.resource_version));

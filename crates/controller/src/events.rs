@@ -1,5 +1,5 @@
-//! Kubernetes events. They are sent beside the work: none of it waits for them, and when too many come at once
-//! some are lost, because each is also in a status or in parameters.
+//! Kubernetes events. A task of its own sends them: no other work waits for them, and when too many come at once some are
+//! dropped, because each is also in a status or in parameters.
 
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::{
@@ -29,25 +29,16 @@ struct Message {
     regarding: ObjectReference,
 }
 
-/// How an event is told.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tone {
-    /// As it should be.
-    Normal,
-    /// Someone should look.
-    Warning,
-}
-
 impl Events {
     /// Starts to send them.
     pub fn start(client: Client, instance: Option<String>, supervisor: &Supervisor) -> Self {
         let (sender, mut receiver) = mpsc::channel::<Message>(WAITING);
         let reporter = Reporter { controller: names::CONTROLLER.to_owned(), instance };
         // A recorder makes a series of events that differ in nothing but their note, and keeps the first note. That
-        // is right for what repeats; a transition is told anew.
+        // is right for what repeats; a transition is a new event.
         let series = Recorder::new(client.clone(), reporter.clone());
         let stop = supervisor.stop().clone();
-        // It ends, too, when nobody can hand in events any more.
+        // It also ends when no sender is left.
         supervisor.spawn_job("events", async move {
             while let Some(Some(Message { event, regarding })) = stop.run_until_cancelled(receiver.recv()).await {
                 let sent = match event.secondary {
@@ -55,48 +46,48 @@ impl Events {
                     None => call(Recorder::new(client.clone(), reporter.clone()).publish(&event, &regarding)).await,
                 };
                 if let Err(error) = sent {
-                    tracing::debug!(reason = event.reason, %error, "an event could not be sent");
+                    tracing::debug!(reason = event.reason, %error, "could not send an event");
                 }
             }
         });
         Self { sender }
     }
 
-    /// A profile is not as it was.
-    pub fn profile(&self, meta: &ObjectMeta, tone: Tone, reason: &str, note: &str) {
-        self.publish(reference::<ToolSecurityProfile>(meta), None, tone, reason, note);
+    /// A profile has changed its state.
+    pub fn profile(&self, meta: &ObjectMeta, severity: EventType, reason: &str, note: &str) {
+        self.publish(reference::<ToolSecurityProfile>(meta), None, severity, reason, note);
     }
 
     /// Something that was made for a profile was repaired. It may happen again and again.
     pub fn repaired<K: Resource<DynamicType = ()>>(&self, profile: &ObjectMeta, repaired: &ObjectMeta, note: &str) {
         let (profile, repaired) = (reference::<ToolSecurityProfile>(profile), reference::<K>(repaired));
-        self.publish(profile, Some(repaired), Tone::Warning, "DriftRepaired", note);
+        self.publish(profile, Some(repaired), EventType::Warning, "DriftRepaired", note);
     }
 
-    /// The parameters of a namespace are not as they were.
-    pub fn params(&self, meta: &ObjectMeta, tone: Tone, reason: &str, note: &str) {
-        self.publish(reference::<ToolSecurityParams>(meta), None, tone, reason, note);
+    /// The parameters of a namespace have changed their state.
+    pub fn params(&self, meta: &ObjectMeta, severity: EventType, reason: &str, note: &str) {
+        self.publish(reference::<ToolSecurityParams>(meta), None, severity, reason, note);
     }
 
     fn publish(
         &self,
         regarding: ObjectReference,
         secondary: Option<ObjectReference>,
-        tone: Tone,
+        severity: EventType,
         reason: &str,
         note: &str,
     ) {
         let mut note = note.to_owned();
         note.truncate(note.floor_char_boundary(LONGEST));
         let event = Event {
-            type_: if tone == Tone::Warning { EventType::Warning } else { EventType::Normal },
+            type_: severity,
             reason: reason.to_owned(),
             note: Some(note),
             action: "Reconcile".to_owned(),
             secondary,
         };
         if self.sender.try_send(Message { event, regarding }).is_err() {
-            tracing::debug!(reason, "too many events: one is lost");
+            tracing::debug!(reason, "too many events: dropped one");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What `/livez`, `/readyz` and `/metrics` say.
+//! The state that `/livez`, `/readyz` and `/metrics` report.
 
 use std::{
     sync::{
@@ -10,12 +10,12 @@ use std::{
 
 use tokio::time::Instant;
 
-use crate::{metrics::Metrics, world::World};
+use crate::{metrics::Metrics, store::Store};
 
-/// A loop that has not turned for so long is dead.
+/// A lane that makes no progress for this long is stuck.
 const DEAD: Duration = Duration::from_mins(1);
 
-/// When the loop turned last.
+/// When a lane made progress last.
 #[derive(Debug)]
 pub struct Heartbeat {
     start: Instant,
@@ -28,7 +28,7 @@ impl Heartbeat {
         Self { start: Instant::now(), last: AtomicU64::new(0) }
     }
 
-    /// The loop turned.
+    /// The lane makes progress.
     pub fn beat(&self) {
         self.last.store(self.start.elapsed().as_secs(), Ordering::Relaxed);
     }
@@ -39,13 +39,13 @@ impl Heartbeat {
     }
 }
 
-/// What the answers are made of.
+/// The state of the controller.
 #[derive(Clone)]
 pub struct Health {
     /// Of the lanes.
     pub heartbeats: Vec<Arc<Heartbeat>>,
     /// Whether it is complete.
-    pub world: Arc<World>,
+    pub store: Arc<Store>,
     /// Counts.
     pub metrics: Arc<Metrics>,
 }
@@ -56,7 +56,7 @@ impl palisade_process::Health for Health {
     }
 
     fn ready(&self) -> Result<(), &'static str> {
-        if self.world.synced() { Ok(()) } else { Err("not synced") }
+        if self.store.synced() { Ok(()) } else { Err("not synced") }
     }
 
     fn metrics(&self) -> Result<String, std::fmt::Error> {

@@ -1,9 +1,9 @@
-//! A lane: looks at each profile when its queue says so, never at one profile twice at once, and at as many profiles at
+//! A lane: works on each profile when its queue says so, never on one profile twice at once, and on as many profiles at
 //! the same time as are due.
 //!
-//! There is no bound on purpose. A turn mostly waits for answers of the API server, and with a bound, some profiles
-//! whose requests hang would hold up all others. What takes a processor is bounded where it is done
-//! ([`Context::checks`], [`Context::plans`]), and away from the threads that turn lanes.
+//! There is no bound on purpose. The work mostly waits for answers of the API server, and with a bound, some profiles
+//! whose requests hang would block all others. What takes a processor is bounded where it is done
+//! ([`Context::checks`], [`Context::plans`]), and away from the threads that drive lanes.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -14,40 +14,19 @@ use std::{
 use futures::future::BoxFuture;
 use tokio::task::{Id, JoinError, JoinSet};
 
-use crate::{context::Context, health::Heartbeat, queue::Queue};
+use crate::{
+    context::Context,
+    health::Heartbeat,
+    queue::{Next, Queue},
+};
 
-/// How long turns that are under way may take when the controller stops.
+/// How long work in progress may take when the controller stops.
 pub const GRACE: Duration = Duration::from_secs(10);
-/// How long after a panic a profile is looked at again.
+/// How long after a panic a profile is retried.
 const AFTER_PANIC: Duration = Duration::from_secs(10);
 
-/// When a profile is to be looked at again, if nothing happens before.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Next {
-    /// When something changes.
-    Change,
-    /// After this time.
-    After(Duration),
-}
-
-/// The earliest of some times.
-#[derive(Debug, Default)]
-pub struct Later(Option<Duration>);
-
-impl Later {
-    /// At this time at the latest, if it is one.
-    pub fn at(&mut self, after: Option<Duration>) {
-        self.0 = self.0.into_iter().chain(after).min();
-    }
-
-    /// As an answer.
-    pub fn next(&self) -> Next {
-        self.0.map_or(Next::Change, Next::After)
-    }
-}
-
 /// What a lane does with a profile.
-pub type Work = fn(Arc<Context>, String) -> BoxFuture<'static, Next>;
+type Work = Box<dyn Fn(Arc<Context>, String) -> BoxFuture<'static, Next> + Send + Sync>;
 
 /// A lane.
 pub struct Lane {
@@ -62,12 +41,18 @@ pub struct Lane {
 
 impl Lane {
     /// Starts a lane. It ends when the controller is to stop; a lane that ends earlier ends the controller.
-    pub fn start(cx: &Arc<Context>, name: &'static str, queue: &Arc<Queue>, heartbeat: &Arc<Heartbeat>, work: Work) {
+    pub fn start(
+        cx: &Arc<Context>,
+        name: &'static str,
+        queue: &Arc<Queue>,
+        heartbeat: &Arc<Heartbeat>,
+        work: impl Fn(Arc<Context>, String) -> BoxFuture<'static, Next> + Send + Sync + 'static,
+    ) {
         let lane = Self {
             cx: Arc::clone(cx),
             name,
             queue: Arc::clone(queue),
-            work,
+            work: Box::new(work),
             heartbeat: Arc::clone(heartbeat),
             running: BTreeMap::new(),
             turns: JoinSet::new(),
@@ -79,8 +64,8 @@ impl Lane {
         while !self.cx.stop.is_cancelled() {
             self.heartbeat.beat();
             let busy: BTreeSet<String> = self.running.values().cloned().collect();
-            // Before everything is known, what seems to be missing may only be unknown.
-            let synced = self.cx.world.synced();
+            // Before all lists are read, an object that seems to be missing may only be unknown.
+            let synced = self.cx.store.synced();
             let pause = Duration::from_millis(if synced { 5000 } else { 50 });
             tokio::select! {
                 () = self.cx.stop.cancelled() => {}
@@ -91,7 +76,7 @@ impl Lane {
         }
         let turns = async { while self.turns.join_next().await.is_some() {} };
         if tokio::time::timeout(GRACE, turns).await.is_err() {
-            tracing::warn!(lane = self.name, "some requests did not end");
+            tracing::warn!(lane = self.name, "some requests did not end in time");
         }
     }
 
@@ -108,10 +93,10 @@ impl Lane {
                     self.queue.schedule(profile, after);
                 }
             }
-            // What panics for one profile is no reason to stop for the others.
+            // A panic for one profile is no reason to stop for the others.
             Err(error) => {
                 let profile = self.running.remove(&error.id());
-                tracing::error!(lane = self.name, profile, %error, "a turn panicked and is tried again");
+                tracing::error!(lane = self.name, profile, %error, "working on a profile panicked; will retry");
                 if let Some(profile) = profile {
                     self.queue.schedule(profile, AFTER_PANIC);
                 }

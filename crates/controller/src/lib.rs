@@ -1,25 +1,35 @@
 //! The controller: keeps what the API server enforces equal to what the profiles say.
 //!
 //! ```text
-//! observe ----> world ----+--> repairs      what somebody else changed of the policies in force is restored
+//! observe ----> store ----+--> repairs      policies and bindings that somebody else changed are restored
 //!    ^                    |
-//!    |                    +--> parameters   resolve -> writer: the parameters of each namespace
+//!    |                    +--> parameters   resolve -> jobs -> write: the parameters of each namespace
 //!    |                    |
-//!    |                    +--> passes       compile -> check -> try -> (parameters) -> apply -> probe -> report
+//!    |                    +--> reconcile    compile -> check -> try -> (parameters) -> apply -> probe -> report
 //!    |                                |
 //!    +---- our writes ----------------+
 //! ```
 //!
-//! There are three lanes, and none waits for another: each has a queue of its own, and looks at as many profiles at a
+//! There are three lanes, and none waits for another: each has a queue of its own, and works on as many profiles at a
 //! time as are due. What they share of a profile is in `state`, behind locks that are never held while anything is
 //! awaited. Repairs come first by that alone: nothing stands before them. Beside the lanes, `probe` asks each API
-//! server what it does, and `mutate` keeps what mutates pods: a policy of the API server, or else the webhook does it. And
+//! server what it enforces, `mutate` keeps what mutates pods (a policy of the API server, or else the webhook), and
 //! `registration` keeps the entries of the webhook.
 //!
-//! Each stage is a module. What the controller knows of the cluster is in one place, `world`, which watches fill. A
-//! restart reads everything and writes nothing that is already right.
+//! What the controller knows of the cluster is in one place, `store`, which watches fill. A restart reads everything and
+//! writes nothing that is already right.
 //!
-//! Enforcement never depends on this process: the API server judges pods by the objects that are left in it.
+//! Enforcement never depends on this process: API servers evaluate the policies that are left in the cluster.
+//!
+//! Each module uses only modules before it:
+//!
+//! 1. Tools: `call`, `text`, `table`, `queue`, `options`, `status`, `metrics`, `events`, `converge`.
+//! 2. What is known: `store`, `redirects`, `health`, `accepted`, `compare`, `native`.
+//! 3. Stages that need no context: `observe`, `compile`, `revision`, `last_good`, `resolve`, `jobs`, `tenancy`, `state`,
+//!    `conditions`, `registration`, `probe`.
+//! 4. What all stages share: `context`.
+//! 5. Stages: `finalizer`, `delete`, `trial`, `apply`, `repair`, `write`, `params`, `mutate`, `remove`, `report`.
+//! 6. The driver: `lane`, `progress`, `reconcile`, `run`.
 
 #![allow(
     clippy::disallowed_methods,
@@ -27,16 +37,21 @@
     reason = "this crate does I/O: it has a clock, files and an environment"
 )]
 
+mod accepted;
 mod apply;
 mod call;
+mod compare;
 mod compile;
 mod conditions;
 mod context;
 mod converge;
+mod delete;
 mod events;
+mod finalizer;
 mod health;
+mod jobs;
 mod lane;
-mod memory;
+mod last_good;
 mod metrics;
 mod mutate;
 mod native;
@@ -44,6 +59,7 @@ mod observe;
 mod options;
 mod params;
 mod probe;
+mod progress;
 mod queue;
 mod reconcile;
 mod redirects;
@@ -56,13 +72,15 @@ mod revision;
 mod run;
 mod state;
 mod status;
+mod store;
 mod table;
+mod tenancy;
 #[cfg(test)]
 mod tests;
+mod text;
 mod trial;
-mod world;
-mod writer;
+mod write;
 
-pub use options::Options;
-pub use probe::ApiServers;
-pub use run::{Access, Controller, Error, Running, run};
+pub use context::Access;
+pub use options::{ApiServers, Options};
+pub use run::{Controller, Error, Running, run};

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use palisade_process::FrontMetrics;
+use palisade_process::HttpMetrics;
 use prometheus_client::{
     encoding::EncodeLabelSet,
     metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
     registry::Registry,
 };
 
-use crate::status::{Facts, Truth};
+use crate::status::{ConditionStatus, Observations};
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct ResultLabel {
@@ -57,6 +57,64 @@ struct ServerLabel {
     server: String,
 }
 
+/// How a probe of enforcement ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EnforcementResult {
+    /// Violations are denied, and what complies is admitted.
+    Passed,
+    /// A violation is admitted.
+    ViolationAdmitted,
+    /// What complies is denied.
+    CompliantPodDenied,
+    /// Nothing was found out.
+    Failed,
+    /// Nothing can be asked.
+    Impossible,
+}
+
+impl EnforcementResult {
+    const ALL: [Self; 5] =
+        [Self::Passed, Self::ViolationAdmitted, Self::CompliantPodDenied, Self::Failed, Self::Impossible];
+
+    /// As a label.
+    fn label(self) -> &'static str {
+        match self {
+            Self::Passed => "passed",
+            Self::ViolationAdmitted => "violation_admitted",
+            Self::CompliantPodDenied => "compliant_pod_denied",
+            Self::Failed => "failed",
+            Self::Impossible => "impossible",
+        }
+    }
+}
+
+/// How a probe of mutation ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MutationResult {
+    /// The API server mutates pods.
+    Native,
+    /// The webhook does, at one API server at least.
+    Webhook,
+    /// At some API server no engine does.
+    Nobody,
+    /// Nothing was found out.
+    Failed,
+}
+
+impl MutationResult {
+    const ALL: [Self; 4] = [Self::Native, Self::Webhook, Self::Nobody, Self::Failed];
+
+    /// As a label.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Native => "native",
+            Self::Webhook => "webhook",
+            Self::Nobody => "nobody",
+            Self::Failed => "failed",
+        }
+    }
+}
+
 /// All of them.
 #[derive(Debug)]
 pub struct Metrics {
@@ -69,7 +127,7 @@ pub struct Metrics {
     drift: Family<KindLabel, Counter>,
     probes: Family<ProbeLabels, Counter>,
     /// Of the port of `/readyz`.
-    pub ports: FrontMetrics,
+    pub ports: HttpMetrics,
     mutated: Family<ProbeLabels, Counter>,
     probes_at: Family<ServerLabels, Counter>,
     answers: Family<ServerLabel, Gauge>,
@@ -89,7 +147,7 @@ impl Metrics {
             writes: Family::default(),
             drift: Family::default(),
             probes: Family::default(),
-            ports: FrontMetrics::default(),
+            ports: HttpMetrics::default(),
             mutated: Family::default(),
             probes_at: Family::default(),
             answers: Family::default(),
@@ -99,8 +157,8 @@ impl Metrics {
 
     fn registered(mut self) -> Self {
         let registry = &mut self.registry;
-        registry.register("palisade_reconcile", "Passes over a profile, by result", self.reconciles.clone());
-        registry.register("palisade_reconcile_duration_seconds", "How long a pass took", self.durations.clone());
+        registry.register("palisade_reconcile", "Reconciles of profiles, by result", self.reconciles.clone());
+        registry.register("palisade_reconcile_duration_seconds", "How long a reconcile took", self.durations.clone());
         registry.register("palisade_namespaces", "Namespaces of a profile, by state", self.namespaces.clone());
         registry.register(
             "palisade_profile_condition",
@@ -108,29 +166,29 @@ impl Metrics {
             self.conditions.clone(),
         );
         registry.register("palisade_writes", "Objects written, by kind and verb", self.writes.clone());
-        registry.register("palisade_drift_repaired", "Objects restored after someone changed them", self.drift.clone());
         registry.register(
-            "palisade_probe",
-            "Answers to the question whether a profile is in force",
-            self.probes.clone(),
+            "palisade_drift_repaired",
+            "Objects restored after somebody else changed them",
+            self.drift.clone(),
         );
+        registry.register("palisade_probe", "Probes of whether a profile is enforced, by result", self.probes.clone());
         self.ports.register(registry);
-        registry.register("palisade_mutation_probe", "Answers to the question who mutates pods", self.mutated.clone());
+        registry.register(
+            "palisade_mutation_probe",
+            "Probes of which engine mutates pods, by result",
+            self.mutated.clone(),
+        );
         registry.register(
             "palisade_probe_at",
-            "Answers to the question whether a profile is in force, by API server",
+            "Probes of whether a profile is enforced, by API server and result",
             self.probes_at.clone(),
         );
-        registry.register(
-            "palisade_api_server_answers",
-            "Whether an API server that is asked answers",
-            self.answers.clone(),
-        );
+        registry.register("palisade_api_server_answers", "Whether an API server answers probes", self.answers.clone());
         palisade_process::about_process(registry, env!("CARGO_PKG_VERSION"));
         self
     }
 
-    /// A pass ended.
+    /// A reconcile ended.
     pub fn reconciled(&self, result: &'static str, took: Duration) {
         self.reconciles.get_or_create(&ResultLabel { result }).inc();
         self.durations.observe(took.as_secs_f64());
@@ -141,23 +199,26 @@ impl Metrics {
         self.writes.get_or_create(&WriteLabels { kind, verb }).inc();
     }
 
-    /// An object was not as we had left it.
+    /// Somebody else had changed an object.
     pub fn drifted(&self, kind: &'static str) {
         self.drift.get_or_create(&KindLabel { kind }).inc();
     }
 
-    /// The API server was asked whether a profile is in force.
-    pub fn probed(&self, profile: &str, result: &'static str) {
+    /// All API servers were asked whether they enforce a profile.
+    pub fn probed(&self, profile: &str, result: EnforcementResult) {
+        let result = result.label();
         self.probes.get_or_create(&ProbeLabels { profile: profile.to_owned(), result }).inc();
     }
 
-    /// An API server was asked whether a profile is in force.
-    pub fn probed_at(&self, server: &str, result: &'static str) {
+    /// One API server was asked whether it enforces a profile.
+    pub fn probed_at(&self, server: &str, result: EnforcementResult) {
+        let result = result.label();
         self.probes_at.get_or_create(&ServerLabels { server: server.to_owned(), result }).inc();
     }
 
-    /// The API servers were asked who mutates pods.
-    pub fn mutated(&self, profile: &str, result: &'static str) {
+    /// The API servers were asked which engine mutates pods.
+    pub fn mutated(&self, profile: &str, result: MutationResult) {
+        let result = result.label();
         self.mutated.get_or_create(&ProbeLabels { profile: profile.to_owned(), result }).inc();
     }
 
@@ -166,28 +227,28 @@ impl Metrics {
         self.answers.get_or_create(&ServerLabel { server: server.to_owned() }).set(i64::from(answers));
     }
 
-    /// An API server is not asked any more.
+    /// An API server is no longer probed.
     pub fn forget_server(&self, server: &str) {
         self.answers.remove(&ServerLabel { server: server.to_owned() });
-        for result in crate::probe::Outcome::RESULTS {
+        for result in EnforcementResult::ALL.map(EnforcementResult::label) {
             self.probes_at.remove(&ServerLabels { server: server.to_owned(), result });
         }
     }
 
-    /// What a profile's status says.
-    pub fn report(&self, profile: &str, facts: &Facts) {
-        let counts = [facts.namespaces.selected, facts.namespaces.ready, facts.namespaces.failed];
+    /// The status of a profile.
+    pub fn report(&self, profile: &str, observations: &Observations) {
+        let counts = [observations.namespaces.selected, observations.namespaces.ready, observations.namespaces.failed];
         for (state, count) in STATES.into_iter().zip(counts) {
             self.namespaces.get_or_create(&StateLabels { profile: profile.to_owned(), state }).set(count);
         }
-        for judgement in &facts.conditions {
-            for truth in Truth::ALL {
+        for condition in &observations.conditions {
+            for status in ConditionStatus::ALL {
                 let labels = ConditionLabels {
                     profile: profile.to_owned(),
-                    r#type: judgement.type_.into(),
-                    status: truth.text(),
+                    r#type: condition.type_.into(),
+                    status: status.text(),
                 };
-                self.conditions.get_or_create(&labels).set(i64::from(judgement.status == truth));
+                self.conditions.get_or_create(&labels).set(i64::from(condition.status == status));
             }
         }
     }
@@ -198,16 +259,16 @@ impl Metrics {
             self.namespaces.remove(&StateLabels { profile: profile.to_owned(), state });
         }
         for type_ in palisade_api::conditions::ConditionType::ALL {
-            for truth in Truth::ALL {
+            for status in ConditionStatus::ALL {
                 let labels =
-                    ConditionLabels { profile: profile.to_owned(), r#type: type_.into(), status: truth.text() };
+                    ConditionLabels { profile: profile.to_owned(), r#type: type_.into(), status: status.text() };
                 self.conditions.remove(&labels);
             }
         }
-        for result in crate::probe::Outcome::RESULTS {
+        for result in EnforcementResult::ALL.map(EnforcementResult::label) {
             self.probes.remove(&ProbeLabels { profile: profile.to_owned(), result });
         }
-        for result in crate::probe::Seen::RESULTS {
+        for result in MutationResult::ALL.map(MutationResult::label) {
             self.mutated.remove(&ProbeLabels { profile: profile.to_owned(), result });
         }
     }
@@ -228,9 +289,9 @@ mod tests {
         metrics.reconciled("ok", Duration::from_millis(3));
         metrics.wrote("ToolSecurityParams", "apply");
         metrics.drifted("ToolSecurityParams");
-        metrics.probed("tools", "passed");
-        metrics.mutated("tools", "native");
-        metrics.probed_at("https://10.0.0.1:6443", "passed");
+        metrics.probed("tools", EnforcementResult::Passed);
+        metrics.mutated("tools", MutationResult::Native);
+        metrics.probed_at("https://10.0.0.1:6443", EnforcementResult::Passed);
         metrics.answers("https://10.0.0.1:6443", true);
         let text = metrics.text().unwrap();
         for name in [

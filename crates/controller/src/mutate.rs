@@ -1,13 +1,13 @@
-//! Stage mutate: who mutates pods.
+//! Stage mutate: which engine mutates pods.
 //!
-//! Where the API server serves MutatingAdmissionPolicy, and the profile does not want the webhook, the compiled policy
-//! is written and kept as it is. Who mutates a pod is asked beside the passes ([`crate::probe`]). What is found goes into
-//! the status, and both sides act on it: the webhook stays registered until the policy was seen to work, and the policy
-//! stays until the webhook was seen to. Both at once do no harm, for what was written stays; and at each moment one of
-//! them does it.
+//! Where the API server serves MutatingAdmissionPolicy, and the profile does not want the webhook, this stage writes the
+//! compiled policy and maintains it. Probes find out which engine mutates pods, beside the reconciles ([`crate::probe`]).
+//! Their answer goes into the status, and both sides act on it: the webhook stays registered until the policy was
+//! observed to work, and the policy stays until the webhook was. Both at once do no harm, for mutations are idempotent;
+//! and at each moment one of them mutates pods.
 //!
-//! The policy is looked at again and again; and at once when the watch shows that somebody else has changed it, or that
-//! the API server serves the kind in another version than it did ([`crate::native`]).
+//! This stage checks the policy periodically; and at once when the watch shows that somebody else has changed it, or
+//! that the API server serves the kind in another version than before ([`crate::native`]).
 
 use std::{fmt::Debug, sync::Arc, time::Duration};
 
@@ -27,169 +27,173 @@ use serde_json::Value as Json;
 use tokio::time::Instant;
 
 use crate::{
+    accepted::AcceptedProfile,
     call::{ApiError, call, gone},
-    compile::Good,
+    compare::{same_meta, same_spec},
     context::Context,
-    converge::{converge, same_meta, same_spec},
-    memory::Memory,
+    converge::converge,
     native::{self, Kind, VERSIONS},
-    probe::{Mutated, Seen},
-    status::{Judgement, Truth},
+    probe::{MutationAnswer, ObservedMutators},
+    status::{Condition, ConditionStatus},
 };
 
-/// How often the policy is looked at when nothing is known to have changed.
+/// How often the policy is checked when nothing is known to have changed.
 const AGAIN: Duration = Duration::from_secs(30);
-/// The same, while it could not be kept right.
+/// The same, while it could not be written.
 const SOON: Duration = Duration::from_secs(5);
-/// The shortest time between two looks: who changes a policy on each write must not keep this busy.
+/// The shortest time between two checks: something that changes the policy on each write must not keep this busy.
 const PAUSE: Duration = Duration::from_millis(500);
 
 /// What is known of the mutation of one profile.
 #[derive(Debug)]
-pub struct Turn {
+pub struct MutationState {
     generation: i64,
     at: Instant,
     due: Instant,
-    /// The version in which the API server served the kind, and whether the policy was what it should be; unless that
-    /// could not be found out.
+    /// The version in which the API server served the kind, and whether the policy was as desired; unless that is not
+    /// known.
     found: Option<(Option<&'static str>, bool)>,
     /// Whether there may be a policy that the profile does not want.
     surplus: bool,
     /// Whether pods are mutated as the profile says.
-    mutated: State,
+    mutated: PodMutation,
     /// For the profile's status; `None` if it mutates nothing.
     pub status: Option<MutationStatus>,
 }
 
 /// Whether pods are mutated as a profile says.
 #[derive(Clone, Debug, PartialEq)]
-enum State {
-    /// It says nothing, or no pod can show it, or they are.
-    Fine,
+enum PodMutation {
+    /// They are, or the profile mutates no pod that can show it.
+    AsDeclared,
     /// That is not known yet.
-    Awaited,
-    /// Somewhere nobody mutates them.
-    Nobody(String),
-    /// It could not be found out.
-    Failed(String),
+    Pending,
+    /// At some API server no engine mutates them.
+    Missing(String),
+    /// It could not be observed.
+    Unknown(String),
 }
 
-impl Turn {
+impl MutationState {
     fn new(generation: i64, status: Option<MutationStatus>) -> Self {
         let now = Instant::now();
-        Self { generation, at: now, due: now, found: None, surplus: true, mutated: State::Awaited, status }
+        Self { generation, at: now, due: now, found: None, surplus: true, mutated: PodMutation::Pending, status }
     }
 
-    /// Whether the watch shows something else than what was found.
-    fn is_outdated(&self, cx: &Context, good: &Good) -> bool {
-        let pair = good.compiled.bundle.mutation.as_ref();
-        self.found.is_some_and(|(served, kept)| cx.world.native.differs(served, pair.filter(|_| kept)))
+    /// Whether the watch shows something other than what was found.
+    fn is_outdated(&self, cx: &Context, accepted: &AcceptedProfile) -> bool {
+        let pair = accepted.compiled.bundle.mutation.as_ref();
+        self.found.is_some_and(|(served, kept)| cx.native.differs(served, pair.filter(|_| kept)))
     }
 }
 
-/// Brings the policy to what the profile wants, and says who mutates pods as far as that is known. Returns when to look
-/// again.
-pub async fn mutate(cx: &Context, good: &Arc<Good>, memory: &mut Memory) -> Option<Duration> {
-    let generation = good.generation();
-    let mut turn = match memory.mutating.take() {
-        Some(turn) if turn.generation == generation => turn,
-        // What was found before, perhaps by an earlier process, holds until something else is found.
-        before => Turn::new(generation, before.map_or_else(|| reported(cx, good), |before| before.status)),
+/// Writes the policy that the profile wants, and reports which engine mutates pods, if that is known. Returns when to
+/// check again.
+pub async fn mutate(
+    cx: &Context,
+    accepted: &Arc<AcceptedProfile>,
+    remembered: &mut Option<MutationState>,
+) -> Option<Duration> {
+    let generation = accepted.generation();
+    let mut state = match remembered.take() {
+        Some(state) if state.generation == generation => state,
+        // What was observed before, perhaps by an earlier process, holds until something else is.
+        before => MutationState::new(generation, before.map_or_else(|| reported(cx, accepted), |before| before.status)),
     };
-    let due = if turn.is_outdated(cx, good) { turn.due.min(turn.at + PAUSE) } else { turn.due };
+    let due = if state.is_outdated(cx, accepted) { state.due.min(state.at + PAUSE) } else { state.due };
     if due <= Instant::now() {
-        look(cx, good, &mut turn).await;
+        refresh(cx, accepted, &mut state).await;
     }
-    let again = say(cx, good, &mut turn).await;
-    let outdated = turn.is_outdated(cx, good).then_some(turn.at + PAUSE);
-    let due = turn.due.min(outdated.unwrap_or(turn.due)).saturating_duration_since(Instant::now());
-    let again = turn.status.as_ref().map(|_| again.map_or(due, |again| again.min(due)));
-    memory.mutating = Some(turn);
+    let again = observe(cx, accepted, &mut state).await;
+    let outdated = state.is_outdated(cx, accepted).then_some(state.at + PAUSE);
+    let due = state.due.min(outdated.unwrap_or(state.due)).saturating_duration_since(Instant::now());
+    let again = state.status.as_ref().map(|_| again.map_or(due, |again| again.min(due)));
+    *remembered = Some(state);
     again
 }
 
-/// What the status says that is in the cluster.
-fn reported(cx: &Context, good: &Good) -> Option<MutationStatus> {
-    let observed = cx.world.profile(&good.compiled.profile)?;
+/// The mutation status in the cluster.
+fn reported(cx: &Context, accepted: &AcceptedProfile) -> Option<MutationStatus> {
+    let observed = cx.store.profile(&accepted.compiled.profile)?;
     observed.profile.as_ref().ok()?.status.as_ref()?.mutation.clone()
 }
 
-/// Looks at the policy, and brings it to what the profile wants.
-async fn look(cx: &Context, good: &Good, turn: &mut Turn) {
-    let kept = matches!(turn.found, Some((Some(_), true)));
-    turn.found = None;
-    turn.surplus = true;
-    let looked = keep(cx, good, kept, &mut turn.found).await;
-    turn.at = Instant::now();
-    turn.due = turn.at + if looked.is_ok() { AGAIN } else { SOON };
-    if let Err(error) = looked {
-        tracing::warn!(%error, "the policy that mutates pods could not be kept right; it is tried again");
-        turn.mutated = State::Failed(format!("the policy that mutates pods could not be kept right: {error}"));
+/// Checks the policy, and writes it if it is not as desired.
+async fn refresh(cx: &Context, accepted: &AcceptedProfile, state: &mut MutationState) {
+    let kept = matches!(state.found, Some((Some(_), true)));
+    state.found = None;
+    state.surplus = true;
+    let written = write_policies(cx, accepted, kept, &mut state.found).await;
+    state.at = Instant::now();
+    state.due = state.at + if written.is_ok() { AGAIN } else { SOON };
+    if let Err(error) = written {
+        tracing::warn!(%error, "could not write the mutating policy; will retry");
+        state.mutated = PodMutation::Unknown(format!("the mutating policy could not be written: {error}"));
     }
 }
 
-/// Says who mutates pods. Returns when to consult again.
-async fn say(cx: &Context, good: &Arc<Good>, turn: &mut Turn) -> Option<Duration> {
-    if good.compiled.mutation.is_none() {
-        (turn.status, turn.mutated) = (None, State::Fine);
+/// Observes which engine mutates pods. Returns when to consult again.
+async fn observe(cx: &Context, accepted: &Arc<AcceptedProfile>, state: &mut MutationState) -> Option<Duration> {
+    if accepted.compiled.mutation.is_none() {
+        (state.status, state.mutated) = (None, PodMutation::AsDeclared);
         return None;
     }
-    let wanted = good.compiled.bundle.mutation.is_some();
-    let Some((served, _)) = turn.found else {
-        if let State::Failed(why) = &turn.mutated
-            && turn.status.is_none()
+    let wanted = accepted.compiled.bundle.mutation.is_some();
+    let Some((served, _)) = state.found else {
+        if let PodMutation::Unknown(why) = &state.mutated
+            && state.status.is_none()
         {
-            turn.status = Some(status(EngineInForce::None, why.clone()));
+            state.status = Some(status(EngineInForce::None, why.clone()));
         }
         return None;
     };
-    let Some((known, again)) = cx.prober.mutated(good, served.filter(|_| wanted)) else {
-        let message = "the profile changes no pod that complies with it";
-        (turn.status, turn.mutated) = (Some(status(EngineInForce::None, message)), State::Fine);
+    let Some((known, again)) = cx.prober.mutation(accepted, served.filter(|_| wanted)) else {
+        let message = "the profile mutates no pod that complies with it";
+        (state.status, state.mutated) = (Some(status(EngineInForce::None, message)), PodMutation::AsDeclared);
         return None;
     };
     let Some(known) = known else {
-        turn.mutated = State::Awaited;
-        turn.status.get_or_insert_with(|| status(EngineInForce::None, "it is being found out"));
+        state.mutated = PodMutation::Pending;
+        state.status.get_or_insert_with(|| status(EngineInForce::None, "not observed yet"));
         return again;
     };
-    // Everywhere, or an API server that was not asked would be left without.
-    let by_webhook = known.seen().is_some_and(|seen| seen.webhook) && known.failed().is_empty();
-    if !wanted && by_webhook && turn.surplus {
-        match delete(cx, &good.compiled.profile, served).await {
-            Ok(()) => turn.surplus = false,
+    // At all of them, or an API server that gave no answer would be left without an engine.
+    let by_webhook = known.everywhere().is_some_and(|seen| seen.webhook) && known.failed().is_empty();
+    if !wanted && by_webhook && state.surplus {
+        match delete(cx, &accepted.compiled.profile, served).await {
+            Ok(()) => state.surplus = false,
             Err(error) => {
-                tracing::warn!(%error, "the policy that mutated pods could not be deleted; it is tried again");
-                turn.due = turn.due.min(Instant::now() + SOON);
+                tracing::warn!(%error, "could not delete the mutating policy; will retry");
+                state.due = state.due.min(Instant::now() + SOON);
             }
         }
     }
-    (turn.status, turn.mutated) = {
-        let (status, state) = told(&known, wanted, served.is_some());
+    (state.status, state.mutated) = {
+        let (status, state) = summarize(&known, wanted, served.is_some());
         (Some(status), state)
     };
     again
 }
 
-/// What is said of it. `wanted` is whether the API server is to do it, `served` whether it serves the kind.
-fn told(known: &Mutated, wanted: bool, served: bool) -> (MutationStatus, State) {
+/// The status for an answer. `wanted` is whether the API server is to mutate pods, `served` whether it serves the kind.
+fn summarize(known: &MutationAnswer, wanted: bool, served: bool) -> (MutationStatus, PodMutation) {
     let unserved = if wanted && !served { "; the API server serves no MutatingAdmissionPolicy" } else { "" };
-    let (nobody, failed) = (known.nobody(), known.failed());
-    let (engine, mut message) = match known.seen() {
-        None => (EngineInForce::None, "it could not be found out".to_owned()),
+    let (nobody, failed) = (known.unmutated(), known.failed());
+    let (engine, mut message) = match known.everywhere() {
+        None => (EngineInForce::None, "could not be observed".to_owned()),
         Some(_) if !nobody.is_empty() => {
-            (EngineInForce::None, format!("nobody was seen to mutate a pod at {}{unserved}", nobody.join(" and ")))
+            (EngineInForce::None, format!("no engine was observed mutating pods at {}{unserved}", nobody.join(" and ")))
         }
-        Some(Seen { webhook: true, native }) if !wanted || !native => {
+        Some(ObservedMutators { webhook: true, native }) if !wanted || !native => {
             let idle =
-                if wanted && served { ", and the API server not to, though it has the policy" } else { unserved };
-            (EngineInForce::Webhook, format!("the webhook was seen to mutate a pod{idle}"))
+                if wanted && served { ", and the API server was not, although it has the policy" } else { unserved };
+            (EngineInForce::Webhook, format!("the webhook was observed mutating pods{idle}"))
         }
-        Some(Seen { native: true, .. }) => {
-            (EngineInForce::Native, "the API server was seen to mutate a pod".to_owned())
+        Some(ObservedMutators { native: true, .. }) => {
+            (EngineInForce::Native, "the API server was observed mutating pods".to_owned())
         }
         Some(_) => {
-            let message = "some API servers were seen to mutate a pod, at the others the webhook was";
+            let message = "some API servers were observed mutating pods, and the webhook at the others";
             (EngineInForce::Webhook, message.to_owned())
         }
     };
@@ -197,9 +201,9 @@ fn told(known: &Mutated, wanted: bool, served: bool) -> (MutationStatus, State) 
         message = format!("{message}; {}", failed.join("; "));
     }
     let state = match (nobody.is_empty(), failed.is_empty()) {
-        (false, _) => State::Nobody(message.clone()),
-        (true, false) => State::Failed(format!("who mutates pods: {message}")),
-        (true, true) => State::Fine,
+        (false, _) => PodMutation::Missing(message.clone()),
+        (true, false) => PodMutation::Unknown(format!("which engine mutates pods: {message}")),
+        (true, true) => PodMutation::AsDeclared,
     };
     (status(engine, message), state)
 }
@@ -208,53 +212,59 @@ fn status(engine: EngineInForce, message: impl Into<String>) -> MutationStatus {
     MutationStatus { engine, message: message.into().chars().take(1000).collect() }
 }
 
-/// The condition Enforced of a profile whose policies are in force: it is only if pods are mutated, too. `None` while
-/// that is not known.
-pub fn enforced(in_force: Judgement, turn: Option<&Turn>) -> Option<Judgement> {
-    if in_force.status != Truth::True {
+/// The condition Enforced of a profile whose policies are in force: it is true only if pods are mutated, too. `None`
+/// while that is not known.
+pub fn enforced(in_force: Condition, state: Option<&MutationState>) -> Option<Condition> {
+    if in_force.status != ConditionStatus::True {
         return Some(in_force);
     }
-    let of = |truth, reason, message: &str| Some(Judgement::new(ConditionType::Enforced, truth, reason, message));
-    match turn.map(|turn| &turn.mutated) {
-        None | Some(State::Fine) => Some(in_force),
-        Some(State::Awaited) => None,
-        Some(State::Nobody(message)) => of(Truth::False, Reason::NotMutated, message),
-        Some(State::Failed(message)) => of(Truth::Unknown, Reason::ProbeFailed, message),
+    let of = |status, reason, message: &str| Some(Condition::new(ConditionType::Enforced, status, reason, message));
+    match state.map(|state| &state.mutated) {
+        None | Some(PodMutation::AsDeclared) => Some(in_force),
+        Some(PodMutation::Pending) => None,
+        Some(PodMutation::Missing(message)) => of(ConditionStatus::False, Reason::NotMutated, message),
+        Some(PodMutation::Unknown(message)) => of(ConditionStatus::Unknown, Reason::ProbeFailed, message),
     }
 }
 
-/// Brings the policy to what the profile wants, but for deleting it where the webhook is to take its place. `kept` is
-/// whether it was right before.
-async fn keep(
+/// Writes the policy that the profile wants; it is not deleted here where the webhook is to take its place. `kept` is
+/// whether it was as desired before.
+async fn write_policies(
     cx: &Context,
-    good: &Good,
+    accepted: &AcceptedProfile,
     kept: bool,
     found: &mut Option<(Option<&'static str>, bool)>,
 ) -> Result<(), ApiError> {
     let served = native::served(&cx.client).await?;
-    // Whoever sees it first tells the others.
-    if cx.world.native.set_served(served) {
-        cx.queue.trigger(cx.world.profiles());
+    // The first to notice triggers the other profiles.
+    if cx.native.set_served(served) {
+        cx.queue.trigger(cx.store.profiles());
     }
     *found = Some((served, false));
-    if good.compiled.mutation.is_none() {
-        return delete(cx, &good.compiled.profile, served).await;
+    if accepted.compiled.mutation.is_none() {
+        return delete(cx, &accepted.compiled.profile, served).await;
     }
-    let (Some(pair), Some(version)) = (good.compiled.bundle.mutation.as_ref(), served) else { return Ok(()) };
+    let (Some(pair), Some(version)) = (accepted.compiled.bundle.mutation.as_ref(), served) else { return Ok(()) };
     let [policy, binding] = pair.objects(version);
     if version == VERSIONS[0] {
-        write::<v1::MutatingAdmissionPolicy>(cx, good, Kind::Policy, &policy, kept).await?;
-        write::<v1::MutatingAdmissionPolicyBinding>(cx, good, Kind::Binding, &binding, kept).await?;
+        write::<v1::MutatingAdmissionPolicy>(cx, accepted, Kind::Policy, &policy, kept).await?;
+        write::<v1::MutatingAdmissionPolicyBinding>(cx, accepted, Kind::Binding, &binding, kept).await?;
     } else {
-        write::<v1beta1::MutatingAdmissionPolicy>(cx, good, Kind::Policy, &policy, kept).await?;
-        write::<v1beta1::MutatingAdmissionPolicyBinding>(cx, good, Kind::Binding, &binding, kept).await?;
+        write::<v1beta1::MutatingAdmissionPolicy>(cx, accepted, Kind::Policy, &policy, kept).await?;
+        write::<v1beta1::MutatingAdmissionPolicyBinding>(cx, accepted, Kind::Binding, &binding, kept).await?;
     }
     *found = Some((served, true));
     Ok(())
 }
 
-/// Writes an object if it is not as it should be. `kept` is whether it was before.
-async fn write<K>(cx: &Context, good: &Good, kind: Kind, desired: &Json, kept: bool) -> Result<(), ApiError>
+/// Writes an object if it is not as desired. `kept` is whether it was before.
+async fn write<K>(
+    cx: &Context,
+    accepted: &AcceptedProfile,
+    kind: Kind,
+    desired: &Json,
+    kept: bool,
+) -> Result<(), ApiError>
 where
     K: Resource<DynamicType = (), Scope = k8s_openapi::ClusterResourceScope>
         + Clone
@@ -269,21 +279,21 @@ where
     let api: Api<K> = Api::all(cx.client.clone());
     let found = call(api.get_opt(object.meta().name.as_deref().unwrap_or_default())).await?;
     if let Some(found) = found.as_ref().filter(|found| same(found)) {
-        cx.world.native.wrote(kind, found.meta(), spec(found));
+        cx.native.wrote(kind, found.meta(), spec(found));
         return Ok(());
     }
     let (written, verb) = converge(&api, &object, names::field_manager::POLICY, same).await?;
-    cx.world.native.wrote(kind, written.meta(), spec(&written));
+    cx.native.wrote(kind, written.meta(), spec(&written));
     let of_generation =
-        |found: K| generation(found.meta()).is_some_and(|generation| generation == good.generation().to_string());
+        |found: K| generation(found.meta()).is_some_and(|generation| generation == accepted.generation().to_string());
     let (kind, drift) = (kind.name(), kept || found.is_some_and(of_generation));
-    tracing::info!(kind, ?verb, drift, "wrote what mutates pods");
-    cx.wrote(kind, verb);
+    tracing::info!(kind, ?verb, drift, "wrote a mutating policy or binding");
+    cx.metrics.wrote(kind, verb.label());
     if drift {
         cx.metrics.drifted(kind);
         let name = written.meta().name.as_deref().unwrap_or_default();
         let note = format!("{kind} {name} was changed by someone else and restored");
-        cx.events.repaired::<K>(&good.profile.metadata, written.meta(), &note);
+        cx.events.repaired::<K>(&accepted.profile.metadata, written.meta(), &note);
     }
     Ok(())
 }
@@ -292,7 +302,7 @@ fn generation(meta: &ObjectMeta) -> Option<String> {
     meta.annotations.as_ref()?.get(names::GENERATION_ANNOTATION).cloned()
 }
 
-/// Deletes binding and policy, where there can be any.
+/// Deletes binding and policy, where the API server serves their kinds.
 async fn delete(cx: &Context, profile: &str, served: Option<&str>) -> Result<(), ApiError> {
     let (name, params) = (names::mutation(profile), DeleteParams::default());
     let client = || cx.client.clone();
@@ -308,12 +318,12 @@ async fn delete(cx: &Context, profile: &str, served: Option<&str>) -> Result<(),
         None => false,
     };
     if deleted {
-        tracing::info!(profile, "deleted the policy that mutated pods");
+        tracing::info!(profile, "deleted the mutating policy");
     }
     Ok(())
 }
 
-/// The profile is being deleted: removes what was made for it.
+/// The profile is being deleted: deletes binding and policy.
 pub async fn remove(cx: &Context, profile: &str) -> Result<(), ApiError> {
     delete(cx, profile, native::served(&cx.client).await?).await
 }
@@ -322,24 +332,28 @@ pub async fn remove(cx: &Context, profile: &str) -> Result<(), ApiError> {
 mod tests {
     use super::*;
 
-    const NATIVE: Seen = Seen { native: true, webhook: false };
-    const WEBHOOK: Seen = Seen { native: false, webhook: true };
-    const BOTH: Seen = Seen { native: true, webhook: true };
-    const NOBODY: Seen = Seen { native: false, webhook: false };
+    const NATIVE: ObservedMutators = ObservedMutators { native: true, webhook: false };
+    const WEBHOOK: ObservedMutators = ObservedMutators { native: false, webhook: true };
+    const BOTH: ObservedMutators = ObservedMutators { native: true, webhook: true };
+    const NOBODY: ObservedMutators = ObservedMutators { native: false, webhook: false };
 
-    fn told_of(servers: &[Result<Seen, &str>], wanted: bool, served: bool) -> (EngineInForce, State) {
+    fn summarize_of(
+        servers: &[Result<ObservedMutators, &str>],
+        wanted: bool,
+        served: bool,
+    ) -> (EngineInForce, PodMutation) {
         let named = servers.iter().zip(["https://a", "https://b"]);
-        let known = Mutated::new(named.map(|(seen, at)| (at.to_owned(), seen.map_err(str::to_owned))).collect());
-        let (status, state) = told(&known, wanted, served);
+        let known = MutationAnswer::new(named.map(|(seen, at)| (at.to_owned(), seen.map_err(str::to_owned))).collect());
+        let (status, state) = summarize(&known, wanted, served);
         (status.engine, state)
     }
 
-    fn passed() -> Judgement {
-        Judgement::new(ConditionType::Enforced, Truth::True, Reason::ProbesPassed, "passed")
+    fn passed() -> Condition {
+        Condition::new(ConditionType::Enforced, ConditionStatus::True, Reason::ProbesPassed, "passed")
     }
 
     #[test]
-    fn each_api_server_counts() {
+    fn the_engine_in_force_is_that_of_all_api_servers() {
         use EngineInForce::{Native, None, Webhook};
         for (servers, wanted, engine) in [
             ([Ok(NATIVE), Ok(NATIVE)], true, Native),
@@ -349,28 +363,30 @@ mod tests {
             ([Ok(BOTH), Ok(BOTH)], false, Webhook),
             ([Ok(BOTH), Ok(NATIVE)], false, Native),
         ] {
-            assert_eq!(told_of(&servers, wanted, true), (engine, State::Fine), "{servers:?} {wanted}");
+            assert_eq!(summarize_of(&servers, wanted, true), (engine, PodMutation::AsDeclared), "{servers:?} {wanted}");
         }
-        let (engine, state) = told_of(&[Ok(NATIVE), Ok(NOBODY)], true, true);
-        assert!(matches!(&state, State::Nobody(text) if text.contains("https://b") && !text.contains("https://a")));
+        let (engine, state) = summarize_of(&[Ok(NATIVE), Ok(NOBODY)], true, true);
+        assert!(
+            matches!(&state, PodMutation::Missing(text) if text.contains("https://b") && !text.contains("https://a"))
+        );
         assert_eq!(engine, None);
-        let (engine, state) = told_of(&[Ok(NATIVE), Err("no answer")], true, true);
-        assert!(matches!(&state, State::Failed(text) if text.contains("https://b: no answer")));
+        let (engine, state) = summarize_of(&[Ok(NATIVE), Err("no answer")], true, true);
+        assert!(matches!(&state, PodMutation::Unknown(text) if text.contains("https://b: no answer")));
         assert_eq!(engine, Native);
-        assert!(matches!(told_of(&[Err("no answer")], true, true), (None, State::Failed(_))));
+        assert!(matches!(summarize_of(&[Err("no answer")], true, true), (None, PodMutation::Unknown(_))));
     }
 
     #[test]
     fn a_profile_whose_pods_nobody_mutates_is_not_enforced() {
-        let turn = |mutated| Turn { mutated, ..Turn::new(1, None) };
-        let of = |mutated| enforced(passed(), Some(&turn(mutated)));
-        assert_eq!(of(State::Awaited), None);
-        assert_eq!(of(State::Fine), Some(passed()));
-        let nobody = of(State::Nobody("nobody at https://a".into())).unwrap();
-        assert_eq!((nobody.status, nobody.reason), (Truth::False, Reason::NotMutated));
-        assert_eq!(of(State::Failed("x".into())).unwrap().status, Truth::Unknown);
-        // What is worse comes first.
-        let admitted = Judgement::new(ConditionType::Enforced, Truth::False, Reason::ViolationAdmitted, "x");
-        assert_eq!(enforced(admitted.clone(), Some(&turn(State::Nobody("y".into())))), Some(admitted));
+        let state = |mutated| MutationState { mutated, ..MutationState::new(1, None) };
+        let of = |mutated| enforced(passed(), Some(&state(mutated)));
+        assert_eq!(of(PodMutation::Pending), None);
+        assert_eq!(of(PodMutation::AsDeclared), Some(passed()));
+        let nobody = of(PodMutation::Missing("no engine at https://a".into())).unwrap();
+        assert_eq!((nobody.status, nobody.reason), (ConditionStatus::False, Reason::NotMutated));
+        assert_eq!(of(PodMutation::Unknown("x".into())).unwrap().status, ConditionStatus::Unknown);
+        // An admitted violation comes first.
+        let admitted = Condition::new(ConditionType::Enforced, ConditionStatus::False, Reason::ViolationAdmitted, "x");
+        assert_eq!(enforced(admitted.clone(), Some(&state(PodMutation::Missing("y".into())))), Some(admitted));
     }
 }

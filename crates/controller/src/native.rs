@@ -1,8 +1,7 @@
-//! What is known of the policies that fill in pods, and of whether the API server serves their kind.
+//! The policies that mutate pods, and whether the API server serves their kind.
 //!
-//! Which servers do can change while the controller runs, by an upgrade of the cluster, and a watch of a kind that is not
-//! served fails forever. So the server is asked again and again, and where it serves the kind, policies and bindings are
-//! watched.
+//! That can change while the controller runs, by an upgrade of the cluster, and a watch of a kind that is not served fails
+//! forever. So the server is asked periodically, and where it serves the kind, policies and bindings are watched.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -27,10 +26,10 @@ use serde_json::Value as Json;
 
 use crate::{
     call::{ApiError, call},
-    converge::{same_meta, same_spec},
+    compare::{same_meta, same_spec},
     queue::Queue,
-    table::Table,
-    world::{Concerned, World, feed, identity, slim},
+    store::{ProfileNames, Store},
+    table::{Table, feed, identity, slim},
 };
 
 /// The API group.
@@ -82,7 +81,7 @@ impl Kind {
 /// The version in which the API server serves the kinds, if it does.
 ///
 /// # Errors
-/// It did not say.
+/// It gave no answer.
 pub async fn served(client: &Client) -> Result<Option<&'static str>, ApiError> {
     for version in VERSIONS {
         match call(client.list_api_group_resources(&format!("{GROUP}/{version}"))).await {
@@ -96,15 +95,15 @@ pub async fn served(client: &Client) -> Result<Option<&'static str>, ApiError> {
     Ok(None)
 }
 
-/// What is known.
+/// The policies that mutate pods, as far as they are known.
 #[derive(Debug, Default)]
-pub struct Native {
+pub struct NativePolicies {
     inner: Mutex<Inner>,
 }
 
 #[derive(Debug, Default)]
 struct Inner {
-    /// Whether the API server was asked which version it serves, and what it said last.
+    /// Whether the API server was asked which version it serves, and its last answer.
     asked: bool,
     served: Option<&'static str>,
     policies: Table<String, Arc<Observed>>,
@@ -118,7 +117,7 @@ struct Observed {
     spec: Json,
 }
 
-impl Native {
+impl NativePolicies {
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -147,7 +146,7 @@ impl Native {
         !is(&inner.policies, &policy.metadata, &policy.spec) || !is(&inner.bindings, &binding.metadata, &binding.spec)
     }
 
-    /// What tells the policy and the binding of this name from others that may have been there.
+    /// Identifies the policy and the binding of this name: others may have been there before.
     pub fn identity(&self, name: &str) -> String {
         let inner = self.lock();
         let found = [inner.policies.get(name), inner.bindings.get(name)];
@@ -165,7 +164,7 @@ impl Native {
     }
 
     /// A watch has shown an object. Returns the names of what has changed.
-    fn see(&self, kind: Kind, event: Event<DynamicObject>) -> Vec<String> {
+    fn observe(&self, kind: Kind, event: Event<DynamicObject>) -> Vec<String> {
         let changes = feed(self.lock().table(kind), event, |mut object| {
             let spec = object.data.get_mut("spec").map(Json::take).unwrap_or_default();
             row(object.metadata, spec)
@@ -196,26 +195,32 @@ fn is(table: &Table<String, Arc<Observed>>, meta: &ObjectMeta, spec: &impl Seria
 }
 
 /// Watches the kinds, where and as long as the API server serves them, until the end.
-pub fn start(client: &Client, world: &Arc<World>, queue: &Arc<Queue>, supervisor: &Supervisor) {
-    let (client, world, queue) = (client.clone(), Arc::clone(world), Arc::clone(queue));
+pub fn start(
+    client: &Client,
+    native: &Arc<NativePolicies>,
+    store: &Arc<Store>,
+    queue: &Arc<Queue>,
+    supervisor: &Supervisor,
+) {
+    let (client, native, store, queue) = (client.clone(), Arc::clone(native), Arc::clone(store), Arc::clone(queue));
     let stop = supervisor.stop().clone();
     supervisor.spawn("watch of mutating policies", async move {
         let turns = async {
             loop {
                 match served(&client).await {
                     Ok(version) => {
-                        if world.native.set_served(version) {
+                        if native.set_served(version) {
                             tracing::info!(
                                 ?version,
-                                "the API server serves MutatingAdmissionPolicy in another version"
+                                "the API server now serves MutatingAdmissionPolicy in another version"
                             );
-                            queue.trigger(world.profiles());
+                            queue.trigger(store.profiles());
                         }
                         if let Some(version) = version {
-                            follow(&client, version, &world, &queue).await;
+                            follow(&client, version, &native, &store, &queue).await;
                         }
                     }
-                    Err(error) => tracing::debug!(%error, "which kinds are served could not be found out"),
+                    Err(error) => tracing::debug!(%error, "could not find out which kinds the API server serves"),
                 }
                 tokio::time::sleep(AGAIN).await;
             }
@@ -225,7 +230,7 @@ pub fn start(client: &Client, world: &Arc<World>, queue: &Arc<Queue>, supervisor
 }
 
 /// Watches the kinds in a version until it is served no more.
-async fn follow(client: &Client, version: &str, world: &World, queue: &Queue) {
+async fn follow(client: &Client, version: &str, native: &NativePolicies, store: &Store, queue: &Queue) {
     let managed = Config::default().labels(&format!("{}={}", names::MANAGED_BY_LABEL, names::MANAGED_BY));
     let watches = Kind::ALL.map(|kind| {
         let api: Api<DynamicObject> = Api::all_with(client.clone(), &kind.resource(version));
@@ -235,14 +240,14 @@ async fn follow(client: &Client, version: &str, world: &World, queue: &Queue) {
     while let Some((kind, event)) = events.next().await {
         match event {
             Ok(event) => {
-                let names = world.native.see(kind, event);
+                let names = native.observe(kind, event);
                 let of = |profile: &String| names.contains(&names::mutation(profile));
-                let concerned: Concerned = world.profiles().into_iter().filter(of).collect();
+                let concerned: ProfileNames = store.profiles().into_iter().filter(of).collect();
                 queue.trigger(concerned);
             }
             Err(error) => {
                 let error = ApiError::from(error);
-                tracing::warn!(kind = kind.name(), version, %error, "watch failed and is tried again");
+                tracing::warn!(kind = kind.name(), version, %error, "watch failed; will retry");
                 if error.is_not_found() {
                     return;
                 }

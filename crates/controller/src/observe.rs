@@ -1,4 +1,4 @@
-//! Stage observe: five watches fill the [`World`] and trigger the profiles that an event concerns.
+//! Stage observe: five watches fill the [`Store`] and trigger the profiles that an event concerns.
 
 use std::{fmt::Debug, sync::Arc};
 
@@ -21,53 +21,52 @@ use serde::de::DeserializeOwned;
 
 use crate::{
     call::ApiError,
-    context::Queues,
-    queue::Queue,
-    world::{Concerned, World},
+    queue::{Queue, Queues},
+    store::{ProfileNames, Store},
 };
 
 /// Starts the watches. Each wakes the lanes that look at its kind.
-pub fn start(client: &Client, world: &Arc<World>, queues: &Queues, supervisor: &Supervisor) {
+pub fn start(client: &Client, store: &Arc<Store>, queues: &Queues, supervisor: &Supervisor) {
     // Pages of 500 (the default) bound what a list holds at a time. Streaming lists are not asked for: the
     // supported servers do not all serve them.
     let all = Config::default();
     let managed = all.clone().labels(&format!("{}={}", names::MANAGED_BY_LABEL, names::MANAGED_BY));
-    let follow = Follow { world, queues, supervisor };
-    let Queues { passes, repairs, tenants } = queues;
-    // A profile is written by people: one that cannot be read must not hide the others.
+    let follow = Follow { store, queues, supervisor };
+    let Queues { reconcile, repairs, params } = queues;
+    // People write profiles: one that cannot be read must not hide the others.
     follow.kind::<DeserializeGuard<ToolSecurityProfile>>(
         Api::all(client.clone()),
         all.clone(),
-        [passes].into(),
-        World::see_profile,
+        [reconcile].into(),
+        Store::observe_profile,
     );
     // Metadata only.
     follow.kind::<PartialObjectMeta<Namespace>>(
         Api::all(client.clone()),
         all.clone(),
-        [tenants].into(),
-        World::see_namespace,
+        [params].into(),
+        Store::observe_namespace,
     );
     // All of this kind are ours, and have no labels.
     follow.kind::<DeserializeGuard<ToolSecurityParams>>(
         Api::all(client.clone()),
         all,
-        [tenants].into(),
-        World::see_params,
+        [params].into(),
+        Store::observe_params,
     );
-    // Repaired, and told in the status.
-    let both: Vec<_> = [repairs, passes].into();
+    // Repaired, and reported in the status.
+    let both: Vec<_> = [repairs, reconcile].into();
     follow.kind::<ValidatingAdmissionPolicy>(
         Api::all(client.clone()),
         managed.clone(),
         both.clone(),
-        World::see_policy,
+        Store::observe_policy,
     );
-    follow.kind::<ValidatingAdmissionPolicyBinding>(Api::all(client.clone()), managed, both, World::see_binding);
+    follow.kind::<ValidatingAdmissionPolicyBinding>(Api::all(client.clone()), managed, both, Store::observe_binding);
 }
 
 struct Follow<'a> {
-    world: &'a Arc<World>,
+    store: &'a Arc<Store>,
     queues: &'a Queues,
     supervisor: &'a Supervisor,
 }
@@ -79,11 +78,11 @@ impl Follow<'_> {
         api: Api<K>,
         config: Config,
         wake: Vec<&Arc<Queue>>,
-        see: impl Fn(&World, Event<K>) -> Concerned + Send + 'static,
+        observe: impl Fn(&Store, Event<K>) -> ProfileNames + Send + 'static,
     ) where
         K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + 'static,
     {
-        let (world, queues, stop) = (Arc::clone(self.world), self.queues.clone(), self.supervisor.stop().clone());
+        let (store, queues, stop) = (Arc::clone(self.store), self.queues.clone(), self.supervisor.stop().clone());
         let wake: Vec<_> = wake.into_iter().map(Arc::clone).collect();
         self.supervisor.spawn(format!("watch of {}", K::plural(&())), async move {
             let mut events = std::pin::pin!(watcher(api, config).backoff(watch_backoff()));
@@ -91,19 +90,19 @@ impl Follow<'_> {
             while let Some(Some(event)) = stop.run_until_cancelled(events.next()).await {
                 match event {
                     Ok(event) => {
-                        let concerned = see(&world, event);
+                        let concerned = observe(&store, event);
                         for queue in &wake {
                             queue.trigger(concerned.clone());
                         }
                     }
                     Err(error) => {
                         let error = ApiError::from(error);
-                        tracing::warn!(kind = %K::kind(&()), %error, "watch failed and is tried again");
+                        tracing::warn!(kind = %K::kind(&()), %error, "watch failed; will retry");
                     }
                 }
-                if !ready && world.synced() {
+                if !ready && store.synced() {
                     ready = true;
-                    queues.trigger_all(&world.profiles());
+                    queues.trigger_all(&store.profiles());
                 }
             }
         });

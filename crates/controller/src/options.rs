@@ -1,13 +1,12 @@
 //! What can be set on the command line. The library takes the same values.
 
-use std::{net::SocketAddr, time::Duration};
+use std::{net::SocketAddr, str::FromStr, time::Duration};
 
 use clap::builder::RangedU64ValueParser;
+use http::Uri;
 use palisade_process::duration;
 
-use crate::ApiServers;
-
-/// A number that is not 0: with none of it nothing would ever be done.
+/// A number that is not 0: with 0 nothing would ever be done.
 fn some() -> RangedU64ValueParser<usize> {
     RangedU64ValueParser::new().range(1..)
 }
@@ -18,6 +17,37 @@ fn time(text: &str) -> Result<Duration, String> {
         Duration::ZERO => Err("must be longer than 0".to_owned()),
         time => Ok(time),
     }
+}
+
+/// Which API servers are asked.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum ApiServers {
+    /// Those in the EndpointSlice `kubernetes` of the namespace `default`.
+    #[default]
+    Discover,
+    /// Those at these addresses.
+    At(Vec<Uri>),
+}
+
+impl FromStr for ApiServers {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "Discover" {
+            return Ok(Self::Discover);
+        }
+        let addresses: Vec<_> = text.split(',').map(|address| parse(address.trim())).collect::<Result<_, _>>()?;
+        Ok(Self::At(addresses))
+    }
+}
+
+fn parse(address: &str) -> Result<Uri, String> {
+    let hint = "write Discover, or addresses like https://10.0.0.1:6443, separated by commas";
+    let uri: Uri = address.parse().map_err(|error| format!("{address:?} is not a URL ({error}); {hint}"))?;
+    if uri.host().is_none() || !matches!(uri.scheme_str(), Some("https" | "http")) {
+        return Err(format!("{address:?} has no scheme or no host; {hint}"));
+    }
+    Ok(uri)
 }
 
 /// Options of the controller.
@@ -37,12 +67,12 @@ pub struct Options {
     /// How long changes are collected before a profile is reconciled.
     #[arg(long, default_value = "20ms", value_parser = duration)]
     pub debounce: Duration,
-    /// Which API servers are asked whether a profile is in force: `Discover` for those behind the service kubernetes
+    /// Which API servers are asked whether they enforce a profile: `Discover` for those behind the service kubernetes
     /// (EndpointSlice kubernetes in namespace default; if there is none or it cannot be read, the configured address), or
     /// their URLs, separated by commas. Their certificates must be valid for the host of the configured address.
     #[arg(long, default_value = "Discover", value_name = "Discover|URL,...")]
     pub api_servers: ApiServers,
-    /// How often each API server is asked whether a profile is in force when nothing has changed.
+    /// How often each API server is asked whether it enforces a profile when nothing has changed.
     #[arg(long, default_value = "5m", value_parser = time)]
     pub probe_interval: Duration,
     /// How long the API servers may take to give the right answers after a change.
@@ -88,6 +118,16 @@ mod tests {
             assert!(error.contains(name) && error.contains(&format!("'{value}'")), "{flag}: {error}");
         }
         assert_eq!(Cli::parse_from(["x", "--debounce=0s"]).options.debounce, Duration::ZERO);
+    }
+
+    #[test]
+    fn addresses_are_urls() {
+        assert_eq!("Discover".parse(), Ok(ApiServers::Discover));
+        let two = "https://10.0.0.1:6443, https://[::1]:6444".parse::<ApiServers>().unwrap();
+        assert!(matches!(two, ApiServers::At(addresses) if addresses.len() == 2));
+        for wrong in ["", "discover", "10.0.0.1:6443", "https://", "https://a,,https://b", "ftp://a"] {
+            assert!(wrong.parse::<ApiServers>().is_err(), "{wrong}");
+        }
     }
 
     #[test]

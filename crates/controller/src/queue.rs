@@ -1,13 +1,13 @@
 //! Which profile is to be reconciled when.
 //!
 //! The controller of kube-runtime is not used: it knows one watched kind with relations and hands an object
-//! reference to its reconciler, while here five kinds feed one picture, a change concerns the profiles that select
+//! reference to its reconciler, while here five kinds feed one store, a change concerns the profiles that select
 //! a namespace now or did before, and a profile has state in memory that belongs to its reconciler alone. What is
 //! left of it is this: a time for each profile, the earliest wins, and never one profile twice at once.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
@@ -80,6 +80,60 @@ enum Earliest {
     None,
     At(Instant),
     Due(String),
+}
+
+/// When a lane works on which profile. Each lane has its own times, so that none waits for another.
+#[derive(Clone, Debug)]
+pub struct Queues {
+    /// A new generation, the status.
+    pub reconcile: Arc<Queue>,
+    /// Policies and bindings that somebody else has changed.
+    pub repairs: Arc<Queue>,
+    /// Parameters in namespaces.
+    pub params: Arc<Queue>,
+}
+
+impl Queues {
+    /// Queues that collect changes for `debounce`; a repair does not wait for another change.
+    pub fn new(debounce: Duration) -> Self {
+        Self {
+            reconcile: Arc::new(Queue::new(debounce)),
+            repairs: Arc::new(Queue::new(Duration::ZERO)),
+            params: Arc::new(Queue::new(debounce)),
+        }
+    }
+
+    /// Something about these profiles has changed: all lanes look at them.
+    pub fn trigger_all(&self, profiles: &BTreeSet<String>) {
+        for queue in [&self.reconcile, &self.repairs, &self.params] {
+            queue.trigger(profiles.iter().cloned());
+        }
+    }
+}
+
+/// When to work on a profile again, if nothing triggers it before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// When something changes.
+    Change,
+    /// After this time.
+    After(Duration),
+}
+
+/// The earliest of some times.
+#[derive(Debug, Default)]
+pub struct Later(Option<Duration>);
+
+impl Later {
+    /// At this time at the latest, if it is one.
+    pub fn at(&mut self, after: Option<Duration>) {
+        self.0 = self.0.into_iter().chain(after).min();
+    }
+
+    /// As an answer.
+    pub fn next(&self) -> Next {
+        self.0.map_or(Next::Change, Next::After)
+    }
 }
 
 #[cfg(test)]

@@ -1,36 +1,39 @@
-//! The lane of passes: one over one profile is `compile -> check -> try -> (params) -> apply -> probe -> report`. What a
-//! generation that is in force needs, its repair and its parameters, is done in other lanes, whatever a pass waits for.
+//! The lane of reconciles: one of one profile is `compile -> check -> try -> (params) -> apply -> probe -> report`. Other
+//! lanes repair the generation in force and write its parameters, whatever a reconcile waits for.
 
 use std::{sync::Arc, time::Duration};
 
 use futures::{FutureExt, future::BoxFuture};
-use k8s_openapi::jiff::Timestamp;
-use palisade_api::{EngineInForce, conditions::ConditionType, names};
+use k8s_openapi::{apimachinery::pkg::apis::meta::v1::ObjectMeta, jiff::Timestamp};
+use palisade_api::{EngineInForce, MutationStatus, conditions::ConditionType, names};
 use tokio::time::Instant;
 use tracing::Instrument;
 
 use crate::{
-    apply,
-    call::ApiError,
-    compile::{self, Good, LastGoodError, Panicked, Refused, Verdict},
+    accepted::{AcceptedProfile, Rejection, Verdict},
+    call::{ApiError, SETTLE},
+    compile::{self, CheckPanicked},
     conditions::{self, not_accepted, not_programmed},
     context::Context,
-    lane::{Later, Next},
-    memory::Memory,
+    finalizer,
+    jobs::Awaited,
+    last_good::LastGoodError,
     mutate::{self, mutate},
-    params::Summary,
+    progress::{AllProgress, Progress},
+    queue::{Later, Next},
+    redirects,
     registration::Wanted,
     remove::{self, RemoveError},
     repair,
-    report::{Namespaces, report},
-    state::{InForce, SETTLE, State},
-    status::Judgement,
-    trial::{self, Tried},
-    world::ObservedProfile,
-    writer::Awaited,
+    report::{Namespaces, Report, report},
+    state::{InForce, State},
+    status::Condition,
+    store::ObservedProfile,
+    tenancy::Summary,
+    trial,
 };
 
-/// Why a pass failed. It is tried again; what is wrong with a profile is no error but in its status.
+/// Why a reconcile failed. It is retried; what is wrong with a profile is not an error but in its status.
 #[derive(Debug, thiserror::Error)]
 pub enum ReconcileError {
     /// Before anything was written.
@@ -38,12 +41,12 @@ pub enum ReconcileError {
     Finalizer(#[source] ApiError),
     /// Stage check.
     #[error(transparent)]
-    Check(#[from] Panicked),
+    Check(#[from] CheckPanicked),
     /// Stage compile.
-    #[error("the last good spec is not known: {0}")]
+    #[error("the last good spec could not be read: {0}")]
     LastGood(#[source] LastGoodError),
     /// Stage try.
-    #[error("whether the API server takes the policies and bindings could not be found out: {0}")]
+    #[error("the API server gave no verdict on the policies and bindings: {0}")]
     Try(#[source] ApiError),
     /// Stage apply.
     #[error("a policy or binding could not be written: {0}")]
@@ -71,158 +74,165 @@ impl ReconcileError {
     }
 }
 
-/// A turn of this lane.
-pub fn work(cx: Arc<Context>, profile: String) -> BoxFuture<'static, Next> {
-    let generation = cx.world.profile(&profile).and_then(|observed| observed.meta.generation);
-    let span = tracing::info_span!("reconcile", profile, generation);
-    async move { turn(&cx, &profile).await }.instrument(span).boxed()
+/// What this lane does with a profile.
+pub fn work() -> impl Fn(Arc<Context>, String) -> BoxFuture<'static, Next> {
+    let all = Arc::new(AllProgress::default());
+    move |cx, profile| {
+        let generation = cx.store.profile(&profile).and_then(|observed| observed.meta.generation);
+        let span = tracing::info_span!("reconcile", profile, generation);
+        let all = Arc::clone(&all);
+        async move { reconcile_once(&cx, &all, &profile).await }.instrument(span).boxed()
+    }
 }
 
-async fn turn(cx: &Arc<Context>, profile: &str) -> Next {
+async fn reconcile_once(cx: &Arc<Context>, all: &AllProgress, profile: &str) -> Next {
     let state = cx.states.of(profile);
-    let mut memory = state.take_memory();
+    let mut progress = all.take(profile);
     let start = Instant::now();
-    let result = reconcile(cx, profile, &state, &mut memory).await;
+    let result = reconcile(cx, profile, &state, &mut progress).await;
     let took = start.elapsed();
     let next = match result {
         Ok(next) => {
-            memory.failures = 0;
+            progress.failures = 0;
             cx.metrics.reconciled("ok", took);
             next
         }
         Err(error) => {
             cx.metrics.reconciled(error.stage(), took);
-            let after = backoff(&mut memory);
-            tracing::warn!(%error, ?after, "the pass failed and is tried again");
+            let after = backoff(&mut progress);
+            tracing::warn!(%error, ?after, "reconcile failed; will retry");
             Next::After(after)
         }
     };
-    tracing::debug!(?took, ?next, "pass");
-    state.put_memory(memory);
+    tracing::debug!(?took, ?next, "reconciled");
+    // Of a profile that is gone nothing is left to remember.
+    if cx.states.get(profile).is_some() {
+        all.put(profile, progress);
+    }
     next
 }
 
-/// How long to wait after a pass that failed.
-fn backoff(memory: &mut Memory) -> Duration {
-    memory.failures = memory.failures.saturating_add(1);
-    palisade_process::delay(memory.failures, Duration::from_mins(1))
+/// How long to wait after a failed reconcile.
+fn backoff(progress: &mut Progress) -> Duration {
+    progress.failures = progress.failures.saturating_add(1);
+    palisade_process::delay(progress.failures, Duration::from_mins(1))
 }
 
 async fn reconcile(
     cx: &Arc<Context>,
     profile: &str,
     state: &State,
-    memory: &mut Memory,
+    progress: &mut Progress,
 ) -> Result<Next, ReconcileError> {
-    let Some(observed) = cx.world.profile(profile) else { return gone(cx, profile, state).await };
+    let Some(observed) = cx.store.profile(profile) else { return profile_gone(cx, profile, state).await };
     let uid = observed.meta.uid.clone().unwrap_or_default();
-    if memory.uid != uid {
+    if progress.uid != uid {
         // Another profile of the same name.
-        remove::leave(cx, profile, state).await;
-        if !memory.uid.is_empty() {
+        remove::stop_writing(cx, profile, state).await;
+        if !progress.uid.is_empty() {
             cx.registration.forget(profile);
         }
         *state.in_force() = InForce::default();
-        *memory = Memory { uid, ..Memory::default() };
+        *progress = Progress { uid, ..Progress::default() };
     }
     if observed.meta.deletion_timestamp.is_some() {
-        return deleted(cx, profile, &observed, state, memory).await;
+        return delete(cx, profile, &observed, state, progress).await;
     }
-    cx.world.follow(profile);
-    apply::finalizer(cx, &observed).await.map_err(ReconcileError::Finalizer)?;
-    let last = compile::last_good(&cx.client, &cx.checks, &observed, memory).await;
+    cx.store.follow(profile);
+    finalizer::add(cx, &observed).await.map_err(ReconcileError::Finalizer)?;
+    let last = progress.last_good.load(&cx.client, &cx.checks, &observed, &mut progress.compile).await;
     if let Ok(Some(last)) = &last {
-        keep_last(cx, profile, &observed, state, last).await;
+        restore_last_good(cx, profile, &observed, state, last).await;
     }
-    let verdict = match compile::verdict(&cx.checks, &observed, memory).await {
+    let verdict = match compile::verdict(&cx.checks, &observed, &mut progress.compile).await {
         Ok(verdict) => verdict,
         Err(panicked) => {
             let [programmed, enforced] = [ConditionType::Programmed, ConditionType::Enforced].map(not_accepted);
-            let conditions = [conditions::not_judged(&panicked), programmed, enforced];
-            say(cx, &observed, memory, conditions, Summary::default()).await?;
+            let conditions = [conditions::not_checked(&panicked), programmed, enforced];
+            write_status(cx, &observed, progress, conditions, Summary::default()).await?;
             return Err(panicked.into());
         }
     };
     let last = match (last, &verdict) {
         (Ok(last), _) => last,
         (Err(error), Ok(_)) => {
-            tracing::warn!(%error, "the last good spec is not known");
+            tracing::warn!(%error, "could not read the last good spec");
             None
         }
         (Err(error), Err(_)) => return Err(ReconcileError::LastGood(error)),
     };
     let mut later = Later::default();
     let (verdict, unknown) = match &verdict {
-        Ok(good) => match tried(cx, profile, state, good, memory, &mut later).await {
+        Ok(accepted) => match trial::tried(cx, profile, state, accepted, &mut progress.trial, &mut later).await {
             Ok(verdict) => (verdict, None),
             Err(error) => (verdict, Some(error)),
         },
         Err(_) => (verdict, None),
     };
     let target = match &verdict {
-        Ok(good) if unknown.is_none() => Some(Arc::clone(good)),
-        _ => state.in_force().good.clone().or(last),
+        Ok(accepted) if unknown.is_none() => Some(Arc::clone(accepted)),
+        _ => state.in_force().accepted.clone().or(last),
     };
-    let pass = Pass { cx, profile, observed: &observed, state, verdict: &verdict };
+    let reconcile = Reconcile { cx, profile, observed: &observed, state, verdict: &verdict };
     match (target, unknown) {
-        (Some(target), None) => pass.enforce(memory, &target, later).await,
+        (Some(target), None) => reconcile.enforce(progress, &target, later).await,
         (Some(target), Some(error)) => {
-            pass.not_tried(memory, Some(&target), &error).await?;
+            reconcile.not_tried(progress, Some(&target), &error).await?;
             Err(ReconcileError::Try(error))
         }
         (None, Some(error)) => {
-            pass.not_tried(memory, None, &error).await?;
+            reconcile.not_tried(progress, None, &error).await?;
             Err(ReconcileError::Try(error))
         }
         (None, None) => {
             let [programmed, enforced] = [ConditionType::Programmed, ConditionType::Enforced].map(not_accepted);
             let conditions = [conditions::accepted(&verdict), programmed, enforced];
-            say(cx, &observed, memory, conditions, Summary::default()).await?;
+            write_status(cx, &observed, progress, conditions, Summary::default()).await?;
             Ok(later.next())
         }
     }
 }
 
 /// There is no such profile.
-async fn gone(cx: &Arc<Context>, profile: &str, state: &State) -> Result<Next, ReconcileError> {
-    if state.in_force().good.is_some() || state.tenancy().is_aimed() {
-        remove::leave(cx, profile, state).await;
+async fn profile_gone(cx: &Arc<Context>, profile: &str, state: &State) -> Result<Next, ReconcileError> {
+    if state.in_force().accepted.is_some() || state.tenancy().has_target() {
+        remove::stop_writing(cx, profile, state).await;
     }
     cx.prober.forget(profile);
     cx.registration.forget(profile);
     cx.metrics.forget(profile);
-    // If the finalizer was taken away by force, the garbage collector removes policies and bindings, and nobody
+    // If somebody removed the finalizer by force, the garbage collector removes policies and bindings, and nobody
     // else the parameters. They go last, as always.
-    if cx.writer.is_busy(profile) || !cx.world.tenants(profile).params.is_empty() {
-        if cx.world.pairs(profile).iter().any(|pair| pair.metadata().next().is_some()) {
+    if cx.jobs.is_busy(profile) || !cx.store.tenants(profile).params.is_empty() {
+        if cx.store.pairs(profile).iter().any(|pair| pair.metadata().next().is_some()) {
             return Ok(Next::After(SETTLE));
         }
         if !remove::params(cx, profile, state).await? {
             return Ok(Next::After(Duration::from_millis(200)));
         }
     }
-    cx.world.forget(profile);
+    cx.store.forget(profile);
     cx.states.forget(profile);
     Ok(Next::Change)
 }
 
 /// The profile is being deleted.
-async fn deleted(
+async fn delete(
     cx: &Arc<Context>,
     profile: &str,
     observed: &ObservedProfile,
     state: &State,
-    memory: &mut Memory,
+    progress: &mut Progress,
 ) -> Result<Next, ReconcileError> {
-    let good = state.in_force().good.clone().or_else(|| memory.last_good.clone());
-    let good = match good {
-        None if memory.removal == remove::Removal::Bound => {
-            compile::verdict(&cx.checks, observed, memory).await.ok().and_then(Result::ok)
+    let accepted = state.in_force().accepted.clone().or_else(|| progress.last_good.get().cloned());
+    let accepted = match accepted {
+        None if progress.removal == remove::Removal::Bound => {
+            compile::verdict(&cx.checks, observed, &mut progress.compile).await.ok().and_then(Result::ok)
         }
-        good => good,
+        accepted => accepted,
     };
-    memory.last_good.clone_from(&good);
-    let step = remove::step(cx, profile, observed, state, &mut memory.removal, good.as_deref());
+    progress.last_good.set(accepted.clone());
+    let step = remove::step(cx, profile, observed, state, &mut progress.removal, accepted.as_deref());
     // What is left when the controller stops here is done by the next one.
     match cx.stop.run_until_cancelled(step).await {
         Some(next) => Ok(next?),
@@ -230,98 +240,70 @@ async fn deleted(
     }
 }
 
-/// After a restart: the generation that was in force last is kept, from before the next one is judged. Unless that
-/// was already being put in force.
-async fn keep_last(cx: &Context, profile: &str, observed: &ObservedProfile, state: &State, last: &Arc<Good>) {
+/// After a restart: keeps the generation that was in force last, even before the next one is checked, unless that was
+/// already being put in force.
+async fn restore_last_good(
+    cx: &Context,
+    profile: &str,
+    observed: &ObservedProfile,
+    state: &State,
+    last: &Arc<AcceptedProfile>,
+) {
     let generation = observed.meta.generation.unwrap_or_default();
-    if state.in_force().good.is_some() || last.generation() == generation || is_begun(cx, profile, generation) {
+    if state.in_force().accepted.is_some() || last.generation() == generation || is_begun(cx, profile, generation) {
         return;
     }
-    aim(cx, profile, state, last);
-    if let Err(error) = repair::change(cx, profile, state, last).await {
-        tracing::warn!(%error, "the last good generation could not be restored; it is tried again");
+    set_target(cx, profile, state, last);
+    if let Err(error) = repair::put_in_force(cx, profile, state, last).await {
+        tracing::warn!(%error, "could not restore the last good generation; will retry");
     }
 }
 
 /// Whether something of a generation is in the cluster. Then its parameters are, too, for they come first.
 fn is_begun(cx: &Context, profile: &str, generation: i64) -> bool {
     let generation = generation.to_string();
-    let of = |meta: &k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta| {
+    let of = |meta: &ObjectMeta| {
         meta.annotations.as_ref().and_then(|annotations| annotations.get(names::GENERATION_ANNOTATION))
             == Some(&generation)
     };
-    cx.world.pairs(profile).iter().any(|pair| pair.metadata().any(of))
+    cx.store.pairs(profile).iter().any(|pair| pair.metadata().any(of))
 }
 
-/// Parameters are to be for this.
-fn aim(cx: &Context, profile: &str, state: &State, target: &Arc<Good>) {
-    cx.world.set_effective(&target.profile);
-    if state.tenancy().aim(target) {
-        cx.queues.tenants.schedule(profile.to_owned(), Duration::ZERO);
-    }
-}
-
-/// Whether the API server would take a generation. Asked once, before anything of it is written; and again from time
-/// to time where it would not.
-async fn tried(
-    cx: &Context,
-    profile: &str,
-    state: &State,
-    good: &Arc<Good>,
-    memory: &mut Memory,
-    later: &mut Later,
-) -> Result<Verdict, ApiError> {
-    let generation = good.generation();
-    if state.in_force().generation() == Some(generation) {
-        return Ok(Ok(Arc::clone(good)));
-    }
-    let now = Instant::now();
-    let before = memory.tried.as_ref().filter(|tried| tried.generation == generation);
-    match before {
-        Some(Tried { result: Ok(()), .. }) => return Ok(Ok(Arc::clone(good))),
-        Some(Tried { result: Err(refused), again, .. }) if *again > now => {
-            later.at(Some(again.duration_since(now)));
-            return Ok(Err(Arc::clone(refused)));
-        }
-        _ => {}
-    }
-    if apply::is_bundle(cx, profile, good) {
-        return Ok(Ok(Arc::clone(good)));
-    }
-    match trial::dry_run(cx, good).await? {
-        Ok(()) => {
-            memory.tried = Some(Tried { generation, result: Ok(()), failures: 0, again: now });
-            Ok(Ok(Arc::clone(good)))
-        }
-        Err(refused) => Ok(Err(refuse(memory, generation, refused, later))),
+/// From now on parameters are kept for this.
+fn set_target(cx: &Context, profile: &str, state: &State, target: &Arc<AcceptedProfile>) {
+    cx.store.set_in_force(&target.profile);
+    if state.tenancy().set_target(target) {
+        cx.queues.params.schedule(profile.to_owned(), Duration::ZERO);
     }
 }
 
-/// The API server rejects a generation.
-fn refuse(memory: &mut Memory, generation: i64, refused: Refused, later: &mut Later) -> Arc<Refused> {
-    let before = memory.tried.as_ref().filter(|tried| tried.generation == generation);
-    let failures = before.map_or(0, |tried| tried.failures).saturating_add(1);
-    let after = palisade_process::delay(failures.saturating_add(2), Duration::from_mins(1));
-    tracing::warn!(message = refused.message, ?after, "the API server rejects the profile; it is asked again");
-    later.at(Some(after));
-    let refused = Arc::new(refused);
-    let (result, again) = (Err(Arc::clone(&refused)), Instant::now() + after);
-    memory.tried = Some(Tried { generation, result, failures, again });
-    refused
-}
-
-async fn say(
+async fn write_status(
     cx: &Context,
     observed: &ObservedProfile,
-    memory: &mut Memory,
-    conditions: [Judgement; 3],
+    progress: &mut Progress,
+    conditions: [Condition; 3],
     summary: Summary,
 ) -> Result<(), ReconcileError> {
-    report(cx, observed, memory, conditions, Namespaces::of(summary)).await.map_err(ReconcileError::Report)
+    let in_force = progress.last_good.get().map(AsRef::as_ref);
+    let mutation = mutation(cx, observed, progress);
+    let what = Report { conditions, namespaces: Namespaces::of(summary), in_force, mutation };
+    report(cx, observed, &mut progress.report, what).await.map_err(ReconcileError::Report)
 }
 
-/// A pass over a profile of which something is to be in force.
-struct Pass<'a> {
+/// Which engine mutates pods, for the status.
+fn mutation(cx: &Context, observed: &ObservedProfile, progress: &Progress) -> Option<MutationStatus> {
+    match &progress.mutation {
+        Some(state) => state.status.clone().map(|status| match progress.last_good.get() {
+            Some(in_force) => redirects::add_conflicts(&cx.store, &in_force.profile, status),
+            None => status,
+        }),
+        // What an earlier process observed holds until the first probe.
+        None => observed.profile.as_ref().ok().and_then(|known| known.status.as_ref()?.mutation.clone()),
+    }
+}
+
+/// The reconcile of a profile of which a generation is to be in force.
+struct Reconcile<'a> {
     cx: &'a Arc<Context>,
     profile: &'a str,
     observed: &'a ObservedProfile,
@@ -329,31 +311,36 @@ struct Pass<'a> {
     verdict: &'a Verdict,
 }
 
-impl Pass<'_> {
-    /// Brings the cluster to what `target` says, and reports.
-    async fn enforce(&self, memory: &mut Memory, target: &Arc<Good>, mut later: Later) -> Result<Next, ReconcileError> {
+impl Reconcile<'_> {
+    /// Writes what `target` says, and reports.
+    async fn enforce(
+        &self,
+        progress: &mut Progress,
+        target: &Arc<AcceptedProfile>,
+        mut later: Later,
+    ) -> Result<Next, ReconcileError> {
         let Self { cx, profile, observed, state, verdict } = *self;
-        aim(cx, profile, state, target);
+        set_target(cx, profile, state, target);
         let in_force = state.in_force().generation() == Some(target.generation());
         let mut changed = Ok(());
         if !in_force {
-            let begun =
-                memory.revision_saved == Some(target.generation()) || is_begun(cx, profile, target.generation());
+            let begun = progress.last_good.is_saved(target.generation()) || is_begun(cx, profile, target.generation());
             let awaited = if begun { Awaited::Nothing } else { self.awaited(target) };
             if awaited != Awaited::Nothing {
                 if let Awaited::Until(at) = awaited {
                     later.at(Some(at.saturating_duration_since(Instant::now())));
                 }
-                self.pending(memory, target).await?;
+                self.pending(progress, target).await?;
                 return Ok(later.next());
             }
             if cx.stop.is_cancelled() {
                 return Ok(Next::Change);
             }
-            match repair::change(cx, profile, state, target).await {
+            match repair::put_in_force(cx, profile, state, target).await {
                 Err(error) if error.is_refusal() && verdict.is_ok() => {
-                    refuse(memory, target.generation(), trial::refused("a policy or binding", &error), &mut later);
-                    // From here on it is as if the dry run had said so.
+                    let rejection = Rejection::by_api_server("a policy or binding", &error);
+                    trial::reject(&mut progress.trial, target.generation(), rejection, &mut later);
+                    // From here on it is as if the dry run had failed.
                     return Ok(Next::After(Duration::ZERO));
                 }
                 result => changed = result.map_err(ReconcileError::Apply),
@@ -364,39 +351,39 @@ impl Pass<'_> {
             (in_force.is_confirmed(), in_force.error.clone(), in_force.wrote)
         };
         if confirmed && !cx.stop.is_cancelled() {
-            later.at(apply::revision(cx, target, memory).await);
-            cx.registration.want(target, Wanted::of(target, engine(observed, memory)));
-            later.at(mutate(cx, target, memory).await);
-            cx.registration.want(target, Wanted::of(target, engine(observed, memory)));
+            later.at(progress.last_good.save(&cx.client, target).await);
+            cx.registration.want(target, Wanted::of(target, engine(observed, progress)));
+            later.at(mutate(cx, target, &mut progress.mutation).await);
+            cx.registration.want(target, Wanted::of(target, engine(observed, progress)));
         }
-        later.at(next_end(target));
-        // The lane of parameters wakes this one when it has looked at them.
+        later.at(target.exception_ends_in(Timestamp::now()));
+        // The lane of parameters triggers this one when it has planned them.
         let Some(summary) = state.tenancy().summary(target) else { return Ok(later.next()) };
         let unregistered = cx.registration.problem(profile);
         let error = error.or_else(|| unregistered.map(|problem| format!("the registration of the webhook: {problem}")));
         let programmed = conditions::programmed(verdict, error.as_deref(), &summary, target);
         let enforced = conditions::without_probe(verdict, &programmed, target).or_else(|| {
-            let (known, again) = cx.prober.in_force(target);
+            let (known, again) = cx.prober.enforcement(target);
             later.at(again);
-            known.and_then(|known| mutate::enforced(known.judgement(), memory.mutating.as_ref()))
+            known.and_then(|known| mutate::enforced(known.condition(), progress.mutation.as_ref()))
         });
         if let Some(enforced) = enforced.or_else(|| conditions::unless_known(observed, wrote)) {
             let conditions = [conditions::accepted(verdict), programmed, enforced];
-            say(cx, observed, memory, conditions, summary).await?;
+            write_status(cx, observed, progress, conditions, summary).await?;
         }
         changed.map(|()| later.next())
     }
 
     /// Whether the parameters of a new generation are still to be waited for.
-    fn awaited(&self, target: &Arc<Good>) -> Awaited {
+    fn awaited(&self, target: &Arc<AcceptedProfile>) -> Awaited {
         match self.state.tenancy().summary(target) {
-            Some(_) => self.cx.writer.awaited(self.profile),
+            Some(_) => self.cx.jobs.awaited(self.profile),
             None => Awaited::Some,
         }
     }
 
-    /// Says that parameters are being written, once the lane of parameters has looked at all namespaces.
-    async fn pending(&self, memory: &mut Memory, target: &Arc<Good>) -> Result<(), ReconcileError> {
+    /// Reports that parameters are being written, once the lane of parameters has planned all namespaces.
+    async fn pending(&self, progress: &mut Progress, target: &Arc<AcceptedProfile>) -> Result<(), ReconcileError> {
         let Some(summary) = self.state.tenancy().summary(target) else { return Ok(()) };
         let programmed = match self.verdict {
             Ok(_) => conditions::pending(&summary),
@@ -404,35 +391,27 @@ impl Pass<'_> {
         };
         let enforced = not_programmed("the profile is not yet programmed");
         let conditions = [conditions::accepted(self.verdict), programmed, enforced];
-        say(self.cx, self.observed, memory, conditions, summary).await
+        write_status(self.cx, self.observed, progress, conditions, summary).await
     }
 
-    /// Says that the API server did not say whether it takes a generation.
+    /// Reports that the API server gave no verdict on a generation.
     async fn not_tried(
         &self,
-        memory: &mut Memory,
-        target: Option<&Arc<Good>>,
+        progress: &mut Progress,
+        target: Option<&Arc<AcceptedProfile>>,
         error: &ApiError,
     ) -> Result<(), ReconcileError> {
         let summary = target.and_then(|target| self.state.tenancy().summary(target)).unwrap_or_default();
         let enforced = not_programmed("the profile is not programmed");
         let conditions = [conditions::accepted(self.verdict), conditions::not_tried(error), enforced];
-        say(self.cx, self.observed, memory, conditions, summary).await
+        write_status(self.cx, self.observed, progress, conditions, summary).await
     }
 }
 
-/// Who was seen to change pods: what an earlier process has found holds until somebody is asked.
-fn engine(observed: &ObservedProfile, memory: &Memory) -> Option<EngineInForce> {
-    match &memory.mutating {
+/// The engine that was observed mutating pods; what an earlier process observed holds until the first probe.
+fn engine(observed: &ObservedProfile, progress: &Progress) -> Option<EngineInForce> {
+    match &progress.mutation {
         Some(turn) => turn.status.as_ref().map(|status| status.engine),
         None => Some(observed.profile.as_ref().ok()?.status.as_ref()?.mutation.as_ref()?.engine),
     }
-}
-
-/// How long until an exception ends.
-fn next_end(good: &Good) -> Option<Duration> {
-    let now = Timestamp::now();
-    let end = good.compiled.exceptions.next_end(now)?;
-    // A little later, so that it surely is over.
-    Some(Duration::try_from(end.duration_since(now)).unwrap_or_default() + Duration::from_secs(1))
 }

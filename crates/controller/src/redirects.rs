@@ -1,24 +1,24 @@
-//! Profiles that redirect each other's images where both select a namespace: told in the status of both.
+//! Profiles that redirect each other's images where both select a namespace: the status of both reports it.
 
 use palisade_api::{MutationStatus, ToolSecurityProfile};
 use palisade_compiler::{redirect_each_other, selects};
 
-use crate::world::World;
+use crate::store::Store;
 
-/// Adds it to what is said of who changes pods. Seen at the next pass over each of the two.
-pub fn told(world: &World, profile: &ToolSecurityProfile, mut status: MutationStatus) -> MutationStatus {
+/// Adds such profiles to the mutation status. Each of the two reports it at its next reconcile.
+pub fn add_conflicts(store: &Store, profile: &ToolSecurityProfile, mut status: MutationStatus) -> MutationStatus {
     let name = profile.metadata.name.as_deref().unwrap_or_default();
-    for (other, of_other) in world.effective_besides(name) {
+    for (other, of_other) in store.others_in_force(name) {
         if !redirect_each_other(&profile.spec, &of_other.spec) {
             continue;
         }
-        let tenants = world.tenants(name);
+        let tenants = store.tenants(name);
         let both = |spec| tenants.namespaces.iter().filter(move |one| selects(spec, &one.namespace));
         let mut shared = both(&profile.spec).filter(|one| selects(&of_other.spec, &one.namespace));
         let Some(first) = shared.next() else { continue };
         let text = format!(
-            "{}; images are redirected by profile {other}, too, and then again, in {} namespaces, first {}: let one of \
-             them redirect, or have each skip the other's target",
+            "{}; profile {other} redirects images, too, so that they are redirected twice, in {} namespaces, first {}: let \
+             one of them redirect, or have each skip the other's target",
             status.message,
             shared.count() + 1,
             first.namespace.name,
@@ -49,26 +49,33 @@ mod tests {
     }
 
     #[test]
-    fn both_are_told_where_both_select() {
-        let world = World::default();
+    fn both_profiles_report_a_conflict_where_both_select() {
+        let store = Store::default();
         for name in ["tool-a", "tool-b"] {
             let meta = json!({"metadata": {"name": name, "labels": {"tenancy": "tool"}}});
             let namespace: PartialObjectMeta<Namespace> = serde_json::from_value(meta).unwrap();
-            world.see_namespace(Event::Apply(namespace));
+            store.observe_namespace(Event::Apply(namespace));
         }
         let [one, other] = [profile("one", "tool", "a.example"), profile("other", "tool", "b.example")];
         let (elsewhere, same) = (profile("elsewhere", "job", "c.example"), profile("same", "tool", "a.example"));
         for profile in [&one, &other, &elsewhere, &same] {
-            world.set_effective(profile);
+            store.set_in_force(profile);
         }
-        let told = |profile| {
-            told(&world, profile, MutationStatus { engine: EngineInForce::None, message: "m".into() }).message
+        let message = |profile| {
+            add_conflicts(&store, profile, MutationStatus { engine: EngineInForce::None, message: "m".into() }).message
         };
-        let expected =
-            "m; images are redirected by profile other, too, and then again, in 2 namespaces, first tool-a: ";
-        assert!(told(&one).starts_with(expected), "{}", told(&one));
-        assert!(!told(&one).contains("profile same") && !told(&one).contains("profile elsewhere"), "{}", told(&one));
-        assert!(told(&other).contains("profile one") && told(&other).contains("profile same"), "{}", told(&other));
-        assert_eq!(told(&elsewhere), "m");
+        let expected = "m; profile other redirects images, too, so that they are redirected twice, in 2 namespaces, first tool-a: ";
+        assert!(message(&one).starts_with(expected), "{}", message(&one));
+        assert!(
+            !message(&one).contains("profile same") && !message(&one).contains("profile elsewhere"),
+            "{}",
+            message(&one)
+        );
+        assert!(
+            message(&other).contains("profile one") && message(&other).contains("profile same"),
+            "{}",
+            message(&other)
+        );
+        assert_eq!(message(&elsewhere), "m");
     }
 }

@@ -1,12 +1,11 @@
-//! The registration of the webhook: for the pods of which profiles API servers ask it.
+//! The registration of the webhook: for the pods of which profiles API servers call it.
 //!
 //! There is one `MutatingWebhookConfiguration` with an entry for each profile. An entry is made of nothing but what passed
-//! the gate and is in force, and of what the webhook says of itself in a `ConfigMap`; while it says nothing, nobody serves,
-//! and no entry is added. The manifests make both objects. Without them there is no webhook, and nothing to do.
+//! the gate and is in force, and of what the webhook publishes in a `ConfigMap`; while that is empty, no webhook serves,
+//! and no entry is added. The manifests create both objects. Without them there is no webhook, and nothing to do.
 //!
-//! One object for all profiles must not be one mistake for all: an entry that the API server refuses, which the gate should
-//! have kept from it, is found by dry runs. What that profile had before stays then, the others are written, and the
-//! profile's status says it.
+//! An error in one entry must not affect all profiles: dry runs find an entry that the API server rejects, which the gate
+//! should have caught. That profile keeps its former entry, the others are written, and the profile's status reports it.
 
 use std::{
     collections::BTreeMap,
@@ -39,37 +38,37 @@ use tokio::{
 };
 
 use crate::{
+    accepted::AcceptedProfile,
     call::{ApiError, call},
-    compile::Good,
     queue::Queue,
-    world::{Concerned, World},
+    store::{ProfileNames, Store},
 };
 
-/// How often the registration is looked at when nothing is known to have changed.
+/// How often the registration is checked when nothing is known to have changed.
 const AGAIN: Duration = Duration::from_secs(5);
 /// The shortest time between two turns: changes of many profiles are one write.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Whether the API server is to ask about the pods of a profile.
+/// Whether the API server is to call the webhook for the pods of a profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wanted {
     /// No.
     No,
     /// Yes.
     Yes,
-    /// As long as it does: a policy takes over, and is not yet in force.
-    Still,
+    /// Only if it does already: a policy takes over, and was not yet observed mutating pods.
+    UntilReplaced,
 }
 
 impl Wanted {
-    /// What a profile wants, given who was seen to change its pods last.
-    pub fn of(good: &Good, seen: Option<EngineInForce>) -> Self {
-        let by_policy = seen == Some(EngineInForce::Native);
-        match good.compiled.mutation.as_ref().map(|mutation| mutation.engine) {
+    /// What a profile wants, given the engine that was last observed mutating its pods.
+    pub fn of(accepted: &AcceptedProfile, observed: Option<EngineInForce>) -> Self {
+        let by_policy = observed == Some(EngineInForce::Native);
+        match accepted.compiled.mutation.as_ref().map(|mutation| mutation.engine) {
             Some(Engine::Webhook) => Self::Yes,
-            // Until the API server was seen to do it by itself.
+            // Until the API server was observed mutating pods by itself.
             Some(Engine::Auto) if !by_policy => Self::Yes,
-            Some(Engine::Native) if !by_policy => Self::Still,
+            Some(Engine::Native) if !by_policy => Self::UntilReplaced,
             Some(Engine::Auto | Engine::Native | Engine::Off) | None => Self::No,
         }
     }
@@ -79,7 +78,7 @@ impl Wanted {
 #[derive(Clone, Debug)]
 struct Desired {
     /// The state in force; `None` if there is none, and so no entry.
-    good: Option<Arc<Good>>,
+    accepted: Option<Arc<AcceptedProfile>>,
     wanted: Wanted,
 }
 
@@ -87,7 +86,7 @@ struct Desired {
 #[derive(Debug, Default)]
 pub struct Registration {
     desired: Mutex<BTreeMap<String, Desired>>,
-    /// By profile, why its entry is not as it should be.
+    /// By profile, why its entry is not as desired.
     problems: Mutex<BTreeMap<String, String>>,
     /// Held while the registration is read and written.
     turn: tokio::sync::Mutex<()>,
@@ -96,11 +95,11 @@ pub struct Registration {
 
 impl Registration {
     /// This state of a profile is in force.
-    pub fn want(&self, good: &Arc<Good>, wanted: Wanted) {
-        let desired = Desired { good: Some(Arc::clone(good)), wanted };
-        let before = self.lock().insert(good.compiled.profile.clone(), desired);
+    pub fn want(&self, accepted: &Arc<AcceptedProfile>, wanted: Wanted) {
+        let desired = Desired { accepted: Some(Arc::clone(accepted)), wanted };
+        let before = self.lock().insert(accepted.compiled.profile.clone(), desired);
         let same = before.is_some_and(|before| {
-            before.wanted == wanted && before.good.is_some_and(|before| Arc::ptr_eq(&before, good))
+            before.wanted == wanted && before.accepted.is_some_and(|before| Arc::ptr_eq(&before, accepted))
         });
         if !same {
             self.changed.notify_one();
@@ -109,11 +108,11 @@ impl Registration {
 
     /// The profile is gone, or is another one of the same name: nothing of it is in force.
     pub fn forget(&self, profile: &str) {
-        self.lock().insert(profile.to_owned(), Desired { good: None, wanted: Wanted::No });
+        self.lock().insert(profile.to_owned(), Desired { accepted: None, wanted: Wanted::No });
         self.changed.notify_one();
     }
 
-    /// Why the entry of a profile is not as it should be.
+    /// Why the entry of a profile is not as desired.
     pub fn problem(&self, profile: &str) -> Option<String> {
         self.problems.lock().unwrap_or_else(PoisonError::into_inner).get(profile).cloned()
     }
@@ -122,11 +121,11 @@ impl Registration {
         self.desired.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Brings the registration to what is desired. Returns the profiles of which something else is to be said now.
+    /// Brings the registration to what is desired. Returns the profiles whose problem has changed.
     ///
     /// # Errors
     /// It could not be read or written, because of no single profile.
-    pub async fn keep(&self, client: &Client, profiles: &Concerned) -> Result<Concerned, ApiError> {
+    pub async fn keep(&self, client: &Client, profiles: &ProfileNames) -> Result<ProfileNames, ApiError> {
         let _turn = self.turn.lock().await;
         let api: Api<MutatingWebhookConfiguration> = Api::all(client.clone());
         // Before the ConfigMap, so that what is written over it is never older than what is found in it.
@@ -137,7 +136,7 @@ impl Registration {
         let known = found.webhooks.take().unwrap_or_default();
         found.metadata.managed_fields = None;
         let desired = entries(&self.lock(), profiles, published.as_ref(), &known);
-        self.lock().retain(|profile, desired| desired.good.is_some() || profiles.contains(profile));
+        self.lock().retain(|profile, desired| desired.accepted.is_some() || profiles.contains(profile));
         if desired == known {
             return Ok(self.report(BTreeMap::new()));
         }
@@ -149,9 +148,9 @@ impl Registration {
         let mut problems = BTreeMap::new();
         match call(api.replace(WEBHOOK, &manager(false), &with(&desired))).await {
             Ok(_) => tracing::info!(entries = desired.len(), "wrote the registration of the webhook"),
-            // Somebody else was faster. The next turn sees what they wrote.
+            // Somebody else was faster. The next turn reads what they wrote.
             Err(error) if error.is_conflict() => self.changed.notify_one(),
-            Err(error) if is_refused(&error) => {
+            Err(error) if is_rejected(&error) => {
                 let mut acceptable = Vec::new();
                 for entry in desired {
                     let before = known.iter().find(|before| before.name == entry.name);
@@ -159,7 +158,7 @@ impl Registration {
                         && let Err(error) =
                             call(api.replace(WEBHOOK, &manager(true), &with(std::slice::from_ref(&entry)))).await
                     {
-                        tracing::warn!(entry = entry.name, %error, "an entry of the registration is left as it was");
+                        tracing::warn!(entry = entry.name, %error, "the API server rejects an entry; the former one stays");
                         let profile = names::profile_of_webhook_entry(&entry.name).unwrap_or_default().to_owned();
                         problems.insert(profile, error.to_string());
                         acceptable.extend(before.cloned());
@@ -178,7 +177,7 @@ impl Registration {
     }
 
     /// Remembers the problems; the profiles whose problem is another one than before.
-    fn report(&self, problems: BTreeMap<String, String>) -> Concerned {
+    fn report(&self, problems: BTreeMap<String, String>) -> ProfileNames {
         let mut known = self.problems.lock().unwrap_or_else(PoisonError::into_inner);
         let names = known.keys().chain(problems.keys());
         let other = names.filter(|name| known.get(*name) != problems.get(*name)).cloned().collect();
@@ -187,30 +186,30 @@ impl Registration {
     }
 }
 
-/// Whether the API server refuses what is written, and not who writes it or when.
-fn is_refused(error: &ApiError) -> bool {
+/// Whether the API server rejects the object, and not its author or time.
+fn is_rejected(error: &ApiError) -> bool {
     matches!(error, ApiError::Refused(status) if matches!(status.code, 400 | 403 | 413 | 422))
 }
 
 /// The entries, in the order of the names of the profiles.
 ///
-/// A profile that is not judged yet, after a restart for example, has the entry that it had. So has each one that wants one
-/// while no webhook says how it is reached: an older one did not.
+/// A profile that is not checked yet, after a restart for example, has the entry that it had. So has each one that wants one
+/// while no webhook publishes how it is reached: an older one did not.
 fn entries(
     desired: &BTreeMap<String, Desired>,
-    profiles: &Concerned,
+    profiles: &ProfileNames,
     published: Option<&Published>,
     found: &[MutatingWebhook],
 ) -> Vec<MutatingWebhook> {
     let entry = |profile: &String| {
         let known = found.iter().find(|found| found.name == names::webhook_entry(profile)).cloned();
-        let Some(Desired { good, wanted }) = desired.get(profile) else { return known };
-        let good = good.as_ref()?;
-        if *wanted == Wanted::No || (*wanted == Wanted::Still && known.is_none()) {
+        let Some(Desired { accepted, wanted }) = desired.get(profile) else { return known };
+        let accepted = accepted.as_ref()?;
+        if *wanted == Wanted::No || (*wanted == Wanted::UntilReplaced && known.is_none()) {
             return None;
         }
         let Some(published) = published else { return known };
-        let mut entry = good.compiled.mutation.as_ref()?.webhook(published);
+        let mut entry = accepted.compiled.mutation.as_ref()?.webhook(published);
         if entry.client_config.ca_bundle.is_none() {
             entry.client_config.ca_bundle = known.and_then(|known| known.client_config.ca_bundle);
         }
@@ -223,7 +222,7 @@ fn entries(
 pub fn start(
     registration: &Arc<Registration>,
     client: &Client,
-    world: &Arc<World>,
+    store: &Arc<Store>,
     queue: &Arc<Queue>,
     tasks: &Supervisor,
 ) {
@@ -237,23 +236,23 @@ pub fn start(
                 Ok(_) => watching.changed.notify_one(),
                 Err(error) => {
                     let error = ApiError::from(error);
-                    tracing::warn!(%error, "the watch of {WEBHOOK_CA} failed and is tried again");
+                    tracing::warn!(%error, "watch of {WEBHOOK_CA} failed; will retry");
                 }
             }
         }
     });
-    let (registration, client, world, queue) =
-        (Arc::clone(registration), client.clone(), Arc::clone(world), Arc::clone(queue));
+    let (registration, client, store, queue) =
+        (Arc::clone(registration), client.clone(), Arc::clone(store), Arc::clone(queue));
     let stop = tasks.stop().clone();
     tasks.spawn("registration of the webhook", async move {
         let turns = async {
             loop {
-                // Before everything is known, a profile that seems to be gone may only be unknown.
-                if world.synced() {
-                    match registration.keep(&client, &world.profiles()).await {
+                // Before all lists are read, a profile that seems to be gone may only be unknown.
+                if store.synced() {
+                    match registration.keep(&client, &store.profiles()).await {
                         Ok(concerned) => queue.trigger(concerned),
                         Err(error) => {
-                            tracing::warn!(%error, "the registration of the webhook could not be kept right");
+                            tracing::warn!(%error, "could not write the registration of the webhook; will retry");
                         }
                     }
                 }
@@ -274,7 +273,7 @@ mod tests {
 
     use super::*;
 
-    fn good(name: &str, engine: &str) -> Arc<Good> {
+    fn accepted(name: &str, engine: &str) -> Arc<AcceptedProfile> {
         let profile: ToolSecurityProfile = serde_json::from_value(json!({
             "apiVersion": names::API_VERSION, "kind": "ToolSecurityProfile", "metadata": {"name": name},
             "spec": {
@@ -284,16 +283,16 @@ mod tests {
         }))
         .unwrap();
         let compiled = check(compile(&profile).unwrap()).unwrap();
-        Arc::new(Good { profile: Arc::new(profile), compiled })
+        Arc::new(AcceptedProfile { profile: Arc::new(profile), compiled })
     }
 
     fn published(authorities: Option<&str>) -> Published {
         Published { authorities: authorities.map(str::to_owned), url: None, timeout_seconds: 3 }
     }
 
-    fn desired(all: &[(&Arc<Good>, Wanted)]) -> BTreeMap<String, Desired> {
-        let one = |(good, wanted): &(&Arc<Good>, Wanted)| {
-            (good.compiled.profile.clone(), Desired { good: Some(Arc::clone(good)), wanted: *wanted })
+    fn desired(all: &[(&Arc<AcceptedProfile>, Wanted)]) -> BTreeMap<String, Desired> {
+        let one = |(accepted, wanted): &(&Arc<AcceptedProfile>, Wanted)| {
+            (accepted.compiled.profile.clone(), Desired { accepted: Some(Arc::clone(accepted)), wanted: *wanted })
         };
         all.iter().map(one).collect()
     }
@@ -303,46 +302,48 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_is_there_while_somebody_serves_and_the_profile_wants_it() {
-        let (one, two, still) = (good("one", "Webhook"), good("two", "Auto"), good("still", "Native"));
-        let all = desired(&[(&one, Wanted::Yes), (&two, Wanted::No), (&still, Wanted::Still)]);
-        let profiles: Concerned = ["one", "two", "still"].map(str::to_owned).into();
+    fn an_entry_exists_while_a_webhook_serves_and_the_profile_wants_it() {
+        let (one, two, still) = (accepted("one", "Webhook"), accepted("two", "Auto"), accepted("still", "Native"));
+        let all = desired(&[(&one, Wanted::Yes), (&two, Wanted::No), (&still, Wanted::UntilReplaced)]);
+        let profiles: ProfileNames = ["one", "two", "still"].map(str::to_owned).into();
         assert_eq!(entries(&all, &profiles, None, &[]), []);
-        let says = published(Some("PEM"));
-        let written = entries(&all, &profiles, Some(&says), &[]);
+        let now = published(Some("PEM"));
+        let written = entries(&all, &profiles, Some(&now), &[]);
         assert_eq!(names_of(&written), ["one.mutate.toolsecurity.dev"]);
         assert_eq!(written[0].client_config.ca_bundle.as_ref().unwrap().0, b"PEM");
-        // What an older webhook has registered stays until this one says something.
-        let before = |good: &Arc<Good>| good.compiled.mutation.as_ref().unwrap().webhook(&published(Some("OLD")));
+        // What an older webhook has registered stays until this one publishes something.
+        let before = |accepted: &Arc<AcceptedProfile>| {
+            accepted.compiled.mutation.as_ref().unwrap().webhook(&published(Some("OLD")))
+        };
         let found = [before(&one), before(&two), before(&still)];
         let kept = entries(&all, &profiles, None, &found);
         assert_eq!(kept, [found[0].clone(), found[2].clone()]);
         let names = ["one.mutate.toolsecurity.dev", "still.mutate.toolsecurity.dev"];
-        assert_eq!(names_of(&entries(&all, &profiles, Some(&says), &found)), names);
+        assert_eq!(names_of(&entries(&all, &profiles, Some(&now), &found)), names);
     }
 
     #[test]
-    fn what_is_not_judged_yet_stays_and_what_is_gone_does_not() {
-        let one = good("one", "Webhook");
+    fn entries_of_unchecked_profiles_stay_and_those_of_deleted_ones_do_not() {
+        let one = accepted("one", "Webhook");
         let found = [one.compiled.mutation.as_ref().unwrap().webhook(&published(Some("OLD")))];
-        let profiles: Concerned = ["one".to_owned()].into();
+        let profiles: ProfileNames = ["one".to_owned()].into();
         assert_eq!(entries(&BTreeMap::new(), &profiles, Some(&published(None)), &found), found);
-        assert_eq!(entries(&BTreeMap::new(), &Concerned::new(), Some(&published(None)), &found), []);
-        let none = BTreeMap::from([("one".to_owned(), Desired { good: None, wanted: Wanted::No })]);
+        assert_eq!(entries(&BTreeMap::new(), &ProfileNames::new(), Some(&published(None)), &found), []);
+        let none = BTreeMap::from([("one".to_owned(), Desired { accepted: None, wanted: Wanted::No })]);
         assert_eq!(entries(&none, &profiles, Some(&published(None)), &found), []);
     }
 
     #[test]
-    fn authorities_that_something_else_has_written_stay() {
-        let one = good("one", "Webhook");
+    fn ca_bundles_of_others_stay() {
+        let one = accepted("one", "Webhook");
         let all = desired(&[(&one, Wanted::Yes)]);
-        let profiles: Concerned = ["one".to_owned()].into();
+        let profiles: ProfileNames = ["one".to_owned()].into();
         let found = entries(&all, &profiles, Some(&published(Some("INJECTED"))), &[]);
         assert_eq!(entries(&all, &profiles, Some(&published(None)), &found), found);
     }
 
     #[test]
-    fn who_was_seen_decides_what_a_profile_wants() {
+    fn the_observed_engine_decides_what_a_profile_wants() {
         use EngineInForce::{Native, None as Nobody, Webhook};
         for (engine, seen, expected) in [
             ("Webhook", Some(Native), Wanted::Yes),
@@ -350,11 +351,11 @@ mod tests {
             ("Auto", Some(Nobody), Wanted::Yes),
             ("Auto", Some(Webhook), Wanted::Yes),
             ("Auto", Some(Native), Wanted::No),
-            ("Native", None, Wanted::Still),
+            ("Native", None, Wanted::UntilReplaced),
             ("Native", Some(Native), Wanted::No),
             ("Off", Some(Webhook), Wanted::No),
         ] {
-            assert_eq!(Wanted::of(&good("x", engine), seen), expected, "{engine} {seen:?}");
+            assert_eq!(Wanted::of(&accepted("x", engine), seen), expected, "{engine} {seen:?}");
         }
     }
 }

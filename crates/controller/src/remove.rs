@@ -1,41 +1,37 @@
-//! A profile is being deleted: removes all that was made for it, in an order that never denies.
+//! A profile is being deleted: deletes everything that was generated for it, in an order that never denies.
 //!
-//! The bindings go first: without one a policy judges nothing. Then the API server is given the time to see that,
+//! The bindings go first: without one a policy validates nothing. Then the API server gets time to notice that,
 //! for parameters that go before would deny. Each step may find its work done: whatever interrupts this, it can be
 //! begun again. No step waits: it says when the next one is due.
 
 use std::{sync::Arc, time::Duration};
 
-use k8s_openapi::api::admissionregistration::v1::{ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding};
-use kube::{
-    Api,
-    api::{DeleteParams, ListParams, Patch, PatchParams},
-    core::PartialObjectMeta,
-};
+use kube::{Api, api::ListParams, core::PartialObjectMeta};
 use palisade_api::{
-    Stage, ToolSecurityParams, ToolSecurityProfile,
+    Stage, ToolSecurityParams,
     names::{self, Shape},
 };
-use serde_json::json;
 use tokio::time::{Instant, timeout};
 
 use crate::{
-    apply::has_finalizer,
-    call::{ApiError, call, gone},
-    compile::Good,
+    accepted::AcceptedProfile,
+    call::{ApiError, SETTLE, call},
     context::Context,
-    lane::Next,
-    mutate, repair, revision,
-    state::{SETTLE, State},
-    world::ObservedProfile,
-    writer::{Class, Job},
+    delete, finalizer,
+    jobs::{Class, Job},
+    mutate,
+    queue::Next,
+    repair, revision,
+    state::State,
+    store::ObservedProfile,
+    write::begin_jobs,
 };
 
-/// How long the API server is asked whether it has seen that the binding is gone.
+/// How long to probe whether the API server has noticed that the bindings are gone.
 const LIMIT: Duration = Duration::from_secs(5);
-/// How long between two such questions.
+/// How long between two such probes.
 const PAUSE: Duration = Duration::from_millis(200);
-/// How often is looked whether the parameters are deleted.
+/// How often to check whether the parameters are deleted.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Why a profile could not be removed yet.
@@ -61,7 +57,7 @@ pub enum RemoveError {
         message: String,
     },
     /// The registration of the webhook.
-    #[error("its entry in the registration of the webhook could not be removed: {0}")]
+    #[error("its webhook entry could not be removed: {0}")]
     Registration(#[source] ApiError),
     /// The last good spec.
     #[error("the last good spec could not be deleted: {0}")]
@@ -77,57 +73,57 @@ pub enum Removal {
     /// The bindings may be there.
     #[default]
     Bound,
-    /// The bindings are deleted, and the API server may not have seen it.
+    /// The bindings are deleted, and the API server may not have noticed.
     Releasing {
         /// Since when they are deleted.
         since: Instant,
     },
-    /// The API server judges by the policies no more, from this time on.
+    /// The API server evaluates the policies no more, from this time on.
     Released {
         /// From when.
         at: Instant,
     },
     /// The policies are deleted; the parameters go.
     Params,
-    /// Nothing is left: the profile is only not yet seen to be gone.
+    /// Nothing is left; the watch has not yet shown that the profile is gone.
     Done,
 }
 
-/// Removes a part of it, and returns when the next part is due; in the end lets the profile go.
+/// Removes a part of it, and returns when the next part is due; in the end removes the finalizer.
 pub async fn step(
     cx: &Arc<Context>,
     profile: &str,
     observed: &ObservedProfile,
     state: &State,
     removal: &mut Removal,
-    good: Option<&Good>,
+    accepted: Option<&AcceptedProfile>,
 ) -> Result<Next, RemoveError> {
-    if !has_finalizer(observed) {
+    if !finalizer::is_present(observed) {
         return Ok(Next::Change);
     }
     loop {
         let now = Instant::now();
         *removal = match *removal {
             Removal::Bound => {
-                leave(cx, profile, state).await;
-                let policies = cx.world.pairs(profile).iter().any(|pair| pair.policy.is_some());
+                stop_writing(cx, profile, state).await;
+                let policies = cx.store.pairs(profile).iter().any(|pair| pair.policy.is_some());
                 let mut bound = false;
                 for shape in Shape::ALL {
-                    bound |= bindings(cx, profile, shape).await.map_err(RemoveError::Binding)?;
+                    bound |= delete::bindings(cx, profile, shape).await.map_err(RemoveError::Binding)?;
                 }
                 if bound || policies {
-                    tracing::info!(profile, "the bindings are deleted");
+                    tracing::info!(profile, "deleted the bindings");
                     Removal::Releasing { since: Instant::now() }
                 } else {
                     Removal::Released { at: now }
                 }
             }
-            Removal::Releasing { since } => match good.filter(|good| good.compiled.stage == Stage::Deny) {
-                Some(good) if now.duration_since(since) < LIMIT => {
-                    // Who cannot ask now, because others do, cannot know.
-                    match timeout(LIMIT, cx.prober.denies(good)).await.ok().flatten() {
+            Removal::Releasing { since } => match accepted.filter(|accepted| accepted.compiled.stage == Stage::Deny) {
+                Some(accepted) if now.duration_since(since) < LIMIT => {
+                    // While other probes are running this one may get no turn, and then no answer.
+                    match timeout(LIMIT, cx.prober.denies(accepted)).await.ok().flatten() {
                         Some(true) => return Ok(Next::After(PAUSE)),
-                        // There may be other API servers, which read bindings about once a second as well.
+                        // There may be other API servers, which read bindings about once a second, too.
                         Some(false) => Removal::Released { at: since + SETTLE },
                         None => Removal::Released { at: now + SETTLE },
                     }
@@ -137,11 +133,11 @@ pub async fn step(
             Removal::Released { at } if at > now => return Ok(Next::After(at.duration_since(now))),
             Removal::Released { .. } => {
                 cx.registration.forget(profile);
-                let kept = cx.registration.keep(&cx.client, &cx.world.profiles()).await;
+                let kept = cx.registration.keep(&cx.client, &cx.store.profiles()).await;
                 kept.map_err(RemoveError::Registration)?;
                 mutate::remove(cx, profile).await.map_err(RemoveError::Policy)?;
                 for shape in Shape::ALL {
-                    policy(cx, profile, shape).await.map_err(RemoveError::Policy)?;
+                    delete::policy(cx, profile, shape).await.map_err(RemoveError::Policy)?;
                 }
                 Removal::Params
             }
@@ -158,41 +154,15 @@ pub async fn step(
 }
 
 /// From now on nothing is restored and no parameters are written.
-pub async fn leave(cx: &Context, profile: &str, state: &State) {
+pub async fn stop_writing(cx: &Context, profile: &str, state: &State) {
     repair::stop(state).await;
     state.tenancy().stop();
-    cx.writer.clear(profile);
-}
-
-/// Deletes the bindings of a shape. Returns whether there were any.
-pub async fn bindings(cx: &Context, profile: &str, shape: Shape) -> Result<bool, ApiError> {
-    let mut deleted = false;
-    for name in [names::policy(profile, shape), names::updates(profile, shape)] {
-        deleted |= delete_binding(cx, &name).await?;
-    }
-    Ok(deleted)
-}
-
-/// Deletes a binding. Returns whether there was one.
-pub async fn delete_binding(cx: &Context, name: &str) -> Result<bool, ApiError> {
-    let api: Api<ValidatingAdmissionPolicyBinding> = Api::all(cx.client.clone());
-    let deleted = gone(api.delete(name, &DeleteParams::default())).await?;
-    cx.world.deleted_binding(name);
-    Ok(deleted)
-}
-
-/// Deletes the policy of a shape.
-pub async fn policy(cx: &Context, profile: &str, shape: Shape) -> Result<(), ApiError> {
-    let api: Api<ValidatingAdmissionPolicy> = Api::all(cx.client.clone());
-    let name = names::policy(profile, shape);
-    gone(api.delete(&name, &DeleteParams::default())).await?;
-    cx.world.deleted_policy(&name);
-    Ok(())
+    cx.jobs.clear(profile);
 }
 
 /// Deletes some of the profile's parameters, as the API server lists them. Returns whether none are left.
 pub async fn params(cx: &Arc<Context>, profile: &str, state: &State) -> Result<bool, RemoveError> {
-    if cx.writer.is_busy(profile) {
+    if cx.jobs.is_busy(profile) {
         return Ok(false);
     }
     if let Some((namespace, more, message)) = state.tenancy().take_undeleted() {
@@ -202,40 +172,23 @@ pub async fn params(cx: &Arc<Context>, profile: &str, state: &State) -> Result<b
     let page = ListParams::default().fields(&format!("metadata.name={}", names::params(profile))).limit(500);
     let list = call(api.list_metadata(&page)).await.map_err(RemoveError::List)?;
     for namespace in list.items.iter().filter_map(|params| params.metadata.namespace.as_ref()) {
-        cx.writer.set(profile, namespace, Some((Class::Bulk, Job::Delete)));
+        cx.jobs.set(profile, namespace, Some((Class::Bulk, Job::Delete)));
     }
-    cx.writer.pump(cx);
+    begin_jobs(cx);
     Ok(list.items.is_empty())
 }
 
 async fn finish(cx: &Context, profile: &str) -> Result<(), RemoveError> {
     revision::delete(&cx.client, profile).await.map_err(RemoveError::Revision)?;
-    if cx.world.has_namespace(names::PROBE_NAMESPACE) {
+    if cx.store.has_namespace(names::PROBE_NAMESPACE) {
         match timeout(LIMIT, cx.prober.unlabel()).await {
             Ok(Ok(())) => {}
             // The next probe sets its own.
-            Ok(Err(error)) => tracing::debug!(%error, "the labels of the probe namespace stay"),
-            Err(_) => tracing::debug!("the labels of the probe namespace stay: others are asking"),
+            Ok(Err(error)) => tracing::debug!(%error, "could not remove the labels of the probe namespace"),
+            Err(_) => tracing::debug!("the labels of the probe namespace stay: other probes are running"),
         }
     }
-    finalizer(cx, profile).await.map_err(RemoveError::Finalizer)?;
-    tracing::info!(profile, "all that was made for the profile is removed");
+    finalizer::remove(cx, profile).await.map_err(RemoveError::Finalizer)?;
+    tracing::info!(profile, "deleted everything that was generated for the profile");
     Ok(())
-}
-
-async fn finalizer(cx: &Context, profile: &str) -> Result<(), ApiError> {
-    let api: Api<PartialObjectMeta<ToolSecurityProfile>> = Api::all(cx.client.clone());
-    let Some(found) = call(api.get_metadata_opt(profile)).await? else { return Ok(()) };
-    let mut finalizers = found.metadata.finalizers.unwrap_or_default();
-    finalizers.retain(|finalizer| finalizer != names::FINALIZER);
-    // With the resource version, so that no finalizer of someone else is lost.
-    let patch = json!({
-        "metadata": {"resourceVersion": found.metadata.resource_version, "finalizers": finalizers},
-    });
-    let manager =
-        PatchParams { field_manager: Some(names::field_manager::FINALIZER.to_owned()), ..PatchParams::default() };
-    match call(api.patch_metadata(profile, &manager, &Patch::Merge(&patch))).await {
-        Err(error) if !error.is_not_found() => Err(error),
-        _ => Ok(()),
-    }
 }

@@ -1,35 +1,37 @@
-//! The lane of repairs: whatever somebody else deletes or edits of the policies and bindings in force is restored at
-//! once. It awaits nothing but its own writes, and nothing else of the controller stands before it: no pass, no probe,
-//! no parameters. Those need not be written first, for the generation is the same.
+//! The lane of repairs: restores at once what somebody else deletes or edits of the policies and bindings in force. It
+//! awaits nothing but its own writes, and nothing else of the controller stands before it: no reconcile, no probe, no
+//! parameters. Those need not be written first, for the generation is the same.
 
 use std::{sync::Arc, time::Duration};
 
 use futures::{FutureExt, future::BoxFuture};
 use tokio::time::{Instant, timeout};
 
-use crate::{apply, call::ApiError, compile::Good, context::Context, lane::Next, state::State};
+use crate::{
+    accepted::AcceptedProfile, apply, call::ApiError, compare::is_bundle, context::Context, queue::Next, state::State,
+};
 
-/// How long restoring takes at most, before it is begun anew: no webhook stands before policies and bindings, so
+/// How long restoring may take before it is retried: no webhook stands before policies and bindings, so
 /// that an answer that takes longer does not come.
 const LIMIT: Duration = Duration::from_secs(10);
 /// The longest time between two attempts.
 const MOST: Duration = Duration::from_secs(15);
 
-/// A turn of this lane.
+/// What this lane does with a profile.
 pub fn work(cx: Arc<Context>, profile: String) -> BoxFuture<'static, Next> {
-    async move { turn(&cx, &profile).await }.boxed()
+    async move { repair(&cx, &profile).await }.boxed()
 }
 
-async fn turn(cx: &Context, profile: &str) -> Next {
+async fn repair(cx: &Context, profile: &str) -> Next {
     let Some(state) = cx.states.get(profile) else { return Next::Change };
     let _writing = state.writing.lock().await;
-    let Some(good) = state.in_force().good.clone() else { return Next::Change };
-    if cx.stop.is_cancelled() || (apply::is_bundle(cx, profile, &good) && state.in_force().is_confirmed()) {
+    let Some(accepted) = state.in_force().accepted.clone() else { return Next::Change };
+    if cx.stop.is_cancelled() || (is_bundle(&cx.store, profile, &accepted) && state.in_force().is_confirmed()) {
         return Next::Change;
     }
     let begin = Instant::now();
-    let result = bundle(cx, profile, &good, &state).await;
-    cx.queues.passes.trigger([profile.to_owned()]);
+    let result = write(cx, profile, &accepted, &state).await;
+    cx.queues.reconcile.trigger([profile.to_owned()]);
     match result {
         Ok(()) => {
             tracing::info!(profile, took = ?begin.elapsed(), "restored policies and bindings");
@@ -38,7 +40,7 @@ async fn turn(cx: &Context, profile: &str) -> Next {
         Err(error) => {
             let failures = state.in_force().failures;
             let after = palisade_process::delay(failures, MOST);
-            tracing::warn!(profile, %error, ?after, "policies and bindings could not be restored; it is tried again");
+            tracing::warn!(profile, %error, ?after, "could not restore policies and bindings; will retry");
             Next::After(after)
         }
     }
@@ -49,41 +51,46 @@ async fn turn(cx: &Context, profile: &str) -> Next {
 /// # Errors
 /// Some of it could not be written. The lane goes on to try, unless the API server rejects it: then, what was in
 /// force before is, again and whole.
-pub async fn change(cx: &Context, profile: &str, state: &State, good: &Arc<Good>) -> Result<(), ApiError> {
+pub async fn put_in_force(
+    cx: &Context,
+    profile: &str,
+    state: &State,
+    accepted: &Arc<AcceptedProfile>,
+) -> Result<(), ApiError> {
     let _writing = state.writing.lock().await;
     let before = {
         let mut in_force = state.in_force();
         (in_force.error, in_force.failures) = (None, 0);
-        in_force.good.replace(Arc::clone(good))
+        in_force.accepted.replace(Arc::clone(accepted))
     };
-    let result = bundle(cx, profile, good, state).await;
+    let result = write(cx, profile, accepted, state).await;
     if let Err(error) = &result {
         if let Some(before) = before.filter(|_| error.is_refusal()) {
-            state.in_force().good = Some(Arc::clone(&before));
-            if let Err(error) = bundle(cx, profile, &before, state).await {
-                tracing::warn!(profile, %error, "what was in force before could not be restored; it is tried again");
+            state.in_force().accepted = Some(Arc::clone(&before));
+            if let Err(error) = write(cx, profile, &before, state).await {
+                tracing::warn!(profile, %error, "could not restore the generation that was in force before; will retry");
             }
         }
         cx.queues.repairs.schedule(profile.to_owned(), palisade_process::delay(1, MOST));
     }
     // Other parameters must be kept now.
-    cx.queues.tenants.trigger([profile.to_owned()]);
+    cx.queues.params.trigger([profile.to_owned()]);
     result
 }
 
 /// From now on nothing is restored.
 pub async fn stop(state: &State) {
     let _writing = state.writing.lock().await;
-    state.in_force().good = None;
+    state.in_force().accepted = None;
 }
 
-async fn bundle(cx: &Context, profile: &str, good: &Good, state: &State) -> Result<(), ApiError> {
-    let written = timeout(LIMIT, apply::bundle(cx, profile, good, state)).await;
+async fn write(cx: &Context, profile: &str, accepted: &AcceptedProfile, state: &State) -> Result<(), ApiError> {
+    let written = timeout(LIMIT, apply::bundle(cx, profile, accepted, state)).await;
     let result = written.unwrap_or(Err(ApiError::Timeout(LIMIT)));
     let mut in_force = state.in_force();
     match &result {
         Ok(()) => {
-            in_force.confirmed = Some(good.generation());
+            in_force.confirmed = Some(accepted.generation());
             (in_force.error, in_force.failures) = (None, 0);
         }
         Err(error) => {

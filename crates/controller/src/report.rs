@@ -6,26 +6,50 @@ use k8s_openapi::jiff::Timestamp;
 use kube::{
     Api,
     api::{Patch, PatchParams},
+    runtime::events::EventType,
 };
-use palisade_api::{FailedNamespace, NamespaceCounts, ToolSecurityProfile, names};
+use palisade_api::{
+    FailedNamespace, MutationStatus, NamespaceCounts, ToolSecurityProfile, ToolSecurityProfileStatus, names,
+};
 use serde_json::json;
 
 use crate::{
-    apply::few,
+    accepted::AcceptedProfile,
     call::{ApiError, call},
     context::Context,
-    events::Tone,
-    memory::Memory,
-    params::Summary,
-    redirects,
-    status::{self, Facts, Judgement, Truth},
-    world::{ObservedProfile, version},
+    status::{self, Condition, ConditionStatus, Observations},
+    store::ObservedProfile,
+    table::version,
+    tenancy::Summary,
+    text::few,
 };
 
 /// The longest message about a namespace, in characters.
 const LONGEST: usize = 1000;
 
-/// How it stands in the namespaces.
+/// What this stage remembers of a profile.
+#[derive(Debug, Default)]
+pub struct ReportState {
+    /// The namespaces that were reported as failed.
+    failed: Option<BTreeSet<String>>,
+    /// The status that was written last.
+    written: Option<ToolSecurityProfileStatus>,
+}
+
+/// What there is to report about a profile.
+#[derive(Debug)]
+pub struct Report<'a> {
+    /// In the order of `ConditionType::ALL`.
+    pub conditions: [Condition; 3],
+    /// The namespaces of a profile: how many, and which failed.
+    pub namespaces: Namespaces,
+    /// What is in force, which may be the last good generation.
+    pub in_force: Option<&'a AcceptedProfile>,
+    /// Which engine mutates pods.
+    pub mutation: Option<MutationStatus>,
+}
+
+/// The namespaces of a profile: how many, and which failed.
 #[derive(Debug, Default)]
 pub struct Namespaces {
     counts: NamespaceCounts,
@@ -61,41 +85,33 @@ impl Namespaces {
     }
 }
 
-/// Says how it stands, if that is not said already.
+/// Writes the status, if it does not say this already, and sends events.
 pub async fn report(
     cx: &Context,
     observed: &ObservedProfile,
-    memory: &mut Memory,
-    conditions: [Judgement; 3],
-    namespaces: Namespaces,
+    state: &mut ReportState,
+    report: Report<'_>,
 ) -> Result<(), ApiError> {
+    let Report { conditions, namespaces, in_force, mutation } = report;
     let profile = observed.meta.name.clone().unwrap_or_default();
-    let facts = Facts {
+    let observations = Observations {
         generation: observed.meta.generation,
         conditions,
         namespaces: namespaces.counts,
         failed: namespaces.first(),
-        // Of the profile that is in force, which may be the last good one.
-        implied: memory.last_good.as_ref().map(|good| good.compiled.implied.clone()),
-        exceptions: memory.last_good.as_ref().and_then(|good| good.compiled.exceptions.counts(Timestamp::now())),
-        mutation: match &memory.mutating {
-            Some(turn) => turn.status.clone().map(|status| match &memory.last_good {
-                Some(good) => redirects::told(&cx.world, &good.profile, status),
-                None => status,
-            }),
-            // What was found by an earlier process holds until somebody is asked.
-            None => observed.profile.as_ref().ok().and_then(|known| known.status.as_ref()?.mutation.clone()),
-        },
-        policies: cx.world.pairs(&profile).into_iter().filter_map(|pair| pair.policy?.metadata.name.clone()).collect(),
+        implied: in_force.map(|in_force| in_force.compiled.implied.clone()),
+        exceptions: in_force.and_then(|in_force| in_force.compiled.exceptions.counts(Timestamp::now())),
+        mutation,
+        policies: cx.store.pairs(&profile).into_iter().filter_map(|pair| pair.policy?.metadata.name.clone()).collect(),
     };
-    cx.metrics.report(&profile, &facts);
+    cx.metrics.report(&profile, &observations);
     let previous = match &observed.profile {
-        // What was seen may be older than this process's own last word.
-        Ok(_) => cx.world.profile(&profile).and_then(|now| now.profile.as_ref().ok().and_then(|p| p.status.clone())),
-        Err(_) => memory.reported.clone(),
+        // The observed profile may be older than this process's own last write.
+        Ok(_) => cx.store.profile(&profile).and_then(|now| now.profile.as_ref().ok().and_then(|p| p.status.clone())),
+        Err(_) => state.written.clone(),
     };
     let known_failures = previous.as_ref().map(|status| status.namespaces.failed);
-    if let Some((status, transitions)) = status::next(previous.as_ref(), &facts, Timestamp::now()) {
+    if let Some((status, transitions)) = status::next(previous.as_ref(), &observations, Timestamp::now()) {
         let patch = json!({
             "apiVersion": names::API_VERSION,
             "kind": "ToolSecurityProfile",
@@ -105,35 +121,35 @@ pub async fn report(
         let api: Api<kube::core::PartialObjectMeta<ToolSecurityProfile>> = Api::all(cx.client.clone());
         let apply = PatchParams::apply(names::field_manager::STATUS).force();
         let written = call(api.patch_status(&profile, &apply, &Patch::Apply(&patch))).await?;
-        cx.world.wrote_status(observed, version(&written.metadata), status.clone());
-        memory.reported = Some(status);
+        cx.store.wrote_status(observed, version(&written.metadata), status.clone());
+        state.written = Some(status);
         announce(cx, observed, &transitions);
     }
-    announce_failures(cx, observed, memory, &namespaces, known_failures);
+    announce_failures(cx, observed, state, &namespaces, known_failures);
     Ok(())
 }
 
-fn announce(cx: &Context, observed: &ObservedProfile, transitions: &[&Judgement]) {
-    for judgement in transitions.iter().filter(|judgement| !judgement.is_transient()) {
-        let reason = match judgement.status {
-            Truth::True => judgement.type_.to_string(),
-            _ => judgement.reason.to_string(),
+fn announce(cx: &Context, observed: &ObservedProfile, transitions: &[&Condition]) {
+    for condition in transitions.iter().filter(|condition| !condition.is_transient()) {
+        let reason = match condition.status {
+            ConditionStatus::True => condition.type_.to_string(),
+            _ => condition.reason.to_string(),
         };
-        let tone = if judgement.is_alarming() { Tone::Warning } else { Tone::Normal };
-        cx.events.profile(&observed.meta, tone, &reason, &judgement.message);
+        let severity = if condition.is_alarming() { EventType::Warning } else { EventType::Normal };
+        cx.events.profile(&observed.meta, severity, &reason, &condition.message);
     }
 }
 
-/// Says which namespaces have failed since the last time. After a restart, nothing if there are as many as before.
+/// Sends events about namespaces that have failed since the last time; after a restart, none if there are as many as before.
 fn announce_failures(
     cx: &Context,
     observed: &ObservedProfile,
-    memory: &mut Memory,
+    state: &mut ReportState,
     namespaces: &Namespaces,
     known: Option<i64>,
 ) {
     let now: BTreeSet<String> = namespaces.failed.keys().cloned().collect();
-    let before = memory.failed.replace(now.clone());
+    let before = state.failed.replace(now.clone());
     let new: Vec<_> = match &before {
         Some(before) => now.difference(before).collect(),
         None if known == Some(namespaces.counts.failed) => Vec::new(),
@@ -144,7 +160,7 @@ fn announce_failures(
     for (what, names) in [("all pods are denied in", denied), ("parameters could not be written in", not_written)] {
         if let Some(first) = names.first() {
             let note = format!("{what} {}; {first}: {}", few(&names), namespaces.failed[*first]);
-            cx.events.profile(&observed.meta, Tone::Warning, "NamespaceFailed", &note);
+            cx.events.profile(&observed.meta, EventType::Warning, "NamespaceFailed", &note);
         }
     }
 }

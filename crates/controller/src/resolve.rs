@@ -1,4 +1,4 @@
-//! Stage resolve: what the parameters must be in each namespace, and what is to be done to get there. Pure.
+//! Stage resolve: the parameters that each namespace must have, and what to write and delete to get there. Pure.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -9,7 +9,7 @@ use k8s_openapi::jiff::Timestamp;
 use palisade_api::{ParameterType, ToolSecurityParams, ToolSecurityParamsSpec, ToolSecurityProfile, names};
 use palisade_compiler::{Compiled, Namespace, selects};
 
-use crate::world::{ObservedNamespace, ObservedParams, Tenants};
+use crate::store::{ObservedNamespace, ObservedParams, Tenants};
 
 /// Parameters that a policy in force reads, whether or not the profile still declares them. A policy that cannot
 /// read one of its parameters denies.
@@ -85,9 +85,9 @@ impl Write {
     }
 }
 
-/// How it stands in one namespace that the profile selects, or that has parameters of it.
+/// The plan for one namespace that the profile selects, or that has its parameters.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Standing {
+pub struct NamespacePlan {
     /// Whether the profile selects it.
     pub selected: bool,
     /// Why every pod is denied in it, if that is so.
@@ -123,9 +123,9 @@ pub struct Rules<'a> {
 }
 
 impl Rules<'_> {
-    /// How it stands in a namespace; `None` if the profile has nothing to do there.
-    pub fn standing(self, namespace: &ObservedNamespace, observed: Option<&Arc<ObservedParams>>) -> Option<Standing> {
-        // In a namespace that is being deleted nothing is touched: its pods are judged until they are gone.
+    /// The plan for a namespace; `None` if the profile has nothing to do there.
+    pub fn plan(self, namespace: &ObservedNamespace, observed: Option<&Arc<ObservedParams>>) -> Option<NamespacePlan> {
+        // In a terminating namespace nothing is touched: its pods are validated until they are gone.
         if namespace.terminating {
             return None;
         }
@@ -136,10 +136,10 @@ impl Rules<'_> {
         } else {
             selected.then(|| self.compiled.params(namespace, self.now)).flatten()
         };
-        let nothing = Standing { selected, problem: None, carried: false, todo: Todo::Nothing(None) };
+        let nothing = NamespacePlan { selected, problem: None, carried: false, todo: Todo::Nothing(None) };
         match (desired, observed) {
             (Some(desired), _) => Some(self.compare(desired, observed, selected)),
-            (None, Some(_)) => Some(Standing { todo: Todo::Remove, ..nothing }),
+            (None, Some(_)) => Some(NamespacePlan { todo: Todo::Remove, ..nothing }),
             (None, None) => selected.then_some(nothing),
         }
     }
@@ -149,7 +149,7 @@ impl Rules<'_> {
         mut desired: ToolSecurityParams,
         observed: Option<&Arc<ObservedParams>>,
         selected: bool,
-    ) -> Standing {
+    ) -> NamespacePlan {
         let (mut problem, mut carried) = (None, false);
         if !desired.spec.problem.is_empty() {
             // Every policy denies because of the problem and reads nothing else.
@@ -161,17 +161,17 @@ impl Rules<'_> {
             Some(observed) if is(&desired, observed) => Todo::Nothing(Some(Arc::clone(observed))),
             _ => Todo::Write(Arc::new(Write { params: desired, observed: observed.map(Arc::clone) })),
         };
-        Standing { selected, problem, carried, todo }
+        NamespacePlan { selected, problem, carried, todo }
     }
 }
 
-/// How it stands in all namespaces, kept up to date one by one.
+/// The plan for all namespaces, kept up to date one by one.
 #[derive(Debug, Default)]
 pub struct Plan {
-    standings: BTreeMap<String, Standing>,
+    namespaces: BTreeMap<String, NamespacePlan>,
     /// How many namespaces the profile selects.
     pub selected: usize,
-    /// In how many of them pods can be judged.
+    /// In how many of them pods are validated.
     pub ready: usize,
     /// In how many some parameters have values that only the policy before this one reads.
     pub carried: usize,
@@ -187,14 +187,14 @@ impl Plan {
         let mut plan = Self::default();
         for namespace in &tenants.namespaces {
             let name = &namespace.namespace.name;
-            plan.set(name, rules.standing(namespace, tenants.params.get(name)));
+            plan.set(name, rules.plan(namespace, tenants.params.get(name)));
         }
         plan
     }
 
-    /// How it stands in a namespace now. Returns how it stood.
-    pub fn set(&mut self, namespace: &str, standing: Option<Standing>) -> Option<Standing> {
-        let before = self.standings.remove(namespace);
+    /// Replaces the plan for a namespace. Returns the former one.
+    pub fn set(&mut self, namespace: &str, namespace_plan: Option<NamespacePlan>) -> Option<NamespacePlan> {
+        let before = self.namespaces.remove(namespace);
         if let Some(before) = &before {
             self.selected -= usize::from(before.selected);
             self.ready -= usize::from(before.is_ready());
@@ -202,7 +202,7 @@ impl Plan {
             self.problems.remove(namespace);
             self.removable.remove(namespace);
         }
-        if let Some(now) = standing {
+        if let Some(now) = namespace_plan {
             self.selected += usize::from(now.selected);
             self.ready += usize::from(now.is_ready());
             self.carried += usize::from(now.carried);
@@ -212,26 +212,26 @@ impl Plan {
             if now.todo == Todo::Remove {
                 self.removable.insert(namespace.to_owned());
             }
-            self.standings.insert(namespace.to_owned(), now);
+            self.namespaces.insert(namespace.to_owned(), now);
         }
         before
     }
 
-    /// How it stands in a namespace.
-    pub fn get(&self, namespace: &str) -> Option<&Standing> {
-        self.standings.get(namespace)
+    /// The plan for a namespace.
+    pub fn get(&self, namespace: &str) -> Option<&NamespacePlan> {
+        self.namespaces.get(namespace)
     }
 
     /// Where parameters are to be written.
     pub fn writes(&self) -> impl Iterator<Item = (&String, &Arc<Write>)> {
-        self.standings.iter().filter_map(|(name, standing)| match &standing.todo {
+        self.namespaces.iter().filter_map(|(name, namespace_plan)| match &namespace_plan.todo {
             Todo::Write(write) => Some((name, write)),
             _ => None,
         })
     }
 }
 
-impl Standing {
+impl NamespacePlan {
     fn is_ready(&self) -> bool {
         // Parameters that should not be there harm nobody.
         self.selected && self.problem.is_none() && !matches!(self.todo, Todo::Write(_))
@@ -243,7 +243,7 @@ pub fn is(desired: &ToolSecurityParams, observed: &ObservedParams) -> bool {
     observed.spec.as_ref() == Some(&desired.spec)
 }
 
-/// What the probes' pods are judged by.
+/// The parameters of the probe namespace.
 fn probe_params(compiled: &Compiled, namespace: &Namespace, now: Timestamp) -> Option<ToolSecurityParams> {
     let mut params = compiled.params(namespace, now)?;
     params.spec = compiled.probes.params.clone()?;
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_kept_up_to_date_is_the_plan_made_anew() {
+    fn an_updated_plan_equals_a_new_one() {
         let (profile, compiled) = profile();
         let now = now();
         let rules = Rules { profile: &profile, compiled: &compiled, keep: &Keep::Nothing, now };
@@ -356,14 +356,14 @@ mod tests {
             change(&mut all);
             for namespace in &all.namespaces {
                 let name = &namespace.namespace.name;
-                kept.set(name, rules.standing(namespace, all.params.get(name)));
+                kept.set(name, rules.plan(namespace, all.params.get(name)));
             }
             assert_eq!(format!("{kept:?}"), format!("{:?}", Plan::new(rules, &all)));
         }
     }
 
     #[test]
-    fn what_is_right_is_not_written_again() {
+    fn correct_parameters_are_not_rewritten() {
         let (profile, compiled) = profile();
         let tenants = tenants(&[("a", Some("50000")), ("b", Some("x")), ("palisade-probe", None)]);
         let first = plan(&profile, &compiled, &tenants, &Keep::Nothing, now());
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn drift_is_seen() {
+    fn changed_parameters_are_rewritten() {
         let (profile, compiled) = profile();
         let observed = tenants(&[("a", Some("50000"))]);
         let right =
@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn values_of_the_policy_in_force_are_kept_until_it_is_replaced() {
+    fn values_that_the_policy_in_force_reads_are_kept_until_it_is_replaced() {
         let (profile, compiled) = profile();
         let mut tenants = tenants(&[("a", Some("50000"))]);
         let mut old = ToolSecurityParamsSpec::default();
@@ -421,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_selected_is_removed_and_what_is_deleted_is_left_alone() {
+    fn parameters_of_unselected_namespaces_are_removed_and_terminating_ones_left_alone() {
         let (profile, compiled) = profile();
         let mut all = done(tenants(&[("a", Some("1")), ("b", Some("2"))]), &{
             plan(&profile, &compiled, &tenants(&[("a", Some("1")), ("b", Some("2"))]), &Keep::Nothing, now())

@@ -1,6 +1,6 @@
 //! The generations of a profile that were put in force, each in a `ControllerRevision`: what stays in force when the
-//! profile is edited into something that is not acceptable and the controller is restarted then, and what the webhook
-//! changes pods by.
+//! profile is edited into something that is not accepted and the controller is restarted then, and what the webhook
+//! mutates pods by.
 
 use k8s_openapi::{api::apps::v1::ControllerRevision, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use kube::{
@@ -14,8 +14,8 @@ use palisade_api::{
 use palisade_compiler::owner_reference;
 
 use crate::{
+    accepted::AcceptedProfile,
     call::{ApiError, call, gone},
-    compile::Good,
 };
 
 fn api(client: &Client) -> Api<ControllerRevision> {
@@ -42,15 +42,15 @@ fn of_uid(object: &ControllerRevision, uid: Option<&str>) -> Option<Revision> {
 }
 
 /// Writes what is in force, if it is not there already, and then removes what is too old.
-pub async fn save(client: &Client, good: &Good) -> Result<(), ApiError> {
-    let meta = &good.profile.metadata;
+pub async fn save(client: &Client, accepted: &AcceptedProfile) -> Result<(), ApiError> {
+    let meta = &accepted.profile.metadata;
     let profile = meta.name.as_deref().unwrap_or_default();
-    let revision = Revision::of(&good.profile);
+    let revision = Revision::of(&accepted.profile);
     let mut found = all(client, profile).await?;
     let name = |object: &ControllerRevision| object.metadata.name.clone().unwrap_or_default();
     if !found.iter().any(|object| Revision::read(object).as_ref() == Ok(&revision)) {
-        let object = revision.object(profile, owner_reference(&good.profile));
-        // What has this name and says something else is of a profile that is gone, or damaged.
+        let object = revision.object(profile, owner_reference(&accepted.profile));
+        // A different object of this name is damaged, or of a profile that is gone.
         if found.iter().any(|other| name(other) == name(&object)) {
             gone(api(client).delete(&name(&object), &DeleteParams::default())).await?;
             found.retain(|other| name(other) != name(&object));
@@ -59,8 +59,7 @@ pub async fn save(client: &Client, good: &Good) -> Result<(), ApiError> {
             PostParams { field_manager: Some(names::field_manager::REVISION.to_owned()), ..PostParams::default() };
         found.insert(0, call(api(client).create(&manager, &object)).await?);
     }
-    // The newest is what is in force: whoever reads them takes that one. Those of another profile of the same name are
-    // nobody's.
+    // The newest is what is in force: readers take that one. Those of another profile of the same name are of no use.
     let in_force = |object: &&ControllerRevision| {
         of_uid(object, meta.uid.as_deref()).is_some_and(|one| one.generation <= revision.generation)
     };

@@ -3,16 +3,17 @@
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
 use kube::{Client, Config};
-use palisade_process::{Died, Supervisor, serve_health};
+use palisade_process::{Supervisor, TaskFailure, serve_health};
 use tokio::task::{JoinError, JoinHandle};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Options,
-    context::Context,
+    context::{Access, Context},
     health::{Health, Heartbeat},
     lane::{GRACE, Lane},
-    native, observe, params, reconcile, registration, repair,
+    native, observe,
+    options::Options,
+    params, reconcile, registration, repair,
 };
 
 /// Why the controller could not run, or ran no longer.
@@ -26,35 +27,12 @@ pub enum Error {
         /// Why.
         source: io::Error,
     },
-    /// A task that it cannot do without.
+    /// A task that the controller needs.
     #[error(transparent)]
-    Died(#[from] Died),
+    Task(#[from] TaskFailure),
     /// The loop ended.
     #[error("the controller stopped: {0}")]
     Stopped(#[from] JoinError),
-}
-
-/// How the API server is reached.
-#[derive(Clone)]
-pub struct Access {
-    /// To the configured address.
-    pub client: Client,
-    /// What clients of other addresses are made of, so that each API server can be asked by itself. Without it only the
-    /// configured address is.
-    pub config: Option<Config>,
-}
-
-impl std::fmt::Debug for Access {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // The configuration may hold a token.
-        f.write_str("Access")
-    }
-}
-
-impl From<Client> for Access {
-    fn from(client: Client) -> Self {
-        Self { client, config: None }
-    }
 }
 
 /// The controller.
@@ -69,11 +47,11 @@ pub struct Running {
     /// Ends it when cancelled.
     pub shutdown: CancellationToken,
     /// All that runs.
-    pub join: JoinHandle<Result<(), Died>>,
+    pub join: JoinHandle<Result<(), TaskFailure>>,
 }
 
 impl Running {
-    /// Ends it: writes that are under way are finished, no other is begun.
+    /// Ends it: writes in progress are finished, no other is begun.
     pub async fn stop(self) -> Result<(), Error> {
         self.shutdown.cancel();
         Ok(self.join.await??)
@@ -97,17 +75,17 @@ impl Controller {
         let cx = Arc::new(Context::new(access.into(), &options, supervisor.clone()));
         let heartbeats = [(); 3].map(|()| Arc::new(Heartbeat::new()));
         let health =
-            Health { heartbeats: heartbeats.to_vec(), world: Arc::clone(&cx.world), metrics: Arc::clone(&cx.metrics) };
+            Health { heartbeats: heartbeats.to_vec(), store: Arc::clone(&cx.store), metrics: Arc::clone(&cx.metrics) };
         let addr = serve_health(address, health, &cx.metrics.ports, &supervisor, shutdown.clone())
             .await
             .map_err(|source| Error::Listen { address, source })?;
-        observe::start(&cx.client, &cx.world, &cx.queues, &supervisor);
-        native::start(&cx.client, &cx.world, &cx.queue, &supervisor);
-        registration::start(&cx.registration, &cx.client, &cx.world, &cx.queue, &supervisor);
-        let [repairs, tenants, passes] = heartbeats;
+        observe::start(&cx.client, &cx.store, &cx.queues, &supervisor);
+        native::start(&cx.client, &cx.native, &cx.store, &cx.queue, &supervisor);
+        registration::start(&cx.registration, &cx.client, &cx.store, &cx.queue, &supervisor);
+        let [repairs, params, reconcile] = heartbeats;
         Lane::start(&cx, "repairs", &cx.queues.repairs, &repairs, repair::work);
-        Lane::start(&cx, "parameters", &cx.queues.tenants, &tenants, params::work);
-        Lane::start(&cx, "passes", &cx.queues.passes, &passes, reconcile::work);
+        Lane::start(&cx, "parameters", &cx.queues.params, &params, params::work);
+        Lane::start(&cx, "reconcile", &cx.queues.reconcile, &reconcile, reconcile::work());
         tracing::info!(%addr, version = env!("CARGO_PKG_VERSION"), "palisade-controller started");
         let stop = shutdown.clone();
         let join = tokio::spawn(async move {

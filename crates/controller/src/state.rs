@@ -1,5 +1,5 @@
 //! What the lanes of one profile share. Locks of data are held for moments and never while anything is awaited; only
-//! [`State::writing`] is held over requests, by whoever writes policies and bindings of the profile.
+//! [`State::writing`] is held over requests, by the lane that writes policies and bindings of the profile.
 
 use std::{
     collections::BTreeMap,
@@ -9,10 +9,7 @@ use std::{
 
 use tokio::time::Instant;
 
-use crate::{compile::Good, memory::Memory, params::Tenancy, resolve::Keep};
-
-/// After this the API server judges by a new policy: it reads policies and bindings about once a second.
-pub const SETTLE: Duration = Duration::from_secs(2);
+use crate::{accepted::AcceptedProfile, call::SETTLE, resolve::Keep, tenancy::Tenancy};
 
 /// By profile.
 #[derive(Debug, Default)]
@@ -48,39 +45,28 @@ pub struct State {
     pub writing: tokio::sync::Mutex<()>,
     in_force: Mutex<InForce>,
     tenancy: Mutex<Tenancy>,
-    memory: Mutex<Option<Memory>>,
 }
 
 impl State {
-    /// What policies and bindings are kept as.
+    /// The generation that policies and bindings are kept at.
     pub fn in_force(&self) -> MutexGuard<'_, InForce> {
         self.in_force.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How it stands in the namespaces.
+    /// The parameters in the namespaces.
     pub fn tenancy(&self) -> MutexGuard<'_, Tenancy> {
         self.tenancy.lock().unwrap_or_else(PoisonError::into_inner)
     }
-
-    /// What a pass remembers. It is put back at the end; of a pass that panicked nothing is remembered.
-    pub fn take_memory(&self) -> Memory {
-        self.memory.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or_default()
-    }
-
-    /// The end of a pass.
-    pub fn put_memory(&self, memory: Memory) {
-        *self.memory.lock().unwrap_or_else(PoisonError::into_inner) = Some(memory);
-    }
 }
 
-/// What policies and bindings are kept as.
+/// The generation that policies and bindings are kept at.
 #[derive(Debug, Default)]
 pub struct InForce {
     /// The generation that is put in force or is; nothing is restored while there is none.
-    pub good: Option<Arc<Good>>,
+    pub accepted: Option<Arc<AcceptedProfile>>,
     /// When a policy was written last.
     pub settling: Settling,
-    /// The generation whose policies and bindings were seen to be right.
+    /// The generation whose policies and bindings were confirmed to be in the cluster.
     pub confirmed: Option<i64>,
     /// Whether this process has written a policy or binding.
     pub wrote: bool,
@@ -93,22 +79,22 @@ pub struct InForce {
 impl InForce {
     /// The generation that is put in force or is.
     pub fn generation(&self) -> Option<i64> {
-        self.good.as_ref().map(|good| good.generation())
+        self.accepted.as_ref().map(|accepted| accepted.generation())
     }
 
-    /// Whether all policies and bindings of what is in force were seen to be right.
+    /// Whether all policies and bindings of the generation in force were confirmed to be in the cluster.
     pub fn is_confirmed(&self) -> bool {
         self.confirmed.is_some() && self.confirmed == self.generation()
     }
 
-    /// How long until the API server surely judges by the policies in the cluster; `None` if it does.
+    /// How long until the API server surely evaluates the policies in the cluster; `None` if it does.
     pub fn settles_in(&self, now: Instant) -> Option<Duration> {
         let rest = SETTLE.saturating_sub(now.duration_since(self.settling.since));
         (!rest.is_zero()).then_some(rest)
     }
 }
 
-/// A policy that the API server may not judge by yet.
+/// A policy that the API server may not evaluate yet.
 #[derive(Debug)]
 pub struct Settling {
     /// Since when.

@@ -1,7 +1,7 @@
-//! What a profile's status says, from what was observed. Pure.
+//! The status of a profile, from what was observed. Pure.
 
 use k8s_openapi::{
-    apimachinery::pkg::apis::meta::v1::{Condition, Time},
+    apimachinery::pkg::apis::meta::v1::{Condition as MetaCondition, Time},
     jiff::Timestamp,
 };
 use palisade_api::{
@@ -11,7 +11,7 @@ use palisade_api::{
 
 /// Whether a condition holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Truth {
+pub enum ConditionStatus {
     /// It does.
     True,
     /// It does not.
@@ -20,7 +20,7 @@ pub enum Truth {
     Unknown,
 }
 
-impl Truth {
+impl ConditionStatus {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::True, Self::False, Self::Unknown];
 
@@ -36,20 +36,20 @@ impl Truth {
 
 /// A condition without its history.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Judgement {
+pub struct Condition {
     /// Which condition.
     pub type_: ConditionType,
     /// Whether it holds.
-    pub status: Truth,
+    pub status: ConditionStatus,
     /// Why.
     pub reason: Reason,
     /// Why, for people.
     pub message: String,
 }
 
-impl Judgement {
-    /// A judgement.
-    pub fn new(type_: ConditionType, status: Truth, reason: Reason, message: impl Into<String>) -> Self {
+impl Condition {
+    /// A condition.
+    pub fn new(type_: ConditionType, status: ConditionStatus, reason: Reason, message: impl Into<String>) -> Self {
         Self { type_, status, reason, message: message.into() }
     }
 
@@ -68,7 +68,7 @@ impl Judgement {
         }
     }
 
-    /// Whether it only says that something is under way.
+    /// Whether it only says that something is in progress.
     pub fn is_transient(&self) -> bool {
         matches!(self.reason, Reason::Pending | Reason::NotProgrammed)
     }
@@ -76,11 +76,11 @@ impl Judgement {
 
 /// What was observed of a profile.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Facts {
+pub struct Observations {
     /// The generation this is about.
     pub generation: Option<i64>,
     /// In the order of [`ConditionType::ALL`].
-    pub conditions: [Judgement; 3],
+    pub conditions: [Condition; 3],
     /// Counts of namespaces.
     pub namespaces: NamespaceCounts,
     /// The first ten that failed.
@@ -89,57 +89,57 @@ pub struct Facts {
     pub implied: Option<PssEquivalent>,
     /// How many exceptions the profile in force has.
     pub exceptions: Option<ExceptionCounts>,
-    /// Who changes pods, if the profile in force says what is to be changed.
+    /// Which engine mutates pods, if the profile in force mutates any.
     pub mutation: Option<MutationStatus>,
     /// The policies in the cluster.
     pub policies: Vec<String>,
 }
 
-/// The status that says it, and the judgements that differ from the previous status; `None` if it says it already.
+/// The new status, and the conditions that differ from the previous status; `None` if nothing differs.
 pub fn next<'a>(
     previous: Option<&ToolSecurityProfileStatus>,
-    facts: &'a Facts,
+    observations: &'a Observations,
     now: Timestamp,
-) -> Option<(ToolSecurityProfileStatus, Vec<&'a Judgement>)> {
+) -> Option<(ToolSecurityProfileStatus, Vec<&'a Condition>)> {
     let known = |type_: ConditionType| {
         previous.and_then(|status| status.conditions.iter().find(|condition| condition.type_ == type_.to_string()))
     };
     let mut transitions = Vec::new();
     let mut conditions = Vec::new();
-    for judgement in &facts.conditions {
-        let known = known(judgement.type_);
-        let mut condition = Condition {
-            type_: judgement.type_.to_string(),
-            status: judgement.status.text().to_owned(),
-            reason: judgement.reason.to_string(),
-            message: judgement.message.clone(),
-            observed_generation: facts.generation,
+    for observed in &observations.conditions {
+        let known = known(observed.type_);
+        let mut condition = MetaCondition {
+            type_: observed.type_.to_string(),
+            status: observed.status.text().to_owned(),
+            reason: observed.reason.to_string(),
+            message: observed.message.clone(),
+            observed_generation: observations.generation,
             last_transition_time: Time(now),
         };
         if let Some(known) = known.filter(|known| known.status == condition.status) {
             condition.last_transition_time = known.last_transition_time.clone();
         }
         if known.is_none_or(|known| known.status != condition.status || known.reason != condition.reason) {
-            transitions.push(judgement);
+            transitions.push(observed);
         }
         conditions.push(condition);
     }
     let status = ToolSecurityProfileStatus {
-        observed_generation: facts.generation,
+        observed_generation: observations.generation,
         conditions,
-        namespaces: facts.namespaces,
-        failed_namespaces: facts.failed.clone(),
-        pss_equivalent: facts.implied.clone(),
-        exceptions: facts.exceptions,
-        mutation: facts.mutation.clone(),
-        generated_policies: facts.policies.clone(),
+        namespaces: observations.namespaces,
+        failed_namespaces: observations.failed.clone(),
+        pss_equivalent: observations.implied.clone(),
+        exceptions: observations.exceptions,
+        mutation: observations.mutation.clone(),
+        generated_policies: observations.policies.clone(),
     };
-    let same = previous.is_some_and(|previous| says_the_same(previous, &status));
+    let same = previous.is_some_and(|previous| is_same(previous, &status));
     (!same).then_some((status, transitions))
 }
 
-/// Whether all of `status` stands in `previous`. Conditions of others do not matter.
-fn says_the_same(previous: &ToolSecurityProfileStatus, status: &ToolSecurityProfileStatus) -> bool {
+/// Whether `previous` contains all of `status`. Conditions of others do not matter.
+fn is_same(previous: &ToolSecurityProfileStatus, status: &ToolSecurityProfileStatus) -> bool {
     let ToolSecurityProfileStatus {
         observed_generation,
         conditions,
@@ -164,13 +164,13 @@ fn says_the_same(previous: &ToolSecurityProfileStatus, status: &ToolSecurityProf
 mod tests {
     use super::*;
 
-    fn facts(programmed: Truth, reason: Reason) -> Facts {
-        Facts {
+    fn observations(programmed: ConditionStatus, reason: Reason) -> Observations {
+        Observations {
             generation: Some(3),
             conditions: [
-                Judgement::new(ConditionType::Accepted, Truth::True, Reason::Accepted, "a"),
-                Judgement::new(ConditionType::Programmed, programmed, reason, "p"),
-                Judgement::new(ConditionType::Enforced, Truth::False, Reason::StageWarn, "e"),
+                Condition::new(ConditionType::Accepted, ConditionStatus::True, Reason::Accepted, "a"),
+                Condition::new(ConditionType::Programmed, programmed, reason, "p"),
+                Condition::new(ConditionType::Enforced, ConditionStatus::False, Reason::StageWarn, "e"),
             ],
             namespaces: NamespaceCounts { selected: 2, ready: 1, failed: 1 },
             failed: vec![],
@@ -186,33 +186,33 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_already_is_not_written() {
-        let facts = facts(Truth::True, Reason::Programmed);
-        let (status, transitions) = next(None, &facts, at(1)).unwrap();
+    fn an_unchanged_status_is_not_written() {
+        let observations = observations(ConditionStatus::True, Reason::Programmed);
+        let (status, transitions) = next(None, &observations, at(1)).unwrap();
         assert_eq!(transitions.len(), 3);
-        assert_eq!(next(Some(&status), &facts, at(9)), None);
+        assert_eq!(next(Some(&status), &observations, at(9)), None);
         let mut with_foreign = status.clone();
-        with_foreign.conditions.push(Condition { type_: "Foreign".into(), ..status.conditions[0].clone() });
-        assert_eq!(next(Some(&with_foreign), &facts, at(9)), None);
+        with_foreign.conditions.push(MetaCondition { type_: "Foreign".into(), ..status.conditions[0].clone() });
+        assert_eq!(next(Some(&with_foreign), &observations, at(9)), None);
     }
 
     #[test]
-    fn the_time_moves_only_with_the_status() {
-        let (status, _) = next(None, &facts(Truth::False, Reason::Pending), at(1)).unwrap();
-        let failed = facts(Truth::False, Reason::ApplyFailed);
+    fn the_transition_time_changes_only_with_the_status() {
+        let (status, _) = next(None, &observations(ConditionStatus::False, Reason::Pending), at(1)).unwrap();
+        let failed = observations(ConditionStatus::False, Reason::ApplyFailed);
         let (status, transitions) = next(Some(&status), &failed, at(2)).unwrap();
         assert_eq!(transitions, [&failed.conditions[1]]);
         assert_eq!(status.conditions[1].last_transition_time, Time(at(1)));
-        let (status, _) = next(Some(&status), &facts(Truth::True, Reason::Programmed), at(3)).unwrap();
+        let (status, _) = next(Some(&status), &observations(ConditionStatus::True, Reason::Programmed), at(3)).unwrap();
         assert_eq!(status.conditions[1].last_transition_time, Time(at(3)));
         assert_eq!(status.conditions[0].last_transition_time, Time(at(1)));
     }
 
     #[test]
     fn a_new_generation_is_written() {
-        let old = facts(Truth::True, Reason::Programmed);
+        let old = observations(ConditionStatus::True, Reason::Programmed);
         let (status, _) = next(None, &old, at(1)).unwrap();
-        let new = Facts { generation: Some(4), ..old };
+        let new = Observations { generation: Some(4), ..old };
         let (status, transitions) = next(Some(&status), &new, at(2)).unwrap();
         assert_eq!(status.conditions[0].observed_generation, Some(4));
         assert!(transitions.is_empty());

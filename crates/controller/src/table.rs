@@ -2,6 +2,8 @@
 
 use std::{borrow::Borrow, collections::BTreeMap, ops::RangeBounds};
 
+use kube::{core::ObjectMeta, runtime::watcher::Event};
+
 /// Objects by key. Values are what is kept of an object; they are cheap to clone.
 #[derive(Debug)]
 pub struct Table<K, V> {
@@ -76,7 +78,7 @@ impl<K: Ord + Clone, V: Clone + PartialEq> Table<K, V> {
         changes
     }
 
-    /// An object is now so. Older news than what is known is ignored.
+    /// An object is now so. An older version than the known one is ignored.
     pub fn set(&mut self, key: K, version: u64, value: V) -> Option<Change<K, V>> {
         if self.rows.get(&key).is_some_and(|row| row.version > version && version > 0) {
             return None;
@@ -85,7 +87,7 @@ impl<K: Ord + Clone, V: Clone + PartialEq> Table<K, V> {
         (before.as_ref() != Some(&value)).then_some(Change { key, before, after: Some(value) })
     }
 
-    /// An object is gone. Older news than what is known is ignored: it was created again since.
+    /// An object is gone. An older version than the known one is ignored: it was created again since.
     pub fn remove(&mut self, key: K, version: u64) -> Option<Change<K, V>> {
         if self.rows.get(&key).is_some_and(|row| row.version > version && version > 0) {
             return None;
@@ -113,12 +115,55 @@ impl<K: Ord + Clone, V: Clone + PartialEq> Table<K, V> {
     }
 }
 
+/// Enters an event into a table.
+pub fn feed<O, K: Ord + Clone, V: Clone + PartialEq>(
+    table: &mut Table<K, V>,
+    event: Event<O>,
+    row: impl FnOnce(O) -> (K, u64, V),
+) -> Vec<Change<K, V>> {
+    match event {
+        Event::Init => {
+            table.begin();
+            Vec::new()
+        }
+        Event::InitApply(object) => {
+            let (key, version, value) = row(object);
+            table.list(key, version, value);
+            Vec::new()
+        }
+        Event::InitDone => table.finish(),
+        Event::Apply(object) => {
+            let (key, version, value) = row(object);
+            table.set(key, version, value).into_iter().collect()
+        }
+        Event::Delete(object) => {
+            let (key, version, _) = row(object);
+            table.remove(key, version).into_iter().collect()
+        }
+    }
+}
+
+/// The name and the version of an object.
+pub fn identity(meta: &ObjectMeta) -> (String, u64) {
+    (meta.name.clone().unwrap_or_default(), version(meta))
+}
+
+/// The resource version as a number, or 0.
+pub fn version(meta: &ObjectMeta) -> u64 {
+    meta.resource_version.as_deref().and_then(|version| version.parse().ok()).unwrap_or_default()
+}
+
+/// Without what changes with each write.
+pub fn slim(meta: ObjectMeta) -> ObjectMeta {
+    ObjectMeta { managed_fields: None, resource_version: None, ..meta }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_list_replaces_what_was_known_when_it_has_ended() {
+    fn a_complete_list_replaces_what_was_known() {
         let mut table = Table::default();
         table.set("a", 1, 'x');
         table.set("b", 2, 'y');
@@ -140,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn old_news_are_ignored() {
+    fn older_versions_are_ignored() {
         let mut table = Table::default();
         // Our own write, known from its answer.
         table.set("a", 7, 'n');

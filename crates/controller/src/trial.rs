@@ -1,68 +1,127 @@
-//! Stage try: what the API server says of a generation, before anything of it is written.
+//! Stage try: the API server's verdict on a generation, before anything of it is written.
 //!
-//! The gate knows what an API server rejects; whatever it does not know must not lead to policies of one generation
-//! beside parameters of another. So each policy and binding is sent as a dry run, and where one is rejected, the
-//! profile is not accepted and the last good generation stays, whole.
+//! The gate knows what an API server rejects; what it does not know must not lead to policies of one generation beside
+//! parameters of another. So each policy and binding is sent as a dry run. If one is rejected, the profile is not
+//! accepted, and the last good generation stays whole.
 
-use std::{fmt::Debug, sync::Arc};
+use std::{fmt::Debug, sync::Arc, time::Duration};
 
 use k8s_openapi::api::admissionregistration::v1::{ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding};
 use kube::{
     Api, Resource,
     api::{ApiResource, DynamicObject, Patch, PatchParams},
 };
-use palisade_api::{conditions::Reason, names};
+use palisade_api::names;
 use palisade_compiler::Pair;
 use palisade_objects::json::Change as _;
 use serde::{Serialize, de::DeserializeOwned};
 use tokio::time::Instant;
 
 use crate::{
+    accepted::{AcceptedProfile, Rejection, Verdict},
     call::{ApiError, call},
-    compile::{Good, Refused},
+    compare::is_bundle,
     context::Context,
     native,
+    queue::Later,
+    state::State,
 };
 
-/// What the API server said of a generation.
-#[derive(Debug)]
-pub struct Tried {
-    /// Of which one.
-    pub generation: i64,
-    /// Why it rejects it, if it does.
-    pub result: Result<(), Arc<Refused>>,
-    /// How often in a row.
-    pub failures: u32,
-    /// When it is asked again, if it rejects.
-    pub again: Instant,
+/// What this stage remembers of a profile.
+#[derive(Debug, Default)]
+pub struct TrialState {
+    /// The last answer.
+    last: Option<Tried>,
 }
 
-/// Asks the API server whether it would take all of it.
+/// What the API server answered about a generation.
+#[derive(Debug)]
+struct Tried {
+    /// Of which one.
+    generation: i64,
+    /// Why it rejects the generation, if it does.
+    result: Result<(), Arc<Rejection>>,
+    /// How often in a row it has rejected.
+    failures: u32,
+    /// When to ask again, if it rejects.
+    again: Instant,
+}
+
+/// Whether the API server would accept a generation. It is asked once, before anything of it is written, and again from
+/// time to time while it rejects.
+pub async fn tried(
+    cx: &Context,
+    profile: &str,
+    state: &State,
+    accepted: &Arc<AcceptedProfile>,
+    trial: &mut TrialState,
+    later: &mut Later,
+) -> Result<Verdict, ApiError> {
+    let generation = accepted.generation();
+    if state.in_force().generation() == Some(generation) {
+        return Ok(Ok(Arc::clone(accepted)));
+    }
+    let now = Instant::now();
+    let before = trial.last.as_ref().filter(|tried| tried.generation == generation);
+    match before {
+        Some(Tried { result: Ok(()), .. }) => return Ok(Ok(Arc::clone(accepted))),
+        Some(Tried { result: Err(rejection), again, .. }) if *again > now => {
+            later.at(Some(again.duration_since(now)));
+            return Ok(Err(Arc::clone(rejection)));
+        }
+        _ => {}
+    }
+    if is_bundle(&cx.store, profile, accepted) {
+        return Ok(Ok(Arc::clone(accepted)));
+    }
+    match dry_run(cx, accepted).await? {
+        Ok(()) => {
+            trial.last = Some(Tried { generation, result: Ok(()), failures: 0, again: now });
+            Ok(Ok(Arc::clone(accepted)))
+        }
+        Err(rejection) => Ok(Err(reject(trial, generation, rejection, later))),
+    }
+}
+
+/// The API server rejects a generation: remembers that, and when to ask again.
+pub fn reject(trial: &mut TrialState, generation: i64, rejection: Rejection, later: &mut Later) -> Arc<Rejection> {
+    let before = trial.last.as_ref().filter(|tried| tried.generation == generation);
+    let failures = before.map_or(0, |tried| tried.failures).saturating_add(1);
+    let after = palisade_process::delay(failures.saturating_add(2), Duration::from_mins(1));
+    tracing::warn!(message = rejection.message, ?after, "the API server rejects the profile; will retry");
+    later.at(Some(after));
+    let rejection = Arc::new(rejection);
+    let (result, again) = (Err(Arc::clone(&rejection)), Instant::now() + after);
+    trial.last = Some(Tried { generation, result, failures, again });
+    rejection
+}
+
+/// Asks the API server whether it would accept all policies and bindings.
 ///
 /// # Errors
 /// It gave no verdict.
-pub async fn dry_run(cx: &Context, good: &Good) -> Result<Result<(), Refused>, ApiError> {
-    for (shape, pair) in good.compiled.bundle.pairs() {
+async fn dry_run(cx: &Context, accepted: &AcceptedProfile) -> Result<Result<(), Rejection>, ApiError> {
+    for (shape, pair) in accepted.compiled.bundle.pairs() {
         // Destructured, so that a new object cannot be forgotten.
         let Pair { policy, binding, updates } = pair;
-        let found = cx.world.pair(&good.compiled.profile, shape).policy;
+        let found = cx.store.pair(&accepted.compiled.profile, shape).policy;
         let read = |policy: &ValidatingAdmissionPolicy| policy.spec.as_ref().and_then(|spec| spec.param_kind.clone());
-        // Who binds parameters must be allowed to read them, and which those are the API server learns from the policy,
-        // which is not yet there.
+        // The author of a binding must be allowed to read its parameters, and the API server learns their kind from the
+        // policy, which may not be there yet.
         let unknown = found.is_none_or(|found| read(&found) != read(policy));
         let client = || cx.client.clone();
-        if let Some(refused) = ask(&Api::<ValidatingAdmissionPolicy>::all(client()), policy).await? {
-            return Ok(Err(refused));
+        if let Some(rejection) = ask(&Api::<ValidatingAdmissionPolicy>::all(client()), policy).await? {
+            return Ok(Err(rejection));
         }
         for binding in [binding].into_iter().chain(updates) {
             let mut binding = binding.clone();
             binding.spec.param_ref = binding.spec.param_ref.filter(|_| !unknown);
-            if let Some(refused) = ask(&Api::<ValidatingAdmissionPolicyBinding>::all(client()), &binding).await? {
-                return Ok(Err(refused));
+            if let Some(rejection) = ask(&Api::<ValidatingAdmissionPolicyBinding>::all(client()), &binding).await? {
+                return Ok(Err(rejection));
             }
         }
     }
-    let Some(pair) = &good.compiled.bundle.mutation else { return Ok(Ok(())) };
+    let Some(pair) = &accepted.compiled.bundle.mutation else { return Ok(Ok(())) };
     let Some(version) = native::served(&cx.client).await? else { return Ok(Ok(())) };
     let mut objects = pair.objects(version);
     if let Some(spec) = objects[1].at_mut(&["spec"]).as_object_mut() {
@@ -74,8 +133,8 @@ pub async fn dry_run(cx: &Context, good: &Good) -> Result<Result<(), Refused>, A
         let api: Api<DynamicObject> = Api::all_with(cx.client.clone(), &resource);
         let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
         let answer = call(api.patch(&name, &params(), &Patch::Apply(&object))).await;
-        if let Some(refused) = verdict(kind.name(), &name, answer.map(drop))? {
-            return Ok(Err(refused));
+        if let Some(rejection) = verdict(kind.name(), &name, answer.map(drop))? {
+            return Ok(Err(rejection));
         }
     }
     Ok(Ok(()))
@@ -85,7 +144,7 @@ fn params() -> PatchParams {
     PatchParams::apply(names::field_manager::POLICY).force().dry_run()
 }
 
-async fn ask<K>(api: &Api<K>, object: &K) -> Result<Option<Refused>, ApiError>
+async fn ask<K>(api: &Api<K>, object: &K) -> Result<Option<Rejection>, ApiError>
 where
     K: Resource<DynamicType = ()> + Clone + Debug + Serialize + DeserializeOwned,
 {
@@ -98,16 +157,10 @@ where
 ///
 /// # Errors
 /// That is not known.
-fn verdict(kind: &str, name: &str, answer: Result<(), ApiError>) -> Result<Option<Refused>, ApiError> {
+fn verdict(kind: &str, name: &str, answer: Result<(), ApiError>) -> Result<Option<Rejection>, ApiError> {
     match answer {
         Ok(()) => Ok(None),
-        Err(error) if error.is_refusal() => Ok(Some(refused(&format!("{kind} {name}"), &error))),
+        Err(error) if error.is_refusal() => Ok(Some(Rejection::by_api_server(&format!("{kind} {name}"), &error))),
         Err(error) => Err(error),
     }
-}
-
-/// What the API server rejects, as a verdict on the profile.
-pub fn refused(what: &str, error: &ApiError) -> Refused {
-    let message = format!("the API server rejects {what}: {error}");
-    Refused { reason: Reason::RefusedByApiServer, message: message.chars().take(3000).collect() }
 }

@@ -12,9 +12,9 @@ use axum::{
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use crate::{Front, FrontMetrics, Limits, Supervisor};
+use crate::{HttpMetrics, HttpServer, Limits, Supervisor};
 
-/// A kubelet has one connection here, and whoever reads metrics another one. Bodies are not read.
+/// A kubelet has one connection here, and each reader of metrics another one. Bodies are not read.
 const LIMITS: Limits = Limits {
     connections: 64,
     handshake: Duration::from_secs(5),
@@ -26,9 +26,9 @@ const LIMITS: Limits = Limits {
     streams: 1,
 };
 
-/// What the answers are made of.
+/// The state that the health server reports.
 pub trait Health: Clone + Send + Sync + 'static {
-    /// Whether the process does its work; one that does not is started again.
+    /// Whether the process makes progress; the kubelet restarts one that does not.
     ///
     /// # Errors
     /// What is wrong, in a word.
@@ -49,14 +49,14 @@ pub trait Health: Clone + Send + Sync + 'static {
     fn metrics(&self) -> Result<String, std::fmt::Error>;
 }
 
-/// Listens, and answers until `stop` is cancelled. Returns the address: the port may have been left to the system.
+/// Listens, and serves until `stop` is cancelled. Returns the address: the port may have been left to the system.
 ///
 /// # Errors
 /// The address is taken.
 pub async fn serve_health<H: Health>(
     listen: SocketAddr,
     health: H,
-    counts: &FrontMetrics,
+    counts: &HttpMetrics,
     tasks: &Supervisor,
     stop: CancellationToken,
 ) -> io::Result<SocketAddr> {
@@ -67,8 +67,8 @@ pub async fn serve_health<H: Health>(
         .route("/readyz", get(readyz::<H>))
         .route("/metrics", get(metrics::<H>))
         .with_state(health);
-    let front = Front::new("health", LIMITS, counts);
-    tasks.spawn("health server", async move { front.serve(listener, None, router, stop).await });
+    let server = HttpServer::new("health", LIMITS, counts);
+    tasks.spawn("health server", async move { server.serve(listener, None, router, stop).await });
     Ok(address)
 }
 

@@ -1,5 +1,9 @@
-//! What the controller and the webhook have in common as processes: logs, signals, ports that nobody can hold up, a
-//! health server, tasks that run beside the main one, when to try again.
+//! What the controller and the webhook have in common as processes: logs, signals, HTTP servers that no client can block, a
+//! health server, supervised tasks, delays of retries.
+//!
+//! Each module uses only modules before it:
+//!
+//! 1. `metrics`, `retry`, `supervisor`, `server`, `health`.
 
 #![allow(
     clippy::disallowed_methods,
@@ -7,17 +11,17 @@
     reason = "this crate does I/O: it has a clock, files and an environment"
 )]
 
-mod front;
 mod health;
 mod metrics;
 mod retry;
+mod server;
 mod supervisor;
 
-pub use front::{BodyError, Front, FrontMetrics, GRACE, Limits, Share};
 pub use health::{Health, serve_health};
 pub use metrics::{about_process, text};
 pub use retry::{delay, watch_backoff};
-pub use supervisor::{Died, Supervisor};
+pub use server::{BodyError, GRACE, HttpMetrics, HttpServer, Limits, Share};
+pub use supervisor::{Supervisor, TaskFailure};
 
 use std::{error::Error, process::ExitCode, time::Duration};
 
@@ -29,15 +33,15 @@ use tracing_subscriber::{EnvFilter, filter::ParseError};
 /// Flags about logs.
 #[derive(Clone, Debug, clap::Args)]
 pub struct LogOptions {
-    /// How log lines look.
+    /// The format of log lines.
     #[arg(long, value_enum, default_value_t)]
     log_format: LogFormat,
-    /// What is logged: a level, or directives as in `info,palisade_controller=debug`.
+    /// What to log: a level, or directives as in `info,palisade_controller=debug`.
     #[arg(long, env = "PALISADE_LOG", default_value = "info")]
     log_level: String,
 }
 
-/// How log lines look.
+/// The format of log lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 enum LogFormat {
     /// One JSON object a line.
@@ -58,8 +62,8 @@ impl LogOptions {
     }
 }
 
-/// Runs `work` with a client of the cluster that the environment names, until it ends by itself or after its token is
-/// cancelled, which SIGTERM and SIGINT do. `name` is that of the binary.
+/// Runs `work` with a client of the cluster that the environment names, until it returns; SIGTERM and SIGINT cancel its
+/// token. `name` is that of the binary.
 ///
 /// The exit code is 0, 1 if `work` failed, or 2 if the flags are wrong.
 pub fn main<E>(
@@ -88,7 +92,7 @@ where
         });
         work(client, shutdown).await.map_err(Into::into)
     };
-    // Both wait most of the time; the threads of a large node would only cost memory.
+    // Both processes mostly wait; a thread for each processor of a large node would only cost memory.
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let result: Result<(), Box<dyn Error>> = match runtime {
         Ok(runtime) => runtime.block_on(run),

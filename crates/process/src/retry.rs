@@ -1,4 +1,4 @@
-//! When to try again.
+//! Delays of retries.
 
 use std::{
     collections::hash_map::RandomState,
@@ -24,7 +24,7 @@ fn fraction() -> f64 {
     f64::from(u32::try_from(random >> 32).unwrap_or_default()) / f64::from(u32::MAX)
 }
 
-/// The delays of a watch that fails, up to 10 s. They begin anew after a minute without a failure: that a watch
+/// The delays of a watch that fails, up to 10 s. They start again from the first after a minute without a failure: that a watch
 /// begins to list is a success to kube-runtime already.
 pub fn watch_backoff() -> impl Backoff {
     ResetTimerBackoff::new(WatchBackoff::default(), Duration::from_mins(1))

@@ -1,8 +1,8 @@
-//! Tasks that run beside the main one, and what happens when one of them dies.
+//! Background tasks, and what happens when one of them fails.
 //!
-//! A task that panics leaves no trace in a process of many: its watch stands still, its port answers nobody, and
-//! `/livez` says "ok". So each is started under a name by a [`Supervisor`]. When one dies, the supervisor stops the
-//! whole process, and [`Supervisor::finish`] returns the [`Died`] with which it ends; the kubelet starts it again.
+//! A task that panics leaves no trace in a process of many: its watch stands still, its port serves nobody, and
+//! `/livez` reports "ok". So a [`Supervisor`] starts each under a name. When one fails, the supervisor stops the whole
+//! process, and [`Supervisor::finish`] returns the [`TaskFailure`]; the kubelet restarts the process.
 
 use std::{
     sync::{Arc, OnceLock},
@@ -12,9 +12,9 @@ use std::{
 use tokio::time::timeout;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-/// Which task died, and how.
+/// Which task failed, and how.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Died {
+pub enum TaskFailure {
     /// It panicked.
     #[error("the background task {task:?} panicked: {message}")]
     Panicked {
@@ -23,30 +23,30 @@ pub enum Died {
         /// What it panicked with.
         message: String,
     },
-    /// It ended, and nothing had told it to.
-    #[error("the background task {task:?} ended before the process was told to stop")]
+    /// It ended before it was asked to.
+    #[error("the background task {task:?} ended before the process was asked to stop")]
     Ended {
         /// Its name.
         task: String,
     },
 }
 
-/// Starts tasks and notices when one dies. Clones are the same supervisor.
+/// Starts tasks and notices when one fails. Clones are the same supervisor.
 #[derive(Clone, Debug)]
 pub struct Supervisor {
     tasks: TaskTracker,
     stop: CancellationToken,
-    /// The first one that died.
-    died: Arc<OnceLock<Died>>,
+    /// The first one that failed.
+    failed: Arc<OnceLock<TaskFailure>>,
 }
 
 impl Supervisor {
-    /// Cancels `stop` when a task dies. Who cancels it otherwise tells the tasks that they may end.
+    /// Cancels `stop` when a task fails. If anybody else cancels it, the tasks may end.
     pub fn new(stop: CancellationToken) -> Self {
-        Self { tasks: TaskTracker::new(), stop, died: Arc::default() }
+        Self { tasks: TaskTracker::new(), stop, failed: Arc::default() }
     }
 
-    /// Cancelled when the process is to stop, because it was told to or because a task died.
+    /// Cancelled when the process is to stop: it was asked to, or a task failed.
     pub fn stop(&self) -> &CancellationToken {
         &self.stop
     }
@@ -68,23 +68,23 @@ impl Supervisor {
         self.tasks.spawn(async move {
             match tokio::spawn(work).await {
                 Ok(()) if may_end || supervisor.stop.is_cancelled() => {}
-                Ok(()) => supervisor.died(Died::Ended { task }),
+                Ok(()) => supervisor.failed(TaskFailure::Ended { task }),
                 // Else the runtime itself ends, and the task with it.
                 Err(error) if error.is_panic() => {
                     let payload = error.into_panic();
                     let text = payload.downcast_ref::<&str>().copied();
                     let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
-                    supervisor.died(Died::Panicked { task, message: text.unwrap_or("no message").to_owned() });
+                    supervisor.failed(TaskFailure::Panicked { task, message: text.unwrap_or("no message").to_owned() });
                 }
                 Err(_) => {}
             }
         });
     }
 
-    fn died(&self, died: Died) {
-        tracing::error!(error = %died, "the process stops: it cannot do without this task");
-        // Another one that dies because of the first explains nothing.
-        let _ = self.died.set(died);
+    fn failed(&self, failed: TaskFailure) {
+        tracing::error!(error = %failed, "a background task failed; stopping");
+        // A task that fails because of the first explains nothing.
+        let _ = self.failed.set(failed);
         self.stop.cancel();
     }
 
@@ -93,16 +93,16 @@ impl Supervisor {
         self.tasks.len()
     }
 
-    /// Waits until every task has ended, at most `bound`. Call it when whatever tells them to end has done so.
+    /// Waits until every task has ended, at most `bound`. Call it after [`Self::stop`] was cancelled.
     ///
     /// # Errors
-    /// The first task that died. The process is to end with it, and not with success.
-    pub async fn finish(&self, bound: Duration) -> Result<(), Died> {
+    /// The first task that failed. The process is to end with it, and not with success.
+    pub async fn finish(&self, bound: Duration) -> Result<(), TaskFailure> {
         self.tasks.close();
         if timeout(bound, self.tasks.wait()).await.is_err() {
             tracing::warn!(tasks = self.running(), ?bound, "some background tasks did not end in time");
         }
-        self.died.get().map_or(Ok(()), |died| Err(died.clone()))
+        self.failed.get().map_or(Ok(()), |failed| Err(failed.clone()))
     }
 }
 
@@ -120,35 +120,36 @@ mod tests {
         Supervisor::new(CancellationToken::new())
     }
 
-    /// A task as they should be: it ends when it is told to.
-    fn obedient(supervisor: &Supervisor) {
+    /// A task that ends when it is asked to.
+    fn well_behaved(supervisor: &Supervisor) {
         let stop = supervisor.stop().clone();
-        supervisor.spawn("obedient", async move { stop.cancelled().await });
+        supervisor.spawn("well-behaved", async move { stop.cancelled().await });
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_task_that_panics_stops_the_others_and_is_named() {
         let supervisor = supervisor();
-        obedient(&supervisor);
+        well_behaved(&supervisor);
         supervisor.spawn("watch of profiles", async {
             sleep(Duration::from_mins(1)).await;
             panic!("index {} out of bounds", 7);
         });
         supervisor.stop().cancelled().await;
-        let died = supervisor.finish(BOUND).await.unwrap_err();
-        let expected = Died::Panicked { task: "watch of profiles".into(), message: "index 7 out of bounds".into() };
-        assert_eq!(died, expected);
-        assert!(died.to_string().contains("watch of profiles"), "{died}");
+        let failed = supervisor.finish(BOUND).await.unwrap_err();
+        let expected =
+            TaskFailure::Panicked { task: "watch of profiles".into(), message: "index 7 out of bounds".into() };
+        assert_eq!(failed, expected);
+        assert!(failed.to_string().contains("watch of profiles"), "{failed}");
         assert_eq!(supervisor.running(), 0);
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_task_that_ends_too_early_stops_the_others() {
         let supervisor = supervisor();
-        obedient(&supervisor);
+        well_behaved(&supervisor);
         supervisor.spawn("health server", async {});
         supervisor.stop().cancelled().await;
-        assert_eq!(supervisor.finish(BOUND).await, Err(Died::Ended { task: "health server".into() }));
+        assert_eq!(supervisor.finish(BOUND).await, Err(TaskFailure::Ended { task: "health server".into() }));
     }
 
     #[tokio::test(start_paused = true)]
@@ -161,13 +162,16 @@ mod tests {
         assert!(!supervisor.stop().is_cancelled());
         supervisor.spawn_job("probe", async { panic!("no") });
         supervisor.stop().cancelled().await;
-        assert_eq!(supervisor.finish(BOUND).await, Err(Died::Panicked { task: "probe".into(), message: "no".into() }));
+        assert_eq!(
+            supervisor.finish(BOUND).await,
+            Err(TaskFailure::Panicked { task: "probe".into(), message: "no".into() })
+        );
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_shutdown_is_no_failure_and_waits_for_what_is_under_way() {
+    async fn a_shutdown_succeeds_and_waits_for_running_tasks() {
         let supervisor = supervisor();
-        obedient(&supervisor);
+        well_behaved(&supervisor);
         let stop = supervisor.stop().clone();
         supervisor.spawn("slow", async move {
             stop.cancelled().await;
@@ -180,7 +184,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_shutdown_does_not_wait_for_ever() {
+    async fn a_shutdown_does_not_wait_forever() {
         let supervisor = supervisor();
         supervisor.spawn("deaf", pending());
         supervisor.stop().cancel();
@@ -190,7 +194,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_panic_while_it_stops_is_a_failure_too() {
+    async fn a_panic_during_shutdown_is_a_failure() {
         let supervisor = supervisor();
         let stop = supervisor.stop().clone();
         supervisor.spawn("late", async move {
@@ -198,6 +202,6 @@ mod tests {
             panic!("at the end");
         });
         supervisor.stop().cancel();
-        assert!(matches!(supervisor.finish(BOUND).await, Err(Died::Panicked { .. })));
+        assert!(matches!(supervisor.finish(BOUND).await, Err(TaskFailure::Panicked { .. })));
     }
 }

@@ -1,17 +1,23 @@
-//! The webhook: fills in what a profile says pods should have, where the API server cannot do it by itself.
+//! The webhook: mutates pods as profiles say, where the API server cannot do it by itself.
 //!
 //! ```text
-//!                watches                  (pure)
-//! API server  <-----------  world  -->  profiles (gate)  -->  filler  <--+
-//!     |                                                                  | call, reply
-//!     |  POST /mutate/{profile}           server  -->  review  ----------+
+//!                watches                    (pure)
+//! API server  <-----------  cluster  -->  profiles (gate)  -->  mutator  <--+
+//!     |                                                                     | call, reply
+//!     |  POST /mutate/{profile}           server  -->  review  -------------+
 //!     +---------------------------------->              (pure)
 //!
-//! upkeep: certificates (Secret), and what the controller registers of them (ConfigMap), again and again
+//! upkeep: keeps the certificate (Secret) and what the controller registers of it (ConfigMap) up to date
 //! ```
 //!
-//! It goes by what the controller has put in force, and not by what an admin has just written. Nothing depends on it: a
-//! pod that it was not asked about is judged as it is.
+//! It mutates by the generation that the controller has put in force, and not by what an admin has just written. Nothing
+//! depends on it: a pod that it was not asked about is validated as it is.
+//!
+//! Each module uses only modules before it:
+//!
+//! 1. Tools: `options`, `metrics`, `certificates`, `registration`.
+//! 2. What is in force: `mutator`, `profiles`, `cluster`.
+//! 3. What it serves and maintains: `server`, `upkeep`, `run`.
 
 #![allow(
     clippy::disallowed_methods,
@@ -20,15 +26,15 @@
 )]
 
 mod certificates;
-mod filler;
+mod cluster;
 mod metrics;
+mod mutator;
 mod options;
 mod profiles;
 mod registration;
 mod run;
 mod server;
 mod upkeep;
-mod world;
 
 use palisade_mutation::review;
 

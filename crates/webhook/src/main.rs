@@ -6,7 +6,7 @@ use clap::Parser;
 use palisade_process::LogOptions;
 use palisade_webhook::{Options, run};
 
-/// Fills in what a profile says pods should have, where the API server cannot do it by itself.
+/// Mutates pods as profiles say, where the API server cannot do it by itself.
 #[derive(Debug, Parser)]
 #[command(name = "palisade-webhook", version)]
 struct Args {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use palisade_process::FrontMetrics;
+use palisade_process::HttpMetrics;
 use prometheus_client::{
     encoding::EncodeLabelSet,
     metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
@@ -14,14 +14,14 @@ struct ResultLabel {
     result: &'static str,
 }
 
-/// What became of a request.
+/// The outcome of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Something was filled in.
-    Filled,
-    /// Nothing was left to fill in.
+    /// The pod was mutated.
+    Mutated,
+    /// There was nothing to mutate.
     Complete,
-    /// The profile is not known or fills in nothing.
+    /// The profile is not known or mutates nothing.
     NoProfile,
     /// The namespace has no parameters yet.
     NoParameters,
@@ -34,7 +34,7 @@ pub enum Outcome {
 impl Outcome {
     fn text(self) -> &'static str {
         match self {
-            Self::Filled => "filled",
+            Self::Mutated => "filled",
             Self::Complete => "complete",
             Self::NoProfile => "no_profile",
             Self::NoParameters => "no_parameters",
@@ -51,16 +51,16 @@ pub struct Metrics {
     requests: Family<ResultLabel, Counter>,
     durations: Histogram,
     /// Connections.
-    pub ports: FrontMetrics,
-    /// When the certificate in use ends, as Unix time.
+    pub ports: HttpMetrics,
+    /// When the certificate in use expires, as Unix time.
     pub certificate_expiry: Gauge,
-    /// How often another certificate was taken into use.
+    /// How often a new certificate was put into use.
     pub certificates_loaded: Counter,
     /// How many profiles are registered.
     pub registered: Gauge,
-    /// How many profiles have a newest record that the gate refuses.
-    pub refused: Gauge,
-    /// Failures of what keeps the certificate right.
+    /// How many profiles have a newest revision that the gate rejects.
+    pub rejected: Gauge,
+    /// Failures to maintain or publish the certificate.
     pub upkeep_failed: Counter,
 }
 
@@ -71,11 +71,11 @@ impl Metrics {
             registry: Registry::default(),
             requests: Family::default(),
             durations: Histogram::new([0.000_05, 0.000_1, 0.000_2, 0.000_5, 0.001, 0.002, 0.005, 0.02, 0.1, 1.0]),
-            ports: FrontMetrics::default(),
+            ports: HttpMetrics::default(),
             certificate_expiry: Gauge::default(),
             certificates_loaded: Counter::default(),
             registered: Gauge::default(),
-            refused: Gauge::default(),
+            rejected: Gauge::default(),
             upkeep_failed: Counter::default(),
         };
         metrics.registered()
@@ -83,38 +83,38 @@ impl Metrics {
 
     fn registered(mut self) -> Self {
         let registry = &mut self.registry;
-        registry.register("palisade_webhook_requests", "Reviews, by what became of them", self.requests.clone());
+        registry.register("palisade_webhook_requests", "Admission reviews, by outcome", self.requests.clone());
         registry.register_with_unit(
             "palisade_webhook_request_duration",
-            "From the whole body to the answer",
+            "Time from the complete body to the response",
             Unit::Seconds,
             self.durations.clone(),
         );
         self.ports.register(registry);
         registry.register_with_unit(
             "palisade_webhook_certificate_expiration_timestamp",
-            "When the certificate in use ends, as Unix time",
+            "When the certificate in use expires, as Unix time",
             Unit::Seconds,
             self.certificate_expiry.clone(),
         );
         registry.register(
             "palisade_webhook_certificates_loaded",
-            "How often another certificate was taken into use",
+            "How often a new certificate was put into use",
             self.certificates_loaded.clone(),
         );
         registry.register(
             "palisade_webhook_registered_profiles",
-            "Profiles for which the API server asks this webhook",
+            "Profiles for which the API server calls this webhook",
             self.registered.clone(),
         );
         registry.register(
             "palisade_webhook_refused_profiles",
-            "Profiles whose state in force this webhook refuses: it goes by an earlier one, or changes nothing",
-            self.refused.clone(),
+            "Profiles whose generation in force the webhook rejects: it uses an earlier one, or mutates nothing",
+            self.rejected.clone(),
         );
         registry.register(
             "palisade_webhook_upkeep_failures",
-            "Failures to keep the certificate, and what is published of it, right",
+            "Failures to maintain or publish the certificate",
             self.upkeep_failed.clone(),
         );
         palisade_process::about_process(registry, env!("CARGO_PKG_VERSION"));
@@ -140,7 +140,7 @@ mod tests {
     #[test]
     fn names_are_what_dashboards_expect() {
         let metrics = Metrics::new();
-        metrics.answered(Outcome::Filled, Duration::from_micros(40));
+        metrics.answered(Outcome::Mutated, Duration::from_micros(40));
         metrics.certificate_expiry.set(7);
         let text = metrics.text().unwrap();
         for name in [

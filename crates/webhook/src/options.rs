@@ -18,40 +18,40 @@ pub struct Options {
     #[arg(long, default_value = "SelfSigned")]
     pub certificates: Certificates,
     /// How long a certificate of `SelfSigned` is valid. It is renewed after two thirds of that, and at once where it
-    /// was made for longer.
+    /// was issued for longer.
     #[arg(long, default_value = "90d", value_parser = duration)]
     pub certificate_life: Duration,
-    /// How long API servers are given to read the new certificate authority before it is relied on.
+    /// How long API servers have to read a new certificate authority before its certificate is used.
     #[arg(long, default_value = "1m", value_parser = duration)]
     pub certificate_overlap: Duration,
-    /// How often the certificate and the registration are looked at when nothing is known to have changed.
+    /// How often the certificate and the registration are checked when nothing is known to have changed.
     #[arg(long, default_value = "5s", value_parser = duration)]
     pub interval: Duration,
-    /// How long the API server waits for an answer, in seconds.
+    /// How long the API server waits for a response, in seconds.
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u8).range(1..=5))]
     pub timeout_seconds: u8,
     /// The URL by which the API server reaches this process, without a path, instead of the Service
     /// `palisade-webhook` in the namespace `palisade-system`.
     #[arg(long)]
     pub url: Option<String>,
-    /// How long requests are still answered after a signal to stop, so that who balances the load can learn of it.
+    /// How long requests are still served after a signal to stop, so that load balancers can notice.
     #[arg(long, default_value = "5s", value_parser = duration)]
     pub drain: Duration,
-    /// How many connections there may be at the same time. When there are so many, the one that is idle longest is
-    /// closed for a new one.
+    /// The most connections at the same time. At this limit the connection that has been idle longest is closed for a
+    /// new one.
     #[arg(long, default_value_t = Limits::default().connections)]
     pub max_connections: usize,
-    /// How many bytes of reviews may be under way at the same time, in all. When there are so many, the review that
-    /// is unfinished longest is refused.
+    /// The most bytes of reviews in progress at the same time, in all. At this limit the review that has been unfinished
+    /// longest is refused.
     #[arg(long, default_value_t = Limits::default().body_bytes)]
     pub max_body_bytes: usize,
     /// A file with certificate authorities (PEM). Only clients with a certificate of one of these are served: the API
-    /// servers, to which an admission configuration gives one. The file is read at the start. Without it, everybody
-    /// who reaches the port is served.
+    /// servers, to which an admission configuration gives one. The file is read at the start. Without it, every client
+    /// that reaches the port is served.
     #[arg(long)]
     pub client_ca: Option<PathBuf>,
-    /// Common names or DNS names, separated by commas, of which a client's certificate must have one. Without, each
-    /// certificate of `--client-ca` will do.
+    /// Common names or DNS names, separated by commas, of which a client's certificate must have one. Without it, any
+    /// certificate of `--client-ca` is accepted.
     #[arg(long, value_delimiter = ',', requires = "client_ca")]
     pub client_names: Vec<String>,
 }

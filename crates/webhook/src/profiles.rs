@@ -1,8 +1,8 @@
-//! The profiles as they are in force: from what the controller has recorded of them, through the gate.
+//! The profiles as they are in force: from the revisions that the controller writes, through the gate.
 //!
-//! The controller writes a `ControllerRevision` once all of a generation is in the API server. What an admin has written
-//! and the controller has refused, or not yet put in force, is none of this process's business: it could redirect images
-//! to where no policy admits them.
+//! The controller writes a `ControllerRevision` once all of a generation is in the API server. A generation that the
+//! controller has rejected, or not yet put in force, is not used here: it could redirect images to where no policy admits
+//! them.
 
 use std::{
     collections::BTreeMap,
@@ -14,11 +14,11 @@ use palisade_api::revision::{Revision, by_age, profile_of};
 use palisade_compiler::compile;
 use palisade_gate::check;
 
-use crate::filler::Filler;
+use crate::mutator::Mutator;
 
-/// Of which profile a state is, and its generation.
+/// A generation of a profile.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Of {
+struct Identity {
     uid: String,
     generation: i64,
 }
@@ -26,9 +26,9 @@ struct Of {
 /// A profile in force.
 #[derive(Debug)]
 struct Profile {
-    of: Of,
-    /// What it changes, if anything.
-    filler: Option<Arc<Filler>>,
+    of: Identity,
+    /// How it mutates pods, if it does.
+    mutator: Option<Arc<Mutator>>,
 }
 
 /// What is known of all profiles.
@@ -37,58 +37,58 @@ pub struct Profiles {
     known: RwLock<BTreeMap<String, Profile>>,
 }
 
-/// What came of the newest record of a profile.
+/// What came of loading the newest revision of a profile.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Taken {
-    /// It is known already, or is from now on.
+pub enum Loaded {
+    /// It is in use.
     Yes,
-    /// It is refused; what was known stays. The gate gives the same answer again.
-    Refused(String),
-    /// The gate panicked; what was known stays. It may be asked again.
+    /// The gate rejects it, and would do so again; the earlier one stays in use.
+    Rejected(String),
+    /// The gate panicked; the earlier one stays in use. It may be tried again.
     Panicked,
 }
 
 impl Profiles {
-    /// What a profile changes in pods; `None` if nothing, or if it is not known.
-    pub fn filler(&self, profile: &str) -> Option<Arc<Filler>> {
-        self.known.read().unwrap_or_else(PoisonError::into_inner).get(profile)?.filler.clone()
+    /// Mutates pods as a profile says; `None` if it mutates nothing, or is not known.
+    pub fn mutator(&self, profile: &str) -> Option<Arc<Mutator>> {
+        self.known.read().unwrap_or_else(PoisonError::into_inner).get(profile)?.mutator.clone()
     }
 
-    /// Forgets the profiles of which there is no record.
+    /// Forgets the profiles that have no revision.
     pub fn retain(&self, newest: &BTreeMap<String, Arc<ControllerRevision>>) {
         self.known.write().unwrap_or_else(PoisonError::into_inner).retain(|name, _| newest.contains_key(name));
     }
 
-    /// Takes the newest record of a profile. The gate has a thread of its own: it takes up to some tenths of a second.
-    pub async fn take(&self, name: &str, object: &ControllerRevision) -> Taken {
+    /// Loads the newest revision of a profile. The gate runs on a thread of its own: it takes up to some tenths of a second.
+    pub async fn load(&self, name: &str, object: &ControllerRevision) -> Loaded {
         let revision = match Revision::read(object) {
             Ok(revision) => revision,
-            Err(error) => return Taken::Refused(error),
+            Err(error) => return Loaded::Rejected(error),
         };
-        let of = Of { uid: revision.uid.clone(), generation: revision.generation };
+        let of = Identity { uid: revision.uid.clone(), generation: revision.generation };
         {
             let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
             match known.get(name) {
-                Some(profile) if profile.of == of => return Taken::Yes,
+                Some(profile) if profile.of == of => return Loaded::Yes,
                 // It is of another profile that had this name.
                 Some(profile) if profile.of.uid != of.uid => drop(known.remove(name)),
                 _ => {}
             }
         }
         let profile = revision.profile(name);
-        let judged = tokio::task::spawn_blocking(move || {
+        let checked = tokio::task::spawn_blocking(move || {
             let compiled = compile(&profile).map_err(|found| texts(&found))?;
             let checked = check(compiled).map_err(|rejected| rejected.to_string())?;
-            Ok(Filler::new(&checked))
+            Ok(Mutator::new(&checked))
         });
-        match judged.await {
-            Ok(Ok(filler)) => {
-                let profile = Profile { of, filler: filler.map(Arc::new) };
+        match checked.await {
+            Ok(Ok(mutator)) => {
+                let profile = Profile { of, mutator: mutator.map(Arc::new) };
                 self.known.write().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned(), profile);
-                Taken::Yes
+                Loaded::Yes
             }
-            Ok(Err(why)) => Taken::Refused(why),
-            Err(_) => Taken::Panicked,
+            Ok(Err(why)) => Loaded::Rejected(why),
+            Err(_) => Loaded::Panicked,
         }
     }
 }
@@ -97,7 +97,7 @@ fn texts(found: &[palisade_api::Diagnostic]) -> String {
     found.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
-/// The newest record of each profile.
+/// The newest revision of each profile.
 pub fn newest(all: Vec<Arc<ControllerRevision>>) -> BTreeMap<String, Arc<ControllerRevision>> {
     let mut newest = BTreeMap::<String, Arc<ControllerRevision>>::new();
     for object in all {
@@ -116,7 +116,7 @@ mod tests {
 
     use super::*;
 
-    fn record(uid: &str, generation: i64, spec: &Json) -> ControllerRevision {
+    fn revision(uid: &str, generation: i64, spec: &Json) -> ControllerRevision {
         let mut whole = json!({"namespaceSelector": {"matchLabels": {"a": "b"}}});
         whole.as_object_mut().unwrap().extend(spec.as_object().unwrap().clone());
         let spec = serde_json::from_value(whole).unwrap();
@@ -127,7 +127,7 @@ mod tests {
         json!({"mutation": {"defaults": "Secure", "engine": "Webhook"}})
     }
 
-    /// It compiles, and what it redirects is denied.
+    /// It compiles, and its policy denies the images that it redirects.
     fn bad() -> Json {
         json!({
             "images": {"allowedRegistries": ["a.example"], "redirect": {"target": "b.example"}},
@@ -136,27 +136,27 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_the_gate_refuses_keeps_what_was() {
+    async fn a_rejected_revision_leaves_the_earlier_one_in_use() {
         let profiles = Profiles::default();
-        assert!(matches!(profiles.take("p", &record("u", 1, &bad())).await, Taken::Refused(_)));
-        assert!(profiles.filler("p").is_none());
-        assert_eq!(profiles.take("p", &record("u", 2, &good())).await, Taken::Yes);
-        let before = profiles.filler("p").expect("it changes pods");
-        let Taken::Refused(why) = profiles.take("p", &record("u", 3, &bad())).await else { panic!("it is taken") };
+        assert!(matches!(profiles.load("p", &revision("u", 1, &bad())).await, Loaded::Rejected(_)));
+        assert!(profiles.mutator("p").is_none());
+        assert_eq!(profiles.load("p", &revision("u", 2, &good())).await, Loaded::Yes);
+        let before = profiles.mutator("p").expect("it mutates pods");
+        let Loaded::Rejected(why) = profiles.load("p", &revision("u", 3, &bad())).await else { panic!("it is loaded") };
         assert!(why.contains("imageRegistries"), "{why}");
-        assert!(Arc::ptr_eq(&before, &profiles.filler("p").unwrap()), "it is not what it was");
-        // Another profile of that name has nothing of it.
-        assert!(matches!(profiles.take("p", &record("v", 1, &bad())).await, Taken::Refused(_)));
-        assert!(profiles.filler("p").is_none());
+        assert!(Arc::ptr_eq(&before, &profiles.mutator("p").unwrap()), "it was replaced");
+        // Another profile of that name does not use it.
+        assert!(matches!(profiles.load("p", &revision("v", 1, &bad())).await, Loaded::Rejected(_)));
+        assert!(profiles.mutator("p").is_none());
     }
 
     #[tokio::test]
-    async fn a_profile_without_a_record_is_forgotten() {
+    async fn a_profile_without_a_revision_is_forgotten() {
         let profiles = Profiles::default();
-        assert_eq!(profiles.take("p", &record("u", 1, &good())).await, Taken::Yes);
-        profiles.retain(&newest(vec![Arc::new(record("u", 1, &good()))]));
-        assert!(profiles.filler("p").is_some());
+        assert_eq!(profiles.load("p", &revision("u", 1, &good())).await, Loaded::Yes);
+        profiles.retain(&newest(vec![Arc::new(revision("u", 1, &good()))]));
+        assert!(profiles.mutator("p").is_some());
         profiles.retain(&BTreeMap::new());
-        assert!(profiles.filler("p").is_none());
+        assert!(profiles.mutator("p").is_none());
     }
 }

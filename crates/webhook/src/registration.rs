@@ -1,23 +1,23 @@
-//! The registration, as this process knows it: which pods the API server asks it about.
+//! The registration, as this process knows it: for which pods the API server calls it.
 //!
 //! There is one `MutatingWebhookConfiguration` with one entry for a profile, so that the API server itself knows, by
-//! the profile's own selector, whom to ask about; this process need not know any namespace. The controller writes it, and
-//! is told here what to write besides what the profiles say.
+//! the profile's own selector, for which pods to call it; this process need not know any namespace. The controller writes
+//! it, from the profiles and from what this process publishes here.
 
 use k8s_openapi::api::admissionregistration::v1::MutatingWebhookConfiguration;
 use palisade_api::{Published, names};
 
 use crate::options::Options;
 
-/// How the API server is to ask.
+/// How the API server reaches this webhook.
 #[derive(Clone, Debug)]
-pub struct Terms {
+pub struct Endpoint {
     timeout_seconds: u8,
     url: Option<String>,
 }
 
-impl Terms {
-    /// As the options say.
+impl Endpoint {
+    /// From the options.
     pub fn of(options: &Options) -> Self {
         Self {
             timeout_seconds: options.timeout_seconds,
@@ -42,15 +42,15 @@ impl Terms {
         }
     }
 
-    /// What the controller is told. `authorities` are those that the API server is to believe, in PEM; without any, those
-    /// stay that something else has written.
+    /// What is published for the controller. `authorities` are those that the API server is to trust, in PEM; without any,
+    /// a CA bundle that something else has written stays.
     pub fn published(&self, authorities: Option<String>) -> Published {
         Published { authorities, url: self.url.clone(), timeout_seconds: self.timeout_seconds }
     }
 }
 
-/// Whether the API server believes this authority about every entry.
-pub fn believes(found: &MutatingWebhookConfiguration, authority: &str) -> bool {
+/// Whether the API server trusts this authority in every entry.
+pub fn trusts(found: &MutatingWebhookConfiguration, authority: &str) -> bool {
     found.webhooks.iter().flatten().all(|entry| {
         let bundle = entry.client_config.ca_bundle.as_ref().map(|bundle| bundle.0.as_slice()).unwrap_or_default();
         String::from_utf8_lossy(bundle).contains(authority.trim())

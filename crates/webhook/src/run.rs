@@ -11,7 +11,7 @@ use std::{
 };
 
 use kube::Client;
-use palisade_process::{Died, Front, GRACE, Limits, Supervisor, serve_health};
+use palisade_process::{GRACE, HttpServer, Limits, Supervisor, TaskFailure, serve_health};
 use tokio::{
     net::TcpListener,
     task::{JoinError, JoinHandle},
@@ -20,12 +20,12 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    certificates::{self, Shown, clients},
+    certificates::{self, CurrentCertificate, clients},
+    cluster::ClusterState,
     metrics::Metrics,
     options::Options,
     server::{self, Context},
     upkeep::Upkeep,
-    world::World,
 };
 
 /// Why the webhook could not run, or ran no longer.
@@ -45,9 +45,9 @@ pub enum Error {
     /// The authority of clients.
     #[error(transparent)]
     Clients(#[from] clients::Error),
-    /// A task that it cannot do without.
+    /// A task that the webhook needs.
     #[error(transparent)]
-    Died(#[from] Died),
+    Task(#[from] TaskFailure),
     /// It ended.
     #[error("the webhook stopped: {0}")]
     Stopped(#[from] JoinError),
@@ -63,14 +63,14 @@ pub struct Running {
     /// Ends it when cancelled.
     pub shutdown: CancellationToken,
     /// Until it has ended.
-    pub join: JoinHandle<Result<(), Died>>,
+    pub join: JoinHandle<Result<(), TaskFailure>>,
 }
 
 impl Running {
-    /// Ends it: what was asked is answered.
+    /// Ends it, and answers the requests in progress first.
     ///
     /// # Errors
-    /// One of its tasks died.
+    /// One of its tasks failed.
     pub async fn stop(self) -> Result<(), Error> {
         self.shutdown.cancel();
         Ok(self.join.await??)
@@ -87,16 +87,16 @@ pub async fn start(client: Client, options: Options, shutdown: CancellationToken
         Limits { connections: options.max_connections, body_bytes: options.max_body_bytes, ..Limits::default() };
     let (tasks, ended) = (Supervisor::new(shutdown.clone()), CancellationToken::new());
     let cx = Context {
-        world: World::start(&client, &metrics, &tasks, &ended),
-        shown: Arc::new(Shown::default()),
-        front: Front::new(server::PORT, limits, &metrics.ports),
+        cluster: ClusterState::start(&client, &metrics, &tasks, &ended),
+        certificate: Arc::new(CurrentCertificate::default()),
+        http: HttpServer::new(server::PORT, limits, &metrics.ports),
         metrics,
         stopping: Arc::new(AtomicBool::new(false)),
     };
     let clients =
         options.client_ca.as_deref().map(|file| clients::verifier(file, &options.client_names)).transpose()?;
     let of = |address| move |source| Error::Listen { address, source };
-    let tls = certificates::server_config(Arc::clone(&cx.shown), clients)?;
+    let tls = certificates::server_config(Arc::clone(&cx.certificate), clients)?;
     let listener = TcpListener::bind(options.listen).await.map_err(of(options.listen))?;
     let addr = listener.local_addr().map_err(of(options.listen))?;
     let health_addr = serve_health(options.listen_health, cx.clone(), &cx.metrics.ports, &tasks, ended.clone())
@@ -106,10 +106,10 @@ pub async fn start(client: Client, options: Options, shutdown: CancellationToken
     tracing::info!(%addr, %health_addr, version = env!("CARGO_PKG_VERSION"), "palisade-webhook started");
 
     let (stopping, drained, drain) = (Arc::clone(&cx.stopping), CancellationToken::new(), options.drain);
-    let (front, stop) = (cx.front.clone(), drained.clone());
-    let served = async move { front.serve(listener, Some(tls), server::router(cx), stop).await };
+    let (http, stop) = (cx.http.clone(), drained.clone());
+    let served = async move { http.serve(listener, Some(tls), server::router(cx), stop).await };
     tasks.spawn("webhook server", async move {
-        // As long as requests are answered, watches and `/metrics` go on.
+        // While requests are answered, watches and `/metrics` go on.
         let _ended = ended.drop_guard();
         served.await;
     });
@@ -118,7 +118,7 @@ pub async fn start(client: Client, options: Options, shutdown: CancellationToken
         stop.cancelled().await;
         tracing::info!("stopping");
         stopping.store(true, Ordering::Relaxed);
-        // Whoever balances the load learns that this one is not ready any more.
+        // Load balancers notice that this replica is no longer ready.
         sleep(drain).await;
         drained.cancel();
         tasks.finish(GRACE + Duration::from_secs(2)).await
@@ -129,7 +129,7 @@ pub async fn start(client: Client, options: Options, shutdown: CancellationToken
 /// Runs the webhook until `shutdown` is cancelled.
 ///
 /// # Errors
-/// [`start`]'s, or one of its tasks died.
+/// [`start`]'s, or one of its tasks failed.
 pub async fn run(client: Client, options: Options, shutdown: CancellationToken) -> Result<(), Error> {
     Ok(start(client, options, shutdown).await?.join.await??)
 }

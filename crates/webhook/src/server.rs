@@ -1,4 +1,4 @@
-//! The server of `/mutate/{profile}`, over TLS, and what `/readyz` and `/metrics` say.
+//! The server of `/mutate/{profile}`, over TLS, and the state that `/readyz` and `/metrics` report.
 
 use std::{
     sync::{
@@ -18,15 +18,15 @@ use axum::{
     response::{IntoResponse, Response},
     routing::post,
 };
-use palisade_process::{BodyError, Front, Health};
+use palisade_process::{BodyError, Health, HttpServer};
 use serde_json::json;
 use tokio::time::Instant;
 
 use crate::{
-    certificates::Shown,
+    certificates::CurrentCertificate,
+    cluster::ClusterState,
     metrics::{Metrics, Outcome},
     review::{self, MAX_BYTES},
-    world::World,
 };
 
 /// The name of this port in the metrics.
@@ -36,13 +36,13 @@ pub const PORT: &str = "webhook";
 #[derive(Clone)]
 pub struct Context {
     /// Profiles and parameters.
-    pub world: Arc<World>,
+    pub cluster: Arc<ClusterState>,
     /// The certificate in use.
-    pub shown: Arc<Shown>,
+    pub certificate: Arc<CurrentCertificate>,
     /// Counts.
     pub metrics: Arc<Metrics>,
     /// The port.
-    pub front: Front,
+    pub http: HttpServer,
     /// Whether this process is about to stop.
     pub stopping: Arc<AtomicBool>,
 }
@@ -51,12 +51,12 @@ impl Health for Context {
     fn ready(&self) -> Result<(), &'static str> {
         if self.stopping.load(Ordering::Relaxed) {
             Err("stopping")
-        } else if !self.world.synced() {
+        } else if !self.cluster.synced() {
             Err("not synced")
-        } else if !self.shown.is_there() {
+        } else if !self.certificate.is_there() {
             Err("no certificate")
         } else {
-            self.front.ready()
+            self.http.ready()
         }
     }
 
@@ -72,8 +72,8 @@ pub fn router(cx: Context) -> Router {
 
 async fn mutate(State(cx): State<Context>, Path(profile): Path<String>, request: Request) -> Response {
     let version = request.version();
-    let mut response = match cx.front.body(request, MAX_BYTES).await {
-        // The memory of the body is free again when it was answered.
+    let mut response = match cx.http.body(request, MAX_BYTES).await {
+        // The memory of the body is released after the response.
         Ok((body, _share)) => answer(&cx, &profile, &body),
         Err(error) => {
             cx.metrics.answered(Outcome::Unread, Duration::ZERO);
@@ -81,7 +81,7 @@ async fn mutate(State(cx): State<Context>, Path(profile): Path<String>, request:
         }
     };
     if version < Version::HTTP_2 && cx.stopping.load(Ordering::Relaxed) {
-        // The client takes its next request elsewhere, instead of sending it while this connection is closed.
+        // The client sends its next request elsewhere, and not while this connection is being closed.
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }
     response
@@ -91,14 +91,14 @@ fn answer(cx: &Context, profile: &str, body: &[u8]) -> Response {
     let start = Instant::now();
     let mut outcome = Outcome::Malformed;
     let answer = review::answer(body, |call| {
-        let (found, reply) = cx.world.reply(profile, call);
+        let (found, reply) = cx.cluster.reply(profile, call);
         outcome = found;
         reply
     });
     let response = match answer {
         Ok(answer) => ([(CONTENT_TYPE, "application/json")], answer).into_response(),
         Err(malformed) => {
-            tracing::warn!(profile, error = %malformed, "a review could not be read");
+            tracing::warn!(profile, error = %malformed, "malformed admission review");
             refusal(StatusCode::BAD_REQUEST, &malformed.to_string())
         }
     };
@@ -110,13 +110,13 @@ fn status(error: BodyError) -> StatusCode {
     match error {
         BodyError::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
         BodyError::Slow { .. } => StatusCode::REQUEST_TIMEOUT,
-        // The API server does not ask again, and judges the pod as it is.
+        // The API server does not retry, and validates the pod as it is.
         BodyError::NoMemory => StatusCode::SERVICE_UNAVAILABLE,
         BodyError::ClosedEarly => StatusCode::BAD_REQUEST,
     }
 }
 
-/// What the API server shows to whoever made the request, if the failure policy is Fail, and writes to its log.
+/// With the failure policy Fail, the API server shows this to the user; in any case it logs it.
 fn refusal(status: StatusCode, message: &str) -> Response {
     let body = json!({
         "apiVersion": "v1", "kind": "Status", "status": "Failure", "code": status.as_u16(),

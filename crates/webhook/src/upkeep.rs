@@ -1,4 +1,4 @@
-//! Keeps the certificate right, and what the controller registers of it, until the end.
+//! Maintains the certificate, and publishes what the controller registers of it, until the end.
 //!
 //! Each turn reads the registration and the `ConfigMap`, then the Secret, then writes what differs into the `ConfigMap`. The
 //! order matters: every replica that writes the `ConfigMap` has read the Secret after it, so none can take back an authority
@@ -23,11 +23,11 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     certificates::{
         self, Leaf, files,
-        kept::{Kept, Wish},
-        store::{self, Store},
+        secret::{self, SecretStore},
+        stored::{CertificateSpec, StoredCertificates},
     },
     options::{Certificates, Options},
-    registration::{self, Terms},
+    registration::{self, Endpoint},
     server::Context,
 };
 
@@ -43,7 +43,7 @@ const PUBLISHED: &str = "ConfigMap palisade-webhook-ca";
 #[derive(Debug, thiserror::Error)]
 enum Error {
     #[error(transparent)]
-    Store(#[from] store::Error),
+    Secret(#[from] secret::Error),
     #[error(transparent)]
     Certificate(#[from] certificates::Error),
     #[error("{0}: {1}")]
@@ -54,12 +54,12 @@ enum Error {
     Timeout,
 }
 
-/// What is done again and again.
+/// Maintains and publishes the certificate.
 pub struct Upkeep {
     cx: Context,
     registration: Api<MutatingWebhookConfiguration>,
     published: Api<ConfigMap>,
-    terms: Terms,
+    endpoint: Endpoint,
     source: Source,
     overlap: Duration,
     interval: Duration,
@@ -73,42 +73,42 @@ enum Source {
 
 /// What replicas share.
 struct Shared {
-    store: Store,
+    store: SecretStore,
     /// What was read last.
-    kept: Option<Kept>,
+    stored: Option<StoredCertificates>,
     /// Authorities in the registration, and since when this process has seen each of them there.
-    believed: BTreeMap<String, Instant>,
+    trusted: BTreeMap<String, Instant>,
 }
 
 impl Upkeep {
     /// As the options say.
     pub fn new(client: &Client, options: &Options, cx: Context) -> Self {
-        let terms = Terms::of(options);
+        let endpoint = Endpoint::of(options);
         let source = match &options.certificates {
             Certificates::SelfSigned => {
-                let wish = Wish { names: terms.server_names(), life: options.certificate_life };
-                let store = Store::new(client.clone(), wish);
-                Source::SelfSigned(Box::new(Shared { store, kept: None, believed: BTreeMap::new() }))
+                let spec = CertificateSpec { names: endpoint.server_names(), life: options.certificate_life };
+                let store = SecretStore::new(client.clone(), spec);
+                Source::SelfSigned(Box::new(Shared { store, stored: None, trusted: BTreeMap::new() }))
             }
             Certificates::Files(directory) => Source::Files(directory.clone()),
         };
         let (registration, published) = (Api::all(client.clone()), Api::namespaced(client.clone(), OPERATOR_NAMESPACE));
         let (overlap, interval) = (options.certificate_overlap, options.interval);
-        Self { cx, registration, published, terms, source, overlap, interval }
+        Self { cx, registration, published, endpoint, source, overlap, interval }
     }
 
     /// Until the end.
     pub async fn run(mut self, stop: CancellationToken) {
-        let world = Arc::clone(&self.cx.world);
+        let cluster = Arc::clone(&self.cx.cluster);
         let turns = async {
             loop {
                 let turn = timeout(TURN, self.turn()).await;
                 if let Err(error) = turn.unwrap_or(Err(Error::Timeout)) {
                     self.cx.metrics.upkeep_failed.inc();
-                    tracing::warn!(%error, "the certificate, or what is published of it, could not be kept right; it is tried again");
+                    tracing::warn!(%error, "could not maintain or publish the certificate; will retry");
                 }
                 sleep(PAUSE).await;
-                let _ = timeout(self.interval, world.changed.notified()).await;
+                let _ = timeout(self.interval, cluster.changed.notified()).await;
             }
         };
         let _: Option<()> = stop.run_until_cancelled(turns).await;
@@ -121,51 +121,51 @@ impl Upkeep {
         let mut config = self.published.get(WEBHOOK_CA).await.map_err(|error| of_api(PUBLISHED, error))?;
         let (leaf, authorities) = self.certificate(&registered).await?;
         let not_after = leaf.not_after;
-        if self.cx.shown.show(leaf) {
-            tracing::info!(not_after, "took a certificate into use");
+        if self.cx.certificate.set(leaf) {
+            tracing::info!(not_after, "put a new certificate into use");
             self.cx.metrics.certificates_loaded.inc();
             self.cx.metrics.certificate_expiry.set(not_after);
         }
-        // Who is not ready serves nobody, and is not to be registered.
-        let data = self.terms.published(authorities).data();
+        // A replica that is not ready must not be registered.
+        let data = self.endpoint.published(authorities).data();
         if self.cx.ready().is_err() || config.data.as_ref() == Some(&data) {
             return Ok(());
         }
         config.data = Some(data);
         config.metadata.managed_fields = None;
         match self.published.replace(WEBHOOK_CA, &PostParams::default(), &config).await {
-            Ok(_) => tracing::info!("published how this webhook is reached and believed"),
-            // Another replica was faster. The next turn sees what it wrote.
-            Err(kube::Error::Api(status)) if status.is_conflict() => self.cx.world.changed.notify_one(),
+            Ok(_) => tracing::info!("published how API servers reach and trust this webhook"),
+            // Another replica was faster. The next turn reads what it wrote.
+            Err(kube::Error::Api(status)) if status.is_conflict() => self.cx.cluster.changed.notify_one(),
             Err(error) => return Err(of_api(PUBLISHED, error)),
         }
         Ok(())
     }
 
-    /// The certificate to show, and the authorities to believe.
+    /// The certificate to serve, and the authorities to trust.
     async fn certificate(
         &mut self,
         registration: &MutatingWebhookConfiguration,
     ) -> Result<(Leaf, Option<String>), Error> {
-        let Shared { store, kept, believed } = match &mut self.source {
+        let Shared { store, stored, trusted } = match &mut self.source {
             Source::Files(directory) => return Ok(files::read(directory)?),
             Source::SelfSigned(shared) => shared.as_mut(),
         };
         // What was in the registration before the Secret is read. An authority is surely known when it was there for long
         // enough.
         let now = Instant::now();
-        believed.retain(|authority, _| registration::believes(registration, authority));
-        for authority in kept.iter().flat_map(Kept::authorities) {
-            if registration::believes(registration, authority) {
-                believed.entry(authority.to_owned()).or_insert(now);
+        trusted.retain(|authority, _| registration::trusts(registration, authority));
+        for authority in stored.iter().flat_map(StoredCertificates::authorities) {
+            if registration::trusts(registration, authority) {
+                trusted.entry(authority.to_owned()).or_insert(now);
             }
         }
         let surely =
-            |authority: &str| believed.get(authority).is_some_and(|since| now.duration_since(*since) >= self.overlap);
-        let known = |kept: &Kept| kept.authorities().into_iter().all(surely);
-        let read = store.step(kept.as_ref(), unix_now(), known).await?;
+            |authority: &str| trusted.get(authority).is_some_and(|since| now.duration_since(*since) >= self.overlap);
+        let known = |stored: &StoredCertificates| stored.authorities().into_iter().all(surely);
+        let read = store.step(stored.as_ref(), unix_now(), known).await?;
         let result = (read.current.leaf.clone(), Some(read.authorities().concat()));
-        *kept = Some(read);
+        *stored = Some(read);
         Ok(result)
     }
 }

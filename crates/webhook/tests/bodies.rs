@@ -1,5 +1,5 @@
 //! However many large bodies are sent to the webhook, the memory that they take up is bounded. A test by itself, in a
-//! process of its own, whose memory is looked at.
+//! process of its own, whose memory is measured.
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
@@ -50,7 +50,7 @@ async fn bodies_that_never_end_take_up_no_more_than_they_may() {
     assert!(answered > 0);
     assert!(grown < 100, "{grown} MiB more memory");
     assert!((MIB..=32 * MIB).contains(&most_counted), "{most_counted} bytes of bodies");
-    eventually("all are given up", async || webhook.metric("palisade_http_bodies_bytes{port=\"webhook\"}").await == 0)
+    eventually("all are refused", async || webhook.metric("palisade_http_bodies_bytes{port=\"webhook\"}").await == 0)
         .await;
     drop(attackers);
     webhook.running.stop().await.unwrap();

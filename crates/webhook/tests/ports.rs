@@ -1,4 +1,4 @@
-//! Nobody who reaches the ports of the webhook can hold it up.
+//! No client that reaches the ports of the webhook can block it.
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
@@ -91,7 +91,7 @@ async fn silent_connections_keep_nobody_out() {
 async fn what_begins_and_does_not_go_on_is_closed_without_any_pressure() {
     let webhook = webhook().await;
     let mut held = JoinSet::new();
-    // Silence after a handshake is what API servers leave, who connect ahead of need.
+    // Silence after a handshake is normal: API servers connect ahead of need.
     for kind in KINDS.iter().filter(|(name, ..)| !name.starts_with("silence after the handshake,")) {
         if ["silence after the handshake", "only the preface"].contains(&kind.0) {
             continue;

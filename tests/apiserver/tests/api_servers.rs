@@ -138,7 +138,7 @@ pub(crate) async fn profiles_that_wait_hold_up_no_other(cluster: &mut Cluster) -
     }
     // To judge a profile takes a while, too, and is not the point here.
     for name in &waiting {
-        enforced(cluster, name, "False", "nobody was seen to mutate a pod", "").await?;
+        enforced(cluster, name, "False", "no engine was observed mutating pods", "").await?;
     }
     let name = names::policy(test, names::Shape::Pods);
     let mut slowest = Duration::ZERO;

@@ -1,8 +1,7 @@
-//! What was asked and answered about each profile: one state machine for all questions.
+//! The questions and answers about each profile: one state machine for all.
 //!
-//! A pass over a profile never waits. It takes the answer that is remembered, and if there is none, or it is old, the
-//! question is asked beside it, turn by turn ([`super::turns`]). Once the answer is known, and another one than before,
-//! it triggers a pass.
+//! A reconcile never waits. It takes the answer that is remembered, and if there is none, or it is old, the question is
+//! asked beside it, turn by turn ([`super::turns`]). A new answer triggers a reconcile.
 
 use std::{
     collections::BTreeMap,
@@ -52,14 +51,14 @@ pub struct Key {
     pub servers: u64,
 }
 
-/// How long and how often is asked.
+/// How long and how often a question is asked.
 #[derive(Clone, Copy, Debug)]
 pub struct Pace {
     /// How long the right answer is waited for.
     pub patience: Duration,
-    /// How often is asked anew after it.
+    /// How often it is repeated after that.
     pub interval: Duration,
-    /// The longest time until is asked anew after a wrong one.
+    /// The longest time until it is repeated after a wrong answer.
     pub retry: Duration,
 }
 
@@ -68,12 +67,10 @@ pub struct Pace {
 pub struct Common {
     /// For the probe namespace.
     pub turns: Arc<Turns>,
-    /// Where passes are triggered.
+    /// Where reconciles are triggered.
     pub queue: Arc<Queue>,
     /// Where questions run.
     pub supervisor: Supervisor,
-    /// Ends them.
-    pub stop: CancellationToken,
 }
 
 /// The answers to one kind of question, by profile.
@@ -105,8 +102,8 @@ impl<A: Clone + PartialEq + Send + 'static> Answers<A> {
         self.records.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What is known about `key`, and when to consult again; `None` if a pass will be triggered. If nothing is known, or
-    /// it is old, asks.
+    /// What is known about `key`, and when to consult again; `None` if a reconcile will be triggered. If nothing is known,
+    /// or it is old, asks.
     pub fn consult<Q>(self: &Arc<Self>, key: Key, question: Q) -> (Option<A>, Option<Duration>)
     where
         Q: Question<Answer = A>,
@@ -121,7 +118,7 @@ impl<A: Clone + PartialEq + Send + 'static> Answers<A> {
             running: None,
         });
         if record.key.objects != key.objects {
-            // What was asked about is no more.
+            // What was asked about no longer exists.
             (record.answer, record.failures, record.due) = (None, 0, now);
             if let Some(running) = record.running.take() {
                 running.cancel();
@@ -131,13 +128,13 @@ impl<A: Clone + PartialEq + Send + 'static> Answers<A> {
         if record.running.is_some() {
             return (known, None);
         }
-        // A wrong answer that stays wrong is not waited for again and again; one turn tells.
+        // A wrong answer that stays wrong is not waited for each time; one turn is enough.
         let anew = record.key != key || record.failures == 0;
         if known.is_some() && record.key == key && record.due > now {
             return (known, Some(record.due.duration_since(now)));
         }
         record.key = key.clone();
-        let stop = self.common.stop.child_token();
+        let stop = self.common.supervisor.stop().child_token();
         record.running = Some(stop.clone());
         let patience = if anew { self.pace.patience } else { Duration::ZERO };
         let answers = Arc::clone(self);
@@ -145,8 +142,8 @@ impl<A: Clone + PartialEq + Send + 'static> Answers<A> {
             let asking = AssertUnwindSafe(ask(&answers.common.turns, &question, patience)).catch_unwind();
             let Some(asked) = stop.run_until_cancelled(asking).await else { return };
             let answer = asked.unwrap_or_else(|_| {
-                tracing::error!(profile = question.profile(), "asking the API server panicked");
-                question.failed("asking panicked, which is a mistake in the controller; see its log".to_owned())
+                tracing::error!(profile = question.profile(), "a probe panicked");
+                question.failed("the probe panicked, which is a bug in the controller; see its log".to_owned())
             });
             question.concluded(&answer);
             answers.conclude(&key, &question, answer);
@@ -192,7 +189,7 @@ async fn ask<Q: Question>(turns: &Arc<Turns>, question: &Q, patience: Duration) 
         let turn = turns.next(held).await;
         let answer = question.ask(&turn).await;
         held += turn.elapsed();
-        tracing::debug!(profile = question.profile(), took = ?turn.elapsed(), "a turn");
+        tracing::debug!(profile = question.profile(), took = ?turn.elapsed(), "probe turn");
         drop(turn);
         if last || question.is_right(&answer) {
             return answer;

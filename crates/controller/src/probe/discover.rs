@@ -1,7 +1,5 @@
 //! Where the API servers are: at the addresses that are given, or at those in the EndpointSlice of their service.
 
-use std::str::FromStr;
-
 use http::Uri;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::{Api, Client};
@@ -9,37 +7,6 @@ use tokio::time::timeout;
 
 use super::wait::{ANSWER, no_answer};
 use crate::call::ApiError;
-
-/// Which API servers are asked.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum ApiServers {
-    /// Those in the EndpointSlice `kubernetes` of the namespace `default`.
-    #[default]
-    Discover,
-    /// Those at these addresses.
-    At(Vec<Uri>),
-}
-
-impl FromStr for ApiServers {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        if text == "Discover" {
-            return Ok(Self::Discover);
-        }
-        let addresses: Vec<_> = text.split(',').map(|address| parse(address.trim())).collect::<Result<_, _>>()?;
-        Ok(Self::At(addresses))
-    }
-}
-
-fn parse(address: &str) -> Result<Uri, String> {
-    let hint = "write Discover, or addresses like https://10.0.0.1:6443, separated by commas";
-    let uri: Uri = address.parse().map_err(|error| format!("{address:?} is not a URL ({error}); {hint}"))?;
-    if uri.host().is_none() || !matches!(uri.scheme_str(), Some("https" | "http")) {
-        return Err(format!("{address:?} has no scheme or no host; {hint}"));
-    }
-    Ok(uri)
-}
 
 /// Where there are API servers, or why that is not known.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,7 +26,7 @@ pub async fn discover(client: &Client) -> Found {
     found(read.map_err(|_| no_answer()).map(|read| read.map_err(ApiError::from)))
 }
 
-/// What the EndpointSlice says, or that it could not be read.
+/// The addresses in the EndpointSlice, or that it could not be read.
 fn found(read: Result<Result<EndpointSlice, ApiError>, String>) -> Found {
     const WHAT: &str = "EndpointSlice kubernetes in namespace default";
     let slice = match read {
@@ -146,15 +113,5 @@ mod tests {
         assert!(matches!(refused(500, "InternalError"), Found::Unknown(_)));
         assert!(matches!(refused(429, "TooManyRequests"), Found::Unknown(_)));
         assert!(matches!(found(Err(no_answer())), Found::Unknown(_)));
-    }
-
-    #[test]
-    fn addresses_are_urls() {
-        assert_eq!("Discover".parse(), Ok(ApiServers::Discover));
-        let two = "https://10.0.0.1:6443, https://[::1]:6444".parse::<ApiServers>().unwrap();
-        assert!(matches!(two, ApiServers::At(addresses) if addresses.len() == 2));
-        for wrong in ["", "discover", "10.0.0.1:6443", "https://", "https://a,,https://b", "ftp://a"] {
-            assert!(wrong.parse::<ApiServers>().is_err(), "{wrong}");
-        }
     }
 }

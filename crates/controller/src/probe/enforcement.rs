@@ -1,5 +1,5 @@
-//! Whether a profile is in force: whether each API server denies what violates it, of each shape, and admits what
-//! complies.
+//! Whether a profile is enforced: whether each API server denies an object of each shape that violates it, and admits one
+//! that complies.
 
 use std::sync::Arc;
 
@@ -12,24 +12,24 @@ use palisade_compiler::{Pair, Question as Objects};
 
 use super::{
     answers::Question,
-    ask::{Answer, PAUSE, Site},
     servers::Server,
+    site::{PAUSE, PolicyAnswer, Site},
     turns::Turn,
 };
 use crate::{
-    compile::Good,
-    metrics::Metrics,
-    status::{Judgement, Truth},
+    accepted::AcceptedProfile,
+    metrics::{EnforcementResult, Metrics},
+    status::{Condition, ConditionStatus},
 };
 
 /// What was found out about one API server.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
-    /// It judges by the profile.
+    /// It enforces the profile.
     Passed,
     /// It admits, or does not warn about, an object that violates the profile: the kind, and the check.
     ViolationAdmitted(&'static str, &'static str),
-    /// By this profile it denies, or warns about, an object that complies: the kind, and what it said.
+    /// By this profile it denies, or warns about, an object that complies: the kind, and its message.
     CompliantDenied(&'static str, String),
     /// Nothing was found out. Why.
     Failed(String),
@@ -38,23 +38,19 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// All values of [`Outcome::result`].
-    pub const RESULTS: [&'static str; 5] =
-        ["passed", "violation_admitted", "compliant_pod_denied", "failed", "impossible"];
-
     /// For metrics.
-    pub fn result(&self) -> &'static str {
+    fn result(&self) -> EnforcementResult {
         match self {
-            Self::Passed => "passed",
-            Self::ViolationAdmitted(..) => "violation_admitted",
-            Self::CompliantDenied(..) => "compliant_pod_denied",
-            Self::Failed(_) => "failed",
-            Self::Impossible => "impossible",
+            Self::Passed => EnforcementResult::Passed,
+            Self::ViolationAdmitted(..) => EnforcementResult::ViolationAdmitted,
+            Self::CompliantDenied(..) => EnforcementResult::CompliantPodDenied,
+            Self::Failed(_) => EnforcementResult::Failed,
+            Self::Impossible => EnforcementResult::Impossible,
         }
     }
 
-    /// The worse, the higher: what is wrong matters more than what is not known.
-    fn gravity(&self) -> u8 {
+    /// The worse, the higher: a wrong answer matters more than none.
+    fn severity(&self) -> u8 {
         match self {
             Self::Passed => 0,
             Self::Impossible => 1,
@@ -67,50 +63,54 @@ impl Outcome {
 
 /// What was found out about the API servers.
 #[derive(Clone, Debug, PartialEq)]
-pub struct InForce {
+pub struct EnforcementAnswer {
     /// By address.
     servers: Vec<(String, Outcome)>,
-    /// Why only one was asked, if there may be others.
+    /// Why only one was probed, if there may be others.
     alone: Option<String>,
     /// What no answer can show.
     unseen: Option<&'static str>,
 }
 
-impl InForce {
+impl EnforcementAnswer {
     fn everywhere(outcome: Outcome) -> Self {
         Self { servers: vec![(String::new(), outcome)], alone: None, unseen: None }
     }
 
     /// The worst that was found.
     pub fn worst(&self) -> &Outcome {
-        self.servers.iter().map(|(_, outcome)| outcome).max_by_key(|outcome| outcome.gravity()).unwrap_or(&NOBODY)
+        self.servers.iter().map(|(_, outcome)| outcome).max_by_key(|outcome| outcome.severity()).unwrap_or(&NONE)
     }
 
     /// The condition.
-    pub fn judgement(&self) -> Judgement {
-        let (truth, reason, text) = match self.worst() {
+    pub fn condition(&self) -> Condition {
+        let (status, reason, text) = match self.worst() {
             Outcome::Passed => {
                 let who = match self.servers.as_slice() {
                     [_] => "the API server".to_owned(),
                     several => format!("each of {} API servers", several.len()),
                 };
-                let text = format!("{who} denies what violates the profile and admits what complies");
-                (Truth::True, Reason::ProbesPassed, text)
+                let text = format!("{who} denies objects that violate the profile and admits objects that comply");
+                (ConditionStatus::True, Reason::ProbesPassed, text)
             }
-            Outcome::ViolationAdmitted(kind, check) => {
-                (Truth::False, Reason::ViolationAdmitted, format!("a {kind} that violates check {check} is admitted"))
-            }
-            Outcome::CompliantDenied(kind, message) => {
-                (Truth::False, Reason::CompliantPodDenied, format!("a {kind} that complies is denied: {message}"))
-            }
-            Outcome::Failed(message) => (Truth::Unknown, Reason::ProbeFailed, message.clone()),
+            Outcome::ViolationAdmitted(kind, check) => (
+                ConditionStatus::False,
+                Reason::ViolationAdmitted,
+                format!("a {kind} that violates check {check} is admitted"),
+            ),
+            Outcome::CompliantDenied(kind, message) => (
+                ConditionStatus::False,
+                Reason::CompliantPodDenied,
+                format!("a {kind} that complies is denied: {message}"),
+            ),
+            Outcome::Failed(message) => (ConditionStatus::Unknown, Reason::ProbeFailed, message.clone()),
             Outcome::Impossible => {
-                let text = "no labels make the profile select the namespace for probes";
-                (Truth::Unknown, Reason::ProbeImpossible, text.to_owned())
+                let text = "no labels make the profile select the probe namespace";
+                (ConditionStatus::Unknown, Reason::ProbeImpossible, text.to_owned())
             }
         };
         let mut message = text;
-        if truth != Truth::True {
+        if status != ConditionStatus::True {
             let result = self.worst().result();
             let at = self.servers.iter().filter(|(_, outcome)| outcome.result() == result);
             let at: Vec<_> = at.map(|(address, _)| address.as_str()).filter(|address| !address.is_empty()).collect();
@@ -122,14 +122,14 @@ impl InForce {
             message = format!("{message}; {unseen}");
         }
         if let (Some(why), [(address, _)]) = (&self.alone, self.servers.as_slice()) {
-            message = format!("{message}; only {address} was asked: {why}");
+            message = format!("{message}; only {address} was probed: {why}");
         }
         let message: String = message.chars().take(8000).collect();
-        Judgement::new(ConditionType::Enforced, truth, reason, message)
+        Condition::new(ConditionType::Enforced, status, reason, message)
     }
 }
 
-static NOBODY: Outcome = Outcome::Failed(String::new());
+static NONE: Outcome = Outcome::Failed(String::new());
 
 /// What a policy is to do with a violation, as far as an answer shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -147,21 +147,21 @@ struct Judged {
 }
 
 /// Asks whether a profile is in force.
-pub struct Enforcement {
+pub struct EnforcementProbe {
     site: Arc<Site>,
     metrics: Arc<Metrics>,
-    good: Arc<Good>,
+    accepted: Arc<AcceptedProfile>,
     shapes: Vec<Judged>,
     unseen: Option<&'static str>,
 }
 
-impl Enforcement {
+impl EnforcementProbe {
     /// To ask about this profile.
-    pub fn new(site: Arc<Site>, metrics: Arc<Metrics>, good: Arc<Good>) -> Self {
-        let (compiled, mut shapes, mut unseen) = (&good.compiled, Vec::new(), None);
+    pub fn new(site: Arc<Site>, metrics: Arc<Metrics>, accepted: Arc<AcceptedProfile>) -> Self {
+        let (compiled, mut shapes, mut unseen) = (&accepted.compiled, Vec::new(), None);
         for (shape, pair) in compiled.bundle.pairs() {
             // A shape without a question of its own is in the cluster as desired when this is asked, and was written
-            // before the policy for pods, by whose answers the API server has seen it.
+            // before the policy for pods: an API server that enforces that one has read this one, too.
             let Some(objects) = compiled.probes.question(shape) else { continue };
             match action(pair) {
                 Some(action) => {
@@ -170,7 +170,7 @@ impl Enforcement {
                 None => unseen = Some("whether workloads are audited shows in the audit log only"),
             }
         }
-        Self { site, metrics, good, shapes, unseen }
+        Self { site, metrics, accepted, shapes, unseen }
     }
 
     async fn of_server(&self, server: &Server, turn: &Turn) -> Outcome {
@@ -185,7 +185,7 @@ impl Enforcement {
         }
     }
 
-    /// Violations first: a server that denies them has seen the labels, and judges what complies.
+    /// Violations first: a server that denies them has read the labels.
     async fn attempt(&self, server: &Server) -> Outcome {
         for violating in [true, false] {
             let asked = join_all(self.shapes.iter().map(|judged| async move {
@@ -197,7 +197,7 @@ impl Enforcement {
                 }
             }));
             // Of those that are equally bad the first: pods before workloads.
-            let worst = asked.await.into_iter().rev().max_by_key(Outcome::gravity);
+            let worst = asked.await.into_iter().rev().max_by_key(Outcome::severity);
             if let Some(wrong) = worst.filter(|outcome| *outcome != Outcome::Passed) {
                 return wrong;
             }
@@ -207,31 +207,30 @@ impl Enforcement {
 }
 
 /// What an answer about the object that violates the profile means.
-fn violates(judged: &Judged, answer: Answer) -> Outcome {
+fn violates(judged: &Judged, answer: PolicyAnswer) -> Outcome {
     let Objects { kind, check, .. } = judged.objects;
     match (answer, judged.action) {
-        // A policy that denies for want of something denies what complies, too, which is said below.
-        (Answer::Denied(_) | Answer::Broken(_), Action::Deny) | (Answer::Admitted { warned: true }, Action::Warn) => {
-            Outcome::Passed
+        // A policy that denies because it lacks something also denies what complies, which is checked below.
+        (PolicyAnswer::Denied(_) | PolicyAnswer::Broken(_), Action::Deny)
+        | (PolicyAnswer::Admitted { warned: true }, Action::Warn) => Outcome::Passed,
+        (PolicyAnswer::Admitted { .. }, _) => Outcome::ViolationAdmitted(kind, check),
+        (PolicyAnswer::Denied(message) | PolicyAnswer::Broken(message), Action::Warn) => {
+            Outcome::Failed(format!("the policy for a {kind} denies, but should warn: {message}"))
         }
-        (Answer::Admitted { .. }, _) => Outcome::ViolationAdmitted(kind, check),
-        (Answer::Denied(message) | Answer::Broken(message), Action::Warn) => {
-            Outcome::Failed(format!("the policy for a {kind} denies and is to warn: {message}"))
-        }
-        (Answer::Other(message), _) => Outcome::Failed(message),
+        (PolicyAnswer::Other(message), _) => Outcome::Failed(message),
     }
 }
 
 /// What an answer about the object that complies means.
-fn complies(judged: &Judged, answer: Answer) -> Outcome {
+fn complies(judged: &Judged, answer: PolicyAnswer) -> Outcome {
     let kind = judged.objects.kind;
     match answer {
-        Answer::Admitted { warned: false } => Outcome::Passed,
-        Answer::Admitted { warned: true } => {
+        PolicyAnswer::Admitted { warned: false } => Outcome::Passed,
+        PolicyAnswer::Admitted { warned: true } => {
             Outcome::CompliantDenied(kind, "it is admitted with a warning of this profile".to_owned())
         }
-        Answer::Denied(message) | Answer::Broken(message) => Outcome::CompliantDenied(kind, message),
-        Answer::Other(message) => Outcome::Failed(message),
+        PolicyAnswer::Denied(message) | PolicyAnswer::Broken(message) => Outcome::CompliantDenied(kind, message),
+        PolicyAnswer::Other(message) => Outcome::Failed(message),
     }
 }
 
@@ -247,40 +246,40 @@ fn action(pair: &Pair) -> Option<Action> {
     }
 }
 
-impl Question for Enforcement {
-    type Answer = InForce;
+impl Question for EnforcementProbe {
+    type Answer = EnforcementAnswer;
 
     fn profile(&self) -> &str {
-        &self.good.compiled.profile
+        &self.accepted.compiled.profile
     }
 
-    async fn ask(&self, turn: &Turn) -> InForce {
-        let probes = &self.good.compiled.probes;
+    async fn ask(&self, turn: &Turn) -> EnforcementAnswer {
+        let probes = &self.accepted.compiled.probes;
         let (Some(labels), false) = (&probes.labels, self.shapes.is_empty()) else {
-            return InForce::everywhere(Outcome::Impossible);
+            return EnforcementAnswer::everywhere(Outcome::Impossible);
         };
         if let Err(why) = self.site.label(labels).await {
-            return InForce::everywhere(Outcome::Failed(why));
+            return EnforcementAnswer::everywhere(Outcome::Failed(why));
         }
         let set = self.site.servers.current().await;
         if set.servers.is_empty() {
-            return InForce::everywhere(Outcome::Failed("no API server is known".to_owned()));
+            return EnforcementAnswer::everywhere(Outcome::Failed("no API server is known".to_owned()));
         }
         let asked = set.servers.iter().map(|one| async { (one.address.clone(), self.of_server(one, turn).await) });
-        InForce { servers: join_all(asked).await, alone: set.alone, unseen: self.unseen }
+        EnforcementAnswer { servers: join_all(asked).await, alone: set.alone, unseen: self.unseen }
     }
 
-    fn is_right(&self, answer: &InForce) -> bool {
+    fn is_right(&self, answer: &EnforcementAnswer) -> bool {
         matches!(answer.worst(), Outcome::Passed | Outcome::Impossible)
     }
 
-    fn failed(&self, why: String) -> InForce {
-        InForce::everywhere(Outcome::Failed(why))
+    fn failed(&self, why: String) -> EnforcementAnswer {
+        EnforcementAnswer::everywhere(Outcome::Failed(why))
     }
 
-    fn concluded(&self, answer: &InForce) {
+    fn concluded(&self, answer: &EnforcementAnswer) {
         let (profile, outcome) = (self.profile(), answer.worst());
-        tracing::info!(profile, ?outcome, "asked the API servers whether the profile is in force");
+        tracing::info!(profile, ?outcome, "probed enforcement of the profile");
         self.metrics.probed(profile, outcome.result());
         for (address, outcome) in &answer.servers {
             self.metrics.probed_at(address, outcome.result());
@@ -288,19 +287,18 @@ impl Question for Enforcement {
     }
 }
 
-/// Whether some API server denies, by the policy for pods, a pod that violates the profile. `None` if that cannot be
-/// known.
-pub async fn denies(site: &Site, good: &Good) -> Option<bool> {
-    let (compiled, probes) = (&good.compiled, &good.compiled.probes);
+/// Whether some API server denies, by the policy for pods, a pod that violates the profile. `None` if that is unknown.
+pub async fn denies(site: &Site, accepted: &AcceptedProfile) -> Option<bool> {
+    let (compiled, probes) = (&accepted.compiled, &accepted.compiled.probes);
     let (labels, objects) = (probes.labels.as_ref()?, probes.question(Shape::Pods)?);
     site.label(labels).await.ok()?;
     let policy = names::policy(&compiled.profile, Shape::Pods);
     let set = site.servers.current().await;
     let asked = set.servers.iter().map(|server| async {
         match site.ask(server, &objects.path, &objects.violating).await.ok()?.of_policy(&policy) {
-            Answer::Denied(_) | Answer::Broken(_) => Some(true),
-            Answer::Admitted { .. } => Some(false),
-            Answer::Other(_) => None,
+            PolicyAnswer::Denied(_) | PolicyAnswer::Broken(_) => Some(true),
+            PolicyAnswer::Admitted { .. } => Some(false),
+            PolicyAnswer::Other(_) => None,
         }
     });
     let answers = join_all(asked).await;

@@ -1,16 +1,15 @@
-//! Stage probe: asks each API server whether a profile is in force, by dry runs in a namespace of ours: what violates
-//! the profile must be denied by its policy, what complies must be admitted, and a pod must be mutated as the profile
-//! says.
+//! Stage probe: asks each API server whether it enforces a profile, by dry runs in the probe namespace: its policy must deny
+//! an object that violates the profile and admit one that complies, and a pod must be mutated as the profile says.
 //!
 //! Questions run beside the reconciler ([`answers`]), which never waits for one. They take turns ([`turns`]), because the
 //! namespace's labels are one profile's at a time.
 
 mod answers;
-mod ask;
 mod discover;
 mod enforcement;
 mod mutation;
 mod servers;
+mod site;
 #[cfg(test)]
 mod tests;
 mod turns;
@@ -21,102 +20,108 @@ use std::{fmt::Write as _, sync::Arc, time::Duration};
 use palisade_api::names::{self, Shape};
 use palisade_objects::selector::Labels;
 use palisade_process::Supervisor;
-use tokio_util::sync::CancellationToken;
 
-pub use discover::ApiServers;
-pub use enforcement::{InForce, Outcome};
-pub use mutation::{Mutated, Seen};
+pub use enforcement::EnforcementAnswer;
+pub use mutation::{MutationAnswer, ObservedMutators};
 pub use servers::Servers;
 
 use self::{
     answers::{Answers, Common, Key, Pace},
-    ask::Site,
-    enforcement::Enforcement,
-    mutation::Mutating,
+    enforcement::EnforcementProbe,
+    mutation::MutationProbe,
+    site::Site,
     turns::Turns,
 };
-use crate::{Options, compile::Good, metrics::Metrics, queue::Queue, world::World};
+use crate::{
+    accepted::AcceptedProfile, metrics::Metrics, native::NativePolicies, options::Options, queue::Queue, store::Store,
+};
 
-/// How long it is asked who mutates a pod.
+/// How long a probe asks which engine mutates pods.
 const MUTATED: Duration = Duration::from_secs(5);
-/// How often it is asked anew, at least: a webhook can come and go.
+/// How often it is repeated, at least: a webhook can come and go.
 const MUTATED_AGAIN: Duration = Duration::from_secs(30);
 /// The same, after a wrong answer.
 const MUTATED_RETRY: Duration = Duration::from_secs(5);
-/// How often it is asked anew whether a profile is in force, at least, after a wrong answer.
+/// How often a probe of enforcement is repeated, at least, after a wrong answer.
 const RETRY: Duration = Duration::from_mins(1);
 
 /// Asks, and remembers the answers.
 pub struct Prober {
     site: Arc<Site>,
+    native: Arc<NativePolicies>,
     metrics: Arc<Metrics>,
     turns: Arc<Turns>,
-    in_force: Arc<Answers<InForce>>,
-    mutated: Arc<Answers<Mutated>>,
+    enforcement: Arc<Answers<EnforcementAnswer>>,
+    mutation: Arc<Answers<MutationAnswer>>,
 }
 
 impl Prober {
     /// Nothing was asked yet.
     pub fn new(
         servers: Arc<Servers>,
-        world: Arc<World>,
+        store: Arc<Store>,
+        native: Arc<NativePolicies>,
         queue: Arc<Queue>,
         metrics: Arc<Metrics>,
         options: &Options,
         supervisor: Supervisor,
-        stop: CancellationToken,
     ) -> Self {
         let turns = Arc::new(Turns::default());
-        let common = Arc::new(Common { turns: Arc::clone(&turns), queue, supervisor, stop });
+        let common = Arc::new(Common { turns: Arc::clone(&turns), queue, supervisor });
         let (patience, interval) = (options.probe_timeout, options.probe_interval);
         let of_policies = Pace { patience, interval, retry: RETRY };
         let of_mutation =
             Pace { patience: MUTATED.min(patience), interval: MUTATED_AGAIN.min(interval), retry: MUTATED_RETRY };
         Self {
-            site: Arc::new(Site { client: servers.client().clone(), world, servers }),
+            site: Arc::new(Site { client: servers.client().clone(), store, servers }),
+            native,
             metrics,
             turns,
-            in_force: Arc::new(Answers::new(Arc::clone(&common), of_policies)),
-            mutated: Arc::new(Answers::new(common, of_mutation)),
+            enforcement: Arc::new(Answers::new(Arc::clone(&common), of_policies)),
+            mutation: Arc::new(Answers::new(common, of_mutation)),
         }
     }
 
-    /// Whether the profile is in force as it is in the cluster, if that is known; and when to consult again.
-    pub fn in_force(&self, good: &Arc<Good>) -> (Option<InForce>, Option<Duration>) {
-        let mut objects = good.generation().to_string();
+    /// Whether the profile is enforced as it is in the cluster, if that is known; and when to consult again.
+    pub fn enforcement(&self, accepted: &Arc<AcceptedProfile>) -> (Option<EnforcementAnswer>, Option<Duration>) {
+        let mut objects = accepted.generation().to_string();
         for shape in Shape::ALL {
-            for meta in self.site.world.pair(&good.compiled.profile, shape).metadata() {
+            for meta in self.site.store.pair(&accepted.compiled.profile, shape).metadata() {
                 let uid = meta.uid.as_deref().unwrap_or_default();
                 let _ = write!(objects, "/{uid}.{}", meta.generation.unwrap_or_default());
             }
         }
         let key = Key { objects, servers: self.site.servers.epoch() };
-        let question = Enforcement::new(Arc::clone(&self.site), Arc::clone(&self.metrics), Arc::clone(good));
-        self.in_force.consult(key, question)
+        let question = EnforcementProbe::new(Arc::clone(&self.site), Arc::clone(&self.metrics), Arc::clone(accepted));
+        self.enforcement.consult(key, question)
     }
 
-    /// Who mutates pods, if that is known, and when to consult again; `None` if the profile mutates no pod that complies
-    /// with it. `native` is the version of the policy in the cluster, if it is to be the API server.
-    pub fn mutated(&self, good: &Arc<Good>, native: Option<&str>) -> Option<(Option<Mutated>, Option<Duration>)> {
+    /// Which engine mutates pods, if that is known, and when to consult again; `None` if the profile mutates no pod that complies
+    /// with it. `native` is the version of the policy in the cluster, if the API server is to mutate pods.
+    pub fn mutation(
+        &self,
+        accepted: &Arc<AcceptedProfile>,
+        native: Option<&str>,
+    ) -> Option<(Option<MutationAnswer>, Option<Duration>)> {
         let (site, metrics) = (Arc::clone(&self.site), Arc::clone(&self.metrics));
-        let question = Mutating::new(site, metrics, Arc::clone(good), native.is_some())?;
-        let mut objects = format!("{}/{}", good.generation(), native.unwrap_or("-"));
-        let _ = write!(objects, "/{}", self.site.world.native.identity(&names::mutation(&good.compiled.profile)));
+        let question = MutationProbe::new(site, metrics, Arc::clone(accepted), native.is_some())?;
+        let mut objects = format!("{}/{}", accepted.generation(), native.unwrap_or("-"));
+        let _ = write!(objects, "/{}", self.native.identity(&names::mutation(&accepted.compiled.profile)));
         let key = Key { objects, servers: self.site.servers.epoch() };
-        Some(self.mutated.consult(key, question))
+        Some(self.mutation.consult(key, question))
     }
 
     /// The profile is gone.
     pub fn forget(&self, profile: &str) {
-        self.in_force.forget(profile);
-        self.mutated.forget(profile);
+        self.enforcement.forget(profile);
+        self.mutation.forget(profile);
     }
 
     /// Whether some API server denies, by the profile's policy, a pod that violates it. `None` if that cannot be known.
-    pub async fn denies(&self, good: &Good) -> Option<bool> {
+    pub async fn denies(&self, accepted: &AcceptedProfile) -> Option<bool> {
         // A removal waits for it, so it goes first.
         let _turn = self.turns.next(Duration::ZERO).await;
-        enforcement::denies(&self.site, good).await
+        enforcement::denies(&self.site, accepted).await
     }
 
     /// Takes the labels away.

@@ -1,4 +1,4 @@
-//! Who mutates pods as a profile says: the API server by a policy, the webhook, or nobody.
+//! Which engine mutates pods as a profile says: the API server by a policy, the webhook, or none.
 
 use std::sync::Arc;
 
@@ -10,62 +10,55 @@ use serde_json::{Value as Json, json};
 
 use super::{
     answers::Question,
-    ask::{PAUSE, Site},
     servers::Server,
+    site::{PAUSE, Site},
     turns::Turn,
 };
-use crate::{compile::Good, metrics::Metrics};
+use crate::{
+    accepted::AcceptedProfile,
+    metrics::{Metrics, MutationResult},
+};
 
-/// Who was seen to mutate a pod.
+/// The engines that were observed mutating a pod.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Seen {
+pub struct ObservedMutators {
     /// The API server.
     pub native: bool,
-    /// The webhook, or it would have, had the API server left something.
+    /// The webhook, or it would have, had the API server not done so first.
     pub webhook: bool,
-}
-
-impl Seen {
-    /// All values of [`Seen::result`], and that nothing was found out.
-    pub const RESULTS: [&'static str; 4] = ["native", "webhook", "nobody", "failed"];
-
-    /// For metrics.
-    pub fn result(self) -> &'static str {
-        match self {
-            Self { native: true, .. } => "native",
-            Self { webhook: true, .. } => "webhook",
-            Self { .. } => "nobody",
-        }
-    }
 }
 
 /// What was found out about the API servers.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Mutated {
+pub struct MutationAnswer {
     /// By address.
-    servers: Vec<(String, Result<Seen, String>)>,
+    servers: Vec<(String, Result<ObservedMutators, String>)>,
 }
 
-impl Mutated {
+impl MutationAnswer {
     /// From what was found at each address.
-    pub fn new(servers: Vec<(String, Result<Seen, String>)>) -> Self {
+    pub fn new(servers: Vec<(String, Result<ObservedMutators, String>)>) -> Self {
         Self { servers }
     }
 
-    /// Who was seen to mutate pods at each API server that answered: what is true of all of them. `None` if none did.
-    pub fn seen(&self) -> Option<Seen> {
+    /// The engines that were observed at every API server that answered; `None` if none answered.
+    pub fn everywhere(&self) -> Option<ObservedMutators> {
         let seen = self.servers.iter().filter_map(|(_, seen)| seen.as_ref().ok());
-        seen.copied()
-            .reduce(|one, other| Seen { native: one.native && other.native, webhook: one.webhook && other.webhook })
+        seen.copied().reduce(|one, other| ObservedMutators {
+            native: one.native && other.native,
+            webhook: one.webhook && other.webhook,
+        })
     }
 
-    /// Where nobody was seen to mutate a pod; empty if there is no such API server.
-    pub fn nobody(&self) -> Vec<&str> {
-        let nobody = |seen: &Result<Seen, String>| seen.as_ref().is_ok_and(|seen| *seen == Seen::default());
+    /// The API servers where no engine was observed.
+    pub fn unmutated(&self) -> Vec<&str> {
+        let nobody = |seen: &Result<ObservedMutators, String>| {
+            seen.as_ref().is_ok_and(|seen| *seen == ObservedMutators::default())
+        };
         self.servers.iter().filter(|(_, seen)| nobody(seen)).map(|(address, _)| address.as_str()).collect()
     }
 
-    /// Where that could not be found out, and why; empty if it could everywhere.
+    /// The API servers that gave no answer, and why.
     pub fn failed(&self) -> Vec<String> {
         let failed = self.servers.iter().filter_map(|(address, seen)| Some((address, seen.as_ref().err()?)));
         failed
@@ -74,25 +67,25 @@ impl Mutated {
     }
 }
 
-/// Asks who mutates pods.
-pub struct Mutating {
+/// Asks which engine mutates pods.
+pub struct MutationProbe {
     site: Arc<Site>,
     metrics: Arc<Metrics>,
-    good: Arc<Good>,
+    accepted: Arc<AcceptedProfile>,
     /// A pod that lacks what the profile's mutation writes.
     bare: Json,
-    /// Whether it is the API server that is to do it.
+    /// Whether the API server is to mutate pods.
     native: bool,
 }
 
-impl Mutating {
+impl MutationProbe {
     /// To ask about this profile; `None` if it mutates no pod that complies with it.
-    pub fn new(site: Arc<Site>, metrics: Arc<Metrics>, good: Arc<Good>, native: bool) -> Option<Self> {
-        let bare = bare(&good)?;
-        Some(Self { site, metrics, good, bare, native })
+    pub fn new(site: Arc<Site>, metrics: Arc<Metrics>, accepted: Arc<AcceptedProfile>, native: bool) -> Option<Self> {
+        let bare = bare(&accepted)?;
+        Some(Self { site, metrics, accepted, bare, native })
     }
 
-    async fn of_server(&self, server: &Server, plan: &Plan<'_>, turn: &Turn) -> Result<Seen, String> {
+    async fn of_server(&self, server: &Server, plan: &Plan<'_>, turn: &Turn) -> Result<ObservedMutators, String> {
         let mut pause = PAUSE.0;
         loop {
             let seen = self.attempt(server, plan).await;
@@ -105,19 +98,19 @@ impl Mutating {
         }
     }
 
-    fn is_wanted(&self, seen: Seen) -> bool {
+    fn is_wanted(&self, seen: ObservedMutators) -> bool {
         seen.native || (seen.webhook && !self.native)
     }
 
-    async fn attempt(&self, server: &Server, plan: &Plan<'_>) -> Result<Seen, String> {
-        let profile = &self.good.compiled.profile;
+    async fn attempt(&self, server: &Server, plan: &Plan<'_>) -> Result<ObservedMutators, String> {
+        let profile = &self.accepted.compiled.profile;
         let path = format!("/api/v1/namespaces/{}/pods", names::PROBE_NAMESPACE);
         let reply = self.site.ask(server, &path, &self.bare).await?;
         let said = |text: &str| reply.warnings.iter().any(|warning| warning.contains(text));
         let webhook_found_nothing = said(&names::probe_complete_warning(profile));
         let webhook_mutated = said(&format!("filled in by ToolSecurityProfile {profile}: "));
         let admitted = reply.status.is_success();
-        // A pod that nobody has mutated may be denied because of that.
+        // A pod that no engine has mutated may be denied because of that.
         let ours = || {
             let policy = names::policy(profile, Shape::Pods);
             reply.text().contains(&format!("ValidatingAdmissionPolicy '{policy}'"))
@@ -128,19 +121,19 @@ impl Mutating {
         let mutated = admitted
             && serde_json::from_slice(&reply.body)
                 .is_ok_and(|pod: Json| plan.patch(&Request::create(names::PROBE_NAMESPACE, &pod)).is_empty());
-        Ok(Seen { native: mutated && !webhook_mutated, webhook: webhook_mutated || webhook_found_nothing })
+        Ok(ObservedMutators { native: mutated && !webhook_mutated, webhook: webhook_mutated || webhook_found_nothing })
     }
 }
 
-impl Question for Mutating {
-    type Answer = Mutated;
+impl Question for MutationProbe {
+    type Answer = MutationAnswer;
 
     fn profile(&self) -> &str {
-        &self.good.compiled.profile
+        &self.accepted.compiled.profile
     }
 
-    async fn ask(&self, turn: &Turn) -> Mutated {
-        let compiled = &self.good.compiled;
+    async fn ask(&self, turn: &Turn) -> MutationAnswer {
+        let compiled = &self.accepted.compiled;
         let (Some(labels), Some(mutation)) = (&compiled.probes.labels, &compiled.mutation) else {
             return self.failed("no labels make the profile select the probe namespace".to_owned());
         };
@@ -151,34 +144,34 @@ impl Question for Mutating {
         let set = self.site.servers.current().await;
         let asked =
             set.servers.iter().map(|one| async { (one.address.clone(), self.of_server(one, &plan, turn).await) });
-        Mutated::new(join_all(asked).await)
+        MutationAnswer::new(join_all(asked).await)
     }
 
-    fn is_right(&self, answer: &Mutated) -> bool {
+    fn is_right(&self, answer: &MutationAnswer) -> bool {
         answer.servers.iter().all(|(_, seen)| seen.as_ref().is_ok_and(|seen| self.is_wanted(*seen)))
     }
 
-    fn failed(&self, why: String) -> Mutated {
-        Mutated::new(vec![(String::new(), Err(why))])
+    fn failed(&self, why: String) -> MutationAnswer {
+        MutationAnswer::new(vec![(String::new(), Err(why))])
     }
 
-    fn concluded(&self, answer: &Mutated) {
-        let result = match answer.seen() {
-            Some(_) if !answer.nobody().is_empty() => "nobody",
-            // All of them are mutated, by one or the other.
-            Some(seen) if seen == Seen::default() => "webhook",
-            Some(seen) => seen.result(),
-            None => "failed",
+    fn concluded(&self, answer: &MutationAnswer) {
+        let result = match answer.everywhere() {
+            Some(_) if !answer.unmutated().is_empty() => MutationResult::Nobody,
+            Some(ObservedMutators { native: true, .. }) => MutationResult::Native,
+            // All of them mutate pods, by one engine or the other.
+            Some(_) => MutationResult::Webhook,
+            None => MutationResult::Failed,
         };
-        tracing::info!(profile = self.profile(), result, failed = ?answer.failed(), "asked the API servers who mutates pods");
+        tracing::info!(profile = self.profile(), result = result.label(), failed = ?answer.failed(), "probed which engine mutates pods");
         self.metrics.mutated(self.profile(), result);
     }
 }
 
 /// The pod of the probe that complies, without what would be written into it; `None` if nothing would be.
-fn bare(good: &Good) -> Option<Json> {
-    let mutation = good.compiled.mutation.as_ref()?;
-    let mut pod = good.compiled.probes.compliant.pod.clone();
+fn bare(accepted: &AcceptedProfile) -> Option<Json> {
+    let mutation = accepted.compiled.mutation.as_ref()?;
+    let mut pod = accepted.compiled.probes.compliant.pod.clone();
     *pod.at_mut(&["metadata", "name"]) = "palisade-probe-bare".into();
     *pod.at_mut(&["metadata", "annotations"]) = json!({names::PROBE_MUTATION_ANNOTATION: ""});
     let unset = |object: &mut Json, path: &[String]| {
@@ -194,7 +187,7 @@ fn bare(good: &Good) -> Option<Json> {
             }
         }
     }
-    let plan = Plan::new([(mutation, good.compiled.probes.params.as_ref())]);
+    let plan = Plan::new([(mutation, accepted.compiled.probes.params.as_ref())]);
     let would = plan.patch(&Request::create(names::PROBE_NAMESPACE, &pod));
     (!would.is_empty()).then_some(pod)
 }
@@ -203,22 +196,22 @@ fn bare(good: &Good) -> Option<Json> {
 mod tests {
     use super::*;
 
-    const NATIVE: Seen = Seen { native: true, webhook: false };
-    const WEBHOOK: Seen = Seen { native: false, webhook: true };
+    const NATIVE: ObservedMutators = ObservedMutators { native: true, webhook: false };
+    const WEBHOOK: ObservedMutators = ObservedMutators { native: false, webhook: true };
 
-    fn of(servers: &[Result<Seen, &str>]) -> Mutated {
+    fn of(servers: &[Result<ObservedMutators, &str>]) -> MutationAnswer {
         let named = servers.iter().enumerate();
-        Mutated::new(named.map(|(i, seen)| (format!("s{i}"), seen.map_err(str::to_owned))).collect())
+        MutationAnswer::new(named.map(|(i, seen)| (format!("s{i}"), seen.map_err(str::to_owned))).collect())
     }
 
     #[test]
-    fn what_is_said_of_all_is_true_of_each() {
-        assert_eq!(of(&[Ok(NATIVE), Ok(NATIVE)]).seen(), Some(NATIVE));
-        assert_eq!(of(&[Ok(NATIVE), Ok(WEBHOOK)]).seen(), Some(Seen::default()));
-        assert!(of(&[Ok(NATIVE), Ok(WEBHOOK)]).nobody().is_empty());
-        assert_eq!(of(&[Ok(NATIVE), Ok(Seen::default())]).nobody(), ["s1"]);
+    fn engines_are_those_of_every_api_server() {
+        assert_eq!(of(&[Ok(NATIVE), Ok(NATIVE)]).everywhere(), Some(NATIVE));
+        assert_eq!(of(&[Ok(NATIVE), Ok(WEBHOOK)]).everywhere(), Some(ObservedMutators::default()));
+        assert!(of(&[Ok(NATIVE), Ok(WEBHOOK)]).unmutated().is_empty());
+        assert_eq!(of(&[Ok(NATIVE), Ok(ObservedMutators::default())]).unmutated(), ["s1"]);
         let one_is_down = of(&[Ok(NATIVE), Err("no answer")]);
-        assert_eq!((one_is_down.seen(), one_is_down.failed()), (Some(NATIVE), vec!["s1: no answer".to_owned()]));
-        assert_eq!(of(&[Err("no answer")]).seen(), None);
+        assert_eq!((one_is_down.everywhere(), one_is_down.failed()), (Some(NATIVE), vec!["s1: no answer".to_owned()]));
+        assert_eq!(of(&[Err("no answer")]).everywhere(), None);
     }
 }

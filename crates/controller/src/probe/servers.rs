@@ -1,4 +1,4 @@
-//! The API servers: each judges by what it has read itself, so each is asked by itself.
+//! The API servers: each enforces what it has read itself, so each is probed by itself.
 //!
 //! Behind the service `kubernetes` are the addresses in the EndpointSlice `kubernetes` of the namespace `default`. They
 //! are read again and again, as servers come and go, and each is asked for its version, so that one that does not answer
@@ -20,16 +20,16 @@ use tokio::{
 };
 
 use super::{
-    discover::{ApiServers, Found, discover},
+    discover::{Found, discover},
     wait::{ANSWER, no_answer},
 };
-use crate::{call::ApiError, metrics::Metrics, queue::Queue, world::World};
+use crate::{call::ApiError, metrics::Metrics, options::ApiServers, queue::Queue, store::Store};
 
 /// How often the addresses are read and each server is asked whether it answers.
 const PACE: Duration = Duration::from_secs(10);
 /// The same, while some server does not answer.
 const SOON: Duration = Duration::from_secs(1);
-/// The shortest time between two rounds, whoever asks for one.
+/// The shortest time between two rounds.
 const LEAST: Duration = Duration::from_millis(500);
 /// So many times in a row must an answer be missing.
 const STRIKES: u32 = 2;
@@ -85,7 +85,7 @@ impl Server {
             Ok(()) => *state = State::default(),
             Err(why) => {
                 state.strikes = state.strikes.saturating_add(1);
-                // Not each error anew: what it says may differ in details.
+                // The first errors only: later ones may differ in details.
                 if state.strikes <= STRIKES {
                     state.why = why;
                 }
@@ -103,7 +103,7 @@ impl Server {
 pub struct Set {
     /// Each of them, by address.
     pub servers: Vec<Arc<Server>>,
-    /// Why only the configured address is asked, if others may be behind it.
+    /// Why only the configured address is probed, if others may be behind it.
     pub alone: Option<String>,
     /// Another number after each change.
     pub epoch: u64,
@@ -118,7 +118,7 @@ pub struct Servers {
     which: ApiServers,
     metrics: Arc<Metrics>,
     set: watch::Sender<Option<Set>>,
-    /// Somebody has missed an answer.
+    /// A probe has missed an answer.
     missed: Notify,
 }
 
@@ -153,21 +153,21 @@ impl Servers {
         self.set.borrow().as_ref().map_or(0, |set| set.epoch)
     }
 
-    /// An answer did not come: finds out whether the server answers at all.
+    /// An answer was missing: finds out whether the server answers at all.
     pub fn missed_an_answer(&self) {
         self.missed.notify_one();
     }
 
     /// Keeps this up to date until the end, and triggers all profiles after each change.
-    pub fn follow(self: &Arc<Self>, world: &Arc<World>, queue: &Arc<Queue>, supervisor: &Supervisor) {
-        let (servers, world, queue) = (Arc::clone(self), Arc::clone(world), Arc::clone(queue));
+    pub fn follow(self: &Arc<Self>, store: &Arc<Store>, queue: &Arc<Queue>, supervisor: &Supervisor) {
+        let (servers, store, queue) = (Arc::clone(self), Arc::clone(store), Arc::clone(queue));
         let stop = supervisor.stop().clone();
         supervisor.spawn("API servers", async move {
             let rounds = async {
                 loop {
                     let begun = Instant::now();
                     if servers.round().await {
-                        queue.trigger(world.profiles());
+                        queue.trigger(store.profiles());
                     }
                     let all_well = servers.set.borrow().iter().flat_map(|set| &set.servers).all(|one| one.is_well());
                     tokio::select! {
@@ -206,7 +206,7 @@ impl Servers {
         for (address, why) in &now_silent {
             self.metrics.answers(address, why.is_none());
             if let Some(why) = why {
-                tracing::warn!(address, why, "an API server cannot be asked");
+                tracing::warn!(address, why, "an API server does not answer");
             }
         }
         for (address, _) in was_silent.iter().flatten().filter(|(old, _)| !now_silent.iter().any(|(new, _)| new == old))
@@ -214,7 +214,7 @@ impl Servers {
             self.metrics.forget_server(address);
         }
         let addresses: Vec<_> = now_silent.iter().map(|(address, _)| address.as_str()).collect();
-        tracing::info!(?addresses, alone = set.alone, "API servers that are asked");
+        tracing::info!(?addresses, alone = set.alone, "API servers that are probed");
         self.set.send_replace(Some(Set { epoch: epoch + 1, ..set }));
         true
     }

@@ -1,4 +1,4 @@
-//! The prober before API servers that are slow, silent, wrong or in the way. Time is tokio's, and paused.
+//! The prober with API servers that are slow, silent, wrong or refuse. Time is tokio's, and paused.
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -11,10 +11,11 @@ use kube::{Client, client::Body, core::PartialObjectMeta, runtime::watcher::Even
 use palisade_api::{ToolSecurityProfile, conditions::Reason};
 use serde_json::{Value as Json, json};
 use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
 use tower::{BoxError, service_fn};
 
-use super::{answers::Question, servers::Server, turns::Turn, *};
-use crate::status::Truth;
+use super::{answers::Question, enforcement::Outcome, servers::Server, turns::Turn, *};
+use crate::{options::ApiServers, status::ConditionStatus};
 
 /// An API server that has a probe namespace.
 #[derive(Default)]
@@ -24,7 +25,7 @@ struct Mock(Mutex<State>);
 struct State {
     /// What the namespace was given last.
     labels: BTreeMap<String, String>,
-    /// What this server judges by: subjects and resources.
+    /// What this server enforces: subjects and resources.
     in_force: BTreeSet<(String, &'static str)>,
     /// It denies what complies, too.
     confused: bool,
@@ -123,38 +124,38 @@ impl Mock {
 }
 
 /// A prober, the API servers it asks, and the profiles it is asked about.
-struct Scene {
+struct Setup {
     prober: Prober,
-    world: Arc<World>,
+    store: Arc<Store>,
     servers: Vec<Arc<Mock>>,
 }
 
-impl Scene {
+impl Setup {
     fn new(count: usize) -> Self {
-        let world = Arc::new(World::default());
+        let store = Arc::new(Store::default());
         let namespace: PartialObjectMeta<Namespace> =
             serde_json::from_value(json!({"metadata": {"name": names::PROBE_NAMESPACE}})).unwrap();
-        world.see_namespace(Event::Apply(namespace));
+        store.observe_namespace(Event::Apply(namespace));
         let (queue, metrics) = (Arc::new(Queue::new(Duration::ZERO)), Arc::new(Metrics::new()));
         let mocks: Vec<_> = (0..count).map(|_| Mock::new()).collect();
         let known = mocks.iter().enumerate();
         let known = known.map(|(i, mock)| Server::new(format!("https://server-{i}"), mock.client(&mocks[0]))).collect();
-        let stop = CancellationToken::new();
-        let supervisor = Supervisor::new(stop.clone());
+        let supervisor = Supervisor::new(CancellationToken::new());
         let which = ApiServers::At((0..count).map(|i| format!("https://server-{i}").parse().unwrap()).collect());
         let config = kube::Config::new("https://server".parse().unwrap());
         let servers = Servers::new(mocks[0].client(&mocks[0]), Some(config), which, Arc::clone(&metrics));
         let servers = Arc::new(servers.knowing(known));
-        servers.follow(&world, &queue, &supervisor);
-        let prober = Prober::new(servers, Arc::clone(&world), queue, metrics, &Options::default(), supervisor, stop);
-        Self { prober, world, servers: mocks }
+        servers.follow(&store, &queue, &supervisor);
+        let prober =
+            Prober::new(servers, Arc::clone(&store), Arc::default(), queue, metrics, &Options::default(), supervisor);
+        Self { prober, store, servers: mocks }
     }
 
-    /// Waits for the answer as passes do, and says how long it took.
-    async fn answer(&self, good: &Arc<Good>) -> (InForce, Duration) {
+    /// Waits for the answer as reconciles do, and returns how long it took.
+    async fn answer(&self, accepted: &Arc<AcceptedProfile>) -> (EnforcementAnswer, Duration) {
         let start = Instant::now();
         loop {
-            if let (Some(known), _) = self.prober.in_force(good) {
+            if let (Some(known), _) = self.prober.enforcement(accepted) {
                 return (known, start.elapsed());
             }
             sleep(Duration::from_millis(5)).await;
@@ -162,22 +163,27 @@ impl Scene {
     }
 
     /// Waits until the answer is this one, at most this long.
-    async fn until(&self, good: &Arc<Good>, reason: Reason, limit: Duration) -> crate::status::Judgement {
+    async fn until(
+        &self,
+        accepted: &Arc<AcceptedProfile>,
+        reason: Reason,
+        limit: Duration,
+    ) -> crate::status::Condition {
         let start = Instant::now();
         loop {
-            let (known, _) = self.prober.in_force(good);
-            let judgement = known.map(|known| known.judgement());
-            if let Some(judgement) = judgement.clone().filter(|judgement| judgement.reason == reason) {
-                return judgement;
+            let (known, _) = self.prober.enforcement(accepted);
+            let condition = known.map(|known| known.condition());
+            if let Some(condition) = condition.clone().filter(|condition| condition.reason == reason) {
+                return condition;
             }
-            assert!(start.elapsed() < limit, "{judgement:?}");
+            assert!(start.elapsed() < limit, "{condition:?}");
             sleep(Duration::from_millis(50)).await;
         }
     }
 }
 
 /// A profile that denies pods and, if that is so, workloads.
-fn good(name: &str, generation: i64, more: &Json) -> Arc<Good> {
+fn accepted(name: &str, generation: i64, more: &Json) -> Arc<AcceptedProfile> {
     let mut spec = json!({"namespaceSelector": {"matchLabels": {"tenancy": name}}, "baseline": "Baseline"});
     palisade_objects::pod::merge(&mut spec, more);
     let profile: ToolSecurityProfile = serde_json::from_value(json!({
@@ -186,109 +192,109 @@ fn good(name: &str, generation: i64, more: &Json) -> Arc<Good> {
     }))
     .unwrap();
     let compiled = palisade_gate::check(palisade_compiler::compile(&profile).unwrap()).unwrap();
-    Arc::new(Good { profile: Arc::new(profile), compiled })
+    Arc::new(AcceptedProfile { profile: Arc::new(profile), compiled })
 }
 
-fn pods_only(name: &str) -> Arc<Good> {
-    good(name, 1, &json!({"enforcement": {"workloads": "Off"}}))
+fn pods_only(name: &str) -> Arc<AcceptedProfile> {
+    accepted(name, 1, &json!({"enforcement": {"workloads": "Off"}}))
 }
 
-fn both(name: &str) -> Arc<Good> {
-    good(name, 1, &json!({"enforcement": {"workloads": "Deny"}}))
+fn both(name: &str) -> Arc<AcceptedProfile> {
+    accepted(name, 1, &json!({"enforcement": {"workloads": "Deny"}}))
 }
 
 const LIMIT: Duration = Duration::from_secs(30);
 
 #[tokio::test(start_paused = true)]
 async fn a_profile_is_in_force_only_if_workloads_are_judged_too() {
-    let (scene, good) = (Scene::new(1), both("a"));
-    scene.servers[0].judge("a.1", &["pods"]);
-    let (first, _) = scene.answer(&good).await;
+    let (setup, accepted) = (Setup::new(1), both("a"));
+    setup.servers[0].judge("a.1", &["pods"]);
+    let (first, _) = setup.answer(&accepted).await;
     assert!(matches!(first.worst(), Outcome::ViolationAdmitted("pod template", _)), "{first:?}");
-    scene.servers[0].judge("a.1", &["podtemplates"]);
-    scene.until(&good, Reason::ProbesPassed, LIMIT).await;
-    scene.servers[0].set(|state| state.confused = true);
-    let (_, again) = scene.prober.in_force(&good);
+    setup.servers[0].judge("a.1", &["podtemplates"]);
+    setup.until(&accepted, Reason::ProbesPassed, LIMIT).await;
+    setup.servers[0].set(|state| state.confused = true);
+    let (_, again) = setup.prober.enforcement(&accepted);
     sleep(again.unwrap()).await;
-    scene.until(&good, Reason::CompliantPodDenied, LIMIT).await;
+    setup.until(&accepted, Reason::CompliantPodDenied, LIMIT).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn workloads_that_are_warned_about_are_seen_by_the_warning() {
-    let (scene, good) = (Scene::new(1), good("a", 1, &json!({"enforcement": {"workloads": "Warn"}})));
-    scene.servers[0].judge("a.1", &["pods"]);
-    let (silent, _) = scene.answer(&good).await;
+async fn warnings_about_workloads_are_observed() {
+    let (setup, accepted) = (Setup::new(1), accepted("a", 1, &json!({"enforcement": {"workloads": "Warn"}})));
+    setup.servers[0].judge("a.1", &["pods"]);
+    let (silent, _) = setup.answer(&accepted).await;
     assert!(matches!(silent.worst(), Outcome::ViolationAdmitted("pod template", _)), "{silent:?}");
     // What warns about everything is not right either.
     let warning = "299 - \"Validation failed for ValidatingAdmissionPolicy 'palisade-a-workloads' with binding\"";
-    scene.servers[0].set(|state| state.warning = Some(warning.to_owned()));
-    scene.until(&good, Reason::CompliantPodDenied, LIMIT).await;
+    setup.servers[0].set(|state| state.warning = Some(warning.to_owned()));
+    setup.until(&accepted, Reason::CompliantPodDenied, LIMIT).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_policies_of_an_earlier_generation_are_not_taken_for_those_of_this_one() {
-    let scene = Scene::new(1);
-    scene.servers[0].judge("a.1", &["pods", "podtemplates"]);
-    let new = good("a", 2, &json!({"enforcement": {"workloads": "Deny"}}));
-    let (answer, _) = scene.answer(&new).await;
+    let setup = Setup::new(1);
+    setup.servers[0].judge("a.1", &["pods", "podtemplates"]);
+    let new = accepted("a", 2, &json!({"enforcement": {"workloads": "Deny"}}));
+    let (answer, _) = setup.answer(&new).await;
     assert!(matches!(answer.worst(), Outcome::ViolationAdmitted("pod", _)), "{answer:?}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_is_about_what_is_in_the_cluster() {
-    let (scene, good) = (Scene::new(1), pods_only("a"));
-    scene.servers[0].judge("a.1", &["pods"]);
-    scene.until(&good, Reason::ProbesPassed, LIMIT).await;
+async fn an_answer_holds_for_the_objects_in_the_cluster() {
+    let (setup, accepted) = (Setup::new(1), pods_only("a"));
+    setup.servers[0].judge("a.1", &["pods"]);
+    setup.until(&accepted, Reason::ProbesPassed, LIMIT).await;
     // Another policy of the same name and generation, as when somebody has deleted the former one.
     let policy: ValidatingAdmissionPolicy = serde_json::from_value(json!({
         "metadata": {"name": "palisade-a-pods", "uid": "other", "generation": 1, "resourceVersion": "7"},
     }))
     .unwrap();
-    scene.world.wrote_policy(policy.clone());
-    assert_eq!(scene.prober.in_force(&good).0, None);
-    scene.until(&good, Reason::ProbesPassed, LIMIT).await;
+    setup.store.wrote_policy(policy.clone());
+    assert_eq!(setup.prober.enforcement(&accepted).0, None);
+    setup.until(&accepted, Reason::ProbesPassed, LIMIT).await;
     // And another one for workloads.
-    scene.world.wrote_policy(ValidatingAdmissionPolicy {
+    setup.store.wrote_policy(ValidatingAdmissionPolicy {
         metadata: k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta {
             name: Some("palisade-a-workloads".into()),
             ..policy.metadata
         },
         ..policy
     });
-    assert_eq!(scene.prober.in_force(&good).0, None);
+    assert_eq!(setup.prober.enforcement(&accepted).0, None);
 }
 
 #[tokio::test(start_paused = true)]
 async fn hopeless_profiles_do_not_delay_another_one() {
-    let scene = Scene::new(2);
+    let setup = Setup::new(2);
     let hopeless: Vec<_> = (0..25).map(|i| pods_only(&format!("hopeless-{i}"))).collect();
-    for good in &hopeless {
-        assert_eq!(scene.prober.in_force(good).0, None);
+    for accepted in &hopeless {
+        assert_eq!(setup.prober.enforcement(accepted).0, None);
     }
     sleep(Duration::from_secs(3)).await;
-    for server in &scene.servers {
+    for server in &setup.servers {
         server.judge("good.1", &["pods"]);
     }
-    let (answer, took) = scene.answer(&pods_only("good")).await;
-    assert_eq!(answer.judgement().status, Truth::True, "{answer:?}");
+    let (answer, took) = setup.answer(&pods_only("good")).await;
+    assert_eq!(answer.condition().status, ConditionStatus::True, "{answer:?}");
     assert!(took < Duration::from_secs(2), "{took:?}");
     // Neither do they keep a removal waiting.
     let start = Instant::now();
-    assert_eq!(scene.prober.denies(&pods_only("good")).await, Some(true));
+    assert_eq!(setup.prober.denies(&pods_only("good")).await, Some(true));
     assert!(start.elapsed() < Duration::from_secs(1), "{:?}", start.elapsed());
-    // And if the policy comes into force only later, that is seen soon, too.
+    // And if the policy comes into force only later, that is noticed soon, too.
     let late = pods_only("late");
-    assert_eq!(scene.prober.in_force(&late).0, None);
+    assert_eq!(setup.prober.enforcement(&late).0, None);
     sleep(Duration::from_millis(1300)).await;
-    for server in &scene.servers {
+    for server in &setup.servers {
         server.judge("late.1", &["pods"]);
     }
-    let (answer, took) = scene.answer(&late).await;
-    assert_eq!(answer.judgement().status, Truth::True, "{answer:?}");
+    let (answer, took) = setup.answer(&late).await;
+    assert_eq!(answer.condition().status, ConditionStatus::True, "{answer:?}");
     assert!(took < Duration::from_secs(2), "{took:?}");
     // They get their answers as well, in the time that is given to each.
-    for good in &hopeless {
-        let (answer, took) = scene.answer(good).await;
+    for accepted in &hopeless {
+        let (answer, took) = setup.answer(accepted).await;
         assert!(matches!(answer.worst(), Outcome::ViolationAdmitted("pod", _)), "{answer:?}");
         assert!(took < LIMIT, "{took:?}");
     }
@@ -296,130 +302,133 @@ async fn hopeless_profiles_do_not_delay_another_one() {
 
 #[tokio::test(start_paused = true)]
 async fn each_server_that_is_wrong_is_named() {
-    let (scene, good) = (Scene::new(3), both("a"));
+    let (setup, accepted) = (Setup::new(3), both("a"));
     for server in [0, 2] {
-        scene.servers[server].judge("a.1", &["pods", "podtemplates"]);
+        setup.servers[server].judge("a.1", &["pods", "podtemplates"]);
     }
-    scene.servers[1].judge("a.1", &["pods"]);
-    let judgement = scene.until(&good, Reason::ViolationAdmitted, LIMIT).await;
-    let text = &judgement.message;
+    setup.servers[1].judge("a.1", &["pods"]);
+    let condition = setup.until(&accepted, Reason::ViolationAdmitted, LIMIT).await;
+    let text = &condition.message;
     assert!(text.contains("https://server-1") && !text.contains("server-0") && !text.contains("server-2"), "{text}");
-    scene.servers[1].judge("a.1", &["podtemplates"]);
-    let judgement = scene.until(&good, Reason::ProbesPassed, Duration::from_mins(2)).await;
-    assert!(judgement.message.contains("each of 3 API servers"), "{}", judgement.message);
+    setup.servers[1].judge("a.1", &["podtemplates"]);
+    let condition = setup.until(&accepted, Reason::ProbesPassed, Duration::from_mins(2)).await;
+    assert!(condition.message.contains("each of 3 API servers"), "{}", condition.message);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_server_that_never_answers_is_named_and_holds_up_nobody() {
-    let scene = Scene::new(2);
+    let setup = Setup::new(2);
     let known = (0..5).map(|i| pods_only(&format!("p{i}"))).collect::<Vec<_>>();
-    for server in &scene.servers {
+    for server in &setup.servers {
         for i in 0..5 {
             server.judge(&format!("p{i}.1"), &["pods"]);
         }
     }
-    scene.servers[1].set(|state| state.latency = None);
+    setup.servers[1].set(|state| state.latency = None);
     let start = Instant::now();
-    for good in &known {
-        assert_eq!(scene.prober.in_force(good).0, None);
+    for accepted in &known {
+        assert_eq!(setup.prober.enforcement(accepted).0, None);
     }
-    for good in &known {
-        let judgement = scene.until(good, Reason::ProbeFailed, LIMIT).await;
-        let text = &judgement.message;
+    for accepted in &known {
+        let condition = setup.until(accepted, Reason::ProbeFailed, LIMIT).await;
+        let text = &condition.message;
         assert!(text.contains("https://server-1: no answer within 2 s") && !text.contains("server-0"), "{text}");
     }
     assert!(start.elapsed() < Duration::from_secs(15), "{:?}", start.elapsed());
-    scene.servers[1].set(|state| state.latency = Some(LATENCY));
-    for good in &known {
-        scene.until(good, Reason::ProbesPassed, Duration::from_mins(2)).await;
+    setup.servers[1].set(|state| state.latency = Some(LATENCY));
+    for accepted in &known {
+        setup.until(accepted, Reason::ProbesPassed, Duration::from_mins(2)).await;
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn labels_that_cannot_be_written_are_tried_again() {
-    let (scene, good) = (Scene::new(1), pods_only("a"));
-    scene.servers[0].judge("a.1", &["pods"]);
-    scene.servers[0].set(|state| state.refusals = [409, 429, 500, 409].into());
-    let (answer, took) = scene.answer(&good).await;
-    assert_eq!(answer.judgement().status, Truth::True, "{answer:?}");
+async fn labels_that_cannot_be_written_are_retried() {
+    let (setup, accepted) = (Setup::new(1), pods_only("a"));
+    setup.servers[0].judge("a.1", &["pods"]);
+    setup.servers[0].set(|state| state.refusals = [409, 429, 500, 409].into());
+    let (answer, took) = setup.answer(&accepted).await;
+    assert_eq!(answer.condition().status, ConditionStatus::True, "{answer:?}");
     assert!(took < Duration::from_secs(10), "{took:?}");
     for code in [409, 429, 500] {
-        let scene = Scene::new(1);
-        scene.servers[0].set(|state| state.refuses = Some(code));
-        let (answer, took) = scene.answer(&good).await;
-        let judgement = answer.judgement();
-        assert_eq!((judgement.status, judgement.reason), (Truth::Unknown, Reason::ProbeFailed));
-        assert!(judgement.message.contains(&format!("HTTP {code}")), "{}", judgement.message);
+        let setup = Setup::new(1);
+        setup.servers[0].set(|state| state.refuses = Some(code));
+        let (answer, took) = setup.answer(&accepted).await;
+        let condition = answer.condition();
+        assert_eq!((condition.status, condition.reason), (ConditionStatus::Unknown, Reason::ProbeFailed));
+        assert!(condition.message.contains(&format!("HTTP {code}")), "{}", condition.message);
         assert!(took < Duration::from_secs(15), "{took:?}");
     }
     // Nor if they never are answered.
-    let scene = Scene::new(1);
-    scene.servers[0].set(|state| state.latency = None);
-    let (answer, took) = scene.answer(&good).await;
-    assert_eq!(answer.judgement().status, Truth::Unknown, "{answer:?}");
+    let setup = Setup::new(1);
+    setup.servers[0].set(|state| state.latency = None);
+    let (answer, took) = setup.answer(&accepted).await;
+    assert_eq!(answer.condition().status, ConditionStatus::Unknown, "{answer:?}");
     assert!(took < Duration::from_secs(15), "{took:?}");
     let start = Instant::now();
-    assert_eq!(scene.prober.denies(&good).await, None);
-    assert!(scene.prober.unlabel().await.is_err());
+    assert_eq!(setup.prober.denies(&accepted).await, None);
+    assert!(setup.prober.unlabel().await.is_err());
     assert!(start.elapsed() < Duration::from_secs(10), "{:?}", start.elapsed());
 }
 
 #[tokio::test(start_paused = true)]
 async fn slow_servers_are_waited_for() {
-    let (scene, good) = (Scene::new(2), both("a"));
-    for server in &scene.servers {
+    let (setup, accepted) = (Setup::new(2), both("a"));
+    for server in &setup.servers {
         server.judge("a.1", &["pods", "podtemplates"]);
         server.set(|state| state.latency = Some(Duration::from_millis(1500)));
     }
-    let (answer, _) = scene.answer(&good).await;
-    assert_eq!(answer.judgement().status, Truth::True, "{answer:?}");
+    let (answer, _) = setup.answer(&accepted).await;
+    assert_eq!(answer.condition().status, ConditionStatus::True, "{answer:?}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_known_answer_is_given_at_once_and_asked_for_again_in_time() {
-    let (scene, good) = (Scene::new(1), pods_only("a"));
-    scene.servers[0].judge("a.1", &["pods"]);
-    scene.until(&good, Reason::ProbesPassed, LIMIT).await;
-    let asked = scene.servers[0].set(|state| state.requests);
-    let (_, again) = scene.prober.in_force(&good);
+async fn a_known_answer_is_returned_at_once_and_renewed_in_time() {
+    let (setup, accepted) = (Setup::new(1), pods_only("a"));
+    setup.servers[0].judge("a.1", &["pods"]);
+    setup.until(&accepted, Reason::ProbesPassed, LIMIT).await;
+    let asked = setup.servers[0].set(|state| state.requests);
+    let (_, again) = setup.prober.enforcement(&accepted);
     let again = again.unwrap();
     assert!(again > Duration::from_mins(4), "{again:?}");
     sleep(again.saturating_sub(Duration::from_secs(1))).await;
-    scene.prober.in_force(&good);
-    assert_eq!(scene.servers[0].set(|state| state.requests), asked);
+    setup.prober.enforcement(&accepted);
+    assert_eq!(setup.servers[0].set(|state| state.requests), asked);
     // It stops being right. One wrong answer is not believed yet.
-    scene.servers[0].set(|state| state.in_force.clear());
+    setup.servers[0].set(|state| state.in_force.clear());
     sleep(Duration::from_secs(2)).await;
     let start = Instant::now();
-    scene.until(&good, Reason::ViolationAdmitted, LIMIT).await;
+    setup.until(&accepted, Reason::ViolationAdmitted, LIMIT).await;
     assert!(start.elapsed() >= Options::default().probe_timeout, "{:?}", start.elapsed());
-    scene.prober.forget("a");
-    assert_eq!(scene.prober.in_force(&good).0, None);
+    setup.prober.forget("a");
+    assert_eq!(setup.prober.enforcement(&accepted).0, None);
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_mutates_pods_is_asked_in_the_same_way() {
-    let scene = Scene::new(1);
-    let good = good("a", 1, &json!({"baseline": "Restricted", "mutation": {"defaults": "Secure"}}));
+async fn the_mutating_engine_is_probed_in_the_same_way() {
+    let setup = Setup::new(1);
+    let accepted = accepted("a", 1, &json!({"baseline": "Restricted", "mutation": {"defaults": "Secure"}}));
     let ask = async |native: Option<&str>| loop {
-        let (known, _) = scene.prober.mutated(&good, native).unwrap();
+        let (known, _) = setup.prober.mutation(&accepted, native).unwrap();
         match known {
             Some(known) => break known,
             None => sleep(Duration::from_millis(5)).await,
         }
     };
     let nobody = ask(None).await;
-    assert_eq!((nobody.seen(), nobody.nobody()), (Some(Seen::default()), vec!["https://server-0"]));
-    scene.servers[0].set(|state| state.warning = Some("299 - \"filled in by ToolSecurityProfile a: x\"".to_owned()));
+    assert_eq!(
+        (nobody.everywhere(), nobody.unmutated()),
+        (Some(ObservedMutators::default()), vec!["https://server-0"])
+    );
+    setup.servers[0].set(|state| state.warning = Some("299 - \"filled in by ToolSecurityProfile a: x\"".to_owned()));
     let start = Instant::now();
-    while !ask(None).await.nobody().is_empty() {
+    while !ask(None).await.unmutated().is_empty() {
         assert!(start.elapsed() < LIMIT, "the webhook was not noticed");
         sleep(Duration::from_millis(50)).await;
     }
-    assert_eq!(ask(None).await.seen(), Some(Seen { native: false, webhook: true }));
-    scene.servers[0].set(|state| state.latency = None);
+    assert_eq!(ask(None).await.everywhere(), Some(ObservedMutators { native: false, webhook: true }));
+    setup.servers[0].set(|state| state.latency = None);
     let silent = ask(Some("v1")).await;
-    assert_eq!((silent.seen(), silent.failed().len()), (None, 1));
+    assert_eq!((silent.everywhere(), silent.failed().len()), (None, 1));
 }
 
 /// A question that panics in its first turn.
@@ -449,15 +458,10 @@ impl Question for Panics {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_that_panics_is_asked_again() {
+async fn a_question_that_panics_is_repeated() {
     let second = Duration::from_secs(1);
     let (turns, queue) = (Arc::new(Turns::default()), Arc::new(Queue::new(Duration::ZERO)));
-    let common = Common {
-        turns: Arc::clone(&turns),
-        queue,
-        supervisor: Supervisor::new(CancellationToken::new()),
-        stop: CancellationToken::new(),
-    };
+    let common = Common { turns: Arc::clone(&turns), queue, supervisor: Supervisor::new(CancellationToken::new()) };
     let answers = Answers::new(Arc::new(common), Pace { patience: second, interval: second, retry: second });
     let answers = Arc::new(answers);
     let ask = |works: bool| answers.consult(Key { objects: String::new(), servers: 0 }, Panics(works.into())).0;

@@ -1,9 +1,9 @@
-//! Whose turn it is: the labels of the probe namespace are one profile's at a time.
+//! Turns of questions: the labels of the probe namespace are one profile's at a time.
 //!
-//! A question holds the namespace for a turn, which is short, and then waits for the next one, the longer the longer it
-//! has held the namespace before: whoever has held it for a second lets those pass that come in the next five. So a
-//! question that never gets the right answer, or whose answers take long, does not delay a new one by its own length;
-//! and it is not passed over for ever.
+//! A question holds the namespace for a short turn, and then waits for the next one, the longer the longer it has held
+//! the namespace before: after holding it for a second, it lets those go first that come in the next five. So a question
+//! that never gets the right answer, or whose answers take long, does not delay a new one by its own length; and it is
+//! not starved.
 
 use std::{
     collections::BTreeMap,
@@ -13,11 +13,11 @@ use std::{
 
 use tokio::{sync::oneshot, time::Instant};
 
-/// In this time everybody who waits gets a turn, if answers come quickly.
+/// In this time every waiting question gets a turn, if answers come quickly.
 const ROUND: Duration = Duration::from_secs(1);
 /// The shortest turn: the API server must have time to see the labels.
 const SHORTEST: Duration = Duration::from_millis(50);
-/// So much more than it was held does it count to have held the namespace.
+/// The time for which a question has held the namespace counts this many times.
 const WEIGHT: u32 = 5;
 /// The longest turn, when nobody else waits.
 const LONGEST: Duration = Duration::from_millis(500);
@@ -49,7 +49,7 @@ impl Turns {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for a turn; `held` is how long the turns were that who waits has had before. Can be cancelled.
+    /// Waits for a turn; `held` is how long the earlier turns of this question were. Can be cancelled.
     pub async fn next(self: &Arc<Self>, held: Duration) -> Turn {
         loop {
             let receiver = {
@@ -74,7 +74,7 @@ impl Turns {
     fn pass_on(self: Arc<Self>) {
         let mut state = self.lock();
         while let Some((_, sender)) = state.waiting.pop_first() {
-            // Who does not wait any more gives it back, and must not pass it on a second time.
+            // A receiver that no longer waits gives the turn back, and must not pass it on a second time.
             match sender.send(Turn::of(&self)) {
                 Ok(()) => return,
                 Err(mut turn) => turn.turns = None,
@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn who_has_held_it_least_goes_first() {
+    async fn the_shortest_holder_goes_first() {
         let turns = Arc::new(Turns::default());
         let first = turns.next(Duration::ZERO).await;
         let order = Arc::new(Mutex::new(Vec::new()));
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_has_held_it_long_is_not_passed_over_for_ever() {
+    async fn a_long_holder_is_not_starved() {
         let turns = Arc::new(Turns::default());
         let first = turns.next(Duration::ZERO).await;
         let mut long = Box::pin(turns.next(Duration::from_secs(1)));
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_gave_up_holds_up_nobody() {
+    async fn a_cancelled_wait_blocks_nobody() {
         let turns = Arc::new(Turns::default());
         let first = turns.next(Duration::ZERO).await;
         // One gives up while it waits, one when it was its turn and it had not yet noticed.
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_turn_is_the_shorter_the_more_wait() {
+    async fn a_turn_gets_shorter_with_more_waiting() {
         let turns = Arc::new(Turns::default());
         let turn = turns.next(Duration::ZERO).await;
         tokio::time::advance(LONGEST.saturating_sub(Duration::from_millis(1))).await;

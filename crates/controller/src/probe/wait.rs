@@ -1,11 +1,11 @@
-//! How long an API server is waited for.
+//! How long a probe waits for an API server.
 
 use std::time::Duration;
 
-/// How long one answer may take. A question is asked again and again, so that a slow answer is not the last word.
+/// How long one answer may take. Questions are repeated, so that a slow answer is not final.
 pub const ANSWER: Duration = Duration::from_secs(2);
 
-/// What is said of an answer that did not come.
+/// The message for a missing answer.
 pub fn no_answer() -> String {
     format!("no answer within {} s", ANSWER.as_secs())
 }

@@ -1,4 +1,4 @@
-//! What happens to one profile while others, or its own namespaces, are in trouble. The clock is the test's.
+//! What happens to one profile while others, or its own namespaces, fail. The clock is the test's.
 
 use std::time::Duration;
 
@@ -8,54 +8,51 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::{
-    BINDINGS, POLICIES, PROFILES, Scene,
-    mock::{Asked, Say},
+    BINDINGS, POLICIES, PROFILES, Setup,
+    mock::{RecordedRequest, Respond},
     params_path, path, profile,
 };
-use crate::{
-    health::Heartbeat,
-    lane::{Lane, Next},
-};
+use crate::{health::Heartbeat, lane::Lane, queue::Next};
 
 fn names_of(count: usize) -> Vec<String> {
     (0..count).map(|n| format!("n{n}")).collect()
 }
 
-fn scene(namespaces: usize) -> Scene {
+fn setup(namespaces: usize) -> Setup {
     let names = names_of(namespaces);
-    Scene::new(&names.iter().map(String::as_str).collect::<Vec<_>>())
+    Setup::new(&names.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
 /// Whether the object of a request is of a generation.
-fn is_of_generation(asked: &Asked, generation: i64) -> bool {
+fn is_of_generation(asked: &RecordedRequest, generation: i64) -> bool {
     asked.body["metadata"]["annotations"][names::GENERATION_ANNOTATION].as_str()
         == Some(generation.to_string().as_str())
 }
 
 #[tokio::test(start_paused = true)]
 async fn repair_waits_for_nothing() {
-    let scene = scene(40);
-    scene.run();
-    scene.write("healthy", 1, 100);
-    scene.in_force("healthy", 1).await;
+    let setup = setup(40);
+    setup.run();
+    setup.write("healthy", 1, 100);
+    setup.in_force("healthy", 1).await;
     // From here on, whatever else is asked is never answered: parameters, probes, statuses, dry runs, revisions.
-    scene.mock.rule(|asked| {
+    setup.mock.rule(|asked| {
         let restored = asked.path.contains("palisade-healthy-") && !asked.is_dry_run() && !asked.is_of("namespaces");
-        if restored { Say::Well } else { Say::Never }
+        if restored { Respond::Normally } else { Respond::Never }
     });
     for broken in 0..25 {
-        scene.write(&format!("broken-{broken}"), 1, 100);
-        scene.add_namespace(&format!("new-{broken}"));
+        setup.write(&format!("broken-{broken}"), 1, 100);
+        setup.add_namespace(&format!("new-{broken}"));
     }
     // And a new generation of its own waits for parameters that hang.
     let mut next = profile("healthy", 2, 100);
     next["spec"]["overrides"] = json!([{"namespaces": ["n1"], "parameters": {"uid": 7}}]);
-    scene.see(&next);
+    setup.observe(&next);
     tokio::time::sleep(Duration::from_secs(2)).await;
     for kind in [BINDINGS, POLICIES] {
         for _ in 0..3 {
-            scene.delete(kind, "healthy");
-            let took = scene.in_force("healthy", 1).await;
+            setup.delete(kind, "healthy");
+            let took = setup.in_force("healthy", 1).await;
             assert!(took < Duration::from_millis(200), "{kind} was back after {took:?}");
             tokio::time::sleep(Duration::from_millis(300)).await;
         }
@@ -64,267 +61,279 @@ async fn repair_waits_for_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn a_new_namespace_comes_before_thousands() {
-    let scene = scene(1000);
-    scene.mock.rule(
-        |asked| if asked.is_of("toolsecurityparams") { Say::Late(Duration::from_millis(100)) } else { Say::Well },
-    );
-    scene.run();
-    scene.write("a", 1, 100);
-    scene.write("b", 1, 100);
+    let setup = setup(1000);
+    setup.mock.rule(|asked| {
+        if asked.is_of("toolsecurityparams") { Respond::After(Duration::from_millis(100)) } else { Respond::Normally }
+    });
+    setup.run();
+    setup.write("a", 1, 100);
+    setup.write("b", 1, 100);
     for name in ["a", "b"] {
         let first = params_path(name, "n0");
-        scene.until("the first parameters", |mock| mock.get(&first).is_some()).await;
+        setup.until("the first parameters", |mock| mock.get(&first).is_some()).await;
     }
-    scene.add_namespace("new");
+    setup.add_namespace("new");
     let new = ["a", "b"].map(|name| params_path(name, "new"));
-    let took = scene.until("parameters", |mock| new.iter().all(|path| mock.get(path).is_some())).await;
+    let took = setup.until("parameters", |mock| new.iter().all(|path| mock.get(path).is_some())).await;
     assert!(took < Duration::from_millis(500), "parameters after {took:?}");
-    assert!(scene.mock.get(&params_path("a", "n999")).is_none(), "the others were written first");
+    assert!(setup.mock.get(&params_path("a", "n999")).is_none(), "the others were written first");
     // Parameters come first when something is new.
-    assert!(scene.mock.get(&path(POLICIES, "a")).is_none());
+    assert!(setup.mock.get(&path(POLICIES, "a")).is_none());
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_namespace_that_fails_is_named_and_falsifies_nothing() {
-    let scene = scene(10);
+async fn a_failing_namespace_is_reported_and_makes_no_condition_false() {
+    let setup = setup(10);
     let (hangs, refused) = (params_path("tools", "n3"), params_path("tools", "n5"));
     let at = [hangs.clone(), refused.clone()];
-    scene.mock.rule(move |asked| match at.iter().position(|path| *path == asked.path) {
-        Some(0) => Say::Never,
-        Some(_) => Say::No(422),
-        None => Say::Well,
+    setup.mock.rule(move |asked| match at.iter().position(|path| *path == asked.path) {
+        Some(0) => Respond::Never,
+        Some(_) => Respond::Error(422),
+        None => Respond::Normally,
     });
-    scene.run();
-    scene.write("tools", 1, 100);
-    let took = scene.in_force("tools", 1).await;
+    setup.run();
+    setup.write("tools", 1, 100);
+    let took = setup.in_force("tools", 1).await;
     assert!(took < Duration::from_secs(6), "in force after {took:?}");
-    let (status, _) = scene.said("tools", "Programmed", "Programmed").await;
+    let (status, _) = setup.condition("tools", "Programmed", "Programmed").await;
     assert_eq!(status, "True");
     // Asking goes on: here there is no namespace to ask in.
-    let (status, _) = scene.said("tools", "Enforced", "ProbeFailed").await;
+    let (status, _) = setup.condition("tools", "Enforced", "ProbeFailed").await;
     assert_eq!(status, "Unknown");
     let at = format!("{PROFILES}/tools/status");
-    scene.until("both counted", |mock| mock.get(&at).unwrap()["status"]["namespaces"]["failed"] == 2).await;
-    let status = scene.mock.get(&at).unwrap();
+    setup.until("both counted", |mock| mock.get(&at).unwrap()["status"]["namespaces"]["failed"] == 2).await;
+    let status = setup.mock.get(&at).unwrap();
     let failed = status["status"]["failedNamespaces"].as_array().unwrap();
     assert_eq!([&failed[0]["name"], &failed[1]["name"]], ["n3", "n5"]);
     assert_eq!(status["status"]["namespaces"], json!({"selected": 10, "ready": 8, "failed": 2}));
-    let (status, message) = scene.said("tools", "Programmed", "Programmed").await;
+    let (status, message) = setup.condition("tools", "Programmed", "Programmed").await;
     assert_eq!(status, "True");
     assert!(message.contains("the parameters of 2 namespaces could not be written"), "{message}");
     // And when they can be written, they are.
-    scene.mock.rule(|_| Say::Well);
-    scene.until("written", |mock| mock.get(&hangs).is_some() && mock.get(&refused).is_some()).await;
-    scene.until("none counted", |mock| mock.get(&at).unwrap()["status"]["namespaces"]["ready"] == 10).await;
+    setup.mock.rule(|_| Respond::Normally);
+    setup.until("written", |mock| mock.get(&hangs).is_some() && mock.get(&refused).is_some()).await;
+    setup.until("none counted", |mock| mock.get(&at).unwrap()["status"]["namespaces"]["ready"] == 10).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_api_server_rejects_leaves_the_last_generation_whole() {
+async fn a_rejected_generation_leaves_the_last_one_whole() {
     let (policies, bindings) = ("validatingadmissionpolicies", "validatingadmissionpolicybindings");
     for (code, kind) in [(400, policies), (403, bindings), (413, policies), (422, bindings)] {
-        let scene = scene(3);
-        scene.run();
-        scene.write("tools", 1, 100);
-        scene.in_force("tools", 1).await;
-        scene.said("tools", "Programmed", "Programmed").await;
-        scene.mock.rule(
-            move |asked| {
-                if asked.is_of(kind) && is_of_generation(asked, 2) { Say::No(code) } else { Say::Well }
-            },
-        );
-        scene.mock.asked();
+        let setup = setup(3);
+        setup.run();
+        setup.write("tools", 1, 100);
+        setup.in_force("tools", 1).await;
+        setup.condition("tools", "Programmed", "Programmed").await;
+        setup.mock.rule(move |asked| {
+            if asked.is_of(kind) && is_of_generation(asked, 2) { Respond::Error(code) } else { Respond::Normally }
+        });
+        setup.mock.asked();
         // Another value of the parameter, so that something would be written.
         let mut next = profile("tools", 2, 200);
         next["spec"]["overrides"] = json!([{"namespaces": ["n1"], "parameters": {"uid": 7}}]);
-        scene.see(&next);
-        let (status, message) = scene.said("tools", "Accepted", "RefusedByApiServer").await;
+        setup.observe(&next);
+        let (status, message) = setup.condition("tools", "Accepted", "RefusedByApiServer").await;
         assert_eq!(status, "False");
         assert!(message.contains(&format!("the mock says {code}")), "{message}");
-        let (status, message) = scene.said("tools", "Programmed", "LastGoodInForce").await;
+        let (status, message) = setup.condition("tools", "Programmed", "LastGoodInForce").await;
         assert_eq!((status.as_str(), message.contains("generation 1")), ("False", true), "{message}");
         // Not even its parameters.
-        let written = scene.mock.writes();
+        let written = setup.mock.writes();
         let generated =
             |path: &&String| path.contains("/toolsecurityparams/") || path.contains("admissionregistration");
         assert_eq!(written.iter().find(generated), None, "{code} {kind}");
-        scene.delete(POLICIES, "tools");
-        scene.in_force("tools", 1).await;
+        setup.delete(POLICIES, "tools");
+        setup.in_force("tools", 1).await;
         // It is asked again, and when it is taken, it is in force.
-        scene.mock.rule(|_| Say::Well);
-        scene.in_force("tools", 2).await;
-        assert_eq!(scene.mock.get(&params_path("tools", "n1")).unwrap()["spec"]["integers"]["uid"], 7);
+        setup.mock.rule(|_| Respond::Normally);
+        setup.in_force("tools", 2).await;
+        assert_eq!(setup.mock.get(&params_path("tools", "n1")).unwrap()["spec"]["integers"]["uid"], 7);
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_rejected_in_the_middle_is_taken_back_whole() {
-    let scene = scene(3);
-    scene.run();
-    scene.write("tools", 1, 100);
-    scene.in_force("tools", 1).await;
+async fn a_generation_rejected_midway_is_rolled_back() {
+    let setup = setup(3);
+    setup.run();
+    setup.write("tools", 1, 100);
+    setup.in_force("tools", 1).await;
     // The dry run is answered well, and the policy is taken.
-    scene.mock.rule(|asked| {
+    setup.mock.rule(|asked| {
         let binding = asked.is_of("validatingadmissionpolicybindings") && !asked.is_dry_run();
-        if binding && is_of_generation(asked, 2) { Say::No(403) } else { Say::Well }
+        if binding && is_of_generation(asked, 2) { Respond::Error(403) } else { Respond::Normally }
     });
     let mut next = profile("tools", 2, 200);
     next["spec"]["overrides"] = json!([{"namespaces": ["n1"], "parameters": {"uid": 7}}]);
-    scene.see(&next);
-    scene.said("tools", "Accepted", "RefusedByApiServer").await;
-    scene.in_force("tools", 1).await;
+    setup.observe(&next);
+    setup.condition("tools", "Accepted", "RefusedByApiServer").await;
+    setup.in_force("tools", 1).await;
     let params = params_path("tools", "n1");
-    scene.until("its parameters", |mock| mock.get(&params).unwrap()["spec"]["integers"]["uid"] == 50001).await;
+    setup.until("its parameters", |mock| mock.get(&params).unwrap()["spec"]["integers"]["uid"] == 50001).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn without_a_verdict_of_the_api_server_nothing_is_written() {
-    for say in [Say::No(409), Say::No(429), Say::No(500), Say::No(503), Say::Never] {
-        let scene = scene(3);
-        scene.run();
-        scene.write("tools", 1, 100);
-        scene.in_force("tools", 1).await;
-        scene.said("tools", "Programmed", "Programmed").await;
-        let answer = say.clone();
-        scene.mock.rule(
-            move |asked| if asked.is_dry_run() && is_of_generation(asked, 2) { answer.clone() } else { Say::Well },
-        );
-        scene.mock.asked();
-        scene.write("tools", 2, 200);
-        let (status, _) = scene.said("tools", "Programmed", "ApplyFailed").await;
-        assert_eq!(status, "False", "{say:?}");
+    for respond in [Respond::Error(409), Respond::Error(429), Respond::Error(500), Respond::Error(503), Respond::Never]
+    {
+        let setup = setup(3);
+        setup.run();
+        setup.write("tools", 1, 100);
+        setup.in_force("tools", 1).await;
+        setup.condition("tools", "Programmed", "Programmed").await;
+        let answer = respond.clone();
+        setup.mock.rule(move |asked| {
+            if asked.is_dry_run() && is_of_generation(asked, 2) { answer.clone() } else { Respond::Normally }
+        });
+        setup.mock.asked();
+        setup.write("tools", 2, 200);
+        let (status, _) = setup.condition("tools", "Programmed", "ApplyFailed").await;
+        assert_eq!(status, "False", "{respond:?}");
         tokio::time::sleep(Duration::from_mins(2)).await;
-        let written = scene.mock.writes();
-        assert!(!written.iter().any(|path| path.contains("admissionregistration")), "{say:?}: {written:?}");
-        scene.mock.rule(|_| Say::Well);
-        scene.in_force("tools", 2).await;
+        let written = setup.mock.writes();
+        assert!(!written.iter().any(|path| path.contains("admissionregistration")), "{respond:?}: {written:?}");
+        setup.mock.rule(|_| Respond::Normally);
+        setup.in_force("tools", 2).await;
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_repair_that_fails_is_tried_again_and_told() {
-    for say in [Say::No(409), Say::No(422), Say::No(429), Say::No(500), Say::Late(Duration::from_secs(3)), Say::Never] {
-        let scene = scene(3);
-        scene.run();
-        scene.write("tools", 1, 100);
-        scene.in_force("tools", 1).await;
-        scene.said("tools", "Programmed", "Programmed").await;
-        let (answer, late) = (say.clone(), matches!(say, Say::Late(_)));
-        scene.mock.rule(move |asked| {
+async fn a_failed_repair_is_retried_and_reported() {
+    for respond in [
+        Respond::Error(409),
+        Respond::Error(422),
+        Respond::Error(429),
+        Respond::Error(500),
+        Respond::After(Duration::from_secs(3)),
+        Respond::Never,
+    ] {
+        let setup = setup(3);
+        setup.run();
+        setup.write("tools", 1, 100);
+        setup.in_force("tools", 1).await;
+        setup.condition("tools", "Programmed", "Programmed").await;
+        let (answer, late) = (respond.clone(), matches!(respond, Respond::After(_)));
+        setup.mock.rule(move |asked| {
             if asked.is_write() && asked.is_of("validatingadmissionpolicybindings") {
                 answer.clone()
             } else {
-                Say::Well
+                Respond::Normally
             }
         });
-        scene.delete(BINDINGS, "tools");
+        setup.delete(BINDINGS, "tools");
         if !late {
-            let (status, message) = scene.said("tools", "Programmed", "ApplyFailed").await;
-            assert_eq!(status, "False", "{say:?}: {message}");
-            scene.mock.rule(|_| Say::Well);
+            let (status, message) = setup.condition("tools", "Programmed", "ApplyFailed").await;
+            assert_eq!(status, "False", "{respond:?}: {message}");
+            setup.mock.rule(|_| Respond::Normally);
         }
-        let took = scene.in_force("tools", 1).await;
-        assert!(took < Duration::from_secs(20), "{say:?}: back after {took:?}");
-        scene.said("tools", "Programmed", "Programmed").await;
+        let took = setup.in_force("tools", 1).await;
+        assert!(took < Duration::from_secs(20), "{respond:?}: back after {took:?}");
+        setup.condition("tools", "Programmed", "Programmed").await;
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_profile_is_removed_whatever_fails_first() {
     let table = [
-        ("validatingadmissionpolicybindings", Method::DELETE, Say::No(409)),
-        ("validatingadmissionpolicybindings", Method::DELETE, Say::Never),
-        ("validatingadmissionpolicies", Method::DELETE, Say::No(429)),
-        ("toolsecurityparams", Method::DELETE, Say::No(500)),
-        ("toolsecurityparams", Method::DELETE, Say::Never),
-        ("controllerrevisions", Method::DELETE, Say::Never),
-        ("toolsecurityprofiles", Method::PATCH, Say::No(409)),
-        ("toolsecurityprofiles", Method::PATCH, Say::No(500)),
+        ("validatingadmissionpolicybindings", Method::DELETE, Respond::Error(409)),
+        ("validatingadmissionpolicybindings", Method::DELETE, Respond::Never),
+        ("validatingadmissionpolicies", Method::DELETE, Respond::Error(429)),
+        ("toolsecurityparams", Method::DELETE, Respond::Error(500)),
+        ("toolsecurityparams", Method::DELETE, Respond::Never),
+        ("controllerrevisions", Method::DELETE, Respond::Never),
+        ("toolsecurityprofiles", Method::PATCH, Respond::Error(409)),
+        ("toolsecurityprofiles", Method::PATCH, Respond::Error(500)),
     ];
-    for (kind, method, say) in table {
-        let scene = scene(5);
-        scene.run();
-        scene.write("tools", 1, 100);
-        scene.in_force("tools", 1).await;
-        let (answer, stage) = (say.clone(), method.clone());
-        scene
-            .mock
-            .rule(move |asked| if asked.method == stage && asked.is_of(kind) { answer.clone() } else { Say::Well });
+    for (kind, method, respond) in table {
+        let setup = setup(5);
+        setup.run();
+        setup.write("tools", 1, 100);
+        setup.in_force("tools", 1).await;
+        let (answer, stage) = (respond.clone(), method.clone());
+        setup.mock.rule(
+            move |asked| if asked.method == stage && asked.is_of(kind) { answer.clone() } else { Respond::Normally },
+        );
         let mut deleted = profile("tools", 1, 100);
         deleted["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
-        scene.see(&deleted);
+        setup.observe(&deleted);
         tokio::time::sleep(Duration::from_mins(2)).await;
-        let finalizers = |scene: &Scene| {
-            let profile = scene.mock.get(&format!("{PROFILES}/tools")).unwrap();
+        let finalizers = |setup: &Setup| {
+            let profile = setup.mock.get(&format!("{PROFILES}/tools")).unwrap();
             profile["metadata"]["finalizers"].as_array().map_or(0, Vec::len)
         };
-        assert_eq!(finalizers(&scene), 1, "{kind} {say:?}: it was let go too early");
-        scene.mock.rule(|_| Say::Well);
-        scene.until("let go", |_| finalizers(&scene) == 0).await;
+        assert_eq!(finalizers(&setup), 1, "{kind} {respond:?}: it was let go too early");
+        setup.mock.rule(|_| Respond::Normally);
+        setup.until("let go", |_| finalizers(&setup) == 0).await;
         for left in [path(POLICIES, "tools"), path(BINDINGS, "tools"), params_path("tools", "n4")] {
-            assert!(scene.mock.get(&left).is_none(), "{kind} {say:?}: {left} is left");
+            assert!(setup.mock.get(&left).is_none(), "{kind} {respond:?}: {left} is left");
         }
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_delete_that_hangs_holds_up_no_other() {
-    let scene = scene(30);
-    scene.run();
+async fn a_hanging_delete_blocks_no_other() {
+    let setup = setup(30);
+    setup.run();
     for name in ["tools", "other"] {
-        scene.write(name, 1, 100);
-        scene.in_force(name, 1).await;
+        setup.write(name, 1, 100);
+        setup.in_force(name, 1).await;
     }
     let hangs = params_path("tools", "n0");
-    scene
-        .mock
-        .rule(move |asked| if asked.method == Method::DELETE && asked.path == hangs { Say::Never } else { Say::Well });
+    setup.mock.rule(move |asked| {
+        if asked.method == Method::DELETE && asked.path == hangs { Respond::Never } else { Respond::Normally }
+    });
     let mut deleted = profile("tools", 1, 100);
     deleted["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
-    scene.see(&deleted);
+    setup.observe(&deleted);
     let others: Vec<_> = (1..30).map(|n| params_path("tools", &format!("n{n}"))).collect();
-    let took = scene.until("the others deleted", |mock| others.iter().all(|path| mock.get(path).is_none())).await;
+    let took = setup.until("the others deleted", |mock| others.iter().all(|path| mock.get(path).is_none())).await;
     assert!(took < Duration::from_secs(15), "the others were deleted after {took:?}");
-    scene.delete(BINDINGS, "other");
-    assert!(scene.in_force("other", 1).await < Duration::from_millis(200));
+    setup.delete(BINDINGS, "other");
+    assert!(setup.in_force("other", 1).await < Duration::from_millis(200));
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_leaves_a_selection_loses_its_parameters_after_the_api_server_knows() {
-    let scene = scene(3);
-    scene.run();
-    scene.write("tools", 1, 100);
-    scene.in_force("tools", 1).await;
+async fn parameters_of_an_unselected_namespace_are_deleted_after_the_api_server_has_read_its_labels() {
+    let setup = setup(3);
+    setup.run();
+    setup.write("tools", 1, 100);
+    setup.in_force("tools", 1).await;
     tokio::time::sleep(Duration::from_secs(3)).await;
     let mut left = super::namespace("n1");
     left.metadata.labels = None;
-    let concerned = scene.cx.world.see_namespace(kube::runtime::watcher::Event::Apply(left));
-    scene.cx.queues.tenants.trigger(concerned);
+    let concerned = setup.cx.store.observe_namespace(kube::runtime::watcher::Event::Apply(left));
+    setup.cx.queues.params.trigger(concerned);
     let gone = params_path("tools", "n1");
-    let took = scene.until("deleted", |mock| mock.get(&gone).is_none()).await;
+    let took = setup.until("deleted", |mock| mock.get(&gone).is_none()).await;
     assert!(took >= Duration::from_secs(2), "deleted after {took:?}");
-    assert!(scene.mock.get(&params_path("tools", "n0")).is_some());
+    assert!(setup.mock.get(&params_path("tools", "n0")).is_some());
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_turn_that_panics_is_no_trouble_of_others() {
-    let scene = scene(0);
+async fn a_panic_for_one_profile_does_not_affect_others() {
+    let setup = setup(0);
     let start = Instant::now();
-    Lane::start(&scene.cx, "test", &scene.cx.queues.passes, &std::sync::Arc::new(Heartbeat::new()), |cx, profile| {
-        Box::pin(async move {
-            cx.metrics.drifted(if profile == "bad" { "bad" } else { "good" });
-            assert!(profile != "bad", "a bug");
-            Next::Change
-        })
-    });
+    Lane::start(
+        &setup.cx,
+        "test",
+        &setup.cx.queues.reconcile,
+        &std::sync::Arc::new(Heartbeat::new()),
+        |cx, profile| {
+            Box::pin(async move {
+                cx.metrics.drifted(if profile == "bad" { "bad" } else { "good" });
+                assert!(profile != "bad", "a bug");
+                Next::Change
+            })
+        },
+    );
     let count = |kind: &str| {
-        let text = scene.cx.metrics.text().unwrap();
+        let text = setup.cx.metrics.text().unwrap();
         let line =
             text.lines().find(|line| line.starts_with(&format!("palisade_drift_repaired_total{{kind=\"{kind}\"}}")));
         line.and_then(|line| line.rsplit(' ').next()?.parse().ok()).unwrap_or(0)
     };
-    scene.cx.queues.passes.trigger(["bad".to_owned(), "good".to_owned()]);
-    scene.until("the other", |_| count("good") == 1).await;
-    scene.until("again", |_| count("bad") == 2).await;
+    setup.cx.queues.reconcile.trigger(["bad".to_owned(), "good".to_owned()]);
+    setup.until("the other", |_| count("good") == 1).await;
+    setup.until("again", |_| count("bad") == 2).await;
     assert!(start.elapsed() >= Duration::from_secs(9));
-    assert!(!scene.cx.stop.is_cancelled());
+    assert!(!setup.cx.stop.is_cancelled());
 }

@@ -1,4 +1,4 @@
-//! An API server in memory: it stores what is written, and answers as a test wants it for the requests that it picks.
+//! An API server in memory: it stores what is written, and a test decides how it responds to which request.
 
 use std::{
     collections::BTreeMap,
@@ -17,14 +17,14 @@ use serde_json::{Value as Json, json};
 
 /// A request.
 #[derive(Clone, Debug)]
-pub struct Asked {
+pub struct RecordedRequest {
     pub method: Method,
     pub path: String,
     pub query: String,
     pub body: Json,
 }
 
-impl Asked {
+impl RecordedRequest {
     pub fn is_write(&self) -> bool {
         self.method != Method::GET && !self.query.contains("dryRun=All")
     }
@@ -45,25 +45,25 @@ impl Asked {
 
 /// How a request is answered.
 #[derive(Clone, Debug)]
-pub enum Say {
-    /// As an API server would that has nothing against it.
-    Well,
-    /// It is refused.
-    No(u16),
-    /// Well, after this time.
-    Late(Duration),
+pub enum Respond {
+    /// As an API server that accepts everything.
+    Normally,
+    /// With this HTTP status.
+    Error(u16),
+    /// Normally, after this time.
+    After(Duration),
     /// Not at all.
     Never,
-    /// With these events; the watch goes on.
+    /// With these events of a watch.
     Events(Vec<Json>),
 }
 
-type Rule = Box<dyn Fn(&Asked) -> Say + Send>;
+type Rule = Box<dyn Fn(&RecordedRequest) -> Respond + Send>;
 
 /// The server.
 pub struct Mock {
     objects: Mutex<BTreeMap<String, Json>>,
-    asked: Mutex<Vec<Asked>>,
+    asked: Mutex<Vec<RecordedRequest>>,
     rule: Mutex<Rule>,
     version: AtomicU64,
 }
@@ -78,7 +78,7 @@ impl Mock {
         let mock = Arc::new(Self {
             objects: Mutex::default(),
             asked: Mutex::default(),
-            rule: Mutex::new(Box::new(|_| Say::Well)),
+            rule: Mutex::new(Box::new(|_| Respond::Normally)),
             version: AtomicU64::new(100),
         });
         let server = Arc::clone(&mock);
@@ -90,12 +90,12 @@ impl Mock {
     }
 
     /// From now on it answers like this.
-    pub fn rule(&self, rule: impl Fn(&Asked) -> Say + Send + 'static) {
+    pub fn rule(&self, rule: impl Fn(&RecordedRequest) -> Respond + Send + 'static) {
         *lock(&self.rule) = Box::new(rule);
     }
 
     /// The requests since the last time.
-    pub fn asked(&self) -> Vec<Asked> {
+    pub fn asked(&self) -> Vec<RecordedRequest> {
         std::mem::take(&mut lock(&self.asked))
     }
 
@@ -131,18 +131,18 @@ impl Mock {
         let body = serde_json::from_slice(&bytes).unwrap_or_default();
         let uri = parts.uri;
         let query = uri.query().unwrap_or_default().to_owned();
-        let asked = Asked { method: parts.method, path: uri.path().to_owned(), query, body };
+        let asked = RecordedRequest { method: parts.method, path: uri.path().to_owned(), query, body };
         lock(&self.asked).push(asked.clone());
-        let say = (lock(&self.rule))(&asked);
-        match say {
-            Say::Well => self.well(&asked).await,
-            Say::No(code) => status(code),
-            Say::Late(after) => {
+        let respond = (lock(&self.rule))(&asked);
+        match respond {
+            Respond::Normally => self.respond_normally(&asked).await,
+            Respond::Error(code) => status(code),
+            Respond::After(after) => {
                 tokio::time::sleep(after).await;
-                self.well(&asked).await
+                self.respond_normally(&asked).await
             }
-            Say::Never => pending().await,
-            Say::Events(events) => {
+            Respond::Never => pending().await,
+            Respond::Events(events) => {
                 let lines = events.iter().map(|event| format!("{event}\n"));
                 let text: String = lines.collect();
                 answer(200, text.into_bytes())
@@ -150,7 +150,7 @@ impl Mock {
         }
     }
 
-    async fn well(&self, asked: &Asked) -> Response<Body> {
+    async fn respond_normally(&self, asked: &RecordedRequest) -> Response<Body> {
         if asked.is_watch() {
             return pending().await;
         }

@@ -1,5 +1,5 @@
-//! Each stage of the controller against an API server in memory that answers wrongly, slowly or not at all. What a real
-//! one does is shown in `tests/apiserver`.
+//! Each stage of the controller against an API server in memory that answers wrongly, slowly or not at all. The scenarios
+//! in `tests/apiserver` use a real one.
 
 mod lanes;
 mod mock;
@@ -18,7 +18,9 @@ use palisade_process::Supervisor;
 use serde_json::{Value as Json, json};
 use tokio_util::sync::CancellationToken;
 
-use crate::{Options, context::Context, health::Heartbeat, lane::Lane, params, reconcile, repair};
+use crate::{
+    context::Context, health::Heartbeat, lane::Lane, options::Options, params, queue::Queues, reconcile, repair,
+};
 
 const POLICIES: &str = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies";
 const BINDINGS: &str = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings";
@@ -26,50 +28,50 @@ const BINDINGS: &str = "/apis/admissionregistration.k8s.io/v1/validatingadmissio
 const PROFILES: &str = "/apis/toolsecurity.dev/v1alpha1/toolsecurityprofiles";
 
 /// A controller whose watches are the test.
-struct Scene {
+struct Setup {
     mock: Arc<Mock>,
     cx: Arc<Context>,
 }
 
-impl Scene {
+impl Setup {
     /// With some namespaces, and nothing else.
     fn new(namespaces: &[&str]) -> Self {
         let (mock, client) = Mock::start();
         let supervisor = Supervisor::new(CancellationToken::new());
         let cx = Arc::new(Context::new(client.into(), &Options::default(), supervisor));
-        let world = &cx.world;
-        world.see_profile(Event::Init);
-        world.see_profile(Event::InitDone);
-        world.see_params(Event::Init);
-        world.see_params(Event::InitDone);
-        world.see_policy(Event::Init);
-        world.see_policy(Event::InitDone);
-        world.see_binding(Event::Init);
-        world.see_binding(Event::InitDone);
-        world.see_namespace(Event::Init);
+        let store = &cx.store;
+        store.observe_profile(Event::Init);
+        store.observe_profile(Event::InitDone);
+        store.observe_params(Event::Init);
+        store.observe_params(Event::InitDone);
+        store.observe_policy(Event::Init);
+        store.observe_policy(Event::InitDone);
+        store.observe_binding(Event::Init);
+        store.observe_binding(Event::InitDone);
+        store.observe_namespace(Event::Init);
         for name in namespaces {
-            world.see_namespace(Event::InitApply(namespace(name)));
+            store.observe_namespace(Event::InitApply(namespace(name)));
         }
-        world.see_namespace(Event::InitDone);
+        store.observe_namespace(Event::InitDone);
         Self { mock, cx }
     }
 
     /// Somebody writes a profile whose parameter is the namespace's annotation; `max` makes generations differ.
     fn write(&self, name: &str, generation: i64, max: i64) {
-        self.see(&profile(name, generation, max));
+        self.observe(&profile(name, generation, max));
     }
 
-    fn see(&self, profile: &Json) {
+    fn observe(&self, profile: &Json) {
         let name = profile["metadata"]["name"].as_str().unwrap();
         self.mock.put(&format!("{PROFILES}/{name}"), profile.clone());
         let profile: DeserializeGuard<ToolSecurityProfile> = serde_json::from_value(profile.clone()).unwrap();
-        let concerned = self.cx.world.see_profile(Event::Apply(profile));
-        self.cx.queues.passes.trigger(concerned);
+        let concerned = self.cx.store.observe_profile(Event::Apply(profile));
+        self.cx.queues.reconcile.trigger(concerned);
     }
 
     fn add_namespace(&self, name: &str) {
-        let concerned = self.cx.world.see_namespace(Event::Apply(namespace(name)));
-        self.cx.queues.tenants.trigger(concerned);
+        let concerned = self.cx.store.observe_namespace(Event::Apply(namespace(name)));
+        self.cx.queues.params.trigger(concerned);
     }
 
     /// Somebody else deletes a policy or a binding.
@@ -78,24 +80,21 @@ impl Scene {
         let mut object = self.mock.remove(&path);
         object["metadata"]["resourceVersion"] = "999999".into();
         let concerned = if kind == POLICIES {
-            self.cx.world.see_policy(Event::Delete(serde_json::from_value(object).unwrap()))
+            self.cx.store.observe_policy(Event::Delete(serde_json::from_value(object).unwrap()))
         } else {
-            self.cx.world.see_binding(Event::Delete(serde_json::from_value(object).unwrap()))
+            self.cx.store.observe_binding(Event::Delete(serde_json::from_value(object).unwrap()))
         };
         self.cx.queues.repairs.trigger(concerned.clone());
-        self.cx.queues.passes.trigger(concerned);
+        self.cx.queues.reconcile.trigger(concerned);
     }
 
     /// Starts the three lanes.
     fn run(&self) {
-        let lanes: [(&str, _, crate::lane::Work); 3] = [
-            ("repairs", &self.cx.queues.repairs, repair::work),
-            ("parameters", &self.cx.queues.tenants, params::work),
-            ("passes", &self.cx.queues.passes, reconcile::work),
-        ];
-        for (name, queue, work) in lanes {
-            Lane::start(&self.cx, name, queue, &Arc::new(Heartbeat::new()), work);
-        }
+        let Queues { reconcile, repairs, params } = &self.cx.queues;
+        let heartbeat = || Arc::new(Heartbeat::new());
+        Lane::start(&self.cx, "repairs", repairs, &heartbeat(), repair::work);
+        Lane::start(&self.cx, "parameters", params, &heartbeat(), params::work);
+        Lane::start(&self.cx, "reconcile", reconcile, &heartbeat(), reconcile::work());
     }
 
     /// Waits until something holds, and returns how long that took. The clock is the test's.
@@ -109,7 +108,7 @@ impl Scene {
     }
 
     /// Waits until a condition of the status that was written last has a reason. Returns its status and message.
-    async fn said(&self, profile: &str, condition: &str, reason: &str) -> (String, String) {
+    async fn condition(&self, profile: &str, condition: &str, reason: &str) -> (String, String) {
         let path = format!("{PROFILES}/{profile}/status");
         let found = |mock: &Mock| {
             let status = mock.get(&path)?;

@@ -1,4 +1,4 @@
-//! Which clients get a connection, if not everybody who reaches the port: API servers, by their certificate.
+//! Which clients get a connection, if not every client that reaches the port: API servers, by their certificate.
 
 use std::{fmt::Debug, path::Path, sync::Arc};
 
@@ -14,7 +14,7 @@ use tokio_rustls::rustls::{
 };
 use x509_parser::{extensions::GeneralName, parse_x509_certificate};
 
-/// Why clients cannot be authenticated. The webhook does not start then: it would be open to all.
+/// Why clients cannot be authenticated. The webhook does not start then: it would be open to everybody.
 #[derive(Debug, thiserror::Error)]
 #[error("--client-ca {path}: {reason}")]
 pub struct Error {

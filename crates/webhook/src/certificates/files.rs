@@ -30,7 +30,7 @@ mod tests {
     use crate::certificates::generation::Generation;
 
     #[test]
-    fn files_are_read_and_mistakes_are_named() {
+    fn files_are_read_and_errors_name_the_file() {
         let directory = tempfile::tempdir().unwrap();
         let error = read(directory.path()).unwrap_err().to_string();
         assert!(error.contains("tls.crt cannot be read"), "{error}");

@@ -22,7 +22,7 @@ pub struct Generation {
     pub certificate: String,
     /// The key of the certificate, PKCS #8.
     pub key: String,
-    /// What is shown.
+    /// What is served.
     pub leaf: Leaf,
     /// Unix time.
     pub not_before: i64,
@@ -32,7 +32,7 @@ impl Generation {
     /// Makes one that is valid for `names`, for `life` from `now` (Unix time) on.
     ///
     /// # Errors
-    /// A name is none, or there is no randomness.
+    /// A name is not a valid name, or there is no randomness.
     pub fn make(names: &[String], life: Duration, now: i64) -> Result<Self, Error> {
         let seconds = |duration: Duration| i64::try_from(duration.as_secs()).unwrap_or(i64::MAX);
         let from = now.saturating_sub(seconds((life / 10).min(BACKDATE)));
@@ -65,7 +65,7 @@ impl Generation {
     /// Reads one.
     ///
     /// # Errors
-    /// Something in it is no certificate or key, or they do not belong together.
+    /// A certificate or key is invalid, or they do not belong together.
     pub fn read(authority: String, certificate: String, key: String) -> Result<Self, Error> {
         end_of(&authority)?;
         let leaf = Leaf::read(certificate.as_bytes(), key.as_bytes())?;
@@ -90,10 +90,10 @@ impl Generation {
     }
 }
 
-/// When a certificate in PEM ends, as Unix time.
+/// When a certificate in PEM expires, as Unix time.
 ///
 /// # Errors
-/// It is none.
+/// It is not a certificate.
 pub fn end_of(pem: &str) -> Result<i64, Error> {
     let der = CertificateDer::from_pem_slice(pem.as_bytes()).map_err(|error| Error::Certificate(error.to_string()))?;
     Ok(validity(&der)?.1)

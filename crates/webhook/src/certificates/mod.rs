@@ -1,14 +1,14 @@
-//! The certificate that the webhook shows, and by which authorities it is believed.
+//! The certificate that the webhook serves, and the authorities by which it is trusted.
 //!
-//! Without cert-manager: each certificate has an authority of its own, whose key is thrown away when it has signed. So
+//! Without cert-manager: each certificate has an authority of its own, whose key is discarded after it has signed. So
 //! there is no key that could sign another, and one way of renewal for both. What replicas share is in a Secret
-//! ([`kept`]); what is done next with it is decided there, and nowhere else.
+//! ([`stored`]); what is done next with it is decided there, and nowhere else.
 
 pub mod clients;
 pub mod files;
 pub mod generation;
-pub mod kept;
-pub mod store;
+pub mod secret;
+pub mod stored;
 
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -30,7 +30,7 @@ pub enum Error {
     #[error("the private key cannot be read: {0}")]
     Key(String),
     /// A new one.
-    #[error("no certificate could be made: {0}")]
+    #[error("a new certificate could not be made: {0}")]
     Make(#[from] rcgen::Error),
     /// A file.
     #[error("{path} cannot be read: {source}")]
@@ -43,7 +43,7 @@ pub enum Error {
     },
 }
 
-/// A certificate, its key, and when it ends.
+/// A certificate, its key, and when it expires.
 #[derive(Clone, Debug)]
 pub struct Leaf {
     /// As rustls wants it.
@@ -63,7 +63,7 @@ impl Leaf {
             .map_err(|error| Error::Certificate(error.to_string()))?;
         let not_after = match chain.first() {
             Some(first) => validity(first)?.1,
-            None => return Err(Error::Certificate("there is none in it".to_owned())),
+            None => return Err(Error::Certificate("it contains no certificate".to_owned())),
         };
         let key = PrivateKeyDer::from_pem_slice(key).map_err(|error| Error::Key(error.to_string()))?;
         let key = CertifiedKey::from_der(chain, key, &ring::default_provider())
@@ -80,18 +80,18 @@ fn validity(certificate: &[u8]) -> Result<(i64, i64), Error> {
     Ok((validity.not_before.timestamp(), validity.not_after.timestamp()))
 }
 
-/// The certificate in use. It can be exchanged while connections are made.
+/// The certificate in use. It can be replaced while connections are made.
 #[derive(Debug, Default)]
-pub struct Shown {
+pub struct CurrentCertificate {
     leaf: RwLock<Option<Leaf>>,
 }
 
-impl Shown {
-    /// From now on this one is shown. Returns whether it is another.
-    pub fn show(&self, leaf: Leaf) -> bool {
-        let mut shown = self.leaf.write().unwrap_or_else(PoisonError::into_inner);
-        let same = shown.as_ref().is_some_and(|shown| shown.key.cert == leaf.key.cert);
-        *shown = Some(leaf);
+impl CurrentCertificate {
+    /// From now on this one is served. Returns whether it is another.
+    pub fn set(&self, leaf: Leaf) -> bool {
+        let mut current = self.leaf.write().unwrap_or_else(PoisonError::into_inner);
+        let same = current.as_ref().is_some_and(|current| current.key.cert == leaf.key.cert);
+        *current = Some(leaf);
         !same
     }
 
@@ -101,25 +101,25 @@ impl Shown {
     }
 }
 
-impl ResolvesServerCert for Shown {
+impl ResolvesServerCert for CurrentCertificate {
     fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         self.leaf.read().unwrap_or_else(PoisonError::into_inner).as_ref().map(|leaf| Arc::clone(&leaf.key))
     }
 }
 
 /// How connections are encrypted: TLS 1.2 and 1.3, HTTP/2 and HTTP/1.1, which API servers use. With `clients`, only
-/// who shows a certificate that it accepts gets a connection.
+/// a client with a certificate that it accepts gets a connection.
 ///
 /// # Errors
 /// Never with the provider that is built in.
 pub fn server_config(
-    shown: Arc<Shown>,
+    current: Arc<CurrentCertificate>,
     clients: Option<Arc<dyn ClientCertVerifier>>,
 ) -> Result<ServerConfig, tokio_rustls::rustls::Error> {
     let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()?
         .with_client_cert_verifier(clients.unwrap_or_else(|| Arc::new(NoClientAuth)))
-        .with_cert_resolver(shown);
+        .with_cert_resolver(current);
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     // A session that is resumed would outlive its certificate, and API servers resume none.
     config.session_storage = Arc::new(NoServerSessionStorage {});

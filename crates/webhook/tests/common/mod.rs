@@ -104,7 +104,7 @@ impl Webhook {
         TlsConnector::from(Arc::new(config)).connect(name, stream).await
     }
 
-    /// Sends a proper review on a connection of its own, and says whether it was answered.
+    /// Sends a proper review on a connection of its own. Returns whether it was answered.
     pub async fn is_answered(&self) -> bool {
         let ask = async {
             let mut stream = self.tls("http/1.1").await?;

@@ -1,11 +1,11 @@
-//! The connections of a port, of which there may be so many.
+//! The connections of a server: a bounded number of slots.
 //!
-//! When all seats are taken, the connection that is idle longest gives up its seat. One that never had a request goes
-//! before one that had: so many silent connections displace each other, and not those that API servers keep open for
-//! their next request. Whoever is displaced and had requests is told so (`Connection: close`, GOAWAY) and gets a
-//! second; a request that crosses with that is still answered. For these goodbyes there are a quarter more seats.
+//! When all slots are taken, the connection that has been idle longest is displaced. One that never had a request goes
+//! before one that had: many silent connections displace each other, and not those that API servers keep open for their
+//! next request. The server notifies a displaced connection that had requests (`Connection: close`, GOAWAY) and gives it a
+//! second; a request that crosses with the notice is still answered. For these there are a quarter more slots.
 //!
-//! Nobody is displaced within [`YOUNG`]: else, while all others are busy, each new connection would displace the one
+//! No connection is displaced within [`YOUNG`]: else, while all others are busy, each new connection would displace the one
 //! before it, in the middle of its handshake.
 
 use std::{
@@ -27,14 +27,14 @@ use tokio_util::sync::CancellationToken;
 /// How long a connection must be idle before it may be displaced.
 const YOUNG: Duration = Duration::from_millis(250);
 
-/// The seats of a port.
+/// The slots of a server.
 #[derive(Debug)]
-pub struct Seats {
+pub struct Slots {
     most: usize,
     taken: Mutex<Taken>,
     /// One may have become free or idle.
     changed: Notify,
-    /// Those who say goodbye included.
+    /// Those that are being closed included.
     all: Arc<Semaphore>,
     gauge: Gauge,
 }
@@ -42,22 +42,22 @@ pub struct Seats {
 #[derive(Debug, Default)]
 struct Taken {
     next: u64,
-    seats: BTreeMap<u64, Arc<Occupant>>,
+    slots: BTreeMap<u64, Arc<Connection>>,
     leaving: usize,
 }
 
 /// Whether there is room for a new connection.
 enum Room {
     Made,
-    /// Then somebody is idle for long enough.
+    /// At this time a connection has been idle for long enough.
     When(Instant),
     /// All are busy.
     No,
 }
 
-/// Who sits there.
+/// The connection in a slot.
 #[derive(Debug)]
-struct Occupant {
+struct Connection {
     state: Mutex<State>,
     leave: CancellationToken,
     displaced: AtomicBool,
@@ -67,29 +67,29 @@ struct Occupant {
 /// What a connection does.
 #[derive(Debug)]
 pub struct State {
-    /// Since when it has done nothing: since it is there, or since the last request.
+    /// Since when it has been idle: since it was accepted, or since the last request ended.
     pub idle_since: Instant,
-    /// When the first byte of a request came whose head is not complete.
+    /// When the first byte arrived of a request whose head is not complete.
     pub head_since: Option<Instant>,
-    /// Requests under way, and since when.
+    /// Requests in progress, and since when.
     pub requests: BTreeMap<u64, Instant>,
     /// How many requests there were.
     pub begun: u64,
-    /// How many bytes came.
+    /// How many bytes were received.
     pub received: u64,
 }
 
-impl Seats {
-    /// So many.
+impl Slots {
+    /// With at most this many connections.
     pub fn new(most: usize, gauge: Gauge) -> Self {
         let most = most.max(1);
         let all = Arc::new(Semaphore::new(most + spare(most)));
         Self { most, taken: Mutex::default(), changed: Notify::new(), all, gauge }
     }
 
-    /// Takes a seat: a free one, or that of who is idle longest. While all are busy, it waits. The seat is told to
-    /// leave when `stop` is cancelled.
-    pub async fn take(self: &Arc<Self>, stop: &CancellationToken) -> Seat {
+    /// Takes a slot: a free one, or that of the connection that has been idle longest. While all are busy, it waits. The
+    /// connection is closed when `stop` is cancelled.
+    pub async fn take(self: &Arc<Self>, stop: &CancellationToken) -> Slot {
         loop {
             match self.make_room() {
                 Room::Made => break,
@@ -97,9 +97,9 @@ impl Seats {
                 Room::No => self.changed.notified().await,
             }
         }
-        // Whoever was displaced leaves within a second.
+        // A displaced connection is closed within a second.
         let permit = Arc::clone(&self.all).acquire_owned().await.ok();
-        let occupant = Arc::new(Occupant {
+        let connection = Arc::new(Connection {
             state: Mutex::new(State {
                 idle_since: Instant::now(),
                 head_since: None,
@@ -114,35 +114,35 @@ impl Seats {
         let mut taken = self.lock();
         let id = taken.next;
         taken.next += 1;
-        taken.seats.insert(id, Arc::clone(&occupant));
+        taken.slots.insert(id, Arc::clone(&connection));
         self.gauge.inc();
-        Seat { seats: Arc::clone(self), id, occupant, _permit: permit }
+        Slot { slots: Arc::clone(self), id, connection, _permit: permit }
     }
 
-    /// Whether there is no seat for a new connection.
+    /// Whether there is no slot for a new connection.
     pub fn are_all_busy(&self) -> bool {
         let taken = self.lock();
-        taken.seats.len() >= self.most && taken.seats.values().all(|seat| seat.is_busy())
+        taken.slots.len() >= self.most && taken.slots.values().all(|slot| slot.is_busy())
     }
 
     fn make_room(&self) -> Room {
         let mut taken = self.lock();
-        if taken.seats.len() < self.most {
+        if taken.slots.len() < self.most {
             return Room::Made;
         }
-        let idle = taken.seats.iter().filter_map(|(id, seat)| Some((seat.rank()?, *id))).min();
+        let idle = taken.slots.iter().filter_map(|(id, slot)| Some((slot.rank()?, *id))).min();
         let Some(((_, since), id)) = idle else { return Room::No };
-        // Also if somebody else is idle for longer: that one had requests.
+        // Also if another one has been idle for longer: that one had requests.
         if since + YOUNG > Instant::now() {
             return Room::When(since + YOUNG);
         }
-        let Some(seat) = taken.seats.remove(&id) else { return Room::No };
+        let Some(slot) = taken.slots.remove(&id) else { return Room::No };
         taken.leaving += 1;
-        // Not too many say goodbye at a time: there must be a seat for the new one now.
-        let at_once = !seat.was_used() || taken.leaving > spare(self.most) / 2;
-        seat.at_once.store(at_once, Ordering::Relaxed);
-        seat.displaced.store(true, Ordering::Relaxed);
-        seat.leave.cancel();
+        // Not too many are being closed at a time: there must be a slot for the new one now.
+        let at_once = !slot.was_used() || taken.leaving > spare(self.most) / 2;
+        slot.at_once.store(at_once, Ordering::Relaxed);
+        slot.displaced.store(true, Ordering::Relaxed);
+        slot.leave.cancel();
         Room::Made
     }
 
@@ -151,12 +151,12 @@ impl Seats {
     }
 }
 
-/// Seats for those who say goodbye.
+/// Slots for connections that are being closed.
 fn spare(most: usize) -> usize {
     (most / 4).max(2)
 }
 
-impl Occupant {
+impl Connection {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -169,102 +169,102 @@ impl Occupant {
         self.lock().begun > 0
     }
 
-    /// Who leaves first has the least, and who is busy has none.
+    /// The least is displaced first; a busy connection has none.
     fn rank(&self) -> Option<(bool, Instant)> {
         let state = self.lock();
         state.requests.is_empty().then_some((state.begun > 0, state.idle_since))
     }
 }
 
-/// A connection's seat, until this is dropped.
+/// A connection's slot, until this is dropped.
 #[derive(Debug)]
-pub struct Seat {
-    seats: Arc<Seats>,
+pub struct Slot {
+    slots: Arc<Slots>,
     id: u64,
-    occupant: Arc<Occupant>,
+    connection: Arc<Connection>,
     _permit: Option<OwnedSemaphorePermit>,
 }
 
-impl Seat {
+impl Slot {
     /// Cancelled when this connection is to end.
     pub fn leave(&self) -> &CancellationToken {
-        &self.occupant.leave
+        &self.connection.leave
     }
 
-    /// Whether it is to end because of another one.
+    /// Whether it is displaced by another one.
     pub fn is_displaced(&self) -> bool {
-        self.occupant.displaced.load(Ordering::Relaxed)
+        self.connection.displaced.load(Ordering::Relaxed)
     }
 
-    /// Whether it is to end without a goodbye.
+    /// Whether it is to be closed without notice.
     pub fn is_to_end_at_once(&self) -> bool {
-        self.occupant.at_once.load(Ordering::Relaxed)
+        self.connection.at_once.load(Ordering::Relaxed)
     }
 
     /// What the connection does.
     pub fn state(&self) -> MutexGuard<'_, State> {
-        self.occupant.lock()
+        self.connection.lock()
     }
 
-    /// What notes what the connection does.
-    pub fn notes(&self) -> Notes {
-        Notes { seats: Arc::clone(&self.seats), occupant: Arc::clone(&self.occupant) }
+    /// Records what the connection does.
+    pub fn activity(&self) -> Activity {
+        Activity { slots: Arc::clone(&self.slots), connection: Arc::clone(&self.connection) }
     }
 }
 
-impl Drop for Seat {
+impl Drop for Slot {
     fn drop(&mut self) {
-        let mut taken = self.seats.lock();
-        if taken.seats.remove(&self.id).is_none() {
+        let mut taken = self.slots.lock();
+        if taken.slots.remove(&self.id).is_none() {
             taken.leaving -= 1;
         }
-        self.seats.gauge.dec();
-        self.seats.changed.notify_one();
+        self.slots.gauge.dec();
+        self.slots.changed.notify_one();
     }
 }
 
-/// Notes what a connection does.
+/// Records what a connection does.
 #[derive(Clone, Debug)]
-pub struct Notes {
-    seats: Arc<Seats>,
-    occupant: Arc<Occupant>,
+pub struct Activity {
+    slots: Arc<Slots>,
+    connection: Arc<Connection>,
 }
 
-impl Notes {
-    /// Some bytes came.
+impl Activity {
+    /// Bytes were received.
     pub fn received(&self, bytes: usize) {
-        let mut state = self.occupant.lock();
+        let mut state = self.connection.lock();
         state.received = state.received.saturating_add(bytes as u64);
         if state.requests.is_empty() && state.head_since.is_none() {
             state.head_since = Some(Instant::now());
         }
     }
 
-    /// The head of a request is complete. The request is under way until what is returned is dropped.
+    /// The head of a request is complete. The request is in progress until what is returned is dropped.
     pub fn request(&self) -> UnderWay {
-        let mut state = self.occupant.lock();
+        let mut state = self.connection.lock();
         let id = state.begun;
         state.begun += 1;
         state.head_since = None;
         state.requests.insert(id, Instant::now());
-        UnderWay { notes: self.clone(), id }
+        UnderWay { activity: self.clone(), id }
     }
 }
 
 /// A request.
 #[derive(Debug)]
 pub struct UnderWay {
-    notes: Notes,
+    activity: Activity,
     id: u64,
 }
 
 impl Drop for UnderWay {
     fn drop(&mut self) {
-        let mut state = self.notes.occupant.lock();
+        let mut state = self.activity.connection.lock();
         state.requests.remove(&self.id);
         state.idle_since = Instant::now();
         if state.requests.is_empty() {
-            self.notes.seats.changed.notify_one();
+            self.activity.slots.changed.notify_one();
         }
     }
 }
@@ -275,68 +275,68 @@ mod tests {
 
     use super::*;
 
-    fn seats(most: usize) -> (Arc<Seats>, CancellationToken) {
-        (Arc::new(Seats::new(most, Gauge::default())), CancellationToken::new())
+    fn slots(most: usize) -> (Arc<Slots>, CancellationToken) {
+        (Arc::new(Slots::new(most, Gauge::default())), CancellationToken::new())
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_is_idle_longest_leaves_and_strangers_leave_first() {
-        let (seats, stop) = seats(3);
-        let known = seats.take(&stop).await;
-        drop(known.notes().request());
+    async fn the_longest_idle_connection_is_displaced_and_unused_ones_first() {
+        let (slots, stop) = slots(3);
+        let known = slots.take(&stop).await;
+        drop(known.activity().request());
         advance(Duration::from_secs(1)).await;
-        let (silent, later) = (seats.take(&stop).await, {
+        let (silent, later) = (slots.take(&stop).await, {
             advance(Duration::from_secs(1)).await;
-            seats.take(&stop).await
+            slots.take(&stop).await
         });
-        let new = seats.take(&stop).await;
+        let new = slots.take(&stop).await;
         assert!(silent.is_displaced() && silent.is_to_end_at_once() && silent.leave().is_cancelled());
         assert!(!later.is_displaced() && !known.is_displaced());
         drop(silent);
         // Only used ones are left when the others have requests.
-        let _busy = (later.notes().request(), new.notes().request());
-        let _last = seats.take(&stop).await;
+        let _busy = (later.activity().request(), new.activity().request());
+        let _last = slots.take(&stop).await;
         assert!(known.is_displaced() && !known.is_to_end_at_once());
         assert!(!later.is_displaced() && !new.is_displaced());
     }
 
     #[tokio::test(start_paused = true)]
     async fn while_all_are_busy_a_new_one_waits() {
-        let (seats, stop) = seats(1);
-        let busy = seats.take(&stop).await;
-        let request = busy.notes().request();
-        assert!(seats.are_all_busy());
-        assert!(timeout(Duration::from_mins(1), seats.take(&stop)).await.is_err());
+        let (slots, stop) = slots(1);
+        let busy = slots.take(&stop).await;
+        let request = busy.activity().request();
+        assert!(slots.are_all_busy());
+        assert!(timeout(Duration::from_mins(1), slots.take(&stop)).await.is_err());
         drop(request);
-        assert!(!seats.are_all_busy());
-        let new = seats.take(&stop).await;
+        assert!(!slots.are_all_busy());
+        let new = slots.take(&stop).await;
         assert!(busy.is_displaced() && !new.is_displaced());
         drop((busy, new));
-        assert_eq!(seats.gauge.get(), 0);
-        assert_eq!(seats.lock().leaving, 0);
+        assert_eq!(slots.gauge.get(), 0);
+        assert_eq!(slots.lock().leaving, 0);
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_new_one_has_time_for_its_handshake() {
-        let (seats, stop) = seats(2);
-        let busy = seats.take(&stop).await;
-        let _request = busy.notes().request();
-        let (new, begin) = (seats.take(&stop).await, Instant::now());
-        let newer = seats.take(&stop).await;
+        let (slots, stop) = slots(2);
+        let busy = slots.take(&stop).await;
+        let _request = busy.activity().request();
+        let (new, begin) = (slots.take(&stop).await, Instant::now());
+        let newer = slots.take(&stop).await;
         assert_eq!(begin.elapsed(), YOUNG);
         assert!(new.is_displaced() && !newer.is_displaced() && !busy.is_displaced());
     }
 
     #[tokio::test(start_paused = true)]
-    async fn there_are_never_more_than_a_quarter_too_many() {
-        let (seats, stop) = seats(8);
+    async fn connections_exceed_the_limit_by_at_most_a_quarter() {
+        let (slots, stop) = slots(8);
         let mut held = vec![];
         for _ in 0..10 {
-            held.push(timeout(Duration::from_secs(1), seats.take(&stop)).await.expect("a seat"));
+            held.push(timeout(Duration::from_secs(1), slots.take(&stop)).await.expect("a slot"));
         }
-        assert!(timeout(Duration::from_mins(1), seats.take(&stop)).await.is_err(), "nobody has left");
-        assert_eq!(seats.gauge.get(), 10);
+        assert!(timeout(Duration::from_mins(1), slots.take(&stop)).await.is_err(), "none was closed");
+        assert_eq!(slots.gauge.get(), 10);
         held.remove(0);
-        timeout(Duration::from_secs(1), seats.take(&stop)).await.expect("a seat");
+        timeout(Duration::from_secs(1), slots.take(&stop)).await.expect("a slot");
     }
 }

@@ -33,17 +33,17 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    filler::Filled,
     metrics::{Metrics, Outcome},
-    profiles::{Profiles, Taken, newest},
+    mutator::Filled,
+    profiles::{Loaded, Profiles, newest},
     review::{Call, Reply},
 };
 
-/// How long until a gate that panicked is asked again.
+/// How long until a check that panicked is repeated.
 const AGAIN: Duration = Duration::from_secs(30);
 
-/// What is known.
-pub struct World {
+/// The profiles in force, and their parameters.
+pub struct ClusterState {
     profiles: Profiles,
     params: Store<DeserializeGuard<ToolSecurityParams>>,
     profiles_known: AtomicBool,
@@ -52,27 +52,28 @@ pub struct World {
     pub changed: Notify,
 }
 
-impl World {
+impl ClusterState {
     /// Starts the watches.
     pub fn start(client: &Client, metrics: &Arc<Metrics>, tasks: &Supervisor, stop: &CancellationToken) -> Arc<Self> {
         let (params, fill_params) = reflector::store();
-        let world = Arc::new(Self {
+        let cluster = Arc::new(Self {
             profiles: Profiles::default(),
             params,
             profiles_known: AtomicBool::new(false),
             params_known: AtomicBool::new(false),
             changed: Notify::new(),
         });
-        let (records, fill_records) = reflector::store();
+        let (revisions, fill_revisions) = reflector::store();
         let managed = Config::default().labels(&format!("{}={}", names::MANAGED_BY_LABEL, names::MANAGED_BY));
         let api: Api<ControllerRevision> = Api::namespaced(client.clone(), names::OPERATOR_NAMESPACE);
-        let events = watch(api, managed).reflect(fill_records);
+        let events = watch(api, managed).reflect(fill_revisions);
         let arrived = Arc::new(Notify::new());
         let seen = Arc::clone(&arrived);
         follow(events, tasks, stop, move || seen.notify_one());
-        let (judging, metrics, stopped) = (Arc::clone(&world), Arc::clone(metrics), stop.clone());
-        tasks.spawn("judge of revisions", async move {
-            let _: Option<()> = stopped.run_until_cancelled(judging.judge(&records, &arrived, &metrics)).await;
+        let (loading, metrics, stopped) = (Arc::clone(&cluster), Arc::clone(metrics), stop.clone());
+        tasks.spawn("loader of revisions", async move {
+            let _: Option<()> =
+                stopped.run_until_cancelled(loading.load_revisions(&revisions, &arrived, &metrics)).await;
         });
         // One malformed object must not stop the watch of all the others.
         let events = watch::<DeserializeGuard<ToolSecurityParams>>(Api::all(client.clone()), Config::default())
@@ -82,69 +83,74 @@ impl World {
                 (meta.managed_fields, meta.annotations, meta.labels) = (None, None, None);
             })
             .reflect(fill_params);
-        let seen = Arc::clone(&world);
+        let seen = Arc::clone(&cluster);
         follow(events, tasks, stop, move || {
             if !seen.params_known.load(Ordering::Relaxed) && is_filled(&seen.params) {
                 seen.params_known.store(true, Ordering::Relaxed);
                 seen.changed.notify_one();
             }
         });
-        world
+        cluster
     }
 
-    /// Whether every watch has read its list once, and the gate has judged all profiles.
+    /// Whether every watch has read its list once, and all profiles are loaded.
     pub fn synced(&self) -> bool {
         self.profiles_known.load(Ordering::Relaxed) && self.params_known.load(Ordering::Relaxed)
     }
 
-    /// What a profile says to a call.
+    /// The reply to a call for a profile.
     pub fn reply(&self, profile: &str, call: &Call) -> (Outcome, Reply) {
-        let Some(filler) = self.profiles.filler(profile) else {
+        let Some(mutator) = self.profiles.mutator(profile) else {
             return (Outcome::NoProfile, Reply::default());
         };
         let params = self.params.get(&ObjectRef::new(&names::params(profile)).within(&call.namespace));
-        // Parameters that cannot be read are none: the validation denies the namespace and says so.
+        // Parameters that cannot be read count as none: the policy denies all pods of the namespace, with that message.
         let params = params.as_ref().and_then(|params| params.0.as_ref().ok());
-        let filled = filler.fill(call, params.map(|params| &params.spec));
-        let outcome = match filled {
+        let mutated = mutator.mutate(call, params.map(|params| &params.spec));
+        let outcome = match mutated {
             Filled::Complete { .. } => Outcome::Complete,
             Filled::NoParameters => Outcome::NoParameters,
-            Filled::Patch { .. } => Outcome::Filled,
+            Filled::Patch { .. } => Outcome::Mutated,
         };
-        (outcome, filled.into())
+        (outcome, mutated.into())
     }
 
-    /// Takes the newest record of each profile, again and again.
-    async fn judge(&self, records: &Store<ControllerRevision>, arrived: &Notify, metrics: &Metrics) {
-        // By profile, the record that the gate has refused: it is not asked about it again.
-        let mut refused = BTreeMap::<String, Option<String>>::new();
+    /// Loads the newest revision of each profile, and again when one changes.
+    async fn load_revisions(&self, revisions: &Store<ControllerRevision>, arrived: &Notify, metrics: &Metrics) {
+        // By profile, the revision that the gate has rejected: it is not checked again.
+        let mut rejected = BTreeMap::<String, Option<String>>::new();
         loop {
-            // Before the records are read, or they could be those of before the list was complete.
-            let complete = is_filled(records);
-            let newest = newest(records.state());
+            // Before the revisions are read, or they could be those of before the list was complete.
+            let complete = is_filled(revisions);
+            let newest = newest(revisions.state());
             let (mut panicked, mut now) = (BTreeSet::new(), BTreeMap::new());
-            for (profile, record) in &newest {
-                let uid = record.uid();
-                if refused.get(profile) == Some(&uid) {
+            for (profile, revision) in &newest {
+                let uid = revision.uid();
+                if rejected.get(profile) == Some(&uid) {
                     now.insert(profile.clone(), uid);
                     continue;
                 }
-                match self.profiles.take(profile, record).await {
-                    Taken::Yes => {}
-                    Taken::Refused(why) => {
-                        let record = record.name_any();
-                        tracing::warn!(profile, record, why, "what is in force is refused; what it was before is kept");
+                match self.profiles.load(profile, revision).await {
+                    Loaded::Yes => {}
+                    Loaded::Rejected(why) => {
+                        let revision = revision.name_any();
+                        tracing::warn!(
+                            profile,
+                            revision,
+                            why,
+                            "the gate rejects the revision in force; the earlier one stays in use"
+                        );
                         now.insert(profile.clone(), uid);
                     }
-                    Taken::Panicked => {
-                        tracing::error!(profile, "the check of a profile panicked; what it was before is kept");
+                    Loaded::Panicked => {
+                        tracing::error!(profile, "the check of a revision panicked; the earlier one stays in use");
                         panicked.insert(profile);
                     }
                 }
             }
             self.profiles.retain(&newest);
-            metrics.refused.set(i64::try_from(now.len() + panicked.len()).unwrap_or(i64::MAX));
-            refused = now;
+            metrics.rejected.set(i64::try_from(now.len() + panicked.len()).unwrap_or(i64::MAX));
+            rejected = now;
             if complete && !self.profiles_known.swap(true, Ordering::Relaxed) {
                 self.changed.notify_one();
             }
@@ -153,7 +159,7 @@ impl World {
             } else {
                 let _ = timeout(AGAIN, arrived.notified()).await;
             }
-            // One write of the controller makes several events.
+            // One write of the controller causes several events.
             sleep(Duration::from_millis(10)).await;
         }
     }
@@ -189,7 +195,7 @@ fn follow<K: Resource<DynamicType = ()> + Send + 'static>(
                 // While a list is read, what was known stays.
                 Ok(watcher::Event::Init | watcher::Event::InitApply(_)) => {}
                 Ok(_) => seen(),
-                Err(error) => tracing::warn!(%error, "a watch failed and is tried again"),
+                Err(error) => tracing::warn!(%error, "watch failed; will retry"),
             }
         }
     });

@@ -1,4 +1,4 @@
-//! What a profile fills in, made of nothing but what passed the gate.
+//! How a profile mutates pods, made of nothing but what passed the gate.
 
 use palisade_api::ToolSecurityParamsSpec;
 use palisade_compiler::{Compiled, Mutation};
@@ -9,18 +9,18 @@ pub use palisade_mutation::filler::Filled;
 
 use crate::review::Call;
 
-/// What a profile changes in pods.
+/// Mutates pods as a profile says.
 #[derive(Debug)]
-pub struct Filler(Mutation);
+pub struct Mutator(Mutation);
 
-impl Filler {
-    /// That of a profile that passed the gate; `None` if it changes nothing.
+impl Mutator {
+    /// Of a profile that passed the gate; `None` if it mutates nothing.
     pub fn new(compiled: &Checked<Compiled>) -> Option<Self> {
         compiled.mutation.clone().map(Self)
     }
 
-    /// Changes the pod of a call, with the parameters of its namespace.
-    pub fn fill(&self, call: &Call, params: Option<&ToolSecurityParamsSpec>) -> Filled {
+    /// Mutates the pod of a call, with the parameters of its namespace.
+    pub fn mutate(&self, call: &Call, params: Option<&ToolSecurityParamsSpec>) -> Filled {
         fill(&self.0, call, params)
     }
 }

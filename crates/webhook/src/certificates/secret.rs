@@ -6,13 +6,13 @@ use palisade_api::names;
 
 use super::{
     Error as Unusable,
-    kept::{Kept, Step, Wish},
+    stored::{CertificateSpec, Step, StoredCertificates},
 };
 
 /// The Secret's name.
 pub const SECRET: &str = "palisade-webhook-cert";
 
-/// Why the Secret could not be kept right.
+/// Why the Secret could not be maintained.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The API server.
@@ -35,43 +35,53 @@ impl From<kube::Error> for Error {
     }
 }
 
-/// Reads the Secret.
+/// Reads and writes the Secret.
 #[derive(Clone)]
-pub struct Store {
+pub struct SecretStore {
     api: Api<Secret>,
-    wish: Wish,
+    spec: CertificateSpec,
 }
 
-impl Store {
-    /// For certificates like `wish`.
-    pub fn new(client: Client, wish: Wish) -> Self {
-        Self { api: Api::namespaced(client, names::OPERATOR_NAMESPACE), wish }
+impl SecretStore {
+    /// For certificates like `spec`.
+    pub fn new(client: Client, spec: CertificateSpec) -> Self {
+        Self { api: Api::namespaced(client, names::OPERATOR_NAMESPACE), spec }
     }
 
-    /// Does what is to be done next, and returns what is kept then. Of replicas that try the same at the same time one
-    /// wins, and the others read what it wrote.
+    /// Takes the next step, and returns what is stored then. Of replicas that try at the same time one wins, and the
+    /// others read what it wrote.
     ///
-    /// `mine` is what this process read last: it is put back if the Secret was emptied or damaged.
+    /// `mine` is what this process read last: it is restored if the Secret was emptied or damaged.
     ///
     /// # Errors
     /// The API server refuses, or no certificate can be made.
-    pub async fn step(&self, mine: Option<&Kept>, now: i64, known: impl Fn(&Kept) -> bool) -> Result<Kept, Error> {
+    pub async fn step(
+        &self,
+        mine: Option<&StoredCertificates>,
+        now: i64,
+        known: impl Fn(&StoredCertificates) -> bool,
+    ) -> Result<StoredCertificates, Error> {
         loop {
             let mut secret = self.api.get(SECRET).await?;
-            let found = Kept::read(&secret.data.clone().unwrap_or_default()).unwrap_or_else(|error| {
-                tracing::warn!(%error, "the Secret {SECRET} is damaged and is written anew");
+            let found = StoredCertificates::read(&secret.data.clone().unwrap_or_default()).unwrap_or_else(|error| {
+                tracing::warn!(%error, "the Secret {SECRET} is damaged and will be rewritten");
                 None
             });
             let restored = found.is_none() && mine.is_some();
-            let kept = found.or_else(|| mine.cloned());
-            let next = match Kept::step(kept.as_ref(), &self.wish, now, kept.as_ref().is_some_and(&known))? {
+            let stored = found.or_else(|| mine.cloned());
+            let next = match StoredCertificates::step(
+                stored.as_ref(),
+                &self.spec,
+                now,
+                stored.as_ref().is_some_and(&known),
+            )? {
                 Step::Write(next, what) => {
                     tracing::info!("{what}");
                     *next
                 }
-                Step::Stay => match kept {
-                    Some(kept) if restored => kept,
-                    Some(kept) => return Ok(kept),
+                Step::Stay => match stored {
+                    Some(stored) if restored => stored,
+                    Some(stored) => return Ok(stored),
                     None => continue,
                 },
             };

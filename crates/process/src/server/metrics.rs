@@ -1,4 +1,4 @@
-//! Metrics of ports.
+//! Metrics of HTTP servers.
 
 use prometheus_client::{
     encoding::EncodeLabelSet,
@@ -19,9 +19,9 @@ struct PortReason {
     reason: &'static str,
 }
 
-/// Counts of all the ports of a process. Clones are the same counts.
+/// Counts of all HTTP servers of a process. Clones are the same counts.
 #[derive(Clone, Debug, Default)]
-pub struct FrontMetrics {
+pub struct HttpMetrics {
     connections: Family<Port, Gauge>,
     closed: Family<PortReason, Counter>,
     body_bytes: Family<Port, Gauge>,
@@ -36,22 +36,26 @@ pub struct Gauges {
     pub body_bytes: Gauge,
 }
 
-impl FrontMetrics {
+impl HttpMetrics {
     /// Registers them.
     pub fn register(&self, registry: &mut Registry) {
-        registry.register("palisade_http_connections", "Connections that are open", self.connections.clone());
+        registry.register("palisade_http_connections", "Open connections", self.connections.clone());
         registry.register(
             "palisade_http_connections_closed",
-            "Connections that the server closed or could not use, by why",
+            "Connections that the server closed, by reason",
             self.closed.clone(),
         );
         registry.register_with_unit(
             "palisade_http_bodies",
-            "Memory of bodies that are under way",
+            "Memory of request bodies in progress",
             Unit::Bytes,
             self.body_bytes.clone(),
         );
-        registry.register("palisade_http_bodies_refused", "Bodies that were not read, by why", self.refused.clone());
+        registry.register(
+            "palisade_http_bodies_refused",
+            "Request bodies that the server refused, by reason",
+            self.refused.clone(),
+        );
     }
 
     pub(super) fn of(&self, port: &'static str) -> Gauges {

@@ -1,9 +1,9 @@
-//! What is kept of certificates in the Secret that replicas share, and what is done next with it. Pure.
+//! The certificates in the Secret that replicas share, and the next step of their renewal. Pure.
 //!
 //! A renewal takes three steps, each a write of the Secret that only one replica can win: the next certificate is made,
-//! and its authority is believed besides the one in use; when API servers surely know that, it is taken into use; when
-//! what was in use before has ended, its authority is forgotten. So at each moment every replica, also one that is
-//! late, shows a certificate that is believed.
+//! and its authority is trusted besides the one in use; once API servers surely trust it, the certificate is put into
+//! use; once the former certificate has expired, its authority is forgotten. So at each moment every replica, also one
+//! that lags behind, serves a certificate that is trusted.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -23,7 +23,7 @@ const PREVIOUS: &str = "previous-ca.crt";
 
 /// The content of the Secret.
 #[derive(Clone, Debug)]
-pub struct Kept {
+pub struct StoredCertificates {
     /// What is in use.
     pub current: Generation,
     /// What will be.
@@ -32,25 +32,25 @@ pub struct Kept {
     pub previous: Option<String>,
 }
 
-/// What is to be done.
+/// The next step.
 #[derive(Debug)]
 pub enum Step {
     /// Nothing.
     Stay,
-    /// Keep this instead.
-    Write(Box<Kept>, &'static str),
+    /// Store this instead.
+    Write(Box<StoredCertificates>, &'static str),
 }
 
-/// What a new certificate is to be like.
+/// What a new certificate must be like.
 #[derive(Clone, Debug)]
-pub struct Wish {
+pub struct CertificateSpec {
     /// The names it is for.
     pub names: Vec<String>,
     /// How long it is valid.
     pub life: Duration,
 }
 
-impl Kept {
+impl StoredCertificates {
     /// Reads a Secret. One without anything in it has nothing to say.
     ///
     /// # Errors
@@ -84,42 +84,42 @@ impl Kept {
         data
     }
 
-    /// The authorities to believe, in PEM: of what is in use, of what will be, of what was.
+    /// The authorities to trust, in PEM: of what is in use, of what will be, of what was.
     pub fn authorities(&self) -> Vec<&str> {
         let next = self.next.as_ref().map(|next| next.authority.as_str());
         [Some(self.current.authority.as_str()), next, self.previous.as_deref()].into_iter().flatten().collect()
     }
 
-    /// What is done next at `now`, Unix time. `known` says whether API servers surely believe all [`Self::authorities`].
+    /// What is done next at `now`, Unix time. `known` says whether API servers surely trust all [`Self::authorities`].
     ///
     /// # Errors
     /// No certificate could be made.
-    pub fn step(kept: Option<&Self>, wish: &Wish, now: i64, known: bool) -> Result<Step, Error> {
-        let make = || Generation::make(&wish.names, wish.life, now);
-        let write = |kept: Self, what| Ok(Step::Write(Box::new(kept), what));
-        let Some(kept) = kept else {
+    pub fn step(stored: Option<&Self>, spec: &CertificateSpec, now: i64, known: bool) -> Result<Step, Error> {
+        let make = || Generation::make(&spec.names, spec.life, now);
+        let write = |stored: Self, what| Ok(Step::Write(Box::new(stored), what));
+        let Some(stored) = stored else {
             return write(Self { current: make()?, next: None, previous: None }, "made the first certificate");
         };
-        let usable = |of: &Generation| of.is_for(&wish.names) && now < of.leaf.not_after;
-        match &kept.next {
-            // Nobody renewed it in time, or the webhook has moved. There is nothing that could be kept working.
-            _ if !usable(&kept.current) => {
-                let previous = Some(kept.current.authority.clone());
+        let usable = |of: &Generation| of.is_for(&spec.names) && now < of.leaf.not_after;
+        match &stored.next {
+            // Nobody renewed it in time, or the webhook has moved. There is nothing that could be stored working.
+            _ if !usable(&stored.current) => {
+                let previous = Some(stored.current.authority.clone());
                 write(Self { current: make()?, next: None, previous }, "replaced an unusable certificate")
             }
             Some(next) if !usable(next) => {
-                write(Self { next: Some(make()?), ..kept.clone() }, "replaced the next certificate")
+                write(Self { next: Some(make()?), ..stored.clone() }, "replaced the next certificate")
             }
             Some(next) if known => {
-                let previous = Some(kept.current.authority.clone());
-                write(Self { current: next.clone(), next: None, previous }, "took the next certificate into use")
+                let previous = Some(stored.current.authority.clone());
+                write(Self { current: next.clone(), next: None, previous }, "put the next certificate into use")
             }
-            None if kept.current.is_due(wish.life, now) => {
-                write(Self { next: Some(make()?), ..kept.clone() }, "made the next certificate")
+            None if stored.current.is_due(spec.life, now) => {
+                write(Self { next: Some(make()?), ..stored.clone() }, "made the next certificate")
             }
-            _ => match &kept.previous {
+            _ => match &stored.previous {
                 Some(previous) if end_of(previous).is_ok_and(|end| now > end) => {
-                    write(Self { previous: None, ..kept.clone() }, "forgot the former authority")
+                    write(Self { previous: None, ..stored.clone() }, "forgot the former authority")
                 }
                 _ => Ok(Step::Stay),
             },
@@ -131,23 +131,23 @@ impl Kept {
 mod tests {
     use super::*;
 
-    fn wish() -> Wish {
-        Wish { names: vec!["a".into()], life: Duration::from_mins(15) }
+    fn spec() -> CertificateSpec {
+        CertificateSpec { names: vec!["a".into()], life: Duration::from_mins(15) }
     }
 
-    fn written(kept: Option<&Kept>, now: i64, known: bool) -> Kept {
-        match Kept::step(kept, &wish(), now, known).unwrap() {
-            Step::Write(kept, _) => *kept,
+    fn written(stored: Option<&StoredCertificates>, now: i64, known: bool) -> StoredCertificates {
+        match StoredCertificates::step(stored, &spec(), now, known).unwrap() {
+            Step::Write(stored, _) => *stored,
             Step::Stay => panic!("nothing is done at {now}"),
         }
     }
 
-    fn stays(kept: &Kept, now: i64, known: bool) -> bool {
-        matches!(Kept::step(Some(kept), &wish(), now, known).unwrap(), Step::Stay)
+    fn stays(stored: &StoredCertificates, now: i64, known: bool) -> bool {
+        matches!(StoredCertificates::step(Some(stored), &spec(), now, known).unwrap(), Step::Stay)
     }
 
     #[test]
-    fn a_renewal_never_shows_what_is_not_believed() {
+    fn a_renewal_never_serves_an_untrusted_certificate() {
         let start = 10_000;
         let first = written(None, start, false);
         assert_eq!(first.authorities(), [first.current.authority.as_str()]);
@@ -161,19 +161,21 @@ mod tests {
         let taken = written(Some(&renewed), start + 600, true);
         assert_eq!(taken.current.certificate, next.certificate);
         assert_eq!(taken.authorities(), [next.authority.as_str(), &first.current.authority]);
-        assert!(stays(&taken, start + 900, true), "a replica that is late shows the former one");
+        assert!(stays(&taken, start + 900, true), "a replica that lags behind serves the former one");
         let forgot = written(Some(&taken), start + 901, true);
         assert_eq!(forgot.authorities(), [next.authority.as_str()]);
     }
 
     #[test]
-    fn what_cannot_be_used_is_replaced_at_once() {
+    fn an_unusable_certificate_is_replaced_at_once() {
         let first = written(None, 0, false);
         let replaced = written(Some(&first), 900, false);
         assert_ne!(replaced.current.certificate, first.current.certificate);
         assert_eq!(replaced.authorities().len(), 2);
-        let moved = Wish { names: vec!["b".into()], ..wish() };
-        let Step::Write(moved, _) = Kept::step(Some(&first), &moved, 1, false).unwrap() else { panic!("nothing") };
+        let moved = CertificateSpec { names: vec!["b".into()], ..spec() };
+        let Step::Write(moved, _) = StoredCertificates::step(Some(&first), &moved, 1, false).unwrap() else {
+            panic!("nothing")
+        };
         assert!(moved.current.is_for(&["b".into()]));
     }
 
@@ -181,30 +183,30 @@ mod tests {
     fn a_shorter_life_renews_at_once_and_a_longer_one_does_not() {
         let first = written(None, 10_000, false);
         let renewed = |life| {
-            let wish = Wish { life, ..wish() };
-            match Kept::step(Some(&first), &wish, 10_001, true).unwrap() {
-                Step::Write(kept, _) => Some(*kept),
+            let spec = CertificateSpec { life, ..spec() };
+            match StoredCertificates::step(Some(&first), &spec, 10_001, true).unwrap() {
+                Step::Write(stored, _) => Some(*stored),
                 Step::Stay => None,
             }
         };
         assert!(renewed(Duration::from_hours(1)).is_none());
-        let next = renewed(Duration::from_mins(5)).and_then(|kept| kept.next).expect("the next one");
+        let next = renewed(Duration::from_mins(5)).and_then(|stored| stored.next).expect("the next one");
         assert!(!next.is_due(Duration::from_mins(5), 10_002), "it has the life that is wished for");
     }
 
     #[test]
-    fn what_was_written_can_be_read() {
+    fn stored_certificates_can_be_read_again() {
         let first = written(None, 0, false);
         let renewed = written(Some(&first), 700, false);
-        for kept in [&first, &renewed, &written(Some(&renewed), 700, true)] {
-            let read = Kept::read(&kept.data()).unwrap().unwrap();
-            assert_eq!(read.data(), kept.data());
+        for stored in [&first, &renewed, &written(Some(&renewed), 700, true)] {
+            let read = StoredCertificates::read(&stored.data()).unwrap().unwrap();
+            assert_eq!(read.data(), stored.data());
         }
-        assert!(Kept::read(&Data::new()).unwrap().is_none());
+        assert!(StoredCertificates::read(&Data::new()).unwrap().is_none());
         let mut damaged = renewed.data();
         damaged.insert("next-tls.key".into(), ByteString(b"x".to_vec()));
-        assert!(Kept::read(&damaged).unwrap().unwrap().next.is_none());
+        assert!(StoredCertificates::read(&damaged).unwrap().unwrap().next.is_none());
         damaged.remove("tls.key");
-        assert!(Kept::read(&damaged).is_err());
+        assert!(StoredCertificates::read(&damaged).is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! What the controller knows of the cluster: filled by watches and by the answers to its own writes, and kept small.
+//! What the controller knows of the cluster: watches and the answers to its own writes fill it. It is kept small.
 //!
 //! Each event says which profiles it concerns. An answer to our own write concerns none, and the event that
 //! announces it later changes nothing, so that a write does not make the next reconcile.
@@ -25,10 +25,7 @@ use palisade_api::{
 };
 use palisade_compiler::{Namespace, selects};
 
-use crate::{
-    native::Native,
-    table::{Change, Table},
-};
+use crate::table::{Change, Table, feed, identity, slim};
 
 /// The longest annotation that is kept. 64 texts of 256 characters are the longest value of a parameter.
 const MAX_ANNOTATION: usize = 16 * 1024;
@@ -80,12 +77,10 @@ impl ObservedPair {
     }
 }
 
-/// What is known.
+/// The profiles, namespaces, parameters, policies and bindings in the cluster, as far as they matter.
 #[derive(Debug, Default)]
-pub struct World {
+pub struct Store {
     inner: Mutex<Inner>,
-    /// What fills in pods, where the API server serves it.
-    pub native: Native,
 }
 
 #[derive(Debug, Default)]
@@ -96,16 +91,16 @@ struct Inner {
     params: Table<(String, String), Arc<ObservedParams>>,
     policies: Table<String, Arc<ValidatingAdmissionPolicy>>,
     bindings: Table<String, Arc<ValidatingAdmissionPolicyBinding>>,
-    /// The profiles that namespaces are judged by: not always those that were written last.
-    effective: BTreeMap<String, Arc<ToolSecurityProfile>>,
-    /// The namespaces that have changed, or whose parameters have, since they were last looked at, by profile.
+    /// The generations of profiles that are in force: not always those that were written last.
+    in_force: BTreeMap<String, Arc<ToolSecurityProfile>>,
+    /// The namespaces that have changed, or whose parameters have, since they were last taken, by profile.
     changed: BTreeMap<String, BTreeSet<String>>,
 }
 
 /// Names of profiles.
-pub type Concerned = BTreeSet<String>;
+pub type ProfileNames = BTreeSet<String>;
 
-impl World {
+impl Store {
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -122,7 +117,7 @@ impl World {
     }
 
     /// The names of all profiles.
-    pub fn profiles(&self) -> Concerned {
+    pub fn profiles(&self) -> ProfileNames {
         self.lock().profiles.iter().map(|(name, _)| name.clone()).collect()
     }
 
@@ -131,7 +126,7 @@ impl World {
         self.lock().profiles.get(name).cloned()
     }
 
-    /// What a shape is judged by for a profile.
+    /// The policy and bindings of a profile for a shape.
     pub fn pair(&self, profile: &str, shape: Shape) -> ObservedPair {
         let name = names::policy(profile, shape);
         let inner = self.lock();
@@ -142,7 +137,7 @@ impl World {
         }
     }
 
-    /// What each shape is judged by for a profile.
+    /// The policies and bindings of a profile for all shapes.
     pub fn pairs(&self, profile: &str) -> [ObservedPair; 2] {
         Shape::ALL.map(|shape| self.pair(profile, shape))
     }
@@ -186,28 +181,28 @@ impl World {
         self.lock().namespaces.get(name).is_some_and(|namespace| !namespace.terminating)
     }
 
-    /// From now on namespaces are judged by this profile.
-    pub fn set_effective(&self, profile: &Arc<ToolSecurityProfile>) {
+    /// From now on this generation of the profile is in force.
+    pub fn set_in_force(&self, profile: &Arc<ToolSecurityProfile>) {
         let name = profile.metadata.name.clone().unwrap_or_default();
-        self.lock().effective.insert(name, Arc::clone(profile));
+        self.lock().in_force.insert(name, Arc::clone(profile));
     }
 
-    /// The other profiles by which namespaces are judged, by name.
-    pub fn effective_besides(&self, name: &str) -> Vec<(String, Arc<ToolSecurityProfile>)> {
+    /// The other profiles in force, by name.
+    pub fn others_in_force(&self, name: &str) -> Vec<(String, Arc<ToolSecurityProfile>)> {
         let inner = self.lock();
-        let others = inner.effective.iter().filter(|(other, _)| *other != name);
+        let others = inner.in_force.iter().filter(|(other, _)| *other != name);
         others.map(|(other, profile)| (other.clone(), Arc::clone(profile))).collect()
     }
 
     /// The profile is gone.
     pub fn forget(&self, profile: &str) {
         let mut inner = self.lock();
-        inner.effective.remove(profile);
+        inner.in_force.remove(profile);
         inner.changed.remove(profile);
     }
 
     /// A watch has shown a profile.
-    pub fn see_profile(&self, event: Event<DeserializeGuard<ToolSecurityProfile>>) -> Concerned {
+    pub fn observe_profile(&self, event: Event<DeserializeGuard<ToolSecurityProfile>>) -> ProfileNames {
         let mut inner = self.lock();
         let changes = feed(&mut inner.profiles, event, |guard| {
             let (meta, profile) = match guard.0 {
@@ -224,7 +219,7 @@ impl World {
     }
 
     /// A watch has shown a namespace.
-    pub fn see_namespace(&self, event: Event<PartialObjectMeta<CoreNamespace>>) -> Concerned {
+    pub fn observe_namespace(&self, event: Event<PartialObjectMeta<CoreNamespace>>) -> ProfileNames {
         let mut inner = self.lock();
         let changes = feed(&mut inner.namespaces, event, |object| {
             let (name, version) = identity(&object.metadata);
@@ -237,7 +232,7 @@ impl World {
     }
 
     /// A watch has shown parameters.
-    pub fn see_params(&self, event: Event<DeserializeGuard<ToolSecurityParams>>) -> Concerned {
+    pub fn observe_params(&self, event: Event<DeserializeGuard<ToolSecurityParams>>) -> ProfileNames {
         let mut inner = self.lock();
         let changes = feed(&mut inner.params, event, |guard| {
             let (meta, spec) = match guard.0 {
@@ -253,14 +248,14 @@ impl World {
     }
 
     /// A watch has shown a policy.
-    pub fn see_policy(&self, event: Event<ValidatingAdmissionPolicy>) -> Concerned {
+    pub fn observe_policy(&self, event: Event<ValidatingAdmissionPolicy>) -> ProfileNames {
         let mut inner = self.lock();
         let changes = feed(&mut inner.policies, event, policy_row);
         changes.iter().filter_map(|change| inner.owner_of(&change.key)).collect()
     }
 
     /// A watch has shown a binding.
-    pub fn see_binding(&self, event: Event<ValidatingAdmissionPolicyBinding>) -> Concerned {
+    pub fn observe_binding(&self, event: Event<ValidatingAdmissionPolicyBinding>) -> ProfileNames {
         let mut inner = self.lock();
         let changes = feed(&mut inner.bindings, event, binding_row);
         changes.iter().filter_map(|change| inner.owner_of(&change.key)).collect()
@@ -273,7 +268,7 @@ impl World {
         let profile = ToolSecurityProfile { status: Some(status), ..profile.as_ref().clone() };
         let value = ObservedProfile { meta: observed.meta.clone(), profile: Ok(Arc::new(profile)) };
         let mut inner = self.lock();
-        // A new generation that was seen since must not be hidden by this one.
+        // This one must not hide a new generation that was observed since.
         if inner.profiles.get(&name).is_some_and(|now| now.meta == observed.meta) {
             inner.profiles.set(name, version, Arc::new(value));
         }
@@ -335,7 +330,7 @@ impl Inner {
     }
 
     /// The profiles that select the namespace or did so, as they were written or as they are in force.
-    fn concerned_by(&self, change: &Change<String, Arc<ObservedNamespace>>) -> Concerned {
+    fn concerned_by(&self, change: &Change<String, Arc<ObservedNamespace>>) -> ProfileNames {
         if change.key == names::PROBE_NAMESPACE {
             // Its labels change with each probe. Parameters are in it whatever they are.
             let appeared = |namespace: &Option<Arc<ObservedNamespace>>| namespace.as_ref().map(|n| n.terminating);
@@ -344,7 +339,7 @@ impl Inner {
         }
         let written = self.profiles.iter().filter_map(|(name, observed)| Some((name, observed.profile.as_ref().ok()?)));
         written
-            .chain(&self.effective)
+            .chain(&self.in_force)
             .filter(|(_, profile)| {
                 let selected = |side: &Option<Arc<ObservedNamespace>>| {
                     side.as_ref().is_some_and(|observed| selects(&profile.spec, &observed.namespace))
@@ -363,49 +358,6 @@ impl Inner {
         let is_of = |profile: &&String| names(profile).iter().any(|name| name == object);
         self.profiles.iter().map(|(name, _)| name).find(is_of).cloned()
     }
-}
-
-/// Enters an event into a table.
-pub fn feed<O, K: Ord + Clone, V: Clone + PartialEq>(
-    table: &mut Table<K, V>,
-    event: Event<O>,
-    row: impl FnOnce(O) -> (K, u64, V),
-) -> Vec<Change<K, V>> {
-    match event {
-        Event::Init => {
-            table.begin();
-            Vec::new()
-        }
-        Event::InitApply(object) => {
-            let (key, version, value) = row(object);
-            table.list(key, version, value);
-            Vec::new()
-        }
-        Event::InitDone => table.finish(),
-        Event::Apply(object) => {
-            let (key, version, value) = row(object);
-            table.set(key, version, value).into_iter().collect()
-        }
-        Event::Delete(object) => {
-            let (key, version, _) = row(object);
-            table.remove(key, version).into_iter().collect()
-        }
-    }
-}
-
-/// The name and the version of an object.
-pub fn identity(meta: &ObjectMeta) -> (String, u64) {
-    (meta.name.clone().unwrap_or_default(), version(meta))
-}
-
-/// The resource version as a number, or 0.
-pub fn version(meta: &ObjectMeta) -> u64 {
-    meta.resource_version.as_deref().and_then(|version| version.parse().ok()).unwrap_or_default()
-}
-
-/// Without what changes with each write.
-pub fn slim(meta: ObjectMeta) -> ObjectMeta {
-    ObjectMeta { managed_fields: None, resource_version: None, ..meta }
 }
 
 fn without_version(profile: Arc<ToolSecurityProfile>) -> Arc<ToolSecurityProfile> {

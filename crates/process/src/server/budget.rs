@@ -1,8 +1,8 @@
-//! The memory that bodies may take up, all together.
+//! The memory that all bodies together may use.
 //!
-//! A body pays for its bytes as they come. When there are none left, the body that is unfinished for longest is given
-//! up: an API server sends a whole body within milliseconds, so what is unfinished for longest is the least likely to
-//! be one of its. A body that is complete is never given up; it is answered at once.
+//! A body reserves its bytes as they arrive. When none are left, the body that has been unfinished longest is refused: an
+//! API server sends a whole body within milliseconds, so that body is the least likely to come from one. A complete body
+//! is never refused; its request is answered at once.
 
 use std::{
     collections::BTreeMap,
@@ -14,11 +14,11 @@ use prometheus_client::metrics::gauge::Gauge;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-/// There is no memory, and no other body to give up.
+/// No memory is left, and no other body can be refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exhausted;
 
-/// What bodies may take up.
+/// The memory of all bodies.
 #[derive(Debug)]
 pub struct Budget {
     total: usize,
@@ -30,7 +30,7 @@ pub struct Budget {
 #[derive(Debug, Default)]
 struct Bodies {
     used: usize,
-    /// Of `used`, what is about to be free.
+    /// Of `used`, what is about to be released.
     leaving: usize,
     begun: u64,
     /// By the order in which they began.
@@ -40,7 +40,7 @@ struct Bodies {
 #[derive(Debug)]
 struct Unfinished {
     bytes: usize,
-    given_up: CancellationToken,
+    evicted: CancellationToken,
 }
 
 enum Taken {
@@ -57,12 +57,12 @@ impl Budget {
 
     /// For one body.
     pub fn share(self: &Arc<Self>) -> Share {
-        let given_up = CancellationToken::new();
+        let evicted = CancellationToken::new();
         let mut bodies = self.lock();
         let id = bodies.begun;
         bodies.begun += 1;
-        bodies.unfinished.insert(id, Unfinished { bytes: 0, given_up: given_up.clone() });
-        Share { budget: Arc::clone(self), id, bytes: 0, given_up }
+        bodies.unfinished.insert(id, Unfinished { bytes: 0, evicted: evicted.clone() });
+        Share { budget: Arc::clone(self), id, bytes: 0, evicted }
     }
 
     fn lock(&self) -> MutexGuard<'_, Bodies> {
@@ -77,13 +77,12 @@ impl Bodies {
         }
         while self.used - self.leaving + bytes > total {
             let oldest = self.unfinished.iter().find(|(_, body)| body.bytes > 0).map(|(oldest, _)| *oldest);
-            let Some(given_up) =
-                oldest.filter(|oldest| *oldest < id).and_then(|oldest| self.unfinished.remove(&oldest))
+            let Some(evicted) = oldest.filter(|oldest| *oldest < id).and_then(|oldest| self.unfinished.remove(&oldest))
             else {
                 return Taken::No;
             };
-            self.leaving += given_up.bytes;
-            given_up.given_up.cancel();
+            self.leaving += evicted.bytes;
+            evicted.evicted.cancel();
         }
         if self.used + bytes > total {
             return Taken::WhenFreed;
@@ -96,20 +95,20 @@ impl Bodies {
     }
 }
 
-/// What one body takes up, until this is dropped.
+/// The memory of one body, until this is dropped.
 #[derive(Debug)]
 pub struct Share {
     budget: Arc<Budget>,
     id: u64,
     bytes: usize,
-    given_up: CancellationToken,
+    evicted: CancellationToken,
 }
 
 impl Share {
-    /// Takes more. If there is no more, bodies that are unfinished for longer are given up.
+    /// Reserves more. If none is left, bodies that have been unfinished for longer are refused.
     pub(super) async fn grow(&mut self, bytes: usize) -> Result<(), Exhausted> {
         loop {
-            // Before it is asked, so that nothing that is freed meanwhile is missed.
+            // Before the budget is checked, so that nothing that is freed meanwhile is missed.
             let mut freed = pin!(self.budget.freed.notified());
             freed.as_mut().enable();
             match self.budget.lock().take(self.id, bytes, self.budget.total) {
@@ -124,12 +123,12 @@ impl Share {
         Ok(())
     }
 
-    /// Cancelled when this body is given up for another one.
-    pub(super) fn given_up(&self) -> CancellationToken {
-        self.given_up.clone()
+    /// Cancelled when this body is refused for another one.
+    pub(super) fn evicted(&self) -> CancellationToken {
+        self.evicted.clone()
     }
 
-    /// The body is complete: it is not given up any more.
+    /// The body is complete: it can no longer be refused.
     pub(super) fn finish(&mut self) {
         self.budget.lock().unfinished.remove(&self.id);
     }
@@ -141,7 +140,7 @@ impl Drop for Share {
             let mut bodies = self.budget.lock();
             bodies.used -= self.bytes;
             bodies.unfinished.remove(&self.id);
-            if self.given_up.is_cancelled() {
+            if self.evicted.is_cancelled() {
                 bodies.leaving = bodies.leaving.saturating_sub(self.bytes);
             }
         }
@@ -159,12 +158,12 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_oldest_unfinished_body_is_given_up_for_a_new_one() {
+    async fn the_oldest_unfinished_body_is_refused_for_a_new_one() {
         let budget = budget(10);
         let (mut first, mut second, mut third) = (budget.share(), budget.share(), budget.share());
         first.grow(4).await.unwrap();
         second.grow(6).await.unwrap();
-        let (of_first, of_second) = (first.given_up(), second.given_up());
+        let (of_first, of_second) = (first.evicted(), second.evicted());
         let waits = tokio::spawn(async move {
             third.grow(3).await.unwrap();
             third
@@ -184,14 +183,14 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn complete_bodies_stay_and_the_oldest_refuses_itself() {
+    async fn complete_bodies_stay_and_the_oldest_unfinished_one_is_refused() {
         let budget = budget(10);
         let (mut complete, mut oldest, mut newer) = (budget.share(), budget.share(), budget.share());
         complete.grow(8).await.unwrap();
         complete.finish();
         newer.grow(2).await.unwrap();
         assert_eq!(oldest.grow(1).await, Err(Exhausted));
-        assert!(!newer.given_up().is_cancelled() && !complete.given_up().is_cancelled());
+        assert!(!newer.evicted().is_cancelled() && !complete.evicted().is_cancelled());
         drop(oldest);
         assert_eq!(newer.grow(1).await, Err(Exhausted));
         drop(complete);

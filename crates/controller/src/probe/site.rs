@@ -1,4 +1,4 @@
-//! One dry run in the probe namespace, and what an API server says about it.
+//! One dry run in the probe namespace, and the answer of an API server.
 
 use std::{sync::Arc, time::Duration};
 
@@ -19,18 +19,18 @@ use super::{
     servers::{Server, Servers},
     wait::{ANSWER, no_answer},
 };
-use crate::{call::ApiError, world::World};
+use crate::{call::ApiError, store::Store};
 
 /// The pause between two attempts in one turn, and how far it grows.
 pub const PAUSE: (Duration, Duration) = (Duration::from_millis(15), Duration::from_millis(120));
 
-/// Where is asked.
+/// The probe namespace and the API servers.
 pub struct Site {
     /// To the configured address.
     pub client: Client,
     /// What is known of the cluster.
-    pub world: Arc<World>,
-    /// Who is asked.
+    pub store: Arc<Store>,
+    /// The API servers that are asked.
     pub servers: Arc<Servers>,
 }
 
@@ -45,15 +45,15 @@ pub struct Reply {
     pub body: Vec<u8>,
 }
 
-/// What an API server said about an object, by one policy.
+/// The verdict of one policy on an object, at one API server.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Answer {
+pub enum PolicyAnswer {
     /// It would be admitted. Whether the policy warns.
     Admitted {
         /// Whether it does.
         warned: bool,
     },
-    /// The policy denies it. What it said.
+    /// The policy denies it, with this message.
     Denied(String),
     /// The policy denies everything, because it lacks something.
     Broken(String),
@@ -68,7 +68,7 @@ impl Site {
     /// Why that was not possible.
     pub async fn label(&self, labels: &Labels) -> Result<(), String> {
         let namespace = names::PROBE_NAMESPACE;
-        if !self.world.has_namespace(namespace) {
+        if !self.store.has_namespace(namespace) {
             return Err(format!("there is no namespace {namespace}"));
         }
         let api: Api<PartialObjectMeta<Namespace>> = Api::all(self.client.clone());
@@ -120,10 +120,10 @@ impl Reply {
     }
 
     /// What it means for a policy.
-    pub fn of_policy(&self, policy: &str) -> Answer {
+    pub fn of_policy(&self, policy: &str) -> PolicyAnswer {
         let of_policy = format!("ValidatingAdmissionPolicy '{policy}'");
         if self.status.is_success() {
-            return Answer::Admitted { warned: self.warnings.iter().any(|text| text.contains(&of_policy)) };
+            return PolicyAnswer::Admitted { warned: self.warnings.iter().any(|text| text.contains(&of_policy)) };
         }
         let status: Option<Json> = serde_json::from_slice(&self.body).ok();
         let message = status.as_ref().and_then(|status| status["message"].as_str());
@@ -131,10 +131,10 @@ impl Reply {
         match message.contains(&of_policy) {
             // It can find neither parameters nor their kind yet.
             true if message.contains("no params found") || message.contains("failed to configure") => {
-                Answer::Broken(message)
+                PolicyAnswer::Broken(message)
             }
-            true => Answer::Denied(message),
-            false => Answer::Other(message),
+            true => PolicyAnswer::Denied(message),
+            false => PolicyAnswer::Other(message),
         }
     }
 }
@@ -158,15 +158,15 @@ mod tests {
         let broken = "pods \"x\" is forbidden: ValidatingAdmissionPolicy 'palisade-a-pods' with binding \
                       'palisade-a-pods' denied request: failed to configure binding: no params found for policy \
                       binding with `Deny` parameterNotFoundAction";
-        assert!(matches!(reply(422, denied, &[]).of_policy("palisade-a-pods"), Answer::Denied(_)));
-        assert!(matches!(reply(422, denied, &[]).of_policy("palisade-a"), Answer::Other(_)));
-        assert!(matches!(reply(422, denied, &[]).of_policy("palisade-b-pods"), Answer::Other(_)));
-        assert!(matches!(reply(403, broken, &[]).of_policy("palisade-a-pods"), Answer::Broken(_)));
-        assert!(matches!(reply(403, "exceeded quota", &[]).of_policy("palisade-a-pods"), Answer::Other(_)));
-        assert_eq!(reply(201, "", &[]).of_policy("palisade-a-pods"), Answer::Admitted { warned: false });
+        assert!(matches!(reply(422, denied, &[]).of_policy("palisade-a-pods"), PolicyAnswer::Denied(_)));
+        assert!(matches!(reply(422, denied, &[]).of_policy("palisade-a"), PolicyAnswer::Other(_)));
+        assert!(matches!(reply(422, denied, &[]).of_policy("palisade-b-pods"), PolicyAnswer::Other(_)));
+        assert!(matches!(reply(403, broken, &[]).of_policy("palisade-a-pods"), PolicyAnswer::Broken(_)));
+        assert!(matches!(reply(403, "exceeded quota", &[]).of_policy("palisade-a-pods"), PolicyAnswer::Other(_)));
+        assert_eq!(reply(201, "", &[]).of_policy("palisade-a-pods"), PolicyAnswer::Admitted { warned: false });
         let warning = "299 - \"Validation failed for ValidatingAdmissionPolicy 'palisade-a-pods' with binding \
                        'palisade-a-pods': 1 violation\"";
-        assert_eq!(reply(201, "", &[warning]).of_policy("palisade-a-pods"), Answer::Admitted { warned: true });
-        assert_eq!(reply(201, "", &[warning]).of_policy("palisade-a"), Answer::Admitted { warned: false });
+        assert_eq!(reply(201, "", &[warning]).of_policy("palisade-a-pods"), PolicyAnswer::Admitted { warned: true });
+        assert_eq!(reply(201, "", &[warning]).of_policy("palisade-a"), PolicyAnswer::Admitted { warned: false });
     }
 }

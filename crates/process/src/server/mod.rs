@@ -1,22 +1,22 @@
-//! A port that nobody can hold up: HTTP, with or without TLS, whose connections and bodies are bounded.
+//! An HTTP server that no client can block: with or without TLS; connections and bodies are bounded.
 //!
-//! | what a client may do | bound | what happens then |
+//! | a client may | bound | then the server |
 //! |---|---|---|
-//! | connect, and never finish the TLS handshake | [`Limits::handshake`] | closed |
-//! | begin a request and never finish its head | [`Limits::head`] | closed |
-//! | begin a body and never finish it | [`Limits::body`] | 408 |
-//! | never read the answer | [`Limits::request`] | closed |
-//! | ask nothing | [`Limits::idle`] | closed |
-//! | open many connections | [`Limits::connections`] | the one that is idle longest is closed ([`seats`]) |
-//! | send many bodies | [`Limits::body_bytes`] | the one that is unfinished longest is refused with 503 ([`budget`]) |
+//! | never finish the TLS handshake | [`Limits::handshake`] | closes the connection |
+//! | never finish the head of a request | [`Limits::head`] | closes the connection |
+//! | never finish a body | [`Limits::body`] | answers 408 |
+//! | never read the response | [`Limits::request`] | closes the connection |
+//! | send no request | [`Limits::idle`] | closes the connection |
+//! | open many connections | [`Limits::connections`] | closes the one that has been idle longest ([`slots`]) |
+//! | send many bodies | [`Limits::body_bytes`] | refuses the one that has been unfinished longest with 503 ([`budget`]) |
 //!
-//! Only while every connection has a request under way do new ones wait, in the kernel's queue; each request ends
+//! Only while every connection has a request in progress do new ones wait, in the kernel's queue; each request ends
 //! within [`Limits::request`].
 
 mod budget;
 mod connection;
 mod metrics;
-mod seats;
+mod slots;
 
 use std::{
     io,
@@ -36,16 +36,16 @@ use tokio::{
 use tokio_rustls::{TlsAcceptor, rustls::ServerConfig};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use self::{budget::Budget, seats::Seats};
-pub use self::{budget::Share, metrics::FrontMetrics};
+use self::{budget::Budget, slots::Slots};
+pub use self::{budget::Share, metrics::HttpMetrics};
 
-/// How long requests that are under way may take after the server was told to stop.
+/// How long requests in progress may take after the server was asked to stop.
 pub const GRACE: Duration = Duration::from_secs(10);
 
-/// What clients may take up.
+/// What clients may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// How many connections there may be.
+    /// The most connections.
     pub connections: usize,
     /// How long a TLS session may take to begin.
     pub handshake: Duration,
@@ -56,12 +56,12 @@ pub struct Limits {
     /// From the end of the head until the client has read the answer.
     pub request: Duration,
     /// How long a connection without a request is kept. API servers close theirs after 90 s and reuse them until
-    /// then: whoever closes first must not be the one to whom the next request goes. They also connect ahead of
+    /// then: the server must not close a connection on which the next request is about to arrive. They also connect ahead of
     /// need, so that a connection that was never used must not be closed earlier than others.
     pub idle: Duration,
-    /// How many bytes of bodies there may be at the same time, on all connections.
+    /// The most bytes of bodies at the same time, on all connections.
     pub body_bytes: usize,
-    /// How many requests there may be at the same time on one connection with HTTP/2.
+    /// The most requests at the same time on one HTTP/2 connection.
     pub streams: u32,
 }
 
@@ -89,38 +89,38 @@ pub enum BodyError {
         /// How many it may have.
         most: usize,
     },
-    /// It did not come in time.
-    #[error("the body did not come within {bound:?}")]
+    /// It was not complete in time.
+    #[error("the body was not complete within {bound:?}")]
     Slow {
         /// What is in time.
         bound: Duration,
     },
     /// All bodies together have too many bytes, and there was no other that had been unfinished for longer.
-    #[error("too many bytes of other requests are under way")]
+    #[error("too many bytes of other requests are in progress")]
     NoMemory,
     /// The client closed the connection, or reset the stream.
-    #[error("the client closed early")]
+    #[error("the client closed the connection early")]
     ClosedEarly,
 }
 
 /// One port. Clones are the same port.
 #[derive(Clone, Debug)]
-pub struct Front {
+pub struct HttpServer {
     limits: Limits,
-    seats: Arc<Seats>,
+    slots: Arc<Slots>,
     bodies: Arc<Budget>,
-    metrics: FrontMetrics,
+    metrics: HttpMetrics,
     port: &'static str,
     listens: Arc<AtomicBool>,
 }
 
-impl Front {
+impl HttpServer {
     /// A port, by the name `port` in the metrics.
-    pub fn new(port: &'static str, limits: Limits, metrics: &FrontMetrics) -> Self {
+    pub fn new(port: &'static str, limits: Limits, metrics: &HttpMetrics) -> Self {
         let gauges = metrics.of(port);
         Self {
             limits,
-            seats: Arc::new(Seats::new(limits.connections, gauges.connections)),
+            slots: Arc::new(Slots::new(limits.connections, gauges.connections)),
             bodies: Arc::new(Budget::new(limits.body_bytes, gauges.body_bytes)),
             metrics: metrics.clone(),
             port,
@@ -135,14 +135,14 @@ impl Front {
     pub fn ready(&self) -> Result<(), &'static str> {
         if !self.listens.load(Ordering::Relaxed) {
             Err("not listening")
-        } else if self.seats.are_all_busy() {
+        } else if self.slots.are_all_busy() {
             Err("all connections are busy")
         } else {
             Ok(())
         }
     }
 
-    /// Serves `router` until `stop` is cancelled, and then for as long as requests are under way, at most [`GRACE`].
+    /// Serves `router` until `stop` is cancelled, and then while requests are in progress, at most [`GRACE`].
     pub async fn serve(
         &self,
         listener: TcpListener,
@@ -154,18 +154,18 @@ impl Front {
         let connections = TaskTracker::new();
         self.listens.store(true, Ordering::Relaxed);
         while let Some(stream) = stop.run_until_cancelled(accept(&listener)).await {
-            let Some(seat) = stop.run_until_cancelled(self.seats.take(&stop)).await else { break };
-            let (acceptor, router, front) = (acceptor.clone(), router.clone(), self.clone());
+            let Some(slot) = stop.run_until_cancelled(self.slots.take(&stop)).await else { break };
+            let (acceptor, router, server) = (acceptor.clone(), router.clone(), self.clone());
             connections.spawn(async move {
-                let ending = connection::run(stream, acceptor, router, &seat, &front.limits).await;
-                front.metrics.closed(front.port, ending);
+                let ending = connection::run(stream, acceptor, router, &slot, &server.limits).await;
+                server.metrics.closed(server.port, ending);
             });
         }
         self.listens.store(false, Ordering::Relaxed);
         drop(listener);
         connections.close();
         if timeout(GRACE, connections.wait()).await.is_err() {
-            tracing::warn!(port = self.port, "some requests did not end");
+            tracing::warn!(port = self.port, "some requests did not end in time");
         }
     }
 
@@ -174,16 +174,16 @@ impl Front {
     /// # Errors
     /// Why it was not read.
     pub async fn body(&self, request: Request, most: usize) -> Result<(Vec<u8>, Share), BodyError> {
-        let said = request.headers().get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
+        let announced = request.headers().get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
         let read = async {
-            if said.is_some_and(|said: usize| said > most) {
+            if announced.is_some_and(|length: usize| length > most) {
                 return Err(BodyError::TooLarge { most });
             }
             let mut share = self.bodies.share();
-            let given_up = share.given_up();
+            let evicted = share.evicted();
             let bytes = tokio::select! {
-                () = given_up.cancelled() => return Err(BodyError::NoMemory),
-                bytes = collect(request.into_body(), said.unwrap_or_default(), most, &mut share) => bytes?,
+                () = evicted.cancelled() => return Err(BodyError::NoMemory),
+                bytes = collect(request.into_body(), announced.unwrap_or_default(), most, &mut share) => bytes?,
             };
             share.finish();
             Ok((bytes, share))
@@ -197,10 +197,10 @@ impl Front {
     }
 }
 
-/// Memory is paid for as bytes come: what a client says of the length costs it nothing.
-async fn collect(mut body: Body, said: usize, most: usize, share: &mut Share) -> Result<Vec<u8>, BodyError> {
-    // What is not written to is no memory yet.
-    let mut bytes = Vec::with_capacity(said.min(most));
+/// Memory is reserved as bytes arrive: the length that a client announces reserves nothing.
+async fn collect(mut body: Body, announced: usize, most: usize, share: &mut Share) -> Result<Vec<u8>, BodyError> {
+    // Pages that are not written to take up no memory.
+    let mut bytes = Vec::with_capacity(announced.min(most));
     while let Some(frame) = body.frame().await {
         let Ok(data) = frame.map_err(|_| BodyError::ClosedEarly)?.into_data() else { continue };
         if bytes.len() + data.len() > most {
@@ -216,17 +216,17 @@ async fn accept(listener: &TcpListener) -> TcpStream {
     loop {
         match listener.accept().await {
             Ok((stream, _)) => {
-                // An answer is one small packet that nothing follows.
+                // A response is one small packet that nothing follows.
                 let _ = stream.set_nodelay(true);
                 return stream;
             }
-            Err(error) => refused(error).await,
+            Err(error) => accept_failed(error).await,
         }
     }
 }
 
-async fn refused(error: io::Error) {
-    // No more files, for example: that passes when connections end.
+async fn accept_failed(error: io::Error) {
+    // Perhaps no more file descriptors: some are free again when connections end.
     tracing::warn!(%error, "a connection could not be accepted");
     sleep(Duration::from_millis(100)).await;
 }

@@ -31,15 +31,15 @@ use tokio_rustls::TlsAcceptor;
 
 use super::{
     Limits,
-    seats::{Notes, Seat, State, UnderWay},
+    slots::{Activity, Slot, State, UnderWay},
 };
 
-/// How long a connection is kept that was told to end and has no request.
+/// How long a connection without a request is kept after it was asked to close.
 const LINGER: Duration = Duration::from_secs(1);
 /// The bytes of a head, for all fields together.
 const HEAD_BYTES: u16 = 16 << 10;
-/// What is buffered of a connection or stream before somebody reads it. It also bounds what a client can have here
-/// that is not yet counted as the memory of a body.
+/// What is buffered of a connection or stream before it is read. It also bounds what is not yet counted as the memory of
+/// a body.
 const WINDOW: u16 = u16::MAX;
 /// What an HTTP/2 client sends first: the preface and one frame of settings.
 const PREFACE_BYTES: u64 = 24 + 9;
@@ -63,7 +63,7 @@ pub enum Ending {
     RequestSlow,
     /// There was no request for a long time.
     Idle,
-    /// It was idle, and its seat was needed.
+    /// It was idle, and its slot was needed.
     Displaced,
 }
 
@@ -72,33 +72,33 @@ pub async fn run(
     stream: TcpStream,
     acceptor: Option<TlsAcceptor>,
     router: Router,
-    seat: &Seat,
+    slot: &Slot,
     limits: &Limits,
 ) -> Ending {
-    let Some(acceptor) = acceptor else { return http1(stream, router, seat, limits).await };
+    let Some(acceptor) = acceptor else { return http1(stream, router, slot, limits).await };
     let stream = tokio::select! {
-        // Who was accepted before the server was told to stop is still served.
-        () = displaced(seat) => return Ending::Displaced,
+        // A connection that was accepted before the server was asked to stop is still served.
+        () = displaced(slot) => return Ending::Displaced,
         accepted = timeout(limits.handshake, acceptor.accept(stream)) => match accepted {
             Ok(Ok(stream)) => stream,
             Ok(Err(error)) => {
-                tracing::debug!(%error, "a TLS session could not be made");
+                tracing::debug!(%error, "TLS handshake failed");
                 return Ending::HandshakeFailed;
             }
             Err(_) => return Ending::HandshakeSlow,
         },
     };
-    // Both sides have agreed on the version. To find out from the first bytes would be to wait for them.
+    // Both sides have agreed on the version. To detect it from the first bytes would be to wait for them.
     if stream.get_ref().1.alpn_protocol() == Some(b"h2") {
-        http2(stream, router, seat, limits).await
+        http2(stream, router, slot, limits).await
     } else {
-        http1(stream, router, seat, limits).await
+        http1(stream, router, slot, limits).await
     }
 }
 
-async fn displaced(seat: &Seat) {
-    seat.leave().cancelled().await;
-    if !seat.is_displaced() {
+async fn displaced(slot: &Slot) {
+    slot.leave().cancelled().await;
+    if !slot.is_displaced() {
         pending::<()>().await;
     }
 }
@@ -106,20 +106,20 @@ async fn displaced(seat: &Seat) {
 async fn http1(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     router: Router,
-    seat: &Seat,
+    slot: &Slot,
     limits: &Limits,
 ) -> Ending {
     let mut http = http1::Builder::new();
-    // The timers are those of [`deadline`]: hyper's would not tell a connection that is idle from a slow head.
+    // The timers are those of [`deadline`]: hyper's cannot distinguish an idle connection from a slow head.
     http.header_read_timeout(None).max_buf_size(4 * usize::from(HEAD_BYTES));
-    let io = TokioIo::new(Observed { stream, notes: seat.notes() });
-    drive(http.serve_connection(io, service(router, seat.notes())), seat, limits, false).await
+    let io = TokioIo::new(Observed { stream, activity: slot.activity() });
+    drive(http.serve_connection(io, service(router, slot.activity())), slot, limits, false).await
 }
 
 async fn http2(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     router: Router,
-    seat: &Seat,
+    slot: &Slot,
     limits: &Limits,
 ) -> Ending {
     let mut http = http2::Builder::new(TokioExecutor::new());
@@ -131,51 +131,51 @@ async fn http2(
         .max_send_buf_size(WINDOW.into())
         .max_pending_accept_reset_streams(RESETS)
         .max_local_error_reset_streams(RESETS);
-    let io = TokioIo::new(Observed { stream, notes: seat.notes() });
-    drive(http.serve_connection(io, service(router, seat.notes())), seat, limits, true).await
+    let io = TokioIo::new(Observed { stream, activity: slot.activity() });
+    drive(http.serve_connection(io, service(router, slot.activity())), slot, limits, true).await
 }
 
 fn service(
     router: Router,
-    notes: Notes,
-) -> impl Service<Request<Incoming>, Response = Response<NotedBody>, Error = Infallible, Future: Send + 'static> {
+    activity: Activity,
+) -> impl Service<Request<Incoming>, Response = Response<TrackedBody>, Error = Infallible, Future: Send + 'static> {
     let router = TowerToHyperService::new(router);
     service_fn(move |request: Request<Incoming>| {
-        let under_way = notes.request();
+        let under_way = activity.request();
         let answer = router.call(request);
-        async move { answer.await.map(|answer| answer.map(|body| NotedBody { body, _under_way: under_way })) }
+        async move { answer.await.map(|answer| answer.map(|body| TrackedBody { body, _under_way: under_way })) }
     })
 }
 
 /// Polls a connection, and ends it when its time is over.
-async fn drive<C>(connection: C, seat: &Seat, limits: &Limits, is_http2: bool) -> Ending
+async fn drive<C>(connection: C, slot: &Slot, limits: &Limits, is_http2: bool) -> Ending
 where
     C: GracefulConnection,
     C::Error: Display,
 {
     let mut connection = pin!(connection);
-    let mut leave = pin!(seat.leave().cancelled());
+    let mut leave = pin!(slot.leave().cancelled());
     let mut timer = pin!(sleep(limits.idle));
     let mut told: Option<Instant> = None;
-    let told_ending = || if seat.is_displaced() { Ending::Displaced } else { Ending::Stopped };
+    let told_ending = || if slot.is_displaced() { Ending::Displaced } else { Ending::Stopped };
     poll_fn(|cx| {
         loop {
             if let Poll::Ready(result) = connection.as_mut().poll(cx) {
                 if let Err(error) = result {
-                    tracing::debug!(%error, "a connection ended early");
+                    tracing::debug!(%error, "connection closed early");
                 }
                 return Poll::Ready(told.map_or(Ending::ByClient, |_| told_ending()));
             }
             if told.is_some() || leave.as_mut().poll(cx).is_pending() {
                 break;
             }
-            if seat.is_to_end_at_once() {
+            if slot.is_to_end_at_once() {
                 return Poll::Ready(Ending::Displaced);
             }
             told = Some(Instant::now());
             connection.as_mut().graceful_shutdown();
         }
-        let (deadline, ending) = deadline(&seat.state(), limits, is_http2, told, told_ending());
+        let (deadline, ending) = deadline(&slot.state(), limits, is_http2, told, told_ending());
         if timer.deadline() != deadline {
             timer.as_mut().reset(deadline);
         }
@@ -185,13 +185,13 @@ where
     .await
 }
 
-/// When a connection that goes on like this is closed, and why.
+/// When a connection in this state is closed, and why.
 fn deadline(state: &State, limits: &Limits, is_http2: bool, told: Option<Instant>, then: Ending) -> (Instant, Ending) {
     if let Some(oldest) = state.requests.values().next() {
         return (*oldest + limits.request, Ending::RequestSlow);
     }
     match state.head_since {
-        // With HTTP/2 bytes come also while nothing is asked: settings, pings, windows.
+        // With HTTP/2 bytes arrive also without a request: settings, pings, windows.
         Some(since) if !is_http2 => return (since + limits.head, Ending::HeadSlow),
         _ if is_http2 && state.received < PREFACE_BYTES => return (state.idle_since + limits.head, Ending::HeadSlow),
         _ => {}
@@ -202,10 +202,10 @@ fn deadline(state: &State, limits: &Limits, is_http2: bool, told: Option<Instant
     }
 }
 
-/// A stream that notes what comes.
+/// A stream that activity what comes.
 struct Observed<S> {
     stream: S,
-    notes: Notes,
+    activity: Activity,
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for Observed<S> {
@@ -214,7 +214,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Observed<S> {
         ready!(Pin::new(&mut self.stream).poll_read(cx, buffer))?;
         let count = buffer.filled().len() - before;
         if count > 0 {
-            self.notes.received(count);
+            self.activity.received(count);
         }
         Poll::Ready(Ok(()))
     }
@@ -246,13 +246,13 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Observed<S> {
     }
 }
 
-/// The body of an answer. As long as it is not sent, the request is under way.
-struct NotedBody {
+/// The body of a response. Until it is sent, the request is in progress.
+struct TrackedBody {
     body: Body,
     _under_way: UnderWay,
 }
 
-impl HttpBody for NotedBody {
+impl HttpBody for TrackedBody {
     type Data = Bytes;
     type Error = axum::Error;
 
@@ -279,7 +279,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn each_part_of_a_connection_has_its_time() {
+    async fn each_phase_of_a_connection_has_its_timeout() {
         let (limits, start) = (Limits::default(), Instant::now());
         let new = || State { idle_since: start, head_since: None, requests: BTreeMap::new(), begun: 0, received: 0 };
         let of = |state: &State, http2, told| {

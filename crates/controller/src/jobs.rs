@@ -1,7 +1,7 @@
-//! Which parameters are written when: few at the same time, in turn between the profiles, and what is urgent first.
+//! The parameters to write and delete: few at the same time, in turn between the profiles, and urgent ones first.
 //!
-//! A request that hangs, behind an admission webhook of somebody else, say, gives its place to the next one after
-//! [`SLOW`]. It is not given up then: such a webhook may take half a minute and admit.
+//! A request that hangs, behind an admission webhook of somebody else, say, gives its place to the next one after a
+//! second. It is not given up then: such a webhook may take half a minute and admit.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -11,10 +11,8 @@ use std::{
 
 use tokio::time::Instant;
 
-use crate::{context::Context, params, resolve::Write};
+use crate::resolve::Write;
 
-/// A request that takes longer gives its place to the next one.
-const SLOW: Duration = Duration::from_secs(1);
 /// How long a new generation of the profile waits for a request that hangs.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -52,17 +50,17 @@ pub enum Job {
 struct Limit {
     of_profile: usize,
     of_all: usize,
-    /// How many of a profile may hang besides.
+    /// How many slow ones a profile may have besides.
     slow: usize,
 }
 
-/// Writes and deletes parameters, beside everything else.
+/// The jobs that wait, and those in progress.
 #[derive(Debug)]
-pub struct Writer {
+pub struct JobQueue {
     schedule: Mutex<Schedule>,
 }
 
-impl Writer {
+impl JobQueue {
     /// Nothing is to be done.
     pub fn new(bulk: usize) -> Self {
         Self { schedule: Mutex::new(Schedule::new(bulk)) }
@@ -72,7 +70,7 @@ impl Writer {
         self.schedule.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Nothing is to be done for a profile any more, but for what is under way.
+    /// Drops the waiting jobs of a profile; those in progress go on.
     pub fn clear(&self, profile: &str) {
         self.lock().clear(profile);
     }
@@ -82,7 +80,7 @@ impl Writer {
         self.lock().set(profile, namespace, job);
     }
 
-    /// Whether anything is to be done for a profile or is under way.
+    /// Whether a profile has jobs, waiting or in progress.
     pub fn is_busy(&self, profile: &str) -> bool {
         self.lock().profiles.contains_key(profile)
     }
@@ -92,26 +90,20 @@ impl Writer {
         self.lock().awaited(profile)
     }
 
-    /// Begins as much as may be under way.
-    pub fn pump(&self, cx: &Arc<Context>) {
-        while !cx.stop.is_cancelled() {
-            let Some(begun) = self.lock().next() else { return };
-            let (cx, name) = (Arc::clone(cx), format!("parameters of {}", begun.profile));
-            Arc::clone(&cx).supervisor.spawn_job(name, async move { run(&cx, begun).await });
-        }
+    /// Begins the next job, if the limits allow one. The caller reports its end with [`Self::ended`].
+    pub fn begin(&self) -> Option<Begun> {
+        self.lock().next()
     }
-}
 
-async fn run(cx: &Arc<Context>, Begun { profile, namespace, job }: Begun) {
-    let mut work = std::pin::pin!(params::run(cx, &profile, &namespace, job));
-    if tokio::time::timeout(SLOW, &mut work).await.is_err() {
-        cx.writer.lock().is_slow(&profile, &namespace);
-        cx.writer.pump(cx);
-        work.await;
+    /// A job takes long: it gives its place to the next one.
+    pub fn is_slow(&self, profile: &str, namespace: &str) {
+        self.lock().is_slow(profile, namespace);
     }
-    cx.writer.lock().ended(&profile, &namespace);
-    cx.queues.tenants.trigger([profile.clone()]);
-    cx.writer.pump(cx);
+
+    /// A job has ended.
+    pub fn ended(&self, profile: &str, namespace: &str) {
+        self.lock().ended(profile, namespace);
+    }
 }
 
 /// Whether namespaces wait that were not tried yet.
@@ -127,27 +119,30 @@ pub enum Awaited {
 
 /// A job that was begun.
 #[derive(Debug, PartialEq)]
-struct Begun {
-    profile: String,
-    namespace: String,
-    job: Job,
+pub struct Begun {
+    /// Of which profile.
+    pub profile: String,
+    /// In which namespace.
+    pub namespace: String,
+    /// What is to be done.
+    pub job: Job,
 }
 
-/// What is to be done and what is under way. It does nothing by itself.
+/// The jobs that wait, and those in progress. It does nothing by itself.
 #[derive(Debug)]
 struct Schedule {
     limits: [Limit; 3],
-    profiles: BTreeMap<String, Jobs>,
-    /// How many are under way that are not slow, by class.
+    profiles: BTreeMap<String, ProfileJobs>,
+    /// How many jobs in progress are not slow, by class.
     running: [usize; 3],
     /// The profile that had its turn last, by class.
     last: [String; 3],
-    /// Counts jobs: of one class, who came first is first.
+    /// Counts jobs: within a class, the first to come is the first to begin.
     count: u64,
 }
 
 #[derive(Debug, Default)]
-struct Jobs {
+struct ProfileJobs {
     waiting: BTreeMap<String, (Class, u64, Job)>,
     order: BTreeSet<(Class, u64, String)>,
     under_way: BTreeMap<String, UnderWay>,
@@ -161,7 +156,7 @@ struct UnderWay {
     job: Job,
 }
 
-impl Jobs {
+impl ProfileJobs {
     fn take(&mut self, namespace: &str) -> Option<(Class, Job)> {
         let (class, number, job) = self.waiting.remove(namespace)?;
         self.order.remove(&(class, number, namespace.to_owned()));
@@ -206,7 +201,7 @@ impl Schedule {
         let jobs = self.profiles.entry(profile.to_owned()).or_default();
         let before = jobs.waiting.get(namespace).map(|(class, number, _)| (*class, *number));
         jobs.take(namespace);
-        // What is under way already is not done twice.
+        // A job in progress is not begun twice.
         let same = |job: &Job| jobs.under_way.get(namespace).is_some_and(|under_way| under_way.job == *job);
         if let Some((class, job)) = job.filter(|(_, job)| !same(job)) {
             // It keeps its place.
@@ -246,7 +241,7 @@ impl Schedule {
         if self.running[class as usize] >= limit.of_all {
             return None;
         }
-        let may = |(_, jobs): &(&String, &Jobs)| {
+        let may = |(_, jobs): &(&String, &ProfileJobs)| {
             jobs.count(class, false) < limit.of_profile
                 && jobs.count(class, true) < limit.slow
                 && jobs.next(class).is_some()
@@ -300,7 +295,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn profiles_take_turns_and_what_is_urgent_comes_first() {
+    async fn profiles_take_turns_and_urgent_jobs_come_first() {
         let mut schedule = Schedule::new(1);
         put(&mut schedule, "a", 0..3000, Class::Bulk);
         put(&mut schedule, "b", 0..2, Class::Bulk);
@@ -315,7 +310,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_hangs_gives_its_place_to_the_next_and_hangs_not_too_often() {
+    async fn a_hanging_job_gives_its_place_to_the_next_up_to_a_limit() {
         let mut schedule = Schedule::new(1);
         put(&mut schedule, "a", 0..100, Class::Bulk);
         let mut hung = 0;
@@ -332,7 +327,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_new_generation_waits_for_all_that_were_not_tried_but_not_for_ever() {
+    async fn a_new_generation_waits_for_untried_namespaces_but_not_forever() {
         let mut schedule = Schedule::new(1);
         assert_eq!(schedule.awaited("a"), Awaited::Nothing);
         put(&mut schedule, "a", 0..2, Class::Bulk);
@@ -349,7 +344,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_namespace_is_never_written_twice_at_once_and_the_latest_counts() {
+    async fn a_namespace_is_never_written_twice_at_once_and_the_latest_job_wins() {
         let mut schedule = Schedule::new(4);
         put(&mut schedule, "a", 0..1, Class::Bulk);
         assert_eq!(begin(&mut schedule), ["a/n0"]);

@@ -1,0 +1,61 @@
+//! A profile that passed compile and check, or why it did not.
+
+use std::{sync::Arc, time::Duration};
+
+use k8s_openapi::jiff::Timestamp;
+use palisade_api::{Diagnostic, ToolSecurityProfile, conditions::Reason};
+use palisade_compiler::Compiled;
+use palisade_gate::Checked;
+
+use crate::{call::ApiError, text};
+
+/// The longest message of the API server in a condition, in characters.
+const LONGEST: usize = 3000;
+
+/// A profile that may be applied.
+#[derive(Debug)]
+pub struct AcceptedProfile {
+    /// The profile.
+    pub profile: Arc<ToolSecurityProfile>,
+    /// What it compiled to.
+    pub compiled: Checked<Compiled>,
+}
+
+impl AcceptedProfile {
+    /// The generation of the spec.
+    pub fn generation(&self) -> i64 {
+        self.profile.metadata.generation.unwrap_or_default()
+    }
+
+    /// How long until the next exception ends.
+    pub fn exception_ends_in(&self, now: Timestamp) -> Option<Duration> {
+        let end = self.compiled.exceptions.next_end(now)?;
+        // A little later, so that it surely is over.
+        Some(Duration::try_from(end.duration_since(now)).unwrap_or_default() + Duration::from_secs(1))
+    }
+}
+
+/// Why a profile is not accepted.
+#[derive(Debug, PartialEq)]
+pub struct Rejection {
+    /// `InvalidSpec`, `CheckFailed` or `RefusedByApiServer`.
+    pub reason: Reason,
+    /// The first diagnostics.
+    pub message: String,
+}
+
+impl Rejection {
+    /// By compiler or gate.
+    pub fn new(reason: Reason, diagnostics: &[Diagnostic]) -> Self {
+        Self { reason, message: text::diagnostics(diagnostics) }
+    }
+
+    /// By the API server, which rejects `what`.
+    pub fn by_api_server(what: &str, error: &ApiError) -> Self {
+        let message = format!("the API server rejects {what}: {error}");
+        Self { reason: Reason::RefusedByApiServer, message: message.chars().take(LONGEST).collect() }
+    }
+}
+
+/// Whether the last written generation of a profile is accepted.
+pub type Verdict = Result<Arc<AcceptedProfile>, Arc<Rejection>>;

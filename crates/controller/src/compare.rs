@@ -1,0 +1,106 @@
+//! Whether what is in the cluster is what is desired.
+
+use k8s_openapi::{
+    api::admissionregistration::v1::{ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding},
+    apimachinery::pkg::apis::meta::v1::ObjectMeta,
+};
+use palisade_api::names::Shape;
+use palisade_compiler::Pair;
+use serde::Serialize;
+use serde_json::Value as Json;
+
+use crate::{accepted::AcceptedProfile, store::Store};
+
+/// Whether policies and bindings are in the cluster as they were compiled, and no others.
+pub fn is_bundle(store: &Store, profile: &str, accepted: &AcceptedProfile) -> bool {
+    Shape::ALL.into_iter().all(|shape| {
+        let found = store.pair(profile, shape);
+        match accepted.compiled.bundle.pair(shape) {
+            Some(Pair { policy, binding, updates }) => {
+                let updates_are_right = match (updates, found.updates) {
+                    (Some(updates), Some(found)) => is_binding(updates, &found),
+                    (updates, found) => updates.is_none() && found.is_none(),
+                };
+                found.policy.is_some_and(|found| is_policy(policy, &found))
+                    && found.binding.is_some_and(|found| is_binding(binding, &found))
+                    && updates_are_right
+            }
+            None => found.metadata().next().is_none(),
+        }
+    })
+}
+
+/// Whether a policy is as it is desired.
+pub fn is_policy(desired: &ValidatingAdmissionPolicy, found: &ValidatingAdmissionPolicy) -> bool {
+    same_meta(&desired.metadata, &found.metadata) && same_spec(&desired.spec, &found.spec)
+}
+
+/// Whether a binding is as it is desired.
+pub fn is_binding(desired: &ValidatingAdmissionPolicyBinding, found: &ValidatingAdmissionPolicyBinding) -> bool {
+    same_meta(&desired.metadata, &found.metadata) && same_spec(&desired.spec, &found.spec)
+}
+
+/// Whether the metadata has all that is desired. More is harmless.
+pub fn same_meta(desired: &ObjectMeta, found: &ObjectMeta) -> bool {
+    let has = |desired: &Option<_>, found: &Option<std::collections::BTreeMap<String, String>>| {
+        let found = found.as_ref();
+        let mut desired = desired.iter().flatten();
+        desired.all(|(key, value): (&String, &String)| found.and_then(|found| found.get(key)) == Some(value))
+    };
+    let owners = found.owner_references.as_deref().unwrap_or_default();
+    has(&desired.labels, &found.labels)
+        && has(&desired.annotations, &found.annotations)
+        && desired.owner_references.iter().flatten().all(|owner| owners.contains(owner))
+}
+
+/// Whether two specs say the same. Absent and empty are the same to the API server in policies and bindings.
+pub fn same_spec<T: Serialize>(desired: &T, found: &T) -> bool {
+    match (serde_json::to_value(desired), serde_json::to_value(found)) {
+        (Ok(desired), Ok(found)) => normal(desired) == normal(found),
+        _ => false,
+    }
+}
+
+/// Without nulls, empty lists and empty maps.
+fn normal(value: Json) -> Option<Json> {
+    match value {
+        Json::Null => None,
+        Json::Array(items) => {
+            // An element is never dropped: it is empty, not absent.
+            let items: Vec<_> = items.into_iter().map(|item| normal(item).unwrap_or(Json::Null)).collect();
+            (!items.is_empty()).then_some(Json::Array(items))
+        }
+        Json::Object(map) => {
+            let map: serde_json::Map<_, _> =
+                map.into_iter().filter_map(|(key, value)| Some((key, normal(value)?))).collect();
+            (!map.is_empty()).then_some(Json::Object(map))
+        }
+        other => Some(other),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn absent_and_empty_are_the_same_and_nothing_else_is() {
+        let desired = json!({"a": 1, "selector": {}, "list": [], "rules": [{"x": ""}, {}]});
+        for same in [
+            json!({"a": 1, "rules": [{"x": ""}, {}]}),
+            json!({"a": 1, "selector": {"matchLabels": {}}, "list": null, "rules": [{"x": "", "y": []}, {"z": {}}]}),
+        ] {
+            assert!(same_spec(&desired, &same), "{same}");
+        }
+        for other in [
+            json!({"a": 2, "rules": [{"x": ""}, {}]}),
+            json!({"a": 1, "rules": [{"x": ""}]}),
+            json!({"a": 1, "rules": [{}, {}]}),
+            json!({"a": 1, "rules": [{"x": ""}, {}], "matchConditions": [{"name": "foreign"}]}),
+        ] {
+            assert!(!same_spec(&desired, &other), "{other}");
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! Deletes policies and bindings, where they exist.
+
+use k8s_openapi::api::admissionregistration::v1::{ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding};
+use kube::{Api, api::DeleteParams};
+use palisade_api::names::{self, Shape};
+
+use crate::{
+    call::{ApiError, gone},
+    context::Context,
+};
+
+/// Deletes the bindings of a shape. Returns whether there were any.
+pub async fn bindings(cx: &Context, profile: &str, shape: Shape) -> Result<bool, ApiError> {
+    let mut deleted = false;
+    for name in [names::policy(profile, shape), names::updates(profile, shape)] {
+        deleted |= binding(cx, &name).await?;
+    }
+    Ok(deleted)
+}
+
+/// Deletes a binding. Returns whether there was one.
+pub async fn binding(cx: &Context, name: &str) -> Result<bool, ApiError> {
+    let api: Api<ValidatingAdmissionPolicyBinding> = Api::all(cx.client.clone());
+    let deleted = gone(api.delete(name, &DeleteParams::default())).await?;
+    cx.store.deleted_binding(name);
+    Ok(deleted)
+}
+
+/// Deletes the policy of a shape.
+pub async fn policy(cx: &Context, profile: &str, shape: Shape) -> Result<(), ApiError> {
+    let api: Api<ValidatingAdmissionPolicy> = Api::all(cx.client.clone());
+    let name = names::policy(profile, shape);
+    gone(api.delete(&name, &DeleteParams::default())).await?;
+    cx.store.deleted_policy(&name);
+    Ok(())
+}

@@ -1,0 +1,111 @@
+//! The last generation that was put in force: in memory, and in a `ControllerRevision` for the time after a restart.
+
+use std::{sync::Arc, time::Duration};
+
+use kube::Client;
+use tokio::{sync::Semaphore, time::Instant};
+
+use crate::{
+    accepted::AcceptedProfile,
+    call::ApiError,
+    compile::{self, CheckPanicked, CompileState},
+    revision,
+    store::ObservedProfile,
+};
+
+/// How long after a failure the revision is saved again.
+const RETRY: Duration = Duration::from_secs(30);
+
+/// Why the last good spec is not known.
+#[derive(Debug, thiserror::Error)]
+pub enum LastGoodError {
+    /// The revision could not be read.
+    #[error(transparent)]
+    Read(#[from] ApiError),
+    /// It could not be checked.
+    #[error(transparent)]
+    Panicked(#[from] CheckPanicked),
+}
+
+/// The last generation that was put in force.
+#[derive(Debug, Default)]
+pub struct LastGood {
+    profile: Option<Arc<AcceptedProfile>>,
+    /// Whether the revision was read, or need not be.
+    read: bool,
+    /// The generation for which the revision was saved.
+    saved: Option<i64>,
+    /// When saving may be tried again.
+    retry_at: Option<Instant>,
+}
+
+impl LastGood {
+    /// As it is remembered.
+    pub fn get(&self) -> Option<&Arc<AcceptedProfile>> {
+        self.profile.as_ref()
+    }
+
+    /// Remembers another one, or none.
+    pub fn set(&mut self, profile: Option<Arc<AcceptedProfile>>) {
+        self.profile = profile;
+    }
+
+    /// Whether the revision of a generation was saved.
+    pub fn is_saved(&self, generation: i64) -> bool {
+        self.saved == Some(generation)
+    }
+
+    /// From memory, or else from the revision.
+    ///
+    /// # Errors
+    /// It could not be read or checked. That there is none is no error.
+    pub async fn load(
+        &mut self,
+        client: &Client,
+        checks: &Semaphore,
+        observed: &ObservedProfile,
+        compiled: &mut CompileState,
+    ) -> Result<Option<Arc<AcceptedProfile>>, LastGoodError> {
+        if self.profile.is_none() && !self.read {
+            if let Some(saved) = revision::load(client, &observed.meta).await? {
+                let written =
+                    observed.profile.as_ref().ok().filter(|written| {
+                        observed.meta.generation == Some(saved.generation) && written.spec == saved.spec
+                    });
+                self.profile = if written.is_some() {
+                    // Mostly so after a restart. It is checked once.
+                    self.saved = Some(saved.generation);
+                    compile::verdict(checks, observed, compiled).await?.ok()
+                } else {
+                    compile::earlier(checks, observed, saved.generation, saved.spec).await?.map(Arc::new)
+                };
+            }
+            self.read = true;
+        }
+        Ok(self.profile.clone())
+    }
+
+    /// Remembers what is now in force, and saves its revision. A failure stops nothing: returns when to try again.
+    pub async fn save(&mut self, client: &Client, accepted: &Arc<AcceptedProfile>) -> Option<Duration> {
+        self.profile = Some(Arc::clone(accepted));
+        self.read = true;
+        let now = Instant::now();
+        if self.is_saved(accepted.generation()) {
+            return None;
+        }
+        if let Some(retry_at) = self.retry_at.filter(|retry_at| *retry_at > now) {
+            return Some(retry_at.duration_since(now));
+        }
+        match revision::save(client, accepted).await {
+            Ok(()) => {
+                self.saved = Some(accepted.generation());
+                None
+            }
+            Err(error) => {
+                tracing::warn!(%error, "could not save the revision of the last good spec; a restart would forget it");
+                self.retry_at = Some(now + RETRY);
+                Some(RETRY)
+            }
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! What reconciles of one profile remember. All of it can be lost.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Mutex, PoisonError},
+};
+
+use crate::{
+    compile::CompileState, last_good::LastGood, mutate::MutationState, remove::Removal, report::ReportState,
+    trial::TrialState,
+};
+
+/// What is remembered of a profile: the state of each stage.
+#[derive(Debug, Default)]
+pub struct Progress {
+    /// The profile's uid: another profile of the same name is another one.
+    pub uid: String,
+    /// Stages compile and check.
+    pub compile: CompileState,
+    /// Stage try.
+    pub trial: TrialState,
+    /// The last generation that was put in force.
+    pub last_good: LastGood,
+    /// Stage mutate; `None` before it has looked.
+    pub mutation: Option<MutationState>,
+    /// Stage report.
+    pub report: ReportState,
+    /// How far the removal of the profile is.
+    pub removal: Removal,
+    /// How many reconciles have failed in a row.
+    pub failures: u32,
+}
+
+/// By profile.
+#[derive(Debug, Default)]
+pub struct AllProgress {
+    all: Mutex<BTreeMap<String, Progress>>,
+}
+
+impl AllProgress {
+    /// For a reconcile. It is put back at the end; of a reconcile that panicked nothing is remembered.
+    pub fn take(&self, profile: &str) -> Progress {
+        self.all.lock().unwrap_or_else(PoisonError::into_inner).remove(profile).unwrap_or_default()
+    }
+
+    /// The end of a reconcile.
+    pub fn put(&self, profile: &str, progress: Progress) {
+        self.all.lock().unwrap_or_else(PoisonError::into_inner).insert(profile.to_owned(), progress);
+    }
+}

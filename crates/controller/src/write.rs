@@ -1,0 +1,89 @@
+//! Writes and deletes parameters: does the jobs of the [`crate::jobs`], beside everything else.
+
+use std::{sync::Arc, time::Duration};
+
+use kube::{Api, api::DeleteParams, runtime::events::EventType};
+use palisade_api::{ToolSecurityParams, names};
+
+use crate::{
+    call::{ApiError, gone},
+    context::Context,
+    converge::{self, Verb},
+    jobs::{Begun, Job},
+    resolve::{self, Write},
+    store::ObservedParams,
+};
+
+/// The kind, in metrics and events.
+pub const PARAMS: &str = "ToolSecurityParams";
+/// A request that takes longer gives its place to the next one.
+const SLOW: Duration = Duration::from_secs(1);
+
+/// Begins as many jobs as the limits allow.
+pub fn begin_jobs(cx: &Arc<Context>) {
+    while !cx.stop.is_cancelled() {
+        let Some(begun) = cx.jobs.begin() else { return };
+        let (cx, name) = (Arc::clone(cx), format!("parameters of {}", begun.profile));
+        Arc::clone(&cx).supervisor.spawn_job(name, async move { run(&cx, begun).await });
+    }
+}
+
+async fn run(cx: &Arc<Context>, Begun { profile, namespace, job }: Begun) {
+    let mut work = std::pin::pin!(perform(cx, &profile, &namespace, job));
+    if tokio::time::timeout(SLOW, &mut work).await.is_err() {
+        cx.jobs.is_slow(&profile, &namespace);
+        begin_jobs(cx);
+        work.await;
+    }
+    cx.jobs.ended(&profile, &namespace);
+    cx.queues.params.trigger([profile.clone()]);
+    begin_jobs(cx);
+}
+
+async fn perform(cx: &Context, profile: &str, namespace: &str, job: Job) {
+    // The profile may be gone by now, and then nothing needs the result.
+    let state = cx.states.get(profile).unwrap_or_default();
+    let (result, deleting) = match &job {
+        Job::Write { write, .. } => (write_one(cx, namespace, write).await, false),
+        Job::Delete => (delete_one(cx, profile, namespace).await, true),
+    };
+    match result {
+        Ok(()) => {
+            let mut tenancy = state.tenancy();
+            tenancy.failures.remove(namespace);
+            if matches!(job, Job::Write { drifted: true, .. }) {
+                cx.metrics.drifted(PARAMS);
+                tenancy.restored.push(namespace.to_owned());
+            }
+        }
+        // The watch will show what happens to the namespace; no pod is created in it any more.
+        Err(error) if error.is_without_namespace() => drop(state.tenancy().failures.remove(namespace)),
+        Err(error) => {
+            let verb = if deleting { "delete" } else { "write" };
+            tracing::warn!(profile, namespace, %error, "could not {verb} parameters");
+            state.tenancy().failed(namespace, &error, deleting);
+        }
+    }
+}
+
+async fn write_one(cx: &Context, namespace: &str, write: &Write) -> Result<(), ApiError> {
+    let api: Api<ToolSecurityParams> = Api::namespaced(cx.client.clone(), namespace);
+    let same =
+        |found: &ToolSecurityParams| resolve::is(&write.params, &ObservedParams { spec: Some(found.spec.clone()) });
+    let written = converge::apply(&api, &write.params, names::field_manager::PARAMS, same).await?;
+    cx.metrics.wrote(PARAMS, Verb::Apply.label());
+    if let Some(problem) = write.new_problem() {
+        let note = format!("all pods are denied: {problem}");
+        cx.events.params(&written.metadata, EventType::Warning, "ParameterInvalid", &note);
+    }
+    cx.store.wrote_params(written);
+    Ok(())
+}
+
+async fn delete_one(cx: &Context, profile: &str, namespace: &str) -> Result<(), ApiError> {
+    let api: Api<ToolSecurityParams> = Api::namespaced(cx.client.clone(), namespace);
+    gone(api.delete(&names::params(profile), &DeleteParams::default())).await?;
+    cx.metrics.wrote(PARAMS, "delete");
+    cx.store.deleted_params(profile, namespace);
+    Ok(())
+}
