@@ -195,7 +195,9 @@ impl Layout<'_> {
                 _ => Doc::All(vec![text("-"), member(of)?]),
             },
             ("_?._", None, [of, field]) => match &field.expr {
-                Expr::Literal(Literal::String(field)) => Doc::All(vec![member(of)?, text(format!(".?{}", name(field)))]),
+                Expr::Literal(Literal::String(field)) => {
+                    Doc::All(vec![member(of)?, text(format!(".?{}", name(field)))])
+                }
                 _ => return None,
             },
             ("_[_]" | "_[?_]", None, [of, index]) => {

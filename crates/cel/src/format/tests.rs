@@ -7,7 +7,8 @@ const SYNTAX: Syntax = Syntax { two_variables: true, sort_by: true, escaped_name
 
 /// Formats a source, and checks that it stays what it was at any width.
 fn formatted(source: &str) -> String {
-    let tree = |source: &str| parse_unexpanded(source, SYNTAX).unwrap_or_else(|issues| panic!("{source}: {issues:?}")).root;
+    let tree =
+        |source: &str| parse_unexpanded(source, SYNTAX).unwrap_or_else(|issues| panic!("{source}: {issues:?}")).root;
     let (root, expanded) = (tree(source), parse(source, SYNTAX).map(|ast| ast.root));
     for width in [0, 10, 20, 40, 60, WIDTH, 120, usize::MAX] {
         let text = print(&root, width, &[]).unwrap_or_else(|| panic!("{source}")).text;
@@ -48,8 +49,11 @@ fn what_fits_stays_on_one_line_without_parentheses_that_say_nothing() {
         ("a.B{c: 1, ?d: e}", "a.B{c: 1, ?d: e}"),
         ("has(a.b) && a.all(x, y, x > y)", "has(a.b) && a.all(x, y, x > y)"),
         ("a.`b-c`", "a.`b-c`"),
-        (r#""it's" + 'a"b' + '\'"' + r'\d' + '''é
-'''"#, r#""it's" + 'a"b' + '\'"' + '\\d' + 'é\n'"#),
+        (
+            r#""it's" + 'a"b' + '\'"' + r'\d' + '''é
+'''"#,
+            r#""it's" + 'a"b' + '\'"' + '\\d' + 'é\n'"#,
+        ),
         (r"'\u2028\U0001F600\x7f\t' + b'\xff\'a'", r#"'\u2028\U0001f600\u007f\t' + b'\xff\'a'"#),
         ("a // why\n + b", "a + b"),
         ("-9223372036854775808", "-9223372036854775808"),
