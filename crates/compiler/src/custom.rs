@@ -92,7 +92,7 @@ impl Custom {
     ///
     /// `place` is what follows the path of the variable's expression: nothing, or `:line:column`.
     pub fn relocate(&self, place: &str) -> String {
-        let lines = |first: usize, text: &str| first..first + text.matches('\n').count() + 1;
+        let lines = |first: usize, text: &str| first..first + text.trim_end().matches('\n').count() + 1;
         let expression = lines(self.lines[0], &self.check.expression);
         let message = self.check.message_expression.as_ref().map_or(0..0, |message| lines(self.lines[1], message));
         let mut numbers = place.trim_start_matches(':').splitn(2, ':');
@@ -209,7 +209,7 @@ mod tests {
         let check = CustomCheck {
             id: "own".to_owned(),
             target,
-            expression: "first\n&& second // why\n".to_owned(),
+            expression: "first\n&& second // why\n\n\n\n\n\n".to_owned(),
             message: None,
             message_expression: Some("'a'\n+ 'b'".to_owned()),
             default: None,

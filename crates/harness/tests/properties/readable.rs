@@ -16,7 +16,7 @@ use palisade_harness::{
 use proptest::prelude::*;
 use serde_json::{Value as Json, json};
 
-use crate::{catalogue, pods, profile, runner, settings, values, yaml};
+use crate::{CASES, catalogue, env, pods, profile, runner, settings, values, yaml};
 
 /// As lowered, and as applied.
 const WRITINGS: [Writing; 2] = [Writing::AsLowered, Writing::Readable];
@@ -128,7 +128,9 @@ fn readable_policies_say_what_the_rules_say_they_were_made_of() {
     let figures = RefCell::new(Figures::default());
     let pod = (pods::shape(), any::<bool>(), prop::collection::vec(pods::change(catalogue::ALL), 0..8));
     let cases = (settings::settings(), pod, prop::bool::weighted(0.1), prop::bool::weighted(0.2));
-    let outcome = runner(200).run(&cases, |(settings, (shape, complying, changes), in_cluster, restricted)| {
+    // As many as `make properties` is told, and fewer in a short run: each profile becomes four policies.
+    let count = if env::var_os("PROPTEST_CASES").is_some() { CASES } else { 200 };
+    let outcome = runner(count).run(&cases, |(settings, (shape, complying, changes), in_cluster, restricted)| {
         let level = if restricted { Level::Restricted } else { Level::Privileged };
         let compiled = both(&profile(&settings, level));
         let params = compiled[0].probes.params.as_ref().map(|params| json!({"spec": params}));
