@@ -202,7 +202,9 @@ impl Layout<'_> {
             },
             ("_[_]" | "_[?_]", None, [of, index]) => {
                 let open = if function == "_[_]" { "[" } else { "[?" };
-                Doc::All(vec![member(of)?, enclosed(open, vec![self.of(index)?], is_short(index), "]")])
+                // A key, however long, stays beside the brackets.
+                let short = is_short(index) || matches!(index.expr, Expr::Literal(_));
+                Doc::All(vec![member(of)?, enclosed(open, vec![self.of(index)?], short, "]")])
             }
             (function, None, args) => arguments(format!("{function}("), self.all(args)?, args, 0),
             (function, Some(target), args) => {

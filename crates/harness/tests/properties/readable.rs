@@ -127,7 +127,7 @@ impl Figures {
 fn readable_policies_say_what_the_rules_say_they_were_made_of() {
     let figures = RefCell::new(Figures::default());
     let pod = (pods::shape(), any::<bool>(), prop::collection::vec(pods::change(catalogue::ALL), 0..8));
-    let cases = (settings::settings(), pod, prop::bool::weighted(0.1), prop::bool::weighted(0.2));
+    let cases = (settings::settings(), pod, prop::bool::weighted(0.02), prop::bool::weighted(0.2));
     // As many as `make properties` is told, and fewer in a short run: each profile becomes four policies.
     let count = if env::var_os("PROPTEST_CASES").is_some() { CASES } else { 200 };
     let outcome = runner(count).run(&cases, |(settings, (shape, complying, changes), in_cluster, restricted)| {
