@@ -57,7 +57,7 @@ impl Ast {
     }
 }
 
-/// A node.
+/// A node. Two are equal that are the same expression, wherever they stand.
 #[derive(Clone, Debug)]
 pub struct Node {
     /// Its number.
@@ -66,8 +66,14 @@ pub struct Node {
     pub expr: Expr,
 }
 
+impl PartialEq for Node {
+    fn eq(&self, other: &Self) -> bool {
+        self.expr == other.expr
+    }
+}
+
 /// What a node is.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Expr {
     /// A scalar constant.
     Literal(Literal),
@@ -143,6 +149,12 @@ pub struct Entry {
     pub optional: bool,
 }
 
+impl PartialEq for Entry {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.key, &self.value, self.optional) == (&other.key, &other.value, other.optional)
+    }
+}
+
 /// A field of a message literal.
 #[derive(Clone, Debug)]
 pub struct FieldInit {
@@ -156,8 +168,14 @@ pub struct FieldInit {
     pub optional: bool,
 }
 
+impl PartialEq for FieldInit {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.field, &self.value, self.optional) == (&other.field, &other.value, other.optional)
+    }
+}
+
 /// A fold over a list or map (cel-spec `Expr.Comprehension`).
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Comprehension {
     /// What is iterated.
     pub range: Node,

@@ -32,6 +32,7 @@ pub mod check;
 pub mod environment;
 pub mod estimate;
 pub mod eval;
+pub mod format;
 pub mod functions;
 mod issue;
 pub(crate) mod library;

@@ -21,7 +21,7 @@ use palisade_checks::{
 };
 
 use crate::{
-    Custom, Lowered, Mutation,
+    Custom, Lowered, Mutation, Writing,
     expressions::{self, Judging},
     native::{self, MutatingPair},
     updates::PodUpdates,
@@ -79,6 +79,7 @@ pub(crate) fn bundle(
     customs: &[Custom],
     mutation: Option<&Mutation>,
     parameterized: bool,
+    writing: Writing,
 ) -> Bundle {
     let updates = PodUpdates::new(profile, rules, customs, parameterized);
     let bounds = bounds(rules, customs, mutation);
@@ -100,7 +101,7 @@ pub(crate) fn bundle(
         Pair {
             policy: ValidatingAdmissionPolicy {
                 metadata: metadata(profile, names::policy(name(profile), shape)),
-                spec: Some(policy_spec(profile, shape, &Judging { rules, customs, updates, bounds: &bounds })),
+                spec: Some(policy_spec(profile, shape, &Judging { rules, customs, updates, bounds: &bounds, writing })),
                 status: None,
             },
             binding: binding(
@@ -120,7 +121,7 @@ pub(crate) fn bundle(
         workloads: enforcement.workloads.stage().map(|stage| pair(Shape::Workloads, stage)),
         mutation: mutation
             .filter(|mutation| mutation.engine != Engine::Webhook)
-            .map(|mutation| native::pair(profile, mutation)),
+            .map(|mutation| native::pair(profile, mutation, writing)),
     }
 }
 
@@ -183,6 +184,12 @@ fn actions(stage: Stage) -> Vec<String> {
     actions.iter().map(|&action| action.to_owned()).collect()
 }
 
+/// CEL of type string: what whoever is denied reads. The API server drops a message that is longer than 5 KiB (bytes) or
+/// has line breaks.
+const MESSAGE: &str = "bytes(variables.message).size() <= 5120 ? variables.message : variables.message.substring(0, \
+                       bytes(variables.message).size() == variables.message.size() ? 5090 : 1270) \
+                       + ' ... (truncated)'";
+
 /// The spec, with each default of the API server written out, so that what is read back can be compared with
 /// what was written.
 fn policy_spec(profile: &ToolSecurityProfile, shape: Shape, judging: &Judging<'_>) -> ValidatingAdmissionPolicySpec {
@@ -196,12 +203,7 @@ fn policy_spec(profile: &ToolSecurityProfile, shape: Shape, judging: &Judging<'_
         validations: Some(vec![Validation {
             expression: "variables.violations.size() == 0".to_owned(),
             message: Some(format!("violates ToolSecurityProfile {}", name(profile))),
-            // The API server drops a message that is longer than 5 KiB (bytes) or has line breaks.
-            message_expression: Some(
-                "bytes(variables.message).size() <= 5120 ? variables.message : variables.message.substring(0, \
-                 bytes(variables.message).size() == variables.message.size() ? 5090 : 1270) + ' ... (truncated)'"
-                    .to_owned(),
-            ),
+            message_expression: Some(judging.writing.expression("", MESSAGE.to_owned())),
             reason: Some("Forbidden".to_owned()),
         }]),
         audit_annotations: None,

@@ -6,7 +6,10 @@
 use std::{fmt::Write as _, ops::Range};
 
 use palisade_api::{CustomCheck, CustomDefault, CustomTarget, Diagnostic, ToolSecurityProfileSpec, catalogue, names};
+use palisade_cel::format::Verbatim;
 use palisade_checks::{Fill, FillValue, Subject, cel};
+
+use crate::Writing;
 
 /// A custom check in a profile and in its policies.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,7 +18,14 @@ pub struct Custom {
     pub check: CustomCheck,
     /// Its place in the profile: `spec.customChecks[2]`.
     pub path: String,
+    /// CEL of type list(string): the violations.
+    violations: String,
+    /// The lines of `violations` on which the expression and the message's expression begin; 0 for none.
+    lines: [usize; 2],
 }
+
+/// What stands for the expression and for the message's, while what is around them is written.
+const NAMES: [&str; 2] = ["palisade_expression", "palisade_message"];
 
 impl Custom {
     /// The name of the variable. No other has an underscore.
@@ -42,38 +52,49 @@ impl Custom {
         Some(Fill::new(of, &path, FillValue::Constant(value.clone()), vec![]))
     }
 
-    /// CEL of type list(string): the violations.
-    pub(crate) fn violations(&self) -> String {
-        let CustomCheck { id, target, expression, message, message_expression, .. } = &self.check;
-        let message = match (message, message_expression) {
-            (_, Some(expression)) => format!("(\n{expression}\n)"),
-            (message, None) => cel::quote(message.as_deref().unwrap_or_default()),
+    /// `excepted` says whether the check is not made in some namespaces.
+    fn new(check: &CustomCheck, path: String, excepted: bool, writing: Writing) -> Self {
+        let CustomCheck { id, target, expression, message, message_expression, .. } = check;
+        let [complies, says] = NAMES;
+        let message = match message_expression {
+            Some(_) => says.to_owned(),
+            None => cel::quote(message.as_deref().unwrap_or_default()),
         };
         let of_each = |list: &str, item: &str| {
-            format!(
-                "variables.{list}.map({item}, !(\n{expression}\n), '[{id}] {item} \"' + {item}.name + '\": ' + {message})"
-            )
+            format!("variables.{list}.map({item}, !{complies}, '[{id}] {item} \"' + {item}.name + '\": ' + {message})")
         };
         let found = match target {
-            CustomTarget::Pod => format!("(\n{expression}\n) ? [] : ['[{id}] pod: ' + {message}]"),
+            CustomTarget::Pod => format!("{complies} ? [] : ['[{id}] pod: ' + {message}]"),
             CustomTarget::Containers => of_each("containers", "container"),
             CustomTarget::Volumes => of_each("volumes", "volume"),
         };
         // The pods by which the controller asks whether a profile is in force comply with the catalogue's checks; no
         // one knows a pod that complies with these.
-        format!("request.namespace == '{}' ? [] : ({found})", names::PROBE_NAMESPACE)
+        let mut lowered = format!("request.namespace == '{}' ? [] : ({found})", names::PROBE_NAMESPACE);
+        if excepted {
+            lowered = format!("'{id}' in variables.excepted ? [] : ({lowered})");
+        }
+        let texts = [Some(expression.as_str()), message_expression.as_deref()];
+        let verbatim: Vec<_> =
+            NAMES.into_iter().zip(texts).filter_map(|(name, text)| Some(Verbatim { name, text: text? })).collect();
+        let about = format!("check {id}: {path} of the profile; docs/custom-checks.md");
+        let printed = writing.around(&about, &lowered, &verbatim);
+        let line = |index: usize| printed.lines.get(index).copied().unwrap_or_default();
+        Self { check: check.clone(), path, lines: [line(0), line(1)], violations: printed.text }
     }
 
-    /// What is said of a place in [`Self::violations`], said of its place in the profile.
+    /// CEL of type list(string): the violations.
+    pub(crate) fn violations(&self) -> &str {
+        &self.violations
+    }
+
+    /// What is said of a place in the expression of the variable, said of its place in the profile.
     ///
     /// `place` is what follows the path of the variable's expression: nothing, or `:line:column`.
     pub fn relocate(&self, place: &str) -> String {
-        let lines = |expression: &str| expression.matches('\n').count() + 1;
-        let expression = 2..2 + lines(&self.check.expression);
-        let message = match &self.check.message_expression {
-            Some(message) => expression.end + 1..expression.end + 1 + lines(message),
-            None => 0..0,
-        };
+        let lines = |first: usize, text: &str| first..first + text.trim_end().matches('\n').count() + 1;
+        let expression = lines(self.lines[0], &self.check.expression);
+        let message = self.check.message_expression.as_ref().map_or(0..0, |message| lines(self.lines[1], message));
         let mut numbers = place.trim_start_matches(':').splitn(2, ':');
         let line: usize = numbers.next().and_then(|line| line.parse().ok()).unwrap_or_default();
         let column = numbers.next();
@@ -89,7 +110,7 @@ impl Custom {
 }
 
 /// The custom checks of a profile, and the mistakes in them that are not in their expressions.
-pub(crate) fn customs(spec: &ToolSecurityProfileSpec) -> (Vec<Custom>, Vec<Diagnostic>) {
+pub(crate) fn customs(spec: &ToolSecurityProfileSpec, writing: Writing) -> (Vec<Custom>, Vec<Diagnostic>) {
     let mut diagnostics = Vec::new();
     let mut customs: Vec<Custom> = Vec::new();
     for (index, check) in spec.custom_checks.iter().enumerate() {
@@ -122,7 +143,8 @@ pub(crate) fn customs(spec: &ToolSecurityProfileSpec) -> (Vec<Custom>, Vec<Diagn
         if let Some((field, message, help)) = check.default.as_ref().and_then(|one| of_default(check.target, one)) {
             say(&format!(".default{field}"), message, help);
         }
-        customs.push(Custom { check: check.clone(), path });
+        let excepted = spec.exceptions.iter().any(|exception| exception.checks.contains(&check.id));
+        customs.push(Custom::new(check, path, excepted, writing));
     }
     (customs, diagnostics)
 }
@@ -183,22 +205,26 @@ const EARLY: [&str; 5] =
 mod tests {
     use super::*;
 
-    fn custom(target: CustomTarget) -> Custom {
+    fn custom(target: CustomTarget, excepted: bool, writing: Writing) -> Custom {
         let check = CustomCheck {
             id: "own".to_owned(),
             target,
-            expression: "first\n&& second // why".to_owned(),
+            expression: "first\n&& second // why\n\n\n\n\n\n".to_owned(),
             message: None,
             message_expression: Some("'a'\n+ 'b'".to_owned()),
             default: None,
         };
-        Custom { check, path: "spec.customChecks[0]".to_owned() }
+        Custom::new(&check, "spec.customChecks[0]".to_owned(), excepted, writing)
     }
 
     #[test]
     fn a_place_in_the_policy_is_a_place_in_the_profile() {
-        for target in [CustomTarget::Pod, CustomTarget::Containers, CustomTarget::Volumes] {
-            let custom = custom(target);
+        let targets = [CustomTarget::Pod, CustomTarget::Containers, CustomTarget::Volumes];
+        let writings = [Writing::Readable, Writing::AsLowered];
+        let all = targets.into_iter().flat_map(|target| writings.map(|writing| (target, writing)));
+        for (custom, writing) in
+            all.flat_map(|(target, writing)| [false, true].map(|excepted| (custom(target, excepted, writing), writing)))
+        {
             let violations = custom.violations();
             let cases = [
                 ("second", "spec.customChecks[0].expression:2:"),
@@ -219,6 +245,8 @@ mod tests {
             }
             assert_eq!(custom.relocate(""), "spec.customChecks[0].expression");
             assert_eq!(custom.relocate(":1:4"), "spec.customChecks[0].expression");
+            let comment = "// check own: spec.customChecks[0] of the profile; docs/custom-checks.md\n";
+            assert_eq!(violations.starts_with(comment), writing == Writing::Readable, "{violations}");
         }
     }
 }

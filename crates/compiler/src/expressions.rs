@@ -11,7 +11,7 @@ use palisade_checks::{
     cel,
 };
 
-use crate::{Custom, Lowered, updates::PodUpdates};
+use crate::{Custom, Lowered, Writing, updates::PodUpdates};
 
 /// The variable with the list of violations: texts, each with the id of its check in brackets before anything else.
 pub const VIOLATIONS: &str = "violations";
@@ -22,11 +22,12 @@ pub(crate) struct Judging<'a> {
     pub customs: &'a [Custom],
     pub updates: PodUpdates,
     pub bounds: &'a [&'static Bound],
+    pub writing: Writing,
 }
 
 /// What the expressions are built of, first to last.
 pub(crate) fn variables(profile: &ToolSecurityProfile, shape: Shape, judging: &Judging<'_>) -> Vec<Variable> {
-    let &Judging { rules, customs, updates, bounds } = judging;
+    let &Judging { rules, customs, updates, bounds, writing } = judging;
     let name = profile.metadata.name.as_deref().unwrap_or_default();
     let excepted = excepted_checks(profile);
     let unless_excepted = |id: &str, findings: String| {
@@ -38,30 +39,44 @@ pub(crate) fn variables(profile: &ToolSecurityProfile, shape: Shape, judging: &J
         if of_namespace && without_parameters { format!("variables.updated ? [] : ({findings})") } else { findings }
     };
     let own: Vec<_> = customs.iter().map(|custom| (custom.variable(), custom)).collect();
-    let mut all = subject(shape);
-    all.push((
+    let mut all = subject(shape, writing);
+    all.push(
         "exempt",
+        "who and what is not judged: what does not change, probes for others, spec.exemptions, mirror pods",
         exempt(&names::probe_subject(name, profile.metadata.generation), &profile.spec.exemptions, shape),
-    ));
+    );
     if without_parameters {
-        all.push(("updated", UPDATED.to_owned()));
+        all.push(
+            "updated",
+            "updates are judged without parameters: docs/adr/0022-updates-of-what-is-being-deleted.md",
+            UPDATED.to_owned(),
+        );
     }
     if !excepted.is_empty() {
-        all.push(("excepted", EXCEPTED.to_owned()));
+        let about =
+            "the checks that spec.exceptions lifts here: docs/adr/0016-exceptions-end-by-the-time-of-creation.md";
+        all.push("excepted", about, EXCEPTED.to_owned());
     }
     if !bounds.is_empty() {
-        all.push(("withinBounds", bounds::hold(bounds, &NAMES)));
-        all.push(("overBounds", bounds::says(bounds, &NAMES)));
+        all.push(
+            "withinBounds",
+            "nothing is too long to be judged: docs/checks/bounds.md",
+            bounds::hold(bounds, &NAMES),
+        );
+        all.push("overBounds", "what is too long to be judged: docs/checks/bounds.md", bounds::says(bounds, &NAMES));
     }
     for Lowered { check, rule, reads_parameters } in rules {
         let id = check.id;
-        all.extend(rule.variables.iter().cloned());
+        for (name, lowered) in &rule.variables {
+            all.push(name, &format!("part of check {id}: docs/checks/{id}.md"), lowered.clone());
+        }
         let findings: Vec<_> = rule.findings.iter().map(|finding| violations(id, finding)).collect();
         let findings = unless_excepted(id, findings.join(" + "));
-        all.push((id, unless_updated(*reads_parameters || excepted.contains(&id), findings)));
+        let findings = unless_updated(*reads_parameters || excepted.contains(&id), findings);
+        all.push(id, &format!("check {id}: docs/checks/{id}.md"), findings);
     }
-    all.extend(
-        own.iter().map(|(name, custom)| (name.as_str(), unless_excepted(&custom.check.id, custom.violations()))),
+    all.variables.extend(
+        own.iter().map(|(name, custom)| Variable { name: name.clone(), expression: custom.violations().to_owned() }),
     );
     let names = rules.iter().map(|one| one.check.id).chain(own.iter().map(|(name, _)| name.as_str()));
     let found: Vec<_> = names.map(|name| format!("variables.{name}")).collect();
@@ -78,16 +93,30 @@ pub(crate) fn variables(profile: &ToolSecurityProfile, shape: Shape, judging: &J
     };
     // Nothing loops over a list before its length is known.
     let over = if bounds.is_empty() { "" } else { "!variables.withinBounds ? variables.overBounds : " };
-    all.push((VIOLATIONS, format!("variables.exempt ? [] : {over}{judged}")));
+    let about = "what all checks found; nothing is judged that is exempt or too long";
+    all.push(VIOLATIONS, about, format!("variables.exempt ? [] : {over}{judged}"));
     let whose = if shape == Shape::Workloads { " in the pod template" } else { "" };
-    all.push((
+    all.push(
         "message",
+        "what whoever is denied reads",
         format!(
             "(string(variables.violations.size()) + (variables.violations.size() == 1 ? ' violation' : ' violations') \
              + ' of ToolSecurityProfile {name}{whose}: ' + variables.violations.join('; ')).replace('\\n', ' ')"
         ),
-    ));
-    all.into_iter().map(|(name, expression)| Variable { name: name.to_owned(), expression }).collect()
+    );
+    all.variables
+}
+
+struct Variables {
+    writing: Writing,
+    variables: Vec<Variable>,
+}
+
+impl Variables {
+    fn push(&mut self, name: &str, about: &str, lowered: String) {
+        let expression = self.writing.expression(about, lowered);
+        self.variables.push(Variable { name: name.to_owned(), expression });
+    }
 }
 
 /// What the pod is called for the bounds.
@@ -98,32 +127,31 @@ const NAMES: Names<'_> = Names {
     annotations: "variables.annotations",
 };
 
-/// What is judged, under the names by which the checks know it.
-fn subject<'a>(shape: Shape) -> Vec<(&'a str, String)> {
-    let pod_spec = match shape {
-        Shape::Pods => vec![("spec", "object.spec".to_owned())],
-        Shape::Workloads => vec![
-            ("template", template("object")),
-            // Only a ReplicationController may be without one.
-            ("spec", "variables.template.?spec.orValue({'containers': []})".to_owned()),
-        ],
-    };
+/// What is judged, under the names by which the checks know it. The names say enough.
+fn subject(shape: Shape, writing: Writing) -> Variables {
+    let mut all = Variables { writing, variables: Vec::new() };
     let annotations = match shape {
-        Shape::Pods => "object.metadata.?annotations.orValue({})",
-        Shape::Workloads => "variables.template.?metadata.?annotations.orValue({})",
+        Shape::Pods => {
+            all.push("spec", "", "object.spec".to_owned());
+            "object.metadata.?annotations.orValue({})"
+        }
+        Shape::Workloads => {
+            all.push("template", "", template("object"));
+            // Only a ReplicationController may be without one.
+            all.push("spec", "", "variables.template.?spec.orValue({'containers': []})".to_owned());
+            "variables.template.?metadata.?annotations.orValue({})"
+        }
     };
-    let mut all = pod_spec;
-    all.extend([
-        ("podSecurityContext", "variables.spec.?securityContext.orValue({})".to_owned()),
-        (
-            "containers",
-            "variables.spec.containers + variables.spec.?initContainers.orValue([]) \
-             + variables.spec.?ephemeralContainers.orValue([])"
-                .to_owned(),
-        ),
-        ("volumes", "variables.spec.?volumes.orValue([])".to_owned()),
-        ("annotations", annotations.to_owned()),
-    ]);
+    let containers = "variables.spec.containers + variables.spec.?initContainers.orValue([]) \
+                      + variables.spec.?ephemeralContainers.orValue([])";
+    for (name, lowered) in [
+        ("podSecurityContext", "variables.spec.?securityContext.orValue({})"),
+        ("containers", containers),
+        ("volumes", "variables.spec.?volumes.orValue([])"),
+        ("annotations", annotations),
+    ] {
+        all.push(name, "", lowered.to_owned());
+    }
     all
 }
 

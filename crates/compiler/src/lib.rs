@@ -12,12 +12,14 @@ mod custom;
 mod exceptions;
 mod exemptions;
 mod expressions;
+mod fold;
 mod mutation;
 mod native;
 mod probes;
 mod registration;
 mod resolve;
 mod updates;
+mod writing;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -39,6 +41,7 @@ pub use mutation::{ChangedBy, Mutation, redirect_each_other};
 pub use native::{MutatingPair, match_conditions};
 pub use probes::{Probe, Probes, Question};
 pub use resolve::{Namespace, Resolver};
+pub use writing::Writing;
 
 /// A compiled profile. It has not been checked.
 #[derive(Clone, Debug)]
@@ -99,12 +102,20 @@ impl Compiled {
 /// # Errors
 /// All mistakes in the profile, each with its place.
 pub fn compile(profile: &ToolSecurityProfile) -> Result<Compiled, Vec<Diagnostic>> {
+    compile_as(profile, Writing::Readable)
+}
+
+/// Compiles a profile to expressions that are written so. Nothing but [`Writing::Readable`] is ever applied.
+///
+/// # Errors
+/// All mistakes in the profile, each with its place.
+pub fn compile_as(profile: &ToolSecurityProfile, writing: Writing) -> Result<Compiled, Vec<Diagnostic>> {
     let name = profile.metadata.name.clone().unwrap_or_default();
     let spec = &profile.spec;
     let (resolver, mut diagnostics) = Resolver::new(spec);
     let (exceptions, found) = Exceptions::new(spec);
     diagnostics.extend(found);
-    let (customs, found) = custom::customs(spec);
+    let (customs, found) = custom::customs(spec, writing);
     diagnostics.extend(found);
     let parameters = resolver.types();
     let settings = spec.effective_settings();
@@ -119,7 +130,7 @@ pub fn compile(profile: &ToolSecurityProfile) -> Result<Compiled, Vec<Diagnostic
         return Err(diagnostics);
     }
     let checks = lowered.iter().map(|one| one.check.id).collect();
-    let bundle = bundle::bundle(profile, &lowered, &customs, mutation.as_ref(), parameterized);
+    let bundle = bundle::bundle(profile, &lowered, &customs, mutation.as_ref(), parameterized, writing);
     let probes = Probes::new(profile, &settings, &resolver, parameterized);
     let implied = implied(spec, &settings);
     let stage = spec.enforcement.pods;

@@ -14,7 +14,7 @@ use palisade_checks::{
 use palisade_objects::json::Change as _;
 use serde_json::{Value as Json, json};
 
-use crate::{Mutation, bundle, expressions};
+use crate::{Mutation, Writing, bundle, expressions};
 
 /// A policy that changes pods, and what puts it in force.
 #[derive(Clone, Debug, PartialEq)]
@@ -42,9 +42,16 @@ impl MutatingPair {
 /// exempt, and not for a pod with a list that is longer than what is judged, which validation denies: an empty patch
 /// would cost more. For the policy and for the webhook's registration alike.
 pub fn match_conditions(mutation: &Mutation) -> Vec<MatchCondition> {
+    conditions(mutation, Writing::Readable)
+}
+
+fn conditions(mutation: &Mutation, writing: Writing) -> Vec<MatchCondition> {
     let mut exempt = expressions::exempt_terms(&mutation.exemptions, "object.spec");
     exempt.push(expressions::mirrored("object.metadata.?annotations.orValue({})"));
-    let condition = |name: &str, expression| MatchCondition { name: name.to_owned(), expression };
+    let condition = |name: &str, lowered| {
+        let expression = writing.expression("", lowered);
+        MatchCondition { name: name.to_owned(), expression }
+    };
     let bounds = mutation.bounds();
     let within = (!bounds.is_empty()).then(|| condition("within-bounds", bounds::hold(&bounds, &NAMES)));
     let mut conditions = vec![
@@ -62,16 +69,16 @@ pub fn match_conditions(mutation: &Mutation) -> Vec<MatchCondition> {
     conditions
 }
 
-pub(crate) fn pair(profile: &ToolSecurityProfile, mutation: &Mutation) -> MutatingPair {
+pub(crate) fn pair(profile: &ToolSecurityProfile, mutation: &Mutation, writing: Writing) -> MutatingPair {
     let name = names::mutation(&mutation.profile);
     let failure_policy: &str = mutation.failure_policy.into();
-    let (variables, expression) = expression(mutation);
+    let (variables, expression) = expression(mutation, writing);
     MutatingPair {
         policy: MutatingAdmissionPolicy {
             metadata: bundle::metadata(profile, name.clone()),
             spec: Some(MutatingAdmissionPolicySpec {
                 failure_policy: Some(failure_policy.to_owned()),
-                match_conditions: Some(match_conditions(mutation)),
+                match_conditions: Some(conditions(mutation, writing)),
                 match_constraints: Some(mutation.match_constraints()),
                 mutations: Some(vec![MutationOfPolicy {
                     apply_configuration: None,
@@ -119,7 +126,7 @@ const NAMES: bounds::Names<'_> = bounds::Names {
 const NEW: &str = "!oldObject.spec.?ephemeralContainers.orValue([]).exists(o, o.name == c.name)";
 
 /// The variables, and CEL of type list(JSONPatch).
-fn expression(mutation: &Mutation) -> (Vec<Variable>, String) {
+fn expression(mutation: &Mutation, writing: Writing) -> (Vec<Variable>, String) {
     // Mistakes in the settings were reported when they were lowered for the checks.
     let mut cx = Lowering::new(&mutation.parameters);
     let mut operations = Operations { cx: &mut cx, created: vec![], ephemeral: vec![] };
@@ -131,11 +138,16 @@ fn expression(mutation: &Mutation) -> (Vec<Variable>, String) {
             *terms = if terms.is_empty() { vec![] } else { vec![not_windows(terms)] };
         }
     }
-    let mut variables = vec![("containers", ALL_CONTAINERS.to_owned())];
+    let mut variables = vec![("containers", "", ALL_CONTAINERS.to_owned())];
     if let Some(redirect) = &mutation.redirect {
         operations.redirect();
-        variables.push(("images", IMAGES.to_owned()));
-        variables.push(("redirected", redirect.lower(operations.cx, "variables.images")));
+        variables.push(("images", "", IMAGES.to_owned()));
+        let redirected = redirect.lower(operations.cx, "variables.images");
+        variables.push((
+            "redirected",
+            "where the images are taken from: spec.images.redirect of the profile",
+            redirected,
+        ));
     }
     let Operations { created, ephemeral, .. } = operations;
     let mut expression = format!("request.operation == 'CREATE' ? {} : {}", sum(&created), sum(&ephemeral));
@@ -148,10 +160,27 @@ fn expression(mutation: &Mutation) -> (Vec<Variable>, String) {
     };
     let variables = variables
         .into_iter()
-        .filter(|(name, _)| used(name))
-        .map(|(name, expression)| Variable { name: name.to_owned(), expression })
+        .filter(|(name, ..)| used(name))
+        .map(|(name, about, lowered)| Variable {
+            name: name.to_owned(),
+            expression: writing.expression(about, lowered),
+        })
         .collect();
-    (variables, expression)
+    (variables, writing.expression(&about(mutation), expression))
+}
+
+/// For which checks something is filled in, and where their pages are.
+fn about(mutation: &Mutation) -> String {
+    let mut checks: Vec<_> = mutation.fills.iter().filter_map(|(check, _)| check.as_deref()).collect();
+    checks.dedup();
+    let mut parts = Vec::new();
+    if !checks.is_empty() {
+        parts.push(format!("defaults of the checks {}: docs/checks", checks.join(", ")));
+    }
+    if mutation.redirect.is_some() {
+        parts.push("images: spec.images.redirect of the profile".to_owned());
+    }
+    parts.join("; ")
 }
 
 fn sum(terms: &[String]) -> String {

@@ -49,10 +49,81 @@ fn constants_are_written_into_the_policy_and_references_are_read_from_parameters
     let text = |spec: &Json| serde_json::to_string(&compiled(spec).bundle.pods.policy).unwrap();
     let range = |end: Json| json!({"users": {"fsGroup": {"rule": "MustRunAs", "ranges": [{"min": end, "max": end}]}}});
     let constant = text(&range(json!(7)));
-    assert!(constant.contains("== 7") && !constant.contains("params."), "{constant}");
+    assert!(constant.contains("!= 7") && !constant.contains("params."), "{constant}");
     let mut referring = range(json!("$gid"));
     referring["parameters"] = json!([{"name": "gid", "type": "Integer"}]);
     assert!(text(&referring).contains("params.spec.integers['gid']"));
+}
+
+/// Each expression of the policies that a profile becomes, with its name.
+fn expressions(compiled: &Compiled) -> Vec<(String, String)> {
+    let mut all = Vec::new();
+    for (_, pair) in compiled.bundle.pairs() {
+        let spec = pair.policy.spec.clone().unwrap();
+        all.extend(spec.variables.unwrap().into_iter().map(|one| (one.name, one.expression)));
+        for one in spec.validations.unwrap() {
+            all.extend([("message".to_owned(), one.message_expression.unwrap()), ("".to_owned(), one.expression)]);
+        }
+    }
+    if let Some(pair) = &compiled.bundle.mutation {
+        let spec = pair.policy.spec.clone().unwrap();
+        all.extend(spec.variables.unwrap().into_iter().map(|one| (one.name, one.expression)));
+        all.extend(spec.match_conditions.unwrap().into_iter().map(|one| (one.name, one.expression)));
+        let patches = spec.mutations.unwrap().into_iter().map(|one| one.json_patch.unwrap().expression.unwrap());
+        all.extend(patches.map(|patch| (String::new(), patch)));
+    }
+    all
+}
+
+fn toolforge_and_more() -> Compiled {
+    let mut profile: ToolSecurityProfile = serde_saphyr::from_str(TOOLFORGE).unwrap();
+    profile.spec.exceptions = serde_json::from_value(json!([
+        {"namespaces": ["a"], "checks": ["privileged", "own"], "reason": "x", "expires": "2099-01-01T00:00:00Z"},
+    ]))
+    .unwrap();
+    profile.spec.custom_checks = serde_json::from_value(json!([
+        {"id": "own", "target": "Containers", "expression": "container.name != 'x'\n  // why\n", "message": "it's \"x\""},
+    ]))
+    .unwrap();
+    profile.spec.mutation = serde_json::from_value(json!({"defaults": "Secure", "engine": "Native"})).unwrap();
+    compile(&profile).unwrap()
+}
+
+#[test]
+fn each_check_says_in_a_comment_which_page_it_has() {
+    let compiled = toolforge_and_more();
+    let all = expressions(&compiled);
+    let comment = |name: &str| {
+        let (_, found) = all.iter().find(|(found, _)| found == name).unwrap_or_else(|| panic!("no variable {name}"));
+        found.lines().next().unwrap_or_default().to_owned()
+    };
+    for id in &compiled.checks {
+        assert_eq!(comment(id), format!("// check {id}: docs/checks/{id}.md"));
+    }
+    assert_eq!(comment("hostPathsNotWritable"), "// part of check hostPathVolumes: docs/checks/hostPathVolumes.md");
+    assert_eq!(comment("custom_own"), "// check own: spec.customChecks[0] of the profile; docs/custom-checks.md");
+    let root = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+    for (name, expression) in &all {
+        for path in expression.split([' ', ';', '\n']).filter(|word| word.starts_with("docs/")) {
+            assert!(root.join(path).exists(), "{name}: no page {path}");
+        }
+    }
+}
+
+/// Writers of YAML quote a text that has a line with a space at its end, and show others as a block.
+#[test]
+fn expressions_are_texts_that_yaml_shows_as_blocks() {
+    let compiled = toolforge_and_more();
+    let all = expressions(&compiled);
+    for (name, expression) in &all {
+        let plain = expression.chars().all(|c| matches!(c, '\n' | ' '..='~' | '\u{a0}'..='\u{d7ff}'));
+        assert!(plain && !expression.starts_with(' '), "{name}: {expression}");
+        assert!(expression.lines().all(|line| !line.is_empty() && !line.ends_with(' ')), "{name}: {expression}");
+        assert!(!expression.ends_with('\n'), "{name}: {expression}");
+    }
+    let yaml = serde_saphyr::to_string(&compiled.bundle.pods.policy).unwrap();
+    assert!(yaml.contains("  - expression: |-\n      // check privileged: docs/checks/privileged.md\n"), "{yaml}");
+    assert!(!yaml.contains("expression: \"") && !yaml.contains("expression: >"), "{yaml}");
 }
 
 #[test]

@@ -8,7 +8,8 @@ use palisade_api::{ToolSecurityProfile, catalogue};
 use palisade_cel::{
     Environment, Mode,
     ast::{Comprehension, Expr, Literal, Node},
-    parse::parse,
+    format::print,
+    parse::{parse, parse_unexpanded},
 };
 use palisade_checks::{
     Field,
@@ -219,7 +220,14 @@ const JUDGED: palisade_checks::bounds::Names<'_> = palisade_checks::bounds::Name
 };
 
 fn of(expressions: &[(String, String)], name: &str) -> String {
-    expressions.iter().find(|(one, _)| one == name).map(|(_, expression)| expression.clone()).unwrap_or_default()
+    expressions.iter().find(|(one, _)| one == name).map(|(_, expression)| on_one_line(expression)).unwrap_or_default()
+}
+
+/// An expression without comments and line breaks.
+fn on_one_line(expression: &str) -> String {
+    let syntax = Environment::kubernetes(36, Mode::New).syntax();
+    let tree = parse_unexpanded(expression, syntax).unwrap_or_else(|issues| panic!("{expression}: {issues:?}")).root;
+    print(&tree, usize::MAX, &[]).map(|printed| printed.text).unwrap_or_default()
 }
 
 #[test]
@@ -283,7 +291,7 @@ fn every_loop_of_a_mutation_stands_behind_a_bound() {
         let variables = of_policy.variables.iter().flatten();
         expressions.extend(variables.map(|one| (one.name.clone(), one.expression.clone())));
         let conditions = of_policy.match_conditions.iter().flatten();
-        let guard = conditions.clone().find(|one| one.name == "within-bounds").map(|one| one.expression.clone());
+        let guard = conditions.clone().find(|one| one.name == "within-bounds").map(|one| on_one_line(&one.expression));
         let found = unguarded(&expressions, &guard.unwrap_or_default(), |bound| bound.size(&names));
         assert!(found.is_empty(), "{found:#?} in {spec}");
     }

@@ -4,7 +4,6 @@
 mod agreement;
 mod bench;
 mod bounds;
-mod cel;
 mod coverage;
 mod examples;
 mod filled;

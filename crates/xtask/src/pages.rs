@@ -10,7 +10,7 @@ use palisade_checks::{Check, Field};
 use serde_json::Value as Json;
 
 use crate::{
-    bounds, cel,
+    bounds,
     examples::{self, Example},
     filled,
     generate::{Error, root},
@@ -257,8 +257,8 @@ fn compiled(example: &Example) -> Result<String, Error> {
     }
     out.push_str("the policy has\n\n");
     for (name, expression) in &example.compiled {
-        let text = format!("// variables.{name}\n{}", cel::lines(expression));
-        let _ = writeln!(out, "{}", block("cel", text.trim_end()));
+        let text = format!("// variables.{name}\n{expression}");
+        let _ = writeln!(out, "{}", block("cel", &text));
     }
     Ok(out)
 }

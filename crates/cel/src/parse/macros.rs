@@ -35,6 +35,10 @@ impl Parser<'_> {
         target: Option<Node>,
         mut args: Vec<Node>,
     ) -> Node {
+        if !self.expands {
+            let target = target.map(Box::new);
+            return self.node(at, Expr::Call { function: function.into(), target, args });
+        }
         let Some(target) = target else {
             return match (function, args.len()) {
                 ("has", 1) => self.has(at, args.remove(0)),

@@ -39,12 +39,27 @@ pub struct Syntax {
 /// # Errors
 /// What is wrong, by position.
 pub fn parse(source: &str, syntax: Syntax) -> Result<Ast, Vec<Issue>> {
+    parser(source, syntax)?.parse().map_err(arrange)
+}
+
+/// Parses a source and leaves its macros as the calls that they are written as, for who writes it again
+/// ([`crate::format`]). Nothing else understands this tree.
+///
+/// # Errors
+/// What is wrong, by position, but for arguments that a macro does not take.
+pub fn parse_unexpanded(source: &str, syntax: Syntax) -> Result<Ast, Vec<Issue>> {
+    let mut parser = parser(source, syntax)?;
+    parser.expands = false;
+    parser.parse().map_err(arrange)
+}
+
+fn parser(source: &str, syntax: Syntax) -> Result<parser::Parser<'_>, Vec<Issue>> {
     let size = source.chars().count();
     if size > MAX_CODE_POINTS {
         let message = format!("expression code point size exceeds limit: size: {size}, limit {MAX_CODE_POINTS}");
         return Err(vec![Issue::new(IssueKind::Limit, Position::NONE, message)]);
     }
-    parser::Parser::new(source, syntax).parse().map_err(arrange)
+    Ok(parser::Parser::new(source, syntax))
 }
 
 #[cfg(test)]

@@ -40,6 +40,8 @@ pub(super) struct Parser<'a> {
     positions: Vec<Position>,
     pub issues: Vec<Issue>,
     syntax: Syntax,
+    /// Whether macros become what they stand for.
+    pub expands: bool,
 }
 
 pub(super) type Result<T> = std::result::Result<T, Stop>;
@@ -47,7 +49,7 @@ pub(super) type Result<T> = std::result::Result<T, Stop>;
 impl<'a> Parser<'a> {
     pub fn new(source: &'a str, syntax: Syntax) -> Self {
         let (tokens, issues) = lexer::tokens(source);
-        Self { source, tokens, at: 0, positions: Vec::new(), issues, syntax }
+        Self { source, tokens, at: 0, positions: Vec::new(), issues, syntax, expands: true }
     }
 
     pub fn parse(mut self) -> std::result::Result<Ast, Vec<Issue>> {

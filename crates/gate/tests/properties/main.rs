@@ -6,6 +6,7 @@
 
 mod filled;
 mod pods;
+mod readable;
 mod settings;
 mod tighten;
 

@@ -1,0 +1,69 @@
+//! How expressions are written into policies: simplified, over lines, and each variable with a comment that says which
+//! check and page it belongs to.
+
+use palisade_cel::{
+    format::{Printed, Verbatim, WIDTH, print},
+    parse::{MAX_CODE_POINTS, Syntax, parse_unexpanded},
+};
+
+use crate::fold::fold;
+
+/// How expressions are written. They mean the same.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Writing {
+    /// For people.
+    #[default]
+    Readable,
+    /// As the rules of the checks make them, on one line, to compare with.
+    AsLowered,
+}
+
+/// What the oldest API servers take.
+const SYNTAX: Syntax = Syntax { two_variables: true, sort_by: false, escaped_names: false };
+
+impl Writing {
+    /// An expression. `about` becomes a comment before it, if it says something.
+    pub(crate) fn expression(self, about: &str, lowered: String) -> String {
+        match self.written(about, &lowered, &[]) {
+            Some(printed) => printed.text,
+            None => lowered,
+        }
+    }
+
+    /// An expression in which names stand for texts that an admin wrote. What is around them is not an admin's.
+    pub(crate) fn around(self, about: &str, lowered: &str, verbatim: &[Verbatim<'_>]) -> Printed {
+        self.written(about, lowered, verbatim).unwrap_or_else(|| {
+            let mut text = lowered.to_owned();
+            for one in verbatim {
+                text = text.replace(one.name, &format!("(\n{}\n)", one.text));
+            }
+            let mut lines = Vec::new();
+            for one in verbatim {
+                // Where it is among the lines is where its name is, with the lines of the texts before.
+                let before = lowered.split(one.name).next().unwrap_or_default();
+                let others = verbatim.iter().filter(|other| before.contains(other.name));
+                let added: usize = others.map(|other| other.text.matches('\n').count() + 2).sum();
+                lines.push(if before.len() == lowered.len() { 0 } else { added + 2 });
+            }
+            Printed { text, lines }
+        })
+    }
+
+    /// `None` for what is to be as it was lowered, or cannot be read: then whoever checks it says what is wrong with it.
+    fn written(self, about: &str, lowered: &str, verbatim: &[Verbatim<'_>]) -> Option<Printed> {
+        if self == Self::AsLowered {
+            return None;
+        }
+        let tree = fold(parse_unexpanded(lowered, SYNTAX).ok()?.root);
+        let comment = if about.is_empty() { String::new() } else { format!("// {about}\n") };
+        // White space must not be what makes an expression too long.
+        [WIDTH, usize::MAX].into_iter().find_map(|width| {
+            let mut printed = print(&tree, width, verbatim)?;
+            printed.text.insert_str(0, &comment);
+            let lines = printed.lines.iter_mut().filter(|line| **line > 0);
+            lines.for_each(|line| *line += comment.matches('\n').count());
+            let fits = printed.text.chars().count() <= MAX_CODE_POINTS;
+            (fits || width == usize::MAX).then_some(printed)
+        })
+    }
+}
