@@ -166,7 +166,7 @@ fn build(cache: &Path, entry: &Path) -> Result<(), Error> {
     fs::create_dir(&output).map_err(io)?;
     // This fetches the modules, too.
     let packages = go("list", temporary.path(), &["-deps", "-mod=readonly", "."])?.stdout;
-    let packages = packages.iter().filter(|&&byte| byte == b'\n').count();
+    let packages = String::from_utf8_lossy(&packages).lines().count();
     let begin = Instant::now();
     let mut printed = begin;
     go_build(temporary.path(), |built| {

@@ -7,12 +7,11 @@ use std::{
 };
 
 use palisade_api::{Level, ToolSecurityParamsSpec, ToolSecurityProfile, crd, names, names::Shape};
-use palisade_checks::{fixture::Fixture, pod, workload::WORKLOADS};
+use palisade_checks::fixture::Fixture;
 use palisade_compiler::{Compiled, Writing, compile_as};
-use palisade_gate::{
-    Operation, Policy, Request,
-    admission::{Cluster, User},
-};
+use palisade_apiserver::admission::{Cluster, Operation, User};
+use palisade_gate::{Policy, Request};
+use palisade_objects::{pod, workload::WORKLOADS};
 use proptest::prelude::*;
 use serde_json::{Value as Json, json};
 
