@@ -151,7 +151,7 @@ a
 }
 
 #[test]
-fn mistakes_are_told_and_expanded_macros_are_not_printed() {
+fn errors_are_reported_and_expanded_macros_are_not_printed() {
     assert!(format("a &&", SYNTAX).is_err());
     let expanded = parse("a.all(x, x)", SYNTAX).expect("it is one").root;
     assert_eq!(print(&expanded, WIDTH, &[]), None);
