@@ -99,8 +99,7 @@ variables.exempt
   variables.spec.?hostNetwork.orValue(false)
     ? ['[hostNamespaces] pod: spec.hostNetwork is true']
   : []
-)
-+ [object.a]",
+) + [object.a]",
         ),
         (
             "object.name in ['kernel.shm_rmid_forced', 'net.ipv4.ip_local_port_range', 'net.ipv4.tcp_syncookies', 'kernel.a']",
