@@ -163,15 +163,14 @@ impl Printer {
             let (mode, doc) = match next.pop() {
                 Some(one) => one,
                 None => match after.next() {
-                    None => return Mode::Flat,
                     Some(Task::Fill(_, [])) => continue,
-                    Some(Task::Fill(..)) => return Mode::Flat,
+                    None | Some(Task::Fill(..)) => return Mode::Flat,
                     Some(Task::Print(_, mode, doc)) => (*mode, *doc),
                 },
             };
             let width = match doc {
                 Doc::Text(text) => text.chars().count(),
-                Doc::Line | Doc::Soft if mode == Mode::Broken => return Mode::Flat,
+                Doc::Line | Doc::Soft | Doc::Verbatim(_) if mode == Mode::Broken => return Mode::Flat,
                 Doc::Line => 1,
                 Doc::Soft => 0,
                 Doc::All(parts) => {
@@ -190,8 +189,7 @@ impl Printer {
                     0
                 }
                 // It is never on one line with what is around it.
-                Doc::Verbatim(_) if mode == Mode::Flat => return Mode::Broken,
-                Doc::Verbatim(_) => return Mode::Flat,
+                Doc::Verbatim(_) => return Mode::Broken,
             };
             let Some(rest) = left.checked_sub(width) else { return Mode::Broken };
             left = rest;

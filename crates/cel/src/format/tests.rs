@@ -99,8 +99,7 @@ variables.exempt
   variables.spec.?hostNetwork.orValue(false)
     ? ['[hostNamespaces] pod: spec.hostNetwork is true']
   : []
-)
-+ [object.a]",
+) + [object.a]",
         ),
         (
             "object.name in ['kernel.shm_rmid_forced', 'net.ipv4.ip_local_port_range', 'net.ipv4.tcp_syncookies', 'kernel.a']",
@@ -151,7 +150,7 @@ a
 }
 
 #[test]
-fn mistakes_are_told_and_expanded_macros_are_not_printed() {
+fn errors_are_reported_and_expanded_macros_are_not_printed() {
     assert!(format("a &&", SYNTAX).is_err());
     let expanded = parse("a.all(x, x)", SYNTAX).expect("it is one").root;
     assert_eq!(print(&expanded, WIDTH, &[]), None);
