@@ -62,7 +62,7 @@ fn expressions(compiled: &Compiled) -> Vec<(String, String)> {
         let spec = pair.policy.spec.clone().unwrap();
         all.extend(spec.variables.unwrap().into_iter().map(|one| (one.name, one.expression)));
         for one in spec.validations.unwrap() {
-            all.extend([("message".to_owned(), one.message_expression.unwrap()), ("".to_owned(), one.expression)]);
+            all.extend([("message".to_owned(), one.message_expression.unwrap()), (String::new(), one.expression)]);
         }
     }
     if let Some(pair) = &compiled.bundle.mutation {

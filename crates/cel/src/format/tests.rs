@@ -54,7 +54,7 @@ fn what_fits_stays_on_one_line_without_parentheses_that_say_nothing() {
 '''"#,
             r#""it's" + 'a"b' + '\'"' + '\\d' + 'é\n'"#,
         ),
-        (r"'\u2028\U0001F600\x7f\t' + b'\xff\'a'", r#"'\u2028\U0001f600\u007f\t' + b'\xff\'a'"#),
+        (r"'\u2028\U0001F600\x7f\t' + b'\xff\'a'", r"'\u2028\U0001f600\u007f\t' + b'\xff\'a'"),
         ("a // why\n + b", "a + b"),
         ("-9223372036854775808", "-9223372036854775808"),
     ] {

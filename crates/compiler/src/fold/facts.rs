@@ -63,10 +63,8 @@ pub(super) fn is_bool(node: &Node) -> bool {
         Expr::Select { test, .. } => *test,
         Expr::Call { function, target, args } => match (&**function, target, args.as_slice()) {
             ("_?_:_", None, [_, yes, no]) => is_bool(yes) && is_bool(no),
-            ("!_" | "_&&_" | "_||_" | "_==_" | "_!=_" | "_<_" | "_<=_" | "_>_" | "_>=_" | "@in" | "has", None, _) => {
-                true
-            }
-            ("startsWith" | "endsWith" | "contains" | "matches" | "hasValue", Some(_), _) => true,
+            ("!_" | "_&&_" | "_||_" | "_==_" | "_!=_" | "_<_" | "_<=_" | "_>_" | "_>=_" | "@in" | "has", None, _)
+            | ("startsWith" | "endsWith" | "contains" | "matches" | "hasValue", Some(_), _) => true,
             ("all" | "exists" | "exists_one" | "existsOne", Some(_), args) => looping(function, args).is_some(),
             _ => false,
         },

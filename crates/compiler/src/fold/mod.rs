@@ -74,7 +74,9 @@ impl Folder {
                 Expr::Map(entries)
             }
             Expr::Struct { name, mut fields } => {
-                fields.iter_mut().for_each(|field| self.within(&mut field.value));
+                for field in &mut fields {
+                    self.within(&mut field.value);
+                }
                 Expr::Struct { name, fields }
             }
             Expr::Call { function, target, args } => return self.call(id, &function, target, args, asked),
@@ -289,7 +291,9 @@ fn single(range: &Node) -> Option<&Node> {
 fn collect(function: &str, of: Node, terms: &mut Vec<Node>) {
     match of.expr {
         Expr::Call { function: found, target: None, args } if &*found == function => {
-            args.into_iter().for_each(|arg| collect(function, arg, terms));
+            for arg in args {
+                collect(function, arg, terms);
+            }
         }
         expr => terms.push(Node { id: of.id, expr }),
     }

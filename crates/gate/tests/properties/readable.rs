@@ -7,9 +7,9 @@ use std::{
 };
 
 use palisade_api::{Level, ToolSecurityParamsSpec, ToolSecurityProfile, crd, names, names::Shape};
+use palisade_apiserver::admission::{Cluster, Operation, User};
 use palisade_checks::fixture::Fixture;
 use palisade_compiler::{Compiled, Writing, compile_as};
-use palisade_apiserver::admission::{Cluster, Operation, User};
 use palisade_gate::{Policy, Request};
 use palisade_objects::{pod, workload::WORKLOADS};
 use proptest::prelude::*;
