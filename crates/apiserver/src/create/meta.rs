@@ -36,24 +36,39 @@ pub(crate) fn check(checking: &mut Checking<'_>, object: &Json, form: impl Fn(&s
     }
     labels(checking, metadata.get("labels"), "metadata.labels");
     annotations(checking, metadata.get("annotations"), "metadata.annotations");
-    for owner in list(metadata, "ownerReferences") {
-        let field = "metadata.ownerReferences";
-        let version = text(owner, "apiVersion");
-        if version.rsplit('/').next().unwrap_or_default().is_empty() {
-            checking.errors.push(Error::invalid(format!("{field}.apiVersion"), version, "version must not be empty"));
-        }
-        for key in ["kind", "name", "uid"] {
-            if text(owner, key).is_empty() {
-                let text = "must not be empty";
-                let text = if checking.minor < 34 { format!("{key} {text}") } else { text.to_owned() };
-                checking.errors.push(Error::invalid(format!("{field}.{key}"), "", &text));
-            }
-        }
-    }
+    owners(checking, metadata);
     for finalizer in list(metadata, "finalizers").iter().filter_map(Json::as_str) {
         let wrong = names::qualified(checking.minor, finalizer);
         let wrong = wrong.iter().map(|wrong| Error::invalid("metadata.finalizers", finalizer, wrong));
         checking.errors.extend(wrong);
+    }
+}
+
+fn owners(checking: &mut Checking<'_>, metadata: &Json) {
+    for (index, owner) in list(metadata, "ownerReferences").iter().enumerate() {
+        let field = "metadata.ownerReferences";
+        let version = text(owner, "apiVersion");
+        let no_version = version.rsplit('/').next().unwrap_or_default().is_empty();
+        let missing = ["kind", "name", "uid"].into_iter().filter(|key| text(owner, key).is_empty());
+        let text = "must not be empty";
+        if checking.minor >= 37 {
+            let field = format!("{field}[{index}]");
+            if version.is_empty() {
+                checking.errors.push(Error::required(format!("{field}.apiVersion"), text));
+            } else if no_version || version.matches('/').count() > 1 {
+                let text = "must be <group>/<version> or <version>";
+                checking.errors.push(Error::invalid(format!("{field}.apiVersion"), version, text));
+            }
+            checking.errors.extend(missing.map(|key| Error::required(format!("{field}.{key}"), text)));
+            continue;
+        }
+        if no_version {
+            checking.errors.push(Error::invalid(format!("{field}.apiVersion"), version, "version must not be empty"));
+        }
+        for key in missing {
+            let text = if checking.minor < 34 { format!("{key} {text}") } else { text.to_owned() };
+            checking.errors.push(Error::invalid(format!("{field}.{key}"), "", &text));
+        }
     }
 }
 

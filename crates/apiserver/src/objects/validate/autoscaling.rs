@@ -17,7 +17,8 @@ pub(super) fn autoscaler(checking: &mut Checking<'_>, spec: &Node<'_>) {
     }
     let field = spec.field("maxReplicas");
     match most {
-        0 if checking.minor >= 36 => checking.required(&field, "must be set and greater than 0"),
+        0 if checking.minor >= 37 => checking.required(&field, ""),
+        0 if checking.minor == 36 => checking.required(&field, "must be set and greater than 0"),
         ..0 if checking.minor >= 36 => {
             checking.invalid_value(&field, &most.into(), "must be greater than or equal to 1");
         }

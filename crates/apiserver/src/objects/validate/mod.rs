@@ -16,7 +16,7 @@ mod shown;
 mod update;
 mod workloads;
 
-use std::ops::Deref;
+use std::{collections::BTreeSet, ops::Deref};
 
 use serde_json::Value;
 
@@ -88,7 +88,12 @@ pub(super) fn check(kinds: &Kinds, sent: Sent<'_>, object: &Value) -> Result<(),
 }
 
 /// Refuses if there is a mistake.
-pub(super) fn conclude(group: &str, kind: &str, object: &Value, checking: Checking<'_>) -> Result<(), Refused> {
+pub(super) fn conclude(group: &str, kind: &str, object: &Value, mut checking: Checking<'_>) -> Result<(), Refused> {
+    if checking.minor >= 37 {
+        // Since then declarative validation finds the same as the code before it, and each mistake is reported once.
+        let mut seen = BTreeSet::new();
+        checking.errors.retain(|error| seen.insert((error.field.clone(), error.body.clone())));
+    }
     if !checking.errors.is_empty() {
         let of = if group.is_empty() { kind.to_owned() } else { format!("{kind}.{group}") };
         let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();

@@ -11,7 +11,8 @@ pub(super) fn role(checking: &mut Checking<'_>, object: &Value, namespaced: bool
     let role = Node::new(object, "");
     for rule in role.list("rules") {
         if rule.elements("verbs").is_empty() {
-            checking.required(rule.field("verbs"), "verbs must contain at least one value");
+            let text = if checking.minor < 37 { "verbs must contain at least one value" } else { "" };
+            checking.required(rule.field("verbs"), text);
         }
         let urls = rule.get("nonResourceURLs");
         if rule.elements("nonResourceURLs").is_empty() {
