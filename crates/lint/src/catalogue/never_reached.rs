@@ -43,7 +43,13 @@ fn unreached(node: &Node) -> Option<&Node> {
     let first = tree::constant(args.first()?)?;
     match (&**function, first) {
         ("_&&_" | "_?_:_", false) | ("_||_", true) => args.get(1),
-        ("_?_:_", true) => args.get(2),
+        // `filter(x, true)` keeps all: nothing that somebody wrote stands in the other branch of what it expands to.
+        ("_?_:_", true) => args.get(2).filter(|node| !is_accumulator(node)),
         _ => None,
     }
+}
+
+/// Whether it is the variable in which a macro gathers its result, which no expression can name.
+fn is_accumulator(node: &Node) -> bool {
+    matches!(&node.expr, Expr::Ident(name) if name.starts_with('@') || &**name == "__result__")
 }
