@@ -120,7 +120,11 @@ func (m *mutator) value(of, field, at string, value any) {
 	case []any:
 		m.put(at, []any{})
 		if len(value) > 0 {
-			m.put(at+"/-", value[0], nil)
+			m.put(at+"/-", value[0])
+			// Two claims become volumes in the order of a Go map, so that which index has no name is another each time.
+			if field != "volumeClaimTemplates" {
+				m.put(at+"/-", nil)
+			}
 		}
 		for i, element := range value {
 			m.value(strings.TrimPrefix(of, "[]"), field, at+"/"+strconv.Itoa(i), element)

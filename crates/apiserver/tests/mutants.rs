@@ -91,9 +91,6 @@ fn without_allocators(prepared: &mut Value, decoded: &Value) {
 const EMPTY: &[&str] =
     &["pods/0/7e47f27b", "pods/3/a9bc8db4", "workloads/9/dd9b2cc9", "pods/2/4990ec6f", "pods/2/2b6f3f46"];
 
-/// Which volume of a StatefulSet has which index: its claims become volumes in the order of a Go map.
-const UNORDERED: &[&str] = &["workloads/5/c3106e51"];
-
 /// Is there an empty list or map in a value? What is absent and what is empty are one thing to policies and in JSON, and
 /// two in Go, where the texts of some mistakes show which it is.
 fn has_empty(value: &Value) -> bool {
@@ -142,11 +139,8 @@ fn difference(kinds: &Kinds, line: &Value, object: &Value) -> Option<String> {
         return Some("a panic is wanted".to_owned());
     }
     let mut extra = Vec::new();
-    let digits = |field: &str| field.replace(|c: char| c.is_ascii_digit(), "");
-    let same_field =
-        |wanted: &str, found: &str| wanted == found || UNORDERED.contains(&id(line)) && digits(wanted) == digits(found);
     for cause in &causes {
-        match wanted.iter().position(|(field, body)| same_field(field, &cause.field) && same(body, &cause.body)) {
+        match wanted.iter().position(|(field, body)| *field == cause.field && same(body, &cause.body)) {
             Some(at) => drop(wanted.remove(at)),
             None => extra.push(format!("+ {}: {}", cause.field, cause.body)),
         }

@@ -141,7 +141,7 @@ fn float(text: &str) -> Option<Scalar<'static>> {
     value.is_finite().then_some(Scalar::Float(value))
 }
 
-impl Scalar<'_> {
+impl<'a> Scalar<'a> {
     fn tag(&self) -> &'static str {
         match self {
             Self::Null => "null",
@@ -153,9 +153,9 @@ impl Scalar<'_> {
     }
 
     /// The name of the field, if this is a key (`convertToJSONableObject`), or what Go calls a type that can be none.
-    pub(super) fn key(&self) -> Result<Cow<'_, str>, &'static str> {
+    pub(super) fn key(&self) -> Result<Cow<'a, str>, &'static str> {
         match self {
-            Self::Text(text) => Ok(Cow::Borrowed(text)),
+            Self::Text(text) => Ok(text.clone()),
             Self::Int(number) => Ok(number.to_string().into()),
             Self::Bool(value) => Ok(value.to_string().into()),
             Self::Float(number) => Ok(go_g32(*number).into()),

@@ -1,7 +1,11 @@
 //! From a tree to what it means (`go.yaml.in/yaml/v2` `decode.go`, `sigs.k8s.io/yaml`): scalars are resolved, aliases
 //! followed, merge keys carried out.
 
-use std::{borrow::Cow, ops::Range};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet},
+    ops::Range,
+};
 
 use serde_json::{Map, Value as Json};
 
@@ -31,6 +35,8 @@ pub(crate) enum Value<'n, 'a> {
 pub(crate) struct Entry<'n, 'a> {
     pub name: Cow<'n, str>,
     pub key: &'n Node<'a>,
+    /// What the key is before it is a name.
+    resolved: Scalar<'n>,
     pub value: Read<'n, 'a>,
     /// Whether a merge key brought it.
     pub merged: bool,
@@ -96,7 +102,7 @@ impl Read<'_, '_> {
                 Some((format!("[{index}]{}", below(&path)), place))
             }),
             Value::Map(entries) => {
-                let mut seen = std::collections::BTreeSet::new();
+                let mut seen = BTreeSet::new();
                 entries.iter().find_map(|entry| {
                     if !entry.merged && !seen.insert(&*entry.name) {
                         return Some((entry.name.to_string(), entry.key.span.clone()));
@@ -140,6 +146,7 @@ impl<'n, 'a> Reader<'n, 'a> {
             Content::Mapping(_) => {
                 let mut entries = Vec::new();
                 self.deeper(node, |reader| reader.fill(node, &mut entries, false))?;
+                is_determined(&entries)?;
                 Value::Map(entries)
             }
         };
@@ -220,15 +227,15 @@ impl<'n, 'a> Reader<'n, 'a> {
                 self.merge(value, entries)?;
                 continue;
             }
-            let name = self.name(key)?;
+            let (name, resolved) = self.name(key)?;
             let value = self.read(value)?;
-            entries.push(Entry { name, key, value, merged });
+            entries.push(Entry { name, key, resolved, value, merged });
         }
         Ok(())
     }
 
-    /// The name of a field.
-    fn name(&mut self, key: &'n Node<'a>) -> Result<Cow<'n, str>, Meaningless> {
+    /// The name of a field, and what it is before it is a name.
+    fn name(&mut self, key: &'n Node<'a>) -> Result<(Cow<'n, str>, Scalar<'n>), Meaningless> {
         self.count(key)?;
         let (text, node) = match &key.content {
             Content::Scalar(text) => (text, key),
@@ -236,17 +243,16 @@ impl<'n, 'a> Reader<'n, 'a> {
             Content::Sequence(_) | Content::Mapping(_) => return wrong(key, "invalid map key"),
         };
         if self.json || (!node.form.plain && node.form.tag.is_none()) {
-            return Ok(Cow::Borrowed(text));
+            return Ok((Cow::Borrowed(text), Scalar::Text(Cow::Borrowed(text))));
         }
         // A number is a name as it is resolved, before it becomes JSON.
-        let scalar = scalar::yaml(text, node.form.tag.as_deref(), node.form.plain);
-        match scalar {
-            Ok(Scalar::Text(text)) => Ok(text),
-            Ok(other) => match other.key() {
-                Ok(name) => Ok(Cow::Owned(name.into_owned())),
-                Err(kind) => wrong(key, format!("unsupported map key of type {kind}")),
-            },
-            Err(message) => wrong(key, message),
+        let scalar = match scalar::yaml(text, node.form.tag.as_deref(), node.form.plain) {
+            Ok(scalar) => scalar,
+            Err(message) => return wrong(key, message),
+        };
+        match scalar.key() {
+            Ok(name) => Ok((name, scalar)),
+            Err(kind) => wrong(key, format!("unsupported map key of type {kind}")),
         }
     }
 
@@ -280,6 +286,24 @@ impl<'n, 'a> Reader<'n, 'a> {
     }
 }
 
+/// Refuses keys that differ and have the same name, such as `1` and `"1"`: kubectl takes the value of either, as the order
+/// of a Go map has it (`sigs.k8s.io/yaml`, `convertToJSONableObject`), so that nothing holds of such an object.
+fn is_determined(entries: &[Entry<'_, '_>]) -> Result<(), Meaningless> {
+    let mut names = BTreeMap::new();
+    for entry in entries {
+        if let Some(other) = names.insert(&*entry.name, &entry.resolved)
+            && *other != entry.resolved
+        {
+            let name = &*entry.name;
+            return wrong(
+                entry.key,
+                format!("{name:?} is the name of two keys of different types, and kubectl takes either: remove one"),
+            );
+        }
+    }
+    Ok(())
+}
+
 const WANT_MAP: &str = "map merge requires map or sequence of maps as the value";
 
 fn is_merge(key: &Node<'_>) -> bool {
@@ -289,4 +313,32 @@ fn is_merge(key: &Node<'_>) -> bool {
 
 fn wrong<T>(node: &Node<'_>, message: impl Into<String>) -> Result<T, Meaningless> {
     Err(Meaningless { message: message.into(), place: node.span.clone() })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use serde_json::json;
+
+    use crate::{Source, objects};
+
+    fn data(text: &str) -> Result<serde_json::Value, String> {
+        let source = Arc::new(Source::new("f", format!("apiVersion: v1\nkind: ConfigMap\ndata:\n{text}")));
+        let objects = objects(&source).map_err(|problem| problem.to_string())?;
+        let json = objects[0].json().map_err(|mistake| mistake.problem.to_string())?;
+        Ok(json.get("data").cloned().unwrap_or_default())
+    }
+
+    #[test]
+    fn keys_that_differ_and_have_one_name_are_refused() {
+        for text in
+            ["  1: a\n  '1': b\n", "  yes: a\n  'true': b\n", "  <<: {1: a}\n  '1': b\n", "  .nan: a\n  .nan: b\n"]
+        {
+            let found = data(text);
+            assert!(found.as_ref().is_err_and(|message| message.contains("kubectl takes either")), "{text}: {found:?}");
+        }
+        assert_eq!(data("  1: a\n  0x1: b\n"), Ok(json!({ "1": "b" })));
+        assert_eq!(data("  yes: a\n  true: b\n"), Ok(json!({ "true": "b" })));
+    }
 }

@@ -7,27 +7,24 @@ use super::{Object, child, is_empty_list, set, text};
 pub(super) fn deployment(deployment: &mut Object) {
     let spec = child(deployment, "spec");
     set(spec, "replicas", 1);
-    let strategy = child(spec, "strategy");
-    set(strategy, "type", "RollingUpdate");
-    if text(strategy, "type") == "RollingUpdate" {
-        let rolling = child(strategy, "rollingUpdate");
-        set(rolling, "maxUnavailable", "25%");
-        set(rolling, "maxSurge", "25%");
-    }
+    rolling_update(child(spec, "strategy"), "25%".into(), "25%".into());
     set(spec, "revisionHistoryLimit", 10);
     set(spec, "progressDeadlineSeconds", 600);
 }
 
 pub(super) fn daemon_set(set_of_pods: &mut Object) {
     let spec = child(set_of_pods, "spec");
-    let strategy = child(spec, "updateStrategy");
+    rolling_update(child(spec, "updateStrategy"), 1.into(), 0.into());
+    set(spec, "revisionHistoryLimit", 10);
+}
+
+fn rolling_update(strategy: &mut Object, max_unavailable: Value, max_surge: Value) {
     set(strategy, "type", "RollingUpdate");
     if text(strategy, "type") == "RollingUpdate" {
         let rolling = child(strategy, "rollingUpdate");
-        set(rolling, "maxUnavailable", 1);
-        set(rolling, "maxSurge", 0);
+        set(rolling, "maxUnavailable", max_unavailable);
+        set(rolling, "maxSurge", max_surge);
     }
-    set(spec, "revisionHistoryLimit", 10);
 }
 
 pub(super) fn stateful_set(minor: u8, set_of_pods: &mut Object) {

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::create::{Checking, FieldError, names, quote};
 
-const STANDARD: &[&str] = &[
+const COMPUTE: [&str; 9] = [
     "cpu",
     "memory",
     "ephemeral-storage",
@@ -22,19 +22,8 @@ const STANDARD: &[&str] = &[
     "limits.cpu",
     "limits.memory",
     "limits.ephemeral-storage",
-    "pods",
-    "resourcequotas",
-    "services",
-    "replicationcontrollers",
-    "secrets",
-    "configmaps",
-    "persistentvolumeclaims",
-    "storage",
-    "requests.storage",
-    "services.nodeports",
-    "services.loadbalancers",
 ];
-const COUNTED: &[&str] = &[
+const COUNTED: [&str; 9] = [
     "pods",
     "resourcequotas",
     "services",
@@ -45,6 +34,7 @@ const COUNTED: &[&str] = &[
     "services.nodeports",
     "services.loadbalancers",
 ];
+const STORAGE: [&str; 2] = ["storage", "requests.storage"];
 const PAGES: &str = "hugepages-";
 
 /// A quantity as it stands in a decoded object.
@@ -82,7 +72,8 @@ fn name(checking: &mut Checking<'_>, node: &Node<'_>, name: &str) -> bool {
     if !wrong.is_empty() {
         return false;
     }
-    let standard = STANDARD.contains(&name) || name.starts_with(PAGES) || name.starts_with("requests.hugepages-");
+    let listed = COMPUTE.contains(&name) || COUNTED.contains(&name) || STORAGE.contains(&name);
+    let standard = listed || name.starts_with(PAGES) || name.starts_with("requests.hugepages-");
     if !name.contains('/') && !standard {
         checking.invalid(&node.path, name, "must be a standard resource type or fully qualified");
         return false;
