@@ -76,6 +76,7 @@ const SPEC: &[Group] = &[
             "schedulerName",
             "nodeName",
             "nodeSelector",
+            "setHostnameAsFQDN",
         ],
         Checked,
     ),
@@ -150,7 +151,7 @@ const SPEC: &[Group] = &[
         ),
     ),
     group(
-        &["hostname", "hostnameOverride", "subdomain", "setHostnameAsFQDN"],
+        &["hostname", "hostnameOverride", "subdomain"],
         Open(
             "the name that the pod's processes see, and names below a headless Service of the same namespace. No other \
              pod's name resolution changes.",
