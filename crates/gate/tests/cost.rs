@@ -46,7 +46,7 @@ fn largest() -> Json {
                 "sysctls": {"allowed": longest(text), "forbidden": longest(text)},
                 "readOnlyRootFilesystem": true, "shareProcessNamespace": false,
             },
-            "host": {"ports": ranges(5000), "aliases": false, "hostnameAsFqdn": false},
+            "host": {"ports": ranges(5000), "aliases": false},
             "volumes": {
                 "allowed": ["hostPath", "csi", "flexVolume", "projected"], "mountPropagation": [],
                 "recursiveReadOnly": true, "csiDrivers": longest(text), "flexVolumes": longest(text),

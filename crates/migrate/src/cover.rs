@@ -25,7 +25,6 @@ pub fn covers(wide: &Settings, narrow: &Settings) -> bool {
         (&w.host.ipc, &n.host.ipc),
         (&w.host.probe_hosts, &n.host.probe_hosts),
         (&w.host.aliases, &n.host.aliases),
-        (&w.host.hostname_as_fqdn, &n.host.hostname_as_fqdn),
         (&wp.share_process_namespace, &np.share_process_namespace),
         (&w.identity.automount_service_account_token, &n.identity.automount_service_account_token),
         (&w.scheduling.node_name, &n.scheduling.node_name),

@@ -22,7 +22,6 @@ pub mod host_namespaces;
 pub mod host_path_volumes;
 pub mod host_ports;
 pub mod host_probes_and_host_lifecycle;
-pub mod hostname_as_fqdn;
 mod identity;
 mod ids;
 pub mod image_registries;
@@ -88,7 +87,6 @@ pub static ALL: &[&Check] = &[
     &host_ports::CHECK,
     &host_probes_and_host_lifecycle::CHECK,
     &host_aliases::CHECK,
-    &hostname_as_fqdn::CHECK,
     &restricted_volumes::CHECK,
     &host_path_volumes::CHECK,
     &csi_drivers::CHECK,
@@ -219,9 +217,6 @@ pub struct Host {
     /// or $name. If absent: true.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub aliases: Option<Flag>,
-    /// Whether pods may set setHostnameAsFQDN: their full name as host name. true, false or $name. If absent: true.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub hostname_as_fqdn: Option<Flag>,
 }
 
 /// Volumes that pods may use.

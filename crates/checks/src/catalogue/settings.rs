@@ -56,7 +56,7 @@ impl Settings {
             read_only_root_filesystem,
             share_process_namespace,
         } = self.privileges;
-        let Host { network, pid, ipc, ports, probe_hosts, aliases, hostname_as_fqdn } = self.host;
+        let Host { network, pid, ipc, ports, probe_hosts, aliases } = self.host;
         let Volumes { allowed, host_paths, csi_drivers, flex_volumes, mount_propagation, recursive_read_only } =
             self.volumes;
         let Identity { service_accounts, automount_service_account_token, service_account_tokens } = self.identity;
@@ -96,7 +96,6 @@ impl Settings {
                 ports: ports.or(seed.host.ports),
                 probe_hosts: probe_hosts.or(seed.host.probe_hosts),
                 aliases: aliases.or(seed.host.aliases),
-                hostname_as_fqdn: hostname_as_fqdn.or(seed.host.hostname_as_fqdn),
             },
             volumes: Volumes {
                 allowed: allowed.or(seed.volumes.allowed),

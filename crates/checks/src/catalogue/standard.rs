@@ -200,7 +200,6 @@ impl Settings {
                 ports: Some(vec![]),
                 probe_hosts: since(34).then(|| false.into()),
                 aliases: None,
-                hostname_as_fqdn: None,
             },
             volumes: Volumes {
                 allowed: restricted(0)

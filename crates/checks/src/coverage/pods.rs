@@ -76,7 +76,6 @@ const SPEC: &[Group] = &[
             "schedulerName",
             "nodeName",
             "nodeSelector",
-            "setHostnameAsFQDN",
         ],
         Checked,
     ),
@@ -151,7 +150,7 @@ const SPEC: &[Group] = &[
         ),
     ),
     group(
-        &["hostname", "hostnameOverride", "subdomain"],
+        &["hostname", "hostnameOverride", "subdomain", "setHostnameAsFQDN"],
         Open(
             "the name that the pod's processes see, and names below a headless Service of the same namespace. No other \
              pod's name resolution changes.",

@@ -173,7 +173,6 @@ fn of_pod() -> Vec<(&'static str, Vec<Json>)> {
         ("os", vec![json!({"name": "windows"}), json!({"name": "linux"})]),
         ("runtimeClassName", vec![Json::Null, json!("gvisor"), json!("kata"), json!("runc")]),
         ("shareProcessNamespace", flag()),
-        ("setHostnameAsFQDN", flag()),
         ("hostAliases", vec![Json::Null, json!([]), json!([{"ip": "192.0.2.1", "hostnames": ["a"]}])]),
         ("automountServiceAccountToken", flag()),
         ("serviceAccountName", texts(&["default", "builder", "text", "other"])),

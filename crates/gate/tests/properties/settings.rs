@@ -216,9 +216,9 @@ prop_compose! {
     fn host()(
         (network, pid, ipc) in (maybe(flag()), maybe(flag()), maybe(flag())),
         ports in maybe(prop::collection::vec(range(), 0..3)),
-        (probe_hosts, aliases, hostname_as_fqdn) in (maybe(flag()), maybe(flag()), maybe(flag())),
+        (probe_hosts, aliases) in (maybe(flag()), maybe(flag())),
     ) -> Host {
-        Host { network, pid, ipc, ports, probe_hosts, aliases, hostname_as_fqdn }
+        Host { network, pid, ipc, ports, probe_hosts, aliases }
     }
 }
 

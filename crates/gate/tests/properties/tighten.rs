@@ -36,7 +36,6 @@ pub(crate) const STEPS: &[Step] = &[
     ("host.ipc", |s, _| forbid(&mut s.host.ipc)),
     ("host.probeHosts", |s, _| forbid(&mut s.host.probe_hosts)),
     ("host.aliases", |s, _| forbid(&mut s.host.aliases)),
-    ("host.hostnameAsFqdn", |s, _| forbid(&mut s.host.hostname_as_fqdn)),
     ("privileges.shareProcessNamespace", |s, _| forbid(&mut s.privileges.share_process_namespace)),
     ("identity.automountServiceAccountToken", |s, _| forbid(&mut s.identity.automount_service_account_token)),
     ("scheduling.nodeName", |s, _| forbid(&mut s.scheduling.node_name)),
