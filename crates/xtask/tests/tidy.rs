@@ -1,6 +1,9 @@
 //! What holds for every file of the project.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests that read the project's files")]
 
+#[path = "tidy/documents.rs"]
+mod documents;
+
 use std::{
     fs,
     path::{Path, PathBuf},
@@ -150,27 +153,5 @@ fn links_lead_to_files() {
             .filter(|target| !directory.join(target).exists())
             .map(|target| format!("no file {target}"))
             .collect::<Vec<_>>()
-    });
-}
-
-/// Each invariant names the tests that show it, in the last column of its row.
-#[test]
-fn tests_that_the_architecture_names_exist() {
-    let sources: String = files(&[".rs"]).into_iter().map(|(_, text)| text).collect();
-    let exists = |test: &&str| sources.contains(&format!("fn {test}(")) || sources.contains(&format!("\"{test}\""));
-    check(&["ARCHITECTURE.md"], |_, text| {
-        let section = text.split("\n## ").find(|section| section.starts_with("Invariants")).unwrap_or_default();
-        let rows: Vec<_> = section.lines().filter(|line| line.starts_with("| ")).skip(1).collect();
-        assert!(rows.len() > 5, "the table of invariants is there");
-        let mut problems = Vec::new();
-        for row in rows {
-            let shown_by = row.trim_end_matches('|').rsplit('|').next().unwrap_or_default();
-            let tests: Vec<_> = shown_by.split('`').skip(1).step_by(2).collect();
-            if tests.is_empty() {
-                problems.push(format!("no test in {row}"));
-            }
-            problems.extend(tests.into_iter().filter(|test| !exists(test)).map(|test| format!("no test {test}")));
-        }
-        problems
     });
 }
