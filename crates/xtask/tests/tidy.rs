@@ -3,6 +3,8 @@
 
 #[path = "tidy/documents.rs"]
 mod documents;
+#[path = "tidy/forgotten.rs"]
+mod forgotten;
 
 use std::{
     fs,

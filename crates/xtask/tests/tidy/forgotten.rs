@@ -1,0 +1,131 @@
+//! What can be forgotten when something is added, and neither the compiler nor another test would say so.
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Component, Path, PathBuf},
+};
+
+use palisade_api::{conditions::ConditionType, crd};
+use palisade_profiles::lint::options;
+
+use super::{check, files, root};
+
+/// A path without `..`.
+fn plain(path: &Path) -> PathBuf {
+    let mut out = PathBuf::new();
+    for part in path.components() {
+        if part == Component::ParentDir {
+            out.pop();
+        } else {
+            out.push(part);
+        }
+    }
+    out
+}
+
+/// What Cargo compiles by itself: directories all of whose files it finds, and files that a manifest names.
+fn roots() -> (BTreeSet<PathBuf>, BTreeSet<PathBuf>) {
+    let (mut directories, mut named) = (BTreeSet::new(), BTreeSet::new());
+    for (path, text) in files(&["Cargo.toml"]) {
+        let package = path.parent().unwrap();
+        if !text.contains("\nautotests = false\n") {
+            directories.extend(["tests", "benches", "src/bin"].map(|directory| package.join(directory)));
+        }
+        let paths = text.lines().filter_map(|line| line.strip_prefix("path = \"")?.strip_suffix('"'));
+        named.extend(paths.map(|path| package.join(path)));
+    }
+    (directories, named)
+}
+
+#[test]
+fn each_rust_file_is_a_module_of_another_one() {
+    let (directories, named) = roots();
+    let sources = files(&[".rs"]);
+    let is_root = |path: &Path| {
+        let name = path.file_name().unwrap().to_string_lossy();
+        let found = directories.contains(path.parent().unwrap());
+        ["lib.rs", "main.rs", "build.rs"].contains(&&*name) || named.contains(path) || found
+    };
+    let mut declared = BTreeSet::new();
+    for (path, text) in &sources {
+        let directory = path.parent().unwrap();
+        let is_directory = is_root(path) || path.ends_with("mod.rs");
+        let below = if is_directory { directory.to_owned() } else { path.with_extension("") };
+        let mut explicit = None;
+        for line in text.lines().map(str::trim) {
+            if let Some(path) = line.strip_prefix("#[path = \"").and_then(|rest| rest.split('"').next()) {
+                explicit = Some(plain(&directory.join(path)));
+            } else if let Some((before, module)) = line.strip_suffix(';').and_then(|line| line.rsplit_once("mod "))
+                && (before.is_empty() || before.starts_with("pub"))
+            {
+                let usual = [below.join(module).with_extension("rs"), below.join(module).join("mod.rs")];
+                declared.extend(explicit.take().map_or(usual.to_vec(), |path| vec![path]));
+            }
+        }
+    }
+    let orphans: Vec<_> =
+        sources.iter().map(|(path, _)| path).filter(|path| !is_root(path) && !declared.contains(*path)).collect();
+    assert!(orphans.is_empty(), "no file declares these as modules: {orphans:#?}");
+}
+
+/// Of a rule that is not in the list, neither the examples nor the page would be missed.
+#[test]
+fn each_example_of_a_lint_rule_belongs_to_a_rule() {
+    let rules = options().rules();
+    let ids: BTreeSet<_> = rules.iter().map(|rule| rule.id.replace('-', "_")).collect();
+    check(&[".bad.yaml", ".good.yaml"], |path, text| {
+        let name = path.file_name().unwrap().to_string_lossy();
+        let rule = name.split('.').next().unwrap_or_default();
+        let listed = rules.iter().any(|rule| rule.bad == text || rule.good == text);
+        if ids.contains(rule) && listed { vec![] } else { vec!["no rule that is listed has this example".to_owned()] }
+    });
+}
+
+/// The names of an enum's variants.
+fn variants(path: &str, name: &str) -> Vec<String> {
+    let text = fs::read_to_string(root().join(path)).unwrap();
+    let body = text.split(&format!("pub enum {name} {{\n")).nth(1).and_then(|rest| rest.split("\n}").next());
+    let lines = body.unwrap_or_else(|| panic!("{path} has no enum {name}")).lines();
+    // Those of its fields are further in.
+    let first = lines
+        .filter_map(|line| line.strip_prefix("    "))
+        .filter(|line| line.starts_with(|c: char| c.is_ascii_uppercase()));
+    first.map(|line| line.chars().take_while(|c| c.is_alphanumeric()).collect()).collect()
+}
+
+#[test]
+fn each_subcommand_is_tried_with_damaged_files_and_is_in_the_documents() {
+    /// These read no files.
+    const WITHOUT_FILES: [&str; 2] = ["completions", "man"];
+    let read = |path: &str| fs::read_to_string(root().join(path)).unwrap();
+    let tried = read("crates/cli/tests/support/commands.rs");
+    let pages: String =
+        files(&[".md"]).into_iter().filter(|(path, _)| path.starts_with("docs")).map(|(_, text)| text).collect();
+    let commands = variants("crates/cli/src/args.rs", "Command");
+    assert!(commands.len() > 5, "{commands:?}");
+    for command in commands.iter().map(|name| name.to_lowercase()).filter(|name| !WITHOUT_FILES.contains(&&**name)) {
+        let line = format!("line: \"{command} ");
+        assert!(tried.contains(&line), "crates/cli/tests/support/commands.rs has no {line}");
+        assert!(pages.contains(&format!("palisade {command}")), "no page of docs says `palisade {command}`");
+    }
+}
+
+#[test]
+fn each_condition_is_listed_shown_and_explained() {
+    let all = ConditionType::ALL.map(|condition| condition.to_string());
+    assert_eq!(variants("crates/api/src/conditions.rs", "ConditionType"), all, "ConditionType::ALL");
+    let readme = fs::read_to_string(root().join("README.md")).unwrap();
+    let profiles = crd::all().into_iter().find(|crd| crd.spec.names.kind == "ToolSecurityProfile").unwrap();
+    let columns = profiles.spec.versions[0].additional_printer_columns.clone().unwrap_or_default();
+    let schema = serde_json::to_value(&profiles.spec.versions[0].schema).unwrap();
+    let explained = schema.pointer("/openAPIV3Schema/properties/status/properties/conditions/description").unwrap();
+    for condition in &all {
+        assert!(columns.iter().any(|column| column.name == *condition), "{condition} is no column of kubectl get");
+        assert!(
+            explained.as_str().unwrap().contains(&format!("{condition}: ")),
+            "the CRD does not explain {condition}"
+        );
+        assert!(readme.contains(&format!("\n| `{condition}` |")), "README.md does not explain {condition}");
+    }
+}
