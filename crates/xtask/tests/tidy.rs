@@ -1,6 +1,8 @@
 //! What holds for every file of the project.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests that read the project's files")]
 
+#[path = "tidy/commands.rs"]
+mod commands;
 #[path = "tidy/documents.rs"]
 mod documents;
 #[path = "tidy/forgotten.rs"]

@@ -6,13 +6,13 @@ use std::{
     path::Path,
 };
 
-use super::{check, files, root};
+use super::{check, commands::targets, files, root};
 
 /// The documents that say where things are.
-const GUIDES: [&str; 3] = ["ARCHITECTURE.md", "CONTRIBUTING.md", "docs/invariants.md"];
+pub(crate) const GUIDES: [&str; 3] = ["ARCHITECTURE.md", "CONTRIBUTING.md", "docs/invariants.md"];
 
 /// A test: the file in which it is, from the root, and its name.
-type Test = (String, String);
+pub(crate) type Test = (String, String);
 
 fn is_name(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
@@ -56,7 +56,7 @@ fn by_list(path: &Path, text: &str) -> Vec<Test> {
 }
 
 /// All tests of the project. One that is listed several times is one test.
-fn tests() -> BTreeSet<Test> {
+pub(crate) fn tests() -> BTreeSet<Test> {
     let mut all = BTreeSet::new();
     for (path, text) in files(&[".rs"]) {
         all.extend(by_attribute(&text).into_iter().map(|name| (path.display().to_string(), name)));
@@ -90,16 +90,6 @@ fn shown_by(row: &str) -> Result<Vec<&str>, String> {
         Some(wrong) => Err(format!("{wrong:?} is neither a `test` nor a `make target`")),
         None => Ok(names.into_iter().map(|name| name.trim_matches('`')).collect()),
     }
-}
-
-/// Targets of the Makefile.
-fn targets() -> BTreeSet<String> {
-    let text = fs::read_to_string(root().join("Makefile")).unwrap();
-    let rules = text
-        .lines()
-        .filter_map(|line| line.split_once(':'))
-        .filter(|(name, rest)| !rest.starts_with('=') && !name.contains(['=', '.', '$', '\t']));
-    rules.flat_map(|(names, _)| names.split(' ').map(str::to_owned).collect::<Vec<_>>()).collect()
 }
 
 /// Each row of the table of invariants names tests that show it, and each of them exists exactly once.
@@ -223,38 +213,6 @@ fn paths_of_the_guides_exist() {
         }
         let paths = quoted(text).into_iter().filter(|(_, text)| is_path(text));
         paths.filter(|(_, path)| !exists(path)).map(|(line, path)| format!("line {line}: there is no {path}")).collect()
-    });
-}
-
-/// The packages that a command names, if it is one of Cargo's.
-fn named_packages(command: &str) -> Vec<&str> {
-    let parts = command.split(" -p ").skip(1).filter(|_| command.starts_with("cargo "));
-    parts.filter_map(|rest| rest.split_whitespace().next()).collect()
-}
-
-#[test]
-fn commands_of_the_guides_exist() {
-    let targets = targets();
-    let manifests = files(&["Cargo.toml"]);
-    let packages: BTreeSet<_> =
-        manifests.iter().filter_map(|(_, text)| text.split("name = \"").nth(1)?.split('"').next()).collect();
-    check(&[".md"], |path, text| {
-        if !GUIDES.iter().any(|guide| path == Path::new(guide)) {
-            return vec![];
-        }
-        let mut problems = Vec::new();
-        let block: String = text.split("```").skip(1).step_by(2).collect();
-        let inline = text.split("```").step_by(2).flat_map(|prose| prose.split('`').skip(1).step_by(2));
-        for code in inline.chain(block.lines()) {
-            let target = code.strip_prefix("make ").and_then(|rest| rest.split_whitespace().next());
-            if let Some(target) = target.filter(|target| *target != "#" && !targets.contains(*target)) {
-                problems.push(format!("`{code}`: the Makefile has no target {target}"));
-            }
-            for package in named_packages(code).into_iter().filter(|package| !packages.contains(package)) {
-                problems.push(format!("`{code}`: there is no package {package}"));
-            }
-        }
-        problems
     });
 }
 

@@ -115,6 +115,13 @@ fn each_subcommand_is_tried_with_damaged_files_and_is_in_the_documents() {
 fn each_condition_is_listed_shown_and_explained() {
     let all = ConditionType::ALL.map(|condition| condition.to_string());
     assert_eq!(variants("crates/api/src/conditions.rs", "ConditionType"), all, "ConditionType::ALL");
+    // A status without one of them would compile.
+    for file in ["crates/controller/src/status.rs", "crates/controller/src/report.rs"] {
+        let text = fs::read_to_string(root().join(file)).unwrap();
+        let lengths = [all.len().to_string(), "ConditionType::ALL.len()".to_owned()];
+        let is_whole = lengths.iter().any(|length| text.contains(&format!("conditions: [Condition; {length}]")));
+        assert!(is_whole, "{file} has not all {} conditions", all.len());
+    }
     let readme = fs::read_to_string(root().join("README.md")).unwrap();
     let profiles = crd::all().into_iter().find(|crd| crd.spec.names.kind == "ToolSecurityProfile").unwrap();
     let columns = profiles.spec.versions[0].additional_printer_columns.clone().unwrap_or_default();

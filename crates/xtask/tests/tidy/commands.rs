@@ -1,0 +1,98 @@
+//! Commands that the documents for contributors name: targets of make, packages, their tests.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::{Path, PathBuf},
+};
+
+use super::{
+    check,
+    documents::{GUIDES, Test, tests},
+    files, root,
+};
+
+/// Targets of the Makefile.
+pub(crate) fn targets() -> BTreeSet<String> {
+    let text = fs::read_to_string(root().join("Makefile")).unwrap();
+    let rules = text
+        .lines()
+        .filter_map(|line| line.split_once(':'))
+        .filter(|(name, rest)| !rest.starts_with('=') && !name.contains(['=', '.', '$', '\t']));
+    rules.flat_map(|(names, _)| names.split(' ').map(str::to_owned).collect::<Vec<_>>()).collect()
+}
+
+/// The packages of the project: name, directory and manifest.
+fn packages() -> BTreeMap<String, (PathBuf, String)> {
+    let of = |(path, text): (PathBuf, String)| {
+        let name = text.split("name = \"").nth(1)?.split('"').next()?.to_owned();
+        Some((name, (path.parent().unwrap().to_owned(), text)))
+    };
+    files(&["Cargo.toml"]).into_iter().filter_map(of).collect()
+}
+
+/// What a command of Cargo names that is not there: packages, their tests, and names of tests behind `--`.
+fn wrong_command(command: &str, packages: &BTreeMap<String, (PathBuf, String)>, tests: &BTreeSet<Test>) -> Vec<String> {
+    let (command, filters) = command.split(" #").next().unwrap_or_default().split_once(" -- ").unwrap_or((command, ""));
+    let words: Vec<_> = command.split_whitespace().take_while(|word| *word != "#").collect();
+    let behind = |flag: &'static str| words.windows(2).filter(move |pair| pair[0] == flag).map(|pair| pair[1]);
+    if words.first() != Some(&"cargo") {
+        return vec![];
+    }
+    let unknown =
+        behind("-p").filter(|name| !packages.contains_key(*name)).map(|name| format!("there is no package {name}"));
+    let mut problems: Vec<_> = unknown.collect();
+    let named: Vec<_> = behind("-p").filter_map(|name| packages.get(name)).collect();
+    for test in behind("--test") {
+        let is_test = |(directory, manifest): &&(PathBuf, String)| {
+            let tests = root().join(directory).join("tests");
+            let declared = manifest.contains(&format!("[[test]]\nname = \"{test}\"\n"));
+            declared || tests.join(test).with_extension("rs").exists() || tests.join(test).join("main.rs").exists()
+        };
+        if !named.iter().copied().any(|package| is_test(&package)) {
+            problems.push(format!("none of its packages has a test {test}"));
+        }
+    }
+    for filter in filters.split_whitespace().take_while(|word| words.contains(&"test") && !word.starts_with("--")) {
+        let place = |directory: &Path, file: &str| Path::new(file).starts_with(directory);
+        let fits = |(file, name): &Test| {
+            name.contains(filter) || Path::new(file).file_stem().is_some_and(|stem| stem == filter)
+        };
+        if !tests.iter().any(|test| named.iter().any(|(directory, _)| place(directory, &test.0)) && fits(test)) {
+            problems.push(format!("none of its tests has {filter} in its name"));
+        }
+    }
+    problems
+}
+
+#[test]
+fn commands_of_the_guides_exist() {
+    let (targets, packages, tests) = (targets(), packages(), tests());
+    for (command, expected) in [
+        ("cargo test -p xtask --test tidy", 0),
+        ("cargo test -p xtask --test nothing", 1),
+        ("cargo test -p nothing", 1),
+        ("cargo test -p palisade-tests --test apiserver -- lifecycle   # why", 0),
+        ("cargo test -p palisade-tests --test apiserver -- no_such_test", 1),
+        ("git log -p --grep x", 0),
+    ] {
+        assert_eq!(wrong_command(command, &packages, &tests).len(), expected, "{command}");
+    }
+    check(&[".md"], |path, text| {
+        if !GUIDES.iter().any(|guide| path == Path::new(guide)) {
+            return vec![];
+        }
+        let mut problems = Vec::new();
+        let block: String = text.split("```").skip(1).step_by(2).collect();
+        let inline = text.split("```").step_by(2).flat_map(|prose| prose.split('`').skip(1).step_by(2));
+        for code in inline.chain(block.lines()) {
+            let target = code.strip_prefix("make ").and_then(|rest| rest.split_whitespace().next());
+            if let Some(target) = target.filter(|target| *target != "#" && !targets.contains(*target)) {
+                problems.push(format!("`{code}`: the Makefile has no target {target}"));
+            }
+            problems
+                .extend(wrong_command(code, &packages, &tests).into_iter().map(|wrong| format!("`{code}`: {wrong}")));
+        }
+        problems
+    });
+}
