@@ -40,7 +40,7 @@ CHANGED = $(shell git diff --name-only $$(git merge-base HEAD main) | sed -n '\,
 .PHONY: check
 check: format-check clippy ## Check what one changes: format, lints, unit tests of the crates that differ from main
 	$(if $(CHANGED),cargo test $(CHANGED) --lib --bins)
-	cargo test -p xtask --test tidy
+	cargo test -p xtask --test tidy --test catalogue
 
 .PHONY: format-check
 format-check:
