@@ -4,7 +4,7 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use palisade_api::{ToolSecurityParamsSpec, ToolSecurityProfile};
 use palisade_compiler::{Mutation, compile};
 use palisade_mutation::{
-    filler::fill,
+    mutate::mutate,
     review::{Call, Reply, answer},
 };
 use serde::Deserialize;
@@ -111,16 +111,16 @@ impl Webhook {
             apply(&mut call.pod, operation);
         }
         let body = review(&call).to_string();
-        let (_, left) = self.answer(body.as_bytes()).expect("what was filled in can be asked about");
-        assert!(left.is_empty(), "filled in twice: {body} {left:?}");
+        let (_, left) = self.answer(body.as_bytes()).expect("what was defaulted can be asked about");
+        assert!(left.is_empty(), "defaulted twice: {body} {left:?}");
     }
 
-    /// What a body asks about, and the operations that are the answer. None if it is no review of a pod.
+    /// What a body asks about, and the operations that are the answer. None if it is not a review of a pod.
     fn answer(&self, body: &[u8]) -> Option<(Call, Vec<Json>)> {
         let mut asked = None;
         let answered = answer(body, |call| {
             asked = Some(call.clone());
-            Reply::from(fill(&self.mutation, call, Some(&self.params)))
+            Reply::from(mutate(&self.mutation, call, Some(&self.params)))
         });
         let answered = match answered {
             Ok(answered) => answered,
@@ -201,7 +201,7 @@ fn apply(pod: &mut Json, operation: &Json) {
                 _ => false,
             };
             assert!(unset, "{operation} changes {before}");
-            let field = field(&place).unwrap_or_else(|| panic!("{operation} is of no field that may be filled in"));
+            let field = field(&place).unwrap_or_else(|| panic!("{operation} is of no field that may be defaulted"));
             assert!(field || *value == json!({}), "{operation} brings more than what the field is in");
         }
         "replace" => {

@@ -1,4 +1,4 @@
-// The yardstick of `make bench-webhook`: a webhook as most are written, on controller-runtime, that fills in what
+// The yardstick of `make bench-webhook`: a webhook as most are written, on controller-runtime, that defaults what
 // Palisade's does for Toolforge's profile. It reads typed pods and lets the library find the difference.
 package main
 
@@ -65,7 +65,7 @@ func (f *filler) Handle(_ context.Context, request admission.Request) admission.
 	if err != nil {
 		return admission.Errored(http.StatusInternalServerError, err)
 	}
-	return admission.PatchResponseFromRaw(request.Object.Raw, marshaled).WithWarnings("filled in")
+	return admission.PatchResponseFromRaw(request.Object.Raw, marshaled).WithWarnings("mutated")
 }
 
 func main() {

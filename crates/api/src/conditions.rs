@@ -10,7 +10,7 @@ pub enum ConditionType {
     /// The policies and bindings that were compiled are in the API server, and parameters were written in each
     /// namespace where that is possible. Those where it is not are counted and named in the status.
     Programmed,
-    /// Each API server was seen to deny what violates the profile, pods and workloads, and to admit what complies; and
+    /// Each API server denied what violates the profile, pods and workloads, and admitted what complies; and
     /// pods are mutated as the profile says.
     Enforced,
 }

@@ -54,7 +54,7 @@ pub mod field_manager {
 pub enum Shape {
     /// Pods.
     Pods,
-    /// What makes pods of a template: Deployments, Jobs and the like.
+    /// Workloads: Deployments, Jobs and the like.
     Workloads,
 }
 
@@ -77,14 +77,14 @@ pub fn updates(profile: &str, shape: Shape) -> String {
     format!("{}-updates", policy(profile, shape))
 }
 
-/// The name of the MutatingAdmissionPolicy and the binding that a profile has where the API server fills in pods.
+/// The name of the MutatingAdmissionPolicy and the binding that a profile has where the API server mutates pods.
 pub fn mutation(profile: &str) -> String {
     format!("palisade-{profile}-mutation")
 }
 
-/// What the webhook says about a pod with [`PROBE_MUTATION_ANNOTATION`] if something else has filled in all of it.
+/// What the webhook says about a pod with [`PROBE_MUTATION_ANNOTATION`] if something else has defaulted all of it.
 pub fn probe_complete_warning(profile: &str) -> String {
-    format!("palisade-webhook has nothing to fill in for ToolSecurityProfile {profile}.")
+    format!("palisade-webhook has nothing to change for ToolSecurityProfile {profile}.")
 }
 
 /// Which policies judge an object in [`PROBE_NAMESPACE`], as its [`PROFILE_LABEL`] says: those of the profile,

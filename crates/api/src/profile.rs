@@ -110,7 +110,7 @@ pub struct ToolSecurityProfileSpec {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["id"]))]
     pub custom_checks: Vec<CustomCheck>,
-    /// What is filled into new pods where they say nothing, and by whom. If absent: nothing, besides what
+    /// What is defaulted in new pods where they say nothing, and by whom. If absent: nothing, besides what
     /// images.redirect and privileges.capabilities.defaultAdd say.
     #[serde(default)]
     pub mutation: Mutation,
@@ -260,16 +260,16 @@ pub struct CustomCheck {
     /// CEL that is true for what complies.
     #[schemars(length(min = 1, max = 8192))]
     pub expression: String,
-    /// What is told to whoever violates it.
+    /// The message of a violation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 256))]
     pub message: Option<String>,
-    /// CEL for what is told, a string. It can use what the expression can.
+    /// CEL for the message, a string. It can use what the expression can.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 4096))]
     pub message_expression: Option<String>,
-    /// What is filled in where a new pod says nothing, so that it complies; not for volumes. It is filled in whatever
-    /// mutation.defaults says, unless mutation.engine is Off, and not where an exception names this check.
+    /// A default with which a new pod that leaves the field unset complies; not for volumes. It is set whatever
+    /// mutation.defaults says, unless mutation.engine is Off or an exception names this check.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default: Option<CustomDefault>,
 }
@@ -279,7 +279,7 @@ pub struct CustomCheck {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CustomDefault {
     /// The field, with dots: below the pod's spec for target Pod, below each container for target Containers, as in
-    /// securityContext.procMount. A list or a map is filled in as a whole.
+    /// securityContext.procMount. A list or a map is one value.
     #[schemars(length(max = 256), regex(pattern = r"^[a-z][A-Za-z0-9]*(\.[a-z][A-Za-z0-9]*)*$"))]
     pub path: String,
     /// The value, of the type that the field has; at most 4 KiB as JSON.
@@ -433,12 +433,12 @@ pub struct ToolSecurityProfileStatus {
     /// The generation of the spec that this status is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// Accepted: the profile is understood. Programmed: what it compiles to is in the API server. Enforced: the
-    /// API server was seen to deny a pod that violates it and to admit one that complies.
+    /// Accepted: the profile is understood. Programmed: what it compiles to is in the API server. Enforced: each
+    /// API server denied a pod that violates it and admitted one that complies.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 8), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,
-    /// How many namespaces the profile selects, and in how many of them it works.
+    /// How many namespaces the profile selects, and in how many of them its parameters are right.
     #[serde(default)]
     pub namespaces: NamespaceCounts,
     /// The first ten of the failed namespaces by name, with what is wrong. Each namespace's own
@@ -461,7 +461,7 @@ pub struct ToolSecurityProfileStatus {
     pub generated_policies: Vec<String>,
 }
 
-/// Who was seen to change pods.
+/// Who mutates pods, as observed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MutationStatus {

@@ -184,7 +184,7 @@ fn annotations_of_containers_are_warned_of() {
     };
     let of_template = format!("spec.template.{warning}");
     let (none, same) = (with(json!({})), with(json!({"appArmorProfile": {"type": "RuntimeDefault"}})));
-    // A container's own profile is what the annotation has to be the same as, and nothing is said of it then.
+    // A container's own profile is what the annotation has to be the same as, and nothing is reported about it then.
     let mut other = with(json!({"appArmorProfile": {"type": "Unconfined"}}));
     other["spec"]["containers"][0]["securityContext"] = json!({"appArmorProfile": {"type": "RuntimeDefault"}});
     for minor in [33, 36] {

@@ -108,7 +108,7 @@ impl fmt::Display for Requirement {
 /// What an authorizer says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Decision {
-    /// Whether it is allowed. No opinion is no permission.
+    /// Whether it is allowed. No opinion is not a permission.
     pub allowed: bool,
     /// Why.
     pub reason: String,

@@ -9,7 +9,7 @@ use crate::ast::Position;
 /// The kinds of the type checker are those of cel-go `checker/errors.go`, in its order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum IssueKind {
-    /// Text that is no CEL.
+    /// Text that is not CEL.
     Syntax,
     /// An argument of a macro that is not of the right form.
     Macro,
@@ -23,9 +23,9 @@ pub enum IssueKind {
     NotARange,
     /// `.?` or `[?` where it is not possible.
     OptionalSelection,
-    /// `X{}` where X is no type.
+    /// `X{}` where X is not a type.
     NotAType,
-    /// `X{}` where X is no message type.
+    /// `X{}` where X is not a message type.
     NotAMessageType,
     /// A selection from a type without fields.
     NoFieldSelection,

@@ -9,7 +9,7 @@ use serde_json::Value as Json;
 
 use crate::{
     Field,
-    fill::{CONTAINER_LISTS, field, select},
+    defaults::{CONTAINER_LISTS, field, select},
 };
 
 /// How long something in a pod may be to be judged.

@@ -6,7 +6,7 @@ use serde_json::Value as Json;
 
 use crate::{
     Lowering, Settings, Values,
-    fill::{Declared, Fill},
+    defaults::{Declared, FieldDefault},
 };
 
 /// A pod security check: data and three functions, all in one file of the catalogue.
@@ -28,8 +28,8 @@ pub struct Check {
     pub fixtures: &'static str,
     /// The rule that the settings ask for; `None` if they allow everything.
     pub compile: fn(&Settings, &mut Lowering<'_>) -> Option<Rule>,
-    /// What the settings ask to be filled into pods that say nothing. What is filled in complies.
-    pub fills: fn(&Settings, &Declared) -> Vec<Fill>,
+    /// What the settings ask to be defaulted in pods that say nothing. What is defaulted complies.
+    pub defaults: fn(&Settings, &Declared) -> Vec<FieldDefault>,
     /// Changes a pod so that it complies. The pod has passed through the checks before this one.
     pub comply: fn(&Settings, &Values, &mut Json),
     /// Changes a compliant pod so that it violates this check, and still passes the API server's own

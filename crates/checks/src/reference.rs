@@ -34,7 +34,7 @@ pub fn pieces(text: &str) -> Result<Vec<Piece<'_>>, String> {
             None => after.split_at(after.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(after.len())),
         };
         if !is_name(name) {
-            return Err(format!("{:?} is no reference to a parameter", &rest[at..]));
+            return Err(format!("{:?} is not a reference to a parameter", &rest[at..]));
         }
         out.push(Piece::Reference(name));
         rest = tail;

@@ -14,14 +14,14 @@ Examples:
   palisade render profile.yaml | kubectl diff -f -
   palisade render profile.yaml --pod pod.yaml --namespaces namespace.yaml -o diff
 
-Exit codes: 0 fine, 1 a profile is wrong, 2 could not run.
+Exit codes: 0 success, 1 a profile was rejected, 2 could not run.
 
 A copy or link named kubectl-palisade in PATH makes this a plugin: kubectl palisade render profile.yaml";
 
 /// Tenant security for Kubernetes, enforced by the API server itself.
 ///
-/// Works offline: no cluster is asked and nothing is changed. What is printed passed the same check without
-/// which the controller applies nothing.
+/// Works offline: it asks no cluster and changes nothing. What it prints passed the check that the controller makes
+/// before it applies anything.
 #[derive(Debug, Parser)]
 #[command(name = "palisade", version, after_help = EXAMPLES)]
 pub struct Args {
@@ -33,43 +33,43 @@ pub struct Args {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Prints what the controller would apply for a profile.
+    /// Print the objects that the controller would apply for a profile.
     ///
-    /// In the order in which it applies: parameters, policy, binding. If any profile is wrong, nothing is
-    /// printed.
+    /// They come in the order in which the controller applies them: parameters, policies, bindings. If one profile is
+    /// rejected, nothing is printed.
     Render(RenderArgs),
-    /// Tests admission policies: requests and what the API server is to say of them, without a cluster.
+    /// Test admission policies without a cluster, against the verdicts that you expect.
     ///
-    /// For ValidatingAdmissionPolicies, MutatingAdmissionPolicies and profiles. A suite names the files that are the
-    /// cluster, and has cases: a request, and whether it is to be allowed or denied, by which policy, with which
-    /// message.
+    /// For ValidatingAdmissionPolicies, MutatingAdmissionPolicies and profiles. A suite names the files with
+    /// the objects of the cluster, and has cases: a request, whether the API server should admit or deny it, by which
+    /// policy, and with which message.
     Test(TestArgs),
-    /// Says what an API server would answer to requests.
+    /// Evaluate requests offline, as the API server would.
     ///
-    /// The files are the cluster: policies, bindings, parameters, definitions of kinds, namespaces, and
-    /// profiles, which are compiled for those namespaces. Each request is an object, or an `AdmissionReview`
-    /// as an API server sends it to a webhook.
+    /// The files hold the objects of the cluster: policies, bindings, parameters, CustomResourceDefinitions,
+    /// namespaces, and profiles, which are compiled for those namespaces. A request is an object, or an
+    /// `AdmissionReview` as the API server sends it to a webhook.
     Eval(EvalArgs),
-    /// Tells what is filled into a pod, what it is refused for, and the least change with which it is admitted.
+    /// Explain how a profile mutates a pod, which checks deny it, and the smallest change with which it is admitted.
     ///
-    /// Each change was tried: the pod was filled in and judged again.
+    /// Palisade tries each change before it suggests it: it mutates the changed pod and judges it again.
     Explain(ExplainArgs),
-    /// Makes profiles of the policies that a cluster had before.
+    /// Convert other policies to profiles.
     #[command(subcommand)]
     Migrate(MigrateCommand),
-    /// Finds what is wrong with admission policies, and what will be regretted.
+    /// Find mistakes in admission policies, and what is valid but dangerous.
     ///
-    /// Of validating and mutating admission policies, their bindings and parameters, of
-    /// definitions of custom resources, and of profiles and what they become: what the API server refuses, in its
-    /// words; what it warns about; and what it takes without a word though it can lock a cluster. All files together
-    /// are taken for one cluster. Other kinds are skipped and counted.
+    /// Reads ValidatingAdmissionPolicies, MutatingAdmissionPolicies, their bindings and parameters,
+    /// CustomResourceDefinitions, and profiles with the policies that they compile to. Reports what the API server
+    /// rejects, in its words; what it warns about; and what it accepts although it can lock a cluster. Lint treats all
+    /// files as one cluster; it skips and counts objects of other kinds.
     Lint(LintArgs),
-    /// Prints a script that completes commands and flags in a shell.
+    /// Print a script that completes commands and flags in a shell.
     Completions {
         /// Which shell.
         shell: clap_complete::Shell,
     },
-    /// Prints the manual page, or writes one for each command.
+    /// Print the manual page, or write one for each command.
     Man {
         /// The directory to write into.
         #[arg(long, value_name = "DIR")]
@@ -80,11 +80,11 @@ pub enum Command {
 /// What to migrate from.
 #[derive(Debug, Subcommand)]
 pub enum MigrateCommand {
-    /// Makes a profile of each PodSecurityPolicy, and says what is different.
+    /// Convert each PodSecurityPolicy to a profile, and report the differences.
     ///
-    /// What pods may do is carried over by what Kubernetes made of each field. What cannot be is said: in a comment
-    /// above the profile, and as a warning with its place. Roles and bindings in the files decide which namespaces
-    /// a profile selects. Each profile passed the same check that the controller makes.
+    /// A profile allows what the PodSecurityPolicy allowed. Each difference is reported in a comment above the profile,
+    /// and as a warning with its place. The roles and bindings in the files decide which namespaces a profile selects.
+    /// Each profile passed the check that the controller makes.
     Psp(PspArgs),
 }
 
@@ -96,10 +96,10 @@ Examples:
   palisade migrate psp policies.yaml grants.yaml --stage Warn
   palisade migrate psp restricted.yaml --namespace-selector tenancy=tool --strict
 
-Exit codes: 0 migrated, 1 a file is wrong (or, with --strict, something is not as it was), 2 could not run.
+Exit codes: 0 migrated, 1 a file has mistakes (or, with --strict, something differs), 2 could not run.
 
-Kinds of notes: stricter (pods that were admitted are denied), looser (the other way round), filled (what was filled in
-still is), default (what was filled in no longer is), selection (which namespaces), note (good to know). See
+Kinds of notes: stricter (pods that were admitted are denied), looser (pods that were denied are admitted), \
+defaulted (a default is kept), default (a default is lost), selection (which namespaces), note (good to know). See \
 docs/migrate-from-psp.md.";
 
 /// The arguments of `palisade migrate psp`.
@@ -110,7 +110,7 @@ pub struct PspArgs {
     /// may use them; - is standard input.
     #[arg(value_name = "FILE", required = true)]
     pub files: Vec<String>,
-    /// How to print.
+    /// The output format.
     #[arg(short, long, value_name = "FORMAT", default_value = "yaml")]
     pub output: Format,
     /// What happens to a pod that violates a profile. Audit shows what would be denied, and denies nothing.
@@ -147,7 +147,7 @@ fn labels(text: &str) -> Result<BTreeMap<String, String>, String> {
             !key.is_empty() && key.len() <= 317 && key.chars().all(|c| c.is_ascii_alphanumeric() || "-_./".contains(c));
         let value_ok = value.len() <= 63 && value.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
         if !key_ok || !value_ok {
-            return Err(format!("{pair:?} is no label"));
+            return Err(format!("{pair:?} is not a valid label"));
         }
         if labels.insert(key.to_owned(), value.to_owned()).is_some() {
             return Err(format!("{key} is given twice"));
@@ -163,19 +163,19 @@ pub struct RenderArgs {
     /// YAML or JSON file with one or more profiles; - is standard input.
     #[arg(value_name = "PROFILE")]
     pub profile: String,
-    /// File with Namespaces, as kubectl get namespaces -o yaml prints them; - is standard input. For each one
+    /// YAML or JSON file with Namespaces, as kubectl get namespaces -o yaml prints them; - is standard input. For each one
     /// that the profile selects, its parameters are printed too.
     #[arg(long, value_name = "FILE")]
     pub namespaces: Option<String>,
-    /// Print what the Pods in this file become instead, with the difference as comments; - is standard input. Each is
-    /// taken to be in the namespace that it names, or else in the only one of --namespaces; without --namespaces it
-    /// meets all profiles, with made-up values for their parameters.
+    /// Print instead the Pods in this file as the profiles mutate them, with the differences as comments; - is standard
+    /// input. A pod is in the namespace that it names, or else in the only one of --namespaces. Without --namespaces
+    /// all profiles select it, with made-up values for their parameters.
     #[arg(long, value_name = "FILE")]
     pub pod: Option<String>,
     /// The API server's version: 1.33 to 1.37.
     #[arg(long, value_name = "VERSION", default_value = "1.36")]
     pub kube_version: KubeVersion,
-    /// How to print.
+    /// The output format.
     #[arg(short, long, value_name = "FORMAT", default_value = "yaml")]
     pub output: RenderFormat,
 }

@@ -75,5 +75,5 @@ pub fn ignored(source: &Source, kinds: &[String], wanted: &str) {
     }
     let listed: Vec<_> = counts.iter().take(10).map(|(kind, count)| format!("{count} {kind}")).collect();
     let more = if counts.len() > listed.len() { ", ..." } else { "" };
-    report::note(&format!("note: {}: ignored what is no {wanted}: {}{more}", source.name(), listed.join(", ")));
+    report::note(&format!("note: {}: ignored what is not a {wanted}: {}{more}", source.name(), listed.join(", ")));
 }

@@ -9,11 +9,11 @@ use crate::report::{Failure, Problem};
 /// The arguments that choose admission plugins.
 #[derive(Debug, Default, clap::Args)]
 pub struct PluginArgs {
-    /// The admission plugins that run besides the policies, separated by commas; none with an empty text. By default those
-    /// that kube-apiserver runs by default.
+    /// The admission plugins to run besides the policies, separated by commas; "" for none. By default those that
+    /// kube-apiserver enables by default.
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = known)]
     pub admission_plugins: Option<Vec<String>>,
-    /// Admission plugins that do not run, separated by commas, as of kube-apiserver.
+    /// Admission plugins not to run, separated by commas.
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = known)]
     pub disable_admission_plugins: Vec<String>,
 }
@@ -43,8 +43,9 @@ fn known(name: &str) -> Result<String, UnknownPlugin> {
 /// What `--help` says of the plugins.
 pub fn help() -> String {
     let mut text = "\
-Admission plugins, in the order of kube-apiserver. Those that are on by default in the version run, and --admission-plugins
-and --disable-admission-plugins choose others. Plugins that are off by default are not known here.
+Admission plugins, in the order of kube-apiserver. By default those run that kube-apiserver enables by default in that \
+version; --admission-plugins and --disable-admission-plugins choose others. Palisade does not know plugins that \
+kube-apiserver disables by default.
 "
     .to_owned();
     for plugin in PLUGINS {

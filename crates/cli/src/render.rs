@@ -17,8 +17,8 @@ use serde_json::{Value as Json, json};
 
 use crate::{
     args::{KubeVersion, RenderArgs, RenderFormat},
-    fill,
     input::{self, Object},
+    mutate,
     output::{self, could_not_print, yaml},
     report::{self, Failure, Problem, Source},
     strict,
@@ -54,7 +54,7 @@ pub fn run(args: &RenderArgs) -> Result<(), Failure> {
     };
     warn(&accepted);
     if let Some(pod) = &args.pod {
-        return fill::print(pod, args, &accepted, &namespaces);
+        return mutate::print(pod, args, &accepted, &namespaces);
     }
     let objects = objects(&accepted, &namespaces, args.kube_version).map_err(|error| could_not_print(&error))?;
     for one in &accepted {
@@ -63,7 +63,7 @@ pub fn run(args: &RenderArgs) -> Result<(), Failure> {
             Some((_, ChangedBy::Nobody)) => "needs an API server that serves MutatingAdmissionPolicy",
             _ => continue,
         };
-        report::note(&format!("note: what profile {} fills into pods {needs}", one.checked.profile));
+        report::note(&format!("note: what profile {} defaults in pods {needs}", one.checked.profile));
     }
     let text = match args.output {
         RenderFormat::Yaml => yaml(&objects).map_err(|error| could_not_print(&error))?,

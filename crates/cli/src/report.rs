@@ -100,7 +100,7 @@ pub fn tell(problems: &[Problem]) {
     say(&text);
 }
 
-/// Says something that is no failure.
+/// Says something that is not a failure.
 pub fn note(text: &str) {
     say(&format!("{}\n", one_line(text)));
 }

@@ -34,7 +34,7 @@ pub struct Bundle {
     pub pods: Pair,
     /// What pod templates are judged by; `None` if they are not.
     pub workloads: Option<Pair>,
-    /// What fills in pods where the API server does it; `None` if nothing is filled in, or the webhook is to do it.
+    /// What mutates pods where the API server does it; `None` if nothing is defaulted, or the webhook is to do it.
     pub mutation: Option<MutatingPair>,
 }
 

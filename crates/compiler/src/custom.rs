@@ -7,7 +7,7 @@ use std::{fmt::Write as _, ops::Range};
 
 use palisade_api::{CustomCheck, CustomDefault, CustomTarget, Diagnostic, ToolSecurityProfileSpec, catalogue, names};
 use palisade_cel::format::Verbatim;
-use palisade_checks::{Fill, FillValue, Subject, cel};
+use palisade_checks::{DefaultValue, FieldDefault, Subject, cel};
 
 use crate::Writing;
 
@@ -39,8 +39,8 @@ impl Custom {
         [self.check.expression.as_str(), message].iter().any(|expression| expression.contains("params"))
     }
 
-    /// What is filled in where it is unset, if the check has a default.
-    pub(crate) fn fill(&self) -> Option<Fill> {
+    /// What is defaulted where it is unset, if the check has a default.
+    pub(crate) fn field_default(&self) -> Option<FieldDefault> {
         let CustomDefault { path, value } = self.check.default.as_ref()?;
         let path: Vec<_> = path.split('.').collect();
         let of = match self.check.target {
@@ -49,7 +49,7 @@ impl Custom {
             CustomTarget::Containers => Subject::Container,
             CustomTarget::Volumes => return None,
         };
-        Some(Fill::new(of, &path, FillValue::Constant(value.clone()), vec![]))
+        Some(FieldDefault::new(of, &path, DefaultValue::Constant(value.clone()), vec![]))
     }
 
     /// `excepted` says whether the check is not made in some namespaces.
@@ -88,7 +88,7 @@ impl Custom {
         &self.violations
     }
 
-    /// What is said of a place in the expression of the variable, said of its place in the profile.
+    /// The message for a place in the expression of the variable, said of its place in the profile.
     ///
     /// `place` is what follows the path of the variable's expression: nothing, or `:line:column`.
     pub fn relocate(&self, place: &str) -> String {
@@ -124,7 +124,7 @@ pub(crate) fn customs(spec: &ToolSecurityProfileSpec, writing: Writing) -> (Vec<
         if !well_formed {
             say(
                 ".id",
-                format!("{:?} is no id", check.id),
+                format!("{:?} is not a valid id", check.id),
                 "an id is at most 63 letters and digits, the first a small letter",
             );
         } else if catalogue::ALL.iter().any(|known| known.id == check.id) {
@@ -162,24 +162,28 @@ fn of_default(target: CustomTarget, default: &CustomDefault) -> Option<(&'static
     }
     if path.len() > 256 || !path.split('.').all(key) {
         let help = "write names of fields with dots between them, as in securityContext.procMount; what is in a list, or in \
-                    a map under another name, is filled in with the whole list or map";
-        return Some((".path", format!("{path:?} is no field"), help));
+                    a map under another name, is defaulted with the whole list or map";
+        return Some((".path", format!("{path:?} is not a field"), help));
     }
     if target == CustomTarget::Pod && of_list(&EARLY) {
         let help =
-            "the API server has looked at it when something is filled in; demand it, and set it in pod templates";
-        return Some((".path", format!("{first} is not filled in"), help));
+            "the API server has looked at it when something is defaulted; demand it, and set it in pod templates";
+        return Some((".path", format!("{first} is not defaulted"), help));
     }
     if target == CustomTarget::Containers && of_list(&NOT_OF_ALL) {
         let help = "init containers cannot have it, or only some; demand it, and set it in pod templates";
-        return Some((".path", format!("{first} is not filled in"), help));
+        return Some((".path", format!("{first} is not defaulted"), help));
     }
     let empty = value.as_array().is_some_and(Vec::is_empty) || value.as_object().is_some_and(serde_json::Map::is_empty);
     if value.is_null() || empty {
-        return Some((".value", format!("{value} says no more than an unset field"), "write what is to be filled in"));
+        return Some((
+            ".value",
+            format!("{value} says no more than an unset field"),
+            "write the value that is to be the default",
+        ));
     }
     (value.to_string().len() > MAX_VALUE)
-        .then(|| (".value", format!("longer than {MAX_VALUE} bytes as JSON"), "fill in less"))
+        .then(|| (".value", format!("longer than {MAX_VALUE} bytes as JSON"), "make it shorter"))
 }
 
 /// The longest value of a default, in bytes as JSON: it is part of the policy for each kind of container.

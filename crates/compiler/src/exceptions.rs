@@ -21,7 +21,7 @@ impl Exceptions {
                     diagnostics.push(
                         Diagnostic::new(
                             format!("spec.exceptions[{index}].checks[{position}]"),
-                            format!("{id:?} is no check"),
+                            format!("{id:?} is not a check"),
                         )
                         .help(format!("the checks are {}", ids.join(", "))),
                     );

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use k8s_openapi::{api::admissionregistration::v1::MatchResources, apimachinery::pkg::apis::meta::v1::LabelSelector};
 use palisade_api::{Diagnostic, Exemptions, ParameterName, ParameterType, Settings, ToolSecurityProfileSpec};
 use palisade_checks::{
-    Condition, Field, Fill, Lowering, Subject,
+    Condition, Field, FieldDefault, Lowering, Subject,
     bounds::{self, Bound, Counted},
     catalogue::{
         self,
@@ -28,8 +28,8 @@ pub struct Mutation {
     pub engine: Engine,
     /// What happens to a pod where that fails.
     pub failure_policy: FailurePolicy,
-    /// The fields that are filled where they are unset, each with the check that it is for, if any.
-    pub fills: Vec<(Option<String>, Fill)>,
+    /// The fields that are defaulted where they are unset, each with the check that it is for, if any.
+    pub defaults: Vec<(Option<String>, FieldDefault)>,
     /// Where images are taken from.
     pub redirect: Option<Redirect>,
     /// Whose requests, and what, is left alone.
@@ -67,34 +67,34 @@ impl Mutation {
             redirect.lower(&mut cx, "[]");
         }
         let of_checks = catalogue::ALL.iter().flat_map(|check| {
-            (check.fills)(settings, declared).into_iter().map(|fill| (Some(check.id.to_owned()), fill))
+            (check.defaults)(settings, declared).into_iter().map(|default| (Some(check.id.to_owned()), default))
         });
-        let unchecked = mutation::unchecked(settings).into_iter().map(|fill| (None, fill));
-        let mut fills: Vec<_> = of_checks.chain(unchecked).collect();
+        let unchecked = mutation::unchecked(settings).into_iter().map(|default| (None, default));
+        let mut defaults: Vec<_> = of_checks.chain(unchecked).collect();
         let mut diagnostics = Vec::new();
         for custom in customs {
-            let Some(fill) = custom.fill() else { continue };
-            match fills.iter().find(|(_, other)| overlap(&fill, other)) {
+            let Some(default) = custom.field_default() else { continue };
+            match defaults.iter().find(|(_, other)| overlap(&default, other)) {
                 Some((check, other)) => diagnostics.push(taken(custom, check.as_deref(), other)),
-                None => fills.push((Some(custom.check.id.clone()), fill)),
+                None => defaults.push((Some(custom.check.id.clone()), default)),
             }
         }
         let excepted: BTreeSet<_> = spec.exceptions.iter().flat_map(|exception| &exception.checks).collect();
-        for (check, fill) in &mut fills {
-            fill.when.extend(check.clone().filter(|id| excepted.contains(id)).map(Condition::NoException));
+        for (check, default) in &mut defaults {
+            default.when.extend(check.clone().filter(|id| excepted.contains(id)).map(Condition::NoException));
         }
         let found = Self {
             profile: profile.to_owned(),
             namespaces: bundle::namespace_selector(spec),
             engine: settings.mutation.engine,
             failure_policy: settings.mutation.failure_policy,
-            fills,
+            defaults,
             redirect,
             exemptions: spec.exemptions.clone(),
             parameters: declared.clone(),
             parameterized,
         };
-        let changes = found.engine != Engine::Off && (!found.fills.is_empty() || found.redirect.is_some());
+        let changes = found.engine != Engine::Off && (!found.defaults.is_empty() || found.redirect.is_some());
         diagnostics.extend(cx.finish());
         (changes.then_some(found), diagnostics)
     }
@@ -135,32 +135,32 @@ impl Mutation {
         bounds::BOUNDS.iter().filter(wanted).collect()
     }
 
-    /// The fields that are filled in a new ephemeral container: those of containers, and what it does not inherit, for
+    /// The fields that are defaulted in a new ephemeral container: those of containers, and what it does not inherit, for
     /// nothing else of its pod can change.
-    pub fn of_ephemeral(&self) -> Vec<(Option<String>, Fill)> {
-        let may_have = |fill: &Fill| matches!(fill.of, Subject::PodOrContainer | Subject::Container);
-        let mut fills: Vec<_> = self.fills.iter().filter(|(_, fill)| may_have(fill)).cloned().collect();
-        for (_, fill) in fills.iter_mut().filter(|(_, fill)| fill.of == Subject::PodOrContainer) {
-            fill.when.push(Condition::PodUnset(fill.path.clone()));
+    pub fn of_ephemeral(&self) -> Vec<(Option<String>, FieldDefault)> {
+        let may_have = |default: &FieldDefault| matches!(default.of, Subject::PodOrContainer | Subject::Container);
+        let mut defaults: Vec<_> = self.defaults.iter().filter(|(_, default)| may_have(default)).cloned().collect();
+        for (_, default) in defaults.iter_mut().filter(|(_, default)| default.of == Subject::PodOrContainer) {
+            default.when.push(Condition::PodUnset(default.path.clone()));
         }
-        fills
+        defaults
     }
 }
 
 /// Whether two fields are one, or one is in the other, in something.
-fn overlap(one: &Fill, other: &Fill) -> bool {
-    let of_pod = |fill: &Fill| matches!(fill.of, Subject::Pod | Subject::PodOrContainer);
-    let of_container = |fill: &Fill| fill.of != Subject::Pod;
+fn overlap(one: &FieldDefault, other: &FieldDefault) -> bool {
+    let of_pod = |default: &FieldDefault| matches!(default.of, Subject::Pod | Subject::PodOrContainer);
+    let of_container = |default: &FieldDefault| default.of != Subject::Pod;
     (of_pod(one) && of_pod(other) || of_container(one) && of_container(other))
         && (one.path.starts_with(&other.path) || other.path.starts_with(&one.path))
 }
 
-/// A default for a field that something else of the profile fills in.
-fn taken(custom: &Custom, check: Option<&str>, other: &Fill) -> Diagnostic {
+/// A default for a field that something else of the profile defaults.
+fn taken(custom: &Custom, check: Option<&str>, other: &FieldDefault) -> Diagnostic {
     let by = check.map_or("spec.mutation.additionalDefaults".to_owned(), |check| format!("check {check}"));
-    let message = format!("{} is filled in for {by}", other.path.join("."));
+    let message = format!("{} is defaulted for {by}", other.path.join("."));
     Diagnostic::new(format!("{}.default.path", custom.path), message)
-        .help("a field has one default: leave this one out, or what fills the field in now")
+        .help("a field has one default: leave this one out, or what defaults the field now")
 }
 
 /// Whether two profiles redirect images, and one of them redirects what the other has redirected. Where both select a

@@ -8,8 +8,8 @@ use k8s_openapi::api::admissionregistration::v1::{
 };
 use palisade_api::{ToolSecurityProfile, names};
 use palisade_checks::{
-    Fill, Lowering, Subject, bounds, cel,
-    fill::{self, Step},
+    FieldDefault, Lowering, Subject, bounds, cel,
+    defaults::{self, Step},
 };
 use palisade_objects::json::Change as _;
 use serde_json::{Value as Json, json};
@@ -86,7 +86,7 @@ pub(crate) fn pair(profile: &ToolSecurityProfile, mutation: &Mutation, writing: 
                     patch_type: "JSONPatch".to_owned(),
                 }]),
                 param_kind: mutation.parameterized.then(bundle::param_kind),
-                // What a webhook adds after it, a container say, is filled, too.
+                // What a webhook adds after it, a container say, is defaulted, too.
                 reinvocation_policy: Some("IfNeeded".to_owned()),
                 variables: Some(variables),
             }),
@@ -130,10 +130,10 @@ fn expression(mutation: &Mutation, writing: Writing) -> (Vec<Variable>, String) 
     // Mistakes in the settings were reported when they were lowered for the checks.
     let mut cx = Lowering::new(&mutation.parameters);
     let mut operations = Operations { cx: &mut cx, created: vec![], ephemeral: vec![] };
-    operations.fill(mutation);
+    operations.set_defaults(mutation);
     let not_windows =
-        |fills: &[String]| format!("(object.spec.?os.?name.orValue('') == 'windows' ? [] : {})", sum(fills));
-    if !mutation.fills.is_empty() {
+        |defaults: &[String]| format!("(object.spec.?os.?name.orValue('') == 'windows' ? [] : {})", sum(defaults));
+    if !mutation.defaults.is_empty() {
         for terms in [&mut operations.created, &mut operations.ephemeral] {
             *terms = if terms.is_empty() { vec![] } else { vec![not_windows(terms)] };
         }
@@ -169,9 +169,9 @@ fn expression(mutation: &Mutation, writing: Writing) -> (Vec<Variable>, String) 
     (variables, writing.expression(&about(mutation), expression))
 }
 
-/// For which checks something is filled in, and where their pages are.
+/// For which checks a default is set, and where their pages are.
 fn about(mutation: &Mutation) -> String {
-    let mut checks: Vec<_> = mutation.fills.iter().filter_map(|(check, _)| check.as_deref()).collect();
+    let mut checks: Vec<_> = mutation.defaults.iter().filter_map(|(check, _)| check.as_deref()).collect();
     checks.dedup();
     let mut parts = Vec::new();
     if !checks.is_empty() {
@@ -200,26 +200,31 @@ struct Operations<'a, 'b> {
 }
 
 impl Operations<'_, '_> {
-    fn fill(&mut self, mutation: &Mutation) {
-        let of = |wanted: &[Subject]| -> Vec<&Fill> {
-            mutation.fills.iter().map(|(_, fill)| fill).filter(|fill| wanted.contains(&fill.of)).collect()
+    fn set_defaults(&mut self, mutation: &Mutation) {
+        let of = |wanted: &[Subject]| -> Vec<&FieldDefault> {
+            mutation
+                .defaults
+                .iter()
+                .map(|(_, default)| default)
+                .filter(|default| wanted.contains(&default.of))
+                .collect()
         };
-        for step in fill::steps(&of(&[Subject::Pod, Subject::PodOrContainer])) {
+        for step in defaults::steps(&of(&[Subject::Pod, Subject::PodOrContainer])) {
             let condition = step.cel("object.spec", self.cx);
             let path = cel::quote(&format!("/spec{}", step.pointer()));
             let operation = self.add(&path, &step);
             self.created.push(format!("({condition} ? [{operation}] : [])"));
         }
         let of_containers = of(&[Subject::Container, Subject::LastingContainer]);
-        for step in fill::steps(&of_containers) {
+        for step in defaults::steps(&of_containers) {
             for list in ["containers", "initContainers"] {
                 let each = self.each(list, None, &step);
                 self.created.push(each);
             }
         }
         let of_ephemeral = mutation.of_ephemeral();
-        let of_ephemeral: Vec<_> = of_ephemeral.iter().map(|(_, fill)| fill).collect();
-        for step in fill::steps(&of_ephemeral) {
+        let of_ephemeral: Vec<_> = of_ephemeral.iter().map(|(_, default)| default).collect();
+        for step in defaults::steps(&of_ephemeral) {
             let each = self.each("ephemeralContainers", Some(NEW), &step);
             self.ephemeral.push(each);
         }

@@ -231,7 +231,7 @@ fn parse(parameter: &Parameter, pattern: Option<&Regex>, text: &str) -> Result<R
     let text = text.trim();
     match parameter.type_ {
         ParameterType::Integer => {
-            let number: i64 = text.parse().map_err(|_| format!("is {}, which is no whole number", shown(text)))?;
+            let number: i64 = text.parse().map_err(|_| format!("is {}, which is not a whole number", shown(text)))?;
             if parameter.minimum.is_some_and(|minimum| number < minimum) {
                 return Err(format!("is {number}, below the minimum {}", parameter.minimum.unwrap_or_default()));
             }

@@ -1,4 +1,4 @@
-//! What profiles compile to, and what is said of those that do not.
+//! What profiles compile to, and the messages about those that do not.
 #![allow(clippy::unwrap_used, reason = "all of this is tests")]
 
 use k8s_openapi::api::admissionregistration::v1::MatchResources;
@@ -272,7 +272,7 @@ fn parameters_are_resolved_from_the_first_source_that_has_a_value() {
     let problems = [
         ("tool-a", json!({"x/uid": "4"}), json!({}), "parameter uid (label x/uid) is 4, below the minimum 5"),
         ("tool-a", json!({}), json!({"x/uid": "10"}), "is 10, above the maximum 9"),
-        ("tool-a", json!({}), json!({"x/uid": ""}), "is \"\", which is no whole number"),
+        ("tool-a", json!({}), json!({"x/uid": ""}), "is \"\", which is not a whole number"),
         (
             "tool-a1",
             json!({}),
@@ -314,12 +314,12 @@ fn all_mistakes_are_reported_with_their_places() {
         "spec.parameters[2].pattern: \"[\": error: unclosed character class",
         "spec.parameters[3].default: is 1, below the minimum 5",
         "spec.overrides[0].parameters.nope: \"nope\" is not a declared parameter (declare it in spec.parameters)",
-        "spec.overrides[0].parameters.low: is \"x\", which is no whole number",
+        "spec.overrides[0].parameters.low: is \"x\", which is not a whole number",
         "spec.users.runAsUser.ranges[0].min: $bad is of type String, but Integer is needed here (parameters of type Integer: $low)",
         "spec.users.fsGroup.ranges[0]: min 9 is greater than max 5",
         "spec.users.runAsGroup.ranges: is empty",
-        "spec.volumes.hostPaths[0].pathPrefix: \"$\" is no reference to a parameter (write $$ for a dollar sign)",
-        "spec.volumes.hostPaths[1].pathPrefix: \"relative\" is no path of a node",
+        "spec.volumes.hostPaths[0].pathPrefix: \"$\" is not a reference to a parameter (write $$ for a dollar sign)",
+        "spec.volumes.hostPaths[1].pathPrefix: \"relative\" is not a valid path of a node",
         "spec.images.allowedRegistries[0]: $missing is not a declared parameter",
     ] {
         assert!(found.iter().any(|found| found.starts_with(expected)), "{expected:?} is not in {found:#?}");
@@ -335,7 +335,7 @@ fn what_is_wrong_with_a_custom_check_is_told() {
     let check = |id: &str| json!({"id": id, "expression": "true", "message": "m"});
     let found = diagnostics(json!([check("a-b"), check("privileged"), check("own"), check("own")]));
     for expected in [
-        "spec.customChecks[0].id: \"a-b\" is no id",
+        "spec.customChecks[0].id: \"a-b\" is not a valid id",
         "spec.customChecks[1].id: privileged is the id of a check of Palisade's",
         "spec.customChecks[3].id: own is the id of another custom check",
     ] {

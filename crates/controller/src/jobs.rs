@@ -348,7 +348,7 @@ mod tests {
         let mut schedule = Schedule::new(4);
         put(&mut schedule, "a", 0..1, Class::Bulk);
         assert_eq!(begin(&mut schedule), ["a/n0"]);
-        // The same again is no job; another one waits for it.
+        // The same again is not a job; another one waits for it.
         put(&mut schedule, "a", 0..1, Class::Bulk);
         assert_eq!(schedule.awaited("a"), Awaited::Until(schedule.profiles["a"].under_way["n0"].since + PATIENCE));
         let params = palisade_api::ToolSecurityParams::new("a", palisade_api::ToolSecurityParamsSpec::default());

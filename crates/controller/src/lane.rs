@@ -93,7 +93,7 @@ impl Lane {
                     self.queue.schedule(profile, after);
                 }
             }
-            // A panic for one profile is no reason to stop for the others.
+            // A panic for one profile is not a reason to stop for the others.
             Err(error) => {
                 let profile = self.running.remove(&error.id());
                 tracing::error!(lane = self.name, profile, %error, "working on a profile panicked; will retry");

@@ -58,7 +58,7 @@ impl LastGood {
     /// From memory, or else from the revision.
     ///
     /// # Errors
-    /// It could not be read or checked. That there is none is no error.
+    /// It could not be read or checked. That there is none is not an error.
     pub async fn load(
         &mut self,
         client: &Client,

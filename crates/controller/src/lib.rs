@@ -16,7 +16,7 @@
 //! server what it enforces, `mutate` keeps what mutates pods (a policy of the API server, or else the webhook), and
 //! `registration` keeps the entries of the webhook.
 //!
-//! What the controller knows of the cluster is in one place, `store`, which watches fill. A restart reads everything and
+//! What the controller knows of the cluster is in one place, `store`, which watches keep. A restart reads everything and
 //! writes nothing that is already right.
 //!
 //! Enforcement never depends on this process: API servers evaluate the policies that are left in the cluster.

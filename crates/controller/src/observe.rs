@@ -1,4 +1,4 @@
-//! Stage observe: five watches fill the [`Store`] and trigger the profiles that an event concerns.
+//! Stage observe: five watches keep the [`Store`] and trigger the profiles that an event concerns.
 
 use std::{fmt::Debug, sync::Arc};
 

@@ -1,4 +1,4 @@
-//! What the controller knows of the cluster: watches and the answers to its own writes fill it. It is kept small.
+//! What the controller knows of the cluster: watches and the answers to its own writes keep it. It is kept small.
 //!
 //! Each event says which profiles it concerns. An answer to our own write concerns none, and the event that
 //! announces it later changes nothing, so that a write does not make the next reconcile.

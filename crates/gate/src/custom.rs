@@ -1,4 +1,4 @@
-//! An admin's own checks: each by itself first, so that what is said of it names its place in the profile.
+//! An admin's own checks: each by itself first, so that messages name its place in the profile.
 
 use palisade_api::{CustomTarget, Diagnostic};
 use palisade_cel::{
@@ -33,15 +33,15 @@ pub(crate) fn diagnose(compiled: &Compiled, pods: &[Json], typed: impl Fn() -> V
     let offered = offered.iter().take_while(|variable| first.as_deref() != Some(&variable.name));
     let mut variables = Vec::new();
     for variable in offered {
-        // One that does not compile is told of when the policy is compiled.
+        // One that does not compile is reported when the policy is compiled.
         let Ok(program) = environment.compile(&variable.expression, ResultType::Any) else { return Vec::new() };
         environment = environment.compose(&variable.name, Some(program.output_type()));
         variables.push((variable.name.as_str(), program));
     }
-    let scene = Scene { environment, variables, params };
+    let scope = Scope { environment, variables, params };
     let (mut checks, mut diagnostics) = (Vec::new(), Vec::new());
     for custom in &compiled.customs {
-        match scene.compile(custom) {
+        match scope.compile(custom) {
             Ok((complies, message)) => checks.push((custom, complies, message)),
             Err(found) => diagnostics.extend(found),
         }
@@ -51,7 +51,7 @@ pub(crate) fn diagnose(compiled: &Compiled, pods: &[Json], typed: impl Fn() -> V
     }
     if diagnostics.is_empty() {
         let fails = |(custom, complies, message): &(&Custom, Program, Option<Program>)| {
-            pods.iter().find_map(|pod| scene.fails(custom, complies, message.as_ref(), pod))
+            pods.iter().find_map(|pod| scope.fails(custom, complies, message.as_ref(), pod))
         };
         diagnostics.extend(checks.iter().filter_map(fails));
     }
@@ -59,13 +59,13 @@ pub(crate) fn diagnose(compiled: &Compiled, pods: &[Json], typed: impl Fn() -> V
 }
 
 /// What a custom check finds in the policy.
-struct Scene<'a> {
+struct Scope<'a> {
     environment: Environment,
     variables: Vec<(&'a str, Program)>,
     params: Option<Json>,
 }
 
-impl Scene<'_> {
+impl Scope<'_> {
     /// The expression and the message.
     fn compile(&self, custom: &Custom) -> Result<(Program, Option<Program>), Vec<Diagnostic>> {
         let check = &custom.check;
@@ -129,7 +129,7 @@ impl Scene<'_> {
     }
 }
 
-/// What is said of the variable of a custom check, said of the check.
+/// The message for the variable of a custom check, said of the check.
 pub(crate) fn relocate(compiled: &Compiled, diagnostic: &mut Diagnostic) {
     let path = diagnostic.path.strip_prefix("workloads.").unwrap_or(&diagnostic.path);
     let Some((index, rest)) = path.strip_prefix("policy.spec.variables[").and_then(|rest| rest.split_once(']')) else {

@@ -1,4 +1,4 @@
-//! What custom checks fill in (`spec.customChecks[].default`), before it is tried on pods: a field that a pod has and can
+//! What custom checks default (`spec.customChecks[].default`), before it is tried on pods: a field that a pod has and can
 //! leave unset, and a value that the field can have.
 
 use palisade_api::{CustomDefault, CustomTarget, Diagnostic};
@@ -7,7 +7,7 @@ use palisade_apiserver::{
     objects::{Received, Refused, Sent},
 };
 use palisade_cel::environment::RESERVED;
-use palisade_checks::fill;
+use palisade_checks::defaults;
 use palisade_compiler::{Compiled, Custom};
 use palisade_objects::pod;
 use serde_json::{Value as Json, json};
@@ -41,18 +41,18 @@ impl Trial<'_> {
         let keys: Vec<_> = path.split('.').collect();
         if keys.iter().any(|key| RESERVED.contains(key)) {
             let message = format!("{path:?} has a reserved word of CEL in it");
-            return Some(self.say("path", message, "fill in the whole map"));
+            return Some(self.say("path", message, "default the whole map"));
         }
         if let Some(created) = self.created(&pod::minimal("default")).ok().filter(|pod| !self.is_unset(pod, &keys)) {
-            let found = fill::field(self.subject(&created), &keys);
-            let message = format!("{path} is never unset: it is {found} before anything can be filled in");
-            return Some(self.say("path", message, "fill in a field that pods leave unset, or one below this"));
+            let found = defaults::field(self.subject(&created), &keys);
+            let message = format!("{path} is never unset: it is {found} before anything can be defaulted");
+            return Some(self.say("path", message, "default a field that pods leave unset, or one below this"));
         }
         for length in 1..keys.len() {
             let Err(refused) = self.decode(&self.with(&keys[..length], json!({}))) else { continue };
             let what = if refused.contains(" of type []") { "a list" } else { "no object" };
-            let message = format!("{} is {what}, so that {path} is no field", keys[..length].join("."));
-            return Some(self.say("path", message, "fill in the whole list, or demand what each element must have"));
+            let message = format!("{} is {what}, so that {path} is not a field", keys[..length].join("."));
+            return Some(self.say("path", message, "default the whole list, or demand what each element must have"));
         }
         let pod = self.with(&keys, value.clone());
         let decoded = match self.decode(&pod) {
@@ -90,7 +90,7 @@ impl Trial<'_> {
             Ok(created) if self.is_unset(&created, &keys) => {
                 let message =
                     format!("{path} is dropped by an API server whose feature gates are those of its release");
-                Some(self.say("path", message, "fill in what API servers keep"))
+                Some(self.say("path", message, "default what API servers keep"))
             }
             Ok(_) => None,
         }
@@ -119,7 +119,7 @@ impl Trial<'_> {
     }
 
     fn is_unset(&self, pod: &Json, keys: &[&str]) -> bool {
-        fill::is_unset(fill::field(self.subject(pod), keys))
+        defaults::is_unset(defaults::field(self.subject(pod), keys))
     }
 
     fn decode(&self, pod: &Json) -> Result<Received, String> {

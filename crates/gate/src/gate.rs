@@ -12,7 +12,7 @@ use palisade_objects::{
 };
 use serde_json::{Value as Json, json};
 
-use crate::{Checked, Decision, Operation, Policy, Rejected, Request, custom, defaults, fills, generated, types};
+use crate::{Checked, Decision, Operation, Policy, Rejected, Request, custom, defaults, generated, mutating, types};
 
 /// The pods of all fixtures of the catalogue.
 static PODS: LazyLock<Vec<Json>> = LazyLock::new(|| {
@@ -53,7 +53,7 @@ fn diagnose(compiled: &Compiled) -> Vec<Diagnostic> {
     };
     let mut mistakes = custom::diagnose(compiled, &PODS, typed);
     mistakes.extend(defaults::diagnose(compiled));
-    // What is said of a place in the profile comes first: an expression that an admin wrote is told of above.
+    // The message for a place in the profile comes first: an expression that an admin wrote is reported above.
     let (in_profile, generated): (Vec<_>, Vec<_>) = generated::diagnose(compiled).into_iter().partition(is_in_profile);
     mistakes.extend(in_profile);
     if !mistakes.is_empty() {
@@ -73,7 +73,7 @@ fn diagnose(compiled: &Compiled) -> Vec<Diagnostic> {
     {
         let params = compiled.probes.params.as_ref().map(|spec| json!({"spec": spec}));
         let judge = Judge { policy: &policy, params: params.as_ref(), updated_without: false, subject: Subject::Pod };
-        diagnostics = fills::diagnose(compiled, &PODS, |pod| judge.create(pod));
+        diagnostics = mutating::diagnose(compiled, &PODS, |pod| judge.create(pod));
     }
     diagnostics
 }
@@ -82,7 +82,7 @@ fn is_in_profile(diagnostic: &Diagnostic) -> bool {
     diagnostic.path.starts_with("spec.") || diagnostic.path == "metadata.name"
 }
 
-/// What is said of the policy for workloads.
+/// The message for the policy for workloads.
 fn of_workloads(mut diagnostics: Vec<Diagnostic>) -> Vec<Diagnostic> {
     for diagnostic in diagnostics.iter_mut().filter(|diagnostic| diagnostic.path.starts_with("policy")) {
         diagnostic.path.insert_str(0, "workloads.");

@@ -1,6 +1,6 @@
 //! Whether each API server that is supported would take every object that a profile becomes.
 //!
-//! What it would refuse is said of the place in the profile that it comes from, if there is one.
+//! What it would refuse is reported at the place in the profile that it comes from, if there is one.
 
 use std::{collections::BTreeSet, sync::LazyLock};
 

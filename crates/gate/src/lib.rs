@@ -13,9 +13,9 @@
 
 mod custom;
 mod defaults;
-mod fills;
 mod gate;
 mod generated;
+mod mutating;
 mod policy;
 mod standards;
 mod types;

@@ -1,4 +1,4 @@
-//! Palisade's webhook in the offline API server: what it fills into pods where the API server does not do it by itself
+//! Palisade's webhook in the offline API server: how it mutates pods where the API server does not do it by itself
 //! (`crates/webhook`). Each profile is one entry of its registration.
 
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use palisade_compiler::Mutation;
 use palisade_mutation::{self as mutation, Patch, Plan};
 use serde_json::Value as Json;
 
-/// Registers Palisade's webhook for a profile: it fills in what a MutatingAdmissionPolicy would.
+/// Registers Palisade's webhook for a profile: it mutates pods as a MutatingAdmissionPolicy would.
 pub fn register(cluster: &mut Cluster, mutation: Mutation) {
     cluster.register(mutation.profile.clone(), webhook(mutation));
 }

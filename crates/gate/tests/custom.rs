@@ -1,4 +1,4 @@
-//! An admin's own checks: what they find, and what is said of those that are wrong.
+//! An admin's own checks: what they find, and the messages about those that are wrong.
 #![allow(clippy::unwrap_used, reason = "all of this is tests")]
 
 use palisade_api::{ToolSecurityProfile, names::Shape};

@@ -1,4 +1,4 @@
-//! What custom checks fill in: what is refused of it, and that policy and webhook do the same.
+//! What custom checks default: what is refused of it, and that policy and webhook do the same.
 #![allow(clippy::unwrap_used, reason = "all of this is tests")]
 
 use palisade_api::ToolSecurityProfile;
@@ -23,7 +23,7 @@ fn profile(custom: &Json, spec: &Json) -> ToolSecurityProfile {
     serde_json::from_value(profile).unwrap()
 }
 
-/// What is said of a default; empty if it is accepted.
+/// The message for a default; empty if it is accepted.
 fn refused(custom: &Json, spec: &Json) -> String {
     let found = match compile(&profile(custom, spec)) {
         Ok(compiled) => check(compiled).err().map(|rejected| rejected.diagnostics).unwrap_or_default(),
@@ -41,7 +41,7 @@ fn a_mistake_in_a_default_is_told_at_its_place() {
     let long = "x".repeat(5000);
     let cases = [
         ("Volumes", "name", json!("x"), "default: a check of volumes has no default"),
-        ("Pod", "spec..x", json!(1), "default.path: \"spec..x\" is no field"),
+        ("Pod", "spec..x", json!(1), "default.path: \"spec..x\" is not a field"),
         ("Pod", "nodeSelector.in", json!("x"), "default.path: \"nodeSelector.in\" has a reserved word"),
         ("Pod", "metadata.labels", json!({"a": "b"}), "default.path: unknown field: the spec of a pod has no metadata"),
         (
@@ -63,7 +63,7 @@ fn a_mistake_in_a_default_is_told_at_its_place() {
             "default.value: unknown field: a container has no securityContext.seccompProfile.kind",
         ),
         ("Containers", "volumeMounts.name", json!("x"), "default.path: volumeMounts is a list"),
-        ("Pod", "hostNetwork.x", json!("x"), "default.path: hostNetwork is no object"),
+        ("Pod", "hostNetwork.x", json!("x"), "default.path: hostNetwork is not an object"),
         ("Containers", "image", json!("x"), "default.path: image is never unset: it is \"palisade.invalid/main:1\""),
         ("Pod", "dnsPolicy", json!("None"), "default.path: dnsPolicy is never unset: it is \"ClusterFirst\""),
         ("Pod", "serviceAccountName", json!("x"), "default.path: serviceAccountName is never unset"),
@@ -71,19 +71,19 @@ fn a_mistake_in_a_default_is_told_at_its_place() {
             "Pod",
             "automountServiceAccountToken",
             json!(false),
-            "default.path: automountServiceAccountToken is not filled in",
+            "default.path: automountServiceAccountToken is not defaulted",
         ),
         (
             "Pod",
             "initContainers",
             json!([{"name": "x", "image": "x"}]),
-            "default.path: initContainers is not filled in",
+            "default.path: initContainers is not defaulted",
         ),
         (
             "Containers",
             "livenessProbe",
             json!({"exec": {"command": ["x"]}}),
-            "default.path: livenessProbe is not filled in",
+            "default.path: livenessProbe is not defaulted",
         ),
         (
             "Containers",
@@ -113,15 +113,15 @@ fn a_field_has_one_default() {
         default("Pod", "securityContext.seccompProfile", &json!({"type": "Localhost", "localhostProfile": "x"}));
     let found = refused(&custom, &json!({"baseline": "Restricted", "mutation": {"defaults": "Secure"}}));
     let expected =
-        "spec.customChecks[0].default.path: securityContext.seccompProfile is filled in for check seccompProfile";
+        "spec.customChecks[0].default.path: securityContext.seccompProfile is defaulted for check seccompProfile";
     assert!(found.starts_with(expected), "{found}");
     let whole = default("Containers", "securityContext", &json!({"privileged": false}));
     let found = refused(&whole, &json!({"mutation": {"additionalDefaults": ["ReadOnlyRootFilesystem"]}}));
     assert!(
-        found.contains("securityContext.readOnlyRootFilesystem is filled in for check readOnlyRootFilesystem"),
+        found.contains("securityContext.readOnlyRootFilesystem is defaulted for check readOnlyRootFilesystem"),
         "{found}"
     );
-    // What is filled into the pod is not what is filled into containers.
+    // What is defaulted in the pod is not what is defaulted in containers.
     let of_container = default("Containers", "securityContext.supplementalGroupsPolicy", &json!("Strict"));
     let found = refused(&of_container, &json!({"mutation": {"additionalDefaults": ["SupplementalGroupsPolicy"]}}));
     assert!(found.contains("unknown field"), "{found}");
@@ -145,7 +145,7 @@ fn a_default_satisfies_its_check_and_harms_no_pod() {
     for engine in ["Auto", "Webhook"] {
         let found = refused(&network, &json!({"baseline": "Baseline", "mutation": {"engine": engine}}));
         assert!(
-            found.starts_with("spec.customChecks[0].default: it complied before it was filled in"),
+            found.starts_with("spec.customChecks[0].default: it complied before it was mutated"),
             "{engine}: {found}"
         );
         assert!(found.contains("[hostNamespaces]"), "{found}");
@@ -154,10 +154,10 @@ fn a_default_satisfies_its_check_and_harms_no_pod() {
     let escalation = default("Containers", "securityContext.allowPrivilegeEscalation", &json!(false));
     let found = refused(&escalation, &json!({}));
     assert!(
-        found.contains("customChecks[0].default: it complied, and with what is filled in it is invalid: "),
+        found.contains("customChecks[0].default: it complied, and with what is defaulted it is invalid: "),
         "{found}"
     );
-    // A mistake is one whoever is to fill in.
+    // A mistake is one whoever is to default.
     let wrong = default("Pod", "hostNetwrok", &json!(true));
     assert!(refused(&wrong, &json!({"mutation": {"engine": "Off"}})).contains("default.path: unknown field"));
 }
@@ -191,7 +191,7 @@ fn admitted(compiled: &Compiled, exceptions: &[&str], object: &Json, old: Option
 }
 
 #[test]
-fn policy_and_webhook_fill_in_the_same() {
+fn policy_and_webhook_mutate_the_same() {
     let own = |id: &str, target: &str, path: &str, value: Json| json!({"id": id, "target": target, "expression": "true", "message": "m", "default": {"path": path, "value": value}});
     let customs = json!([
         own("proc", "Containers", "securityContext.procMount", json!("Default")),
@@ -225,12 +225,12 @@ fn policy_and_webhook_fill_in_the_same() {
     pod["metadata"]["namespace"] = json!("n");
     pod["spec"]["containers"][0]["resources"] = json!({"requests": {"memory": "1Mi"}});
     pod["spec"]["initContainers"] = json!([{"name": "i", "image": "i", "securityContext": {"privileged": true}}]);
-    let filled = both(&[], &pod, None);
-    assert_eq!(filled["containers"][0]["resources"]["limits"], json!({"memory": "1Gi", "cpu": "500m"}));
-    assert_eq!(filled["containers"][0]["securityContext"], json!({"procMount": "Default"}));
-    assert_eq!(filled["initContainers"][0]["securityContext"], json!({"procMount": "Default", "privileged": true}));
-    assert_eq!(filled["securityContext"], json!({"fsGroupChangePolicy": "OnRootMismatch"}));
-    assert_eq!(filled["topologySpreadConstraints"][0]["topologyKey"], "zone");
+    let mutated = both(&[], &pod, None);
+    assert_eq!(mutated["containers"][0]["resources"]["limits"], json!({"memory": "1Gi", "cpu": "500m"}));
+    assert_eq!(mutated["containers"][0]["securityContext"], json!({"procMount": "Default"}));
+    assert_eq!(mutated["initContainers"][0]["securityContext"], json!({"procMount": "Default", "privileged": true}));
+    assert_eq!(mutated["securityContext"], json!({"fsGroupChangePolicy": "OnRootMismatch"}));
+    assert_eq!(mutated["topologySpreadConstraints"][0]["topologyKey"], "zone");
     // What is set stays.
     pod::set(&mut pod, &["securityContext", "fsGroupChangePolicy"], json!("Always"));
     assert_eq!(both(&[], &pod, None)["securityContext"], json!({"fsGroupChangePolicy": "Always"}));
@@ -240,10 +240,10 @@ fn policy_and_webhook_fill_in_the_same() {
     // New ephemeral containers have what they can have.
     let old = pod.clone();
     pod["spec"]["ephemeralContainers"] = json!([{"name": "e", "image": "e"}]);
-    let filled = both(&[], &pod, Some(&old));
-    assert_eq!(filled["ephemeralContainers"][0]["securityContext"], json!({"procMount": "Default"}));
-    assert_eq!(filled["ephemeralContainers"][0]["resources"], json!({}));
-    assert!(filled["containers"][0]["securityContext"].is_null(), "{filled}");
+    let mutated = both(&[], &pod, Some(&old));
+    assert_eq!(mutated["ephemeralContainers"][0]["securityContext"], json!({"procMount": "Default"}));
+    assert_eq!(mutated["ephemeralContainers"][0]["resources"], json!({}));
+    assert!(mutated["containers"][0]["securityContext"].is_null(), "{mutated}");
 }
 
 #[test]
@@ -251,6 +251,6 @@ fn the_example_passes() {
     let profile = include_str!("../../../examples/custom-checks/profile.yaml");
     let profile: ToolSecurityProfile = serde_saphyr::from_str(profile).unwrap();
     let compiled = compile(&profile).unwrap();
-    assert_eq!(compiled.mutation.as_ref().unwrap().fills.len(), 2);
+    assert_eq!(compiled.mutation.as_ref().unwrap().defaults.len(), 2);
     check(compiled).unwrap();
 }

@@ -56,7 +56,7 @@ fn users_groups_and_runtime_classes_are_exempt_from_both_policies() {
         admits(&policy, &of("system:serviceaccount:ops:deployer", &[]), true);
         admits(&policy, &of("system:serviceaccount:ops:deployer2", &["ops2", "op"]), false);
         admits(&policy, &of("tenant", &["a", "ops"]), true);
-        // The user's name is no group, and a group is no user.
+        // The user's name is not a group, and a group is not a user.
         admits(&policy, &of("ops", &["system:serviceaccount:ops:deployer"]), false);
         admits(&policy, &Request::create(kind, &shown(&confined).1), true);
         admits(&policy, &Request::create(kind, &shown(&other).1), false);

@@ -239,7 +239,7 @@ fn every_restricted_field_has_a_fixture_that_fails() {
     assert!(wrong.is_empty(), "{} are not accounted for:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// A field that is spelled wrong would be no field, and its fixture would test something else.
+/// A field that is spelled wrong would not be a field, and its fixture would test something else.
 #[test]
 fn pods_of_fixtures_have_no_fields_that_kubernetes_does_not_know() {
     for check in catalogue::ALL {

@@ -1,4 +1,4 @@
-//! What is accepted is what each API server would take, whole; and what it would not is said of its place in the profile.
+//! What is accepted is what each API server would take, whole; and what it would not is reported at its place in the profile.
 #![allow(clippy::unwrap_used, reason = "all of this is tests")]
 
 use palisade_api::{Published, ToolSecurityProfile, names};
@@ -259,7 +259,7 @@ fn said(entry: &Json) -> String {
     }
 }
 
-/// The texts are those that API servers of 1.33, 1.35 and 1.36 were seen to answer
+/// The texts are those that API servers of 1.33, 1.35 and 1.36 answered
 /// (`registrations_are_refused_in_the_words_of_the_api_server`).
 #[test]
 fn a_registration_is_refused_in_the_words_of_the_api_server() {

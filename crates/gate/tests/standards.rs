@@ -40,7 +40,7 @@ fn pod_security_says_what_the_reference_says() {
     let (mut compared, mut violating, mut unjudged, mut wrong) = (0, 0, 0, Vec::new());
     for line in text.lines() {
         let line: Json = serde_json::from_str(line).unwrap();
-        // What is said of each level from a version on.
+        // The message for each level from a version on.
         let said: BTreeMap<String, Vec<(u8, String)>> = serde_json::from_value(line["said"].clone()).unwrap();
         for (level, since) in said {
             for (index, (from, wanted)) in since.iter().enumerate() {

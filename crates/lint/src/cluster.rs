@@ -10,7 +10,9 @@ use palisade_cel::{Position, schema::Schemas};
 use palisade_manifest::{Mistake, Object};
 use serde_json::Value as Json;
 
-use crate::{Extension, NotMade, Options, Report, Told, discovery, policy::Policy, presence::Presence, silence};
+use crate::{
+    Extension, ExtensionFinding, NotMade, Options, Report, discovery, policy::Policy, presence::Presence, silence,
+};
 
 /// The group of admission policies.
 const GROUP: &str = "admissionregistration.k8s.io";
@@ -54,7 +56,7 @@ pub(crate) struct Cluster<'a> {
     /// What could not be read.
     pub unreadable: Vec<(&'a Object<'a>, Box<Mistake>)>,
     /// What the rules of the extension say.
-    pub told: Vec<(Item<'a>, Told)>,
+    pub of_extension: Vec<(Item<'a>, ExtensionFinding)>,
     /// What a product adds.
     pub extension: Option<&'static dyn Extension>,
     /// Objects of kinds that no rule checks; they are not parsed.
@@ -113,7 +115,7 @@ impl<'a> Cluster<'a> {
             said: Vec::new(),
             said_of_params: Vec::new(),
             unreadable: Vec::new(),
-            told: Vec::new(),
+            of_extension: Vec::new(),
             extension: options.extension,
             skipped: Vec::new(),
             kinds: OnceCell::new(),
@@ -145,8 +147,10 @@ impl<'a> Cluster<'a> {
             }
         }
         let objects: Vec<_> = made.iter().map(|item| item.object).collect();
-        let told = options.extension.map(|extension| extension.tell(&objects)).unwrap_or_default();
-        cluster.told.extend(told.into_iter().filter_map(|(index, told)| Some((made.get(index)?.copy(), told))));
+        let reported = options.extension.map(|extension| extension.findings(&objects)).unwrap_or_default();
+        cluster
+            .of_extension
+            .extend(reported.into_iter().filter_map(|(index, reported)| Some((made.get(index)?.copy(), reported))));
         // What is no parameters of any policy is not even read: its size and depth cost nothing.
         let known = cluster.param_kinds();
         let is_param = |object: &&Object<'_>| known.contains_key(&(object.api_version.clone(), object.kind.clone()));
@@ -241,7 +245,9 @@ impl<'a> Cluster<'a> {
                 return Some(item);
             }
             Err(NotMade::Unreadable(mistake)) => self.unreadable.push((item.object, mistake)),
-            Err(NotMade::Rejected(told)) => self.told.extend(told.into_iter().map(|one| (item.copy(), one))),
+            Err(NotMade::Rejected(reported)) => {
+                self.of_extension.extend(reported.into_iter().map(|one| (item.copy(), one)))
+            }
         }
         None
     }

@@ -22,7 +22,7 @@ pub struct ExtensionKind {
 
 /// What a rule of a product says of an object.
 #[derive(Clone, Debug)]
-pub struct Told {
+pub struct ExtensionFinding {
     /// The rule.
     pub rule: &'static Rule,
     /// The path in the object.
@@ -39,7 +39,7 @@ pub enum NotMade {
     /// It cannot be read as an object of its kind.
     Unreadable(Box<Mistake>),
     /// It is not accepted.
-    Rejected(Vec<Told>),
+    Rejected(Vec<ExtensionFinding>),
 }
 
 /// What a product adds.
@@ -47,7 +47,7 @@ pub trait Extension: fmt::Debug + Sync {
     /// The kinds that it adds.
     fn kinds(&self) -> &'static [ExtensionKind];
 
-    /// Its rules, which what it [tells](Told) is said to be of.
+    /// Its rules, which what it [finds](ExtensionFinding) is said to be of.
     fn rules(&self) -> &'static [&'static Rule];
 
     /// The CustomResourceDefinitions that what it makes relies on.
@@ -60,5 +60,5 @@ pub trait Extension: fmt::Debug + Sync {
     fn make(&self, object: &Object<'_>) -> Result<Vec<Json>, NotMade>;
 
     /// What is wrong with objects of which policies were made, by their index.
-    fn tell(&self, made: &[&Object<'_>]) -> Vec<(usize, Told)>;
+    fn findings(&self, made: &[&Object<'_>]) -> Vec<(usize, ExtensionFinding)>;
 }

@@ -113,7 +113,7 @@ impl<'a> Findings<'a> {
         self.put(item, Found { path: path.to_owned(), position, message: message.into(), help, ..Found::default() });
     }
 
-    /// Something is wrong, and all is said of it.
+    /// Something is wrong, and all of it is reported.
     pub(crate) fn put(&mut self, item: &Item<'_>, of: Found) {
         let Some(rule) = self.rule else { return };
         let Some(severity) = self.options.levels.severity(rule, of.severity) else { return };

@@ -1,5 +1,5 @@
-//! `palisade lint`: what the API server would refuse of admission policies, what it would warn about, and what it would
-//! take and its admin regret.
+//! `palisade lint`: what the API server would reject of admission policies, what it would warn about, and what it would
+//! accept although it is dangerous.
 //!
 //! A rule is one file of [`catalogue`]. This crate is pure: no I/O, no clock, no environment.
 
@@ -25,7 +25,7 @@ use palisade_cel::Position;
 use palisade_manifest::{Object, Problem, Severity, Source};
 
 pub use catalogue::CONTROL_PLANE_WRITES;
-pub use extension::{Extension, ExtensionKind, NotMade, Told};
+pub use extension::{Extension, ExtensionFinding, ExtensionKind, NotMade};
 pub use finding::Finding;
 pub use rule::{Category, Rule};
 pub use silence::{IGNORE_ANNOTATION, Level, Levels, UnknownRule};
@@ -113,7 +113,8 @@ pub fn lint(objects: &[Object<'_>], options: &Options) -> Report {
     for rule in options.rules().into_iter().filter(|rule| options.levels.of(rule).is_some()) {
         findings.of(rule);
         (rule.check)(&cluster, &mut findings);
-        for (item, Told { path, message, help, .. }) in cluster.told.iter().filter(|(_, told)| told.rule.id == rule.id)
+        for (item, ExtensionFinding { path, message, help, .. }) in
+            cluster.of_extension.iter().filter(|(_, reported)| reported.rule.id == rule.id)
         {
             findings.add_at(item, path, Position::NONE, message, help.as_deref());
         }

@@ -27,12 +27,12 @@ pub struct Rule {
 /// What a rule is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Category {
-    /// The API server refuses it.
+    /// The API server rejects it.
     Rejected,
-    /// The API server takes it and warns.
+    /// The API server accepts it and warns.
     Warned,
-    /// The API server takes it without a word, and its admin will be sorry.
-    Regret,
+    /// The API server accepts it without a warning, and it is dangerous.
+    Dangerous,
 }
 
 impl Category {
@@ -41,13 +41,13 @@ impl Category {
         match self {
             Self::Rejected => "rejected",
             Self::Warned => "warned",
-            Self::Regret => "regret",
+            Self::Dangerous => "dangerous",
         }
     }
 }
 
 impl Rule {
-    /// A rule of an [`Extension`](crate::Extension), which tells what it finds itself.
+    /// A rule of an [`Extension`](crate::Extension), which reports its findings itself.
     pub const fn plugged(
         id: &'static str,
         severity: Severity,

@@ -39,7 +39,7 @@ fn validations(expressions: &[&str]) -> String {
     format!("  validations:\n{}", lines.join("\n"))
 }
 
-fn told(findings: &[Finding]) -> Vec<String> {
+fn reported(findings: &[Finding]) -> Vec<String> {
     findings.iter().map(|one| format!("{:?} {}: {}", one.severity, one.path, one.message)).collect()
 }
 
@@ -54,7 +54,7 @@ fn one_mistake_is_one_finding() {
     let text = policy(&rules, &validations(&["object.spec.schedule != '' || object.spec.schedule == 'x'"]));
     let found = findings(&text, "type-check", 36);
     assert_eq!(
-        told(&found),
+        reported(&found),
         ["Warning spec.validations[0].expression: undefined field 'schedule', here and at 1 more place (v1 Pod; \
              v1 ReplicationController; apps/v1 DaemonSet; apps/v1 Deployment; and 3 more)"]
     );
@@ -64,7 +64,7 @@ fn one_mistake_is_one_finding() {
         policy(&rules[..1], &validations(&["object.metadata.labels.size() > 0 && object.metadata.labels.size() < 9"]));
     let found = findings(&text, "unguarded-optional-field", 36);
     assert_eq!(
-        told(&found),
+        reported(&found),
         ["Warning spec.validations[0].expression: object.metadata.labels may not be there: reading it fails then \
              (all 4 kinds that are matched)"]
     );
@@ -81,7 +81,7 @@ fn parameters_are_reported_once() {
         format!("  paramKind: {{apiVersion: example.org/v1, kind: Limit}}\n{}", validations(&["params.most > 1"]));
     let found = findings(&(crd.to_owned() + &policy(&rules, &rest)), "unguarded-optional-field", 36);
     assert_eq!(
-        told(&found),
+        reported(&found),
         ["Warning spec.validations[0].expression: params.most may not be there: reading it fails then"]
     );
 }
@@ -142,8 +142,8 @@ fn what_makes_every_request_fail_is_an_error() {
         ),
     ] {
         let found = findings(&policy(rules, &rest), "type-check", 36);
-        assert_eq!(found.iter().map(|one| one.severity).max(), expected, "{rest}: {:#?}", told(&found));
-        assert!(found.len() <= 1, "{rest}: {:#?}", told(&found));
+        assert_eq!(found.iter().map(|one| one.severity).max(), expected, "{rest}: {:#?}", reported(&found));
+        assert!(found.len() <= 1, "{rest}: {:#?}", reported(&found));
     }
 }
 
@@ -160,7 +160,7 @@ fn only_what_a_custom_resource_cannot_have_fails_for_certain() {
         );
         let text = policy(&[("example.org", "v1", "CREATE", "tests")], &validations(&["object.spec.b == 'x'"]));
         let found = findings(&(crd + &text), "type-check", 36);
-        assert_eq!(found.iter().map(|one| one.severity).collect::<Vec<_>>(), [expected], "{:#?}", told(&found));
+        assert_eq!(found.iter().map(|one| one.severity).collect::<Vec<_>>(), [expected], "{:#?}", reported(&found));
     }
 }
 
@@ -259,7 +259,7 @@ fn finalizers_are_blocked_only_where_the_policy_denies_their_removal() {
     ];
     for (rules, rest, expected) in cases {
         let found = findings(&policy(&rules, &rest), "blocks-finalizers", 36);
-        assert_eq!(found.iter().map(|one| one.severity).max(), expected, "{rules:?} {rest}: {:#?}", told(&found));
+        assert_eq!(found.iter().map(|one| one.severity).max(), expected, "{rules:?} {rest}: {:#?}", reported(&found));
     }
 }
 
@@ -287,7 +287,7 @@ fn kube_system_is_reported_for_what_the_control_plane_writes_there() {
         let rules = [(group, "v1", operation, resource)];
         let text = policy_in("matchPolicy: Equivalent", &rules, &validations(&["object.metadata.name != 'a'"]));
         let found = findings(&text, "matches-kube-system", 36);
-        assert_eq!(!found.is_empty(), expected, "{operation} {resource}: {:#?}", told(&found));
+        assert_eq!(!found.is_empty(), expected, "{operation} {resource}: {:#?}", reported(&found));
     }
 }
 
@@ -345,7 +345,7 @@ fn subresources_are_missed_only_for_what_they_change() {
         ),
     ] {
         let found = findings(&policy(&[rule], &validations(&[expression])), "missing-subresource", 36);
-        let said = told(&found).join("\n");
+        let said = reported(&found).join("\n");
         assert_eq!(!found.is_empty(), !expected.is_empty(), "{expression}: {said}");
         assert!(found.len() <= 1 && said.contains(expected), "{expression}: {said}");
     }
@@ -436,7 +436,7 @@ fn fields_that_are_always_there_or_asked_for_are_not_reported() {
     ] {
         for minor in 33..=37 {
             let found = findings(&policy(&[rule], &rest), "unguarded-optional-field", minor);
-            let said = told(&found).join("\n");
+            let said = reported(&found).join("\n");
             assert_eq!(!found.is_empty(), !expected.is_empty(), "1.{minor} {rest}: {said}");
             assert!(found.len() <= 1 && said.contains(expected), "1.{minor} {rest}: {said}");
         }
@@ -466,7 +466,7 @@ fn what_is_not_served_is_named_with_what_is() {
         ("apiextension.k8s.io/v1", "CustomResourceDefinition", "did you mean apiextensions.k8s.io?"),
         ("apps/v1", "Deploymnet", "did you mean Deployment?"),
         ("v1", "Deployment", "did you mean apps/v1?"),
-        // Those of others, of subresources, and what is no object of an API server.
+        // Those of others, of subresources, and what is not an object of an API server.
         ("apps.kruise.io/v1", "Deployment", ""),
         ("policy.example.org/v1", "PodDisruptionBudget", ""),
         ("autoscaling.k8s.io/v1", "VerticalPodAutoscaler", ""),
@@ -517,6 +517,6 @@ fn parameters_that_are_looked_up_by_design_are_a_note() {
         ("", "name: limits", None),
     ] {
         let found = findings(&text(condition, param_ref), "selector-params-fan-out", 36);
-        assert_eq!(found.iter().map(|one| one.severity).max(), expected, "{param_ref}: {:#?}", told(&found));
+        assert_eq!(found.iter().map(|one| one.severity).max(), expected, "{param_ref}: {:#?}", reported(&found));
     }
 }

@@ -18,7 +18,7 @@ fn options(text: &str) -> Options {
     Options { minor: minor.map_or(36, |minor| minor.parse().unwrap()), ..Options::default() }
 }
 
-fn told(report: &Report) -> Vec<String> {
+fn reported(report: &Report) -> Vec<String> {
     let line = |finding: &palisade_lint::Finding| {
         format!("{} {}: {}", finding.rule.id, finding.source.position(finding.place.start).0, finding.message)
     };
@@ -32,7 +32,7 @@ fn each_rule_finds_its_bad_example_and_nothing_else_does() {
         let report = run(rule.bad, &options(rule.bad));
         let found: BTreeSet<_> = report.findings.iter().map(|finding| finding.rule.id).collect();
         if found != BTreeSet::from([rule.id]) {
-            wrong.push(format!("{}: {:#?}", rule.id, told(&report)));
+            wrong.push(format!("{}: {:#?}", rule.id, reported(&report)));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
@@ -44,7 +44,7 @@ fn no_rule_finds_anything_in_a_good_example() {
     for rule in catalogue::all(None) {
         let report = run(rule.good, &options(rule.good));
         if !report.findings.is_empty() {
-            wrong.push(format!("{}: {:#?}", rule.id, told(&report)));
+            wrong.push(format!("{}: {:#?}", rule.id, reported(&report)));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
@@ -66,7 +66,7 @@ fn every_rule_can_be_silenced() {
         let mut options = options(rule.bad);
         options.levels.set(rule, Level::Allow);
         let report = run(rule.bad, &options);
-        assert!(report.findings.is_empty(), "{}: {:#?}", rule.id, told(&report));
+        assert!(report.findings.is_empty(), "{}: {:#?}", rule.id, reported(&report));
     }
     let mut options = Options::default();
     let rule = options.rule("blocks-finalizers").unwrap();
@@ -79,7 +79,7 @@ fn every_rule_can_be_silenced() {
         1,
     );
     let report = run(&silenced, &Options::default());
-    assert_eq!((report.findings.len(), report.silenced), (0, 1), "{:#?}", told(&report));
+    assert_eq!((report.findings.len(), report.silenced), (0, 1), "{:#?}", reported(&report));
 }
 
 #[test]
@@ -107,7 +107,7 @@ spec:
 ";
     let report = run(text, &Options::default());
     let places: Vec<_> = report.findings.iter().map(|finding| &text[finding.place.clone()]).collect();
-    assert_eq!(places, ["wrong", "nothing", "<"], "{:#?}", told(&report));
+    assert_eq!(places, ["wrong", "nothing", "<"], "{:#?}", reported(&report));
 }
 
 const DEFINITION_AND_PARAMETERS: &str = r#"apiVersion: apiextensions.k8s.io/v1
@@ -166,7 +166,7 @@ spec:
 fn parameters_are_judged_by_their_definition() {
     let lint = |right: &str, least: &str| {
         let text = DEFINITION_AND_PARAMETERS.replace("RIGHT", right).replace("LEAST", least);
-        told(&run(&text, &options("")))
+        reported(&run(&text, &options("")))
     };
     assert_eq!(lint("least", "2"), [""; 0]);
     assert_eq!(lint("least", "5"), ["api-server-rejects 48: spec: Invalid value: 3 is less than 5"]);

@@ -93,7 +93,7 @@ impl Node<'_> {
     }
 
     /// The byte at which a line and column of the text at a path stand, both from 1 and in characters: exact for all
-    /// that is no white space, in block scalars, quotes and plain text. None if the path leads to no text.
+    /// that is not white space, in block scalars, quotes and plain text. None if the path leads to no text.
     pub fn place_in_text(&self, file: &str, path: &str, line: usize, column: usize) -> Option<usize> {
         let node = self.at(path)?;
         let text = node.text()?;

@@ -126,7 +126,7 @@ impl Object<'_> {
         }
     }
 
-    /// Reads the object as a type. A text that is no text to kubectl, which reads YAML 1.1, must be quoted: `Off`, `yes`.
+    /// Reads the object as a type. A text that is not a text to kubectl, which reads YAML 1.1, must be quoted: `Off`, `yes`.
     pub fn parse<T: DeserializeOwned>(&self) -> Result<T, Box<Mistake>> {
         self.read(false)
     }
@@ -164,7 +164,9 @@ impl Object<'_> {
                 (format!("unknown value {variant:?}"), Some(suggestion(&variant, expected)))
             }
             Cause::Is { found, wanted } => match unquoted(value, path).filter(|_| wanted.contains("string")) {
-                Some(text) => (format!("{text} without quotes is no text to kubectl"), Some(format!("write {text:?}"))),
+                Some(text) => {
+                    (format!("{text} without quotes is not a string to kubectl"), Some(format!("write {text:?}")))
+                }
                 None => (format!("is {found}, not {wanted}"), None),
             },
             Cause::Repeated => ("given twice".to_owned(), None),
@@ -227,7 +229,7 @@ mod tests {
         };
         for value in ["Off", "yes", "50001"] {
             let found = read(value).unwrap_err();
-            assert!(found.contains(&format!("engine: {value} without quotes is no text to kubectl")), "{found}");
+            assert!(found.contains(&format!("engine: {value} without quotes is not a string to kubectl")), "{found}");
             assert_eq!(read(&format!("'{value}'")).unwrap().as_deref(), Some(value));
         }
         assert_eq!(read("Auto").unwrap().as_deref(), Some("Auto"));

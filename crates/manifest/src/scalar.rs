@@ -4,7 +4,7 @@ use std::ops::Range;
 
 /// The byte of `raw`, a scalar as it is written, at which the character of its `text` at byte `offset` stands.
 ///
-/// Exact for what is no white space. White space is folded, indented and escaped in ways that are not followed: for
+/// Exact for what is not white space. White space is folded, indented and escaped in ways that are not followed: for
 /// it, this is the byte after the last character before it. None if the two do not belong together.
 pub(crate) fn offset_in(raw: &str, text: &str, offset: usize) -> Option<usize> {
     // The text of a block may begin with a quote, too.
@@ -60,7 +60,7 @@ impl<'a> Reader<'a> {
         Self { raw, at, style }
     }
 
-    /// The next character that is no white space, and the bytes it is written with.
+    /// The next character that is not white space, and the bytes it is written with.
     fn next_visible(&mut self) -> Option<(Range<usize>, char)> {
         loop {
             let start = self.at;

@@ -14,6 +14,6 @@ pub mod psp;
 pub mod rbac;
 
 pub use cover::covers;
-pub use note::{Fill, Kind, Note};
+pub use note::{FieldDefault, Kind, Note};
 pub use plan::{ALWAYS, LABEL, Migrated, Options, migrate};
 pub use print::concise;

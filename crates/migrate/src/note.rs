@@ -9,13 +9,13 @@ use serde_json::Value as Json;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::Display)]
 #[strum(serialize_all = "lowercase")]
 pub enum Kind {
-    /// Pods that were admitted are refused, until they say what was filled in for them.
+    /// Pods that were admitted are refused, until they say what was defaulted for them.
     Stricter,
     /// Pods that were refused are admitted.
     Looser,
-    /// What was filled in still is, by `spec.mutation`. Only where nobody does it, a pod is refused until it says it.
-    Filled,
-    /// Pods are admitted as before, but nothing is filled in any more, and they may run differently.
+    /// What was defaulted still is, by `spec.mutation`. Only where nobody does it, a pod is refused until it says it.
+    Defaulted,
+    /// Pods are admitted as before, but nothing is defaulted any more, and they may run differently.
     Default,
     /// Which namespaces the profile selects is not what the grants said, or has to be decided.
     Selection,
@@ -33,35 +33,35 @@ pub struct Note {
     /// What is different, which pods it hits and what to do, in one line.
     pub message: String,
     /// What has to be written into pods that were given it before.
-    pub fill: Option<Fill>,
+    pub default: Option<FieldDefault>,
 }
 
 impl Note {
-    /// A note without anything to fill in.
+    /// A note without anything to default.
     pub fn new(kind: Kind, path: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { kind, path: path.into(), message: message.into(), fill: None }
+        Self { kind, path: path.into(), message: message.into(), default: None }
     }
 
     /// Adds what to write into pods.
     #[must_use]
-    pub fn fill(mut self, fill: Fill) -> Self {
-        self.fill = Some(fill);
+    pub fn with_default(mut self, default: FieldDefault) -> Self {
+        self.default = Some(default);
         self
     }
 
     /// Whether something is different, so that a migration cannot be called one to one.
     pub fn is_difference(&self) -> bool {
-        !matches!(self.kind, Kind::Note | Kind::Filled)
+        !matches!(self.kind, Kind::Note | Kind::Defaulted)
     }
 
     /// What to do about it, if pods were given something.
     pub fn help(&self) -> Option<String> {
-        let fill = self.fill.as_ref()?;
+        let default = self.default.as_ref()?;
         // What pods do without need not be good for them, like the group that a range happens to begin with.
         Some(match self.kind {
-            Kind::Filled => format!("Where nobody does, write {fill}"),
-            Kind::Default => format!("Where it is needed, write {fill}"),
-            _ => format!("Write {fill}"),
+            Kind::Defaulted => format!("Where nobody does, write {default}"),
+            Kind::Default => format!("Where it is needed, write {default}"),
+            _ => format!("Write {default}"),
         })
     }
 }
@@ -73,9 +73,9 @@ impl fmt::Display for Note {
     }
 }
 
-/// A value that was filled in where a pod did not set it.
+/// A value that was defaulted where a pod did not set it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fill {
+pub struct FieldDefault {
     /// Whether each container gets it, and not the pod's spec.
     pub of_containers: bool,
     /// Where, below the container or the spec.
@@ -84,7 +84,7 @@ pub struct Fill {
     pub value: Json,
 }
 
-impl Fill {
+impl FieldDefault {
     /// A value for the pod's spec.
     pub fn pod(path: &[&'static str], value: impl Into<Json>) -> Self {
         Self { of_containers: false, path: path.to_vec(), value: value.into() }
@@ -95,7 +95,7 @@ impl Fill {
         Self { of_containers: true, path: path.to_vec(), value: value.into() }
     }
 
-    /// Fills the value in where it is not set.
+    /// Sets the value where it is not set.
     pub fn apply(&self, pod: &mut Json) {
         let spec = pod.at_mut(&["spec"]);
         if !self.of_containers {
@@ -124,7 +124,7 @@ fn set(object: &mut Json, path: &[&str], value: &Json) {
     }
 }
 
-impl fmt::Display for Fill {
+impl fmt::Display for FieldDefault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (path, value) = (self.path.join("."), yaml(&self.value));
         if self.of_containers {

@@ -32,7 +32,7 @@ const SHOWN: usize = 5;
 /// What holds for every migrated policy, whatever it says.
 pub const ALWAYS: [&str; 7] = [
     "Several profiles on one namespace all apply. Of several PodSecurityPolicies one was enough.",
-    "What was filled into pods is filled in by spec.mutation, where they set nothing. Where nobody does it, they are \
+    "Defaults that were set in pods are set by spec.mutation, where they set nothing. Where nobody does it, they are \
      denied until they say it.",
     "Pods of kube-system, kube-public, kube-node-lease and palisade-system are never judged.",
     "Ephemeral containers (kubectl debug) are judged like others. PodSecurityPolicy never saw them.",
@@ -150,7 +150,7 @@ fn name_mistake(name: &str, seen: &mut BTreeSet<String>) -> Option<Diagnostic> {
     }
     if !subdomain(name) {
         let help = "small letters, digits, dots and dashes, and of these two neither first nor last";
-        return Some(Diagnostic::new("metadata.name", format!("{name:?} is no name of an object")).help(help));
+        return Some(Diagnostic::new("metadata.name", format!("{name:?} is not a valid object name")).help(help));
     }
     let second = !seen.insert(profile_name(name));
     second.then(|| Diagnostic::new("metadata.name", format!("a second policy with the name {name:?}")))

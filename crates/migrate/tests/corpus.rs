@@ -12,7 +12,7 @@ use std::{
     process::ExitCode,
 };
 
-use common::{denial, filled_in, judge, migrate, yaml};
+use common::{defaulted, denial, judge, migrate, yaml};
 use serde_json::{Value as Json, json};
 
 fn main() -> ExitCode {
@@ -76,7 +76,7 @@ fn every_policy_becomes_a_profile(directory: &Path) {
 
 fn allowed_pods_pass_and_others_do_not(directory: &Path) {
     let mut wrong = 0;
-    println!("{:34}{:12}{:22}", "policy", "pod", "after what is filled in");
+    println!("{:34}{:12}{:22}", "policy", "pod", "after what is defaulted");
     for case in entries(directory) {
         let migrated = migrate(&yaml(&fs::read_to_string(case.join("psp.yaml")).unwrap()));
         let judge = judge(&migrated);
@@ -86,7 +86,7 @@ fn allowed_pods_pass_and_others_do_not(directory: &Path) {
                 println!("{shown:34}{name:12}not in the collection");
                 continue;
             };
-            let denial = denial(&judge, &filled_in(&migrated, &written));
+            let denial = denial(&judge, &defaulted(&migrated, &written));
             let says = if denial.is_none() == allowed { "" } else { "WRONG" };
             println!("{shown:34}{name:12}{:22}{says}", denial.as_deref().unwrap_or("admitted"));
             wrong += usize::from(denial.is_none() != allowed);

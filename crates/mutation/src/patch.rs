@@ -90,7 +90,7 @@ impl Patch {
         profiles.sort_unstable();
         profiles.dedup();
         let first = self.changes.first()?;
-        let mut text = format!("filled in by ToolSecurityProfile {}: {first}", profiles.join(", "));
+        let mut text = format!("mutated by ToolSecurityProfile {}: {first}", profiles.join(", "));
         let mut of = &first.of;
         for change in &self.changes[1..] {
             text.push_str("; ");

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use palisade_api::{Exemptions, ParameterType, ToolSecurityParamsSpec, Values, names};
 use palisade_checks::{
-    Fill, Subject,
+    FieldDefault, Subject,
     catalogue::redirect::Redirector,
-    fill::{self, CONTAINER_LISTS, Scene, Step, field, is_windows},
+    defaults::{self, CONTAINER_LISTS, ConditionContext, Step, field, is_windows},
 };
 use palisade_compiler::Mutation;
 use serde_json::Value as Json;
@@ -85,7 +85,7 @@ impl<'a> Plan<'a> {
     }
 
     /// What is changed. Only a new pod and new ephemeral containers are; not what a node or who is exempt makes, and
-    /// nothing in the namespace for probes, whose pods are to be judged as they are unless they ask who changes them. Of an object that is no pod,
+    /// nothing in the namespace for probes, whose pods are to be judged as they are unless they ask who changes them. Of an object that is not a pod,
     /// what does not look like one is left alone.
     pub fn patch(&self, request: &Request<'_>) -> Patch {
         let ephemeral = match (request.operation, request.subresource) {
@@ -160,12 +160,13 @@ impl<'a> Profile<'a> {
         }
         let mut changing = Changing { profile: self, pod, patch: Patch::default() };
         let of_ephemeral = if ephemeral { self.mutation.of_ephemeral() } else { vec![] };
-        let fills = if ephemeral { &of_ephemeral } else { &self.mutation.fills };
-        let of_container = |fill: &Fill| matches!(fill.of, Subject::Container | Subject::LastingContainer);
+        let defaults = if ephemeral { &of_ephemeral } else { &self.mutation.defaults };
+        let of_container =
+            |default: &FieldDefault| matches!(default.of, Subject::Container | Subject::LastingContainer);
         let (of_containers, of_pod): (Vec<_>, Vec<_>) =
-            fills.iter().filter(|_| !is_windows(pod)).partition(|(_, fill)| ephemeral || of_container(fill));
-        changing.fill(&Fills::new(of_pod), "/spec", "pod", field(pod, &["spec"]), &Json::Null);
-        let of_containers = Fills::new(of_containers);
+            defaults.iter().filter(|_| !is_windows(pod)).partition(|(_, default)| ephemeral || of_container(default));
+        changing.set_defaults(&Defaults::new(of_pod), "/spec", "pod", field(pod, &["spec"]), &Json::Null);
+        let of_containers = Defaults::new(of_containers);
         let lists = if ephemeral { &CONTAINER_LISTS[2..] } else { &CONTAINER_LISTS[..2] };
         let old: BTreeSet<_> =
             containers(request.old_pod, CONTAINER_LISTS[2]).filter_map(|(_, one)| name(one)).collect();
@@ -176,7 +177,7 @@ impl<'a> Profile<'a> {
                 }
                 let (at, of) =
                     (format!("/spec/{list}/{index}"), format!("container \"{}\"", name(container).unwrap_or_default()));
-                changing.fill(&of_containers, &at, &of, container, container);
+                changing.set_defaults(&of_containers, &at, &of, container, container);
                 changing.redirect(&at, &of, container, &["image"]);
             }
         }
@@ -197,21 +198,21 @@ fn name(object: &Json) -> Option<&str> {
     field(object, &["name"]).as_str()
 }
 
-/// Fields to fill.
-struct Fills<'a> {
-    fills: Vec<&'a (Option<String>, Fill)>,
+/// Fields to default.
+struct Defaults<'a> {
+    defaults: Vec<&'a (Option<String>, FieldDefault)>,
     steps: Vec<Step<'a>>,
 }
 
-impl<'a> Fills<'a> {
-    fn new(fills: Vec<&'a (Option<String>, Fill)>) -> Self {
-        let only: Vec<_> = fills.iter().map(|(_, fill)| fill).collect();
-        Self { steps: fill::steps(&only), fills }
+impl<'a> Defaults<'a> {
+    fn new(defaults: Vec<&'a (Option<String>, FieldDefault)>) -> Self {
+        let only: Vec<_> = defaults.iter().map(|(_, default)| default).collect();
+        Self { steps: defaults::steps(&only), defaults }
     }
 
     /// The check that a step is for.
     fn check(&self, step: &Step<'_>) -> Option<String> {
-        self.fills.iter().find(|(_, fill)| fill.path == step.path).and_then(|(check, _)| check.clone())
+        self.defaults.iter().find(|(_, default)| default.path == step.path).and_then(|(check, _)| check.clone())
     }
 }
 
@@ -223,15 +224,15 @@ struct Changing<'a> {
 }
 
 impl Changing<'_> {
-    fn fill(&mut self, fills: &Fills<'_>, at: &str, of: &str, object: &Json, container: &Json) {
+    fn set_defaults(&mut self, defaults: &Defaults<'_>, at: &str, of: &str, object: &Json, container: &Json) {
         let Profile { mutation, values, excepted, .. } = self.profile;
-        let scene = Scene { values, excepted, pod: self.pod, container };
-        for step in &fills.steps {
-            let Some(value) = step.of(object, scene) else { continue };
+        let context = ConditionContext { values, excepted, pod: self.pod, container };
+        for step in &defaults.steps {
+            let Some(value) = step.of(object, context) else { continue };
             if step.value.is_some() {
                 self.patch.changes.push(Change {
                     profile: mutation.profile.clone(),
-                    check: fills.check(step),
+                    check: defaults.check(step),
                     of: of.to_owned(),
                     field: step.path.join("."),
                     before: None,

@@ -1,4 +1,4 @@
-//! `AdmissionReview` in, `AdmissionReview` out. Pure: what is filled in is decided by the caller.
+//! `AdmissionReview` in, `AdmissionReview` out. Pure: what is defaulted is decided by the caller.
 //!
 //! Version `admission.k8s.io/v1` only (KEP-2872). Whatever the bytes are, the answer is a review or says what is
 //! wrong with them; nothing here panics.
@@ -143,7 +143,7 @@ struct Response<'a> {
     warnings: Option<[String; 1]>,
 }
 
-/// Answers a review; `reply` says what is to be filled in.
+/// Answers a review; `reply` says what is to be defaulted.
 ///
 /// # Errors
 /// What is wrong with the body.

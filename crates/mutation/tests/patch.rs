@@ -58,7 +58,7 @@ mutation: {defaults: Secure}
 ";
 
 #[test]
-fn what_checks_demand_is_filled_in() {
+fn what_checks_demand_is_defaulted() {
     let plan = plan(&[compile("tools", TOOL)], &tool());
     let (pod, patch) =
         patched(&plan, &yaml("spec: {containers: [{name: a, image: b}], initContainers: [{name: c, image: d}]}"));
@@ -82,7 +82,7 @@ spec:
     assert_eq!(
         patch.warning().as_deref(),
         Some(
-            "filled in by ToolSecurityProfile tools: pod securityContext.runAsNonRoot true; securityContext.runAsUser \
+            "mutated by ToolSecurityProfile tools: pod securityContext.runAsNonRoot true; securityContext.runAsUser \
              50001; securityContext.runAsGroup 50001; securityContext.fsGroup 50001; securityContext.supplementalGroups \
              [50001]; securityContext.seccompProfile {type: RuntimeDefault}; securityContext.seLinuxOptions {level: \
              s0:c1,c2, type: container_t}; container \"a\" securityContext.allowPrivilegeEscalation false; \
@@ -96,7 +96,7 @@ spec:
 }
 
 #[test]
-fn what_is_set_stays_and_what_cannot_be_is_not_filled_in() {
+fn what_is_set_stays_and_what_cannot_be_set_is_not_defaulted() {
     let plan = plan(&[compile("tools", TOOL)], &tool());
     for pod in [
         "spec: {os: {name: windows}, containers: [{name: a, image: b}]}",
@@ -160,7 +160,7 @@ fn absent_null_and_empty_are_unset() {
 }
 
 #[test]
-fn nothing_is_filled_in_unless_it_is_asked_for() {
+fn nothing_is_defaulted_unless_it_is_asked_for() {
     assert_eq!(compile("a", "{}").mutation, None);
     assert_eq!(compile("a", "{mutation: {defaults: Secure, engine: 'Off'}}").mutation, None);
     assert_eq!(compile("a", "{baseline: Privileged, mutation: {defaults: Secure}}").mutation, None);
@@ -190,7 +190,7 @@ mutation: {{defaults: Secure}}
 }
 
 #[test]
-fn additional_defaults_are_filled_in_where_the_api_server_lets_them() {
+fn additional_defaults_are_set_where_the_api_server_lets_them() {
     let all = "
 baseline: Privileged
 privileges: {capabilities: {allowedAdd: [], requiredDrop: [], defaultAdd: [CHOWN, KILL]}}
@@ -229,7 +229,7 @@ fn update<'a>(old_pod: &'a Json, pod: &'a Json, subresource: &'a str) -> Request
 }
 
 #[test]
-fn a_new_ephemeral_container_is_filled_and_an_old_one_is_not() {
+fn a_new_ephemeral_container_is_defaulted_and_an_old_one_is_not() {
     let plan = plan(&[compile("tools", TOOL)], &tool());
     let old = yaml("spec: {containers: [{name: a, image: b}], ephemeralContainers: [{name: old, image: b}]}");
     let mut pod = old.clone();
@@ -299,7 +299,7 @@ fn several_profiles_are_followed_in_order_of_their_names() {
     assert_eq!(pod["spec"]["securityContext"]["runAsUser"], 1);
     assert_eq!(pod["spec"]["securityContext"]["runAsNonRoot"], true);
     assert_eq!(pod["spec"]["containers"][0]["image"], "r1.example/docker.io/library/b");
-    assert!(patch.warning().unwrap().starts_with("filled in by ToolSecurityProfile a, c: "));
+    assert!(patch.warning().unwrap().starts_with("mutated by ToolSecurityProfile a, c: "));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Workloads: what makes pods of a template. Small helpers that build them as JSON around a pod.
+//! Workloads: Small helpers that build them as JSON around a pod.
 
 use crate::json::Change as _;
 use serde_json::{Value as Json, json};

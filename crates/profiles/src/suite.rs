@@ -1,5 +1,5 @@
 //! Profiles in `palisade test`: the policies that they become are in the cluster of a suite, and what is not covered, and
-//! which mistakes nobody notices, is said of the profile.
+//! which mistakes nobody notices, is reported in terms of the profile.
 
 use std::sync::Arc;
 

@@ -17,7 +17,7 @@ fn run_with(text: &str, options: &Options) -> Report {
     lint(&objects(&source).unwrap(), options)
 }
 
-fn told(report: &Report) -> Vec<String> {
+fn reported(report: &Report) -> Vec<String> {
     let line = |finding: &palisade_lint::Finding| {
         format!("{} {}: {}", finding.rule.id, finding.source.position(finding.place.start).0, finding.message)
     };
@@ -31,7 +31,7 @@ fn each_rule_finds_its_bad_example_and_nothing_else_does() {
         let report = run(rule.bad, 36);
         let found: BTreeSet<_> = report.findings.iter().map(|finding| finding.rule.id).collect();
         if found != BTreeSet::from([rule.id]) {
-            wrong.push(format!("{}: {:#?}", rule.id, told(&report)));
+            wrong.push(format!("{}: {:#?}", rule.id, reported(&report)));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
@@ -43,7 +43,7 @@ fn no_rule_finds_anything_in_a_good_example() {
     for rule in RULES {
         let report = run(rule.good, 36);
         if !report.findings.is_empty() {
-            wrong.push(format!("{}: {:#?}", rule.id, told(&report)));
+            wrong.push(format!("{}: {:#?}", rule.id, reported(&report)));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
@@ -63,7 +63,7 @@ fn every_rule_can_be_silenced() {
         let mut options = options();
         options.levels.set(rule, Level::Allow);
         let report = run_with(rule.bad, &options);
-        assert!(report.findings.is_empty(), "{}: {:#?}", rule.id, told(&report));
+        assert!(report.findings.is_empty(), "{}: {:#?}", rule.id, reported(&report));
     }
 }
 
@@ -96,7 +96,7 @@ fn examples_are_clean() {
         for minor in 33..=37 {
             let report = run(&text, minor);
             assert!(report.objects > 0);
-            assert!(report.findings.is_empty(), "{name} 1.{minor}: {:#?}", told(&report));
+            assert!(report.findings.is_empty(), "{name} 1.{minor}: {:#?}", reported(&report));
         }
     }
     assert!(profiles > 0);

@@ -1,4 +1,4 @@
-//! Profiles: what of them is covered, told in their own terms, and which mistakes in custom checks are noticed.
+//! Profiles: what of them is covered, reported in their own terms, and which mistakes in custom checks are noticed.
 #![allow(clippy::unwrap_used, reason = "a test that cannot set itself up may panic")]
 
 use palisade_profiles::suite::Profiles;
@@ -179,11 +179,11 @@ policies: [profile.yaml]
 resources:
 - {apiVersion: v1, kind: Namespace, metadata: {name: tool-a, labels: {tenancy: tool}}}
 cases:
-- name: filled in by the webhook
+- name: defaulted by the webhook
   kubeVersion: '1.33'
   object: {apiVersion: v1, kind: Pod, metadata: {name: x, namespace: tool-a}, spec: {containers: [{name: a, image: b}]}}
   expect: {verdict: warn, object: {spec: {securityContext: {runAsNonRoot: true}}}}
-- name: filled in by a policy
+- name: defaulted by a policy
   kubeVersion: '1.36'
   object: {apiVersion: v1, kind: Pod, metadata: {name: x, namespace: tool-a}, spec: {containers: [{name: a, image: b}]}}
   expect: {verdict: allow, warnings: [], object: {spec: {securityContext: {runAsNonRoot: true}}}}

@@ -18,7 +18,7 @@ use crate::{
     places::{Origin, Place},
     request::Asked,
     run::unasked,
-    world::World,
+    test_cluster::TestCluster,
 };
 
 /// The namespaces that every cluster has.
@@ -58,9 +58,9 @@ pub(crate) enum Unbound {
 #[derive(Default)]
 struct Worlds {
     /// Without what cases add, and the policies that the API server refuses, with the reason.
-    bases: BTreeMap<u8, (World, BTreeMap<String, String>)>,
+    bases: BTreeMap<u8, (TestCluster, BTreeMap<String, String>)>,
     keys: Vec<(u8, Vec<Json>)>,
-    made: Vec<World>,
+    made: Vec<TestCluster>,
 }
 
 impl Loader<'_> {
@@ -77,21 +77,21 @@ impl Loader<'_> {
         }
         let (mut members, sources) = cluster::lower(members, self.server.extension, self.files.now())?;
         self.bind(&mut members, unbound);
-        let mut worlds = Worlds::default();
+        let mut clusters = Worlds::default();
         let mut cases = Vec::new();
         for draft in drafts {
-            cases.extend(self.assemble(draft, (&members, &sources), &mut worlds)?);
+            cases.extend(self.assemble(draft, (&members, &sources), &mut clusters)?);
         }
         if !self.problems.is_empty() {
             return Err(self.problems);
         }
-        let (source, worlds) = (Arc::clone(self.source), worlds.made);
+        let (source, clusters) = (Arc::clone(self.source), clusters.made);
         Ok(Suite {
             name,
             source,
             cases,
             notes: self.notes,
-            worlds,
+            clusters,
             members: Arc::new(members),
             sources: Arc::new(sources),
         })
@@ -101,7 +101,7 @@ impl Loader<'_> {
         &mut self,
         draft: Draft,
         (members, sources): (&[Member], &[Source]),
-        worlds: &mut Worlds,
+        clusters: &mut Worlds,
     ) -> Result<Option<Case>, Vec<Problem>> {
         let policies: BTreeSet<_> = cluster::policies(members).map(Member::name).collect();
         if let Some(wanted) = draft.expect.policy.as_ref().filter(|wanted| !policies.contains(wanted.as_str())) {
@@ -110,11 +110,11 @@ impl Loader<'_> {
             self.problems.push(problem.at(self.source, draft.range).help(format!("known here: {known}")));
             return Ok(None);
         }
-        let mut index = self.world((members, sources), worlds, (draft.minor, draft.extra.clone()))?;
-        let world = &mut worlds.made[index];
+        let mut index = self.cluster((members, sources), clusters, (draft.minor, draft.extra.clone()))?;
+        let cluster = &mut clusters.made[index];
         let (request, mut decoded) = match draft.asked {
             Question::Review(request) => (*request, true),
-            Question::Fields(asked) => match asked.request(world.kinds()) {
+            Question::Fields(asked) => match asked.request(cluster.kinds()) {
                 Ok(request) => (request, false),
                 Err(error) => {
                     let problem = Problem::new(format!("{}: {error}", draft.name));
@@ -126,9 +126,9 @@ impl Loader<'_> {
         let named = |member: &Member| member.kind() == "Namespace" && member.name() == request.namespace;
         let there = OWN_NAMESPACES.contains(&&*request.namespace) || members.iter().any(named);
         if !there && !request.namespace.is_empty() {
-            world.ensure_namespace(&request.namespace);
+            cluster.ensure_namespace(&request.namespace);
         }
-        let left_out = world.trace(PolicyKind::Validating, &request).iter().any(|trace| {
+        let left_out = cluster.trace(PolicyKind::Validating, &request).iter().any(|trace| {
             trace.matched == Some(false)
                 && trace.binding.is_none()
                 && draft.expect.policy.as_ref() == Some(&trace.policy)
@@ -140,16 +140,16 @@ impl Loader<'_> {
                 draft.name
             ));
             let extra = std::iter::once(open).chain(draft.extra).collect();
-            index = self.world((members, sources), worlds, (draft.minor, extra))?;
+            index = self.cluster((members, sources), clusters, (draft.minor, extra))?;
             if !there && !request.namespace.is_empty() {
-                worlds.made[index].ensure_namespace(&request.namespace);
+                clusters.made[index].ensure_namespace(&request.namespace);
             }
         }
-        let refused = &worlds.bases[&draft.minor].1;
+        let refused = &clusters.bases[&draft.minor].1;
         let unjudged = draft.expect.policy.as_ref().and_then(|policy| refused.get(policy)).cloned();
         if self.imported && unjudged.is_none() {
             // The other tools ask policies about any object.
-            if let Some(why) = unasked(&worlds.made[index].admit(&request)) {
+            if let Some(why) = unasked(&clusters.made[index].admit(&request)) {
                 self.notes
                     .push(format!("{}: the object is judged as it is, which no API server does: {why}", draft.name));
                 decoded = true;
@@ -157,7 +157,7 @@ impl Loader<'_> {
         }
         let place = Place::of(self.source, draft.range.start);
         let (name, expect) = (draft.name, draft.expect);
-        Ok(Some(Case { name, place, world: index, request, decoded, unjudged, expect }))
+        Ok(Some(Case { name, place, cluster: index, request, decoded, unjudged, expect }))
     }
 
     fn bind(&mut self, members: &mut Vec<Member>, unbound: Unbound) {
@@ -181,31 +181,31 @@ impl Loader<'_> {
     }
 
     /// The cluster for a version and what one case adds. Policies are compiled once for a version.
-    fn world(
+    fn cluster(
         &mut self,
         (members, sources): (&[Member], &[Source]),
-        worlds: &mut Worlds,
+        clusters: &mut Worlds,
         key: (u8, Vec<Json>),
     ) -> Result<usize, Vec<Problem>> {
-        if let Some(known) = worlds.keys.iter().position(|known| *known == key) {
+        if let Some(known) = clusters.keys.iter().position(|known| *known == key) {
             return Ok(known);
         }
         let (minor, extra) = &key;
-        if !worlds.bases.contains_key(minor) {
+        if !clusters.bases.contains_key(minor) {
             let base = self.base(*minor, members, sources)?;
-            worlds.bases.insert(*minor, base);
+            clusters.bases.insert(*minor, base);
         }
-        let mut world = worlds.bases[minor].0.clone();
+        let mut cluster = clusters.bases[minor].0.clone();
         for object in extra {
-            match world.apply(object.clone()) {
+            match cluster.apply(object.clone()) {
                 // A policy that is refused was told of, and cannot be bound.
                 Err(why) if !self.imported => return Err(vec![self.object.problem("", why)]),
                 _ => {}
             }
         }
-        worlds.made.push(world);
-        worlds.keys.push(key);
-        Ok(worlds.keys.len() - 1)
+        clusters.made.push(cluster);
+        clusters.keys.push(key);
+        Ok(clusters.keys.len() - 1)
     }
 
     /// The cluster with all members in it, and the policies that it refuses.
@@ -214,9 +214,9 @@ impl Loader<'_> {
         minor: u8,
         members: &[Member],
         sources: &[Source],
-    ) -> Result<(World, BTreeMap<String, String>), Vec<Problem>> {
+    ) -> Result<(TestCluster, BTreeMap<String, String>), Vec<Problem>> {
         let server = Server { minor, ..self.server.clone() };
-        let (world, notes, refused) = cluster::build(&server, members, sources);
+        let (cluster, notes, refused) = cluster::build(&server, members, sources);
         for note in notes {
             if !self.notes.contains(&note) {
                 self.notes.push(note);
@@ -232,6 +232,6 @@ impl Loader<'_> {
         }
         self.notes.extend(refused.iter().map(|(member, why)| message(member, why)));
         let policies = refused.into_iter().filter(|(member, _)| member.kind().ends_with("AdmissionPolicy"));
-        Ok((world, policies.map(|(member, why)| (member.name().to_owned(), message(member, &why))).collect()))
+        Ok((cluster, policies.map(|(member, why)| (member.name().to_owned(), message(member, &why))).collect()))
     }
 }

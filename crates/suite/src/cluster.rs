@@ -8,7 +8,7 @@ use palisade_manifest::{Object, Problem, Source as File};
 use palisade_objects::json::Change as _;
 use serde_json::{Value as Json, json};
 
-use crate::{Extension, Made, Server, Wrong, places::Origin, world::World};
+use crate::{Extension, Made, Server, Wrong, places::Origin, test_cluster::TestCluster};
 
 /// An object of the cluster.
 #[derive(Clone, Debug)]
@@ -79,7 +79,7 @@ pub(crate) fn members(source: &Arc<File>) -> Result<Vec<Member>, Vec<Problem>> {
 fn member(object: &Object<'_>) -> Result<Json, Problem> {
     let mut json = object.json().map_err(|mistake| mistake.problem)?;
     if !json.is_object() || object.kind.is_empty() || object.api_version.is_empty() {
-        return Err(object.problem("", "this is no Kubernetes object: it has no apiVersion and kind"));
+        return Err(object.problem("", "this is not a Kubernetes object: it has no apiVersion and kind"));
     }
     // What is in a typed list need not say it.
     *json.at_mut(&["kind"]) = object.kind.as_str().into();
@@ -160,13 +160,13 @@ pub(crate) fn build<'a>(
     server: &Server,
     members: &'a [Member],
     sources: &'a [Source],
-) -> (World, Vec<String>, Vec<Refused<'a>>) {
-    let mut world = World::new(server.minor, &server.plugins, server.extension);
+) -> (TestCluster, Vec<String>, Vec<Refused<'a>>) {
+    let mut cluster = TestCluster::new(server.minor, &server.plugins, server.extension);
     let mut ordered: Vec<&Member> = members.iter().collect();
     ordered.sort_by_key(|member| rank(member.kind()));
     let (mut notes, mut refused) = (Vec::new(), Vec::new());
     for member in ordered {
-        match world.apply(member.object.clone()) {
+        match cluster.apply(member.object.clone()) {
             Ok(warnings) => {
                 notes.extend(warnings.iter().map(|text| format!("{} {}: {text}", member.kind(), member.name())));
             }
@@ -175,13 +175,13 @@ pub(crate) fn build<'a>(
     }
     for Source { member, made } in sources {
         for object in made.objects_of(server.minor) {
-            refused.extend(world.apply(object).err().map(|why| (member, why)));
+            refused.extend(cluster.apply(object).err().map(|why| (member, why)));
         }
         if let Some((name, webhook)) = made.webhook(server.minor) {
-            world.register(name, webhook);
+            cluster.register(name, webhook);
         }
     }
-    (world, notes, refused)
+    (cluster, notes, refused)
 }
 
 /// The policies among the members.

@@ -10,7 +10,7 @@ use crate::{
     Case, Check, Suite,
     cluster::{Member, Source},
     places::{Locator, Place},
-    world::World,
+    test_cluster::TestCluster,
 };
 
 /// What was exercised and what was not, of all policies of some suites.
@@ -94,15 +94,15 @@ pub fn measure(suite: &Suite) -> Coverage {
     let mut coverage = Coverage::default();
     let (mut reviews, mut traces) = (Vec::new(), Vec::new());
     for case in suite.cases.iter().filter(|case| case.unjudged.is_none()) {
-        let world = &suite.worlds[case.world];
-        let review = case.ask(world);
-        traces.extend(matched(case, world, &review));
+        let cluster = &suite.clusters[case.cluster];
+        let review = case.ask(cluster);
+        traces.extend(matched(case, cluster, &review));
         reviews.push(review);
     }
     for policy in suite.policies().filter(|policy| !policy.origin.generated) {
         let locator = Locator::new(&policy.origin);
         let own = |one: &Inspected<'_>| (one.kind, one.policy) == (policy.policy_kind(), policy.name());
-        for expression in suite.worlds.iter().flat_map(World::expressions).filter(own) {
+        for expression in suite.clusters.iter().flat_map(TestCluster::expressions).filter(own) {
             of_expression(&expression, &locator, &mut coverage);
         }
         of_rules(policy, "matchConstraints", policy.name(), &traces, &mut coverage);
@@ -119,14 +119,14 @@ pub fn measure(suite: &Suite) -> Coverage {
 }
 
 /// How policies and bindings match the request of a case, as far as they are asked.
-fn matched(case: &Case, world: &World, review: &Review) -> Vec<Trace> {
+fn matched(case: &Case, cluster: &TestCluster, review: &Review) -> Vec<Trace> {
     let request = &case.request;
     // An AdmissionReview has the object as it is after mutation.
-    let mut traces = if case.decoded { Vec::new() } else { world.trace(PolicyKind::Mutating, request) };
+    let mut traces = if case.decoded { Vec::new() } else { cluster.trace(PolicyKind::Mutating, request) };
     // What is refused before has no object.
     if request.object.is_none() || review.object.is_some() {
         let request = Request { object: review.object.clone(), ..request.clone() };
-        traces.extend(world.trace(PolicyKind::Validating, &request));
+        traces.extend(cluster.trace(PolicyKind::Validating, &request));
     }
     traces
 }
@@ -154,7 +154,7 @@ fn of_source(source: &Source, suite: &Suite, reviews: &[Review], coverage: &mut 
         add(&path, &path, &what, "never passes", passes);
         add(&path, &path, &what, "never finds a violation", violates);
     }
-    let expressions = suite.worlds.iter().flat_map(World::expressions);
+    let expressions = suite.clusters.iter().flat_map(TestCluster::expressions);
     for one in expressions.filter(|one| one.kind == PolicyKind::Validating) {
         for watch in one.watches.iter().filter(|watch| watch.kind != WatchKind::Whole) {
             // What is around an expression of the author in the policy has no line in the object.

@@ -143,7 +143,7 @@ fn of_denial(expect: &ExpectFields, review: &Review, found: &mut Vec<Difference>
     found.extend(denials.iter().map(compare).min_by_key(Vec::len).unwrap_or_default());
 }
 
-/// What is said where nothing is denied.
+/// What is reported where nothing is denied.
 fn said(expect: &ExpectFields, review: &Review) -> Vec<String> {
     let denials = match &review.outcome {
         Outcome::Denied(denials) => denials.as_slice(),

@@ -31,7 +31,7 @@ pub struct Wrong {
     pub help: Option<&'static str>,
 }
 
-/// An object that policies are made of. What is said of these is said of the object, by paths in it.
+/// An object that policies are made of. Findings about these are reported on it, by paths in it.
 pub trait Made: fmt::Debug + Send + Sync {
     /// The policies and their bindings, and what these rely on, where there are these Namespaces at that time.
     ///

@@ -12,7 +12,7 @@ use crate::{
     cluster::{self, Member, Source},
     format,
     request::{self, Asked},
-    world::World,
+    test_cluster::TestCluster,
 };
 
 mod guess;
@@ -141,7 +141,7 @@ impl Scaffold {
 
 /// A policy, and objects that it was tried on.
 struct Trial {
-    world: World,
+    cluster: TestCluster,
     policy: String,
     /// The smallest objects of the kinds that it matches come first.
     tried: Vec<(Json, Answer)>,
@@ -160,22 +160,22 @@ struct Answer {
 
 impl Trial {
     fn new(policy: &Member, members: &[Member], server: &Server) -> Result<Self, Vec<Problem>> {
-        let (mut world, _, refused) = cluster::build(server, members, &[]);
+        let (mut cluster, _, refused) = cluster::build(server, members, &[]);
         if let Some((member, why)) = refused.first() {
             let message = format!("the API server refuses {} {}: {why}", member.kind(), member.name());
             return Err(vec![member.problem(message)]);
         }
         if cluster::unbound(members).iter().any(|member| member.name() == policy.name()) {
-            world.apply(cluster::generated_binding(policy.name())).map_err(|why| vec![policy.problem(why)])?;
+            cluster.apply(cluster::generated_binding(policy.name())).map_err(|why| vec![policy.problem(why)])?;
         }
-        let bases = objects::of_policy(&policy.object, world.kinds());
-        let expressions: Vec<_> = world
+        let bases = objects::of_policy(&policy.object, cluster.kinds());
+        let expressions: Vec<_> = cluster
             .expressions()
             .filter(|one| one.policy == policy.name())
             .map(|one| (one.variable.map(str::to_owned), one.source.to_owned()))
             .collect();
         let (policy, base) = (policy.name().to_owned(), bases[0].clone());
-        let mut trial = Self { world, policy, tried: Vec::new(), base };
+        let mut trial = Self { cluster, policy, tried: Vec::new(), base };
         let share = TRIES / bases.len();
         let candidates = bases.iter().flat_map(|base| guess::candidates(base, &expressions, share));
         for object in bases.iter().cloned().chain(candidates) {
@@ -195,7 +195,7 @@ impl Trial {
     fn ask(&self, object: &Json) -> Option<Answer> {
         let asked =
             Asked { object: Some(object.clone()), user: request::user(None, None, None, None), ..Asked::default() };
-        let review = self.world.admit(&asked.request(self.world.kinds()).ok()?);
+        let review = self.cluster.admit(&asked.request(self.cluster.kinds()).ok()?);
         if crate::run::unasked(&review).is_some() || matches!(review.outcome, Outcome::NoVerdict(_)) {
             return None;
         }

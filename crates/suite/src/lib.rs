@@ -25,7 +25,7 @@ pub mod places;
 pub mod report;
 mod request;
 mod run;
-mod world;
+mod test_cluster;
 
 pub use expect::Difference;
 pub use extension::{Check, Extension, Made, Replaced, Scaffolded, Text, TextKind, Wrong};

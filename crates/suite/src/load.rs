@@ -15,7 +15,7 @@ use crate::{
     import, patch,
     places::{Origin, Place},
     request::{self, Asked},
-    world::World,
+    test_cluster::TestCluster,
 };
 
 /// Reads the files that suites name.
@@ -32,8 +32,8 @@ pub trait Files {
 
 impl Case {
     /// What the API server says, in the case's own cluster or in one like it.
-    pub(crate) fn ask(&self, world: &World) -> Review {
-        if self.decoded { world.review(&self.request) } else { world.admit(&self.request) }
+    pub(crate) fn ask(&self, cluster: &TestCluster) -> Review {
+        if self.decoded { cluster.review(&self.request) } else { cluster.admit(&self.request) }
     }
 }
 
@@ -61,7 +61,7 @@ pub struct Suite {
     pub cases: Vec<Case>,
     /// What its author should know: what was assumed, and what of an imported suite is not carried over.
     pub notes: Vec<String>,
-    pub(crate) worlds: Vec<World>,
+    pub(crate) clusters: Vec<TestCluster>,
     /// What is in its cluster.
     pub(crate) members: Arc<Vec<Member>>,
     /// What some of them were made of.
@@ -75,7 +75,7 @@ pub struct Case {
     pub name: String,
     /// Where it is in the suite's file.
     pub place: Place,
-    pub(crate) world: usize,
+    pub(crate) cluster: usize,
     pub(crate) request: Request,
     /// Whether the objects are as policies see them, and not as clients send them.
     pub(crate) decoded: bool,
@@ -170,7 +170,10 @@ impl Loader<'_> {
             Manifest::File(file) => self.file(path, file),
             Manifest::Inline(object) => {
                 if !object["apiVersion"].is_string() || !object["kind"].is_string() {
-                    self.problem(path, format!("{path}: this is no Kubernetes object: it has no apiVersion and kind"));
+                    self.problem(
+                        path,
+                        format!("{path}: this is not a Kubernetes object: it has no apiVersion and kind"),
+                    );
                     return Vec::new();
                 }
                 let origin = Origin { prefix: path.to_owned(), ..Origin::new(self.source, self.index) };
@@ -223,7 +226,7 @@ impl Loader<'_> {
         let minor = text.split('.').nth(1).and_then(|minor| minor.parse::<u8>().ok());
         let supported = minor.filter(|minor| text.starts_with("1.") && (33..=37).contains(minor));
         supported.unwrap_or_else(|| {
-            self.problem(path, format!("{path}: {version:?} is no supported version: 1.33 to 1.37"));
+            self.problem(path, format!("{path}: {version:?} is not a supported version: 1.33 to 1.37"));
             self.server.minor
         })
     }

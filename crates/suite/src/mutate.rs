@@ -1,5 +1,5 @@
 //! Mutation testing: small mistakes in policies and in what they are made of, of which some case should notice
-//! each. What is said of a denial is apart: a case notices it only if it says what it expects to read.
+//! each. The message for a denial is apart: a case notices it only if it says what it expects to read.
 
 mod make;
 
@@ -12,7 +12,7 @@ use crate::{
     Case, Suite,
     places::Place,
     run::{Status, judge},
-    world::World,
+    test_cluster::TestCluster,
 };
 
 /// A mistake in an expression, or in a message or reason.
@@ -24,7 +24,7 @@ pub struct Mutant {
     pub policy: String,
     /// The field: `validations[0].expression`, `spec.customChecks[0].expression`.
     pub path: String,
-    /// Whether it only changes what is said of a denial.
+    /// Whether it only changes the messages about a denial.
     pub of_message: bool,
     /// The mistake in words.
     pub description: String,
@@ -63,10 +63,10 @@ impl Mutant {
     }
 
     /// The cluster with the mistake; none if it does not compile.
-    fn apply(&self, world: &World) -> Option<World> {
-        let world = (!self.changes.is_empty()).then(|| world.clone());
-        self.changes.iter().try_fold(world?, |world, change| {
-            world.with_expression(change.kind, &change.policy, &change.path, &change.source).ok()
+    fn apply(&self, cluster: &TestCluster) -> Option<TestCluster> {
+        let cluster = (!self.changes.is_empty()).then(|| cluster.clone());
+        self.changes.iter().try_fold(cluster?, |cluster, change| {
+            cluster.with_expression(change.kind, &change.policy, &change.path, &change.source).ok()
         })
     }
 }
@@ -143,7 +143,7 @@ pub struct Baseline<'a> {
 impl<'a> Baseline<'a> {
     /// Runs all cases.
     pub fn new(suite: &'a Suite) -> Self {
-        let run = |case: &'a Case| (case, case.ask(&suite.worlds[case.world]));
+        let run = |case: &'a Case| (case, case.ask(&suite.clusters[case.cluster]));
         let passes = |(case, review): &(&Case, Review)| judge(case, review) == Status::Passed;
         Self {
             suite,
@@ -156,15 +156,15 @@ impl<'a> Baseline<'a> {
         let concerned: Vec<_> = self.passing.iter().filter(|(_, review)| mutant.concerns(review)).collect();
         let mut changed = BTreeMap::new();
         // A mutant that concerns no case must compile all the same to count.
-        let first = concerned.first().map_or(0, |(case, _)| case.world);
-        for index in std::iter::once(first).chain(concerned.iter().map(|(case, _)| case.world)) {
+        let first = concerned.first().map_or(0, |(case, _)| case.cluster);
+        for index in std::iter::once(first).chain(concerned.iter().map(|(case, _)| case.cluster)) {
             if let Entry::Vacant(entry) = changed.entry(index) {
-                let world = self.suite.worlds.get(index).and_then(|world| mutant.apply(world));
-                let Some(world) = world else { return Fate::Invalid };
-                entry.insert(world);
+                let cluster = self.suite.clusters.get(index).and_then(|cluster| mutant.apply(cluster));
+                let Some(cluster) = cluster else { return Fate::Invalid };
+                entry.insert(cluster);
             }
         }
-        let notices = |(case, _): &&&(&Case, Review)| judge(case, &case.ask(&changed[&case.world])) != Status::Passed;
+        let notices = |(case, _): &&&(&Case, Review)| judge(case, &case.ask(&changed[&case.cluster])) != Status::Passed;
         match concerned.iter().find(notices) {
             Some((case, _)) => Fate::Killed(case.name.clone()),
             None => Fate::Survived { cases: concerned.len() },

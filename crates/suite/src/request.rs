@@ -11,7 +11,7 @@ use serde_json::Value as Json;
 
 use crate::format;
 
-/// What a case says of a request, all defaults filled in.
+/// What a case says of a request, with all defaults.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Asked {
     pub object: Option<Json>,
@@ -100,10 +100,10 @@ pub(crate) fn set_namespace(object: &mut Json, namespace: &str) {
 /// # Errors
 /// What is wrong with it.
 pub(crate) fn of_review(review: &Json) -> Result<Request, String> {
-    let request = review.get("request").ok_or("this is no AdmissionReview: it has no request")?;
+    let request = review.get("request").ok_or("this is not an AdmissionReview: it has no request")?;
     let text = |pointer: &str| request.pointer(pointer).and_then(Json::as_str).unwrap_or_default().to_owned();
     let object = |field: &str| request.get(field).filter(|object| object.is_object()).cloned();
-    let operation = Operation::parse(&text("/operation")).ok_or("request.operation is no operation")?;
+    let operation = Operation::parse(&text("/operation")).ok_or("request.operation is not an operation")?;
     let addressed = |new: &str, old: &str, part: &str| {
         let found = text(&format!("/{new}/{part}"));
         if request.get(new).is_some() { found } else { text(&format!("/{old}/{part}")) }

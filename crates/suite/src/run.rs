@@ -71,7 +71,7 @@ pub fn run(suite: &Suite, case: &Case) -> CaseResult {
         let status = Status::NoVerdict(why.clone());
         return CaseResult { name, place, status, answer: String::new(), explanations: Vec::new() };
     }
-    let review = case.ask(&suite.worlds[case.world]);
+    let review = case.ask(&suite.clusters[case.cluster]);
     let status = judge(case, &review);
     let explanations = if status == Status::Passed { Vec::new() } else { explain(suite, case, &review) };
     let (name, place) = (case.name.clone(), case.place.clone());
@@ -110,7 +110,7 @@ fn explain(suite: &Suite, case: &Case, review: &Review) -> Vec<Explanation> {
     if shown.is_empty() {
         shown = all;
     }
-    let cluster = &suite.worlds[case.world];
+    let cluster = &suite.clusters[case.cluster];
     shown
         .into_iter()
         .map(|evaluation| {

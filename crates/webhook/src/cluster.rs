@@ -1,4 +1,4 @@
-//! What is known of the cluster: the profiles as they are in force, and their parameters in each namespace. Watches fill
+//! What is known of the cluster: the profiles as they are in force, and their parameters in each namespace. Watches keep
 //! it.
 
 use std::{
@@ -34,7 +34,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     metrics::{Metrics, Outcome},
-    mutator::Filled,
+    mutator::Mutated,
     profiles::{Loaded, Profiles, newest},
     review::{Call, Reply},
 };
@@ -85,7 +85,7 @@ impl ClusterState {
             .reflect(fill_params);
         let seen = Arc::clone(&cluster);
         follow(events, tasks, stop, move || {
-            if !seen.params_known.load(Ordering::Relaxed) && is_filled(&seen.params) {
+            if !seen.params_known.load(Ordering::Relaxed) && is_complete(&seen.params) {
                 seen.params_known.store(true, Ordering::Relaxed);
                 seen.changed.notify_one();
             }
@@ -108,9 +108,9 @@ impl ClusterState {
         let params = params.as_ref().and_then(|params| params.0.as_ref().ok());
         let mutated = mutator.mutate(call, params.map(|params| &params.spec));
         let outcome = match mutated {
-            Filled::Complete { .. } => Outcome::Complete,
-            Filled::NoParameters => Outcome::NoParameters,
-            Filled::Patch { .. } => Outcome::Mutated,
+            Mutated::Complete { .. } => Outcome::Complete,
+            Mutated::NoParameters => Outcome::NoParameters,
+            Mutated::Patch { .. } => Outcome::Mutated,
         };
         (outcome, mutated.into())
     }
@@ -121,7 +121,7 @@ impl ClusterState {
         let mut rejected = BTreeMap::<String, Option<String>>::new();
         loop {
             // Before the revisions are read, or they could be those of before the list was complete.
-            let complete = is_filled(revisions);
+            let complete = is_complete(revisions);
             let newest = newest(revisions.state());
             let (mut panicked, mut now) = (BTreeSet::new(), BTreeMap::new());
             for (profile, revision) in &newest {
@@ -165,7 +165,7 @@ impl ClusterState {
     }
 }
 
-fn is_filled<K>(store: &Store<K>) -> bool
+fn is_complete<K>(store: &Store<K>) -> bool
 where
     K: reflector::Lookup + Clone + 'static,
     K::DynamicType: Eq + std::hash::Hash + Clone,

@@ -34,7 +34,7 @@ pub enum Outcome {
 impl Outcome {
     fn text(self) -> &'static str {
         match self {
-            Self::Mutated => "filled",
+            Self::Mutated => "mutated",
             Self::Complete => "complete",
             Self::NoProfile => "no_profile",
             Self::NoParameters => "no_parameters",
@@ -144,7 +144,7 @@ mod tests {
         metrics.certificate_expiry.set(7);
         let text = metrics.text().unwrap();
         for name in [
-            "palisade_webhook_requests_total{result=\"filled\"} 1",
+            "palisade_webhook_requests_total{result=\"mutated\"} 1",
             "palisade_webhook_request_duration_seconds_count 1",
             "palisade_webhook_certificate_expiration_timestamp_seconds 7",
             "palisade_webhook_registered_profiles 0",

@@ -3,9 +3,9 @@
 use palisade_api::ToolSecurityParamsSpec;
 use palisade_compiler::{Compiled, Mutation};
 use palisade_gate::Checked;
-use palisade_mutation::filler::fill;
+use palisade_mutation::mutate::mutate;
 
-pub use palisade_mutation::filler::Filled;
+pub use palisade_mutation::mutate::Mutated;
 
 use crate::review::Call;
 
@@ -20,7 +20,7 @@ impl Mutator {
     }
 
     /// Mutates the pod of a call, with the parameters of its namespace.
-    pub fn mutate(&self, call: &Call, params: Option<&ToolSecurityParamsSpec>) -> Filled {
-        fill(&self.0, call, params)
+    pub fn mutate(&self, call: &Call, params: Option<&ToolSecurityParamsSpec>) -> Mutated {
+        mutate(&self.0, call, params)
     }
 }

@@ -27,9 +27,9 @@ fn severity(rule: &Rule) -> &'static str {
 
 fn about(category: Category) -> &'static str {
     match category {
-        Category::Rejected => "The API server refuses it",
+        Category::Rejected => "The API server rejects it",
         Category::Warned => "The API server warns about it",
-        Category::Regret => "The API server takes it, and you would regret it",
+        Category::Dangerous => "The API server accepts it, and it is dangerous",
     }
 }
 
@@ -81,7 +81,7 @@ taken for one cluster. It needs none.
 |---|---|---|
 "
     .to_owned();
-    for category in [Category::Rejected, Category::Warned, Category::Regret] {
+    for category in [Category::Rejected, Category::Warned, Category::Dangerous] {
         let _ = writeln!(text, "| **{}** | | |", about(category));
         for rule in options().rules().iter().filter(|rule| rule.category == category) {
             let _ = writeln!(text, "| [{0}]({0}.md) | {1} | {2} |", rule.id, severity(rule), rule.title);

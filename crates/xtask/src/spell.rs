@@ -32,7 +32,7 @@ pub(crate) fn write(paths: &[PathBuf], count: usize, seed: u64, damage: bool) ->
     for path in files {
         let text = fs::read_to_string(&path).map_err(|error| Error::Read { path: path.clone(), error })?;
         let source = Arc::new(Source::new(&path.display().to_string(), text));
-        // What is no YAML is the business of others.
+        // What is not YAML is the business of others.
         let found: Vec<_> = objects(&source).into_iter().flatten().filter_map(|object| object.json().ok()).collect();
         if !found.is_empty() {
             sets.push((source.name().to_owned(), found));

@@ -141,6 +141,65 @@ fn nothing_is_left_undone_in_a_comment() {
     });
 }
 
+/// What is said, and the words that it replaced, in small letters.
+const REPLACED: [(&str, &[&str]); 7] = [
+    (
+        "default, mutate",
+        &["fill in ", "fills in", "filled in", "filling in", "filled into", "fills into", "_filled_in"],
+    ),
+    ("workload", &["what makes pods"]),
+    ("panic", &["broke off", "breaks off"]),
+    ("observe, or what it did", &["was seen to", "were seen to"]),
+    ("dangerous", &["regret"]),
+    ("report", &["is told of", "is said of", "was told of"]),
+    (
+        "is not a",
+        &[
+            "is no valid",
+            "is no label",
+            "is no name",
+            "is no field",
+            "is no path",
+            "is no text",
+            "is no list",
+            "is no mapping",
+            "is no range",
+            "is no check",
+            "is no registry",
+            "is no number",
+            "is no whole",
+            "is no id",
+        ],
+    ),
+];
+
+/// Names of types that did not say what they are.
+const RENAMED: [&str; 7] = ["World", "Court", "Scene", "Trouble", "Tone", "Told", "Regret"];
+
+#[test]
+fn words_are_those_of_the_glossary() {
+    check(&[".rs", ".go", ".md", ".yaml", ".snap"], |path, text| {
+        // Decisions of the past keep their words, and texts of API servers theirs; this list is no breach of itself.
+        let apart = ["docs/adr", "tests/oracle", "crates/xtask/tests/tidy.rs"];
+        if apart.iter().any(|apart| path.starts_with(apart)) {
+            return Vec::new();
+        }
+        let mut problems = Vec::new();
+        for (index, line) in text.lines().enumerate() {
+            let small = line.to_lowercase().replace("there is no", "");
+            for (instead, words) in REPLACED {
+                let hits = words.iter().filter(|word| small.contains(**word));
+                problems.extend(hits.map(|word| format!("line {}: {word:?}: {instead}", index + 1)));
+            }
+            let mut names = line.split(|c: char| !c.is_alphanumeric() && c != '_');
+            if let Some(name) = names.find(|name| RENAMED.contains(name)) {
+                problems.push(format!("line {}: {name} does not say what it is", index + 1));
+            }
+        }
+        problems
+    });
+}
+
 /// Links from a document to a file, without those to a place in the same document or on the web.
 fn links(text: &str) -> impl Iterator<Item = &str> {
     let targets = text.split("](").skip(1).filter_map(|rest| rest.split([')', '#', ' ']).next());
@@ -151,7 +210,7 @@ fn links(text: &str) -> impl Iterator<Item = &str> {
 fn links_lead_to_files() {
     check(&[".md"], |path, text| {
         let directory = root().join(path.parent().unwrap());
-        // What stands in a block of code is no link.
+        // What stands in a block of code is not a link.
         let prose: String = text.split("```").step_by(2).collect();
         links(&prose)
             .filter(|target| !directory.join(target).exists())

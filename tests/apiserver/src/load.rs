@@ -17,11 +17,11 @@ use crate::{dry_run_answer, hostile_pod, tool_pod};
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
     /// Pods that need defaults and were admitted with all of them.
-    pub filled: usize,
+    pub mutated: usize,
     /// What was said to others that need defaults, the first ten.
-    pub not_filled: Vec<String>,
+    pub unmutated: Vec<String>,
     /// How many were said that to.
-    pub not_filled_count: usize,
+    pub unmutated_count: usize,
     /// Pods that comply by themselves and were admitted.
     pub complying: usize,
     /// What was said to others that comply.
@@ -33,7 +33,7 @@ pub struct Tally {
     /// Requests that got no verdict: the API server was starting or stopping, or failed. None of them is for a pod that
     /// violates and was admitted.
     pub unanswered: usize,
-    /// The specs of pods that were filled in, as JSON, the first ten that differ.
+    /// The specs of pods that were defaulted, as JSON, the first ten that differ.
     pub specs: BTreeSet<String>,
     /// The longest time that an answer took.
     pub slowest: Duration,
@@ -54,7 +54,7 @@ enum Kind {
 }
 
 impl Load {
-    /// Begins, in a namespace whose profile fills in this uid, with a pod that needs that.
+    /// Begins, in a namespace whose profile defaults this uid, with a pod that needs that.
     pub fn start(client: &Client, namespace: &str, uid: i64, needing: &Json) -> Self {
         let mut load = Self { tally: Arc::default(), stop: CancellationToken::new(), workers: JoinSet::new() };
         let kinds = [
@@ -115,22 +115,22 @@ impl Tally {
         }
         let denied =
             matches!(answer, Err(Error::Api(status)) if status.message.contains("ValidatingAdmissionPolicy '"));
-        let filled = |pod: &Json| pod["spec"]["securityContext"]["runAsUser"] == uid;
+        let mutated = |pod: &Json| pod["spec"]["securityContext"]["runAsUser"] == uid;
         let said = || match answer {
             Ok(pod) => format!("admitted as {}", pod["spec"]["securityContext"]),
             Err(error) => error.to_string(),
         };
         match kind {
-            Kind::NeedsDefaults if answer.as_ref().is_ok_and(filled) => {
-                self.filled += 1;
+            Kind::NeedsDefaults if answer.as_ref().is_ok_and(mutated) => {
+                self.mutated += 1;
                 if let (Ok(pod), true) = (answer, self.specs.len() < 10) {
                     self.specs.insert(pod["spec"].to_string());
                 }
             }
             Kind::NeedsDefaults => {
-                self.not_filled_count += 1;
-                if self.not_filled.len() < 10 {
-                    self.not_filled.push(said());
+                self.unmutated_count += 1;
+                if self.unmutated.len() < 10 {
+                    self.unmutated.push(said());
                 }
             }
             Kind::Complies if answer.is_ok() => self.complying += 1,
@@ -162,7 +162,7 @@ impl Tally {
             return Err(format!("{self:?}"));
         }
         // One that was admitted without its defaults would violate the profile.
-        if self.not_filled.iter().any(|said| said.starts_with("admitted")) {
+        if self.unmutated.iter().any(|said| said.starts_with("admitted")) {
             return Err(format!("{self:?}"));
         }
         Ok(())

@@ -45,7 +45,7 @@ pub fn tool_pod(name: &str, uid: i64) -> Json {
     })
 }
 
-/// A pod of a tool that says nothing of users and privileges: it complies once the defaults are filled in.
+/// A pod of a tool that says nothing of users and privileges: it complies once the defaults are set.
 pub fn bare_pod(name: &str) -> Json {
     let mut pod = tool_pod(name, 0);
     pod["spec"]["securityContext"].take();

@@ -96,7 +96,7 @@ pub(crate) async fn each_is_asked_and_the_wrong_one_named(cluster: &mut Cluster)
 }
 
 /// An API server writes no slice with addresses of the loopback, and refuses one that has them. So this shows that the
-/// controller may read it, and what is said of addresses where nobody answers.
+/// controller may read it, and the messages about addresses where nobody answers.
 pub(crate) async fn addresses_are_those_behind_the_service(cluster: &mut Cluster) -> TestResult {
     let test = "discovered";
     let slices: Api<EndpointSlice> = Api::namespaced(cluster.admin.clone(), "default");

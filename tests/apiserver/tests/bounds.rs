@@ -255,7 +255,7 @@ async fn cost(cluster: &Cluster, path: &str, object: &Json) -> Result<(f64, Verd
 }
 
 /// What a request costs where it is judged, and where it is not, in milliseconds: the least of a few times, unless they
-/// are far apart at once, which is no noise and may take minutes.
+/// are far apart at once, which is not noise and may take minutes.
 async fn compare(
     cluster: &Cluster,
     [judged, free]: [&str; 2],

@@ -171,9 +171,9 @@ async fn message(cluster: &Cluster, profile: &str, condition: &str, status: &str
     Ok(found.map(|one| one.message).unwrap_or_default())
 }
 
-/// Waits until a pod without anything is filled in.
-async fn filled(cluster: &Cluster, namespace: &str) -> Result<Json> {
-    let answer = eventually(&format!("a pod in {namespace} is filled in"), || async {
+/// Waits until a pod without anything is defaulted.
+async fn defaulted(cluster: &Cluster, namespace: &str) -> Result<Json> {
+    let answer = eventually(&format!("a pod in {namespace} is defaulted"), || async {
         let answer = dry_run_answer(&cluster.admin, namespace, &pod::minimal("bare")).await;
         answer.map_err(|error| error.to_string())
     })
@@ -195,7 +195,7 @@ pub(crate) async fn a_bad_selector_changes_nothing_and_harms_no_other_profile(cl
     let parameter =
         json!({"parameters": [{"name": "uid", "type": "Integer", "sources": [{"namespaceAnnotation": "uid"}]}]});
     cluster.enforce(&profile(bad, &parameter)).await?;
-    filled(cluster, bad).await?;
+    defaulted(cluster, bad).await?;
     let before = (cluster.policy_versions(bad).await?, cluster.params_versions(bad).await?);
     // What the definition of the kind does not refuse; and an override that must not be written beside it.
     for selector in [json!({"gate": bad, "a b": "c"}), json!({"gate": bad, "A_/x": "c"})] {
@@ -222,8 +222,8 @@ pub(crate) async fn a_bad_selector_changes_nothing_and_harms_no_other_profile(cl
     })
     .await?;
     cluster.enforce(&profile(other, &json!({}))).await?;
-    filled(cluster, other).await?;
-    filled(cluster, bad).await?;
+    defaulted(cluster, other).await?;
+    defaulted(cluster, bad).await?;
     ensure!(entries(cluster).await? == [bad, other].map(names::webhook_entry), "{:?}", entries(cluster).await?);
     webhook.stop().await?;
     cluster.delete_profile(bad).await?;
@@ -264,7 +264,7 @@ pub(crate) async fn the_webhook_goes_by_what_is_in_force(cluster: &mut Cluster) 
     refused["spec"]["images"]["redirect"] = json!({"target": "b.example"});
     cluster.apply_profile(&refused).await?;
     let said = message(cluster, test, "Accepted", "False").await?;
-    ensure!(said.contains("it complied before it was filled in"), "{said}");
+    ensure!(said.contains("it complied before it was mutated"), "{said}");
     // It has had the time to read it.
     for _ in 0..20 {
         ensure!(image().await? == "a.example/x:1", "the webhook redirects: {:?}", image().await);
@@ -367,7 +367,7 @@ pub(crate) async fn an_entry_that_the_api_server_refuses_harms_no_other(cluster:
     let webhook = Webhook::start(cluster, None, &[]).await?;
     cluster.apply_profile(&profile(culprit, &json!({}))).await?;
     cluster.enforce(&profile(other, &json!({}))).await?;
-    filled(cluster, other).await?;
+    defaulted(cluster, other).await?;
     let said = message(cluster, culprit, "Programmed", "False").await?;
     ensure!(said.contains("the registration of the webhook"), "{said}");
     let denied = cluster.dry_run(culprit, &hostile_pod("hostile")).await;
@@ -378,7 +378,7 @@ pub(crate) async fn an_entry_that_the_api_server_refuses_harms_no_other(cluster:
     cluster.start_controller().await?;
     cluster.wait_condition(culprit, "Programmed", "True").await?;
     registered(&webhook, 2.0).await?;
-    filled(cluster, culprit).await?;
+    defaulted(cluster, culprit).await?;
     webhook.stop().await?;
     cluster.delete_profile(culprit).await?;
     cluster.delete_profile(other).await

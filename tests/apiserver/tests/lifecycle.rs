@@ -96,11 +96,11 @@ pub(crate) async fn a_custom_check_is_made_or_its_mistake_told(cluster: &mut Clu
     let expected = "1 violation of ToolSecurityProfile custom: [owner] pod: must have the label owner in custom-tool";
     ensure!(denied.denial().is_some_and(|text| text.contains(expected)), "{denied:?}");
 
-    // Where the API server fills in by itself; here runs no webhook.
+    // Where the API server sets defaults by itself; here runs no webhook.
     if cluster.kubectl(&["get", "mutatingadmissionpolicies"]).is_ok() {
-        eventually("a default filled in", || async {
-            let filled = cluster.answer_to("POST", "/api/v1/namespaces/custom-tool/pods?dryRun=All", &owned).await?;
-            let found = &filled["spec"]["activeDeadlineSeconds"];
+        eventually("a default set", || async {
+            let mutated = cluster.answer_to("POST", "/api/v1/namespaces/custom-tool/pods?dryRun=All", &owned).await?;
+            let found = &mutated["spec"]["activeDeadlineSeconds"];
             if found == 3600 { Ok(()) } else { Err(format!("activeDeadlineSeconds is {found}")) }
         })
         .await?;
@@ -183,7 +183,7 @@ pub(crate) async fn drift_is_repaired(cluster: &mut Cluster) -> TestResult {
     params.delete(test, &DeleteParams::default()).await?;
     within(REPAIR, "deleted parameters", back).await?;
     if cluster.minor().await? >= 36 {
-        drift_of_what_fills_in_is_repaired(cluster, test).await?;
+        drift_of_what_mutates_is_repaired(cluster, test).await?;
     }
     let metrics = cluster.controller_get("/metrics").await?;
     ensure!(metrics.contains("palisade_drift_repaired_total"), "{metrics}");
@@ -196,8 +196,8 @@ pub(crate) async fn drift_is_repaired(cluster: &mut Cluster) -> TestResult {
     cluster.delete_profile(test).await
 }
 
-/// The same for the policy that fills in pods, and its binding.
-async fn drift_of_what_fills_in_is_repaired(cluster: &Cluster, test: &str) -> TestResult {
+/// The same for the policy that mutates pods, and its binding.
+async fn drift_of_what_mutates_is_repaired(cluster: &Cluster, test: &str) -> TestResult {
     let name = names::mutation(test);
     let policies = Api::<MutatingAdmissionPolicy>::all(cluster.admin.clone());
     let bindings = Api::<MutatingAdmissionPolicyBinding>::all(cluster.admin.clone());
@@ -236,7 +236,7 @@ async fn drift_of_what_fills_in_is_repaired(cluster: &Cluster, test: &str) -> Te
     took.push(within(REPAIR, "an edited binding", back).await?.1);
     bindings.delete(&name, &DeleteParams::default()).await?;
     took.push(within(REPAIR, "a deleted binding", back).await?.1);
-    println!("what fills in was repaired within {took:.1?}");
+    println!("what sets defaults was repaired within {took:.1?}");
     let told = told().await? - before;
     ensure!(told == 5, "{told} of 5 repairs were told");
     Ok(())

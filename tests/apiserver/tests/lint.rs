@@ -327,7 +327,7 @@ pub(crate) async fn the_control_plane_writes_what_lint_says(cluster: &mut Cluste
     for (group, resource, operation) in &allowed {
         let (plural, subresource) = resource.split_once('/').unwrap_or((resource, ""));
         let served = kinds.resources().iter().find(|one| one.group == *group && one.plural == plural);
-        // What is no request of its own, has a rule of its own, or asks only.
+        // What is not a request of its own, has a rule of its own, or asks only.
         let other = matches!(subresource, "finalizers" | "restricted" | "scale")
             || matches!(group.as_str(), "coordination.k8s.io" | "authorization.k8s.io");
         if other || !served.is_some_and(|one| one.namespaced && one.by_default) {

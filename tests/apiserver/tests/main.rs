@@ -144,7 +144,7 @@ fn main() -> ExitCode {
     ];
     let webhooks = scenarios![
         mutation::the_webhook_does_what_the_patch_does,
-        webhook::defaults_are_filled_in,
+        webhook::defaults_are_set,
         webhook::failures_admit_no_violation,
         webhook::a_rolling_restart_fails_no_request,
         webhook::certificates_rotate_and_no_request_fails,
@@ -165,7 +165,7 @@ fn main() -> ExitCode {
     }
     let beta = scenarios![
         mutation::a_policy_of_the_beta_does_what_the_patch_does,
-        upgrade::where_only_the_beta_is_served_it_fills_in,
+        upgrade::where_only_the_beta_is_served_it_mutates,
     ];
     let upgraded = scenarios![upgrade::an_upgrade_leaves_no_gap];
     // With an audit log, by which is seen what was asked for.

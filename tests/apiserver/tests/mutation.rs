@@ -1,7 +1,7 @@
-//! What fills in pods, the API server by a MutatingAdmissionPolicy or the webhook, fills in what the patch does.
+//! What mutates pods, the API server by a MutatingAdmissionPolicy or the webhook, mutates as the patch does.
 //!
 //! Each pod is asked about where nothing changes it, too. What comes back there is what the API server of that version
-//! makes of it by itself, and with the patch applied it must be, byte for byte, what comes back where it is filled in.
+//! makes of it by itself, and with the patch applied it must be, byte for byte, what comes back where it is defaulted.
 //! So policy and webhook are shown to do the same thing, though on servers of different versions.
 
 mod case;
@@ -24,7 +24,7 @@ const CONTROL: &str = "mutation-control";
 /// How many pods are asked about at the same time.
 const AT_ONCE: usize = 6;
 
-/// Who fills in.
+/// Who sets defaults.
 #[derive(Clone, Copy)]
 enum Engine {
     /// The API server, by policies of this version of `admissionregistration.k8s.io`.
@@ -91,17 +91,17 @@ pub(crate) async fn the_webhook_does_what_the_patch_does(cluster: &mut Cluster) 
     let cases = install(cluster, Engine::Webhook).await?;
     let tally = compare(cluster, &cases, Pods::Own).await?;
     tally.report("webhook", &cases);
-    let filled = webhook.metric("palisade_webhook_requests_total{result=\"filled\"}").await?;
+    let mutated = webhook.metric("palisade_webhook_requests_total{result=\"mutated\"}").await?;
     let mut unasked = 0.0;
     for case in &cases {
         unasked += fail_open_count(cluster, &case.compiled.profile).await?;
     }
-    println!("webhook: it filled in {filled} times, and the API server could not ask it {unasked} times");
+    println!("webhook: it defaulted {mutated} times, and the API server could not ask it {unasked} times");
     clean(cluster, Engine::Webhook).await?;
     registered(&webhook, 0.0).await?;
     webhook.stop().await?;
     tally.nothing_is_wrong()?;
-    ensure!(filled > 1000.0, "it filled in {filled} times");
+    ensure!(mutated > 1000.0, "it defaulted {mutated} times");
     ensure!(unasked < 0.5, "the API server could not ask {unasked} times");
     Ok(())
 }
@@ -149,14 +149,14 @@ async fn register(cluster: &Cluster, cases: &[Case]) -> TestResult {
 
 /// Removes what [`install`] has made, but the namespaces.
 async fn clean(cluster: &Cluster, engine: Engine) -> TestResult {
-    let filling: &[&str] = match engine {
+    let mutating: &[&str] = match engine {
         Engine::Policy(_) => &["mutatingadmissionpolicybindings", "mutatingadmissionpolicies"],
         Engine::Webhook => {
             cluster.patch_at(REGISTRATION, &json!({"webhooks": null})).await;
             &["controllerrevisions"]
         }
     };
-    for kind in filling.iter().chain(&["validatingadmissionpolicybindings", "validatingadmissionpolicies"]) {
+    for kind in mutating.iter().chain(&["validatingadmissionpolicybindings", "validatingadmissionpolicies"]) {
         cluster.kubectl(&["delete", kind, "--all-namespaces", &format!("--selector={LABEL}=mutation")])?;
     }
     Ok(())
@@ -251,7 +251,7 @@ async fn compare(cluster: &Cluster, cases: &[Case], pods: Pods) -> Result<Tally>
 /// What came of a pod in each case.
 ///
 /// # Errors
-/// It is refused where nothing fills in or judges.
+/// It is refused where nothing sets defaults or judges.
 async fn everywhere(cluster: &Cluster, cases: &[Case], pod: &Json) -> Result<Vec<Result<bool>>> {
     // What the API server makes of it before anybody is asked.
     let control = cluster.answer("POST", &pods_of(CONTROL), JSON, pod).await?;
@@ -262,7 +262,7 @@ async fn everywhere(cluster: &Cluster, cases: &[Case], pod: &Json) -> Result<Vec
     Ok(found)
 }
 
-/// Asks about a pod where a profile fills in, and where it judges, too; whether it is denied there.
+/// Asks about a pod where a profile sets defaults, and where it judges, too; whether it is denied there.
 async fn same(cluster: &Cluster, case: &Case, pod: &Json, control: &Json) -> Result<bool> {
     let mut asked = control.clone();
     asked["metadata"] = json!({"name": pod["metadata"]["name"]});
@@ -271,19 +271,19 @@ async fn same(cluster: &Cluster, case: &Case, pod: &Json, control: &Json) -> Res
             asked["metadata"][field] = set.clone();
         }
     }
-    let expected = case.patched(&Asked::create(&case.filled, &asked))?;
-    let answer = cluster.answer("POST", &pods_of(&case.filled), JSON, pod).await?;
+    let expected = case.patched(&Asked::create(&case.mutated, &asked))?;
+    let answer = cluster.answer("POST", &pods_of(&case.mutated), JSON, pod).await?;
     let (found, wanted) = (seen(&answer).to_string(), seen(&expected).to_string());
-    ensure!(found == wanted, "what was filled in and the patch differ:\n  {found}\n  {wanted}");
+    ensure!(found == wanted, "what was defaulted and the patch differ:\n  {found}\n  {wanted}");
     if let Some(changed) = changed("spec", &control["spec"], &answer["spec"]) {
         return Err(changed.into());
     }
-    // Filled in once more, it is as it was.
+    // Defaulted once more, it is as it was.
     let mut again = pod.clone();
     again["spec"] = answer["spec"].clone();
-    let again = cluster.answer("POST", &pods_of(&case.filled), JSON, &again).await?;
-    ensure!(again["spec"] == answer["spec"], "filled in twice it is {}", again["spec"]);
-    // What is judged is what was filled in.
+    let again = cluster.answer("POST", &pods_of(&case.mutated), JSON, &again).await?;
+    ensure!(again["spec"] == answer["spec"], "defaulted twice it is {}", again["spec"]);
+    // What is judged is what was defaulted.
     let denied = case.denies(&expected)?;
     let verdict = Verdict::of(cluster.answer("POST", &pods_of(&case.judged), JSON, pod).await);
     ensure!(
@@ -316,10 +316,10 @@ async fn ephemeral(cluster: &Cluster, cases: &[Case], tally: &mut Tally) -> Test
                 operation: Operation::Update,
                 subresource: "ephemeralcontainers",
                 old_pod: &old,
-                ..Asked::create(&case.filled, &control)
+                ..Asked::create(&case.mutated, &control)
             };
             let expected = case.patched(&asked)?;
-            let answer = ask.clone()(case.filled.clone()).await?;
+            let answer = ask.clone()(case.mutated.clone()).await?;
             let (found, wanted) = (seen(&answer).to_string(), seen(&expected).to_string());
             if found == wanted {
                 tally.ephemeral += 1;

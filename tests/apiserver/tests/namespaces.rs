@@ -85,7 +85,7 @@ pub(crate) async fn a_wrong_parameter_fails_its_namespace_alone(cluster: &mut Cl
         ("wrong-missing", "parameter uid is missing: the namespace has no annotation toolforge.org/uid"),
         (
             "wrong-malformed",
-            "parameter uid (annotation toolforge.org/uid) is \"fifty thousand\", which is no whole number",
+            "parameter uid (annotation toolforge.org/uid) is \"fifty thousand\", which is not a whole number",
         ),
         ("wrong-range", "parameter uid (annotation toolforge.org/uid) is 0, below the minimum 50000"),
     ];

@@ -24,7 +24,7 @@ const NEWEST: u8 = 36;
 const USERS: [&str; 2] = ["tester", "witness"];
 
 #[derive(Deserialize)]
-struct Scene {
+struct StoredCluster {
     definition: Json,
     objects: Vec<Json>,
 }
@@ -55,11 +55,11 @@ pub(crate) async fn what_is_stored_is_judged_as_by_the_api_server(cluster: &mut 
     let minor = cluster.minor().await?;
     let directory = root().join("tests/apiserver/cases/stored");
     let read = |file: &str| std::fs::read_to_string(directory.join(file));
-    let scene: Scene = serde_saphyr::from_str(&read("cluster.yaml")?)?;
+    let stored: StoredCluster = serde_saphyr::from_str(&read("cluster.yaml")?)?;
     let cases: Vec<Case> = serde_saphyr::from_str(&read("requests.yaml")?)?;
     let mut offline = palisade_gate::cluster(minor);
-    offline.apply(scene.definition.clone()).map_err(|refused| format!("{refused:?}"))?;
-    let places = set_up(cluster, &scene, &offline).await?;
+    offline.apply(stored.definition.clone()).map_err(|refused| format!("{refused:?}"))?;
+    let places = set_up(cluster, &stored, &offline).await?;
     let policies = policies();
     for policy in &policies {
         let plural = format!("{}s", policy["kind"].as_str().unwrap_or_default().to_lowercase());
@@ -92,7 +92,7 @@ pub(crate) async fn what_is_stored_is_judged_as_by_the_api_server(cluster: &mut 
     }
     let sum = |index: usize| counts.values().map(|count| count[index]).sum::<usize>();
     println!("1.{minor}: {} requests, {} answered alike, {} have no verdict", 2 * cases.len(), sum(0), sum(1));
-    let swept = sweep::sweep(cluster, &offline, &places, &scene).await?;
+    let swept = sweep::sweep(cluster, &offline, &places, &stored).await?;
     for policy in policies.iter().rev() {
         let name = policy["metadata"]["name"].as_str().unwrap_or_default();
         cluster.kubectl(&["delete", policy["kind"].as_str().unwrap_or_default(), name])?;
@@ -105,16 +105,16 @@ pub(crate) async fn what_is_stored_is_judged_as_by_the_api_server(cluster: &mut 
 /// Creates what is stored.
 async fn set_up(
     cluster: &Cluster,
-    scene: &Scene,
+    stored: &StoredCluster,
     offline: &Offline,
 ) -> Result<Places, Box<dyn std::error::Error + Send + Sync>> {
     cluster.create_namespace(NAMESPACE, &json!({}), &json!({})).await?;
     let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-    ensure!(cluster.create_at(definitions, &scene.definition).await == Verdict::Admitted, "the definition");
-    let name = scene.definition["metadata"]["name"].as_str().unwrap_or_default();
+    ensure!(cluster.create_at(definitions, &stored.definition).await == Verdict::Admitted, "the definition");
+    let name = stored.definition["metadata"]["name"].as_str().unwrap_or_default();
     cluster.kubectl(&["wait", "--for=condition=Established", &format!("crd/{name}"), "--timeout=120s"])?;
     let mut places = BTreeMap::new();
-    for object in &scene.objects {
+    for object in &stored.objects {
         let text = |key: &str| object[key].as_str().unwrap_or_default();
         let resource = offline.kinds().by_kind(text("apiVersion"), text("kind")).ok_or_else(|| format!("{object}"))?;
         let namespace = if resource.namespaced { NAMESPACE } else { "" };

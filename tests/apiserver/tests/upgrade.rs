@@ -1,4 +1,4 @@
-//! A cluster whose API server begins to serve what fills in pods.
+//! A cluster whose API server begins to serve what mutates pods.
 
 use std::time::{Duration, Instant};
 
@@ -21,7 +21,7 @@ type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>
 const UID: i64 = 50_001;
 const REGISTRY: &str = "docker-registry.svc.toolforge.org";
 
-/// Toolforge's profile that fills in what it demands and redirects images, by whatever engine there is, and a namespace
+/// Toolforge's profile that defaults what it demands and redirects images, by whatever engine there is, and a namespace
 /// of a tool.
 async fn prepare(cluster: &Cluster, test: &str) -> Result<String> {
     let namespace = format!("{test}-tool");
@@ -34,7 +34,7 @@ async fn prepare(cluster: &Cluster, test: &str) -> Result<String> {
     Ok(namespace)
 }
 
-/// A pod that complies once it is filled in and its image redirected, and that is always the same then.
+/// A pod that complies once it is defaulted and its image redirected, and that is always the same then.
 fn needing() -> Json {
     let mut pod = bare_pod("bare");
     pod["spec"]["automountServiceAccountToken"] = json!(false);
@@ -42,9 +42,9 @@ fn needing() -> Json {
     pod
 }
 
-/// Waits until that pod is filled in.
-async fn filled(cluster: &Cluster, namespace: &str) -> Result<Json> {
-    let pod = eventually("a pod that is filled in", || async {
+/// Waits until that pod is defaulted.
+async fn defaulted(cluster: &Cluster, namespace: &str) -> Result<Json> {
+    let pod = eventually("a pod that is defaulted", || async {
         dry_run_answer(&cluster.admin, namespace, &needing()).await.map_err(|error| error.to_string())
     })
     .await?;
@@ -55,7 +55,7 @@ pub(crate) async fn an_upgrade_leaves_no_gap(cluster: &mut Cluster) -> TestResul
     let test = "upgraded";
     let namespace = prepare(cluster, test).await?;
     let webhook = Webhook::start(cluster, None, &[]).await?;
-    let pod = filled(cluster, &namespace).await?;
+    let pod = defaulted(cluster, &namespace).await?;
     let spec = pod["spec"].to_string();
     ensure!(pod["spec"]["containers"][0]["image"] == format!("{REGISTRY}/proxy/quay.io/some/thing:1"), "{spec}");
     engine(cluster, test, EngineInForce::Webhook).await?;
@@ -63,7 +63,7 @@ pub(crate) async fn an_upgrade_leaves_no_gap(cluster: &mut Cluster) -> TestResul
     sleep(Duration::from_secs(2)).await;
     let before = load.take();
     before.is_safe()?;
-    ensure!(before.not_filled_count == 0 && before.specs == [spec.clone()].into(), "before: {before:?}");
+    ensure!(before.unmutated_count == 0 && before.specs == [spec.clone()].into(), "before: {before:?}");
 
     // The same data, another version.
     cluster.control_plane.stop_apiserver(Shutdown::Graceful).await?;
@@ -82,7 +82,7 @@ pub(crate) async fn an_upgrade_leaves_no_gap(cluster: &mut Cluster) -> TestResul
         sleep(Duration::from_secs(1)).await;
         let during = load.take();
         right("while the API server starts", &during)?;
-        if during.unanswered == 0 && during.not_filled_count == 0 && during.filled > 0 {
+        if during.unanswered == 0 && during.unmutated_count == 0 && during.mutated > 0 {
             break;
         }
         ensure!(start.elapsed() < Duration::from_mins(5), "no verdicts: {during:?}");
@@ -100,7 +100,7 @@ pub(crate) async fn an_upgrade_leaves_no_gap(cluster: &mut Cluster) -> TestResul
     println!("upgrade: native after {native:.1?}, the webhook unregistered after {gone:.1?}");
     right("from then on", &after)?;
     after.is_safe()?;
-    ensure!(after.filled > 0 && after.not_filled_count == 0, "after: {after:?}");
+    ensure!(after.mutated > 0 && after.unmutated_count == 0, "after: {after:?}");
     let asked = webhook.metric("palisade_webhook_requests_total{").await? - asked;
     ensure!(asked.abs() < 0.5, "the webhook is still asked: {asked} times");
     webhook.stop().await?;
@@ -115,7 +115,7 @@ pub(crate) async fn what_is_served_and_does_nothing_is_no_engine(cluster: &mut C
     let namespace = prepare(cluster, test).await?;
     let webhook = Webhook::start(cluster, None, &[]).await?;
     engine(cluster, test, EngineInForce::Webhook).await?;
-    let pod = filled(cluster, &namespace).await?;
+    let pod = defaulted(cluster, &namespace).await?;
     ensure!(pod["spec"]["securityContext"]["runAsUser"] == UID, "{pod}");
     // It is there, for the day on which the API server acts by it.
     policies(cluster, "v1beta1").get(&names::mutation(test)).await?;
@@ -136,13 +136,13 @@ fn policies(cluster: &Cluster, version: &str) -> Api<DynamicObject> {
     Api::all_with(cluster.admin.clone(), &resource)
 }
 
-pub(crate) async fn where_only_the_beta_is_served_it_fills_in(cluster: &mut Cluster) -> TestResult {
+pub(crate) async fn where_only_the_beta_is_served_it_mutates(cluster: &mut Cluster) -> TestResult {
     let test = "beta";
     cluster.stop_controller().await?;
     cluster.start_controller_with(|client| beta::without_v1(&client)).await?;
     let namespace = prepare(cluster, test).await?;
     engine(cluster, test, EngineInForce::Native).await?;
-    let pod = filled(cluster, &namespace).await?;
+    let pod = defaulted(cluster, &namespace).await?;
     ensure!(pod["spec"]["securityContext"]["runAsUser"] == UID, "{pod}");
     let (policies, name) = (policies(cluster, "v1beta1"), names::mutation(test));
     let found = policies.get(&name).await?;
@@ -156,7 +156,7 @@ pub(crate) async fn where_only_the_beta_is_served_it_fills_in(cluster: &mut Clus
     })
     .await?;
     println!("v1beta1: a deleted policy is back after {took:.1?}");
-    filled(cluster, &namespace).await?;
+    defaulted(cluster, &namespace).await?;
     cluster.delete_profile(test).await?;
     ensure!(policies.get_opt(&name).await?.is_none(), "the policy is left");
     cluster.stop_controller().await

@@ -1,4 +1,4 @@
-//! The webhook in front of a real API server: what it fills in, and what happens when it fails.
+//! The webhook in front of a real API server: how it mutates pods, and what happens when it fails.
 
 use std::time::{Duration, Instant};
 
@@ -18,7 +18,7 @@ use tokio::time::sleep;
 
 const UID: i64 = 50_001;
 
-/// Toolforge's profile that fills in what it demands, and a namespace of a tool.
+/// Toolforge's profile that defaults what it demands, and a namespace of a tool.
 async fn prepare(cluster: &Cluster, test: &str) -> Result<String, Box<dyn std::error::Error + Send + Sync>> {
     let namespace = format!("{test}-tool");
     cluster.create_tool(test, &namespace, UID).await?;
@@ -29,20 +29,20 @@ async fn prepare(cluster: &Cluster, test: &str) -> Result<String, Box<dyn std::e
     Ok(namespace)
 }
 
-/// Waits until pods are filled in.
-async fn filled(cluster: &Cluster, namespace: &str) -> Result<Json, String> {
-    eventually("a pod that is filled in", || async {
+/// Waits until pods are defaulted.
+async fn defaulted(cluster: &Cluster, namespace: &str) -> Result<Json, String> {
+    eventually("a pod that is defaulted", || async {
         dry_run_answer(&cluster.admin, namespace, &bare_pod("bare")).await.map_err(|error| error.to_string())
     })
     .await
 }
 
-pub(crate) async fn defaults_are_filled_in(cluster: &mut Cluster) -> TestResult {
+pub(crate) async fn defaults_are_set(cluster: &mut Cluster) -> TestResult {
     let namespace = prepare(cluster, "webhook").await?;
     let before = cluster.dry_run(&namespace, &bare_pod("bare")).await;
     ensure!(before.denial().is_some(), "without a webhook: {before:?}");
     let webhook = Webhook::start(cluster, None, &[]).await?;
-    let pod = filled(cluster, &namespace).await?;
+    let pod = defaulted(cluster, &namespace).await?;
     let context = &pod["spec"]["securityContext"];
     let expected = json!({
         "runAsUser": UID, "runAsGroup": UID, "fsGroup": UID, "runAsNonRoot": true,
@@ -68,17 +68,17 @@ pub(crate) async fn defaults_are_filled_in(cluster: &mut Cluster) -> TestResult 
     let (_, warnings) = cluster.kubectl_both(&["create", "--dry-run=server", "-n", &namespace, "-f", &file])?;
     std::fs::remove_file(&path)?;
     println!("{warnings}");
-    ensure!(warnings.contains("filled in by ToolSecurityProfile webhook: pod securityContext"), "{warnings}");
-    let asked = webhook.metric("palisade_webhook_requests_total{result=\"filled\"}").await?;
+    ensure!(warnings.contains("mutated by ToolSecurityProfile webhook: pod securityContext"), "{warnings}");
+    let asked = webhook.metric("palisade_webhook_requests_total{result=\"mutated\"}").await?;
     ensure!(asked >= 3.0, "{asked}");
     webhook.stop().await?;
     cluster.delete_profile("webhook").await
 }
 
 pub(crate) fn report(what: &str, tally: &Tally) {
-    let Tally { filled, not_filled_count, complying, denied, unanswered, slowest, .. } = tally;
+    let Tally { mutated, unmutated_count, complying, denied, unanswered, slowest, .. } = tally;
     println!(
-        "{what}: {complying} complying admitted, {denied} violating denied, {filled} filled in, {not_filled_count} \
+        "{what}: {complying} complying admitted, {denied} violating denied, {mutated} defaulted, {unmutated_count} \
          denied for want of defaults, {unanswered} without a verdict, slowest answer {slowest:.2?}"
     );
 }
@@ -88,7 +88,7 @@ pub(crate) async fn failures_admit_no_violation(cluster: &mut Cluster) -> TestRe
     let namespace = prepare(cluster, test).await?;
     let arguments = ["--timeout-seconds=1"];
     let mut webhook = Webhook::start(cluster, None, &arguments).await?;
-    filled(cluster, &namespace).await?;
+    defaulted(cluster, &namespace).await?;
     // The pod is asked about twice at most (reinvocation), each time for the second that this webhook has. Without that
     // second a call would take the ten that the API server gives one by default.
     let limit = Duration::from_secs(9);
@@ -107,13 +107,13 @@ pub(crate) async fn failures_admit_no_violation(cluster: &mut Cluster) -> TestRe
     webhook.signal(Signal::STOP)?;
     check("webhook stopped in its tracks").await?;
     webhook.signal(Signal::CONT)?;
-    filled(cluster, &namespace).await?;
+    defaulted(cluster, &namespace).await?;
 
     let address = webhook.address;
     webhook.kill()?;
     check("webhook killed").await?;
     let webhook = Webhook::start_at(cluster, address, None, &arguments).await?;
-    filled(cluster, &namespace).await?;
+    defaulted(cluster, &namespace).await?;
     check("webhook runs again").await?;
 
     // Another authority than the API server believes. Only new connections show it.
@@ -130,7 +130,7 @@ pub(crate) async fn failures_admit_no_violation(cluster: &mut Cluster) -> TestRe
     webhook.stop().await?;
     report("at the end", &load.stop().await);
     let webhook = Webhook::start_at(cluster, address, None, &arguments).await?;
-    filled(cluster, &namespace).await?;
+    defaulted(cluster, &namespace).await?;
     webhook.stop().await?;
     cluster.delete_profile(test).await
 }
@@ -143,7 +143,7 @@ pub(crate) async fn a_rolling_restart_fails_no_request(cluster: &mut Cluster) ->
     let start = async || Webhook::start(cluster, Some(&balancer.url), &arguments).await;
     let (mut one, mut two) = (start().await?, start().await?);
     balancer.to(&[&one, &two]);
-    filled(cluster, &namespace).await?;
+    defaulted(cluster, &namespace).await?;
     let before = fail_open_count(cluster, test).await?;
     let load = Load::start(&cluster.admin, &namespace, UID, &bare_pod("bare"));
     for _ in 0..2 {
@@ -167,7 +167,7 @@ pub(crate) async fn a_rolling_restart_fails_no_request(cluster: &mut Cluster) ->
     let tally = load.stop().await;
     report("rolling restart", &tally);
     tally.is_safe()?;
-    ensure!(tally.not_filled_count == 0, "{tally:?}");
+    ensure!(tally.unmutated_count == 0, "{tally:?}");
     let failed = fail_open_count(cluster, test).await? - before;
     ensure!(failed.abs() < 0.5, "the API server could not ask {failed} times");
     one.stop().await?;
@@ -183,7 +183,7 @@ pub(crate) async fn certificates_rotate_and_no_request_fails(cluster: &mut Clust
     let start = async || Webhook::start(cluster, Some(&balancer.url), &arguments).await;
     let replicas = [start().await?, start().await?];
     balancer.to(&[&replicas[0], &replicas[1]]);
-    filled(cluster, &namespace).await?;
+    defaulted(cluster, &namespace).await?;
     let before = fail_open_count(cluster, test).await?;
     let load = Load::start(&cluster.admin, &namespace, UID, &bare_pod("bare"));
     let api: Api<MutatingWebhookConfiguration> = Api::all(cluster.admin.clone());
@@ -211,7 +211,7 @@ pub(crate) async fn certificates_rotate_and_no_request_fails(cluster: &mut Clust
     ensure!(loaded.iter().all(|count| *count >= 4.0), "certificates used: {loaded:?}");
     ensure!(most >= 2, "never two authorities");
     tally.is_safe()?;
-    ensure!(tally.not_filled_count == 0, "{tally:?}");
+    ensure!(tally.unmutated_count == 0, "{tally:?}");
     let failed = fail_open_count(cluster, test).await? - before;
     ensure!(failed.abs() < 0.5, "the API server could not ask {failed} times");
     // Leave a certificate that the next test can use.
@@ -223,7 +223,7 @@ pub(crate) async fn certificates_rotate_and_no_request_fails(cluster: &mut Clust
 
 /// Waits until the profile's status names an engine.
 pub(crate) async fn engine(cluster: &Cluster, profile: &str, wanted: EngineInForce) -> Result<(), String> {
-    eventually(&format!("{wanted} fills in for {profile}"), || async {
+    eventually(&format!("{wanted} sets defaults for {profile}"), || async {
         let found = cluster.profiles().get(profile).await.map_err(|error| error.to_string())?;
         match found.status.and_then(|status| status.mutation) {
             Some(found) if found.engine == wanted => Ok(()),
@@ -248,7 +248,7 @@ pub(crate) async fn a_change_of_engine_leaves_no_gap(cluster: &mut Cluster) -> T
     let test = "webhook-engine";
     let namespace = prepare(cluster, test).await?;
     let webhook = Webhook::start(cluster, None, &[]).await?;
-    filled(cluster, &namespace).await?;
+    defaulted(cluster, &namespace).await?;
     engine(cluster, test, EngineInForce::Webhook).await?;
     let policy = format!("palisade-{test}-mutation");
     let exists = || cluster.kubectl(&["get", "mutatingadmissionpolicy", &policy, "-o", "name"]).is_ok();
@@ -264,7 +264,7 @@ pub(crate) async fn a_change_of_engine_leaves_no_gap(cluster: &mut Cluster) -> T
         let tally = load.take();
         report(wanted, &tally);
         tally.is_safe()?;
-        ensure!(tally.not_filled_count == 0 && tally.filled > 0, "{wanted}: {tally:?}");
+        ensure!(tally.unmutated_count == 0 && tally.mutated > 0, "{wanted}: {tally:?}");
         ensure!(exists() == (found == EngineInForce::Native), "{wanted}: the policy exists: {}", exists());
     }
     // Nobody: pods are judged as they are.

@@ -1,5 +1,5 @@
 // Texts writes in which words the Pod Security Standards tell what is wrong with pods: for each pod on standard input, a
-// JSON object on a line, what is said of it by each level, and from which version on.
+// JSON object on a line, the messages about it by each level, and from which version on.
 package main
 
 import (
@@ -16,7 +16,7 @@ import (
 // newest is the last version that is asked about.
 const newest = 37
 
-// said is a text and the first version that says it; nothing is said of what complies.
+// said is a text and the first version that says it; nothing is reported about what complies.
 type said [2]any
 
 func main() {

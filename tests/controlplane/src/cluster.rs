@@ -176,7 +176,7 @@ impl ControlPlane {
     /// the binary's own if none.
     ///
     /// # Errors
-    /// It is no minor version.
+    /// It is not a minor version.
     pub fn set_emulated_version(&mut self, version: Option<&str>) -> Result<(), Error> {
         self.settings.apiserver.emulated = version.map(Minor::parse).transpose()?;
         Ok(())

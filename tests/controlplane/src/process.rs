@@ -68,7 +68,7 @@ impl Process {
     }
 
     fn exited(&mut self) -> Option<ExitStatus> {
-        // It fails only for a process that is no child of ours.
+        // It fails only for a process that is not a child of ours.
         self.child.try_wait().ok().flatten()
     }
 

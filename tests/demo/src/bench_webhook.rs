@@ -1,4 +1,4 @@
-//! The webhook against one on controller-runtime and against Kyverno's handler, which fill in the same, in turn and in one
+//! The webhook against one on controller-runtime and against Kyverno's handler, which default the same, in turn and in one
 //! run: CPU of a request, time of an answer at 500 requests a second over TLS, memory.
 
 use std::{
@@ -90,7 +90,7 @@ pub(crate) async fn run(
             .output()?;
         let found: Json = serde_json::from_slice(&output.stdout)?;
         if found["Patched"] != found["Requests"] {
-            return Err(format!("not all were filled in: {found}").into());
+            return Err(format!("not all were mutated: {found}").into());
         }
         Ok(found)
     };

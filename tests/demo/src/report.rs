@@ -6,7 +6,7 @@ pub(crate) struct Figures {
     pub(crate) policies: usize,
     pub(crate) bindings: usize,
     pub(crate) params: usize,
-    /// From `kubectl apply` of the profile until it was seen to be enforced in every namespace.
+    /// From `kubectl apply` of the profile until it is observed to be enforced in every namespace.
     pub(crate) seconds: f64,
     /// Before the profile and after.
     pub(crate) apiserver: (Memory, Memory),

@@ -57,7 +57,7 @@ impl PolicyAlone {
         Some(&variable.expression.path)
     }
 
-    /// Evaluates the policy. Of the request, only what is no object is read: that is in `objects`. Namespaces have no
+    /// Evaluates the policy. Of the request, only what is not an object is read: that is in `objects`. Namespaces have no
     /// labels, and members of `system:masters` alone are authorized.
     pub fn evaluate(&self, request: &Request, objects: Objects<'_>) -> Said {
         let variable = request.variable(&request.kind, &request.resource);

@@ -18,7 +18,7 @@ use super::{
     Answers, Privileged, Request, ResourceId, Review,
     convert::convert,
     dispatch::Dispatch,
-    matching::Trouble,
+    matching::MatchError,
     mutating::Mutations,
     namespace,
     plugins::Plugins,
@@ -322,7 +322,7 @@ impl Cluster {
     }
 
     /// Parameters in the version that a policy asks for.
-    pub(crate) fn param<'a>(&self, stored: &'a Stored, wanted: &ParamKind) -> Result<Cow<'a, Json>, Trouble> {
+    pub(crate) fn param<'a>(&self, stored: &'a Stored, wanted: &ParamKind) -> Result<Cow<'a, Json>, MatchError> {
         let api_version = wanted.api_version.as_deref().unwrap_or_default();
         let (_, version) = api_version.split_once('/').unwrap_or(("", api_version));
         let wanted = Kind { version: version.to_owned(), ..stored.kind.clone() };
@@ -335,7 +335,7 @@ impl Cluster {
         object: Option<&'a Json>,
         from: &Kind,
         to: &Kind,
-    ) -> Result<Cow<'a, Json>, Trouble> {
+    ) -> Result<Cow<'a, Json>, MatchError> {
         match object {
             None => Ok(Cow::Owned(Json::Null)),
             Some(object) if from == to => Ok(Cow::Borrowed(object)),

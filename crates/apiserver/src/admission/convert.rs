@@ -4,7 +4,7 @@ use palisade_cel::schema::Kind;
 use palisade_objects::json::Change as _;
 use serde_json::Value as Json;
 
-use super::matching::Trouble;
+use super::matching::MatchError;
 
 /// An object in another version of its kind: of a definition without a webhook whose versions have the same schema
 /// nothing but `apiVersion` is different. How built-in kinds differ is not known here.
@@ -16,8 +16,8 @@ pub(crate) fn convert<'a>(
     from: &Kind,
     to: &Kind,
     mut definitions: impl Iterator<Item = &'a Json>,
-) -> Result<Json, Trouble> {
-    let unknown = || Trouble::NoVerdict(format!("how {from} becomes {to} is not known"));
+) -> Result<Json, MatchError> {
+    let unknown = || MatchError::NoVerdict(format!("how {from} becomes {to} is not known"));
     let of_kind = |crd: &&Json| {
         from.group == to.group
             && from.kind == to.kind

@@ -10,7 +10,7 @@ use super::{
     authorizer::Asked,
     cluster::Stored,
     expression::{Evaluator, Expression, Inputs},
-    matching::{self, Matched, Trouble, unknown_namespace},
+    matching::{self, MatchError, Matched, unknown_namespace},
     namespace, params,
     plugins::{self, Remarks, Side, VALIDATING_POLICIES},
     policy::{Binding, Policy},
@@ -134,19 +134,19 @@ impl<'a> Dispatch<'a> {
         let matched = match matching::matches(policy.spec.match_constraints.as_ref(), self.request, self.cluster) {
             Ok(Some(matched)) => matched,
             Ok(None) => return,
-            Err(trouble) => return self.trouble(policy, None, trouble),
+            Err(error) => return self.error(policy, None, error),
         };
         let scope = match params::scope(policy.spec.param_kind.as_ref(), self.cluster) {
             Ok(scope) => scope,
-            Err(trouble) => return self.trouble(policy, None, trouble),
+            Err(error) => return self.error(policy, None, error),
         };
         let mut published: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for binding in bindings {
             match matching::matches(binding.spec.match_resources.as_ref(), self.request, self.cluster) {
                 Ok(Some(_)) => {}
                 Ok(None) => continue,
-                Err(trouble) => {
-                    self.trouble(policy, Some(binding), trouble);
+                Err(error) => {
+                    self.error(policy, Some(binding), error);
                     continue;
                 }
             }
@@ -154,8 +154,8 @@ impl<'a> Dispatch<'a> {
             let found = params::collect(scope.as_ref(), reference, &self.request.namespace, self.cluster);
             let found = match found {
                 Ok(found) => found,
-                Err(trouble) => {
-                    self.trouble(policy, Some(binding), trouble);
+                Err(error) => {
+                    self.error(policy, Some(binding), error);
                     continue;
                 }
             };
@@ -169,7 +169,7 @@ impl<'a> Dispatch<'a> {
                         self.follow(policy, binding, param.as_deref(), verdict, &mut published);
                     }
                 }
-                Err(trouble) => self.trouble(policy, Some(binding), trouble),
+                Err(error) => self.error(policy, Some(binding), error),
             }
         }
         for (key, values) in published {
@@ -184,9 +184,9 @@ impl<'a> Dispatch<'a> {
         binding: &Binding,
         matched: &Matched,
         param: Option<&Stored>,
-    ) -> Result<Verdict, Trouble> {
-        if let Some(trouble) = policy.expressions().find_map(Expression::unsupported) {
-            return Err(trouble);
+    ) -> Result<Verdict, MatchError> {
+        if let Some(error) = policy.expressions().find_map(Expression::unsupported) {
+            return Err(error);
         }
         let kind = &matched.kind;
         let object = self.cluster.converted(self.request.object.as_ref(), &self.request.kind, kind)?;
@@ -218,13 +218,13 @@ impl<'a> Dispatch<'a> {
         let authority = authority(self.request, &self.asked);
         let verdict = validate(policy, &inputs, &of_conditions, &authority, &mut evaluator);
         match self.asked.take_unanswered() {
-            Some(question) => Err(Trouble::NoVerdict(format!("it is not known {question}, which the policy asks"))),
+            Some(question) => Err(MatchError::NoVerdict(format!("it is not known {question}, which the policy asks"))),
             None => Ok(verdict),
         }
     }
 
     /// The variable `namespaceObject`: null for what is in no namespace, and for namespaces themselves.
-    fn namespace(&self, policy: &Policy) -> Result<Json, Trouble> {
+    fn namespace(&self, policy: &Policy) -> Result<Json, MatchError> {
         let kind = &self.request.kind;
         let is_namespace = kind.group.is_empty() && kind.version == "v1" && kind.kind == "Namespace";
         if self.request.namespace.is_empty() || is_namespace {
@@ -277,12 +277,12 @@ impl<'a> Dispatch<'a> {
         }
     }
 
-    fn trouble(&mut self, policy: &Policy, binding: Option<&Binding>, trouble: Trouble) {
-        match trouble {
-            Trouble::NoVerdict(why) => self.unjudged.push(format!("policy '{}': {why}", policy.name)),
-            Trouble::Configuration(_) if !policy.fails_closed() => {}
+    fn error(&mut self, policy: &Policy, binding: Option<&Binding>, error: MatchError) {
+        match error {
+            MatchError::NoVerdict(why) => self.unjudged.push(format!("policy '{}': {why}", policy.name)),
+            MatchError::Configuration(_) if !policy.fails_closed() => {}
             // A denial, whatever the actions of the binding are.
-            Trouble::Configuration(text) => {
+            MatchError::Configuration(text) => {
                 let what = if binding.is_some() { "binding" } else { "policy" };
                 self.deny(policy, binding, None, &format!("failed to configure {what}: {text}"), "");
             }

@@ -11,7 +11,7 @@ use palisade_cel::{
 };
 use serde_json::Value as Json;
 
-use super::{Evaluation, PolicyKind, matching::Trouble};
+use super::{Evaluation, PolicyKind, matching::MatchError};
 
 /// An expression of a policy, compiled.
 #[derive(Debug)]
@@ -113,9 +113,9 @@ impl Expression {
     }
 
     /// Why nothing can be said of it, if so.
-    pub fn unsupported(&self) -> Option<Trouble> {
+    pub fn unsupported(&self) -> Option<MatchError> {
         let issue = self.issues().iter().find(|issue| issue.kind == IssueKind::Unsupported)?;
-        Some(Trouble::NoVerdict(format!("{}: {issue}", self.path)))
+        Some(MatchError::NoVerdict(format!("{}: {issue}", self.path)))
     }
 
     /// The API server's text about an expression that it accepted once and does not any more.

@@ -22,7 +22,7 @@ pub(crate) struct Matched {
 
 /// Why something cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Trouble {
+pub(crate) enum MatchError {
     /// The API server says this, and follows `failurePolicy`.
     Configuration(String),
     /// Nothing can be said offline.
@@ -58,7 +58,7 @@ pub(crate) fn matches(
     matched: Option<&MatchResources>,
     request: &Request,
     cluster: &Cluster,
-) -> Result<Option<Matched>, Trouble> {
+) -> Result<Option<Matched>, MatchError> {
     let exact = || Matched { kind: request.kind.clone(), resource: request.resource.clone() };
     let Some(matched) = matched else { return Ok(Some(exact())) };
     let namespace = namespace_matches(matched.namespace_selector.as_ref(), request, cluster);
@@ -76,7 +76,7 @@ pub(crate) fn matches(
     };
     // What is unknown about a namespace only matters for a request that the rules are about.
     match (found, namespace) {
-        (Some(_), Err(trouble)) => Err(trouble),
+        (Some(_), Err(error)) => Err(error),
         (found, _) => Ok(found),
     }
 }
@@ -113,7 +113,11 @@ pub(crate) fn trace(
     }
 }
 
-fn namespace_matches(selector: Option<&LabelSelector>, request: &Request, cluster: &Cluster) -> Result<bool, Trouble> {
+fn namespace_matches(
+    selector: Option<&LabelSelector>,
+    request: &Request,
+    cluster: &Cluster,
+) -> Result<bool, MatchError> {
     let is_namespace = request.resource.resource == "namespaces";
     let Some(selector) = selector.filter(|selector| !is_empty(selector)) else { return Ok(true) };
     if request.namespace.is_empty() && !is_namespace {
@@ -127,9 +131,9 @@ fn namespace_matches(selector: Option<&LabelSelector>, request: &Request, cluste
     Ok(selector::matches(selector, &labels(namespace)))
 }
 
-/// What is said of a namespace of which nothing is known.
-pub(crate) fn unknown_namespace(name: &str) -> Trouble {
-    Trouble::NoVerdict(format!(
+/// The message for a namespace of which nothing is known.
+pub(crate) fn unknown_namespace(name: &str) -> MatchError {
+    MatchError::NoVerdict(format!(
         "the labels of namespace {name:?} are not known; add the Namespace to the cluster's files"
     ))
 }

@@ -8,7 +8,7 @@ use palisade_objects::selector;
 use super::{
     Cluster,
     cluster::Stored,
-    matching::{Trouble, labels},
+    matching::{MatchError, labels},
 };
 
 /// The kind of a policy's parameters, and whether they live in namespaces.
@@ -22,7 +22,7 @@ pub(crate) struct ParamScope {
 ///
 /// # Errors
 /// There is no such kind; the API server says so before it looks at any binding.
-pub(crate) fn scope(param_kind: Option<&ParamKind>, cluster: &Cluster) -> Result<Option<ParamScope>, Trouble> {
+pub(crate) fn scope(param_kind: Option<&ParamKind>, cluster: &Cluster) -> Result<Option<ParamScope>, MatchError> {
     let Some(param_kind) = param_kind else { return Ok(None) };
     let api_version = param_kind.api_version.as_deref().unwrap_or_default();
     let kind = param_kind.kind.as_deref().unwrap_or_default();
@@ -30,7 +30,7 @@ pub(crate) fn scope(param_kind: Option<&ParamKind>, cluster: &Cluster) -> Result
     let kind = Kind { group: group.into(), version: version.into(), kind: kind.into() };
     match cluster.is_namespaced(&kind) {
         Some(namespaced) => Ok(Some(ParamScope { kind, namespaced })),
-        None => Err(Trouble::Configuration(format!("failed to find resource referenced by paramKind: '{kind}'"))),
+        None => Err(MatchError::Configuration(format!("failed to find resource referenced by paramKind: '{kind}'"))),
     }
 }
 
@@ -41,9 +41,9 @@ pub(crate) fn collect<'a>(
     reference: Option<&ParamRef>,
     namespace: &str,
     cluster: &'a Cluster,
-) -> Result<Vec<Option<&'a Stored>>, Trouble> {
+) -> Result<Vec<Option<&'a Stored>>, MatchError> {
     let (Some(scope), Some(reference)) = (scope, reference) else { return Ok(vec![None]) };
-    let configuration = |text: &str| Err(Trouble::Configuration(text.to_owned()));
+    let configuration = |text: &str| Err(MatchError::Configuration(text.to_owned()));
     let asked = reference.namespace.as_deref().unwrap_or_default();
     let of = match (scope.namespaced, asked) {
         (true, "") if namespace.is_empty() => {

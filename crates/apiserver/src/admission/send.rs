@@ -246,7 +246,7 @@ fn same_object(request: &Request, object: &Json, old: &Stored) -> Result<(), Sto
     ))))
 }
 
-/// What a client is told of what no policy is asked about.
+/// The answer to a request that no policy matches.
 fn stop(refused: Refused) -> Stop {
     denial(refused).map_or_else(Stop::NoVerdict, |denial| Stop::Denied(vec![denial]))
 }

@@ -11,7 +11,7 @@ use serde_json::Value as Json;
 
 use super::{
     Cluster, Request,
-    matching::{self, Trouble},
+    matching::{self, MatchError},
     mutating::{Stop, internal},
 };
 use crate::objects::Sent;
@@ -64,7 +64,7 @@ impl Webhooks {
             match matching::matches(Some(webhook.constraints()), request, cluster) {
                 Ok(Some(_)) if !again || self.again.contains(name) => {}
                 Ok(_) => continue,
-                Err(Trouble::NoVerdict(why) | Trouble::Configuration(why)) => {
+                Err(MatchError::NoVerdict(why) | MatchError::Configuration(why)) => {
                     return Err(Stop::NoVerdict(format!("webhook {name:?}: {why}")));
                 }
             }

@@ -1,4 +1,4 @@
-//! Decoding objects as the API server does, and filling in what is left out (`pkg/apis/admissionregistration/v1`).
+//! Decoding objects as the API server does, and defaulting them (`pkg/apis/admissionregistration/v1`).
 
 use serde_json::{Value as Json, json};
 

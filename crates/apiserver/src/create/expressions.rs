@@ -37,7 +37,7 @@ struct Environments {
 }
 
 impl Expressions {
-    /// `variables` says whether the policy has any: without, `variables` is no name at all.
+    /// `variables` says whether the policy has any: without, `variables` is not a name at all.
     pub(super) fn new(minor: u8, params: bool, variables: bool, old: Option<&Json>) -> Self {
         let environments = |mode| {
             let environment = |authorizer, variables| {

@@ -68,7 +68,7 @@ pub struct Error {
     pub error_type: ErrorType,
     /// The path of the field, as `spec.validations[0].expression`.
     pub field: String,
-    /// What is said of it, without the path.
+    /// The message for it, without the path.
     pub body: String,
 }
 
@@ -139,13 +139,13 @@ impl Error {
         Self::new(ErrorType::Forbidden, field, None, detail)
     }
 
-    /// A text with too many bytes, in the words of a minor: since 1.34 one is no plural.
+    /// A text with too many bytes, in the words of a minor: since 1.34 one is not a plural.
     pub fn too_long_in(minor: u8, field: impl Into<String>, most: usize) -> Self {
         let bytes = if minor >= 34 && most == 1 { "byte" } else { "bytes" };
         Self::new(ErrorType::TooLong, field, None, &format!("may not be more than {most} {bytes}"))
     }
 
-    /// As [`Self::too_many`], in the words of a minor: since 1.34 one is no plural.
+    /// As [`Self::too_many`], in the words of a minor: since 1.34 one is not a plural.
     pub fn too_many_in(minor: u8, field: impl Into<String>, actual: usize, most: usize) -> Self {
         let items = if minor >= 34 && most == 1 { "item" } else { "items" };
         Self::new(ErrorType::TooMany, field, Some(&actual.to_string()), &format!("must have at most {most} {items}"))

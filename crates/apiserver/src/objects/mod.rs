@@ -5,7 +5,7 @@
 //! ```
 //!
 //! [`Kinds::decode`] does what the API server does before mutating admission: decode into Go types (what they do not have
-//! is dropped), fill in defaults, and convert there and back; for kinds of CustomResourceDefinitions prune and fill in
+//! is dropped), set defaults, and convert there and back; for kinds of CustomResourceDefinitions prune and set
 //! defaults by the schema. [`Kinds::prepare`] and [`Kinds::validate`] do what it does between mutating and validating
 //! admission: the strategy of the resource (status, generation, generated name), and the validation of the object as far
 //! as the list below says; [`Kinds::warnings`] is what the strategy warns of. [`finish`] does these three, and [`receive`]

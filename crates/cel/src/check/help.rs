@@ -7,13 +7,13 @@ use crate::{
     types::Type,
 };
 
-/// For a name that is no variable.
+/// For a name that is not a variable.
 pub(super) fn variable(checker: &Checker<'_>, name: &str) -> Option<String> {
     let names = checker.locals().filter(|local| !local.starts_with(['@', '#'])).chain(checker.environment.variables());
     did_you_mean(name, names)
 }
 
-/// For a name that is no function.
+/// For a name that is not a function.
 pub(super) fn function(checker: &Checker<'_>, name: &str, member: bool) -> Option<String> {
     const MACROS: &[&str] = &["has", "all", "exists", "exists_one", "map", "filter", "optMap", "optFlatMap"];
     if let Some(macros) = arguments_of_macro(name) {

@@ -74,7 +74,7 @@ pub(crate) struct Arg<'c> {
 }
 
 impl Arg<'_> {
-    /// An element of this list, of which nothing but the way to it is known; none if it is no list. The key of a map, and
+    /// An element of this list, of which nothing but the way to it is known; none if it is not a list. The key of a map, and
     /// the value of an optional, count as well.
     pub(crate) fn element(&self) -> Option<Arg<'_>> {
         let (Type::List(of) | Type::Map(of, _) | Type::Optional(of) | Type::Type(of)) = self.of else { return None };

@@ -28,7 +28,7 @@ pub(super) enum Node {
     OrElse {
         sides: Box<[Node; 2]>,
         unwrap: bool,
-        /// Whether what is no optional is refused, as from cel-go 0.29 on, or the result.
+        /// Whether what is not an optional is refused, as from cel-go 0.29 on, or the result.
         strict: bool,
     },
     /// `x in [...]` of constants.

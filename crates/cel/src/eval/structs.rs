@@ -149,7 +149,7 @@ fn quoted(name: &str) -> String {
     format!("\"{name}\"")
 }
 
-/// As Go's `%s` writes a value that is no text: with a complaint.
+/// As Go's `%s` writes a value that is not a text: with a complaint.
 fn formatted(key: &Value<'_>) -> String {
     match key {
         Value::String(text) => text.to_string(),

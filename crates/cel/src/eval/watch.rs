@@ -43,7 +43,7 @@ pub struct Watch {
 /// What a part came to at least once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
-    /// True, or a value that is no bool.
+    /// True, or a value that is not a bool.
     pub yes: bool,
     /// False.
     pub no: bool,

@@ -75,7 +75,7 @@ fn contains_ip<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
     Ok(cidr(args, 0)?.contains_ip(super::ip::ip(args, 1)?).into())
 }
 
-/// A text that is no address is an error of another type in Go, and its text is lost.
+/// A text that is not an address is an error of another type in Go, and its text is lost.
 fn contains_ip_text<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
     Ok(cidr(args, 0)?.contains_ip(library::ip::parse(text(args, 1)?).map_err(|_| Error::no_such_overload())?).into())
 }

@@ -28,7 +28,7 @@ pub(super) const SEARCH: Estimate = |call| {
     let size = call.size(call.target?);
     Some(each_element(call).unwrap_or_else(|| size.scaled(TRAVERSAL)).into())
 };
-/// As [`SEARCH`], but that what is no list may be one.
+/// As [`SEARCH`], but that what is not a list may be one.
 pub(super) const INCLUSION: Estimate = |call| {
     let size = call.size(call.target?);
     Some(each_element(call).unwrap_or(size).into())
@@ -100,7 +100,7 @@ pub(super) const CONTAINS_CIDR: Estimate = |call| {
 /// Whether a text is of a format: at worst by a regular expression of 128 characters.
 pub(super) const VALIDATION: Estimate =
     |call| Some(call.size(call.args.first()?).scaled(TRAVERSAL).scaled(128.0 * REGEX).into());
-/// A text with its arguments filled in.
+/// A text with its arguments in place.
 pub(super) const FORMAT: Estimate = |call| Some(call.target?.known().scaled(TRAVERSAL).into());
 /// A text as bytes: at most four for a character. All else is for 1.
 pub(super) const TO_BYTES: Estimate = |call| {

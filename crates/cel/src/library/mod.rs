@@ -5,7 +5,7 @@
 //! (`testdata/generate`), and the tests of each module compare with them call by call.
 //!
 //! An error is the text that the API server shows. CEL strings are UTF-8; Go strings need not be, so the few functions
-//! that could make others (percent decoding) replace what is no UTF-8 by U+FFFD.
+//! that could make others (percent decoding) replace what is not UTF-8 by U+FFFD.
 
 pub(crate) mod cidr;
 pub(crate) mod double;

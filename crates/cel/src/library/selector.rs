@@ -95,7 +95,7 @@ struct Tokens<'a> {
     rest: &'a str,
 }
 
-/// Whether a token is no word.
+/// Whether a token is not a word.
 fn is_symbol(token: &str) -> bool {
     token.chars().next().is_none_or(is_special)
 }

@@ -21,7 +21,7 @@ fn radix(text: &str) -> (&str, u32) {
     text.strip_prefix("0x").map_or((text, 10), |digits| (digits, 16))
 }
 
-/// Too large is no number; too small is zero.
+/// Too large is not a number; too small is zero.
 pub(super) fn double(negative: bool, text: &str) -> Option<Literal> {
     let value: f64 = text.parse().ok()?;
     value.is_finite().then_some(Literal::Double(if negative { -value } else { value }))

@@ -86,7 +86,7 @@ impl DeclType {
         let (mut fields, mut least_bytes) = (BTreeMap::new(), 2);
         for (name, property) in properties(schema).into_iter().flatten() {
             let Some(of) = Self::new(property, minor) else { continue };
-            // The server fills in what has a default.
+            // The server sets defaults.
             if required.contains(name.as_str()) && property.get("default").is_none_or(Value::is_null) {
                 least_bytes += name.len() as u64 + of.least_bytes + 4;
             }

@@ -78,7 +78,7 @@ impl<'a> List<'a> {
 }
 
 impl Value<'_> {
-    /// An element that cannot be compared is no match (cel-go `baseList.Contains`).
+    /// An element that cannot be compared is not a match (cel-go `baseList.Contains`).
     fn contained_as(&self, element: &Value<'_>) -> bool {
         super::equal::equal(self, element).is_ok_and(|equal| equal)
     }

@@ -11,10 +11,12 @@
 use serde_json::json;
 
 use super::{
-    mutation::{AdditionalDefault, filled},
+    mutation::{AdditionalDefault, defaulted_when},
     unless_windows,
 };
-use crate::{Check, Condition, Constant, Field, Fill, FillValue, Level, Over, Pss, Resolve, Rule, Subject, pod};
+use crate::{
+    Check, Condition, Constant, DefaultValue, Field, FieldDefault, Level, Over, Pss, Resolve, Rule, Subject, pod,
+};
 
 const FIELD: &str = "c.?securityContext.?allowPrivilegeEscalation";
 
@@ -38,16 +40,17 @@ pub static CHECK: Check = Check {
         );
         Some(Rule::one(Over::Containers, violated, says))
     },
-    fills: |settings, _| {
+    defaults: |settings, _| {
         let demanded = settings.privileges.allow_privilege_escalation.as_ref();
-        let Some(mut when) = filled(settings, AdditionalDefault::AllowPrivilegeEscalation, demanded, false) else {
+        let Some(mut when) = defaulted_when(settings, AdditionalDefault::AllowPrivilegeEscalation, demanded, false)
+        else {
             return vec![];
         };
         // The API server refuses it together with these (`ValidateSecurityContext`).
         when.push(Condition::ContainerIsNot(&["securityContext", "privileged"], Constant::Flag(true)));
         when.push(Condition::ContainerLacks(&["securityContext", "capabilities", "add"], vec!["CAP_SYS_ADMIN".into()]));
         let path = &["securityContext", "allowPrivilegeEscalation"];
-        vec![Fill::new(Subject::Container, path, FillValue::Flag(false), when)]
+        vec![FieldDefault::new(Subject::Container, path, DefaultValue::Flag(false), when)]
     },
     comply: |settings, values, pod| {
         let forbidden =

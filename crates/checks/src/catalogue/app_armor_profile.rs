@@ -108,7 +108,7 @@ pub static CHECK: Check = Check {
             ],
         })
     },
-    fills: |_, _| vec![],
+    defaults: |_, _| vec![],
     comply: |_, _, _| {},
     violate: |settings, values, pod| {
         let allowed = settings.privileges.app_armor.as_ref().map(|setting| setting.allowed.resolve(values));

@@ -39,7 +39,7 @@ pub static CHECK: Check = Check {
             format!("'spec.automountServiceAccountToken is ' + string({FIELD}.orValue('unset')) + ', must be false'");
         Some(Rule::one(Over::Pod, violated, says))
     },
-    fills: |_, _| vec![],
+    defaults: |_, _| vec![],
     comply: |settings, values, pod| {
         let allowed = settings.identity.automount_service_account_token.as_ref();
         if allowed.is_some_and(|allowed| !allowed.resolve(values)) {

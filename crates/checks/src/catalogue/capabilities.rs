@@ -16,8 +16,8 @@ use serde_json::json;
 
 use super::{any, mutation::is_secure, unless_windows};
 use crate::{
-    Check, Condition, Field, Fill, FillValue, Finding, Level, Over, Pss, Resolve, Rule, Subject, Text,
-    fill::may_be_empty, pod,
+    Check, Condition, DefaultValue, Field, FieldDefault, Finding, Level, Over, Pss, Resolve, Rule, Subject, Text,
+    defaults::may_be_empty, pod,
 };
 
 /// Linux capabilities that containers may add and must drop, by their names without CAP_.
@@ -112,23 +112,23 @@ pub static CHECK: Check = Check {
         }
         (!findings.is_empty()).then_some(Rule { findings, ..Rule::default() })
     },
-    fills: |settings, declared| {
+    defaults: |settings, declared| {
         let Some(capabilities) = &settings.privileges.capabilities else { return vec![] };
-        let mut fills = Vec::new();
-        let mut fill = |path: &[&str], texts: &[Text], mut when: Vec<Condition>| {
+        let mut defaults = Vec::new();
+        let mut default = |path: &[&str], texts: &[Text], mut when: Vec<Condition>| {
             if may_be_empty(texts, declared) {
                 when.push(Condition::NotEmpty(texts.to_vec()));
             }
-            fills.push(Fill::new(Subject::Container, path, FillValue::Texts(texts.to_vec()), when));
+            defaults.push(FieldDefault::new(Subject::Container, path, DefaultValue::Texts(texts.to_vec()), when));
         };
         if !capabilities.required_drop.is_empty() && is_secure(settings) {
-            fill(PATH_OF_DROP, &capabilities.required_drop, vec![]);
+            default(PATH_OF_DROP, &capabilities.required_drop, vec![]);
         }
         if !capabilities.default_add.is_empty() {
             let kept = Condition::ContainerLacks(PATH_OF_DROP, capabilities.default_add.clone());
-            fill(&["securityContext", "capabilities", "add"], &capabilities.default_add, vec![kept]);
+            default(&["securityContext", "capabilities", "add"], &capabilities.default_add, vec![kept]);
         }
-        fills
+        defaults
     },
     comply: |settings, values, pod| {
         if let Some(capabilities) = &settings.privileges.capabilities {

@@ -33,7 +33,7 @@ pub static CHECK: Check = Check {
             format!("'csi.driver is ' + v.csi.driver + ', allowed: ' + {}", allowed.says()),
         ))
     },
-    fills: |_, _| vec![],
+    defaults: |_, _| vec![],
     comply: |_, _, _| {},
     violate: |settings, values, pod| {
         let Some(drivers) = &settings.volumes.csi_drivers else { return false };

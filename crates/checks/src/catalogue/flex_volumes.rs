@@ -32,7 +32,7 @@ pub static CHECK: Check = Check {
             format!("'flexVolume.driver is ' + v.flexVolume.driver + ', allowed: ' + {}", allowed.says()),
         ))
     },
-    fills: |_, _| vec![],
+    defaults: |_, _| vec![],
     comply: |_, _, _| {},
     violate: |settings, values, pod| {
         let Some(drivers) = &settings.volumes.flex_volumes else { return false };

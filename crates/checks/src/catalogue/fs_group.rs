@@ -14,7 +14,7 @@ use super::{
     ids::{self, HIGHEST},
     ranges::{first, outside},
 };
-use crate::{Check, Field, Fill, FillValue, Rule, Subject, pod};
+use crate::{Check, DefaultValue, Field, FieldDefault, Rule, Subject, pod};
 
 /// The check.
 pub static CHECK: Check = Check {
@@ -31,10 +31,11 @@ pub static CHECK: Check = Check {
         let finding = ids::of_pod(cx, "fsGroup", required, "spec.users.fsGroup", &rules.ranges);
         Some(Rule { findings: vec![finding], ..Rule::default() })
     },
-    fills: |settings, _| {
+    defaults: |settings, _| {
         let id = ids::demanded_group(settings, settings.users.fs_group.as_ref());
-        let fill = |id| Fill::new(Subject::Pod, &["securityContext", "fsGroup"], FillValue::Integer(id), vec![]);
-        id.map(fill).into_iter().collect()
+        let default =
+            |id| FieldDefault::new(Subject::Pod, &["securityContext", "fsGroup"], DefaultValue::Integer(id), vec![]);
+        id.map(default).into_iter().collect()
     },
     comply: |settings, values, pod| {
         if let Some(rules) = &settings.users.fs_group

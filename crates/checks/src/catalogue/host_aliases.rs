@@ -29,7 +29,7 @@ pub static CHECK: Check = Check {
         )?;
         Some(Rule::one(Over::Pod, violated, "'spec.hostAliases is set, must be unset'"))
     },
-    fills: |_, _| vec![],
+    defaults: |_, _| vec![],
     comply: |_, _, _| {},
     violate: |settings, values, pod| {
         let forbidden = settings.host.aliases.as_ref().is_some_and(|allowed| !allowed.resolve(values));

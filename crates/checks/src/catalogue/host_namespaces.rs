@@ -36,7 +36,7 @@ pub static CHECK: Check = Check {
             .collect();
         (!findings.is_empty()).then_some(Rule { findings, ..Rule::default() })
     },
-    fills: |_, _| vec![],
+    defaults: |_, _| vec![],
     comply: |_, _, _| {},
     violate: |settings, values, pod| {
         // Not hostNetwork: with it the API server asks that host ports equal container ports.

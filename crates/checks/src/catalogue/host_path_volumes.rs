@@ -134,7 +134,7 @@ pub static CHECK: Check = Check {
             ],
         })
     },
-    fills: |_, _| vec![],
+    defaults: |_, _| vec![],
     comply: |_, _, _| {},
     violate: |settings, values, pod| {
         let prefixes: Vec<_> = match &settings.volumes.host_paths {
@@ -171,7 +171,7 @@ fn lower(paths: &[HostPath], cx: &mut Lowering<'_>) -> (TextList, TextList) {
         let prefix = cx.text(&format!("{at}.pathPrefix"), path_prefix).map(|constant| {
             if !constant.starts_with('/') || constant.split('/').any(|segment| segment == "..") {
                 cx.report(
-                    Diagnostic::new(format!("{at}.pathPrefix"), format!("{constant:?} is no path of a node"))
+                    Diagnostic::new(format!("{at}.pathPrefix"), format!("{constant:?} is not a valid path of a node"))
                         .help("write an absolute path without .."),
                 );
             }

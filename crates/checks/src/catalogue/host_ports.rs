@@ -1,7 +1,7 @@
 //! # hostPorts
 //!
 //! A host port takes a port of the node: it can impersonate a service of the node, and goes around network
-//! policies. A pod with `hostNetwork` has all its ports on the node; the API server fills in `hostPort` then.
+//! policies. A pod with `hostNetwork` has all its ports on the node; the API server sets defaults `hostPort` then.
 //!
 //! ## If your pod was denied
 //!
@@ -35,7 +35,7 @@ pub static CHECK: Check = Check {
             ),
         ))
     },
-    fills: |_, _| vec![],
+    defaults: |_, _| vec![],
     comply: |_, _, _| {},
     violate: |settings, values, pod| {
         let port = settings.host.ports.as_ref().and_then(|ranges| outside(ranges, values, 65535));

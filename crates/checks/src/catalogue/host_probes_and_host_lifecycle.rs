@@ -59,7 +59,7 @@ pub static CHECK: Check = Check {
             format!("'probe or lifecycle host: ' + ({}).join(', ') + ', must be unset'", found.join(" + ")),
         ))
     },
-    fills: |_, _| vec![],
+    defaults: |_, _| vec![],
     comply: |_, _, _| {},
     violate: |settings, values, pod| {
         let forbidden = settings.host.probe_hosts.as_ref().is_some_and(|allowed| !allowed.resolve(values));

@@ -67,7 +67,7 @@ pub struct GroupRules {
 /// The highest id that the API server accepts (`runAsUser` and its like are 0 to 2147483647).
 pub(super) const HIGHEST: i64 = 2_147_483_647;
 
-/// The group that is filled in: the lowest of the first range, where one must be set.
+/// The group that is defaulted: the lowest of the first range, where one must be set.
 pub(super) fn demanded_group(settings: &Settings, rules: Option<&GroupRules>) -> Option<Integer> {
     let rules = rules.filter(|rules| rules.rule == GroupRule::MustRunAs && is_secure(settings))?;
     Some(rules.ranges.first()?.min.clone())

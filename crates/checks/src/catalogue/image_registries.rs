@@ -52,7 +52,7 @@ pub static CHECK: Check = Check {
             ],
         })
     },
-    fills: |_, _| vec![],
+    defaults: |_, _| vec![],
     comply: |settings, values, pod| {
         let allowed = settings.images.allowed_registries.as_ref().map(|allowed| allowed.resolve(values));
         if let Some(registry) = allowed.as_ref().and_then(|allowed| allowed.first()).filter(|first| *first != "*") {

@@ -130,7 +130,7 @@ pub struct Users {
     /// image as root. true, false or $name. If absent: true.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub require_run_as_non_root: Option<Flag>,
-    /// Whether a pod in a user namespace of its own (hostUsers: false), where root is no user of the node, is
+    /// Whether a pod in a user namespace of its own (hostUsers: false), where root is not a user of the node, is
     /// free of requireRunAsNonRoot and of the rule MustRunAsNonRoot. true, false or $name. If absent: as in
     /// baseline; true for Baseline and Restricted from v1.35 on.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -277,7 +277,7 @@ pub enum WindowsRule {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Images {
     /// Registries, or paths in them, that images may come from: host[:port][/path], compared by path segment
-    /// after docker.io and library/ are filled in; * for all, or $name. Holds for containers and for image
+    /// after docker.io and library/ are defaulted; * for all, or $name. Holds for containers and for image
     /// volumes. If absent: all.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 64))]

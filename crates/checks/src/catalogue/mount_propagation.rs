@@ -39,7 +39,7 @@ pub static CHECK: Check = Check {
             ),
         ))
     },
-    fills: |_, _| vec![],
+    defaults: |_, _| vec![],
     comply: |_, _, _| {},
     violate: |settings, values, pod| {
         let Some(allowed) = settings.volumes.mount_propagation.as_ref().map(|allowed| allowed.resolve(values)) else {

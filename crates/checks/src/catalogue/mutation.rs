@@ -1,4 +1,4 @@
-//! What is filled into pods: `spec.mutation`, and the fields that no check asks about.
+//! What is defaulted in pods: `spec.mutation`, and the fields that no check asks about.
 
 use kube::KubeSchema;
 use schemars::JsonSchema;
@@ -6,23 +6,23 @@ use serde::{Deserialize, Serialize};
 
 use super::Settings;
 use crate::{
-    Constant, Fill, FillValue, Flag, Subject,
-    fill::{Condition, where_flag},
+    Constant, DefaultValue, FieldDefault, Flag, Subject,
+    defaults::{Condition, where_flag},
 };
 
-/// What is filled into new pods where they say nothing. A value that a pod sets is never changed, nor are pod
+/// What is defaulted in new pods where they say nothing. A value that a pod sets is never changed, nor are pod
 /// templates.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Mutation {
-    /// Secure: what a check of this profile demands of every pod is filled in, if one value is the obvious one:
+    /// Secure: what a check of this profile demands of every pod is defaulted, if one value is the obvious one:
     /// allowPrivilegeEscalation false, runAsNonRoot true, a seccomp profile, capabilities to drop, a read-only root
     /// filesystem, the first user or group of a range that a pod must be in, SELinux options that must be set,
     /// supplementalGroupsPolicy Strict. None:
     /// only what additionalDefaults and privileges.capabilities.defaultAdd name.
     #[serde(default)]
     pub defaults: Defaults,
-    /// Fields that are filled in though no check demands them, each with its safe value. AllowPrivilegeEscalation:
+    /// Fields that are defaulted though no check demands them, each with its safe value. AllowPrivilegeEscalation:
     /// false. HostUsers: false, but not in a pod that uses the node's network, processes or IPC, or block devices.
     /// ReadOnlyRootFilesystem: true. RunAsNonRoot: true. SeccompProfile: RuntimeDefault, or the first that is allowed.
     /// SupplementalGroupsPolicy: Strict, so that a pod is in no group only because its image says so.
@@ -48,7 +48,7 @@ impl Mutation {
 }
 
 // The schema describes each of these where it is used.
-/// What is filled in because a check demands it.
+/// What is defaulted because a check demands it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Defaults {
     /// Nothing.
@@ -58,7 +58,7 @@ pub enum Defaults {
     Secure,
 }
 
-/// A field that is filled though no check demands it.
+/// A field that is defaulted though no check demands it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub enum AdditionalDefault {
     /// `allowPrivilegeEscalation: false` in containers.
@@ -101,9 +101,9 @@ pub enum FailurePolicy {
     Fail,
 }
 
-/// What must hold besides the conditions of a field for it to be filled: `None` if it is not. `demanded` is a setting
+/// What must hold besides the conditions of a field for it to be defaulted: `None` if it is not. `demanded` is a setting
 /// by which a check demands it where it is `wanted`.
-pub(super) fn filled(
+pub(super) fn defaulted_when(
     settings: &Settings,
     additional: AdditionalDefault,
     demanded: Option<&Flag>,
@@ -115,21 +115,21 @@ pub(super) fn filled(
     where_flag(demanded.filter(|_| is_secure(settings)), wanted)
 }
 
-/// Whether what checks demand is filled in.
+/// Whether what checks demand is defaulted.
 pub(super) fn is_secure(settings: &Settings) -> bool {
     settings.mutation.defaults == Defaults::Secure
 }
 
 /// Fields that no check asks about.
-pub fn unchecked(settings: &Settings) -> Vec<Fill> {
+pub fn unchecked(settings: &Settings) -> Vec<FieldDefault> {
     let additional = |one| settings.mutation.additional_defaults.contains(&one);
-    let mut fills = Vec::new();
+    let mut defaults = Vec::new();
     if additional(AdditionalDefault::HostUsers) {
         // What the API server refuses together with it (`validateHostUsers`).
         let node = [&["hostNetwork"][..], &["hostPID"], &["hostIPC"]];
         let mut when: Vec<_> = node.into_iter().map(|path| Condition::PodIsNot(path, Constant::Flag(true))).collect();
         when.push(Condition::NoContainerHas(&["volumeDevices"]));
-        fills.push(Fill::new(Subject::Pod, &["hostUsers"], FillValue::Flag(false), when));
+        defaults.push(FieldDefault::new(Subject::Pod, &["hostUsers"], DefaultValue::Flag(false), when));
     }
-    fills
+    defaults
 }

@@ -38,7 +38,7 @@ pub static CHECK: Check = Check {
             "'spec.nodeName is ' + variables.spec.nodeName + ', must be unset: the scheduler chooses the node'",
         ))
     },
-    fills: |_, _| vec![],
+    defaults: |_, _| vec![],
     comply: |_, _, _| {},
     violate: |settings, values, pod| {
         let forbidden = settings.scheduling.node_name.as_ref().is_some_and(|allowed| !allowed.resolve(values));

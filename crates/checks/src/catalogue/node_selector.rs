@@ -42,7 +42,7 @@ pub static CHECK: Check = Check {
         };
         Some(Rule { findings: labels.iter().enumerate().map(finding).collect(), ..Rule::default() })
     },
-    fills: |_, _| vec![],
+    defaults: |_, _| vec![],
     comply: |settings, values, pod| {
         for label in settings.scheduling.node_selector.iter().flatten() {
             if let Some(first) = label.values.resolve(values).first() {

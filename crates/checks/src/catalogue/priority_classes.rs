@@ -47,7 +47,7 @@ pub static CHECK: Check = Check {
             ),
         ))
     },
-    fills: |_, _| vec![],
+    defaults: |_, _| vec![],
     comply: |settings, values, pod| {
         let classes = settings.scheduling.priority_classes.as_ref().map(|classes| classes.resolve(values));
         let classes = classes.unwrap_or_default();

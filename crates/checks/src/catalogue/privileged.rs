@@ -29,7 +29,7 @@ pub static CHECK: Check = Check {
         )?;
         Some(Rule::one(Over::Containers, violated, "'securityContext.privileged is true, must be false or unset'"))
     },
-    fills: |_, _| vec![],
+    defaults: |_, _| vec![],
     comply: |_, _, _| {},
     violate: |settings, values, pod| {
         let forbidden = settings.privileges.privileged.as_ref().is_some_and(|allowed| !allowed.resolve(values));

@@ -39,7 +39,7 @@ pub static CHECK: Check = Check {
             format!("'securityContext.procMount is ' + {FIELD} + ', must be ' + {}", allowed.says()),
         ))
     },
-    fills: |_, _| vec![],
+    defaults: |_, _| vec![],
     comply: |settings, values, pod| {
         let allowed = settings.privileges.proc_mount.as_ref().map(|allowed| allowed.resolve(values));
         let allowed = allowed.unwrap_or_default();

@@ -3,7 +3,7 @@
 use super::any;
 use crate::{
     Lowering, Text, TextList, cel,
-    fill::{Declared, first_text},
+    defaults::{Declared, first_text},
 };
 
 /// What is allowed, lowered to CEL. `None` stands for anything.
@@ -88,14 +88,14 @@ pub(super) fn first(types: &[String], localhost: &[String]) -> Option<serde_json
     })
 }
 
-/// The profile of the runtime, as it is filled in.
+/// The profile of the runtime, as it is defaulted.
 pub(super) fn of_runtime() -> Vec<(&'static str, Text)> {
     vec![("type", "RuntimeDefault".into())]
 }
 
-/// The profile that is filled in: the first that is allowed and confines; `None` if there is none, or none that is the
+/// The profile that is defaulted: the first that is allowed and confines; `None` if there is none, or none that is the
 /// same kind of thing in each namespace.
-pub(super) fn to_fill(types: &[Text], localhost: &[Text], declared: &Declared) -> Option<Vec<(&'static str, Text)>> {
+pub(super) fn defaulted(types: &[Text], localhost: &[Text], declared: &Declared) -> Option<Vec<(&'static str, Text)>> {
     types.iter().find_map(|kind| match kind.0.as_str() {
         "*" | "RuntimeDefault" => Some(of_runtime()),
         "Localhost" => Some(vec![("type", "Localhost".into()), ("localhostProfile", first_text(localhost, declared)?)]),

@@ -10,8 +10,8 @@
 
 use serde_json::json;
 
-use super::mutation::{AdditionalDefault, filled};
-use crate::{Check, Field, Fill, FillValue, Over, Resolve, Rule, Subject, pod};
+use super::mutation::{AdditionalDefault, defaulted_when};
+use crate::{Check, DefaultValue, Field, FieldDefault, Over, Resolve, Rule, Subject, pod};
 
 const FIELD: &str = "c.?securityContext.?readOnlyRootFilesystem";
 
@@ -35,12 +35,12 @@ pub static CHECK: Check = Check {
         );
         Some(Rule::one(Over::Containers, violated, says))
     },
-    fills: |settings, _| {
+    defaults: |settings, _| {
         let demanded = settings.privileges.read_only_root_filesystem.as_ref();
-        let when = filled(settings, AdditionalDefault::ReadOnlyRootFilesystem, demanded, true);
+        let when = defaulted_when(settings, AdditionalDefault::ReadOnlyRootFilesystem, demanded, true);
         let path = &["securityContext", "readOnlyRootFilesystem"];
-        let fill = |when| Fill::new(Subject::Container, path, FillValue::Flag(true), when);
-        when.map(fill).into_iter().collect()
+        let default = |when| FieldDefault::new(Subject::Container, path, DefaultValue::Flag(true), when);
+        when.map(default).into_iter().collect()
     },
     comply: |settings, values, pod| {
         let required = settings.privileges.read_only_root_filesystem.as_ref();

@@ -92,7 +92,7 @@ impl Redirect {
                 let host = constant.split('/').next().unwrap_or_default();
                 if !is_valid(&format!("{constant}/x")) || completed(&format!("{host}/x")) != format!("{host}/x") {
                     cx.report(
-                        Diagnostic::new(path, format!("{constant:?} is no registry, nor a path in one"))
+                        Diagnostic::new(path, format!("{constant:?} is neither a registry nor a path in one"))
                             .help("write host[:port][/path]; a host has a dot or a port, or is localhost"),
                     );
                 }

@@ -46,7 +46,7 @@ pub static CHECK: Check = Check {
             format!("'restricted volume types: ' + v.filter(k, {bad}).join(', ') + ', allowed: ' + {}", allowed.says()),
         ))
     },
-    fills: |_, _| vec![],
+    defaults: |_, _| vec![],
     comply: |_, _, _| {},
     violate: |settings, values, pod| {
         let Some(allowed) = settings.volumes.allowed.as_ref().map(|allowed| allowed.resolve(values)) else {

@@ -15,7 +15,7 @@ use super::{
     ids::{self, HIGHEST},
     ranges::{first, outside},
 };
-use crate::{Check, Field, Fill, FillValue, Rule, Subject, pod};
+use crate::{Check, DefaultValue, Field, FieldDefault, Rule, Subject, pod};
 
 /// The check.
 pub static CHECK: Check = Check {
@@ -32,11 +32,17 @@ pub static CHECK: Check = Check {
         let finding = ids::effective(cx, "runAsGroup", required, "spec.users.runAsGroup", &rules.ranges);
         Some(Rule { findings: vec![finding], ..Rule::default() })
     },
-    fills: |settings, _| {
+    defaults: |settings, _| {
         let id = ids::demanded_group(settings, settings.users.run_as_group.as_ref());
-        let fill =
-            |id| Fill::new(Subject::PodOrContainer, &["securityContext", "runAsGroup"], FillValue::Integer(id), vec![]);
-        id.map(fill).into_iter().collect()
+        let default = |id| {
+            FieldDefault::new(
+                Subject::PodOrContainer,
+                &["securityContext", "runAsGroup"],
+                DefaultValue::Integer(id),
+                vec![],
+            )
+        };
+        id.map(default).into_iter().collect()
     },
     comply: |settings, values, pod| {
         if let Some(rules) = &settings.users.run_as_group

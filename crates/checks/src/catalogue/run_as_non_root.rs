@@ -13,11 +13,12 @@ use serde_json::json;
 
 use super::{
     is_relaxed,
-    mutation::{AdditionalDefault, filled},
+    mutation::{AdditionalDefault, defaulted_when},
     unless_user_namespace,
 };
 use crate::{
-    Check, Condition, Constant, Field, Fill, FillValue, Finding, Flag, Level, Over, Pss, Resolve, Rule, Subject, pod,
+    Check, Condition, Constant, DefaultValue, Field, FieldDefault, Finding, Flag, Level, Over, Pss, Resolve, Rule,
+    Subject, pod,
 };
 
 const OF_POD: &str = "variables.podSecurityContext.?runAsNonRoot";
@@ -58,15 +59,15 @@ pub static CHECK: Check = Check {
             ..Rule::default()
         })
     },
-    fills: |settings, _| {
+    defaults: |settings, _| {
         let demanded = settings.users.require_run_as_non_root.as_ref();
-        let Some(mut when) = filled(settings, AdditionalDefault::RunAsNonRoot, demanded, true) else {
+        let Some(mut when) = defaulted_when(settings, AdditionalDefault::RunAsNonRoot, demanded, true) else {
             return vec![];
         };
         // Not where root is said, for the kubelet would start no such container.
         when.push(Condition::PodIsNot(&["securityContext", "runAsUser"], Constant::Integer(0)));
         when.push(Condition::NoContainerIs(&["securityContext", "runAsUser"], Constant::Integer(0)));
-        // Nor where root is no user of the node and may be needed.
+        // Nor where root is not a user of the node and may be needed.
         let in_user_namespace = Condition::PodIsNot(&["hostUsers"], Constant::Flag(false));
         match settings.users.relax_for_user_namespaces.as_ref() {
             None | Some(Flag::Constant(false)) => {}
@@ -74,7 +75,7 @@ pub static CHECK: Check = Check {
             Some(relax) => when.push(Condition::Any(vec![Condition::Setting(relax.clone(), false), in_user_namespace])),
         }
         let path = &["securityContext", "runAsNonRoot"];
-        vec![Fill::new(Subject::PodOrContainer, path, FillValue::Flag(true), when)]
+        vec![FieldDefault::new(Subject::PodOrContainer, path, DefaultValue::Flag(true), when)]
     },
     comply: |settings, values, pod| {
         if settings.users.require_run_as_non_root.as_ref().is_some_and(|required| required.resolve(values)) {

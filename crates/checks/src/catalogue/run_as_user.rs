@@ -19,7 +19,7 @@ use super::{
     ranges::{first, outside},
     unless_user_namespace,
 };
-use crate::{Check, Condition, Field, Fill, FillValue, Finding, Flag, Level, Over, Pss, Rule, Subject, pod};
+use crate::{Check, Condition, DefaultValue, Field, FieldDefault, Finding, Flag, Level, Over, Pss, Rule, Subject, pod};
 
 /// The check.
 pub static CHECK: Check = Check {
@@ -51,7 +51,7 @@ pub static CHECK: Check = Check {
         };
         Some(Rule { findings, ..Rule::default() })
     },
-    fills: |settings, _| {
+    defaults: |settings, _| {
         let rules = settings.users.run_as_user.as_ref().filter(|rules| rules.rule == UserRule::MustRunAs);
         let Some(range) = rules.and_then(|rules| rules.ranges.first()).filter(|_| is_secure(settings)) else {
             return vec![];
@@ -59,8 +59,8 @@ pub static CHECK: Check = Check {
         // Root where the kubelet is told to start no root would never run.
         let non_root = !matches!(settings.users.require_run_as_non_root, None | Some(Flag::Constant(false)));
         let when = if non_root { vec![Condition::NotZero(range.min.clone())] } else { vec![] };
-        let value = FillValue::Integer(range.min.clone());
-        vec![Fill::new(Subject::PodOrContainer, &["securityContext", "runAsUser"], value, when)]
+        let value = DefaultValue::Integer(range.min.clone());
+        vec![FieldDefault::new(Subject::PodOrContainer, &["securityContext", "runAsUser"], value, when)]
     },
     comply: |settings, values, pod| {
         if let Some(rules) = &settings.users.run_as_user

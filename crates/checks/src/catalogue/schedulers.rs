@@ -33,7 +33,7 @@ pub static CHECK: Check = Check {
             format!("'spec.schedulerName is ' + {found} + ', allowed: ' + {}", allowed.says()),
         ))
     },
-    fills: |_, _| vec![],
+    defaults: |_, _| vec![],
     comply: |settings, values, pod| {
         let schedulers = settings.scheduling.schedulers.as_ref().map(|schedulers| schedulers.resolve(values));
         let schedulers = schedulers.unwrap_or_default();

@@ -21,8 +21,8 @@ use serde_json::{Value as Json, json};
 
 use super::{any, mutation::is_secure, standard};
 use crate::{
-    Check, Field, Fill, FillValue, Finding, Flag, Level, Over, Pss, Resolve, Rule, Subject, Text,
-    fill::{first_text, where_flag},
+    Check, DefaultValue, Field, FieldDefault, Finding, Flag, Level, Over, Pss, Resolve, Rule, Subject, Text,
+    defaults::{first_text, where_flag},
     pod,
 };
 
@@ -148,7 +148,7 @@ pub static CHECK: Check = Check {
         }
         (!findings.is_empty()).then_some(Rule { findings, ..Rule::default() })
     },
-    fills: |settings, declared| {
+    defaults: |settings, declared| {
         let Some(setting) = settings.privileges.se_linux.as_ref().filter(|_| is_secure(settings)) else {
             return vec![];
         };
@@ -158,7 +158,7 @@ pub static CHECK: Check = Check {
             demanded.map(|(part, _, texts)| Some((part, first_text(texts, declared)?))).collect();
         let Some(fields) = fields.filter(|fields| !fields.is_empty()) else { return vec![] };
         let path = &["securityContext", "seLinuxOptions"];
-        vec![Fill::new(Subject::PodOrContainer, path, FillValue::Fields(fields), when)]
+        vec![FieldDefault::new(Subject::PodOrContainer, path, DefaultValue::Fields(fields), when)]
     },
     comply: |settings, values, pod| {
         let Some(setting) = settings.privileges.se_linux.as_ref().filter(|setting| setting.required.resolve(values))

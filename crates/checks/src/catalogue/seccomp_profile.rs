@@ -14,12 +14,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::{
-    mutation::{AdditionalDefault, filled},
+    mutation::{AdditionalDefault, defaulted_when},
     profiles::{self, Profiles},
     unless_windows,
 };
 use crate::{
-    Check, Condition, Field, Fill, FillValue, Finding, Flag, Level, Over, Pss, Resolve, Rule, Subject, Text, pod,
+    Check, Condition, DefaultValue, Field, FieldDefault, Finding, Flag, Level, Over, Pss, Resolve, Rule, Subject, Text,
+    pod,
 };
 
 /// Seccomp profiles that containers run under.
@@ -152,21 +153,21 @@ pub static CHECK: Check = Check {
         }
         (!findings.is_empty()).then_some(Rule { variables, findings })
     },
-    fills: |settings, declared| {
+    defaults: |settings, declared| {
         let seccomp = settings.privileges.seccomp.as_ref();
         let demanded = seccomp.map(|seccomp| &seccomp.required);
-        let Some(mut when) = filled(settings, AdditionalDefault::SeccompProfile, demanded, true) else {
+        let Some(mut when) = defaulted_when(settings, AdditionalDefault::SeccompProfile, demanded, true) else {
             return vec![];
         };
         let value = seccomp.map_or_else(
             || Some(profiles::of_runtime()),
-            |seccomp| profiles::to_fill(&seccomp.allowed, &seccomp.localhost_profiles, declared),
+            |seccomp| profiles::defaulted(&seccomp.allowed, &seccomp.localhost_profiles, declared),
         );
         let Some(fields) = value else { return vec![] };
         // The API server refuses a field that says something else than the annotation, whoever still reads that.
         when.push(Condition::NotAnnotated(ANNOTATION_OF_POD));
         let path = &["securityContext", "seccompProfile"];
-        vec![Fill::new(Subject::PodOrContainer, path, FillValue::Fields(fields), when)]
+        vec![FieldDefault::new(Subject::PodOrContainer, path, DefaultValue::Fields(fields), when)]
     },
     comply: |settings, values, pod| {
         if let Some(seccomp) = settings.privileges.seccomp.as_ref().filter(|seccomp| seccomp.required.resolve(values))

@@ -79,7 +79,7 @@ pub static CHECK: Check = Check {
         }
         (!findings.is_empty()).then_some(Rule { findings, ..Rule::default() })
     },
-    fills: |_, _| vec![],
+    defaults: |_, _| vec![],
     comply: |_, _, _| {},
     violate: |settings, values, pod| {
         let rules = settings.identity.service_account_tokens.as_ref();

@@ -52,7 +52,7 @@ pub static CHECK: Check = Check {
             )
         })
     },
-    fills: |_, _| vec![],
+    defaults: |_, _| vec![],
     comply: |settings, values, pod| {
         let accounts = settings.identity.service_accounts.as_ref().map(|accounts| accounts.resolve(values));
         let accounts = accounts.unwrap_or_default();

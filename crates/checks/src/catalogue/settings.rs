@@ -123,7 +123,7 @@ impl Settings {
                 allowed_registries: allowed_registries.or(seed.images.allowed_registries),
                 redirect: redirect.or(seed.images.redirect),
             },
-            // No standard says what is filled in.
+            // No standard says what is defaulted.
             mutation: self.mutation,
         }
     }

@@ -30,7 +30,7 @@ pub static CHECK: Check = Check {
         )?;
         Some(Rule::one(Over::Pod, violated, "'spec.shareProcessNamespace is true, must be false or unset'"))
     },
-    fills: |_, _| vec![],
+    defaults: |_, _| vec![],
     comply: |_, _, _| {},
     violate: |settings, values, pod| {
         let allowed = settings.privileges.share_process_namespace.as_ref();

@@ -13,7 +13,7 @@ use super::{
     ids::{self, HIGHEST},
     ranges::{first, outside},
 };
-use crate::{Check, Field, Fill, FillValue, Rule, Subject, pod};
+use crate::{Check, DefaultValue, Field, FieldDefault, Rule, Subject, pod};
 
 /// The check.
 pub static CHECK: Check = Check {
@@ -31,11 +31,17 @@ pub static CHECK: Check = Check {
             ids::of_pod_list(cx, "supplementalGroups", required, "spec.users.supplementalGroups", &rules.ranges);
         Some(Rule { findings: vec![finding], ..Rule::default() })
     },
-    fills: |settings, _| {
+    defaults: |settings, _| {
         let id = ids::demanded_group(settings, settings.users.supplemental_groups.as_ref());
-        let fill =
-            |id| Fill::new(Subject::Pod, &["securityContext", "supplementalGroups"], FillValue::Integers(id), vec![]);
-        id.map(fill).into_iter().collect()
+        let default = |id| {
+            FieldDefault::new(
+                Subject::Pod,
+                &["securityContext", "supplementalGroups"],
+                DefaultValue::Integers(id),
+                vec![],
+            )
+        };
+        id.map(default).into_iter().collect()
     },
     comply: |settings, values, pod| {
         if let Some(rules) = &settings.users.supplemental_groups

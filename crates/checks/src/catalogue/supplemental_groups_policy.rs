@@ -18,10 +18,10 @@ use serde_json::json;
 
 use super::{
     Settings,
-    mutation::{AdditionalDefault, filled},
+    mutation::{AdditionalDefault, defaulted_when},
     unless_windows,
 };
-use crate::{Check, Field, Fill, FillValue, Flag, Over, Rule, Subject, pod};
+use crate::{Check, DefaultValue, Field, FieldDefault, Flag, Over, Rule, Subject, pod};
 
 // The schema describes it where it is used.
 /// What groups of the image count.
@@ -59,11 +59,11 @@ pub static CHECK: Check = Check {
             )
         })
     },
-    fills: |settings, _| {
+    defaults: |settings, _| {
         let demanded = Flag::Constant(is_strict(settings));
-        let when = filled(settings, AdditionalDefault::SupplementalGroupsPolicy, Some(&demanded), true);
+        let when = defaulted_when(settings, AdditionalDefault::SupplementalGroupsPolicy, Some(&demanded), true);
         let path = &["securityContext", "supplementalGroupsPolicy"];
-        when.map(|when| Fill::new(Subject::Pod, path, FillValue::Word("Strict"), when)).into_iter().collect()
+        when.map(|when| FieldDefault::new(Subject::Pod, path, DefaultValue::Word("Strict"), when)).into_iter().collect()
     },
     comply: |settings, _, pod| {
         if is_strict(settings) {

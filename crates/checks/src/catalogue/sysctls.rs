@@ -93,7 +93,7 @@ pub static CHECK: Check = Check {
             )
         })
     },
-    fills: |_, _| vec![],
+    defaults: |_, _| vec![],
     comply: |_, _, _| {},
     violate: |settings, values, pod| {
         let Some(setting) = &settings.privileges.sysctls else { return false };

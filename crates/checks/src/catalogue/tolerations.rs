@@ -66,7 +66,7 @@ pub static CHECK: Check = Check {
             )
         })
     },
-    fills: |_, _| vec![],
+    defaults: |_, _| vec![],
     comply: |_, _, _| {},
     violate: |settings, values, pod| {
         let Some(allowed) = settings.scheduling.tolerations.as_ref() else { return false };

@@ -37,7 +37,7 @@ pub static CHECK: Check = Check {
             ..Rule::default()
         })
     },
-    fills: |_, _| vec![],
+    defaults: |_, _| vec![],
     comply: |_, _, _| {},
     violate: |settings, values, pod| {
         let allowed = settings.privileges.windows_host_process.as_ref();

@@ -211,7 +211,7 @@ mod tests {
             for field in check.fields {
                 let known = matches!(field, Field::Annotation(_))
                     || places.iter().any(|(_, _, place)| place.is_restricted_by(field));
-                assert!(known, "{}: {field:?} is no field of a pod that coverage knows", check.id);
+                assert!(known, "{}: {field:?} is not a field of a pod that coverage knows", check.id);
             }
         }
     }

@@ -17,37 +17,43 @@ Examples:
   palisade eval -f profile.yaml namespaces.yaml --request pods/*.yaml -o json
   palisade eval -f policies.yaml --request review.json -v
 
-Exit codes: 0 all are allowed, 1 something is denied or has no verdict, 2 could not run.
+Exit codes: 0 all requests are admitted, 1 one is denied or has no verdict, 2 could not run.
 
-Objects are taken as a client sends them: decoded, defaulted, mutated and validated as the API server does it before it
-asks its policies. Objects of --old, of DELETE and of -f are taken as they are stored, as kubectl get -o yaml prints
-them, with status, uid and deletion time; one without a uid is a manifest, and stands for the object that was created
-from it. The objects of an AdmissionReview are taken as they are, and the policies alone are asked. A namespaced object
-without a namespace goes to default. What mutating policies, or Palisade's webhook for a profile, change in an object is shown as a diff; in
-JSON as the object (mutated) and as a JSON patch (patch) of what the policies were shown, defaults and all. Checks of the
-authorizer have no verdict, but for members of system:masters, who may do all.";
+Objects of requests:
+  Palisade decodes, defaults, mutates and validates an object as the API server does, and then evaluates the policies. \
+A namespaced object without a namespace goes to the namespace default.
+  Objects of --old, of DELETE and of -f are stored objects, as kubectl get -o yaml prints them, with status, uid and \
+deletion time. A manifest, which has no uid, stands for the object that was created from it.
+  For an AdmissionReview, Palisade evaluates the policies only.
+  A mutation is shown as a diff; in JSON as the mutated object (mutated) and as a JSON patch (patch) of the object with \
+the API server's defaults.
+  An expression that asks the authorizer has no verdict, unless the user is in the group system:masters, which may do \
+everything.";
 
 const IMPLICIT: &str = "\
-What is not in the files: a Namespace that no file has exists, without labels, and so do the ServiceAccount default of each
-namespace and the PriorityClasses of the system. An object that a request names (ServiceAccount, PriorityClass,
-RuntimeClass) and no file has is missing if the files have others of its kind and namespace, and the API server's denial is
-shown; if they have none of its kind, there is no verdict. LimitRanges, ResourceQuotas, default classes and webhooks that no
-file has are not there.";
+Objects that are not in the files:
+  Every Namespace exists, without labels, and so do its ServiceAccount default and the system's PriorityClasses.
+  A ServiceAccount, PriorityClass or RuntimeClass that a request names is missing, and the request is denied, if the \
+files have others of that kind (and namespace). If they have none, there is no verdict.
+  There are no other LimitRanges, ResourceQuotas, default classes and webhooks than those in the files.";
 
 /// What is validated of the objects of requests and what is not, by the lists that validation itself goes by.
 fn validated() -> String {
     let kinds = objects::validated().join(", ");
     let mut text = format!(
         "\
-Validated are, with the texts of the API server: the metadata of every kind; custom resources by their schema and its rules;
-and all of {kinds}. Of an update only what changed is validated, by the rules for new objects and by those for what may
-change.
-Not validated are:
+Palisade validates, with the API server's messages:
+  the metadata of every object
+  custom resources, by their schema and its rules
+  {kinds}
+  of an update, the fields that change, by the rules for new objects and by the rules for updates
+
+Palisade does not validate:
 "
     );
     for gap in objects::NOT_VALIDATED {
         // Writing to a string does not fail.
-        let _ = writeln!(text, "- {gap}");
+        let _ = writeln!(text, "  {gap}");
     }
     text
 }
@@ -62,22 +68,22 @@ pub struct EvalArgs {
     /// YAML or JSON files with the objects of requests, or `AdmissionReview`s; - is standard input.
     #[arg(long = "request", value_name = "FILE", required = true, num_args = 1..)]
     pub requests: Vec<String>,
-    /// What is done with the objects of requests: CREATE, UPDATE (see --old), DELETE or CONNECT.
+    /// The operation of the requests: CREATE, UPDATE (see --old), DELETE or CONNECT.
     #[arg(long, value_name = "OPERATION", default_value = "CREATE", ignore_case = true)]
     pub operation: OperationArg,
-    /// The subresource that the objects of requests are sent to, as ephemeralcontainers.
+    /// The subresource of the requests, such as ephemeralcontainers.
     #[arg(long, value_name = "NAME", default_value = "")]
     pub subresource: String,
-    /// File with the objects as they are stored before an UPDATE, found by kind, namespace and name.
+    /// YAML or JSON file with the stored objects that an UPDATE replaces, found by kind, namespace and name.
     #[arg(long, value_name = "FILE")]
     pub old: Option<String>,
-    /// Who asks.
+    /// The user who makes the requests.
     #[arg(long, value_name = "NAME")]
     pub user: Option<String>,
-    /// A group of who asks, besides system:authenticated; can be given several times.
+    /// A group of the user, besides system:authenticated; may be given several times.
     #[arg(long = "group", value_name = "NAME")]
     pub groups: Vec<String>,
-    /// The namespace of objects that name none.
+    /// The namespace of objects that do not name one.
     #[arg(short, long, value_name = "NAME")]
     pub namespace: Option<String>,
     /// The API server's version: 1.33 to 1.37.
@@ -85,25 +91,25 @@ pub struct EvalArgs {
     pub kube_version: KubeVersion,
     #[command(flatten)]
     pub plugins: PluginArgs,
-    /// Prints the value and the cost of each expression and variable, and all of an object that was changed.
+    /// Print the value and the cost of each expression and variable, and mutated objects in full.
     #[arg(short, long)]
     pub verbose: bool,
-    /// How to print.
+    /// The output format.
     #[arg(short, long, value_name = "FORMAT", default_value = "human")]
     pub output: EvalFormat,
 }
 
-/// What is done to an object.
+/// The operation of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "UPPER")]
 pub enum OperationArg {
-    /// It is new.
+    /// Create the object.
     Create,
-    /// It takes the place of another one.
+    /// Replace the object in --old.
     Update,
-    /// It goes.
+    /// Delete the stored object.
     Delete,
-    /// Somebody connects to it: its options are the object.
+    /// Connect to it: the object is the options of the connection.
     Connect,
 }
 

@@ -7,7 +7,7 @@ Examples:
   palisade explain --pod pod.yaml --profile profile.yaml
   kubectl get namespace tool-a -o yaml | palisade explain --pod pod.yaml --profile profile.yaml --namespace -
 
-Exit codes: 0 each pod is admitted, 1 one is refused or a profile is wrong, 2 could not run.";
+Exit codes: 0 each pod is admitted, 1 a pod is denied or a profile is rejected, 2 could not run.";
 
 /// The arguments of `palisade explain`.
 #[derive(Debug, clap::Args)]
@@ -16,22 +16,22 @@ pub struct ExplainArgs {
     /// YAML or JSON file with one or more Pods; - is standard input.
     #[arg(long, value_name = "FILE")]
     pub pod: String,
-    /// File with the profiles.
+    /// YAML or JSON file with one or more profiles; - is standard input.
     #[arg(long, value_name = "FILE")]
     pub profile: String,
-    /// File with the pod's Namespace, which decides which profiles the pod meets and what their parameters are. Without
-    /// it the pod meets all of them.
+    /// YAML or JSON file with the pod's Namespace, which decides which profiles select the pod and which values their
+    /// parameters have; - is standard input. Without it, all profiles select the pod.
     #[arg(long, value_name = "FILE")]
     pub namespace: Option<String>,
-    /// How to print.
+    /// The output format.
     #[arg(short, long, value_name = "FORMAT", default_value = "human")]
     pub output: ExplainFormat,
 }
 
-/// How an explanation is printed.
+/// The format of an explanation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ExplainFormat {
-    /// Text.
+    /// For people.
     Human,
     /// A document for each pod.
     Yaml,

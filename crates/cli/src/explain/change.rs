@@ -8,7 +8,7 @@ use palisade_checks::{Check, Field};
 use serde::Serialize;
 use serde_json::{Value as Json, json};
 
-use super::Court;
+use super::Explainer;
 
 /// A change of a pod.
 #[derive(Serialize)]
@@ -38,22 +38,22 @@ const UNKNOWN: [&str; 7] = [
 type Leaf = (Vec<String>, Json);
 
 /// Finds it, and judges the pod again after each attempt.
-pub(super) fn least(pod: &Json, court: &Court<'_>) -> Result<Least, String> {
+pub(super) fn least(pod: &Json, explainer: &Explainer<'_>) -> Result<Least, String> {
     let before = leaves(pod);
     let mut changed = pod.clone();
     // Of what a check refuses first all is taken away and then what it wants written; that may bring up another check.
     for _ in 0..catalogue::ALL.len() {
-        let refused: BTreeSet<_> = court.refuses(&changed)?.into_iter().map(|one| one.check).collect();
+        let refused: BTreeSet<_> = explainer.refuses(&changed)?.into_iter().map(|one| one.check).collect();
         let known = |check: &&&Check| refused.contains(check.id) && !UNKNOWN.contains(&check.id);
         let mut next = changed.clone();
         for check in catalogue::ALL.iter().filter(known) {
             let mut attempt = next.clone();
             clear(check, &mut attempt);
-            for judge in court.judges {
+            for judge in explainer.judges {
                 (check.comply)(&judge.settings, &judge.values, &mut attempt);
             }
             // What is left of a list may be of no kind that policies can judge: a sysctl without its name.
-            if court.refuses(&attempt).is_ok() {
+            if explainer.refuses(&attempt).is_ok() {
                 next = attempt;
             }
         }
@@ -62,13 +62,13 @@ pub(super) fn least(pod: &Json, court: &Court<'_>) -> Result<Least, String> {
         }
         changed = next;
     }
-    let left: BTreeSet<_> = court.refuses(&changed)?.into_iter().map(|one| one.check).collect();
+    let left: BTreeSet<_> = explainer.refuses(&changed)?.into_iter().map(|one| one.check).collect();
     let after = leaves(&changed);
     let mut steps: Vec<Leaf> = after.iter().filter(|leaf| !before.contains(leaf)).cloned().collect();
     let gone = before.iter().filter(|(path, _)| !after.iter().any(|(other, _)| other == path));
     steps.extend(gone.map(|(path, _)| (path.clone(), Json::Null)));
     let will_do = |steps: &[Leaf]| -> bool {
-        court.refuses(&with(pod, steps)).is_ok_and(|refused| refused.iter().all(|one| left.contains(&one.check)))
+        explainer.refuses(&with(pod, steps)).is_ok_and(|refused| refused.iter().all(|one| left.contains(&one.check)))
     };
     // Each of them is left out if it is not missed.
     let mut index = 0;
@@ -107,7 +107,7 @@ fn clear(check: &Check, pod: &mut Json) {
         match field {
             Field::Pod(path) => pod.get_mut("spec").into_iter().for_each(|spec| remove(spec, path)),
             Field::Container(path) => {
-                for list in palisade_checks::fill::CONTAINER_LISTS {
+                for list in palisade_checks::defaults::CONTAINER_LISTS {
                     let containers = pod.pointer_mut(&format!("/spec/{list}")).and_then(Json::as_array_mut);
                     containers.into_iter().flatten().for_each(|container| remove(container, path));
                 }

@@ -1,4 +1,4 @@
-//! `palisade explain`: what is filled into a pod, what it is refused for after that, and the least change with which it
+//! `palisade explain`: how a pod is mutated, what it is refused for after that, and the least change with which it
 //! is admitted.
 
 mod args;
@@ -19,13 +19,13 @@ pub use args::ExplainArgs;
 use args::ExplainFormat;
 
 use crate::{
-    fill, input,
+    input, mutate,
     output::{self, could_not_print, yaml},
     render::{self, Accepted},
     report::{self, Failure, Problem},
 };
 
-/// What is said of a pod.
+/// The message for a pod.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Explanation {
@@ -36,8 +36,8 @@ struct Explanation {
     namespace: Option<String>,
     /// The profiles that it meets there.
     profiles: Vec<String>,
-    /// What is filled in.
-    filled: Vec<Change>,
+    /// What is defaulted.
+    mutated: Vec<Change>,
     /// What it is refused for.
     refused: Vec<Violation>,
     /// With what it is admitted; absent if it is admitted as it is.
@@ -65,7 +65,7 @@ pub fn run(args: &ExplainArgs) -> Result<(), Failure> {
         Some(path) => Some(one_namespace(path)?),
         None => None,
     };
-    let pods = fill::pods(&args.pod)?;
+    let pods = mutate::pods(&args.pod)?;
     let judges = judges(&accepted, namespace.as_ref())?;
     let explanations: Vec<_> = pods
         .iter()
@@ -105,10 +105,10 @@ struct Judge<'a> {
 
 fn judges<'a>(accepted: &'a [Accepted], namespace: Option<&Namespace>) -> Result<Vec<Judge<'a>>, Failure> {
     let mut judges = Vec::new();
-    for one in accepted.iter().filter(|one| fill::meets(one, namespace)) {
+    for one in accepted.iter().filter(|one| mutate::meets(one, namespace)) {
         let Accepted { profile, checked } = one;
         let name = checked.profile.as_str();
-        let params = fill::params(one, namespace);
+        let params = mutate::params(one, namespace);
         let policy = Policy::new(&checked.bundle.pods.policy).map_err(|found| {
             Failure::CouldNotRun(found.iter().map(|diagnostic| Problem::new(diagnostic.to_string())).collect())
         })?;
@@ -141,31 +141,31 @@ impl Judge<'_> {
 }
 
 /// What the profiles of a namespace make of a pod.
-struct Court<'a> {
+struct Explainer<'a> {
     judges: &'a [Judge<'a>],
     plan: Plan<'a>,
     namespace: String,
 }
 
-impl Court<'_> {
-    /// The pod after what is filled in, and what that is.
-    fn fill(&self, pod: &Json) -> Result<(Json, Vec<Change>), String> {
+impl Explainer<'_> {
+    /// The pod after what is defaulted, and what that is.
+    fn mutate(&self, pod: &Json) -> Result<(Json, Vec<Change>), String> {
         let patch = self.plan.patch(&palisade_mutation::Request::create(&self.namespace, pod));
-        let mut filled = pod.clone();
-        patch.apply(&mut filled)?;
+        let mut mutated = pod.clone();
+        patch.apply(&mut mutated)?;
         // The API server sets it before it asks a policy; exceptions go by it.
-        if filled["metadata"]["creationTimestamp"].is_null() {
-            json::set(&mut filled, &["metadata", "creationTimestamp"], Timestamp::now().to_string());
+        if mutated["metadata"]["creationTimestamp"].is_null() {
+            json::set(&mut mutated, &["metadata", "creationTimestamp"], Timestamp::now().to_string());
         }
-        Ok((filled, patch.changes))
+        Ok((mutated, patch.changes))
     }
 
     /// What a pod is refused for after that.
     fn refuses(&self, pod: &Json) -> Result<Vec<Violation>, String> {
-        let (filled, _) = self.fill(pod)?;
+        let (mutated, _) = self.mutate(pod)?;
         let mut found = Vec::new();
         for judge in self.judges {
-            found.extend(judge.violations(&self.namespace, &filled)?);
+            found.extend(judge.violations(&self.namespace, &mutated)?);
         }
         Ok(found)
     }
@@ -176,20 +176,20 @@ fn explain(pod: &Json, judges: &[Judge<'_>], namespace: Option<&Namespace>) -> R
         Some((judge.accepted.checked.mutation.as_ref()?, judge.params.as_ref().map(|params| &params.spec)))
     });
     let of_pod = pod["metadata"]["namespace"].as_str().unwrap_or("default");
-    let court = Court {
+    let explainer = Explainer {
         judges,
         plan: Plan::new(mutations),
         namespace: namespace.map_or(of_pod, |namespace| &namespace.name).to_owned(),
     };
-    let (_, filled) = court.fill(pod)?;
-    let refused = court.refuses(pod)?;
-    let change = if refused.is_empty() { None } else { Some(change::least(pod, &court)?) };
+    let (_, mutated) = explainer.mutate(pod)?;
+    let refused = explainer.refuses(pod)?;
+    let change = if refused.is_empty() { None } else { Some(change::least(pod, &explainer)?) };
     let name = pod["metadata"]["name"].as_str().or(pod["metadata"]["generateName"].as_str()).unwrap_or_default();
     Ok(Explanation {
         pod: name.to_owned(),
         namespace: namespace.map(|namespace| namespace.name.clone()),
         profiles: judges.iter().map(|judge| judge.name.to_owned()).collect(),
-        filled,
+        mutated,
         refused,
         change,
     })
@@ -201,16 +201,16 @@ fn flat(text: &str) -> String {
 }
 
 fn human(explanation: &Explanation) -> String {
-    let Explanation { pod, namespace, profiles, filled, refused, change } = explanation;
+    let Explanation { pod, namespace, profiles, mutated, refused, change } = explanation;
     let mut out = format!("pod {}", flat(pod));
     if let Some(namespace) = namespace {
         let _ = write!(out, " in namespace {namespace}");
     }
     let profiles = if profiles.is_empty() { "none".to_owned() } else { profiles.join(", ") };
     let _ = writeln!(out, ", profiles: {profiles}");
-    if !filled.is_empty() {
-        let _ = writeln!(out, "\nfilled in:");
-        for change in filled {
+    if !mutated.is_empty() {
+        let _ = writeln!(out, "\nmutated:");
+        for change in mutated {
             let _ = writeln!(out, "  {}", flat(&change.to_string()));
         }
     }

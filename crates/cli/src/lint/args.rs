@@ -15,40 +15,40 @@ Examples:
   palisade lint --allow blocks-finalizers --deny type-check policies/
   palisade lint --explain blocks-finalizers
 
-A rule is silenced for an object by its annotation toolsecurity.dev/lint-ignore: \"id, id\".
+The annotation toolsecurity.dev/lint-ignore: \"id, id\" of an object turns rules off for that object.
 
-Exit codes: 0 clean, 1 findings at or above --fail-on, 2 could not run.";
+Exit codes: 0 no finding, 1 a finding at or above --fail-on, 2 could not run.";
 
 /// The arguments of `palisade lint`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct LintArgs {
-    /// YAML or JSON files, directories of which all *.yaml, *.yml and *.json are read, or - for standard input.
+    /// YAML or JSON files; directories, of which lint reads all *.yaml, *.yml and *.json; or - for standard input.
     #[arg(value_name = "FILE|DIR", required_unless_present_any = ["list", "explain"])]
     pub files: Vec<String>,
     /// The API server's version: 1.33 to 1.37.
     #[arg(long, value_name = "VERSION", default_value = "1.36")]
     pub kube_version: KubeVersion,
-    /// How to print, and to which file instead of standard output: human, json, sarif, junit or github. May be given
-    /// several times.
+    /// The output format: human, json, sarif, junit or github; with =FILE written to a file. May be given several
+    /// times.
     #[arg(short, long, value_name = "FORMAT[=FILE]", default_value = "human")]
     pub output: Vec<LintOutput>,
-    /// From which severity on the exit code is 1: error, warning, info, or never.
+    /// The lowest severity for which the exit code is 1.
     #[arg(long, value_name = "SEVERITY", default_value = "error")]
     pub fail_on: FailOn,
-    /// Rules that do not count.
+    /// Rules to turn off, separated by commas.
     #[arg(long, value_name = "ID", value_delimiter = ',')]
     pub allow: Vec<String>,
-    /// Rules whose findings are warnings.
+    /// Rules whose findings become warnings.
     #[arg(long, value_name = "ID", value_delimiter = ',')]
     pub warn: Vec<String>,
-    /// Rules whose findings are errors.
+    /// Rules whose findings become errors.
     #[arg(long, value_name = "ID", value_delimiter = ',')]
     pub deny: Vec<String>,
-    /// Prints all rules.
+    /// Print all rules.
     #[arg(long)]
     pub list: bool,
-    /// Prints what a rule is about, with an example.
+    /// Explain a rule, with an example.
     #[arg(long, value_name = "ID")]
     pub explain: Option<String>,
 }
@@ -56,13 +56,13 @@ pub struct LintArgs {
 /// From which severity on findings are a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum FailOn {
-    /// What the API server refuses, or what locks a cluster.
+    /// The API server rejects it, or it locks a cluster.
     Error,
-    /// What should be looked at, too.
+    /// Also what somebody should look at.
     Warning,
-    /// Anything.
+    /// Any finding.
     Info,
-    /// Nothing.
+    /// The exit code is 1 for no finding.
     Never,
 }
 

@@ -54,7 +54,7 @@ fn walk(directory: &Path, open: &mut BTreeSet<PathBuf>, found: &mut Vec<String>)
     Ok(())
 }
 
-/// Reads a file or standard input: its text, and why there is none if it is no text.
+/// Reads a file or standard input: its text, and why there is none if it is not a text.
 pub(super) fn read(path: &str) -> Result<(Arc<Source>, Option<Problem>), Failure> {
     let name = if path == "-" { "<stdin>" } else { path };
     let mut bytes = Vec::new();

@@ -1,4 +1,4 @@
-//! `palisade lint`: finds what is wrong with admission policies, and what will be regretted.
+//! `palisade lint`: finds mistakes in admission policies, and what is valid but dangerous.
 
 mod args;
 mod files;

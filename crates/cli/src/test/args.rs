@@ -17,12 +17,12 @@ Examples:
   palisade test --watch
   palisade test --init policy.yaml               writes policy.test.yaml
 
-Suites are files named palisade-test.yaml or *.test.yaml; kaptest.yaml and kyverno-test.yaml are read as well. A file
-that is named on the command line may have any name. The format: docs/testing-policies.md, and its schema
-docs/policy-test.schema.json.
+Suites are files named palisade-test.yaml or *.test.yaml; kaptest.yaml and kyverno-test.yaml are read as well. A file \
+that is named on the command line may have any name. docs/testing-policies.md describes the format, and \
+docs/policy-test.schema.json is its schema.
 
-Exit codes: 0 all cases passed, 1 a case failed (or the coverage is below --min-coverage, or with --fail-on-survivors
-a mutant survived), 2 could not run: there is no suite, or one has a mistake.
+Exit codes: 0 all cases passed, 1 a case failed (or the coverage is below --min-coverage, or with --fail-on-survivors a \
+mutant survived), 2 could not run: there is no suite, or one has a mistake.
 
 The API server's admission plugins run as in palisade eval, whose help lists them.";
 
@@ -31,7 +31,7 @@ The API server's admission plugins run as in palisade eval, whose help lists the
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 #[command(after_help = EXAMPLES)]
 pub struct TestArgs {
-    /// Directories to look for suites in, and files with suites.
+    /// Files with suites, and directories to search for them.
     #[arg(value_name = "DIR|FILE", default_value = ".")]
     pub paths: Vec<PathBuf>,
     /// Run only cases with this text in the name of their suite, its file, or their own.
@@ -40,17 +40,17 @@ pub struct TestArgs {
     /// Run again whenever a file changes, until Ctrl-C.
     #[arg(long, conflicts_with = "init")]
     pub watch: bool,
-    /// How to print: human, json, junit or tap; with =FILE into a file. May be given several times.
+    /// The output format: human, json, junit or tap; with =FILE written to a file. May be given several times.
     #[arg(short, long, value_name = "FORMAT[=FILE]", default_value = "human")]
     pub output: Vec<Output>,
-    /// Say which validations, mutations, checks of profiles, branches, operands and match rules no case exercised.
+    /// Report which validations, mutations, checks of profiles, branches, operands and match rules no case exercised.
     #[arg(long)]
     pub coverage: bool,
     /// Fail if less of the policies and profiles is exercised, in percent. Implies --coverage.
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     pub min_coverage: Option<f64>,
-    /// Make small mistakes in the expressions of policies and custom checks, and say which ones no case notices; the
-    /// same for messages and reasons, counted apart.
+    /// Mutation testing: change the expressions of policies and custom checks a little, and report the changes that no
+    /// case notices; the same for messages and reasons, counted apart.
     #[arg(long)]
     pub mutate: bool,
     /// Fail if a mutant of an expression survives; with =all also if one of a message does. Implies --mutate.
@@ -75,9 +75,9 @@ pub struct TestArgs {
 /// Which survivors are a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Survivors {
-    /// Mutants of expressions: those of which it depends who is admitted, and what is changed.
+    /// Mutants of expressions that decide who is admitted, or that mutate objects.
     Expressions,
-    /// Those of messages and reasons, too.
+    /// Also mutants of messages and reasons.
     All,
 }
 

@@ -143,7 +143,7 @@ fn judge(suites: &[Suite], args: &TestArgs) -> Report {
             results: results.by_ref().take(suite.cases.len()).collect(),
         });
     }
-    // What mutants do is no merit of the cases.
+    // What mutants do is not a merit of the cases.
     if args.coverage || args.min_coverage.is_some() {
         let mut all = coverage::Coverage::default();
         for of_suite in parallel(threads, suites, coverage::measure) {

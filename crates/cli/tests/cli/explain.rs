@@ -53,14 +53,14 @@ fn explain(pod: &str, more: &[&str]) -> Run {
 const HERE: [&str; 2] = ["--namespace", "namespace.yaml"];
 
 #[test]
-fn a_pod_that_is_filled_in_is_admitted() {
+fn a_pod_that_is_mutated_is_admitted() {
     let run = explain(GOOD, &HERE);
     assert_eq!((run.code, run.err.as_str()), (Some(0), ""), "{}", run.out);
     assert_eq!(
         run.out,
         "pod good in namespace tool-a, profiles: tools
 
-filled in:
+mutated:
   pod securityContext.runAsNonRoot true
   pod securityContext.runAsUser 50001
   pod securityContext.seccompProfile {type: RuntimeDefault}
@@ -81,7 +81,7 @@ fn of_a_pod_that_is_refused_the_least_change_is_shown() {
         run.out.split_once("with this change it is admitted:\n").unwrap_or_else(|| panic!("{}", run.out));
     let mut lines: Vec<_> = changed.lines().map(str::trim).collect();
     lines.sort_unstable();
-    // The rest is filled in, and what may stay stays.
+    // The rest is defaulted, and what may stay stays.
     assert_eq!(
         lines,
         [

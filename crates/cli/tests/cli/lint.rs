@@ -8,7 +8,7 @@ use super::run_in;
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
-/// A policy that is refused, one that is regretted, and one without a fault.
+/// A policy that is refused, one that is dangerous, and one without a fault.
 fn example(name: &str) -> String {
     fs::read_to_string(format!("{ROOT}/crates/lint/src/catalogue/{name}.yaml")).unwrap()
 }

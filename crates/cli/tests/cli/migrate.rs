@@ -86,10 +86,10 @@ fn strict_fails_where_something_is_different() {
     let strict = ["--strict", "--namespace-selector", "a=b"];
     let run = migrate(POLICY, &strict);
     assert_eq!(run.code, Some(0), "{}", run.err);
-    // What is filled in as before is no difference.
+    // What is defaulted as before is no difference.
     let run = migrate(&POLICY.replace("volumes", "readOnlyRootFilesystem: true\n  volumes"), &strict);
     assert_eq!(run.code, Some(0), "{}", run.err);
-    assert!(run.out.contains("[filled] spec.readOnlyRootFilesystem"), "{}", run.out);
+    assert!(run.out.contains("[defaulted] spec.readOnlyRootFilesystem"), "{}", run.out);
     let run = migrate(&POLICY.replace("volumes", "requiredDropCapabilities: [ALL]\n  volumes"), &strict);
     assert_eq!(run.code, Some(1));
     assert!(run.out.contains("kind: ToolSecurityProfile"), "it is printed all the same");
@@ -114,7 +114,7 @@ fn lists_and_several_files_and_standard_input_are_read() {
     let run = psp(directory.path(), &["a.json", "-"], &lists[1].to_string());
     assert_eq!(run.code, Some(0), "{}", run.err);
     assert!(run.out.contains("name: small\n") && run.out.contains("name: second\n"), "{}", run.out);
-    let said = "note: a.json: ignored what is no PodSecurityPolicy, role or binding: 1 Pod\n";
+    let said = "note: a.json: ignored what is not a PodSecurityPolicy, role or binding: 1 Pod\n";
     assert!(run.err.starts_with(said), "{}", run.err);
     assert!(run.out.contains("# PodSecurityPolicy second, <stdin>:1"), "{}", run.out);
 }
@@ -141,11 +141,11 @@ fn mistakes_are_shown_where_they_are() {
     wrong(
         "[emptyDir]",
         "[emptydir]",
-        &["spec.volumes[0]: \"emptydir\" is no kind of volume", "p.yaml:9:13", "emptyDir"],
+        &["spec.volumes[0]: \"emptydir\" is not a kind of volume", "p.yaml:9:13", "emptyDir"],
     );
-    wrong("'*'", "docker", &["\"docker\" is no name of a profile", "p.yaml:6:63"]);
+    wrong("'*'", "docker", &["\"docker\" is not a valid profile name", "p.yaml:6:63"]);
     wrong("policy/v1beta1", "policy/v2", &["apiVersion: unknown: \"policy/v2\"", "p.yaml:1:13"]);
-    wrong("name: small", "name: Small", &["metadata.name: \"Small\" is no name", "p.yaml:4:9"]);
+    wrong("name: small", "name: Small", &["metadata.name: \"Small\" is not a valid object name", "p.yaml:4:9"]);
     wrong("{rule: RunAsAny}", "{rule: RunAsAny]", &["p.yaml:10"]);
     let twice = format!("{POLICY}---\n{POLICY}");
     let run = migrate(&twice, &[]);

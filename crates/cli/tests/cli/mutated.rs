@@ -88,12 +88,12 @@ fn every_engine_makes_the_same_of_a_pod() {
     assert_eq!(pod["spec"]["containers"][0]["image"], json!("mirror.example/docker.io/library/nginx"));
     assert_eq!(
         webhook["warnings"][0],
-        "filled in by ToolSecurityProfile images: container \"app\" image nginx is now mirror.example/docker.io/library/nginx"
+        "mutated by ToolSecurityProfile images: container \"app\" image nginx is now mirror.example/docker.io/library/nginx"
     );
     for (engine, version) in [("Auto", "1.36"), ("Native", "1.35"), ("Auto", "1.35")] {
         let other = by(engine, version);
         assert_eq!(other["mutated"], *pod, "{engine} {version}");
-        // A policy fills in without a word.
+        // A policy sets defaults without a word.
         assert_eq!(
             other["warnings"].as_array().unwrap().len(),
             if version == "1.35" && engine == "Auto" { 2 } else { 1 }
@@ -132,13 +132,13 @@ fn nothing_is_changed_where_no_profile_says_so() {
     assert_eq!(with("name: web", "name: web, namespace: tool-left-out", &[]).0["spec"]["securityContext"], json!({}));
     // Whose requests are exempt.
     assert_eq!(with("", "", &["--group", "admins"]).0["spec"]["securityContext"], json!({}));
-    // A policy is not asked, either, about what is no new pod.
+    // A policy is not asked, either, about what is not a new pod.
     let old = with("", "", &["--operation", "UPDATE", "--old", "pod.yaml"]);
     assert_eq!(old, nothing);
 }
 
 #[test]
-fn new_ephemeral_containers_are_filled_in() {
+fn new_ephemeral_containers_are_defaulted() {
     let pod = format!("{POD}  ephemeralContainers: [{{name: debug, image: busybox}}]\n");
     let old = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(old.path(), POD).unwrap();

@@ -74,7 +74,7 @@ fn renders_parameters_first_and_the_same_every_time() {
     let render = || run(&[("ns.yaml", NAMESPACES.as_bytes())], &["render", TOOLFORGE, "--namespaces", "ns.yaml"]);
     let first = render();
     assert_eq!(first.code, Some(0), "{}", first.err);
-    assert_eq!(first.err, "note: ns.yaml: ignored what is no Namespace: 1 ConfigMap\n");
+    assert_eq!(first.err, "note: ns.yaml: ignored what is not a Namespace: 1 ConfigMap\n");
     assert_eq!(first.out, render().out);
     assert_eq!(
         kinds(&first.out),
@@ -114,7 +114,7 @@ fn a_profile_may_come_from_a_list_in_json_and_from_standard_input() {
     for json in [list.to_string(), format!("{list:#}"), format!("{list:#}").replace("  ", "\t")] {
         let run = run_in(Path::new("."), &["render", "-"], json.as_bytes());
         assert_eq!((run.code, run.out.as_str()), (Some(0), expected.as_str()), "{}", run.err);
-        assert_eq!(run.err, "note: <stdin>: ignored what is no ToolSecurityProfile: 1 Pod\n");
+        assert_eq!(run.err, "note: <stdin>: ignored what is not a ToolSecurityProfile: 1 Pod\n");
     }
 }
 
@@ -124,7 +124,7 @@ fn every_profile_of_a_file_is_rendered() {
     let text = format!("{}---\nkind: ConfigMap\n---\n---\n{second}", toolforge("$uid", "$uid"));
     let run = run(&[("p.yaml", text.as_bytes())], &["render", "p.yaml"]);
     assert_eq!(run.code, Some(0), "{}", run.err);
-    assert_eq!(run.err, "note: p.yaml: ignored what is no ToolSecurityProfile: 1 ConfigMap\n");
+    assert_eq!(run.err, "note: p.yaml: ignored what is not a ToolSecurityProfile: 1 ConfigMap\n");
     // Two policies with two bindings each, because there is a parameter.
     assert_eq!(kinds(&run.out).len(), 12);
 

@@ -10,7 +10,7 @@ use std::{
 use super::{Run, palisade, run_in};
 
 const EXAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/policy-tests");
-const FILLED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cli/filled");
+const MUTATED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cli/mutated");
 const TOOLFORGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/toolforge/profile.yaml");
 
 /// The exit code, standard output and standard error.
@@ -88,9 +88,9 @@ fn a_message_that_no_case_expects_is_a_failure_only_if_asked() {
 #[test]
 fn a_gap_in_a_profile_or_a_mutation_is_told_at_its_place_and_a_case_fills_it() {
     let directory = tempfile::tempdir().unwrap();
-    let suite = fs::read_to_string(Path::new(FILLED).join("filled.test.yaml")).unwrap();
+    let suite = fs::read_to_string(Path::new(MUTATED).join("mutated.test.yaml")).unwrap();
     for file in ["profile.yaml", "labels.yaml", "namespaces.yaml"] {
-        fs::copy(Path::new(FILLED).join(file), directory.path().join(file)).unwrap();
+        fs::copy(Path::new(MUTATED).join(file), directory.path().join(file)).unwrap();
     }
     let (kept, more) = suite.split_once("# What fills the gaps.\n").unwrap();
     let arguments = ["--coverage", "--mutate"];

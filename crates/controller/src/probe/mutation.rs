@@ -108,7 +108,7 @@ impl MutationProbe {
         let reply = self.site.ask(server, &path, &self.bare).await?;
         let said = |text: &str| reply.warnings.iter().any(|warning| warning.contains(text));
         let webhook_found_nothing = said(&names::probe_complete_warning(profile));
-        let webhook_mutated = said(&format!("filled in by ToolSecurityProfile {profile}: "));
+        let webhook_mutated = said(&format!("mutated by ToolSecurityProfile {profile}: "));
         let admitted = reply.status.is_success();
         // A pod that no engine has mutated may be denied because of that.
         let ours = || {
@@ -179,11 +179,11 @@ fn bare(accepted: &AcceptedProfile) -> Option<Json> {
         let parent = before.iter().try_fold(object, |object, key| object.get_mut(key))?;
         parent.as_object_mut()?.remove(last)
     };
-    for (_, fill) in &mutation.fills {
-        unset(pod.at_mut(&["spec"]), &fill.path);
+    for (_, default) in &mutation.defaults {
+        unset(pod.at_mut(&["spec"]), &default.path);
         for list in ["containers", "initContainers"] {
             for container in pod.at_mut(&["spec"]).get_mut(list).and_then(Json::as_array_mut).into_iter().flatten() {
-                unset(container, &fill.path);
+                unset(container, &default.path);
             }
         }
     }

@@ -419,7 +419,7 @@ async fn the_mutating_engine_is_probed_in_the_same_way() {
         (nobody.everywhere(), nobody.unmutated()),
         (Some(ObservedMutators::default()), vec!["https://server-0"])
     );
-    setup.servers[0].set(|state| state.warning = Some("299 - \"filled in by ToolSecurityProfile a: x\"".to_owned()));
+    setup.servers[0].set(|state| state.warning = Some("299 - \"mutated by ToolSecurityProfile a: x\"".to_owned()));
     let start = Instant::now();
     while !ask(None).await.unmutated().is_empty() {
         assert!(start.elapsed() < LIMIT, "the webhook was not noticed");

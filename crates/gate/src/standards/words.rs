@@ -79,7 +79,7 @@ impl<'a> Words<'a> {
         self.settings.privileges.windows.is_some() && self.spec()["os"]["name"] == "windows"
     }
 
-    /// Whether the pod's root is no user of the node, and that counts in this version.
+    /// Whether the pod's root is not a user of the node, and that counts in this version.
     fn in_user_namespace(&self) -> bool {
         self.spec()["hostUsers"] == false
     }
@@ -415,7 +415,7 @@ impl<'a> Words<'a> {
     }
 }
 
-/// The elements of a list; none of what is no list.
+/// The elements of a list; none of what is not a list.
 fn items(list: &Json) -> impl Iterator<Item = &Json> {
     list.as_array().into_iter().flatten()
 }

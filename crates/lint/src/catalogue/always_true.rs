@@ -8,7 +8,7 @@ use crate::{policy::Role, tree};
 pub(super) static RULE: Rule = Rule {
     id: "always-true",
     severity: Severity::Warning,
-    category: Category::Regret,
+    category: Category::Dangerous,
     title: "An expression that is always true",
     why: "\
 Whatever the request is, this is true: a validation that denies nothing, or a match condition that leaves nothing out.",

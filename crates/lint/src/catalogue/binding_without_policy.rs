@@ -8,7 +8,7 @@ use crate::{Category, Rule, cluster::Item};
 pub(super) static RULE: Rule = Rule {
     id: "binding-without-policy",
     severity: Severity::Warning,
-    category: Category::Regret,
+    category: Category::Dangerous,
     title: "A binding of no policy",
     why: "\
 No policy in these files has the name in `policyName`. The API server takes such a binding without a word, and it does

@@ -16,7 +16,7 @@ use crate::{
 pub(super) static RULE: Rule = Rule {
     id: "blocks-finalizers",
     severity: Severity::Warning,
-    category: Category::Regret,
+    category: Category::Dangerous,
     title: "The removal of a finalizer is denied",
     why: "\
 An object that is deleted stays until the last of its finalizers is removed, and each removal is an update that the policy

@@ -7,7 +7,7 @@ use crate::{Category, Rule};
 pub(super) static RULE: Rule = Rule {
     id: "deny-on-missing-params",
     severity: Severity::Warning,
-    category: Category::Regret,
+    category: Category::Dangerous,
     title: "What is deleted is denied where parameters are missing",
     why: "\
 The binding denies where there are no parameters, the parameters are in the namespace of the request, and the policy

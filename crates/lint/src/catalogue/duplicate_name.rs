@@ -9,7 +9,7 @@ use crate::{Category, Rule};
 pub(super) static RULE: Rule = Rule {
     id: "duplicate-name",
     severity: Severity::Error,
-    category: Category::Regret,
+    category: Category::Dangerous,
     title: "Two objects of one name",
     why: "\
 Two objects of these files have the same kind and name, and so are one in the cluster: the one that is applied last.",

@@ -9,7 +9,7 @@ use crate::{Category, Rule};
 pub(super) static RULE: Rule = Rule {
     id: "fail-unscoped",
     severity: Severity::Error,
-    category: Category::Regret,
+    category: Category::Dangerous,
     title: "A policy for everything that denies when it fails",
     why: "\
 The policy matches every resource of every group in every namespace, and denies whatever its expressions fail for. One

@@ -8,7 +8,7 @@ use crate::{Category, Rule};
 pub(super) static RULE: Rule = Rule {
     id: "fails-open",
     severity: Severity::Info,
-    category: Category::Regret,
+    category: Category::Dangerous,
     title: "What the expressions fail for is admitted",
     why: "\
 With `failurePolicy: Ignore`, a request for which an expression fails is admitted: a user who can make it fail, by leaving

@@ -9,7 +9,7 @@ use crate::{Category, Rule, discovery, policy::ResourceRule};
 pub(super) static RULE: Rule = Rule {
     id: "matches-kube-system",
     severity: Severity::Warning,
-    category: Category::Regret,
+    category: Category::Dangerous,
     title: "A policy that can deny what the control plane does in kube-system",
     why: "\
 With `failurePolicy: Fail`, an expression that fails, or parameters that are missing, deny requests in `kube-system` as

@@ -9,7 +9,7 @@ use crate::{Category, Rule};
 pub(super) static RULE: Rule = Rule {
     id: "matches-leases",
     severity: Severity::Error,
-    category: Category::Regret,
+    category: Category::Dangerous,
     title: "A policy that can deny Leases",
     why: "\
 The kubelets and the leaders of the control plane renew a Lease every few seconds. A policy that denies them, because an

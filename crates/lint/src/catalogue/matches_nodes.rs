@@ -9,7 +9,7 @@ use crate::{policy::ResourceRule, selector};
 pub(super) static RULE: Rule = Rule {
     id: "matches-nodes",
     severity: Severity::Warning,
-    category: Category::Regret,
+    category: Category::Dangerous,
     title: "A policy that can deny what kubelets write about their Nodes",
     why: "\
 Kubelets register and update their own Node. If the policy denies that, no node can join, and those that are there become

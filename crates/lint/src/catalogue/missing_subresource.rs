@@ -17,7 +17,7 @@ use crate::{
 pub(super) static RULE: Rule = Rule {
     id: "missing-subresource",
     severity: Severity::Warning,
-    category: Category::Regret,
+    category: Category::Dangerous,
     title: "A subresource by which the policy can be passed",
     why: "\
 What the expressions look at can also be changed through a subresource that the rules do not match: the image of a container

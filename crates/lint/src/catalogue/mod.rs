@@ -46,7 +46,7 @@ use crate::{
     selector,
 };
 
-/// The rules of this crate, in the order in which what they find is told of one place.
+/// The rules of this crate, in the order in which what they find is reported of one place.
 static OWN: &[&Rule] = &[
     &unreadable_object::RULE,
     &api_server_rejects::RULE,
@@ -84,10 +84,10 @@ static OWN: &[&Rule] = &[
     &unknown_lint_id::RULE,
 ];
 
-/// How many of them come before those of an extension: what is told of an object whatever it says.
+/// How many of them come before those of an extension: what is reported of an object whatever it says.
 const BEFORE: usize = 5;
 
-/// All rules, with those of an extension, in the order in which what they find is told of one place.
+/// All rules, with those of an extension, in the order in which what they find is reported of one place.
 pub fn all(extension: Option<&dyn Extension>) -> Vec<&'static Rule> {
     let (before, after) = OWN.split_at(BEFORE);
     [before, extension.map_or(&[], Extension::rules), after].concat()

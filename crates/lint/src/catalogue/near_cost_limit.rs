@@ -11,7 +11,7 @@ use crate::{
 pub(super) static RULE: Rule = Rule {
     id: "near-cost-limit",
     severity: Severity::Warning,
-    category: Category::Regret,
+    category: Category::Dangerous,
     title: "An expression that may cost too much",
     why: "\
 An expression may cost 1,000,000, and all of a policy 10,000,000 for one request; what costs more fails. This is an

@@ -9,7 +9,7 @@ use crate::{policy::Role, tree};
 pub(super) static RULE: Rule = Rule {
     id: "never-reached",
     severity: Severity::Warning,
-    category: Category::Regret,
+    category: Category::Dangerous,
     title: "A part of an expression that is never reached",
     why: "\
 What stands before it decides already. A match condition that is always false makes the whole policy do nothing. (A

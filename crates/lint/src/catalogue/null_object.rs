@@ -12,7 +12,7 @@ use crate::{
 pub(super) static RULE: Rule = Rule {
     id: "null-object",
     severity: Severity::Warning,
-    category: Category::Regret,
+    category: Category::Dangerous,
     title: "An object that is null for an operation that is matched",
     why: "\
 `object` is null when something is deleted, and `oldObject` when it is created. Reading a field of null fails, which

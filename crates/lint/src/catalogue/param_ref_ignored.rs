@@ -7,7 +7,7 @@ use crate::{Category, Rule};
 pub(super) static RULE: Rule = Rule {
     id: "param-ref-ignored",
     severity: Severity::Warning,
-    category: Category::Regret,
+    category: Category::Dangerous,
     title: "Parameters of a policy that has none",
     why: "\
 The binding has a `paramRef`, but the policy no `paramKind`: the API server ignores the reference without a word.",

@@ -12,7 +12,7 @@ use crate::{cluster::Cluster, policy::Policy, tree};
 pub(super) static RULE: Rule = Rule {
     id: "params-missing-field",
     severity: Severity::Warning,
-    category: Category::Regret,
+    category: Category::Dangerous,
     title: "Parameters without a field that is read",
     why: "\
 An expression reads a field that these parameters do not have, and does not ask with `has()` or `.?` first. It fails for

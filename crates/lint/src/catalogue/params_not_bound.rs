@@ -9,7 +9,7 @@ use crate::{Category, Rule};
 pub(super) static RULE: Rule = Rule {
     id: "params-not-bound",
     severity: Severity::Warning,
-    category: Category::Regret,
+    category: Category::Dangerous,
     title: "A binding without the parameters that the policy reads",
     why: "\
 The policy has a `paramKind` and reads `params`, but the binding has no `paramRef`: `params` is null, and each expression

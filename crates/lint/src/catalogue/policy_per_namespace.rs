@@ -11,7 +11,7 @@ use crate::{Category, Rule};
 pub(super) static RULE: Rule = Rule {
     id: "policy-per-namespace",
     severity: Severity::Warning,
-    category: Category::Regret,
+    category: Category::Dangerous,
     title: "The same policy for each namespace",
     why: "\
 Several policies differ in their constants only, and each is for one namespace. All of them are matched with each

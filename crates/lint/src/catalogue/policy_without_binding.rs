@@ -7,7 +7,7 @@ use crate::{Category, Rule};
 pub(super) static RULE: Rule = Rule {
     id: "policy-without-binding",
     severity: Severity::Info,
-    category: Category::Regret,
+    category: Category::Dangerous,
     title: "A policy that is not in force",
     why: "\
 No binding in these files names this policy. Without a binding a policy does nothing.",

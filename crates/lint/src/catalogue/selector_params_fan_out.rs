@@ -14,7 +14,7 @@ use crate::{
 pub(super) static RULE: Rule = Rule {
     id: "selector-params-fan-out",
     severity: Severity::Warning,
-    category: Category::Regret,
+    category: Category::Dangerous,
     title: "A selector of parameters that selects many",
     why: "\
 The policy is evaluated once for each object of parameters that the selector selects, and denies if one of them denies.

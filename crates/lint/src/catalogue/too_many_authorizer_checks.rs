@@ -12,7 +12,7 @@ use crate::{Category, Rule};
 pub(super) static RULE: Rule = Rule {
     id: "too-many-authorizer-checks",
     severity: Severity::Error,
-    category: Category::Regret,
+    category: Category::Dangerous,
     title: "More checks of an authorizer than an expression can pay",
     why: "\
 A check of an authorizer costs 350,000, and an expression may cost 1,000,000: the third check fails, whatever it says. In

@@ -50,10 +50,10 @@ request fails. This is found in variables and match conditions, too, in which th
     },
 };
 
-/// What is said of an expression, whatever the kind of the object.
+/// The message for an expression, whatever the kind of the object.
 struct Mistake {
     issue: Issue,
-    /// What else is said of the same kinds.
+    /// What else is reported about the same kinds.
     others: BTreeSet<String>,
     /// Where it is said, the first place first.
     positions: BTreeSet<Position>,
@@ -63,7 +63,7 @@ struct Mistake {
 /// More is not read.
 const MOST: usize = 3;
 
-/// The mistakes of an expression: what is said of several kinds or places is one.
+/// The mistakes of an expression: what several kinds or places have in common is one.
 fn mistakes(check: &TypeCheck, expression: &Expression) -> Vec<Mistake> {
     let mut found = BTreeMap::<String, Mistake>::new();
     for (kind, issues) in check.issues(&expression.source) {

@@ -18,7 +18,7 @@ use crate::{
 pub(super) static RULE: Rule = Rule {
     id: "unguarded-optional-field",
     severity: Severity::Warning,
-    category: Category::Regret,
+    category: Category::Dangerous,
     title: "A field is read that may not be there",
     why: "\
 By its schema an object need not have this field. Reading it from an object without it fails: `no such key`, which denies
@@ -37,7 +37,7 @@ that says which kind of thing it is (`spec.type == 'ExternalName' && spec.extern
             let names = Names::of(policy);
             let judged = |one: &&Expression| !matches!(one.role, Role::Message | Role::Annotation);
             // Parameters are the same for all expressions.
-            let mut told = BTreeSet::new();
+            let mut reported = BTreeSet::new();
             for expression in policy.expressions.iter().filter(judged) {
                 let guards = Guards::of(policy, expression);
                 // What is read of several kinds is read once.
@@ -53,7 +53,7 @@ that says which kind of thing it is (`spec.type == 'ExternalName' && spec.extern
                     let longer = |other: &str| other.strip_prefix(field).is_some_and(|rest| rest.starts_with('.'));
                     let is_param = field.starts_with("params.");
                     // Who asks for the longer one asks for all of it.
-                    if read.keys().any(|other| longer(other)) || is_param && !told.insert(field.clone()) {
+                    if read.keys().any(|other| longer(other)) || is_param && !reported.insert(field.clone()) {
                         continue;
                     }
                     let of_object = !is_param && all > 1;

@@ -8,7 +8,7 @@ use crate::{Category, Rule};
 pub(super) static RULE: Rule = Rule {
     id: "unknown-lint-id",
     severity: Severity::Warning,
-    category: Category::Regret,
+    category: Category::Dangerous,
     title: "A silenced rule that does not exist",
     why: "\
 The annotation `toolsecurity.dev/lint-ignore` names a rule that does not exist: what was to be silenced is not.",

@@ -1,4 +1,4 @@
-//! Text that is no object.
+//! Text that is not an object.
 
 use palisade_manifest::Severity;
 
@@ -9,10 +9,10 @@ pub(super) static RULE: Rule = Rule {
     id: "unreadable-object",
     severity: Severity::Error,
     category: Category::Rejected,
-    title: "Text that is no object",
+    title: "Text that is not an object",
     why: "\
-The file is no YAML or JSON, or an object in it has fields of other types than its kind has, or a key twice. A template of
-Helm is no YAML before it is rendered: `helm template . | palisade lint -`.",
+The file is not YAML or JSON, or an object in it has fields of other types than its kind has, or a key twice. A template of
+Helm is not YAML before it is rendered: `helm template . | palisade lint -`.",
     bad: include_str!("unreadable_object.bad.yaml"),
     good: include_str!("unreadable_object.good.yaml"),
     check: |cluster, found| {

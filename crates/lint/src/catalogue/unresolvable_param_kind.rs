@@ -8,7 +8,7 @@ use crate::{Category, Rule};
 pub(super) static RULE: Rule = Rule {
     id: "unresolvable-param-kind",
     severity: Severity::Warning,
-    category: Category::Regret,
+    category: Category::Dangerous,
     title: "A kind of parameters that nothing defines",
     why: "\
 `paramKind` is neither built in nor defined by a CRD in these files. As long as the cluster does not know it, the policy

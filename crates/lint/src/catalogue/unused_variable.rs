@@ -10,7 +10,7 @@ use crate::{policy::Role, tree};
 pub(super) static RULE: Rule = Rule {
     id: "unused-variable",
     severity: Severity::Info,
-    category: Category::Regret,
+    category: Category::Dangerous,
     title: "A variable that nothing reads",
     why: "\
 No other expression reads this variable. It costs nothing, for variables are evaluated when they are read; but it may be

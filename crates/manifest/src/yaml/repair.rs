@@ -79,7 +79,7 @@ impl<'a> Repaired<'a> {
             return false;
         }
         match error.kind() {
-            // Indentation within quotes is no part of the text.
+            // Indentation within quotes is not a part of the text.
             ErrorKind::InvalidQuotedScalarIndent | ErrorKind::TabInIndentation if !self.ends_document(offset) => {
                 let indent = self.indent();
                 indent <= MAX_INDENT && self.put(offset..offset, &" ".repeat(indent))

@@ -183,7 +183,7 @@ impl<'a> Scalar<'a> {
         }
     }
 
-    /// As JSON. What is no number of JSON, which [`Self::through_json`] refuses, is null.
+    /// As JSON. What is not a number of JSON, which [`Self::through_json`] refuses, is null.
     pub(super) fn into_json(self) -> serde_json::Value {
         match self {
             Self::Null => serde_json::Value::Null,
@@ -196,7 +196,7 @@ impl<'a> Scalar<'a> {
     }
 }
 
-/// `strconv.FormatFloat(number, 'g', -1, 32)`, with the names of YAML for what is no number.
+/// `strconv.FormatFloat(number, 'g', -1, 32)`, with the names of YAML for what is not a number.
 fn go_g32(number: f64) -> String {
     #[expect(clippy::cast_possible_truncation, reason = "as Go converts it")]
     let number = number as f32;

@@ -7,7 +7,7 @@ use palisade_checks::Text;
 use serde_json::{Value as Json, json};
 
 use super::{PodSecurityPolicy, convert::Findings, lists::texts};
-use crate::note::{Fill, Kind};
+use crate::note::{FieldDefault, Kind};
 
 const SECCOMP_ALLOWED: &str = "seccomp.security.alpha.kubernetes.io/allowedProfileNames";
 const SECCOMP_DEFAULT: &str = "seccomp.security.alpha.kubernetes.io/defaultProfileName";
@@ -91,7 +91,7 @@ fn profiles(key: &str, list: &str, defaults: &[&str], found: &mut Findings) -> P
                 }
                 None => found.mistake(
                     path(key),
-                    format!("{name:?} is no name of a profile"),
+                    format!("{name:?} is not a valid profile name"),
                     &format!("known are {}, localhost/... and unconfined", defaults.join(", ")),
                 ),
             },
@@ -164,32 +164,32 @@ fn seccomp(allowed: Option<&str>, default: Option<&str>, found: &mut Findings) -
     }
     let (mut allowed, mut localhost_profiles) = (profiles.types(), profiles.localhost());
     let field = default_profile.as_ref().unwrap_or(&profiles).field();
-    // What is filled in is the first that is allowed and confines.
+    // What is defaulted is the first that is allowed and confines.
     let wanted = |key: &str| field.as_ref().and_then(|field| field[key].as_str());
     first(&mut allowed, wanted("type"));
     first(&mut localhost_profiles, wanted("localhostProfile"));
-    let is_filled = match wanted("type") {
+    let is_defaulted = match wanted("type") {
         Some("RuntimeDefault") => true,
         Some("Localhost") => !profiles.any && !profiles.localhost.is_empty(),
         _ => false,
     };
     if let Some(value) = field.clone() {
-        let fill = Fill::pod(&["securityContext", "seccompProfile"], value);
+        let field_default = FieldDefault::pod(&["securityContext", "seccompProfile"], value);
         let at = path(if default.is_some() { SECCOMP_DEFAULT } else { key });
-        match (default, is_filled) {
+        match (default, is_defaulted) {
             (Some(default), true) => {
                 let message = format!("pods that set no profile are given {default}, as they were");
-                found.filled(Kind::Filled, &at, message, fill);
+                found.defaulted(Kind::Defaulted, &at, message, field_default);
             }
             (Some(default), false) => {
                 let message = format!("pods that set no profile were given {default}, and are not");
-                found.filled(Kind::Stricter, &at, message, fill);
+                found.defaulted(Kind::Stricter, &at, message, field_default);
             }
             (None, _) => {
                 let message = "pods that set no profile were refused, and are given the first that is allowed and \
                                confines them; one that is asked for by annotation has to be asked for by field, for no \
                                version that is maintained reads the annotation";
-                found.filled(Kind::Filled, &at, message, fill);
+                found.defaulted(Kind::Defaulted, &at, message, field_default);
             }
         }
     }
@@ -203,15 +203,15 @@ fn app_armor(allowed: Option<&str>, default: Option<&str>, found: &mut Findings)
     // What a container has that names no profile: on a node with AppArmor, the runtime's.
     let of_runtime = |profiles: &Profiles| profiles.types.contains("RuntimeDefault");
     match (&default_profile, &profiles) {
-        (Some(filled), _) if !of_runtime(filled) => {
-            let fill = filled.field().map(|value| Fill::pod(&["securityContext", "appArmorProfile"], value));
+        (Some(of_default), _) if !of_runtime(of_default) => {
+            let field_default = of_default.field().map(|value| FieldDefault::pod(&["securityContext", "appArmorProfile"], value));
             let message = format!(
                 "containers that name no profile ran under {}, and now run under the runtime's; no setting demands that \
                  one is named",
                 default.unwrap_or_default()
             );
-            match fill {
-                Some(fill) => found.filled(Kind::Default, &path(APP_ARMOR_DEFAULT), message, fill),
+            match field_default {
+                Some(field_default) => found.defaulted(Kind::Default, &path(APP_ARMOR_DEFAULT), message, field_default),
                 None => found.note(Kind::Default, path(APP_ARMOR_DEFAULT), message),
             }
         }
@@ -224,7 +224,7 @@ fn app_armor(allowed: Option<&str>, default: Option<&str>, found: &mut Findings)
         (Some(_), _) | (None, Some(_)) => found.note(
             Kind::Note,
             path(if default.is_some() { APP_ARMOR_DEFAULT } else { APP_ARMOR_ALLOWED }),
-            "a container that names no profile has the runtime's where the node knows AppArmor, which is what was filled \
+            "a container that names no profile has the runtime's where the node knows AppArmor, which is what was defaulted \
              in or demanded",
         ),
         (None, None) => {}

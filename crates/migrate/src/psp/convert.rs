@@ -1,8 +1,8 @@
 //! From a `PodSecurityPolicy` to settings: by what the admission plugin did, not by names.
 //!
 //! The plugin changed a pod first and judged it then. A setting judges the pod as it is, after `spec.mutation` has
-//! filled in what checks demand. So where the plugin filled in a value, the setting demands it, and the same value is
-//! filled in; where nobody does that, the pod is refused.
+//! defaulted what checks demand. So where the plugin defaulted a value, the setting demands it, and the same value is
+//! defaulted; where nobody does that, the pod is refused.
 
 use palisade_api::{
     Diagnostic, Level, Settings,
@@ -25,7 +25,7 @@ use super::{
     lists::{self, text, texts},
     volumes::{drivers, host_paths, volumes},
 };
-use crate::note::{Fill, Kind, Note};
+use crate::note::{FieldDefault, Kind, Note};
 
 /// What a `PodSecurityPolicy` is as settings on top of the level Privileged, and what is different.
 #[derive(Clone, Debug)]
@@ -49,8 +49,14 @@ impl Findings {
     }
 
     /// Something that pods were given, and now have to say.
-    pub(super) fn filled(&mut self, kind: Kind, path: &str, message: impl Into<String>, fill: Fill) {
-        self.notes.push(Note::new(kind, path, message).fill(fill));
+    pub(super) fn defaulted(
+        &mut self,
+        kind: Kind,
+        path: &str,
+        message: impl Into<String>,
+        field_default: FieldDefault,
+    ) {
+        self.notes.push(Note::new(kind, path, message).with_default(field_default));
     }
 
     pub(super) fn mistake(&mut self, path: impl Into<String>, message: impl Into<String>, help: &str) {
@@ -166,17 +172,17 @@ fn escalation(allowed: Option<bool>, default: Option<bool>, found: &mut Findings
             "is true, though allowPrivilegeEscalation is false: every pod that said nothing was refused",
             "no API server accepts this; leave one of the two out",
         ),
-        (false, _) => found.filled(
-            Kind::Filled,
+        (false, _) => found.defaulted(
+            Kind::Defaulted,
             "spec.allowPrivilegeEscalation",
             "containers that say nothing are given false, as they were",
-            Fill::containers(&FIELD, false),
+            FieldDefault::containers(&FIELD, false),
         ),
-        (true, Some(false)) => found.filled(
-            Kind::Filled,
+        (true, Some(false)) => found.defaulted(
+            Kind::Defaulted,
             path,
             "containers that say nothing are given false, as they were",
-            Fill::containers(&FIELD, false),
+            FieldDefault::containers(&FIELD, false),
         ),
         (true, Some(true)) => found.note(Kind::Note, path, "is what Kubernetes does anyway, and is left out"),
         (true, None) => {}
@@ -216,21 +222,21 @@ fn capabilities(
         drop.push(short);
     }
     if !drop.is_empty() {
-        found.filled(
+        found.defaulted(
             Kind::Stricter,
             "spec.requiredDropCapabilities",
             "containers that drop nothing have these dropped, as they had; those that drop only others had these dropped \
              besides, and are now denied (to drop ALL is enough)",
-            Fill::containers(&DROP, json!(drop)),
+            FieldDefault::containers(&DROP, json!(drop)),
         );
     }
     if !default_add.is_empty() {
-        found.filled(
+        found.defaulted(
             Kind::Default,
             "spec.defaultAddCapabilities",
             "containers that add none, and drop none of these, are given them, as they were; those that add or drop some \
              were given the rest besides, and no longer are",
-            Fill::containers(&ADD, json!(default_add)),
+            FieldDefault::containers(&ADD, json!(default_add)),
         );
     }
     // What any container may do, and must not do, is not worth a line.
@@ -295,11 +301,11 @@ fn se_linux_options(strategy: &SeLinuxStrategy, found: &mut Findings) -> Option<
         .map(|(part, value)| ((*part).to_owned(), json!(value)))
         .collect();
     if !label.is_empty() {
-        found.filled(
-            Kind::Filled,
+        found.defaulted(
+            Kind::Defaulted,
             "spec.seLinux",
             "pods and containers that set no label are given this one, as they were",
-            Fill::pod(&["securityContext", "seLinuxOptions"], Json::Object(label)),
+            FieldDefault::pod(&["securityContext", "seLinuxOptions"], Json::Object(label)),
         );
     }
     let (levels, complete) = lists::levels(level);
@@ -326,7 +332,11 @@ fn sysctls(unsafe_ones: &[String], forbidden: &[String], found: &mut Findings) -
         for (index, name) in names.iter().enumerate() {
             if name.is_empty() || name[..name.len() - 1].contains('*') {
                 let path = format!("spec.{field}[{index}]");
-                found.mistake(path, format!("{name:?} is no name of a sysctl"), "* stands only at the end of a name");
+                found.mistake(
+                    path,
+                    format!("{name:?} is not a valid sysctl name"),
+                    "* stands only at the end of a name",
+                );
             }
         }
     }
@@ -343,11 +353,11 @@ fn read_only_root(required: bool, found: &mut Findings) -> Option<palisade_check
     if !required {
         return None;
     }
-    found.filled(
-        Kind::Filled,
+    found.defaulted(
+        Kind::Defaulted,
         "spec.readOnlyRootFilesystem",
         "containers that say nothing are given true, as they were",
-        Fill::containers(&["securityContext", "readOnlyRootFilesystem"], true),
+        FieldDefault::containers(&["securityContext", "readOnlyRootFilesystem"], true),
     );
     Some(true.into())
 }
@@ -363,14 +373,14 @@ fn runtime_classes(strategy: &RuntimeClassStrategy, found: &mut Findings) -> Opt
         // A pod may always name none.
         return Some(std::iter::once(String::new()).chain(names.iter().cloned()).map(|name| text(&name)).collect());
     };
-    let fill = Fill::pod(&["runtimeClassName"], default.clone());
+    let field_default = FieldDefault::pod(&["runtimeClassName"], default.clone());
     let path = format!("{path}.defaultRuntimeClassName");
     if any {
-        found.filled(
+        found.defaulted(
             Kind::Looser,
             &path,
             format!("pods that name no class ran in {default}, and now run in the node's default runtime"),
-            fill,
+            field_default,
         );
         return None;
     }
@@ -381,11 +391,11 @@ fn runtime_classes(strategy: &RuntimeClassStrategy, found: &mut Findings) -> Opt
             "add it there",
         );
     }
-    found.filled(
+    found.defaulted(
         Kind::Stricter,
         &path,
         format!("pods that name no class were given {default}, and are now denied"),
-        fill,
+        field_default,
     );
     Some(texts(names))
 }

@@ -4,7 +4,7 @@ use palisade_api::catalogue::{self, Range};
 use serde_json::json;
 
 use super::{GroupRule, GroupStrategy, IdRange, PortRange, UserRule, UserStrategy, convert::Findings};
-use crate::note::{Fill, Kind};
+use crate::note::{FieldDefault, Kind};
 
 /// The user, and whether `runAsNonRoot` has to be set.
 pub(super) fn user(strategy: &UserStrategy, found: &mut Findings) -> (Option<catalogue::UserRules>, bool) {
@@ -18,23 +18,23 @@ pub(super) fn user(strategy: &UserStrategy, found: &mut Findings) -> (Option<cat
         UserRule::MustRunAs => {
             let ranges = id_ranges(path, &strategy.ranges, found);
             if let Some(first) = strategy.ranges.first() {
-                found.filled(
-                    Kind::Filled,
+                found.defaulted(
+                    Kind::Defaulted,
                     path,
                     format!("pods that set no user are given {}, as their containers were", first.min),
-                    Fill::pod(&["securityContext", "runAsUser"], first.min),
+                    FieldDefault::pod(&["securityContext", "runAsUser"], first.min),
                 );
             }
             (rules(catalogue::UserRule::MustRunAs, ranges), false)
         }
         UserRule::MustRunAsNonRoot => {
             without_effect(path, &strategy.ranges, found);
-            found.filled(
-                Kind::Filled,
+            found.defaulted(
+                Kind::Defaulted,
                 path,
                 "pods that do not set runAsNonRoot, and no user that is root, are given runAsNonRoot: true; containers \
                  that set no runAsUser were",
-                Fill::pod(&["securityContext", "runAsNonRoot"], true),
+                FieldDefault::pod(&["securityContext", "runAsNonRoot"], true),
             );
             (rules(catalogue::UserRule::MustRunAsNonRoot, vec![]), true)
         }
@@ -52,11 +52,11 @@ pub(super) fn primary_group(strategy: &GroupStrategy, found: &mut Findings) -> O
         GroupRule::MayRunAs => catalogue::GroupRule::MayRunAs,
         GroupRule::MustRunAs => {
             if let Some(first) = strategy.ranges.first() {
-                found.filled(
-                    Kind::Filled,
+                found.defaulted(
+                    Kind::Defaulted,
                     path,
                     format!("pods that set no group are given {}, as their containers were", first.min),
-                    Fill::pod(&["securityContext", "runAsGroup"], first.min),
+                    FieldDefault::pod(&["securityContext", "runAsGroup"], first.min),
                 );
             }
             catalogue::GroupRule::MustRunAs
@@ -83,15 +83,15 @@ pub(super) fn extra_group(
     let ranges = id_ranges(&path, &strategy.ranges, found);
     if let Some(first) = strategy.ranges.first().filter(|_| rule == catalogue::GroupRule::MustRunAs) {
         let value = if field == "fsGroup" { json!(first.min) } else { json!([first.min]) };
-        found.filled(
-            Kind::Filled,
+        found.defaulted(
+            Kind::Defaulted,
             &path,
             format!(
                 "pods that set none are given {}, as they were. Where that is only where a range happens to begin, make \
                  the rule MayRunAs: then they are given none",
                 first.min
             ),
-            Fill::pod(&["securityContext", field], value),
+            FieldDefault::pod(&["securityContext", field], value),
         );
     }
     Some(catalogue::GroupRules { rule, ranges })
@@ -130,7 +130,7 @@ pub(super) fn ports(ranges: &[PortRange], found: &mut Findings) -> Option<Vec<Ra
 
 fn range(path: String, min: i64, max: i64, found: &mut Findings) -> Range {
     if min < 0 || min > max {
-        found.mistake(path, format!("{min} to {max} is no range"), "min is 0 or more, and not greater than max");
+        found.mistake(path, format!("{min} to {max} is not a range"), "min is 0 or more, and not greater than max");
     }
     Range { min: min.into(), max: max.into() }
 }

@@ -198,7 +198,7 @@ pub struct SeLinuxStrategy {
 /// A rule for SELinux labels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SeLinuxRule {
-    /// Exactly the given label, which is filled in where a pod says nothing.
+    /// Exactly the given label, which is defaulted where a pod says nothing.
     MustRunAs,
     /// Anything.
     RunAsAny,

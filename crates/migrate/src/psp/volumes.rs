@@ -19,7 +19,7 @@ pub(super) fn volumes(kinds: &[String], found: &mut Findings) -> Option<Vec<Text
     for (index, kind) in kinds.iter().enumerate().filter(|(_, kind)| !lists::VOLUMES.contains(&kind.as_str())) {
         found.mistake(
             format!("spec.volumes[{index}]"),
-            format!("{kind:?} is no kind of volume that PodSecurityPolicy knows"),
+            format!("{kind:?} is not a kind of volume that PodSecurityPolicy knows"),
             &format!("known are * and {}", lists::VOLUMES[1..].join(", ")),
         );
     }
@@ -57,7 +57,7 @@ pub(super) fn host_paths(paths: &[AllowedHostPath], kinds: &[String], found: &mu
         if !prefix.starts_with('/') || prefix.split('/').any(|segment| segment == "..") {
             found.mistake(
                 format!("spec.allowedHostPaths[{index}].pathPrefix"),
-                format!("{prefix:?} is no path of a node"),
+                format!("{prefix:?} is not a valid path of a node"),
                 "write an absolute path without ..",
             );
         }

@@ -84,11 +84,11 @@ pub fn pod(patch: &str) -> Json {
     pod
 }
 
-/// The pod after what the profile fills in.
-pub fn filled_in(migrated: &Migrated, pod: &Json) -> Json {
+/// The pod after what the profile sets defaults.
+pub fn defaulted(migrated: &Migrated, pod: &Json) -> Json {
     let compiled = palisade_compiler::compile(&migrated.profile).unwrap();
     let plan = Plan::new(compiled.mutation.as_ref().map(|mutation| (mutation, None)));
-    let mut filled = pod.clone();
-    plan.patch(&palisade_mutation::Request::create("tenant", pod)).apply(&mut filled).unwrap();
-    filled
+    let mut mutated = pod.clone();
+    plan.patch(&palisade_mutation::Request::create("tenant", pod)).apply(&mut mutated).unwrap();
+    mutated
 }

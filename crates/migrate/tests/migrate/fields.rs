@@ -2,7 +2,7 @@
 use std::collections::BTreeSet;
 
 use crate::common::{
-    APP_ARMOR, APP_ARMOR_DEFAULT, SECCOMP, SECCOMP_DEFAULT, denial, filled_in, judge, migrate, pod, policy,
+    APP_ARMOR, APP_ARMOR_DEFAULT, SECCOMP, SECCOMP_DEFAULT, defaulted, denial, judge, migrate, pod, policy,
 };
 use palisade_migrate::{Kind, Options, psp::PodSecurityPolicy, rbac::Rbac};
 use serde_json::{Value as Json, json};
@@ -130,7 +130,7 @@ const CASES: &[Case] = &[
             "securityContext: {seLinuxOptions: {level: 's0:c1,c2', type: u_t}}",
             "securityContext: {seLinuxOptions: {level: 's0:c1,c2', type: t_t, user: root}}",
         ],
-        Some(Kind::Filled),
+        Some(Kind::Defaulted),
     ),
     // What the policy leaves empty must be empty.
     (
@@ -149,7 +149,7 @@ const CASES: &[Case] = &[
             "{securityContext: {runAsUser: 99}, c: {securityContext: {runAsUser: 30}}}",
         ],
         &["", "securityContext: {runAsUser: 21}", "c: {securityContext: {runAsUser: 0}}"],
-        Some(Kind::Filled),
+        Some(Kind::Defaulted),
     ),
     (
         "runAsUser",
@@ -160,7 +160,7 @@ const CASES: &[Case] = &[
             "c: {securityContext: {runAsNonRoot: true, runAsUser: 0}}",
             "c: {securityContext: {runAsNonRoot: false}}",
         ],
-        Some(Kind::Filled),
+        Some(Kind::Defaulted),
     ),
     (
         "runAsUser",
@@ -175,7 +175,7 @@ const CASES: &[Case] = &[
         "runAsGroup: {rule: MustRunAs, ranges: [{min: 10, max: 20}]}",
         &["securityContext: {runAsGroup: 10}"],
         &["", "securityContext: {runAsGroup: 9}"],
-        Some(Kind::Filled),
+        Some(Kind::Defaulted),
     ),
     (
         "runAsGroup",
@@ -189,7 +189,7 @@ const CASES: &[Case] = &[
         "fsGroup: {rule: MustRunAs, ranges: [{min: 10, max: 20}]}",
         &["securityContext: {fsGroup: 10}"],
         &["", "securityContext: {fsGroup: 21}"],
-        Some(Kind::Filled),
+        Some(Kind::Defaulted),
     ),
     (
         "fsGroup",
@@ -203,7 +203,7 @@ const CASES: &[Case] = &[
         "supplementalGroups: {rule: MustRunAs, ranges: [{min: 10, max: 20}]}",
         &["securityContext: {supplementalGroups: [10, 11]}"],
         &["", "securityContext: {supplementalGroups: [10, 21]}"],
-        Some(Kind::Filled),
+        Some(Kind::Defaulted),
     ),
     (
         "supplementalGroups",
@@ -217,7 +217,7 @@ const CASES: &[Case] = &[
         "readOnlyRootFilesystem: true",
         &["c: {securityContext: {readOnlyRootFilesystem: true}}"],
         &["", "c: {securityContext: {readOnlyRootFilesystem: false}}"],
-        Some(Kind::Filled),
+        Some(Kind::Defaulted),
     ),
     (
         "readOnlyRootFilesystem",
@@ -238,14 +238,14 @@ const CASES: &[Case] = &[
         "allowPrivilegeEscalation: false",
         &["c: {securityContext: {allowPrivilegeEscalation: false}}", "os: {name: windows}"],
         &["", "c: {securityContext: {allowPrivilegeEscalation: true}}"],
-        Some(Kind::Filled),
+        Some(Kind::Defaulted),
     ),
     (
         "defaultAllowPrivilegeEscalation",
         "defaultAllowPrivilegeEscalation: false",
         &["", "c: {securityContext: {allowPrivilegeEscalation: true}}"],
         &[],
-        Some(Kind::Filled),
+        Some(Kind::Defaulted),
     ),
     (
         "defaultAllowPrivilegeEscalation",
@@ -424,25 +424,25 @@ const ANNOTATED: &[Annotated] = &[
             "securityContext: {seccompProfile: {type: Localhost, localhostProfile: b.json}}",
             "securityContext: {seccompProfile: {type: Unconfined}}",
         ],
-        Some(Kind::Filled),
+        Some(Kind::Defaulted),
     ),
     (
         &[(SECCOMP, "runtime/default, unconfined"), (SECCOMP_DEFAULT, "runtime/default")],
         &["securityContext: {seccompProfile: {type: Unconfined}}"],
         &[""],
-        Some(Kind::Filled),
+        Some(Kind::Defaulted),
     ),
     (
         &[(SECCOMP, "*"), (SECCOMP_DEFAULT, "runtime/default")],
         &["securityContext: {seccompProfile: {type: Unconfined}}"],
         &[""],
-        Some(Kind::Filled),
+        Some(Kind::Defaulted),
     ),
     (
         &[(SECCOMP, ""), (SECCOMP_DEFAULT, "runtime/default")],
         &["securityContext: {seccompProfile: {type: RuntimeDefault}}"],
         &[""],
-        Some(Kind::Filled),
+        Some(Kind::Defaulted),
     ),
     (
         &[(APP_ARMOR, "runtime/default")],
@@ -490,23 +490,23 @@ fn wrong_verdicts(policy: &Json, path: &str, pass: &[&str], fail: &[&str], kind:
     if kind.map_or(!kinds.is_empty(), |kind| !kinds.contains(&kind)) {
         wrong.push(format!("{path}: notes {:?}", migrated.notes));
     }
-    let mut filled = pod("");
-    for fill in migrated.notes.iter().filter_map(|note| note.fill.as_ref()) {
-        fill.apply(&mut filled);
+    let mut mutated = pod("");
+    for default in migrated.notes.iter().filter_map(|note| note.default.as_ref()) {
+        default.apply(&mut mutated);
     }
     if !path.ends_with("allowedProcMountTypes")
-        && let Some(denial) = denial(&judge, &filled)
+        && let Some(denial) = denial(&judge, &mutated)
     {
-        wrong.push(format!("{path}: a pod with all that notes say to write is denied: {denial}\n{filled}"));
+        wrong.push(format!("{path}: a pod with all that notes say to write is denied: {denial}\n{mutated}"));
     }
-    // What is filled in makes it pass just as well.
-    let filled = filled_in(&migrated, &pod(""));
-    if kind == Some(Kind::Filled) {
-        if filled == pod("") {
-            wrong.push(format!("{path}: nothing is filled in"));
+    // What is defaulted makes it pass just as well.
+    let mutated = defaulted(&migrated, &pod(""));
+    if kind == Some(Kind::Defaulted) {
+        if mutated == pod("") {
+            wrong.push(format!("{path}: nothing is defaulted"));
         }
-        if let Some(denial) = denial(&judge, &filled) {
-            wrong.push(format!("{path}: a pod that was filled in is denied: {denial}\n{filled}"));
+        if let Some(denial) = denial(&judge, &mutated) {
+            wrong.push(format!("{path}: a pod that was defaulted is denied: {denial}\n{mutated}"));
         }
     }
     wrong

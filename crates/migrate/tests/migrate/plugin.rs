@@ -4,14 +4,14 @@
 //! AppArmor by their fields of today. Each policy of a list meets each pod of the catalogue's fixtures:
 //!
 //! - A pod that the plugin admits, once the notes' values are written into it, the profile admits.
-//! - A pod that the profile admits, the plugin admits, if need be by filling something in. Only of seccomp a pod may say
+//! - A pod that the profile admits, the plugin admits, if need be by defaulting something. Only of seccomp a pod may say
 //!   RuntimeDefault, and one for Windows nothing.
 use palisade_api::catalogue;
 use palisade_checks::fixture::Fixture;
 use palisade_gate::Policy;
 use serde_json::{Value as Json, json};
 
-use crate::common::{APP_ARMOR, SECCOMP, SECCOMP_DEFAULT, denial, filled_in, migrate, policy};
+use crate::common::{APP_ARMOR, SECCOMP, SECCOMP_DEFAULT, defaulted, denial, migrate, policy};
 
 fn texts(list: &Json) -> Vec<&str> {
     list.as_array().into_iter().flatten().filter_map(Json::as_str).collect()
@@ -264,7 +264,7 @@ fn plugin(psp: &Json, pod: &Json) -> Vec<String> {
     violations(psp, &mut pod)
 }
 
-/// Whether a pod is refused though the plugin admits it, as is said of every migrated policy: ephemeral containers are
+/// Whether a pod is refused though the plugin admits it, as the notes say of every migrated policy: ephemeral containers are
 /// judged, and what a pod says of root counts even if its containers say otherwise.
 fn is_always_stricter(pod: &Json) -> bool {
     let context = &pod["spec"]["securityContext"];
@@ -334,14 +334,14 @@ fn profiles_judge_as_the_plugin_did() {
             let compiled = palisade_compiler::compile(&migrated.profile).unwrap();
             let judge = Policy::new(&compiled.bundle.pods.policy).unwrap();
             for pod in &pods {
-                let mut filled = pod.clone();
-                for fill in migrated.notes.iter().filter_map(|note| note.fill.as_ref()) {
-                    fill.apply(&mut filled);
+                let mut mutated = pod.clone();
+                for default in migrated.notes.iter().filter_map(|note| note.default.as_ref()) {
+                    default.apply(&mut mutated);
                 }
-                // Where something is filled in, nothing need be written, but for what notes call stricter: a class, and
-                // capabilities beside others that a container drops. What the plugin filled in was refused by the API
+                // Where something is defaulted, nothing need be written, but for what notes call stricter: a class, and
+                // capabilities beside others that a container drops. What the plugin defaulted was refused by the API
                 // server itself where a privileged container may not escalate, and in a pod for Windows.
-                let mutated = filled_in(&migrated, pod);
+                let mutated = defaulted(&migrated, pod);
                 if plugin(&psp, pod).is_empty()
                     && !is_always_stricter(pod)
                     && !patch.contains("defaultRuntimeClassName")
@@ -352,10 +352,10 @@ fn profiles_judge_as_the_plugin_did() {
                     && let Some(now) = denial(&judge, &mutated)
                 {
                     wrong.push(format!(
-                        "{patch} {annotations}: the plugin admits, but after filling in {now}\n    {pod}"
+                        "{patch} {annotations}: the plugin admits, but after defaulting {now}\n    {pod}"
                     ));
                 }
-                for (pod, complete) in [(pod, false), (&filled, true)] {
+                for (pod, complete) in [(pod, false), (&mutated, true)] {
                     let (before, now) = (plugin(&psp, pod), denial(&judge, pod));
                     if before.is_empty() && complete && !is_always_stricter(pod) {
                         admitted += 1;
@@ -397,10 +397,10 @@ fn what_covers_admits_all_that_is_covered() {
         .map(|psp| {
             let migrated = migrate(&psp);
             // Pods that pass a policy of many demands are rare in the catalogue: each meets them with its notes' values, too.
-            for fill in migrated.notes.iter().filter_map(|note| note.fill.as_ref()) {
-                let mut filled = crate::common::pod("");
-                fill.apply(&mut filled);
-                pods.push(filled);
+            for default in migrated.notes.iter().filter_map(|note| note.default.as_ref()) {
+                let mut mutated = crate::common::pod("");
+                default.apply(&mut mutated);
+                pods.push(mutated);
             }
             let compiled = palisade_compiler::compile(&migrated.profile).unwrap();
             (psp, migrated.profile.spec.settings(), Policy::new(&compiled.bundle.pods.policy).unwrap())

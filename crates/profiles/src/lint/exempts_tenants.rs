@@ -2,13 +2,13 @@
 
 use palisade_api::ToolSecurityProfileSpec;
 use palisade_compiler::exempt_tenants;
-use palisade_lint::{Category, Rule, Told};
+use palisade_lint::{Category, ExtensionFinding, Rule};
 use palisade_manifest::Severity;
 
 pub(super) static RULE: Rule = Rule::plugged(
     "exempts-tenants",
     Severity::Warning,
-    Category::Regret,
+    Category::Dangerous,
     "A profile whose exemptions free tenants",
     "\
 An exemption is about who sends a request. A pod of a DaemonSet, Job or ReplicaSet is not created by who wrote the workload,
@@ -25,7 +25,9 @@ checks under `exceptions`.",
 );
 
 /// What is found in a profile.
-pub(super) fn find(spec: &ToolSecurityProfileSpec) -> Vec<Told> {
+pub(super) fn find(spec: &ToolSecurityProfileSpec) -> Vec<ExtensionFinding> {
     let risks = exempt_tenants(&spec.exemptions).into_iter();
-    risks.map(|risk| Told { rule: &RULE, path: risk.path, message: risk.message, help: risk.help }).collect()
+    risks
+        .map(|risk| ExtensionFinding { rule: &RULE, path: risk.path, message: risk.message, help: risk.help })
+        .collect()
 }

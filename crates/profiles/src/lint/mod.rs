@@ -5,7 +5,7 @@ mod profile_rejected;
 mod redirected_twice;
 
 use palisade_api::{ToolSecurityProfile, ToolSecurityProfileSpec, crd, names};
-use palisade_lint::{Extension, ExtensionKind, NotMade, Options, Rule, Told};
+use palisade_lint::{Extension, ExtensionFinding, ExtensionKind, NotMade, Options, Rule};
 use palisade_manifest::Object;
 use serde_json::Value as Json;
 
@@ -53,16 +53,16 @@ impl Extension for Profiles {
         Ok(objects)
     }
 
-    fn tell(&self, made: &[&Object<'_>]) -> Vec<(usize, Told)> {
+    fn findings(&self, made: &[&Object<'_>]) -> Vec<(usize, ExtensionFinding)> {
         let mut before: Vec<(String, ToolSecurityProfileSpec)> = Vec::new();
-        let mut told = Vec::new();
+        let mut reported = Vec::new();
         for (index, object) in made.iter().enumerate() {
             let Ok(profile) = object.parse::<ToolSecurityProfile>() else { continue };
             let found = exempts_tenants::find(&profile.spec).into_iter();
             let found = found.chain(redirected_twice::find(&profile.spec, &before));
-            told.extend(found.map(|one| (index, one)));
+            reported.extend(found.map(|one| (index, one)));
             before.push((profile.metadata.name.unwrap_or_default(), profile.spec));
         }
-        told
+        reported
     }
 }

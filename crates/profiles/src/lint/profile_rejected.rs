@@ -1,7 +1,7 @@
 //! A profile that is not accepted.
 
 use palisade_api::Diagnostic;
-use palisade_lint::{Category, Rule, Told};
+use palisade_lint::{Category, ExtensionFinding, Rule};
 use palisade_manifest::Severity;
 
 pub(super) static RULE: Rule = Rule::plugged(
@@ -16,12 +16,12 @@ The controller does not accept this ToolSecurityProfile; what was enforced befor
 );
 
 /// What is found in a profile of which that is said.
-pub(super) fn find(diagnostics: Vec<Diagnostic>) -> Vec<Told> {
-    let told = |Diagnostic { path, message, help, .. }| Told {
+pub(super) fn find(diagnostics: Vec<Diagnostic>) -> Vec<ExtensionFinding> {
+    let reported = |Diagnostic { path, message, help, .. }| ExtensionFinding {
         rule: &RULE,
         message: format!("{path}: {message}"),
         path,
         help,
     };
-    diagnostics.into_iter().map(told).collect()
+    diagnostics.into_iter().map(reported).collect()
 }

@@ -2,14 +2,14 @@
 
 use palisade_api::ToolSecurityProfileSpec;
 use palisade_compiler::{namespace_selector, redirect_each_other};
-use palisade_lint::{Category, Rule, Told};
+use palisade_lint::{Category, ExtensionFinding, Rule};
 use palisade_manifest::Severity;
 use palisade_objects::selector;
 
 pub(super) static RULE: Rule = Rule::plugged(
     "redirected-twice",
     Severity::Warning,
-    Category::Regret,
+    Category::Dangerous,
     "Two profiles that redirect each other's images",
     "\
 Both profiles redirect images, and both may select a namespace. There one redirects what the other has redirected, and since
@@ -21,15 +21,18 @@ or select other namespaces, or name the other's target in `skip` on both sides: 
 );
 
 /// What is found in a profile, given those before it with their names.
-pub(super) fn find(spec: &ToolSecurityProfileSpec, before: &[(String, ToolSecurityProfileSpec)]) -> Vec<Told> {
+pub(super) fn find(
+    spec: &ToolSecurityProfileSpec,
+    before: &[(String, ToolSecurityProfileSpec)],
+) -> Vec<ExtensionFinding> {
     let meets = |other: &ToolSecurityProfileSpec| {
         selector::overlap(&namespace_selector(spec), &namespace_selector(other)) && redirect_each_other(spec, other)
     };
-    let told = |(name, _): &(String, _)| Told {
+    let reported = |(name, _): &(String, _)| ExtensionFinding {
         rule: &RULE,
         path: "spec.images.redirect".to_owned(),
         message: format!("redirects images that profile {name} redirects, or the other way round"),
         help: Some("let one of them redirect, or have each skip the other's target".to_owned()),
     };
-    before.iter().filter(|(_, other)| meets(other)).map(told).collect()
+    before.iter().filter(|(_, other)| meets(other)).map(reported).collect()
 }

@@ -123,7 +123,7 @@ fn results(
     let policy = text(result, "/policy");
     let known = |member: &Member| member.kind() == "ValidatingAdmissionPolicy" && member.name() == policy;
     if !members.iter().any(known) {
-        loader.notes.push(format!("{path} is not carried over: {policy:?} is no ValidatingAdmissionPolicy"));
+        loader.notes.push(format!("{path} is not carried over: {policy:?} is not a ValidatingAdmissionPolicy"));
         return;
     }
     let fields =

@@ -32,7 +32,7 @@ pub(crate) fn note_others(loader: &mut Loader<'_>, path: &str, json: &Json, know
     }
 }
 
-/// Fills in what the other tools do without and the API server does not, and says so.
+/// Adds what the other tools do without and the API server does not, and says so.
 pub(crate) fn complete(loader: &mut Loader<'_>, members: &mut [Member]) {
     for member in members {
         let (kind, name) = (member.kind().to_owned(), member.name().to_owned());

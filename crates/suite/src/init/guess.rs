@@ -137,7 +137,7 @@ impl Reader {
     }
 }
 
-/// The path that a node reads: empty for the object itself, none for what is no part of it.
+/// The path that a node reads: empty for the object itself, none for what is not a part of it.
 fn path(node: &Node, scope: &Scope) -> Option<String> {
     let below = |operand: &Node, field: &str| {
         let path = path(operand, scope)?;

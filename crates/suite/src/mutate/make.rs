@@ -40,8 +40,8 @@ impl Baseline<'_> {
     }
 
     fn of_expressions(&self, policy: &Member, found: &mut Vec<Mutant>) {
-        let Some(world) = self.suite.worlds.first() else { return };
-        let own = world.expressions().filter(|one| (one.kind, one.policy) == (policy.policy_kind(), policy.name()));
+        let Some(cluster) = self.suite.clusters.first() else { return };
+        let own = cluster.expressions().filter(|one| (one.kind, one.policy) == (policy.policy_kind(), policy.name()));
         for expression in own.filter(|one| one.path.ends_with(".expression")) {
             found.extend(of_policy(policy, expression.path, expression.path, false, edits(expression.source)));
         }

@@ -1,4 +1,4 @@
-//! What is said of a run: for people, and for machines.
+//! Reports of a run: for people, and for machines.
 
 mod human;
 mod machine;
@@ -19,7 +19,7 @@ pub struct Report {
     pub coverage: Option<Coverage>,
     /// What became of mutants, if that was asked.
     pub mutation: Option<Mutation>,
-    /// What became of those that only change what is said of a denial.
+    /// What became of those that only change the messages about a denial.
     pub messages: Option<Mutation>,
 }
 

@@ -1,4 +1,4 @@
-//! Suites, from their text to what is said of them.
+//! Suites, from their text to their reports.
 #![allow(clippy::unwrap_used, reason = "a test that cannot set itself up may panic")]
 
 mod messages;

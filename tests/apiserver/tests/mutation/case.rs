@@ -15,7 +15,7 @@ use super::{CONTROL, Engine, JSON, Result, pods_of};
 /// take them for its own.
 pub(crate) const LABEL: &str = "toolsecurity.dev/test";
 
-/// A profile of the cases, and what it is in its namespace, where it fills in and judges nothing, and in another,
+/// A profile of the cases, and what it is in its namespace, where it sets defaults and judges nothing, and in another,
 /// where it does both.
 pub(crate) struct Case {
     pub(crate) compiled: Compiled,
@@ -23,7 +23,7 @@ pub(crate) struct Case {
     policy: Policy,
     params: Option<ToolSecurityParams>,
     revision: Json,
-    pub(crate) filled: String,
+    pub(crate) mutated: String,
     pub(crate) judged: String,
 }
 
@@ -45,21 +45,21 @@ impl Case {
         let params = compiled.params(&namespace, Timestamp::now());
         ensure!(compiled.mutation.is_some(), "{name} changes nothing");
         let policy = Policy::new(&compiled.bundle.pods.policy).map_err(|error| format!("{name}: {error:?}"))?;
-        let (filled, judged) = (namespace.name, format!("judged-{name}"));
+        let (mutated, judged) = (namespace.name, format!("judged-{name}"));
         // A profile in a cluster has a uid, and what is made for it an owner; these objects have none.
         let revision = Revision { uid: format!("uid-of-{name}"), generation: 1, ..Revision::of(&typed) };
         let revision = json!(revision.object(name, None));
-        Ok(Self { compiled, policy, params, revision, filled, judged })
+        Ok(Self { compiled, policy, params, revision, mutated, judged })
     }
 
-    /// Puts it in force: what fills in, in both namespaces, and the policy that judges, in one.
+    /// Puts it in force: what sets defaults, in both namespaces, and the policy that judges, in one.
     pub(crate) async fn install(&self, cluster: &Cluster, engine: Engine) -> TestResult {
         let name = &self.compiled.profile;
         let labels = json!({"mutated": name});
-        cluster.create_namespace(&self.filled, &labels, &json!({})).await?;
+        cluster.create_namespace(&self.mutated, &labels, &json!({})).await?;
         let judged = json!({"mutated": name, "judged": name});
         cluster.create_namespace(&self.judged, &judged, &json!({})).await?;
-        for namespace in [&self.filled, &self.judged] {
+        for namespace in [&self.mutated, &self.judged] {
             // Before anything is in force.
             let verdict = cluster.create_pod(namespace, &pod::minimal("debugged")).await;
             ensure!(verdict == Verdict::Admitted, "{verdict:?}");
@@ -121,10 +121,10 @@ impl Case {
             ask(CONTROL, &canary).await.map_err(|error| error.to_string())
         })
         .await?;
-        for namespace in [&self.filled, &self.judged] {
-            eventually(&format!("{namespace} filled in"), || async {
+        for namespace in [&self.mutated, &self.judged] {
+            eventually(&format!("{namespace} defaulted"), || async {
                 match ask(namespace, &canary).await {
-                    Ok(answer) if answer["spec"] == control["spec"] => Err("nothing is filled in".to_owned()),
+                    Ok(answer) if answer["spec"] == control["spec"] => Err("nothing is defaulted".to_owned()),
                     Err(error) if !error.to_string().contains("ValidatingAdmissionPolicy") => Err(error.to_string()),
                     _ => Ok(()),
                 }
@@ -148,14 +148,14 @@ impl Case {
         Ok(())
     }
 
-    /// The pod after it was filled in as the patch does it.
+    /// The pod after it was defaulted as the patch does it.
     pub(crate) fn patched(&self, asked: &Asked<'_>) -> Result<Json> {
         let mut pod = asked.pod.clone();
         let mutation = self.compiled.mutation.as_ref().ok_or("changes nothing")?;
         let plan = Plan::new([(mutation, self.params.as_ref().map(|params| &params.spec))]);
         plan.patch(asked).apply(&mut pod)?;
         let again = plan.patch(&Asked { pod: &pod, ..*asked });
-        ensure!(again.is_empty(), "filled in twice: {:?}", again.operations);
+        ensure!(again.is_empty(), "defaulted twice: {:?}", again.operations);
         Ok(pod)
     }
 

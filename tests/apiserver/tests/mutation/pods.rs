@@ -1,4 +1,4 @@
-//! Pods to be filled in.
+//! Pods to be defaulted.
 
 use palisade_objects::{pod, workload::WORKLOADS};
 use serde_json::{Value as Json, json};

@@ -102,14 +102,14 @@ impl Tally {
             (Expect::Refused, false) if answer.denial().is_some() => {
                 self.other.push(format!("{} and not refused by the API server itself", said()));
             }
-            // No answer at all is no refusal.
+            // No answer at all is not a refusal.
             (_, false) if matches!(answer.status, 0 | 429 | 500..) => self.other.push(said()),
             (_, false) if answer.denial().is_some() => self.denied += 1,
             (_, false) => self.refused += 1,
         }
     }
 
-    /// Counts something that is no request: it must hold.
+    /// Counts something that is not a request: it must hold.
     pub(crate) fn must(&mut self, holds: bool, what: impl Into<String>) {
         if !holds {
             self.other.push(what.into());

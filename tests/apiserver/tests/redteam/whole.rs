@@ -116,7 +116,7 @@ fn hopes() -> Vec<Case> {
     cases
 }
 
-/// What is no pod.
+/// What is not a pod.
 fn malformed() -> Vec<Case> {
     let mut cases = vec![];
     let mut case = |name: &str, check, means, changes: &[_]| cases.push(one(name, check, means, changes));

@@ -6,7 +6,7 @@ use palisade_apiserver::admission::{Cluster as Offline, Operation, Outcome, Requ
 use palisade_tests::Cluster;
 use serde_json::{Value as Json, json};
 
-use super::{Case, Places, Scene, USERS, is_like, put, request};
+use super::{Case, Places, StoredCluster, USERS, is_like, put, request};
 use crate::admission::ask_server;
 
 /// Changes each single value of each object, and removes it. Nothing that the API server refuses is admitted offline, unless
@@ -15,10 +15,10 @@ pub(super) async fn sweep(
     cluster: &Cluster,
     offline: &Offline,
     places: &Places,
-    scene: &Scene,
+    stored: &StoredCluster,
 ) -> Result<Vec<String>, Box<dyn Error + Send + Sync>> {
     let (mut counts, mut wrong) = ([0_usize; 4], Vec::new());
-    for object in &scene.objects {
+    for object in &stored.objects {
         let (kind, name) = (&object["kind"], &object["metadata"]["name"]);
         let (kind, name) = (kind.as_str().unwrap_or_default(), name.as_str().unwrap_or_default());
         let stored = cluster.answer_to("GET", &format!("{}/{name}", places[kind]), &Json::Null).await?;

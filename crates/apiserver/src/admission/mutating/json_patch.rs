@@ -16,7 +16,7 @@ pub(super) struct Operation {
 /// Why a patch is not applied.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Failure {
-    /// A `test` does not hold; the object stays as it is, and that is no error.
+    /// A `test` does not hold; the object stays as it is, and that is not an error.
     Test,
     /// The library's text.
     Error(String),

@@ -21,7 +21,7 @@ use super::{
     cluster::Stored,
     dispatch::authority,
     expression::{Evaluator, Expression, Inputs},
-    matching::{self, Matched, Trouble, unknown_namespace},
+    matching::{self, MatchError, Matched, unknown_namespace},
     namespace, params,
     plugins::{MUTATING_POLICIES, MUTATING_WEBHOOKS},
     validate::conditions_match,
@@ -127,7 +127,7 @@ impl<'a> Mutating<'a> {
         if let Some(object) = &self.request.object {
             for (policy, _, matched, _) in &invocations {
                 let object = self.cluster.converted(Some(object), &self.request.kind, &matched.kind);
-                let object = object.map_err(|trouble| no_verdict(policy, trouble))?.into_owned();
+                let object = object.map_err(|error| no_verdict(policy, error))?.into_owned();
                 versions.insert(matched.kind.clone(), object);
             }
         }
@@ -140,7 +140,7 @@ impl<'a> Mutating<'a> {
             let outcome = self.invoke(policy, binding, matched, *param, again, &key, &mut object);
             let Asking { failures, asked } = match outcome {
                 Ok(asking) => asking,
-                Err(Failure::NoVerdict(why)) => return Err(no_verdict(policy, Trouble::NoVerdict(why))),
+                Err(Failure::NoVerdict(why)) => return Err(no_verdict(policy, MatchError::NoVerdict(why))),
                 Err(Failure::Internal(text)) => return Err(Stop::Denied(vec![internal(&text)])),
                 Err(Failure::Policy(text)) => {
                     report(text);
@@ -171,8 +171,8 @@ impl<'a> Mutating<'a> {
             self.require();
             changed = true;
             let object = self.cluster.converted(Some(object), &kind, &self.request.kind);
-            let object = object.map_err(|trouble| match trouble {
-                Trouble::NoVerdict(why) | Trouble::Configuration(why) => Stop::NoVerdict(why),
+            let object = object.map_err(|error| match error {
+                MatchError::NoVerdict(why) | MatchError::Configuration(why) => Stop::NoVerdict(why),
             })?;
             self.request.object = Some(object.into_owned());
         }
@@ -189,9 +189,9 @@ impl<'a> Mutating<'a> {
         let (cluster, request) = (self.cluster, &self.request);
         let mut found = Vec::new();
         for (policy, bindings) in cluster.mutations().policies() {
-            let mut trouble = |binding: Option<&Binding>, trouble| match trouble {
-                Trouble::NoVerdict(why) => unjudged.push(format!("policy '{}': {why}", policy.name)),
-                Trouble::Configuration(text) => {
+            let mut report = |binding: Option<&Binding>, why| match why {
+                MatchError::NoVerdict(why) => unjudged.push(format!("policy '{}': {why}", policy.name)),
+                MatchError::Configuration(text) => {
                     let what = if binding.is_some() { "binding" } else { "policy" };
                     errors.push(error(policy, binding, &format!("failed to configure {what}: {text}"), "Forbidden"));
                 }
@@ -200,14 +200,14 @@ impl<'a> Mutating<'a> {
                 Ok(Some(matched)) => matched,
                 Ok(None) => continue,
                 Err(why) => {
-                    trouble(None, why);
+                    report(None, why);
                     continue;
                 }
             };
             let scope = match params::scope(policy.spec.param_kind.as_ref(), cluster) {
                 Ok(scope) => scope,
                 Err(why) => {
-                    trouble(None, why);
+                    report(None, why);
                     continue;
                 }
             };
@@ -216,7 +216,7 @@ impl<'a> Mutating<'a> {
                     Ok(Some(_)) => {}
                     Ok(None) => continue,
                     Err(why) => {
-                        trouble(Some(binding), why);
+                        report(Some(binding), why);
                         continue;
                     }
                 }
@@ -225,7 +225,7 @@ impl<'a> Mutating<'a> {
                     Ok(params) => {
                         found.extend(params.into_iter().map(|param| (policy, binding, matched.clone(), param)));
                     }
-                    Err(why) => trouble(Some(binding), why),
+                    Err(why) => report(Some(binding), why),
                 }
             }
         }
@@ -244,11 +244,11 @@ impl<'a> Mutating<'a> {
         key: &Key,
         object: &mut Option<Json>,
     ) -> Result<Asking, Failure> {
-        if let Some(Trouble::NoVerdict(why)) = policy.expressions().find_map(Expression::unsupported) {
+        if let Some(MatchError::NoVerdict(why)) = policy.expressions().find_map(Expression::unsupported) {
             return Err(Failure::NoVerdict(why));
         }
-        let unknown = |trouble| match trouble {
-            Trouble::NoVerdict(why) | Trouble::Configuration(why) => Failure::NoVerdict(why),
+        let unknown = |error| match error {
+            MatchError::NoVerdict(why) | MatchError::Configuration(why) => Failure::NoVerdict(why),
         };
         let cluster = self.cluster;
         let (kind, request) = (&matched.kind, &self.request);
@@ -301,7 +301,7 @@ impl<'a> Mutating<'a> {
     }
 
     /// The variable `namespaceObject`, as validating policies have it.
-    fn namespace(&self, policy: &Policy) -> Result<Json, Trouble> {
+    fn namespace(&self, policy: &Policy) -> Result<Json, MatchError> {
         let Kind { group, version, kind } = &self.request.kind;
         if self.request.namespace.is_empty()
             || (group.as_str(), version.as_str(), kind.as_str()) == ("", "v1", "Namespace")
@@ -334,9 +334,9 @@ fn answered(asked: &Asked) -> Result<(), Failure> {
     }
 }
 
-fn no_verdict(policy: &Policy, trouble: Trouble) -> Stop {
-    match trouble {
-        Trouble::NoVerdict(why) | Trouble::Configuration(why) => {
+fn no_verdict(policy: &Policy, error: MatchError) -> Stop {
+    match error {
+        MatchError::NoVerdict(why) | MatchError::Configuration(why) => {
             Stop::NoVerdict(format!("policy '{}': {why}", policy.name))
         }
     }

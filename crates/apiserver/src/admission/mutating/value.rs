@@ -91,7 +91,7 @@ fn text(value: &Value<'_>) -> String {
     }
 }
 
-/// A value as Go has it, with what is no JSON in it.
+/// A value as Go has it, with what is not JSON in it.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Native {
     Null,
@@ -129,7 +129,7 @@ fn field(value: &Value<'_>) -> Result<Native, NoJson> {
             let mut fields = BTreeMap::new();
             for (key, value) in map.entries() {
                 let Some(key) = key.as_str() else {
-                    return Err(NoJson::NoVerdict("a key that is no text in a field of Object".to_owned()));
+                    return Err(NoJson::NoVerdict("a key that is not a text in a field of Object".to_owned()));
                 };
                 fields.insert(key.to_owned(), go_value(&value)?);
             }
@@ -195,7 +195,7 @@ fn protobuf(value: &Native) -> Result<Json, NoJson> {
 }
 
 impl Native {
-    /// The value as JSON. What is no JSON was refused before.
+    /// The value as JSON. What is not JSON was refused before.
     pub fn into_json(self) -> Json {
         match self {
             Self::Null | Self::Other { .. } => Json::Null,

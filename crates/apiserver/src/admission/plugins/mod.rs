@@ -142,7 +142,7 @@ impl<'a> Attributes<'a> {
         found
     }
 
-    /// What is said of an object that a request names and that nothing is known of.
+    /// The message for an object that a request names and that nothing is known of.
     fn unknown(plugin: &str, kind: &str, name: &str, depends: &str) -> Refused {
         Refused::NoVerdict(format!(
             "admission plugin {plugin}: the request names the {kind} {name:?}, and no file has a {kind}: the API server \
@@ -210,7 +210,7 @@ impl<'a> Attributes<'a> {
     }
 }
 
-/// The elements of a list; none of what is no list.
+/// The elements of a list; none of what is not a list.
 fn items(list: &Json) -> impl Iterator<Item = &Json> {
     list.as_array().into_iter().flatten()
 }

@@ -58,7 +58,7 @@ impl Plugin {
     }
 }
 
-/// What is said of a plugin that does nothing unless a feature gate is turned on that no minor has on.
+/// The message for a plugin that does nothing unless a feature gate is turned on that no minor has on.
 const INERT: &str = "does nothing: its feature gate is off by default";
 
 /// The plugins.

@@ -15,7 +15,7 @@ use super::{Attributes, Remarks, items};
 use crate::{
     admission::{
         Request,
-        matching::{self, Trouble},
+        matching::{self, MatchError},
     },
     objects::Refused,
 };
@@ -94,7 +94,7 @@ fn asked(attributes: &Attributes<'_>, object: Option<&Json>, plugin: &str, kind:
                         "webhook {name:?} of {of:?} is asked, and what it answers is not known"
                     ));
                 }
-                Err(Trouble::NoVerdict(why) | Trouble::Configuration(why)) => {
+                Err(MatchError::NoVerdict(why) | MatchError::Configuration(why)) => {
                     return no_verdict(format!("webhook {name:?} of {of:?}: {why}"));
                 }
             }

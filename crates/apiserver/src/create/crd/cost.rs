@@ -40,7 +40,7 @@ impl Costs {
     }
 }
 
-/// What is said of an expression that costs too much.
+/// The message for an expression that costs too much.
 pub(super) fn excess(what: &str, cost: u64) -> Option<String> {
     (cost > EXPRESSION_LIMIT).then(|| message(what, cost, EXPRESSION_LIMIT))
 }

@@ -261,7 +261,7 @@ impl Judge {
         Ok(message.to_owned())
     }
 
-    /// What is said of a value that a rule does not hold for.
+    /// The message for a value that a rule does not hold for.
     fn error(&self, field: &str, value: &Json, detail: &str, rule: &Json, of: &str) -> FieldError {
         let is_hidden = self.minor >= 35 && ["object", "array"].contains(&of);
         let of = Json::from(of);

@@ -97,7 +97,7 @@ impl Custom {
         self.scales.get(version)
     }
 
-    /// Prunes what the schema does not have, and fills in its defaults.
+    /// Prunes what the schema does not have, and sets its defaults.
     pub(super) fn decode(
         &self,
         table: &Table,

@@ -129,7 +129,7 @@ fn drop_nulls_in(value: &mut Value, schema: &Value) {
     }
 }
 
-/// Fills in the defaults of properties whose object is there.
+/// Sets the defaults of properties whose object is there.
 pub(super) fn fill(object: &mut Object, schema: &Value) {
     for (key, of) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
         if let Some(default) = default_of(of)

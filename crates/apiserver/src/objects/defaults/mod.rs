@@ -1,4 +1,4 @@
-//! What the API server fills in (`pkg/apis/*/v*/defaults.go`), by the type of each struct in an object, outer ones first.
+//! The defaults of the API server (`pkg/apis/*/v*/defaults.go`), by the type of each struct in an object, outer ones first.
 
 mod constants;
 mod image;
@@ -14,7 +14,7 @@ use constants::constants;
 /// A decoded struct: what is nil or zero is absent.
 pub(super) type Object = Map<String, Value>;
 
-/// Fills in the defaults of a struct and of all in it.
+/// Sets the defaults of a struct and of all in it.
 pub(super) fn fill(table: &Table, minor: u8, name: &str, object: &mut Object) {
     let Some(of) = table.get(name) else { return };
     for part in &of.parts {

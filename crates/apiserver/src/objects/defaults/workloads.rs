@@ -1,4 +1,4 @@
-//! Defaults of what makes pods, and of autoscalers.
+//! Defaults of workloads and autoscalers.
 
 use serde_json::{Value, json};
 

@@ -23,7 +23,7 @@ pub(super) fn schedule(minor: u8, text: &str) -> Result<(), String> {
             return Err(if minor >= 34 {
                 "invalid schedule format: runtime error: slice bounds out of range [:-1]".to_owned()
             } else {
-                "the API server breaks off".to_owned()
+                "the API server panics".to_owned()
             });
         };
         let name = zone.split_once('=').map_or("", |(_, name)| name);

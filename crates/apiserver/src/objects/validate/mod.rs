@@ -28,7 +28,7 @@ use crate::create::{Checking, FieldError, meta, names, quote};
 
 /// What of the API server's validation is not done here, beside the kinds that [`validated`] does not list.
 pub const NOT_VALIDATED: &[&str] = &[
-    "other built-in kinds than those above: nothing but their metadata is validated",
+    "other built-in kinds than those above, but for their metadata",
     "fields of alpha features, which are off by default",
     "the texts of mistakes in a Secret whose registry credentials are not JSON, and in the annotation \
      scheduler.alpha.kubernetes.io/tolerations: there is no verdict",

@@ -156,7 +156,7 @@ fn duplicates(path: &str, spec: &Value, out: &mut Warnings) {
 }
 
 /// Warns of a part of a byte. Defaulting rounds quantities up to thousandths and writes them in the canonical form, in
-/// which only what is no whole number ends like this.
+/// which only what is not a whole number ends like this.
 pub(super) fn fractional(path: &str, resources: &Value, name: &str, out: &mut Warnings) {
     let value = text(resources, name);
     // So does what has more than 64 bits in thousandths, of which the API server computes the rest.
@@ -174,7 +174,7 @@ fn container(minor: u8, path: &str, pod: &Value, at: &str, container: &Value, ou
         out.push(format!("{path}metadata.annotations[{key}]: {SECCOMP_GONE}"));
     }
     let key = format!("{APP_ARMOR}{name}");
-    // Of pods this is said where the annotation becomes the field.
+    // Of pods this is reported where the annotation becomes the field.
     if let (false, None, Some(value)) = (path.is_empty(), part(context, "appArmorProfile"), annotation(pod, &key)) {
         let of_pod = part(&pod["spec"]["securityContext"], "appArmorProfile");
         let same = |profile: &Value| minor < 34 || app_armor_profile(value).as_ref() == Some(profile);

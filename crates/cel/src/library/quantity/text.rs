@@ -98,7 +98,7 @@ fn length(text: &str) -> i32 {
     i32::try_from(text.len()).unwrap_or(i32::MAX / 4)
 }
 
-/// A quantity that is no `Int`.
+/// A quantity that is not an `Int`.
 fn large(parts: &Parts<'_>, exponent: i32, notation: Notation) -> Result<Quantity, String> {
     let number = parts.number.strip_prefix(['+', '-']).unwrap_or(parts.number);
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));

@@ -96,7 +96,7 @@ impl<'p> Parser<'p> {
         self.push(Node::leaf(Hir::look(look)))
     }
 
-    /// What begins with `c` and is no repetition; returns what is behind it.
+    /// What begins with `c` and is not a repetition; returns what is behind it.
     fn item(&mut self, c: char, text: &'p str) -> Result<&'p str, String> {
         let rest = &text[c.len_utf8()..];
         match c {
@@ -255,7 +255,7 @@ impl<'p> Parser<'p> {
         Ok(&text[2..])
     }
 
-    /// A code point, which is no character if it is a surrogate: no text has it.
+    /// A code point, which is not a character if it is a surrogate: no text has it.
     fn one_or_nothing(&mut self, c: u32) -> Result<(), String> {
         match char::from_u32(c) {
             Some(c) => self.one(c),

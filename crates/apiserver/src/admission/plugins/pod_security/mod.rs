@@ -92,7 +92,7 @@ fn is_significant(new: &Json, old: &Json) -> bool {
     })
 }
 
-/// The template of what makes pods, as a pod.
+/// The pod template of a workload, as a pod.
 fn template<'a>((group, resource): (&str, &str), object: &'a Json) -> Option<&'a Json> {
     let place = match (group, resource) {
         ("", "podtemplates") => "/template",
@@ -181,7 +181,7 @@ fn namespace(attributes: &Attributes<'_>, object: &Json, said: &mut Remarks) -> 
     Ok(())
 }
 
-/// What is said of pods that violate what a namespace is to enforce from now on.
+/// The message for pods that violate what a namespace is to enforce from now on.
 fn violating(attributes: &Attributes<'_>, standard: Standard) -> Result<Vec<String>, Refused> {
     let namespace = attributes.request.name.as_str();
     let mut pods: Vec<&Json> = attributes.all("", "Pod", namespace).collect();

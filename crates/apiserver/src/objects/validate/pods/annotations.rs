@@ -26,7 +26,7 @@ pub(super) fn check(checking: &mut Checking<'_>, metadata: &Node<'_>, path: &str
         checking.invalid(format!("{path}[{MIRROR}]"), mirror, text);
     }
     if let Some(tolerations) = value(TOLERATIONS).filter(|text| !text.is_empty()) {
-        // Its decoder has texts of its own for what is no JSON; that it is refused is certain.
+        // Its decoder has texts of its own for what is not JSON; that it is refused is certain.
         match serde_json::from_str::<Value>(tolerations) {
             Ok(list @ Value::Array(_)) => {
                 let object = serde_json::json!({ TOLERATIONS: list });
@@ -35,7 +35,7 @@ pub(super) fn check(checking: &mut Checking<'_>, metadata: &Node<'_>, path: &str
             Ok(Value::Null) => {}
             Ok(_) | Err(_) => {
                 checking.unknown = Some(format!(
-                    "the annotation {TOLERATIONS} is no list of tolerations; the API server refuses it in words that are \
+                    "the annotation {TOLERATIONS} is not a list of tolerations; the API server refuses it in words that are \
                      not known here"
                 ));
             }

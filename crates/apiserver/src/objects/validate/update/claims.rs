@@ -102,7 +102,7 @@ fn attributes(checking: &mut Checking<'_>, change: Change<'_>, new: &Value) {
 
 /// `ValidatePersistentVolumeUpdate`
 pub(super) fn volume(checking: &mut Checking<'_>, change: Change<'_>) {
-    // What is no source of the volume.
+    // What is not a source of the volume.
     const OTHERS: &[&str] = &[
         "accessModes",
         "capacity",

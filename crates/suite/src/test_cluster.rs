@@ -14,11 +14,11 @@ use crate::{Extension, request::bare_namespace};
 
 /// A cluster of some version, and what its API server makes of what it is sent.
 #[derive(Clone)]
-pub(crate) struct World {
+pub(crate) struct TestCluster {
     cluster: Cluster,
 }
 
-impl World {
+impl TestCluster {
     /// An empty cluster, whose expressions remember what they came to.
     pub fn new(minor: u8, plugins: &Plugins, extension: Option<&dyn Extension>) -> Self {
         let cluster = extension.map_or_else(|| Cluster::new(minor), |extension| extension.cluster(minor));

@@ -1,9 +1,9 @@
-//! What is filled into a pod where it says nothing: data of the checks, which is lowered to the operations of a
+//! What is defaulted in a pod where it says nothing: data of the checks, which is lowered to the operations of a
 //! webhook's patch and to the CEL of a MutatingAdmissionPolicy alike.
 //!
-//! A field is filled only where it is unset: absent, null or an empty list. Pods for Windows are left alone, for the
+//! A field is defaulted only where it is unset: absent, null or an empty list. Pods for Windows are left alone, for the
 //! API server lets them set nearly nothing of this. All conditions look at the pod as it came; each of them is of the
-//! form "is not", so that what is filled in can only make conditions false, and filling twice changes nothing more.
+//! form "is not", so that what is defaulted can only make conditions false, and defaulting twice changes nothing more.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -19,22 +19,22 @@ use crate::{
 /// The declared parameters of a profile.
 pub type Declared = BTreeMap<ParameterName, ParameterType>;
 
-/// A field that is filled where it is unset.
+/// A field that is defaulted where it is unset.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Fill {
+pub struct FieldDefault {
     /// In what.
     pub of: Subject,
     /// Where below `spec`, or below the container.
     pub path: Vec<String>,
     /// The value.
-    pub value: FillValue,
+    pub value: DefaultValue,
     /// All of these must hold.
     pub when: Vec<Condition>,
 }
 
-impl Fill {
-    /// A field that is filled where all of `when` holds.
-    pub fn new(of: Subject, path: &[&str], value: FillValue, when: Vec<Condition>) -> Self {
+impl FieldDefault {
+    /// A field that is defaulted where all of `when` holds.
+    pub fn new(of: Subject, path: &[&str], value: DefaultValue, when: Vec<Condition>) -> Self {
         Self { of, path: path.iter().map(|&key| key.to_owned()).collect(), value, when }
     }
 }
@@ -53,9 +53,9 @@ pub enum Subject {
     LastingContainer,
 }
 
-/// A value to fill in.
+/// A value to default.
 #[derive(Clone, Debug, PartialEq)]
-pub enum FillValue {
+pub enum DefaultValue {
     /// A switch.
     Flag(bool),
     /// A word of the Kubernetes API.
@@ -72,7 +72,7 @@ pub enum FillValue {
     Constant(Json),
 }
 
-/// Something without which a field is not filled.
+/// Something without which a field is not defaulted.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Condition {
     /// A setting that differs by namespace says this there.
@@ -129,7 +129,7 @@ impl Constant {
 
 /// What conditions look at.
 #[derive(Clone, Copy, Debug)]
-pub struct Scene<'a> {
+pub struct ConditionContext<'a> {
     /// The values of parameters in the namespace.
     pub values: &'a Values,
     /// The checks that are not made in the namespace.
@@ -160,26 +160,26 @@ pub fn is_windows(pod: &Json) -> bool {
 
 impl Condition {
     /// Whether it holds.
-    pub fn holds(&self, scene: Scene<'_>) -> bool {
-        let of_pod = |path: &[&str]| field(field(scene.pod, &["spec"]), path);
+    pub fn holds(&self, context: ConditionContext<'_>) -> bool {
+        let of_pod = |path: &[&str]| field(field(context.pod, &["spec"]), path);
         let mut containers = CONTAINER_LISTS.iter().filter_map(|list| of_pod(&[list]).as_array()).flatten();
         match self {
-            Self::Setting(flag, wanted) => flag.resolve(scene.values) == *wanted,
-            Self::NoException(check) => !scene.excepted.contains(check),
-            Self::NotEmpty(texts) => !texts.resolve(scene.values).is_empty(),
-            Self::NotZero(number) => number.resolve(scene.values) != 0,
+            Self::Setting(flag, wanted) => flag.resolve(context.values) == *wanted,
+            Self::NoException(check) => !context.excepted.contains(check),
+            Self::NotEmpty(texts) => !texts.resolve(context.values).is_empty(),
+            Self::NotZero(number) => number.resolve(context.values) != 0,
             Self::PodIsNot(path, constant) => !constant.is(of_pod(path)),
-            Self::PodUnset(path) => is_unset(field(field(scene.pod, &["spec"]), path)),
-            Self::NotAnnotated(key) => field(scene.pod, &["metadata", "annotations", key]).is_null(),
-            Self::ContainerIsNot(path, constant) => !constant.is(field(scene.container, path)),
+            Self::PodUnset(path) => is_unset(field(field(context.pod, &["spec"]), path)),
+            Self::NotAnnotated(key) => field(context.pod, &["metadata", "annotations", key]).is_null(),
+            Self::ContainerIsNot(path, constant) => !constant.is(field(context.container, path)),
             Self::ContainerLacks(path, texts) => {
-                let found = field(scene.container, path).as_array();
-                let texts = texts.resolve(scene.values);
+                let found = field(context.container, path).as_array();
+                let texts = texts.resolve(context.values);
                 !found.into_iter().flatten().any(|one| texts.iter().any(|text| one == text))
             }
             Self::NoContainerIs(path, constant) => !containers.any(|one| constant.is(field(one, path))),
             Self::NoContainerHas(path) => containers.all(|one| is_unset(field(one, path))),
-            Self::Any(some) => some.iter().any(|one| one.holds(scene)),
+            Self::Any(some) => some.iter().any(|one| one.holds(context)),
         }
     }
 
@@ -219,7 +219,7 @@ impl Condition {
     }
 }
 
-impl FillValue {
+impl DefaultValue {
     /// The value in the namespace that has these parameters.
     pub fn resolve(&self, values: &Values) -> Json {
         match self {
@@ -271,44 +271,44 @@ pub struct Step<'a> {
     /// Where below the pod's `spec` or the container.
     pub path: &'a [String],
     /// The value; `None` for an empty object on the way to one.
-    pub value: Option<&'a FillValue>,
+    pub value: Option<&'a DefaultValue>,
     /// It is done where the field is unset, and all conditions of one of these hold.
     pub when: Vec<&'a [Condition]>,
 }
 
-/// The operations that fill these fields, each object before what is in it.
-pub fn steps<'a>(fills: &[&'a Fill]) -> Vec<Step<'a>> {
+/// The operations that default these fields, each object before what is in it.
+pub fn steps<'a>(defaults: &[&'a FieldDefault]) -> Vec<Step<'a>> {
     let mut steps: Vec<Step<'a>> = Vec::new();
-    for fill in fills {
-        for length in 1..fill.path.len() {
-            let path = &fill.path[..length];
+    for default in defaults {
+        for length in 1..default.path.len() {
+            let path = &default.path[..length];
             if !steps.iter().any(|step| step.path == path) {
-                let below = fills.iter().filter(|other| other.path.len() > length && other.path.starts_with(path));
+                let below = defaults.iter().filter(|other| other.path.len() > length && other.path.starts_with(path));
                 steps.push(Step { path, value: None, when: below.map(|other| &other.when[..]).collect() });
             }
         }
-        steps.push(Step { path: &fill.path, value: Some(&fill.value), when: vec![&fill.when] });
+        steps.push(Step { path: &default.path, value: Some(&default.value), when: vec![&default.when] });
     }
     steps
 }
 
 impl Step<'_> {
     /// The value to add below `object`, if it is to be added.
-    pub fn of(&self, object: &Json, scene: Scene<'_>) -> Option<Json> {
-        // What is on the way and no object cannot be filled; what is not there was filled in before.
+    pub fn of(&self, object: &Json, context: ConditionContext<'_>) -> Option<Json> {
+        // What is on the way and no object cannot be defaulted; what is not there was defaulted before.
         let on_the_way = (1..self.path.len()).map(|length| field(object, &self.path[..length]));
         let found = field(object, self.path);
-        let unset = if self.value.is_some_and(FillValue::is_list) { is_unset(found) } else { found.is_null() };
+        let unset = if self.value.is_some_and(DefaultValue::is_list) { is_unset(found) } else { found.is_null() };
         let wanted = object.is_object()
             && unset
             && on_the_way.into_iter().all(|one| one.is_null() || one.is_object())
-            && self.when.iter().any(|all| all.iter().all(|condition| condition.holds(scene)));
-        wanted.then(|| self.value.map_or_else(|| json!({}), |value| value.resolve(scene.values)))
+            && self.when.iter().any(|all| all.iter().all(|condition| condition.holds(context)));
+        wanted.then(|| self.value.map_or_else(|| json!({}), |value| value.resolve(context.values)))
     }
 
     /// CEL of type bool: whether it is done, if `object` is what it is done to.
     pub fn cel(&self, object: &str, cx: &mut Lowering<'_>) -> String {
-        let mut out = unset(object, self.path, self.value.is_some_and(FillValue::is_list));
+        let mut out = unset(object, self.path, self.value.is_some_and(DefaultValue::is_list));
         if !self.when.iter().any(|all| all.is_empty()) {
             let mut terms = Vec::new();
             for all in &self.when {
@@ -361,7 +361,7 @@ pub(crate) fn may_be_empty(texts: &[Text], declared: &Declared) -> bool {
     texts.iter().all(|text| is_list(text, declared))
 }
 
-/// What must hold for a field to be filled that a flag demands (`wanted`) or forbids; `None` if it never is.
+/// What must hold for a field to be defaulted that a flag demands (`wanted`) or forbids; `None` if it never is.
 pub(crate) fn where_flag(flag: Option<&Flag>, wanted: bool) -> Option<Vec<Condition>> {
     match flag? {
         Flag::Constant(value) => (*value == wanted).then(Vec::new),

@@ -1,4 +1,4 @@
-//! What fills in pods passes the gate, and what would harm does not.
+//! What mutates pods passes the gate, and what would harm does not.
 #![allow(clippy::unwrap_used, reason = "all of this is tests")]
 
 use palisade_api::ToolSecurityProfile;
@@ -44,7 +44,7 @@ fn what_makes_a_complying_pod_violate_is_refused() {
         "allowedRegistries": ["palisade.invalid"], "redirect": {"target": "registry.example:5000", "pathStyle": "StripHost"},
     });
     let found = refused(compiled(&json!({"images": images})));
-    assert!(found.contains("it complied before it was filled in") && found.contains("[imageRegistries]"), "{found}");
+    assert!(found.contains("it complied before it was mutated") && found.contains("[imageRegistries]"), "{found}");
 }
 
 #[test]
@@ -64,5 +64,5 @@ fn a_policy_that_fails_or_goes_on_changing_is_refused() {
     assert!(with("JSONPatch", absent).contains("fails: "));
     let grows = "(@) + [JSONPatch{op: 'add', path: '/spec/tolerations/-', value: Object.spec.tolerations{key: 'k', operator: 'Exists'}}]";
     let found = with("JSONPatch", grows);
-    assert!(found.contains("changed when it is filled in again"), "{found}");
+    assert!(found.contains("changed when it is mutated again"), "{found}");
 }

@@ -81,18 +81,18 @@ pub fn params(Accepted { checked, .. }: &Accepted, namespace: Option<&Namespace>
 
 /// Prints what the pods of `palisade render --pod` become.
 pub fn print(path: &str, args: &RenderArgs, accepted: &[Accepted], namespaces: &[Namespace]) -> Result<(), Failure> {
-    let (mut filled, mut diffs) = (Vec::new(), Vec::new());
+    let (mut mutated, mut diffs) = (Vec::new(), Vec::new());
     for pod in pods(path)? {
-        let after = fill(&pod, args, accepted, namespaces)?;
+        let after = mutate(&pod, args, accepted, namespaces)?;
         diffs.push(diff::unified(&pod, &after, diff::CONTEXT)?);
-        filled.push(after);
+        mutated.push(after);
     }
     let text = match args.output {
         RenderFormat::Diff => diffs.concat(),
-        RenderFormat::Json => format!("{:#}\n", json!({"apiVersion": "v1", "kind": "List", "items": filled})),
+        RenderFormat::Json => format!("{:#}\n", json!({"apiVersion": "v1", "kind": "List", "items": mutated})),
         RenderFormat::Yaml => {
             let mut documents = Vec::new();
-            for (pod, diff) in filled.iter().zip(&diffs) {
+            for (pod, diff) in mutated.iter().zip(&diffs) {
                 let object = yaml(std::slice::from_ref(pod)).map_err(|error| could_not_print(&error))?;
                 let comment = diff.lines().fold(String::new(), |all, line| all + "# " + line + "\n");
                 documents.push(comment + &object);
@@ -103,7 +103,7 @@ pub fn print(path: &str, args: &RenderArgs, accepted: &[Accepted], namespaces: &
     output::print(&text)
 }
 
-fn fill(pod: &Json, args: &RenderArgs, accepted: &[Accepted], namespaces: &[Namespace]) -> Result<Json, Failure> {
+fn mutate(pod: &Json, args: &RenderArgs, accepted: &[Accepted], namespaces: &[Namespace]) -> Result<Json, Failure> {
     let failed = |message: String| Failure::CouldNotRun(vec![Problem::new(message)]);
     let wanted = pod["metadata"]["namespace"].as_str();
     let namespace = match (wanted, namespaces) {

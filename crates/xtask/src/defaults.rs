@@ -1,47 +1,52 @@
-//! What a check fills in, in the words of its page.
+//! What a check defaults, in the words of its page.
 
 use std::fmt::Write as _;
 
 use palisade_checks::{
-    Check, Condition, Constant, Fill, Resolved, Settings, Subject, Values,
+    Check, Condition, Constant, FieldDefault, Resolved, Settings, Subject, Values,
     catalogue::mutation::{AdditionalDefault, Defaults},
 };
 use serde_json::Value as Json;
 
 use crate::{examples::Example, pages::flow};
 
-/// The section of a page, with the example's settings; none where nothing is ever filled in.
+/// The section of a page, with the example's settings; none where nothing is ever defaulted.
 pub(crate) fn section(check: &Check, example: &Example) -> Result<String, serde_json::Error> {
     let mut settings: Settings = serde_json::from_value(example.settings.clone())?;
     let values: Values = example.parameters.iter().map(|(name, value)| (name.clone(), resolved(value))).collect();
     let declared = values.iter().map(|(name, value)| (name.clone(), value.kind())).collect();
-    let by_itself = (check.fills)(&settings, &declared);
+    let by_itself = (check.defaults)(&settings, &declared);
     settings.mutation.defaults = Defaults::Secure;
-    let fills = (check.fills)(&settings, &declared);
-    if fills.is_empty() {
+    let defaults = (check.defaults)(&settings, &declared);
+    if defaults.is_empty() {
         return Ok(String::new());
     }
-    let mut out = "## What is filled in\n\n".to_owned();
-    for fill in &fills {
-        let when = if by_itself.contains(fill) { "" } else { "with `mutation.defaults: Secure`, " };
-        let of = match fill.of {
+    let mut out = "## Defaults\n\n".to_owned();
+    for default in &defaults {
+        let when = if by_itself.contains(default) { "" } else { "with `mutation.defaults: Secure`, " };
+        let of = match default.of {
             Subject::Pod => "the pod",
             Subject::PodOrContainer => "the pod, and a new ephemeral container that does not inherit it",
             Subject::Container | Subject::LastingContainer => "each container",
         };
-        let value = flow(&fill.value.resolve(&values));
-        let _ = writeln!(out, "- {when}`{}: {value}`, in {of}, where it is unset{}", fill.path.join("."), unless(fill));
+        let value = flow(&default.value.resolve(&values));
+        let _ = writeln!(
+            out,
+            "- {when}`{}: {value}`, in {of}, where it is unset{}",
+            default.path.join("."),
+            unless(default)
+        );
     }
     let additional = additional(check);
     if let Some(additional) = additional {
         let _ = writeln!(
             out,
-            "\n`mutation.additionalDefaults: [{additional}]` fills it in though this check does not demand it."
+            "\n`mutation.additionalDefaults: [{additional}]` sets it though this check does not demand it."
         );
     }
     out.push_str(
         "\n(The values are those of the settings below.) A value that is set stays as it is. Pods for Windows, and pod \
-         templates, are never filled in.\n\n",
+         templates, are never defaulted.\n\n",
     );
     Ok(out)
 }
@@ -55,7 +60,7 @@ fn resolved(value: &Json) -> Resolved {
     }
 }
 
-/// The additional default by which the check fills in without demanding anything.
+/// The additional default by which the check sets defaults without demanding anything.
 fn additional(check: &Check) -> Option<&'static str> {
     let all = [
         (AdditionalDefault::AllowPrivilegeEscalation, "AllowPrivilegeEscalation"),
@@ -66,13 +71,13 @@ fn additional(check: &Check) -> Option<&'static str> {
     all.into_iter().find_map(|(additional, name)| {
         let mut settings = Settings::default();
         settings.mutation.additional_defaults.push(additional);
-        (!(check.fills)(&settings, &std::collections::BTreeMap::new()).is_empty()).then_some(name)
+        (!(check.defaults)(&settings, &std::collections::BTreeMap::new()).is_empty()).then_some(name)
     })
 }
 
-/// Where it is not filled in.
-fn unless(fill: &Fill) -> String {
-    let places: Vec<_> = fill.when.iter().filter_map(but).collect();
+/// Where it is not defaulted.
+fn unless(default: &FieldDefault) -> String {
+    let places: Vec<_> = default.when.iter().filter_map(but).collect();
     if places.is_empty() { String::new() } else { format!("; but not where {}", places.join(", or ")) }
 }
 

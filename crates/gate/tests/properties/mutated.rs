@@ -1,9 +1,9 @@
-//! What is filled into pods, whatever a profile says.
+//! What is defaulted in pods, whatever a profile says.
 
 use std::{cell::Cell, collections::BTreeSet};
 
 use palisade_api::{Level, catalogue};
-use palisade_checks::{Field, fill};
+use palisade_checks::{Field, defaults};
 use palisade_mutation::{PatchOperation, Plan, Request};
 use proptest::prelude::*;
 use serde_json::Value as Json;
@@ -36,7 +36,7 @@ fn may(operation: &PatchOperation, pod: &Json) -> bool {
             let below = below.find("/securityContext").map_or(below, |at| &below[at..]);
             let below = below.strip_suffix("add").or(below.strip_suffix("drop")).unwrap_or(below);
             let found = pod.pointer(path).unwrap_or(&Json::Null);
-            ADDED.contains(&below) && fill::is_unset(found)
+            ADDED.contains(&below) && defaults::is_unset(found)
         }
         PatchOperation::Replace { .. } => {
             let of = |list: &str, field: &str| path.starts_with(list) && path.ends_with(field);
@@ -48,8 +48,8 @@ fn may(operation: &PatchOperation, pod: &Json) -> bool {
 }
 
 #[test]
-fn what_is_filled_in_violates_nothing_and_changes_nothing_that_is_set() {
-    let (filled, admitted) = (Cell::new(0), Cell::new(0));
+fn defaults_violate_nothing_and_change_nothing_that_is_set() {
+    let (mutated, admitted) = (Cell::new(0), Cell::new(0));
     let pod = (pods::shape(), any::<bool>(), prop::collection::vec(pods::change(catalogue::ALL), 0..8));
     // Few bare pods are admitted by random profiles of so many checks, so that it takes many.
     let outcome = runner(600).run(&(settings::settings(), pod), |(settings, (shape, complying, changes))| {
@@ -68,9 +68,9 @@ fn what_is_filled_in_violates_nothing_and_changes_nothing_that_is_set() {
         }
         prop_assert_eq!(patch.apply(&mut after), Ok(()));
         let again = plan.patch(&Request::create("tenant", &after));
-        prop_assert!(again.is_empty(), "filled in twice: {again:?}\n{pod}\n{}", yaml(&settings));
+        prop_assert!(again.is_empty(), "defaulted twice: {again:?}\n{pod}\n{}", yaml(&settings));
         let (before, now) = (judge.denial(&pod), judge.denial(&after));
-        filled.set(filled.get() + patch.operations.len());
+        mutated.set(mutated.get() + patch.operations.len());
         admitted.set(admitted.get() + usize::from(before.is_some() && now.is_none()));
         let (before, now) = (before.unwrap_or_default(), now.unwrap_or_default());
         let mut new: BTreeSet<_> = ids(&now).difference(&ids(&before)).copied().collect();
@@ -80,12 +80,12 @@ fn what_is_filled_in_violates_nothing_and_changes_nothing_that_is_set() {
         }
         prop_assert!(new.is_empty(), "{new:?}\n{pod}\n{after}\n{}", yaml(&settings));
         if !complying && changes.is_empty() {
-            let mut filled: BTreeSet<_> = patch.changes.iter().filter_map(|change| change.check.as_deref()).collect();
+            let mut mutated: BTreeSet<_> = patch.changes.iter().filter_map(|change| change.check.as_deref()).collect();
             // What is added by default is no answer to what must be dropped.
             if settings.mutation.defaults == catalogue::mutation::Defaults::None {
-                filled.remove("capabilities");
+                mutated.remove("capabilities");
             }
-            prop_assert!(filled.is_disjoint(&ids(&now)), "{now}\n{after}\n{}", yaml(&settings));
+            prop_assert!(mutated.is_disjoint(&ids(&now)), "{now}\n{after}\n{}", yaml(&settings));
         }
         // What is set is as it was.
         let mut reduced = after.clone();
@@ -102,18 +102,18 @@ fn what_is_filled_in_violates_nothing_and_changes_nothing_that_is_set() {
         Ok(())
     });
     outcome.unwrap_or_else(|error| panic!("{error}"));
-    println!("{} operations; {} pods were admitted because of them", filled.get(), admitted.get());
-    assert!(filled.get() > 300 && admitted.get() > 5, "{} {}", filled.get(), admitted.get());
+    println!("{} operations; {} pods were admitted because of them", mutated.get(), admitted.get());
+    assert!(mutated.get() > 300 && admitted.get() > 5, "{} {}", mutated.get(), admitted.get());
 }
 
-/// What is filled in for a check is what the check names as its own.
+/// What is defaulted for a check is what the check names as its own.
 #[test]
-fn what_is_filled_in_for_a_check_is_a_field_that_it_restricts() {
+fn a_default_for_a_check_is_a_field_that_it_restricts() {
     let outcome = runner(100).run(&settings::settings(), |settings| {
         let declared = compile(&settings, Level::Privileged).parameters;
         for check in catalogue::ALL {
-            for fill in (check.fills)(&settings, &declared) {
-                let path = fill.path.join(".");
+            for default in (check.defaults)(&settings, &declared) {
+                let path = default.path.join(".");
                 let restricted = check
                     .fields
                     .iter()

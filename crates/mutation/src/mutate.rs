@@ -1,4 +1,4 @@
-//! From what a profile changes and a call to what is filled in.
+//! From a profile's changes and a call to the answer.
 
 use palisade_api::{ToolSecurityParamsSpec, names};
 use palisade_compiler::Mutation;
@@ -10,10 +10,10 @@ use crate::{
 
 /// What is said to a call.
 #[derive(Debug)]
-pub enum Filled {
-    /// Nothing is left to fill in.
+pub enum Mutated {
+    /// Nothing is left to change.
     Complete {
-        /// For the controller only: that this webhook was asked after something else had filled the pod.
+        /// For the controller only: that this webhook was asked after something else had mutated the pod.
         warning: Option<String>,
     },
     /// The namespace has no parameters yet. The validation denies every pod there, and says so.
@@ -22,25 +22,25 @@ pub enum Filled {
     Patch {
         /// RFC 6902.
         patch: Vec<u8>,
-        /// What it fills in, for people.
+        /// What it changes, for people.
         warning: Option<String>,
     },
 }
 
-impl From<Filled> for Reply {
-    fn from(filled: Filled) -> Self {
-        match filled {
-            Filled::Complete { warning } => Self { patch: None, warning },
-            Filled::NoParameters => Self::default(),
-            Filled::Patch { patch, warning } => Self { patch: Some(patch), warning },
+impl From<Mutated> for Reply {
+    fn from(mutated: Mutated) -> Self {
+        match mutated {
+            Mutated::Complete { warning } => Self { patch: None, warning },
+            Mutated::NoParameters => Self::default(),
+            Mutated::Patch { patch, warning } => Self { patch: Some(patch), warning },
         }
     }
 }
 
 /// What a profile changes in the pod of a call, with the parameters of the pod's namespace.
-pub fn fill(mutation: &Mutation, call: &Call, params: Option<&ToolSecurityParamsSpec>) -> Filled {
+pub fn mutate(mutation: &Mutation, call: &Call, params: Option<&ToolSecurityParamsSpec>) -> Mutated {
     if mutation.parameterized && params.is_none() {
-        return Filled::NoParameters;
+        return Mutated::NoParameters;
     }
     let operation = match call.operation.as_str() {
         "CREATE" => Operation::Create,
@@ -56,8 +56,8 @@ pub fn fill(mutation: &Mutation, call: &Call, params: Option<&ToolSecurityParams
         old_pod: &call.old_pod,
     });
     match serde_json::to_vec(&patch.operations) {
-        Ok(operations) if !patch.is_empty() => Filled::Patch { patch: operations, warning: patch.warning() },
-        _ => Filled::Complete { warning: asked(mutation, call) },
+        Ok(operations) if !patch.is_empty() => Mutated::Patch { patch: operations, warning: patch.warning() },
+        _ => Mutated::Complete { warning: asked(mutation, call) },
     }
 }
 
@@ -145,23 +145,23 @@ mod tests {
     }
 
     #[test]
-    fn without_parameters_nothing_is_filled_in() {
+    fn without_parameters_nothing_is_mutated() {
         let mutation = mutation();
         let pod = json!({"spec": {"containers": [{"name": "a"}]}});
-        assert!(matches!(fill(&mutation, &call(pod.clone()), None), Filled::NoParameters));
-        assert!(matches!(fill(&mutation, &call(pod), Some(&params())), Filled::Patch { .. }));
+        assert!(matches!(mutate(&mutation, &call(pod.clone()), None), Mutated::NoParameters));
+        assert!(matches!(mutate(&mutation, &call(pod), Some(&params())), Mutated::Patch { .. }));
     }
 
     proptest! {
         #[test]
-        fn whatever_a_pod_is_a_patch_applies_and_leaves_nothing_to_fill_in(spec in anything(), top in anything()) {
+        fn whatever_a_pod_is_a_patch_applies_and_leaves_nothing_to_mutate(spec in anything(), top in anything()) {
             let mutation = mutation();
             for mut pod in [json!({"spec": spec}), top] {
-                if let Filled::Patch { patch, .. } = fill(&mutation, &call(pod.clone()), Some(&params())) {
+                if let Mutated::Patch { patch, .. } = mutate(&mutation, &call(pod.clone()), Some(&params())) {
                     let patch: json_patch::Patch = serde_json::from_slice(&patch).unwrap();
                     json_patch::patch(&mut pod, &patch).unwrap();
-                    let again = fill(&mutation, &call(pod.clone()), Some(&params()));
-                    prop_assert!(matches!(again, Filled::Complete { .. }), "{pod}: {again:?}");
+                    let again = mutate(&mutation, &call(pod.clone()), Some(&params()));
+                    prop_assert!(matches!(again, Mutated::Complete { .. }), "{pod}: {again:?}");
                 }
             }
         }

@@ -1,4 +1,4 @@
-//! What a profile fills into pods, before it is applied: the API server takes the policy that does it, it fails on no
+//! What a profile defaults in pods, before it is applied: the API server takes the policy that does it, it fails on no
 //! pod, it changes nothing a second time, and no pod that complied violates the profile afterwards. What a custom check
 //! has as its default satisfies it.
 //!
@@ -54,7 +54,7 @@ fn blame(
 ) -> Diagnostic {
     let guilty = compiled.customs.iter().filter(|custom| custom.check.default.is_some()).find(|custom| {
         let mut without = mutation.clone();
-        without.fills.retain(|(check, _)| check.as_ref() != Some(&custom.check.id));
+        without.defaults.retain(|(check, _)| check.as_ref() != Some(&custom.check.id));
         cluster(compiled, None, &without).is_ok_and(|cluster| fails(&cluster, pod, &judge).is_none())
     });
     if let Some(custom) = guilty {
@@ -63,15 +63,15 @@ fn blame(
     found
 }
 
-/// Why a custom check refuses a pod into which nothing but what the profile fills in is filled, its own default too.
+/// Why a custom check refuses a pod with nothing but the profile's defaults set, its own among them.
 fn unsatisfied(
     cluster: &Cluster,
     custom: &Custom,
     judge: impl Fn(&Json) -> Result<Decision, Diagnostic>,
 ) -> Option<Diagnostic> {
     custom.check.default.as_ref()?;
-    let filled = create(cluster, &pod::minimal("default")).ok()?.object?;
-    let Ok(Decision::Deny { violations, .. }) = judge(&filled) else { return None };
+    let mutated = create(cluster, &pod::minimal("default")).ok()?.object?;
+    let Ok(Decision::Deny { violations, .. }) = judge(&mutated) else { return None };
     let violation = violations.into_iter().find(|violation| violation.check == custom.check.id)?.message;
     let message = format!("the check refuses a pod that has its default and says nothing else: {violation}");
     let help = "a default satisfies its check; what else the check demands is a check of its own, with another id";
@@ -104,7 +104,7 @@ fn cluster(compiled: &Compiled, pair: Option<&MutatingPair>, mutation: &Mutation
     Ok(cluster)
 }
 
-/// A cluster in which nothing is filled in.
+/// A cluster in which nothing is defaulted.
 static BARE: LazyLock<Cluster> = LazyLock::new(|| {
     let mut cluster = crate::cluster(SERVED.1).without_service_accounts();
     // It is the namespace of any tenant, which no API server refuses.
@@ -140,30 +140,30 @@ fn fails(cluster: &Cluster, pod: &Json, judge: impl Fn(&Json) -> Result<Decision
     {
         return Some(said(&format!("{path} fails: {error}"), pod));
     }
-    let filled = match (review.outcome, review.object) {
-        (Outcome::Allowed, Some(filled)) => filled,
+    let mutated = match (review.outcome, review.object) {
+        (Outcome::Allowed, Some(mutated)) => mutated,
         // Some of the catalogue's pods are invalid in every cluster.
         (Outcome::Denied(denials), _) if denials.iter().all(|denial| denial.policy.is_empty()) => {
             let valid = create(&BARE, pod).is_ok_and(|bare| bare.outcome.is_allowed());
             let harmed = valid && matches!(judge(pod), Ok(Decision::Admit));
             let why = denials.first().filter(|_| harmed)?;
-            return Some(said(&format!("it complied, and with what is filled in it is invalid: {}", why.message), pod));
+            return Some(said(&format!("it complied, and with what is defaulted it is invalid: {}", why.message), pod));
         }
         (Outcome::Denied(denials), _) => {
             return Some(said(&denials.first().map(|denial| denial.message.clone()).unwrap_or_default(), pod));
         }
         (Outcome::NoVerdict(_) | Outcome::Allowed, _) => return None,
     };
-    match create(cluster, &filled).map(|again| again.object) {
-        Ok(Some(again)) if again["spec"] != filled["spec"] => {
-            return Some(said("what is filled in once is changed when it is filled in again", pod));
+    match create(cluster, &mutated).map(|again| again.object) {
+        Ok(Some(again)) if again["spec"] != mutated["spec"] => {
+            return Some(said("what is mutated once is changed when it is mutated again", pod));
         }
         Ok(_) => {}
         Err(diagnostic) => return Some(diagnostic),
     }
-    match (judge(pod), judge(&filled)) {
+    match (judge(pod), judge(&mutated)) {
         (Ok(Decision::Admit), Ok(Decision::Deny { message, .. })) => {
-            Some(said(&format!("it complied before it was filled in: {message}"), pod))
+            Some(said(&format!("it complied before it was mutated: {message}"), pod))
         }
         (_, Err(diagnostic)) => Some(diagnostic),
         _ => None,
