@@ -10,14 +10,12 @@ use palisade_apiserver::{
     objects::{self, Kinds, Sent, Surroundings},
 };
 use palisade_cel::{
-    Environment, Mode, ResultType,
+    Environment, Minor, Mode, ResultType,
     estimate::estimate,
     schema::{DeclType, with_metadata},
     types::Type,
 };
 use serde_json::Value as Json;
-
-const MINORS: [u8; 5] = [33, 34, 35, 36, 37];
 
 /// Cases whose answers are known to differ, with the reason.
 const DIFFERENT: &[(&str, &str)] = &[(
@@ -56,7 +54,7 @@ fn compare(what: &str, wanted: &Json, found: &[String], failures: &mut Vec<Strin
 fn definitions_with_rules_are_judged_as_by_the_api_server() {
     let mut failures = Vec::new();
     let mut count = 0;
-    for minor in MINORS {
+    for minor in Minor::NUMBERS {
         for line in golden(minor) {
             let id = format!("1.{minor} {}", line["id"].as_str().unwrap());
             count += 1;
@@ -76,7 +74,7 @@ fn definitions_with_rules_are_judged_as_by_the_api_server() {
 fn objects_with_rules_are_judged_as_by_the_api_server() {
     let mut failures = Vec::new();
     let mut count = 0;
-    for minor in MINORS {
+    for minor in Minor::NUMBERS {
         for line in golden(minor) {
             let Some(cases) = line["objects"].as_array() else { continue };
             let mut kinds = Kinds::builtin(minor);
@@ -133,7 +131,7 @@ fn definitions_of_others_are_accepted() {
         }
         Err(error) => println!("skipped {file}: {error}"),
     }
-    for minor in MINORS {
+    for minor in Minor::NUMBERS {
         for definition in &definitions {
             let said = create(minor, definition, None);
             assert!(said.is_ok(), "1.{minor} {}: {said:?}", definition["metadata"]["name"]);
@@ -180,7 +178,7 @@ fn costs(schema: &Json, typed: &Json, minor: u8, path: &str, found: &mut BTreeMa
 fn rules_are_estimated_as_by_the_api_server() {
     let mut failures = Vec::new();
     let mut count = 0;
-    for minor in MINORS {
+    for minor in Minor::NUMBERS {
         for line in golden(minor) {
             let wanted: BTreeMap<String, [u64; 3]> = serde_json::from_value(line["costs"].clone()).unwrap_or_default();
             count += wanted.len();

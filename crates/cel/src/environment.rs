@@ -7,6 +7,7 @@ use std::{
 };
 
 use crate::{
+    Minor,
     check::{self, Checked, ResultType},
     eval::Program,
     functions::{LIBRARIES, Overload},
@@ -83,9 +84,9 @@ pub const RESERVED: &[&str] = &[
 impl Environment {
     /// The environment of kube-apiserver 1.`minor`, without variables.
     ///
-    /// Measured are 33 to 37; another minor is taken for the nearest of them.
+    /// A minor that is not a [`Minor`] is taken for the nearest one.
     pub fn kubernetes(minor: u8, mode: Mode) -> Self {
-        let minor = minor.clamp(33, 37);
+        let minor = Minor::nearest(minor).number();
         let level = match mode {
             Mode::New => minor - 1,
             Mode::Stored => minor,

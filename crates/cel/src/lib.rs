@@ -21,7 +21,7 @@
 //! ```
 //!
 //! Verdicts, types, places of mistakes, results and costs are compared with those of the API server's own code
-//! (`tests/oracle`), for Kubernetes 1.33 to 1.37. What this crate cannot judge is an issue of the kind
+//! (`tests/oracle`), for each [`Minor`]. What this crate cannot judge is an issue of the kind
 //! [`IssueKind::Unsupported`], never a "yes".
 //!
 //! This crate is pure: no I/O, no clock, no environment of the process.
@@ -36,6 +36,7 @@ pub mod format;
 pub mod functions;
 mod issue;
 pub(crate) mod library;
+mod minor;
 pub mod mutate;
 mod mutation;
 pub mod parse;
@@ -49,4 +50,5 @@ pub use check::ResultType;
 pub use environment::{Environment, Mode};
 pub use issue::{Issue, IssueKind};
 pub use library::{quantity::Quantity, re2::Regex};
+pub use minor::{Minor, NotAMinor};
 pub use schema::Admission;

@@ -1,8 +1,9 @@
 //! The command line.
 
-use std::{collections::BTreeMap, str::FromStr};
+use std::collections::BTreeMap;
 
 use clap::{Parser, Subcommand, ValueEnum};
+use palisade_cel::Minor;
 
 use crate::{eval::EvalArgs, explain::ExplainArgs, lint::LintArgs, test::TestArgs};
 
@@ -172,9 +173,8 @@ pub struct RenderArgs {
     /// all profiles select it, with made-up values for their parameters.
     #[arg(long, value_name = "FILE")]
     pub pod: Option<String>,
-    /// The API server's version: 1.33 to 1.37.
-    #[arg(long, value_name = "VERSION", default_value = "1.36")]
-    pub kube_version: KubeVersion,
+    #[arg(long, value_name = "VERSION", default_value_t = Minor::DEFAULT, help = kube_version_help())]
+    pub kube_version: Minor,
     /// The output format.
     #[arg(short, long, value_name = "FORMAT", default_value = "yaml")]
     pub output: RenderFormat,
@@ -200,36 +200,9 @@ pub enum Format {
     Json,
 }
 
-/// A supported version of Kubernetes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct KubeVersion {
-    /// 36 of 1.36.
-    pub minor: u8,
-}
-
-impl FromStr for KubeVersion {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let minor = minor(text).ok_or("not a version of Kubernetes; supported are 1.33 to 1.37")?;
-        if (33..=37).contains(&minor) {
-            Ok(Self { minor })
-        } else {
-            Err(format!("Kubernetes 1.{minor} is not supported; supported are 1.33 to 1.37"))
-        }
-    }
-}
-
-/// 36 of `1.36`, `v1.36.1` and `v1.36.1-gke.100`.
-fn minor(text: &str) -> Option<u8> {
-    let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-    let number = |text: &str| text.parse::<u8>().ok().filter(|_| digits(text));
-    let text = text.strip_prefix('v').unwrap_or(text);
-    let (version, _build) = text.split_at(text.find(['-', '+']).unwrap_or(text.len()));
-    let mut parts = version.split('.');
-    let (major, minor, patch) = (number(parts.next()?)?, number(parts.next()?)?, parts.next());
-    let known = major == 1 && patch.is_none_or(digits) && parts.next().is_none();
-    known.then_some(minor)
+/// What `--kube-version` is.
+pub(crate) fn kube_version_help() -> String {
+    format!("The API server's version: {}", Minor::supported())
 }
 
 #[cfg(test)]
@@ -249,21 +222,6 @@ mod tests {
         assert_eq!(labels("a.b/c=d,e="), Ok(expected.into()));
         for text in ["", "a", "=b", "a=b,", "a=b,a=c", "a=b c", "a!=b"] {
             assert!(labels(text).is_err(), "{text}");
-        }
-    }
-
-    #[test]
-    fn versions() {
-        for (text, expected) in
-            [("1.33", 33), ("1.37", 37), ("v1.36.1", 36), ("1.36.1+k3s1", 36), ("v1.35.0-gke.1", 35)]
-        {
-            assert_eq!(text.parse(), Ok(KubeVersion { minor: expected }), "{text}");
-        }
-        for text in
-            ["", "1", "1.", "v", "1.32", "1.38", "2.36", "1.36.x", "1.36.1.1", "1.+36", "latest", "1.99999999999"]
-        {
-            let error = text.parse::<KubeVersion>().expect_err(text);
-            assert!(error.contains("1.33 to 1.37"), "{text}: {error}");
         }
     }
 }

@@ -3,6 +3,7 @@
 use k8s_openapi::jiff::Timestamp;
 use palisade_api::ToolSecurityParams;
 use palisade_apiserver::objects::{Kinds, Sent};
+use palisade_cel::Minor;
 use palisade_compiler::{ChangedBy, Namespace};
 use palisade_mutation::{Plan, Request};
 use serde_json::{Value as Json, json};
@@ -15,15 +16,13 @@ use crate::{
     report::{self, Failure, Problem},
 };
 
-/// The newest minor that is supported, which has all fields that the others have.
-const NEWEST: u8 = 37;
-
 /// The pods in a file.
 pub fn pods(path: &str) -> Result<Vec<Json>, Failure> {
     let source = input::read(path)?;
     let objects = input::objects(&source).map_err(|problem| Failure::CouldNotRun(vec![problem]))?;
     let (mut pods, mut others, mut problems) = (Vec::new(), Vec::new(), Vec::new());
-    let kinds = Kinds::builtin(NEWEST);
+    // It has all fields that the others have.
+    let kinds = Kinds::builtin(Minor::NEWEST.number());
     for object in objects {
         if object.kind != "Pod" || object.api_version != "v1" {
             others.push(object.kind);

@@ -10,13 +10,14 @@ use k8s_openapi::{
     jiff::Timestamp,
 };
 use palisade_api::{Diagnostic, ToolSecurityProfile, names};
+use palisade_cel::Minor;
 use palisade_compiler::{ChangedBy, Compiled, Mutation, Namespace};
 use palisade_gate::Checked;
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
 
 use crate::{
-    args::{KubeVersion, RenderArgs, RenderFormat},
+    args::{RenderArgs, RenderFormat},
     input::{self, Object},
     mutate,
     output::{self, could_not_print, yaml},
@@ -231,7 +232,7 @@ pub(crate) fn namespace(name: String, metadata: ObjectMeta) -> Option<Namespace>
 pub(crate) fn objects(
     accepted: &[Accepted],
     namespaces: &[Namespace],
-    version: KubeVersion,
+    version: Minor,
 ) -> Result<Vec<Json>, serde_json::Error> {
     let mut objects = Vec::new();
     let now = Timestamp::now();
@@ -286,9 +287,9 @@ pub(crate) fn warn(accepted: &[Accepted]) {
 }
 
 /// What a profile changes in pods, and who does it; `None` if it changes nothing.
-pub(crate) fn changed_by(accepted: &Accepted, version: KubeVersion) -> Option<(&Mutation, ChangedBy)> {
+pub(crate) fn changed_by(accepted: &Accepted, version: Minor) -> Option<(&Mutation, ChangedBy)> {
     let mutation = accepted.checked.mutation.as_ref()?;
-    Some((mutation, mutation.by(version.minor)))
+    Some((mutation, mutation.by(version.number())))
 }
 
 #[cfg(test)]

@@ -9,11 +9,10 @@ use palisade_apiserver::{
     create::{self, FieldError, Refused},
     objects::{self, Kinds, Sent, Surroundings},
 };
+use palisade_cel::Minor;
 use palisade_compiler::Compiled;
 use serde_json::{Value as Json, json};
 
-/// The minors of Kubernetes that are supported.
-const MINORS: [u8; 5] = [33, 34, 35, 36, 37];
 /// A namespace like that of any tenant.
 const TENANT: &str = "tenant";
 
@@ -27,7 +26,7 @@ static KINDS: LazyLock<Vec<Kinds>> = LazyLock::new(|| {
         }
         kinds
     };
-    MINORS.into_iter().map(with).collect()
+    Minor::NUMBERS.map(with).collect()
 });
 
 /// What an object is called in a diagnostic, and the object.
@@ -36,7 +35,7 @@ type Named = (&'static str, Json);
 /// What some API server would refuse. A place is said to be wrong once, in the words of the oldest minor that refuses it.
 pub(crate) fn diagnose(compiled: &Compiled) -> Vec<Diagnostic> {
     let mut diagnostics: Vec<Diagnostic> = Vec::new();
-    for (minor, kinds) in MINORS.into_iter().zip(KINDS.iter()) {
+    for (minor, kinds) in Minor::NUMBERS.zip(KINDS.iter()) {
         let mut found: Vec<Diagnostic> = Vec::new();
         for (what, object) in policies(compiled, minor) {
             found.extend(

@@ -5,12 +5,12 @@ use palisade_api::Diagnostic;
 use palisade_apiserver::admission::{
     self, BUDGET, Evaluation, MAX_MESSAGE, Objects, Operation, PolicyAlone, ResourceId, Said, User,
 };
-use palisade_cel::{Issue, Position, schema::Kind, value::Value};
+use palisade_cel::{Issue, Minor, Position, schema::Kind, value::Value};
 use palisade_compiler::VIOLATIONS;
 use serde_json::Value as Json;
 
 /// The oldest minor of Kubernetes that is supported: what it accepts, the later ones accept.
-pub(crate) const OLDEST: u8 = 33;
+pub(crate) const OLDEST: u8 = Minor::OLDEST.number();
 
 /// A request to judge.
 #[derive(Clone, Debug)]

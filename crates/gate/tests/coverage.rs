@@ -8,7 +8,7 @@ use palisade_cel::schema::{Kind, Schemas};
 use palisade_checks::coverage::{self, Decision};
 use serde_json::Value as Json;
 
-const MINORS: std::ops::RangeInclusive<u8> = 33..=37;
+const MINORS: std::ops::RangeInclusive<u8> = palisade_cel::Minor::NUMBERS;
 
 const WHERE: &str = "Decide in crates/checks/src/coverage (pods.rs, containers.rs or volumes.rs): a check restricts it, \
                      or `Open` with the reason why none does.";

@@ -434,7 +434,7 @@ fn fields_that_are_always_there_or_asked_for_are_not_reported() {
             "",
         ),
     ] {
-        for minor in 33..=37 {
+        for minor in palisade_cel::Minor::NUMBERS {
             let found = findings(&policy(&[rule], &rest), "unguarded-optional-field", minor);
             let said = reported(&found).join("\n");
             assert_eq!(!found.is_empty(), !expected.is_empty(), "1.{minor} {rest}: {said}");
@@ -480,7 +480,7 @@ fn what_is_not_served_is_named_with_what_is() {
         ("flowcontrol.apiserver.k8s.io/v1", "FlowSchema", ""),
     ] {
         let text = format!("apiVersion: {api_version}\nkind: {kind}\nmetadata: {{name: a.b}}\nspec: {{}}\n");
-        for minor in 33..=37 {
+        for minor in palisade_cel::Minor::NUMBERS {
             let found = findings(&text, "not-served", minor);
             let said: Vec<_> = found.iter().map(|one| one.help.clone().unwrap_or_default()).collect();
             let expected: Vec<_> = Some(expected).filter(|help| !help.is_empty()).into_iter().collect();

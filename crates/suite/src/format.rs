@@ -38,7 +38,7 @@ pub struct Suite {
     /// never evaluated.
     #[serde(default)]
     pub generate_bindings: bool,
-    /// The minor version of the API server, 1.33 to 1.37, if a case has no other. Default: --kube-version.
+    /// The version of the API server, such as 1.36, if a case has no other. Default: --kube-version.
     pub kube_version: Option<String>,
     /// What holds for each case that does not say otherwise.
     #[serde(default)]
@@ -103,7 +103,7 @@ pub struct Case {
     /// Whether this is a dry run.
     #[serde(default)]
     pub dry_run: bool,
-    /// The minor version of the API server, 1.33 to 1.37.
+    /// The version of the API server, such as 1.36.
     pub kube_version: Option<String>,
     /// What the API server is to say. May be left out if there are variants.
     pub expect: Option<Expect>,

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use k8s_openapi::jiff::Timestamp;
 use palisade_apiserver::admission::{Plugins, PolicyKind, Request, Review};
+use palisade_cel::Minor;
 use palisade_manifest::{Object, Problem, Source};
 use serde_json::Value as Json;
 
@@ -222,11 +223,8 @@ impl Loader<'_> {
 
     pub fn minor(&mut self, path: &str, version: Option<&String>) -> u8 {
         let Some(version) = version else { return self.server.minor };
-        let text = version.trim_start_matches('v');
-        let minor = text.split('.').nth(1).and_then(|minor| minor.parse::<u8>().ok());
-        let supported = minor.filter(|minor| text.starts_with("1.") && (33..=37).contains(minor));
-        supported.unwrap_or_else(|| {
-            self.problem(path, format!("{path}: {version:?} is not a supported version: 1.33 to 1.37"));
+        version.parse().map(Minor::number).unwrap_or_else(|error| {
+            self.problem(path, format!("{path}: {version:?}: {error}"));
             self.server.minor
         })
     }

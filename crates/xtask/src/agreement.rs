@@ -2,13 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use palisade_agreement::{Error, MINORS, Report, Specification, Subject, cases::Cases, file, goldens, oracle};
+use palisade_agreement::{Error, Report, Specification, Subject, cases::Cases, file, goldens, oracle};
+use palisade_cel::Minor;
 
 /// Prints the report; whether all differences are listed and none fails open.
 pub(crate) fn run(files: &[PathBuf], minor: u8) -> Result<bool, Error> {
     let mut report = Report::default();
     if files.is_empty() {
-        for minor in MINORS {
+        for minor in Minor::NUMBERS {
             let lines = goldens(&oracle(), minor)?;
             report.compare(&format!("1.{minor}"), &mut Subject::new(&oracle(), minor)?, &lines, true);
         }

@@ -17,6 +17,7 @@ mod spell;
 use std::{path::PathBuf, process::ExitCode};
 
 use clap::{Parser, Subcommand};
+use palisade_cel::Minor;
 
 #[derive(Parser)]
 #[command(about = "Tasks of the project")]
@@ -38,8 +39,8 @@ enum Task {
         /// What `oracle answer` has written; the golden files of all minors unless given.
         files: Vec<PathBuf>,
         /// The minor version of Kubernetes that answered in FILES.
-        #[arg(long, default_value_t = palisade_agreement::COMPLETE, value_parser = clap::value_parser!(u8).range(33..=37))]
-        minor: u8,
+        #[arg(long, default_value_t = Minor::DEFAULT)]
+        minor: Minor,
         /// Compares what Palisade says of policies and requests of other projects instead, with what an API server said.
         #[arg(long, conflicts_with = "files")]
         cases: Option<PathBuf>,
@@ -96,8 +97,8 @@ fn main() -> ExitCode {
         },
         Task::Agreement { files, minor, cases, specification } => match match (cases, specification) {
             (Some(directory), _) => agreement::cases(&directory),
-            (None, Some(path)) => agreement::specification(&path, minor),
-            (None, None) => agreement::run(&files, minor),
+            (None, Some(path)) => agreement::specification(&path, minor.number()),
+            (None, None) => agreement::run(&files, minor.number()),
         } {
             Ok(true) => ExitCode::SUCCESS,
             Ok(false) => ExitCode::FAILURE,

@@ -14,7 +14,7 @@ mod timing;
 use std::path::{Path, PathBuf};
 
 pub use compare::{Aspect, Comparison, Difference, Subject};
-pub use lines::{COMPLETE, Error, Line, MINORS, file, goldens};
+pub use lines::{COMPLETE, Error, Line, file, goldens};
 pub use report::{Found, Report};
 pub use specification::Specification;
 pub use timing::Timing;

@@ -6,13 +6,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use palisade_cel::Minor;
 use serde::Deserialize;
 use serde_json::Value as Json;
 
 /// The minor whose golden files are complete; those of the others have only what differs.
-pub const COMPLETE: u8 = 36;
-/// The minors that there are golden files of.
-pub const MINORS: [u8; 5] = [33, 34, 35, 36, 37];
+pub const COMPLETE: u8 = Minor::DEFAULT.number();
 
 /// An expression with what the API server says of it.
 #[derive(Clone, Debug, Deserialize)]

@@ -4,7 +4,8 @@
 
 use std::path::Path;
 
-use palisade_agreement::{MINORS, cases::own};
+use palisade_agreement::cases::own;
+use palisade_cel::Minor;
 
 #[test]
 fn own_cases_get_the_expected_answers() {
@@ -12,7 +13,7 @@ fn own_cases_get_the_expected_answers() {
     let cases = own(&directory).unwrap();
     assert!(cases.len() >= 40, "{} cases", cases.len());
     let (mut count, mut wrong) = (0, Vec::new());
-    for minor in MINORS {
+    for minor in Minor::NUMBERS {
         for case in cases.iter().filter(|case| case.from <= minor) {
             let cluster = match case.cluster(minor) {
                 Ok(cluster) => cluster,

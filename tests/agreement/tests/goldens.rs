@@ -1,12 +1,13 @@
 //! `palisade-cel` against what kube-apiserver says of each expression of `tests/oracle`.
 #![allow(clippy::unwrap_used, reason = "all of this is tests")]
 
-use palisade_agreement::{COMPLETE, Line, MINORS, Report, Subject, goldens, oracle};
+use palisade_agreement::{COMPLETE, Line, Report, Subject, goldens, oracle};
+use palisade_cel::Minor;
 
 #[test]
 fn verdicts_values_and_costs_are_those_of_the_api_server() {
     let mut report = Report::default();
-    for minor in MINORS {
+    for minor in Minor::NUMBERS {
         let lines = goldens(&oracle(), minor).unwrap();
         report.compare(&format!("1.{minor}"), &mut Subject::new(&oracle(), minor).unwrap(), &lines, true);
     }

@@ -155,7 +155,7 @@ mod tests {
             let name = entry.file_name().into_string().unwrap();
             let Some(version) = name.strip_prefix("kubernetes@v1.") else { continue };
             let minor: u8 = version.split('.').next().unwrap().parse().unwrap();
-            if !(33..=37).contains(&minor) {
+            if !palisade_cel::Minor::NUMBERS.contains(&minor) {
                 continue;
             }
             let files = [entry.path(), modules.join(format!("apiserver@v0.{version}"))];

@@ -7,6 +7,7 @@ use std::{
 };
 
 use flate2::read::GzDecoder;
+use palisade_cel::Minor;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -199,16 +200,18 @@ pub(super) struct Table {
 impl Table {
     /// That of Kubernetes 1.`minor`, of a minor that is not measured the one of the nearest; read once in a process.
     pub(super) fn of(minor: u8) -> Arc<Self> {
-        static TABLES: [OnceLock<Arc<Table>>; 5] = [const { OnceLock::new() }; 5];
-        let (cell, packed): (_, &[u8]) = match minor {
-            ..=33 => (&TABLES[0], include_bytes!("../../types/1.33.json.gz")),
-            34 => (&TABLES[1], include_bytes!("../../types/1.34.json.gz")),
-            35 => (&TABLES[2], include_bytes!("../../types/1.35.json.gz")),
-            36 => (&TABLES[3], include_bytes!("../../types/1.36.json.gz")),
-            37.. => (&TABLES[4], include_bytes!("../../types/1.37.json.gz")),
-        };
+        static PACKED: [&[u8]; Minor::ALL.len()] = [
+            include_bytes!("../../types/1.33.json.gz"),
+            include_bytes!("../../types/1.34.json.gz"),
+            include_bytes!("../../types/1.35.json.gz"),
+            include_bytes!("../../types/1.36.json.gz"),
+            include_bytes!("../../types/1.37.json.gz"),
+        ];
+        static TABLES: [OnceLock<Arc<Table>>; Minor::ALL.len()] = [const { OnceLock::new() }; Minor::ALL.len()];
+        let index = Minor::nearest(minor).index();
+        let packed = PACKED[index];
         // An empty table has no kinds, which a test excludes.
-        cell.get_or_init(|| Arc::new(Self::read(minor, packed).unwrap_or_default())).clone()
+        TABLES[index].get_or_init(|| Arc::new(Self::read(minor, packed).unwrap_or_default())).clone()
     }
 
     fn read(minor: u8, packed: &[u8]) -> io::Result<Self> {

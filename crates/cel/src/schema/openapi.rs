@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 
 use super::escape::{escape, unescape};
 use crate::{
+    Minor,
     environment::{Environment, Fields},
     types::Type,
 };
@@ -65,13 +66,14 @@ impl Schemas {
     /// # Errors
     /// The compiled-in file is damaged, which a test excludes.
     pub fn builtin(minor: u8) -> io::Result<Self> {
-        let packed: &[u8] = match minor {
-            ..=33 => include_bytes!("../../openapi/1.33.json.gz"),
-            34 => include_bytes!("../../openapi/1.34.json.gz"),
-            35 => include_bytes!("../../openapi/1.35.json.gz"),
-            36 => include_bytes!("../../openapi/1.36.json.gz"),
-            37.. => include_bytes!("../../openapi/1.37.json.gz"),
-        };
+        static PACKED: [&[u8]; Minor::ALL.len()] = [
+            include_bytes!("../../openapi/1.33.json.gz"),
+            include_bytes!("../../openapi/1.34.json.gz"),
+            include_bytes!("../../openapi/1.35.json.gz"),
+            include_bytes!("../../openapi/1.36.json.gz"),
+            include_bytes!("../../openapi/1.37.json.gz"),
+        ];
+        let packed = PACKED[Minor::nearest(minor).index()];
         let Extract { kinds, schemas } = serde_json::from_reader(io::BufReader::new(GzDecoder::new(packed)))?;
         let by_kind = kinds.into_iter().filter_map(|(kind, name)| Some((Kind::parse(&kind)?, name))).collect();
         Ok(Self { by_name: schemas, by_kind })

@@ -1,7 +1,7 @@
 //! # hostPorts
 //!
 //! A host port takes a port of the node: it can impersonate a service of the node, and goes around network
-//! policies. A pod with `hostNetwork` has all its ports on the node; the API server sets defaults `hostPort` then.
+//! policies. A pod with `hostNetwork` has all its ports on the node; the API server defaults `hostPort` then.
 //!
 //! ## If your pod was denied
 //!

@@ -277,7 +277,7 @@ pub enum WindowsRule {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Images {
     /// Registries, or paths in them, that images may come from: host[:port][/path], compared by path segment
-    /// after docker.io and library/ are defaulted; * for all, or $name. Holds for containers and for image
+    /// after docker.io and library/ are added; * for all, or $name. Holds for containers and for image
     /// volumes. If absent: all.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 64))]

@@ -4,9 +4,10 @@ use std::fmt::Write as _;
 
 use clap::ValueEnum;
 use palisade_apiserver::objects;
+use palisade_cel::Minor;
 
 use crate::{
-    args::KubeVersion,
+    args::kube_version_help,
     plugins::{self, PluginArgs},
 };
 
@@ -86,9 +87,8 @@ pub struct EvalArgs {
     /// The namespace of objects that do not name one.
     #[arg(short, long, value_name = "NAME")]
     pub namespace: Option<String>,
-    /// The API server's version: 1.33 to 1.37.
-    #[arg(long, value_name = "VERSION", default_value = "1.36")]
-    pub kube_version: KubeVersion,
+    #[arg(long, value_name = "VERSION", default_value_t = Minor::DEFAULT, help = kube_version_help())]
+    pub kube_version: Minor,
     #[command(flatten)]
     pub plugins: PluginArgs,
     /// Print the value and the cost of each expression and variable, and mutated objects in full.

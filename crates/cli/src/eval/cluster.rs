@@ -7,11 +7,11 @@ use palisade_apiserver::{
     admission::Cluster,
     create::{Refused, Status},
 };
+use palisade_cel::Minor;
 use palisade_compiler::ChangedBy;
 use serde_json::Value as Json;
 
 use crate::{
-    args::KubeVersion,
     eval::EvalArgs,
     input::{self, Object},
     output::could_not_print,
@@ -21,7 +21,7 @@ use crate::{
 
 /// Reads the cluster. The API server's own order does not matter: definitions come first, and policies last.
 pub fn read(args: &EvalArgs) -> Result<Cluster, Failure> {
-    let mut cluster = palisade_gate::cluster(args.kube_version.minor).with_plugins(args.plugins.plugins()?);
+    let mut cluster = palisade_gate::cluster(args.kube_version.number()).with_plugins(args.plugins.plugins()?);
     let sources = args.files.iter().map(|path| input::read(path)).collect::<Result<Vec<_>, _>>()?;
     let mut objects = Vec::new();
     for source in &sources {
@@ -115,7 +115,7 @@ fn enforce(
     cluster: &mut Cluster,
     accepted: &[Accepted],
     objects: &[Object<'_>],
-    version: KubeVersion,
+    version: Minor,
 ) -> Result<(), Failure> {
     let namespaces: Vec<_> = objects
         .iter()

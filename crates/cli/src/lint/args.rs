@@ -3,8 +3,9 @@
 use std::str::FromStr;
 
 use clap::ValueEnum;
+use palisade_cel::Minor;
 
-use crate::args::KubeVersion;
+use crate::args::kube_version_help;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -26,9 +27,8 @@ pub struct LintArgs {
     /// YAML or JSON files; directories, of which lint reads all *.yaml, *.yml and *.json; or - for standard input.
     #[arg(value_name = "FILE|DIR", required_unless_present_any = ["list", "explain"])]
     pub files: Vec<String>,
-    /// The API server's version: 1.33 to 1.37.
-    #[arg(long, value_name = "VERSION", default_value = "1.36")]
-    pub kube_version: KubeVersion,
+    #[arg(long, value_name = "VERSION", default_value_t = Minor::DEFAULT, help = kube_version_help())]
+    pub kube_version: Minor,
     /// The output format: human, json, sarif, junit or github; with =FILE written to a file. May be given several
     /// times.
     #[arg(short, long, value_name = "FORMAT[=FILE]", default_value = "human")]

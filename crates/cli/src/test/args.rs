@@ -2,9 +2,10 @@
 
 use std::{path::PathBuf, str::FromStr};
 
+use palisade_cel::Minor;
 use palisade_suite::report::Format;
 
-use crate::{args::KubeVersion, plugins::PluginArgs};
+use crate::{args::kube_version_help, plugins::PluginArgs};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -56,9 +57,8 @@ pub struct TestArgs {
     /// Fail if a mutant of an expression survives; with =all also if one of a message does. Implies --mutate.
     #[arg(long, value_name = "WHICH", num_args = 0..=1, require_equals = true, default_missing_value = "expressions")]
     pub fail_on_survivors: Option<Survivors>,
-    /// The API server's version, where a suite names none: 1.33 to 1.37.
-    #[arg(long, value_name = "VERSION", default_value = "1.36")]
-    pub kube_version: KubeVersion,
+    #[arg(long, value_name = "VERSION", default_value_t = Minor::DEFAULT, help = format!("{}, where a suite names none", kube_version_help()))]
+    pub kube_version: Minor,
     #[command(flatten)]
     pub plugins: PluginArgs,
     /// List passing cases, too.

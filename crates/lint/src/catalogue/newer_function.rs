@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use palisade_apiserver::create::{FieldError, Refused, create};
+use palisade_cel::Minor;
 use palisade_manifest::Severity;
 
 use crate::cluster::{Cluster, Item};
@@ -43,7 +44,7 @@ impl Later {
     /// Asks them, if any of the mistakes is one in an expression.
     pub(super) fn of(cluster: &Cluster<'_>, item: &Item<'_>, causes: &[FieldError]) -> Self {
         let any = causes.iter().any(is_in_expression);
-        let minors = (cluster.minor + 1..=NEWEST).filter(|_| any);
+        let minors = (cluster.minor + 1..=Minor::NEWEST.number()).filter(|_| any);
         let refused = |minor| match create(minor, &item.json, None) {
             Err(Refused::Status(status)) => status.causes.into_iter().map(|cause| cause.field).collect(),
             Ok(_) | Err(Refused::NoVerdict(_)) => BTreeSet::new(),
@@ -61,6 +62,3 @@ impl Later {
 fn is_in_expression(cause: &FieldError) -> bool {
     cause.body.contains("compilation failed")
 }
-
-/// The newest version that is known.
-const NEWEST: u8 = 37;
