@@ -255,7 +255,9 @@ impl Arena {
             }
         }
         let length = start.elapsed();
-        // The API server sees what was restored a moment later.
+        // The API server reads what was restored later, and may even read what was taken away only now.
+        let fenced = self.fence(namespace).await;
+        tally.must(fenced.is_ok(), format!("{what}: {fenced:?}"));
         let denied = self.denied(namespace).await;
         tally.must(denied.is_ok(), format!("{what}: {denied:?}"));
         let hostile = (0..5).map(|_| {

@@ -8,6 +8,7 @@
 mod arena;
 mod bodies;
 mod exempt;
+mod fence;
 mod fields;
 mod images;
 mod kinds;
