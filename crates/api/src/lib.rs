@@ -12,7 +12,9 @@ mod profile;
 mod published;
 pub mod revision;
 
-pub use palisade_checks::{Diagnostic, Level, ParameterName, ParameterType, Resolved, Settings, Values, catalogue};
+pub use palisade_checks::{
+    Diagnostic, Level, ParameterName, ParameterType, Resolved, Settings, Values, catalogue, settings,
+};
 pub use params::{ToolSecurityParams, ToolSecurityParamsSpec};
 pub use profile::{
     CustomCheck, CustomDefault, CustomTarget, Enforcement, EngineInForce, Exception, ExceptionCounts, Exemptions,

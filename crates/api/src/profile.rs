@@ -7,9 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, LabelSelector, T
 use kube::{CustomResource, KubeSchema};
 use palisade_checks::{
     Level, ParameterType, Settings,
-    catalogue::{
-        Host, Identity, Images, Privileges, Scheduling, Users, Volumes, mutation::Mutation, standard::Version,
-    },
+    settings::{Host, Identity, Images, Privileges, Scheduling, Users, Volumes, mutation::Mutation, standard::Version},
 };
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};

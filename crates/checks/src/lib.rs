@@ -19,16 +19,17 @@ pub mod fixture;
 pub mod image;
 mod lower;
 mod reference;
+pub mod settings;
 mod updates;
 mod value;
 
 /// With these the files of the catalogue build their examples.
 pub(crate) use palisade_objects::{json, pod};
 
-pub use catalogue::Settings;
 pub use check::{Check, Field, Finding, Level, Over, Pss, Rule};
 pub use defaults::{Condition, Constant, DefaultValue, FieldDefault, Subject};
 pub use diagnostic::Diagnostic;
 pub use lower::{Lowering, Resolve, TextList};
 pub use reference::{ParameterName, Piece, pieces};
+pub use settings::Settings;
 pub use value::{Flag, Integer, ParameterType, Resolved, Text, Values};

@@ -4,11 +4,8 @@
 use std::collections::BTreeMap;
 
 use palisade_checks::{
-    Check, Level, Lowering, Rule, Settings,
-    catalogue::{
-        self,
-        standard::{LATEST, Version},
-    },
+    Check, Level, Lowering, Rule, Settings, catalogue,
+    settings::standard::{LATEST, Version},
 };
 
 fn rule(check: &Check, level: Level, minor: u8) -> Option<Rule> {

@@ -17,7 +17,7 @@ use palisade_api::{
 };
 use palisade_checks::{
     bounds::{BOUNDS, Bound},
-    catalogue::mutation::Engine,
+    settings::mutation::Engine,
 };
 
 use crate::{

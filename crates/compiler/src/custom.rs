@@ -168,11 +168,11 @@ fn of_default(target: CustomTarget, default: &CustomDefault) -> Option<(&'static
     if target == CustomTarget::Pod && of_list(&EARLY) {
         let help =
             "the API server has looked at it when something is defaulted; demand it, and set it in pod templates";
-        return Some((".path", format!("{first} is not defaulted"), help));
+        return Some((".path", format!("{first} cannot have a default"), help));
     }
     if target == CustomTarget::Containers && of_list(&NOT_OF_ALL) {
         let help = "init containers cannot have it, or only some; demand it, and set it in pod templates";
-        return Some((".path", format!("{first} is not defaulted"), help));
+        return Some((".path", format!("{first} cannot have a default"), help));
     }
     let empty = value.as_array().is_some_and(Vec::is_empty) || value.as_object().is_some_and(serde_json::Map::is_empty);
     if value.is_null() || empty {

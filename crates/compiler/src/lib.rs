@@ -26,9 +26,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use k8s_openapi::jiff::Timestamp;
 use palisade_api::{
     Diagnostic, ParameterName, ParameterType, PssEquivalent, Settings, Stage, ToolSecurityParams, ToolSecurityProfile,
-    ToolSecurityProfileSpec,
-    catalogue::{self, Implied},
-    names,
+    ToolSecurityProfileSpec, catalogue, names,
+    settings::{self, Implied},
 };
 use palisade_checks::{Check, Lowering, Rule};
 
@@ -172,7 +171,7 @@ fn lower(settings: &Settings, parameters: &BTreeMap<ParameterName, ParameterType
 
 fn implied(spec: &ToolSecurityProfileSpec, settings: &Settings) -> PssEquivalent {
     let minimums = spec.parameters.iter().filter_map(|of| Some((of.name.clone(), of.minimum?))).collect();
-    let Implied { level, mut reason } = catalogue::implied(settings, spec.baseline_version, &minimums);
+    let Implied { level, mut reason } = settings::implied(settings, spec.baseline_version, &minimums);
     if !spec.exceptions.is_empty() {
         reason.push_str("; not where spec.exceptions says otherwise");
     }

@@ -8,8 +8,8 @@ use palisade_api::{Diagnostic, Exemptions, ParameterName, ParameterType, Setting
 use palisade_checks::{
     Condition, Field, FieldDefault, Lowering, Subject,
     bounds::{self, Bound, Counted},
-    catalogue::{
-        self,
+    catalogue,
+    settings::{
         mutation::{self, Engine, FailurePolicy},
         redirect::Redirect,
     },

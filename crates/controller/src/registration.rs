@@ -28,8 +28,8 @@ use kube::{
 };
 use palisade_api::{
     EngineInForce, Published,
-    catalogue::mutation::Engine,
     names::{self, OPERATOR_NAMESPACE, WEBHOOK, WEBHOOK_CA},
+    settings::mutation::Engine,
 };
 use palisade_process::{Supervisor, watch_backoff};
 use tokio::{

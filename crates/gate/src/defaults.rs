@@ -50,7 +50,7 @@ impl Trial<'_> {
         }
         for length in 1..keys.len() {
             let Err(refused) = self.decode(&self.with(&keys[..length], json!({}))) else { continue };
-            let what = if refused.contains(" of type []") { "a list" } else { "no object" };
+            let what = if refused.contains(" of type []") { "a list" } else { "not an object" };
             let message = format!("{} is {what}, so that {path} is not a field", keys[..length].join("."));
             return Some(self.say("path", message, "default the whole list, or demand what each element must have"));
         }

@@ -71,19 +71,19 @@ fn a_mistake_in_a_default_is_told_at_its_place() {
             "Pod",
             "automountServiceAccountToken",
             json!(false),
-            "default.path: automountServiceAccountToken is not defaulted",
+            "default.path: automountServiceAccountToken cannot have a default",
         ),
         (
             "Pod",
             "initContainers",
             json!([{"name": "x", "image": "x"}]),
-            "default.path: initContainers is not defaulted",
+            "default.path: initContainers cannot have a default",
         ),
         (
             "Containers",
             "livenessProbe",
             json!({"exec": {"command": ["x"]}}),
-            "default.path: livenessProbe is not defaulted",
+            "default.path: livenessProbe cannot have a default",
         ),
         (
             "Containers",

@@ -9,7 +9,7 @@
 
 use std::{fs, path::Path, process::ExitCode};
 
-use palisade_api::{Level, ToolSecurityProfile, catalogue::standard};
+use palisade_api::{Level, ToolSecurityProfile, settings::standard};
 use palisade_gate::{Decision, Policy, Request};
 use serde_json::{Value as Json, json};
 

@@ -3,10 +3,10 @@
 use palisade_api::{
     Settings,
     catalogue::{
-        GroupRule, GroupRules, Range, UserRule, UserRules, WindowsRule, capabilities::Capabilities,
-        host_path_volumes::HostPath, se_linux_options::SeLinux, supplemental_groups_policy::SupplementalGroupsPolicy,
-        sysctls::Sysctls,
+        capabilities::Capabilities, host_path_volumes::HostPath, se_linux_options::SeLinux,
+        supplemental_groups_policy::SupplementalGroupsPolicy, sysctls::Sysctls,
     },
+    settings::{GroupRule, GroupRules, Range, UserRule, UserRules, WindowsRule},
 };
 use palisade_checks::{Flag, Integer, Text};
 

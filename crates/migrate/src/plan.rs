@@ -108,7 +108,7 @@ pub fn migrate(
             parameters: vec![],
             overrides: vec![],
             baseline: Level::Privileged,
-            baseline_version: palisade_api::catalogue::standard::Version::default(),
+            baseline_version: palisade_api::settings::standard::Version::default(),
             users: settings.users,
             privileges: settings.privileges,
             host: settings.host,

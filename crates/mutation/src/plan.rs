@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use palisade_api::{Exemptions, ParameterType, ToolSecurityParamsSpec, Values, names};
 use palisade_checks::{
     FieldDefault, Subject,
-    catalogue::redirect::Redirector,
     defaults::{self, CONTAINER_LISTS, ConditionContext, Step, field, is_windows},
+    settings::redirect::Redirector,
 };
 use palisade_compiler::Mutation;
 use serde_json::Value as Json;

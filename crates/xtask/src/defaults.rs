@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use palisade_checks::{
     Check, Condition, Constant, FieldDefault, Resolved, Settings, Subject, Values,
-    catalogue::mutation::{AdditionalDefault, Defaults},
+    settings::mutation::{AdditionalDefault, Defaults},
 };
 use serde_json::Value as Json;
 

@@ -5,7 +5,10 @@
 
 use std::{collections::BTreeMap, fmt::Write as _, fs, path::PathBuf};
 
-use palisade_api::{Level, Settings, catalogue, catalogue::standard::Version};
+use palisade_api::{
+    Level, Settings, catalogue,
+    settings::{self, standard::Version},
+};
 use palisade_checks::{Check, Field};
 use serde_json::Value as Json;
 
@@ -167,8 +170,8 @@ fn absent(check: &Check) -> String {
         let mut before: &[(&str, Json)] = &[];
         for Seed { first, last, settings } in &seeds {
             let versions = match (*first, *last) {
-                (0, catalogue::standard::LATEST) => "any".to_owned(),
-                (first, catalogue::standard::LATEST) => format!("v1.{first} and later"),
+                (0, settings::standard::LATEST) => "any".to_owned(),
+                (first, settings::standard::LATEST) => format!("v1.{first} and later"),
                 (first, last) if first == last => format!("v1.{first}"),
                 (first, last) => format!("v1.{first} to v1.{last}"),
             };
@@ -196,7 +199,7 @@ struct Seed {
 
 fn seeds(check: &Check, level: Level) -> Vec<Seed> {
     let mut seeds: Vec<Seed> = Vec::new();
-    for minor in 0..=catalogue::standard::LATEST {
+    for minor in 0..=settings::standard::LATEST {
         let seed = serde_json::to_value(Settings::seed(level, Version::Minor(minor))).unwrap_or_default();
         let value = |path: &'static str| {
             path.split('.').try_fold(&seed, |at, name| at.get(name)).map(|value| (path, value.clone()))

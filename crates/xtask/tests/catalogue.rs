@@ -4,7 +4,7 @@
 use std::{collections::BTreeSet, fs, path::Path};
 
 use palisade_api::catalogue;
-use palisade_checks::{Field, Level, Settings, catalogue::standard::Version};
+use palisade_checks::{Field, Level, Settings, settings::standard::Version};
 
 /// A file of fixtures that no check has would be run by nobody.
 #[test]

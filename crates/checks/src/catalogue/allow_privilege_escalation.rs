@@ -10,10 +10,8 @@
 
 use serde_json::json;
 
-use super::{
-    mutation::{AdditionalDefault, defaulted_when},
-    unless_windows,
-};
+use super::unless_windows;
+use crate::settings::mutation::{AdditionalDefault, defaulted_when};
 use crate::{
     Check, Condition, Constant, DefaultValue, Field, FieldDefault, Level, Over, Pss, Resolve, Rule, Subject, pod,
 };

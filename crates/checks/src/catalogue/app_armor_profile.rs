@@ -13,7 +13,7 @@ use kube::KubeSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::profiles::Profiles;
+use crate::settings::profiles::Profiles;
 use crate::{Check, Field, Finding, Level, Over, Pss, Resolve, Rule, Text, pod};
 
 /// AppArmor profiles that containers run under.

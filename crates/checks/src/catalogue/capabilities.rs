@@ -14,7 +14,8 @@ use kube::KubeSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::{any, mutation::is_secure, unless_windows};
+use super::unless_windows;
+use crate::settings::{any, mutation::is_secure};
 use crate::{
     Check, Condition, DefaultValue, Field, FieldDefault, Finding, Level, Over, Pss, Resolve, Rule, Subject, Text,
     defaults::may_be_empty, pod,

@@ -8,7 +8,7 @@
 
 use serde_json::json;
 
-use super::{any, kind_allowed, kind_refused};
+use crate::settings::{any, kind_allowed, kind_refused};
 use crate::{Check, Field, Over, Resolve, Rule, pod};
 
 /// The check.

@@ -9,7 +9,7 @@
 
 use serde_json::json;
 
-use super::{
+use crate::settings::{
     GroupRule,
     ids::{self, HIGHEST},
     ranges::{first, outside},

@@ -24,7 +24,7 @@ use kube::KubeSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::{kind_allowed, kind_refused};
+use crate::settings::{kind_allowed, kind_refused};
 use crate::{
     Check, Diagnostic, Field, Finding, Flag, Level, Lowering, Over, Pss, Resolve, Rule, Text, TextList, cel, pod,
 };

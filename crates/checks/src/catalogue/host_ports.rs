@@ -10,7 +10,7 @@
 
 use serde_json::json;
 
-use super::ranges::{Ranges, outside};
+use crate::settings::ranges::{Ranges, outside};
 use crate::{Check, Field, Level, Over, Pss, Rule, pod};
 
 /// The check.

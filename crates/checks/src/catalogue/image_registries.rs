@@ -11,7 +11,7 @@
 
 use serde_json::json;
 
-use super::any;
+use crate::settings::any;
 use crate::{
     Check, Field, Finding, Over, Resolve, Rule,
     image::{IN_REGISTRY, completed_cel},

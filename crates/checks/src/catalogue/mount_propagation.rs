@@ -10,7 +10,7 @@
 
 use serde_json::json;
 
-use super::{any, kind_allowed};
+use crate::settings::{any, kind_allowed};
 use crate::{Check, Field, Over, Resolve, Rule, pod};
 
 /// The check.

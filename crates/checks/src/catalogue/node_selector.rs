@@ -27,7 +27,7 @@ pub static CHECK: Check = Check {
     fixtures: include_str!("node_selector.yaml"),
     compile: |settings, cx| {
         let labels = settings.scheduling.node_selector.as_ref().filter(|labels| !labels.is_empty())?;
-        let finding = |(index, label): (usize, &super::NodeLabel)| {
+        let finding = |(index, label): (usize, &crate::settings::NodeLabel)| {
             let allowed = cx.texts(&format!("spec.scheduling.nodeSelector[{index}].values"), &label.values);
             let found = format!("variables.spec.?nodeSelector[?{}]", cel::quote(&label.key));
             Finding::new(

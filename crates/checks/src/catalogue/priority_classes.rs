@@ -18,7 +18,7 @@
 
 use serde_json::json;
 
-use super::any;
+use crate::settings::any;
 use crate::{Check, Field, Over, Resolve, Rule, TextList, cel, pod};
 
 const FIELD: &str = "variables.spec.?priorityClassName.orValue('')";

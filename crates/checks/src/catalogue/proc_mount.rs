@@ -10,7 +10,8 @@
 
 use serde_json::json;
 
-use super::{any, is_relaxed, unless_user_namespace};
+use super::{is_relaxed, unless_user_namespace};
+use crate::settings::any;
 use crate::{Check, Field, Level, Over, Pss, Resolve, Rule, pod};
 
 const FIELD: &str = "c.?securityContext.?procMount.orValue('Default')";

@@ -10,7 +10,7 @@
 
 use serde_json::json;
 
-use super::mutation::{AdditionalDefault, defaulted_when};
+use crate::settings::mutation::{AdditionalDefault, defaulted_when};
 use crate::{Check, DefaultValue, Field, FieldDefault, Over, Resolve, Rule, Subject, pod};
 
 const FIELD: &str = "c.?securityContext.?readOnlyRootFilesystem";

@@ -11,11 +11,11 @@
 
 use serde_json::json;
 
-use super::any;
+use crate::settings::any;
 use crate::{Check, Field, Level, Over, Pss, Resolve, Rule, pod};
 
 /// The kinds that the Restricted level allows.
-pub(super) const RESTRICTED: [&str; 9] = [
+pub(crate) const RESTRICTED: [&str; 9] = [
     "configMap",
     "csi",
     "downwardAPI",

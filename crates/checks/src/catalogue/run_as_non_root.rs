@@ -11,11 +11,8 @@
 
 use serde_json::json;
 
-use super::{
-    is_relaxed,
-    mutation::{AdditionalDefault, defaulted_when},
-    unless_user_namespace,
-};
+use super::{is_relaxed, unless_user_namespace};
+use crate::settings::mutation::{AdditionalDefault, defaulted_when};
 use crate::{
     Check, Condition, Constant, DefaultValue, Field, FieldDefault, Finding, Flag, Level, Over, Pss, Resolve, Rule,
     Subject, pod,

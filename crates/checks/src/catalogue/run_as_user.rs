@@ -11,13 +11,12 @@
 
 use serde_json::json;
 
-use super::{
+use super::{is_relaxed, unless_user_namespace};
+use crate::settings::{
     UserRule,
     ids::{self, HIGHEST},
-    is_relaxed,
     mutation::is_secure,
     ranges::{first, outside},
-    unless_user_namespace,
 };
 use crate::{Check, Condition, DefaultValue, Field, FieldDefault, Finding, Flag, Level, Over, Pss, Rule, Subject, pod};
 

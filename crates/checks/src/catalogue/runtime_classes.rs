@@ -10,7 +10,7 @@
 use crate::json::Change as _;
 use serde_json::json;
 
-use super::any;
+use crate::settings::any;
 use crate::{Check, Field, Over, Resolve, Rule, TextList, cel, pod};
 
 const FIELD: &str = "variables.spec.?runtimeClassName.orValue('')";

@@ -9,7 +9,7 @@
 
 use serde_json::json;
 
-use super::any;
+use crate::settings::any;
 use crate::{Check, Field, Over, Resolve, Rule, pod};
 
 const DEFAULT: &str = "default-scheduler";

@@ -19,7 +19,7 @@ use kube::KubeSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
 
-use super::{any, mutation::is_secure, standard};
+use crate::settings::{any, mutation::is_secure, standard};
 use crate::{
     Check, DefaultValue, Field, FieldDefault, Finding, Flag, Level, Over, Pss, Resolve, Rule, Subject, Text,
     defaults::{first_text, where_flag},

@@ -13,10 +13,10 @@ use kube::KubeSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::{
+use super::unless_windows;
+use crate::settings::{
     mutation::{AdditionalDefault, defaulted_when},
     profiles::{self, Profiles},
-    unless_windows,
 };
 use crate::{
     Check, Condition, DefaultValue, Field, FieldDefault, Finding, Flag, Level, Over, Pss, Resolve, Rule, Subject, Text,

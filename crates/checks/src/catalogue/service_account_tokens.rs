@@ -18,7 +18,7 @@
 
 use serde_json::json;
 
-use super::{any, kind_allowed, kind_refused};
+use crate::settings::{any, kind_allowed, kind_refused};
 use crate::{Check, Field, Finding, Over, Resolve, Rule, pod};
 
 /// The one that the API server mounts (`TokenVolumeSource` in the admission plugin ServiceAccount).

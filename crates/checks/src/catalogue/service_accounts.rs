@@ -16,7 +16,7 @@
 use crate::json::Change as _;
 use serde_json::json;
 
-use super::any;
+use crate::settings::any;
 use crate::{Check, Field, Over, Resolve, Rule, pod};
 
 const DEFAULT: &str = "default";

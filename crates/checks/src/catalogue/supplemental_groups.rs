@@ -8,7 +8,7 @@
 
 use serde_json::json;
 
-use super::{
+use crate::settings::{
     GroupRule,
     ids::{self, HIGHEST},
     ranges::{first, outside},

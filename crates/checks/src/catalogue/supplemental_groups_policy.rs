@@ -16,10 +16,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::{
+use super::unless_windows;
+use crate::settings::{
     Settings,
     mutation::{AdditionalDefault, defaulted_when},
-    unless_windows,
 };
 use crate::{Check, DefaultValue, Field, FieldDefault, Flag, Over, Rule, Subject, pod};
 

@@ -16,7 +16,7 @@ use kube::KubeSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::{any, standard};
+use crate::settings::{any, standard};
 use crate::{Check, Field, Level, Over, Pss, Resolve, Rule, Text, pod};
 
 /// Sysctls that pods may set.

@@ -16,7 +16,7 @@
 
 use serde_json::{Value as Json, json};
 
-use super::{AllowedToleration, TolerationOperator};
+use crate::settings::{AllowedToleration, TolerationOperator};
 use crate::{Check, Diagnostic, Field, Lowering, Over, Resolve, Rule, Values, cel, pod};
 
 /// What the API server adds (admission plugin DefaultTolerationSeconds).

@@ -10,7 +10,7 @@ use std::{
     sync::{Arc, LazyLock, Mutex, PoisonError},
 };
 
-use palisade_api::{Diagnostic, Level, Settings, ToolSecurityProfile, catalogue::standard::Version};
+use palisade_api::{Diagnostic, Level, Settings, ToolSecurityProfile, settings::standard::Version};
 use palisade_apiserver::admission::{self, PodSecurity, Violation};
 use serde_json::{Value as Json, json};
 

@@ -17,8 +17,8 @@ use std::{
 };
 
 use palisade_api::{
-    Level, Settings, ToolSecurityProfile,
-    catalogue::{self, WindowsRule, standard::Version},
+    Level, Settings, ToolSecurityProfile, catalogue,
+    settings::{WindowsRule, standard::Version},
 };
 use palisade_checks::{Check, Lowering, Resolve, Resolved, Values};
 use palisade_compiler::{Compiled, Namespace};

@@ -82,7 +82,7 @@ fn defaults_violate_nothing_and_change_nothing_that_is_set() {
         if !complying && changes.is_empty() {
             let mut mutated: BTreeSet<_> = patch.changes.iter().filter_map(|change| change.check.as_deref()).collect();
             // What is added by default is no answer to what must be dropped.
-            if settings.mutation.defaults == catalogue::mutation::Defaults::None {
+            if settings.mutation.defaults == palisade_api::settings::mutation::Defaults::None {
                 mutated.remove("capabilities");
             }
             prop_assert!(mutated.is_disjoint(&ids(&now)), "{now}\n{after}\n{}", yaml(&settings));

@@ -3,17 +3,15 @@
 use palisade_api::{
     Settings,
     catalogue::{
+        app_armor_profile::AppArmor, capabilities::Capabilities, host_path_volumes::HostPath,
+        se_linux_options::SeLinux, seccomp_profile::Seccomp, supplemental_groups_policy::SupplementalGroupsPolicy,
+        sysctls::Sysctls,
+    },
+    settings::{
         AllowedToleration, GroupRule, GroupRules, Host, Identity, Images, NodeLabel, Privileges, Range, Scheduling,
         TaintEffect, TokenRules, TolerationOperator, UserRule, UserRules, Users, Volumes, WindowsRule,
-        app_armor_profile::AppArmor,
-        capabilities::Capabilities,
-        host_path_volumes::HostPath,
         mutation::{AdditionalDefault, Defaults, Mutation},
         redirect::{PathStyle, Redirect, RedirectedHost},
-        se_linux_options::SeLinux,
-        seccomp_profile::Seccomp,
-        supplemental_groups_policy::SupplementalGroupsPolicy,
-        sysctls::Sysctls,
     },
 };
 use palisade_checks::{Flag, Integer, Text};

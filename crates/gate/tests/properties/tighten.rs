@@ -5,10 +5,13 @@
 use palisade_api::{
     Settings,
     catalogue::{
+        app_armor_profile::AppArmor, capabilities::Capabilities, host_path_volumes::HostPath,
+        se_linux_options::SeLinux, seccomp_profile::Seccomp, supplemental_groups_policy::SupplementalGroupsPolicy,
+        sysctls::Sysctls,
+    },
+    settings::{
         AllowedToleration, GroupRule, GroupRules, NodeLabel, Range, TaintEffect, TokenRules, TolerationOperator,
-        UserRule, UserRules, WindowsRule, app_armor_profile::AppArmor, capabilities::Capabilities,
-        host_path_volumes::HostPath, se_linux_options::SeLinux, seccomp_profile::Seccomp,
-        supplemental_groups_policy::SupplementalGroupsPolicy, sysctls::Sysctls,
+        UserRule, UserRules, WindowsRule,
     },
 };
 use palisade_checks::{Flag, Integer, Text};

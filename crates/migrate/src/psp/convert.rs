@@ -6,13 +6,11 @@
 
 use palisade_api::{
     Diagnostic, Level, Settings,
-    catalogue::{
+    catalogue::{capabilities::Capabilities, se_linux_options::SeLinux, sysctls::Sysctls},
+    settings::{
         Host, Privileges, Scheduling, Users, Volumes, WindowsRule,
-        capabilities::Capabilities,
         mutation::{AdditionalDefault, Defaults, Mutation},
-        se_linux_options::SeLinux,
         standard::Version,
-        sysctls::Sysctls,
     },
 };
 use palisade_checks::Text;

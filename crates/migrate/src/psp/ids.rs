@@ -1,15 +1,15 @@
 //! Users, groups and ports: rules and ranges.
 
-use palisade_api::catalogue::{self, Range};
+use palisade_api::settings::{self, Range};
 use serde_json::json;
 
 use super::{GroupRule, GroupStrategy, IdRange, PortRange, UserRule, UserStrategy, convert::Findings};
 use crate::note::{FieldDefault, Kind};
 
 /// The user, and whether `runAsNonRoot` has to be set.
-pub(super) fn user(strategy: &UserStrategy, found: &mut Findings) -> (Option<catalogue::UserRules>, bool) {
+pub(super) fn user(strategy: &UserStrategy, found: &mut Findings) -> (Option<settings::UserRules>, bool) {
     let path = "spec.runAsUser";
-    let rules = |rule, ranges| Some(catalogue::UserRules { rule, ranges });
+    let rules = |rule, ranges| Some(settings::UserRules { rule, ranges });
     match strategy.rule {
         UserRule::RunAsAny => {
             without_effect(path, &strategy.ranges, found);
@@ -25,7 +25,7 @@ pub(super) fn user(strategy: &UserStrategy, found: &mut Findings) -> (Option<cat
                     FieldDefault::pod(&["securityContext", "runAsUser"], first.min),
                 );
             }
-            (rules(catalogue::UserRule::MustRunAs, ranges), false)
+            (rules(settings::UserRule::MustRunAs, ranges), false)
         }
         UserRule::MustRunAsNonRoot => {
             without_effect(path, &strategy.ranges, found);
@@ -36,20 +36,20 @@ pub(super) fn user(strategy: &UserStrategy, found: &mut Findings) -> (Option<cat
                  that set no runAsUser were",
                 FieldDefault::pod(&["securityContext", "runAsNonRoot"], true),
             );
-            (rules(catalogue::UserRule::MustRunAsNonRoot, vec![]), true)
+            (rules(settings::UserRule::MustRunAsNonRoot, vec![]), true)
         }
     }
 }
 
 /// The group of processes.
-pub(super) fn primary_group(strategy: &GroupStrategy, found: &mut Findings) -> Option<catalogue::GroupRules> {
+pub(super) fn primary_group(strategy: &GroupStrategy, found: &mut Findings) -> Option<settings::GroupRules> {
     let path = "spec.runAsGroup";
     let rule = match strategy.rule {
         GroupRule::RunAsAny => {
             without_effect(path, &strategy.ranges, found);
             return None;
         }
-        GroupRule::MayRunAs => catalogue::GroupRule::MayRunAs,
+        GroupRule::MayRunAs => settings::GroupRule::MayRunAs,
         GroupRule::MustRunAs => {
             if let Some(first) = strategy.ranges.first() {
                 found.defaulted(
@@ -59,10 +59,10 @@ pub(super) fn primary_group(strategy: &GroupStrategy, found: &mut Findings) -> O
                     FieldDefault::pod(&["securityContext", "runAsGroup"], first.min),
                 );
             }
-            catalogue::GroupRule::MustRunAs
+            settings::GroupRule::MustRunAs
         }
     };
-    Some(catalogue::GroupRules { rule, ranges: id_ranges(path, &strategy.ranges, found) })
+    Some(settings::GroupRules { rule, ranges: id_ranges(path, &strategy.ranges, found) })
 }
 
 /// A group that a pod has besides its primary one.
@@ -70,18 +70,18 @@ pub(super) fn extra_group(
     field: &'static str,
     strategy: &GroupStrategy,
     found: &mut Findings,
-) -> Option<catalogue::GroupRules> {
+) -> Option<settings::GroupRules> {
     let path = format!("spec.{field}");
     let rule = match strategy.rule {
         GroupRule::RunAsAny => {
             without_effect(&path, &strategy.ranges, found);
             return None;
         }
-        GroupRule::MayRunAs => catalogue::GroupRule::MayRunAs,
-        GroupRule::MustRunAs => catalogue::GroupRule::MustRunAs,
+        GroupRule::MayRunAs => settings::GroupRule::MayRunAs,
+        GroupRule::MustRunAs => settings::GroupRule::MustRunAs,
     };
     let ranges = id_ranges(&path, &strategy.ranges, found);
-    if let Some(first) = strategy.ranges.first().filter(|_| rule == catalogue::GroupRule::MustRunAs) {
+    if let Some(first) = strategy.ranges.first().filter(|_| rule == settings::GroupRule::MustRunAs) {
         let value = if field == "fsGroup" { json!(first.min) } else { json!([first.min]) };
         found.defaulted(
             Kind::Defaulted,
@@ -94,7 +94,7 @@ pub(super) fn extra_group(
             FieldDefault::pod(&["securityContext", field], value),
         );
     }
-    Some(catalogue::GroupRules { rule, ranges })
+    Some(settings::GroupRules { rule, ranges })
 }
 
 fn without_effect(path: &str, ranges: &[IdRange], found: &mut Findings) {

@@ -42,7 +42,7 @@ pub struct Mutation {
 
 impl Mutation {
     /// Whether it says nothing.
-    pub(super) fn is_default(&self) -> bool {
+    pub(crate) fn is_default(&self) -> bool {
         *self == Self::default()
     }
 }
@@ -103,7 +103,7 @@ pub enum FailurePolicy {
 
 /// What must hold besides the conditions of a field for it to be defaulted: `None` if it is not. `demanded` is a setting
 /// by which a check demands it where it is `wanted`.
-pub(super) fn defaulted_when(
+pub(crate) fn defaulted_when(
     settings: &Settings,
     additional: AdditionalDefault,
     demanded: Option<&Flag>,
@@ -116,7 +116,7 @@ pub(super) fn defaulted_when(
 }
 
 /// Whether what checks demand is defaulted.
-pub(super) fn is_secure(settings: &Settings) -> bool {
+pub(crate) fn is_secure(settings: &Settings) -> bool {
     settings.mutation.defaults == Defaults::Secure
 }
 

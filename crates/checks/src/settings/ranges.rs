@@ -20,12 +20,12 @@ pub struct Range {
 }
 
 /// Ranges, lowered to CEL.
-pub(super) struct Ranges {
+pub(crate) struct Ranges {
     bounds: Vec<(String, String)>,
 }
 
 impl Ranges {
-    pub(super) fn lower(cx: &mut Lowering<'_>, path: &str, ranges: &[Range]) -> Self {
+    pub(crate) fn lower(cx: &mut Lowering<'_>, path: &str, ranges: &[Range]) -> Self {
         let bounds = ranges
             .iter()
             .enumerate()
@@ -48,7 +48,7 @@ impl Ranges {
     }
 
     /// CEL of type bool: whether the int `number` is in a range.
-    pub(super) fn contain(&self, number: &str) -> String {
+    pub(crate) fn contain(&self, number: &str) -> String {
         let terms: Vec<_> = self
             .bounds
             .iter()
@@ -64,7 +64,7 @@ impl Ranges {
     }
 
     /// CEL of type string that names the ranges: `1-65535, 70000`.
-    pub(super) fn says(&self) -> String {
+    pub(crate) fn says(&self) -> String {
         if self.bounds.is_empty() {
             return cel::quote("none");
         }
@@ -93,13 +93,13 @@ impl Ranges {
 }
 
 /// The lowest number in the first range.
-pub(super) fn first(ranges: &[Range], values: &Values) -> Option<i64> {
+pub(crate) fn first(ranges: &[Range], values: &Values) -> Option<i64> {
     ranges.first().map(|range| range.min.resolve(values))
 }
 
 /// A number in no range that the API server accepts as an id or a port, if there is one: not 0, which for a
 /// port means none.
-pub(super) fn outside(ranges: &[Range], values: &Values, highest: i64) -> Option<i64> {
+pub(crate) fn outside(ranges: &[Range], values: &Values, highest: i64) -> Option<i64> {
     let inside = |number: i64| {
         ranges.iter().any(|range| range.min.resolve(values) <= number && number <= range.max.resolve(values))
     };

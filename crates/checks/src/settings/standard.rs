@@ -10,10 +10,15 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use super::{
     Host, Identity, Images, Privileges, Scheduling, Settings, UserRule, UserRules, Users, Volumes, WindowsRule,
-    app_armor_profile::AppArmor, capabilities::Capabilities, mutation::Mutation, restricted_volumes,
-    se_linux_options::SeLinux, seccomp_profile::Seccomp, sysctls::Sysctls,
+    mutation::Mutation,
 };
-use crate::{Level, Text};
+use crate::{
+    Level, Text,
+    catalogue::{
+        app_armor_profile::AppArmor, capabilities::Capabilities, restricted_volumes, se_linux_options::SeLinux,
+        seccomp_profile::Seccomp, sysctls::Sysctls,
+    },
+};
 
 /// The latest minor version of Kubernetes whose standards are known.
 pub const LATEST: u8 = 37;
@@ -144,12 +149,12 @@ fn until(since: Since, version: Version) -> Vec<Text> {
 }
 
 /// The sysctls that a version calls safe.
-pub(super) fn sysctls(version: Version) -> Vec<Text> {
+pub(crate) fn sysctls(version: Version) -> Vec<Text> {
     until(SYSCTLS, version)
 }
 
 /// The SELinux types that a version allows.
-pub(super) fn se_linux_types(version: Version) -> Vec<Text> {
+pub(crate) fn se_linux_types(version: Version) -> Vec<Text> {
     until(SE_LINUX_TYPES, version)
 }
 

@@ -65,10 +65,10 @@ pub struct GroupRules {
 }
 
 /// The highest id that the API server accepts (`runAsUser` and its like are 0 to 2147483647).
-pub(super) const HIGHEST: i64 = 2_147_483_647;
+pub(crate) const HIGHEST: i64 = 2_147_483_647;
 
 /// The group that is defaulted: the lowest of the first range, where one must be set.
-pub(super) fn demanded_group(settings: &Settings, rules: Option<&GroupRules>) -> Option<Integer> {
+pub(crate) fn demanded_group(settings: &Settings, rules: Option<&GroupRules>) -> Option<Integer> {
     let rules = rules.filter(|rules| rules.rule == GroupRule::MustRunAs && is_secure(settings))?;
     Some(rules.ranges.first()?.min.clone())
 }
@@ -85,7 +85,7 @@ fn lower(cx: &mut Lowering<'_>, path: &str, ranges: &[Range]) -> Ranges {
 }
 
 /// An id that a container sets, or takes from the pod: `runAsUser`, `runAsGroup`.
-pub(super) fn effective(cx: &mut Lowering<'_>, field: &str, required: bool, path: &str, ranges: &[Range]) -> Finding {
+pub(crate) fn effective(cx: &mut Lowering<'_>, field: &str, required: bool, path: &str, ranges: &[Range]) -> Finding {
     let ranges = lower(cx, path, ranges);
     let id = format!("c.?securityContext.?{field}.or(variables.podSecurityContext.?{field})");
     let outside = format!("!{}", parenthesised(&ranges.contain(&format!("{id}.value()"))));
@@ -95,7 +95,7 @@ pub(super) fn effective(cx: &mut Lowering<'_>, field: &str, required: bool, path
 }
 
 /// The user of containers, and a pod that says root though no container follows it.
-pub(super) fn of_user(cx: &mut Lowering<'_>, required: bool, path: &str, ranges: &[Range]) -> Vec<Finding> {
+pub(crate) fn of_user(cx: &mut Lowering<'_>, required: bool, path: &str, ranges: &[Range]) -> Vec<Finding> {
     let of_containers = effective(cx, "runAsUser", required, path, ranges);
     if ranges.iter().any(|range| range.min == 0.into()) {
         return vec![of_containers];
@@ -115,7 +115,7 @@ pub(super) fn of_user(cx: &mut Lowering<'_>, required: bool, path: &str, ranges:
 }
 
 /// An id that only the pod sets: `fsGroup`.
-pub(super) fn of_pod(cx: &mut Lowering<'_>, field: &str, required: bool, path: &str, ranges: &[Range]) -> Finding {
+pub(crate) fn of_pod(cx: &mut Lowering<'_>, field: &str, required: bool, path: &str, ranges: &[Range]) -> Finding {
     let ranges = lower(cx, path, ranges);
     let id = format!("variables.podSecurityContext.?{field}");
     let outside = format!("!{}", parenthesised(&ranges.contain(&format!("{id}.value()"))));
@@ -125,7 +125,7 @@ pub(super) fn of_pod(cx: &mut Lowering<'_>, field: &str, required: bool, path: &
 }
 
 /// Ids that only the pod sets, as a list: `supplementalGroups`.
-pub(super) fn of_pod_list(cx: &mut Lowering<'_>, field: &str, required: bool, path: &str, ranges: &[Range]) -> Finding {
+pub(crate) fn of_pod_list(cx: &mut Lowering<'_>, field: &str, required: bool, path: &str, ranges: &[Range]) -> Finding {
     let ranges = lower(cx, path, ranges);
     let ids = format!("variables.podSecurityContext.?{field}.orValue([])");
     let outside = format!("{ids}.exists(g, !{})", parenthesised(&ranges.contain("g")));

@@ -119,7 +119,8 @@ fn privileges(found: &Settings, asked: &Settings, need: &mut impl FnMut(bool, &'
     if let Some(asked) = &asked.seccomp {
         let found = found.seccomp.as_ref();
         need(within(found.map(|found| &found.allowed[..]), Some(&asked.allowed)), "privileges.seccomp.allowed");
-        let flag = |of: fn(&super::seccomp_profile::Seccomp) -> &Flag| demands(found.map(of), Some(of(asked)));
+        let flag =
+            |of: fn(&crate::catalogue::seccomp_profile::Seccomp) -> &Flag| demands(found.map(of), Some(of(asked)));
         need(flag(|seccomp| &seccomp.required), "privileges.seccomp.required");
         need(flag(|seccomp| &seccomp.annotations), "privileges.seccomp.annotations");
     }

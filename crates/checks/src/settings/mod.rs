@@ -1,8 +1,36 @@
-//! The settings of all checks together.
+//! The settings of a profile that checks read: the schema of each group of `spec` in a file of its name, what an absent
+//! setting means ([`standard`]), and which level a profile implies ([`implied`]).
 
 use serde::{Deserialize, Serialize};
 
-use super::{Host, Identity, Images, Privileges, Scheduling, Users, Volumes, mutation};
+use crate::Text;
+
+mod host;
+mod identity;
+pub(crate) mod ids;
+mod images;
+mod implied;
+pub mod mutation;
+mod privileges;
+pub(crate) mod profiles;
+pub(crate) mod ranges;
+pub mod redirect;
+mod scheduling;
+pub mod standard;
+mod users;
+mod volumes;
+
+pub use host::Host;
+pub use identity::{Identity, TokenRules};
+pub use ids::{GroupRule, GroupRules, UserRule, UserRules};
+pub use images::Images;
+pub use implied::{Implied, implied};
+pub use privileges::{Privileges, WindowsRule};
+pub use ranges::Range;
+pub use scheduling::{AllowedToleration, NodeLabel, Scheduling, TaintEffect, TolerationOperator};
+pub use users::Users;
+pub use volumes::Volumes;
+pub(crate) use volumes::{kind_allowed, kind_refused};
 
 /// The settings of all checks, in the groups of a profile's `spec`. A check whose setting is `None` is off.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -127,4 +155,9 @@ impl Settings {
             mutation: self.mutation,
         }
     }
+}
+
+/// Whether a list of texts says `*`: anything.
+pub(crate) fn any(texts: &[Text]) -> bool {
+    texts.iter().any(|text| text.0 == "*")
 }

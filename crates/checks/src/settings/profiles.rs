@@ -7,13 +7,13 @@ use crate::{
 };
 
 /// What is allowed, lowered to CEL. `None` stands for anything.
-pub(super) struct Profiles {
+pub(crate) struct Profiles {
     types: Option<TextList>,
     localhost: Option<TextList>,
 }
 
 impl Profiles {
-    pub(super) fn lower(cx: &mut Lowering<'_>, path: &str, types: &[Text], localhost: &[Text]) -> Self {
+    pub(crate) fn lower(cx: &mut Lowering<'_>, path: &str, types: &[Text], localhost: &[Text]) -> Self {
         Self {
             types: (!any(types)).then(|| cx.texts(&format!("{path}.allowed"), types)),
             localhost: (!any(localhost)).then(|| cx.texts(&format!("{path}.localhostProfiles"), localhost)),
@@ -21,12 +21,12 @@ impl Profiles {
     }
 
     /// Whether nothing is forbidden.
-    pub(super) fn allow_anything(&self) -> bool {
+    pub(crate) fn allow_anything(&self) -> bool {
         self.types.is_none() && self.localhost.is_none()
     }
 
     /// CEL of type bool: whether a profile in a field is forbidden.
-    pub(super) fn forbid(&self, profile: &str) -> String {
+    pub(crate) fn forbid(&self, profile: &str) -> String {
         self.forbidden(
             &format!("{profile}.type"),
             &format!("{profile}.type == 'Localhost'"),
@@ -36,7 +36,7 @@ impl Profiles {
 
     /// CEL of type bool: whether a profile in an annotation is forbidden. `defaults` are the texts by which an
     /// annotation names the profile of the runtime.
-    pub(super) fn forbid_annotation(&self, value: &str, defaults: &[&str]) -> String {
+    pub(crate) fn forbid_annotation(&self, value: &str, defaults: &[&str]) -> String {
         let local = format!("{value}.startsWith('localhost/')");
         self.forbidden(
             &format!(
@@ -60,14 +60,14 @@ impl Profiles {
     }
 
     /// CEL of type string: the profile in a field.
-    pub(super) fn found(profile: &str) -> String {
+    pub(crate) fn found(profile: &str) -> String {
         format!(
             "{profile}.type + ({profile}.?localhostProfile.orValue('') == '' ? '' : ' ' + {profile}.localhostProfile)"
         )
     }
 
     /// CEL of type string that names what is allowed.
-    pub(super) fn says(&self) -> String {
+    pub(crate) fn says(&self) -> String {
         let types = self.types.as_ref().map_or_else(|| cel::quote("any"), TextList::says);
         match &self.localhost {
             None => types,
@@ -77,7 +77,7 @@ impl Profiles {
 }
 
 /// A profile that a pod which complies may set: of the first allowed type of which there is one.
-pub(super) fn first(types: &[String], localhost: &[String]) -> Option<serde_json::Value> {
+pub(crate) fn first(types: &[String], localhost: &[String]) -> Option<serde_json::Value> {
     types.iter().find_map(|kind| match kind.as_str() {
         "*" => Some(serde_json::json!({"type": "RuntimeDefault"})),
         "Localhost" => {
@@ -89,13 +89,13 @@ pub(super) fn first(types: &[String], localhost: &[String]) -> Option<serde_json
 }
 
 /// The profile of the runtime, as it is defaulted.
-pub(super) fn of_runtime() -> Vec<(&'static str, Text)> {
+pub(crate) fn of_runtime() -> Vec<(&'static str, Text)> {
     vec![("type", "RuntimeDefault".into())]
 }
 
 /// The profile that is defaulted: the first that is allowed and confines; `None` if there is none, or none that is the
 /// same kind of thing in each namespace.
-pub(super) fn defaulted(types: &[Text], localhost: &[Text], declared: &Declared) -> Option<Vec<(&'static str, Text)>> {
+pub(crate) fn defaulted(types: &[Text], localhost: &[Text], declared: &Declared) -> Option<Vec<(&'static str, Text)>> {
     types.iter().find_map(|kind| match kind.0.as_str() {
         "*" | "RuntimeDefault" => Some(of_runtime()),
         "Localhost" => Some(vec![("type", "Localhost".into()), ("localhostProfile", first_text(localhost, declared)?)]),

@@ -1,0 +1,34 @@
+//! `spec.host`.
+
+use kube::KubeSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Range;
+use crate::Flag;
+
+/// Use of the node's namespaces and ports.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Host {
+    /// Whether pods may use the node's network namespace. true, false or $name. If absent: false.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub network: Option<Flag>,
+    /// Whether pods may use the node's process namespace. true, false or $name. If absent: false.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pid: Option<Flag>,
+    /// Whether pods may use the node's IPC namespace. true, false or $name. If absent: false.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ipc: Option<Flag>,
+    /// Ranges of ports of the node that containers may use as hostPort. If absent or empty: none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 16))]
+    pub ports: Option<Vec<Range>>,
+    /// Whether probes and lifecycle handlers may name a host, which the kubelet then calls from the node. true,
+    /// false or $name. If absent: as in baseline; false for Baseline and Restricted from v1.34 on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub probe_hosts: Option<Flag>,
+    /// Whether pods may set hostAliases: addresses that names have in their containers, whatever DNS says. true, false
+    /// or $name. If absent: true.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub aliases: Option<Flag>,
+}

@@ -1,0 +1,38 @@
+//! `spec.users`.
+
+use kube::KubeSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{GroupRules, UserRules};
+use crate::{Flag, catalogue};
+
+/// The users and groups that processes may run as.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Users {
+    /// The user that containers run as. If absent: any but an explicit 0 (MustRunAsNonRoot).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub run_as_user: Option<UserRules>,
+    /// The primary group that containers run as. If absent: any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub run_as_group: Option<GroupRules>,
+    /// The group that owns the pod's volumes. If absent: any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fs_group: Option<GroupRules>,
+    /// Further groups of the pod's processes. If absent: any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub supplemental_groups: Option<GroupRules>,
+    /// Strict: each pod must set supplementalGroupsPolicy: Strict, so that its processes are in no group only because
+    /// /etc/group of the image says so. Merge: that is up to the pod. If absent: Merge.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub supplemental_groups_policy: Option<catalogue::supplemental_groups_policy::SupplementalGroupsPolicy>,
+    /// Whether the pod or each container must set runAsNonRoot, so that the kubelet refuses to start an
+    /// image as root. true, false or $name. If absent: true.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub require_run_as_non_root: Option<Flag>,
+    /// Whether a pod in a user namespace of its own (hostUsers: false), where root is not a user of the node, is
+    /// free of requireRunAsNonRoot and of the rule MustRunAsNonRoot. true, false or $name. If absent: as in
+    /// baseline; true for Baseline and Restricted from v1.35 on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub relax_for_user_namespaces: Option<Flag>,
+}
