@@ -352,7 +352,7 @@ fn what_is_wrong_with_a_custom_check_is_told() {
 }
 
 #[test]
-fn what_is_filled_in_is_one_policy_of_either_version() {
+fn mutation_is_one_policy_of_either_version() {
     assert_eq!(compiled(&json!({})).bundle.mutation, None);
     let mut spec = json!({"mutation": {"defaults": "Secure", "failurePolicy": "Fail"}});
     let pair = compiled(&spec).bundle.mutation.unwrap();

@@ -246,7 +246,7 @@ impl<'a> Cluster<'a> {
             }
             Err(NotMade::Unreadable(mistake)) => self.unreadable.push((item.object, mistake)),
             Err(NotMade::Rejected(reported)) => {
-                self.of_extension.extend(reported.into_iter().map(|one| (item.copy(), one)))
+                self.of_extension.extend(reported.into_iter().map(|one| (item.copy(), one)));
             }
         }
         None

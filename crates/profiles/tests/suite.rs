@@ -148,7 +148,7 @@ fn a_message_of_a_custom_check_is_noticed_by_who_expects_it() {
 }
 
 #[test]
-fn what_a_profile_fills_in_is_filled_in_whoever_does_it() {
+fn a_profile_defaults_the_same_with_every_engine() {
     let profile = PROFILE.to_owned() + "  mutation: {additionalDefaults: [HostUsers]}\n";
     // By a policy, and by the webhook.
     for version in ["1.36", "1.35"] {
@@ -163,7 +163,7 @@ fn what_a_profile_fills_in_is_filled_in_whoever_does_it() {
 }
 
 #[test]
-fn what_a_profile_fills_in_is_there_whoever_does_it() {
+fn a_default_is_there_with_every_engine() {
     let profile = "\
 apiVersion: toolsecurity.dev/v1alpha1
 kind: ToolSecurityProfile

@@ -198,7 +198,7 @@ impl Loader<'_> {
         let mut cluster = clusters.bases[minor].0.clone();
         for object in extra {
             match cluster.apply(object.clone()) {
-                // A policy that is refused was told of, and cannot be bound.
+                // A policy that is rejected was reported, and cannot be bound.
                 Err(why) if !self.imported => return Err(vec![self.object.problem("", why)]),
                 _ => {}
             }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use k8s_openapi::jiff::Timestamp;
 use palisade_apiserver::admission::{Plugins, PolicyKind, Request, Review};
-use palisade_cel::Minor;
+use palisade_cel::{Minor, NotAMinor};
 use palisade_manifest::{Object, Problem, Source};
 use serde_json::Value as Json;
 
@@ -223,10 +223,13 @@ impl Loader<'_> {
 
     pub fn minor(&mut self, path: &str, version: Option<&String>) -> u8 {
         let Some(version) = version else { return self.server.minor };
-        version.parse().map(Minor::number).unwrap_or_else(|error| {
-            self.problem(path, format!("{path}: {version:?}: {error}"));
-            self.server.minor
-        })
+        version.parse().map_or_else(
+            |error: NotAMinor| {
+                self.problem(path, format!("{path}: {version:?}: {error}"));
+                self.server.minor
+            },
+            Minor::number,
+        )
     }
 
     fn suite(mut self) -> Result<Suite, Vec<Problem>> {

@@ -1,5 +1,5 @@
 //! Objects that are stored: changed, deleted, and freed of their finalizers. What the real API server says to that, by
-//! itself and with policies that read both objects, compared with what is said offline of what it has stored.
+//! itself and with policies that read both objects, compared with the offline verdicts on what it has stored.
 
 use std::collections::BTreeMap;
 

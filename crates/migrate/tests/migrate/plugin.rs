@@ -334,9 +334,9 @@ fn profiles_judge_as_the_plugin_did() {
             let compiled = palisade_compiler::compile(&migrated.profile).unwrap();
             let judge = Policy::new(&compiled.bundle.pods.policy).unwrap();
             for pod in &pods {
-                let mut mutated = pod.clone();
+                let mut written = pod.clone();
                 for default in migrated.notes.iter().filter_map(|note| note.default.as_ref()) {
-                    default.apply(&mut mutated);
+                    default.apply(&mut written);
                 }
                 // Where something is defaulted, nothing need be written, but for what notes call stricter: a class, and
                 // capabilities beside others that a container drops. What the plugin defaulted was refused by the API
@@ -355,7 +355,7 @@ fn profiles_judge_as_the_plugin_did() {
                         "{patch} {annotations}: the plugin admits, but after defaulting {now}\n    {pod}"
                     ));
                 }
-                for (pod, complete) in [(pod, false), (&mutated, true)] {
+                for (pod, complete) in [(pod, false), (&written, true)] {
                     let (before, now) = (plugin(&psp, pod), denial(&judge, pod));
                     if before.is_empty() && complete && !is_always_stricter(pod) {
                         admitted += 1;
