@@ -168,8 +168,8 @@ FUZZ_TARGETS ?= check evaluate schema review commands
 fuzz_words = $(TARGET)/fuzz-seeds/$$(test $$target = review && echo reviews || echo expressions)
 # A command takes so long that reading thousands of seeds would leave no time to change them; its inputs are the seeds.
 fuzz_seeds = $$(test $$target = commands || echo $(fuzz_words))
-# What one input may take: a command compiles and checks a profile within it.
-fuzz_limits = $$(test $$target = commands && echo -timeout=5 -rss_limit_mb=1024 || echo -timeout=10 -rss_limit_mb=2048)
+# What one input may take: a command compiles and checks a profile within it, and is too slow for inputs to grow bit by bit.
+fuzz_limits = $$(test $$target = commands && echo -timeout=5 -rss_limit_mb=1024 -len_control=0 || echo -timeout=10 -rss_limit_mb=2048 -len_control=10)
 
 # libFuzzer stops at a panic, at an input that takes longer than 10 seconds (5, of commands), and beyond 2 GiB (1). A find is kept in
 # fuzz/artifacts; `make fuzz` again tries it first.
@@ -181,7 +181,7 @@ fuzz: ## Try random input on parser, checker, evaluator, schemas, webhook and co
 	for target in $(FUZZ_TARGETS); do mkdir -p fuzz/corpus/$$target fuzz/artifacts/$$target \
 		&& RUSTUP_TOOLCHAIN=nightly $(CARGO_FUZZ) fuzz run --sanitizer none --target-dir $(abspath $(TARGET))/fuzz $$target \
 			fuzz/corpus/$$target $(fuzz_seeds) fuzz/artifacts/$$target -- -max_total_time=$(SECONDS) -max_len=10000 \
-			-len_control=10 $(fuzz_limits) -dict=$(fuzz_words).dict -print_final_stats=1 || exit 1; done
+			$(fuzz_limits) -dict=$(fuzz_words).dict -print_final_stats=1 || exit 1; done
 
 .PHONY: spec-cel
 spec-cel: oracle-program ## Compare both with the tests of the CEL specification
