@@ -15,36 +15,27 @@ use crate::{
 const ADMISSION: &str = "/apis/admissionregistration.k8s.io/v1";
 
 impl Arena {
-    /// Waits until the API server enforces what was last written of policies, bindings and parameters.
+    /// Waits until the API server enforces what was last written of policies and bindings.
     ///
-    /// An API server reads each of these kinds in the order in which they were written. So a policy, its binding and its
-    /// parameters, all written now, deny a pod only after it has read all earlier ones.
+    /// An API server reads each of these kinds in the order in which they were written. So a policy and its binding that are
+    /// written now deny a pod only after it has read all earlier ones.
     pub(crate) async fn fence(&self, namespace: &str) -> TestResult {
         // Each has a name of its own: a former one may still be enforced.
         static FENCES: AtomicUsize = AtomicUsize::new(0);
         let name = &format!("fence-{}", FENCES.fetch_add(1, Ordering::Relaxed));
         let (policies, bindings) = ("validatingadmissionpolicies", "validatingadmissionpolicybindings");
-        let params = format!("/apis/toolsecurity.dev/v1alpha1/namespaces/{namespace}/toolsecurityparams");
-        let objects: [(String, Json); 3] = [
-            (
-                params,
-                json!({
-                    "apiVersion": "toolsecurity.dev/v1alpha1", "kind": "ToolSecurityParams", "metadata": {"name": name},
-                    "spec": {"problem": "", "integers": {"fence": 1}, "strings": {}, "booleans": {}, "stringLists": {}},
-                }),
-            ),
+        let objects: [(String, Json); 2] = [
             (
                 format!("{ADMISSION}/{policies}"),
                 json!({
                     "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy",
                     "metadata": {"name": name},
                     "spec": {
-                        "paramKind": {"apiVersion": "toolsecurity.dev/v1alpha1", "kind": "ToolSecurityParams"},
                         "matchConstraints": {"resourceRules": [{
                             "apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"],
                         }]},
                         "validations": [{
-                            "expression": format!("object.metadata.name != '{name}' || params.spec.integers.fence != 1"),
+                            "expression": format!("object.metadata.name != '{name}'"),
                             "message": "the fence stands",
                         }],
                     },
@@ -57,7 +48,7 @@ impl Arena {
                     "metadata": {"name": name},
                     "spec": {
                         "policyName": name,
-                        "paramRef": {"name": name, "namespace": namespace, "parameterNotFoundAction": "Allow"},
+                        "matchResources": {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}}},
                         "validationActions": ["Deny"],
                     },
                 }),
