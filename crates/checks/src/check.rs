@@ -93,6 +93,9 @@ pub struct Finding {
     pub violated: String,
     /// CEL of type string: what was found and what is allowed. May use what `violated` uses.
     pub says: String,
+    /// CEL of type bool that is true only where it is not violated, and cheap: for the fast path, where that cannot be
+    /// derived from `violated`.
+    pub complies: Option<String>,
 }
 
 /// What a finding looks at, and the variable by which its expressions call it.
@@ -118,6 +121,12 @@ impl Rule {
 impl Finding {
     /// A finding.
     pub fn new(over: Over, violated: impl Into<String>, says: impl Into<String>) -> Self {
-        Self { over, violated: violated.into(), says: says.into() }
+        Self { over, violated: violated.into(), says: says.into(), complies: None }
+    }
+
+    /// The same, with an expression that is true only where it is not violated.
+    #[must_use]
+    pub fn complies(self, complies: impl Into<String>) -> Self {
+        Self { complies: Some(complies.into()), ..self }
     }
 }

@@ -23,6 +23,7 @@ use palisade_checks::{
 use crate::{
     Custom, Lowered, Mutation, Writing,
     expressions::{self, Judging},
+    fast,
     native::{self, MutatingPair},
     updates::PodUpdates,
 };
@@ -194,12 +195,13 @@ const MESSAGE: &str = "bytes(variables.message).size() <= 5120 ? variables.messa
 /// what was written.
 fn policy_spec(profile: &ToolSecurityProfile, shape: Shape, judging: &Judging<'_>) -> ValidatingAdmissionPolicySpec {
     let parameterized = judging.updates != PodUpdates::AsCreation;
+    let variables = expressions::variables(profile, shape, judging);
     ValidatingAdmissionPolicySpec {
         failure_policy: Some("Fail".to_owned()),
         param_kind: parameterized.then(param_kind),
         match_constraints: Some(matching(namespace_selector(&profile.spec), all_rules(shape))),
-        match_conditions: None,
-        variables: Some(expressions::variables(profile, shape, judging)),
+        match_conditions: fast::match_condition(shape, judging, &variables).map(|condition| vec![condition]),
+        variables: Some(variables),
         validations: Some(vec![Validation {
             expression: "variables.violations.size() == 0".to_owned(),
             message: Some(format!("violates ToolSecurityProfile {}", name(profile))),

@@ -14,7 +14,7 @@ use palisade_checks::{
 use palisade_objects::json::Change as _;
 use serde_json::{Value as Json, json};
 
-use crate::{Mutation, Writing, bundle, expressions};
+use crate::{Mutation, Writing, bundle, expressions, fast};
 
 /// A policy that changes pods, and what puts it in force.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,8 +39,8 @@ impl MutatingPair {
 
 /// The conditions without which a request is none of the mutation's business, by name: not in the namespace for
 /// probes, whose pods are to be judged as they are unless they ask who changes them, and not for who and what is
-/// exempt, and not for a pod with a list that is longer than what is judged, which validation denies: an empty patch
-/// would cost more. For the policy and for the webhook's registration alike.
+/// exempt, and not for a pod in which nothing is to change, or with a list that is longer than what is judged, which
+/// validation denies: an empty patch would cost more. For the policy and for the webhook's registration alike.
 pub fn match_conditions(mutation: &Mutation) -> Vec<MatchCondition> {
     conditions(mutation, Writing::Readable)
 }
@@ -53,7 +53,7 @@ fn conditions(mutation: &Mutation, writing: Writing) -> Vec<MatchCondition> {
         MatchCondition { name: name.to_owned(), expression }
     };
     let bounds = mutation.bounds();
-    let within = (!bounds.is_empty()).then(|| condition("within-bounds", bounds::hold(&bounds, &NAMES)));
+    let within = (!bounds.is_empty()).then(|| bounds::hold(&bounds, &NAMES));
     let mut conditions = vec![
         condition(
             "not-a-probe",
@@ -65,14 +65,21 @@ fn conditions(mutation: &Mutation, writing: Writing) -> Vec<MatchCondition> {
         ),
         condition("not-exempt", format!("!{}", cel::any(&exempt))),
     ];
-    conditions.extend(within);
+    // One condition, for the API server evaluates each, whatever the others say.
+    let something = Parts::new(mutation).something_to_change();
+    let terms: Vec<_> = something.into_iter().chain(within).collect();
+    if !terms.is_empty() {
+        let about = "where nothing is to change, nothing is asked: docs/adr/0033-complying-requests-leave-early.md";
+        let expression = writing.expression(about, terms.join(" && "));
+        conditions.push(MatchCondition { name: "something-to-change".to_owned(), expression });
+    }
     conditions
 }
 
 pub(crate) fn pair(profile: &ToolSecurityProfile, mutation: &Mutation, writing: Writing) -> MutatingPair {
     let name = names::mutation(&mutation.profile);
     let failure_policy: &str = mutation.failure_policy.into();
-    let (variables, expression) = expression(mutation, writing);
+    let (variables, expression) = Parts::new(mutation).expression(writing);
     MutatingPair {
         policy: MutatingAdmissionPolicy {
             metadata: bundle::metadata(profile, name.clone()),
@@ -125,48 +132,69 @@ const NAMES: bounds::Names<'_> = bounds::Names {
 /// CEL of type bool: an ephemeral container is new. The others cannot change.
 const NEW: &str = "!oldObject.spec.?ephemeralContainers.orValue([]).exists(o, o.name == c.name)";
 
-/// The variables, and CEL of type list(JSONPatch).
-fn expression(mutation: &Mutation, writing: Writing) -> (Vec<Variable>, String) {
-    // Mistakes in the settings were reported when they were lowered for the checks.
-    let mut cx = Lowering::new(&mutation.parameters);
-    let mut operations = Operations { cx: &mut cx, created: vec![], ephemeral: vec![] };
-    operations.set_defaults(mutation);
-    let not_windows =
-        |defaults: &[String]| format!("(object.spec.?os.?name.orValue('') == 'windows' ? [] : {})", sum(defaults));
-    if !mutation.defaults.is_empty() {
-        for terms in [&mut operations.created, &mut operations.ephemeral] {
-            *terms = if terms.is_empty() { vec![] } else { vec![not_windows(terms)] };
+/// What a mutation is made of, lowered.
+struct Parts<'a> {
+    mutation: &'a Mutation,
+    /// The variables: name, comment and expression.
+    variables: Vec<(&'static str, &'static str, String)>,
+    /// CEL of type list(JSONPatch), for a new pod.
+    created: String,
+    /// CEL of type list(JSONPatch), for new ephemeral containers.
+    ephemeral: String,
+}
+
+impl<'a> Parts<'a> {
+    fn new(mutation: &'a Mutation) -> Self {
+        // Mistakes in the settings were reported when they were lowered for the checks.
+        let mut cx = Lowering::new(&mutation.parameters);
+        let mut operations = Operations { cx: &mut cx, created: vec![], ephemeral: vec![] };
+        operations.set_defaults(mutation);
+        let not_windows =
+            |defaults: &[String]| format!("(object.spec.?os.?name.orValue('') == 'windows' ? [] : {})", sum(defaults));
+        if !mutation.defaults.is_empty() {
+            for terms in [&mut operations.created, &mut operations.ephemeral] {
+                *terms = if terms.is_empty() { vec![] } else { vec![not_windows(terms)] };
+            }
         }
+        let mut variables = vec![("containers", "", ALL_CONTAINERS.to_owned())];
+        if let Some(redirect) = &mutation.redirect {
+            operations.redirect();
+            variables.push(("images", "", IMAGES.to_owned()));
+            let redirected = redirect.lower(operations.cx, "variables.images");
+            variables.push((
+                "redirected",
+                "where the images are taken from: spec.images.redirect of the profile",
+                redirected,
+            ));
+        }
+        let Operations { created, ephemeral, .. } = operations;
+        Self { mutation, variables, created: sum(&created), ephemeral: sum(&ephemeral) }
     }
-    let mut variables = vec![("containers", "", ALL_CONTAINERS.to_owned())];
-    if let Some(redirect) = &mutation.redirect {
-        operations.redirect();
-        variables.push(("images", "", IMAGES.to_owned()));
-        let redirected = redirect.lower(operations.cx, "variables.images");
-        variables.push((
-            "redirected",
-            "where the images are taken from: spec.images.redirect of the profile",
-            redirected,
-        ));
+
+    /// CEL of type bool that is false only where nothing is changed; `None` if it would have to do all the work.
+    fn something_to_change(&self) -> Option<String> {
+        let nothing = fast::nothing_to_do(&self.created, &self.variables)?;
+        Some(format!("!({})", Writing::AsLowered.tree("", &nothing)?))
     }
-    let Operations { created, ephemeral, .. } = operations;
-    let mut expression = format!("request.operation == 'CREATE' ? {} : {}", sum(&created), sum(&ephemeral));
-    if mutation.parameterized {
-        expression = format!("params.spec.problem != '' ? [] : ({expression})");
+
+    /// The variables, and CEL of type list(JSONPatch).
+    fn expression(self, writing: Writing) -> (Vec<Variable>, String) {
+        let Self { mutation, variables, created, ephemeral } = self;
+        let mut expression = format!("request.operation == 'CREATE' ? {created} : {ephemeral}");
+        if mutation.parameterized {
+            expression = format!("params.spec.problem != '' ? [] : ({expression})");
+        }
+        let used = |name: &str| expression.contains(&format!("variables.{name}")) || mutation.redirect.is_some();
+        let variables = variables
+            .into_iter()
+            .filter(|(name, ..)| used(name))
+            .map(|(name, about, lowered)| Variable {
+                name: name.to_owned(),
+                expression: writing.expression(about, lowered),
+            })
+            .collect();
+        (variables, writing.expression(&about(mutation), expression))
     }
-    let used = |name: &str| {
-        let name = format!("variables.{name}");
-        expression.contains(&name) || mutation.redirect.is_some()
-    };
-    let variables = variables
-        .into_iter()
-        .filter(|(name, ..)| used(name))
-        .map(|(name, about, lowered)| Variable {
-            name: name.to_owned(),
-            expression: writing.expression(about, lowered),
-        })
-        .collect();
-    (variables, writing.expression(&about(mutation), expression))
 }
 
 /// For which checks a default is set, and where their pages are.

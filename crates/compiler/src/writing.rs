@@ -2,6 +2,7 @@
 //! check and page it belongs to.
 
 use palisade_cel::{
+    ast::Node,
     format::{Printed, Verbatim, WIDTH, print},
     parse::{MAX_CODE_POINTS, Syntax, parse_unexpanded},
 };
@@ -19,7 +20,7 @@ pub enum Writing {
 }
 
 /// What the oldest API servers take.
-const SYNTAX: Syntax = Syntax { two_variables: true, sort_by: false, escaped_names: false };
+pub(crate) const SYNTAX: Syntax = Syntax { two_variables: true, sort_by: false, escaped_names: false };
 
 impl Writing {
     /// An expression. `about` becomes a comment before it, if it says something.
@@ -49,21 +50,33 @@ impl Writing {
         })
     }
 
+    /// A tree that was made and not read; `None` for one that cannot be written.
+    pub(crate) fn tree(self, about: &str, tree: &Node) -> Option<String> {
+        match self {
+            Self::Readable => commented(about, tree, &[]).map(|printed| printed.text),
+            Self::AsLowered => print(tree, usize::MAX, &[]).map(|printed| printed.text),
+        }
+    }
+
     /// `None` for what is to be as it was lowered, or cannot be read: then whoever checks it says what is wrong with it.
     fn written(self, about: &str, lowered: &str, verbatim: &[Verbatim<'_>]) -> Option<Printed> {
         if self == Self::AsLowered {
             return None;
         }
-        let tree = fold(parse_unexpanded(lowered, SYNTAX).ok()?.root);
-        let comment = if about.is_empty() { String::new() } else { format!("// {about}\n") };
-        // White space must not be what makes an expression too long.
-        [WIDTH, usize::MAX].into_iter().find_map(|width| {
-            let mut printed = print(&tree, width, verbatim)?;
-            printed.text.insert_str(0, &comment);
-            let lines = printed.lines.iter_mut().filter(|line| **line > 0);
-            lines.for_each(|line| *line += comment.matches('\n').count());
-            let fits = printed.text.chars().count() <= MAX_CODE_POINTS;
-            (fits || width == usize::MAX).then_some(printed)
-        })
+        commented(about, &fold(parse_unexpanded(lowered, SYNTAX).ok()?.root), verbatim)
     }
+}
+
+/// A tree over several lines, with a comment before it, if that says something.
+fn commented(about: &str, tree: &Node, verbatim: &[Verbatim<'_>]) -> Option<Printed> {
+    let comment = if about.is_empty() { String::new() } else { format!("// {about}\n") };
+    // White space must not be what makes an expression too long.
+    [WIDTH, usize::MAX].into_iter().find_map(|width| {
+        let mut printed = print(tree, width, verbatim)?;
+        printed.text.insert_str(0, &comment);
+        let lines = printed.lines.iter_mut().filter(|line| **line > 0);
+        lines.for_each(|line| *line += comment.matches('\n').count());
+        let fits = printed.text.chars().count() <= MAX_CODE_POINTS;
+        (fits || width == usize::MAX).then_some(printed)
+    })
 }

@@ -115,8 +115,12 @@ impl Violation {
 pub struct Judgement {
     /// What it says.
     pub decision: Decision,
-    /// In the API server's units, of which a policy has [`BUDGET`] for one request.
+    /// Whether its match conditions hold. Where they do not, the API server admits the request without asking further.
+    pub matched: bool,
+    /// What validations and messages cost, in the API server's units, of which a policy has [`BUDGET`] for one request.
     pub cost: u64,
+    /// What the match conditions cost; they have [`MATCH_CONDITIONS_BUDGET`].
+    pub matching: u64,
 }
 
 /// A policy with all expressions compiled.
@@ -145,19 +149,28 @@ impl Policy {
     /// What the policy says of a request, and what that costs.
     ///
     /// # Errors
-    /// More than the API server takes for an error: a validation or message that fails, whatever `failurePolicy` says,
-    /// a message that the API server would not show, and a policy that costs more than its budget.
+    /// More than the API server takes for an error: an expression that fails, whatever `failurePolicy` says, a message
+    /// that the API server would not show, a policy that costs more than its budget, and match conditions that pass over a
+    /// request in which something is violated.
     pub fn judge(&self, request: &Request<'_>) -> Result<Judgement, Diagnostic> {
         let objects = Objects {
             object: request.object,
             old_object: request.old_object,
             params: request.params.unwrap_or(&Json::Null),
         };
-        let Said { denial, evaluations } = self.0.evaluate(&request.attributes(), objects);
+        let Said { matched, denial, evaluations } = self.0.evaluate(&request.attributes(), objects);
         if let Some(diagnostic) = evaluations.iter().find_map(mistake) {
             return Err(diagnostic);
         }
-        let cost = evaluations.iter().map(|evaluation| evaluation.cost).sum();
+        let at = "policy.spec.matchConditions";
+        let matched = matched.map_err(|error| Diagnostic::new(at, error))?;
+        if let Some((message, _)) = denial.as_ref().filter(|_| !matched) {
+            return Err(Diagnostic::new(at, format!("excludes a request that violates the policy: {message}")));
+        }
+        let is_condition = |evaluation: &&Evaluation| evaluation.path.starts_with("matchConditions");
+        let cost_of = |evaluations: Vec<&Evaluation>| evaluations.iter().map(|evaluation| evaluation.cost).sum();
+        let (conditions, others) = evaluations.iter().partition(is_condition);
+        let (matching, cost) = (cost_of(conditions), cost_of(others));
         if cost > BUDGET {
             let message = format!("validations and messages cost {cost} of the budget of {BUDGET}");
             return Err(Diagnostic::new("policy.spec", message));
@@ -166,7 +179,7 @@ impl Policy {
             let violations = self.violations(&evaluations);
             Decision::Deny { message, reason, violations }
         });
-        Ok(Judgement { decision, cost })
+        Ok(Judgement { decision, matched, cost, matching })
     }
 
     /// The violations among what was evaluated.

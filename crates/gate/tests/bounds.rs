@@ -291,7 +291,8 @@ fn every_loop_of_a_mutation_stands_behind_a_bound() {
         let variables = of_policy.variables.iter().flatten();
         expressions.extend(variables.map(|one| (one.name.clone(), one.expression.clone())));
         let conditions = of_policy.match_conditions.iter().flatten();
-        let guard = conditions.clone().find(|one| one.name == "within-bounds").map(|one| on_one_line(&one.expression));
+        let guard =
+            conditions.clone().find(|one| one.name == "something-to-change").map(|one| on_one_line(&one.expression));
         let found = unguarded(&expressions, &guard.unwrap_or_default(), |bound| bound.size(&names));
         assert!(found.is_empty(), "{found:#?} in {spec}");
     }

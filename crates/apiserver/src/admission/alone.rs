@@ -10,7 +10,7 @@ use super::{
     dispatch::authority,
     expression::{Evaluator, Inputs},
     policy::Policy,
-    validate::{Decision, Verdict, validate},
+    validate::{Decision, Verdict, conditions_match, validate_matched},
 };
 
 /// A ValidatingAdmissionPolicy with all its expressions compiled, in no cluster.
@@ -31,6 +31,9 @@ pub struct Objects<'a> {
 /// What a policy says of a request.
 #[derive(Clone, Debug)]
 pub struct Said {
+    /// Whether all match conditions hold; where they do not, the API server admits the request without asking for the
+    /// rest. What is wrong if that cannot be told.
+    pub matched: Result<bool, String>,
     /// The message and the reason of the first validation that failed; none if all hold.
     pub denial: Option<(String, String)>,
     /// Every expression that was evaluated.
@@ -57,7 +60,7 @@ impl PolicyAlone {
         Some(&variable.expression.path)
     }
 
-    /// Evaluates the policy. Of the request, only what is not an object is read: that is in `objects`. Namespaces have no
+    /// Evaluates the policy: the match conditions, and what stands behind them, whether they hold or not. Of the request, only what is not an object is read: that is in `objects`. Namespaces have no
     /// labels, and members of `system:masters` alone are authorized.
     pub fn evaluate(&self, request: &Request, objects: Objects<'_>) -> Said {
         let variable = request.variable(&request.kind, &request.resource);
@@ -78,11 +81,13 @@ impl PolicyAlone {
             log: &mut evaluations,
         };
         let authority = authority(request, &Asked::default().into());
-        let Verdict { decisions, .. } = validate(&self.0, &inputs, &inputs, &authority, &mut evaluator);
+        let conditions = &self.0.match_conditions;
+        let matched = conditions_match(conditions, true, &inputs, &authority, &mut evaluator);
+        let Verdict { decisions, .. } = validate_matched(&self.0, &inputs, &authority, &mut evaluator);
         let denial = decisions.into_iter().find_map(|decision| match decision {
             Decision::Admit => None,
             Decision::Deny { message, reason } => Some((message, reason)),
         });
-        Said { denial, evaluations }
+        Said { matched, denial, evaluations }
     }
 }

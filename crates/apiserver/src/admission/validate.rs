@@ -67,6 +67,16 @@ pub(crate) fn validate(
         Ok(false) => return Verdict::default(),
         Err(error) => return Verdict::of(failure(policy, error)),
     }
+    validate_matched(policy, inputs, authority, evaluator)
+}
+
+/// Evaluates a policy whose match conditions hold.
+pub(super) fn validate_matched(
+    policy: &Policy,
+    inputs: &Inputs<'_>,
+    authority: &Authority,
+    evaluator: &mut Evaluator<'_>,
+) -> Verdict {
     let Ok(decisions) = decide(policy, inputs, authority, evaluator) else {
         return Verdict::of(failure(policy, OUT_OF_BUDGET.to_owned()));
     };

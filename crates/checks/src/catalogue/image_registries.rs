@@ -13,10 +13,34 @@ use serde_json::json;
 
 use crate::settings::any;
 use crate::{
-    Check, Field, Finding, Over, Resolve, Rule,
+    Check, Field, Finding, Over, Resolve, Rule, TextList, cel,
     image::{IN_REGISTRY, completed_cel},
     pod,
 };
+
+/// CEL of type bool that is true only of an image in a registry that needs not be completed: its reference begins as
+/// the registry is written. What has no host, or is written with the other name of docker.io, is completed.
+fn surely_in_registry(image: &str, allowed: &TextList) -> String {
+    let is_complete = |registry: &&String| {
+        let host = registry.split('/').next().unwrap_or_default();
+        host != "index.docker.io" && (host == "localhost" || host.contains(['.', ':']))
+    };
+    let constants: Vec<_> =
+        allowed.constants.iter().filter(is_complete).map(|registry| format!("{registry}/")).collect();
+    let mut terms = Vec::new();
+    if !constants.is_empty() {
+        terms.push(format!("{}.exists(r, {image}.startsWith(r))", cel::list(&constants)));
+    }
+    let differing = TextList { constants: vec![], ..allowed.clone() };
+    if !(differing.elements.is_empty() && differing.lists.is_empty()) {
+        terms.push(format!(
+            "({image}.matches('^[^/]*[.:][^/]*/') && !{image}.startsWith('index.docker.io/') \
+             && {}.exists(r, {image}.startsWith(r + '/')))",
+            differing.cel()
+        ));
+    }
+    cel::any(&terms)
+}
 
 /// The check.
 pub static CHECK: Check = Check {
@@ -40,15 +64,17 @@ pub static CHECK: Check = Check {
             format!("'{field} ' + {image} + ' is not from an allowed registry, allowed: ' + {}", allowed.says())
         };
         let reference = "v.image.?reference.orValue('')";
+        let of_containers = Finding::new(Over::Containers, bad("c.image"), says("image", "c.image"));
         Some(Rule {
             variables: vec![("imageRegistriesAllowed", allowed.cel())],
             findings: vec![
-                Finding::new(Over::Containers, bad("c.image"), says("image", "c.image")),
+                of_containers.complies(surely_in_registry("c.image", &allowed)),
                 Finding::new(
                     Over::Volumes,
                     format!("has(v.image) && {}", bad(reference)),
                     says("image.reference", reference),
-                ),
+                )
+                .complies(format!("!has(v.image) || {}", surely_in_registry(reference, &allowed))),
             ],
         })
     },

@@ -32,7 +32,7 @@ impl Scope {
 }
 
 /// What a macro does that loops over a range.
-pub(super) struct Loop {
+pub(crate) struct Loop {
     /// The names that it binds.
     pub names: Vec<Arc<str>>,
     /// Whether the last argument is a condition, as those before it are.
@@ -40,7 +40,7 @@ pub(super) struct Loop {
 }
 
 /// What the macro does that a member call of this function is; `None` if it is none that loops.
-pub(super) fn looping(function: &str, args: &[Node]) -> Option<Loop> {
+pub(crate) fn looping(function: &str, args: &[Node]) -> Option<Loop> {
     let (names, only_asks) = match (function, args.len()) {
         ("all" | "exists" | "exists_one" | "filter", 2) => (1, true),
         ("all" | "exists" | "exists_one" | "existsOne", 3) => (2, true),

@@ -14,7 +14,8 @@ use std::sync::Arc;
 
 use palisade_cel::ast::{Expr, Literal, Node, NodeId};
 
-use facts::{Loop, Scope, is_bool, is_list, looping};
+pub(crate) use facts::looping;
+use facts::{Loop, Scope, is_bool, is_list};
 
 /// The same expression, simpler.
 pub(crate) fn fold(node: Node) -> Node {
@@ -311,7 +312,7 @@ fn spine(args: Vec<Node>, terms: &mut Vec<Node>) {
 }
 
 /// The tree that the parser makes of terms without parentheses.
-fn balance(function: &str, terms: &mut [Option<Node>]) -> Node {
+pub(crate) fn balance(function: &str, terms: &mut [Option<Node>]) -> Node {
     match terms {
         [] => empty_list(),
         [one] => one.take().unwrap_or_else(empty_list),

@@ -4,9 +4,11 @@ use std::{cell::Cell, collections::BTreeSet};
 
 use palisade_api::{Level, catalogue};
 use palisade_checks::{Field, defaults};
+use palisade_compiler::Mutation;
+use palisade_gate::Policy;
 use palisade_mutation::{PatchOperation, Plan, Request};
 use proptest::prelude::*;
-use serde_json::Value as Json;
+use serde_json::{Value as Json, json};
 
 use crate::{Judge, compile, ids, pods, runner, settings, values, yaml};
 
@@ -49,7 +51,7 @@ fn may(operation: &PatchOperation, pod: &Json) -> bool {
 
 #[test]
 fn defaults_violate_nothing_and_change_nothing_that_is_set() {
-    let (mutated, admitted) = (Cell::new(0), Cell::new(0));
+    let (mutated, admitted, passed_over) = (Cell::new(0), Cell::new(0), Cell::new(0));
     let pod = (pods::shape(), any::<bool>(), prop::collection::vec(pods::change(catalogue::ALL), 0..8));
     // Few bare pods are admitted by random profiles of so many checks, so that it takes many.
     let outcome = runner(600).run(&(settings::settings(), pod), |(settings, (shape, complying, changes))| {
@@ -62,6 +64,9 @@ fn defaults_violate_nothing_and_change_nothing_that_is_set() {
             change.apply(&mut pod);
         }
         let patch = plan.patch(&Request::create("tenant", &pod));
+        let matched = Conditions::new(mutation).hold(&pod);
+        prop_assert!(matched || patch.is_empty(), "nothing was to change: {patch:?}\n{pod}\n{}", yaml(&settings));
+        passed_over.set(passed_over.get() + usize::from(!matched));
         let mut after = pod.clone();
         for operation in &patch.operations {
             prop_assert!(may(operation, &pod), "{operation:?}\n{pod}");
@@ -69,6 +74,7 @@ fn defaults_violate_nothing_and_change_nothing_that_is_set() {
         prop_assert_eq!(patch.apply(&mut after), Ok(()));
         let again = plan.patch(&Request::create("tenant", &after));
         prop_assert!(again.is_empty(), "defaulted twice: {again:?}\n{pod}\n{}", yaml(&settings));
+        passed_over.set(passed_over.get() + usize::from(!Conditions::new(mutation).hold(&after)));
         let (before, now) = (judge.denial(&pod), judge.denial(&after));
         mutated.set(mutated.get() + patch.operations.len());
         admitted.set(admitted.get() + usize::from(before.is_some() && now.is_none()));
@@ -104,6 +110,28 @@ fn defaults_violate_nothing_and_change_nothing_that_is_set() {
     outcome.unwrap_or_else(|error| panic!("{error}"));
     println!("{} operations; {} pods were admitted because of them", mutated.get(), admitted.get());
     assert!(mutated.get() > 300 && admitted.get() > 5, "{} {}", mutated.get(), admitted.get());
+    println!("{} times nothing was to change, and nobody was asked", passed_over.get());
+    assert!(passed_over.get() > 100, "{}", passed_over.get());
+}
+
+/// The match conditions of a mutation.
+struct Conditions(Policy);
+
+impl Conditions {
+    fn new(mutation: &Mutation) -> Self {
+        let spec = json!({
+            "validations": [{"expression": "true"}], "matchConditions": palisade_compiler::match_conditions(mutation),
+        });
+        let policy = serde_json::from_value(json!({"metadata": {"name": "conditions"}, "spec": spec})).unwrap();
+        Self(Policy::new(&policy).unwrap_or_else(|error| panic!("{error:?}")))
+    }
+
+    fn hold(&self, pod: &Json) -> bool {
+        self.0
+            .judge(&palisade_gate::Request::create("Pod", pod))
+            .unwrap_or_else(|error| panic!("{error}\n{pod}"))
+            .matched
+    }
 }
 
 /// What is defaulted for a check is what the check names as its own.

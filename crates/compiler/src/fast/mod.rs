@@ -1,0 +1,222 @@
+//! The fast path: a condition that only requests meet in which nothing is violated, and that costs a fraction of looking
+//! for all violations.
+//!
+//! The API server evaluates match conditions first, and where one is false, it evaluates nothing else of a policy: neither
+//! the validations nor their messages, for each of which it would convert the objects once more (`validator.Validate` in
+//! apiserver `pkg/admission/plugin/policy/validating`). So a policy has one match condition, the opposite of a test that
+//! is *sufficient*: where it holds, no check finds anything. Where it does not, the policy judges as if it were not there.
+//!
+//! The test is derived from the expressions of the policy itself. [`cases`] evaluates them as far as it can without a
+//! request and makes each question that is left a case of its own; [`formula`] brings the cases into a form that asks for
+//! each thing once, and loops over each list once.
+
+mod cases;
+mod constants;
+mod formula;
+mod texts;
+mod tree;
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use k8s_openapi::api::admissionregistration::v1::{MatchCondition, Variable};
+use palisade_api::names::{self, Shape};
+use palisade_cel::{
+    Admission, Environment, Minor, Mode,
+    ast::{Expr, Literal, Node},
+    estimate::{Sizes, estimate},
+    format::print,
+    parse::parse_unexpanded,
+};
+use palisade_checks::{Finding, Over};
+
+use crate::{Custom, expressions::Judging, updates::PodUpdates, writing::SYNTAX};
+
+use cases::{Cases, Known, Scope};
+use formula::Test;
+use tree::{call, ident, inlined, literal, node, select, truth};
+
+/// The name of the match condition.
+pub const MAY_VIOLATE: &str = "may-violate";
+
+/// The longest list that the fast path loops over. Of what is longer, the full expressions judge; a pod of a tenant has
+/// none.
+const LONGEST: i64 = 32;
+
+/// What the API server lets the match conditions of a policy cost for one request
+/// (`RuntimeCELCostBudgetMatchConditions` in apiserver `pkg/apis/cel`).
+const BUDGET: u64 = 2_500_000;
+
+/// What the fast path calls the pod template of a workload.
+const TEMPLATE: &str = "template";
+
+/// The match condition of a policy that judges by these variables; none if nothing is sufficient that can be said in it.
+pub(crate) fn match_condition(shape: Shape, judging: &Judging<'_>, variables: &[Variable]) -> Option<MatchCondition> {
+    let mut definitions = BTreeMap::new();
+    for variable in variables {
+        let definition = parse_unexpanded(&variable.expression, SYNTAX).ok()?.root;
+        // An admin's own check may name any; a variable has those before it only.
+        if tree::variables(&definition).iter().all(|name| definitions.contains_key(&**name)) {
+            definitions.insert(variable.name.as_str(), definition);
+        }
+    }
+    let template = definitions.get("template").cloned();
+    let mut exempt = inlined(definitions.get("exempt")?.clone(), &|name| definitions.get(name).cloned())?;
+    definitions.insert("updated", truth(false));
+    let of_object = |field: &str| select(ident("object"), field);
+    let mut present = vec![of_object("spec"), of_object("metadata"), select(of_object("spec"), "containers")];
+    let mut pod_spec = of_object("spec");
+    if shape == Shape::Workloads {
+        let spec = select(ident(TEMPLATE), "spec");
+        definitions.insert("template", ident(TEMPLATE));
+        present = vec![select(spec.clone(), "containers")];
+        pod_spec = spec.clone();
+        definitions.insert("spec", spec);
+    }
+    let ignored = ["os", "hostUsers"].map(|field| select(pod_spec.clone(), field));
+    let cases = Cases::new(&definitions, &present, &ignored);
+    let for_customs = Cases::new(&definitions, &present, &[]);
+    let mut tests = Vec::new();
+    if definitions.contains_key("withinBounds") {
+        tests.push(cases.holds(definitions.get("withinBounds")?, true, &Scope::default()));
+    }
+    for finding in judging.rules.iter().flat_map(|one| &one.rule.findings) {
+        tests.push(clean(&cases, finding)?);
+    }
+    tests.extend(judging.customs.iter().map(|custom| complies(&for_customs, custom)).collect::<Option<Vec<_>>>()?);
+    let test = Test::All(tests).simplified();
+    if test == Test::Const(false) {
+        return None;
+    }
+    let mut sufficient = test.node();
+    if let Some(template) = template {
+        // Once, whatever asks for it.
+        let of = node(Expr::List { elements: vec![template], optional: Vec::new() });
+        let args = vec![ident(TEMPLATE), sufficient];
+        sufficient = node(Expr::Call { function: "exists".into(), target: Some(Box::new(of)), args });
+    }
+    if judging.updates != PodUpdates::AsCreation {
+        // Without parameters, and where they have a problem, the policy says so.
+        let params = ident("params");
+        let problem = select(select(params.clone(), "spec"), "problem");
+        let mut conditions = vec![
+            call("_!=_", vec![params, node(Expr::Literal(Literal::Null))]),
+            call("_==_", vec![problem, literal::string("")]),
+        ];
+        conditions.extend(cases.assumed.take());
+        conditions.extend(for_customs.assumed.take());
+        conditions.push(sufficient);
+        sufficient = all_of(conditions);
+    }
+    if !affordable(&sufficient, judging.updates != PodUpdates::AsCreation) {
+        return None;
+    }
+    exempt = crate::fold::fold(exempt);
+    let condition = call("!_", vec![call("_||_", vec![exempt, sufficient])]);
+    let about = "what surely violates nothing is not judged: docs/adr/0033-complying-requests-leave-early.md";
+    Some(MatchCondition { name: MAY_VIOLATE.to_owned(), expression: judging.writing.tree(about, &condition)? })
+}
+
+/// CEL of type bool that is true only of a new pod in which a mutation has nothing to do: its operations (CEL of type
+/// list, in which `variables` may be named) are none. It reads no parameters, so that a webhook can have it, too.
+pub(crate) fn nothing_to_do(operations: &str, variables: &[(&str, &str, String)]) -> Option<Node> {
+    let mut definitions = BTreeMap::new();
+    for (name, _, lowered) in variables {
+        definitions.insert(*name, parse_unexpanded(lowered, SYNTAX).ok()?.root);
+    }
+    let of_object = |field: &str| select(ident("object"), field);
+    let present = [of_object("spec"), of_object("metadata"), select(of_object("spec"), "containers")];
+    let ignored = [select(of_object("spec"), "os")];
+    let mut cases = Cases::new(&definitions, &present, &ignored);
+    cases.parameters = false;
+    let root = parse_unexpanded(operations, SYNTAX).ok()?.root;
+    let test = cases.each(&root, &Scope::default(), true, &mut |_| Test::Const(false)).simplified();
+    let operation = call("_==_", vec![select(ident("request"), "operation"), literal::string("CREATE")]);
+    let node = all_of(vec![operation, test.clone().node()]);
+    (test != Test::Const(false) && affordable(&node, false)).then_some(node)
+}
+
+fn all_of(conditions: Vec<Node>) -> Node {
+    crate::fold::balance("_&&_", &mut conditions.into_iter().map(Some).collect::<Vec<_>>())
+}
+
+/// A test that holds only where a finding finds nothing; `None` if it cannot be read.
+fn clean(cases: &Cases<'_>, finding: &Finding) -> Option<Test> {
+    let (text, wanted) = match &finding.complies {
+        Some(complies) => (complies, true),
+        None => (&finding.violated, false),
+    };
+    let root = parse_unexpanded(text, SYNTAX).ok()?.root;
+    let (list, item) = match finding.over {
+        Over::Pod => return Some(cases.holds(&root, wanted, &Scope::default())),
+        Over::Containers => ("containers", "c"),
+        Over::Volumes => ("volumes", "v"),
+        Over::List(list) => (list, "v"),
+    };
+    Some(every(cases, list, item, |scope| cases.holds(&root, wanted, scope)))
+}
+
+fn every(cases: &Cases<'_>, list: &str, item: &str, test: impl Fn(&Scope) -> Test) -> Test {
+    let list = select(ident("variables"), list);
+    let item: Arc<str> = item.into();
+    cases.each(&list, &Scope::default(), true, &mut |element: Known| test(&Scope::default().with(&item, element)))
+}
+
+/// A test that holds only where an admin's own check finds nothing.
+///
+/// An expression that has no such test stands in it as it is: where it fails, the policy fails as well.
+fn complies(cases: &Cases<'_>, custom: &Custom) -> Option<Test> {
+    use palisade_api::CustomTarget;
+    let root = parse_unexpanded(&custom.check.expression, SYNTAX).ok()?.root;
+    let test = match custom.check.target {
+        CustomTarget::Pod => cases.holds(&root, true, &Scope::default()),
+        CustomTarget::Containers => every(cases, "containers", "container", |scope| cases.holds(&root, true, scope)),
+        CustomTarget::Volumes => every(cases, "volumes", "volume", |scope| cases.holds(&root, true, scope)),
+    };
+    let test = test.simplified();
+    if test != Test::Const(false) {
+        return Some(test);
+    }
+    let own = inlined(root, &|name| cases.definitions.get(name).cloned())?;
+    let looped = |list: &str, item: &str, own| {
+        let list = inlined(select(ident("variables"), list), &|name| cases.definitions.get(name).cloned())?;
+        Some(node(Expr::Call { function: "all".into(), target: Some(Box::new(list)), args: vec![ident(item), own] }))
+    };
+    let own = match custom.check.target {
+        CustomTarget::Pod => own,
+        CustomTarget::Containers => looped("containers", "container", own)?,
+        CustomTarget::Volumes => looped("volumes", "volume", own)?,
+    };
+    // Probes are not judged by it.
+    let namespace = call("_==_", vec![select(ident("request"), "namespace"), literal::string(names::PROBE_NAMESPACE)]);
+    Some(Test::Any(vec![Test::Is(namespace, true), Test::Is(own, true)]))
+}
+
+/// Whether a test is within the API server's budget whatever the request.
+fn affordable(test: &Node, parameterized: bool) -> bool {
+    let Some(printed) = print(test, usize::MAX, &[]) else { return false };
+    let params = parameterized.then_some(palisade_cel::types::Type::Dyn);
+    let admission = Admission { params, ..Admission::default() };
+    let minor = Minor::OLDEST.number();
+    let environment = Environment::kubernetes(minor, Mode::New).with_admission(&admission);
+    let checked = environment.check(&printed.text);
+    checked.is_ok_and(|checked| estimate(&checked, minor, &Lengths).max <= BUDGET)
+}
+
+/// How long is what the fast path looks at: lists by its own bounds, texts by those of the policy and of the API server.
+struct Lengths;
+
+impl Sizes for Lengths {
+    fn most(&self, path: &[Arc<str>]) -> Option<u64> {
+        let last = path.last().map_or("", |last| &**last);
+        let text = matches!(last, "image" | "path" | "reference");
+        let name = matches!(last, "name" | "namespace" | "kind" | "operation" | "username");
+        Some(if text {
+            4096
+        } else if name {
+            // Of containers, volumes and mounts. What can have a longer one is compared with constants.
+            63
+        } else {
+            LONGEST.unsigned_abs()
+        })
+    }
+}

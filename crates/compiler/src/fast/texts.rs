@@ -1,0 +1,68 @@
+//! Questions about texts that are put together, asked of the parts: nothing has to be put together for them.
+
+use palisade_cel::ast::{Expr, Literal, Node};
+
+use super::{
+    formula::Test,
+    tree::{call, literal, node},
+};
+
+/// A test that holds only where the atom has this value; `None` if the atom is to be asked as it is.
+pub(super) fn rewritten(atom: &Node, wanted: bool) -> Option<Test> {
+    let Expr::Call { function, target: Some(target), args } = &atom.expr else { return None };
+    let [Node { expr: Expr::Literal(Literal::String(asked)), .. }] = args.as_slice() else { return None };
+    match (&**function, wanted) {
+        ("startsWith", _) => {
+            let (text, after) = with_end(target)?;
+            let mut after = after.chars();
+            let (Some(last), None) = (after.next(), after.next()) else { return None };
+            // With one character more, it begins so, or is what lacks that character.
+            let mut tests = vec![Test::Is(of_text("startsWith", text.clone(), asked), true)];
+            if let Some(whole) = asked.strip_suffix(last) {
+                tests.push(Test::Is(call("_==_", vec![text.clone(), literal::string(whole)]), true));
+            }
+            let either = Test::Any(tests);
+            Some(if wanted { either } else { either.opposite() })
+        }
+        // What is found in a text with ends, but for as much as the ends have, is in the text.
+        ("contains", false) => {
+            let (inner, after) = with_end(target).unwrap_or((target, ""));
+            let (text, before) = with_start(inner).unwrap_or((inner, ""));
+            if before.is_empty() && after.is_empty() {
+                return None;
+            }
+            let characters: Vec<_> = asked.chars().collect();
+            let end = characters.len().checked_sub(after.chars().count())?;
+            let core: String = characters.get(before.chars().count()..end)?.iter().collect();
+            (!core.is_empty()).then(|| Test::Is(of_text("contains", text.clone(), &core), false))
+        }
+        _ => None,
+    }
+}
+
+fn of_text(function: &str, text: Node, asked: &str) -> Node {
+    node(Expr::Call { function: function.into(), target: Some(Box::new(text)), args: vec![literal::string(asked)] })
+}
+
+/// The parts of `text + 'end'`.
+fn with_end(of: &Node) -> Option<(&Node, &str)> {
+    match sum(of)? {
+        [text, Node { expr: Expr::Literal(Literal::String(end)), .. }] => Some((text, end)),
+        _ => None,
+    }
+}
+
+/// The parts of `'start' + text`.
+fn with_start(of: &Node) -> Option<(&Node, &str)> {
+    match sum(of)? {
+        [Node { expr: Expr::Literal(Literal::String(start)), .. }, text] => Some((text, start)),
+        _ => None,
+    }
+}
+
+fn sum(of: &Node) -> Option<&[Node; 2]> {
+    match &of.expr {
+        Expr::Call { function, target: None, args } if &**function == "_+_" => args.as_slice().try_into().ok(),
+        _ => None,
+    }
+}
