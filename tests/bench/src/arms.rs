@@ -1,0 +1,341 @@
+//! The ways in which a request is judged.
+
+use palisade_api::{ToolSecurityProfile, catalogue, names};
+use palisade_compiler::Compiled;
+use palisade_objects::{json::Change as _, pod};
+use palisade_tests::{bare_pod, hostile_pod, root, tool_pod};
+use serde_json::{Value as Json, json};
+
+use crate::Result;
+
+/// The uid of all tools.
+const UID: i64 = 50_001;
+
+/// A way in which a request is judged.
+pub(crate) struct Arm {
+    /// Its name, which is that of its namespace, too.
+    pub name: String,
+    /// What it is, for people.
+    pub about: String,
+    /// The arm that it is compared with; none for one that others are compared with.
+    pub against: Option<&'static str>,
+    /// The labels of its namespace.
+    pub labels: Json,
+    /// What is applied for it, besides the namespace.
+    pub objects: Vec<Json>,
+    /// What exists in the namespace before it is judged.
+    pub before: Vec<(&'static str, Json)>,
+    /// What is measured.
+    pub request: Request,
+    /// Whether the request is to be denied.
+    pub denied: bool,
+}
+
+/// A request, as a dry run.
+#[derive(Clone)]
+pub(crate) struct Request {
+    pub method: &'static str,
+    /// Below the namespace.
+    pub path: &'static str,
+    pub body: Json,
+}
+
+impl Request {
+    fn create(body: Json) -> Self {
+        Self { method: "POST", path: "api/v1/pods", body }
+    }
+
+    fn patch(path: &'static str, body: Json) -> Self {
+        Self { method: "PATCH", path, body }
+    }
+}
+
+/// What a profile is changed to before its objects are applied.
+#[derive(Clone, Copy)]
+enum Variant {
+    /// As it is compiled.
+    AsCompiled,
+    /// Without the fast path.
+    Full,
+}
+
+/// All arms, or those whose name has the text in it and what they are compared with.
+pub(crate) fn all(only: Option<&str>) -> Result<Vec<Arm>> {
+    let arms: Vec<Arm> = [tools()?, restricted()?, denied()?, updates()?].into_iter().flatten().collect();
+    let Some(only) = only else { return Ok(arms) };
+    let named = |arm: &Arm| arm.name.contains(only);
+    let against: Vec<_> = arms.iter().filter(|arm| named(arm)).filter_map(|arm| arm.against).collect();
+    Ok(arms.into_iter().filter(|arm| named(arm) || against.contains(&arm.name.as_str())).collect())
+}
+
+/// A tool's pod, by Toolforge's profile.
+fn tools() -> Result<Vec<Arm>> {
+    let request = Request::create(tool_pod("job", UID));
+    let arm = |name: &str, about: &str, profile: Option<Json>, variant| -> Result<Arm> {
+        arm(name, about, Some("tool-none"), profile, variant, request.clone())
+    };
+    let profile = toolforge()?;
+    let mut arms = vec![
+        Arm { against: None, ..arm("tool-none", "a tool's pod, not selected", None, Variant::AsCompiled)? },
+        arm("tool-palisade", "Toolforge's profile", Some(profile.clone()), Variant::AsCompiled)?,
+        arm("tool-full", "Toolforge's profile without the fast path", Some(profile.clone()), Variant::Full)?,
+    ];
+    let mut each = arm("tool-policies", "the same checks as a policy each", None, Variant::AsCompiled)?;
+    each.objects = policy_of_each_check(&profile)?;
+    arms.push(each);
+    let mut trivial = arm("tool-validation", "one trivial validation with parameters", None, Variant::AsCompiled)?;
+    trivial.objects =
+        trivial_policy("tool-validation", json!({"validations": [{"expression": "params.spec.problem == ''"}]}));
+    arms.push(trivial);
+    let mut condition = arm("tool-condition", "one trivial match condition that is false", None, Variant::AsCompiled)?;
+    let never = json!([{"name": "never", "expression": "params.spec.problem != ''"}]);
+    let spec = json!({"validations": [{"expression": "false"}], "matchConditions": never});
+    condition.objects = trivial_policy("tool-condition", spec);
+    arms.push(condition);
+    let mut native = profile;
+    *native.at_mut(&["spec", "mutation"]) = json!({"defaults": "Secure", "engine": "Native"});
+    arms.push(arm(
+        "tool-mutation",
+        "Toolforge's profile with native mutation, nothing to default",
+        Some(native.clone()),
+        Variant::AsCompiled,
+    )?);
+    let mut defaults = arm(
+        "tool-defaults",
+        "Toolforge's profile with native mutation, defaults to write",
+        Some(native),
+        Variant::AsCompiled,
+    )?;
+    defaults.request = Request::create(bare_pod("job"));
+    arms.push(defaults);
+    Ok(arms)
+}
+
+/// A restricted pod, by the level Restricted.
+fn restricted() -> Result<Vec<Arm>> {
+    let request = Request::create(restricted_pod());
+    let arm = |name: &str, about: &str, profile: Option<Json>, variant| -> Result<Arm> {
+        arm(name, about, Some("restricted-none"), profile, variant, request.clone())
+    };
+    let mut psa = arm("restricted-psa", "Pod Security Admission, restricted", None, Variant::AsCompiled)?;
+    psa.labels["pod-security.kubernetes.io/enforce"] = "restricted".into();
+    let mut native = level();
+    *native.at_mut(&["spec", "mutation"]) = json!({"defaults": "Secure", "engine": "Native"});
+    Ok(vec![
+        Arm { against: None, ..arm("restricted-none", "a restricted pod, not selected", None, Variant::AsCompiled)? },
+        psa,
+        arm("restricted-palisade", "the level Restricted", Some(level()), Variant::AsCompiled)?,
+        arm("restricted-full", "the level Restricted without the fast path", Some(level()), Variant::Full)?,
+        arm(
+            "restricted-mutation",
+            "the level Restricted with native mutation, nothing to default",
+            Some(native),
+            Variant::AsCompiled,
+        )?,
+    ])
+}
+
+/// A pod that is denied.
+fn denied() -> Result<Vec<Arm>> {
+    let request = Request::create(hostile_pod("job"));
+    let arm = |name: &str, about: &str, profile, variant, denied| -> Result<Arm> {
+        Ok(Arm { denied, ..arm(name, about, Some("denied-none"), profile, variant, request.clone())? })
+    };
+    let profile = toolforge()?;
+    Ok(vec![
+        Arm { against: None, ..arm("denied-none", "a hostile pod, not selected", None, Variant::AsCompiled, false)? },
+        arm("denied-palisade", "denied by Toolforge's profile", Some(profile.clone()), Variant::AsCompiled, true)?,
+        arm("denied-full", "denied without the fast path", Some(profile), Variant::Full, true)?,
+    ])
+}
+
+/// Updates that leave alone what is judged.
+fn updates() -> Result<Vec<Arm>> {
+    let mut arms = Vec::new();
+    let label = Request::patch("api/v1/pods/job", json!({"metadata": {"labels": {"new": "label"}}}));
+    let scale = Request::patch("apis/apps/v1/deployments/job", json!({"spec": {"replicas": 3}}));
+    let mut profile = toolforge()?;
+    *profile.at_mut(&["spec", "enforcement", "workloads"]) = "Deny".into();
+    let mut template = tool_pod("job", UID);
+    template["spec"]["restartPolicy"] = "Always".into();
+    let deployment = json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "job"},
+        "spec": {"replicas": 0, "selector": {"matchLabels": {"toolforge": "tool"}}, "template": {
+            "metadata": {"labels": {"toolforge": "tool"}}, "spec": template["spec"],
+        }},
+    });
+    for (kind, none, about, request, before) in [
+        ("label", "label-none", "a label of a running pod", label, ("api/v1/pods", tool_pod("job", UID))),
+        ("scale", "scale-none", "the scale of a Deployment", scale, ("apis/apps/v1/deployments", deployment)),
+    ] {
+        for (way, profile, variant) in [
+            ("none", None, Variant::AsCompiled),
+            ("palisade", Some(profile.clone()), Variant::AsCompiled),
+            ("full", Some(profile.clone()), Variant::Full),
+        ] {
+            let how = match way {
+                "none" => "not selected",
+                "palisade" => "Toolforge's profile",
+                _ => "Toolforge's profile without the fast path",
+            };
+            let against = (way != "none").then_some(none);
+            let name = format!("{kind}-{way}");
+            let mut arm = arm(&name, &format!("{about}, {how}"), against, profile, variant, request.clone())?;
+            arm.before.push(before.clone());
+            arms.push(arm);
+        }
+    }
+    Ok(arms)
+}
+
+fn arm(
+    name: &str,
+    about: &str,
+    against: Option<&'static str>,
+    profile: Option<Json>,
+    variant: Variant,
+    request: Request,
+) -> Result<Arm> {
+    let objects = match profile {
+        Some(profile) => objects(name, profile, variant)?,
+        None => vec![],
+    };
+    Ok(Arm {
+        name: name.to_owned(),
+        about: about.to_owned(),
+        against,
+        labels: json!({"arm": name}),
+        objects,
+        before: vec![],
+        request,
+        denied: false,
+    })
+}
+
+fn toolforge() -> Result<Json> {
+    let text = std::fs::read_to_string(root().join("examples/toolforge/profile.yaml"))?;
+    Ok(serde_saphyr::from_str(&text)?)
+}
+
+fn level() -> Json {
+    json!({
+        "apiVersion": "toolsecurity.dev/v1alpha1", "kind": "ToolSecurityProfile", "metadata": {"name": ""},
+        "spec": {"enforcement": {"workloads": "Off"}},
+    })
+}
+
+fn restricted_pod() -> Json {
+    let mut restricted = pod::minimal("job");
+    let context = json!({"runAsNonRoot": true, "seccompProfile": {"type": "RuntimeDefault"}});
+    pod::set(&mut restricted, &["securityContext"], context);
+    let context = json!({"allowPrivilegeEscalation": false, "capabilities": {"drop": ["ALL"]}});
+    pod::set_container(&mut restricted, &["securityContext"], context);
+    restricted
+}
+
+/// What a profile becomes for the namespace of an arm.
+fn objects(arm: &str, mut profile: Json, variant: Variant) -> Result<Vec<Json>> {
+    profile["metadata"]["name"] = arm.into();
+    profile["spec"]["namespaceSelector"] = json!({"matchLabels": {"arm": arm}});
+    let profile: ToolSecurityProfile = serde_json::from_value(profile)?;
+    let compiled = palisade_compiler::compile(&profile).map_err(|found| format!("{found:?}"))?;
+    let compiled = palisade_gate::check(compiled)?;
+    let mut all = bundle(&compiled);
+    if matches!(variant, Variant::Full) {
+        for object in &mut all {
+            if let Some(spec) = object["spec"].as_object_mut() {
+                spec.remove("matchConditions");
+            }
+        }
+    }
+    all.extend(params(arm, &compiled));
+    Ok(all)
+}
+
+fn bundle(compiled: &Compiled) -> Vec<Json> {
+    let mut all = Vec::new();
+    for (_, pair) in compiled.bundle.pairs() {
+        all.push(json!(pair.policy));
+        all.extend(pair.bindings().map(|binding| json!(binding)));
+    }
+    all.extend(compiled.bundle.mutation.iter().flat_map(|pair| pair.objects("v1")));
+    all
+}
+
+fn params(arm: &str, compiled: &Compiled) -> Option<Json> {
+    let mut spec = compiled.probes.params.clone()?;
+    spec.integers.insert("uid".to_owned(), UID);
+    Some(json!({
+        "apiVersion": names::API_VERSION, "kind": "ToolSecurityParams",
+        "metadata": {"name": names::params(&compiled.profile), "namespace": arm}, "spec": spec,
+    }))
+}
+
+/// A policy for each check that the profile makes.
+fn policy_of_each_check(profile: &Json) -> Result<Vec<Json>> {
+    let mut all = Vec::new();
+    for check in catalogue::ALL {
+        let mut single = json!({"baseline": "Privileged", "enforcement": {"pods": "Deny", "workloads": "Off"}});
+        for setting in check.settings {
+            let path: Vec<_> = setting.split('.').collect();
+            let found = path.iter().fold(&profile["spec"], |at, key| &at[*key]);
+            if !found.is_null() {
+                *single.at_mut(&path) = found.clone();
+            }
+        }
+        if single.to_string().contains("$uid") {
+            single["parameters"] = profile["spec"]["parameters"].clone();
+        }
+        let name = format!("tool-policies-{}", check.id.to_lowercase());
+        let whole = json!({
+            "apiVersion": profile["apiVersion"], "kind": profile["kind"], "metadata": {"name": name}, "spec": single,
+        });
+        let mut whole = whole;
+        whole["spec"]["namespaceSelector"] = json!({"matchLabels": {"arm": "tool-policies"}});
+        let compiled =
+            palisade_compiler::compile(&serde_json::from_value(whole)?).map_err(|found| format!("{found:?}"))?;
+        if compiled.checks.is_empty() {
+            continue;
+        }
+        let mut objects = bundle(&compiled);
+        for object in &mut objects {
+            if let Some(spec) = object["spec"].as_object_mut() {
+                spec.remove("matchConditions");
+            }
+        }
+        all.extend(objects);
+        all.extend(params("tool-policies", &compiled));
+    }
+    Ok(all)
+}
+
+/// A policy with parameters that judges all pods of the arm so.
+fn trivial_policy(arm: &str, judges: Json) -> Vec<Json> {
+    let group = "admissionregistration.k8s.io/v1";
+    let mut spec = json!({
+        "failurePolicy": "Fail",
+        "paramKind": {"apiVersion": names::API_VERSION, "kind": "ToolSecurityParams"},
+        "matchConstraints": {
+            "namespaceSelector": {"matchLabels": {"arm": arm}},
+            "resourceRules": [{
+                "apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE"], "resources": ["pods"],
+            }],
+        },
+    });
+    pod::merge(&mut spec, &judges);
+    vec![
+        json!({"apiVersion": group, "kind": "ValidatingAdmissionPolicy", "metadata": {"name": arm}, "spec": spec}),
+        json!({
+            "apiVersion": group, "kind": "ValidatingAdmissionPolicyBinding", "metadata": {"name": arm},
+            "spec": {
+                "policyName": arm, "validationActions": ["Deny"],
+                "paramRef": {"name": arm, "parameterNotFoundAction": "Deny"},
+            },
+        }),
+        json!({
+            "apiVersion": names::API_VERSION, "kind": "ToolSecurityParams",
+            "metadata": {"name": arm, "namespace": arm},
+            "spec": {"problem": "", "integers": {"uid": UID}, "strings": {}, "booleans": {}, "stringLists": {}},
+        }),
+    ]
+}

@@ -1,0 +1,77 @@
+//! `make bench`: what a request costs the API server, judged in each of several ways, in one run.
+//!
+//! All ways take turns, round by round, so that what else the machine does falls on all of them, and each is compared with
+//! the same request in a namespace that nothing selects.
+#![allow(clippy::disallowed_methods, reason = "a benchmark measures time")]
+
+mod arms;
+mod bounds;
+mod measure;
+mod plot;
+mod report;
+
+use std::{error::Error, path::PathBuf, process::ExitCode};
+
+use clap::Parser;
+use palisade_tests::Cluster;
+
+use measure::Plan;
+
+type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
+
+/// Measures what a request costs the API server, judged in each of several ways.
+#[derive(Parser)]
+struct Arguments {
+    /// How often all ways take turns.
+    #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..=100))]
+    rounds: u32,
+    /// How many requests each way gets in a round.
+    #[arg(long, default_value_t = 400, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    requests: u32,
+    /// Measure only the ways whose name has this in it, and what they are compared with.
+    #[arg(long)]
+    only: Option<String>,
+    /// Write the figures to this file, as JSON.
+    #[arg(long)]
+    json: Option<PathBuf>,
+    /// Draw the figures of the JSON file, as SVG.
+    #[arg(long, requires = "json")]
+    plot: Option<PathBuf>,
+    /// Fail if a ratio is beyond its bound.
+    #[arg(long)]
+    check: bool,
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    match run(&Arguments::parse()).await {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+async fn run(arguments: &Arguments) -> Result<ExitCode> {
+    println!("==> starting etcd, kube-apiserver and kube-controller-manager");
+    let cluster = Cluster::start(None).await?;
+    let plan = Plan { rounds: arguments.rounds, requests: arguments.requests };
+    let arms = arms::all(arguments.only.as_deref())?;
+    let figures = measure::run(&cluster, &arms, plan).await;
+    println!("==> stopping everything");
+    cluster.stop().await?;
+    let figures = figures?;
+    println!("\n{}", report::table(&figures));
+    if let Some(path) = &arguments.json {
+        std::fs::write(path, report::json(&figures)?)?;
+    }
+    if let Some(path) = &arguments.plot {
+        plot::draw(&figures, path)?;
+    }
+    let beyond = if arguments.check { bounds::beyond(&figures) } else { vec![] };
+    for text in &beyond {
+        eprintln!("error: {text}");
+    }
+    Ok(if beyond.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}

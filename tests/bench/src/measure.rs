@@ -1,0 +1,149 @@
+//! Sends the requests of all arms in turn, and reads what they cost.
+
+use std::time::{Duration, Instant};
+
+use futures::{StreamExt, stream};
+use palisade_tests::{Cluster, eventually};
+use serde_json::Value as Json;
+
+use crate::{
+    Result,
+    arms::{Arm, Request},
+};
+
+/// How much is measured.
+#[derive(Clone, Copy)]
+pub(crate) struct Plan {
+    pub rounds: u32,
+    pub requests: u32,
+}
+
+/// What one arm came to.
+pub(crate) struct Figures {
+    pub name: String,
+    pub about: String,
+    pub against: Option<&'static str>,
+    /// The CPU time of the API server for one request, of each round.
+    pub cpu: Vec<Duration>,
+    /// How long each request took, shortest first.
+    pub latencies: Vec<Duration>,
+}
+
+/// How many requests are under way at a time.
+const AT_ONCE: usize = 2;
+
+/// Measures all arms.
+pub(crate) async fn run(cluster: &Cluster, arms: &[Arm], plan: Plan) -> Result<Vec<Figures>> {
+    for arm in arms {
+        prepare(cluster, arm).await?;
+    }
+    let mut all: Vec<_> = arms
+        .iter()
+        .map(|arm| Figures {
+            name: arm.name.clone(),
+            about: arm.about.clone(),
+            against: arm.against,
+            cpu: vec![],
+            latencies: vec![],
+        })
+        .collect();
+    // Once without counting: connections, caches.
+    for arm in arms {
+        round(cluster, arm, plan.requests / 4 + 1).await?;
+    }
+    for number in 0..plan.rounds {
+        println!("==> round {} of {}", number + 1, plan.rounds);
+        for (arm, figures) in arms.iter().zip(&mut all) {
+            let (cpu, latencies) = round(cluster, arm, plan.requests).await?;
+            figures.cpu.push(cpu);
+            figures.latencies.extend(latencies);
+        }
+    }
+    for figures in &mut all {
+        figures.latencies.sort();
+    }
+    Ok(all)
+}
+
+/// Makes the arm's namespace and all that is in force there, and waits until it is.
+async fn prepare(cluster: &Cluster, arm: &Arm) -> Result<()> {
+    println!("==> {}: {}", arm.name, arm.about);
+    cluster.create_namespace(&arm.name, &arm.labels, &Json::Null).await?;
+    // The controller manager makes it a moment later.
+    let path = format!("/api/v1/namespaces/{}/serviceaccounts/default", arm.name);
+    eventually("the default service account", || cluster.answer_to("GET", &path, &Json::Null)).await?;
+    for (path, object) in &arm.before {
+        let (version, kind) = path.rsplit_once('/').ok_or("a path")?;
+        cluster.answer_to("POST", &format!("/{version}/namespaces/{}/{kind}", arm.name), object).await?;
+    }
+    for object in &arm.objects {
+        let file = std::env::temp_dir().join(format!("palisade-bench-{}.json", std::process::id()));
+        std::fs::write(&file, object.to_string())?;
+        let applied = cluster.kubectl(&["apply", "--server-side", "-f", &file.display().to_string()]);
+        std::fs::remove_file(&file)?;
+        applied?;
+    }
+    let wanted = format!("{} to be in force", arm.name);
+    eventually(&wanted, || async {
+        match (send(cluster, arm).await, arm.denied) {
+            (Ok(()), false) => Ok(()),
+            (Err(text), true) if text.contains("denied") || text.contains("violation") => Ok(()),
+            (answer, _) => Err(format!("{answer:?}")),
+        }
+    })
+    .await?;
+    if !arm.objects.is_empty() {
+        // Policies are in force one after another.
+        tokio::time::sleep(Duration::from_secs(3)).await;
+    }
+    Ok(())
+}
+
+async fn send(cluster: &Cluster, arm: &Arm) -> std::result::Result<(), String> {
+    let Request { method, path, body } = &arm.request;
+    let (version, rest) = split(path);
+    let path = format!("/{version}/namespaces/{}/{rest}?dryRun=All", arm.name);
+    let kind = if *method == "PATCH" { "application/merge-patch+json" } else { "application/json" };
+    match cluster.answer(method, &path, kind, body).await {
+        Ok(_) => Ok(()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// Group and version, and what follows them.
+fn split(path: &str) -> (&str, &str) {
+    let at = if path.starts_with("apis/") { 3 } else { 2 };
+    let end = path.match_indices('/').nth(at - 1).map_or(path.len(), |(index, _)| index);
+    (&path[..end], &path[end + 1..])
+}
+
+/// The CPU time of one request, and how long each took.
+async fn round(cluster: &Cluster, arm: &Arm, requests: u32) -> Result<(Duration, Vec<Duration>)> {
+    // Nobody pays for the garbage of others.
+    cluster.kubectl(&["get", "--raw", "/debug/pprof/heap?gc=1"])?;
+    let before = cpu(cluster)?;
+    let answers: Vec<_> = stream::iter(0..requests)
+        .map(|_| async {
+            let start = Instant::now();
+            let answer = send(cluster, arm).await;
+            (start.elapsed(), answer)
+        })
+        .buffer_unordered(AT_ONCE)
+        .collect()
+        .await;
+    let spent = cpu(cluster)?.saturating_sub(before);
+    if let Some((_, wrong)) = answers.iter().find(|(_, answer)| answer.is_err() != arm.denied) {
+        return Err(format!("{}: {wrong:?}", arm.name).into());
+    }
+    Ok((spent / requests, answers.into_iter().map(|(time, _)| time).collect()))
+}
+
+/// The CPU time that the API server has spent: fields utime and stime of `/proc/<pid>/stat`, in ticks of 10 ms.
+fn cpu(cluster: &Cluster) -> Result<Duration> {
+    let pid = cluster.control_plane.apiserver_pid().ok_or("the API server does not run")?;
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
+    // The second field is the name in parentheses, and may have anything in it.
+    let (_, fields) = stat.rsplit_once(')').ok_or("no name in stat")?;
+    let ticks: u64 = fields.split_whitespace().skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum();
+    Ok(Duration::from_millis(ticks * 10))
+}
