@@ -232,9 +232,14 @@ demo-binaries: controlplane-program
 	cargo build --profile $(PROFILE) -p palisade-controller -p palisade-demo
 
 .PHONY: bench
-bench: ## Measure what a profile costs: memory at 3,500 namespaces, CPU of a pod request
-	cargo build --release -p palisade-controller -p palisade-demo
-	$(TARGET)/release/palisade-demo --namespaces 3500 --bench --once
+bench: controlplane ## Measure what a request costs the API server, judged in each of several ways
+	cargo build -p palisade-bench
+	$(TARGET)/debug/palisade-bench --json docs/benchmarks.json --plot docs/benchmarks.svg
+
+.PHONY: bench-smoke
+bench-smoke: controlplane ## Fail if a complying request costs more than it may, in a short run
+	cargo build -p palisade-bench
+	$(TARGET)/debug/palisade-bench --rounds 5 --requests 200 --only palisade --check
 
 .PHONY: bench-eval
 bench-eval: PROFILE := release

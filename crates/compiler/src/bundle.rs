@@ -67,6 +67,17 @@ impl Bundle {
         }
     }
 
+    /// The same without the fast path: every request is judged by all expressions, to the same end.
+    #[must_use]
+    pub fn in_full(mut self) -> Self {
+        for pair in [Some(&mut self.pods), self.workloads.as_mut()].into_iter().flatten() {
+            if let Some(spec) = &mut pair.policy.spec {
+                spec.match_conditions = None;
+            }
+        }
+        self
+    }
+
     /// All pairs.
     pub fn pairs(&self) -> impl Iterator<Item = (Shape, &Pair)> {
         Shape::ALL.into_iter().filter_map(|shape| Some((shape, self.pair(shape)?)))

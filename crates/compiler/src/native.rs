@@ -53,7 +53,12 @@ fn conditions(mutation: &Mutation, writing: Writing) -> Vec<MatchCondition> {
         MatchCondition { name: name.to_owned(), expression }
     };
     let bounds = mutation.bounds();
-    let within = (!bounds.is_empty()).then(|| bounds::hold(&bounds, &NAMES));
+    let within = (!bounds.is_empty()).then(|| {
+        let exact = bounds::hold(&bounds, &NAMES);
+        // Nearly every pod is within the cheap one.
+        let cheap = fast::sufficient(&exact).and_then(|node| Writing::AsLowered.tree("", &node));
+        cheap.map_or_else(|| exact.clone(), |cheap| format!("({cheap} || ({exact}))"))
+    });
     let mut conditions = vec![
         condition(
             "not-a-probe",

@@ -1,24 +1,111 @@
-//! The fast path of policies.
+//! The fast path of a small profile, as it is written.
 #![allow(clippy::unwrap_used, reason = "all of this is tests")]
 
-use palisade_api::ToolSecurityProfile;
+use palisade_api::{ToolSecurityProfile, names::Shape};
+use serde_json::{Value as Json, json};
 
-const TOOLFORGE: &str = include_str!("../../../examples/toolforge/profile.yaml");
+fn condition(spec: Json, shape: Shape) -> Option<String> {
+    let mut whole = json!({
+        "apiVersion": "toolsecurity.dev/v1alpha1", "kind": "ToolSecurityProfile", "metadata": {"name": "x"},
+        "spec": {"namespaceSelector": {"matchLabels": {"a": "b"}}, "baseline": "Privileged",
+            "enforcement": {"workloads": "Deny"}},
+    });
+    palisade_objects::pod::merge(&mut whole["spec"], &spec);
+    let profile: ToolSecurityProfile = serde_json::from_value(whole).unwrap();
+    let compiled = palisade_compiler::compile(&profile).unwrap_or_else(|error| panic!("{error:?}"));
+    let policy = compiled.bundle.pair(shape).unwrap().policy.spec.clone().unwrap();
+    let conditions = policy.match_conditions?;
+    assert_eq!(conditions.len(), 1);
+    assert_eq!(conditions[0].name, palisade_compiler::MAY_VIOLATE);
+    Some(conditions[0].expression.clone())
+}
 
 #[test]
-fn print() {
-    let restricted = r#"{"apiVersion": "toolsecurity.dev/v1alpha1", "kind": "ToolSecurityProfile", "metadata": {"name": "r"}, "spec": {"namespaceSelector": {"matchLabels": {"a": "b"}}}}"#;
-    for text in [TOOLFORGE, restricted] {
-        let profile: ToolSecurityProfile = serde_saphyr::from_str(text).unwrap();
-        let start = std::time::Instant::now();
-        let compiled = palisade_compiler::compile(&profile).unwrap();
-        println!("compiled in {:?}", start.elapsed());
-        for (shape, pair) in compiled.bundle.pairs() {
-            let conditions = pair.policy.spec.clone().unwrap().match_conditions;
-            println!("{shape:?}");
-            for one in conditions.into_iter().flatten() {
-                println!("{} chars\n{}", one.expression.len(), one.expression);
-            }
-        }
-    }
+fn each_thing_is_asked_once_and_behind_its_presence() {
+    let spec = json!({
+        "parameters": [{"name": "uid", "type": "Integer", "default": 7}],
+        "users": {"runAsUser": {"rule": "MustRunAs", "ranges": [{"min": "$uid", "max": "$uid"}]}},
+        "privileges": {"privileged": false, "allowPrivilegeEscalation": false},
+        "host": {"network": false, "ports": []},
+    });
+    let expected = "// what surely violates nothing is not judged: docs/adr/0033-complying-requests-leave-early.md
+!(
+  (request.operation == 'UPDATE' && object.spec == oldObject.spec)
+  || (
+    request.namespace == 'palisade-probe'
+      ? object.metadata.?labels[?'toolsecurity.dev/profile'].orValue('') != 'x'
+    : request.userInfo.username.startsWith('system:node:')
+      && 'system:nodes' in request.userInfo.?groups.orValue([])
+      && 'kubernetes.io/config.mirror' in object.metadata.?annotations.orValue({})
+  )
+  || (
+    params != null
+    && params.spec.problem == ''
+    && 'uid' in params.spec.integers
+    && object.spec.containers.size() <= 42
+    && (!has(object.spec.hostNetwork) || !object.spec.hostNetwork)
+    && (
+      !has(object.spec.initContainers)
+      || object.spec.initContainers.size() <= 42
+    )
+    && (
+      !has(object.spec.ephemeralContainers)
+      || object.spec.ephemeralContainers.size() <= 42
+    )
+    && (
+      !has(object.spec.securityContext)
+      || !has(object.spec.securityContext.runAsUser)
+      || object.spec.securityContext.runAsUser != 0
+      || params.spec.integers['uid'] == 0
+    )
+    && [
+      object.spec.containers,
+      ?object.spec.?initContainers,
+      ?object.spec.?ephemeralContainers
+    ].all(list,
+      list.size() <= 32
+      && list.all(c,
+        has(c.securityContext)
+        && has(c.securityContext.allowPrivilegeEscalation)
+        && !c.securityContext.allowPrivilegeEscalation
+        && (!has(c.securityContext.privileged) || !c.securityContext.privileged)
+        && (
+          has(c.securityContext.runAsUser)
+            ? c.securityContext.runAsUser == params.spec.integers['uid']
+          : has(object.spec.securityContext)
+            && has(object.spec.securityContext.runAsUser)
+            && object.spec.securityContext.runAsUser == params.spec.integers['uid']
+        )
+        && (
+          !has(c.ports)
+          || (
+            c.ports.size() <= 16
+            && c.ports.all(p, !has(p.hostPort) || p.hostPort == 0)
+          )
+        )
+      )
+    )
+  )
+)";
+    let found = condition(spec, Shape::Pods).unwrap();
+    assert_eq!(found, expected, "\n{found}");
+}
+
+/// A pod template is read from its workload once.
+#[test]
+fn a_template_is_bound_to_a_name() {
+    let found = condition(json!({"host": {"network": false}}), Shape::Workloads).unwrap();
+    let bound = "[request.kind.kind == 'CronJob'\n    ? dyn(object).spec.jobTemplate.spec.template";
+    assert!(found.contains(bound), "{found}");
+    let asked = ".exists(template,\n    has(template.spec)\n    && (!has(template.spec.hostNetwork) || !template.spec.hostNetwork)\n  )";
+    assert!(found.contains(asked), "{found}");
+}
+
+/// A check that cannot be said so that it never fails leaves the profile without a fast path, and nothing else.
+#[test]
+fn what_has_no_sufficient_test_has_no_fast_path() {
+    // Of the variables of policies, a check may name any; these are made of it.
+    let spec =
+        json!({"customChecks": [{"id": "own", "expression": "variables.violations.size() == 0", "message": "x"}]});
+    assert_eq!(condition(spec, Shape::Pods), None);
 }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use k8s_openapi::{apimachinery::pkg::apis::meta::v1::ObjectMeta, jiff::Timestamp};
-use palisade_api::{CustomCheck, ToolSecurityProfile, catalogue, crd, names};
+use palisade_api::{CustomCheck, Diagnostic, ToolSecurityProfile, catalogue, crd, names};
 use palisade_apiserver::admission::{Cluster, Evaluation, PolicyKind, Review, Webhook};
 use palisade_cel::Position;
 use palisade_compiler::{ChangedBy, Compiled, Namespace};
@@ -28,12 +28,19 @@ impl Extension for Profiles {
     fn read(&self, object: &Json) -> Result<Arc<dyn Made>, Vec<Wrong>> {
         let typed: ToolSecurityProfile = serde_json::from_value(object.clone())
             .map_err(|error| vec![Wrong { message: error.to_string(), help: Some("palisade render says where") }])?;
-        let wrong = |found: Vec<palisade_api::Diagnostic>| {
+        let wrong = |found: Vec<Diagnostic>| {
             found.iter().map(|one| Wrong { message: one.to_string(), help: None }).collect::<Vec<_>>()
         };
-        let compiled = palisade_compiler::compile(&typed).map_err(wrong)?;
+        let compiled = compile(&typed).map_err(wrong)?;
         Ok(Arc::new(Profile { object: object.clone(), typed, compiled }))
     }
+}
+
+/// What a profile becomes, without the fast path: it passes over what complies, and then nobody could tell which checks a
+/// case has tried, nor notice a mistake in one.
+fn compile(profile: &ToolSecurityProfile) -> Result<Compiled, Vec<Diagnostic>> {
+    let compiled = palisade_compiler::compile(profile)?;
+    Ok(Compiled { bundle: compiled.bundle.clone().in_full(), ..compiled })
 }
 
 /// A profile, and what it becomes.
@@ -171,7 +178,7 @@ impl Made for Profile {
             "messageExpression" => check.message_expression = Some(text.to_owned()),
             _ => check.message = Some(text.to_owned()),
         }
-        let Ok(compiled) = palisade_compiler::compile(&typed) else { return vec![] };
+        let Ok(compiled) = compile(&typed) else { return vec![] };
         let Some(variable) = compiled.customs.get(index).map(palisade_compiler::Custom::variable) else {
             return vec![];
         };

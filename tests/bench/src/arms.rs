@@ -1,7 +1,7 @@
 //! The ways in which a request is judged.
 
 use palisade_api::{ToolSecurityProfile, catalogue, names};
-use palisade_compiler::Compiled;
+use palisade_compiler::{Bundle, Compiled};
 use palisade_objects::{json::Change as _, pod};
 use palisade_tests::{bare_pod, hostile_pod, root, tool_pod};
 use serde_json::{Value as Json, json};
@@ -240,25 +240,21 @@ fn objects(arm: &str, mut profile: Json, variant: Variant) -> Result<Vec<Json>> 
     let profile: ToolSecurityProfile = serde_json::from_value(profile)?;
     let compiled = palisade_compiler::compile(&profile).map_err(|found| format!("{found:?}"))?;
     let compiled = palisade_gate::check(compiled)?;
-    let mut all = bundle(&compiled);
-    if matches!(variant, Variant::Full) {
-        for object in &mut all {
-            if let Some(spec) = object["spec"].as_object_mut() {
-                spec.remove("matchConditions");
-            }
-        }
-    }
+    let mut all = match variant {
+        Variant::AsCompiled => of_bundle(&compiled.bundle),
+        Variant::Full => of_bundle(&compiled.bundle.clone().in_full()),
+    };
     all.extend(params(arm, &compiled));
     Ok(all)
 }
 
-fn bundle(compiled: &Compiled) -> Vec<Json> {
+fn of_bundle(bundle: &Bundle) -> Vec<Json> {
     let mut all = Vec::new();
-    for (_, pair) in compiled.bundle.pairs() {
+    for (_, pair) in bundle.pairs() {
         all.push(json!(pair.policy));
         all.extend(pair.bindings().map(|binding| json!(binding)));
     }
-    all.extend(compiled.bundle.mutation.iter().flat_map(|pair| pair.objects("v1")));
+    all.extend(bundle.mutation.iter().flat_map(|pair| pair.objects("v1")));
     all
 }
 
@@ -297,13 +293,7 @@ fn policy_of_each_check(profile: &Json) -> Result<Vec<Json>> {
         if compiled.checks.is_empty() {
             continue;
         }
-        let mut objects = bundle(&compiled);
-        for object in &mut objects {
-            if let Some(spec) = object["spec"].as_object_mut() {
-                spec.remove("matchConditions");
-            }
-        }
-        all.extend(objects);
+        all.extend(of_bundle(&compiled.bundle.clone().in_full()));
         all.extend(params("tool-policies", &compiled));
     }
     Ok(all)

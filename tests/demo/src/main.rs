@@ -1,7 +1,6 @@
 //! `make demo`: from nothing to protected namespaces on a real control plane, with figures.
 #![allow(clippy::disallowed_methods, reason = "the demo starts processes and measures time")]
 
-mod bench;
 mod bench_eval;
 mod bench_webhook;
 mod controller;
@@ -21,9 +20,6 @@ struct Arguments {
     /// Stops everything at the end, instead of leaving it to play with until Ctrl-C.
     #[arg(long)]
     once: bool,
-    /// Also measures what a pod request costs with the profile and without.
-    #[arg(long)]
-    bench: bool,
     /// Also measures the webhook against this other one, the program of tests/webhook-bench.
     #[arg(long)]
     bench_webhook: Option<std::path::PathBuf>,

@@ -15,7 +15,7 @@ use palisade_tests::{Cluster, Verdict, hostile_pod, root, tool_pod};
 use serde_json::json;
 
 use crate::{
-    Arguments, Result, bench, bench_eval, bench_webhook,
+    Arguments, Result, bench_eval, bench_webhook,
     controller::Controller,
     report::{Figures, Memory},
 };
@@ -56,10 +56,6 @@ pub(crate) async fn play(arguments: &Arguments) -> Result<()> {
         controller: (before.1, after.1),
     };
     println!("\n{}\n", figures.table());
-    if arguments.bench {
-        step("measuring what a pod request costs");
-        bench::run(&cluster, &namespace(0), FIRST_UID).await?;
-    }
     if let Some(palisade) = &arguments.bench_eval {
         step("measuring palisade eval");
         bench_eval::run(&cluster, palisade, started, &namespace(0), FIRST_UID).await?;

@@ -35,7 +35,7 @@ fn surely_in_registry(image: &str, allowed: &TextList) -> String {
     if !(differing.elements.is_empty() && differing.lists.is_empty()) {
         terms.push(format!(
             "({image}.matches('^[^/]*[.:][^/]*/') && !{image}.startsWith('index.docker.io/') \
-             && {}.exists(r, {image}.startsWith(r + '/')))",
+             && {}.exists(r, r.size() <= 256 && {image}.startsWith(r + '/')))",
             differing.cel()
         ));
     }

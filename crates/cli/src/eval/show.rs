@@ -51,7 +51,9 @@ pub fn human(reviews: &[(&Asked, Review)], verbose: bool) -> Result<String, Fail
             };
             let param = evaluation.param.as_ref().map(|param| format!(" {param}")).unwrap_or_default();
             let at = format!("{} {}{param}", evaluation.policy, evaluation.binding);
-            line(&mut text, 1, &format!("{at} {} = {result} (cost {})", evaluation.path, evaluation.cost));
+            let excluded = evaluation.path.starts_with("matchConditions[") && result == "false";
+            let end = if excluded { ": the policy is not evaluated further" } else { "" };
+            line(&mut text, 1, &format!("{at} {} = {result} (cost {}){end}", evaluation.path, evaluation.cost));
         }
         if let Some(Mutated { before, after }) = &review.mutated {
             let context = if verbose { diff::WHOLE } else { diff::CONTEXT };

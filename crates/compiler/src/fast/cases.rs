@@ -16,7 +16,7 @@ use std::{
 use palisade_cel::ast::{Entry, Expr, Literal, Node};
 
 use super::{
-    LONGEST, constants,
+    constants,
     formula::{Each, Test},
     tree::{call, ident, literal, node, presence, select, size, truth, variable},
 };
@@ -61,6 +61,14 @@ const NEVER: Test = Test::Const(false);
 
 /// The variable with the parameters.
 const PARAMETERS: &str = "params";
+
+/// The longest list that the fast path loops over, and the longest within another loop. Of what is longer, the full
+/// expressions judge; the pods of most tenants have none.
+const LONGEST: u64 = 32;
+const LONGEST_WITHIN: u64 = 16;
+
+/// The most fields that an object in a pod has set: a volume has its name and one source.
+const FIELDS: u64 = 4;
 
 /// What the lists of containers are called.
 const LIST: &str = "list";
@@ -240,13 +248,7 @@ impl<'a> Cases<'a> {
                 let (yes, no) = (then(Known::Cel(truth(true))), then(Known::Cel(truth(false))));
                 self.either(of, scope, yes, no)
             }
-            ("size", Some(target), []) => self.value(target, scope, &mut |of| match of {
-                Known::Cel(of) => then(Known::Cel(constants::folded(size(of)))),
-                Known::Map(entries, _) => {
-                    i64::try_from(entries.len()).map_or(NEVER, |length| then(Known::Cel(literal::int(length))))
-                }
-                _ => NEVER,
-            }),
+            ("size", Some(target), []) | ("size", None, [target]) => self.sized(target, scope, then),
             _ if constants::never_fails(function, args.len()) => {
                 let nodes: Vec<_> = target.into_iter().chain(args).collect();
                 self.all_values(&nodes, scope, &mut Vec::new(), &mut |parts| {
@@ -259,6 +261,28 @@ impl<'a> Cases<'a> {
                 })
             }
             _ => NEVER,
+        }
+    }
+
+    /// What `then` makes of the size of a list, map or text.
+    fn sized(&self, of: &Node, scope: &Scope, then: Then<'_>) -> Test {
+        let constant = |length: usize| i64::try_from(length).ok().map(|length| Known::Cel(literal::int(length)));
+        match &of.expr {
+            Expr::List { elements, .. } => constant(elements.len()).map_or(NEVER, then),
+            Expr::Call { function, target: Some(target), args } if &**function == "orValue" && args.len() == 1 => self
+                .value(target, scope, &mut |found| match found {
+                    Known::Present(value) => match *value {
+                        Known::Cel(value) => then(Known::Cel(constants::folded(size(value)))),
+                        _ => NEVER,
+                    },
+                    Known::Absent => self.sized(&args[0], scope, then),
+                    _ => NEVER,
+                }),
+            _ => self.value(of, scope, &mut |of| match of {
+                Known::Cel(of) => then(Known::Cel(constants::folded(size(of)))),
+                Known::Map(entries, _) => constant(entries.len()).map_or(NEVER, &mut *then),
+                _ => NEVER,
+            }),
         }
     }
 
@@ -383,9 +407,12 @@ impl<'a> Cases<'a> {
             Expr::Call { function, target, args } => match (&**function, target.as_deref(), args.as_slice()) {
                 ("_+_", None, [left, right]) => match self.lists(list, scope) {
                     Some(lists) if every => {
-                        let item: Arc<str> = LIST.into();
+                        let item = self.fresh(LIST);
+                        self.items.borrow_mut().push((Arc::clone(&item), lists.clone()));
                         let body = self.elements(Known::Cel(ident(&item)), every, then);
-                        Test::Each(Box::new(Each { every, list: lists, item, body }))
+                        self.items.borrow_mut().pop();
+                        let most = 3;
+                        Test::Each(Box::new(Each { every, list: lists, most, item, body }))
                     }
                     _ => all(vec![self.each(left, scope, every, then), self.each(right, scope, every, then)]),
                 },
@@ -481,41 +508,53 @@ impl<'a> Cases<'a> {
                 if !every && !matches!(body, Test::Const(_)) && root(&list) != Some(PARAMETERS) {
                     return NEVER;
                 }
-                let each = |list| match body {
+                // The fields of an object are as many as its type has.
+                let is_object = matches!(&list.expr, Expr::Ident(name) if !is_lists(name));
+                let most = if is_object { FIELDS } else { self.longest() };
+                match body {
                     Test::Const(value) if value == every => Test::Const(value),
                     // Nothing is looped over.
                     Test::Const(_) => Test::Is(super::tree::is_empty(list), every),
-                    body => Test::Each(Box::new(Each { every, list, item, body })),
-                };
-                // The fields of an object are as many as its type has.
-                if matches!(&list.expr, Expr::Ident(name) if &**name != LIST) {
-                    return each(list);
-                }
-                match each(list.clone()) {
-                    each @ Test::Each(_) => Test::All(vec![bounded(list, LONGEST), each]),
-                    other => other,
+                    body if is_object => Test::Each(Box::new(Each { every, list, most, item, body })),
+                    body => {
+                        let bound = bounded(list.clone(), i64::try_from(most).unwrap_or_default());
+                        Test::All(vec![bound, Test::Each(Box::new(Each { every, list, most, item, body }))])
+                    }
                 }
             }
             _ => NEVER,
         }
     }
 
-    /// A name for the elements of a list that no loop around uses.
+    /// The longest list that is looped over here.
+    fn longest(&self) -> u64 {
+        let items = self.items.borrow();
+        let around = items.iter().filter(|(item, _)| !is_lists(item)).count();
+        if around == 0 { LONGEST } else { LONGEST_WITHIN }
+    }
+
+    /// A name for the elements of a list.
     fn item(&self, list: &Node) -> Arc<str> {
-        let field = match &list.expr {
+        let of = match &list.expr {
             Expr::Select { field, .. } if field.ends_with("ontainers") => "c",
             Expr::Select { field, .. } if field.ends_with("ounts") => "m",
-            Expr::Select { field, .. } => field,
-            Expr::Ident(name) if &**name == LIST => "c",
+            Expr::Select { field, .. } => &field[..field.chars().next().map_or(0, char::len_utf8)],
+            Expr::Ident(name) if is_lists(name) => "c",
             _ => "x",
         };
-        let first = field.chars().next().unwrap_or('x').to_ascii_lowercase();
+        self.fresh(&of.to_ascii_lowercase())
+    }
+
+    /// A name that no loop around uses.
+    fn fresh(&self, name: &str) -> Arc<str> {
         let taken = |name: &str| self.items.borrow().iter().any(|(item, _)| &**item == name);
-        let mut name = first.to_string();
-        while taken(&name) {
-            name.push(first);
+        let mut fresh = name.to_owned();
+        let mut number = 1;
+        while taken(&fresh) {
+            number += 1;
+            fresh = format!("{name}{number}");
         }
-        name.into()
+        fresh.into()
     }
 
     /// Whether a list has an element.
@@ -610,6 +649,11 @@ impl<'a> Cases<'a> {
             }),
         }
     }
+}
+
+/// Whether a loop's element is one of several lists.
+fn is_lists(item: &str) -> bool {
+    item.starts_with(LIST)
 }
 
 fn bounded(list: Node, most: i64) -> Test {

@@ -27,6 +27,7 @@ pub(super) fn folded(of: Node) -> Node {
         {
             Some(truth(elements.contains(one)))
         }
+        ("_+_", [one, Node { expr: Expr::Literal(Literal::Int(0)), .. }]) => Some((*one).clone()),
         (function, [one, other]) => match (&one.expr, &other.expr) {
             (Expr::Literal(one), Expr::Literal(other)) => of_two(function, one, other),
             // The constant on the right, where those are that it is compared with.

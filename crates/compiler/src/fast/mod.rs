@@ -12,6 +12,7 @@
 
 mod cases;
 mod constants;
+mod cost;
 mod formula;
 mod texts;
 mod tree;
@@ -21,15 +22,18 @@ use std::{collections::BTreeMap, sync::Arc};
 use k8s_openapi::api::admissionregistration::v1::{MatchCondition, Variable};
 use palisade_api::names::{self, Shape};
 use palisade_cel::{
-    Admission, Environment, Minor, Mode,
     ast::{Expr, Literal, Node},
-    estimate::{Sizes, estimate},
-    format::print,
     parse::parse_unexpanded,
 };
 use palisade_checks::{Finding, Over};
 
-use crate::{Custom, expressions::Judging, updates::PodUpdates, writing::SYNTAX};
+use crate::{
+    Custom,
+    expressions::Judging,
+    fold::{balance, collect, fold},
+    updates::PodUpdates,
+    writing::SYNTAX,
+};
 
 use cases::{Cases, Known, Scope};
 use formula::Test;
@@ -38,13 +42,12 @@ use tree::{call, ident, inlined, literal, node, select, truth};
 /// The name of the match condition.
 pub const MAY_VIOLATE: &str = "may-violate";
 
-/// The longest list that the fast path loops over. Of what is longer, the full expressions judge; a pod of a tenant has
-/// none.
-const LONGEST: i64 = 32;
+/// What one expression may cost (`PerCallLimit` in apiserver `pkg/apis/cel`). All match conditions of a policy together may
+/// cost more.
+const BUDGET: u64 = 1_000_000;
 
-/// What the API server lets the match conditions of a policy cost for one request
-/// (`RuntimeCELCostBudgetMatchConditions` in apiserver `pkg/apis/cel`).
-const BUDGET: u64 = 2_500_000;
+/// The longest list that is asked for an element: the policy's bounds allow no longer one.
+const LISTED: u64 = 256;
 
 /// What the fast path calls the pod template of a workload.
 const TEMPLATE: &str = "template";
@@ -84,7 +87,7 @@ pub(crate) fn match_condition(shape: Shape, judging: &Judging<'_>, variables: &[
     }
     tests.extend(judging.customs.iter().map(|custom| complies(&for_customs, custom)).collect::<Option<Vec<_>>>()?);
     let test = Test::All(tests).simplified();
-    if test == Test::Const(false) {
+    if test == Test::Const(false) || test.cost() > BUDGET {
         return None;
     }
     let mut sufficient = test.node();
@@ -107,11 +110,8 @@ pub(crate) fn match_condition(shape: Shape, judging: &Judging<'_>, variables: &[
         conditions.push(sufficient);
         sufficient = all_of(conditions);
     }
-    if !affordable(&sufficient, judging.updates != PodUpdates::AsCreation) {
-        return None;
-    }
-    exempt = crate::fold::fold(exempt);
-    let condition = call("!_", vec![call("_||_", vec![exempt, sufficient])]);
+    exempt = fold(exempt);
+    let condition = call("!_", vec![chain("_||_", vec![exempt, sufficient])]);
     let about = "what surely violates nothing is not judged: docs/adr/0033-complying-requests-leave-early.md";
     Some(MatchCondition { name: MAY_VIOLATE.to_owned(), expression: judging.writing.tree(about, &condition)? })
 }
@@ -119,6 +119,23 @@ pub(crate) fn match_condition(shape: Shape, judging: &Judging<'_>, variables: &[
 /// CEL of type bool that is true only of a new pod in which a mutation has nothing to do: its operations (CEL of type
 /// list, in which `variables` may be named) are none. It reads no parameters, so that a webhook can have it, too.
 pub(crate) fn nothing_to_do(operations: &str, variables: &[(&str, &str, String)]) -> Option<Node> {
+    let operation = call("_==_", vec![select(ident("request"), "operation"), literal::string("CREATE")]);
+    let nothing =
+        |cases: &Cases<'_>, root: &Node| cases.each(root, &Scope::default(), true, &mut |_| Test::Const(false));
+    Some(all_of(vec![operation, of_pod(operations, variables, nothing)?]))
+}
+
+/// CEL of type bool that is true only where this is (CEL of type bool), and cheap.
+pub(crate) fn sufficient(condition: &str) -> Option<Node> {
+    of_pod(condition, &[], |cases, root| cases.holds(root, true, &Scope::default()))
+}
+
+/// A test of a pod, without parameters.
+fn of_pod(
+    text: &str,
+    variables: &[(&str, &str, String)],
+    test: impl FnOnce(&Cases<'_>, &Node) -> Test,
+) -> Option<Node> {
     let mut definitions = BTreeMap::new();
     for (name, _, lowered) in variables {
         definitions.insert(*name, parse_unexpanded(lowered, SYNTAX).ok()?.root);
@@ -128,15 +145,19 @@ pub(crate) fn nothing_to_do(operations: &str, variables: &[(&str, &str, String)]
     let ignored = [select(of_object("spec"), "os")];
     let mut cases = Cases::new(&definitions, &present, &ignored);
     cases.parameters = false;
-    let root = parse_unexpanded(operations, SYNTAX).ok()?.root;
-    let test = cases.each(&root, &Scope::default(), true, &mut |_| Test::Const(false)).simplified();
-    let operation = call("_==_", vec![select(ident("request"), "operation"), literal::string("CREATE")]);
-    let node = all_of(vec![operation, test.clone().node()]);
-    (test != Test::Const(false) && affordable(&node, false)).then_some(node)
+    let test = test(&cases, &parse_unexpanded(text, SYNTAX).ok()?.root).simplified();
+    (test != Test::Const(false) && test.cost() <= BUDGET).then(|| test.node())
 }
 
 fn all_of(conditions: Vec<Node>) -> Node {
-    crate::fold::balance("_&&_", &mut conditions.into_iter().map(Some).collect::<Vec<_>>())
+    chain("_&&_", conditions)
+}
+
+/// Operands of one operator, each of which may be a chain of it.
+fn chain(function: &str, operands: Vec<Node>) -> Node {
+    let mut terms = Vec::new();
+    operands.into_iter().for_each(|operand| collect(function, operand, &mut terms));
+    balance(function, &mut terms.into_iter().map(Some).collect::<Vec<_>>())
 }
 
 /// A test that holds only where a finding finds nothing; `None` if it cannot be read.
@@ -189,34 +210,4 @@ fn complies(cases: &Cases<'_>, custom: &Custom) -> Option<Test> {
     // Probes are not judged by it.
     let namespace = call("_==_", vec![select(ident("request"), "namespace"), literal::string(names::PROBE_NAMESPACE)]);
     Some(Test::Any(vec![Test::Is(namespace, true), Test::Is(own, true)]))
-}
-
-/// Whether a test is within the API server's budget whatever the request.
-fn affordable(test: &Node, parameterized: bool) -> bool {
-    let Some(printed) = print(test, usize::MAX, &[]) else { return false };
-    let params = parameterized.then_some(palisade_cel::types::Type::Dyn);
-    let admission = Admission { params, ..Admission::default() };
-    let minor = Minor::OLDEST.number();
-    let environment = Environment::kubernetes(minor, Mode::New).with_admission(&admission);
-    let checked = environment.check(&printed.text);
-    checked.is_ok_and(|checked| estimate(&checked, minor, &Lengths).max <= BUDGET)
-}
-
-/// How long is what the fast path looks at: lists by its own bounds, texts by those of the policy and of the API server.
-struct Lengths;
-
-impl Sizes for Lengths {
-    fn most(&self, path: &[Arc<str>]) -> Option<u64> {
-        let last = path.last().map_or("", |last| &**last);
-        let text = matches!(last, "image" | "path" | "reference");
-        let name = matches!(last, "name" | "namespace" | "kind" | "operation" | "username");
-        Some(if text {
-            4096
-        } else if name {
-            // Of containers, volumes and mounts. What can have a longer one is compared with constants.
-            63
-        } else {
-            LONGEST.unsigned_abs()
-        })
-    }
 }

@@ -66,3 +66,73 @@ fn sum(of: &Node) -> Option<&[Node; 2]> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use palisade_cel::{
+        Admission, Environment, Minor, Mode, ResultType,
+        eval::{Activation, PER_CALL_LIMIT},
+        format::print,
+        parse::parse_unexpanded,
+        value::Value,
+    };
+    use serde_json::json;
+
+    use super::*;
+    use crate::writing::SYNTAX;
+
+    /// The value of an expression over a text.
+    fn is(expression: &str, text: &str) -> bool {
+        let environment =
+            Environment::kubernetes(Minor::OLDEST.number(), Mode::New).with_admission(&Admission::default());
+        let program = environment.compile(expression, ResultType::Bool).unwrap();
+        let object = json!({"path": text});
+        let activation = Activation::new().bind("object", Value::from_json(&object));
+        program.evaluate(&activation, PER_CALL_LIMIT).result.unwrap().as_bool().unwrap()
+    }
+
+    #[test]
+    fn questions_about_sums_are_asked_of_the_parts() {
+        let texts = [
+            "", "/", "/a", "/a/", "/a/b", "/ab", "/a/../b", "..", "../", "/..", "a..b", "/a/..", "/a/.../b", "/a/b/",
+            "/b",
+        ];
+        for (sum, expected) in [
+            ("(object.path + '/').startsWith('/a/')", "object.path.startsWith('/a/') || object.path == '/a'"),
+            ("(object.path + '/').startsWith('/a')", "object.path.startsWith('/a')"),
+            ("('/' + object.path + '/').contains('/../')", "object.path.contains('..')"),
+            ("(object.path + '/').contains('b/')", "object.path.contains('b')"),
+        ] {
+            let root = parse_unexpanded(sum, SYNTAX).unwrap().root;
+            for wanted in [true, false] {
+                let Some(test) = rewritten(&root, wanted) else {
+                    assert!(wanted && sum.contains("contains"), "{sum}");
+                    continue;
+                };
+                let found = print(&test.clone().simplified().node(), usize::MAX, &[]).unwrap().text;
+                if wanted || sum.contains("contains") {
+                    assert_eq!(found.trim_start_matches('!'), expected);
+                }
+                for text in texts {
+                    let (before, after) = (is(sum, text) == wanted, is(&found, text));
+                    assert!(before || !after, "{sum} {wanted} of {text:?}");
+                    assert!(!before || after || sum.contains("contains"), "{sum} {wanted} of {text:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_not_understood_stays() {
+        for sum in [
+            "(object.path + object.path).startsWith('/')",
+            "(object.path + 'ab').startsWith('/')",
+            "object.path.contains('a')",
+        ] {
+            let root = parse_unexpanded(sum, SYNTAX).unwrap().root;
+            assert_eq!(rewritten(&root, true), None, "{sum}");
+        }
+        let root = parse_unexpanded("('//' + object.path).contains('/')", SYNTAX).unwrap().root;
+        assert_eq!(rewritten(&root, false), None);
+    }
+}

@@ -102,7 +102,7 @@ pub(super) fn equal_parts(of: &Node) -> Option<(Node, Vec<Node>)> {
 }
 
 /// The parts of a node, one level down.
-fn parts(of: &Node) -> Vec<&Node> {
+pub(super) fn parts(of: &Node) -> Vec<&Node> {
     match &of.expr {
         Expr::Ident(_) | Expr::Literal(_) | Expr::Comprehension(_) => vec![],
         Expr::Select { operand, .. } => vec![operand],

@@ -289,7 +289,7 @@ fn single(range: &Node) -> Option<&Node> {
 }
 
 /// All operands of equal operators.
-fn collect(function: &str, of: Node, terms: &mut Vec<Node>) {
+pub(crate) fn collect(function: &str, of: Node, terms: &mut Vec<Node>) {
     match of.expr {
         Expr::Call { function: found, target: None, args } if &*found == function => {
             for arg in args {

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use palisade_cel::ast::{Expr, Literal, Node};
 
-use super::texts;
 use super::tree::{call, equal_parts, ident, is_presence, literal, mentions, negated, rename, truth, weight};
+use super::{cost, texts};
 use crate::fold::balance;
 
 /// A test of a request.
@@ -36,6 +36,8 @@ pub(super) struct Each {
     pub every: bool,
     /// What is looped over.
     pub list: Node,
+    /// The most elements that it has.
+    pub most: u64,
     /// The name of an element.
     pub item: Arc<str>,
     /// The test of an element.
@@ -64,10 +66,25 @@ impl Test {
             Self::All(tests) => chain("_&&_", tests),
             Self::Any(tests) => chain("_||_", tests),
             Self::Each(each) => {
-                let Each { every, list, item, body } = *each;
+                let Each { every, list, item, body, .. } = *each;
                 let function = if every { "all" } else { "exists" };
                 let args = vec![ident(&item), body.node()];
                 super::tree::node(Expr::Call { function: function.into(), target: Some(Box::new(list)), args })
+            }
+        }
+    }
+
+    /// The most that it may cost, in the API server's units.
+    pub fn cost(&self) -> u64 {
+        let sum = |tests: &[Self]| tests.iter().fold(0_u64, |sum, test| sum.saturating_add(test.cost()));
+        match self {
+            Self::Const(_) => 1,
+            Self::Is(node, _) => cost::of(node),
+            Self::If(parts) => cost::of(&parts.0).saturating_add(parts.1.cost().max(parts.2.cost())),
+            Self::All(tests) | Self::Any(tests) => sum(tests),
+            Self::Each(each) => {
+                let one = each.body.cost().saturating_add(cost::ITERATION);
+                cost::of(&each.list).saturating_add(each.most.saturating_mul(one))
             }
         }
     }
@@ -135,8 +152,8 @@ impl Test {
             Self::All(tests) => Self::All(each(tests)),
             Self::Any(tests) => Self::Any(each(tests)),
             Self::Each(of) => {
-                let Each { every, list, item, body } = *of;
-                Self::Each(Box::new(Each { every, list: rename(list, from, to), item, body: body.renamed(from, to) }))
+                let list = rename(of.list, from, to);
+                Self::Each(Box::new(Each { list, body: of.body.renamed(from, to), ..*of }))
             }
         }
     }
@@ -269,9 +286,9 @@ fn with(first: Test, second: Test, and: bool) -> Test {
 
 /// A loop, without what is the same for all elements.
 fn repeat(each: Each, facts: &mut Facts) -> Test {
-    let Each { every, list, item, body } = each;
+    let Each { every, list, most, item, body } = each;
     let body = simplify(body, facts);
-    let again = |body| Test::Each(Box::new(Each { every, list: list.clone(), item: item.clone(), body }));
+    let again = |body| Test::Each(Box::new(Each { every, list: list.clone(), most, item: item.clone(), body }));
     let split = |tests: Vec<Test>| tests.into_iter().partition::<Vec<_>, _>(|test| test.mentions(&item));
     match body {
         Test::Const(value) if value == every => Test::Const(value),
@@ -483,6 +500,7 @@ fn fused(tests: Vec<Test>, and: bool) -> Vec<Test> {
         });
         match same {
             Some(other) => {
+                other.most = other.most.max(each.most);
                 let body = if other.item == each.item { each.body } else { each.body.renamed(&each.item, &other.item) };
                 let bodies = vec![std::mem::replace(&mut other.body, Test::Const(and)), body];
                 other.body = if and { Test::All(bodies) } else { Test::Any(bodies) };
@@ -518,3 +536,6 @@ fn memberships(atoms: Vec<(Node, bool)>, and: bool) -> Vec<(Node, bool)> {
     }
     others
 }
+
+#[cfg(test)]
+mod tests;

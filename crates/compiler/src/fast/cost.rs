@@ -1,0 +1,71 @@
+//! What atoms may cost at most, in the API server's units (`cel-go` `interpreter/runtimecost.go`, apiserver
+//! `pkg/cel/library/cost.go`): one for each variable, field and call, and a tenth of one for each character that is looked
+//! at.
+
+use palisade_cel::ast::{Expr, Literal, Node};
+
+use super::tree::parts;
+use crate::fold::looping;
+
+/// What one iteration of a loop costs besides its test.
+pub(super) const ITERATION: u64 = 8;
+/// The longest text of a request that is looked at: what is longer is over the policy's bounds.
+const TEXT: u64 = 4096;
+/// The longest name of a container, volume or mount.
+const NAME: u64 = 63;
+/// The longest text in a list that is looped over: the key of an annotation. That of a parameter's list is compared only if
+/// it is shorter.
+const ELEMENT: u64 = 320;
+/// What an admin's own loop goes over: the bounds of the policy allow no more containers, volumes and others.
+const OWN_LOOPS: [(&str, u64); 2] = [("containers", 128), ("volumes", 256)];
+const OWN_LOOP: u64 = 1024;
+
+/// The most that evaluating it may cost.
+pub(super) fn of(node: &Node) -> u64 {
+    let below = parts(node).into_iter().fold(1_u64, |sum, part| sum.saturating_add(of(part)));
+    let Expr::Call { function, target, args } = &node.expr else { return below };
+    let own = match (&**function, target.as_deref(), args.as_slice()) {
+        ("_==_" | "_!=_", None, [one, other]) => tenth(length(one).min(length(other))),
+        ("@in", None, [what, Node { expr: Expr::List { elements, .. }, .. }]) => {
+            elements.iter().map(|element| 1 + tenth(length(element).min(length(what)))).sum()
+        }
+        ("@in", None, [what, _]) => (1 + tenth(length(what))).saturating_mul(super::LISTED),
+        ("startsWith" | "endsWith", Some(_), [text]) => tenth(length(text)),
+        // Each looks at all of a text, and what it is asked for costs more of them.
+        ("contains", Some(text), [asked]) => tenth(length(text)).saturating_mul(tenth(length(asked))),
+        ("matches", Some(text), [asked]) => tenth(length(text)).saturating_mul(1 + length(asked) / 4),
+        ("_+_", None, [one, other]) => tenth(length(one).saturating_add(length(other))),
+        (function, Some(list), args) if looping(function, args).is_some() => {
+            let most = OWN_LOOPS.iter().find(|(field, _)| has_field(list, field)).map_or(OWN_LOOP, |(_, most)| *most);
+            return below.saturating_mul(most);
+        }
+        _ => TEXT / 10,
+    };
+    match &**function {
+        "has" | "!_" | "_&&_" | "_||_" | "size" | "_[_]" | "_?._" | "_<=_" | "_>=_" | "_<_" | "_>_" | "_?_:_" => below,
+        _ => below.saturating_add(own),
+    }
+}
+
+fn has_field(of: &Node, wanted: &str) -> bool {
+    matches!(&of.expr, Expr::Select { field, .. } if &**field == wanted)
+        || parts(of).into_iter().any(|part| has_field(part, wanted))
+}
+
+fn tenth(length: u64) -> u64 {
+    length / 10 + 1
+}
+
+/// The most characters of a value.
+fn length(of: &Node) -> u64 {
+    match &of.expr {
+        Expr::Literal(Literal::String(text)) => u64::try_from(text.chars().count()).unwrap_or(u64::MAX),
+        Expr::Literal(_) => 1,
+        Expr::Ident(_) => ELEMENT,
+        Expr::Select { field, .. } if &**field == "name" => NAME,
+        Expr::Call { function, args, .. } if &**function == "_+_" => {
+            args.iter().fold(0, |sum, arg| length(arg).saturating_add(sum))
+        }
+        _ => TEXT,
+    }
+}

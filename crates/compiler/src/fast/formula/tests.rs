@@ -1,0 +1,197 @@
+//! Whatever is simplified holds only where the test held that it was made of.
+
+use std::collections::BTreeMap;
+
+use palisade_cel::{ast::Node, format::print};
+use proptest::{
+    prelude::*,
+    strategy::ValueTree as _,
+    test_runner::{Config, RngSeed, TestRunner},
+};
+
+use super::{
+    super::tree::{call, ident, literal, presence, rename, select, size},
+    Each, Test,
+};
+
+/// The elements of the only list that is looped over; there may be fewer.
+const ELEMENTS: [&str; 2] = ["first", "second"];
+
+/// What a request has.
+#[derive(Debug)]
+struct World {
+    atoms: BTreeMap<String, bool>,
+    length: usize,
+    size: i64,
+}
+
+fn text(node: &Node) -> String {
+    print(node, usize::MAX, &[]).map_or_else(String::new, |printed| printed.text)
+}
+
+impl World {
+    /// The value of an atom. That of one that nobody has drawn depends on its text alone.
+    fn atom(&self, node: &Node) -> bool {
+        let text = text(node);
+        if let Some(most) = text.strip_prefix("s.size() <= ") {
+            return most.parse().is_ok_and(|most: i64| self.size <= most);
+        }
+        if text == "l.size() == 0" {
+            return self.length == 0;
+        }
+        if let Some(values) = text.strip_prefix("t in [") {
+            return values.trim_end_matches(']').split(", ").any(|value| self.drawn(&format!("t == {value}")));
+        }
+        self.drawn(&text)
+    }
+
+    fn drawn(&self, text: &str) -> bool {
+        self.atoms.get(text).copied().unwrap_or(text.len() % 2 == 0)
+    }
+
+    fn holds(&self, test: &Test) -> bool {
+        match test {
+            Test::Const(value) => *value,
+            Test::Is(node, wanted) => match super::normal(node.clone(), *wanted) {
+                Test::Is(node, wanted) => self.atom(&node) == wanted,
+                Test::Const(value) => value,
+                other => self.holds(&other),
+            },
+            Test::If(parts) => {
+                self.holds(if self.holds(&Test::Is(parts.0.clone(), true)) { &parts.1 } else { &parts.2 })
+            }
+            Test::All(tests) => tests.iter().all(|test| self.holds(test)),
+            Test::Any(tests) => tests.iter().any(|test| self.holds(test)),
+            Test::Each(each) => {
+                let mut elements = ELEMENTS[..self.length].iter();
+                let of = |element: &&str| {
+                    let named = std::sync::Arc::from(*element);
+                    self.holds(&each.body.clone().renamed(&each.item, &named))
+                };
+                if each.every { elements.all(|one| of(one)) } else { elements.any(|one| of(one)) }
+            }
+        }
+    }
+}
+
+/// Atoms of the pod, and of an element.
+fn atoms(item: &str) -> Vec<Node> {
+    let at_most = |most| call("_<=_", vec![size(ident("s")), literal::int(most)]);
+    let is = |value: &str| call("_==_", vec![ident("t"), literal::string(value)]);
+    vec![
+        presence(select(ident("a"), "x")),
+        presence(select(ident("a"), "y")),
+        presence(select(select(ident("a"), "x"), "z")),
+        select(ident("a"), "b"),
+        at_most(3),
+        at_most(5),
+        is("u"),
+        is("v"),
+        presence(select(ident(item), "x")),
+        select(ident(item), "b"),
+        rename(presence(select(ident("c"), "y")), "c", &item.into()),
+    ]
+}
+
+fn test() -> impl Strategy<Value = Test> {
+    let atom = prop::sample::select(atoms("c"));
+    let leaf = prop_oneof![
+        8 => (atom, any::<bool>()).prop_map(|(node, wanted)| Test::Is(node, wanted)),
+        1 => any::<bool>().prop_map(Test::Const),
+    ];
+    leaf.prop_recursive(5, 60, 4, |inner| {
+        let guard = prop::sample::select(atoms("c"));
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..5).prop_map(Test::All),
+            prop::collection::vec(inner.clone(), 0..5).prop_map(Test::Any),
+            (guard, inner.clone(), inner.clone()).prop_map(|(node, yes, no)| Test::If(Box::new((node, yes, no)))),
+            (any::<bool>(), inner).prop_map(|(every, body)| {
+                // No loop hides the element of another.
+                let item = format!("c{}", loops(&body)).into();
+                let body = body.renamed("c", &item);
+                Test::Each(Box::new(Each { every, list: ident("l"), most: 2, item, body }))
+            }),
+        ]
+    })
+}
+
+/// How many loops are in each other.
+fn loops(test: &Test) -> usize {
+    match test {
+        Test::Const(_) | Test::Is(..) => 0,
+        Test::If(parts) => loops(&parts.1).max(loops(&parts.2)),
+        Test::All(tests) | Test::Any(tests) => tests.iter().map(loops).max().unwrap_or(0),
+        Test::Each(each) => 1 + loops(&each.body),
+    }
+}
+
+fn world() -> impl Strategy<Value = World> {
+    let names: Vec<String> =
+        ["c", "first", "second"].iter().flat_map(|item| atoms(item)).map(|node| text(&node)).collect();
+    (prop::collection::vec(any::<bool>(), names.len()), 0..=2_usize, 0..8_i64, 0..3_usize).prop_map(
+        move |(values, length, size, which)| {
+            let mut atoms: BTreeMap<_, _> = names.iter().cloned().zip(values).collect();
+            // A text has one value.
+            for (index, value) in ["u", "v"].iter().enumerate() {
+                atoms.insert(format!("t == '{value}'"), index == which);
+            }
+            World { atoms, length, size }
+        },
+    )
+}
+
+#[test]
+fn what_is_simplified_is_never_weaker() {
+    let config = Config { cases: 20_000, failure_persistence: None, rng_seed: RngSeed::Fixed(1), ..Config::default() };
+    let (mut held, mut lost) = (0, 0);
+    let outcome = TestRunner::new(config).run(&(test(), prop::collection::vec(world(), 8)), |(test, worlds)| {
+        let simplified = test.clone().simplified();
+        for world in &worlds {
+            let (before, after) = (world.holds(&test), world.holds(&simplified));
+            prop_assert!(
+                before || !after,
+                "{world:?}\n{}\n{}",
+                text(&test.clone().node()),
+                text(&simplified.clone().node())
+            );
+            // Only what is asked before a loop may be asked for nothing, where the list is empty.
+            prop_assert!(
+                after || !before || world.length == 0,
+                "{}\n{}",
+                text(&test.clone().node()),
+                text(&simplified.clone().node())
+            );
+        }
+        Ok(())
+    });
+    outcome.unwrap_or_else(|error| panic!("{error}"));
+    let (mut runner, strategy) = (TestRunner::deterministic(), (test(), world()));
+    for _ in 0..500 {
+        let (test, world) = strategy.new_tree(&mut runner).unwrap().current();
+        held += usize::from(world.holds(&test));
+        lost += usize::from(world.holds(&test) && !world.holds(&test.clone().simplified()));
+    }
+    assert!(held > 100 && lost < held / 10, "{held} held, {lost} of them not any more");
+}
+
+/// What stands behind a test of presence stays behind it.
+#[test]
+fn what_is_asked_of_a_path_is_asked_behind_its_presence() {
+    let path = select(ident("a"), "x");
+    let (has, value) = (presence(path.clone()), call("_==_", vec![select(path, "z"), literal::int(1)]));
+    let guarded = |yes| Test::If(Box::new((has.clone(), yes, Test::Const(false))));
+    let both = Test::All(vec![guarded(Test::Is(value.clone(), true)), Test::Is(select(ident("a"), "b"), true)]);
+    assert_eq!(text(&both.simplified().node()), "has(a.x) && a.b && a.x.z == 1");
+    let either = Test::Any(vec![Test::Is(value, true), Test::Is(has, false)]);
+    assert_eq!(text(&either.simplified().node()), "!has(a.x) || a.x.z == 1");
+}
+
+#[test]
+fn loops_over_one_list_are_one_and_ask_for_each_thing_once() {
+    let each = |body| Test::Each(Box::new(Each { every: true, list: ident("l"), most: 2, item: "c".into(), body }));
+    let of = |field: &str| select(ident("c"), field);
+    let unless = |field: &str| Test::If(Box::new((presence(of("x")), Test::Is(of(field), true), Test::Const(true))));
+    let outside = Test::Is(select(ident("a"), "b"), true);
+    let test = Test::All(vec![each(unless("d")), each(Test::All(vec![unless("e"), outside]))]);
+    assert_eq!(text(&test.simplified().node()), "a.b && l.all(c, !has(c.x) || (c.d && c.e))");
+}

@@ -1,0 +1,213 @@
+//! The fast path: what complies is passed over by the policy's match condition, and nothing else is.
+//!
+//! That nothing is passed over in which something is violated, [`Policy::judge`] asks of each request in all tests.
+#![allow(clippy::unwrap_used, reason = "all of this is tests")]
+
+use palisade_api::{ToolSecurityProfile, names::Shape};
+use palisade_cel::eval::PER_CALL_LIMIT;
+use palisade_compiler::Compiled;
+use palisade_gate::{Decision, Judgement, Operation, Policy, Request, check};
+use palisade_objects::{
+    pod,
+    workload::{WORKLOADS, Workload},
+};
+use serde_json::{Value as Json, json};
+
+const TOOLFORGE: &str = include_str!("../../../examples/toolforge/profile.yaml");
+
+fn toolforge() -> ToolSecurityProfile {
+    let mut profile: ToolSecurityProfile = serde_saphyr::from_str(TOOLFORGE).unwrap();
+    profile.spec.enforcement.workloads = serde_json::from_value(json!("Deny")).unwrap();
+    profile
+}
+
+fn profile(spec: Json) -> ToolSecurityProfile {
+    let mut whole = json!({
+        "apiVersion": "toolsecurity.dev/v1alpha1", "kind": "ToolSecurityProfile", "metadata": {"name": "x"},
+        "spec": {"namespaceSelector": {"matchLabels": {"a": "b"}}, "enforcement": {"workloads": "Deny"}},
+    });
+    pod::merge(&mut whole["spec"], &spec);
+    serde_json::from_value(whole).unwrap()
+}
+
+fn compile(profile: &ToolSecurityProfile) -> Compiled {
+    palisade_compiler::compile(profile).unwrap_or_else(|error| panic!("{error:?}"))
+}
+
+struct Judge {
+    policy: Policy,
+    params: Option<Json>,
+}
+
+impl Judge {
+    fn new(compiled: &Compiled, shape: Shape) -> Self {
+        let policy = Policy::new(&compiled.bundle.pair(shape).unwrap().policy).unwrap();
+        Self { policy, params: compiled.probes.params.as_ref().map(|spec| json!({"spec": spec})) }
+    }
+
+    fn judge(&self, request: &Request<'_>) -> Judgement {
+        let request = Request { params: self.params.as_ref(), ..request.clone() };
+        self.policy.judge(&request).unwrap_or_else(|error| panic!("{error}\n{:.500}", request.object.to_string()))
+    }
+
+    fn creates(&self, kind: &str, object: &Json) -> Judgement {
+        self.judge(&Request::create(kind, object))
+    }
+}
+
+fn leaves_early(judgement: &Judgement) -> bool {
+    assert!(judgement.matched || judgement.decision == Decision::Admit, "{judgement:?}");
+    !judgement.matched
+}
+
+/// Every profile of the kind that people write: a pod that complies is passed over, as a pod and in each workload.
+#[test]
+fn what_complies_leaves_early() {
+    let profiles = [
+        toolforge(),
+        profile(json!({})),
+        profile(json!({"baseline": "Baseline"})),
+        profile(json!({"exceptions": [{
+            "namespaces": ["a"], "reason": "x", "expires": "2099-01-01T00:00:00Z", "checks": ["runAsNonRoot"],
+        }]})),
+        profile(json!({"exemptions": {"users": ["alice"], "groups": ["admins"], "runtimeClasses": ["kata"]}})),
+        profile(json!({
+            "parameters": [{"name": "registries", "type": "StringList", "default": "registry.example/team"}],
+            "images": {"allowedRegistries": ["quay.io", "$registries"]},
+        })),
+        profile(json!({"customChecks": [
+            {"id": "own", "target": "Containers", "expression": "!has(container.tty) || !container.tty", "message": "x"},
+            {"id": "other", "expression": "size(variables.spec.?hostname.orValue('')) < 9", "message": "x"},
+            {"id": "volumes", "target": "Volumes", "expression": "volume.?emptyDir.?medium.orValue('') != 'Memory'",
+             "message": "x"},
+        ]})),
+        // Quantities can be wrong, so it stands in the condition as it is written.
+        profile(json!({"customChecks": [{
+            "id": "own", "target": "Containers", "message": "x",
+            "expression": "quantity(string(container.?resources.?limits.?memory.orValue('1Gi'))).isLessThan(quantity('2Gi'))",
+        }]})),
+    ];
+    for profile in profiles {
+        let compiled = compile(&profile);
+        let complying = &compiled.probes.compliant.pod;
+        let pods = Judge::new(&compiled, Shape::Pods);
+        assert!(leaves_early(&pods.creates("Pod", complying)), "{complying}\n{:?}", profile.spec);
+        let workloads = Judge::new(&compiled, Shape::Workloads);
+        for workload in &WORKLOADS {
+            let object = workload.around("workload", complying);
+            assert!(leaves_early(&workloads.creates(workload.kind, &object)), "{object}\n{:?}", profile.spec);
+        }
+    }
+}
+
+#[test]
+fn what_violates_is_judged() {
+    let compiled = compile(&toolforge());
+    let violating = &compiled.probes.violating.as_ref().unwrap().pod;
+    let judgement = Judge::new(&compiled, Shape::Pods).creates("Pod", violating);
+    assert!(judgement.matched && judgement.decision != Decision::Admit, "{judgement:?}");
+}
+
+/// What updates leave alone is not judged, whatever it violates, and with or without parameters.
+#[test]
+fn an_update_that_leaves_the_spec_alone_leaves_early() {
+    let compiled = compile(&toolforge());
+    let mut violating = compiled.probes.violating.as_ref().unwrap().pod.clone();
+    pod::set(&mut violating, &["hostNetwork"], json!(true));
+    let update = |judge: &Judge, kind: &str, object: &Json, old: &Json| {
+        let request = Request { operation: Operation::Update, old_object: old, ..Request::create(kind, object) };
+        judge.judge(&request)
+    };
+    let without = |shape| Judge { params: None, ..Judge::new(&compiled, shape) };
+    for judge in [Judge::new(&compiled, Shape::Pods), without(Shape::Pods)] {
+        let mut labelled = violating.clone();
+        labelled["metadata"]["labels"] = json!({"new": "label"});
+        assert!(leaves_early(&update(&judge, "Pod", &labelled, &violating)));
+        let mut changed = labelled.clone();
+        pod::set(&mut changed, &["activeDeadlineSeconds"], json!(1));
+        assert!(!leaves_early(&update(&judge, "Pod", &changed, &violating)));
+    }
+    let is_scaled = |workload: &&Workload| workload.kind == "Deployment";
+    let deployment = WORKLOADS.iter().find(is_scaled).unwrap().around("workload", &violating);
+    let mut scaled = deployment.clone();
+    scaled["spec"]["replicas"] = 3.into();
+    assert!(leaves_early(&update(&Judge::new(&compiled, Shape::Workloads), "Deployment", &scaled, &deployment)));
+}
+
+/// A namespace without parameters, or with a problem, denies although nothing in the pod is wrong.
+#[test]
+fn nothing_leaves_early_where_parameters_are_wrong() {
+    let compiled = compile(&toolforge());
+    let complying = &compiled.probes.compliant.pod;
+    let mut judge = Judge::new(&compiled, Shape::Pods);
+    judge.params.as_mut().unwrap()["spec"]["problem"] = "no uid".into();
+    assert!(!leaves_early(&judge.creates("Pod", complying)));
+}
+
+fn with_containers(complying: &Json, count: usize) -> Json {
+    let mut pod = complying.clone();
+    let container = pod["spec"]["containers"][0].clone();
+    let named = |index| {
+        let mut container = container.clone();
+        container["name"] = format!("c{index}").into();
+        container
+    };
+    pod["spec"]["containers"] = (0..count).map(named).collect();
+    pod
+}
+
+/// Each list as long as the fast path takes it, and one longer: then the policy judges in full, to the same end.
+#[test]
+fn long_lists_are_judged_in_full() {
+    let compiled = compile(&toolforge());
+    let judge = Judge::new(&compiled, Shape::Pods);
+    let complying = &compiled.probes.compliant.pod;
+    for (count, early) in [(1, true), (20, true), (32, true), (33, false), (42, false), (100, false)] {
+        let judgement = judge.creates("Pod", &with_containers(complying, count));
+        assert_eq!(judgement.decision, Decision::Admit);
+        assert_eq!(leaves_early(&judgement), early, "{count} containers");
+    }
+}
+
+/// The longest lists that the condition takes, of volumes that are looked at in each mount of each container.
+#[test]
+fn the_condition_stays_within_its_budget() {
+    let compiled = compile(&toolforge());
+    let mut pod = with_containers(&compiled.probes.compliant.pod, 16);
+    let name = |index: usize| format!("v{index:02}-{}", "x".repeat(59));
+    pod["spec"]["volumes"] = (0..32)
+        .map(|index| json!({"name": name(index), "hostPath": {"path": format!("/etc/ldap.conf/{}", "x".repeat(4000))}}))
+        .collect();
+    let mounts: Json = (0..16).map(|index| json!({"name": name(index), "mountPath": "/x", "readOnly": true})).collect();
+    let ports: Json = (0..16).map(|index| json!({"containerPort": 1000 + index})).collect();
+    for container in pod["spec"]["containers"].as_array_mut().unwrap() {
+        container["volumeMounts"] = mounts.clone();
+        container["ports"] = ports.clone();
+    }
+    let mut init = pod["spec"]["containers"].clone();
+    for (index, container) in init.as_array_mut().unwrap().iter_mut().enumerate() {
+        container["name"] = format!("i{index}").into();
+    }
+    pod["spec"]["initContainers"] = init;
+    let judgement = Judge::new(&compiled, Shape::Pods).creates("Pod", &pod);
+    println!("{} of {PER_CALL_LIMIT}", judgement.matching);
+    assert!(leaves_early(&judgement), "{:?}", judgement.decision);
+    assert!(judgement.matching > 300_000 && judgement.matching < PER_CALL_LIMIT, "{}", judgement.matching);
+}
+
+/// The gate finds a condition that passes over what it must not, and one that fails.
+#[test]
+fn a_condition_that_is_wrong_is_refused() {
+    for (wrong, expected) in [
+        ("false", "excludes a request that violates the policy"),
+        // Asked of a pod without one.
+        ("object.spec.securityContext.runAsNonRoot == true", "no such key"),
+        ("has(object.spec.hostNetwork) && object.spec.hostNetwork", "excludes a request that violates the policy"),
+    ] {
+        let mut compiled = compile(&toolforge());
+        let spec = compiled.bundle.pods.policy.spec.as_mut().unwrap();
+        wrong.clone_into(&mut spec.match_conditions.as_mut().unwrap()[0].expression);
+        let rejected = check(compiled).expect_err("it is refused").to_string();
+        assert!(rejected.contains(expected), "{wrong}: {rejected}");
+    }
+}
