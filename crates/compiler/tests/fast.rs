@@ -4,13 +4,13 @@
 use palisade_api::{ToolSecurityProfile, names::Shape};
 use serde_json::{Value as Json, json};
 
-fn condition(spec: Json, shape: Shape) -> Option<String> {
+fn condition(spec: &Json, shape: Shape) -> Option<String> {
     let mut whole = json!({
         "apiVersion": "toolsecurity.dev/v1alpha1", "kind": "ToolSecurityProfile", "metadata": {"name": "x"},
         "spec": {"namespaceSelector": {"matchLabels": {"a": "b"}}, "baseline": "Privileged",
             "enforcement": {"workloads": "Deny"}},
     });
-    palisade_objects::pod::merge(&mut whole["spec"], &spec);
+    palisade_objects::pod::merge(&mut whole["spec"], spec);
     let profile: ToolSecurityProfile = serde_json::from_value(whole).unwrap();
     let compiled = palisade_compiler::compile(&profile).unwrap_or_else(|error| panic!("{error:?}"));
     let policy = compiled.bundle.pair(shape).unwrap().policy.spec.clone().unwrap();
@@ -87,14 +87,14 @@ fn each_thing_is_asked_once_and_behind_its_presence() {
     )
   )
 )";
-    let found = condition(spec, Shape::Pods).unwrap();
+    let found = condition(&spec, Shape::Pods).unwrap();
     assert_eq!(found, expected, "\n{found}");
 }
 
 /// A pod template is read from its workload once.
 #[test]
 fn a_template_is_bound_to_a_name() {
-    let found = condition(json!({"host": {"network": false}}), Shape::Workloads).unwrap();
+    let found = condition(&json!({"host": {"network": false}}), Shape::Workloads).unwrap();
     let bound = "[request.kind.kind == 'CronJob'\n    ? dyn(object).spec.jobTemplate.spec.template";
     assert!(found.contains(bound), "{found}");
     let asked = ".exists(template,\n    has(template.spec)\n    && (!has(template.spec.hostNetwork) || !template.spec.hostNetwork)\n  )";
@@ -107,5 +107,5 @@ fn what_has_no_sufficient_test_has_no_fast_path() {
     // Of the variables of policies, a check may name any; these are made of it.
     let spec =
         json!({"customChecks": [{"id": "own", "expression": "variables.violations.size() == 0", "message": "x"}]});
-    assert_eq!(condition(spec, Shape::Pods), None);
+    assert_eq!(condition(&spec, Shape::Pods), None);
 }

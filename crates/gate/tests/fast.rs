@@ -21,12 +21,12 @@ fn toolforge() -> ToolSecurityProfile {
     profile
 }
 
-fn profile(spec: Json) -> ToolSecurityProfile {
+fn profile(spec: &Json) -> ToolSecurityProfile {
     let mut whole = json!({
         "apiVersion": "toolsecurity.dev/v1alpha1", "kind": "ToolSecurityProfile", "metadata": {"name": "x"},
         "spec": {"namespaceSelector": {"matchLabels": {"a": "b"}}, "enforcement": {"workloads": "Deny"}},
     });
-    pod::merge(&mut whole["spec"], &spec);
+    pod::merge(&mut whole["spec"], spec);
     serde_json::from_value(whole).unwrap()
 }
 
@@ -63,26 +63,26 @@ fn leaves_early(judgement: &Judgement) -> bool {
 /// Every profile of the kind that people write: a pod that complies is passed over, as a pod and in each workload.
 #[test]
 fn what_complies_leaves_early() {
-    let profiles = [
+    let profiles = vec![
         toolforge(),
-        profile(json!({})),
-        profile(json!({"baseline": "Baseline"})),
-        profile(json!({"exceptions": [{
+        profile(&json!({})),
+        profile(&json!({"baseline": "Baseline"})),
+        profile(&json!({"exceptions": [{
             "namespaces": ["a"], "reason": "x", "expires": "2099-01-01T00:00:00Z", "checks": ["runAsNonRoot"],
         }]})),
-        profile(json!({"exemptions": {"users": ["alice"], "groups": ["admins"], "runtimeClasses": ["kata"]}})),
-        profile(json!({
+        profile(&json!({"exemptions": {"users": ["alice"], "groups": ["admins"], "runtimeClasses": ["kata"]}})),
+        profile(&json!({
             "parameters": [{"name": "registries", "type": "StringList", "default": "registry.example/team"}],
             "images": {"allowedRegistries": ["quay.io", "$registries"]},
         })),
-        profile(json!({"customChecks": [
+        profile(&json!({"customChecks": [
             {"id": "own", "target": "Containers", "expression": "!has(container.tty) || !container.tty", "message": "x"},
             {"id": "other", "expression": "size(variables.spec.?hostname.orValue('')) < 9", "message": "x"},
             {"id": "volumes", "target": "Volumes", "expression": "volume.?emptyDir.?medium.orValue('') != 'Memory'",
              "message": "x"},
         ]})),
         // Quantities can be wrong, so it stands in the condition as it is written.
-        profile(json!({"customChecks": [{
+        profile(&json!({"customChecks": [{
             "id": "own", "target": "Containers", "message": "x",
             "expression": "quantity(string(container.?resources.?limits.?memory.orValue('1Gi'))).isLessThan(quantity('2Gi'))",
         }]})),

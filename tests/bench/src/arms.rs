@@ -85,12 +85,12 @@ fn tools() -> Result<Vec<Arm>> {
     arms.push(each);
     let mut trivial = arm("tool-validation", "one trivial validation with parameters", None, Variant::AsCompiled)?;
     trivial.objects =
-        trivial_policy("tool-validation", json!({"validations": [{"expression": "params.spec.problem == ''"}]}));
+        trivial_policy("tool-validation", &json!({"validations": [{"expression": "params.spec.problem == ''"}]}));
     arms.push(trivial);
     let mut condition = arm("tool-condition", "one trivial match condition that is false", None, Variant::AsCompiled)?;
     let never = json!([{"name": "never", "expression": "params.spec.problem != ''"}]);
     let spec = json!({"validations": [{"expression": "false"}], "matchConditions": never});
-    condition.objects = trivial_policy("tool-condition", spec);
+    condition.objects = trivial_policy("tool-condition", &spec);
     arms.push(condition);
     let mut native = profile;
     *native.at_mut(&["spec", "mutation"]) = json!({"defaults": "Secure", "engine": "Native"});
@@ -300,7 +300,7 @@ fn policy_of_each_check(profile: &Json) -> Result<Vec<Json>> {
 }
 
 /// A policy with parameters that judges all pods of the arm so.
-fn trivial_policy(arm: &str, judges: Json) -> Vec<Json> {
+fn trivial_policy(arm: &str, judges: &Json) -> Vec<Json> {
     let group = "admissionregistration.k8s.io/v1";
     let mut spec = json!({
         "failurePolicy": "Fail",
@@ -312,7 +312,7 @@ fn trivial_policy(arm: &str, judges: Json) -> Vec<Json> {
             }],
         },
     });
-    pod::merge(&mut spec, &judges);
+    pod::merge(&mut spec, judges);
     vec![
         json!({"apiVersion": group, "kind": "ValidatingAdmissionPolicy", "metadata": {"name": arm}, "spec": spec}),
         json!({

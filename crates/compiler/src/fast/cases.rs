@@ -18,7 +18,8 @@ use palisade_cel::ast::{Entry, Expr, Literal, Node};
 use super::{
     constants,
     formula::{Each, Test},
-    tree::{call, ident, literal, node, presence, select, size, truth, variable},
+    simplify::simplified,
+    tree::{TEMPLATE, call, ident, literal, node, presence, select, size, truth, variable},
 };
 use crate::fold::looping;
 
@@ -181,7 +182,7 @@ impl<'a> Cases<'a> {
                 Some(known) => then(known.clone()),
                 None => match &**name {
                     PARAMETERS if !self.parameters => NEVER,
-                    "object" | "oldObject" | "request" | PARAMETERS | super::TEMPLATE => then(Known::Cel(of.clone())),
+                    "object" | "oldObject" | "request" | PARAMETERS | TEMPLATE => then(Known::Cel(of.clone())),
                     _ => NEVER,
                 },
             },
@@ -419,7 +420,7 @@ impl<'a> Cases<'a> {
                 ("_?_:_", None, [condition, yes, no]) => {
                     let (yes, no) = (self.each(yes, scope, every, then), self.each(no, scope, every, then));
                     // What holds of the elements of either list needs no condition.
-                    match (yes.simplified(), no.simplified()) {
+                    match (simplified(yes), simplified(no)) {
                         (yes, no) if yes == nothing && every && no != NEVER => self.unless(condition, true, scope, no),
                         (yes, no) if no == nothing && every && yes != NEVER => {
                             self.unless(condition, false, scope, yes)
@@ -489,7 +490,7 @@ impl<'a> Cases<'a> {
 
     /// `test`, or, if that is cheap, that a condition has this value.
     fn unless(&self, condition: &Node, value: bool, scope: &Scope, test: Test) -> Test {
-        match self.holds(condition, value, scope).simplified() {
+        match simplified(self.holds(condition, value, scope)) {
             condition @ (Test::Is(..) | Test::Const(_)) => Test::Any(vec![condition, test]),
             _ => test,
         }
@@ -502,7 +503,7 @@ impl<'a> Cases<'a> {
             Known::Cel(list) => {
                 let item = self.item(&list);
                 self.items.borrow_mut().push((Arc::clone(&item), list.clone()));
-                let body = then(Known::Cel(ident(&item))).simplified();
+                let body = simplified(then(Known::Cel(ident(&item))));
                 self.items.borrow_mut().pop();
                 // That one of many does is what few pods comply by: others have been asked for less.
                 if !every && !matches!(body, Test::Const(_)) && root(&list) != Some(PARAMETERS) {
@@ -576,22 +577,22 @@ impl<'a> Cases<'a> {
             && (&**function, args.len()) == ("orValue", 1)
         {
             return self.value(target, scope, &mut |found| match found {
-                Known::Present(list) => self.member_of(what, scope, *list, wanted),
+                Known::Present(list) => self.member_of(what, scope, &list, wanted),
                 Known::Absent => self.member(what, &args[0], wanted, scope),
                 _ => NEVER,
             });
         }
-        self.value(list, scope, &mut |list| self.member_of(what, scope, list, wanted))
+        self.value(list, scope, &mut |list| self.member_of(what, scope, &list, wanted))
     }
 
-    fn member_of(&self, what: &Node, scope: &Scope, list: Known, wanted: bool) -> Test {
+    fn member_of(&self, what: &Node, scope: &Scope, list: &Known, wanted: bool) -> Test {
         self.value(what, scope, &mut |what| {
             let Known::Cel(what) = what else { return NEVER };
             let is = |found: Node| match found.expr {
                 Expr::Literal(Literal::Bool(value)) => Test::Const(value == wanted),
                 expr => Test::Is(node(expr), wanted),
             };
-            match &list {
+            match list {
                 Known::Cel(list) => Test::Is(call("@in", vec![what, list.clone()]), wanted),
                 Known::Map(entries, _) if entries.is_empty() => Test::Const(!wanted),
                 Known::List(list, of) => self.each(list, of, !wanted, &mut |element| match element {
@@ -682,7 +683,9 @@ fn root(path: &Node) -> Option<&str> {
 fn summands<'n>(of: &'n Node, terms: &mut Vec<&'n Node>) {
     match &of.expr {
         Expr::Call { function, target: None, args } if &**function == "_+_" => {
-            args.iter().for_each(|arg| summands(arg, terms));
+            for arg in args {
+                summands(arg, terms);
+            }
         }
         _ => terms.push(of),
     }

@@ -6,13 +6,12 @@ use super::tree::{call, literal, truth};
 
 /// Whether a function has a value for whatever arguments of its types.
 pub(super) fn never_fails(function: &str, args: usize) -> bool {
-    matches!(
-        (function, args),
-        ("_==_" | "_!=_" | "_<_" | "_<=_" | "_>_" | "_>=_" | "@in" | "_+_", 2)
-            | ("startsWith" | "endsWith" | "contains" | "matches" | "string" | "dyn" | "indexOf", 1)
-            | ("size" | "lowerAscii" | "upperAscii" | "trim", 0)
-            | ("replace", 2)
-    )
+    match function {
+        "_==_" | "_!=_" | "_<_" | "_<=_" | "_>_" | "_>=_" | "@in" | "_+_" | "replace" => args == 2,
+        "startsWith" | "endsWith" | "contains" | "matches" | "string" | "dyn" | "indexOf" => args == 1,
+        "size" | "lowerAscii" | "upperAscii" | "trim" => args == 0,
+        _ => false,
+    }
 }
 
 /// The value, where everything in it is a constant.
@@ -27,7 +26,8 @@ pub(super) fn folded(of: Node) -> Node {
         {
             Some(truth(elements.contains(one)))
         }
-        ("_+_", [one, Node { expr: Expr::Literal(Literal::Int(0)), .. }]) => Some((*one).clone()),
+        ("_+_", [one, Node { expr: Expr::Literal(Literal::Int(0)), .. }])
+        | ("string" | "dyn", [one @ Node { expr: Expr::Literal(Literal::String(_)), .. }]) => Some((*one).clone()),
         (function, [one, other]) => match (&one.expr, &other.expr) {
             (Expr::Literal(one), Expr::Literal(other)) => of_two(function, one, other),
             // The constant on the right, where those are that it is compared with.
@@ -39,7 +39,6 @@ pub(super) fn folded(of: Node) -> Node {
         ("size", [Node { expr: Expr::Literal(Literal::String(text)), .. }]) => {
             i64::try_from(text.chars().count()).ok().map(literal::int)
         }
-        ("string" | "dyn", [one @ Node { expr: Expr::Literal(Literal::String(_)), .. }]) => Some((*one).clone()),
         _ => None,
     };
     value.unwrap_or(of)

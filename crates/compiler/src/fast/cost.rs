@@ -16,6 +16,8 @@ const NAME: u64 = 63;
 /// The longest text in a list that is looped over: the key of an annotation. That of a parameter's list is compared only if
 /// it is shorter.
 const ELEMENT: u64 = 320;
+/// The longest list that is asked for an element: the policy's bounds allow no longer one.
+const LISTED: u64 = 256;
 /// What an admin's own loop goes over: the bounds of the policy allow no more containers, volumes and others.
 const OWN_LOOPS: [(&str, u64); 2] = [("containers", 128), ("volumes", 256)];
 const OWN_LOOP: u64 = 1024;
@@ -29,7 +31,7 @@ pub(super) fn of(node: &Node) -> u64 {
         ("@in", None, [what, Node { expr: Expr::List { elements, .. }, .. }]) => {
             elements.iter().map(|element| 1 + tenth(length(element).min(length(what)))).sum()
         }
-        ("@in", None, [what, _]) => (1 + tenth(length(what))).saturating_mul(super::LISTED),
+        ("@in", None, [what, _]) => (1 + tenth(length(what))).saturating_mul(LISTED),
         ("startsWith" | "endsWith", Some(_), [text]) => tenth(length(text)),
         // Each looks at all of a text, and what it is asked for costs more of them.
         ("contains", Some(text), [asked]) => tenth(length(text)).saturating_mul(tenth(length(asked))),

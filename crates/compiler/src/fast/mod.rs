@@ -7,20 +7,24 @@
 //! is *sufficient*: where it holds, no check finds anything. Where it does not, the policy judges as if it were not there.
 //!
 //! The test is derived from the expressions of the policy itself. [`cases`] evaluates them as far as it can without a
-//! request and makes each question that is left a case of its own; [`formula`] brings the cases into a form that asks for
+//! request and makes each question that is left a case of its own; [`simplify`] brings the cases into a form that asks for
 //! each thing once, and loops over each list once.
 
 mod cases;
 mod constants;
 mod cost;
 mod formula;
+mod simplify;
 mod texts;
 mod tree;
 
 use std::{collections::BTreeMap, sync::Arc};
 
 use k8s_openapi::api::admissionregistration::v1::{MatchCondition, Variable};
-use palisade_api::names::{self, Shape};
+use palisade_api::{
+    CustomTarget,
+    names::{self, Shape},
+};
 use palisade_cel::{
     ast::{Expr, Literal, Node},
     parse::parse_unexpanded,
@@ -37,7 +41,8 @@ use crate::{
 
 use cases::{Cases, Known, Scope};
 use formula::Test;
-use tree::{call, ident, inlined, literal, node, select, truth};
+use simplify::simplified;
+use tree::{TEMPLATE, call, ident, inlined, literal, node, select, truth};
 
 /// The name of the match condition.
 pub const MAY_VIOLATE: &str = "may-violate";
@@ -45,12 +50,6 @@ pub const MAY_VIOLATE: &str = "may-violate";
 /// What one expression may cost (`PerCallLimit` in apiserver `pkg/apis/cel`). All match conditions of a policy together may
 /// cost more.
 const BUDGET: u64 = 1_000_000;
-
-/// The longest list that is asked for an element: the policy's bounds allow no longer one.
-const LISTED: u64 = 256;
-
-/// What the fast path calls the pod template of a workload.
-const TEMPLATE: &str = "template";
 
 /// The match condition of a policy that judges by these variables; none if nothing is sufficient that can be said in it.
 pub(crate) fn match_condition(shape: Shape, judging: &Judging<'_>, variables: &[Variable]) -> Option<MatchCondition> {
@@ -86,7 +85,7 @@ pub(crate) fn match_condition(shape: Shape, judging: &Judging<'_>, variables: &[
         tests.push(clean(&cases, finding)?);
     }
     tests.extend(judging.customs.iter().map(|custom| complies(&for_customs, custom)).collect::<Option<Vec<_>>>()?);
-    let test = Test::All(tests).simplified();
+    let test = simplified(Test::All(tests));
     if test == Test::Const(false) || test.cost() > BUDGET {
         return None;
     }
@@ -145,7 +144,7 @@ fn of_pod(
     let ignored = [select(of_object("spec"), "os")];
     let mut cases = Cases::new(&definitions, &present, &ignored);
     cases.parameters = false;
-    let test = test(&cases, &parse_unexpanded(text, SYNTAX).ok()?.root).simplified();
+    let test = simplified(test(&cases, &parse_unexpanded(text, SYNTAX).ok()?.root));
     (test != Test::Const(false) && test.cost() <= BUDGET).then(|| test.node())
 }
 
@@ -156,7 +155,9 @@ fn all_of(conditions: Vec<Node>) -> Node {
 /// Operands of one operator, each of which may be a chain of it.
 fn chain(function: &str, operands: Vec<Node>) -> Node {
     let mut terms = Vec::new();
-    operands.into_iter().for_each(|operand| collect(function, operand, &mut terms));
+    for operand in operands {
+        collect(function, operand, &mut terms);
+    }
     balance(function, &mut terms.into_iter().map(Some).collect::<Vec<_>>())
 }
 
@@ -186,27 +187,25 @@ fn every(cases: &Cases<'_>, list: &str, item: &str, test: impl Fn(&Scope) -> Tes
 ///
 /// An expression that has no such test stands in it as it is: where it fails, the policy fails as well.
 fn complies(cases: &Cases<'_>, custom: &Custom) -> Option<Test> {
-    use palisade_api::CustomTarget;
     let root = parse_unexpanded(&custom.check.expression, SYNTAX).ok()?.root;
-    let test = match custom.check.target {
-        CustomTarget::Pod => cases.holds(&root, true, &Scope::default()),
-        CustomTarget::Containers => every(cases, "containers", "container", |scope| cases.holds(&root, true, scope)),
-        CustomTarget::Volumes => every(cases, "volumes", "volume", |scope| cases.holds(&root, true, scope)),
+    let (list, item) = match custom.check.target {
+        CustomTarget::Pod => (None, ""),
+        CustomTarget::Containers => (Some("containers"), "container"),
+        CustomTarget::Volumes => (Some("volumes"), "volume"),
     };
-    let test = test.simplified();
-    if test != Test::Const(false) {
-        return Some(test);
+    let any = Scope::default().with(&item.into(), Known::Cel(ident(item)));
+    if simplified(cases.holds(&root, true, &any)) != Test::Const(false) {
+        return Some(match list {
+            None => cases.holds(&root, true, &Scope::default()),
+            Some(list) => every(cases, list, item, |scope| cases.holds(&root, true, scope)),
+        });
     }
-    let own = inlined(root, &|name| cases.definitions.get(name).cloned())?;
-    let looped = |list: &str, item: &str, own| {
-        let list = inlined(select(ident("variables"), list), &|name| cases.definitions.get(name).cloned())?;
-        Some(node(Expr::Call { function: "all".into(), target: Some(Box::new(list)), args: vec![ident(item), own] }))
-    };
-    let own = match custom.check.target {
-        CustomTarget::Pod => own,
-        CustomTarget::Containers => looped("containers", "container", own)?,
-        CustomTarget::Volumes => looped("volumes", "volume", own)?,
-    };
+    let inlined = |root| inlined(root, &|name| cases.definitions.get(name).cloned());
+    let mut own = inlined(root)?;
+    if let Some(list) = list {
+        let target = Some(Box::new(inlined(select(ident("variables"), list))?));
+        own = node(Expr::Call { function: "all".into(), target, args: vec![ident(item), own] });
+    }
     // Probes are not judged by it.
     let namespace = call("_==_", vec![select(ident("request"), "namespace"), literal::string(names::PROBE_NAMESPACE)]);
     Some(Test::Any(vec![Test::Is(namespace, true), Test::Is(own, true)]))

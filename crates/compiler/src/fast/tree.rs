@@ -6,6 +6,9 @@ use palisade_cel::ast::{Expr, Literal, Node, NodeId};
 
 use crate::fold::looping;
 
+/// What the pod template of a workload is called.
+pub(super) const TEMPLATE: &str = "template";
+
 pub(super) fn node(expr: Expr) -> Node {
     // Nothing asks for the place of what is only printed.
     Node { id: NodeId(0), expr }

@@ -1,166 +1,34 @@
-//! Tests that may be stricter than what they are made of: conjunctions, disjunctions and loops over atoms of CEL, brought
-//! into a form that is cheap to evaluate.
-//!
-//! An atom is evaluated only behind the tests that make sure that it does not fail: those of presence come first, the
-//! shortest path first, and a loop comes last.
-
-use std::sync::Arc;
+//! Brings a test into a form that is cheap to evaluate and never weaker: each thing is asked for once, loops over one list
+//! are one loop, what is the same for all elements is asked before the loop.
 
 use palisade_cel::ast::{Expr, Literal, Node};
 
-use super::tree::{call, equal_parts, ident, is_presence, literal, mentions, negated, rename, truth, weight};
-use super::{cost, texts};
-use crate::fold::balance;
+use super::{
+    formula::{Each, Test},
+    texts,
+    tree::{self, call, equal_parts, is_presence, literal, weight},
+};
 
-/// A test of a request.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) enum Test {
-    /// Always this.
-    Const(bool),
-    /// CEL of type bool has this value.
-    Is(Node, bool),
-    /// The first test where CEL of type bool is true, the second where it is false.
-    If(Box<(Node, Self, Self)>),
-    /// All of them hold.
-    All(Vec<Self>),
-    /// One of them holds.
-    Any(Vec<Self>),
-    /// A loop.
-    Each(Box<Each>),
-}
-
-/// A loop over a list, or over the keys of a map.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Each {
-    /// Whether all elements must meet the test; otherwise one must.
-    pub every: bool,
-    /// What is looped over.
-    pub list: Node,
-    /// The most elements that it has.
-    pub most: u64,
-    /// The name of an element.
-    pub item: Arc<str>,
-    /// The test of an element.
-    pub body: Test,
-}
-
-/// What is known where a test is evaluated.
+/// Atoms and their values: what is known where a test is evaluated.
 type Facts = Vec<(Node, bool)>;
 
-impl Test {
-    /// The same test, or a stricter one, in a form that is cheap to evaluate.
-    pub fn simplified(self) -> Self {
-        simplify(self, &mut Facts::new())
-    }
-
-    /// As CEL of type bool.
-    pub fn node(self) -> Node {
-        match self {
-            Self::Const(value) => truth(value),
-            Self::Is(node, true) => node,
-            Self::Is(node, false) => negated(node),
-            Self::If(parts) => {
-                let (condition, yes, no) = *parts;
-                call("_?_:_", vec![condition, yes.node(), no.node()])
-            }
-            Self::All(tests) => chain("_&&_", tests),
-            Self::Any(tests) => chain("_||_", tests),
-            Self::Each(each) => {
-                let Each { every, list, item, body, .. } = *each;
-                let function = if every { "all" } else { "exists" };
-                let args = vec![ident(&item), body.node()];
-                super::tree::node(Expr::Call { function: function.into(), target: Some(Box::new(list)), args })
-            }
-        }
-    }
-
-    /// The most that it may cost, in the API server's units.
-    pub fn cost(&self) -> u64 {
-        let sum = |tests: &[Self]| tests.iter().fold(0_u64, |sum, test| sum.saturating_add(test.cost()));
-        match self {
-            Self::Const(_) => 1,
-            Self::Is(node, _) => cost::of(node),
-            Self::If(parts) => cost::of(&parts.0).saturating_add(parts.1.cost().max(parts.2.cost())),
-            Self::All(tests) | Self::Any(tests) => sum(tests),
-            Self::Each(each) => {
-                let one = each.body.cost().saturating_add(cost::ITERATION);
-                cost::of(&each.list).saturating_add(each.most.saturating_mul(one))
-            }
-        }
-    }
-
-    /// A test that holds where this one does not.
-    pub fn opposite(self) -> Self {
-        let each = |tests: Vec<Self>| tests.into_iter().map(Self::opposite).collect();
-        match self {
-            Self::Const(value) => Self::Const(!value),
-            Self::Is(node, wanted) => Self::Is(node, !wanted),
-            Self::If(parts) => {
-                let (condition, yes, no) = *parts;
-                Self::If(Box::new((condition, yes.opposite(), no.opposite())))
-            }
-            Self::All(tests) => Self::Any(each(tests)),
-            Self::Any(tests) => Self::All(each(tests)),
-            Self::Each(of) => Self::Each(Box::new(Each { every: !of.every, body: of.body.opposite(), ..*of })),
-        }
-    }
-
-    /// How much there is to evaluate.
-    fn weight(&self) -> usize {
-        match self {
-            Self::Const(_) => 0,
-            Self::Is(node, _) => weight(node),
-            Self::If(parts) => weight(&parts.0) + parts.1.weight().max(parts.2.weight()),
-            Self::All(tests) | Self::Any(tests) => tests.iter().map(Self::weight).sum(),
-            Self::Each(each) => 100 + 4 * each.body.weight(),
-        }
-    }
-
-    /// Whether an atom says something of it: it asks for the same, or for the size of the same.
-    fn asks(&self, atom: &Node) -> bool {
-        let about = |node: &Node| {
-            node == atom || matches!((at_most(node), at_most(atom)), (Some((one, _)), Some((other, _))) if one == other)
-        };
-        match self {
-            Self::Const(_) => false,
-            Self::Is(node, _) => about(node),
-            Self::If(parts) => about(&parts.0) || parts.1.asks(atom) || parts.2.asks(atom),
-            Self::All(tests) | Self::Any(tests) => tests.iter().any(|test| test.asks(atom)),
-            Self::Each(each) => each.body.asks(atom),
-        }
-    }
-
-    fn mentions(&self, name: &str) -> bool {
-        match self {
-            Self::Const(_) => false,
-            Self::Is(node, _) => mentions(node, name),
-            Self::If(parts) => mentions(&parts.0, name) || parts.1.mentions(name) || parts.2.mentions(name),
-            Self::All(tests) | Self::Any(tests) => tests.iter().any(|test| test.mentions(name)),
-            Self::Each(each) => mentions(&each.list, name) || each.body.mentions(name),
-        }
-    }
-
-    fn renamed(self, from: &str, to: &Arc<str>) -> Self {
-        let each = |tests: Vec<Self>| tests.into_iter().map(|test| test.renamed(from, to)).collect();
-        match self {
-            Self::Const(value) => Self::Const(value),
-            Self::Is(node, wanted) => Self::Is(rename(node, from, to), wanted),
-            Self::If(parts) => {
-                let (condition, yes, no) = *parts;
-                Self::If(Box::new((rename(condition, from, to), yes.renamed(from, to), no.renamed(from, to))))
-            }
-            Self::All(tests) => Self::All(each(tests)),
-            Self::Any(tests) => Self::Any(each(tests)),
-            Self::Each(of) => {
-                let list = rename(of.list, from, to);
-                Self::Each(Box::new(Each { list, body: of.body.renamed(from, to), ..*of }))
-            }
-        }
-    }
+/// The same test, or a stricter one, in a form that is cheap to evaluate.
+pub(super) fn simplified(test: Test) -> Test {
+    simplify(test, &mut Facts::new())
 }
 
-fn chain(function: &str, tests: Vec<Test>) -> Node {
-    balance(function, &mut tests.into_iter().map(|test| Some(test.node())).collect::<Vec<_>>())
+/// Whether an atom says something of a test: it asks for the same, or for the size of the same.
+fn asks(test: &Test, atom: &Node) -> bool {
+    let about = |node: &Node| {
+        node == atom || matches!((at_most(node), at_most(atom)), (Some((one, _)), Some((other, _))) if one == other)
+    };
+    match test {
+        Test::Const(_) => false,
+        Test::Is(node, _) => about(node),
+        Test::If(parts) => about(&parts.0) || asks(&parts.1, atom) || asks(&parts.2, atom),
+        Test::All(tests) | Test::Any(tests) => tests.iter().any(|test| asks(test, atom)),
+        Test::Each(each) => asks(&each.body, atom),
+    }
 }
 
 /// An atom without what a value of a test can say as well.
@@ -178,7 +46,7 @@ fn normal(node: Node, wanted: bool) -> Test {
             normal(call("_==_", args), wanted)
         }
         expr => {
-            let node = super::tree::node(expr);
+            let node = tree::node(expr);
             match texts::rewritten(&node, wanted) {
                 Some(test) => test,
                 None => Test::Is(node, wanted),
@@ -293,7 +161,7 @@ fn repeat(each: Each, facts: &mut Facts) -> Test {
     match body {
         Test::Const(value) if value == every => Test::Const(value),
         // An empty list, or one that is not.
-        Test::Const(_) => Test::Is(super::tree::is_empty(list.clone()), every),
+        Test::Const(_) => Test::Is(tree::is_empty(list.clone()), every),
         // Stricter where the list is empty, which a loop need not tell apart.
         Test::All(tests) => match split(tests) {
             (of_items, others) if !others.is_empty() && !of_items.is_empty() => {
@@ -353,7 +221,7 @@ fn dominated(node: &Node, limits: &[Node]) -> bool {
 }
 
 /// The atoms among them, and the others, each simplified by what the atoms say; `None` if one of them decides.
-fn gather(tests: Vec<Test>, and: bool, facts: &mut Facts) -> Option<(Vec<(Node, bool)>, Vec<Test>)> {
+fn gather(tests: Vec<Test>, and: bool, facts: &mut Facts) -> Option<(Facts, Vec<Test>)> {
     let mut atoms = Vec::new();
     // Those that are still to be simplified, last first, and those that are not to be, for all that is known yet.
     let mut open: Vec<Test> = tests.into_iter().rev().collect();
@@ -365,7 +233,7 @@ fn gather(tests: Vec<Test>, and: bool, facts: &mut Facts) -> Option<(Vec<(Node, 
                 Test::Const(_) => return None,
                 Test::Is(node, wanted) => {
                     // The others are asked where this one does not decide, so it may say something of each.
-                    let says = |test: &Test| test.asks(&node);
+                    let says = |test: &Test| asks(test, &node);
                     let (again, rest): (Vec<_>, Vec<_>) = done.into_iter().partition(says);
                     done = rest;
                     open.extend(again);

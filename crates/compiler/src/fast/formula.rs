@@ -1,0 +1,145 @@
+//! Tests of a request: conjunctions, disjunctions and loops over atoms of CEL.
+//!
+//! An atom is evaluated only behind the tests that make sure that it does not fail: those of presence come first, the
+//! shortest path first, and a loop comes last.
+
+use std::sync::Arc;
+
+use palisade_cel::ast::{Expr, Node};
+
+use super::{
+    cost,
+    tree::{self, call, ident, mentions, negated, rename, truth, weight},
+};
+use crate::fold::balance;
+
+/// A test of a request.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Test {
+    /// Always this.
+    Const(bool),
+    /// CEL of type bool has this value.
+    Is(Node, bool),
+    /// The first test where CEL of type bool is true, the second where it is false.
+    If(Box<(Node, Self, Self)>),
+    /// All of them hold.
+    All(Vec<Self>),
+    /// One of them holds.
+    Any(Vec<Self>),
+    /// A loop.
+    Each(Box<Each>),
+}
+
+/// A loop over a list, or over the keys of a map.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Each {
+    /// Whether all elements must meet the test; otherwise one must.
+    pub every: bool,
+    /// What is looped over.
+    pub list: Node,
+    /// The most elements that it has.
+    pub most: u64,
+    /// The name of an element.
+    pub item: Arc<str>,
+    /// The test of an element.
+    pub body: Test,
+}
+
+impl Test {
+    /// As CEL of type bool.
+    pub fn node(self) -> Node {
+        match self {
+            Self::Const(value) => truth(value),
+            Self::Is(node, true) => node,
+            Self::Is(node, false) => negated(node),
+            Self::If(parts) => {
+                let (condition, yes, no) = *parts;
+                call("_?_:_", vec![condition, yes.node(), no.node()])
+            }
+            Self::All(tests) => chain("_&&_", tests),
+            Self::Any(tests) => chain("_||_", tests),
+            Self::Each(each) => {
+                let Each { every, list, item, body, .. } = *each;
+                let function = if every { "all" } else { "exists" };
+                let args = vec![ident(&item), body.node()];
+                tree::node(Expr::Call { function: function.into(), target: Some(Box::new(list)), args })
+            }
+        }
+    }
+
+    /// The most that it may cost, in the API server's units.
+    pub fn cost(&self) -> u64 {
+        let sum = |tests: &[Self]| tests.iter().fold(0_u64, |sum, test| sum.saturating_add(test.cost()));
+        match self {
+            Self::Const(_) => 1,
+            Self::Is(node, _) => cost::of(node),
+            Self::If(parts) => cost::of(&parts.0).saturating_add(parts.1.cost().max(parts.2.cost())),
+            Self::All(tests) | Self::Any(tests) => sum(tests),
+            Self::Each(each) => {
+                let one = each.body.cost().saturating_add(cost::ITERATION);
+                cost::of(&each.list).saturating_add(each.most.saturating_mul(one))
+            }
+        }
+    }
+
+    /// A test that holds where this one does not.
+    pub fn opposite(self) -> Self {
+        let each = |tests: Vec<Self>| tests.into_iter().map(Self::opposite).collect();
+        match self {
+            Self::Const(value) => Self::Const(!value),
+            Self::Is(node, wanted) => Self::Is(node, !wanted),
+            Self::If(parts) => {
+                let (condition, yes, no) = *parts;
+                Self::If(Box::new((condition, yes.opposite(), no.opposite())))
+            }
+            Self::All(tests) => Self::Any(each(tests)),
+            Self::Any(tests) => Self::All(each(tests)),
+            Self::Each(of) => Self::Each(Box::new(Each { every: !of.every, body: of.body.opposite(), ..*of })),
+        }
+    }
+
+    /// How much there is to evaluate.
+    pub fn weight(&self) -> usize {
+        match self {
+            Self::Const(_) => 0,
+            Self::Is(node, _) => weight(node),
+            Self::If(parts) => weight(&parts.0) + parts.1.weight().max(parts.2.weight()),
+            Self::All(tests) | Self::Any(tests) => tests.iter().map(Self::weight).sum(),
+            Self::Each(each) => 100 + 4 * each.body.weight(),
+        }
+    }
+
+    /// Whether a name is in it.
+    pub fn mentions(&self, name: &str) -> bool {
+        match self {
+            Self::Const(_) => false,
+            Self::Is(node, _) => mentions(node, name),
+            Self::If(parts) => mentions(&parts.0, name) || parts.1.mentions(name) || parts.2.mentions(name),
+            Self::All(tests) | Self::Any(tests) => tests.iter().any(|test| test.mentions(name)),
+            Self::Each(each) => mentions(&each.list, name) || each.body.mentions(name),
+        }
+    }
+
+    /// The same with another name in place of one.
+    pub fn renamed(self, from: &str, to: &Arc<str>) -> Self {
+        let each = |tests: Vec<Self>| tests.into_iter().map(|test| test.renamed(from, to)).collect();
+        match self {
+            Self::Const(value) => Self::Const(value),
+            Self::Is(node, wanted) => Self::Is(rename(node, from, to), wanted),
+            Self::If(parts) => {
+                let (condition, yes, no) = *parts;
+                Self::If(Box::new((rename(condition, from, to), yes.renamed(from, to), no.renamed(from, to))))
+            }
+            Self::All(tests) => Self::All(each(tests)),
+            Self::Any(tests) => Self::Any(each(tests)),
+            Self::Each(of) => {
+                let list = rename(of.list, from, to);
+                Self::Each(Box::new(Each { list, body: of.body.renamed(from, to), ..*of }))
+            }
+        }
+    }
+}
+
+fn chain(function: &str, tests: Vec<Test>) -> Node {
+    balance(function, &mut tests.into_iter().map(|test| Some(test.node())).collect::<Vec<_>>())
+}
