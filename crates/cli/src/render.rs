@@ -66,6 +66,15 @@ pub fn run(args: &RenderArgs) -> Result<(), Failure> {
         };
         report::note(&format!("note: what profile {} defaults in pods {needs}", one.checked.profile));
     }
+    for one in &accepted {
+        for pair in one.checked.bundle.pairs().map(|(_, pair)| pair).filter(|pair| !pair.has_fast_path()) {
+            let name = pair.policy.metadata.name.as_deref().unwrap_or_default();
+            report::note(&format!(
+                "note: policy {name} judges every request in full: no condition was found that holds only where nothing is \
+                 violated and that stays within the API server's budget"
+            ));
+        }
+    }
     let text = match args.output {
         RenderFormat::Yaml => yaml(&objects).map_err(|error| could_not_print(&error))?,
         RenderFormat::Json => format!("{:#}\n", json!({"apiVersion": "v1", "kind": "List", "items": objects})),

@@ -52,6 +52,11 @@ pub struct Pair {
 }
 
 impl Pair {
+    /// Whether it passes over what surely violates nothing.
+    pub fn has_fast_path(&self) -> bool {
+        self.policy.spec.as_ref().is_some_and(|spec| spec.match_conditions.is_some())
+    }
+
     /// Its bindings. Each request matches one of them.
     pub fn bindings(&self) -> impl Iterator<Item = &ValidatingAdmissionPolicyBinding> {
         [&self.binding].into_iter().chain(&self.updates)

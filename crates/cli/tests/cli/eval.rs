@@ -205,6 +205,31 @@ fn what_cannot_be_told_has_no_verdict() {
 }
 
 #[test]
+fn verbose_says_which_policy_passes_over_a_request() {
+    let profile = "apiVersion: toolsecurity.dev/v1alpha1\nkind: ToolSecurityProfile\nmetadata: {name: a}\n\
+                   spec: {baseline: Privileged, namespaceSelector: {matchLabels: {a: b}}, host: {network: false}}\n";
+    let namespace = "apiVersion: v1\nkind: Namespace\nmetadata: {name: n, labels: {a: b}}\n";
+    let pod = |field| {
+        format!(
+            "apiVersion: v1\nkind: Pod\nmetadata: {{name: p}}\nspec: {{{field}containers: [{{name: a, image: b}}]}}\n"
+        )
+    };
+    let (good, bad) = (pod(""), pod("hostNetwork: true, "));
+    let files = [("a.yaml", profile), ("ns.yaml", namespace), ("good.yaml", &*good), ("bad.yaml", &*bad)];
+    let ask = |request| run(&files, &["-f", "a.yaml", "ns.yaml", "--request", request, "-n", "n", "-v"]);
+    let at = "  palisade-a-pods palisade-a-pods matchConditions[0].expression = ";
+    let passed = ask("good.yaml");
+    assert!(passed.out.contains(&format!("{at}false (cost ")), "{}", passed.out);
+    assert!(passed.out.contains("): the policy is not evaluated further\n") && !passed.out.contains("validations[0]"));
+    let judged = ask("bad.yaml");
+    assert!(
+        judged.out.contains(&format!("{at}true (cost ")) && judged.out.contains("validations[0]"),
+        "{}",
+        judged.out
+    );
+}
+
+#[test]
 fn profiles_are_compiled_for_the_namespaces_given() {
     let profile = std::fs::read_to_string(TOOLFORGE).unwrap();
     let namespaces = "apiVersion: v1\nkind: Namespace\nmetadata: {name: tool-a, labels: {tenancy: tool}, annotations: {toolforge.org/uid: \"50001\"}}\n\

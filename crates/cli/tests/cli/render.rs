@@ -184,6 +184,22 @@ fn mistakes_are_shown_where_they_are() {
     );
 }
 
+/// A check whose loops could cost more than the API server lets a match condition cost.
+#[test]
+fn a_profile_without_a_fast_path_is_rendered_and_noted() {
+    let check = "\n  customChecks:\n  - {id: own, message: x, expression: \"variables.containers.all(c, \
+                 c.?args.orValue([]).all(a, isQuantity(a) == false))\"}\nspec:";
+    let (before, after) = check.rsplit_once('\n').unwrap();
+    let text = toolforge("spec:", &format!("{after}{before}"));
+    let run = run(&[("p.yaml", text.as_bytes())], &["render", "p.yaml"]);
+    assert_eq!(run.code, Some(0), "{}", run.err);
+    for name in ["palisade-toolforge-pods", "palisade-toolforge-workloads"] {
+        let expected = format!("note: policy {name} judges every request in full: ");
+        assert!(run.err.contains(&expected), "{}", run.err);
+    }
+    assert!(!run.out.contains("matchConditions"));
+}
+
 #[test]
 fn an_exemption_that_frees_tenants_is_warned_of() {
     let controller = "system:serviceaccount:kube-system:daemon-set-controller";

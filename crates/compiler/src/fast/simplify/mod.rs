@@ -200,7 +200,7 @@ fn connect(tests: Vec<Test>, and: bool, facts: &mut Facts) -> Test {
         let limits: Vec<_> = atoms.iter().filter(|(_, wanted)| *wanted).map(|(node, _)| node.clone()).collect();
         atoms.retain(|(node, wanted)| !(*wanted && dominated(node, &limits)));
     }
-    atoms.sort_by_cached_key(|(node, _)| (!is_presence(node), at_most(node).is_none(), weight(node)));
+    atoms.sort_by_cached_key(|(node, _)| (rank(node), weight(node)));
     let mut rest = rest;
     rest.sort_by_cached_key(Test::weight);
     let mut all: Vec<_> = atoms.into_iter().map(|(node, wanted)| Test::Is(node, wanted)).collect();
@@ -210,6 +210,15 @@ fn connect(tests: Vec<Test>, and: bool, facts: &mut Facts) -> Test {
         (1, _) => all.remove(0),
         (_, true) => Test::All(all),
         (_, false) => Test::Any(all),
+    }
+}
+
+/// What must be asked first: whether a field is there; then how long it is, before anything searches it.
+fn rank(atom: &Node) -> u8 {
+    match &atom.expr {
+        Expr::Call { function, .. } if &**function == "has" => 0,
+        _ if at_most(atom).is_some() => 1,
+        _ => 2,
     }
 }
 
