@@ -176,10 +176,12 @@ impl<'a> Parts<'a> {
         Self { mutation, variables, created: sum(&created), ephemeral: sum(&ephemeral) }
     }
 
-    /// CEL of type bool that is false only where nothing is changed; `None` if it would have to do all the work.
+    /// CEL of type bool that is false only where nothing is changed; `None` if it would have to do all the work. A pod that
+    /// asks who changes pods is one that others may have changed already: all of them are to answer.
     fn something_to_change(&self) -> Option<String> {
         let nothing = fast::nothing_to_do(&self.created, &self.variables)?;
-        Some(format!("!({})", Writing::AsLowered.tree("", &nothing)?))
+        let nothing = Writing::AsLowered.tree("", &nothing)?;
+        Some(format!("(request.namespace == '{}' || !({nothing}))", names::PROBE_NAMESPACE))
     }
 
     /// The variables, and CEL of type list(JSONPatch).

@@ -114,6 +114,23 @@ fn defaults_violate_nothing_and_change_nothing_that_is_set() {
     assert!(passed_over.get() > 100, "{}", passed_over.get());
 }
 
+/// Who changes pods is asked by pods in which nothing may be left to change: each engine is asked about them all the same.
+#[test]
+fn a_pod_that_asks_who_changes_pods_is_passed_over_by_nobody() {
+    let settings = serde_json::from_value(json!({
+        "mutation": {"defaults": "Secure"}, "users": {"requireRunAsNonRoot": true},
+    }));
+    let compiled = compile(&settings.unwrap(), Level::Privileged);
+    let conditions = Conditions::new(compiled.mutation.as_ref().unwrap());
+    let mut pod = palisade_objects::pod::minimal("pod");
+    palisade_objects::pod::set(&mut pod, &["securityContext"], json!({"runAsNonRoot": true}));
+    assert!(!conditions.hold(&pod), "nothing is to change");
+    pod["metadata"]["annotations"] = json!({palisade_api::names::PROBE_MUTATION_ANNOTATION: ""});
+    let namespace = palisade_api::names::PROBE_NAMESPACE;
+    let request = palisade_gate::Request { namespace, ..palisade_gate::Request::create("Pod", &pod) };
+    assert!(conditions.0.judge(&request).unwrap().matched);
+}
+
 /// The match conditions of a mutation.
 struct Conditions(Policy);
 
