@@ -208,7 +208,7 @@ fn what_cannot_be_told_has_no_verdict() {
 fn verbose_says_which_policy_passes_over_a_request() {
     let profile = "apiVersion: toolsecurity.dev/v1alpha1\nkind: ToolSecurityProfile\nmetadata: {name: a}\n\
                    spec: {baseline: Privileged, namespaceSelector: {matchLabels: {a: b}}, host: {network: false}}\n";
-    let namespace = "apiVersion: v1\nkind: Namespace\nmetadata: {name: n, labels: {a: b}}\n";
+    let namespace = "apiVersion: v1\nkind: Namespace\nmetadata: {name: tenant, labels: {a: b}}\n";
     let pod = |field| {
         format!(
             "apiVersion: v1\nkind: Pod\nmetadata: {{name: p}}\nspec: {{{field}containers: [{{name: a, image: b}}]}}\n"
@@ -216,7 +216,7 @@ fn verbose_says_which_policy_passes_over_a_request() {
     };
     let (good, bad) = (pod(""), pod("hostNetwork: true, "));
     let files = [("a.yaml", profile), ("ns.yaml", namespace), ("good.yaml", &*good), ("bad.yaml", &*bad)];
-    let ask = |request| run(&files, &["-f", "a.yaml", "ns.yaml", "--request", request, "-n", "n", "-v"]);
+    let ask = |request| run(&files, &["-f", "a.yaml", "ns.yaml", "--request", request, "-n", "tenant", "-v"]);
     let at = "  palisade-a-pods palisade-a-pods matchConditions[0].expression = ";
     let passed = ask("good.yaml");
     assert!(passed.out.contains(&format!("{at}false (cost ")), "{}", passed.out);

@@ -92,6 +92,8 @@ pub(super) struct Cases<'a> {
     /// The elements of the loops around, and what they are of.
     items: RefCell<Vec<(Arc<str>, Node)>>,
     steps: Cell<usize>,
+    /// Whether a function was met that is not understood.
+    pub gave_up: Cell<bool>,
 }
 
 impl<'a> Cases<'a> {
@@ -105,6 +107,7 @@ impl<'a> Cases<'a> {
             assumed: RefCell::default(),
             items: RefCell::default(),
             steps: Cell::new(0),
+            gave_up: Cell::new(false),
         }
     }
 
@@ -261,7 +264,10 @@ impl<'a> Cases<'a> {
                     then(Known::Cel(constants::folded(called)))
                 })
             }
-            _ => NEVER,
+            _ => {
+                self.gave_up.set(true);
+                NEVER
+            }
         }
     }
 

@@ -194,7 +194,8 @@ fn complies(cases: &Cases<'_>, custom: &Custom) -> Option<Test> {
         CustomTarget::Volumes => (Some("volumes"), "volume"),
     };
     let any = Scope::default().with(&item.into(), Known::Cel(ident(item)));
-    if simplified(cases.holds(&root, true, &any)) != Test::Const(false) {
+    cases.gave_up.set(false);
+    if simplified(cases.holds(&root, true, &any)) != Test::Const(false) && !cases.gave_up.get() {
         return Some(match list {
             None => cases.holds(&root, true, &Scope::default()),
             Some(list) => every(cases, list, item, |scope| cases.holds(&root, true, scope)),
