@@ -57,7 +57,11 @@ impl Load {
     /// Begins, in a namespace whose profile defaults this uid, with a pod that needs that.
     pub fn start(client: &Client, namespace: &str, uid: i64, needing: &Json) -> Self {
         let mut load = Self { tally: Arc::default(), stop: CancellationToken::new(), workers: JoinSet::new() };
+        // A webhook is asked about those that need defaults, and for as many at a time as the API server keeps more than
+        // one connection.
         let kinds = [
+            (Kind::NeedsDefaults, needing.clone()),
+            (Kind::NeedsDefaults, needing.clone()),
             (Kind::NeedsDefaults, needing.clone()),
             (Kind::NeedsDefaults, needing.clone()),
             (Kind::Complies, tool_pod("complies", uid)),
