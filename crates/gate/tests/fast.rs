@@ -100,6 +100,31 @@ fn what_complies_leaves_early() {
     }
 }
 
+/// What an admin's own check may say and a match condition may not, or not so: the profile is accepted, and judges.
+#[test]
+fn a_check_that_the_fast_path_cannot_say_is_judged() {
+    for (expression, admits) in [
+        (
+            "namespaceObject.metadata.name == namespaceObject.metadata.name && isQuantity(object.metadata.name) == false",
+            true,
+        ),
+        ("authorizer.group('').resource('pods').check('get').allowed() == false", true),
+        ("[?object.spec.?hostname].all(x, x != 'a')", true),
+        ("[?object.spec.?hostname].size() == 1", false),
+        ("'a' in [?object.spec.?hostname]", false),
+        ("variables.containers.exists(template, isQuantity(template.name)) || has(variables.spec.hostname)", false),
+    ] {
+        let spec = json!({"customChecks": [{"id": "own", "expression": expression, "message": "x"}]});
+        let compiled = check(compile(&profile(&spec))).unwrap_or_else(|error| panic!("{expression}: {error}"));
+        let complying = &compiled.probes.compliant.pod;
+        let object = WORKLOADS[0].around("workload", complying);
+        for (shape, kind, object) in [(Shape::Pods, "Pod", complying), (Shape::Workloads, WORKLOADS[0].kind, &object)] {
+            let judgement = Judge::new(&compiled, shape).creates(kind, object);
+            assert_eq!(judgement.decision == Decision::Admit, admits, "{expression}, {kind}: {judgement:?}");
+        }
+    }
+}
+
 #[test]
 fn what_violates_is_judged() {
     let compiled = compile(&toolforge());

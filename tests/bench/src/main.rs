@@ -26,7 +26,7 @@ struct Arguments {
     #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..=100))]
     rounds: u32,
     /// How many requests each way gets in a round.
-    #[arg(long, default_value_t = 400, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    #[arg(long, default_value_t = 250, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     requests: u32,
     /// Measure only the ways whose name has this in it, and what they are compared with.
     #[arg(long)]

@@ -71,6 +71,10 @@ const LONGEST_WITHIN: u64 = 16;
 /// The most fields that an object in a pod has set: a volume has its name and one source.
 const FIELDS: u64 = 4;
 
+/// The fields that parameters always have: the definition of their kind requires them.
+const ALWAYS_IN_PARAMETERS: [&str; 7] =
+    ["metadata", "spec", "problem", "integers", "strings", "booleans", "stringLists"];
+
 /// What the lists of containers are called.
 const LIST: &str = "list";
 
@@ -275,7 +279,7 @@ impl<'a> Cases<'a> {
     fn sized(&self, of: &Node, scope: &Scope, then: Then<'_>) -> Test {
         let constant = |length: usize| i64::try_from(length).ok().map(|length| Known::Cel(literal::int(length)));
         match &of.expr {
-            Expr::List { elements, .. } => constant(elements.len()).map_or(NEVER, then),
+            Expr::List { elements, optional } if optional.is_empty() => constant(elements.len()).map_or(NEVER, then),
             Expr::Call { function, target: Some(target), args } if &**function == "orValue" && args.len() == 1 => self
                 .value(target, scope, &mut |found| match found {
                     Known::Present(value) => match *value {
@@ -339,7 +343,9 @@ impl<'a> Cases<'a> {
         // An object with a name in a list of a pod is never without one.
         let named =
             || matches!(&operand.expr, Expr::Ident(item) if self.items.borrow().iter().any(|(of, _)| of == item));
-        self.present.contains(path) || root(path) == Some(PARAMETERS) || (&**field == "name" && named())
+        self.present.contains(path)
+            || (root(path) == Some(PARAMETERS) && ALWAYS_IN_PARAMETERS.contains(&&**field))
+            || (&**field == "name" && named())
     }
 
     fn assume(&self, atom: Node) {
@@ -382,7 +388,7 @@ impl<'a> Cases<'a> {
     /// Whether an expression surely is a list that is better looked at element by element.
     fn is_list(&self, of: &Node) -> bool {
         match &of.expr {
-            Expr::List { .. } => true,
+            Expr::List { optional, .. } => optional.is_empty(),
             Expr::Select { .. } => {
                 variable(of).and_then(|name| self.definitions.get(&**name)).is_some_and(|of| self.is_list(of))
             }

@@ -194,7 +194,10 @@ pub(super) fn inlined(of: Node, definition: &dyn Fn(&str) -> Option<Node>) -> Op
     // A loop whose element hides what a meaning is made of.
     if let Expr::Call { function, target: Some(_), args } = &of.expr
         && let Some(found) = looping(function, args)
-        && found.names.iter().any(|name| matches!(&**name, "object" | "oldObject" | "request" | "params" | "variables"))
+        && found
+            .names
+            .iter()
+            .any(|name| matches!(&**name, "object" | "oldObject" | "request" | "params" | "variables" | TEMPLATE))
     {
         return None;
     }
