@@ -19,6 +19,7 @@ mod native;
 mod probes;
 mod registration;
 mod resolve;
+mod tree;
 mod updates;
 mod writing;
 

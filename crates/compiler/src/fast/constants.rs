@@ -2,7 +2,7 @@
 
 use palisade_cel::ast::{Expr, Literal, Node};
 
-use super::tree::{call, literal, truth};
+use crate::tree::{call, literal, truth};
 
 /// Whether a function has a value for whatever arguments of its types.
 pub(super) fn never_fails(function: &str, args: usize) -> bool {

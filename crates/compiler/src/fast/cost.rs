@@ -4,8 +4,7 @@
 
 use palisade_cel::ast::{Expr, Literal, Node};
 
-use super::tree::parts;
-use crate::fold::looping;
+use crate::tree::{looping, parts};
 
 /// What one iteration of a loop costs besides its test.
 pub(super) const ITERATION: u64 = 8;

@@ -8,10 +8,10 @@ use std::sync::Arc;
 use palisade_cel::ast::{Expr, Node};
 
 use super::{
+    atoms::{negated, weight},
     cost,
-    tree::{self, call, ident, mentions, negated, rename, truth, weight},
 };
-use crate::fold::balance;
+use crate::tree::{self, balance, call, ident, mentions, replace, truth};
 
 /// A test of a request.
 #[derive(Clone, Debug, PartialEq)]
@@ -125,15 +125,15 @@ impl Test {
         let each = |tests: Vec<Self>| tests.into_iter().map(|test| test.renamed(from, to)).collect();
         match self {
             Self::Const(value) => Self::Const(value),
-            Self::Is(node, wanted) => Self::Is(rename(node, from, to), wanted),
+            Self::Is(node, wanted) => Self::Is(replace(node, from, &ident(to)), wanted),
             Self::If(parts) => {
                 let (condition, yes, no) = *parts;
-                Self::If(Box::new((rename(condition, from, to), yes.renamed(from, to), no.renamed(from, to))))
+                Self::If(Box::new((replace(condition, from, &ident(to)), yes.renamed(from, to), no.renamed(from, to))))
             }
             Self::All(tests) => Self::All(each(tests)),
             Self::Any(tests) => Self::Any(each(tests)),
             Self::Each(of) => {
-                let list = rename(of.list, from, to);
+                let list = replace(of.list, from, &ident(to));
                 Self::Each(Box::new(Each { list, body: of.body.renamed(from, to), ..*of }))
             }
         }

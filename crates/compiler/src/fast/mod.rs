@@ -10,13 +10,13 @@
 //! request and makes each question that is left a case of its own; [`simplify`] brings the cases into a form that asks for
 //! each thing once, and loops over each list once.
 
+mod atoms;
 mod cases;
 mod constants;
 mod cost;
 mod formula;
 mod simplify;
 mod texts;
-mod tree;
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -34,7 +34,9 @@ use palisade_checks::{Finding, Over};
 use crate::{
     Custom,
     expressions::Judging,
-    fold::{balance, collect, fold},
+    fold::fold,
+    tree,
+    tree::{TEMPLATE, balance, call, collect, ident, inlined, literal, node, select, truth},
     updates::PodUpdates,
     writing::SYNTAX,
 };
@@ -42,7 +44,6 @@ use crate::{
 use cases::{Cases, Known, Scope};
 use formula::Test;
 use simplify::simplified;
-use tree::{TEMPLATE, call, ident, inlined, literal, node, select, truth};
 
 /// The name of the match condition.
 pub const MAY_VIOLATE: &str = "may-violate";
@@ -64,19 +65,12 @@ pub(crate) fn match_condition(shape: Shape, judging: &Judging<'_>, variables: &[
     let template = definitions.get("template").cloned();
     let mut exempt = inlined(definitions.get("exempt")?.clone(), &|name| definitions.get(name).cloned())?;
     definitions.insert("updated", truth(false));
-    let of_object = |field: &str| select(ident("object"), field);
-    let mut present = vec![of_object("spec"), of_object("metadata"), select(of_object("spec"), "containers")];
-    let mut pod_spec = of_object("spec");
     if shape == Shape::Workloads {
-        let spec = select(ident(TEMPLATE), "spec");
         definitions.insert("template", ident(TEMPLATE));
-        present = vec![select(spec.clone(), "containers")];
-        pod_spec = spec.clone();
-        definitions.insert("spec", spec);
+        definitions.insert("spec", select(ident(TEMPLATE), "spec"));
     }
-    let ignored = ["os", "hostUsers"].map(|field| select(pod_spec.clone(), field));
-    let cases = Cases::new(&definitions, &present, &ignored);
-    let for_customs = Cases::new(&definitions, &present, &[]);
+    let cases = Cases::new(&definitions, shape, &["os", "hostUsers"]);
+    let for_customs = Cases::new(&definitions, shape, &[]);
     let mut tests = Vec::new();
     if definitions.contains_key("withinBounds") {
         tests.push(cases.holds(definitions.get("withinBounds")?, true, &Scope::default()));
@@ -139,10 +133,7 @@ fn of_pod(
     for (name, _, lowered) in variables {
         definitions.insert(*name, parse_unexpanded(lowered, SYNTAX).ok()?.root);
     }
-    let of_object = |field: &str| select(ident("object"), field);
-    let present = [of_object("spec"), of_object("metadata"), select(of_object("spec"), "containers")];
-    let ignored = [select(of_object("spec"), "os")];
-    let mut cases = Cases::new(&definitions, &present, &ignored);
+    let mut cases = Cases::new(&definitions, Shape::Pods, &["os"]);
     cases.parameters = false;
     let test = simplified(test(&cases, &parse_unexpanded(text, SYNTAX).ok()?.root));
     (test != Test::Const(false) && test.cost() <= BUDGET).then(|| test.node())

@@ -2,10 +2,8 @@
 
 use palisade_cel::ast::{Expr, Literal, Node};
 
-use super::{
-    formula::Test,
-    tree::{call, literal, node},
-};
+use super::formula::Test;
+use crate::tree::{call, literal, node};
 
 /// A test that holds only where the atom has this value; `None` if the atom is to be asked as it is.
 pub(super) fn rewritten(atom: &Node, wanted: bool) -> Option<Test> {

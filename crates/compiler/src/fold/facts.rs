@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use palisade_cel::ast::{Expr, Literal, Node};
 
+use crate::tree::{looping, mentions};
+
 /// The names that loops around an expression bind, innermost last.
 #[derive(Debug, Default)]
 pub(super) struct Scope(Vec<Arc<str>>);
@@ -29,31 +31,6 @@ impl Scope {
             _ => false,
         }
     }
-}
-
-/// What a macro does that loops over a range.
-pub(crate) struct Loop {
-    /// The names that it binds.
-    pub names: Vec<Arc<str>>,
-    /// Whether the last argument is a condition, as those before it are.
-    pub only_asks: bool,
-}
-
-/// What the macro does that a member call of this function is; `None` if it is none that loops.
-pub(crate) fn looping(function: &str, args: &[Node]) -> Option<Loop> {
-    let (names, only_asks) = match (function, args.len()) {
-        ("all" | "exists" | "exists_one" | "filter", 2) => (1, true),
-        ("all" | "exists" | "exists_one" | "existsOne", 3) => (2, true),
-        ("map", 2 | 3) => (1, false),
-        ("transformList" | "transformMap" | "transformMapEntry", 3 | 4) => (2, false),
-        _ => return None,
-    };
-    let name = |arg: &Node| match &arg.expr {
-        Expr::Ident(name) => Some(Arc::clone(name)),
-        _ => None,
-    };
-    let names = args[..names].iter().map(name).collect::<Option<_>>()?;
-    Some(Loop { names, only_asks })
 }
 
 /// Whether an expression is a bool wherever it does not fail.
@@ -102,52 +79,4 @@ pub(super) fn only_compared(node: &Node, name: &str) -> bool {
         },
         _ => !mentions(node, name),
     }
-}
-
-fn mentions(node: &Node, name: &str) -> bool {
-    let any = |nodes: &[Node]| nodes.iter().any(|one| mentions(one, name));
-    match &node.expr {
-        Expr::Ident(found) => &**found == name,
-        Expr::Literal(_) => false,
-        Expr::Select { operand, .. } => mentions(operand, name),
-        Expr::Call { target, args, .. } => target.as_ref().is_some_and(|target| mentions(target, name)) || any(args),
-        Expr::List { elements, .. } => any(elements),
-        Expr::Map(_) | Expr::Struct { .. } | Expr::Comprehension(_) => true,
-    }
-}
-
-/// The expression with a constant in the place of a name.
-pub(super) fn replace(node: Node, name: &str, constant: &Node) -> Node {
-    let Node { id, expr } = node;
-    let each = |nodes: Vec<Node>| nodes.into_iter().map(|one| replace(one, name, constant)).collect();
-    let expr = match expr {
-        Expr::Ident(found) if &*found == name => return constant.clone(),
-        Expr::Select { operand, field, test } => {
-            Expr::Select { operand: Box::new(replace(*operand, name, constant)), field, test }
-        }
-        Expr::Call { function, target, args } => {
-            // A name that is bound anew is another one.
-            let bound = target.is_some()
-                && args.iter().rev().skip(1).any(|arg| matches!(&arg.expr, Expr::Ident(found) if &**found == name));
-            let target = target.map(|target| Box::new(replace(*target, name, constant)));
-            let args = if bound { args } else { each(args) };
-            Expr::Call { function, target, args }
-        }
-        Expr::List { elements, optional } => Expr::List { elements: each(elements), optional },
-        Expr::Map(mut entries) => {
-            for entry in &mut entries {
-                entry.key = replace(entry.key.clone(), name, constant);
-                entry.value = replace(entry.value.clone(), name, constant);
-            }
-            Expr::Map(entries)
-        }
-        Expr::Struct { name: of, mut fields } => {
-            for field in &mut fields {
-                field.value = replace(field.value.clone(), name, constant);
-            }
-            Expr::Struct { name: of, fields }
-        }
-        expr => expr,
-    };
-    Node { id, expr }
 }

@@ -14,8 +14,8 @@ use std::sync::Arc;
 
 use palisade_cel::ast::{Expr, Literal, Node, NodeId};
 
-pub(crate) use facts::looping;
-use facts::{Loop, Scope, is_bool, is_list};
+use crate::tree::{Loop, balance, call, collect, empty_list, looping, node, replace, truth};
+use facts::{Scope, is_bool, is_list};
 
 /// The same expression, simpler.
 pub(crate) fn fold(node: Node) -> Node {
@@ -25,23 +25,6 @@ pub(crate) fn fold(node: Node) -> Node {
 struct Folder {
     /// The variables of the loops around.
     scope: Scope,
-}
-
-fn node(expr: Expr) -> Node {
-    // Nothing asks for the place of what is only printed.
-    Node { id: NodeId(0), expr }
-}
-
-fn call(function: &str, args: Vec<Node>) -> Node {
-    node(Expr::Call { function: function.into(), target: None, args })
-}
-
-fn truth(value: bool) -> Node {
-    node(Expr::Literal(Literal::Bool(value)))
-}
-
-fn empty_list() -> Node {
-    node(Expr::List { elements: Vec::new(), optional: Vec::new() })
 }
 
 fn as_truth(node: &Node) -> Option<bool> {
@@ -227,7 +210,7 @@ impl Folder {
             && is_bool(asked)
             && facts::only_compared(asked, name)
         {
-            let replaced = facts::replace(asked.clone(), name, constant);
+            let replaced = replace(asked.clone(), name, constant);
             return self.fold(replaced, false);
         }
         // A condition that is always true says nothing.
@@ -288,18 +271,6 @@ fn single(range: &Node) -> Option<&Node> {
     }
 }
 
-/// All operands of equal operators.
-pub(crate) fn collect(function: &str, of: Node, terms: &mut Vec<Node>) {
-    match of.expr {
-        Expr::Call { function: found, target: None, args } if &*found == function => {
-            for arg in args {
-                collect(function, arg, terms);
-            }
-        }
-        expr => terms.push(Node { id: of.id, expr }),
-    }
-}
-
 /// The terms of a sum from left to right; a sum in parentheses is one term.
 fn spine(args: Vec<Node>, terms: &mut Vec<Node>) {
     let mut args = args.into_iter();
@@ -309,18 +280,6 @@ fn spine(args: Vec<Node>, terms: &mut Vec<Node>) {
         expr => terms.push(Node { id: left.id, expr }),
     }
     terms.push(right);
-}
-
-/// The tree that the parser makes of terms without parentheses.
-pub(crate) fn balance(function: &str, terms: &mut [Option<Node>]) -> Node {
-    match terms {
-        [] => empty_list(),
-        [one] => one.take().unwrap_or_else(empty_list),
-        many => {
-            let (left, right) = many.split_at_mut((many.len() - 1) / 2 + 1);
-            call(function, vec![balance(function, left), balance(function, right)])
-        }
-    }
 }
 
 #[cfg(test)]

@@ -4,10 +4,11 @@
 use palisade_cel::ast::{Expr, Literal, Node};
 
 use super::{
+    atoms::{equal_parts, is_empty, is_presence, weight},
     formula::{Each, Test},
     texts,
-    tree::{self, call, equal_parts, is_presence, literal, weight},
 };
+use crate::tree::{self, call, literal};
 
 /// Atoms and their values: what is known where a test is evaluated.
 type Facts = Vec<(Node, bool)>;
@@ -155,38 +156,27 @@ fn with(first: Test, second: Test, and: bool) -> Test {
 /// A loop, without what is the same for all elements.
 fn repeat(each: Each, facts: &mut Facts) -> Test {
     let Each { every, list, most, item, body } = each;
-    let body = simplify(body, facts);
-    let again = |body| Test::Each(Box::new(Each { every, list: list.clone(), most, item: item.clone(), body }));
-    let split = |tests: Vec<Test>| tests.into_iter().partition::<Vec<_>, _>(|test| test.mentions(&item));
-    match body {
-        Test::Const(value) if value == every => Test::Const(value),
+    let (and, tests) = match simplify(body, facts) {
+        Test::Const(value) if value == every => return Test::Const(value),
         // An empty list, or one that is not.
-        Test::Const(_) => Test::Is(tree::is_empty(list.clone()), every),
-        // Stricter where the list is empty, which a loop need not tell apart.
-        Test::All(tests) => match split(tests) {
-            (of_items, others) if !others.is_empty() && !of_items.is_empty() => {
-                let mut all = others;
-                all.push(again(connect(of_items, true, facts)));
-                connect(all, true, facts)
-            }
-            (mut tests, others) => {
-                tests.extend(others);
-                again(Test::All(tests))
-            }
-        },
-        Test::Any(tests) if every => match split(tests) {
-            (of_items, others) if !others.is_empty() && !of_items.is_empty() => {
-                let mut all = others;
-                all.push(again(connect(of_items, false, facts)));
-                connect(all, false, facts)
-            }
-            (mut tests, others) => {
-                tests.extend(others);
-                again(Test::Any(tests))
-            }
-        },
-        body => again(body),
+        Test::Const(_) => return Test::Is(is_empty(list), every),
+        Test::All(tests) => (true, tests),
+        // Where one element must do, what is the same for all is no part of a choice: the list may be empty.
+        Test::Any(tests) if every => (false, tests),
+        body => return Test::Each(Box::new(Each { every, list, most, item, body })),
+    };
+    let (mut within, mut before): (Vec<_>, Vec<_>) = tests.into_iter().partition(|test| test.mentions(&item));
+    if within.is_empty() {
+        within.append(&mut before);
     }
+    let body = connect(within, and, facts);
+    let each = Test::Each(Box::new(Each { every, list, most, item, body }));
+    if before.is_empty() {
+        return each;
+    }
+    // Stricter where the list is empty, which a loop need not tell apart.
+    before.push(each);
+    connect(before, and, facts)
 }
 
 /// All of them (`and`), or any.

@@ -10,9 +10,10 @@ use proptest::{
 };
 
 use super::{
-    super::tree::{call, ident, literal, presence, rename, select, size},
+    super::atoms::{presence, size},
     Each, Test, simplified,
 };
+use crate::tree::{call, ident, literal, select};
 
 /// The elements of the only list that is looped over; there may be fewer.
 const ELEMENTS: [&str; 2] = ["first", "second"];
@@ -89,7 +90,7 @@ fn atoms(item: &str) -> Vec<Node> {
         is("v"),
         presence(select(ident(item), "x")),
         select(ident(item), "b"),
-        rename(presence(select(ident("c"), "y")), "c", &item.into()),
+        presence(select(ident(item), "y")),
     ]
 }
 

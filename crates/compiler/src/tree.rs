@@ -4,34 +4,36 @@ use std::sync::Arc;
 
 use palisade_cel::ast::{Expr, Literal, Node, NodeId};
 
-use crate::fold::looping;
-
 /// What the pod template of a workload is called.
-pub(super) const TEMPLATE: &str = "template";
+pub(crate) const TEMPLATE: &str = "template";
 
-pub(super) fn node(expr: Expr) -> Node {
+pub(crate) fn node(expr: Expr) -> Node {
     // Nothing asks for the place of what is only printed.
     Node { id: NodeId(0), expr }
 }
 
-pub(super) fn call(function: &str, args: Vec<Node>) -> Node {
+pub(crate) fn call(function: &str, args: Vec<Node>) -> Node {
     node(Expr::Call { function: function.into(), target: None, args })
 }
 
-pub(super) fn truth(value: bool) -> Node {
+pub(crate) fn empty_list() -> Node {
+    literal::list(Vec::new())
+}
+
+pub(crate) fn truth(value: bool) -> Node {
     node(Expr::Literal(Literal::Bool(value)))
 }
 
-pub(super) fn ident(name: &str) -> Node {
+pub(crate) fn ident(name: &str) -> Node {
     node(Expr::Ident(name.into()))
 }
 
-pub(super) fn select(operand: Node, field: &str) -> Node {
+pub(crate) fn select(operand: Node, field: &str) -> Node {
     node(Expr::Select { operand: Box::new(operand), field: field.into(), test: false })
 }
 
 /// Nodes of constants.
-pub(super) mod literal {
+pub(crate) mod literal {
     use super::{Expr, Literal, Node, node};
 
     pub fn list(elements: Vec<Node>) -> Node {
@@ -47,65 +49,8 @@ pub(super) mod literal {
     }
 }
 
-/// `list.size()`.
-pub(super) fn size(list: Node) -> Node {
-    node(Expr::Call { function: "size".into(), target: Some(Box::new(list)), args: Vec::new() })
-}
-
-/// `list.size() == 0`.
-pub(super) fn is_empty(list: Node) -> Node {
-    call("_==_", vec![size(list), literal::int(0)])
-}
-
-/// `has(operand.field)`, of `operand.field`.
-pub(super) fn presence(of: Node) -> Node {
-    call("has", vec![of])
-}
-
-/// Whether an atom says that something is there: `has(a.b)`, `k in a`.
-pub(super) fn is_presence(of: &Node) -> bool {
-    match &of.expr {
-        Expr::Call { function, target: None, args } => match (&**function, args.as_slice()) {
-            ("has", [_]) => true,
-            ("@in", [_, of]) => !matches!(of.expr, Expr::List { .. }),
-            _ => false,
-        },
-        _ => false,
-    }
-}
-
-/// The opposite of an atom.
-pub(super) fn negated(of: Node) -> Node {
-    let opposite = |function: &str| match function {
-        "_==_" => Some("_!=_"),
-        "_!=_" => Some("_==_"),
-        _ => None,
-    };
-    match of.expr {
-        Expr::Call { function, target: None, args } if opposite(&function).is_some() => {
-            call(opposite(&function).unwrap_or_default(), args)
-        }
-        expr => call("!_", vec![node(expr)]),
-    }
-}
-
-/// Of an atom that says that something is one of some constants: what, and the constants.
-pub(super) fn equal_parts(of: &Node) -> Option<(Node, Vec<Node>)> {
-    let constant = |node: &Node| matches!(node.expr, Expr::Literal(Literal::String(_) | Literal::Int(_)));
-    let Expr::Call { function, target: None, args } = &of.expr else { return None };
-    match (&**function, args.as_slice()) {
-        ("_==_", [what, value]) if constant(value) && !constant(what) => Some((what.clone(), vec![value.clone()])),
-        ("@in", [what, Node { expr: Expr::List { elements, optional }, .. }])
-            if optional.is_empty() && !elements.is_empty() && elements.iter().all(constant) =>
-        {
-            Some((what.clone(), elements.clone()))
-        }
-        _ => None,
-    }
-}
-
 /// The parts of a node, one level down.
-pub(super) fn parts(of: &Node) -> Vec<&Node> {
+pub(crate) fn parts(of: &Node) -> Vec<&Node> {
     match &of.expr {
         Expr::Ident(_) | Expr::Literal(_) | Expr::Comprehension(_) => vec![],
         Expr::Select { operand, .. } => vec![operand],
@@ -146,13 +91,8 @@ fn map_parts(of: Node, change: &mut dyn FnMut(Node) -> Node) -> Node {
     Node { id: of.id, expr }
 }
 
-/// How many nodes there are; a loop counts more.
-pub(super) fn weight(of: &Node) -> usize {
-    1 + parts(of).into_iter().map(weight).sum::<usize>()
-}
-
 /// Whether a name is in it.
-pub(super) fn mentions(of: &Node, name: &str) -> bool {
+pub(crate) fn mentions(of: &Node, name: &str) -> bool {
     match &of.expr {
         Expr::Ident(found) => &**found == name,
         Expr::Comprehension(_) => true,
@@ -160,16 +100,80 @@ pub(super) fn mentions(of: &Node, name: &str) -> bool {
     }
 }
 
-/// The same with another name in place of one.
-pub(super) fn rename(of: Node, from: &str, to: &Arc<str>) -> Node {
-    match &of.expr {
-        Expr::Ident(found) if &**found == from => Node { id: of.id, expr: Expr::Ident(Arc::clone(to)) },
-        _ => map_parts(of, &mut |part| rename(part, from, to)),
+/// The same with another node in place of a name.
+pub(crate) fn replace(of: Node, name: &str, by: &Node) -> Node {
+    match of.expr {
+        Expr::Ident(found) if &*found == name => by.clone(),
+        // A macro's own name is another one.
+        Expr::Call { function, target: Some(target), args }
+            if bound(&function, &args).iter().any(|own| &**own == name) =>
+        {
+            let target = Some(Box::new(replace(*target, name, by)));
+            Node { id: of.id, expr: Expr::Call { function, target, args } }
+        }
+        expr => map_parts(Node { id: of.id, expr }, &mut |part| replace(part, name, by)),
+    }
+}
+
+/// What a macro does that loops over a range.
+pub(crate) struct Loop {
+    /// The names that it binds.
+    pub names: Vec<Arc<str>>,
+    /// Whether the last argument is a condition, as those before it are.
+    pub only_asks: bool,
+}
+
+/// What the macro does that a member call of this function is; `None` if it is none that loops.
+pub(crate) fn looping(function: &str, args: &[Node]) -> Option<Loop> {
+    let (names, only_asks) = match (function, args.len()) {
+        ("all" | "exists" | "exists_one" | "filter", 2) => (1, true),
+        ("all" | "exists" | "exists_one" | "existsOne", 3) => (2, true),
+        ("map", 2 | 3) => (1, false),
+        ("transformList" | "transformMap" | "transformMapEntry", 3 | 4) => (2, false),
+        _ => return None,
+    };
+    let name = |arg: &Node| match &arg.expr {
+        Expr::Ident(name) => Some(Arc::clone(name)),
+        _ => None,
+    };
+    let names = args[..names].iter().map(name).collect::<Option<_>>()?;
+    Some(Loop { names, only_asks })
+}
+
+/// The names that a member call binds if it is a macro.
+fn bound(function: &str, args: &[Node]) -> Vec<Arc<str>> {
+    match (function, args) {
+        ("optMap" | "optFlatMap", [Node { expr: Expr::Ident(name), .. }, _]) => vec![Arc::clone(name)],
+        _ => looping(function, args).map(|found| found.names).unwrap_or_default(),
+    }
+}
+
+/// All operands of equal operators.
+pub(crate) fn collect(function: &str, of: Node, terms: &mut Vec<Node>) {
+    match of.expr {
+        Expr::Call { function: found, target: None, args } if &*found == function => {
+            for arg in args {
+                collect(function, arg, terms);
+            }
+        }
+        expr => terms.push(Node { id: of.id, expr }),
+    }
+}
+
+/// The tree that the parser makes of terms without parentheses.
+pub(crate) fn balance(function: &str, terms: &mut [Option<Node>]) -> Node {
+    match terms {
+        [] => empty_list(),
+        [one] => one.take().unwrap_or_else(empty_list),
+        many => {
+            let (left, right) = many.split_at_mut((many.len() - 1) / 2 + 1);
+            call(function, vec![balance(function, left), balance(function, right)])
+        }
     }
 }
 
 /// The field of `variables.field`.
-pub(super) fn variable(of: &Node) -> Option<&Arc<str>> {
+pub(crate) fn variable(of: &Node) -> Option<&Arc<str>> {
     match &of.expr {
         Expr::Select { operand, field, test: false } if matches!(&operand.expr, Expr::Ident(name) if &**name == "variables") => {
             Some(field)
@@ -179,7 +183,7 @@ pub(super) fn variable(of: &Node) -> Option<&Arc<str>> {
 }
 
 /// The policy's variables that are in it.
-pub(super) fn variables(of: &Node) -> Vec<Arc<str>> {
+pub(crate) fn variables(of: &Node) -> Vec<Arc<str>> {
     match variable(of) {
         Some(name) => vec![Arc::clone(name)],
         None => parts(of).into_iter().flat_map(variables).collect(),
@@ -187,7 +191,7 @@ pub(super) fn variables(of: &Node) -> Vec<Arc<str>> {
 }
 
 /// The same with what they mean in place of the policy's variables; `None` if one has no meaning here.
-pub(super) fn inlined(of: Node, definition: &dyn Fn(&str) -> Option<Node>) -> Option<Node> {
+pub(crate) fn inlined(of: Node, definition: &dyn Fn(&str) -> Option<Node>) -> Option<Node> {
     if let Some(name) = variable(&of) {
         return inlined(definition(name)?, definition);
     }

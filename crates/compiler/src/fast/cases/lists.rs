@@ -1,0 +1,327 @@
+//! The cases of a list: how long it is, and what holds of its elements.
+
+use std::sync::Arc;
+
+use palisade_cel::ast::{Expr, Literal, Node};
+
+use super::{Cases, Known, NEVER, PARAMETERS, Scope, Then, root};
+use crate::{
+    fast::{
+        atoms::{is_empty, size},
+        constants,
+        formula::{Each, Test},
+        simplify::simplified,
+    },
+    tree::{call, ident, literal, looping, node, variable},
+};
+
+/// The longest list that the fast path loops over, and the longest within another loop. Of what is longer, the full
+/// expressions judge; the pods of most tenants have none.
+const LONGEST: u64 = 32;
+const LONGEST_WITHIN: u64 = 16;
+
+/// The most fields that an object in a pod has set: a volume has its name and one source.
+const FIELDS: u64 = 4;
+
+/// What the lists of containers are called.
+const LIST: &str = "list";
+
+impl Cases<'_> {
+    /// Whether an expression surely is a list that is better looked at element by element.
+    pub(super) fn is_list(&self, of: &Node) -> bool {
+        match &of.expr {
+            Expr::List { optional, .. } => optional.is_empty(),
+            Expr::Select { .. } => {
+                variable(of).and_then(|name| self.definitions.get(&**name)).is_some_and(|of| self.is_list(of))
+            }
+            Expr::Call { function, target, args } => match (&**function, target, args.as_slice()) {
+                ("_?_:_", None, [_, yes, no]) => self.is_list(yes) || self.is_list(no),
+                ("_+_", None, [left, right]) => self.is_list(left) || self.is_list(right),
+                ("orValue", Some(_), [other]) => self.is_list(other),
+                ("map" | "filter" | "transformList", Some(_), args) => looping(function, args).is_some(),
+                _ => false,
+            },
+            _ => false,
+        }
+    }
+
+    /// A test that all elements of a list meet (`every`), or that one meets.
+    pub fn each(&self, list: &Node, scope: &Scope, every: bool, then: Then<'_>) -> Test {
+        let all = |tests| if every { Test::All(tests) } else { Test::Any(tests) };
+        let nothing = Test::Const(every);
+        if let Some(name) = variable(list).filter(|_| scope.get("variables").is_none()) {
+            return match self.definitions.get(&**name) {
+                Some(definition) => self.each(definition, &Scope::default(), every, then),
+                None => NEVER,
+            };
+        }
+        match &list.expr {
+            Expr::List { elements, optional } if optional.is_empty() => {
+                all(elements.iter().map(|element| self.value(element, scope, then)).collect())
+            }
+            Expr::Call { function, target, args } => match (&**function, target.as_deref(), args.as_slice()) {
+                ("_+_", None, [left, right]) => match self.lists(list, scope) {
+                    Some(lists) if every => {
+                        let item = self.fresh(LIST);
+                        self.items.borrow_mut().push((Arc::clone(&item), lists.clone()));
+                        let body = self.elements(Known::Cel(ident(&item)), every, then);
+                        self.items.borrow_mut().pop();
+                        let most = 3;
+                        Test::Each(Box::new(Each { every, list: lists, most, item, body }))
+                    }
+                    _ => all(vec![self.each(left, scope, every, then), self.each(right, scope, every, then)]),
+                },
+                ("_?_:_", None, [condition, yes, no]) => {
+                    let (yes, no) = (self.each(yes, scope, every, then), self.each(no, scope, every, then));
+                    // What holds of the elements of either list needs no condition.
+                    match (simplified(yes), simplified(no)) {
+                        (yes, no) if yes == nothing && every && no != NEVER => self.unless(condition, true, scope, no),
+                        (yes, no) if no == nothing && every && yes != NEVER => {
+                            self.unless(condition, false, scope, yes)
+                        }
+                        (yes, no) => self.either(condition, scope, yes, no),
+                    }
+                }
+                ("filter", Some(of), [Node { expr: Expr::Ident(item), .. }, test]) => {
+                    self.each(of, scope, every, &mut |element| {
+                        let test = self.holds(test, !every, &scope.with(item, element.clone()));
+                        let then = then(element);
+                        if every { Test::Any(vec![test, then]) } else { Test::All(vec![test, then]) }
+                    })
+                }
+                ("map", Some(of), [Node { expr: Expr::Ident(item), .. }, rest @ .., value])
+                | ("transformList", Some(of), [_, Node { expr: Expr::Ident(item), .. }, rest @ .., value]) => self
+                    .each(of, scope, every, &mut |element| {
+                        let scope = scope.with(item, element);
+                        let then = self.value(value, &scope, then);
+                        let tests = rest.iter().map(|test| self.holds(test, !every, &scope)).chain([then]).collect();
+                        if every { Test::Any(tests) } else { Test::All(tests) }
+                    }),
+                ("orValue", Some(target), [other]) => self.value(target, scope, &mut |found| match found {
+                    Known::Present(value) => self.elements(*value, every, then),
+                    Known::Absent => self.each(other, scope, every, then),
+                    _ => NEVER,
+                }),
+                _ => self.value(list, scope, &mut |list| self.elements(list, every, then)),
+            },
+            _ => self.value(list, scope, &mut |list| self.elements(list, every, then)),
+        }
+    }
+
+    /// The list of the lists that are added, if each is a field: so that what is asked of the elements is written once.
+    fn lists(&self, sum: &Node, scope: &Scope) -> Option<Node> {
+        let mut terms = Vec::new();
+        summands(sum, &mut terms);
+        let (mut elements, mut optional) = (Vec::new(), Vec::new());
+        for term in terms {
+            let (path, may_be_absent) = match &term.expr {
+                Expr::Call { function, target: Some(path), .. } if &**function == "orValue" => (&**path, true),
+                _ => (term, false),
+            };
+            let mut found = None;
+            self.value(path, scope, &mut |value| {
+                let (value, is_optional) = match value {
+                    Known::Present(value) => (*value, true),
+                    other => (other, false),
+                };
+                if let Known::Cel(path) = value
+                    && is_optional == may_be_absent
+                {
+                    found = Some(path);
+                }
+                Test::Const(false)
+            });
+            let Expr::Select { operand, field, .. } = &found.as_ref()?.expr else { return None };
+            if may_be_absent {
+                optional.push(elements.len());
+                elements.push(call("_?._", vec![(**operand).clone(), literal::string(field)]));
+            } else {
+                elements.push(found?);
+            }
+        }
+        Some(node(Expr::List { elements, optional }))
+    }
+
+    /// `test`, or, if that is cheap, that a condition has this value.
+    fn unless(&self, condition: &Node, value: bool, scope: &Scope, test: Test) -> Test {
+        match simplified(self.holds(condition, value, scope)) {
+            condition @ (Test::Is(..) | Test::Const(_)) => Test::Any(vec![condition, test]),
+            _ => test,
+        }
+    }
+
+    pub(super) fn elements(&self, list: Known, every: bool, then: Then<'_>) -> Test {
+        match list {
+            Known::List(list, scope) => self.each(&list, &scope, every, then),
+            Known::Map(entries, _) if entries.is_empty() => Test::Const(every),
+            Known::Cel(list) => {
+                let item = self.item(&list);
+                self.items.borrow_mut().push((Arc::clone(&item), list.clone()));
+                let body = simplified(then(Known::Cel(ident(&item))));
+                self.items.borrow_mut().pop();
+                // That one of many does is what few pods comply by: others have been asked for less.
+                if !every && !matches!(body, Test::Const(_)) && root(&list) != Some(PARAMETERS) {
+                    return NEVER;
+                }
+                // The fields of an object are as many as its type has.
+                let is_object = matches!(&list.expr, Expr::Ident(name) if !is_lists(name));
+                let most = if is_object { FIELDS } else { self.longest() };
+                match body {
+                    Test::Const(value) if value == every => Test::Const(value),
+                    // Nothing is looped over.
+                    Test::Const(_) => Test::Is(is_empty(list), every),
+                    body if is_object => Test::Each(Box::new(Each { every, list, most, item, body })),
+                    body => {
+                        let bound = bounded(list.clone(), i64::try_from(most).unwrap_or_default());
+                        Test::All(vec![bound, Test::Each(Box::new(Each { every, list, most, item, body }))])
+                    }
+                }
+            }
+            _ => NEVER,
+        }
+    }
+
+    /// The longest list that is looped over here.
+    fn longest(&self) -> u64 {
+        let items = self.items.borrow();
+        let around = items.iter().filter(|(item, _)| !is_lists(item)).count();
+        if around == 0 { LONGEST } else { LONGEST_WITHIN }
+    }
+
+    /// A name for the elements of a list.
+    fn item(&self, list: &Node) -> Arc<str> {
+        let of = match &list.expr {
+            Expr::Select { field, .. } if field.ends_with("ontainers") => "c",
+            Expr::Select { field, .. } if field.ends_with("ounts") => "m",
+            Expr::Select { field, .. } => &field[..field.chars().next().map_or(0, char::len_utf8)],
+            Expr::Ident(name) if is_lists(name) => "c",
+            _ => "x",
+        };
+        self.fresh(&of.to_ascii_lowercase())
+    }
+
+    /// A name that no loop around uses.
+    fn fresh(&self, name: &str) -> Arc<str> {
+        let taken = |name: &str| self.items.borrow().iter().any(|(item, _)| &**item == name);
+        let mut fresh = name.to_owned();
+        let mut number = 1;
+        while taken(&fresh) {
+            number += 1;
+            fresh = format!("{name}{number}");
+        }
+        fresh.into()
+    }
+
+    /// Whether a list has an element.
+    pub(super) fn member(&self, what: &Node, list: &Node, wanted: bool, scope: &Scope) -> Test {
+        if let Expr::List { elements, .. } = &list.expr {
+            let elements: Vec<_> = elements.iter().collect();
+            return self.value(what, scope, &mut |what| {
+                let Known::Cel(what) = what else { return NEVER };
+                self.all_values(&elements, scope, &mut Vec::new(), &mut |values| {
+                    let known = constants::folded(call("@in", vec![what.clone(), literal::list(values.to_vec())]));
+                    match known.expr {
+                        Expr::Literal(Literal::Bool(value)) => Test::Const(value == wanted),
+                        expr => Test::Is(node(expr), wanted),
+                    }
+                })
+            });
+        }
+        if let Expr::Call { function, target: Some(target), args } = &list.expr
+            && (&**function, args.len()) == ("orValue", 1)
+        {
+            return self.value(target, scope, &mut |found| match found {
+                Known::Present(list) => self.member_of(what, scope, &list, wanted),
+                Known::Absent => self.member(what, &args[0], wanted, scope),
+                _ => NEVER,
+            });
+        }
+        self.value(list, scope, &mut |list| self.member_of(what, scope, &list, wanted))
+    }
+
+    fn member_of(&self, what: &Node, scope: &Scope, list: &Known, wanted: bool) -> Test {
+        self.value(what, scope, &mut |what| {
+            let Known::Cel(what) = what else { return NEVER };
+            let is = |found: Node| match found.expr {
+                Expr::Literal(Literal::Bool(value)) => Test::Const(value == wanted),
+                expr => Test::Is(node(expr), wanted),
+            };
+            match list {
+                Known::Cel(list) => Test::Is(call("@in", vec![what, list.clone()]), wanted),
+                Known::Map(entries, _) if entries.is_empty() => Test::Const(!wanted),
+                Known::List(list, of) => self.each(list, of, !wanted, &mut |element| match element {
+                    Known::Cel(element) => is(constants::folded(call("_==_", vec![element, what.clone()]))),
+                    _ => NEVER,
+                }),
+                _ => NEVER,
+            }
+        })
+    }
+
+    /// How many elements a list has, compared with a number.
+    pub(super) fn counted(&self, list: &Node, compared: &str, to: i64, wanted: bool, scope: &Scope) -> Test {
+        let empty = |every: bool| self.each(list, scope, every, &mut |_| Test::Const(!every));
+        match (compared, to, wanted) {
+            ("_==_", 0, true) | ("_!=_" | "_>_", 0, false) | ("_>=_", 1, false) => empty(true),
+            ("_==_", 0, false) | ("_!=_" | "_>_", 0, true) | ("_>=_", 1, true) => empty(false),
+            ("_<=_", most, true) | ("_>_", most, false) => self.at_most(list, most, scope),
+            ("_<_", above, true) | ("_>=_", above, false) => self.at_most(list, above - 1, scope),
+            _ => NEVER,
+        }
+    }
+
+    /// A list is not longer than this. That of several lists, each has its part.
+    fn at_most(&self, list: &Node, most: i64, scope: &Scope) -> Test {
+        if let Some(name) = variable(list).filter(|_| scope.get("variables").is_none()) {
+            return self.definitions.get(&**name).map_or(NEVER, |of| self.at_most(of, most, &Scope::default()));
+        }
+        match &list.expr {
+            Expr::List { elements, .. } => {
+                Test::Const(i64::try_from(elements.len()).is_ok_and(|length| length <= most))
+            }
+            Expr::Call { function, target, args } => match (&**function, target.as_deref(), args.as_slice()) {
+                ("_+_", None, _) => {
+                    let mut terms = Vec::new();
+                    summands(list, &mut terms);
+                    let part = most / i64::try_from(terms.len()).unwrap_or(most).max(1);
+                    Test::All(terms.into_iter().map(|term| self.at_most(term, part, scope)).collect())
+                }
+                ("filter" | "map", Some(of), _) => self.at_most(of, most, scope),
+                ("orValue", Some(target), [other]) => self.value(target, scope, &mut |found| match found {
+                    Known::Present(value) => match *value {
+                        Known::Cel(list) => bounded(list, most),
+                        Known::List(list, scope) => self.at_most(&list, most, &scope),
+                        _ => NEVER,
+                    },
+                    Known::Absent => self.at_most(other, most, scope),
+                    _ => NEVER,
+                }),
+                _ => NEVER,
+            },
+            _ => self.value(list, scope, &mut |list| match list {
+                Known::Cel(list) => bounded(list, most),
+                _ => NEVER,
+            }),
+        }
+    }
+}
+
+/// Whether a loop's element is one of several lists.
+fn is_lists(item: &str) -> bool {
+    item.starts_with(LIST)
+}
+
+fn bounded(list: Node, most: i64) -> Test {
+    Test::Is(call("_<=_", vec![size(list), literal::int(most)]), true)
+}
+
+fn summands<'n>(of: &'n Node, terms: &mut Vec<&'n Node>) {
+    match &of.expr {
+        Expr::Call { function, target: None, args } if &**function == "_+_" => {
+            for arg in args {
+                summands(arg, terms);
+            }
+        }
+        _ => terms.push(of),
+    }
+}

@@ -1,0 +1,244 @@
+//! The cases of a value: absent or there, and of what it is made.
+
+use std::sync::Arc;
+
+use palisade_cel::ast::{Entry, Expr, Literal, Node};
+
+use super::{Cases, Known, NEVER, PARAMETERS, Scope, Then, root};
+use crate::{
+    fast::{
+        atoms::{presence, size},
+        constants,
+        formula::Test,
+    },
+    tree::{TEMPLATE, call, literal, node, select, truth, variable},
+};
+
+/// The fields that parameters always have: the definition of their kind requires them.
+const ALWAYS_IN_PARAMETERS: [&str; 7] =
+    ["metadata", "spec", "problem", "integers", "strings", "booleans", "stringLists"];
+
+/// How many values are looked at for one test. What needs more is given up.
+const MAX_STEPS: usize = 200_000;
+
+impl Cases<'_> {
+    /// What `then` makes of each value that CEL may have.
+    pub(super) fn value(&self, of: &Node, scope: &Scope, then: Then<'_>) -> Test {
+        self.steps.set(self.steps.get() + 1);
+        if self.steps.get() > MAX_STEPS {
+            return NEVER;
+        }
+        if self.is_list(of) {
+            return then(Known::List(of.clone(), scope.clone()));
+        }
+        match &of.expr {
+            Expr::Literal(_) => then(Known::Cel(of.clone())),
+            Expr::Ident(name) => match scope.get(name) {
+                Some(known) => then(known.clone()),
+                None => match &**name {
+                    PARAMETERS if !self.parameters => NEVER,
+                    "object" | "oldObject" | "request" | PARAMETERS | TEMPLATE => then(Known::Cel(of.clone())),
+                    _ => NEVER,
+                },
+            },
+            Expr::Select { operand, field, test: false } => {
+                match variable(of).filter(|_| scope.get("variables").is_none()) {
+                    Some(name) => match self.definitions.get(&**name) {
+                        Some(definition) => self.value(definition, &Scope::default(), then),
+                        None => NEVER,
+                    },
+                    None => self.value(operand, scope, &mut |of| {
+                        self.there(of, field, &mut |found| found.map_or(NEVER, &mut *then))
+                    }),
+                }
+            }
+            Expr::Map(entries) => then(Known::Map(entries.clone(), scope.clone())),
+            Expr::Call { function, target, args } => self.called(of, function, target.as_deref(), args, scope, then),
+            _ => NEVER,
+        }
+    }
+
+    fn called(
+        &self,
+        of: &Node,
+        function: &str,
+        target: Option<&Node>,
+        args: &[Node],
+        scope: &Scope,
+        then: Then<'_>,
+    ) -> Test {
+        match (function, target, args) {
+            ("_?._", None, [operand, Node { expr: Expr::Literal(Literal::String(field)), .. }]) => {
+                self.value(operand, scope, &mut |of| match of {
+                    Known::Absent => then(Known::Absent),
+                    Known::Present(of) => self.there(*of, field, &mut |found| then(optional(found))),
+                    of => self.there(of, field, &mut |found| then(optional(found))),
+                })
+            }
+            ("_[_]", None, [map, key]) => self.entry(map, key, scope, &mut |found| found.map_or(NEVER, &mut *then)),
+            ("_[?_]", None, [map, key]) => self.entry(map, key, scope, &mut |found| then(optional(found))),
+            ("orValue", Some(target), [other]) => self.value(target, scope, &mut |found| match found {
+                Known::Present(value) => then(*value),
+                Known::Absent => self.value(other, scope, then),
+                _ => NEVER,
+            }),
+            ("or", Some(target), [other]) => self.value(target, scope, &mut |found| match found {
+                Known::Absent => self.value(other, scope, then),
+                present @ Known::Present(_) => then(present),
+                _ => NEVER,
+            }),
+            ("value", Some(target), []) => self.value(target, scope, &mut |found| match found {
+                Known::Present(value) => then(*value),
+                _ => NEVER,
+            }),
+            ("hasValue", Some(target), []) => self.value(target, scope, &mut |found| match found {
+                Known::Present(_) => then(Known::Cel(truth(true))),
+                Known::Absent => then(Known::Cel(truth(false))),
+                _ => NEVER,
+            }),
+            ("_?_:_", None, [condition, yes, no]) => {
+                let (yes, no) = (self.value(yes, scope, then), self.value(no, scope, then));
+                self.either(condition, scope, yes, no)
+            }
+            ("!_" | "_&&_" | "_||_" | "has", None, _) | ("all" | "exists", Some(_), _) => {
+                let (yes, no) = (then(Known::Cel(truth(true))), then(Known::Cel(truth(false))));
+                self.either(of, scope, yes, no)
+            }
+            ("size", Some(target), []) | ("size", None, [target]) => self.sized(target, scope, then),
+            _ if constants::never_fails(function, args.len()) => {
+                let nodes: Vec<_> = target.into_iter().chain(args).collect();
+                self.all_values(&nodes, scope, &mut Vec::new(), &mut |parts| {
+                    let (target, args) = match target {
+                        Some(_) => (Some(Box::new(parts[0].clone())), parts[1..].to_vec()),
+                        None => (None, parts.to_vec()),
+                    };
+                    let called = node(Expr::Call { function: function.into(), target, args });
+                    then(Known::Cel(constants::folded(called)))
+                })
+            }
+            _ => {
+                self.gave_up.set(true);
+                NEVER
+            }
+        }
+    }
+
+    /// What `then` makes of the size of a list, map or text.
+    fn sized(&self, of: &Node, scope: &Scope, then: Then<'_>) -> Test {
+        let constant = |length: usize| i64::try_from(length).ok().map(|length| Known::Cel(literal::int(length)));
+        match &of.expr {
+            Expr::List { elements, optional } if optional.is_empty() => constant(elements.len()).map_or(NEVER, then),
+            Expr::Call { function, target: Some(target), args } if &**function == "orValue" && args.len() == 1 => self
+                .value(target, scope, &mut |found| match found {
+                    Known::Present(value) => match *value {
+                        Known::Cel(value) => then(Known::Cel(constants::folded(size(value)))),
+                        _ => NEVER,
+                    },
+                    Known::Absent => self.sized(&args[0], scope, then),
+                    _ => NEVER,
+                }),
+            _ => self.value(of, scope, &mut |of| match of {
+                Known::Cel(of) => then(Known::Cel(constants::folded(size(of)))),
+                Known::Map(entries, _) => constant(entries.len()).map_or(NEVER, &mut *then),
+                _ => NEVER,
+            }),
+        }
+    }
+
+    /// What `then` makes of the values of all of these.
+    pub(super) fn all_values(
+        &self,
+        nodes: &[&Node],
+        scope: &Scope,
+        before: &mut Vec<Node>,
+        then: &mut dyn FnMut(&[Node]) -> Test,
+    ) -> Test {
+        let Some((first, rest)) = nodes.split_first() else { return then(before) };
+        self.value(first, scope, &mut |value| {
+            let Known::Cel(value) = value else { return NEVER };
+            before.push(value);
+            let test = self.all_values(rest, scope, before, then);
+            before.pop();
+            test
+        })
+    }
+
+    /// What `then` makes of a field, if it is there.
+    pub(super) fn there(&self, of: Known, field: &Arc<str>, then: &mut dyn FnMut(Option<Known>) -> Test) -> Test {
+        match of {
+            Known::Cel(of) => {
+                let path = select(of, field);
+                let found = |path: &Node| Some(Known::Cel(path.clone()));
+                if self.is_present(&path) {
+                    return then(found(&path));
+                }
+                if self.ignored.contains(&path) {
+                    return NEVER;
+                }
+                let (yes, no) = (then(found(&path)), then(None));
+                if yes == no { yes } else { Test::If(Box::new((presence(path), yes, no))) }
+            }
+            Known::Map(entries, scope) => match entry_of(&entries, field) {
+                Some(value) => self.value(value, &scope, &mut |value| then(Some(value))),
+                None => then(None),
+            },
+            _ => NEVER,
+        }
+    }
+
+    fn is_present(&self, path: &Node) -> bool {
+        let Expr::Select { operand, field, .. } = &path.expr else { return false };
+        // An object with a name in a list of a pod is never without one.
+        let named =
+            || matches!(&operand.expr, Expr::Ident(item) if self.items.borrow().iter().any(|(of, _)| of == item));
+        self.present.contains(path)
+            || (root(path) == Some(PARAMETERS) && ALWAYS_IN_PARAMETERS.contains(&&**field))
+            || (&**field == "name" && named())
+    }
+
+    fn assume(&self, atom: Node) {
+        let mut assumed = self.assumed.borrow_mut();
+        if !assumed.contains(&atom) {
+            assumed.push(atom);
+        }
+    }
+
+    /// What `then` makes of an entry of a map, if it is there.
+    fn entry(&self, map: &Node, key: &Node, scope: &Scope, then: &mut dyn FnMut(Option<Known>) -> Test) -> Test {
+        self.value(map, scope, &mut |map| {
+            self.value(key, scope, &mut |key| {
+                let Known::Cel(key) = key else { return NEVER };
+                match (&map, &key.expr) {
+                    // Only maps are read by keys here.
+                    (_, Expr::Literal(Literal::Int(_))) => NEVER,
+                    (Known::Map(entries, _), _) if entries.is_empty() => then(None),
+                    (Known::Cel(map), _) => {
+                        let found = call("_[_]", vec![map.clone(), key.clone()]);
+                        let asked = call("@in", vec![key.clone(), map.clone()]);
+                        let looped = matches!(&key.expr, Expr::Ident(item)
+                            if self.items.borrow().iter().any(|(of, range)| of == item && range == map));
+                        if looped {
+                            return then(Some(Known::Cel(found)));
+                        }
+                        if root(map) == Some(PARAMETERS) {
+                            self.assume(asked);
+                            return then(Some(Known::Cel(found)));
+                        }
+                        let (yes, no) = (then(Some(Known::Cel(found))), then(None));
+                        Test::If(Box::new((asked, yes, no)))
+                    }
+                    _ => NEVER,
+                }
+            })
+        })
+    }
+}
+
+fn optional(found: Option<Known>) -> Known {
+    found.map_or(Known::Absent, |value| Known::Present(Box::new(value)))
+}
+
+fn entry_of<'e>(entries: &'e [Entry], field: &str) -> Option<&'e Node> {
+    let is = |key: &Node| matches!(&key.expr, Expr::Literal(Literal::String(key)) if &**key == field);
+    entries.iter().find(|entry| is(&entry.key)).map(|entry| &entry.value)
+}
