@@ -87,7 +87,7 @@ fn kinds_of_profiles_are_served() {
 fn examples_are_clean() {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
     let mut profiles = 0;
-    for name in ["toolforge/profile.yaml", "psp/tools.yaml"] {
+    for name in ["toolforge/profile.yaml", "gitops/profiles/tools.yaml", "psp/tools.yaml"] {
         let text = std::fs::read_to_string(directory.join(name)).unwrap();
         if !text.contains("kind: ToolSecurityProfile") {
             continue;

@@ -136,3 +136,18 @@ fn each_condition_is_listed_shown_and_explained() {
         assert!(readme.contains(&format!("\n| `{condition}` |")), "README.md does not explain {condition}");
     }
 }
+
+/// Argo CD and Flux learn from the examples alone which reasons are alarming and which are intended.
+#[test]
+fn each_reason_is_known_to_the_health_checks_of_the_examples() {
+    /// With these the profile is in progress, or the condition is true.
+    const OTHERS: [&str; 5] = ["Accepted", "Programmed", "Pending", "ProbesPassed", "NotProgrammed"];
+    let reasons = variants("crates/api/src/conditions.rs", "Reason");
+    assert!(reasons.len() > 15, "{reasons:?}");
+    for file in ["examples/gitops/argocd/health.yaml", "examples/gitops/flux/operator.yaml"] {
+        let text = fs::read_to_string(root().join(file)).unwrap();
+        for reason in reasons.iter().filter(|reason| !OTHERS.contains(&reason.as_str())) {
+            assert!(text.contains(reason.as_str()), "{file} does not know {reason}");
+        }
+    }
+}
