@@ -25,11 +25,18 @@ fn surely_in_registry(image: &str, allowed: &TextList) -> String {
         let host = registry.split('/').next().unwrap_or_default();
         host != "index.docker.io" && (host == "localhost" || host.contains(['.', ':']))
     };
-    let constants: Vec<_> =
-        allowed.constants.iter().filter(is_complete).map(|registry| format!("{registry}/")).collect();
+    let constants: Vec<_> = allowed.constants.iter().filter(is_complete).collect();
+    // What may be a repository itself, with a tag or a digest behind it; one of docker.io may want `library/`.
+    let repositories: Vec<_> =
+        constants.iter().filter(|registry| registry.contains('/') && !registry.starts_with("docker.io/")).collect();
+    let mut begins: Vec<_> = constants.iter().map(|registry| format!("{registry}/")).collect();
+    begins.extend(repositories.iter().flat_map(|repository| [':', '@'].map(|end| format!("{repository}{end}"))));
     let mut terms = Vec::new();
-    if !constants.is_empty() {
-        terms.push(format!("{}.exists(r, {image}.startsWith(r))", cel::list(&constants)));
+    if !begins.is_empty() {
+        terms.push(format!("{}.exists(r, {image}.startsWith(r))", cel::list(&begins)));
+    }
+    if !repositories.is_empty() {
+        terms.push(format!("{image} in {}", cel::list(&repositories)));
     }
     let differing = TextList { constants: vec![], ..allowed.clone() };
     if !(differing.elements.is_empty() && differing.lists.is_empty()) {

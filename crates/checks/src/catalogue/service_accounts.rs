@@ -17,7 +17,7 @@ use crate::json::Change as _;
 use serde_json::json;
 
 use crate::settings::any;
-use crate::{Check, Field, Over, Resolve, Rule, pod};
+use crate::{Check, Field, Finding, Over, Resolve, Rule, pod};
 
 const DEFAULT: &str = "default";
 
@@ -42,14 +42,23 @@ pub static CHECK: Check = Check {
                      string(variables.spec.?serviceAccount.orValue('')), '{DEFAULT}'].filter(a, a != '')[0]"
                 ),
             )],
-            ..Rule::one(
-                Over::Pod,
-                format!("!(variables.serviceAccountName in {})", allowed.cel()),
-                format!(
-                    "'spec.serviceAccountName is ' + variables.serviceAccountName + ', allowed: ' + {}",
-                    allowed.says()
-                ),
-            )
+            findings: vec![
+                Finding::new(
+                    Over::Pod,
+                    format!("!(variables.serviceAccountName in {})", allowed.cel()),
+                    format!(
+                        "'spec.serviceAccountName is ' + variables.serviceAccountName + ', allowed: ' + {}",
+                        allowed.says()
+                    ),
+                )
+                .complies(format!(
+                    "has(variables.spec.serviceAccountName) \
+                     ? variables.spec.serviceAccountName != '' && variables.spec.serviceAccountName in {} \
+                     : !has(variables.spec.serviceAccount) && '{DEFAULT}' in {}",
+                    allowed.cel(),
+                    allowed.cel()
+                )),
+            ],
         })
     },
     defaults: |_, _| vec![],

@@ -75,8 +75,14 @@ impl Cases<'_> {
                     of => self.there(of, field, &mut |found| then(optional(found))),
                 })
             }
-            ("_[_]", None, [map, key]) => self.entry(map, key, scope, &mut |found| found.map_or(NEVER, &mut *then)),
-            ("_[?_]", None, [map, key]) => self.entry(map, key, scope, &mut |found| then(optional(found))),
+            ("_[_]", None, [map, key]) => self.value(map, scope, &mut |map| {
+                self.entry(&map, key, scope, &mut |found| found.map_or(NEVER, &mut *then))
+            }),
+            ("_[?_]", None, [map, key]) => self.value(map, scope, &mut |map| match map {
+                Known::Absent => then(Known::Absent),
+                Known::Present(map) => self.entry(&map, key, scope, &mut |found| then(optional(found))),
+                map => self.entry(&map, key, scope, &mut |found| then(optional(found))),
+            }),
             ("orValue", Some(target), [other]) => self.value(target, scope, &mut |found| match found {
                 Known::Present(value) => then(*value),
                 Known::Absent => self.value(other, scope, then),
@@ -204,32 +210,30 @@ impl Cases<'_> {
     }
 
     /// What `then` makes of an entry of a map, if it is there.
-    fn entry(&self, map: &Node, key: &Node, scope: &Scope, then: &mut dyn FnMut(Option<Known>) -> Test) -> Test {
-        self.value(map, scope, &mut |map| {
-            self.value(key, scope, &mut |key| {
-                let Known::Cel(key) = key else { return NEVER };
-                match (&map, &key.expr) {
-                    // Only maps are read by keys here.
-                    (_, Expr::Literal(Literal::Int(_))) => NEVER,
-                    (Known::Map(entries, _), _) if entries.is_empty() => then(None),
-                    (Known::Cel(map), _) => {
-                        let found = call("_[_]", vec![map.clone(), key.clone()]);
-                        let asked = call("@in", vec![key.clone(), map.clone()]);
-                        let looped = matches!(&key.expr, Expr::Ident(item)
-                            if self.items.borrow().iter().any(|(of, range)| of == item && range == map));
-                        if looped {
-                            return then(Some(Known::Cel(found)));
-                        }
-                        if root(map) == Some(PARAMETERS) {
-                            self.assume(asked);
-                            return then(Some(Known::Cel(found)));
-                        }
-                        let (yes, no) = (then(Some(Known::Cel(found))), then(None));
-                        Test::If(Box::new((asked, yes, no)))
+    fn entry(&self, map: &Known, key: &Node, scope: &Scope, then: &mut dyn FnMut(Option<Known>) -> Test) -> Test {
+        self.value(key, scope, &mut |key| {
+            let Known::Cel(key) = key else { return NEVER };
+            match (map, &key.expr) {
+                // Only maps are read by keys here.
+                (_, Expr::Literal(Literal::Int(_))) => NEVER,
+                (Known::Map(entries, _), _) if entries.is_empty() => then(None),
+                (Known::Cel(map), _) => {
+                    let found = call("_[_]", vec![map.clone(), key.clone()]);
+                    let asked = call("@in", vec![key.clone(), map.clone()]);
+                    let looped = matches!(&key.expr, Expr::Ident(item)
+                        if self.items.borrow().iter().any(|(of, range)| of == item && range == map));
+                    if looped {
+                        return then(Some(Known::Cel(found)));
                     }
-                    _ => NEVER,
+                    if root(map) == Some(PARAMETERS) {
+                        self.assume(asked);
+                        return then(Some(Known::Cel(found)));
+                    }
+                    let (yes, no) = (then(Some(Known::Cel(found))), then(None));
+                    Test::If(Box::new((asked, yes, no)))
                 }
-            })
+                _ => NEVER,
+            }
         })
     }
 }
