@@ -1,11 +1,11 @@
-//! From expressions to tests: an expression is evaluated as far as it can be without a request, and each question that only
-//! a request can answer becomes a case.
+//! From expressions to tests: this module evaluates an expression as far as it can without a request, and makes each
+//! question that only a request can answer a case.
 //!
-//! `c.?a.?b.orValue('') != ''` has three cases: `a` is absent, `b` is, or neither. In the first two the value is known, and
-//! the third asks for `c.a.b` where it is sure to be there. So no optional value is ever made, and no test can fail.
+//! `c.?a.?b.orValue('') != ''` has three cases: `a` is absent, `b` is, or neither. In the first two the value is known;
+//! the third reads `c.a.b`, which is surely there. So a test never makes an optional value, and never fails.
 //!
-//! What cannot be told without a failure, or is not understood, is [`Test::Const`]`(false)`: the test is then stricter than
-//! the expression, and never weaker.
+//! Where it cannot exclude a failure, or does not understand a part, the test is [`Test::Const`]`(false)`: stricter
+//! than the expression, and never weaker.
 
 use std::{
     cell::{Cell, RefCell},
@@ -26,13 +26,13 @@ use crate::fold::looping;
 /// A value as far as it is known.
 #[derive(Clone, Debug)]
 pub(super) enum Known {
-    /// What CEL evaluates without a failure.
+    /// CEL that evaluates without a failure.
     Cel(Node),
     /// An optional without a value.
     Absent,
     /// An optional with one.
     Present(Box<Self>),
-    /// A list that was not evaluated yet.
+    /// A list, not evaluated yet.
     List(Node, Scope),
     /// A map with constant keys.
     Map(Vec<Entry>, Scope),
@@ -55,7 +55,7 @@ impl Scope {
     }
 }
 
-/// What is done with a value.
+/// What a caller makes of a value.
 type Then<'k> = &'k mut dyn FnMut(Known) -> Test;
 
 const NEVER: Test = Test::Const(false);
@@ -63,8 +63,8 @@ const NEVER: Test = Test::Const(false);
 /// The variable with the parameters.
 const PARAMETERS: &str = "params";
 
-/// The longest list that the fast path loops over, and the longest within another loop. Of what is longer, the full
-/// expressions judge; the pods of most tenants have none.
+/// The longest list that the fast path loops over, and the longest within another loop. The full expressions judge
+/// longer lists, which the pods of most tenants do not have.
 const LONGEST: u64 = 32;
 const LONGEST_WITHIN: u64 = 16;
 
@@ -75,28 +75,28 @@ const FIELDS: u64 = 4;
 const ALWAYS_IN_PARAMETERS: [&str; 7] =
     ["metadata", "spec", "problem", "integers", "strings", "booleans", "stringLists"];
 
-/// What the lists of containers are called.
+/// The name for lists of containers.
 const LIST: &str = "list";
 
-/// How many values are looked at for one test. What needs more is given up.
+/// How many values one test may look at. Beyond that, it gives up.
 const MAX_STEPS: usize = 200_000;
 
 /// Makes tests.
 pub(super) struct Cases<'a> {
-    /// What the policy's variables mean.
+    /// The definitions of the policy's variables.
     pub definitions: &'a BTreeMap<&'a str, Node>,
     /// The paths that are there in every request.
     pub present: &'a [Node],
-    /// The paths that are not looked at: few requests have them, and where they matter, the full expressions judge.
+    /// Paths that the fast path does not read: few requests have them. Where they matter, the full expressions judge.
     pub ignored: &'a [Node],
-    /// Whether there are parameters to look at. Of these, all is taken to be there that is asked for.
+    /// Whether there are parameters to read. All that an expression reads of them is assumed to be there.
     pub parameters: bool,
     /// Atoms without which no test holds.
     pub assumed: RefCell<Vec<Node>>,
-    /// The elements of the loops around, and what they are of.
+    /// The elements of the enclosing loops, and their lists.
     items: RefCell<Vec<(Arc<str>, Node)>>,
     steps: Cell<usize>,
-    /// Whether a function was met that is not understood.
+    /// Whether an expression calls a function that is not understood.
     pub gave_up: Cell<bool>,
 }
 
@@ -340,7 +340,7 @@ impl<'a> Cases<'a> {
 
     fn is_present(&self, path: &Node) -> bool {
         let Expr::Select { operand, field, .. } = &path.expr else { return false };
-        // An object with a name in a list of a pod is never without one.
+        // An object in a list of a pod that has a name always has it.
         let named =
             || matches!(&operand.expr, Expr::Ident(item) if self.items.borrow().iter().any(|(of, _)| of == item));
         self.present.contains(path)
@@ -385,7 +385,7 @@ impl<'a> Cases<'a> {
         })
     }
 
-    /// Whether an expression surely is a list that is better looked at element by element.
+    /// Whether an expression surely is a list that is better evaluated element by element.
     fn is_list(&self, of: &Node) -> bool {
         match &of.expr {
             Expr::List { optional, .. } => optional.is_empty(),
@@ -431,7 +431,7 @@ impl<'a> Cases<'a> {
                 },
                 ("_?_:_", None, [condition, yes, no]) => {
                     let (yes, no) = (self.each(yes, scope, every, then), self.each(no, scope, every, then));
-                    // What holds of the elements of either list needs no condition.
+                    // A test that holds for the elements of either list needs no condition.
                     match (simplified(yes), simplified(no)) {
                         (yes, no) if yes == nothing && every && no != NEVER => self.unless(condition, true, scope, no),
                         (yes, no) if no == nothing && every && yes != NEVER => {
@@ -466,7 +466,7 @@ impl<'a> Cases<'a> {
         }
     }
 
-    /// The list of the lists that are added, if each is a field: so that what is asked of the elements is written once.
+    /// The list of the summed lists, if each of them is a field, so that the test of the elements is written once.
     fn lists(&self, sum: &Node, scope: &Scope) -> Option<Node> {
         let mut terms = Vec::new();
         summands(sum, &mut terms);
@@ -500,7 +500,7 @@ impl<'a> Cases<'a> {
         Some(node(Expr::List { elements, optional }))
     }
 
-    /// `test`, or, if that is cheap, that a condition has this value.
+    /// `test`; or, if that is cheap to test, that a condition has this value.
     fn unless(&self, condition: &Node, value: bool, scope: &Scope, test: Test) -> Test {
         match simplified(self.holds(condition, value, scope)) {
             condition @ (Test::Is(..) | Test::Const(_)) => Test::Any(vec![condition, test]),
@@ -517,16 +517,16 @@ impl<'a> Cases<'a> {
                 self.items.borrow_mut().push((Arc::clone(&item), list.clone()));
                 let body = simplified(then(Known::Cel(ident(&item))));
                 self.items.borrow_mut().pop();
-                // That one of many does is what few pods comply by: others have been asked for less.
+                // Few pods comply because one of many elements does: most profiles demand less.
                 if !every && !matches!(body, Test::Const(_)) && root(&list) != Some(PARAMETERS) {
                     return NEVER;
                 }
-                // The fields of an object are as many as its type has.
+                // An object has no more fields than its type.
                 let is_object = matches!(&list.expr, Expr::Ident(name) if !is_lists(name));
                 let most = if is_object { FIELDS } else { self.longest() };
                 match body {
                     Test::Const(value) if value == every => Test::Const(value),
-                    // Nothing is looped over.
+                    // No loop is needed.
                     Test::Const(_) => Test::Is(super::tree::is_empty(list), every),
                     body if is_object => Test::Each(Box::new(Each { every, list, most, item, body })),
                     body => {
@@ -539,7 +539,7 @@ impl<'a> Cases<'a> {
         }
     }
 
-    /// The longest list that is looped over here.
+    /// The longest list that the fast path loops over at this point.
     fn longest(&self) -> u64 {
         let items = self.items.borrow();
         let around = items.iter().filter(|(item, _)| !is_lists(item)).count();
@@ -628,7 +628,7 @@ impl<'a> Cases<'a> {
         }
     }
 
-    /// A list is not longer than this. That of several lists, each has its part.
+    /// A list is not longer than this. For a sum of lists, each gets its share.
     fn at_most(&self, list: &Node, most: i64, scope: &Scope) -> Test {
         if let Some(name) = variable(list).filter(|_| scope.get("variables").is_none()) {
             return self.definitions.get(&**name).map_or(NEVER, |of| self.at_most(of, most, &Scope::default()));

@@ -10,7 +10,7 @@ use crate::fold::looping;
 pub(super) const TEMPLATE: &str = "template";
 
 pub(super) fn node(expr: Expr) -> Node {
-    // Nothing asks for the place of what is only printed.
+    // It is only printed, so no place refers to it.
     Node { id: NodeId(0), expr }
 }
 
@@ -30,7 +30,7 @@ pub(super) fn select(operand: Node, field: &str) -> Node {
     node(Expr::Select { operand: Box::new(operand), field: field.into(), test: false })
 }
 
-/// Nodes of constants.
+/// Literal nodes.
 pub(super) mod literal {
     use super::{Expr, Literal, Node, node};
 
@@ -89,7 +89,7 @@ pub(super) fn negated(of: Node) -> Node {
     }
 }
 
-/// Of an atom that says that something is one of some constants: what, and the constants.
+/// For an atom that compares something with constants: what it compares, and the constants.
 pub(super) fn equal_parts(of: &Node) -> Option<(Node, Vec<Node>)> {
     let constant = |node: &Node| matches!(node.expr, Expr::Literal(Literal::String(_) | Literal::Int(_)));
     let Expr::Call { function, target: None, args } = &of.expr else { return None };
@@ -186,7 +186,7 @@ pub(super) fn variables(of: &Node) -> Vec<Arc<str>> {
     }
 }
 
-/// The same with what they mean in place of the policy's variables; `None` if one has no meaning here.
+/// The expression with the definitions of the policy's variables in their place; `None` if one has no definition here.
 pub(super) fn inlined(of: Node, definition: &dyn Fn(&str) -> Option<Node>) -> Option<Node> {
     if let Some(name) = variable(&of) {
         return inlined(definition(name)?, definition);

@@ -1,4 +1,4 @@
-//! What can be seen of an expression without knowing any value: whether it can fail, and what it is if it does not.
+//! What an expression is known to be without its values: whether it can fail, and its type if it does not.
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ impl Scope {
     }
 }
 
-/// What a macro does that loops over a range.
+/// How a looping macro works.
 pub(crate) struct Loop {
     /// The names that it binds.
     pub names: Vec<Arc<str>>,
@@ -39,7 +39,7 @@ pub(crate) struct Loop {
     pub only_asks: bool,
 }
 
-/// What the macro does that a member call of this function is; `None` if it is none that loops.
+/// The macro that a member call of this function is; `None` if it does not loop.
 pub(crate) fn looping(function: &str, args: &[Node]) -> Option<Loop> {
     let (names, only_asks) = match (function, args.len()) {
         ("all" | "exists" | "exists_one" | "filter", 2) => (1, true),
@@ -87,8 +87,8 @@ pub(super) fn is_list(node: &Node) -> bool {
     }
 }
 
-/// Whether a name is only compared with something, or something with it, so that with a constant in its place nothing is
-/// constant: that would be evaluated, and might fail, before anybody asks.
+/// Whether a name is only compared with something that is not constant. Then a constant in its place makes no constant
+/// expression, which the API server would evaluate, and which might fail, in advance.
 pub(super) fn only_compared(node: &Node, name: &str) -> bool {
     let is_name = |of: &Node| matches!(&of.expr, Expr::Ident(found) if &**found == name);
     let other = |of: &Node| !matches!(of.expr, Expr::Literal(_)) && !mentions(of, name);
@@ -126,7 +126,7 @@ pub(super) fn replace(node: Node, name: &str, constant: &Node) -> Node {
             Expr::Select { operand: Box::new(replace(*operand, name, constant)), field, test }
         }
         Expr::Call { function, target, args } => {
-            // A name that is bound anew is another one.
+            // A name that is bound again hides this one.
             let bound = target.is_some()
                 && args.iter().rev().skip(1).any(|arg| matches!(&arg.expr, Expr::Ident(found) if &**found == name));
             let target = target.map(|target| Box::new(replace(*target, name, constant)));
