@@ -7,11 +7,11 @@ use strum::{Display, IntoStaticStr};
 pub enum ConditionType {
     /// The profile is understood: it compiles, and each expression passed the offline check.
     Accepted,
-    /// The policies and bindings that were compiled are in the API server, and parameters were written in each
-    /// namespace where that is possible. Those where it is not are counted and named in the status.
+    /// The policies and bindings that were compiled are in the API server, and so are the parameters of each namespace
+    /// that has valid ones. The status counts and names the other namespaces.
     Programmed,
-    /// Each API server denied what violates the profile, pods and workloads, and admitted what complies; and
-    /// pods are mutated as the profile says.
+    /// Each API server denied dry runs of violating pods and workloads, and admitted complying ones; and pods are
+    /// mutated as the profile says.
     Enforced,
 }
 
@@ -22,17 +22,18 @@ pub enum Reason {
     Accepted,
     /// Accepted is false: a setting, parameter or reference is wrong. What was enforced before stays.
     InvalidSpec,
-    /// Accepted is false: the offline check refused what was compiled. What was enforced before stays.
+    /// Accepted is false: the offline check rejected the compiled objects. What was enforced before stays.
     CheckFailed,
-    /// Accepted is false: the API server rejects what was compiled. What was enforced before stays. It is asked again.
+    /// Accepted is false: the API server rejects the compiled objects. What was enforced before stays. The controller
+    /// tries again.
     RefusedByApiServer,
-    /// Accepted is unknown: the check panicked, which is an error of Palisade. It is made again.
+    /// Accepted is unknown: the check panicked, which is a bug in Palisade. The controller tries again.
     InternalError,
     /// Programmed: true.
     Programmed,
     /// Programmed is false: the controller has not finished.
     Pending,
-    /// Programmed is false: a policy or a binding could not be written. It is tried again.
+    /// Programmed is false: a policy or a binding could not be written. The controller tries again.
     ApplyFailed,
     /// Programmed is false: the profile is not accepted, and an earlier state of it is in force.
     LastGoodInForce,
@@ -46,7 +47,7 @@ pub enum Reason {
     CompliantPodDenied,
     /// Enforced is false: the policies are in force, and nobody mutates pods as the profile says.
     NotMutated,
-    /// Enforced is unknown: an API server could not be asked, or something else answered.
+    /// Enforced is unknown: an API server could not be probed, or something else answered.
     ProbeFailed,
     /// Enforced is unknown: the probe namespace cannot carry the labels that the profile selects.
     ProbeImpossible,
@@ -56,7 +57,7 @@ pub enum Reason {
     StageAudit,
     /// Enforced is false: the profile allows everything.
     NothingRestricted,
-    /// Enforced is false: what the API server has is not yet what the profile says.
+    /// Enforced is false: the API server does not yet have what the profile compiles to.
     NotProgrammed,
 }
 

@@ -23,10 +23,10 @@ pub fn all() -> Vec<CustomResourceDefinition> {
     all
 }
 
-/// Makes a schema say no more than it means: absent, not null, is how a field is left out.
+/// Makes a schema as strict as it reads: a field is left out by being absent, not by null.
 fn tidy(schema: &mut JSONSchemaProps) {
     schema.nullable = None;
-    // Line breaks of the source code are none of the text.
+    // Line breaks of the source code do not belong into the text.
     schema.description =
         schema.description.take().map(|text| text.replace("\n\n", "\0").replace('\n', " ").replace('\0', "\n"));
     for property in schema.properties.iter_mut().flat_map(|properties| properties.values_mut()) {
@@ -43,12 +43,12 @@ fn below<'a>(schema: &'a mut JSONSchemaProps, path: &[&str]) -> Option<&'a mut J
     path.iter().try_fold(schema, |schema, name| schema.properties.as_mut()?.get_mut(*name))
 }
 
-/// The key of a label, and its value: what the API server demands of selectors in its own kinds, and not in those of
-/// others. What a schema cannot say, of the keys of `matchLabels`, the offline check says.
+/// The key of a label, and its value: what the API server demands of selectors in its own kinds, but not in custom
+/// resources. A schema cannot check the keys of `matchLabels`; the offline check does.
 const KEY: &str = r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$";
 const VALUE: &str = r"^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$";
 
-/// Lets the API server refuse selectors that it would refuse in a policy.
+/// Makes the API server reject selectors that it would reject in a policy.
 fn select(selector: &mut JSONSchemaProps) {
     let value = |schema: &mut JSONSchemaProps| {
         (schema.pattern, schema.max_length) = (Some(VALUE.to_owned()), Some(63));
@@ -84,7 +84,7 @@ mod tests {
 
     use super::*;
 
-    /// The lists, maps and texts below `path` that have no limit.
+    /// The lists, maps and texts below `path` without a limit.
     fn unbounded(path: &str, schema: &Json, out: &mut Vec<String>) {
         let limit = match schema["type"].as_str() {
             Some("array") => "maxItems",
@@ -113,7 +113,8 @@ mod tests {
     fn everything_in_a_profile_is_bounded() {
         let crd = serde_json::to_value(ToolSecurityProfile::crd()).unwrap();
         let mut spec = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"].clone();
-        // The selector's type is that of Kubernetes; it is compared with labels, not evaluated in expressions.
+        // The selector's type is that of Kubernetes; the API server compares it with labels and evaluates no
+        // expressions on it.
         let selector = spec["properties"].as_object_mut().unwrap().remove("namespaceSelector");
         assert!(selector.is_some());
         let mut found = Vec::new();

@@ -5,11 +5,11 @@ pub const GROUP: &str = "toolsecurity.dev";
 /// The API version of both kinds.
 pub const API_VERSION: &str = "toolsecurity.dev/v1alpha1";
 
-/// Label on all that Palisade makes: `palisade`.
+/// Label on every object that Palisade creates: `palisade`.
 pub const MANAGED_BY_LABEL: &str = "app.kubernetes.io/managed-by";
 /// The value of [`MANAGED_BY_LABEL`].
 pub const MANAGED_BY: &str = "palisade";
-/// Label on all that Palisade makes for a profile: the profile's name. On what is asked about in [`PROBE_NAMESPACE`]:
+/// Label on every object that Palisade creates for a profile: the profile's name. On probes in [`PROBE_NAMESPACE`]:
 /// [`probe_subject`].
 pub const PROFILE_LABEL: &str = "toolsecurity.dev/profile";
 /// Annotation on generated policies: the profile's generation they were compiled from.
@@ -21,12 +21,12 @@ pub const FINALIZER: &str = "toolsecurity.dev/cleanup";
 
 /// Where the operator runs, and the only namespace besides the system's that no profile can select.
 pub const OPERATOR_NAMESPACE: &str = "palisade-system";
-/// The namespace in which the controller asks the API server about pods, as dry runs.
+/// The namespace in which the controller probes API servers by dry runs.
 pub const PROBE_NAMESPACE: &str = "palisade-probe";
-/// Annotation on a pod in [`PROBE_NAMESPACE`], where nobody but the controller may create any: it is to be changed as
-/// elsewhere, and the webhook says that it was asked.
+/// Annotation on a pod in [`PROBE_NAMESPACE`], where only the controller may create any: mutate it as elsewhere, and
+/// let the webhook answer with a warning.
 pub const PROBE_MUTATION_ANNOTATION: &str = "toolsecurity.dev/probe-mutation";
-/// Namespaces that no profile selects, whatever its selector says: a mistake must not stop the control plane.
+/// Namespaces that no profile selects, whatever its selector: a mistake must not stop the control plane.
 pub const PROTECTED_NAMESPACES: [&str; 4] = ["kube-system", "kube-public", "kube-node-lease", OPERATOR_NAMESPACE];
 
 /// The controller's name in events and as the prefix of field managers.
@@ -34,22 +34,22 @@ pub const CONTROLLER: &str = "palisade-controller";
 
 /// Field managers of server-side apply, one for each concern.
 pub mod field_manager {
-    /// Of `ToolSecurityParams`.
+    /// For `ToolSecurityParams`.
     pub const PARAMS: &str = "palisade-controller/params";
-    /// Of policies and bindings.
+    /// For policies and bindings.
     pub const POLICY: &str = "palisade-controller/policy";
-    /// Of the status of profiles.
+    /// For the status of profiles.
     pub const STATUS: &str = "palisade-controller/status";
-    /// Of the finalizer of profiles.
+    /// For the finalizer of profiles.
     pub const FINALIZER: &str = "palisade-controller/finalizer";
-    /// Of the labels of the probe namespace.
+    /// For the labels of the probe namespace.
     pub const PROBE: &str = "palisade-controller/probe";
-    /// Of the last good revision of a profile.
+    /// For the last good revision of a profile.
     pub const REVISION: &str = "palisade-controller/revision";
 }
 
-/// What a policy judges. A profile has one policy for each shape at most. It has one binding, or two where the policy
-/// reads parameters: [`updates`].
+/// The kind of object that a policy judges. A profile has at most one policy for each shape. A policy has one binding,
+/// or two if it reads parameters: [`updates`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     /// Pods.
@@ -63,7 +63,7 @@ impl Shape {
     pub const ALL: [Self; 2] = [Self::Pods, Self::Workloads];
 }
 
-/// The name of the policy that a profile has for a shape, and of its binding.
+/// The name of a profile's policy for a shape, and of its binding.
 pub fn policy(profile: &str, shape: Shape) -> String {
     match shape {
         Shape::Pods => format!("palisade-{profile}-pods"),
@@ -71,25 +71,25 @@ pub fn policy(profile: &str, shape: Shape) -> String {
     }
 }
 
-/// The name of the second binding that a profile with parameters has for a shape: for updates that can remove a
-/// finalizer, which must pass where there are no parameters any more.
+/// The name of the second binding of a profile with parameters: for updates that can remove a finalizer, which must
+/// pass after the parameters are gone.
 pub fn updates(profile: &str, shape: Shape) -> String {
     format!("{}-updates", policy(profile, shape))
 }
 
-/// The name of the MutatingAdmissionPolicy and the binding that a profile has where the API server mutates pods.
+/// The name of a profile's MutatingAdmissionPolicy and its binding.
 pub fn mutation(profile: &str) -> String {
     format!("palisade-{profile}-mutation")
 }
 
-/// What the webhook says about a pod with [`PROBE_MUTATION_ANNOTATION`] if something else has defaulted all of it.
+/// The webhook's warning about a pod with [`PROBE_MUTATION_ANNOTATION`] to which it had nothing to add.
 pub fn probe_complete_warning(profile: &str) -> String {
     format!("palisade-webhook has nothing to change for ToolSecurityProfile {profile}.")
 }
 
-/// Which policies judge an object in [`PROBE_NAMESPACE`], as its [`PROFILE_LABEL`] says: those of the profile,
-/// compiled from the generation. So no answer of an API server that still judges by the policies of an earlier
-/// generation is taken for one about this generation.
+/// The [`PROFILE_LABEL`] of an object in [`PROBE_NAMESPACE`]: only the policies of this profile, compiled from this
+/// generation, judge it. So the answer of an API server that still has the policies of an earlier generation does not
+/// count for this generation.
 pub fn probe_subject(profile: &str, generation: Option<i64>) -> String {
     generation.map_or_else(|| profile.to_owned(), |generation| format!("{profile}.{generation}"))
 }
@@ -99,8 +99,9 @@ pub fn params(profile: &str) -> String {
     profile.to_owned()
 }
 
-/// The name of the `ControllerRevision` that holds the spec of a generation that was put in force. What is before the last
-/// dot is of the profile, so that no two have the same; and none begins as the one did that a profile had before.
+/// The name of the `ControllerRevision` with the spec of a generation that was put in force. The part before the last
+/// dot is the profile's name, so no two profiles share one; and no such name begins like those of earlier versions of
+/// Palisade.
 pub fn revision(profile: &str, generation: i64) -> String {
     format!("palisade.{profile}.{generation}")
 }
@@ -115,12 +116,12 @@ pub fn webhook_entry(profile: &str) -> String {
     format!("{profile}.mutate.toolsecurity.dev")
 }
 
-/// The profile of an entry with this name.
+/// The profile of an entry in the registration, by the entry's name.
 pub fn profile_of_webhook_entry(entry: &str) -> Option<&str> {
     entry.strip_suffix(".mutate.toolsecurity.dev")
 }
 
-/// The path at which the webhook is asked about the pods of a profile.
+/// The path at which API servers call the webhook for the pods of a profile.
 pub fn webhook_path(profile: &str) -> String {
     format!("/mutate/{profile}")
 }

@@ -59,7 +59,7 @@ pub struct ToolSecurityParamsSpec {
 }
 
 impl ToolSecurityParamsSpec {
-    /// The parameters of a namespace in which all of them have a value.
+    /// The parameters of a namespace in which every parameter has a value.
     pub fn of(values: &Values) -> Self {
         let mut spec = Self::default();
         for (name, value) in values {
@@ -74,7 +74,7 @@ impl ToolSecurityParamsSpec {
         spec
     }
 
-    /// The values, as they were given to [`Self::of`].
+    /// The values that [`Self::of`] got.
     pub fn values(&self) -> Values {
         let Self { problem: _, integers, strings, booleans, string_lists, exceptions: _ } = self;
         let mut values = Values::new();
@@ -85,7 +85,7 @@ impl ToolSecurityParamsSpec {
         values
     }
 
-    /// The parameters of a namespace in which no pod can be admitted, because of `problem`.
+    /// The parameters of a namespace that denies every pod, because of `problem`.
     pub fn denying(problem: impl Into<String>) -> Self {
         Self { problem: problem.into(), ..Self::default() }
     }

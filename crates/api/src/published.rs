@@ -1,6 +1,5 @@
-//! What the webhook says of itself, for the controller that registers it: how API servers reach it, and by which
-//! authorities they believe it. It stands in the `ConfigMap` [`names::WEBHOOK_CA`](crate::names::WEBHOOK_CA); nothing in it
-//! is secret.
+//! What the webhook publishes for the controller that registers it: how API servers reach it, and which authorities
+//! they trust. It is in the `ConfigMap` [`names::WEBHOOK_CA`](crate::names::WEBHOOK_CA); nothing in it is secret.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +7,10 @@ const AUTHORITIES: &str = "ca.crt";
 const URL: &str = "url";
 const TIMEOUT: &str = "timeoutSeconds";
 
-/// How API servers reach and believe the webhook.
+/// How API servers reach and trust the webhook.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Published {
-    /// The authorities to believe, in PEM; `None` if something else writes them into the registration (the injector of
+    /// The authorities to trust, in PEM; `None` if something else writes them into the registration (the injector of
     /// cert-manager).
     pub authorities: Option<String>,
     /// The URL without a path, instead of the Service `palisade-webhook` in the namespace `palisade-system`.
@@ -21,7 +20,7 @@ pub struct Published {
 }
 
 impl Published {
-    /// Reads the data of the `ConfigMap`; `None` if no webhook has said anything yet.
+    /// Reads the data of the `ConfigMap`; `None` if no webhook has published anything yet.
     pub fn read(data: &BTreeMap<String, String>) -> Option<Self> {
         let text = |key: &str| data.get(key).filter(|text| !text.trim().is_empty()).cloned();
         let timeout_seconds = text(TIMEOUT)?.parse().ok()?;

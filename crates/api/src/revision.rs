@@ -1,7 +1,7 @@
-//! What was put in force: the spec of a generation of a profile, in a `ControllerRevision` that the controller writes
-//! once all of it is in the API server, and that the webhook and the next controller read.
+//! The generations that were put in force: the spec of each, in a `ControllerRevision` that the controller writes once
+//! all of it is in the API server. The webhook and the next controller read it.
 //!
-//! There is one object for each generation, so that none is ever missing while another takes its place.
+//! Each generation has an object of its own, so that one is always there while the next takes its place.
 
 use std::cmp::Ordering;
 
@@ -19,7 +19,7 @@ pub const KEPT: usize = 3;
 /// A generation of a profile that was put in force.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Revision {
-    /// The uid of the profile: another one of the same name is another one.
+    /// The profile's uid, which distinguishes it from another profile of the same name.
     pub uid: String,
     /// The generation of the spec.
     pub generation: i64,
@@ -62,7 +62,7 @@ impl Revision {
         }
     }
 
-    /// The profile as it was.
+    /// The profile of that generation.
     pub fn profile(&self, name: &str) -> ToolSecurityProfile {
         let mut profile = ToolSecurityProfile::new(name, self.spec.clone());
         profile.metadata.uid = Some(self.uid.clone());
@@ -76,8 +76,8 @@ pub fn profile_of(object: &ControllerRevision) -> Option<&str> {
     object.metadata.labels.as_ref()?.get(names::PROFILE_LABEL).map(String::as_str)
 }
 
-/// Which of two objects of one profile is newer. Generations count from one again when a profile is made anew, so the
-/// time at which the object was made decides first.
+/// Which of two objects of a profile is newer. A profile that is deleted and created again counts its generations from
+/// one, so the creation time of the object decides first.
 pub fn by_age(one: &ControllerRevision, other: &ControllerRevision) -> Ordering {
     let key = |of: &ControllerRevision| (of.metadata.creation_timestamp.as_ref().map(|time| time.0), of.revision);
     key(one).cmp(&key(other))

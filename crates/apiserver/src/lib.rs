@@ -1,8 +1,9 @@
-//! What kube-apiserver does, offline: with objects that it is sent ([`objects`]), with the definitions and policies that
-//! it is given ([`create`]), and with requests to a cluster that has them ([`admission`]), in each supported minor.
+//! kube-apiserver, offline: how it decodes and validates objects that a client sends ([`objects`]), how it judges
+//! definitions and policies ([`create`]), and how it admits requests to a cluster that has them ([`admission`]), in
+//! each supported minor.
 //!
-//! It says what that server says, word for word, or that there is no verdict and why. What a server asks outside of
-//! itself is plugged in by the caller: [webhooks](admission::Webhook), an [authorizer](admission::Answers), and a
+//! It answers word for word as that server does, or gives no verdict and the reason. The caller plugs in what a server
+//! asks others: [webhooks](admission::Webhook), an [authorizer](admission::Answers), and a
 //! [judge](admission::PodSecurity) of the Pod Security Standards.
 //!
 //! This crate is pure: no I/O, no clock, no environment.

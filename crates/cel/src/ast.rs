@@ -1,7 +1,7 @@
 //! The syntax tree: CEL after macro expansion (cel-spec `syntax.proto`, message `Expr`).
 //!
-//! A tree of our own, so that checker and evaluator know nothing of the parser's crate, and so that a node's position
-//! is what cel-go reports for it.
+//! It is a tree of our own, so that checker and evaluator do not depend on the parser's crate, and so that each node
+//! has the position that cel-go reports for it.
 
 use std::{fmt, sync::Arc};
 
@@ -46,7 +46,7 @@ impl fmt::Display for Position {
 pub struct Ast {
     /// What the whole expression is.
     pub root: Node,
-    /// Where cel-go says each node is, by [`NodeId`].
+    /// The position that cel-go reports for each node, by [`NodeId`].
     pub positions: Vec<Position>,
 }
 
@@ -62,7 +62,7 @@ impl Ast {
 pub struct Node {
     /// Its number.
     pub id: NodeId,
-    /// What it is.
+    /// The expression.
     pub expr: Expr,
 }
 
@@ -177,7 +177,7 @@ impl PartialEq for FieldInit {
 /// A fold over a list or map (cel-spec `Expr.Comprehension`).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comprehension {
-    /// What is iterated.
+    /// The list or map that it iterates over.
     pub range: Node,
     /// The element of a list, or the key of a map; with `second` the index of a list.
     pub variable: Arc<str>,

@@ -1,4 +1,4 @@
-//! What answers `authorizer` in expressions (apiserver `pkg/cel/library/authz.go`).
+//! The values of `authorizer` in expressions (apiserver `pkg/cel/library/authz.go`).
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
@@ -47,7 +47,7 @@ pub struct Attributes {
 /// A selector of an expression, parsed. An authorizer takes one that is wrong for none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selector {
-    /// What it demands, all of it.
+    /// The requirements, all of which it demands.
     pub requirements: Vec<Requirement>,
     /// Why it cannot be parsed, if it cannot.
     pub error: Option<String>,

@@ -1,5 +1,5 @@
-//! What an expression may use: the language's extensions, functions, variables and types, as kube-apiserver has them
-//! (`k8s.io/apiserver/pkg/cel/environment`).
+//! The names that an expression may use: the language's extensions, functions, variables and types, as in
+//! kube-apiserver (`k8s.io/apiserver/pkg/cel/environment`).
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -84,7 +84,7 @@ pub const RESERVED: &[&str] = &[
 impl Environment {
     /// The environment of kube-apiserver 1.`minor`, without variables.
     ///
-    /// A minor that is not a [`Minor`] is taken for the nearest one.
+    /// A number that is not a [`Minor`] means the nearest one.
     pub fn kubernetes(minor: u8, mode: Mode) -> Self {
         let minor = Minor::nearest(minor).number();
         let level = match mode {
@@ -164,18 +164,18 @@ impl Environment {
         }
     }
 
-    /// Parses and checks an expression; constants are not evaluated yet.
+    /// Parses and checks an expression, but does not evaluate constants yet.
     ///
     /// # Errors
-    /// What is wrong with it, by position.
+    /// The mistakes in it, by position.
     pub fn check(&self, source: &str) -> Result<Checked, Vec<Issue>> {
         check::check(parse::parse(source, self.syntax())?, self)
     }
 
-    /// Parses and checks an expression, and makes a program of it: all that the API server does before it evaluates.
+    /// Parses and checks an expression, and makes a program of it: all steps of the API server before evaluation.
     ///
     /// # Errors
-    /// What is wrong with it, by position.
+    /// The mistakes in it, by position.
     pub fn compile(&self, source: &str, result: ResultType) -> Result<Program, Vec<Issue>> {
         let checked = self.check(source)?;
         if let Some(issue) = result.refuses(checked.output_type()) {

@@ -1,4 +1,4 @@
-//! What is wrong with an expression before it is evaluated.
+//! Mistakes in an expression, before it is evaluated.
 
 use std::fmt;
 
@@ -80,7 +80,7 @@ pub struct Issue {
     pub kind: IssueKind,
     /// Where cel-go reports it.
     pub position: Position,
-    /// What cel-go says; the texts of syntax errors may differ.
+    /// cel-go's message; the texts of syntax errors may differ.
     pub message: String,
     /// What the author may do about it.
     pub help: Option<String>,

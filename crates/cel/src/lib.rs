@@ -1,5 +1,5 @@
-//! Kubernetes' CEL, offline: what kube-apiserver says of an expression when a policy is created, when its types are
-//! checked, and when it is evaluated, without one.
+//! Kubernetes' CEL, offline: parses, checks, estimates and evaluates expressions as kube-apiserver does, without a
+//! server.
 //!
 //! ```text
 //! source --parse--> Ast --check(Environment)--> Checked --plan--> Program --evaluate(Activation)--> value, cost

@@ -1,4 +1,4 @@
-//! The minor versions of Kubernetes that are supported.
+//! The supported minor versions of Kubernetes.
 
 use std::{fmt, ops::RangeInclusive, str::FromStr};
 
@@ -16,7 +16,7 @@ impl Minor {
     pub const OLDEST: Self = Self::ALL[0];
     /// The newest.
     pub const NEWEST: Self = Self::ALL[Self::ALL.len() - 1];
-    /// The one that is meant where none is named; the golden files of the others say what differs from it.
+    /// The default. The golden files of the other minors only record differences from it.
     pub const DEFAULT: Self = Self(36);
     /// The numbers of all.
     pub const NUMBERS: RangeInclusive<u8> = Self::OLDEST.0..=Self::NEWEST.0;

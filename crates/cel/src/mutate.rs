@@ -1,7 +1,8 @@
 //! Mutants of an expression: copies with one small mistake each, to find out whether tests would notice it.
 //!
-//! They are edits of the text, so that an author can be shown what to break. Not all of them compile, and some mean the
-//! same as the original: the first [`Environment::compile`](crate::Environment::compile) tells, the second nobody can.
+//! They are edits of the text, so that reports can show an author the mistake. Some do not compile, as
+//! [`Environment::compile`](crate::Environment::compile) shows; some mean the same as the original, which no program
+//! can decide.
 
 use std::ops::Range;
 

@@ -1,5 +1,5 @@
-//! What the kind `MutatingAdmissionPolicy` adds to the environment: `Object{…}`, `JSONPatch{…}` and `jsonpatch.escapeKey`
-//! (apiserver `pkg/cel/mutation`, and `hasPatchTypes` in `pkg/admission/plugin/cel/compile.go`).
+//! The parts of the environment for the kind `MutatingAdmissionPolicy`: `Object{…}`, `JSONPatch{…}` and
+//! `jsonpatch.escapeKey` (apiserver `pkg/cel/mutation`, and `hasPatchTypes` in `pkg/admission/plugin/cel/compile.go`).
 
 use std::sync::Arc;
 

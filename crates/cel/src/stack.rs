@@ -7,8 +7,8 @@ const GROWTH: usize = 1024 * 1024;
 
 /// Runs one level of a recursion, on a new stack if this one is nearly used up.
 ///
-/// The depth of what is walked is bounded ([`crate::parse::MAX_DEPTH`]), but how many bytes that takes is not known,
-/// and threads of tests and servers have small stacks.
+/// The depth of the recursion is bounded ([`crate::parse::MAX_DEPTH`]), but not how many bytes it takes, and threads of
+/// tests and servers have small stacks.
 pub(crate) fn with_stack<T>(level: impl FnOnce() -> T) -> T {
     stacker::maybe_grow(RED_ZONE, GROWTH, level)
 }

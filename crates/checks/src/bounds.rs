@@ -1,9 +1,9 @@
-//! How long the lists of a pod may be that checks and defaults loop over.
+//! Bounds of the lists of a pod that checks and defaults loop over.
 //!
-//! What the API server spends on a loop in CEL grows with the square of its length: to count the cost of each step, it
-//! searches all values that the steps before have left (`refValStack` in cel-go `interpreter/runtimecost.go`). Three
-//! seconds and more for one request are within CEL's own limits then. So every loop stands behind a bound that costs one
-//! comparison, and a pod that is over a bound is denied and not looked at further (ADR 23).
+//! The time that the API server needs for a loop in CEL grows with the square of its length: to count the cost of each
+//! step, it searches all values that earlier steps have left (`refValStack` in cel-go `interpreter/runtimecost.go`). So
+//! one request can take three seconds and more within CEL's own limits. Therefore every loop stands behind a bound that
+//! costs one comparison, and a pod over a bound is denied and not judged further (ADR 23).
 
 use serde_json::Value as Json;
 
@@ -12,11 +12,11 @@ use crate::{
     defaults::{CONTAINER_LISTS, field, select},
 };
 
-/// How long something in a pod may be to be judged.
+/// The bound of a list or text of a pod.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Bound {
-    /// What it is: a list, or a text. [`Field::Container`] with an empty path: all containers together; the same for
-    /// volumes and annotations.
+    /// The list or text. [`Field::Container`] with an empty path means all containers together; the same for volumes
+    /// and annotations.
     pub of: Field,
     /// The most elements, or characters of a text.
     pub most: usize,
@@ -41,10 +41,10 @@ const fn text(of: Field, most: usize) -> Bound {
     Bound { of, most, counted: Counted::Characters }
 }
 
-/// Every list of a pod but those in other lists than of containers and volumes, and the texts that checks take apart.
-/// The bounds are far above what pods have: these are for who wants to keep the API server busy.
+/// Every list of a pod, except those in lists other than containers and volumes, and the texts that checks take apart.
+/// The bounds are far above what real pods have: they stop whoever wants to keep the API server busy.
 pub static BOUNDS: &[Bound] = &[
-    // First what the others are in.
+    // First the lists that contain the others.
     list(Field::Container(""), 128),
     list(Field::Volume(""), 256),
     list(Field::Annotation(""), 1024),
@@ -88,7 +88,7 @@ pub static BOUNDS: &[Bound] = &[
 ];
 
 impl Bound {
-    /// Whether a field is in what this bounds, or is it.
+    /// Whether a field is the bounded one, or inside it.
     pub fn covers(&self, field: &Field) -> bool {
         match (&self.of, field) {
             (Field::Pod(bound), Field::Pod(field))
@@ -99,7 +99,7 @@ impl Bound {
         }
     }
 
-    /// What is bounded, as a message says it.
+    /// The bounded field, as messages name it.
     pub fn name(&self) -> &'static str {
         match &self.of {
             Field::Container("") => "containers, initContainers and ephemeralContainers together",
@@ -109,7 +109,7 @@ impl Bound {
         }
     }
 
-    /// What is counted, as a message says it.
+    /// The unit of the count, as messages name it.
     pub fn unit(&self) -> &'static str {
         match self.counted {
             Counted::Elements => "elements",
@@ -117,7 +117,7 @@ impl Bound {
         }
     }
 
-    /// CEL of type int: how long it is, given the names of what it is in.
+    /// CEL of type int: the length, given the names of the parts of a pod.
     pub fn size(&self, names: &Names<'_>) -> String {
         let empty = match (self.counted, &self.of) {
             (Counted::Characters, _) => "''",
@@ -139,7 +139,7 @@ impl Bound {
         }
     }
 
-    /// Whether a pod is not over it.
+    /// Whether a pod is within it.
     pub fn holds(&self, pod: &Json) -> bool {
         let spec = field(pod, &["spec"]);
         let length = |found: &Json| match found {
@@ -164,7 +164,7 @@ impl Bound {
     }
 }
 
-/// What a pod is called in CEL.
+/// The names of the parts of a pod in CEL.
 #[derive(Clone, Copy, Debug)]
 pub struct Names<'a> {
     /// Its specification.
@@ -177,8 +177,8 @@ pub struct Names<'a> {
     pub annotations: &'a str,
 }
 
-/// CEL of type bool: whether none of these is over its bound. Containers and volumes are counted before anything loops
-/// over them.
+/// CEL of type bool: whether all of these are within their bounds. It counts containers and volumes before anything
+/// loops over them.
 pub fn hold(bounds: &[&Bound], names: &Names<'_>) -> String {
     let term = |bound: &&Bound| format!("{} <= {}", bound.size(names), bound.most);
     let (lists, volumes, containers) = split(bounds);
@@ -194,7 +194,7 @@ pub fn hold(bounds: &[&Bound], names: &Names<'_>) -> String {
     if terms.is_empty() { "true".to_owned() } else { terms.join(" && ") }
 }
 
-/// CEL of type list(string): what is over its bound, where something is.
+/// CEL of type list(string): the messages for what is over its bound.
 pub fn says(bounds: &[&Bound], names: &Names<'_>) -> String {
     let over = |bound: &Bound| format!("{} > {}", bound.size(names), bound.most);
     let text = |bound: &Bound| {
@@ -229,7 +229,7 @@ pub fn says(bounds: &[&Bound], names: &Names<'_>) -> String {
     if of_each.is_empty() {
         return of_pod.join(" + ");
     }
-    // Whatever is over a bound for the pod must not be looped over.
+    // Nothing may loop over a list of the pod that is over its bound.
     let within: Vec<_> = lists.iter().map(|bound| format!("{} <= {}", bound.size(names), bound.most)).collect();
     format!("{} ? {} : {}", within.join(" && "), of_each.join(" + "), of_pod.join(" + "))
 }

@@ -29,9 +29,9 @@ pub fn list<S: AsRef<str>>(texts: impl IntoIterator<Item = S>) -> String {
 }
 
 /// A CEL literal of the value. The elements of one list or map must be of one type (`HomogeneousAggregateLiterals` in
-/// apiserver `pkg/cel/environment/base.go`), so those that need not be are made dynamic.
+/// apiserver `pkg/cel/environment/base.go`), so elements of different types become dynamic.
 pub fn literal(value: &Json) -> String {
-    /// Alike only for what surely is of one type.
+    /// Equal only for values that surely have one type.
     fn kind(value: &Json) -> Option<u8> {
         match value {
             Json::Bool(_) => Some(0),
@@ -68,7 +68,7 @@ pub fn any(terms: &[String]) -> String {
     }
 }
 
-/// A sum of CEL strings, neighbouring literals merged: what it reads is the pieces one after another.
+/// A sum of CEL strings with neighbouring literals merged: the pieces one after another.
 pub fn concat(parts: &[String]) -> String {
     parts.iter().filter(|part| *part != "''").map(String::as_str).collect::<Vec<_>>().join(" + ")
 }

@@ -26,14 +26,14 @@ pub struct Check {
     pub fields: &'static [Field],
     /// Its fixtures, as YAML (see [`crate::fixture`]).
     pub fixtures: &'static str,
-    /// The rule that the settings ask for; `None` if they allow everything.
+    /// The rule that the settings demand; `None` if they allow everything.
     pub compile: fn(&Settings, &mut Lowering<'_>) -> Option<Rule>,
-    /// What the settings ask to be defaulted in pods that say nothing. What is defaulted complies.
+    /// The defaults that the settings demand for unset fields. A pod with them complies.
     pub defaults: fn(&Settings, &Declared) -> Vec<FieldDefault>,
     /// Changes a pod so that it complies. The pod has passed through the checks before this one.
     pub comply: fn(&Settings, &Values, &mut Json),
-    /// Changes a compliant pod so that it violates this check, and still passes the API server's own
-    /// validation. Returns false, and leaves the pod alone, where the settings allow everything.
+    /// Changes a compliant pod so that it violates this check, and still passes the API server's own validation.
+    /// Returns false, and leaves the pod alone, if the settings allow everything.
     pub violate: fn(&Settings, &Values, &mut Json) -> bool,
 }
 
@@ -75,7 +75,7 @@ pub enum Field {
     Annotation(&'static str),
 }
 
-/// What a check looks for in a pod.
+/// How to find violations of a check in a pod.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rule {
     /// Helper variables: name and expression. Names are unique over the catalogue.
@@ -87,18 +87,18 @@ pub struct Rule {
 /// One way to violate a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// What is looked at.
+    /// The part of the pod that it looks at.
     pub over: Over,
     /// CEL of type bool: true where it is violated.
     pub violated: String,
     /// CEL of type string: what was found and what is allowed. May use what `violated` uses.
     pub says: String,
-    /// CEL of type bool that is true only where it is not violated, and cheap: for the fast path, where that cannot be
+    /// Cheap CEL of type bool that is true only where it is not violated: for the fast path, where that cannot be
     /// derived from `violated`.
     pub complies: Option<String>,
 }
 
-/// What a finding looks at, and the variable by which its expressions call it.
+/// The part of a pod that a finding looks at, and the variable for it in its expressions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Over {
     /// The pod: `variables.spec`, `variables.podSecurityContext`.
@@ -124,7 +124,7 @@ impl Finding {
         Self { over, violated: violated.into(), says: says.into(), complies: None }
     }
 
-    /// The same, with an expression that is true only where it is not violated.
+    /// The same, with a cheap expression for the fast path that is true only where it is not violated.
     #[must_use]
     pub fn complies(self, complies: impl Into<String>) -> Self {
         Self { complies: Some(complies.into()), ..self }

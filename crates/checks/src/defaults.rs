@@ -1,9 +1,9 @@
-//! What is defaulted in a pod where it says nothing: data of the checks, which is lowered to the operations of a
-//! webhook's patch and to the CEL of a MutatingAdmissionPolicy alike.
+//! Defaults for unset fields of a pod, as data of the checks. The same data is lowered to the operations of a webhook's
+//! patch and to the CEL of a MutatingAdmissionPolicy.
 //!
-//! A field is defaulted only where it is unset: absent, null or an empty list. Pods for Windows are left alone, for the
-//! API server lets them set nearly nothing of this. All conditions look at the pod as it came; each of them is of the
-//! form "is not", so that what is defaulted can only make conditions false, and defaulting twice changes nothing more.
+//! A field is defaulted only if it is unset: absent, null or an empty list. Pods for Windows get no defaults, because
+//! the API server lets them set almost none of these fields. All conditions look at the original pod; each of them has
+//! the form "is not", so that a default can only make conditions false, and defaulting twice changes nothing more.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -19,12 +19,12 @@ use crate::{
 /// The declared parameters of a profile.
 pub type Declared = BTreeMap<ParameterName, ParameterType>;
 
-/// A field that is defaulted where it is unset.
+/// A field with its default.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FieldDefault {
-    /// In what.
+    /// The object with the field.
     pub of: Subject,
-    /// Where below `spec`, or below the container.
+    /// The path below `spec`, or below the container.
     pub path: Vec<String>,
     /// The value.
     pub value: DefaultValue,
@@ -33,19 +33,19 @@ pub struct FieldDefault {
 }
 
 impl FieldDefault {
-    /// A field that is defaulted where all of `when` holds.
+    /// A field that is defaulted if all of `when` holds.
     pub fn new(of: Subject, path: &[&str], value: DefaultValue, when: Vec<Condition>) -> Self {
         Self { of, path: path.iter().map(|&key| key.to_owned()).collect(), value, when }
     }
 }
 
-/// What has the field.
+/// The object that has the field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Subject {
     /// The pod.
     Pod,
-    /// The pod, whose containers inherit it. Nothing of a pod can change when it gets an ephemeral container, so
-    /// that one is given the value itself, unless it inherits one.
+    /// The pod, and its containers inherit it. Nothing else of a pod can change when it gets an ephemeral container, so
+    /// the container gets the value itself, unless it inherits one.
     PodOrContainer,
     /// Each init and normal container, and each new ephemeral one.
     Container,
@@ -72,10 +72,10 @@ pub enum DefaultValue {
     Constant(Json),
 }
 
-/// Something without which a field is not defaulted.
+/// A condition for a default.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Condition {
-    /// A setting that differs by namespace says this there.
+    /// A setting that differs by namespace has this value in the namespace.
     Setting(Flag, bool),
     /// The namespace has no exception from this check.
     NoException(String),
@@ -118,7 +118,7 @@ impl Constant {
         }
     }
 
-    /// CEL of this value, and of one that is another.
+    /// CEL of this value, and of a different one.
     fn cel(self) -> (String, String) {
         match self {
             Self::Flag(value) => (value.to_string(), (!value).to_string()),
@@ -127,23 +127,23 @@ impl Constant {
     }
 }
 
-/// What conditions look at.
+/// The objects that conditions look at.
 #[derive(Clone, Copy, Debug)]
 pub struct ConditionContext<'a> {
     /// The values of parameters in the namespace.
     pub values: &'a Values,
-    /// The checks that are not made in the namespace.
+    /// The checks that exceptions lift in the namespace.
     pub excepted: &'a BTreeSet<String>,
     /// The pod.
     pub pod: &'a Json,
-    /// The container, if one is looked at.
+    /// The container, if the condition is about one.
     pub container: &'a Json,
 }
 
 /// The names of a pod's lists of containers.
 pub const CONTAINER_LISTS: [&str; 3] = ["containers", "initContainers", "ephemeralContainers"];
 
-/// The field at a path below an object; null where it is not.
+/// The field at a path below an object; null if there is none.
 pub fn field<'a>(object: &'a Json, path: &[impl AsRef<str>]) -> &'a Json {
     path.iter().fold(object, |at, key| at.get(key.as_ref()).unwrap_or(&Json::Null))
 }
@@ -183,7 +183,7 @@ impl Condition {
         }
     }
 
-    /// CEL of type bool. The container is `c`, all of the pod's are `variables.containers`.
+    /// CEL of type bool. The container is `c`, and the pod's containers are `variables.containers`.
     pub fn cel(&self, cx: &mut Lowering<'_>) -> String {
         let is_not = |object: &str, path: &[&str], constant: &Constant| {
             let (value, another) = constant.cel();
@@ -259,7 +259,7 @@ impl DefaultValue {
         }
     }
 
-    /// Whether it is a list, of which an empty one counts as unset.
+    /// Whether it is a list; an empty list counts as unset.
     pub fn is_list(&self) -> bool {
         matches!(self, Self::Integers(_) | Self::Texts(_) | Self::Constant(Json::Array(_)))
     }
@@ -268,15 +268,15 @@ impl DefaultValue {
 /// One operation of a patch: an object on the way to a field, or the field.
 #[derive(Clone, Debug)]
 pub struct Step<'a> {
-    /// Where below the pod's `spec` or the container.
+    /// The path below the pod's `spec` or the container.
     pub path: &'a [String],
-    /// The value; `None` for an empty object on the way to one.
+    /// The value; `None` for an empty object on the path to a field.
     pub value: Option<&'a DefaultValue>,
-    /// It is done where the field is unset, and all conditions of one of these hold.
+    /// It applies if the field is unset, and all conditions of one of these hold.
     pub when: Vec<&'a [Condition]>,
 }
 
-/// The operations that default these fields, each object before what is in it.
+/// The operations that set these defaults, each object before its fields.
 pub fn steps<'a>(defaults: &[&'a FieldDefault]) -> Vec<Step<'a>> {
     let mut steps: Vec<Step<'a>> = Vec::new();
     for default in defaults {
@@ -293,9 +293,9 @@ pub fn steps<'a>(defaults: &[&'a FieldDefault]) -> Vec<Step<'a>> {
 }
 
 impl Step<'_> {
-    /// The value to add below `object`, if it is to be added.
+    /// The value to add below `object`, if it applies.
     pub fn of(&self, object: &Json, context: ConditionContext<'_>) -> Option<Json> {
-        // What is on the way and no object cannot be defaulted; what is not there was defaulted before.
+        // A value on the path that is not an object cannot get the field; a missing one was defaulted before.
         let on_the_way = (1..self.path.len()).map(|length| field(object, &self.path[..length]));
         let found = field(object, self.path);
         let unset = if self.value.is_some_and(DefaultValue::is_list) { is_unset(found) } else { found.is_null() };
@@ -306,7 +306,7 @@ impl Step<'_> {
         wanted.then(|| self.value.map_or_else(|| json!({}), |value| value.resolve(context.values)))
     }
 
-    /// CEL of type bool: whether it is done, if `object` is what it is done to.
+    /// CEL of type bool: whether it applies to `object`.
     pub fn cel(&self, object: &str, cx: &mut Lowering<'_>) -> String {
         let mut out = unset(object, self.path, self.value.is_some_and(DefaultValue::is_list));
         if !self.when.iter().any(|all| all.is_empty()) {
@@ -327,7 +327,7 @@ impl Step<'_> {
         out
     }
 
-    /// The place as a JSON pointer, below that of what it is done to.
+    /// The path as a JSON pointer, below that of the object.
     pub fn pointer(&self) -> String {
         format!("/{}", self.path.join("/"))
     }
@@ -361,7 +361,7 @@ pub(crate) fn may_be_empty(texts: &[Text], declared: &Declared) -> bool {
     texts.iter().all(|text| is_list(text, declared))
 }
 
-/// What must hold for a field to be defaulted that a flag demands (`wanted`) or forbids; `None` if it never is.
+/// The conditions for a default that a flag demands (`wanted`) or forbids; `None` if it never applies.
 pub(crate) fn where_flag(flag: Option<&Flag>, wanted: bool) -> Option<Vec<Condition>> {
     match flag? {
         Flag::Constant(value) => (*value == wanted).then(Vec::new),

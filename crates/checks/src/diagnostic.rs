@@ -1,17 +1,17 @@
-//! What is wrong with a profile, and where.
+//! Mistakes in a profile, and their places.
 
 use std::fmt;
 
-/// A mistake in a profile: where it stands, what is wrong and what to do about it.
+/// A mistake in a profile: its place, what is wrong, and what to do about it.
 ///
-/// Mistakes are collected, not thrown: one pass over a profile reports all of them.
+/// Mistakes are collected: one pass over a profile reports all of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
     /// The field, as `kubectl explain` names it: `spec.users.runAsUser.ranges[0].min`.
     pub path: String,
     /// What is wrong, with the offending value.
     pub message: String,
-    /// What to do about it, if there is something to say.
+    /// What to do about it, if there is advice.
     pub help: Option<String>,
 }
 

@@ -1,8 +1,8 @@
 //! Fixtures: pods that a check must pass or refuse, in a YAML file beside the check.
 //!
-//! A file is a list of fixtures. The pod of a fixture is the [minimal pod](crate::pod::minimal) with the
-//! fixture's `pod` merged into it. A fixture names the settings it needs; all other settings allow
-//! everything, so that what is refused is refused by this check.
+//! A file is a list of fixtures. The pod of a fixture is the [minimal pod](crate::pod::minimal) with the fixture's
+//! `pod` merged into it. A fixture names the settings it needs; all other settings allow everything, so that a pod that
+//! is denied is denied by this check.
 //!
 //! ```yaml
 //! - name: a privileged init container
@@ -11,8 +11,8 @@
 //!   violations: ['container "a": securityContext.privileged is true, must be false or unset']
 //! ```
 //!
-//! Of each check, two fixtures with the same settings say `example: true`: one that passes and one that does not.
-//! The page of the check in `docs/checks` shows them.
+//! Of each check, two fixtures with the same settings say `example: true`: one that passes and one that does not. The
+//! page of the check in `docs/checks` shows them.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ use crate::{Level, ParameterName, ParameterType, Resolved, Settings, Values, pod
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fixture {
-    /// What is special about it, in words.
+    /// What the fixture shows, in words.
     pub name: String,
     /// The settings under test.
     pub settings: Settings,
@@ -42,7 +42,7 @@ pub struct Fixture {
     /// does not.
     #[serde(default)]
     pub example: bool,
-    /// Set where the API server itself refuses the pod before any policy is asked, with part of its message.
+    /// Set if the API server itself rejects the pod before any policy runs, to a part of its message.
     #[serde(default)]
     pub invalid: Option<String>,
 }
@@ -70,8 +70,8 @@ impl Fixture {
         self.parameters.iter().map(|(name, value)| (name.clone(), resolved(value))).collect()
     }
 
-    /// The spec of a profile with these settings in which all else is allowed, so that only the fixture's check
-    /// is made. It selects the namespaces with these labels.
+    /// The spec of a profile with these settings that allows everything else, so that it makes only the fixture's
+    /// check. It selects the namespaces with these labels.
     pub fn spec(&self, labels: &Json) -> Json {
         let parameters: Vec<_> = self
             .types()

@@ -29,7 +29,7 @@ pub(crate) fn in_registry(image: &str, registry: &str) -> bool {
     })
 }
 
-/// A reference with its host, and with `library/` where Docker Hub means that. Tag and digest stay.
+/// A reference with its host, and with `library/` where Docker Hub implies that. Tag and digest stay.
 pub fn completed(image: &str) -> String {
     let has_host = image.split_once('/').is_some_and(|(host, _)| {
         host.contains(['.', ':']) || host == "localhost" || host.chars().any(|c| c.is_ascii_uppercase())
@@ -49,13 +49,13 @@ pub(crate) const COMPLETE: &str = "^(?:[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?(
                                    (?::[a-zA-Z0-9_][a-zA-Z0-9_.-]{0,127})?\
                                    (?:@(?:sha256:[a-f0-9]{64}|sha384:[a-f0-9]{96}|sha512:[a-f0-9]{128}))?$";
 
-/// What no name of an image looks like: the id of one.
+/// The form of an image's id, which no name may have.
 pub(crate) const ID: &str = "^[a-f0-9]{64}$";
 
 static COMPLETE_REGEX: LazyLock<Regex> = LazyLock::new(|| Regex::new(COMPLETE).expect("a constant"));
 static ID_REGEX: LazyLock<Regex> = LazyLock::new(|| Regex::new(ID).expect("a constant"));
 
-/// Whether a container runtime takes the reference.
+/// Whether a container runtime accepts the reference.
 pub fn is_valid(image: &str) -> bool {
     COMPLETE_REGEX.is_match(&completed(image)) && !ID_REGEX.is_match(image)
 }

@@ -1,4 +1,4 @@
-//! Lowering of settings to CEL: constants are written into the policy, references read the namespace's
+//! Lowering of settings to CEL: constants become part of the policy; references read the namespace's
 //! `ToolSecurityParams`.
 
 use std::collections::BTreeMap;
@@ -58,7 +58,7 @@ impl TextList {
 }
 
 impl<'a> Lowering<'a> {
-    /// A lowering that knows the declared parameters.
+    /// A lowering with these declared parameters.
     pub fn new(declared: &'a BTreeMap<ParameterName, ParameterType>) -> Self {
         Self { declared, diagnostics: Vec::new(), reads_parameters: false }
     }
@@ -78,7 +78,7 @@ impl<'a> Lowering<'a> {
         self.diagnostics.push(diagnostic);
     }
 
-    /// Whether anything that was lowered since this was last asked reads a parameter.
+    /// Whether anything that was lowered since the last call reads a parameter.
     pub fn take_reads_parameters(&mut self) -> bool {
         std::mem::take(&mut self.reads_parameters)
     }
@@ -128,7 +128,7 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// `violated`, where the flag forbids it: `None` if the flag allows it everywhere.
+    /// `violated`, if the flag forbids it: `None` if the flag allows it everywhere.
     pub fn unless(&mut self, path: &str, allowed: &Flag, violated: &str) -> Option<String> {
         match self.flag(path, allowed) {
             Ok(true) => None,
@@ -137,7 +137,7 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// `violated`, where the flag demands it: `None` if the flag demands it nowhere.
+    /// `violated`, if the flag demands it: `None` if the flag demands it nowhere.
     pub fn when(&mut self, path: &str, required: &Flag, violated: &str) -> Option<String> {
         match self.flag(path, required) {
             Ok(false) => None,
@@ -178,7 +178,7 @@ impl<'a> Lowering<'a> {
                         Piece::Reference(name) => self.parameter(path, name, ParameterType::String),
                     })
                     .collect();
-                // What is read from parameters has no type before it is read, and a list literal needs one.
+                // A parameter has no static type, and a list literal needs one.
                 Err(format!("string({})", cel::concat(&parts)))
             }
         }
@@ -212,7 +212,7 @@ fn literal(pieces: &[Piece<'_>]) -> String {
         .collect()
 }
 
-/// CEL that reads a parameter of a namespace. The index form is used because a name may be a reserved word.
+/// CEL that reads a parameter of a namespace, by index, because a name may be a reserved word.
 fn read(wanted: ParameterType, name: &str) -> String {
     let map = match wanted {
         ParameterType::Integer => "integers",

@@ -1,10 +1,10 @@
-//! What an update of a pod can change.
+//! The fields that an update of a pod can change.
 
 use crate::{Check, Field};
 
-/// The fields that an update of a pod can change. All others are as they were when the pod was created
-/// (`ValidatePodUpdate` in Kubernetes `pkg/apis/core/validation`, alike in 1.33 to 1.36). New ephemeral containers and
-/// other resources are requests of their own: `pods/ephemeralcontainers`, `pods/resize`.
+/// The fields that an update of a pod can change. All others stay as they were created (`ValidatePodUpdate` in
+/// Kubernetes `pkg/apis/core/validation`, alike in 1.33 to 1.36). New ephemeral containers and resources have requests
+/// of their own: `pods/ephemeralcontainers`, `pods/resize`.
 const CHANGEABLE: &[Field] = &[
     Field::Pod("activeDeadlineSeconds"),
     // From a negative one to 1.
@@ -26,7 +26,7 @@ impl Check {
     }
 }
 
-/// Whether two fields are one, or one is in the other.
+/// Whether two fields are the same, or one contains the other.
 fn overlap(one: &Field, other: &Field) -> bool {
     match (one, other) {
         (Field::Pod(one), Field::Pod(other))
@@ -34,7 +34,7 @@ fn overlap(one: &Field, other: &Field) -> bool {
         | (Field::Volume(one), Field::Volume(other)) => {
             segments(one).zip(segments(other)).all(|(one, other)| one == "*" || other == "*" || one == other)
         }
-        // Annotations of a pod that exists mean nothing to what runs it.
+        // Annotations of an existing pod mean nothing to the kubelet and the container runtime.
         _ => false,
     }
 }

@@ -1,5 +1,4 @@
-//! What was changed in an object, as `kubectl diff` shows it: a unified diff of YAML whose files are named after the
-//! object.
+//! Differences of objects, as `kubectl diff` shows them: a unified diff of YAML whose files are named after the object.
 
 use serde_json::Value as Json;
 use similar::TextDiff;
@@ -11,10 +10,10 @@ use crate::{
 
 /// The lines around a change, as `diff -u` has them.
 pub const CONTEXT: usize = 3;
-/// The whole object around its changes.
+/// Enough lines to show the whole object.
 pub const WHOLE: usize = usize::MAX / 4;
 
-/// The diff; empty if nothing was changed.
+/// The diff; empty if the objects are equal.
 pub fn unified(before: &Json, after: &Json, context: usize) -> Result<String, Failure> {
     let yaml = |object| serde_saphyr::to_string(object).map_err(|error| could_not_print(&error));
     let (sent, mutated) = (yaml(before)?, yaml(after)?);
@@ -22,7 +21,7 @@ pub fn unified(before: &Json, after: &Json, context: usize) -> Result<String, Fa
     let diff = TextDiff::from_lines(&sent, &mutated);
     let mut diff = diff.unified_diff();
     let diff = diff.context_radius(context).header(&format!("SENT/{name}"), &format!("MUTATED/{name}")).to_string();
-    // What stands in a file is not to move a terminal's cursor.
+    // A file must not move the terminal's cursor.
     Ok(diff.chars().map(|c| if c == '\n' { c } else { report::harmless(c) }).collect())
 }
 

@@ -10,7 +10,7 @@ pub use palisade_manifest::{Object, objects};
 
 use crate::report::{Failure, Problem, Source};
 
-/// More than any cluster's namespaces; it bounds the memory that a file can ask for.
+/// More than the namespaces of any cluster need. It bounds how much memory a file can take.
 const MAX_BYTES: u64 = 64 << 20;
 
 /// Reads a file, or standard input if `path` is `-`.

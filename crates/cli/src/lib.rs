@@ -1,5 +1,5 @@
-//! `palisade`: shows, offline, what a `ToolSecurityProfile` becomes, and what an API server would say. CI and the controller take the same way:
-//! parse, compile, check.
+//! `palisade`: shows, offline, what a `ToolSecurityProfile` compiles to, and how an API server would answer requests.
+//! CI and the controller run the same pipeline: parse, compile, check.
 #![allow(clippy::disallowed_methods, reason = "this crate reads the files that its user names")]
 
 mod args;
@@ -24,18 +24,18 @@ use clap::Parser;
 
 use crate::args::{Args, Command, MigrateCommand};
 
-/// What a command has come to.
+/// The result of a command.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
     /// The exit code.
     pub code: u8,
-    /// What it has printed.
+    /// What it printed to standard output.
     pub out: String,
-    /// What it has said besides.
+    /// What it printed to standard error.
     pub err: String,
 }
 
-/// Runs a command line, of which the first argument is the name of the program; gives the exit code.
+/// Runs a command line, whose first argument is the name of the program. Returns the exit code.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
     let command = match Args::try_parse_from(args) {
         Ok(args) => args.command,
@@ -44,7 +44,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
             if output::is_kept() {
                 report::say(&text.to_string());
             } else {
-                // In color, where there is some.
+                // In color, on a terminal.
                 let _ = error.print();
             }
             return u8::try_from(error.exit_code()).unwrap_or(2);
@@ -63,7 +63,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
     report::exit(result)
 }
 
-/// Runs a command line within this process, and keeps what it prints and says: for tests, which run many.
+/// Runs a command line within this process and captures its output. For tests, which run many.
 pub fn captured(args: impl IntoIterator<Item = OsString>) -> Outcome {
     output::keep();
     let code = run(args);

@@ -1,4 +1,4 @@
-//! `palisade migrate psp`: makes profiles of `PodSecurityPolicies`, and says what is different.
+//! `palisade migrate psp`: converts `PodSecurityPolicies` to profiles, and reports the differences.
 
 use std::{fmt::Write as _, sync::Arc};
 
@@ -18,12 +18,12 @@ use crate::{
 };
 
 const KIND: &str = "PodSecurityPolicy";
-/// Versions that an API server had, and one that is sometimes written.
+/// The versions that API servers served, and one that people sometimes write.
 const VERSIONS: [&str; 3] = ["policy/v1beta1", "extensions/v1beta1", "policy/v1"];
 /// Comments are wrapped after this many characters.
 const WIDTH: usize = 110;
 
-/// What the files have.
+/// The objects in the files.
 #[derive(Default)]
 struct Input<'a> {
     policies: Vec<PodSecurityPolicy>,
@@ -142,7 +142,7 @@ fn located(object: &Object<'_>, mistake: &Diagnostic) -> Problem {
     }
 }
 
-/// What is printed is what the controller would accept.
+/// Every printed profile passes the controller's check.
 fn check(migrated: &[Migrated], objects: &[Object<'_>]) -> Result<(), Failure> {
     let mut problems = Vec::new();
     for (Migrated { profile, .. }, object) in migrated.iter().zip(objects) {
@@ -162,7 +162,7 @@ fn json(migrated: &[Migrated]) -> Result<String, Failure> {
     Ok(format!("{:#}\n", json!({"apiVersion": "v1", "kind": "List", "items": items})))
 }
 
-/// The profiles, each below what is different in it.
+/// The profiles, each below the notes on its differences.
 fn yaml(migrated: &[Migrated], input: &Input<'_>) -> Result<String, Failure> {
     let mut text = String::from("# Made by palisade migrate psp. For each of these profiles:\n");
     for line in ALWAYS {
@@ -205,7 +205,7 @@ fn comment(out: &mut String, bullet: &str, text: &str) {
     let _ = writeln!(out, "{line}");
 }
 
-/// Says what is different, where it stands; what is only good to know is in the comments.
+/// Reports each difference at its place. Notes that need no action are only in the comments.
 fn warn(migrated: &[Migrated], objects: &[Object<'_>]) {
     let mut problems = Vec::new();
     let mut others = 0;

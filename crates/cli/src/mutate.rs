@@ -1,4 +1,4 @@
-//! What profiles make of pods in files.
+//! How profiles mutate the pods in files.
 
 use k8s_openapi::jiff::Timestamp;
 use palisade_api::ToolSecurityParams;
@@ -21,7 +21,7 @@ pub fn pods(path: &str) -> Result<Vec<Json>, Failure> {
     let source = input::read(path)?;
     let objects = input::objects(&source).map_err(|problem| Failure::CouldNotRun(vec![problem]))?;
     let (mut pods, mut others, mut problems) = (Vec::new(), Vec::new(), Vec::new());
-    // It has all fields that the others have.
+    // The newest minor has all fields of the older ones.
     let kinds = Kinds::builtin(Minor::NEWEST.number());
     for object in objects {
         if object.kind != "Pod" || object.api_version != "v1" {
@@ -46,14 +46,14 @@ pub fn pods(path: &str) -> Result<Vec<Json>, Failure> {
     if problems.is_empty() { Ok(pods) } else { Err(Failure::CouldNotRun(problems)) }
 }
 
-/// Why the API server takes it for no pod at all: a field is of another type. Nobody else can make sense of it either.
+/// Why the API server cannot decode it as a pod: a field has another type. No check could judge it either.
 fn undecodable(kinds: &Kinds, pod: &Json) -> Option<String> {
     let resource = kinds.by_kind("v1", "Pod")?;
     let sent = Sent { resource, subresource: "", namespace: "default", object: pod, old: None };
     kinds.decode(sent).err().map(|refused| refused.to_string())
 }
 
-/// Whether a pod in a namespace meets a profile. Without a namespace it meets all.
+/// Whether a profile selects a pod in a namespace. Without a namespace, it does.
 pub fn meets(accepted: &Accepted, namespace: Option<&Namespace>) -> bool {
     let Some(namespace) = namespace else { return true };
     let selected = palisade_compiler::selects(&accepted.profile.spec, namespace);
@@ -66,7 +66,7 @@ pub fn meets(accepted: &Accepted, namespace: Option<&Namespace>) -> bool {
     selected
 }
 
-/// The parameters of a profile in a namespace, if it has some; without one, with values that are made up.
+/// The parameters of a profile in a namespace, if it has any; made-up values without a namespace.
 pub fn params(Accepted { checked, .. }: &Accepted, namespace: Option<&Namespace>) -> Option<ToolSecurityParams> {
     if let Some(namespace) = namespace {
         return checked.params(namespace, Timestamp::now());
@@ -78,7 +78,7 @@ pub fn params(Accepted { checked, .. }: &Accepted, namespace: Option<&Namespace>
     checked.probes.params.clone().map(|spec| ToolSecurityParams::new(name, spec))
 }
 
-/// Prints what the pods of `palisade render --pod` become.
+/// Prints the mutated pods of `palisade render --pod`.
 pub fn print(path: &str, args: &RenderArgs, accepted: &[Accepted], namespaces: &[Namespace]) -> Result<(), Failure> {
     let (mut mutated, mut diffs) = (Vec::new(), Vec::new());
     for pod in pods(path)? {

@@ -1,4 +1,4 @@
-//! What all commands print in the same way.
+//! Output that all commands share.
 
 use std::{
     cell::RefCell,
@@ -11,26 +11,26 @@ use serde::Serialize;
 use crate::report::{self, Failure, Problem, Source};
 
 thread_local! {
-    /// What is printed and said by this thread, if it is kept.
+    /// What this thread has printed, to standard output and to standard error, while its output is captured.
     static KEPT: RefCell<Option<(String, String)>> = const { RefCell::new(None) };
 }
 
-/// Keeps what is printed and said from now on.
+/// Captures the output of this thread from now on.
 pub fn keep() {
     KEPT.replace(Some(Default::default()));
 }
 
-/// What was printed and said since.
+/// The output since [`keep`], to standard output and to standard error; ends the capture.
 pub fn kept() -> (String, String) {
     KEPT.take().unwrap_or_default()
 }
 
-/// Whether it is kept.
+/// Whether output is captured.
 pub fn is_kept() -> bool {
     KEPT.with_borrow(Option::is_some)
 }
 
-/// Adds to what is kept, if anything is: printed, or said besides.
+/// Adds to the captured output; false if none is captured. `said` means standard error.
 pub fn add(text: &str, said: bool) -> bool {
     KEPT.with_borrow_mut(|kept| match kept {
         Some((out, err)) => {
@@ -41,13 +41,13 @@ pub fn add(text: &str, said: bool) -> bool {
     })
 }
 
-/// Prints the result.
+/// Prints to standard output.
 pub fn print(text: &str) -> Result<(), Failure> {
     if add(text, false) {
         return Ok(());
     }
     match io::stdout().write_all(text.as_bytes()).and_then(|()| io::stdout().flush()) {
-        // Whoever reads has seen enough.
+        // The reader has closed the pipe.
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
         written => written.map_err(|error| could_not_print(&error)),
     }
@@ -64,7 +64,7 @@ pub fn yaml(objects: &[impl Serialize]) -> Result<String, serde_saphyr::ser::Err
     Ok(documents.join("---\n"))
 }
 
-/// Says what of a file was not looked at.
+/// Reports which objects of a file the command ignored.
 pub fn ignored(source: &Source, kinds: &[String], wanted: &str) {
     if kinds.is_empty() {
         return;

@@ -40,7 +40,7 @@ fn known(name: &str) -> Result<String, UnknownPlugin> {
     Ok(name.to_owned())
 }
 
-/// What `--help` says of the plugins.
+/// What `--help` says about the plugins.
 pub fn help() -> String {
     let mut text = "\
 Admission plugins, in the order of kube-apiserver. By default those run that kube-apiserver enables by default in that \

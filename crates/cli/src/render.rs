@@ -31,11 +31,11 @@ pub(crate) const KIND: &str = "ToolSecurityProfile";
 pub(crate) struct Accepted {
     /// The profile.
     pub(crate) profile: ToolSecurityProfile,
-    /// What it becomes.
+    /// Its compiled form, checked.
     pub(crate) checked: Checked<Compiled>,
 }
 
-/// What of a `Namespace` counts.
+/// The part of a `Namespace` that counts.
 #[derive(Deserialize)]
 pub(crate) struct NamespaceObject {
     pub metadata: ObjectMeta,
@@ -120,7 +120,7 @@ pub(crate) fn profiles(source: &Arc<Source>) -> Result<Vec<Accepted>, Failure> {
     Ok(accepted)
 }
 
-/// Takes a profile the way to a checked one, or tells all that is wrong with it.
+/// Compiles and checks a profile, or returns all its problems.
 pub(crate) fn accept(object: &Object<'_>) -> Result<Accepted, Vec<Problem>> {
     for (path, found, expected) in
         [("kind", &object.kind, KIND), ("apiVersion", &object.api_version, names::API_VERSION)]
@@ -137,7 +137,7 @@ pub(crate) fn accept(object: &Object<'_>) -> Result<Accepted, Vec<Problem>> {
         .collect();
     let profile = match object.parse::<ToolSecurityProfile>() {
         Ok(profile) => Some(profile),
-        // The same field was found before, with the others.
+        // The strict check has reported this field already, with the others.
         Err(mistake) if mistake.unknown_field && !problems.is_empty() => None,
         Err(mistake) => {
             problems.push(mistake.problem);
@@ -174,7 +174,7 @@ fn problem(diagnostic: &Diagnostic) -> Problem {
     }
 }
 
-/// A problem of the generated policy: no file has its place, so the expression is quoted.
+/// A problem in the generated policy. It has no place in the file, so the message quotes the expression.
 fn in_policy(diagnostic: &Diagnostic, policy: &ValidatingAdmissionPolicy) -> Problem {
     let quoted = quote(&diagnostic.path, policy).map(|line| format!("the generated expression is: {line}"));
     let help = diagnostic.help.clone().or(quoted);
@@ -226,13 +226,13 @@ pub(crate) fn namespaces(source: &Arc<Source>) -> Result<Vec<Namespace>, Failure
     if problems.is_empty() { Ok(found.into_values().flatten().collect()) } else { Err(Failure::CouldNotRun(problems)) }
 }
 
-/// What the controller knows of a namespace; of one that is being deleted it touches nothing.
+/// A namespace as the controller sees it; `None` for one that is being deleted, which the controller leaves alone.
 pub(crate) fn namespace(name: String, metadata: ObjectMeta) -> Option<Namespace> {
     if metadata.deletion_timestamp.is_some() {
         return None;
     }
     let mut labels = metadata.labels.unwrap_or_default();
-    // The API server sets it on every namespace; a file written by hand does without it.
+    // The API server sets it on every namespace; files written by hand often leave it out.
     labels.insert("kubernetes.io/metadata.name".to_owned(), name.clone());
     Some(Namespace { name, labels, annotations: metadata.annotations.unwrap_or_default() })
 }
@@ -271,7 +271,8 @@ pub(crate) fn objects(
     Ok(objects)
 }
 
-/// Says which profiles exempt tenants, and which redirect each other's images, if they may meet in a namespace.
+/// Warns about profiles that exempt tenants, and about profiles that may select one namespace and redirect each other's
+/// images.
 pub(crate) fn warn(accepted: &[Accepted]) {
     for (index, one) in accepted.iter().enumerate() {
         for found in palisade_compiler::exempt_tenants(&one.profile.spec.exemptions) {
@@ -295,7 +296,7 @@ pub(crate) fn warn(accepted: &[Accepted]) {
     }
 }
 
-/// What a profile changes in pods, and who does it; `None` if it changes nothing.
+/// How a profile mutates pods, and who does it; `None` if it mutates nothing.
 pub(crate) fn changed_by(accepted: &Accepted, version: Minor) -> Option<(&Mutation, ChangedBy)> {
     let mutation = accepted.checked.mutation.as_ref()?;
     Some((mutation, mutation.by(version.number())))

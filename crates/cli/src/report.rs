@@ -1,4 +1,4 @@
-//! What the user is told, on standard error.
+//! What a command reports on standard error.
 
 use std::{
     fmt,
@@ -13,7 +13,7 @@ pub use palisade_manifest::{Problem, Source, harmless, one_line};
 
 use crate::output;
 
-/// Who has more to mend runs again.
+/// The most problems that one run reports.
 const MAX_PROBLEMS: usize = 50;
 
 /// Why there is no output.
@@ -76,7 +76,7 @@ impl SourceCode for Shown {
     }
 }
 
-/// Tells what went wrong, if anything did.
+/// Reports the failure, if any. Returns the exit code.
 pub fn exit(result: Result<(), Failure>) -> u8 {
     let (problems, code) = match result {
         Ok(()) => return 0,
@@ -87,7 +87,7 @@ pub fn exit(result: Result<(), Failure>) -> u8 {
     code
 }
 
-/// Tells of problems, the first of them if they are many.
+/// Reports problems: the first ones, and how many more there are.
 pub fn tell(problems: &[Problem]) {
     let mut text = String::new();
     for problem in problems.iter().take(MAX_PROBLEMS) {
@@ -100,12 +100,12 @@ pub fn tell(problems: &[Problem]) {
     say(&text);
 }
 
-/// Says something that is not a failure.
+/// Reports something that is not a failure.
 pub fn note(text: &str) {
     say(&format!("{}\n", one_line(text)));
 }
 
-/// Where nobody listens, nothing is said.
+/// Writes to standard error, even if nobody reads it.
 pub fn say(text: &str) {
     if output::add(text, true) {
         return;

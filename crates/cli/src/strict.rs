@@ -1,7 +1,7 @@
-//! Unknown fields: all of them at once, each with what may have been meant.
+//! Unknown fields: all at once, each with the known field that was probably meant.
 //!
-//! The types refuse unknown fields too, but one at a time, and not in what they take over from Kubernetes, where
-//! a misspelt `matchLabels` would select every namespace.
+//! The types reject unknown fields too, but one at a time, and not in the types of Kubernetes, where a misspelt
+//! `matchLabels` would select every namespace.
 
 use std::{ops::Range, sync::LazyLock};
 
@@ -13,7 +13,7 @@ use palisade_manifest::{Content, Node, suggestion};
 
 /// Fields that the schema of a custom resource leaves to the API server.
 const OBJECT: [&str; 3] = ["apiVersion", "kind", "metadata"];
-/// `ObjectMeta`, of which the schema says nothing.
+/// `ObjectMeta`, which the schema does not describe.
 const METADATA: [&str; 15] = [
     "annotations",
     "creationTimestamp",
@@ -61,9 +61,9 @@ pub fn unknown_fields(profile: &Node<'_>) -> Vec<Unknown> {
 /// A field that is not known, and its key in the file.
 #[derive(Debug)]
 pub struct Unknown {
-    /// What to say.
+    /// The message.
     pub diagnostic: Diagnostic,
-    /// Its key, not its value, is what is wrong.
+    /// The place of its key, because the value is not at fault.
     pub key: Range<usize>,
 }
 

@@ -31,28 +31,28 @@ use crate::{
 /// The objects that a profile becomes in the API server, besides the parameters in each namespace.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bundle {
-    /// What pods are judged by.
+    /// The policy and bindings that judge pods.
     pub pods: Pair,
-    /// What pod templates are judged by; `None` if they are not.
+    /// The policy and bindings that judge pod templates; `None` if the profile does not.
     pub workloads: Option<Pair>,
-    /// What mutates pods where the API server does it; `None` if nothing is defaulted, or the webhook is to do it.
+    /// The policy that makes the API server mutate pods; `None` if nothing is defaulted, or the webhook does it.
     pub mutation: Option<MutatingPair>,
 }
 
-/// A policy and what puts it in force.
+/// A policy and the bindings that put it in force.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pair {
     /// The policy.
     pub policy: ValidatingAdmissionPolicy,
     /// Its binding, of the same name.
     pub binding: ValidatingAdmissionPolicyBinding,
-    /// The binding for updates that can remove a finalizer, which `binding` is not for then; `None` if the policy reads
+    /// The binding for updates that can remove a finalizer, which `binding` then leaves out; `None` if the policy reads
     /// no parameters.
     pub updates: Option<ValidatingAdmissionPolicyBinding>,
 }
 
 impl Pair {
-    /// Whether it passes over what surely violates nothing.
+    /// Whether it has a fast path for requests that surely violate nothing.
     pub fn has_fast_path(&self) -> bool {
         self.policy.spec.as_ref().is_some_and(|spec| spec.match_conditions.is_some())
     }
@@ -64,7 +64,7 @@ impl Pair {
 }
 
 impl Bundle {
-    /// What a shape is judged by; `None` if it is not.
+    /// The pair that judges a shape; `None` if none does.
     pub fn pair(&self, shape: Shape) -> Option<&Pair> {
         match shape {
             Shape::Pods => Some(&self.pods),
@@ -72,7 +72,7 @@ impl Bundle {
         }
     }
 
-    /// The same without the fast path: every request is judged by all expressions, to the same end.
+    /// The same without the fast path: all expressions judge every request, with the same verdicts.
     #[must_use]
     pub fn in_full(mut self) -> Self {
         for pair in [Some(&mut self.pods), self.workloads.as_mut()].into_iter().flatten() {
@@ -89,7 +89,7 @@ impl Bundle {
     }
 }
 
-/// What the rules of a profile become.
+/// The objects that the rules of a profile become.
 pub(crate) fn bundle(
     profile: &ToolSecurityProfile,
     rules: &[Lowered],
@@ -111,8 +111,8 @@ pub(crate) fn bundle(
                     validation_actions: actions(stage),
                 },
             };
-        // A namespace without parameters is denied. In the other stages it must be let through: the API server denies
-        // what it cannot configure, whatever the binding's actions are.
+        // Deny closes a namespace without parameters. Other stages must let it through: the API server denies a request
+        // for which it cannot configure the policy, whatever the binding's actions are.
         let not_found = if stage == Stage::Deny { "Deny" } else { "Allow" };
         let without = (shape, updates) == (Shape::Pods, PodUpdates::WithoutParameters);
         Pair {
@@ -142,8 +142,8 @@ pub(crate) fn bundle(
     }
 }
 
-/// How long a pod's lists may be: those that the checks restrict something in, and all of them if the profile changes pods
-/// or has checks of an admin's own.
+/// The bounds of a pod's lists: those of lists in which a check restricts something, and all bounds if the profile
+/// mutates pods or has custom checks.
 fn bounds(rules: &[Lowered], customs: &[Custom], mutation: Option<&Mutation>) -> Vec<&'static Bound> {
     let of_mutation = mutation.map(Mutation::bounds).unwrap_or_default();
     let restricted = |bound: &&Bound| rules.iter().flat_map(|one| one.check.fields).any(|field| bound.covers(field));
@@ -183,7 +183,7 @@ pub(crate) fn metadata(profile: &ToolSecurityProfile, generated: String) -> Obje
     }
 }
 
-/// Where the parameters are: under the profile's name in the namespace of the pod.
+/// The reference to the parameters: in the pod's namespace, under the profile's name.
 fn param_ref(profile: &str, not_found: &str) -> ParamRef {
     ParamRef {
         name: Some(names::params(profile)),
@@ -201,14 +201,14 @@ fn actions(stage: Stage) -> Vec<String> {
     actions.iter().map(|&action| action.to_owned()).collect()
 }
 
-/// CEL of type string: what whoever is denied reads. The API server drops a message that is longer than 5 KiB (bytes) or
-/// has line breaks.
+/// CEL of type string: the message for a denied user. The API server drops a message that is longer than 5 KiB (bytes)
+/// or has line breaks.
 const MESSAGE: &str = "bytes(variables.message).size() <= 5120 ? variables.message : variables.message.substring(0, \
                        bytes(variables.message).size() == variables.message.size() ? 5090 : 1270) \
                        + ' ... (truncated)'";
 
-/// The spec, with each default of the API server written out, so that what is read back can be compared with
-/// what was written.
+/// The spec, with each default of the API server written out, so that the controller can compare what it reads back
+/// with what it wrote.
 fn policy_spec(profile: &ToolSecurityProfile, shape: Shape, judging: &Judging<'_>) -> ValidatingAdmissionPolicySpec {
     let parameterized = judging.updates != PodUpdates::AsCreation;
     let variables = expressions::variables(profile, shape, judging);
@@ -233,7 +233,7 @@ pub(crate) fn param_kind() -> ParamKind {
     ParamKind { api_version: Some(names::API_VERSION.to_owned()), kind: Some("ToolSecurityParams".to_owned()) }
 }
 
-/// What a shape is, whatever its parameters are.
+/// All requests for a shape, whatever the parameters are.
 fn all_rules(shape: Shape) -> Vec<NamedRuleWithOperations> {
     match shape {
         Shape::Pods => {
@@ -251,8 +251,8 @@ fn update_rules(shape: Shape) -> Vec<NamedRuleWithOperations> {
     }
 }
 
-/// The requests that cannot. The subresources leave the metadata of a pod alone (`ResetObjectMetaForStatus` in
-/// Kubernetes `pkg/registry/core/pod/strategy.go`).
+/// The requests that cannot remove one. The subresources leave the metadata of a pod alone (`ResetObjectMetaForStatus`
+/// in Kubernetes `pkg/registry/core/pod/strategy.go`).
 fn other_rules(shape: Shape) -> Vec<NamedRuleWithOperations> {
     match shape {
         Shape::Pods => {
@@ -270,7 +270,7 @@ fn of_workloads(operations: &[&str]) -> Vec<NamedRuleWithOperations> {
     ]
 }
 
-/// What is matched, with each default of the API server written out.
+/// The match constraints, with each default of the API server written out.
 fn matching(namespaces: LabelSelector, rules: Vec<NamedRuleWithOperations>) -> MatchResources {
     MatchResources {
         match_policy: Some("Equivalent".to_owned()),
@@ -294,8 +294,8 @@ pub(crate) fn rule(group: &str, operations: &[&str], resources: &[&str]) -> Name
     }
 }
 
-/// The profile's selector, and never the protected namespaces: the API server denies what a policy selects
-/// when it cannot find the policy's parameters, before it looks at bindings.
+/// The profile's selector, which never selects the protected namespaces: if the API server cannot find a policy's
+/// parameters, it denies all that the policy matches before it looks at bindings.
 pub fn namespace_selector(spec: &ToolSecurityProfileSpec) -> LabelSelector {
     let mut excluded: Vec<_> = names::PROTECTED_NAMESPACES.iter().map(|&name| name.to_owned()).collect();
     excluded.extend(spec.exclude_namespaces.iter().cloned());

@@ -1,7 +1,7 @@
 //! Checks of an admin's own: where their expressions stand in the policy, and back.
 //!
-//! Each is one variable, as a check of the catalogue is. An expression stands on lines of its own, so that what is
-//! said of a place in the policy can be told of the same place in the profile, and a comment at its end ends with it.
+//! Each is one variable, like a check of the catalogue. An expression stands on lines of its own, so that a place in
+//! the policy can be translated to its place in the profile, and so that a comment at its end ends with it.
 
 use std::{fmt::Write as _, ops::Range};
 
@@ -24,11 +24,11 @@ pub struct Custom {
     lines: [usize; 2],
 }
 
-/// What stands for the expression and for the message's, while what is around them is written.
+/// Placeholders for the expression and the message's expression, while the text around them is written.
 const NAMES: [&str; 2] = ["palisade_expression", "palisade_message"];
 
 impl Custom {
-    /// The name of the variable. No other has an underscore.
+    /// The name of the variable. No other variable's name has an underscore.
     pub fn variable(&self) -> String {
         format!("custom_{}", self.check.id)
     }
@@ -39,7 +39,7 @@ impl Custom {
         [self.check.expression.as_str(), message].iter().any(|expression| expression.contains("params"))
     }
 
-    /// What is defaulted where it is unset, if the check has a default.
+    /// The default of the check for an unset field, if it has one.
     pub(crate) fn field_default(&self) -> Option<FieldDefault> {
         let CustomDefault { path, value } = self.check.default.as_ref()?;
         let path: Vec<_> = path.split('.').collect();
@@ -52,7 +52,7 @@ impl Custom {
         Some(FieldDefault::new(of, &path, DefaultValue::Constant(value.clone()), vec![]))
     }
 
-    /// `excepted` says whether the check is not made in some namespaces.
+    /// `excepted` says whether an exception lifts the check in some namespace.
     fn new(check: &CustomCheck, path: String, excepted: bool, writing: Writing) -> Self {
         let CustomCheck { id, target, expression, message, message_expression, .. } = check;
         let [complies, says] = NAMES;
@@ -68,8 +68,8 @@ impl Custom {
             CustomTarget::Containers => of_each("containers", "container"),
             CustomTarget::Volumes => of_each("volumes", "volume"),
         };
-        // The pods by which the controller asks whether a profile is in force comply with the catalogue's checks; no
-        // one knows a pod that complies with these.
+        // The controller's probe pods comply with the checks of the catalogue; nobody knows a pod that complies with
+        // custom checks.
         let mut lowered = format!("request.namespace == '{}' ? [] : ({found})", names::PROBE_NAMESPACE);
         if excepted {
             lowered = format!("'{id}' in variables.excepted ? [] : ({lowered})");
@@ -88,7 +88,7 @@ impl Custom {
         &self.violations
     }
 
-    /// The message for a place in the expression of the variable, said of its place in the profile.
+    /// Translates a place in the variable's expression to its place in the profile.
     ///
     /// `place` is what follows the path of the variable's expression: nothing, or `:line:column`.
     pub fn relocate(&self, place: &str) -> String {
@@ -201,8 +201,8 @@ const NOT_OF_ALL: [&str; 7] = [
     "restartPolicyRules",
     "startupProbe",
 ];
-/// Fields of a pod that admission plugins look at before mutating policies and webhooks, and its containers, which those
-/// would not see.
+/// Fields of a pod that admission plugins read before mutating policies and webhooks run, and the lists of containers,
+/// because those plugins would not see a new one.
 const EARLY: [&str; 5] =
     ["automountServiceAccountToken", "containers", "ephemeralContainers", "initContainers", "priorityClassName"];
 #[cfg(test)]

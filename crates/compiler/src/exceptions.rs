@@ -36,7 +36,7 @@ impl Exceptions {
         self.0.is_empty()
     }
 
-    /// The checks that are not made in a namespace, each with the time at which that ends.
+    /// The checks that a namespace is excepted from, each with the time at which the exception ends.
     pub fn of(&self, namespace: &str, now: Timestamp) -> BTreeMap<String, String> {
         let mut ends = BTreeMap::<&str, Timestamp>::new();
         for exception in self.active(now).filter(|exception| exception.namespaces.iter().any(|one| one == namespace)) {
@@ -48,14 +48,14 @@ impl Exceptions {
         ends.into_iter().map(|(check, end)| (check.to_owned(), end.to_string())).collect()
     }
 
-    /// All of them, as if they were of one namespace: no namespace has more.
+    /// All of them, as if one namespace had them all: an upper bound for every namespace.
     pub fn everywhere(&self) -> BTreeMap<String, String> {
         let all =
             self.0.iter().flat_map(|one| one.checks.iter().map(|check| (check.clone(), one.expires.0.to_string())));
         all.collect()
     }
 
-    /// When the next one ends.
+    /// When the next exception ends.
     pub fn next_end(&self, now: Timestamp) -> Option<Timestamp> {
         self.active(now).map(|exception| exception.expires.0).min()
     }

@@ -1,6 +1,6 @@
 //! Exemptions that free tenants from the profile, although they name no tenant.
 //!
-//! A profile with such an exemption is still accepted: where a cluster has no tenants, it may be what its admin wants.
+//! A profile with such an exemption is still accepted: in a cluster without tenants, it may be intended.
 
 use palisade_api::{Diagnostic, Exemptions};
 
@@ -11,7 +11,7 @@ const CONTROLLER_MANAGER: &str = "system:kube-controller-manager";
 /// The user of requests without credentials.
 const ANONYMOUS: &str = "system:anonymous";
 
-/// The exemptions by which tenants can run pods that the profile denies, each with its place, and why that is so.
+/// The exemptions that let tenants run pods that the profile denies, each with its place and the reason.
 pub fn exempt_tenants(exemptions: &Exemptions) -> Vec<Diagnostic> {
     let Exemptions { users, groups, runtime_classes: _ } = exemptions;
     let users = users.iter().enumerate().map(|(index, name)| ("users", index, name, by_user(name)));
@@ -69,8 +69,8 @@ fn by_user(name: &str) -> Option<Risk> {
     }
 }
 
-/// Members of `system:masters` and `system:nodes` are no tenants: the former may delete the profile, and of the latter
-/// the API server takes mirror pods only, which are exempt anyway.
+/// Members of `system:masters` and `system:nodes` are not tenants: the former may delete the profile, and the API
+/// server lets the latter create only mirror pods, which are exempt anyway.
 fn by_group(name: &str) -> Option<Risk> {
     match name {
         "system:serviceaccounts:kube-system" => Some(Risk::Controllers),

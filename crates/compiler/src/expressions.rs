@@ -16,7 +16,7 @@ use crate::{Custom, Lowered, Writing, updates::PodUpdates};
 /// The variable with the list of violations: texts, each with the id of its check in brackets before anything else.
 pub const VIOLATIONS: &str = "violations";
 
-/// What a policy judges by.
+/// What a policy's expressions are made from.
 pub(crate) struct Judging<'a> {
     pub rules: &'a [Lowered],
     pub customs: &'a [Custom],
@@ -25,7 +25,7 @@ pub(crate) struct Judging<'a> {
     pub writing: Writing,
 }
 
-/// What the expressions are built of, first to last.
+/// The variables of a policy, in the order in which they depend on each other.
 pub(crate) fn variables(profile: &ToolSecurityProfile, shape: Shape, judging: &Judging<'_>) -> Vec<Variable> {
     let &Judging { rules, customs, updates, bounds, writing } = judging;
     let name = profile.metadata.name.as_deref().unwrap_or_default();
@@ -33,7 +33,7 @@ pub(crate) fn variables(profile: &ToolSecurityProfile, shape: Shape, judging: &J
     let unless_excepted = |id: &str, findings: String| {
         if excepted.contains(&id) { format!("'{id}' in variables.excepted ? [] : ({findings})") } else { findings }
     };
-    // A check that differs by namespace is not made where there are no parameters.
+    // Without parameters, the policy skips the checks that differ by namespace.
     let without_parameters = shape == Shape::Pods && updates == PodUpdates::WithoutParameters;
     let unless_updated = |of_namespace: bool, findings: String| {
         if of_namespace && without_parameters { format!("variables.updated ? [] : ({findings})") } else { findings }
@@ -91,7 +91,7 @@ pub(crate) fn variables(profile: &ToolSecurityProfile, shape: Shape, judging: &J
     } else {
         format!("{problem} ? ['[parameters] namespace: ' + params.spec.problem] : {found}")
     };
-    // Nothing loops over a list before its length is known.
+    // The policy knows the length of a list before it loops over it.
     let over = if bounds.is_empty() { "" } else { "!variables.withinBounds ? variables.overBounds : " };
     let about = "what all checks found; nothing is judged that is exempt or too long";
     all.push(VIOLATIONS, about, format!("variables.exempt ? [] : {over}{judged}"));
@@ -119,7 +119,7 @@ impl Variables {
     }
 }
 
-/// What the pod is called for the bounds.
+/// How the bounds name the parts of the pod.
 const NAMES: Names<'_> = Names {
     spec: "variables.spec",
     containers: &["variables.containers"],
@@ -127,7 +127,7 @@ const NAMES: Names<'_> = Names {
     annotations: "variables.annotations",
 };
 
-/// What is judged, under the names by which the checks know it. The names say enough.
+/// The pod to judge, under the names that the checks use. The names say enough.
 fn subject(shape: Shape, writing: Writing) -> Variables {
     let mut all = Variables { writing, variables: Vec::new() };
     let annotations = match shape {
@@ -137,7 +137,7 @@ fn subject(shape: Shape, writing: Writing) -> Variables {
         }
         Shape::Workloads => {
             all.push("template", "", template("object"));
-            // Only a ReplicationController may be without one.
+            // Only a ReplicationController may have none.
             all.push("spec", "", "variables.template.?spec.orValue({'containers': []})".to_owned());
             "variables.template.?metadata.?annotations.orValue({})"
         }
@@ -164,12 +164,12 @@ fn template(object: &str) -> String {
     )
 }
 
-/// CEL of type bool: whether a request is none of the profile's business.
+/// CEL of type bool: whether the profile does not apply to a request.
 ///
-/// A running pod may be labelled, annotated and released from finalizers whatever it violates, and a workload may
-/// be scaled: only a changed spec or template is judged, and a new ephemeral container is one. In the namespace for
-/// probes, where profiles with the same selector meet, a pod asks about one generation of one profile and says which
-/// (`asked_about`); nobody is exempt there.
+/// A running pod may be labelled, annotated and released from finalizers whatever it violates, and a workload may be
+/// scaled: only a changed spec or template is judged, and a new ephemeral container changes the spec. In the probe
+/// namespace, where profiles with the same selector meet, a pod names one generation of one profile (`asked_about`),
+/// and only that one judges it; nobody is exempt there.
 fn exempt(asked_about: &str, exemptions: &Exemptions, shape: Shape) -> String {
     let unchanged = match shape {
         Shape::Pods => "object.spec == oldObject.spec".to_owned(),
@@ -188,7 +188,7 @@ fn exempt(asked_about: &str, exemptions: &Exemptions, shape: Shape) -> String {
     )
 }
 
-/// CEL of type bool: whether who asks, or the runtime class of a pod with this spec, is exempt; any of them.
+/// Terms of CEL of type bool, one of which holds if the user, or the runtime class of a pod with this spec, is exempt.
 pub(crate) fn exempt_terms(exemptions: &Exemptions, spec: &str) -> Vec<String> {
     let Exemptions { users, groups, runtime_classes } = exemptions;
     let mut terms = Vec::new();
@@ -204,7 +204,7 @@ pub(crate) fn exempt_terms(exemptions: &Exemptions, spec: &str) -> Vec<String> {
     terms
 }
 
-/// CEL of type bool: whether a node makes the pod with these annotations to show a static one.
+/// CEL of type bool: whether a node creates the pod with these annotations to show a static pod.
 pub(crate) fn mirrored(annotations: &str) -> String {
     // Neither alone is enough: a tenant can write the annotation, and a node does not make what it mirrors.
     format!(
@@ -214,25 +214,24 @@ pub(crate) fn mirrored(annotations: &str) -> String {
     )
 }
 
-/// CEL of type bool: whether a pod is updated, and none of its subresources, without parameters. Not by the parameters
-/// alone: nothing else is ever judged without them, however it is bound.
+/// CEL of type bool: whether the request updates a pod, not a subresource, without parameters. It does not look at the
+/// parameters alone: nothing else is judged without them, whatever the bindings say.
 const UPDATED: &str = "params == null && request.operation == 'UPDATE' && request.?subResource.orValue('') == ''";
 
-/// CEL of type list(string): the checks that are not made in the namespace. The API server has set the time of
-/// creation itself when it asks policies, so that an exception ends by its clock, whether or not anybody takes it
-/// away.
+/// CEL of type list(string): the checks that exceptions lift in the namespace. The API server sets the time of creation
+/// before policies run, so an exception ends by its clock, whether or not anybody removes it.
 const EXCEPTED: &str = "params.spec.?exceptions.orValue({}).filter(check, \
                         timestamp(object.metadata.creationTimestamp) < timestamp(params.spec.exceptions[check]))";
 
-/// The ids of the checks that are not made in some namespace.
+/// The ids of the checks that some exception lifts.
 pub(crate) fn excepted_checks(profile: &ToolSecurityProfile) -> Vec<&str> {
     profile.spec.exceptions.iter().flat_map(|exception| &exception.checks).map(String::as_str).collect()
 }
 
-/// CEL of type list(string): the violations that a finding finds.
+/// CEL of type list(string): the violations of a finding.
 fn violations(id: &str, finding: &Finding) -> String {
     let Finding { over, violated, says, complies: _ } = finding;
-    // Most texts begin with a literal; the prefix is written into it.
+    // Most texts begin with a literal. The prefix becomes part of it.
     let after = |prefix: &str| match says.strip_prefix('\'') {
         Some(rest) => format!("{prefix}{rest}"),
         None => format!("{prefix}' + {says}"),

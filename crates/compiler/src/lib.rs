@@ -1,8 +1,8 @@
 //! Compiles a profile into what the API server enforces.
 //!
-//! `ToolSecurityProfile -> Compiled`: two policies with one or two bindings each, whatever the number of namespaces. What is
-//! the same in all namespaces is a constant in the policy; what differs is read from the namespace's
-//! `ToolSecurityParams`, which [`Resolver`] makes. Nothing here may be applied: only the gate can turn a
+//! `ToolSecurityProfile -> Compiled`: two policies with one or two bindings each, whatever the number of namespaces.
+//! What is the same in all namespaces is a constant in the policy; what differs, the policy reads from the namespace's
+//! `ToolSecurityParams`, which [`Resolver`] computes. Nothing here may be applied: only the gate can turn a
 //! [`Compiled`] into something that may.
 //!
 //! This crate is pure: no I/O, no clock, no environment. The same input gives the same bytes.
@@ -60,22 +60,22 @@ pub struct Compiled {
     pub parameters: BTreeMap<ParameterName, ParameterType>,
     /// What the API server enforces.
     pub bundle: Bundle,
-    /// What the parameters are in a namespace.
+    /// Computes the parameters of a namespace.
     pub resolver: Resolver,
-    /// What is changed in pods; `None` if nothing is.
+    /// How pods are mutated; `None` if they are not.
     pub mutation: Option<Mutation>,
-    /// Where checks are not made.
+    /// Where and until when checks are not made.
     pub exceptions: Exceptions,
     /// The namespaces that are never selected, as the profile lists them.
     pub excluded: Vec<String>,
-    /// Pods that tell whether the policy is in force.
+    /// Pods whose dry runs show whether the policy is in force.
     pub probes: Probes,
-    /// Which level of the Pod Security Standards the profile implies.
+    /// The level of the Pod Security Standards that the profile implies.
     pub implied: PssEquivalent,
 }
 
 impl Compiled {
-    /// Whether there are `ToolSecurityParams` in each namespace: with parameters or exceptions.
+    /// Whether each namespace has `ToolSecurityParams`: with parameters or exceptions.
     pub fn is_parameterized(&self) -> bool {
         !self.parameters.is_empty() || !self.exceptions.is_empty()
     }
@@ -107,7 +107,7 @@ pub fn compile(profile: &ToolSecurityProfile) -> Result<Compiled, Vec<Diagnostic
     compile_as(profile, Writing::Readable)
 }
 
-/// Compiles a profile to expressions that are written so. Nothing but [`Writing::Readable`] is ever applied.
+/// Compiles a profile, with expressions written as `writing` says. Only [`Writing::Readable`] is ever applied.
 ///
 /// # Errors
 /// All mistakes in the profile, each with its place.
@@ -178,12 +178,12 @@ fn implied(spec: &ToolSecurityProfileSpec, settings: &Settings) -> PssEquivalent
     if !spec.exceptions.is_empty() {
         reason.push_str("; not where spec.exceptions says otherwise");
     }
-    // The version that was meant: what "latest" is changes.
+    // The resolved version: what "latest" means changes.
     PssEquivalent { level, version: format!("v1.{}", spec.baseline_version.minor()), reason }
 }
 
 fn names_too_long(name: &str) -> Option<Diagnostic> {
-    // The CRD says the same; a file that never met an API server has not been told.
+    // The CRD says the same, but a file may never have met an API server.
     (name.is_empty() || name.len() > 50).then(|| {
         Diagnostic::new("metadata.name", format!("{name:?} has {} characters", name.len()))
             .help("a profile's name has 1 to 50 characters")

@@ -1,5 +1,5 @@
-//! What a profile changes in pods: who does it, and what, as data that the webhook and the API server's own engine
-//! both follow.
+//! How a profile mutates pods: who does it, and what it changes, as data that the webhook and the API server's own
+//! engine both follow.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,42 +17,42 @@ use palisade_checks::{
 
 use crate::{Custom, Resolver, bundle};
 
-/// What a profile changes in pods.
+/// How a profile mutates pods.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mutation {
     /// The profile's name.
     pub profile: String,
-    /// In which namespaces: those that the profile selects.
+    /// The namespaces: those that the profile selects.
     pub namespaces: LabelSelector,
-    /// Who does it.
+    /// Who mutates.
     pub engine: Engine,
-    /// What happens to a pod where that fails.
+    /// What happens to a pod if mutation fails.
     pub failure_policy: FailurePolicy,
-    /// The fields that are defaulted where they are unset, each with the check that it is for, if any.
+    /// The defaults of unset fields, each with its check, if any.
     pub defaults: Vec<(Option<String>, FieldDefault)>,
-    /// Where images are taken from.
+    /// Where images are redirected to.
     pub redirect: Option<Redirect>,
-    /// Whose requests, and what, is left alone.
+    /// Requests and pods that are not mutated.
     pub exemptions: Exemptions,
-    /// The declared parameters, without which nothing is changed.
+    /// The declared parameters. Without their values nothing is mutated.
     pub parameters: BTreeMap<ParameterName, ParameterType>,
-    /// Whether there are parameters in each namespace, be it only for exceptions.
+    /// Whether each namespace has parameters, be it only for exceptions.
     pub parameterized: bool,
 }
 
-/// Who changes pods.
+/// Who mutates pods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChangedBy {
     /// The API server, by a policy in this version of `admissionregistration.k8s.io`.
     Policy(&'static str),
     /// Palisade's webhook.
     Webhook,
-    /// Nobody: the profile wants the API server to do it, which cannot.
+    /// Nobody: the profile demands the API server, which cannot.
     Nobody,
 }
 
 impl Mutation {
-    /// What the profile changes, and the mistakes in that; `None` if it changes nothing.
+    /// How the profile mutates pods, and the mistakes in that; `None` if it does not.
     pub(crate) fn new(
         profile: &str,
         spec: &ToolSecurityProfileSpec,
@@ -99,8 +99,8 @@ impl Mutation {
         (changes.then_some(found), diagnostics)
     }
 
-    /// Who changes pods where the API server is of Kubernetes 1.`minor`. 1.34 and 1.35 serve MutatingAdmissionPolicy only
-    /// where it is turned on, which an engine means that is `Native`.
+    /// Who mutates pods on Kubernetes 1.`minor`. 1.34 and 1.35 serve MutatingAdmissionPolicy only where an admin turns
+    /// it on; the engine `Native` says that it is on.
     pub fn by(&self, minor: u8) -> ChangedBy {
         match (self.engine, minor) {
             (Engine::Auto | Engine::Native, 36..) => ChangedBy::Policy("v1"),
@@ -110,7 +110,7 @@ impl Mutation {
         }
     }
 
-    /// The requests that it is about: `matchConstraints` of the policy, and what the webhook is registered for.
+    /// The requests to mutate: `matchConstraints` of the policy and rules of the webhook's registration.
     pub fn match_constraints(&self) -> MatchResources {
         MatchResources {
             match_policy: Some("Equivalent".to_owned()),
@@ -124,8 +124,8 @@ impl Mutation {
         }
     }
 
-    /// How long a pod's lists may be for anything to be changed: all of them, because whoever merges a change into a pod
-    /// reads all of it, and the texts that are looked at. Where validation denies what is longer, nothing is lost.
+    /// The bounds within which a pod is mutated: all lists, because whoever merges a change into a pod reads all of it,
+    /// and the texts that the mutation reads. Nothing is lost: validation denies a pod beyond them.
     pub fn bounds(&self) -> Vec<&'static Bound> {
         let redirected = |of: &Field| matches!(of, Field::Container("image") | Field::Volume("image.reference"));
         let wanted = |bound: &&Bound| match bound.counted {
@@ -135,8 +135,8 @@ impl Mutation {
         bounds::BOUNDS.iter().filter(wanted).collect()
     }
 
-    /// The fields that are defaulted in a new ephemeral container: those of containers, and what it does not inherit, for
-    /// nothing else of its pod can change.
+    /// The defaults of a new ephemeral container: those of containers, and the pod's where the container does not
+    /// inherit them, because nothing else of its pod can change.
     pub fn of_ephemeral(&self) -> Vec<(Option<String>, FieldDefault)> {
         let may_have = |default: &FieldDefault| matches!(default.of, Subject::PodOrContainer | Subject::Container);
         let mut defaults: Vec<_> = self.defaults.iter().filter(|(_, default)| may_have(default)).cloned().collect();
@@ -147,7 +147,7 @@ impl Mutation {
     }
 }
 
-/// Whether two fields are one, or one is in the other, in something.
+/// Whether two defaults of one object set the same field, or one sets a part of the other's.
 fn overlap(one: &FieldDefault, other: &FieldDefault) -> bool {
     let of_pod = |default: &FieldDefault| matches!(default.of, Subject::Pod | Subject::PodOrContainer);
     let of_container = |default: &FieldDefault| default.of != Subject::Pod;
@@ -155,7 +155,7 @@ fn overlap(one: &FieldDefault, other: &FieldDefault) -> bool {
         && (one.path.starts_with(&other.path) || other.path.starts_with(&one.path))
 }
 
-/// A default for a field that something else of the profile defaults.
+/// The mistake that another part of the profile defaults the same field.
 fn taken(custom: &Custom, check: Option<&str>, other: &FieldDefault) -> Diagnostic {
     let by = check.map_or("spec.mutation.additionalDefaults".to_owned(), |check| format!("check {check}"));
     let message = format!("{} is defaulted for {by}", other.path.join("."));
@@ -163,9 +163,9 @@ fn taken(custom: &Custom, check: Option<&str>, other: &FieldDefault) -> Diagnost
         .help("a field has one default: leave this one out, or what defaults the field now")
 }
 
-/// Whether two profiles redirect images, and one of them redirects what the other has redirected. Where both select a
-/// namespace, an image then ends where neither wants it: policies and webhooks are asked again after a change. Parameters
-/// are taken to have values that they could have.
+/// Whether one of two profiles redirects the images that the other has redirected. Where both select a namespace, an
+/// image then ends up where neither wants it, because the API server runs policies and webhooks again after a change.
+/// Parameters get values that they could have.
 pub fn redirect_each_other(one: &ToolSecurityProfileSpec, other: &ToolSecurityProfileSpec) -> bool {
     let redirector = |spec: &ToolSecurityProfileSpec| {
         let settings = spec.effective_settings();

@@ -1,4 +1,4 @@
-//! What a profile changes in pods, as a MutatingAdmissionPolicy: the API server does what the webhook would.
+//! How a profile mutates pods, as a MutatingAdmissionPolicy: the API server does what the webhook would.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use serde_json::{Value as Json, json};
 
 use crate::{Mutation, Writing, bundle, expressions, fast};
 
-/// A policy that changes pods, and what puts it in force.
+/// A policy that mutates pods, and the binding that puts it in force.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MutatingPair {
     /// The policy.
@@ -37,10 +37,9 @@ impl MutatingPair {
     }
 }
 
-/// The conditions without which a request is none of the mutation's business, by name: not in the namespace for
-/// probes, whose pods are to be judged as they are unless they ask who changes them, and not for who and what is
-/// exempt, and not for a pod in which nothing is to change, or with a list that is longer than what is judged, which
-/// validation denies: an empty patch would cost more. For the policy and for the webhook's registration alike.
+/// The match conditions of the policy, and of the webhook's registration. They leave out pods in the probe namespace,
+/// unless these ask who mutates them; exempt users and pods; pods that need no change, because even an empty patch
+/// costs more; and pods with a list over its bound, which validation denies.
 pub fn match_conditions(mutation: &Mutation) -> Vec<MatchCondition> {
     conditions(mutation, Writing::Readable)
 }
@@ -70,7 +69,7 @@ fn conditions(mutation: &Mutation, writing: Writing) -> Vec<MatchCondition> {
         ),
         condition("not-exempt", format!("!{}", cel::any(&exempt))),
     ];
-    // One condition, for the API server evaluates each, whatever the others say.
+    // One condition, because the API server evaluates all of them, whatever the others say.
     let something = Parts::new(mutation).something_to_change();
     let terms: Vec<_> = something.into_iter().chain(within).collect();
     if !terms.is_empty() {
@@ -98,7 +97,7 @@ pub(crate) fn pair(profile: &ToolSecurityProfile, mutation: &Mutation, writing: 
                     patch_type: "JSONPatch".to_owned(),
                 }]),
                 param_kind: mutation.parameterized.then(bundle::param_kind),
-                // What a webhook adds after it, a container say, is defaulted, too.
+                // The policy also defaults what a webhook adds after it, such as a container.
                 reinvocation_policy: Some("IfNeeded".to_owned()),
                 variables: Some(variables),
             }),
@@ -107,7 +106,7 @@ pub(crate) fn pair(profile: &ToolSecurityProfile, mutation: &Mutation, writing: 
             metadata: bundle::metadata(profile, name.clone()),
             spec: Some(MutatingAdmissionPolicyBindingSpec {
                 match_resources: None,
-                // Where there are none, validation denies and says why.
+                // Where a namespace has none, validation denies and says why.
                 param_ref: mutation.parameterized.then(|| ParamRef {
                     name: Some(names::params(&mutation.profile)),
                     parameter_not_found_action: Some("Allow".to_owned()),
@@ -123,7 +122,7 @@ const ALL_CONTAINERS: &str = "object.spec.containers + object.spec.?initContaine
                               + object.spec.?ephemeralContainers.orValue([])";
 const IMAGES: &str = "variables.containers.map(c, string(c.?image.orValue(''))) \
                       + object.spec.?volumes.orValue([]).map(v, string(v.?image.?reference.orValue('')))";
-/// What the pod is called for the bounds.
+/// How the bounds name the parts of the pod.
 const NAMES: bounds::Names<'_> = bounds::Names {
     spec: "object.spec",
     containers: &[
@@ -137,7 +136,7 @@ const NAMES: bounds::Names<'_> = bounds::Names {
 /// CEL of type bool: an ephemeral container is new. The others cannot change.
 const NEW: &str = "!oldObject.spec.?ephemeralContainers.orValue([]).exists(o, o.name == c.name)";
 
-/// What a mutation is made of, lowered.
+/// The parts of a mutation, lowered.
 struct Parts<'a> {
     mutation: &'a Mutation,
     /// The variables: name, comment and expression.
@@ -176,8 +175,8 @@ impl<'a> Parts<'a> {
         Self { mutation, variables, created: sum(&created), ephemeral: sum(&ephemeral) }
     }
 
-    /// CEL of type bool that is false only where nothing is changed; `None` if it would have to do all the work. A pod that
-    /// asks who changes pods is one that others may have changed already: all of them are to answer.
+    /// CEL of type bool that is false only where nothing changes; `None` if it would have to do all the work. Always
+    /// true for a probe that asks who mutates pods: others may have mutated it already, and each one must answer.
     fn something_to_change(&self) -> Option<String> {
         let nothing = fast::nothing_to_do(&self.created, &self.variables)?;
         let nothing = Writing::AsLowered.tree("", &nothing)?;
@@ -204,7 +203,7 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// For which checks a default is set, and where their pages are.
+/// The checks for which a default is set, and their pages.
 fn about(mutation: &Mutation) -> String {
     let mut checks: Vec<_> = mutation.defaults.iter().filter_map(|(check, _)| check.as_deref()).collect();
     checks.dedup();
@@ -305,10 +304,10 @@ fn elements(list: &str) -> String {
     if list == "containers" { "object.spec.containers".to_owned() } else { format!("object.spec.?{list}.orValue([])") }
 }
 
-/// The conditions by name, for who registers a webhook.
+/// The conditions by name, for whoever registers a webhook.
 impl Mutation {
-    /// The conditions (CEL) that a request must meet for anything to be changed, by name: `matchConditions` of a
-    /// webhook that does what the policy would.
+    /// The conditions (CEL) that a request must meet to be mutated, by name: `matchConditions` of a webhook that does
+    /// what the policy would.
     pub fn match_conditions(&self) -> BTreeMap<String, String> {
         match_conditions(self).into_iter().map(|condition| (condition.name, condition.expression)).collect()
     }

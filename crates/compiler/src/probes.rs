@@ -1,4 +1,4 @@
-//! Objects that tell whether the policies are in force: one that complies and one that violates them.
+//! Probes: objects whose dry runs show whether the policies are in force. One complies with them, one violates them.
 
 use palisade_api::{
     Settings, ToolSecurityParamsSpec, ToolSecurityProfile, catalogue,
@@ -14,7 +14,7 @@ use serde_json::{Value as Json, json};
 
 use crate::Resolver;
 
-/// What it takes to ask an API server whether a profile is in force.
+/// What the controller needs to probe whether a profile is in force.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Probes {
     /// Labels by which the profile selects the probe namespace; `None` if no labels do it.
@@ -27,7 +27,7 @@ pub struct Probes {
     pub violating: Option<Probe>,
 }
 
-/// What to ask about to learn whether the policy for one shape is in force.
+/// A probe of the policy for one shape.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Question {
     /// Where objects of this kind are created in the probe namespace, as a path of the API.
@@ -42,7 +42,7 @@ pub struct Question {
     pub check: &'static str,
 }
 
-/// A pod to ask about.
+/// A pod to probe with.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Probe {
     /// The check that it violates.
@@ -67,8 +67,8 @@ impl Probes {
         for check in catalogue::ALL {
             (check.comply)(settings, &values, &mut compliant);
         }
-        // Last check first: the first ones forbid what an API server may refuse on its own
-        // (--allow-privileged=false), and then nothing is learned of the policy.
+        // Last check first: the first ones forbid what an API server may deny on its own (--allow-privileged=false),
+        // which would show nothing about the policy.
         let violating = catalogue::ALL.iter().rev().find_map(|check| {
             let mut pod = compliant.clone();
             *pod.at_mut(&["metadata", "name"]) = "palisade-probe-violating".into();
@@ -81,8 +81,8 @@ impl Probes {
             violating,
         }
     }
-    /// What to ask about to learn whether the policy for a shape is in force; `None` if no object can show it: the
-    /// profile allows everything, or the shape is none that a dry run in the probe namespace can create.
+    /// The probe of the policy for a shape; `None` if no object can show that it is in force: the profile allows
+    /// everything, or a dry run in the probe namespace cannot create this shape.
     pub fn question(&self, shape: Shape) -> Option<Question> {
         let violating = self.violating.as_ref()?;
         let check = violating.check?;
@@ -95,7 +95,7 @@ impl Probes {
                 violating: violating.pod.clone(),
                 check,
             }),
-            // All kinds are judged by one policy. Of these no controller makes anything, even if one were created.
+            // One policy judges all kinds. No controller acts on this kind, even if one were created.
             Shape::Workloads => Some(Question {
                 path: format!("/api/v1/namespaces/{namespace}/{}", pod_template()?.resource),
                 kind: "pod template",
@@ -111,7 +111,7 @@ fn pod_template() -> Option<&'static Workload> {
     WORKLOADS.iter().find(|workload| workload.kind == "PodTemplate")
 }
 
-/// A pod of the probe as a template, with its label on the object that is created.
+/// A probe pod as a pod template, with its label on the object itself.
 fn template(name: &str, pod: &Json) -> Option<Json> {
     let mut object = pod_template()?.around(name, pod);
     *object.at_mut(&["metadata", "labels"]) = pod["metadata"]["labels"].clone();

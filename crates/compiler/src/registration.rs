@@ -1,5 +1,5 @@
-//! What a profile changes in pods, as an entry of the webhook's registration: the API server asks the webhook about what
-//! the policy would match.
+//! How a profile mutates pods, as an entry of the webhook's registration: the API server calls the webhook for what the
+//! policy would match.
 
 use k8s_openapi::{
     ByteString,
@@ -11,7 +11,7 @@ use palisade_api::{Published, names};
 use crate::{Mutation, match_conditions};
 
 impl Mutation {
-    /// The entry for a webhook that has said this of itself, with each default of the API server written out.
+    /// The entry for a webhook that published this, with each default of the API server written out.
     pub fn webhook(&self, published: &Published) -> MutatingWebhook {
         let failure_policy: &str = self.failure_policy.into();
         MutatingWebhook {

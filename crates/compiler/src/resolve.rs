@@ -16,7 +16,7 @@ const MAX_LIST: usize = 64;
 /// The longest problem, in characters. The CRD allows no more than 1024.
 const MAX_PROBLEM: usize = 1000;
 
-/// What is known of a namespace.
+/// The parts of a namespace that parameters and selectors read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Namespace {
     /// `metadata.name`
@@ -140,7 +140,7 @@ impl Resolver {
         Err(problem)
     }
 
-    /// What the parameters of a namespace say: its values, or why it denies every pod.
+    /// The parameters of a namespace: its values, or why it denies every pod.
     pub fn params(&self, namespace: &Namespace) -> ToolSecurityParamsSpec {
         match self.resolve(namespace) {
             Ok(values) => ToolSecurityParamsSpec::of(&values),
@@ -180,7 +180,7 @@ impl Resolver {
                     let lowest = parameter.minimum.unwrap_or(i64::MIN);
                     Resolved::Integer(1000.max(lowest).min(parameter.maximum.unwrap_or(i64::MAX)))
                 }
-                // A text that is a host, a path segment and a name alike.
+                // A text that is valid as a host, a path segment and a name.
                 ParameterType::String => Resolved::String("palisade.invalid".to_owned()),
                 ParameterType::Boolean => Resolved::Boolean(false),
                 ParameterType::StringList => Resolved::StringList(vec!["palisade.invalid".to_owned()]),
@@ -198,7 +198,7 @@ fn source_fields(source: &Source) -> usize {
     [namespace_annotation, namespace_label, namespace_name_trim_prefix].into_iter().flatten().count()
 }
 
-/// What a source says about a namespace: where it stands, and the text.
+/// The value that a source has in a namespace: its place, and the text.
 fn read<'a>(source: &'a Source, namespace: &'a Namespace) -> Option<(String, &'a str)> {
     if let Some(key) = &source.namespace_annotation {
         return Some((format!("annotation {key}"), namespace.annotations.get(key)?));
@@ -256,7 +256,7 @@ fn parse(parameter: &Parameter, pattern: Option<&Regex>, text: &str) -> Result<R
 }
 
 fn one_text(parameter: &Parameter, pattern: Option<&Regex>, text: &str) -> Result<String, String> {
-    // An empty text would widen what it is a part of: /data/project/$tool would be /data/project/.
+    // An empty text would widen the setting that contains it: /data/project/$tool would be /data/project/.
     if text.is_empty() {
         return Err("is empty".to_owned());
     }

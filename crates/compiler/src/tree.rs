@@ -8,7 +8,7 @@ use palisade_cel::ast::{Expr, Literal, Node, NodeId};
 pub(crate) const TEMPLATE: &str = "template";
 
 pub(crate) fn node(expr: Expr) -> Node {
-    // Nothing asks for the place of what is only printed.
+    // It is only printed, so no place refers to it.
     Node { id: NodeId(0), expr }
 }
 
@@ -32,7 +32,7 @@ pub(crate) fn select(operand: Node, field: &str) -> Node {
     node(Expr::Select { operand: Box::new(operand), field: field.into(), test: false })
 }
 
-/// Nodes of constants.
+/// Literal nodes.
 pub(crate) mod literal {
     use super::{Expr, Literal, Node, node};
 
@@ -115,7 +115,7 @@ pub(crate) fn replace(of: Node, name: &str, by: &Node) -> Node {
     }
 }
 
-/// What a macro does that loops over a range.
+/// How a looping macro works.
 pub(crate) struct Loop {
     /// The names that it binds.
     pub names: Vec<Arc<str>>,
@@ -123,7 +123,7 @@ pub(crate) struct Loop {
     pub only_asks: bool,
 }
 
-/// What the macro does that a member call of this function is; `None` if it is none that loops.
+/// The macro that a member call of this function is; `None` if it does not loop.
 pub(crate) fn looping(function: &str, args: &[Node]) -> Option<Loop> {
     let (names, only_asks) = match (function, args.len()) {
         ("all" | "exists" | "exists_one" | "filter", 2) => (1, true),
@@ -190,7 +190,7 @@ pub(crate) fn variables(of: &Node) -> Vec<Arc<str>> {
     }
 }
 
-/// The same with what they mean in place of the policy's variables; `None` if one has no meaning here.
+/// The expression with the definitions of the policy's variables in their place; `None` if one has no definition here.
 pub(crate) fn inlined(of: Node, definition: &dyn Fn(&str) -> Option<Node>) -> Option<Node> {
     if let Some(name) = variable(&of) {
         return inlined(definition(name)?, definition);

@@ -19,11 +19,11 @@ pub enum Writing {
     AsLowered,
 }
 
-/// What the oldest API servers take.
+/// The syntax that the oldest API servers accept.
 pub(crate) const SYNTAX: Syntax = Syntax { two_variables: true, sort_by: false, escaped_names: false };
 
 impl Writing {
-    /// An expression. `about` becomes a comment before it, if it says something.
+    /// Writes an expression. `about` becomes a comment before it, if it is not empty.
     pub(crate) fn expression(self, about: &str, lowered: String) -> String {
         match self.written(about, &lowered, &[]) {
             Some(printed) => printed.text,
@@ -31,7 +31,7 @@ impl Writing {
         }
     }
 
-    /// An expression in which names stand for texts that an admin wrote. What is around them is not an admin's.
+    /// Writes an expression in which names stand for texts that an admin wrote.
     pub(crate) fn around(self, about: &str, lowered: &str, verbatim: &[Verbatim<'_>]) -> Printed {
         self.written(about, lowered, verbatim).unwrap_or_else(|| {
             let mut text = lowered.to_owned();
@@ -40,7 +40,7 @@ impl Writing {
             }
             let mut lines = Vec::new();
             for one in verbatim {
-                // Where it is among the lines is where its name is, with the lines of the texts before.
+                // Its line is that of its name, plus the lines of the texts before it.
                 let before = lowered.split(one.name).next().unwrap_or_default();
                 let others = verbatim.iter().filter(|other| before.contains(other.name));
                 let added: usize = others.map(|other| other.text.matches('\n').count() + 2).sum();
@@ -50,7 +50,7 @@ impl Writing {
         })
     }
 
-    /// A tree that was made and not read; `None` for one that cannot be written.
+    /// Writes a tree that was not parsed from text; `None` if it cannot be written.
     pub(crate) fn tree(self, about: &str, tree: &Node) -> Option<String> {
         match self {
             Self::Readable => commented(about, tree, &[]).map(|printed| printed.text),
@@ -58,7 +58,7 @@ impl Writing {
         }
     }
 
-    /// `None` for what is to be as it was lowered, or cannot be read: then whoever checks it says what is wrong with it.
+    /// `None` if the expression stays as it was lowered, or does not parse: whoever checks it reports why.
     fn written(self, about: &str, lowered: &str, verbatim: &[Verbatim<'_>]) -> Option<Printed> {
         if self == Self::AsLowered {
             return None;
@@ -70,7 +70,7 @@ impl Writing {
 /// A tree over several lines, with a comment before it, if that says something.
 fn commented(about: &str, tree: &Node, verbatim: &[Verbatim<'_>]) -> Option<Printed> {
     let comment = if about.is_empty() { String::new() } else { format!("// {about}\n") };
-    // White space must not be what makes an expression too long.
+    // White space must not make an expression too long.
     [WIDTH, usize::MAX].into_iter().find_map(|width| {
         let mut printed = print(tree, width, verbatim)?;
         printed.text.insert_str(0, &comment);

@@ -30,7 +30,7 @@ impl AcceptedProfile {
     /// How long until the next exception ends.
     pub fn exception_ends_in(&self, now: Timestamp) -> Option<Duration> {
         let end = self.compiled.exceptions.next_end(now)?;
-        // A little later, so that it surely is over.
+        // A little later, so that the exception is surely over.
         Some(Duration::try_from(end.duration_since(now)).unwrap_or_default() + Duration::from_secs(1))
     }
 }
@@ -45,12 +45,12 @@ pub struct Rejection {
 }
 
 impl Rejection {
-    /// By compiler or gate.
+    /// A rejection by the compiler or the gate.
     pub fn new(reason: Reason, diagnostics: &[Diagnostic]) -> Self {
         Self { reason, message: text::diagnostics(diagnostics) }
     }
 
-    /// By the API server, which rejects `what`.
+    /// A rejection by the API server, which does not accept `what`.
     pub fn by_api_server(what: &str, error: &ApiError) -> Self {
         let message = format!("the API server rejects {what}: {error}");
         Self { reason: Reason::RefusedByApiServer, message: message.chars().take(LONGEST).collect() }

@@ -1,8 +1,9 @@
 //! Stage apply: writes policies and bindings.
 //!
-//! When something changes, parameters come first ([`crate::params`]), then the policy, then the binding; parameters that
-//! only the former policy read are removed after the API server has surely read the new one. Policies and bindings are changed
-//! in place: the API server can lose sight of parameters when the last binding of a kind goes and comes back.
+//! When something changes, it writes the parameters first ([`crate::params`]), then the policy, then the binding. It
+//! removes parameters that only the former policy reads after the API server has surely read the new one. It changes
+//! policies and bindings in place: the API server can lose sight of parameters when the last binding of a kind goes and
+//! comes back.
 
 use k8s_openapi::api::admissionregistration::v1::{ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding};
 use kube::{Api, Resource, core::ObjectMeta};
@@ -24,12 +25,12 @@ use crate::{
 const POLICY: &str = "ValidatingAdmissionPolicy";
 const BINDING: &str = "ValidatingAdmissionPolicyBinding";
 
-/// What parameters must be kept for a policy in the cluster, for the one that is kept there, or for one before.
+/// The parameters to keep for the policy in the cluster, for the policy in force, and for the one before.
 pub fn keep(cx: &Context, profile: &str, state: &State) -> Keep {
     let policies = cx.store.pairs(profile).into_iter().filter_map(|pair| pair.policy);
     let in_cluster = policies.fold(Keep::Nothing, |keep, policy| keep.and(&Keep::of_annotation(parameters(&policy))));
     let in_force = state.in_force();
-    // Somebody may have deleted the policy; it comes back, and reads them.
+    // Somebody may have deleted the policy. The controller restores it, and it reads them.
     let kept = in_force.accepted.iter().flat_map(|accepted| accepted.compiled.bundle.pairs());
     let kept = kept.fold(in_cluster, |keep, (_, pair)| keep.and(&Keep::of_annotation(parameters(&pair.policy))));
     match in_force.settles_in(Instant::now()) {
@@ -42,8 +43,8 @@ fn parameters(policy: &ValidatingAdmissionPolicy) -> Option<&String> {
     policy.metadata.annotations.as_ref()?.get(names::PARAMETERS_ANNOTATION)
 }
 
-/// Writes the policies and the bindings. Afterwards they are in the cluster as they were compiled, and no others.
-/// [`State::writing`] is held by the caller.
+/// Writes the policies and the bindings. Afterwards the cluster has them as they were compiled, and no others. The
+/// caller holds [`State::writing`].
 pub async fn bundle(cx: &Context, profile: &str, accepted: &AcceptedProfile, state: &State) -> Result<(), ApiError> {
     for shape in Shape::ALL {
         match accepted.compiled.bundle.pair(shape) {
@@ -66,7 +67,7 @@ async fn write_pair(
     let Pair { policy, binding, updates } = desired;
     let observed = cx.store.pair(profile, shape);
     if let Some(found) = observed.binding.as_deref().filter(|found| denies(found) && !denies(binding)) {
-        // A profile that leaves the stage Deny must not deny by its new policy first, which may be stricter.
+        // If a profile leaves the stage Deny, its new policy, which may be stricter, must not deny first.
         write_binding(cx, accepted, state, &relaxed(binding, found), Some(found)).await?;
         delete_updates(cx, profile, shape).await?;
     }
@@ -74,7 +75,7 @@ async fn write_pair(
     // from the policy which kind they are.
     write_policy(cx, accepted, state, policy, observed.policy.as_deref()).await?;
     let observed = cx.store.pair(profile, shape);
-    // Better that updates are bound twice for a moment than not at all.
+    // Better to have updates bound twice for a moment than not at all.
     if let Some(updates) = updates {
         write_binding(cx, accepted, state, updates, observed.updates.as_deref()).await?;
     }
@@ -82,7 +83,7 @@ async fn write_pair(
     if updates.is_none() { delete_updates(cx, profile, shape).await } else { Ok(()) }
 }
 
-/// Deletes the binding for updates, if there is one: the other one is for them, too.
+/// Deletes the binding for updates, if there is one: the other binding then covers updates, too.
 async fn delete_updates(cx: &Context, profile: &str, shape: Shape) -> Result<(), ApiError> {
     if cx.store.pair(profile, shape).updates.is_some() {
         delete::binding(cx, &names::updates(profile, shape)).await?;
@@ -95,8 +96,8 @@ fn denies(binding: &ValidatingAdmissionPolicyBinding) -> bool {
     binding.spec.validation_actions.iter().any(|action| action == "Deny")
 }
 
-/// The binding that was found, with the actions that are desired: it fits the policy that was found, too, which may
-/// read other parameters, or none.
+/// The existing binding with the desired actions. It also fits the existing policy, which may read other parameters, or
+/// none.
 fn relaxed(
     desired: &ValidatingAdmissionPolicyBinding,
     found: &ValidatingAdmissionPolicyBinding,
@@ -192,7 +193,7 @@ async fn write_binding(
     Ok(())
 }
 
-/// Whether an object that has to be written was right before: it was written for this generation, or was confirmed.
+/// Whether an object that must be written was right before: its annotation has this generation, or it was confirmed.
 fn drifted(in_force: &InForce, accepted: &AcceptedProfile, found: Option<&ObjectMeta>) -> bool {
     let generation = accepted.generation();
     let annotation = found.and_then(|meta| meta.annotations.as_ref()?.get(names::GENERATION_ANNOTATION));

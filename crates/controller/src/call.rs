@@ -6,7 +6,8 @@ use kube::{core::response::Status, runtime::watcher};
 
 /// How long a request may take. Watches are not made through [`call`].
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// After this each API server evaluates a policy that was written: it reads policies and bindings about once a second.
+/// After this time each API server evaluates a newly written policy: it reads policies and bindings about once a
+/// second.
 pub const SETTLE: Duration = Duration::from_secs(2);
 
 /// Why a request failed.
@@ -18,7 +19,7 @@ pub enum ApiError {
     /// There was no answer.
     #[error("no answer within {} s", .0.as_secs())]
     Timeout(Duration),
-    /// The API server could not be asked.
+    /// The request could not be sent.
     #[error("{}", chain(.0))]
     Unreachable(#[source] kube::Error),
     /// A list without a version cannot be watched.
@@ -85,12 +86,12 @@ impl ApiError {
         (status.is_not_found() && missing) || (status.is_forbidden() && terminating)
     }
 
-    /// The API server has read the object and rejects it: it would do so again.
+    /// The API server has read the object and rejects it. It would reject it again.
     pub fn is_refusal(&self) -> bool {
         matches!(self, Self::Refused(status) if matches!(status.code, 400 | 403 | 413 | 422))
     }
 
-    /// Somebody else was faster.
+    /// Another writer was faster.
     pub fn is_conflict(&self) -> bool {
         matches!(self, Self::Refused(status) if status.is_conflict())
     }

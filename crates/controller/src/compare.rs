@@ -1,4 +1,4 @@
-//! Whether what is in the cluster is what is desired.
+//! Whether the cluster has what is desired.
 
 use k8s_openapi::{
     api::admissionregistration::v1::{ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding},
@@ -40,7 +40,7 @@ pub fn is_binding(desired: &ValidatingAdmissionPolicyBinding, found: &Validating
     same_meta(&desired.metadata, &found.metadata) && same_spec(&desired.spec, &found.spec)
 }
 
-/// Whether the metadata has all that is desired. More is harmless.
+/// Whether the metadata has everything desired. More does no harm.
 pub fn same_meta(desired: &ObjectMeta, found: &ObjectMeta) -> bool {
     let has = |desired: &Option<_>, found: &Option<std::collections::BTreeMap<String, String>>| {
         let found = found.as_ref();
@@ -53,7 +53,7 @@ pub fn same_meta(desired: &ObjectMeta, found: &ObjectMeta) -> bool {
         && desired.owner_references.iter().flatten().all(|owner| owners.contains(owner))
 }
 
-/// Whether two specs say the same. Absent and empty are the same to the API server in policies and bindings.
+/// Whether two specs mean the same. The API server treats absent and empty alike in policies and bindings.
 pub fn same_spec<T: Serialize>(desired: &T, found: &T) -> bool {
     match (serde_json::to_value(desired), serde_json::to_value(found)) {
         (Ok(desired), Ok(found)) => normal(desired) == normal(found),

@@ -1,6 +1,6 @@
-//! Stages compile and check: from a profile to what may be applied, or to why it may not.
+//! Stages compile and check: from a profile to objects that may be applied, or to the reason why not.
 //!
-//! The verdict on a generation is remembered, so that a reconcile because of a namespace does not compile.
+//! The verdict on a generation is remembered, so a reconcile that a namespace triggers does not compile.
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ type Check = fn(Arc<ToolSecurityProfile>) -> Result<AcceptedProfile, Rejection>;
 /// Compiles and checks the profile, once for each generation.
 ///
 /// # Errors
-/// The check panicked. That is not remembered.
+/// The check panicked. The next reconcile tries again.
 pub async fn verdict(
     checks: &Semaphore,
     observed: &ObservedProfile,
@@ -80,7 +80,7 @@ async fn on_own_thread(
     Ok(tokio::task::spawn_blocking(move || check(profile)).await?)
 }
 
-/// The profile with an earlier spec, if that is still accepted.
+/// The profile with an earlier spec, if the gate still accepts that.
 ///
 /// # Errors
 /// The check panicked.

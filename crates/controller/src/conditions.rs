@@ -1,6 +1,6 @@
-//! The conditions of a profile. `Accepted` is about the profile, `Programmed` about policies and bindings, `Enforced` about
-//! the answers of the API servers. Namespaces that fail are counted and named; they make no condition false, for the
-//! profile is enforced in all others.
+//! The conditions of a profile. `Accepted` is about the profile, `Programmed` about policies and bindings, `Enforced`
+//! about the answers of the API servers. The status counts and names failed namespaces; they make no condition false,
+//! because API servers enforce the profile in all others.
 
 use std::fmt::Write as _;
 
@@ -45,19 +45,19 @@ pub fn accepted(verdict: &Verdict) -> Condition {
     }
 }
 
-/// Whether the profile is accepted is not known.
+/// The condition Accepted while it is unknown whether the profile is accepted.
 pub fn not_checked(panicked: &CheckPanicked) -> Condition {
     let message = format!("{panicked}; it will be repeated");
     Condition::new(ConditionType::Accepted, ConditionStatus::Unknown, Reason::InternalError, message)
 }
 
-/// The profile is not accepted, and no earlier generation was.
+/// A condition of a profile that is not accepted and has no earlier generation to enforce.
 pub fn not_accepted(type_: ConditionType) -> Condition {
     let message = "the profile is not accepted, and no earlier generation is known";
     Condition::new(type_, ConditionStatus::False, Reason::NotAccepted, message)
 }
 
-/// The policies and bindings are not those of the profile.
+/// The cluster does not have the policies and bindings of the profile.
 pub fn not_programmed(message: impl Into<String>) -> Condition {
     Condition::new(ConditionType::Enforced, ConditionStatus::False, Reason::NotProgrammed, message)
 }
@@ -68,7 +68,7 @@ pub fn pending(summary: &Summary) -> Condition {
     Condition::new(ConditionType::Programmed, ConditionStatus::False, Reason::Pending, message)
 }
 
-/// A new generation was not written: the API server gave no verdict on it.
+/// Nothing of a new generation was written: the API server gave no verdict on it.
 pub fn not_tried(error: &impl std::fmt::Display) -> Condition {
     let message = format!("the API server gave no verdict on the policies and bindings: {error}");
     Condition::new(ConditionType::Programmed, ConditionStatus::False, Reason::ApplyFailed, message)
@@ -102,7 +102,7 @@ fn unwritten(summary: &Summary) -> String {
     format!("; the parameters of {namespaces} could not be written (status.failedNamespaces), first {first}")
 }
 
-/// The condition Enforced of a profile that needs no probe; `None` if it is to be probed.
+/// The condition Enforced of a profile that needs no probe; `None` if it needs one.
 pub fn without_probe(verdict: &Verdict, programmed: &Condition, accepted: &AcceptedProfile) -> Option<Condition> {
     let condition =
         |reason, message: &str| Condition::new(ConditionType::Enforced, ConditionStatus::False, reason, message);
@@ -121,8 +121,8 @@ pub fn without_probe(verdict: &Verdict, programmed: &Condition, accepted: &Accep
     (!restricts).then(|| condition(Reason::NothingRestricted, "the profile restricts nothing"))
 }
 
-/// Before the first answer: not enforced, unless the status already says that this generation is and this process has
-/// written nothing. A restart must not raise an alarm.
+/// The condition Enforced before the first answer: false, unless the status already says that this generation is
+/// enforced and this process has written nothing. A restart must not raise an alarm.
 pub fn unless_known(observed: &ObservedProfile, wrote: bool) -> Option<Condition> {
     let known = reported(observed, ConditionType::Enforced) == Some("True") && !wrote;
     (!known).then(|| not_programmed("no probe of this generation has passed yet"))

@@ -28,8 +28,8 @@ const PLANS: usize = 2;
 pub struct Access {
     /// To the configured address.
     pub client: Client,
-    /// What clients of other addresses are made of, so that each API server can be asked by itself. Without it only the
-    /// configured address is.
+    /// The configuration for clients of other addresses, so that each API server can be probed by itself. Without it,
+    /// only the configured address is probed.
     pub config: Option<Config>,
 }
 
@@ -50,7 +50,7 @@ impl From<Client> for Access {
 pub struct Context {
     /// To the API server.
     pub client: Client,
-    /// What is known of the cluster.
+    /// The controller's copy of the cluster.
     pub store: Arc<Store>,
     /// The policies that mutate pods, where the API server serves their kind.
     pub native: Arc<NativePolicies>,
@@ -66,22 +66,22 @@ pub struct Context {
     pub checks: Semaphore,
     /// Bounds how many plans of all namespaces are made at the same time.
     pub plans: Semaphore,
-    /// Asks whether profiles are in force.
+    /// Probes whether profiles are in force.
     pub prober: Arc<Prober>,
     /// Registers the webhook.
     pub registration: Arc<Registration>,
-    /// Where events are handed in.
+    /// Takes events to send.
     pub events: Events,
     /// Counts.
     pub metrics: Arc<Metrics>,
     /// Starts tasks, and ends the process when one of them panics.
     pub supervisor: Supervisor,
-    /// Cancelled when the controller is to stop: no write is begun then.
+    /// Cancelled when the controller must stop. It begins no write afterwards.
     pub stop: CancellationToken,
 }
 
 impl Context {
-    /// Of a controller that knows nothing yet.
+    /// The context of a controller that has read nothing yet.
     pub fn new(access: Access, options: &Options, supervisor: Supervisor) -> Self {
         let Access { client, config } = access;
         let stop = supervisor.stop().clone();

@@ -1,4 +1,4 @@
-//! Writes an object until what is in the cluster is what is desired, and nothing else.
+//! Writes an object until the cluster has what is desired, and nothing else.
 
 use std::fmt::Debug;
 
@@ -16,7 +16,7 @@ use crate::call::{ApiError, call};
 pub enum Verb {
     /// By server-side apply.
     Apply,
-    /// By server-side apply, which left something of someone else, and then as a whole.
+    /// By server-side apply, which left fields of another writer in it, and then as a whole.
     Replace,
 }
 
@@ -30,8 +30,8 @@ impl Verb {
     }
 }
 
-/// Applies an object. What others have added to it is removed then: server-side apply leaves their elements of
-/// maps and keyed lists alone, and a foreign match condition could switch a policy off.
+/// Applies an object, and removes what others have added to it: server-side apply leaves their elements of maps and
+/// keyed lists alone, and a foreign match condition could turn a policy off.
 ///
 /// # Errors
 /// Also if the object does not become equal: then something changes it on each write.
@@ -55,8 +55,8 @@ where
     }
 }
 
-/// Applies an object of which nothing of others can be left, because what is compared is one atomic field to
-/// server-side apply. It needs no permission to update.
+/// Applies an object that cannot keep anything of others, because server-side apply treats the compared part as one
+/// atomic field. It needs no permission to update.
 ///
 /// # Errors
 /// Also if the object does not become equal: then something changes it on each write.

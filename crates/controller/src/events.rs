@@ -1,5 +1,5 @@
-//! Kubernetes events. A task of its own sends them: no other work waits for them, and when too many come at once some are
-//! dropped, because each is also in a status or in parameters.
+//! Kubernetes events. A task of its own sends them, so no other work waits for them. When too many come at once it
+//! drops some, because the status or the parameters have the same information.
 
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::{
@@ -13,12 +13,12 @@ use tokio::sync::mpsc;
 
 use crate::call::call;
 
-/// How many events wait.
+/// How many events may wait to be sent.
 const WAITING: usize = 256;
 /// The longest note, in bytes. The API server takes up to 1024.
 const LONGEST: usize = 1000;
 
-/// Where events are handed in.
+/// Takes events to send.
 #[derive(Clone, Debug)]
 pub struct Events {
     sender: mpsc::Sender<Message>,
@@ -34,11 +34,11 @@ impl Events {
     pub fn start(client: Client, instance: Option<String>, supervisor: &Supervisor) -> Self {
         let (sender, mut receiver) = mpsc::channel::<Message>(WAITING);
         let reporter = Reporter { controller: names::CONTROLLER.to_owned(), instance };
-        // A recorder makes a series of events that differ in nothing but their note, and keeps the first note. That
-        // is right for what repeats; a transition is a new event.
+        // A recorder merges events that differ only in their note into a series, and keeps the first note. That is
+        // right for repetitions; a transition is a new event.
         let series = Recorder::new(client.clone(), reporter.clone());
         let stop = supervisor.stop().clone();
-        // It also ends when no sender is left.
+        // It also ends when all senders are dropped.
         supervisor.spawn_job("events", async move {
             while let Some(Some(Message { event, regarding })) = stop.run_until_cancelled(receiver.recv()).await {
                 let sent = match event.secondary {
@@ -58,7 +58,7 @@ impl Events {
         self.publish(reference::<ToolSecurityProfile>(meta), None, severity, reason, note);
     }
 
-    /// Something that was made for a profile was repaired. It may happen again and again.
+    /// A generated object was repaired. That may happen again and again.
     pub fn repaired<K: Resource<DynamicType = ()>>(&self, profile: &ObjectMeta, repaired: &ObjectMeta, note: &str) {
         let (profile, repaired) = (reference::<ToolSecurityProfile>(profile), reference::<K>(repaired));
         self.publish(profile, Some(repaired), EventType::Warning, "DriftRepaired", note);

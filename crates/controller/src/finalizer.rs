@@ -14,13 +14,13 @@ use crate::{
     store::ObservedProfile,
 };
 
-/// Sees to it that a profile cannot vanish before what was made for it.
+/// Adds the finalizer, so that a profile cannot vanish before the objects generated for it.
 pub async fn add(cx: &Context, observed: &ObservedProfile) -> Result<(), ApiError> {
     if is_present(observed) {
         return Ok(());
     }
     let name = observed.meta.name.clone().unwrap_or_default();
-    // With the uid this cannot create a profile that was deleted in the meantime.
+    // The uid keeps this from creating a profile that was deleted in the meantime.
     let patch = json!({
         "apiVersion": names::API_VERSION,
         "kind": "ToolSecurityProfile",
@@ -42,7 +42,7 @@ pub async fn remove(cx: &Context, profile: &str) -> Result<(), ApiError> {
     let Some(found) = call(api.get_metadata_opt(profile)).await? else { return Ok(()) };
     let mut finalizers = found.metadata.finalizers.unwrap_or_default();
     finalizers.retain(|finalizer| finalizer != names::FINALIZER);
-    // With the resource version, so that no finalizer of someone else is lost.
+    // The resource version keeps this from losing a finalizer of another writer.
     let patch = json!({
         "metadata": {"resourceVersion": found.metadata.resource_version, "finalizers": finalizers},
     });

@@ -1,7 +1,7 @@
-//! The parameters to write and delete: few at the same time, in turn between the profiles, and urgent ones first.
+//! The parameters to write and delete: a few at the same time, in turn between the profiles, and urgent ones first.
 //!
-//! A request that hangs, behind an admission webhook of somebody else, say, gives its place to the next one after a
-//! second. It is not given up then: such a webhook may take half a minute and admit.
+//! A request that hangs, for example behind somebody else's admission webhook, gives its place to the next one after a
+//! second. The controller does not give it up: such a webhook may take half a minute and admit.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 use crate::resolve::Write;
 
-/// How long a new generation of the profile waits for a request that hangs.
+/// How long a new generation of the profile waits for hanging requests.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// How urgent a job is, the most urgent first.
@@ -21,9 +21,9 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub enum Class {
     /// A namespace has changed or is new, or somebody has changed its parameters.
     Urgent,
-    /// One of all namespaces: the profile has changed.
+    /// One of all namespaces, after the profile has changed.
     Bulk,
-    /// It has failed before.
+    /// It failed before.
     Retry,
 }
 
@@ -31,26 +31,26 @@ impl Class {
     const ALL: [Self; 3] = [Self::Urgent, Self::Bulk, Self::Retry];
 }
 
-/// What is to be done in a namespace.
+/// The work to do in a namespace.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Job {
     /// Write parameters.
     Write {
         /// Which.
         write: Arc<Write>,
-        /// Whether they were right before: somebody else has changed them.
+        /// Whether they were right before: another writer has changed them.
         drifted: bool,
     },
     /// Delete the parameters.
     Delete,
 }
 
-/// How many at the same time.
+/// How many jobs may run at the same time.
 #[derive(Clone, Copy, Debug)]
 struct Limit {
     of_profile: usize,
     of_all: usize,
-    /// How many slow ones a profile may have besides.
+    /// How many slow ones a profile may have in addition.
     slow: usize,
 }
 
@@ -61,7 +61,7 @@ pub struct JobQueue {
 }
 
 impl JobQueue {
-    /// Nothing is to be done.
+    /// An empty queue.
     pub fn new(bulk: usize) -> Self {
         Self { schedule: Mutex::new(Schedule::new(bulk)) }
     }
@@ -75,7 +75,7 @@ impl JobQueue {
         self.lock().clear(profile);
     }
 
-    /// What is to be done in a namespace, in place of what was.
+    /// Sets the job of a namespace, in place of the waiting one.
     pub fn set(&self, profile: &str, namespace: &str, job: Option<(Class, Job)>) {
         self.lock().set(profile, namespace, job);
     }
@@ -85,7 +85,7 @@ impl JobQueue {
         self.lock().profiles.contains_key(profile)
     }
 
-    /// Whether namespaces wait that were not tried yet.
+    /// Whether a profile still waits for namespaces that were not tried yet.
     pub fn awaited(&self, profile: &str) -> Awaited {
         self.lock().awaited(profile)
     }
@@ -113,7 +113,7 @@ pub enum Awaited {
     Nothing,
     /// Some wait for their turn or an answer.
     Some,
-    /// All were tried, and some that have no answer yet are waited for until then.
+    /// All were tried. Wait until then for those that have not answered yet.
     Until(Instant),
 }
 
@@ -124,20 +124,20 @@ pub struct Begun {
     pub profile: String,
     /// In which namespace.
     pub namespace: String,
-    /// What is to be done.
+    /// The work to do.
     pub job: Job,
 }
 
-/// The jobs that wait, and those in progress. It does nothing by itself.
+/// The waiting jobs and those in progress. It only decides; it does no I/O.
 #[derive(Debug)]
 struct Schedule {
     limits: [Limit; 3],
     profiles: BTreeMap<String, ProfileJobs>,
     /// How many jobs in progress are not slow, by class.
     running: [usize; 3],
-    /// The profile that had its turn last, by class.
+    /// The profile that had the last turn, by class.
     last: [String; 3],
-    /// Counts jobs: within a class, the first to come is the first to begin.
+    /// Numbers the jobs: within a class, they begin in the order in which they came.
     count: u64,
 }
 
@@ -201,7 +201,7 @@ impl Schedule {
         let jobs = self.profiles.entry(profile.to_owned()).or_default();
         let before = jobs.waiting.get(namespace).map(|(class, number, _)| (*class, *number));
         jobs.take(namespace);
-        // A job in progress is not begun twice.
+        // A job in progress does not begin twice.
         let same = |job: &Job| jobs.under_way.get(namespace).is_some_and(|under_way| under_way.job == *job);
         if let Some((class, job)) = job.filter(|(_, job)| !same(job)) {
             // It keeps its place.

@@ -2,8 +2,8 @@
 //! the same time as are due.
 //!
 //! There is no bound on purpose. The work mostly waits for answers of the API server, and with a bound, some profiles
-//! whose requests hang would block all others. What takes a processor is bounded where it is done
-//! ([`Context::checks`], [`Context::plans`]), and away from the threads that drive lanes.
+//! with hanging requests would block all others. Work that keeps a processor busy has bounds of its own
+//! ([`Context::checks`], [`Context::plans`]), and runs on other threads than those that drive lanes.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -40,7 +40,7 @@ pub struct Lane {
 }
 
 impl Lane {
-    /// Starts a lane. It ends when the controller is to stop; a lane that ends earlier ends the controller.
+    /// Starts a lane. It ends when the controller must stop; a lane that ends earlier ends the controller.
     pub fn start(
         cx: &Arc<Context>,
         name: &'static str,
@@ -64,7 +64,7 @@ impl Lane {
         while !self.cx.stop.is_cancelled() {
             self.heartbeat.beat();
             let busy: BTreeSet<String> = self.running.values().cloned().collect();
-            // Before all lists are read, an object that seems to be missing may only be unknown.
+            // Until all lists are read, an object that seems to be missing may only be unknown.
             let synced = self.cx.store.synced();
             let pause = Duration::from_millis(if synced { 5000 } else { 50 });
             tokio::select! {
@@ -93,7 +93,7 @@ impl Lane {
                     self.queue.schedule(profile, after);
                 }
             }
-            // A panic for one profile is not a reason to stop for the others.
+            // A panic for one profile must not stop the others.
             Err(error) => {
                 let profile = self.running.remove(&error.id());
                 tracing::error!(lane = self.name, profile, %error, "working on a profile panicked; will retry");

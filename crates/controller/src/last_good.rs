@@ -31,7 +31,7 @@ pub enum LastGoodError {
 #[derive(Debug, Default)]
 pub struct LastGood {
     profile: Option<Arc<AcceptedProfile>>,
-    /// Whether the revision was read, or need not be.
+    /// Whether the revision was read, or is not needed.
     read: bool,
     /// The generation for which the revision was saved.
     saved: Option<i64>,
@@ -40,7 +40,7 @@ pub struct LastGood {
 }
 
 impl LastGood {
-    /// As it is remembered.
+    /// The remembered generation.
     pub fn get(&self) -> Option<&Arc<AcceptedProfile>> {
         self.profile.as_ref()
     }
@@ -55,10 +55,10 @@ impl LastGood {
         self.saved == Some(generation)
     }
 
-    /// From memory, or else from the revision.
+    /// Loads it from memory, or else from the revision.
     ///
     /// # Errors
-    /// It could not be read or checked. That there is none is not an error.
+    /// It could not be read or checked. It is not an error if there is none.
     pub async fn load(
         &mut self,
         client: &Client,
@@ -73,7 +73,7 @@ impl LastGood {
                         observed.meta.generation == Some(saved.generation) && written.spec == saved.spec
                     });
                 self.profile = if written.is_some() {
-                    // Mostly so after a restart. It is checked once.
+                    // Usually after a restart. The gate checks it once.
                     self.saved = Some(saved.generation);
                     compile::verdict(checks, observed, compiled).await?.ok()
                 } else {
@@ -85,7 +85,8 @@ impl LastGood {
         Ok(self.profile.clone())
     }
 
-    /// Remembers what is now in force, and saves its revision. A failure stops nothing: returns when to try again.
+    /// Remembers what is now in force, and saves its revision. A failure stops nothing: the result is when to try
+    /// again.
     pub async fn save(&mut self, client: &Client, accepted: &Arc<AcceptedProfile>) -> Option<Duration> {
         self.profile = Some(Arc::clone(accepted));
         self.read = true;

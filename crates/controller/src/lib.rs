@@ -12,12 +12,12 @@
 //!
 //! There are three lanes, and none waits for another: each has a queue of its own, and works on as many profiles at a
 //! time as are due. What they share of a profile is in `state`, behind locks that are never held while anything is
-//! awaited. Repairs come first by that alone: nothing stands before them. Beside the lanes, `probe` asks each API
-//! server what it enforces, `mutate` keeps what mutates pods (a policy of the API server, or else the webhook), and
-//! `registration` keeps the entries of the webhook.
+//! awaited. So repairs wait for nothing. Beside the lanes, `probe` asks each API server what it enforces, `mutate`
+//! maintains the engine that mutates pods (a policy of the API server, or else the webhook), and `registration`
+//! maintains the entries of the webhook.
 //!
-//! What the controller knows of the cluster is in one place, `store`, which watches keep. A restart reads everything and
-//! writes nothing that is already right.
+//! The controller's copy of the cluster is in one place, `store`, which watches keep up to date. A restart reads
+//! everything and writes nothing that is already right.
 //!
 //! Enforcement never depends on this process: API servers evaluate the policies that are left in the cluster.
 //!
@@ -25,8 +25,8 @@
 //!
 //! 1. Tools: `call`, `text`, `table`, `queue`, `options`, `status`, `metrics`, `events`, `converge`.
 //! 2. What is known: `store`, `redirects`, `health`, `accepted`, `compare`, `native`.
-//! 3. Stages that need no context: `observe`, `compile`, `revision`, `last_good`, `resolve`, `jobs`, `tenancy`, `state`,
-//!    `conditions`, `registration`, `probe`.
+//! 3. Stages that need no context: `observe`, `compile`, `revision`, `last_good`, `resolve`, `jobs`, `tenancy`,
+//!    `state`, `conditions`, `registration`, `probe`.
 //! 4. What all stages share: `context`.
 //! 5. Stages: `finalizer`, `delete`, `trial`, `apply`, `repair`, `write`, `params`, `mutate`, `remove`, `report`.
 //! 6. The driver: `lane`, `progress`, `reconcile`, `run`.

@@ -60,15 +60,15 @@ struct ServerLabel {
 /// How a probe of enforcement ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EnforcementResult {
-    /// Violations are denied, and what complies is admitted.
+    /// The API server denies violations and admits complying objects.
     Passed,
-    /// A violation is admitted.
+    /// The API server admits a violation.
     ViolationAdmitted,
-    /// What complies is denied.
+    /// The API server denies a complying object.
     CompliantPodDenied,
-    /// Nothing was found out.
+    /// The probe gave no answer.
     Failed,
-    /// Nothing can be asked.
+    /// No probe is possible.
     Impossible,
 }
 
@@ -93,11 +93,11 @@ impl EnforcementResult {
 pub enum MutationResult {
     /// The API server mutates pods.
     Native,
-    /// The webhook does, at one API server at least.
+    /// The webhook does, for at least one API server.
     Webhook,
-    /// At some API server no engine does.
+    /// For some API server no engine does.
     Nobody,
-    /// Nothing was found out.
+    /// The probe gave no answer.
     Failed,
 }
 
@@ -199,7 +199,7 @@ impl Metrics {
         self.writes.get_or_create(&WriteLabels { kind, verb }).inc();
     }
 
-    /// Somebody else had changed an object.
+    /// Another writer had changed an object.
     pub fn drifted(&self, kind: &'static str) {
         self.drift.get_or_create(&KindLabel { kind }).inc();
     }

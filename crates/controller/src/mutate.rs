@@ -1,12 +1,12 @@
 //! Stage mutate: which engine mutates pods.
 //!
-//! Where the API server serves MutatingAdmissionPolicy, and the profile does not want the webhook, this stage writes the
-//! compiled policy and maintains it. Probes find out which engine mutates pods, beside the reconciles ([`crate::probe`]).
-//! Their answer goes into the status, and both sides act on it: the webhook stays registered until the policy was
-//! observed to work, and the policy stays until the webhook was. Both at once do no harm, for mutations are idempotent;
-//! and at each moment one of them mutates pods.
+//! Where the API server serves MutatingAdmissionPolicy, and the profile does not demand the webhook, this stage writes
+//! the compiled policy and maintains it. Probes find out which engine mutates pods, beside the reconciles
+//! ([`crate::probe`]). Their answer goes into the status, and decides when an engine goes: the webhook stays registered
+//! until a probe has observed the policy at work, and the policy stays until a probe has observed the webhook. Both at
+//! once do no harm, because mutations are idempotent; and at each moment one of them mutates pods.
 //!
-//! This stage checks the policy periodically; and at once when the watch shows that somebody else has changed it, or
+//! This stage checks the policy periodically; and at once when the watch shows that another writer has changed it, or
 //! that the API server serves the kind in another version than before ([`crate::native`]).
 
 use std::{fmt::Debug, sync::Arc, time::Duration};
@@ -41,17 +41,16 @@ use crate::{
 const AGAIN: Duration = Duration::from_secs(30);
 /// The same, while it could not be written.
 const SOON: Duration = Duration::from_secs(5);
-/// The shortest time between two checks: something that changes the policy on each write must not keep this busy.
+/// The shortest time between two checks, in case something changes the policy on each write.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// What is known of the mutation of one profile.
+/// The state of mutation for one profile.
 #[derive(Debug)]
 pub struct MutationState {
     generation: i64,
     at: Instant,
     due: Instant,
-    /// The version in which the API server served the kind, and whether the policy was as desired; unless that is not
-    /// known.
+    /// The version in which the API server served the kind, and whether the policy was as desired; `None` if unknown.
     found: Option<(Option<&'static str>, bool)>,
     /// Whether there may be a policy that the profile does not want.
     surplus: bool,
@@ -66,9 +65,9 @@ pub struct MutationState {
 enum PodMutation {
     /// They are, or the profile mutates no pod that can show it.
     AsDeclared,
-    /// That is not known yet.
+    /// It is not known yet.
     Pending,
-    /// At some API server no engine mutates them.
+    /// For some API server no engine mutates them.
     Missing(String),
     /// It could not be observed.
     Unknown(String),
@@ -80,14 +79,14 @@ impl MutationState {
         Self { generation, at: now, due: now, found: None, surplus: true, mutated: PodMutation::Pending, status }
     }
 
-    /// Whether the watch shows something other than what was found.
+    /// Whether the watch shows another state than this stage found.
     fn is_outdated(&self, cx: &Context, accepted: &AcceptedProfile) -> bool {
         let pair = accepted.compiled.bundle.mutation.as_ref();
         self.found.is_some_and(|(served, kept)| cx.native.differs(served, pair.filter(|_| kept)))
     }
 }
 
-/// Writes the policy that the profile wants, and reports which engine mutates pods, if that is known. Returns when to
+/// Writes the policy that the profile demands, and reports which engine mutates pods, if it is known. Returns when to
 /// check again.
 pub async fn mutate(
     cx: &Context,
@@ -97,7 +96,7 @@ pub async fn mutate(
     let generation = accepted.generation();
     let mut state = match remembered.take() {
         Some(state) if state.generation == generation => state,
-        // What was observed before, perhaps by an earlier process, holds until something else is.
+        // What was observed before, perhaps by an earlier process, holds until the next observation.
         before => MutationState::new(generation, before.map_or_else(|| reported(cx, accepted), |before| before.status)),
     };
     let due = if state.is_outdated(cx, accepted) { state.due.min(state.at + PAUSE) } else { state.due };
@@ -157,7 +156,7 @@ async fn observe(cx: &Context, accepted: &Arc<AcceptedProfile>, state: &mut Muta
         state.status.get_or_insert_with(|| status(EngineInForce::None, "not observed yet"));
         return again;
     };
-    // At all of them, or an API server that gave no answer would be left without an engine.
+    // At all of them: otherwise an API server that gave no answer would be left without an engine.
     let by_webhook = known.everywhere().is_some_and(|seen| seen.webhook) && known.failed().is_empty();
     if !wanted && by_webhook && state.surplus {
         match delete(cx, &accepted.compiled.profile, served).await {
@@ -212,8 +211,8 @@ fn status(engine: EngineInForce, message: impl Into<String>) -> MutationStatus {
     MutationStatus { engine, message: message.into().chars().take(1000).collect() }
 }
 
-/// The condition Enforced of a profile whose policies are in force: it is true only if pods are mutated, too. `None`
-/// while that is not known.
+/// The condition Enforced of a profile with its policies in force: true only if pods are mutated, too. `None` while
+/// that is unknown.
 pub fn enforced(in_force: Condition, state: Option<&MutationState>) -> Option<Condition> {
     if in_force.status != ConditionStatus::True {
         return Some(in_force);
@@ -227,8 +226,8 @@ pub fn enforced(in_force: Condition, state: Option<&MutationState>) -> Option<Co
     }
 }
 
-/// Writes the policy that the profile wants; it is not deleted here where the webhook is to take its place. `kept` is
-/// whether it was as desired before.
+/// Writes the policy that the profile demands. If the webhook shall replace it, this does not delete it. `kept` is
+/// whether the policy was as desired before.
 async fn write_policies(
     cx: &Context,
     accepted: &AcceptedProfile,

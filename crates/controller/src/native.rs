@@ -1,7 +1,8 @@
 //! The policies that mutate pods, and whether the API server serves their kind.
 //!
-//! That can change while the controller runs, by an upgrade of the cluster, and a watch of a kind that is not served fails
-//! forever. So the server is asked periodically, and where it serves the kind, policies and bindings are watched.
+//! That can change while the controller runs, by an upgrade of the cluster, and a watch of a kind that is not served
+//! fails forever. So the controller asks the API server periodically, and watches policies and bindings where it serves
+//! the kind.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -66,7 +67,7 @@ impl Kind {
         }
     }
 
-    /// It in a version.
+    /// Its resource in a version.
     pub fn resource(self, version: &str) -> ApiResource {
         ApiResource {
             group: GROUP.to_owned(),
@@ -95,7 +96,7 @@ pub async fn served(client: &Client) -> Result<Option<&'static str>, ApiError> {
     Ok(None)
 }
 
-/// The policies that mutate pods, as far as they are known.
+/// The controller's copy of the policies that mutate pods.
 #[derive(Debug, Default)]
 pub struct NativePolicies {
     inner: Mutex<Inner>,
@@ -122,7 +123,7 @@ impl NativePolicies {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The API server serves the kinds in this version, or does not. Returns whether that is new.
+    /// Remembers the version in which the API server serves the kinds, if it does. Returns whether that is new.
     pub fn set_served(&self, version: Option<&'static str>) -> bool {
         let mut inner = self.lock();
         let new = inner.asked && inner.served != version;
@@ -133,8 +134,8 @@ impl NativePolicies {
         new
     }
 
-    /// Whether something is known to differ from what was found when the API server served the kinds in this version:
-    /// it serves them in another one now, or what is to be in the cluster is not.
+    /// Whether the state differs from when the API server served the kinds in this version: it serves another version
+    /// now, or the cluster does not have the desired objects.
     pub fn differs(&self, served: Option<&'static str>, desired: Option<&MutatingPair>) -> bool {
         let inner = self.lock();
         if inner.asked && inner.served != served {
@@ -146,7 +147,7 @@ impl NativePolicies {
         !is(&inner.policies, &policy.metadata, &policy.spec) || !is(&inner.bindings, &binding.metadata, &binding.spec)
     }
 
-    /// Identifies the policy and the binding of this name: others may have been there before.
+    /// Identifies the policy and the binding of this name, because others of that name may have existed before.
     pub fn identity(&self, name: &str) -> String {
         let inner = self.lock();
         let found = [inner.policies.get(name), inner.bindings.get(name)];
@@ -157,7 +158,7 @@ impl NativePolicies {
         found.map(|found| found.map_or_else(|| "-".to_owned(), one)).join("/")
     }
 
-    /// An object was read or written. This is what it is now.
+    /// Remembers an object as it was read or written.
     pub fn wrote(&self, kind: Kind, meta: &ObjectMeta, spec: Json) {
         let (name, version, row) = row(meta.clone(), spec);
         self.lock().table(kind).set(name, version, row);

@@ -27,13 +27,13 @@ use crate::{
 
 /// Starts the watches. Each wakes the lanes that look at its kind.
 pub fn start(client: &Client, store: &Arc<Store>, queues: &Queues, supervisor: &Supervisor) {
-    // Pages of 500 (the default) bound what a list holds at a time. Streaming lists are not asked for: the
-    // supported servers do not all serve them.
+    // Pages of 500 (the default) bound the memory for a list. The controller does not use streaming lists, because not
+    // all supported servers serve them.
     let all = Config::default();
     let managed = all.clone().labels(&format!("{}={}", names::MANAGED_BY_LABEL, names::MANAGED_BY));
     let follow = Follow { store, queues, supervisor };
     let Queues { reconcile, repairs, params } = queues;
-    // People write profiles: one that cannot be read must not hide the others.
+    // People write profiles: an unreadable one must not hide the others.
     follow.kind::<DeserializeGuard<ToolSecurityProfile>>(
         Api::all(client.clone()),
         all.clone(),
@@ -54,7 +54,7 @@ pub fn start(client: &Client, store: &Arc<Store>, queues: &Queues, supervisor: &
         [params].into(),
         Store::observe_params,
     );
-    // Repaired, and reported in the status.
+    // The lanes restore them, and report them in the status.
     let both: Vec<_> = [repairs, reconcile].into();
     follow.kind::<ValidatingAdmissionPolicy>(
         Api::all(client.clone()),
@@ -72,7 +72,7 @@ struct Follow<'a> {
 }
 
 impl Follow<'_> {
-    /// Watches one kind until the end. An error is never the end.
+    /// Watches one kind until the controller stops. An error does not end the watch.
     fn kind<K>(
         &self,
         api: Api<K>,

@@ -1,7 +1,8 @@
-//! The lane of parameters: keeps those of each namespace as the target generation of a profile needs them.
+//! The lane of parameters: keeps the parameters of each namespace as the target generation of a profile needs them.
 //!
-//! All namespaces are planned when the target changes, and afterwards only those that have changed themselves. This lane
-//! awaits nothing but the plan: it hands what is to be written to the [`crate::jobs`], whose end triggers it again.
+//! It plans all namespaces when the target changes, and afterwards only those that have changed themselves. It awaits
+//! nothing but the plan: it hands writes and deletions to the [`crate::jobs`], which trigger this lane again when they
+//! end.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -40,8 +41,8 @@ pub fn work(cx: Arc<Context>, profile: String) -> BoxFuture<'static, Next> {
     async move { keep_up_to_date(&cx, &profile).await }.boxed()
 }
 
-/// Nothing is kept for the profile. If it is gone, somebody has removed its finalizer by force, and a reconcile deletes
-/// the parameters that are left.
+/// Nothing to keep for the profile. If the profile is gone, somebody has removed its finalizer by force, and a
+/// reconcile deletes the remaining parameters.
 fn untargeted(cx: &Context, profile: &str) -> Next {
     if cx.store.profile(profile).is_none() {
         cx.queues.reconcile.trigger([profile.to_owned()]);
@@ -52,7 +53,7 @@ fn untargeted(cx: &Context, profile: &str) -> Next {
 async fn keep_up_to_date(cx: &Arc<Context>, profile: &str) -> Next {
     let Some(state) = cx.states.get(profile) else { return untargeted(cx, profile) };
     let Some(target) = state.tenancy().target.clone() else { return untargeted(cx, profile) };
-    // Before anything is read: what changes from here on is planned next time.
+    // Taken before anything is read: later changes are planned next time.
     let changed = cx.store.take_changed(profile);
     let (keep, now) = (apply::keep(cx, profile, &state), Timestamp::now());
     let settles_in = state.in_force().settles_in(Instant::now());
@@ -77,13 +78,13 @@ async fn keep_up_to_date(cx: &Arc<Context>, profile: &str) -> Next {
     hand_over(cx, profile, &state, planning, settles_in.is_some(), &mut later);
     begin_jobs(cx);
     report(cx, profile, &state, &target);
-    // When nothing must be kept for a former policy any more.
+    // When no former policy needs its parameters any more.
     later.at(settles_in);
     later.at(target.exception_ends_in(now));
     later.next()
 }
 
-/// The namespaces that were planned: whether somebody else has changed their parameters; and how urgent they are.
+/// The planned namespaces: whether another writer has changed their parameters, and how urgent they are.
 struct Planning {
     namespaces: BTreeMap<String, bool>,
     class: Class,
@@ -131,7 +132,7 @@ async fn plan_all(
 fn replan(cx: &Context, profile: &str, state: &State, planned: Planned) -> Planning {
     let mut tenancy = state.tenancy();
     let before = tenancy.planned.replace(planned);
-    // What waits is of a former plan.
+    // The waiting jobs belong to a former plan.
     cx.jobs.clear(profile);
     let (before, now) = (before.map(|before| before.plan), tenancy.planned.as_ref().map(|planned| &planned.plan));
     let mut namespaces = BTreeMap::new();
@@ -142,7 +143,7 @@ fn replan(cx: &Context, profile: &str, state: &State, planned: Planned) -> Plann
     Planning { namespaces, class: Class::Bulk }
 }
 
-/// Hands over what is to be written and deleted.
+/// Hands over the parameters to write and delete.
 fn hand_over(cx: &Context, profile: &str, state: &State, mut planning: Planning, settles: bool, later: &mut Later) {
     let mut tenancy = state.tenancy();
     let Tenancy { planned, failures, removable, .. } = &mut *tenancy;
@@ -158,7 +159,7 @@ fn hand_over(cx: &Context, profile: &str, state: &State, mut planning: Planning,
     for namespace in failures.keys() {
         planning.namespaces.entry(namespace.clone()).or_default();
     }
-    // Of thousands, those that have no parameters come first.
+    // Among thousands, namespaces without parameters come first.
     let mut all: Vec<_> = planning.namespaces.into_iter().collect();
     let has_some = |namespace: &str| match plan.get(namespace).map(|namespace_plan| &namespace_plan.todo) {
         Some(Todo::Write(write)) => write.observed.is_some(),

@@ -1,4 +1,4 @@
-//! What reconciles of one profile remember. All of it can be lost.
+//! What the reconciles of one profile remember. Losing it does no harm.
 
 use std::{
     collections::BTreeMap,
@@ -13,7 +13,7 @@ use crate::{
 /// What is remembered of a profile: the state of each stage.
 #[derive(Debug, Default)]
 pub struct Progress {
-    /// The profile's uid: another profile of the same name is another one.
+    /// The profile's uid: it distinguishes another profile of the same name.
     pub uid: String,
     /// Stages compile and check.
     pub compile: CompileState,
@@ -38,7 +38,7 @@ pub struct AllProgress {
 }
 
 impl AllProgress {
-    /// For a reconcile. It is put back at the end; of a reconcile that panicked nothing is remembered.
+    /// Takes the progress for a reconcile, which puts it back at the end. A reconcile that panics loses it.
     pub fn take(&self, profile: &str) -> Progress {
         self.all.lock().unwrap_or_else(PoisonError::into_inner).remove(profile).unwrap_or_default()
     }

@@ -1,9 +1,9 @@
-//! Which profile is to be reconciled when.
+//! When to reconcile which profile.
 //!
-//! The controller of kube-runtime is not used: it knows one watched kind with relations and hands an object
-//! reference to its reconciler, while here five kinds feed one store, a change concerns the profiles that select
-//! a namespace now or did before, and a profile has state in memory that belongs to its reconciler alone. What is
-//! left of it is this: a time for each profile, the earliest wins, and never one profile twice at once.
+//! This crate does not use the controller of kube-runtime: that one knows one watched kind with relations and hands an
+//! object reference to its reconciler. Here five kinds feed one store, a change concerns the profiles that select a
+//! namespace now or did before, and a profile has state in memory that belongs to its reconciler alone. What remains is
+//! this: a time for each profile, the earliest wins, and never one profile twice at once.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -103,7 +103,7 @@ impl Queues {
         }
     }
 
-    /// Something about these profiles has changed: all lanes look at them.
+    /// Something about these profiles has changed: triggers all lanes.
     pub fn trigger_all(&self, profiles: &BTreeSet<String>) {
         for queue in [&self.reconcile, &self.repairs, &self.params] {
             queue.trigger(profiles.iter().cloned());
@@ -130,7 +130,7 @@ impl Later {
         self.0 = self.0.into_iter().chain(after).min();
     }
 
-    /// As an answer.
+    /// The result for the lane.
     pub fn next(&self) -> Next {
         self.0.map_or(Next::Change, Next::After)
     }

@@ -1,5 +1,5 @@
-//! The lane of reconciles: one of one profile is `compile -> check -> try -> (params) -> apply -> probe -> report`. Other
-//! lanes repair the generation in force and write its parameters, whatever a reconcile waits for.
+//! The lane of reconciles. The reconcile of one profile is `compile -> check -> try -> (params) -> apply -> probe ->
+//! report`. Other lanes repair the generation in force and write its parameters, whatever a reconcile waits for.
 
 use std::{sync::Arc, time::Duration};
 
@@ -33,7 +33,7 @@ use crate::{
     trial,
 };
 
-/// Why a reconcile failed. It is retried; what is wrong with a profile is not an error but in its status.
+/// Why a reconcile failed. It is retried. A mistake in a profile is not an error here; the status reports it.
 #[derive(Debug, thiserror::Error)]
 pub enum ReconcileError {
     /// Before anything was written.
@@ -105,7 +105,7 @@ async fn reconcile_once(cx: &Arc<Context>, all: &AllProgress, profile: &str) -> 
         }
     };
     tracing::debug!(?took, ?next, "reconciled");
-    // Of a profile that is gone nothing is left to remember.
+    // Nothing needs to remember a profile that is gone.
     if cx.states.get(profile).is_some() {
         all.put(profile, progress);
     }
@@ -233,15 +233,15 @@ async fn delete(
     };
     progress.last_good.set(accepted.clone());
     let step = remove::step(cx, profile, observed, state, &mut progress.removal, accepted.as_deref());
-    // What is left when the controller stops here is done by the next one.
+    // If the controller stops here, the next one continues.
     match cx.stop.run_until_cancelled(step).await {
         Some(next) => Ok(next?),
         None => Ok(Next::Change),
     }
 }
 
-/// After a restart: keeps the generation that was in force last, even before the next one is checked, unless that was
-/// already being put in force.
+/// After a restart: maintains the generation that was last in force, even before the next one is checked, unless the
+/// next one is already partly in the cluster.
 async fn restore_last_good(
     cx: &Context,
     profile: &str,
@@ -259,7 +259,7 @@ async fn restore_last_good(
     }
 }
 
-/// Whether something of a generation is in the cluster. Then its parameters are, too, for they come first.
+/// Whether a part of a generation is in the cluster. Then its parameters are there, too, because they come first.
 fn is_begun(cx: &Context, profile: &str, generation: i64) -> bool {
     let generation = generation.to_string();
     let of = |meta: &ObjectMeta| {
@@ -269,7 +269,7 @@ fn is_begun(cx: &Context, profile: &str, generation: i64) -> bool {
     cx.store.pairs(profile).iter().any(|pair| pair.metadata().any(of))
 }
 
-/// From now on parameters are kept for this.
+/// Makes this the generation that parameters are kept for.
 fn set_target(cx: &Context, profile: &str, state: &State, target: &Arc<AcceptedProfile>) {
     cx.store.set_in_force(&target.profile);
     if state.tenancy().set_target(target) {
@@ -297,12 +297,12 @@ fn mutation(cx: &Context, observed: &ObservedProfile, progress: &Progress) -> Op
             Some(in_force) => redirects::add_conflicts(&cx.store, &in_force.profile, status),
             None => status,
         }),
-        // What an earlier process observed holds until the first probe.
+        // The observation of an earlier process holds until the first probe.
         None => observed.profile.as_ref().ok().and_then(|known| known.status.as_ref()?.mutation.clone()),
     }
 }
 
-/// The reconcile of a profile of which a generation is to be in force.
+/// The reconcile of a profile that has a generation to put in force.
 struct Reconcile<'a> {
     cx: &'a Arc<Context>,
     profile: &'a str,
@@ -312,7 +312,7 @@ struct Reconcile<'a> {
 }
 
 impl Reconcile<'_> {
-    /// Writes what `target` says, and reports.
+    /// Puts `target` in force, and reports.
     async fn enforce(
         &self,
         progress: &mut Progress,
@@ -340,7 +340,7 @@ impl Reconcile<'_> {
                 Err(error) if error.is_refusal() && verdict.is_ok() => {
                     let rejection = Rejection::by_api_server("a policy or binding", &error);
                     trial::reject(&mut progress.trial, target.generation(), rejection, &mut later);
-                    // From here on it is as if the dry run had failed.
+                    // From here on, it is as if the dry run had failed.
                     return Ok(Next::After(Duration::ZERO));
                 }
                 result => changed = result.map_err(ReconcileError::Apply),
@@ -374,7 +374,7 @@ impl Reconcile<'_> {
         changed.map(|()| later.next())
     }
 
-    /// Whether the parameters of a new generation are still to be waited for.
+    /// Whether to wait for the parameters of a new generation.
     fn awaited(&self, target: &Arc<AcceptedProfile>) -> Awaited {
         match self.state.tenancy().summary(target) {
             Some(_) => self.cx.jobs.awaited(self.profile),
@@ -408,7 +408,7 @@ impl Reconcile<'_> {
     }
 }
 
-/// The engine that was observed mutating pods; what an earlier process observed holds until the first probe.
+/// The engine that a probe observed; the observation of an earlier process holds until the first probe.
 fn engine(observed: &ObservedProfile, progress: &Progress) -> Option<EngineInForce> {
     match &progress.mutation {
         Some(turn) => turn.status.as_ref().map(|status| status.engine),

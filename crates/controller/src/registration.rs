@@ -1,11 +1,13 @@
-//! The registration of the webhook: for the pods of which profiles API servers call it.
+//! The registration of the webhook: the profiles for whose pods API servers call it.
 //!
-//! There is one `MutatingWebhookConfiguration` with an entry for each profile. An entry is made of nothing but what passed
-//! the gate and is in force, and of what the webhook publishes in a `ConfigMap`; while that is empty, no webhook serves,
-//! and no entry is added. The manifests create both objects. Without them there is no webhook, and nothing to do.
+//! There is one `MutatingWebhookConfiguration` with an entry for each profile. An entry is built only from what passed
+//! the gate and is in force, and from what the webhook publishes in a `ConfigMap`; while that is empty, no webhook
+//! serves, and the controller adds no entry. The manifests create both objects. Without them there is no webhook, and
+//! nothing to do.
 //!
-//! An error in one entry must not affect all profiles: dry runs find an entry that the API server rejects, which the gate
-//! should have caught. That profile keeps its former entry, the others are written, and the profile's status reports it.
+//! An error in one entry must not affect all profiles: dry runs find an entry that the API server rejects, which the
+//! gate should have caught. That profile keeps its former entry, the controller writes the others, and the profile's
+//! status reports it.
 
 use std::{
     collections::BTreeMap,
@@ -46,7 +48,7 @@ use crate::{
 
 /// How often the registration is checked when nothing is known to have changed.
 const AGAIN: Duration = Duration::from_secs(5);
-/// The shortest time between two turns: changes of many profiles are one write.
+/// The shortest time between two turns, so that changes of many profiles become one write.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// Whether the API server is to call the webhook for the pods of a profile.
@@ -56,17 +58,17 @@ pub enum Wanted {
     No,
     /// Yes.
     Yes,
-    /// Only if it does already: a policy takes over, and was not yet observed mutating pods.
+    /// Only if it does already: a policy shall replace it, but no probe has observed the policy mutating pods yet.
     UntilReplaced,
 }
 
 impl Wanted {
-    /// What a profile wants, given the engine that was last observed mutating its pods.
+    /// Whether a profile needs the webhook, given the engine that last mutated its pods.
     pub fn of(accepted: &AcceptedProfile, observed: Option<EngineInForce>) -> Self {
         let by_policy = observed == Some(EngineInForce::Native);
         match accepted.compiled.mutation.as_ref().map(|mutation| mutation.engine) {
             Some(Engine::Webhook) => Self::Yes,
-            // Until the API server was observed mutating pods by itself.
+            // Until a probe has observed the API server mutating pods.
             Some(Engine::Auto) if !by_policy => Self::Yes,
             Some(Engine::Native) if !by_policy => Self::UntilReplaced,
             Some(Engine::Auto | Engine::Native | Engine::Off) | None => Self::No,
@@ -74,15 +76,15 @@ impl Wanted {
     }
 }
 
-/// What is to be registered for a profile.
+/// The entry that a profile shall have.
 #[derive(Clone, Debug)]
 struct Desired {
-    /// The state in force; `None` if there is none, and so no entry.
+    /// The state in force; `None` means no entry.
     accepted: Option<Arc<AcceptedProfile>>,
     wanted: Wanted,
 }
 
-/// Keeps the registration.
+/// Maintains the registration.
 #[derive(Debug, Default)]
 pub struct Registration {
     desired: Mutex<BTreeMap<String, Desired>>,
@@ -94,7 +96,7 @@ pub struct Registration {
 }
 
 impl Registration {
-    /// This state of a profile is in force.
+    /// Puts this state of a profile in force.
     pub fn want(&self, accepted: &Arc<AcceptedProfile>, wanted: Wanted) {
         let desired = Desired { accepted: Some(Arc::clone(accepted)), wanted };
         let before = self.lock().insert(accepted.compiled.profile.clone(), desired);
@@ -106,7 +108,7 @@ impl Registration {
         }
     }
 
-    /// The profile is gone, or is another one of the same name: nothing of it is in force.
+    /// The profile is gone, or another one has its name: nothing of it is in force.
     pub fn forget(&self, profile: &str) {
         self.lock().insert(profile.to_owned(), Desired { accepted: None, wanted: Wanted::No });
         self.changed.notify_one();
@@ -121,14 +123,14 @@ impl Registration {
         self.desired.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Brings the registration to what is desired. Returns the profiles whose problem has changed.
+    /// Writes the registration as desired. Returns the profiles with a new problem, or without a former one.
     ///
     /// # Errors
-    /// It could not be read or written, because of no single profile.
+    /// It could not be read or written, for a reason that no single profile causes.
     pub async fn keep(&self, client: &Client, profiles: &ProfileNames) -> Result<ProfileNames, ApiError> {
         let _turn = self.turn.lock().await;
         let api: Api<MutatingWebhookConfiguration> = Api::all(client.clone());
-        // Before the ConfigMap, so that what is written over it is never older than what is found in it.
+        // Read before the ConfigMap, so that the desired entries are never older than those in the registration.
         let Some(mut found) = call(api.get_opt(WEBHOOK)).await? else { return Ok(self.report(BTreeMap::new())) };
         let config: Api<ConfigMap> = Api::namespaced(client.clone(), OPERATOR_NAMESPACE);
         let published = call(config.get_opt(WEBHOOK_CA)).await?;
@@ -148,7 +150,7 @@ impl Registration {
         let mut problems = BTreeMap::new();
         match call(api.replace(WEBHOOK, &manager(false), &with(&desired))).await {
             Ok(_) => tracing::info!(entries = desired.len(), "wrote the registration of the webhook"),
-            // Somebody else was faster. The next turn reads what they wrote.
+            // Another writer was faster. The next turn reads the result.
             Err(error) if error.is_conflict() => self.changed.notify_one(),
             Err(error) if is_rejected(&error) => {
                 let mut acceptable = Vec::new();
@@ -176,7 +178,7 @@ impl Registration {
         Ok(self.report(problems))
     }
 
-    /// Remembers the problems; the profiles whose problem is another one than before.
+    /// Remembers the problems. Returns the profiles with another problem than before.
     fn report(&self, problems: BTreeMap<String, String>) -> ProfileNames {
         let mut known = self.problems.lock().unwrap_or_else(PoisonError::into_inner);
         let names = known.keys().chain(problems.keys());
@@ -186,15 +188,15 @@ impl Registration {
     }
 }
 
-/// Whether the API server rejects the object, and not its author or time.
+/// Whether the API server rejects the object itself, and not its author, and not for lack of time.
 fn is_rejected(error: &ApiError) -> bool {
     matches!(error, ApiError::Refused(status) if matches!(status.code, 400 | 403 | 413 | 422))
 }
 
 /// The entries, in the order of the names of the profiles.
 ///
-/// A profile that is not checked yet, after a restart for example, has the entry that it had. So has each one that wants one
-/// while no webhook publishes how it is reached: an older one did not.
+/// A profile that is not checked yet, for example after a restart, keeps its entry. So does each profile that needs one
+/// while no webhook publishes how to reach it: older webhooks did not.
 fn entries(
     desired: &BTreeMap<String, Desired>,
     profiles: &ProfileNames,
@@ -218,7 +220,7 @@ fn entries(
     profiles.iter().filter_map(entry).collect()
 }
 
-/// Keeps it until the end.
+/// Maintains the registration until the controller stops.
 pub fn start(
     registration: &Arc<Registration>,
     client: &Client,
@@ -247,7 +249,7 @@ pub fn start(
     tasks.spawn("registration of the webhook", async move {
         let turns = async {
             loop {
-                // Before all lists are read, a profile that seems to be gone may only be unknown.
+                // Until all lists are read, a profile that seems to be gone may only be unknown.
                 if store.synced() {
                     match registration.keep(&client, &store.profiles()).await {
                         Ok(concerned) => queue.trigger(concerned),

@@ -1,8 +1,8 @@
-//! A profile is being deleted: deletes everything that was generated for it, in an order that never denies.
+//! Deletes everything that was generated for a profile that is being deleted, in an order that never denies.
 //!
-//! The bindings go first: without one a policy validates nothing. Then the API server gets time to notice that,
-//! for parameters that go before would deny. Each step may find its work done: whatever interrupts this, it can be
-//! begun again. No step waits: it says when the next one is due.
+//! The bindings go first: without a binding a policy validates nothing. Then the API server gets time to notice that,
+//! because it would deny if parameters went first. Each step may find its work done, so a removal that is interrupted
+//! can begin again. No step waits: it returns when the next one is due.
 
 use std::{sync::Arc, time::Duration};
 
@@ -51,7 +51,7 @@ pub enum RemoveError {
     Params {
         /// The first of them.
         namespace: String,
-        /// How many there are besides.
+        /// How many others there are.
         more: usize,
         /// Why.
         message: String,
@@ -70,7 +70,7 @@ pub enum RemoveError {
 /// How far the removal of a profile is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Removal {
-    /// The bindings may be there.
+    /// The bindings may still be there.
     #[default]
     Bound,
     /// The bindings are deleted, and the API server may not have noticed.
@@ -78,18 +78,18 @@ pub enum Removal {
         /// Since when they are deleted.
         since: Instant,
     },
-    /// The API server evaluates the policies no more, from this time on.
+    /// The API server no longer evaluates the policies, from this time on.
     Released {
         /// From when.
         at: Instant,
     },
-    /// The policies are deleted; the parameters go.
+    /// The policies are deleted; the parameters are being deleted.
     Params,
     /// Nothing is left; the watch has not yet shown that the profile is gone.
     Done,
 }
 
-/// Removes a part of it, and returns when the next part is due; in the end removes the finalizer.
+/// Removes a part of the profile's objects, and returns when the next part is due; removes the finalizer in the end.
 pub async fn step(
     cx: &Arc<Context>,
     profile: &str,
@@ -120,7 +120,7 @@ pub async fn step(
             }
             Removal::Releasing { since } => match accepted.filter(|accepted| accepted.compiled.stage == Stage::Deny) {
                 Some(accepted) if now.duration_since(since) < LIMIT => {
-                    // While other probes are running this one may get no turn, and then no answer.
+                    // While other probes run, this one may get no turn, and so no answer.
                     match timeout(LIMIT, cx.prober.denies(accepted)).await.ok().flatten() {
                         Some(true) => return Ok(Next::After(PAUSE)),
                         // There may be other API servers, which read bindings about once a second, too.
@@ -153,7 +153,7 @@ pub async fn step(
     }
 }
 
-/// From now on nothing is restored and no parameters are written.
+/// Stops repairs and writes of parameters.
 pub async fn stop_writing(cx: &Context, profile: &str, state: &State) {
     repair::stop(state).await;
     state.tenancy().stop();
@@ -183,7 +183,7 @@ async fn finish(cx: &Context, profile: &str) -> Result<(), RemoveError> {
     if cx.store.has_namespace(names::PROBE_NAMESPACE) {
         match timeout(LIMIT, cx.prober.unlabel()).await {
             Ok(Ok(())) => {}
-            // The next probe sets its own.
+            // The next probe sets its own labels.
             Ok(Err(error)) => tracing::debug!(%error, "could not remove the labels of the probe namespace"),
             Err(_) => tracing::debug!("the labels of the probe namespace stay: other probes are running"),
         }

@@ -1,6 +1,6 @@
-//! The lane of repairs: restores at once what somebody else deletes or edits of the policies and bindings in force. It
-//! awaits nothing but its own writes, and nothing else of the controller stands before it: no reconcile, no probe, no
-//! parameters. Those need not be written first, for the generation is the same.
+//! The lane of repairs: restores at once the policies and bindings in force that another writer deletes or edits. It
+//! awaits only its own writes, and nothing else in the controller delays it: no reconcile, no probe, no parameters. The
+//! parameters are already written, because the generation is the same.
 
 use std::{sync::Arc, time::Duration};
 
@@ -11,8 +11,8 @@ use crate::{
     accepted::AcceptedProfile, apply, call::ApiError, compare::is_bundle, context::Context, queue::Next, state::State,
 };
 
-/// How long restoring may take before it is retried: no webhook stands before policies and bindings, so
-/// that an answer that takes longer does not come.
+/// How long a repair may take before it is retried. No webhook can delay writes of policies and bindings, so a later
+/// answer will not come.
 const LIMIT: Duration = Duration::from_secs(10);
 /// The longest time between two attempts.
 const MOST: Duration = Duration::from_secs(15);
@@ -46,11 +46,11 @@ async fn repair(cx: &Context, profile: &str) -> Next {
     }
 }
 
-/// Puts a generation in force: from now on, what is in the cluster is kept as it says. Its parameters are written.
+/// Puts a generation in force: from now on, repairs keep the cluster at it. Its parameters are written.
 ///
 /// # Errors
-/// Some of it could not be written. The lane goes on to try, unless the API server rejects it: then, what was in
-/// force before is, again and whole.
+/// Some of it could not be written. The lane tries again, unless the API server rejects it: then the former generation
+/// is back in force as a whole.
 pub async fn put_in_force(
     cx: &Context,
     profile: &str,
@@ -73,12 +73,12 @@ pub async fn put_in_force(
         }
         cx.queues.repairs.schedule(profile.to_owned(), palisade_process::delay(1, MOST));
     }
-    // Other parameters must be kept now.
+    // The parameters to keep have changed.
     cx.queues.params.trigger([profile.to_owned()]);
     result
 }
 
-/// From now on nothing is restored.
+/// Stops repairs.
 pub async fn stop(state: &State) {
     let _writing = state.writing.lock().await;
     state.in_force().accepted = None;

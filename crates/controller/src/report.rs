@@ -36,7 +36,7 @@ pub struct ReportState {
     written: Option<ToolSecurityProfileStatus>,
 }
 
-/// What there is to report about a profile.
+/// The report about a profile.
 #[derive(Debug)]
 pub struct Report<'a> {
     /// In the order of `ConditionType::ALL`.
@@ -55,12 +55,12 @@ pub struct Namespaces {
     counts: NamespaceCounts,
     /// Why, by name.
     failed: BTreeMap<String, String>,
-    /// Those of them whose parameters could not be written. In the others all pods are denied.
+    /// Those with parameters that could not be written. The others deny all pods.
     not_written: BTreeSet<String>,
 }
 
 impl Namespaces {
-    /// As they were found.
+    /// From the summary of the parameters.
     pub fn of(summary: Summary) -> Self {
         let Summary { selected, ready, problems, unwritten } = summary;
         let mut failed = problems;
@@ -85,7 +85,7 @@ impl Namespaces {
     }
 }
 
-/// Writes the status, if it does not say this already, and sends events.
+/// Writes the status, if it differs, and sends events.
 pub async fn report(
     cx: &Context,
     observed: &ObservedProfile,
@@ -140,7 +140,8 @@ fn announce(cx: &Context, observed: &ObservedProfile, transitions: &[&Condition]
     }
 }
 
-/// Sends events about namespaces that have failed since the last time; after a restart, none if there are as many as before.
+/// Sends events about namespaces that have failed since the last report; after a restart, none if the status counts as
+/// many.
 fn announce_failures(
     cx: &Context,
     observed: &ObservedProfile,

@@ -11,16 +11,16 @@ use palisade_compiler::{Compiled, Namespace, selects};
 
 use crate::store::{ObservedNamespace, ObservedParams, Tenants};
 
-/// Parameters that a policy in force reads, whether or not the profile still declares them. A policy that cannot
-/// read one of its parameters denies.
+/// Parameters that a policy in force reads, also if the profile no longer declares them. A policy denies if it cannot
+/// read one of its parameters.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Keep {
-    /// None that the profile does not declare.
+    /// None besides those that the profile declares.
     #[default]
     Nothing,
     /// These, as `name:Type`.
     Only(BTreeSet<String>),
-    /// It is not known which.
+    /// Unknown, so all.
     Everything,
 }
 
@@ -47,7 +47,7 @@ impl Keep {
         }
     }
 
-    /// Whether all that `other` keeps is kept, too.
+    /// Whether it keeps all that `other` keeps.
     pub fn covers(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Everything, _) | (_, Self::Nothing) => true,
@@ -69,14 +69,14 @@ impl Keep {
 /// Parameters to write.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Write {
-    /// What they must be.
+    /// The desired parameters.
     pub params: ToolSecurityParams,
-    /// What they are.
+    /// The parameters in the cluster.
     pub observed: Option<Arc<ObservedParams>>,
 }
 
 impl Write {
-    /// Whether the namespace gets a problem that it did not have.
+    /// The problem that the namespace gets now and did not have before.
     pub fn new_problem(&self) -> Option<&str> {
         let problem = self.params.spec.problem.as_str();
         let known =
@@ -85,20 +85,20 @@ impl Write {
     }
 }
 
-/// The plan for one namespace that the profile selects, or that has its parameters.
+/// The plan for one namespace that the profile selects, or that still has its parameters.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NamespacePlan {
     /// Whether the profile selects it.
     pub selected: bool,
-    /// Why every pod is denied in it, if that is so.
+    /// Why the namespace denies every pod, if it does.
     pub problem: Option<String>,
     /// Whether the parameters have values that only the policy before this one reads.
     pub carried: bool,
-    /// What is to be done.
+    /// The work to do.
     pub todo: Todo,
 }
 
-/// What is to be done in a namespace.
+/// The work to do in a namespace.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Todo {
     /// Nothing: the parameters are right, or none are needed.
@@ -109,23 +109,23 @@ pub enum Todo {
     Remove,
 }
 
-/// What parameters must be.
+/// How to compute the parameters of namespaces.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules<'a> {
     /// The profile.
     pub profile: &'a ToolSecurityProfile,
-    /// What it became.
+    /// Its compiled form.
     pub compiled: &'a Compiled,
-    /// What must be kept for policies in the cluster.
+    /// The parameters to keep for policies in the cluster.
     pub keep: &'a Keep,
-    /// Exceptions end.
+    /// The time, because exceptions end.
     pub now: Timestamp,
 }
 
 impl Rules<'_> {
     /// The plan for a namespace; `None` if the profile has nothing to do there.
     pub fn plan(self, namespace: &ObservedNamespace, observed: Option<&Arc<ObservedParams>>) -> Option<NamespacePlan> {
-        // In a terminating namespace nothing is touched: its pods are validated until they are gone.
+        // Touch nothing in a terminating namespace: its pods are validated until they are gone.
         if namespace.terminating {
             return None;
         }
@@ -152,7 +152,7 @@ impl Rules<'_> {
     ) -> NamespacePlan {
         let (mut problem, mut carried) = (None, false);
         if !desired.spec.problem.is_empty() {
-            // Every policy denies because of the problem and reads nothing else.
+            // Every policy denies because of the problem, and reads nothing else.
             problem = Some(desired.spec.problem.clone());
         } else if let Some(spec) = observed.and_then(|observed| observed.spec.as_ref()) {
             carried = carry(&mut desired.spec, spec, self.keep);
@@ -233,7 +233,7 @@ impl Plan {
 
 impl NamespacePlan {
     fn is_ready(&self) -> bool {
-        // Parameters that should not be there harm nobody.
+        // Parameters that should not be there do no harm.
         self.selected && self.problem.is_none() && !matches!(self.todo, Todo::Write(_))
     }
 }
@@ -250,7 +250,7 @@ fn probe_params(compiled: &Compiled, namespace: &Namespace, now: Timestamp) -> O
     Some(params)
 }
 
-/// Adds values that must be kept. Returns whether there were any.
+/// Adds values to keep. Returns whether there were any.
 fn carry(desired: &mut ToolSecurityParamsSpec, observed: &ToolSecurityParamsSpec, keep: &Keep) -> bool {
     // Destructured, so that a new type of parameter cannot be forgotten. Exceptions are read where they are there.
     let ToolSecurityParamsSpec { problem: _, integers, strings, booleans, string_lists, exceptions: _ } = observed;

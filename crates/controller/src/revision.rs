@@ -1,6 +1,5 @@
-//! The generations of a profile that were put in force, each in a `ControllerRevision`: what stays in force when the
-//! profile is edited into something that is not accepted and the controller is restarted then, and what the webhook
-//! mutates pods by.
+//! The generations of a profile that were put in force, each in a `ControllerRevision`. After a restart, the controller
+//! enforces the last one if the profile itself is not accepted; the webhook mutates pods by it.
 
 use k8s_openapi::{api::apps::v1::ControllerRevision, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use kube::{
@@ -22,8 +21,8 @@ fn api(client: &Client) -> Api<ControllerRevision> {
     Api::namespaced(client.clone(), names::OPERATOR_NAMESPACE)
 }
 
-/// All that there are of a profile, the newest first; also the one that older versions of Palisade have written under
-/// another name.
+/// All revisions of a profile, the newest first, including the one that older versions of Palisade wrote under another
+/// name.
 async fn all(client: &Client, profile: &str) -> Result<Vec<ControllerRevision>, ApiError> {
     let of_profile = ListParams::default().labels(&format!("{}={profile}", names::PROFILE_LABEL));
     let mut found = call(api(client).list(&of_profile)).await?.items;
@@ -31,7 +30,7 @@ async fn all(client: &Client, profile: &str) -> Result<Vec<ControllerRevision>, 
     Ok(found)
 }
 
-/// The newest that is of this profile and no other of its name.
+/// The newest revision of this profile, and not of an earlier one with its name.
 pub async fn load(client: &Client, profile: &ObjectMeta) -> Result<Option<Revision>, ApiError> {
     let found = all(client, profile.name.as_deref().unwrap_or_default()).await?;
     Ok(found.iter().find_map(|object| of_uid(object, profile.uid.as_deref())))
@@ -41,7 +40,7 @@ fn of_uid(object: &ControllerRevision, uid: Option<&str>) -> Option<Revision> {
     Revision::read(object).ok().filter(|revision| Some(revision.uid.as_str()) == uid)
 }
 
-/// Writes what is in force, if it is not there already, and then removes what is too old.
+/// Writes the revision of the generation in force, if it is missing, and then deletes those that are too old.
 pub async fn save(client: &Client, accepted: &AcceptedProfile) -> Result<(), ApiError> {
     let meta = &accepted.profile.metadata;
     let profile = meta.name.as_deref().unwrap_or_default();
@@ -50,7 +49,7 @@ pub async fn save(client: &Client, accepted: &AcceptedProfile) -> Result<(), Api
     let name = |object: &ControllerRevision| object.metadata.name.clone().unwrap_or_default();
     if !found.iter().any(|object| Revision::read(object).as_ref() == Ok(&revision)) {
         let object = revision.object(profile, owner_reference(&accepted.profile));
-        // A different object of this name is damaged, or of a profile that is gone.
+        // A different object with this name is damaged, or belongs to a profile that is gone.
         if found.iter().any(|other| name(other) == name(&object)) {
             gone(api(client).delete(&name(&object), &DeleteParams::default())).await?;
             found.retain(|other| name(other) != name(&object));
@@ -59,7 +58,8 @@ pub async fn save(client: &Client, accepted: &AcceptedProfile) -> Result<(), Api
             PostParams { field_manager: Some(names::field_manager::REVISION.to_owned()), ..PostParams::default() };
         found.insert(0, call(api(client).create(&manager, &object)).await?);
     }
-    // The newest is what is in force: readers take that one. Those of another profile of the same name are of no use.
+    // Readers take the newest revision, so it must be the one in force. Revisions of an earlier profile with this name
+    // are of no use.
     let in_force = |object: &&ControllerRevision| {
         of_uid(object, meta.uid.as_deref()).is_some_and(|one| one.generation <= revision.generation)
     };

@@ -51,7 +51,7 @@ pub struct Running {
 }
 
 impl Running {
-    /// Ends it: writes in progress are finished, no other is begun.
+    /// Ends it: finishes writes in progress, and begins no other.
     pub async fn stop(self) -> Result<(), Error> {
         self.shutdown.cancel();
         Ok(self.join.await??)
@@ -99,7 +99,7 @@ impl Controller {
 
 /// Runs the controller until `shutdown` is cancelled.
 pub async fn run(client: Client, options: Options, shutdown: CancellationToken) -> Result<(), Error> {
-    // As the client was made.
+    // The same configuration as the client's.
     let access = Access { client, config: Config::infer().await.ok() };
     Ok(Controller::start_with(access, options, shutdown).await?.join.await??)
 }

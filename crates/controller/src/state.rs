@@ -1,5 +1,5 @@
-//! What the lanes of one profile share. Locks of data are held for moments and never while anything is awaited; only
-//! [`State::writing`] is held over requests, by the lane that writes policies and bindings of the profile.
+//! What the lanes of one profile share. They hold locks of data for moments only, and never while they await anything;
+//! only [`State::writing`] is held during requests, by the lane that writes policies and bindings of the profile.
 
 use std::{
     collections::BTreeMap,
@@ -62,7 +62,7 @@ impl State {
 /// The generation that policies and bindings are kept at.
 #[derive(Debug, Default)]
 pub struct InForce {
-    /// The generation that is put in force or is; nothing is restored while there is none.
+    /// The generation in force, or being put in force. While there is none, nothing is restored.
     pub accepted: Option<Arc<AcceptedProfile>>,
     /// When a policy was written last.
     pub settling: Settling,
@@ -87,7 +87,7 @@ impl InForce {
         self.confirmed.is_some() && self.confirmed == self.generation()
     }
 
-    /// How long until the API server surely evaluates the policies in the cluster; `None` if it does.
+    /// How long until the API server surely evaluates the policies in the cluster; `None` if it already does.
     pub fn settles_in(&self, now: Instant) -> Option<Duration> {
         let rest = SETTLE.saturating_sub(now.duration_since(self.settling.since));
         (!rest.is_zero()).then_some(rest)
@@ -107,7 +107,7 @@ pub struct Settling {
 
 impl Default for Settling {
     fn default() -> Self {
-        // Perhaps this process was stopped just after it had written the policy.
+        // This process may have been stopped just after it had written the policy.
         Self { since: Instant::now(), before: Keep::Everything, replaced: false }
     }
 }

@@ -1,4 +1,4 @@
-//! The status of a profile, from what was observed. Pure.
+//! The status of a profile, from observations. Pure.
 
 use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::{Condition as MetaCondition, Time},
@@ -68,7 +68,7 @@ impl Condition {
         }
     }
 
-    /// Whether it only says that something is in progress.
+    /// Whether it only reports work in progress.
     pub fn is_transient(&self) -> bool {
         matches!(self.reason, Reason::Pending | Reason::NotProgrammed)
     }
@@ -138,7 +138,7 @@ pub fn next<'a>(
     (!same).then_some((status, transitions))
 }
 
-/// Whether `previous` contains all of `status`. Conditions of others do not matter.
+/// Whether `previous` contains all of `status`. Conditions of other writers do not matter.
 fn is_same(previous: &ToolSecurityProfileStatus, status: &ToolSecurityProfileStatus) -> bool {
     let ToolSecurityProfileStatus {
         observed_generation,

@@ -1,7 +1,8 @@
-//! What the controller knows of the cluster: watches and the answers to its own writes keep it. It is kept small.
+//! The controller's copy of the cluster, which watches and the answers to its own writes keep up to date. It is kept
+//! small.
 //!
-//! Each event says which profiles it concerns. An answer to our own write concerns none, and the event that
-//! announces it later changes nothing, so that a write does not make the next reconcile.
+//! Each event names the profiles that it concerns. An answer to our own write concerns none, and the event that
+//! announces it later changes nothing, so that a write does not cause the next reconcile.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -29,7 +30,7 @@ use crate::table::{Change, Table, feed, identity, slim};
 
 /// The longest annotation that is kept. 64 texts of 256 characters are the longest value of a parameter.
 const MAX_ANNOTATION: usize = 16 * 1024;
-/// What stands for a longer one: no parameter of any type can be this.
+/// The placeholder for a longer one: no parameter of any type can have this value.
 const TOO_LONG: &str = "(an annotation of more than 16 KiB)";
 
 /// A profile in the cluster.
@@ -44,7 +45,7 @@ pub struct ObservedProfile {
 /// A namespace in the cluster.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ObservedNamespace {
-    /// What parameters and selectors are read from.
+    /// The parts that parameters and selectors read.
     pub namespace: Namespace,
     /// Whether it is being deleted.
     pub terminating: bool,
@@ -69,7 +70,7 @@ pub struct ObservedPair {
 }
 
 impl ObservedPair {
-    /// The metadata of what there is.
+    /// The metadata of the existing objects.
     pub fn metadata(&self) -> impl Iterator<Item = &ObjectMeta> {
         let policy = self.policy.as_ref().map(|policy| &policy.metadata);
         let bindings = [&self.binding, &self.updates].into_iter().flatten();
@@ -77,7 +78,7 @@ impl ObservedPair {
     }
 }
 
-/// The profiles, namespaces, parameters, policies and bindings in the cluster, as far as they matter.
+/// The profiles, namespaces, parameters, policies and bindings in the cluster, as far as the controller needs them.
 #[derive(Debug, Default)]
 pub struct Store {
     inner: Mutex<Inner>,
@@ -155,7 +156,7 @@ impl Store {
         Tenants { namespaces, params }
     }
 
-    /// From now on it is remembered for a profile which namespaces and parameters change.
+    /// From now on the store remembers which namespaces and parameters of a profile change.
     pub fn follow(&self, profile: &str) {
         self.lock().changed.entry(profile.to_owned()).or_default();
     }
@@ -268,13 +269,13 @@ impl Store {
         let profile = ToolSecurityProfile { status: Some(status), ..profile.as_ref().clone() };
         let value = ObservedProfile { meta: observed.meta.clone(), profile: Ok(Arc::new(profile)) };
         let mut inner = self.lock();
-        // This one must not hide a new generation that was observed since.
+        // This one must not hide a newer generation that the watch has shown since.
         if inner.profiles.get(&name).is_some_and(|now| now.meta == observed.meta) {
             inner.profiles.set(name, version, Arc::new(value));
         }
     }
 
-    /// Parameters were written. The answer is what they are now.
+    /// Parameters were written. The answer has their new state.
     pub fn wrote_params(&self, params: ToolSecurityParams) {
         let (key, version, value) = params_row(&params.metadata, Some(params.spec));
         let mut inner = self.lock();
@@ -332,7 +333,7 @@ impl Inner {
     /// The profiles that select the namespace or did so, as they were written or as they are in force.
     fn concerned_by(&self, change: &Change<String, Arc<ObservedNamespace>>) -> ProfileNames {
         if change.key == names::PROBE_NAMESPACE {
-            // Its labels change with each probe. Parameters are in it whatever they are.
+            // Its labels change with each probe, and it has parameters whatever they are.
             let appeared = |namespace: &Option<Arc<ObservedNamespace>>| namespace.as_ref().map(|n| n.terminating);
             let concerned = appeared(&change.before) != appeared(&change.after);
             return if concerned { self.profiles.iter().map(|(name, _)| name.clone()).collect() } else { [].into() };
@@ -370,7 +371,7 @@ fn namespace(meta: ObjectMeta) -> ObservedNamespace {
     let mut annotations = meta.annotations.unwrap_or_default();
     annotations.remove("kubectl.kubernetes.io/last-applied-configuration");
     for value in annotations.values_mut().filter(|value| value.len() > MAX_ANNOTATION) {
-        // Not cut: what is left could be a value, and a wrong one.
+        // Not cut: the rest could be a valid, but wrong value.
         *value = TOO_LONG.repeat(10);
     }
     ObservedNamespace {

@@ -8,7 +8,7 @@ use kube::{core::ObjectMeta, runtime::watcher::Event};
 #[derive(Debug)]
 pub struct Table<K, V> {
     rows: BTreeMap<K, Row<V>>,
-    /// What a list that has not ended has shown.
+    /// The objects of a list that is not complete yet.
     listing: Option<BTreeMap<K, Row<V>>>,
     synced: bool,
 }
@@ -44,7 +44,7 @@ impl<K: Ord + Clone, V: Clone + PartialEq> Table<K, V> {
         self.synced
     }
 
-    /// A list begins. Until it has ended, what was known stays.
+    /// A list begins. Until it is complete, the known objects stay.
     pub fn begin(&mut self) {
         self.listing = Some(BTreeMap::new());
     }
@@ -54,7 +54,7 @@ impl<K: Ord + Clone, V: Clone + PartialEq> Table<K, V> {
         self.listing.get_or_insert_default().insert(key, Row { version, value });
     }
 
-    /// A list has ended. What it did not show is gone.
+    /// A list is complete. Objects that are not in it are gone.
     pub fn finish(&mut self) -> Vec<Change<K, V>> {
         self.synced = true;
         let mut old = std::mem::take(&mut self.rows);
@@ -63,7 +63,7 @@ impl<K: Ord + Clone, V: Clone + PartialEq> Table<K, V> {
             let before = old.remove(&key);
             if let Some(before) = before {
                 if before.version > row.version && row.version > 0 {
-                    // We wrote it after the list was made.
+                    // The controller wrote it after the list was made.
                     row = before;
                 } else if before.value != row.value {
                     let after = Some(row.value.clone());
@@ -78,7 +78,7 @@ impl<K: Ord + Clone, V: Clone + PartialEq> Table<K, V> {
         changes
     }
 
-    /// An object is now so. An older version than the known one is ignored.
+    /// Sets an object. Ignores an older version than the known one.
     pub fn set(&mut self, key: K, version: u64, value: V) -> Option<Change<K, V>> {
         if self.rows.get(&key).is_some_and(|row| row.version > version && version > 0) {
             return None;
@@ -87,7 +87,7 @@ impl<K: Ord + Clone, V: Clone + PartialEq> Table<K, V> {
         (before.as_ref() != Some(&value)).then_some(Change { key, before, after: Some(value) })
     }
 
-    /// An object is gone. An older version than the known one is ignored: it was created again since.
+    /// Removes an object. Ignores an older version than the known one: the object was created again since.
     pub fn remove(&mut self, key: K, version: u64) -> Option<Change<K, V>> {
         if self.rows.get(&key).is_some_and(|row| row.version > version && version > 0) {
             return None;
@@ -153,7 +153,7 @@ pub fn version(meta: &ObjectMeta) -> u64 {
     meta.resource_version.as_deref().and_then(|version| version.parse().ok()).unwrap_or_default()
 }
 
-/// Without what changes with each write.
+/// The metadata without the parts that change with each write.
 pub fn slim(meta: ObjectMeta) -> ObjectMeta {
     ObjectMeta { managed_fields: None, resource_version: None, ..meta }
 }

@@ -1,4 +1,4 @@
-//! The parameters of a profile in all namespaces: what is planned, and where writing failed.
+//! The parameters of a profile in all namespaces: the plan, and the failed writes.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -16,7 +16,7 @@ use crate::{
 /// The parameters of a profile in all namespaces.
 #[derive(Debug, Default)]
 pub struct Tenancy {
-    /// What parameters are kept for.
+    /// The generation that parameters are kept for.
     pub target: Option<Arc<AcceptedProfile>>,
     /// The plan of all namespaces, once there is one.
     pub planned: Option<Planned>,
@@ -24,7 +24,7 @@ pub struct Tenancy {
     pub failures: BTreeMap<String, Failure>,
     /// Namespaces whose parameters are to be removed, and since when.
     pub removable: BTreeMap<String, Instant>,
-    /// Namespaces whose parameters somebody else had changed, and that are right again.
+    /// Namespaces with parameters that another writer had changed, and that are right again.
     pub restored: Vec<String>,
 }
 
@@ -33,11 +33,11 @@ pub struct Tenancy {
 pub struct Planned {
     /// For which generation.
     pub target: Arc<AcceptedProfile>,
-    /// What had to be kept.
+    /// The parameters that had to be kept.
     pub keep: Keep,
     /// When an exception ends.
     pub until: Option<Timestamp>,
-    /// What is to be done in each namespace.
+    /// The work to do in each namespace.
     pub plan: Plan,
     /// Whether its jobs were handed over.
     pub handed_over: bool,
@@ -51,7 +51,7 @@ pub struct Failure {
     again: Instant,
     /// Why.
     message: String,
-    /// Whether they were to be deleted.
+    /// Whether they should have been deleted.
     deleting: bool,
 }
 
@@ -69,19 +69,19 @@ pub struct Summary {
 }
 
 impl Tenancy {
-    /// From now on parameters are kept for this. Returns whether that is new.
+    /// Sets the generation to keep parameters for. Returns whether it is new.
     pub fn set_target(&mut self, target: &Arc<AcceptedProfile>) -> bool {
         let new = self.target.as_ref().is_none_or(|now| !Arc::ptr_eq(now, target));
         self.target = Some(Arc::clone(target));
         new
     }
 
-    /// Whether parameters are kept for anything.
+    /// Whether there is a generation to keep parameters for.
     pub fn has_target(&self) -> bool {
         self.target.is_some()
     }
 
-    /// From now on parameters are left as they are.
+    /// From now on parameters stay as they are.
     pub fn stop(&mut self) {
         *self = Self::default();
     }
@@ -98,14 +98,14 @@ impl Tenancy {
         })
     }
 
-    /// The first namespace whose parameters could not be deleted, how many there are besides, and why.
+    /// The first namespace with parameters that could not be deleted, how many others there are, and why.
     pub fn take_undeleted(&mut self) -> Option<(String, usize, String)> {
         let failures = std::mem::take(&mut self.failures);
         let more = failures.len().saturating_sub(1);
         failures.into_iter().next().map(|(namespace, failure)| (namespace, more, failure.message))
     }
 
-    /// Whether the plan still holds. It may keep more than it must where it keeps nothing at all.
+    /// Whether the plan still holds. It may keep more parameters than necessary if it carries none.
     pub fn is_planned(&mut self, target: &Arc<AcceptedProfile>, keep: &Keep, now: Timestamp) -> bool {
         let Some(planned) = &mut self.planned else { return false };
         let current = Arc::ptr_eq(&planned.target, target) && planned.until.is_none_or(|until| now <= until);
@@ -116,7 +116,7 @@ impl Tenancy {
         current && kept
     }
 
-    /// What is to be done in a namespace.
+    /// The job for a namespace.
     pub fn job(
         &self,
         namespace: &str,

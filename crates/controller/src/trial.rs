@@ -1,7 +1,7 @@
-//! Stage try: the API server's verdict on a generation, before anything of it is written.
+//! Stage try: asks for the API server's verdict on a generation, before anything of it is written.
 //!
-//! The gate knows what an API server rejects; what it does not know must not lead to policies of one generation beside
-//! parameters of another. So each policy and binding is sent as a dry run. If one is rejected, the profile is not
+//! The gate knows what an API server rejects. Its gaps must not lead to policies of one generation beside parameters of
+//! another. So this stage sends each policy and binding as a dry run. If the API server rejects one, the profile is not
 //! accepted, and the last good generation stays whole.
 
 use std::{fmt::Debug, sync::Arc, time::Duration};
@@ -37,18 +37,18 @@ pub struct TrialState {
 /// What the API server answered about a generation.
 #[derive(Debug)]
 struct Tried {
-    /// Of which one.
+    /// The generation.
     generation: i64,
     /// Why it rejects the generation, if it does.
     result: Result<(), Arc<Rejection>>,
-    /// How often in a row it has rejected.
+    /// How often in a row it has rejected the generation.
     failures: u32,
     /// When to ask again, if it rejects.
     again: Instant,
 }
 
-/// Whether the API server would accept a generation. It is asked once, before anything of it is written, and again from
-/// time to time while it rejects.
+/// Whether the API server would accept a generation. This stage asks once, before anything of it is written, and again
+/// from time to time while the API server rejects it.
 pub async fn tried(
     cx: &Context,
     profile: &str,
@@ -125,7 +125,7 @@ async fn dry_run(cx: &Context, accepted: &AcceptedProfile) -> Result<Result<(), 
     let Some(version) = native::served(&cx.client).await? else { return Ok(Ok(())) };
     let mut objects = pair.objects(version);
     if let Some(spec) = objects[1].at_mut(&["spec"]).as_object_mut() {
-        // As above; it is not watched here whether the policy is there.
+        // As above. This does not look whether the policy is there.
         spec.remove("paramRef");
     }
     for (kind, object) in [native::Kind::Policy, native::Kind::Binding].into_iter().zip(objects) {
@@ -153,10 +153,10 @@ where
     verdict(&K::kind(&()), name, answer.map(drop))
 }
 
-/// Why an object is rejected, if it is.
+/// Why the API server rejects an object, if it does.
 ///
 /// # Errors
-/// That is not known.
+/// That is unknown.
 fn verdict(kind: &str, name: &str, answer: Result<(), ApiError>) -> Result<Option<Rejection>, ApiError> {
     match answer {
         Ok(()) => Ok(None),

@@ -1,4 +1,4 @@
-//! Writes and deletes parameters: does the jobs of the [`crate::jobs`], beside everything else.
+//! Writes and deletes parameters: runs the jobs of the [`crate::jobs`], beside everything else.
 
 use std::{sync::Arc, time::Duration};
 
@@ -41,7 +41,7 @@ async fn run(cx: &Arc<Context>, Begun { profile, namespace, job }: Begun) {
 }
 
 async fn perform(cx: &Context, profile: &str, namespace: &str, job: Job) {
-    // The profile may be gone by now, and then nothing needs the result.
+    // The profile may be gone by now. Then nobody needs the result.
     let state = cx.states.get(profile).unwrap_or_default();
     let (result, deleting) = match &job {
         Job::Write { write, .. } => (write_one(cx, namespace, write).await, false),
@@ -56,7 +56,7 @@ async fn perform(cx: &Context, profile: &str, namespace: &str, job: Job) {
                 tenancy.restored.push(namespace.to_owned());
             }
         }
-        // The watch will show what happens to the namespace; no pod is created in it any more.
+        // The watch shows what happens to the namespace. It admits no new pods.
         Err(error) if error.is_without_namespace() => drop(state.tenancy().failures.remove(namespace)),
         Err(error) => {
             let verb = if deleting { "delete" } else { "write" };

@@ -1,4 +1,4 @@
-//! An admin's own checks: each by itself first, so that messages name its place in the profile.
+//! Checks of an admin's own: each is compiled by itself first, so that messages name its place in the profile.
 
 use palisade_api::{CustomTarget, Diagnostic};
 use palisade_cel::{
@@ -12,12 +12,12 @@ use serde_json::{Value as Json, json};
 
 use crate::policy::{OLDEST, diagnostic};
 
-/// What a fixture of the catalogue need not have.
+/// The help for an expression that fails on a pod without a field.
 const OPTIONAL: &str = "a pod need not have every field: read one that may be absent with .? and orValue, as in \
                         container.?securityContext.?privileged.orValue(false)";
 
-/// The mistakes in the expressions of custom checks, first those that an API server would refuse them for, then those
-/// that it would warn about (`typed` has them), and then what `pods` make them fail for.
+/// The mistakes in the expressions of custom checks: first those for which an API server would reject them, then those
+/// that it would warn about (`typed` has them), then the failures on `pods`.
 pub(crate) fn diagnose(compiled: &Compiled, pods: &[Json], typed: impl Fn() -> Vec<Diagnostic>) -> Vec<Diagnostic> {
     if compiled.customs.is_empty() {
         return Vec::new();
@@ -26,14 +26,14 @@ pub(crate) fn diagnose(compiled: &Compiled, pods: &[Json], typed: impl Fn() -> V
     let admission =
         Admission { params: params.is_some().then_some(Type::Dyn), authorizer: false, ..Admission::default() };
     let mut environment = Environment::kubernetes(OLDEST, Mode::New).with_admission(&admission);
-    // What the policy for pods offers before the first custom check.
+    // The variables that the policy for pods declares before the first custom check.
     let policy = compiled.bundle.pods.policy.spec.as_ref();
     let first = compiled.customs.first().map(Custom::variable);
     let offered = policy.and_then(|spec| spec.variables.as_deref()).unwrap_or_default();
     let offered = offered.iter().take_while(|variable| first.as_deref() != Some(&variable.name));
     let mut variables = Vec::new();
     for variable in offered {
-        // One that does not compile is reported when the policy is compiled.
+        // If it does not compile, compiling the policy reports it.
         let Ok(program) = environment.compile(&variable.expression, ResultType::Any) else { return Vec::new() };
         environment = environment.compose(&variable.name, Some(program.output_type()));
         variables.push((variable.name.as_str(), program));
@@ -58,7 +58,7 @@ pub(crate) fn diagnose(compiled: &Compiled, pods: &[Json], typed: impl Fn() -> V
     diagnostics
 }
 
-/// What a custom check finds in the policy.
+/// The names that a custom check can use in the policy.
 struct Scope<'a> {
     environment: Environment,
     variables: Vec<(&'a str, Program)>,
@@ -129,7 +129,7 @@ impl Scope<'_> {
     }
 }
 
-/// The message for the variable of a custom check, said of the check.
+/// The same diagnostic, with the place in the custom check instead of the place in its variable.
 pub(crate) fn relocate(compiled: &Compiled, diagnostic: &mut Diagnostic) {
     let path = diagnostic.path.strip_prefix("workloads.").unwrap_or(&diagnostic.path);
     let Some((index, rest)) = path.strip_prefix("policy.spec.variables[").and_then(|rest| rest.split_once(']')) else {

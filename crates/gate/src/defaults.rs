@@ -1,5 +1,5 @@
-//! What custom checks default (`spec.customChecks[].default`), before it is tried on pods: a field that a pod has and can
-//! leave unset, and a value that the field can have.
+//! The defaults of custom checks (`spec.customChecks[].default`), before pods are tried with them: a pod must have the
+//! field, be able to leave it unset, and be able to have the value.
 
 use palisade_api::{CustomDefault, CustomTarget, Diagnostic};
 use palisade_apiserver::{
@@ -28,7 +28,7 @@ pub(crate) fn diagnose(compiled: &Compiled) -> Vec<Diagnostic> {
         .collect()
 }
 
-/// A default, and a cluster to try it in.
+/// A default, and a cluster to try it on.
 struct Trial<'a> {
     cluster: &'a Cluster,
     custom: &'a Custom,
@@ -110,7 +110,7 @@ impl Trial<'_> {
         pod
     }
 
-    /// What of a pod has the field.
+    /// The object of a pod that has the field.
     fn subject<'p>(&self, pod: &'p Json) -> &'p Json {
         match self.custom.check.target {
             CustomTarget::Pod => &pod["spec"],
@@ -134,13 +134,13 @@ impl Trial<'_> {
         })
     }
 
-    /// What the API server stores of a new pod, or why it refuses it.
+    /// What the API server stores for a new pod, or why it denies the pod.
     fn created(&self, pod: &Json) -> Result<Json, String> {
         let review = self.cluster.admit(&self.cluster.request(Operation::Create, "", pod, None)?);
         match (review.outcome, review.object) {
             (Outcome::Allowed, Some(object)) => Ok(object),
             (Outcome::Denied(denials), _) => Err(denials.first().map(|one| one.message.clone()).unwrap_or_default()),
-            // What it names may exist: that is not for a profile to know.
+            // What the pod names may exist in the cluster; a profile cannot know.
             (Outcome::NoVerdict(_), _) => self.decode(pod).map(|decoded| decoded.object),
             (Outcome::Allowed, None) => Err("nothing is stored".to_owned()),
         }

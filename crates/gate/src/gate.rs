@@ -26,11 +26,11 @@ static PODS: LazyLock<Vec<Json>> = LazyLock::new(|| {
 /// A namespace like that of any tenant.
 const TENANT: &str = "tenant";
 
-/// Checks what was compiled.
+/// Checks a compiled profile.
 ///
 /// # Errors
-/// The first kind of mistake that is found: expressions that do not parse or use names that are not there;
-/// expressions that fail on a pod; pods that get the wrong verdict.
+/// The first kind of mistake that it finds: expressions that do not parse or use unknown names; expressions that fail
+/// on a pod; pods that get the wrong verdict.
 pub fn check(compiled: Compiled) -> Result<Checked<Compiled>, Rejected> {
     let mut diagnostics = diagnose(&compiled);
     if diagnostics.is_empty() {
@@ -53,7 +53,7 @@ fn diagnose(compiled: &Compiled) -> Vec<Diagnostic> {
     };
     let mut mistakes = custom::diagnose(compiled, &PODS, typed);
     mistakes.extend(defaults::diagnose(compiled));
-    // The message for a place in the profile comes first: an expression that an admin wrote is reported above.
+    // Mistakes with a place in the profile come first. Those in an admin's expression are reported above already.
     let (in_profile, generated): (Vec<_>, Vec<_>) = generated::diagnose(compiled).into_iter().partition(is_in_profile);
     mistakes.extend(in_profile);
     if !mistakes.is_empty() {
@@ -64,7 +64,7 @@ fn diagnose(compiled: &Compiled) -> Vec<Diagnostic> {
         let subjects: Vec<_> = WORKLOADS.iter().map(Subject::Workload).collect();
         diagnostics = of_workloads(diagnose_pair(compiled, workloads, &subjects));
     }
-    // What is said above says more of an expression than that an API server rejects it.
+    // The mistakes above say more about an expression than that an API server rejects it.
     if diagnostics.is_empty() {
         diagnostics = generated;
     }
@@ -82,7 +82,7 @@ fn is_in_profile(diagnostic: &Diagnostic) -> bool {
     diagnostic.path.starts_with("spec.") || diagnostic.path == "metadata.name"
 }
 
-/// The message for the policy for workloads.
+/// The same mistakes, with their place in the policy for workloads.
 fn of_workloads(mut diagnostics: Vec<Diagnostic>) -> Vec<Diagnostic> {
     for diagnostic in diagnostics.iter_mut().filter(|diagnostic| diagnostic.path.starts_with("policy")) {
         diagnostic.path.insert_str(0, "workloads.");
@@ -124,7 +124,7 @@ fn diagnose_pair(compiled: &Compiled, pair: &Pair, subjects: &[Subject]) -> Vec<
     diagnostics
 }
 
-/// What a pod is shown to a policy as.
+/// The form in which a policy gets a pod.
 #[derive(Clone, Copy)]
 enum Subject {
     Pod,
@@ -171,14 +171,14 @@ impl Judge<'_> {
         self.evaluate(TENANT, Operation::Create, "", &self.shown(pod), &Json::Null)
     }
 
-    /// Where the controller asks, custom checks are not made: nobody knows a pod that complies with them.
+    /// Custom checks do not judge in the probe namespace: nobody knows a pod that complies with them.
     fn create_probe(&self, probe: &Probe) -> Result<Decision, Diagnostic> {
         let mut object = self.shown(&probe.pod);
         *object.at_mut(&["metadata", "labels"]) = probe.pod["metadata"]["labels"].clone();
         self.evaluate(names::PROBE_NAMESPACE, Operation::Create, "", &object, &Json::Null)
     }
 
-    /// Every expression evaluates on this pod, in every way that the policy can meet it.
+    /// Evaluates every expression on this pod, in every request that the policy can get for it.
     fn evaluates(&self, pod: &Json) -> Option<Diagnostic> {
         let mut older = pod.clone();
         *older.at_mut(&["spec", "activeDeadlineSeconds"]) = json!(1);
@@ -193,7 +193,7 @@ impl Judge<'_> {
         if let Some(diagnostic) = updates.chain([self.create(pod)]).find_map(Result::err) {
             return Some(diagnostic);
         }
-        // What does not change what is judged passes, whatever it violates.
+        // An update that changes nothing that is judged passes, whatever it violates.
         let mut labelled = object.clone();
         *labelled.at_mut(&["metadata", "labels"]) = json!({"new": "label"});
         match self.evaluate(TENANT, Operation::Update, "", &labelled, &object) {

@@ -1,6 +1,6 @@
-//! Whether each API server that is supported would take every object that a profile becomes.
+//! Whether each supported API server would accept every object that a profile becomes.
 //!
-//! What it would refuse is reported at the place in the profile that it comes from, if there is one.
+//! If it would reject one, the mistake is reported at the place in the profile that causes it, if there is one.
 
 use std::{collections::BTreeSet, sync::LazyLock};
 
@@ -32,7 +32,7 @@ static KINDS: LazyLock<Vec<Kinds>> = LazyLock::new(|| {
 /// What an object is called in a diagnostic, and the object.
 type Named = (&'static str, Json);
 
-/// What some API server would refuse. A place is said to be wrong once, in the words of the oldest minor that refuses it.
+/// What some API server would reject. Each place is reported once, in the words of the oldest minor that rejects it.
 pub(crate) fn diagnose(compiled: &Compiled) -> Vec<Diagnostic> {
     let mut diagnostics: Vec<Diagnostic> = Vec::new();
     for (minor, kinds) in Minor::NUMBERS.zip(KINDS.iter()) {
@@ -49,7 +49,7 @@ pub(crate) fn diagnose(compiled: &Compiled) -> Vec<Diagnostic> {
         found.extend(params.iter().flat_map(|refused| said(compiled, minor, "params", refused)));
         let earlier: BTreeSet<_> = diagnostics.iter().map(|one| one.path.clone()).collect();
         for diagnostic in found.into_iter().filter(|one| !earlier.contains(&one.path)) {
-            // The same selector stands in several objects.
+            // Several objects contain the same selector.
             if !diagnostics.contains(&diagnostic) {
                 diagnostics.push(diagnostic);
             }
@@ -58,9 +58,10 @@ pub(crate) fn diagnose(compiled: &Compiled) -> Vec<Diagnostic> {
     diagnostics
 }
 
-/// The policies, their bindings and the registration of the webhook, as they are written to an API server of a minor.
+/// The policies, their bindings and the webhook's registration, as the controller writes them to an API server of a
+/// minor.
 fn policies(compiled: &Compiled, minor: u8) -> Vec<Named> {
-    // Destructured, so that a new object cannot be forgotten.
+    // Destructured, so that nobody forgets a new object.
     let palisade_compiler::Bundle { pods, workloads, mutation } = &compiled.bundle;
     let mut all = vec![("policy", json!(pods.policy)), ("binding", json!(pods.binding))];
     if let Some(pair) = workloads {
@@ -76,7 +77,7 @@ fn policies(compiled: &Compiled, minor: u8) -> Vec<Named> {
         all.extend([("mutation.policy", policy), ("mutation.binding", binding)]);
     }
     if let Some(mutation) = &compiled.mutation {
-        // What the webhook says of itself is in no profile.
+        // The profile does not decide what the webhook publishes.
         let published = Published { authorities: None, url: None, timeout_seconds: 1 };
         let registration = json!({
             "apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration",
@@ -115,9 +116,9 @@ fn said(compiled: &Compiled, minor: u8, what: &str, refused: &Refused) -> Vec<Di
     }
 }
 
-/// What is wrong with a field, said of the place in the profile that the field comes from.
+/// The mistake in a generated field, at the place in the profile that the field comes from.
 fn of_cause(compiled: &Compiled, minor: u8, what: &str, cause: &FieldError) -> Diagnostic {
-    // All that is generated has the profile's name in its own, and as a label.
+    // Each generated object has the profile's name in its own name, and as a label.
     if matches!(cause.field.as_str(), "metadata.name" | "metadata.labels") {
         let help =
             "a profile's name has small letters, digits, dashes and dots, and begins and ends with a letter or digit";

@@ -1,13 +1,13 @@
 //! The offline check of what a profile compiles to: `Compiled -> Checked<Compiled>`.
 //!
-//! Each supported API server would take every object that is generated, of each kind; every expression compiles as in the
-//! API server (syntax, names, types, results, constants), also against the schemas of what it matches, and evaluates
-//! without an error on the catalogue's fixtures; a pod that complies passes, and one that does not is denied for its
-//! reason. Only [`check`] can make a [`Checked`], and only a `Checked` can be applied, so that nothing unchecked reaches
-//! an API server.
+//! It ensures that each supported API server would accept every generated object; that every expression compiles as in
+//! the API server (syntax, names, types, results, constants), also against the schemas of the kinds that it matches,
+//! and evaluates without an error on the catalogue's fixtures; and that complying pods pass, and violating ones are
+//! denied for the right reason. Only [`check`] can make a [`Checked`], and only a `Checked` can be applied, so nothing
+//! unchecked reaches an API server.
 //!
-//! [`cluster`] is the offline API server with what the product knows plugged into it: the catalogue judges pods by the
-//! Pod Security Standards, and [`register`] answers for Palisade's webhook.
+//! [`cluster`] is the offline API server with the product's parts plugged in: the catalogue judges pods by the Pod
+//! Security Standards, and [`register`] adds Palisade's webhook.
 //!
 //! This crate is pure: no I/O, no clock, no environment.
 
@@ -33,8 +33,8 @@ pub use policy::{Decision, Judgement, Policy, Request, Violation};
 pub use standards::Standards;
 pub use webhook::{register, webhook};
 
-/// A cluster of Kubernetes 1.`minor` with nothing but its own namespaces in it, whose admission plugin `PodSecurity` judges
-/// pods by the catalogue.
+/// A cluster of Kubernetes 1.`minor` with only its own namespaces. Its admission plugin `PodSecurity` judges pods by
+/// the catalogue.
 pub fn cluster(minor: u8) -> Cluster {
     Cluster::new(minor).with_pod_security(Arc::new(Standards))
 }
@@ -51,10 +51,10 @@ impl<T> Deref for Checked<T> {
     }
 }
 
-/// Why the offline check refused something.
+/// Why the offline check rejected something.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub struct Rejected {
-    /// What is wrong, each with its place in the policy generated for pods (`policy.spec.variables[3].expression:1:7`)
+    /// The mistakes, each with its place in the policy generated for pods (`policy.spec.variables[3].expression:1:7`)
     /// or for workloads (`workloads.policy.spec...`).
     pub diagnostics: Vec<Diagnostic>,
 }

@@ -1,8 +1,8 @@
-//! What a profile defaults in pods, before it is applied: the API server takes the policy that does it, it fails on no
-//! pod, it changes nothing a second time, and no pod that complied violates the profile afterwards. What a custom check
-//! has as its default satisfies it.
+//! The gate's check of mutation: the API server accepts the policy that mutates; the policy fails on no pod; applied
+//! twice, it changes nothing more; and no complying pod violates the profile afterwards. The default of a custom check
+//! satisfies the check.
 //!
-//! Where only the webhook does it, it is asked in place of the policy.
+//! Where only the webhook mutates, it takes the place of the policy.
 
 use std::sync::LazyLock;
 
@@ -18,13 +18,14 @@ use serde_json::{Value as Json, json};
 
 use crate::{Decision, register};
 
-/// The version in which the pair is asked, and the oldest minor that serves it. Older ones differ in nothing that is used.
+/// The version in which the pair is tried, and the oldest minor that serves it. Older versions have all fields that it
+/// uses.
 const SERVED: (&str, u8) = ("v1", 36);
 
 /// A namespace like that of any tenant.
 const TENANT: &str = "tenant";
 
-/// What is wrong with the policy that changes pods. `judge` is what the profile says of a pod.
+/// The mistakes in the policy that mutates pods. `judge` returns the profile's verdict on a pod.
 pub(crate) fn diagnose(
     compiled: &Compiled,
     pods: &[Json],
@@ -44,7 +45,7 @@ pub(crate) fn diagnose(
     found.unwrap_or_else(|diagnostic| vec![diagnostic])
 }
 
-/// Says it of the default of a custom check, if it is so because of that one.
+/// Reports the mistake at the default of a custom check, if that default causes it.
 fn blame(
     compiled: &Compiled,
     mutation: &Mutation,
@@ -63,7 +64,7 @@ fn blame(
     found
 }
 
-/// Why a custom check refuses a pod with nothing but the profile's defaults set, its own among them.
+/// Why a custom check denies a pod that has only the profile's defaults, its own among them.
 fn unsatisfied(
     cluster: &Cluster,
     custom: &Custom,
@@ -78,7 +79,7 @@ fn unsatisfied(
     Some(Diagnostic::new(format!("{}.default", custom.path), message).help(help))
 }
 
-/// A cluster in which the policy, or else the webhook, is in force everywhere, and an error in it denies.
+/// A cluster in which the policy, or else the webhook, is in force everywhere, and any error in it denies.
 fn cluster(compiled: &Compiled, pair: Option<&MutatingPair>, mutation: &Mutation) -> Result<Cluster, Diagnostic> {
     let (version, minor) = SERVED;
     let mut cluster = crate::cluster(minor).without_service_accounts();
@@ -104,10 +105,10 @@ fn cluster(compiled: &Compiled, pair: Option<&MutatingPair>, mutation: &Mutation
     Ok(cluster)
 }
 
-/// A cluster in which nothing is defaulted.
+/// A cluster in which nothing mutates.
 static BARE: LazyLock<Cluster> = LazyLock::new(|| {
     let mut cluster = crate::cluster(SERVED.1).without_service_accounts();
-    // It is the namespace of any tenant, which no API server refuses.
+    // A plain namespace, which no API server rejects.
     let _ = cluster.apply(tenant());
     cluster
 });
@@ -116,17 +117,17 @@ fn tenant() -> Json {
     json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": TENANT}})
 }
 
-/// What becomes of a pod.
+/// The outcome of creating a pod.
 fn create(cluster: &Cluster, pod: &Json) -> Result<Review, Diagnostic> {
     let mut pod = pod.clone();
     *pod.at_mut(&["metadata", "namespace"]) = TENANT.into();
     let mut request = cluster.request(Operation::Create, "", &pod, None).map_err(diagnostic)?;
-    // Everybody who asks an API server has a name.
+    // Every user of an API server has a name.
     request.user = User { name: TENANT.to_owned(), groups: vec!["system:authenticated".to_owned()], ..User::default() };
     Ok(cluster.admit(&request))
 }
 
-/// What is wrong with what becomes of a pod.
+/// The mistake that creating a pod shows, if any.
 fn fails(cluster: &Cluster, pod: &Json, judge: impl Fn(&Json) -> Result<Decision, Diagnostic>) -> Option<Diagnostic> {
     let said = |what: &str, object: &Json| {
         let spec: String = object["spec"].to_string().chars().take(300).collect();

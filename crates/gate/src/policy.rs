@@ -1,4 +1,4 @@
-//! A policy on its own: what it says of a request, whatever it matches and is bound to.
+//! A policy on its own: its verdict on a request, whatever it matches and whichever bindings it has.
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use palisade_api::Diagnostic;
@@ -9,23 +9,23 @@ use palisade_cel::{Issue, Minor, Position, schema::Kind, value::Value};
 use palisade_compiler::VIOLATIONS;
 use serde_json::Value as Json;
 
-/// The oldest minor of Kubernetes that is supported: what it accepts, the later ones accept.
+/// The oldest supported minor of Kubernetes. Later ones accept what it accepts.
 pub(crate) const OLDEST: u8 = Minor::OLDEST.number();
 
 /// A request to judge.
 #[derive(Clone, Debug)]
 pub struct Request<'a> {
-    /// In which namespace.
+    /// The namespace.
     pub namespace: &'a str,
-    /// What is done.
+    /// The operation.
     pub operation: Operation,
     /// The kind of the object.
     pub kind: &'a str,
     /// `ephemeralcontainers` or the like; empty for the object itself.
     pub subresource: &'a str,
-    /// Who asks.
+    /// The user.
     pub user: &'a str,
-    /// The groups of who asks.
+    /// The user's groups.
     pub groups: &'a [&'a str],
     /// The object as it would be.
     pub object: &'a Json,
@@ -36,7 +36,7 @@ pub struct Request<'a> {
 }
 
 impl<'a> Request<'a> {
-    /// Somebody without special rights creates `object` in a namespace `tenant`, where there are no parameters.
+    /// A user without special rights creates `object` in a namespace `tenant` without parameters.
     pub fn create(kind: &'a str, object: &'a Json) -> Self {
         Self {
             namespace: "tenant",
@@ -51,7 +51,7 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// As the API server would have it, but for the objects.
+    /// The rest of the request, as the API server would have it.
     fn attributes(&self) -> admission::Request {
         let of = |object: &Json| object["apiVersion"].as_str().unwrap_or_default().to_owned();
         let api_version = of(self.object);
@@ -76,18 +76,18 @@ impl<'a> Request<'a> {
     }
 }
 
-/// What a policy says of a request.
+/// A policy's verdict on a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision {
     /// Nothing is violated.
     Admit,
     /// The first validation that failed.
     Deny {
-        /// What the user reads. It is text: what it quotes may look like a violation, and its end may be cut off.
+        /// The message for the user, as text: what it quotes may look like a violation, and its end may be cut off.
         message: String,
-        /// The reason that stands in the API server's answer.
+        /// The reason in the API server's answer.
         reason: String,
-        /// All violations, of a policy that a profile was compiled to; others have no such list.
+        /// All violations, if the policy was compiled from a profile; other policies have no such list.
         violations: Vec<Violation>,
     },
 }
@@ -98,28 +98,29 @@ pub struct Violation {
     /// The id of the check: of the catalogue, of the profile, or of a rule of the policy itself (`bounds`,
     /// `parameters`).
     pub check: String,
-    /// Where it is, what was found and what is allowed.
+    /// The place, the value found and the allowed values.
     pub message: String,
 }
 
 impl Violation {
-    /// An element of the list: the compiler writes the id in brackets before anything that a request brings.
+    /// Reads an element of the list: the compiler writes the id in brackets before any text from the request.
     fn read(element: &Value<'_>) -> Option<Self> {
         let (check, message) = element.as_str()?.strip_prefix('[')?.split_once("] ")?;
         Some(Self { check: check.to_owned(), message: message.to_owned() })
     }
 }
 
-/// What a policy says of a request, and what it cost to find that out.
+/// A policy's verdict on a request, and the cost of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Judgement {
-    /// What it says.
+    /// The verdict.
     pub decision: Decision,
-    /// Whether its match conditions hold. Where they do not, the API server admits the request without asking further.
+    /// Whether its match conditions hold. Where they do not, the API server admits the request and evaluates nothing
+    /// more.
     pub matched: bool,
-    /// What validations and messages cost, in the API server's units, of which a policy has [`BUDGET`] for one request.
+    /// The cost of validations and messages, in the API server's units. A policy may spend [`BUDGET`] on one request.
     pub cost: u64,
-    /// What the match conditions cost; they have [`MATCH_CONDITIONS_BUDGET`].
+    /// The cost of the match conditions, which may spend [`MATCH_CONDITIONS_BUDGET`].
     pub matching: u64,
 }
 
@@ -131,14 +132,14 @@ impl Policy {
     /// Compiles a policy: syntax, names, types, results and constants of each expression.
     ///
     /// # Errors
-    /// All mistakes for which the API server would refuse the policy, and what gets no verdict.
+    /// All mistakes for which the API server would reject the policy, and everything without a verdict.
     pub fn new(policy: &ValidatingAdmissionPolicy) -> Result<Self, Vec<Diagnostic>> {
         PolicyAlone::new(policy.clone(), OLDEST).map(Self).map_err(|issues| {
             issues.iter().map(|(path, issue)| diagnostic(&format!("policy.spec.{path}"), issue)).collect()
         })
     }
 
-    /// What the policy says of a request.
+    /// The policy's verdict on a request.
     ///
     /// # Errors
     /// As [`Self::judge`].
@@ -146,12 +147,12 @@ impl Policy {
         self.judge(request).map(|judgement| judgement.decision)
     }
 
-    /// What the policy says of a request, and what that costs.
+    /// The policy's verdict on a request, and its cost.
     ///
     /// # Errors
-    /// More than the API server takes for an error: an expression that fails, whatever `failurePolicy` says, a message
-    /// that the API server would not show, a policy that costs more than its budget, and match conditions that pass over a
-    /// request in which something is violated.
+    /// More than the API server counts as an error: an expression that fails, whatever `failurePolicy` says; a message
+    /// that the API server would not show; a policy over its budget; and match conditions that leave out a request with
+    /// a violation.
     pub fn judge(&self, request: &Request<'_>) -> Result<Judgement, Diagnostic> {
         let objects = Objects {
             object: request.object,
@@ -182,7 +183,7 @@ impl Policy {
         Ok(Judgement { decision, matched, cost, matching })
     }
 
-    /// The violations among what was evaluated.
+    /// The violations in the evaluations.
     fn violations(&self, evaluations: &[Evaluation]) -> Vec<Violation> {
         let path = self.0.variable(VIOLATIONS);
         let evaluation = path.and_then(|path| evaluations.iter().find(|one| one.path == path));
@@ -193,7 +194,8 @@ impl Policy {
     }
 }
 
-/// What is wrong with an evaluation. A variable that fails does no harm by itself: what uses it fails then.
+/// The mistake that an evaluation shows. A variable that fails does no harm by itself: the expression that uses it
+/// fails.
 fn mistake(evaluation: &Evaluation) -> Option<Diagnostic> {
     if evaluation.path.starts_with("variables") {
         return None;

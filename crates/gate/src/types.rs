@@ -1,5 +1,5 @@
-//! Type checking against schemas: what the API server would warn about in `status.typeChecking`, and more, for it
-//! looks at validations and messages only, and here each variable is checked as well.
+//! Type checking against schemas: what the API server would warn about in `status.typeChecking`, and more: the API
+//! server checks only validations and messages, this module checks each variable as well.
 
 use std::{collections::BTreeSet, sync::LazyLock};
 
@@ -10,8 +10,7 @@ use palisade_objects::workload::WORKLOADS;
 
 use crate::policy::{OLDEST, diagnostic};
 
-/// Schemas of our own kinds, and of the built-in ones of the oldest minor that is supported: later ones only add
-/// fields.
+/// Schemas of our own kinds, and of the built-in ones of the oldest supported minor: later ones only add fields.
 static SCHEMAS: LazyLock<Schemas> = LazyLock::new(|| {
     let mut schemas = Schemas::builtin(OLDEST).unwrap_or_default();
     for crd in crd::all() {
@@ -20,7 +19,7 @@ static SCHEMAS: LazyLock<Schemas> = LazyLock::new(|| {
     schemas
 });
 
-/// Mistakes of type in a policy that matches pods and workloads, given the schemas of what it matches.
+/// Type mistakes in a policy that matches pods and workloads, by the schemas of these kinds.
 pub(crate) fn mistakes(policy: &ValidatingAdmissionPolicy) -> Vec<Diagnostic> {
     let Some(spec) = &policy.spec else { return vec![] };
     let rules = spec.match_constraints.iter().flat_map(|matched| matched.resource_rules.iter().flatten());

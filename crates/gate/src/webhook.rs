@@ -15,12 +15,12 @@ pub fn register(cluster: &mut Cluster, mutation: Mutation) {
     cluster.register(mutation.profile.clone(), webhook(mutation));
 }
 
-/// Palisade's webhook as it answers for a profile.
+/// Palisade's webhook, as it answers for a profile.
 pub fn webhook(mutation: Mutation) -> Arc<dyn Webhook> {
     Arc::new(Entry::new(mutation))
 }
 
-/// A profile about whose pods the webhook is asked.
+/// The webhook's entry for a profile.
 #[derive(Debug)]
 struct Entry {
     mutation: Mutation,

@@ -1,4 +1,4 @@
-//! The objects that are linted, as rules look at them.
+//! The linted objects, as rules see them.
 
 use std::{cell::OnceCell, collections::BTreeMap, ops::Range};
 
@@ -23,9 +23,9 @@ pub(crate) const MAX_OBJECT: usize = 3 << 20;
 /// An object of the input, or one that is generated from it.
 #[derive(Debug)]
 pub(crate) struct Item<'a> {
-    /// Where it, or what it is generated from, stands.
+    /// Its place, or the place of the object that it is generated from.
     pub object: &'a Object<'a>,
-    /// Whether the input does not have it.
+    /// Whether it is generated, and not in the input.
     pub generated: bool,
     /// Its kind.
     pub kind: String,
@@ -33,7 +33,7 @@ pub(crate) struct Item<'a> {
     pub json: Json,
 }
 
-/// All that is linted.
+/// All linted objects.
 pub(crate) struct Cluster<'a> {
     /// The minor version of Kubernetes.
     pub minor: u8,
@@ -43,19 +43,19 @@ pub(crate) struct Cluster<'a> {
     pub names: Names,
     /// The kinds that CRDs in the input define.
     pub crds: Vec<Item<'a>>,
-    /// Policies that the API server takes.
+    /// Policies that the API server accepts.
     pub policies: Vec<Policy<'a>>,
-    /// Their bindings, as far as the API server takes them.
+    /// Their bindings, as far as the API server accepts them.
     pub bindings: Vec<Item<'a>>,
     /// Objects of other kinds, parameters among them.
     pub others: Vec<Item<'a>>,
-    /// What the API server says of each policy, binding and CRD: what it refuses, what it warns about.
+    /// The API server's answer to each policy, binding and CRD: its rejection, or its warnings.
     pub said: Vec<(Item<'a>, Result<Vec<String>, Refused>)>,
-    /// The same of parameters whose CRD is in the input.
+    /// The same for parameters with their CRD in the input.
     pub said_of_params: Vec<(Item<'a>, Result<Vec<String>, Refused>)>,
-    /// What could not be read.
+    /// Objects that could not be read.
     pub unreadable: Vec<(&'a Object<'a>, Box<Mistake>)>,
-    /// What the rules of the extension say.
+    /// The findings of the extension's rules.
     pub of_extension: Vec<(Item<'a>, ExtensionFinding)>,
     /// What a product adds.
     pub extension: Option<&'static dyn Extension>,
@@ -69,7 +69,7 @@ fn is_definition(kind: &str) -> bool {
     kind == "CustomResourceDefinition"
 }
 
-/// The API server's answer to an object that it does not take.
+/// The API server's answer to an object that it rejects.
 fn refused(refused: objects::Refused) -> Refused {
     let message = refused.to_string();
     let (code, reason, causes) = match refused {
@@ -82,7 +82,7 @@ fn refused(refused: objects::Refused) -> Refused {
     Refused::Status(Status { code, reason: reason.to_owned(), message, causes })
 }
 
-/// Whether an object is of a kind that is linted whatever else there is.
+/// Whether an object is of a kind that is always linted.
 fn is_linted(object: &Object<'_>, extension: Option<&dyn Extension>) -> bool {
     let group = object.api_version.split_once('/').map_or("", |(group, _)| group);
     match group {
@@ -93,7 +93,7 @@ fn is_linted(object: &Object<'_>, extension: Option<&dyn Extension>) -> bool {
     }
 }
 
-/// Whether policies are made of objects of its kind.
+/// Whether policies are generated from objects of its kind.
 fn makes_policies(object: &Object<'_>, extension: Option<&dyn Extension>) -> bool {
     let group = object.api_version.split_once('/').map_or("", |(group, _)| group);
     let mut kinds = extension.map_or(&[][..], Extension::kinds).iter();
@@ -101,7 +101,7 @@ fn makes_policies(object: &Object<'_>, extension: Option<&dyn Extension>) -> boo
 }
 
 impl<'a> Cluster<'a> {
-    /// Sorts out objects.
+    /// Sorts objects by what rules do with them.
     pub fn new(objects: &'a [Object<'a>], options: &Options, report: &mut Report) -> Self {
         let minor = options.minor;
         let mut cluster = Self {
@@ -151,7 +151,7 @@ impl<'a> Cluster<'a> {
         cluster
             .of_extension
             .extend(reported.into_iter().filter_map(|(index, reported)| Some((made.get(index)?.copy(), reported))));
-        // What is no parameters of any policy is not even read: its size and depth cost nothing.
+        // Objects that are not parameters of any policy are not even parsed: their size and depth cost nothing.
         let known = cluster.param_kinds();
         let is_param = |object: &&Object<'_>| known.contains_key(&(object.api_version.clone(), object.kind.clone()));
         let (params, others): (Vec<_>, Vec<_>) = others.into_iter().partition(is_param);
@@ -184,7 +184,7 @@ impl<'a> Cluster<'a> {
         items
     }
 
-    /// Asks what the API server says of parameters whose definition is in the input, and accepted.
+    /// Collects the API server's answers to parameters whose definition is in the input and accepted.
     fn validate_params(&mut self) {
         let accepted = |said: &&(Item<'a>, Result<_, Refused>)| !matches!(said.1, Err(Refused::Status(_)));
         let crds = self.said.iter().filter(accepted).map(|(item, _)| item).filter(|item| is_definition(&item.kind));
@@ -197,7 +197,7 @@ impl<'a> Cluster<'a> {
             return;
         }
         let mut kinds = Kinds::builtin(self.minor);
-        // One that cannot be served is refused as a definition.
+        // If a definition cannot be served, the API server has rejected it already.
         for crd in &defined {
             drop(kinds.add_crd(crd));
         }
@@ -219,7 +219,7 @@ impl<'a> Cluster<'a> {
         self.names.add_crd(crd);
     }
 
-    /// Asks what the API server says of a policy or binding.
+    /// Collects the API server's answer to a policy or binding.
     fn judge(&mut self, item: Item<'a>) {
         let said = create::create(self.minor, &item.json, None);
         let taken = !matches!(said, Err(Refused::Status(_)));
@@ -234,7 +234,7 @@ impl<'a> Cluster<'a> {
         }
     }
 
-    /// Looks at the policies that an object becomes as at those in the input. The object, if it becomes some.
+    /// Lints the policies that an object becomes like those in the input. Returns the object, if it becomes some.
     fn make(&mut self, item: Item<'a>, extension: &dyn Extension) -> Option<Item<'a>> {
         match extension.make(item.object) {
             Ok(objects) => {
@@ -252,12 +252,12 @@ impl<'a> Cluster<'a> {
         None
     }
 
-    /// What the API server serves.
+    /// The kinds that the API server serves.
     pub fn kinds(&self) -> &Kinds {
         self.kinds.get_or_init(|| discovery::served(self.minor, self))
     }
 
-    /// Which fields each object of a kind has.
+    /// The fields that each object of a kind surely has.
     pub fn presence(&self) -> &Presence {
         self.presence.get_or_init(|| Presence::new(self.minor))
     }
@@ -291,7 +291,7 @@ impl<'a> Cluster<'a> {
 }
 
 impl Item<'_> {
-    /// The same once more.
+    /// Another copy of it.
     pub fn copy(&self) -> Self {
         Self { object: self.object, generated: self.generated, kind: self.kind.clone(), json: self.json.clone() }
     }
@@ -311,7 +311,7 @@ impl Item<'_> {
         format!("{}/{}", self.kind, self.name())
     }
 
-    /// Whether annotations say that a rule does not count.
+    /// Whether an annotation turns a rule off.
     pub fn silences(&self, rule: &str) -> bool {
         let annotation = |json: &Json| {
             let ids = json["metadata"]["annotations"][silence::IGNORE_ANNOTATION].as_str().unwrap_or_default();
@@ -327,7 +327,7 @@ impl Item<'_> {
             let message = format!("in the generated {}, {path}{at}: {message}", self.label());
             return (self.object.node.place("metadata.name"), message);
         }
-        // The API server keeps a schema that all versions share in another place than the file.
+        // The API server keeps a schema that all versions share at another path than the file.
         let shared = path.strip_prefix("spec.validation.").filter(|_| is_definition(&self.kind));
         let in_file = shared.map_or_else(|| path.to_owned(), |rest| format!("spec.versions[0].schema.{rest}"));
         let place = match position {

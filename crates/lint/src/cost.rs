@@ -1,9 +1,9 @@
-//! What an expression may cost at worst, estimated.
+//! An estimate of the highest cost of an expression.
 //!
-//! An estimate, not the API server's own (which it makes for CRDs only): lists of an object are taken to have
-//! [`LIST`] elements and texts [`TEXT`] bytes, every branch is taken, and each part is added up with the API server's
-//! price for evaluating it (`k8s.io/apiserver/pkg/cel/library/cost.go`). Lists that are written in the expression have
-//! the size they have. Checks of an authorizer are not in it: the rule `too-many-authorizer-checks` counts them.
+//! It is not the API server's own estimate (which exists for CRDs only): it assumes that lists of an object have
+//! [`LIST`] elements and texts [`TEXT`] bytes, that every branch is taken, and adds up the API server's price of each
+//! part (`k8s.io/apiserver/pkg/cel/library/cost.go`). Literal lists have their own size. It leaves out checks of an
+//! authorizer, which the rule `too-many-authorizer-checks` counts.
 
 use std::collections::BTreeMap;
 
@@ -13,17 +13,17 @@ use palisade_cel::ast::{Comprehension, Expr, Literal, Node};
 pub(crate) const LIST: u64 = 16;
 /// The bytes of a text of an object.
 pub(crate) const TEXT: u64 = 100;
-/// What a part may cost, and how many elements its value may have.
+/// The highest cost of a part, and how many elements its value may have.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Estimate {
     pub cost: u64,
     pub size: u64,
 }
 
-/// The sizes of what names stand for.
+/// The sizes of the values of names.
 pub(crate) type Sizes = BTreeMap<String, u64>;
 
-/// What a node may cost; `variables` has the sizes of the policy's.
+/// The highest cost of a node; `variables` has the sizes of the policy's variables.
 pub(crate) fn estimate(node: &Node, variables: &Sizes) -> Estimate {
     match &node.expr {
         Expr::Literal(literal) => Estimate { cost: 0, size: literal_size(literal) },
@@ -86,7 +86,7 @@ fn literal_size(literal: &Literal) -> u64 {
     }
 }
 
-/// What a call itself costs.
+/// The cost of a call itself.
 fn call(function: &str, parts: &[&Node], estimates: &[Estimate]) -> u64 {
     let text = |index: usize| match parts.get(index).map(|part| &part.expr) {
         Some(Expr::Literal(literal)) => literal_size(literal),

@@ -4,7 +4,7 @@ use palisade_apiserver::objects::{Kinds, Resource};
 
 use crate::{cluster::Cluster, policy::ResourceRule};
 
-/// What the API server serves. Definitions that it would not serve add nothing.
+/// The kinds that the API server serves. Definitions that it would not serve add nothing.
 pub(crate) fn served(minor: u8, cluster: &Cluster<'_>) -> Kinds {
     let mut kinds = Kinds::builtin(minor);
     for crd in &cluster.crds {
@@ -18,14 +18,14 @@ pub(crate) fn versions<'k>(kinds: &'k Kinds, group: &str, plural: &str) -> impl 
     kinds.resources().iter().filter(move |r| r.group == group && r.plural == plural)
 }
 
-/// Whether anything is known to be served in a group.
+/// Whether a known resource is served in a group.
 pub(crate) fn has_group(kinds: &Kinds, group: &str) -> bool {
     kinds.resources().iter().any(|r| r.group == group)
 }
 
 impl ResourceRule {
-    /// The resources that a rule names whole, without a subresource, as group and plural, which may be `*`. What a known
-    /// group does not have is none.
+    /// The resources that a rule names without a subresource, as group and plural, which may be `*`. Resources that a
+    /// known group does not have are left out.
     pub(crate) fn whole<'s>(&'s self, cluster: &'s Cluster<'_>) -> impl Iterator<Item = (&'s str, &'s str)> {
         let kinds = cluster.kinds();
         let plurals = || self.resources.iter().filter_map(|name| if name == "*/*" { Some("*") } else { plain(name) });

@@ -1,4 +1,4 @@
-//! What a product adds: kinds of objects that policies are made of, and rules about them.
+//! The part of lint that a product adds: kinds of objects that become policies, and rules about them.
 
 use std::fmt;
 
@@ -16,11 +16,11 @@ pub struct ExtensionKind {
     pub version: &'static str,
     /// The kind.
     pub kind: &'static str,
-    /// Whether policies are made of its objects, which are linted then.
+    /// Whether its objects become policies, which lint then checks.
     pub makes_policies: bool,
 }
 
-/// What a rule of a product says of an object.
+/// A finding of a product's rule about an object.
 #[derive(Clone, Debug)]
 pub struct ExtensionFinding {
     /// The rule.
@@ -33,7 +33,7 @@ pub struct ExtensionFinding {
     pub help: Option<String>,
 }
 
-/// Why no policies are made of an object.
+/// Why an object becomes no policies.
 #[derive(Debug)]
 pub enum NotMade {
     /// It cannot be read as an object of its kind.
@@ -42,23 +42,23 @@ pub enum NotMade {
     Rejected(Vec<ExtensionFinding>),
 }
 
-/// What a product adds.
+/// What a product adds to lint.
 pub trait Extension: fmt::Debug + Sync {
     /// The kinds that it adds.
     fn kinds(&self) -> &'static [ExtensionKind];
 
-    /// Its rules, which what it [finds](ExtensionFinding) is said to be of.
+    /// Its rules, to which its [findings](ExtensionFinding) refer.
     fn rules(&self) -> &'static [&'static Rule];
 
-    /// The CustomResourceDefinitions that what it makes relies on.
+    /// The CustomResourceDefinitions that the generated objects need.
     fn definitions(&self) -> Vec<Json>;
 
-    /// The policies and bindings that an object becomes. They are linted as if they were in the input.
+    /// The policies and bindings that an object becomes. Lint treats them as if they were in the input.
     ///
     /// # Errors
     /// Why it becomes none.
     fn make(&self, object: &Object<'_>) -> Result<Vec<Json>, NotMade>;
 
-    /// What is wrong with objects of which policies were made, by their index.
+    /// The findings about objects that became policies, by their index.
     fn findings(&self, made: &[&Object<'_>]) -> Vec<(usize, ExtensionFinding)>;
 }

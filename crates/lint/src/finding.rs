@@ -26,12 +26,12 @@ pub struct Finding {
     pub source: Arc<Source>,
     /// The bytes in the file.
     pub place: Range<usize>,
-    /// The kinds of objects that it concerns, as `apps/v1 Deployment`; empty if that makes no difference.
+    /// The kinds of objects that it concerns, as `apps/v1 Deployment`; empty if it concerns all of them.
     pub kinds: Vec<String>,
 }
 
 impl Finding {
-    /// The finding as something to tell the user.
+    /// The finding as a problem to report.
     pub fn problem(&self) -> Problem {
         let problem = Problem::new(format!("{} [{}]", self.message, self.rule.id)).severe(self.severity);
         let problem = problem.at(&self.source, self.place.clone());
@@ -42,18 +42,18 @@ impl Finding {
     }
 }
 
-/// What a rule says of one mistake.
+/// A mistake that a rule has found.
 #[derive(Clone, Debug)]
 pub(crate) struct Found {
     /// The path in the object.
     pub path: String,
-    /// The place in the expression at that path, if it is one.
+    /// The place in the expression at that path, if an expression is there.
     pub position: Position,
     /// What is wrong.
     pub message: String,
     /// What to do about it.
     pub help: Option<String>,
-    /// How bad it is, if that is not what the rule says.
+    /// How bad it is, if that differs from the rule's severity.
     pub severity: Option<Severity>,
     /// The kinds of objects that it concerns.
     pub kinds: Vec<String>,
@@ -72,7 +72,7 @@ impl Default for Found {
     }
 }
 
-/// What a rule writes its findings to.
+/// Collects the findings of a rule.
 pub(crate) struct Findings<'a> {
     options: &'a Options,
     rule: Option<&'static Rule>,
@@ -85,22 +85,22 @@ impl<'a> Findings<'a> {
         Self { options, rule: None, found: Vec::new(), silenced: 0 }
     }
 
-    /// Says of which rule the next findings are.
+    /// Sets the rule of the next findings.
     pub(crate) fn of(&mut self, rule: &'static Rule) {
         self.rule = Some(rule);
     }
 
-    /// Something is wrong at a path of an object.
+    /// Reports a mistake at a path of an object.
     pub(crate) fn add(&mut self, item: &Item<'_>, path: &str, message: impl Into<String>) {
         self.add_at(item, path, Position::NONE, message, None);
     }
 
-    /// As [`Self::add`], with what to do about it.
+    /// As [`Self::add`], with advice.
     pub(crate) fn advise(&mut self, item: &Item<'_>, path: &str, message: impl Into<String>, help: &str) {
         self.add_at(item, path, Position::NONE, message, Some(help));
     }
 
-    /// Something is wrong at a place in an expression.
+    /// Reports a mistake at a place in an expression.
     pub(crate) fn add_at(
         &mut self,
         item: &Item<'_>,
@@ -113,7 +113,7 @@ impl<'a> Findings<'a> {
         self.put(item, Found { path: path.to_owned(), position, message: message.into(), help, ..Found::default() });
     }
 
-    /// Something is wrong, and all of it is reported.
+    /// Reports a mistake.
     pub(crate) fn put(&mut self, item: &Item<'_>, of: Found) {
         let Some(rule) = self.rule else { return };
         let Some(severity) = self.options.levels.severity(rule, of.severity) else { return };
@@ -136,13 +136,13 @@ impl<'a> Findings<'a> {
         self.found.push(finding);
     }
 
-    /// A field is not known: its key is wrong, not its value.
+    /// Reports an unknown field, at its key and not at its value.
     pub(crate) fn unknown(&mut self, item: &Item<'_>, path: &str, help: &str) {
         let place = item.object.node.key_place(path);
         self.add_place(item, place, &format!("{path}: unknown field"), Some(help));
     }
 
-    /// Something is wrong at a place in the file.
+    /// Reports a mistake at a place in the file.
     pub(crate) fn add_place(&mut self, item: &Item<'_>, place: Range<usize>, message: &str, help: Option<&str>) {
         let before = self.found.len();
         self.add_at(item, "", Position::NONE, message, help);
@@ -151,10 +151,10 @@ impl<'a> Findings<'a> {
         }
     }
 
-    /// All findings, by file and place; what is said twice of one place is said once.
+    /// All findings, by file and place, without repetitions.
     pub(crate) fn sorted(self) -> Vec<Finding> {
         let mut found = self.found;
-        // Stable: what is found at one place stays in the order of the catalogue, and files in that of the input.
+        // Stable: findings at one place stay in the order of the catalogue, and files in that of the input.
         found.sort_by(|a, b| a.source.name().cmp(b.source.name()).then(a.place.start.cmp(&b.place.start)));
         found.dedup_by(|a, b| {
             a.rule.id == b.rule.id && a.message == b.message && a.place == b.place && Arc::ptr_eq(&a.source, &b.source)

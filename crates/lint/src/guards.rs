@@ -1,4 +1,4 @@
-//! What a policy asks for before it reads it.
+//! The presence checks that a policy makes before it reads a field.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,20 +9,20 @@ use crate::{
     reads, tree,
 };
 
-/// What is asked for where an expression is evaluated, each written as `object.spec.volumes`.
+/// The fields whose presence is checked where an expression is evaluated, each written as `object.spec.volumes`.
 #[derive(Debug, Default)]
 pub(crate) struct Guards {
     asked: BTreeSet<String>,
-    /// Fields that say which others there are, and that are compared with something.
+    /// Fields that decide which other fields there are, and that are compared with something.
     compared: BTreeSet<String>,
 }
 
-/// Fields whose value says which of the fields beside them there are.
+/// Fields with a value that decides which fields beside them there are.
 const DISCRIMINATORS: [&str; 1] = ["type"];
 
 impl Guards {
-    /// What is asked for before or beside an expression: by itself, by the variables that it reads, by match conditions,
-    /// and by earlier validations that deny where something is not there.
+    /// The presence checks before or beside an expression: in itself, in the variables that it reads, in match
+    /// conditions, and in earlier validations that deny if something is missing.
     pub(crate) fn of(policy: &Policy<'_>, expression: &Expression) -> Self {
         let names = Names::of(policy);
         let mut guards = Self::default();
@@ -50,13 +50,14 @@ impl Guards {
         guards
     }
 
-    /// Whether a field was asked for, or something that says whether it is there.
+    /// Whether the presence of a field was checked, or that of something that implies it.
     pub(crate) fn cover(&self, operand: &str, field: &str) -> bool {
         self.asked.contains(&format!("{operand}.{field}"))
             || DISCRIMINATORS.iter().any(|one| *one != field && self.compared.contains(&format!("{operand}.{one}")))
     }
 
-    /// Adds what an expression asks for; of another than the one that is judged nothing that only it has a name for.
+    /// Adds the presence checks of an expression; of another expression, only those on names that all expressions
+    /// share.
     fn add(&mut self, names: &Names<'_>, root: &Node, own: bool) {
         let counts = |name: &String| own || is_shared(name);
         for node in tree::nodes(root) {
@@ -78,7 +79,7 @@ impl<'p> Names<'p> {
         Self(policy.expressions.iter().filter_map(variable).collect())
     }
 
-    /// What a node reads, as it is written, with what a variable stands for in its place.
+    /// The path that a node reads, with the definitions of variables in their place.
     pub(crate) fn written(&self, node: &Node) -> Option<String> {
         self.spelled(tree::chain(node)?)
     }
@@ -126,7 +127,7 @@ fn variables(root: &Node) -> Vec<&str> {
     tree::nodes(root).into_iter().filter_map(tree::variable).collect()
 }
 
-/// What a node asks for: `has(a.b)`, `'b' in a`, `a.?b`, `a.b != null`.
+/// The fields whose presence a node checks: `has(a.b)`, `'b' in a`, `a.?b`, `a.b != null`.
 fn asked<'n>(names: &'n Names<'_>, node: &'n Node) -> impl Iterator<Item = String> + 'n {
     let found = match &node.expr {
         Expr::Select { test: true, .. } => names.written(node),
@@ -145,7 +146,7 @@ fn asked<'n>(names: &'n Names<'_>, node: &'n Node) -> impl Iterator<Item = Strin
     found.into_iter()
 }
 
-/// A field that says which others there are, if a node compares it with something.
+/// A field that decides which others there are, if a node compares it with something.
 fn compared(names: &Names<'_>, node: &Node) -> Vec<String> {
     let Expr::Call { function, args, .. } = &node.expr else { return vec![] };
     if !matches!(&**function, "_==_" | "_!=_" | "@in") {

@@ -1,4 +1,4 @@
-//! `palisade lint`: what the API server would reject of admission policies, what it would warn about, and what it would
+//! `palisade lint`: what the API server would reject in admission policies, what it would warn about, and what it would
 //! accept although it is dangerous.
 //!
 //! A rule is one file of [`catalogue`]. This crate is pure: no I/O, no clock, no environment.
@@ -37,7 +37,7 @@ use crate::{cluster::Cluster, finding::Findings};
 pub struct Options {
     /// The minor version of Kubernetes.
     pub minor: u8,
-    /// Which rules count, and how much.
+    /// The levels that override the severity of rules.
     pub levels: Levels,
     /// What a product adds.
     pub extension: Option<&'static dyn Extension>,
@@ -69,27 +69,27 @@ impl Options {
     }
 }
 
-/// What was found.
+/// The result of a run.
 #[derive(Debug, Default)]
 pub struct Report {
     /// All findings, by place.
     pub findings: Vec<Finding>,
-    /// How many objects were looked at.
+    /// How many objects were linted.
     pub objects: usize,
-    /// How many were not, by kind.
+    /// How many were skipped, by kind.
     pub skipped: BTreeMap<String, usize>,
     /// How many findings annotations silence.
     pub silenced: usize,
 }
 
 impl Report {
-    /// The worst that was found.
+    /// The highest severity of the findings.
     pub fn worst(&self) -> Option<Severity> {
         self.findings.iter().map(|finding| finding.severity).max()
     }
 }
 
-/// The finding that a text has no objects, or none that can be read.
+/// The finding that a text has no objects, or cannot be read.
 pub fn unreadable(source: &Arc<Source>, problem: &Problem, options: &Options) -> Option<Finding> {
     let rule = options.rule("unreadable-object").ok()?;
     Some(Finding {
@@ -105,7 +105,7 @@ pub fn unreadable(source: &Arc<Source>, problem: &Problem, options: &Options) ->
     })
 }
 
-/// Lints objects, which together are taken for what a cluster has.
+/// Lints objects, as if a cluster had all of them.
 pub fn lint(objects: &[Object<'_>], options: &Options) -> Report {
     let mut report = Report::default();
     let cluster = Cluster::new(objects, options, &mut report);

@@ -1,4 +1,4 @@
-//! A policy, as rules look at it.
+//! A policy, as rules see it.
 
 use std::cell::OnceCell;
 
@@ -16,7 +16,7 @@ use crate::{
     tree,
 };
 
-/// What an expression is for.
+/// The role of an expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
     /// `matchConditions`.
@@ -42,7 +42,7 @@ pub(crate) struct Expression {
     pub ast: Ast,
 }
 
-/// A policy that the API server takes.
+/// A policy that the API server accepts.
 #[derive(Debug)]
 pub(crate) struct Policy<'a> {
     pub item: Item<'a>,
@@ -101,7 +101,7 @@ impl<'a> Policy<'a> {
         &self.item.json["spec"]
     }
 
-    /// Whether an expression that fails denies.
+    /// Whether a failing expression denies.
     pub fn fails_closed(&self) -> bool {
         self.spec()["failurePolicy"] != "Ignore"
     }
@@ -130,7 +130,7 @@ impl<'a> Policy<'a> {
         rules.into_iter().flatten().enumerate().map(rule).collect()
     }
 
-    /// Whether any expression has a text in it.
+    /// Whether any expression contains a text.
     pub fn mentions(&self, text: &str) -> bool {
         self.expressions.iter().any(|expression| expression.source.contains(text))
     }
@@ -142,7 +142,7 @@ impl<'a> Policy<'a> {
             .flat_map(|expression| tree::nodes(&expression.ast.root).into_iter().map(move |node| (expression, node)))
     }
 
-    /// The check of its types.
+    /// The result of its type check.
     pub fn check(&self, cluster: &Cluster<'_>) -> Option<&TypeCheck> {
         let check = || create::checker(cluster.minor, &cluster.schemas, &cluster.names, &self.item.json);
         self.check.get_or_init(check).as_ref()

@@ -1,9 +1,9 @@
-//! Which fields each object of a kind has when a validating policy sees it.
+//! The fields that every object of a kind has when a validating policy sees it.
 //!
-//! Schemas say little of it: most fields are optional, and the API server then sets a default or refuses what lacks them.
-//! So an object that has nothing but the way to a field is decoded, defaulted, prepared and validated as the API server
-//! does it, which tells. A default may depend on another field (`strategy.rollingUpdate` on `strategy.type`): it counts
-//! only if the field is also there with other values beside it and on the way to it.
+//! Schemas do not tell: most fields are optional, and the API server then sets a default or rejects an object without
+//! them. So this module takes an object with nothing but the path to a field, and decodes, defaults, prepares and
+//! validates it as the API server does. A default may depend on another field (`strategy.rollingUpdate` on
+//! `strategy.type`): it counts only if the field is also there with other values beside it and on the path to it.
 
 use std::{cell::RefCell, collections::BTreeMap};
 
@@ -18,16 +18,16 @@ use serde_json::{Map, Value as Json, json};
 
 use crate::cluster::Cluster;
 
-/// What is known so far.
+/// The results so far.
 pub(crate) struct Presence {
     /// By kind, struct and field.
     known: RefCell<BTreeMap<(Kind, String, String), bool>>,
-    /// With nothing in it: only its admission plugins are asked.
+    /// An empty cluster: only its admission plugins matter.
     api_server: admission::Cluster,
 }
 
 impl Presence {
-    /// Nothing is known yet.
+    /// Without any results yet.
     pub(crate) fn new(minor: u8) -> Self {
         Self { known: RefCell::default(), api_server: admission::Cluster::new(minor) }
     }
@@ -36,7 +36,7 @@ impl Presence {
     /// expressions call so. None if nothing is known of it.
     pub(crate) fn always(&self, cluster: &Cluster<'_>, kind: &Kind, path: &str, field: &str) -> Option<bool> {
         let required = cluster.schemas.is_required(kind, path, field)?;
-        // Every object says what it is, also of kinds that are not served here.
+        // Every object has them, also of kinds that are not served here.
         let says = path == kind.kind && matches!(field, "apiVersion" | "kind" | "metadata");
         if required || says || is_selected(kind, path, field) {
             return Some(true);
@@ -51,9 +51,9 @@ impl Presence {
     }
 }
 
-/// Whether it is the labels of a template that a selector has to match, which cannot be empty
-/// (`pkg/apis/apps/validation`, `pkg/apis/core/validation`: "`selector` does not match template `labels`"), or that get a
-/// label from the API server (`pkg/registry/batch/job/strategy.go`, `generateSelector`).
+/// Whether these are the labels of a template that a selector must match, which cannot be empty
+/// (`pkg/apis/apps/validation`, `pkg/apis/core/validation`: "`selector` does not match template `labels`"), or to which
+/// the API server adds a label (`pkg/registry/batch/job/strategy.go`, `generateSelector`).
 fn is_selected(kind: &Kind, path: &str, field: &str) -> bool {
     let kinds = ["DaemonSet", "Deployment", "Job", "ReplicaSet", "ReplicationController", "StatefulSet"];
     let within = path.strip_prefix(kind.kind.as_str());
@@ -62,7 +62,7 @@ fn is_selected(kind: &Kind, path: &str, field: &str) -> bool {
         && matches!((within, field), (Some(".spec.template.metadata"), "labels"))
 }
 
-/// Asks what the API server makes of an object that has nothing but the way to the field.
+/// Tries an object with nothing but the path to the field.
 fn shown(cluster: &Cluster<'_>, api_server: &admission::Cluster, kind: &Kind, path: &str, field: &str) -> Option<bool> {
     let group = if kind.group.is_empty() { String::new() } else { format!("{}/", kind.group) };
     let resource = cluster.kinds().by_kind(&format!("{group}{}", kind.version), &kind.kind)?;
@@ -72,7 +72,7 @@ fn shown(cluster: &Cluster<'_>, api_server: &admission::Cluster, kind: &Kind, pa
     match asking.answer(None)? {
         Answer::Absent => Some(false),
         Answer::There => Some(asking.others(kind).all(|other| {
-            // What is refused as no object says nothing.
+            // An object that cannot be decoded shows nothing.
             asking.answer(Some(&other)).is_none_or(|answer| !matches!(answer, Answer::Absent))
         })),
     }
@@ -95,13 +95,13 @@ impl Step {
     }
 }
 
-/// Whether the field is there, or the object is refused for want of it.
+/// Whether the field is there, or the API server rejects the object because the field is missing.
 enum Answer {
     There,
     Absent,
 }
 
-/// Another field, of the struct after so many steps, and its value.
+/// Another field, in the struct at this depth, and its value.
 struct Other {
     steps: usize,
     field: String,
@@ -161,7 +161,7 @@ impl Asking<'_> {
         value
     }
 
-    /// Where the field is, as causes and as pointers into the struct that has it say it.
+    /// The path of the field, as in causes and as a pointer into its struct.
     fn place(&self) -> (String, String) {
         let (mut at, mut pointer) = (String::new(), String::new());
         for step in self.steps {
@@ -208,7 +208,7 @@ impl Asking<'_> {
                 of["properties"].as_object().unwrap_or(&nothing).iter().filter(|(name, _)| !fixed(name))
             {
                 let values = match property["type"].as_str() {
-                    // Of types, one has fewer defaults than those that are not known: a Service without an address.
+                    // One known type has fewer defaults than unknown ones: a Service without an address.
                     Some("string") if name == "type" => vec![json!("other"), json!("ExternalName")],
                     Some("string") => vec![json!("other")],
                     Some("boolean") => vec![json!(true), json!(false)],

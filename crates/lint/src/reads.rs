@@ -1,4 +1,4 @@
-//! What evaluating an expression reads for certain.
+//! The fields that an expression surely reads.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,8 +9,8 @@ use crate::{
     tree,
 };
 
-/// The places that a policy evaluates for every request that its match conditions let through, and that make it deny or
-/// fail if they fail: the path of an expression, and the number of a node in it.
+/// The places that a policy evaluates for every request that meets its match conditions, and where a failure makes it
+/// deny or fail: the path of an expression, and the number of a node in it.
 pub(crate) fn certain<'p>(policy: &'p Policy<'_>) -> BTreeSet<(&'p str, NodeId)> {
     let variables: BTreeMap<&str, &'p Expression> = policy
         .expressions
@@ -51,13 +51,13 @@ pub(crate) fn conjuncts(node: &Node) -> Vec<&Node> {
     }
 }
 
-/// The parts of a node that are evaluated whenever it is, and whose failure is its failure.
+/// The parts of a node that are evaluated whenever it is, and whose failure makes it fail.
 fn evaluated(node: &Node) -> Vec<&Node> {
     match &node.expr {
         Expr::Literal(_) | Expr::Ident(_) => vec![],
         Expr::Select { operand, .. } => vec![operand],
         Expr::Call { function, target, args } => match &**function {
-            // One side may decide without the other, even if that fails.
+            // One side may decide alone, even if the other fails.
             "_&&_" | "_||_" => vec![],
             "_?_:_" => args.iter().take(1).collect(),
             "or" | "orValue" | "optMap" | "optFlatMap" => target.as_deref().into_iter().collect(),
@@ -70,7 +70,7 @@ fn evaluated(node: &Node) -> Vec<&Node> {
     }
 }
 
-/// Whether a node reads a field that has to be there: neither asked for nor read through what asks.
+/// Whether a node reads a field without a check of its presence.
 pub(crate) fn demands(node: &Node) -> bool {
     match &node.expr {
         Expr::Select { operand, test: false, .. } => !is_optional(operand),
@@ -78,7 +78,7 @@ pub(crate) fn demands(node: &Node) -> bool {
     }
 }
 
-/// Whether a node is an optional, as far as its form tells.
+/// Whether the form of a node shows that it is an optional.
 fn is_optional(node: &Node) -> bool {
     match &node.expr {
         Expr::Select { operand, .. } => is_optional(operand),

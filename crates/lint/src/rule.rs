@@ -8,9 +8,9 @@ use crate::{cluster::Cluster, finding::Findings};
 pub struct Rule {
     /// The id that findings, flags and annotations use.
     pub id: &'static str,
-    /// How bad what it finds is, unless a flag says otherwise.
+    /// The severity of its findings, unless a flag overrides it.
     pub severity: Severity,
-    /// What it is about.
+    /// Its category.
     pub category: Category,
     /// One line for people.
     pub title: &'static str,
@@ -18,13 +18,13 @@ pub struct Rule {
     pub why: &'static str,
     /// Objects of which this rule, and no other, finds something wrong.
     pub bad: &'static str,
-    /// The same, mended.
+    /// The same objects, corrected.
     pub good: &'static str,
-    /// Finds it.
+    /// Finds the mistakes.
     pub(crate) check: fn(&Cluster<'_>, &mut Findings<'_>),
 }
 
-/// What a rule is about.
+/// The category of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Category {
     /// The API server rejects it.

@@ -1,7 +1,7 @@
-//! What is known of an expression when a certain request comes.
+//! What expressions come to for a certain request.
 //!
-//! Expressions are simplified by what is certain of the request, as far as that is seen without an object. What is left
-//! depends on the object, and the same rest means the same verdict.
+//! Expressions are simplified by what is certain about the request, as far as that is possible without an object. The
+//! rest depends on the object; two equal rests mean the same verdict.
 
 use std::{cell::Cell, collections::BTreeMap, sync::Arc};
 
@@ -12,31 +12,32 @@ use crate::{
     reads, tree,
 };
 
-/// A request that a policy is asked about.
+/// A request that a policy judges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scenario {
-    /// An object is created.
+    /// Somebody creates an object.
     Creation,
-    /// An object is updated, in whatever way.
+    /// Somebody updates an object, in any way.
     Update,
     /// Somebody removes a finalizer of an object that is being deleted, and changes nothing else.
     Removal,
 }
 
-/// What is left of a policy's expressions.
+/// The rests of a policy's expressions.
 #[derive(Debug)]
 pub(crate) struct Rest {
-    /// Of its match conditions, each part of conjunctions alone, but for those that are true. None if one is false: the
-    /// policy is not asked then.
+    /// The rests of its match conditions, split at conjunctions, without those that are true. None if one is false:
+    /// then the API server does not evaluate the policy.
     pub conditions: Option<Vec<Node>>,
     /// The same of its validations.
     pub validations: Vec<Node>,
 }
 
-/// The most nodes that variables may add to the expressions of a policy. What would add more stays a variable.
+/// The most nodes that variables may add to the expressions of a policy. A variable that would add more stays a
+/// variable.
 const MOST: usize = 50_000;
 
-/// What is left of a policy's expressions when a request comes.
+/// The rests of a policy's expressions for a request.
 pub(crate) fn rest(policy: &Policy<'_>, scenario: Scenario) -> Rest {
     let mut assuming = Assuming { scenario, variables: BTreeMap::new(), left: Cell::new(MOST) };
     let (mut conditions, mut validations) = (Some(Vec::new()), Vec::new());
@@ -143,7 +144,7 @@ impl Assuming {
         })
     }
 
-    /// A call, or the one of its arguments that it is: the first may decide, or be made dynamic only.
+    /// A call, or the argument that it comes to: the first argument may decide, or only be made dynamic.
     fn call(&self, function: &Arc<str>, args: &[Node]) -> Parts {
         let mut reduced = Vec::with_capacity(args.len());
         for arg in args {
@@ -163,7 +164,7 @@ impl Assuming {
         Parts::All(Expr::Call { function: Arc::clone(function), target: None, args: reduced })
     }
 
-    /// What a node is, its parts being reduced.
+    /// The value of a node with reduced parts.
     fn known(&self, node: &Node) -> Option<Known> {
         let removal = self.scenario == Scenario::Removal;
         if let Some((root, fields)) = tree::asking_chain(node) {
@@ -230,7 +231,7 @@ impl Assuming {
         }
     }
 
-    /// What is read of the old object, as it is read of the new one, which is the same there.
+    /// What a node reads of the old object, read from the new one instead, where both are the same.
     fn moved(&self, node: &Node) -> Known {
         let moved = renamed(node);
         self.known(&moved).unwrap_or(Known::Node(moved))
@@ -268,7 +269,7 @@ impl Assuming {
             if (is_null(b) || is_none(b)) && is_deletion_time(a) {
                 return self.deleted().map(|deleted| !deleted);
             }
-            // What is left of the old object then is what has changed.
+            // A rest that reads the old object reads something that has changed.
             if let (Some(("object", new)), Some(("oldObject", old))) = (tree::asking_chain(a), tree::asking_chain(b))
                 && removal
                 && new == old
@@ -284,7 +285,7 @@ impl Assuming {
     }
 }
 
-/// Whether a rest depends on something of the request that is not known: the old object, or a variable that stayed one.
+/// Whether a rest depends on something unknown about the request: the old object, or a variable that stayed one.
 pub(crate) fn is_unknown(node: &Node) -> bool {
     tree::nodes(node).into_iter().any(|node| match &node.expr {
         Expr::Ident(name) => matches!(&**name, "oldObject") || name.starts_with("variables"),
@@ -292,7 +293,7 @@ pub(crate) fn is_unknown(node: &Node) -> bool {
     })
 }
 
-/// What becomes of a node when its parts are reduced.
+/// A node with reduced parts.
 enum Parts {
     All(Expr),
     Decided(Node),
@@ -307,7 +308,7 @@ fn bool(value: bool) -> Known {
     Known::Literal(Literal::Bool(value))
 }
 
-/// What a node is, if it is true or false.
+/// The value of a node that is true or false.
 fn literal(node: &Node) -> Option<bool> {
     match &node.expr {
         Expr::Literal(Literal::Bool(value)) => Some(*value),

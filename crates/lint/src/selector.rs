@@ -2,7 +2,7 @@
 
 use serde_json::Value as Json;
 
-/// Whether a label selector selects what has just these labels.
+/// Whether a label selector selects an object with exactly these labels.
 pub(crate) fn selects(selector: &Json, labels: &[(&str, &str)]) -> bool {
     let value = |key: &str| labels.iter().find(|(found, _)| *found == key).map(|(_, value)| *value);
     let equal = selector.get("matchLabels").and_then(Json::as_object);

@@ -1,4 +1,4 @@
-//! Which rules count.
+//! The levels of rules: which ones are off, and which severity they have.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -9,18 +9,18 @@ use crate::Rule;
 /// Annotation on an object: ids of rules, separated by commas, that do not count for it; `*` for all.
 pub const IGNORE_ANNOTATION: &str = "toolsecurity.dev/lint-ignore";
 
-/// How much a rule counts.
+/// The level of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
-    /// Not at all.
+    /// It is off.
     Allow,
-    /// As a warning.
+    /// Its findings are warnings.
     Warn,
-    /// As an error.
+    /// Its findings are errors.
     Deny,
 }
 
-/// Which rules count otherwise than they say themselves.
+/// The levels that differ from the rules' own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Levels(BTreeMap<&'static str, Level>);
 
@@ -29,7 +29,7 @@ pub struct Levels(BTreeMap<&'static str, Level>);
 pub struct UnknownRule {
     /// The id.
     pub id: String,
-    /// Those that rules have.
+    /// The ids that rules have.
     pub known: Vec<&'static str>,
 }
 
@@ -42,17 +42,17 @@ impl fmt::Display for UnknownRule {
 impl std::error::Error for UnknownRule {}
 
 impl Levels {
-    /// Says how much a rule counts.
+    /// Sets the level of a rule.
     pub fn set(&mut self, rule: &'static Rule, level: Level) {
         self.0.insert(rule.id, level);
     }
 
-    /// How bad what a rule finds is, unless it says otherwise itself; None if it does not count.
+    /// The severity of a rule's findings, unless a finding has its own; None if the rule is off.
     pub fn of(&self, rule: &Rule) -> Option<Severity> {
         self.severity(rule, None)
     }
 
-    /// How bad something is that a rule finds, and that it says itself to be as bad as `own`.
+    /// The severity of a finding for which the rule itself gives `own`.
     pub(crate) fn severity(&self, rule: &Rule, own: Option<Severity>) -> Option<Severity> {
         match self.0.get(rule.id) {
             None => Some(own.unwrap_or(rule.severity)),

@@ -3,7 +3,7 @@
 use palisade_cel::ast::{Expr, Literal, Node};
 use serde_json::Value as Json;
 
-/// A node and all below it, each before what is below it.
+/// A node and its descendants, parents first.
 pub(crate) fn nodes(root: &Node) -> Vec<&Node> {
     let mut found = Vec::new();
     let mut open = vec![root];
@@ -29,7 +29,7 @@ pub(crate) fn nodes(root: &Node) -> Vec<&Node> {
     found
 }
 
-/// The field that a node reads or asks for: `a.x`, `a['x']`, `a.?x`, `has(a.x)`.
+/// The field that a node reads, or whose presence it checks: `a.x`, `a['x']`, `a.?x`, `has(a.x)`.
 pub(crate) fn field(node: &Node) -> Option<&str> {
     match &node.expr {
         Expr::Select { field, .. } => Some(field),
@@ -41,7 +41,7 @@ pub(crate) fn field(node: &Node) -> Option<&str> {
     }
 }
 
-/// What a node reads a field of, or asks for it.
+/// The object in which a node reads a field, or checks its presence.
 pub(crate) fn operand(node: &Node) -> Option<&Node> {
     match &node.expr {
         Expr::Select { operand, .. } => Some(operand),
@@ -50,7 +50,8 @@ pub(crate) fn operand(node: &Node) -> Option<&Node> {
     }
 }
 
-/// The variable that a node begins with, and the fields that are read from it without asking: `object.a['b'].c`.
+/// The variable that a node begins with, and the fields that it reads without checking their presence:
+/// `object.a['b'].c`.
 pub(crate) fn chain(node: &Node) -> Option<(&str, Vec<&str>)> {
     match &node.expr {
         Expr::Ident(name) => Some((name.trim_start_matches('.'), Vec::new())),
@@ -68,7 +69,7 @@ pub(crate) fn chain(node: &Node) -> Option<(&str, Vec<&str>)> {
     }
 }
 
-/// As [`chain`], also through what asks on the way: `object.?a[?'b'].c`, `has(object.a)`.
+/// As [`chain`], also through checks of presence: `object.?a[?'b'].c`, `has(object.a)`.
 pub(crate) fn asking_chain(node: &Node) -> Option<(&str, Vec<&str>)> {
     if let Expr::Ident(name) = &node.expr {
         return Some((name.trim_start_matches('.'), Vec::new()));
@@ -78,7 +79,7 @@ pub(crate) fn asking_chain(node: &Node) -> Option<(&str, Vec<&str>)> {
     Some((root, fields))
 }
 
-/// What stands at a path of the API server, as `spec.validations[0].expression`.
+/// The value at a path of the API server, as `spec.validations[0].expression`.
 pub(crate) fn value_at<'a>(of: &'a Json, path: &str) -> Option<&'a Json> {
     of.pointer(&format!("/{}", path.replace(['.', '['], "/").replace(']', "")))
 }
@@ -94,7 +95,7 @@ pub(crate) fn variable(node: &Node) -> Option<&str> {
     }
 }
 
-/// What a node always is, as far as that is seen without evaluating anything that may differ.
+/// The value that a node always has, as far as that shows without evaluating anything that may vary.
 pub(crate) fn constant(node: &Node) -> Option<bool> {
     let Expr::Call { function, args, .. } = &node.expr else {
         return if let Expr::Literal(Literal::Bool(value)) = &node.expr { Some(*value) } else { None };
@@ -129,7 +130,7 @@ pub(crate) fn constant(node: &Node) -> Option<bool> {
     }
 }
 
-/// Whether one of two is the other's negation.
+/// Whether one of two nodes is the other's negation.
 pub(crate) fn complementary(a: &Node, b: &Node) -> bool {
     let negates = |a: &Node, b: &Node| match &a.expr {
         Expr::Call { function, args, .. } => &**function == "!_" && args.first().is_some_and(|inner| same(inner, b)),
@@ -138,7 +139,7 @@ pub(crate) fn complementary(a: &Node, b: &Node) -> bool {
     negates(a, b) || negates(b, a)
 }
 
-/// Whether two trees are the same but for the numbers of their nodes.
+/// Whether two trees are equal except for the numbers of their nodes.
 pub(crate) fn same(a: &Node, b: &Node) -> bool {
     let all = |a: &[Node], b: &[Node]| a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b));
     match (&a.expr, &b.expr) {

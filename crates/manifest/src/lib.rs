@@ -1,4 +1,4 @@
-//! Kubernetes objects in YAML and JSON, each with its places in the text: what all commands that read files share.
+//! Kubernetes objects in YAML and JSON, each with its places in the text, for all commands that read files.
 //!
 //! ```
 //! use std::sync::Arc;

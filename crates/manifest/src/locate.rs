@@ -1,6 +1,6 @@
-//! Where things stand in a YAML file: from a path such as `spec.parameters[1].default` to bytes.
+//! Places in a YAML file: from a path such as `spec.parameters[1].default` to bytes.
 //!
-//! Aliases are not followed, so that nothing here grows beyond the file.
+//! Aliases are not followed, so nothing here grows beyond the file.
 
 use std::{borrow::Cow, fmt::Write as _, ops::Range};
 
@@ -12,15 +12,15 @@ pub use crate::yaml::{Fault, documents};
 pub struct Node<'a> {
     /// Its bytes in the file.
     pub span: Range<usize>,
-    /// Whether its structure is given by indentation.
+    /// Whether indentation gives its structure.
     pub block: bool,
-    /// What it is.
+    /// Its content.
     pub content: Content<'a>,
-    /// How it is written besides.
+    /// Its form.
     pub(crate) form: Form,
 }
 
-/// What of a part's spelling says what it means.
+/// The details of a part's spelling that affect its meaning.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Form {
     /// The number of its anchor; 0 if it has none.
@@ -31,7 +31,7 @@ pub(crate) struct Form {
     pub plain: bool,
 }
 
-/// What a part of a document is.
+/// The content of a part of a document.
 #[derive(Clone, Debug)]
 pub enum Content<'a> {
     /// A text, number or the like, without quotes.
@@ -53,7 +53,7 @@ impl Node<'_> {
         }
     }
 
-    /// The keys and values of a mapping; nothing if it is none.
+    /// The keys and values of a mapping; none if it is not a mapping.
     pub fn entries(&self) -> &[(Self, Self)] {
         match &self.content {
             Content::Mapping(entries) => entries,
@@ -68,7 +68,7 @@ impl Node<'_> {
 
     /// The bytes to point at for a path, or for as much of the path as the file has.
     ///
-    /// A value that stands for itself is pointed at; for one of many lines its key is.
+    /// That is the value, or its key if indentation gives the value its structure.
     pub fn place(&self, path: &str) -> Range<usize> {
         let mut place = self.entries().first().map_or(self.span.clone(), |(key, _)| key.span.clone());
         let (mut node, mut rest) = (self, path);
@@ -80,8 +80,8 @@ impl Node<'_> {
         place
     }
 
-    /// The bytes of the last key of a path, or of as much of the path as the file has: what is wrong if a field
-    /// is not known, or its value is missing.
+    /// The bytes of the last key of a path, or of as much of the path as the file has: for an unknown field, or a
+    /// missing value.
     pub fn key_place(&self, path: &str) -> Range<usize> {
         let mut place = self.entries().first().map_or(self.span.clone(), |(key, _)| key.span.clone());
         let (mut node, mut rest) = (self, path);
@@ -92,8 +92,8 @@ impl Node<'_> {
         place
     }
 
-    /// The byte at which a line and column of the text at a path stand, both from 1 and in characters: exact for all
-    /// that is not white space, in block scalars, quotes and plain text. None if the path leads to no text.
+    /// The byte at a line and column of the text at a path, both from 1 and in characters: exact for everything but
+    /// white space, in block scalars, quotes and plain text. None if the path does not lead to a text.
     pub fn place_in_text(&self, file: &str, path: &str, line: usize, column: usize) -> Option<usize> {
         let node = self.at(path)?;
         let text = node.text()?;
@@ -122,7 +122,7 @@ impl Node<'_> {
         }
     }
 
-    /// The path to what stands at a byte: the reverse of [`Self::place`].
+    /// The path to the part at a byte: the reverse of [`Self::place`].
     pub fn path(&self, offset: usize) -> String {
         let mut path = String::new();
         let mut node = self;
@@ -153,15 +153,15 @@ impl Node<'_> {
         path
     }
 
-    /// The key, the value and what is left of the path after its first step.
+    /// The key, the value and the rest of the path after its first step.
     fn step<'n, 'p>(&'n self, path: &'p str) -> Option<(Option<&'n Self>, &'n Self, &'p str)> {
         match &self.content {
             Content::Mapping(entries) => {
-                // A key may stand in brackets, as the API server writes those that are no fields.
+                // A key may be in brackets, as the API server writes keys of maps.
                 let bracketed = path.strip_prefix('[');
                 let path = path.strip_prefix('.').unwrap_or(path);
-                // Keys may have dots in them, so the file says where a step ends.
-                // Of two keys that are the same, kubectl takes the last.
+                // Keys may have dots in them, so the file determines where a step ends. If a key is given twice,
+                // kubectl takes the last one.
                 entries
                     .iter()
                     .rev()

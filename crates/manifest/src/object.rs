@@ -21,15 +21,15 @@ pub struct Object<'a> {
     pub kind: String,
     /// `apiVersion`; empty if it has none.
     pub api_version: String,
-    /// Where all of it stands.
+    /// Its place in the file.
     pub node: Node<'a>,
-    /// What its aliases refer to, which may be in another object of a list.
+    /// The targets of its aliases, which may be in another object of a list.
     anchors: Arc<Anchors<'a>>,
     /// Whether it was written as JSON.
     is_json: bool,
 }
 
-/// The objects in a file, in order, those in a `List` one by one. Documents without content are none.
+/// The objects in a file, in order, those in a `List` one by one. Documents without content are left out.
 pub fn objects(source: &Arc<Source>) -> Result<Vec<Object<'_>>, Problem> {
     let trees = yaml::trees(source.text())
         .map_err(|fault| Problem::new(fault.message).at(source, fault.offset..fault.offset))?;
@@ -42,7 +42,7 @@ pub fn objects(source: &Arc<Source>) -> Result<Vec<Object<'_>>, Problem> {
         let kind = field(&root, "kind");
         let is_list = root.get("items").is_some_and(|items| matches!(items.content, Content::Sequence(_)));
         match kind.strip_suffix("List") {
-            // What a typed list has in it need not repeat its kind.
+            // An object in a typed list need not repeat its kind.
             Some(of) if is_list => {
                 let api_version = field(&root, "apiVersion");
                 found.extend(items(root).into_iter().map(|node| {
@@ -93,10 +93,10 @@ impl Object<'_> {
         }
     }
 
-    /// The object as JSON, as kubectl reads it: of a key that is given twice it takes the last.
+    /// The object as JSON, as kubectl reads it: if a key is given twice, the last one.
     ///
     /// # Errors
-    /// What has no meaning to kubectl, such as a tag that does not fit, or more aliases than any object needs.
+    /// A part without a meaning to kubectl, such as a tag that does not fit, or more aliases than any object needs.
     pub fn json(&self) -> Result<Json, Box<Mistake>> {
         self.value().map(Read::into_json)
     }
@@ -104,7 +104,7 @@ impl Object<'_> {
     /// The object as JSON, as [`Self::json`].
     ///
     /// # Errors
-    /// Also a key that is given twice, of which kubectl says nothing.
+    /// Also a key that is given twice, which kubectl does not report.
     pub fn json_without_repetition(&self) -> Result<Json, Box<Mistake>> {
         let value = self.value()?;
         match value.repeated() {
@@ -114,7 +114,7 @@ impl Object<'_> {
     }
 
     /// The bytes to point at for a line and column, from 1 and in characters, of the text at a path, as for a mistake
-    /// in an expression: the rest of its word, or the whole text if it is not known better.
+    /// in an expression: the rest of its word, or the whole text if the place is unknown.
     pub fn place_in_text(&self, path: &str, line: usize, column: usize) -> Range<usize> {
         let file = self.source.text();
         match self.node.place_in_text(file, path, line, column) {
@@ -131,7 +131,7 @@ impl Object<'_> {
         self.read(false)
     }
 
-    /// Reads what kubectl never sees: any scalar may be a text.
+    /// Reads a file that kubectl never sees: any scalar may be a text.
     pub fn parse_own<T: DeserializeOwned>(&self) -> Result<T, Box<Mistake>> {
         self.read(true)
     }
@@ -171,7 +171,7 @@ impl Object<'_> {
             },
             Cause::Repeated => ("given twice".to_owned(), None),
             Cause::Missing(field) => (format!("missing field {field:?}"), None),
-            // What serde says of an enum that is told by its content names only the Rust type.
+            // serde's message for an enum that is recognized by its content names only the Rust type.
             Cause::Other(message) if message.contains("untagged enum IntOrText") => {
                 ("is neither a whole number nor a text".to_owned(), None)
             }
@@ -187,7 +187,7 @@ impl Object<'_> {
     }
 }
 
-/// What stands at a path without quotes, and is therefore no text.
+/// The scalar without quotes at a path, which is therefore not a text.
 fn unquoted<'r>(value: &'r Read<'_, '_>, path: &str) -> Option<&'r str> {
     let found = value.at(path)?;
     let scalar = matches!(found.value, Value::Scalar(_)) && found.node.form.plain;
@@ -197,9 +197,9 @@ fn unquoted<'r>(value: &'r Read<'_, '_>, path: &str) -> Option<&'r str> {
 /// Why an object could not be read.
 #[derive(Debug)]
 pub struct Mistake {
-    /// Whether it is a field that is not known.
+    /// Whether the field is unknown.
     pub unknown_field: bool,
-    /// What to say.
+    /// The problem to report.
     pub problem: Problem,
 }
 

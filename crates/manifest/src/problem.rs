@@ -1,4 +1,4 @@
-//! What the user is told.
+//! Problems to report to the user.
 
 use std::{fmt, ops::Range, sync::Arc};
 
@@ -15,7 +15,7 @@ pub enum Severity {
     Error,
 }
 
-/// One thing to tell the user, with its place.
+/// A problem to report, with its place.
 #[derive(Clone, Debug)]
 pub struct Problem {
     message: String,
@@ -30,26 +30,26 @@ impl Problem {
         Self { message: one_line(&message.into()), help: None, place: None, severity: Severity::Error }
     }
 
-    /// Something to look at, with which the result is good all the same.
+    /// Something to look at, although the result is good.
     pub fn warning(message: impl Into<String>) -> Self {
         Self::new(message).severe(Severity::Warning)
     }
 
-    /// Says how bad it is.
+    /// Sets how bad it is.
     #[must_use]
     pub fn severe(mut self, severity: Severity) -> Self {
         self.severity = severity;
         self
     }
 
-    /// Adds what to do about it.
+    /// Adds advice.
     #[must_use]
     pub fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(one_line(&help.into()));
         self
     }
 
-    /// Adds where it stands.
+    /// Adds its place.
     #[must_use]
     pub fn at(mut self, source: &Arc<Source>, place: Range<usize>) -> Self {
         self.place = Some((Arc::clone(source), place));
@@ -61,12 +61,12 @@ impl Problem {
         &self.message
     }
 
-    /// What to do about it.
+    /// The advice.
     pub fn advice(&self) -> Option<&str> {
         self.help.as_deref()
     }
 
-    /// Where it stands, in bytes.
+    /// Its place, in bytes.
     pub fn place(&self) -> Option<(&Arc<Source>, Range<usize>)> {
         self.place.as_ref().map(|(source, place)| (source, place.clone()))
     }
@@ -76,14 +76,14 @@ impl Problem {
         self.severity
     }
 
-    /// The problem as it can be shown: pointing at something on one line, or naming its place in the message.
+    /// The problem in a form that can be shown: it points at something on one line, or names its place in the message.
     #[must_use]
     pub fn settled(&self) -> Self {
         let Self { message, help, place, severity } = self;
         let (message, help, severity) = (message.clone(), help.clone(), *severity);
         let Some((source, place)) = place else { return Self { message, help, place: None, severity } };
         let text = source.text();
-        // The end of a file is after its last line, where there is nothing to point at.
+        // The end of a file is after its last line, with nothing to point at.
         let start = text.floor_char_boundary(place.start.min(text.trim_end().len()));
         let line = text[start..].find('\n').map_or(text.len(), |at| start + at);
         let end = text.floor_char_boundary(place.end.clamp(start, line));

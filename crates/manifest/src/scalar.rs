@@ -1,11 +1,11 @@
-//! From a place in a scalar's text to a place in the file: expressions stand in block scalars, folded ones, quotes.
+//! From a place in a scalar's text to a place in the file: expressions are in block scalars, folded ones, or quotes.
 
 use std::ops::Range;
 
-/// The byte of `raw`, a scalar as it is written, at which the character of its `text` at byte `offset` stands.
+/// The byte in `raw`, the spelling of a scalar, for the character at byte `offset` of its `text`.
 ///
-/// Exact for what is not white space. White space is folded, indented and escaped in ways that are not followed: for
-/// it, this is the byte after the last character before it. None if the two do not belong together.
+/// Exact for everything but white space, which is folded, indented and escaped in ways that this does not follow:
+/// there, it is the byte after the last character before it. None if the two do not belong together.
 pub(crate) fn offset_in(raw: &str, text: &str, offset: usize) -> Option<usize> {
     // The text of a block may begin with a quote, too.
     let plain = Reader { raw, at: 0, style: Style::Plain };
@@ -33,7 +33,7 @@ fn find(mut reader: Reader<'_>, text: &str, offset: usize) -> Option<usize> {
     Some(after)
 }
 
-/// How a scalar is written.
+/// The style of a scalar.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Style {
     Plain,
@@ -60,7 +60,7 @@ impl<'a> Reader<'a> {
         Self { raw, at, style }
     }
 
-    /// The next character that is not white space, and the bytes it is written with.
+    /// The next character that is not white space, and the bytes of its spelling.
     fn next_visible(&mut self) -> Option<(Range<usize>, char)> {
         loop {
             let start = self.at;
@@ -80,7 +80,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// What the characters after a backslash stand for; a space for all that is or leaves white space.
+    /// The character that an escape stands for; a space for every escape that gives white space.
     fn escaped(&mut self) -> Option<char> {
         let c = self.raw.get(self.at..)?.chars().next()?;
         self.at += c.len_utf8();

@@ -4,16 +4,16 @@ use std::{fmt, sync::OnceLock};
 
 /// Messages quote the file, and a name in a file may be as long as the file.
 const MAX_TEXT: usize = 2000;
-/// Excerpts of longer lines hide what they show.
+/// Excerpts of longer lines would hide their point.
 const MAX_LINE: usize = 1000;
 
 /// A text that excerpts are taken from.
 pub struct Source {
     name: String,
     text: String,
-    /// The text without what a terminal would obey, each byte in its place.
+    /// The text without control characters for terminals, each byte in its place.
     shown: String,
-    /// Where lines begin, once somebody asks.
+    /// The beginnings of lines, computed on first use.
     lines: OnceLock<Vec<usize>>,
 }
 
@@ -29,8 +29,7 @@ impl Source {
         &self.text
     }
 
-    /// The text as it can be shown: with other characters for those that a terminal would obey, byte for byte in the
-    /// same places.
+    /// The text for display: with other characters for control characters, byte for byte in the same places.
     pub fn shown(&self) -> &str {
         &self.shown
     }
@@ -68,7 +67,7 @@ impl fmt::Debug for Source {
     }
 }
 
-/// One line of bounded length without what a terminal would obey.
+/// One line of bounded length without control characters.
 pub fn one_line(text: &str) -> String {
     let end = text.char_indices().nth(MAX_TEXT).map_or(text.len(), |(end, _)| end);
     let mut line: String =
@@ -79,7 +78,7 @@ pub fn one_line(text: &str) -> String {
     line
 }
 
-/// The character, or one of as many bytes if a terminal would obey it or a reader be misled by it.
+/// The character, or one of as many bytes if it could control a terminal or mislead a reader.
 pub fn harmless(c: char) -> char {
     match c {
         '\n' | '\t' => c,

@@ -1,10 +1,10 @@
-//! What may have been meant.
+//! Suggestions for misspelt names.
 
-/// What may have been meant by `name`.
+/// A suggestion for `name`, as the end of a message.
 pub fn suggestion(name: &str, known: &[&str]) -> String {
     let lower = name.to_lowercase();
     let distance = |known: &str| strsim::osa_distance(&lower, &known.to_lowercase());
-    // A name of any length may be in a file; the distance takes the product of the lengths.
+    // A file may have a name of any length, and the distance takes the product of the lengths.
     let nearest = if name.len() <= 64 { known.iter().copied().min_by_key(|known| distance(known)) } else { None };
     match nearest {
         Some(nearest) if distance(nearest) <= 1.max(name.chars().count() / 3) => format!("did you mean {nearest}?"),
@@ -16,7 +16,7 @@ pub fn suggestion(name: &str, known: &[&str]) -> String {
 /// and lower case differs by none.
 pub fn nearest<'k>(name: &str, known: impl IntoIterator<Item = &'k str>, most: usize) -> Option<&'k str> {
     let lower = name.to_lowercase();
-    // A name of any length may be in a file; the distance takes the product of the lengths.
+    // A file may have a name of any length, and the distance takes the product of the lengths.
     let distance = |known: &str| {
         (known.len().abs_diff(lower.len()) <= most).then(|| strsim::osa_distance(&lower, &known.to_lowercase()))
     };

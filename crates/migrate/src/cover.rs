@@ -10,7 +10,7 @@ use palisade_api::{
 };
 use palisade_checks::{Flag, Integer, Text};
 
-/// Whether `wide` admits every pod that `narrow` admits. If it cannot be told from the settings: false.
+/// Whether `wide` admits every pod that `narrow` admits. False if the settings do not show it.
 ///
 /// For settings without parameters, as a migration makes them.
 pub fn covers(wide: &Settings, narrow: &Settings) -> bool {
@@ -53,7 +53,7 @@ pub fn covers(wide: &Settings, narrow: &Settings) -> bool {
     windows
         && relaxed
         && groups_of_image
-        // Of these, only what is the same is known to admit the same.
+        // For these, only equal settings are known to admit the same pods.
         && either(w.scheduling.node_selector.as_ref(), n.scheduling.node_selector.as_ref(), |w, n| w == n)
         && either(w.scheduling.tolerations.as_ref(), n.scheduling.tolerations.as_ref(), |w, n| w == n)
         && either(w.identity.service_account_tokens.as_ref(), n.identity.service_account_tokens.as_ref(), |w, n| w == n)
@@ -75,7 +75,7 @@ pub fn covers(wide: &Settings, narrow: &Settings) -> bool {
         && either(wp.se_linux.as_ref(), np.se_linux.as_ref(), se_linux)
         && either(wp.sysctls.as_ref(), np.sysctls.as_ref(), sysctls)
         && either(w.host.ports.as_ref(), n.host.ports.as_ref(), |w, n| inside(n, w))
-        // What a kind of volume may be is no matter where the kind is refused.
+        // The limits of a kind of volume do not matter where the kind is forbidden.
         && (kind_refused(n, "hostPath")
             || either(w.volumes.host_paths.as_ref(), n.volumes.host_paths.as_ref(), |w, n| host_paths(w, n)))
         && (kind_refused(n, "csi")
@@ -84,7 +84,7 @@ pub fn covers(wide: &Settings, narrow: &Settings) -> bool {
             || either(w.volumes.flex_volumes.as_ref(), n.volumes.flex_volumes.as_ref(), |w, n| within(n, w)))
 }
 
-/// Whether something is demanded that a pod for Windows can only be exempt from.
+/// Whether it demands something that a pod for Windows can only be exempt from.
 fn demands_of_windows(settings: &Settings) -> bool {
     let privileges = &settings.privileges;
     privileges.allow_privilege_escalation == Some(false.into())
@@ -93,7 +93,7 @@ fn demands_of_windows(settings: &Settings) -> bool {
         || settings.users.supplemental_groups_policy == Some(SupplementalGroupsPolicy::Strict)
 }
 
-/// Absent restricts nothing.
+/// An absent setting restricts nothing.
 fn either<T: ?Sized>(wide: Option<&T>, narrow: Option<&T>, covers: impl Fn(&T, &T) -> bool) -> bool {
     match (wide, narrow) {
         (None, _) => true,
@@ -128,7 +128,7 @@ fn users(wide: &UserRules, narrow: &UserRules) -> bool {
         (UserRule::MustRunAs, UserRule::MustRunAs) | (UserRule::MayRunAs, UserRule::MustRunAs | UserRule::MayRunAs) => {
             inside(&narrow.ranges, &wide.ranges)
         }
-        // A pod that says 0 passes if its containers say otherwise, but not as non-root.
+        // A pod with user 0 passes if its containers have other users, but it does not pass as non-root.
         (UserRule::MustRunAsNonRoot, UserRule::MustRunAs) => above_root(&narrow.ranges),
         _ => false,
     }
@@ -146,7 +146,7 @@ fn groups(wide: &GroupRules, narrow: &GroupRules) -> bool {
 fn capabilities(wide: &Capabilities, narrow: &Capabilities) -> bool {
     let add = |of: &Capabilities| of.allowed_add.iter().chain(&of.default_add).cloned().collect::<Vec<_>>();
     let all = |of: &Capabilities| of.required_drop.iter().any(|name| name.0 == "ALL");
-    // What drops each required one need not drop ALL, but what drops ALL drops each.
+    // A pod that drops each required capability need not drop ALL, but one that drops ALL drops each.
     within(&add(narrow), &add(wide))
         && (all(narrow) || wide.required_drop.iter().all(|w| narrow.required_drop.contains(w)))
 }

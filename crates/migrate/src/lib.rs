@@ -1,7 +1,7 @@
-//! What policies of other kinds become as a `ToolSecurityProfile`, and what of them does not.
+//! From policies of other kinds to `ToolSecurityProfiles`.
 //!
-//! Every field is either carried, or said in a [`Note`]: nothing is dropped silently. [`psp`] reads
-//! `PodSecurityPolicies`, [`rbac`] who may use them where, and [`migrate`] makes profiles of both.
+//! Every field is either carried over, or reported in a [`Note`]: nothing is dropped silently. [`psp`] reads
+//! `PodSecurityPolicies`, [`rbac`] reads who may use them where, and [`migrate`] makes profiles of both.
 //!
 //! This crate is pure: no I/O, no clock, no environment. The same input gives the same output.
 

@@ -1,4 +1,4 @@
-//! The bounds of the CRD: a profile that goes beyond one compiles, and the API server would refuse it.
+//! The bounds of the CRD: a profile beyond them compiles, but the API server would reject it.
 
 use std::sync::LazyLock;
 
@@ -12,7 +12,7 @@ static SCHEMA: LazyLock<Option<JSONSchemaProps>> = LazyLock::new(|| {
     schema.properties?.remove("spec")
 });
 
-/// The lists and texts in the `spec` of a profile that are longer or shorter than the CRD has it.
+/// The lists and texts in the `spec` of a profile that are longer or shorter than the CRD allows.
 pub(crate) fn exceeded(spec: &Json) -> Vec<Diagnostic> {
     let mut found = Vec::new();
     if let Some(schema) = &*SCHEMA {

@@ -1,63 +1,63 @@
-//! What a migration has to say about a field that it could not carry as it is.
+//! Notes of a migration about fields that it could not carry over as they are.
 
 use std::fmt;
 
 use palisade_objects::json::Change as _;
 use serde_json::Value as Json;
 
-/// What a difference does.
+/// The effect of a difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::Display)]
 #[strum(serialize_all = "lowercase")]
 pub enum Kind {
-    /// Pods that were admitted are refused, until they say what was defaulted for them.
+    /// Pods that were admitted are denied, until they set the fields that were defaulted for them.
     Stricter,
-    /// Pods that were refused are admitted.
+    /// Pods that were denied are admitted.
     Looser,
-    /// What was defaulted still is, by `spec.mutation`. Only where nobody does it, a pod is refused until it says it.
+    /// `spec.mutation` sets the former defaults. A pod is denied for lack of them only if no engine mutates it.
     Defaulted,
     /// Pods are admitted as before, but nothing is defaulted any more, and they may run differently.
     Default,
-    /// Which namespaces the profile selects is not what the grants said, or has to be decided.
+    /// The profile does not select exactly the namespaces of the grants, or an admin must choose them.
     Selection,
-    /// Good to know; every pod has the verdict it had, or one that confines it more.
+    /// Good to know; every pod has its former verdict, or one that confines it more.
     Note,
 }
 
-/// Something that is not carried one to one, or is worth knowing.
+/// Something that is not carried over one to one, or is worth knowing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
-    /// What the difference does.
+    /// The effect of the difference.
     pub kind: Kind,
     /// The field of the migrated object: `spec.runAsUser`.
     pub path: String,
-    /// What is different, which pods it hits and what to do, in one line.
+    /// The difference, the pods that it affects and what to do, in one line.
     pub message: String,
-    /// What has to be written into pods that were given it before.
+    /// The field to set in pods that got it as a default before.
     pub default: Option<FieldDefault>,
 }
 
 impl Note {
-    /// A note without anything to default.
+    /// A note without a default.
     pub fn new(kind: Kind, path: impl Into<String>, message: impl Into<String>) -> Self {
         Self { kind, path: path.into(), message: message.into(), default: None }
     }
 
-    /// Adds what to write into pods.
+    /// Adds the field to set in pods.
     #[must_use]
     pub fn with_default(mut self, default: FieldDefault) -> Self {
         self.default = Some(default);
         self
     }
 
-    /// Whether something is different, so that a migration cannot be called one to one.
+    /// Whether it reports a difference, so that the migration is not one to one.
     pub fn is_difference(&self) -> bool {
         !matches!(self.kind, Kind::Note | Kind::Defaulted)
     }
 
-    /// What to do about it, if pods were given something.
+    /// What to do about it, if pods got defaults.
     pub fn help(&self) -> Option<String> {
         let default = self.default.as_ref()?;
-        // What pods do without need not be good for them, like the group that a range happens to begin with.
+        // Pods may do better without some values, like the group that a range happens to begin with.
         Some(match self.kind {
             Kind::Defaulted => format!("Where nobody does, write {default}"),
             Kind::Default => format!("Where it is needed, write {default}"),
@@ -73,14 +73,14 @@ impl fmt::Display for Note {
     }
 }
 
-/// A value that was defaulted where a pod did not set it.
+/// A value that was defaulted if a pod did not set it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldDefault {
     /// Whether each container gets it, and not the pod's spec.
     pub of_containers: bool,
-    /// Where, below the container or the spec.
+    /// The path, below the container or the spec.
     pub path: Vec<&'static str>,
-    /// The value. Of a list, the elements that are not there are added.
+    /// The value. If it is a list, missing elements are added.
     pub value: Json,
 }
 
@@ -95,7 +95,7 @@ impl FieldDefault {
         Self { of_containers: true, path: path.to_vec(), value: value.into() }
     }
 
-    /// Sets the value where it is not set.
+    /// Sets the value if it is unset.
     pub fn apply(&self, pod: &mut Json) {
         let spec = pod.at_mut(&["spec"]);
         if !self.of_containers {
@@ -109,7 +109,7 @@ impl FieldDefault {
     }
 }
 
-/// Sets the value, or adds to the list, that is not there.
+/// Sets the value if it is unset, or adds missing elements to the list.
 fn set(object: &mut Json, path: &[&str], value: &Json) {
     match (object.at_mut(path), value) {
         (Json::Array(found), Json::Array(wanted)) => {

@@ -1,9 +1,10 @@
-//! From policies and grants to profiles: which namespaces each selects.
+//! From policies and grants to profiles: the namespaces that each selects.
 //!
-//! A pod was admitted if one of the policies that it may use admits it. Profiles all apply. So where every pod of a
-//! namespace may use several policies, the one that admits all that the others admit stands for them, and the
-//! others do not select that namespace. Where there is no such one they all do, which is stricter. What only some
-//! of a namespace's accounts may use widens nothing for the rest: then it is said, and not done.
+//! The API server admitted a pod if one of the policies that it may use admits it. But profiles all apply. So if every
+//! pod of a namespace may use several policies, the policy that admits all that the others admit stands for them, and
+//! the others do not select that namespace. If there is no such policy, all of them select it, which is stricter. A
+//! policy that only some accounts of a namespace may use widens nothing for the rest: a note reports it, and the
+//! profile does not select the namespace.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,15 +22,15 @@ use crate::{
     rbac::{Grants, Rbac},
 };
 
-/// The label by which a namespace asks for the profile of a policy that nothing else selects it for.
+/// The label with which a namespace demands the profile of a policy, if nothing else selects the namespace.
 pub const LABEL: &str = "toolsecurity.dev/psp";
 const NAME_LABEL: &str = "kubernetes.io/metadata.name";
 /// The longest name of a profile.
 const MAX_NAME: usize = 50;
-/// Namespaces that a note names; more are counted.
+/// The most namespaces that a note names; it counts the others.
 const SHOWN: usize = 5;
 
-/// What holds for every migrated policy, whatever it says.
+/// Notes that apply to every migrated policy.
 pub const ALWAYS: [&str; 7] = [
     "Several profiles on one namespace all apply. Of several PodSecurityPolicies one was enough.",
     "Defaults that were set in pods are set by spec.mutation, where they set nothing. Where nobody does it, they are \
@@ -48,24 +49,24 @@ pub const ALWAYS: [&str; 7] = [
 pub struct Options {
     /// How far the profiles are enforced.
     pub stage: Stage,
-    /// Labels of the namespaces that every profile selects, instead of what the grants say.
+    /// Labels of the namespaces that every profile selects, instead of those of the grants.
     pub namespace_selector: Option<BTreeMap<String, String>>,
 }
 
-/// What a policy has become.
+/// The result for a policy.
 #[derive(Clone, Debug)]
 pub struct Migrated {
     /// The profile.
     pub profile: ToolSecurityProfile,
-    /// What is different, by the fields of the policy.
+    /// The differences, by the fields of the policy.
     pub notes: Vec<Note>,
 }
 
 /// Makes a profile of each policy, in their order.
 ///
 /// # Errors
-/// What no API server would have accepted, makes a policy admit no pod, or goes beyond the bounds of a profile: each
-/// with the index of its policy and its field there.
+/// Fields that no API server would have accepted, that make a policy admit no pod, or that go beyond the bounds of a
+/// profile: each with the index of its policy and its path there.
 pub fn migrate(
     policies: &[PodSecurityPolicy],
     rbac: &Rbac,
@@ -129,7 +130,7 @@ pub fn migrate(
     if mistakes.is_empty() { Ok(migrated) } else { Err(mistakes) }
 }
 
-/// PodSecurityPolicy judged no templates: their authors are warned, but not while nobody else is.
+/// PodSecurityPolicy did not judge templates: their authors get warnings, but not while nobody else does.
 fn templates(pods: Stage) -> WorkloadStage {
     match pods {
         Stage::Deny | Stage::Warn => WorkloadStage::Warn,
@@ -156,7 +157,7 @@ fn name_mistake(name: &str, seen: &mut BTreeSet<String>) -> Option<Diagnostic> {
     second.then(|| Diagnostic::new("metadata.name", format!("a second policy with the name {name:?}")))
 }
 
-/// The name, or what it begins with and a hash of all of it (FNV-1a, so that it is the same everywhere).
+/// The name, or its beginning and a hash of all of it (FNV-1a, which is the same everywhere).
 fn profile_name(name: &str) -> String {
     if name.len() <= MAX_NAME {
         return name.to_owned();
@@ -166,7 +167,7 @@ fn profile_name(name: &str) -> String {
     format!("{}-{hash:08x}", start.trim_end_matches(['-', '.']))
 }
 
-/// What there is to say where the selector was given.
+/// The notes if the admin gives the selector.
 fn given(policies: usize, rbac: &Rbac) -> Vec<Note> {
     let mut notes = Vec::new();
     if policies > 1 {
@@ -183,16 +184,16 @@ fn given(policies: usize, rbac: &Rbac) -> Vec<Note> {
     notes
 }
 
-/// Which policies apply where.
+/// The policies that apply in each namespace.
 struct Plan<'a> {
     names: Vec<&'a str>,
     grants: Vec<Grants>,
     unresolved: Vec<String>,
     /// By policy: whether it applies in namespaces that no grant names.
     elsewhere: BTreeSet<usize>,
-    /// By namespace that a grant names: the policies that apply.
+    /// The policies that apply, by the namespaces that grants name.
     applied: BTreeMap<String, BTreeSet<usize>>,
-    /// Namespaces and the policies that are not needed there, each with one that covers it.
+    /// The policies that a namespace does not need, each with one that covers it.
     covered: BTreeMap<(String, usize), usize>,
 }
 
@@ -237,7 +238,7 @@ impl<'a> Plan<'a> {
         plan
     }
 
-    /// Those that no other one covers; of equal ones the first by name.
+    /// The policies that no other one covers; the first by name among equal ones.
     fn widest(&mut self, policies: &[usize], converted: &[Converted], namespace: &str) -> BTreeSet<usize> {
         let covering = |by: usize, index: usize| {
             let (wide, narrow) = (&converted[by].settings, &converted[index].settings);
@@ -253,7 +254,7 @@ impl<'a> Plan<'a> {
         widest
     }
 
-    /// The selector of a policy's profile, and what it does not carry.
+    /// The selector of a policy's profile, and notes on the namespaces that it leaves out.
     fn selector(&self, index: usize, profile: &str) -> (LabelSelector, Vec<Note>) {
         let grants = &self.grants[index];
         let notes = self.notes(index, profile);
@@ -287,7 +288,7 @@ impl<'a> Plan<'a> {
         let mut notes = Vec::new();
         let mut say = |kind, message: String| notes.push(Note::new(kind, "metadata.name", message));
         let grants = &self.grants[index];
-        // The same for many namespaces is said once.
+        // One note for all namespaces with the same policies.
         let mut together: BTreeMap<Vec<&str>, Vec<&str>> = BTreeMap::new();
         let mut without: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
         let mut beside: BTreeMap<Vec<&str>, Vec<&str>> = BTreeMap::new();

@@ -1,10 +1,10 @@
-//! A profile as an admin would write it: only what says something.
+//! A profile as an admin would write it: without fields that say nothing new.
 
 use palisade_api::ToolSecurityProfile;
 use palisade_objects::json::Change as _;
 use serde_json::{Value as Json, json};
 
-/// What is the same without being written: a path below `spec`, and the value that an absent field stands for.
+/// Fields that may be left out: a path below `spec`, and the value that its absence means.
 fn implied() -> [(&'static str, Json); 10] {
     [
         ("/privileges/capabilities/defaultAdd", json!([])),
@@ -20,10 +20,10 @@ fn implied() -> [(&'static str, Json); 10] {
     ]
 }
 
-/// The profile as JSON, without what an absent field means anyway.
+/// The profile as JSON, without fields that have the value of an absent one.
 ///
 /// # Errors
-/// None that is known; serialization promises none.
+/// None that is known.
 pub fn concise(profile: &ToolSecurityProfile) -> Result<Json, serde_json::Error> {
     let mut profile = serde_json::to_value(profile)?;
     let mut remove = |path: &str, value: &Json| {

@@ -1,25 +1,25 @@
 //! Who may use which `PodSecurityPolicy`: the grants of the verb `use` in Roles and bindings.
 //!
-//! A pod was judged by the policies that its service account, or whoever created it, may use in its namespace. A
-//! profile selects namespaces. So a grant is read for the namespaces whose pods it is about, and for whether it is
-//! about all of their pods or only those of some accounts.
+//! The API server judged a pod by the policies that its service account, or its creator, may use in its namespace. A
+//! profile selects namespaces. So this module determines for each grant the namespaces of the pods, and whether it
+//! covers all of their pods or only those of some accounts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 
-/// Kinds that say who may do what.
+/// The kinds that grant permissions.
 pub const KINDS: [&str; 4] = ["Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding"];
 /// Their API group.
 pub const GROUP: &str = "rbac.authorization.k8s.io";
 
-/// What of metadata counts.
+/// The part of metadata that counts.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Metadata {
     /// The name.
     pub name: String,
-    /// The namespace; empty for what has none. A file may leave it to `kubectl -n`.
+    /// The namespace; empty if the object has none. A file may leave it to `kubectl -n`.
     pub namespace: String,
 }
 
@@ -29,12 +29,12 @@ pub struct Role {
     /// Its name and namespace.
     #[serde(default)]
     pub metadata: Metadata,
-    /// What it allows.
+    /// Its rules.
     #[serde(default)]
     pub rules: Option<Vec<PolicyRule>>,
 }
 
-/// What a role allows.
+/// A rule of a role.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PolicyRule {
@@ -55,9 +55,9 @@ pub struct Binding {
     /// Its name and namespace.
     #[serde(default)]
     pub metadata: Metadata,
-    /// What is granted.
+    /// The role that it grants.
     pub role_ref: RoleRef,
-    /// To whom.
+    /// The subjects.
     #[serde(default)]
     pub subjects: Option<Vec<Subject>>,
 }
@@ -71,7 +71,7 @@ pub struct RoleRef {
     pub name: String,
 }
 
-/// Whom a binding grants a role to.
+/// A subject of a binding.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Subject {
     /// `User`, `Group` or `ServiceAccount`.
@@ -92,7 +92,7 @@ pub struct Rbac {
     bindings: Vec<(bool, Binding)>,
 }
 
-/// For whom a policy is granted.
+/// The pods and creators that may use a policy.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Grants {
     /// Whether each pod of each namespace may use it.
@@ -101,7 +101,7 @@ pub struct Grants {
     pub whole: BTreeSet<String>,
     /// Namespaces in which some pods may use it, with those accounts.
     pub partly: BTreeMap<String, BTreeSet<String>>,
-    /// Who may use it in every namespace, though only for what they create: users, groups and accounts.
+    /// Users, groups and accounts that may use it in every namespace, though only for pods that they create.
     pub creators: BTreeSet<String>,
 }
 
@@ -112,15 +112,15 @@ impl Grants {
     }
 }
 
-/// Whom a subject is about.
+/// The pods that a subject stands for.
 enum About<'a> {
-    /// Every pod, for each has a service account.
+    /// Every pod, because each has a service account.
     All,
     /// Every pod of a namespace.
     Namespace(&'a str),
     /// The pods of one service account: namespace and name.
     Account(&'a str, &'a str),
-    /// What a user or group creates.
+    /// Pods that a user or group creates.
     Creator,
 }
 
@@ -159,7 +159,7 @@ impl Rbac {
         self.roles.is_empty() && self.bindings.is_empty()
     }
 
-    /// Bindings whose role is not here and that may grant a policy: nobody can say.
+    /// Bindings that may grant a policy, but whose role is not in the files.
     pub fn unresolved(&self) -> Vec<String> {
         let missing = |of_cluster: bool, binding: &Binding| self.rules(of_cluster, binding).is_none();
         let named = |binding: &Binding| format!("{} {}", binding.role_ref.kind, binding.role_ref.name);
@@ -180,7 +180,7 @@ impl Rbac {
         self.roles.get(&(namespace, binding.role_ref.name.clone())).map(Vec::as_slice)
     }
 
-    /// Who may use a policy.
+    /// The grants of a policy.
     pub fn grants(&self, policy: &str) -> Grants {
         let mut grants = Grants::default();
         for (of_cluster, binding) in &self.bindings {
@@ -190,7 +190,7 @@ impl Rbac {
                 }
             }
         }
-        // Who may is said once.
+        // Each grant is reported once.
         for namespace in &grants.whole {
             grants.partly.remove(namespace);
         }
@@ -200,7 +200,7 @@ impl Rbac {
 
 impl Grants {
     fn add(&mut self, of_cluster: bool, binding: &Binding, subject: &Subject) {
-        // Who administers the cluster may do all, in every cluster.
+        // Administrators of a cluster may do everything, in every cluster.
         if subject.kind == "Group" && subject.name == "system:masters" {
             return;
         }
@@ -219,7 +219,7 @@ impl Grants {
             if all {
                 self.whole.insert(here);
             } else {
-                // Accounts of elsewhere are here, too: for what they create.
+                // Accounts of other namespaces count here, too, for pods that they create.
                 self.partly.entry(here).or_default().insert(named);
             }
             return;

@@ -1,13 +1,13 @@
-//! What is defaulted in pods, as a JSON patch (RFC 6902).
+//! How profiles mutate pods, as a JSON patch (RFC 6902).
 //!
-//! [`Plan::new`] takes what the profiles of a namespace change, with the parameters that they have there;
-//! [`Plan::patch`] says what that is for one request. A patch adds fields that are unset and replaces references of
+//! [`Plan::new`] takes the mutations of a namespace's profiles, with the values of their parameters there;
+//! [`Plan::patch`] turns them into a patch for one request. A patch adds unset fields and replaces references of
 //! images, and nothing else: [`PatchOperation`] knows no other operation. Patching twice changes nothing more.
 //!
-//! Several profiles on one namespace are followed in the order of their names: what the first has defaulted, the next
-//! finds set. Of several that redirect images a plan follows the first only. A webhook and a policy know one profile
-//! each: there every one redirects, and two that do not leave each other's images alone are told of, by the controller
-//! and by `palisade lint` (`redirected-twice`).
+//! Several profiles on one namespace apply in the order of their names: the next one finds the defaults of the first
+//! one set. If several profiles redirect images, a plan follows only the first. A webhook and a policy know one profile
+//! each, so there every profile redirects; the controller and `palisade lint` (`redirected-twice`) report two profiles
+//! that redirect each other's images.
 //!
 //! [`review`] and [`mutate`] are the same for a webhook: `AdmissionReview` in, `AdmissionReview` out.
 //!

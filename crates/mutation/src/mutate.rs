@@ -1,4 +1,4 @@
-//! From a profile's changes and a call to the answer.
+//! From a profile's mutation and a call to the reply.
 
 use palisade_api::{ToolSecurityParamsSpec, names};
 use palisade_compiler::Mutation;
@@ -8,17 +8,17 @@ use crate::{
     review::{Call, Reply},
 };
 
-/// What is said to a call.
+/// The reply to a call.
 #[derive(Debug)]
 pub enum Mutated {
-    /// Nothing is left to change.
+    /// The pod needs no change.
     Complete {
-        /// For the controller only: that this webhook was asked after something else had mutated the pod.
+        /// For the controller only: this webhook was called after another engine had mutated the pod.
         warning: Option<String>,
     },
-    /// The namespace has no parameters yet. The validation denies every pod there, and says so.
+    /// The namespace has no parameters yet. Validation denies every pod there, and says so.
     NoParameters,
-    /// This.
+    /// The pod needs this patch.
     Patch {
         /// RFC 6902.
         patch: Vec<u8>,
@@ -37,7 +37,7 @@ impl From<Mutated> for Reply {
     }
 }
 
-/// What a profile changes in the pod of a call, with the parameters of the pod's namespace.
+/// How a profile mutates the pod of a call, with the parameters of the pod's namespace.
 pub fn mutate(mutation: &Mutation, call: &Call, params: Option<&ToolSecurityParamsSpec>) -> Mutated {
     if mutation.parameterized && params.is_none() {
         return Mutated::NoParameters;
@@ -61,7 +61,7 @@ pub fn mutate(mutation: &Mutation, call: &Call, params: Option<&ToolSecurityPara
     }
 }
 
-/// What the controller's probe reads: a pod that was complete when it came here was completed by a policy.
+/// For the controller's probe: if the pod was complete when it came here, a policy has completed it.
 fn asked(mutation: &Mutation, call: &Call) -> Option<String> {
     let annotations = call.pod.get("metadata")?.get("annotations")?;
     let probe = call.namespace == names::PROBE_NAMESPACE && annotations.get(names::PROBE_MUTATION_ANNOTATION).is_some();

@@ -1,4 +1,4 @@
-//! A patch, and what it says to people.
+//! A patch, and its description for people.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use serde_json::Value as Json;
 /// (`k8s.io/apiserver/pkg/endpoints/filters/warning.go`).
 const MAX_WARNING: usize = 1000;
 
-/// What is to be changed in a pod.
+/// The changes of a pod.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Patch {
     /// The operations, in order.
@@ -18,7 +18,7 @@ pub struct Patch {
     pub changes: Vec<Change>,
 }
 
-/// An operation of RFC 6902, of the two that are ever needed.
+/// An operation of RFC 6902, of the two that a patch needs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "op", rename_all = "lowercase")]
 pub enum PatchOperation {
@@ -42,19 +42,19 @@ pub enum PatchOperation {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Change {
-    /// The profile that asks for it.
+    /// The profile that demands it.
     pub profile: String,
     /// The check that it is for, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub check: Option<String>,
-    /// In what: `pod`, `container "main"`, `volume "data"`.
+    /// The part of the pod: `pod`, `container "main"`, `volume "data"`.
     pub of: String,
-    /// The field, below that.
+    /// The field, below that part.
     pub field: String,
-    /// What the field was, where it is replaced.
+    /// The former value, if it is replaced.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub before: Option<Json>,
-    /// What the field is now.
+    /// The new value.
     pub value: Json,
 }
 
@@ -68,7 +68,7 @@ impl PatchOperation {
 }
 
 impl Patch {
-    /// Whether nothing is to be changed.
+    /// Whether it changes nothing.
     pub fn is_empty(&self) -> bool {
         self.operations.is_empty()
     }
@@ -76,7 +76,7 @@ impl Patch {
     /// Applies the operations to the pod that they were made for.
     ///
     /// # Errors
-    /// An operation that does not fit, which for that pod none is.
+    /// An operation does not fit. That cannot happen for that pod.
     pub fn apply(&self, pod: &mut Json) -> Result<(), String> {
         let operations = serde_json::to_value(&self.operations)
             .and_then(serde_json::from_value::<json_patch::Patch>)
@@ -84,7 +84,7 @@ impl Patch {
         json_patch::patch(pod, &operations).map_err(|error| error.to_string())
     }
 
-    /// One line for who makes the pod; `None` if nothing is changed.
+    /// One line for the author of the pod; `None` if nothing changes.
     pub fn warning(&self) -> Option<String> {
         let mut profiles: Vec<_> = self.changes.iter().map(|change| change.profile.as_str()).collect();
         profiles.sort_unstable();
@@ -101,7 +101,7 @@ impl Patch {
                 of = &change.of;
             }
         }
-        // A header has one line, and each warning is one.
+        // A header has one line, and so has a warning.
         let mut text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
         if let Some((cut, _)) = text.char_indices().nth(MAX_WARNING) {
             text.truncate(cut);

@@ -13,7 +13,7 @@ use serde_json::Value as Json;
 
 use crate::patch::{Change, Patch, PatchOperation};
 
-/// What is done to a pod.
+/// The operation on a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
     /// A new one.
@@ -22,40 +22,40 @@ pub enum Operation {
     Update,
 }
 
-/// What is asked of the API server.
+/// A request to the API server.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
-    /// In which namespace.
+    /// The namespace.
     pub namespace: &'a str,
-    /// What is done.
+    /// The operation.
     pub operation: Operation,
     /// `ephemeralcontainers` or the like; empty for the pod itself.
     pub subresource: &'a str,
-    /// Who asks.
+    /// The user.
     pub user: &'a str,
-    /// The groups of who asks.
+    /// The user's groups.
     pub groups: &'a [String],
-    /// The pod as it would be.
+    /// The pod after the request.
     pub pod: &'a Json,
-    /// The pod as it is; null for a new one.
+    /// The pod before the request; null for a new one.
     pub old_pod: &'a Json,
 }
 
 impl<'a> Request<'a> {
-    /// Somebody without special rights creates a pod.
+    /// A user without special rights creates a pod.
     pub fn create(namespace: &'a str, pod: &'a Json) -> Self {
         let operation = Operation::Create;
         Self { namespace, operation, subresource: "", user: "", groups: &[], pod, old_pod: &Json::Null }
     }
 }
 
-/// What is changed in the pods of one namespace.
+/// How the profiles of one namespace mutate its pods.
 #[derive(Clone, Debug, Default)]
 pub struct Plan<'a> {
     profiles: Vec<Profile<'a>>,
 }
 
-/// What one profile changes, with the values of its parameters.
+/// How one profile mutates, with the values of its parameters.
 #[derive(Clone, Debug)]
 struct Profile<'a> {
     mutation: &'a Mutation,
@@ -65,9 +65,9 @@ struct Profile<'a> {
 }
 
 impl<'a> Plan<'a> {
-    /// The plan of a namespace: what the profiles that select it change, each with the `ToolSecurityParams` of its
-    /// name there. A profile that needs parameters changes nothing where there are none or they state a problem; every
-    /// pod is denied there.
+    /// The plan of a namespace: the mutations of the profiles that select it, each with its `ToolSecurityParams` there.
+    /// A profile with parameters mutates nothing where they are missing or state a problem: validation denies every pod
+    /// there.
     pub fn new<'p>(profiles: impl IntoIterator<Item = (&'a Mutation, Option<&'p ToolSecurityParamsSpec>)>) -> Self {
         let mut profiles: Vec<_> =
             profiles.into_iter().filter_map(|(mutation, params)| Profile::new(mutation, params)).collect();
@@ -79,14 +79,14 @@ impl<'a> Plan<'a> {
         Self { profiles }
     }
 
-    /// Whether no pod is changed.
+    /// Whether it mutates no pod.
     pub fn is_empty(&self) -> bool {
         self.profiles.is_empty()
     }
 
-    /// What is changed. Only a new pod and new ephemeral containers are; not what a node or who is exempt makes, and
-    /// nothing in the namespace for probes, whose pods are to be judged as they are unless they ask who changes them. Of an object that is not a pod,
-    /// what does not look like one is left alone.
+    /// The patch for a request. It mutates only new pods and new ephemeral containers; not those of nodes or exempt
+    /// users, and in the probe namespace only pods that ask who mutates them. An object that does not look like a pod
+    /// stays as it is.
     pub fn patch(&self, request: &Request<'_>) -> Patch {
         let ephemeral = match (request.operation, request.subresource) {
             (Operation::Create, "") => false,
@@ -99,8 +99,8 @@ impl<'a> Plan<'a> {
         while let Some(profile) = profiles.next() {
             let pod = changed.as_ref().unwrap_or(request.pod);
             let of_profile = profile.patch(&Request { pod, ..*request }, ephemeral);
-            // For the next one to see. What was made for this pod fits it; and a patch of which a part fails would fail as
-            // a whole.
+            // So that the next profile sees it. The patch was made for this pod and fits it; and if a part did not, the
+            // whole patch would fail.
             if profiles.peek().is_some() {
                 let mut pod = pod.clone();
                 if of_profile.apply(&mut pod).is_err() {
@@ -122,7 +122,7 @@ impl<'a> Profile<'a> {
             return None;
         }
         let values = params.map(ToolSecurityParamsSpec::values).unwrap_or_default();
-        // Those of an older generation may lack one, and what stands for none is root.
+        // Parameters of an older generation may lack a value, and the value in its place would mean root.
         let known =
             |(name, kind): (&String, &ParameterType)| values.get(name).is_some_and(|value| value.kind() == *kind);
         if !mutation.parameters.iter().all(known) {
@@ -154,7 +154,7 @@ impl<'a> Profile<'a> {
 
     fn patch(&self, request: &Request<'_>, ephemeral: bool) -> Patch {
         let pod = request.pod;
-        // It is denied, and the API server's own engine leaves it alone, too.
+        // Validation denies it, and the API server's own engine leaves it alone, too.
         if !self.mutation.bounds().iter().all(|bound| bound.holds(pod)) {
             return Patch::default();
         }

@@ -1,7 +1,7 @@
-//! `AdmissionReview` in, `AdmissionReview` out. Pure: what is defaulted is decided by the caller.
+//! `AdmissionReview` in, `AdmissionReview` out. Pure: the caller decides what to default.
 //!
-//! Version `admission.k8s.io/v1` only (KEP-2872). Whatever the bytes are, the answer is a review or says what is
-//! wrong with them; nothing here panics.
+//! Version `admission.k8s.io/v1` only (KEP-2872). Whatever the bytes are, the answer is a review, or an error that says
+//! what is wrong with them; nothing here panics.
 
 use std::borrow::Cow;
 
@@ -16,7 +16,7 @@ pub const MAX_BYTES: usize = 7 * 1024 * 1024;
 const API_VERSION: &str = "admission.k8s.io/v1";
 const KIND: &str = "AdmissionReview";
 
-/// Why there is no answer to a review.
+/// Why a review gets no answer.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Malformed {
     /// It is not JSON, or not of a review's shape.
@@ -46,7 +46,7 @@ pub enum Malformed {
     NoPod(String),
 }
 
-/// What a review asks about.
+/// The content of a review.
 #[derive(Clone, Debug)]
 pub struct Call {
     /// The pod's namespace.
@@ -59,7 +59,7 @@ pub struct Call {
     pub pod: Json,
     /// The pod before an update, or null.
     pub old_pod: Json,
-    /// Who asks, for what is not changed depending on that.
+    /// Who sends the request, because some users are exempt.
     pub user: User,
 }
 
@@ -74,10 +74,10 @@ pub struct User {
     pub groups: Vec<String>,
 }
 
-/// What is said to a review, besides that it is allowed: who denies is the validation.
+/// The reply to a review, besides that it is allowed: denying is left to validation.
 #[derive(Debug, Default, PartialEq)]
 pub struct Reply {
-    /// A JSON patch (RFC 6902), if something is to be changed.
+    /// A JSON patch (RFC 6902), if the pod needs a change.
     pub patch: Option<Vec<u8>>,
     /// For whoever made the request, on one line.
     pub warning: Option<String>,
@@ -143,7 +143,7 @@ struct Response<'a> {
     warnings: Option<[String; 1]>,
 }
 
-/// Answers a review; `reply` says what is to be defaulted.
+/// Answers a review; `reply` decides what to default.
 ///
 /// # Errors
 /// What is wrong with the body.

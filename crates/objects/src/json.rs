@@ -1,11 +1,11 @@
-//! Changing JSON whatever is in it. `value["a"]["b"] = ...` panics where something on the way is a text or a list, and
-//! what a user has written may be anything.
+//! Changes of JSON, whatever is in it. `value["a"]["b"] = ...` panics if a part of the path is a text or a list, and
+//! users may write anything.
 
 use serde_json::{Map, Value as Json};
 
-/// JSON that is changed.
+/// JSON that can be changed.
 pub trait Change {
-    /// The part at a path, to be changed: with objects on the way to it, in place of whatever else is there.
+    /// The value at a path, to change it; replaces everything on the path that is not an object.
     fn at_mut(&mut self, path: &[&str]) -> &mut Json;
 }
 
@@ -16,7 +16,7 @@ impl Change for Json {
             if !at.is_object() {
                 *at = Json::Object(Map::new());
             }
-            // An object makes the field if it has none: this is where it is known to be one.
+            // An index creates a missing field of an object. Here, it is known to be an object.
             at = &mut at[*key];
         }
         at

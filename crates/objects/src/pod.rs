@@ -17,7 +17,7 @@ pub fn minimal(name: &str) -> Json {
     })
 }
 
-/// Sets the field below `spec`, making the objects on the way to it.
+/// Sets the field below `spec`, and creates missing objects on the path.
 pub fn set(pod: &mut Json, path: &[&str], value: Json) {
     json::set(pod.at_mut(&["spec"]), path, value);
 }

@@ -7,8 +7,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelecto
 /// Labels by key.
 pub type Labels = BTreeMap<String, String>;
 
-/// Whether the selector matches the labels, by the rules of `metav1.LabelSelectorAsSelector`. An operator that
-/// is none matches nothing.
+/// Whether the selector matches the labels, by the rules of `metav1.LabelSelectorAsSelector`. An unknown operator
+/// matches nothing.
 pub fn matches(selector: &LabelSelector, labels: &Labels) -> bool {
     let equal = selector.match_labels.iter().flatten().all(|(key, value)| labels.get(key) == Some(value));
     equal && selector.match_expressions.iter().flatten().all(|requirement| fulfilled(requirement, labels))
@@ -26,7 +26,7 @@ fn fulfilled(requirement: &LabelSelectorRequirement, labels: &Labels) -> bool {
     }
 }
 
-/// Labels that the selector matches when `fixed` labels are there already, or `None` if there are none.
+/// Labels that the selector matches when `fixed` labels are already there, or `None` if there are none.
 pub fn satisfying(selector: &LabelSelector, fixed: &Labels) -> Option<Labels> {
     let mut labels = Labels::new();
     labels.extend(selector.match_labels.clone().unwrap_or_default());
@@ -48,14 +48,14 @@ pub fn satisfying(selector: &LabelSelector, fixed: &Labels) -> Option<Labels> {
     matches(selector, &all).then_some(labels)
 }
 
-/// Whether some labels are matched by both selectors.
+/// Whether some labels match both selectors.
 pub fn overlap(one: &LabelSelector, other: &LabelSelector) -> bool {
     let mut both: Vec<_> = [one, other].iter().flat_map(|of| of.match_expressions.iter().flatten()).cloned().collect();
     both.extend([one, other].iter().flat_map(|of| of.match_labels.iter().flatten()).map(|(key, value)| {
         let (key, operator, values) = (key.clone(), "In".to_owned(), Some(vec![value.clone()]));
         LabelSelectorRequirement { key, operator, values }
     }));
-    // What names values says more than what only wants some.
+    // A requirement that names values determines more than one that only needs some value.
     both.sort_by_key(|requirement| requirement.operator != "In");
     let both = LabelSelector { match_labels: None, match_expressions: Some(both) };
     satisfying(&both, &Labels::new()).is_some()

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{HttpMetrics, HttpServer, Limits, Supervisor};
 
-/// A kubelet has one connection here, and each reader of metrics another one. Bodies are not read.
+/// A kubelet needs one connection here, and each reader of metrics another one. Bodies are not read.
 const LIMITS: Limits = Limits {
     connections: 64,
     handshake: Duration::from_secs(5),
@@ -36,7 +36,7 @@ pub trait Health: Clone + Send + Sync + 'static {
         Ok(())
     }
 
-    /// Whether requests may be sent here.
+    /// Whether this process can take requests.
     ///
     /// # Errors
     /// What is missing, in a word.
@@ -49,7 +49,7 @@ pub trait Health: Clone + Send + Sync + 'static {
     fn metrics(&self) -> Result<String, std::fmt::Error>;
 }
 
-/// Listens, and serves until `stop` is cancelled. Returns the address: the port may have been left to the system.
+/// Listens, and serves until `stop` is cancelled. Returns the address, because the system may choose the port.
 ///
 /// # Errors
 /// The address is taken.

@@ -23,7 +23,7 @@ pub fn text(registry: &Registry) -> Result<String, std::fmt::Error> {
     Ok(text)
 }
 
-/// Resident memory, read when it is asked for.
+/// Resident memory, read on each scrape.
 #[derive(Debug)]
 struct Memory;
 

@@ -11,8 +11,8 @@ use kube::runtime::utils::{Backoff, ResetTimerBackoff};
 /// The first delay after a failure.
 const FIRST: Duration = Duration::from_millis(500);
 
-/// The delay after the `failures`-th failure in a row (from 1): 0.5 s, 1 s, 2 s ... up to `most`, each up to a
-/// fifth shorter or longer, so that what failed together is not tried again together.
+/// The delay after the `failures`-th failure in a row (from 1): 0.5 s, 1 s, 2 s ... up to `most`, each up to a fifth
+/// shorter or longer, so that simultaneous failures are not retried at the same time.
 pub fn delay(failures: u32, most: Duration) -> Duration {
     let exact = FIRST.saturating_mul(1_u32 << failures.saturating_sub(1).min(16)).min(most);
     exact.mul_f64(0.8 + 0.4 * fraction())
@@ -24,8 +24,8 @@ fn fraction() -> f64 {
     f64::from(u32::try_from(random >> 32).unwrap_or_default()) / f64::from(u32::MAX)
 }
 
-/// The delays of a watch that fails, up to 10 s. They start again from the first after a minute without a failure: that a watch
-/// begins to list is a success to kube-runtime already.
+/// The delays of a watch that fails, up to 10 s. They start again after a minute without a failure: kube-runtime
+/// already counts it as a success that a watch begins to list.
 pub fn watch_backoff() -> impl Backoff {
     ResetTimerBackoff::new(WatchBackoff::default(), Duration::from_mins(1))
 }

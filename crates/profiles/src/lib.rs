@@ -1,5 +1,5 @@
-//! Profiles where the tools of the toolkit meet them: what `palisade lint` says of them, and what
-//! they are to `palisade test`.
+//! Profiles in the tools of the toolkit: the rules and policies that they bring to `palisade lint`, and the policies
+//! and checks that they bring to `palisade test`.
 //!
 //! This crate is pure: no I/O, no clock, no environment.
 

@@ -1,5 +1,5 @@
-//! Profiles in `palisade test`: the policies that they become are in the cluster of a suite, and what is not covered, and
-//! which mistakes nobody notices, is reported in terms of the profile.
+//! Profiles in `palisade test`: the suite's cluster has the policies that they become, and coverage and mutants are
+//! reported in terms of the profile.
 
 use std::sync::Arc;
 
@@ -36,8 +36,8 @@ impl Extension for Profiles {
     }
 }
 
-/// What a profile becomes, without the fast path: it passes over what complies, and then nobody could tell which checks a
-/// case has tried, nor notice a mistake in one.
+/// The compiled profile without the fast path. With it, complying requests would leave early, and no case would
+/// exercise a check, or notice a mistake in one.
 fn compile(profile: &ToolSecurityProfile) -> Result<Compiled, Vec<Diagnostic>> {
     let compiled = palisade_compiler::compile(profile)?;
     Ok(Compiled { bundle: compiled.bundle.clone().in_full(), ..compiled })
@@ -67,7 +67,7 @@ impl Profile {
         found.collect()
     }
 
-    /// The path of the setting that turns a check on; of several the first that the profile has.
+    /// The path of the setting that turns a check on; the first one that the profile has, if there are several.
     fn setting(&self, id: &str) -> String {
         let settings = catalogue::ALL.iter().find(|check| check.id == id).map_or(&[][..], |check| check.settings);
         let is_written = |setting: &&&str| {
@@ -78,7 +78,7 @@ impl Profile {
         format!("spec.{setting}")
     }
 
-    /// Whether a check found nothing, where no exception left it out, and whether it found a violation.
+    /// Whether a check found nothing, except where an exception lifts it, and whether it found a violation.
     fn found(&self, variable: &str, id: &str, reviews: &[Review]) -> (bool, bool) {
         let (checks, exceptions) = (self.variables(variable), self.variables("excepted"));
         let is_of = |variables: &[Variable<'_>], one: &Evaluation| {
@@ -233,7 +233,7 @@ fn with_type(mut object: Json, kind: &str) -> Json {
     object
 }
 
-/// What a profile knows of a namespace.
+/// The parts of a Namespace that a profile reads.
 fn namespace(object: &Json) -> Option<Namespace> {
     if object["metadata"]["deletionTimestamp"].is_string() {
         return None;

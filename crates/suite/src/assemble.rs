@@ -1,4 +1,4 @@
-//! From what a suite says to a cluster and requests.
+//! From the content of a suite to a cluster and requests.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -31,13 +31,13 @@ pub(crate) struct Draft {
     pub minor: u8,
     pub asked: Question,
     pub expect: ExpectFields,
-    /// What is in the cluster for this case only.
+    /// The objects that only this case adds to the cluster.
     pub extra: Vec<Json>,
-    /// The policy as it is to be if its constraints leave the request out.
+    /// The policy to use if its constraints leave the request out.
     pub open: Option<Json>,
 }
 
-/// What is asked.
+/// The request of a case.
 pub(crate) enum Question {
     Fields(Box<Asked>),
     Review(Box<Request>),
@@ -48,23 +48,23 @@ pub(crate) enum Question {
 pub(crate) enum Unbound {
     /// Bind them.
     Bind,
-    /// Say that they do nothing.
+    /// Report that they do nothing.
     Note,
     /// Nothing: each case binds its own.
     Leave,
 }
 
-/// The clusters of a suite, one for each version and for what single cases add.
+/// The clusters of a suite, one for each version and each set of objects that single cases add.
 #[derive(Default)]
 struct Worlds {
-    /// Without what cases add, and the policies that the API server refuses, with the reason.
+    /// Without the objects of single cases, and the policies that the API server rejects, with the reason.
     bases: BTreeMap<u8, (TestCluster, BTreeMap<String, String>)>,
     keys: Vec<(u8, Vec<Json>)>,
     made: Vec<TestCluster>,
 }
 
 impl Loader<'_> {
-    /// The suite, given what is in its cluster and what is asked.
+    /// The suite, given its cluster and its requests.
     pub fn finish(
         mut self,
         name: String,
@@ -148,7 +148,7 @@ impl Loader<'_> {
         let refused = &clusters.bases[&draft.minor].1;
         let unjudged = draft.expect.policy.as_ref().and_then(|policy| refused.get(policy)).cloned();
         if self.imported && unjudged.is_none() {
-            // The other tools ask policies about any object.
+            // The other tools let policies judge any object.
             if let Some(why) = unasked(&clusters.made[index].admit(&request)) {
                 self.notes
                     .push(format!("{}: the object is judged as it is, which no API server does: {why}", draft.name));
@@ -180,7 +180,7 @@ impl Loader<'_> {
         members.extend(bindings);
     }
 
-    /// The cluster for a version and what one case adds. Policies are compiled once for a version.
+    /// The cluster for a version and the objects of one case. Policies are compiled once for a version.
     fn cluster(
         &mut self,
         (members, sources): (&[Member], &[Source]),
@@ -208,7 +208,7 @@ impl Loader<'_> {
         Ok(clusters.keys.len() - 1)
     }
 
-    /// The cluster with all members in it, and the policies that it refuses.
+    /// The cluster with all members in it, and the policies that it rejects.
     fn base(
         &mut self,
         minor: u8,

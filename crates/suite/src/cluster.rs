@@ -40,7 +40,7 @@ impl Member {
     }
 }
 
-/// An object of the cluster that policies are made of.
+/// An object of the cluster that becomes policies.
 #[derive(Clone, Debug)]
 pub(crate) struct Source {
     /// The object in its file.
@@ -81,13 +81,13 @@ fn member(object: &Object<'_>) -> Result<Json, Problem> {
     if !json.is_object() || object.kind.is_empty() || object.api_version.is_empty() {
         return Err(object.problem("", "this is not a Kubernetes object: it has no apiVersion and kind"));
     }
-    // What is in a typed list need not say it.
+    // An object in a typed list need not have its kind.
     *json.at_mut(&["kind"]) = object.kind.as_str().into();
     *json.at_mut(&["apiVersion"]) = object.api_version.as_str().into();
     Ok(json)
 }
 
-/// Replaces the objects that policies are made of by what they become where the members are.
+/// Replaces objects that become policies by these, at the place of the members.
 pub(crate) fn lower(
     members: Vec<Member>,
     extension: Option<&dyn Extension>,
@@ -151,11 +151,11 @@ fn rank(kind: &str) -> u8 {
     }
 }
 
-/// An object that the API server refuses, and why.
+/// An object that the API server rejects, and why.
 type Refused<'a> = (&'a Member, String);
 
-/// The cluster with all members in it, and what they become in its version; the warnings of its server, and what it
-/// refuses and why.
+/// The cluster with all members in it, and what they become in its version; the warnings of its server, and the objects
+/// that it rejects, with the reason.
 pub(crate) fn build<'a>(
     server: &Server,
     members: &'a [Member],

@@ -1,4 +1,4 @@
-//! What of the policies, and of what they are made of, the cases never exercised.
+//! The parts of the policies, and of the objects that become policies, that no case exercised.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::{
     test_cluster::TestCluster,
 };
 
-/// What was exercised and what was not, of all policies of some suites.
+/// What the cases of some suites exercised of their policies, and what not.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Coverage {
     points: BTreeMap<Point, bool>,
@@ -24,10 +24,10 @@ pub struct Coverage {
 pub struct Point {
     /// Where it is.
     pub place: Place,
-    /// The policy, `policy/binding`, or what a policy is made of.
+    /// The policy, `policy/binding`, or the object that becomes policies.
     pub of: String,
-    /// The field that it is in: `validations[0].expression`, `matchConstraints.resourceRules[0]`; in what a
-    /// policy is made of the whole path.
+    /// The field that it is in: `validations[0].expression`, `matchConstraints.resourceRules[0]`; in an object that
+    /// becomes policies the whole path.
     pub path: String,
     /// What is missing if it was not exercised: `never false`.
     pub missing: &'static str,
@@ -46,7 +46,7 @@ impl Coverage {
         self.points.values().filter(|covered| **covered).count()
     }
 
-    /// The share of points that were exercised, in percent; all of none.
+    /// The percentage of points that were exercised; 100 if there are none.
     #[expect(clippy::cast_precision_loss, reason = "there are not that many points")]
     pub fn percent(&self) -> f64 {
         if self.points.is_empty() { 100.0 } else { 100.0 * self.covered() as f64 / self.total() as f64 }
@@ -57,7 +57,7 @@ impl Coverage {
         self.points.iter().map(|(point, covered)| (point, *covered))
     }
 
-    /// What was not exercised, by place. An expression that was never evaluated is one point.
+    /// The points that no case exercised, by place. An expression that was never evaluated is one point.
     pub fn missing(&self) -> Vec<Point> {
         let mut touched: BTreeMap<(&str, &str, &str), bool> = BTreeMap::new();
         let key = |point: &'_ Point| -> (String, String, String) {
@@ -77,7 +77,7 @@ impl Coverage {
         missing
     }
 
-    /// Adds what other suites exercised.
+    /// Adds the coverage of other suites.
     pub fn merge(&mut self, other: Self) {
         for (point, covered) in other.points {
             *self.points.entry(point).or_default() |= covered;
@@ -89,7 +89,7 @@ impl Coverage {
     }
 }
 
-/// What the cases of a suite exercise of its policies, and of what they are made of.
+/// What the cases of a suite exercise of its policies, and of the objects that become policies.
 pub fn measure(suite: &Suite) -> Coverage {
     let mut coverage = Coverage::default();
     let (mut reviews, mut traces) = (Vec::new(), Vec::new());
@@ -118,12 +118,12 @@ pub fn measure(suite: &Suite) -> Coverage {
     coverage
 }
 
-/// How policies and bindings match the request of a case, as far as they are asked.
+/// How policies and bindings match the request of a case, as far as the API server got.
 fn matched(case: &Case, cluster: &TestCluster, review: &Review) -> Vec<Trace> {
     let request = &case.request;
     // An AdmissionReview has the object as it is after mutation.
     let mut traces = if case.decoded { Vec::new() } else { cluster.trace(PolicyKind::Mutating, request) };
-    // What is refused before has no object.
+    // A request that is rejected before has no object.
     if request.object.is_none() || review.object.is_some() {
         let request = Request { object: review.object.clone(), ..request.clone() };
         traces.extend(cluster.trace(PolicyKind::Validating, &request));
@@ -142,7 +142,7 @@ fn of_expression(expression: &Inspected<'_>, locator: &Locator<'_>, coverage: &m
     }
 }
 
-/// What policies are made of, in its own terms: its checks, and the branches in the expressions that stand in it.
+/// The coverage of an object that becomes policies, in its own terms: its checks, and the branches in its expressions.
 fn of_source(source: &Source, suite: &Suite, reviews: &[Review], coverage: &mut Coverage) {
     let Source { member, made } = source;
     let locator = Locator::new(&member.origin);
@@ -157,7 +157,7 @@ fn of_source(source: &Source, suite: &Suite, reviews: &[Review], coverage: &mut 
     let expressions = suite.clusters.iter().flat_map(TestCluster::expressions);
     for one in expressions.filter(|one| one.kind == PolicyKind::Validating) {
         for watch in one.watches.iter().filter(|watch| watch.kind != WatchKind::Whole) {
-            // What is around an expression of the author in the policy has no line in the object.
+            // A part of the policy that does not come from an expression of the author has no line in the object.
             let Some(at) = made.origin(one.policy, one.path, watch.position) else { continue };
             let Some((path, _)) = at.split_once(':') else { continue };
             for (what, missing, covered) in outcomes(path, watch) {
@@ -167,7 +167,7 @@ fn of_source(source: &Source, suite: &Suite, reviews: &[Review], coverage: &mut 
     }
 }
 
-/// What a part of an expression should come to: what it is, what is missing otherwise, whether it did.
+/// The outcomes that a part of an expression should have: what it is, what is missing without it, whether it occurred.
 fn outcomes(path: &str, watch: &Watch) -> Vec<(&'static str, &'static str, bool)> {
     let seen = watch.seen();
     let both = |what, yes, no| vec![(what, yes, seen.yes), (what, no, seen.no)];
@@ -188,7 +188,7 @@ fn outcomes(path: &str, watch: &Watch) -> Vec<(&'static str, &'static str, bool)
     }
 }
 
-/// What a selector said of a request.
+/// The answer of a selector to a request.
 type Said = fn(&Trace) -> Option<bool>;
 
 /// The rules and selectors of a policy or binding.

@@ -1,18 +1,18 @@
-//! Comparing what the API server says with what is expected.
+//! Compares the API server's answer with the expected one.
 
 use palisade_apiserver::admission::{Denial, Evaluation, Outcome, Review};
 use serde_json::Value as Json;
 
 use crate::format::{ExpectFields, Verdict};
 
-/// One thing that is not as expected.
+/// A difference from the expected answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
     /// What: `verdict`, `message` ...
     pub what: String,
     /// What was expected.
     pub expected: String,
-    /// What it is.
+    /// The actual value.
     pub got: String,
 }
 
@@ -22,13 +22,13 @@ impl Difference {
     }
 }
 
-/// All that is not as expected; nothing if all is.
+/// All differences.
 pub(crate) fn compare(expect: &ExpectFields, review: &Review) -> Vec<Difference> {
     let mut found = Vec::new();
     let got = verdict(expect, review);
     if let Some(got) = got {
         found.push(Difference::new("verdict", expect.verdict.word(), got));
-        // All else follows from that.
+        // All other differences follow from that.
         return found;
     }
     if expect.verdict == Verdict::Deny {
@@ -55,17 +55,17 @@ pub(crate) fn compare(expect: &ExpectFields, review: &Review) -> Vec<Difference>
     found
 }
 
-/// Whether it is a validation that was evaluated, and not its message.
+/// Whether it is the evaluation of a validation, and not of its message.
 pub(crate) fn is_validation(evaluation: &Evaluation) -> bool {
     evaluation.path.starts_with("validations[") && evaluation.path.ends_with("].expression")
 }
 
-/// Whether it is a match condition that was evaluated.
+/// Whether it is the evaluation of a match condition.
 pub(crate) fn is_condition(evaluation: &Evaluation) -> bool {
     evaluation.path.starts_with("matchConditions[")
 }
 
-/// What the verdict is, if it is not the expected one.
+/// The verdict, if it is not the expected one.
 fn verdict(expect: &ExpectFields, review: &Review) -> Option<String> {
     let concerned = |evaluation: &&Evaluation| {
         expect.policy.as_ref().is_none_or(|policy| *policy == evaluation.policy)
@@ -113,7 +113,7 @@ fn verdict(expect: &ExpectFields, review: &Review) -> Option<String> {
     })
 }
 
-/// What the denial says; of several the one that fits best is compared.
+/// Compares the denial; of several denials the one that fits best.
 fn of_denial(expect: &ExpectFields, review: &Review, found: &mut Vec<Difference>) {
     let Outcome::Denied(denials) = &review.outcome else { return };
     let compare = |denial: &Denial| {
@@ -143,7 +143,7 @@ fn of_denial(expect: &ExpectFields, review: &Review, found: &mut Vec<Difference>
     found.extend(denials.iter().map(compare).min_by_key(Vec::len).unwrap_or_default());
 }
 
-/// What is reported where nothing is denied.
+/// The messages of requests that are not denied.
 fn said(expect: &ExpectFields, review: &Review) -> Vec<String> {
     let denials = match &review.outcome {
         Outcome::Denied(denials) => denials.as_slice(),

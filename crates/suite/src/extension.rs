@@ -1,4 +1,4 @@
-//! What a product adds to suites: objects that policies are made of.
+//! The part of suites that a product adds: objects that become policies.
 
 use std::{fmt, sync::Arc};
 
@@ -7,12 +7,12 @@ use palisade_apiserver::admission::{Cluster, Review, Webhook};
 use palisade_cel::Position;
 use serde_json::Value as Json;
 
-/// What a product adds.
+/// The part of suites that a product adds.
 pub trait Extension: fmt::Debug + Sync {
-    /// A cluster of Kubernetes 1.`minor` with what the product plugs into it, and nothing else.
+    /// A cluster of Kubernetes 1.`minor` with only the parts that the product plugs in.
     fn cluster(&self, minor: u8) -> Cluster;
 
-    /// The kind of the objects that policies are made of.
+    /// The kind of the objects that become policies.
     fn kind(&self) -> &'static str;
 
     /// Reads such an object.
@@ -22,7 +22,7 @@ pub trait Extension: fmt::Debug + Sync {
     fn read(&self, object: &Json) -> Result<Arc<dyn Made>, Vec<Wrong>>;
 }
 
-/// Something that is wrong with an object.
+/// A mistake in an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Wrong {
     /// What.
@@ -31,40 +31,40 @@ pub struct Wrong {
     pub help: Option<&'static str>,
 }
 
-/// An object that policies are made of. Findings about these are reported on it, by paths in it.
+/// An object that becomes policies. Findings about the policies are reported on the object, by paths in it.
 pub trait Made: fmt::Debug + Send + Sync {
-    /// The policies and their bindings, and what these rely on, where there are these Namespaces at that time.
+    /// The policies, their bindings, and the objects that these need, with these Namespaces at that time.
     ///
     /// # Errors
     /// Why there are none.
     fn objects(&self, namespaces: &[&Json], now: Timestamp) -> Result<Vec<Json>, String>;
 
-    /// What it becomes besides in a cluster of Kubernetes 1.`minor`.
+    /// The other objects that it becomes in a cluster of Kubernetes 1.`minor`.
     fn objects_of(&self, minor: u8) -> Vec<Json>;
 
-    /// The webhook that there is for it in a cluster of Kubernetes 1.`minor`, with its name.
+    /// Its webhook in a cluster of Kubernetes 1.`minor`, with the webhook's name.
     fn webhook(&self, minor: u8) -> Option<(String, Arc<dyn Webhook>)>;
 
-    /// The checks that it asks for, and what they came to in reviews.
+    /// The checks that it demands, and their results in reviews.
     fn checks(&self, reviews: &[Review]) -> Vec<Check>;
 
-    /// Where a place in an expression of a policy comes from: `spec.checks[0].expression:1:7`.
+    /// The origin of a place in an expression of a policy: `spec.checks[0].expression:1:7`.
     fn origin(&self, policy: &str, path: &str, position: Position) -> Option<String>;
 
     /// The expressions and messages that its author wrote.
     fn texts(&self) -> Vec<Text>;
 
-    /// What changes in the policies if another text stands at a path; nothing if they cannot be made then.
+    /// The changes of the policies if another text stands at a path; none if the policies cannot be made then.
     fn with_text(&self, path: &str, text: &str) -> Vec<Replaced>;
 
-    /// Cases to begin with.
+    /// A first suite.
     fn scaffold(&self) -> Scaffolded;
 }
 
-/// A check that an object asks for.
+/// A check that an object demands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Check {
-    /// The path of the setting that asks for it.
+    /// The path of the setting that demands it.
     pub path: String,
     /// What it is: `check runAsUser`.
     pub what: String,
@@ -74,7 +74,7 @@ pub struct Check {
     pub violates: bool,
 }
 
-/// An expression or message that an author wrote.
+/// An expression or message that the author wrote.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Text {
     /// Where it is.
@@ -107,11 +107,11 @@ pub struct Replaced {
     pub source: String,
 }
 
-/// What a suite begins with.
+/// The content of a first suite.
 #[derive(Clone, Debug, Default)]
 pub struct Scaffolded {
-    /// What is in the cluster besides.
+    /// The other objects of the cluster.
     pub resources: Vec<Json>,
-    /// Each with its name, its object and what is expected.
+    /// Each case with its name, its object and its expectation.
     pub cases: Vec<(String, Json, Json)>,
 }

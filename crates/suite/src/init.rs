@@ -1,4 +1,4 @@
-//! Suites to begin with: for each validation of a policy an object that passes and one that does not, found by trying.
+//! First suites: for each validation of a policy an object that passes and one that does not, found by trying.
 
 use std::{fmt::Write as _, sync::Arc};
 
@@ -18,10 +18,11 @@ use crate::{
 mod guess;
 mod objects;
 
-/// How many objects a policy is tried on: more would take longer than anybody waits.
+/// How many objects to try a policy on. More would take too long.
 const TRIES: usize = 1200;
 
-/// The text of a suite for the policies in a file, and for what an extension makes policies of. The suite names it `file`.
+/// The text of a suite for the policies in a file, and for the objects that an extension turns into policies. The suite
+/// names it `file`.
 ///
 /// # Errors
 /// What is wrong with the file.
@@ -45,7 +46,7 @@ pub fn scaffold(source: &Arc<File>, file: &str, server: &Server) -> Result<Strin
     suite.write(file, !cluster::unbound(&members).is_empty())
 }
 
-/// A suite that is written.
+/// The suite to write.
 #[derive(Default)]
 struct Scaffold {
     name: String,
@@ -95,7 +96,7 @@ impl Scaffold {
         Ok(text)
     }
 
-    /// The cases that an extension begins with.
+    /// The cases of an extension.
     fn source(&mut self, member: &Member, extension: &dyn Extension) -> Result<(), Vec<Problem>> {
         let Scaffolded { resources, cases } = Source::new(member, extension)?.made.scaffold();
         member.name().clone_into(&mut self.name);
@@ -139,7 +140,7 @@ impl Scaffold {
     }
 }
 
-/// A policy, and objects that it was tried on.
+/// A policy, and the objects that it was tried on.
 struct Trial {
     cluster: TestCluster,
     policy: String,
@@ -148,7 +149,7 @@ struct Trial {
     base: Json,
 }
 
-/// What a policy says of an object.
+/// A policy's answer to an object.
 struct Answer {
     allowed: bool,
     evaluated: bool,
@@ -186,12 +187,12 @@ impl Trial {
         Ok(trial)
     }
 
-    /// The first object of which that is said.
+    /// The first object with such an answer.
     fn find(&self, wanted: &dyn Fn(&Answer) -> bool) -> Option<Json> {
         self.tried.iter().find(|(_, answer)| wanted(answer)).map(|(object, _)| object.clone())
     }
 
-    /// None if the API server refuses the object itself, or cannot be told.
+    /// None if the API server rejects the object itself, or its answer is unknown.
     fn ask(&self, object: &Json) -> Option<Answer> {
         let asked =
             Asked { object: Some(object.clone()), user: request::user(None, None, None, None), ..Asked::default() };

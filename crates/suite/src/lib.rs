@@ -1,14 +1,14 @@
-//! Tests of admission policies without a cluster: a suite is a cluster made of files, and requests with what the API
-//! server is to say of them.
+//! Tests of admission policies without a cluster: a suite has a cluster made of files, and requests with the answers
+//! that it expects from the API server.
 //!
 //! ```text
 //! file --load--> Suite --run--> Outcomes, coverage --mutate--> survivors --report--> human, json, junit, tap
 //! ```
 //!
-//! Suites are read from YAML of our own ([`format`]), and from what kaptest and `kyverno test` read
-//! ([`import`]). The verdicts are those of `palisade-apiserver`.
+//! Suites are YAML of our own ([`format`]), or files of kaptest and `kyverno test` ([`import`]). The verdicts are those
+//! of `palisade-apiserver`.
 //!
-//! This crate is pure: files are read by whoever calls it, through [`Files`].
+//! This crate is pure: the caller reads files for it, through [`Files`].
 
 mod assemble;
 mod cluster;

@@ -1,4 +1,4 @@
-//! From a file to a suite that can be run.
+//! From a file to a suite that can run.
 
 use std::sync::Arc;
 
@@ -27,12 +27,12 @@ pub trait Files {
     /// Why it cannot be read.
     fn read(&self, suite: &str, path: &str) -> Result<Arc<Source>, String>;
 
-    /// The time, for what ends at some time.
+    /// The time, because exceptions end.
     fn now(&self) -> Timestamp;
 }
 
 impl Case {
-    /// What the API server says, in the case's own cluster or in one like it.
+    /// The API server's answer, in the case's own cluster or in one like it.
     pub(crate) fn ask(&self, cluster: &TestCluster) -> Review {
         if self.decoded { cluster.review(&self.request) } else { cluster.admit(&self.request) }
     }
@@ -51,7 +51,7 @@ impl Suite {
     }
 }
 
-/// A suite that can be run.
+/// A suite that can run.
 #[derive(Clone)]
 pub struct Suite {
     /// Its name.
@@ -60,19 +60,19 @@ pub struct Suite {
     pub source: Arc<Source>,
     /// Its cases, in the order of the file.
     pub cases: Vec<Case>,
-    /// What its author should know: what was assumed, and what of an imported suite is not carried over.
+    /// Notes for its author: assumptions, and the parts of an imported suite that are not carried over.
     pub notes: Vec<String>,
     pub(crate) clusters: Vec<TestCluster>,
-    /// What is in its cluster.
+    /// The objects in its cluster.
     pub(crate) members: Arc<Vec<Member>>,
-    /// What some of them were made of.
+    /// The objects that some of them were made from.
     pub(crate) sources: Arc<Vec<cluster::Source>>,
 }
 
-/// One request, and what is expected.
+/// One request, and its expectation.
 #[derive(Clone, Debug)]
 pub struct Case {
-    /// What is tested.
+    /// The description of the test.
     pub name: String,
     /// Where it is in the suite's file.
     pub place: Place,
@@ -80,7 +80,7 @@ pub struct Case {
     pub(crate) request: Request,
     /// Whether the objects are as policies see them, and not as clients send them.
     pub(crate) decoded: bool,
-    /// Why nothing is asked, if so.
+    /// Why no request is sent, if none is.
     pub(crate) unjudged: Option<String>,
     pub(crate) expect: ExpectFields,
 }
@@ -90,13 +90,13 @@ pub struct Case {
 pub struct Server {
     /// The minor, where a suite names none.
     pub minor: u8,
-    /// Which admission plugins run.
+    /// The admission plugins that run.
     pub plugins: Plugins,
-    /// What a product adds.
+    /// The part that a product adds.
     pub extension: Option<&'static dyn Extension>,
 }
 
-/// Reads a suite of whatever format. Nothing if the file has none.
+/// Reads a suite of any format. None if the file has no suite.
 ///
 /// # Errors
 /// All mistakes in the suite, each with its place.
@@ -135,11 +135,11 @@ pub fn load(source: &Arc<Source>, files: &dyn Files, server: &Server) -> Result<
 pub(crate) struct Loader<'a> {
     pub files: &'a dyn Files,
     pub source: &'a Arc<Source>,
-    /// Which object of its file it is.
+    /// The index of the object in its file.
     pub index: usize,
     pub object: &'a Object<'a>,
     pub server: Server,
-    /// Whether it is of another tool, which is not as strict as the API server.
+    /// Whether it belongs to another tool, which is not as strict as the API server.
     pub imported: bool,
     pub problems: Vec<Problem>,
     pub notes: Vec<String>,
@@ -150,7 +150,7 @@ impl Loader<'_> {
         self.problems.push(self.object.problem(path, message));
     }
 
-    /// The objects of a file that is named at `path`.
+    /// The objects of the file that is named at `path`.
     pub fn file(&mut self, path: &str, file: &str) -> Vec<Member> {
         match self.files.read(self.source.name(), file) {
             Err(error) => {
@@ -358,7 +358,7 @@ impl Loader<'_> {
                 (None, _) => {}
             }
         }
-        // An object that is deleted is the old one.
+        // The object of a deletion is the old one.
         let target = if asked.object.is_some() { &mut asked.object } else { &mut asked.old };
         if let Some(object) = target {
             for (field, value) in &variant.set {

@@ -1,5 +1,5 @@
-//! Mutation testing: small mistakes in policies and in what they are made of, of which some case should notice
-//! each. The message for a denial is apart: a case notices it only if it says what it expects to read.
+//! Mutation testing: small mistakes in policies and in the objects that become policies. Some case should notice each
+//! mistake. Messages of denials count apart: a case notices them only if it expects them.
 
 mod make;
 
@@ -20,7 +20,7 @@ use crate::{
 pub struct Mutant {
     /// Where it is.
     pub place: Place,
-    /// The policy, or what policies are made of.
+    /// The policy, or the object that becomes policies.
     pub policy: String,
     /// The field: `validations[0].expression`, `spec.customChecks[0].expression`.
     pub path: String,
@@ -35,19 +35,19 @@ pub struct Mutant {
     changes: Vec<Change>,
 }
 
-/// A text of a policy that is replaced.
+/// A text of a policy to replace.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Change {
     kind: PolicyKind,
     policy: String,
     path: String,
     source: String,
-    /// The path of the expression whose evaluation makes a case one that might notice.
+    /// The path of the expression: a case that evaluates it may notice the mistake.
     noticed_by: String,
 }
 
 impl Mutant {
-    /// Whether a review depends on what is changed: the expression is evaluated, or the message is shown.
+    /// Whether a review depends on the change: it evaluates the expression, or shows the message.
     fn concerns(&self, review: &Review) -> bool {
         let shows = |one: &Evaluation| match one.json() {
             Json::Bool(holds) => !holds,
@@ -71,10 +71,10 @@ impl Mutant {
     }
 }
 
-/// What became of a mutant.
+/// The fate of a mutant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// It does not compile, so that nobody could make that mistake.
+    /// It does not compile, so nobody could make that mistake.
     Invalid,
     /// This case fails with it.
     Killed(String),
@@ -85,14 +85,14 @@ pub enum Fate {
     },
 }
 
-/// What became of all mutants.
+/// The fates of all mutants.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Mutation {
     fates: BTreeMap<Mutant, Fate>,
 }
 
 impl Mutation {
-    /// Adds what became of a mutant in one suite. It is killed if some suite kills it.
+    /// Adds the fate of a mutant in one suite. It is killed if some suite kills it.
     pub fn add(&mut self, mutant: Mutant, fate: Fate) {
         match self.fates.entry(mutant) {
             Entry::Vacant(entry) => drop(entry.insert(fate)),
@@ -114,7 +114,7 @@ impl Mutation {
         self.fates.values().filter(|fate| **fate != Fate::Invalid).count()
     }
 
-    /// The share of those that compile that were killed, in percent; all of none.
+    /// The percentage of mutants that compile and were killed; 100 if there are none.
     #[expect(clippy::cast_precision_loss, reason = "there are not that many mutants")]
     pub fn percent(&self) -> f64 {
         if self.total() == 0 { 100.0 } else { 100.0 * self.killed() as f64 / self.total() as f64 }
@@ -128,13 +128,13 @@ impl Mutation {
         })
     }
 
-    /// All mutants with what became of them, by place.
+    /// All mutants with their fates, by place.
     pub fn fates(&self) -> impl Iterator<Item = (&Mutant, &Fate)> {
         self.fates.iter()
     }
 }
 
-/// The cases of a suite that pass, with what each evaluates: what mutants are tried on.
+/// The passing cases of a suite, with the expressions that each evaluates: mutants are tried on these.
 pub struct Baseline<'a> {
     suite: &'a Suite,
     passing: Vec<(&'a Case, Review)>,
@@ -155,7 +155,7 @@ impl<'a> Baseline<'a> {
     pub fn fate(&self, mutant: &Mutant) -> Fate {
         let concerned: Vec<_> = self.passing.iter().filter(|(_, review)| mutant.concerns(review)).collect();
         let mut changed = BTreeMap::new();
-        // A mutant that concerns no case must compile all the same to count.
+        // A mutant that concerns no case must still compile to count.
         let first = concerned.first().map_or(0, |(case, _)| case.cluster);
         for index in std::iter::once(first).chain(concerned.iter().map(|(case, _)| case.cluster)) {
             if let Entry::Vacant(entry) = changed.entry(index) {

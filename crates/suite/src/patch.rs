@@ -28,7 +28,7 @@ enum Step {
     Index(usize),
 }
 
-/// Sets what is at a path, making what is missing on the way. An index may be one beyond the end of its list.
+/// Sets the value at a path, and creates missing objects on the way. An index may be one beyond the end of its list.
 ///
 /// # Errors
 /// Why that is not possible.
@@ -62,10 +62,10 @@ pub fn set(target: &mut Json, path: &str, value: Json) -> Result<(), String> {
     Ok(())
 }
 
-/// Removes what is at a path.
+/// Removes the value at a path.
 ///
 /// # Errors
-/// There is nothing, or the path is none.
+/// There is no value, or the path is invalid.
 pub fn unset(target: &mut Json, path: &str) -> Result<(), String> {
     let nothing = || format!("there is nothing at {path}");
     let mut steps = steps(path)?;

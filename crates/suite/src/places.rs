@@ -1,4 +1,4 @@
-//! Where policies and their expressions stand in files.
+//! The places of policies and their expressions in files.
 
 use std::{ops::Range, sync::Arc};
 
@@ -9,11 +9,11 @@ use palisade_manifest::{Object, Source, objects};
 pub struct Origin {
     /// The file.
     pub source: Arc<Source>,
-    /// Which object of the file, from 0.
+    /// The index of the object in the file.
     pub index: usize,
-    /// The path to the object in that one, if it is a part of it: `policies[0]`.
+    /// The path to the object in that one, if it is a part of another: `policies[0]`.
     pub prefix: String,
-    /// Whether the object is not in the file, but made of what is: the policies of a profile.
+    /// Whether the object is not in the file, but generated from an object that is: the policies of a profile.
     pub generated: bool,
 }
 

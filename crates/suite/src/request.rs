@@ -1,4 +1,4 @@
-//! From what a case says to what the API server is asked.
+//! From the fields of a case to a request to the API server.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use serde_json::Value as Json;
 
 use crate::format;
 
-/// What a case says of a request, with all defaults.
+/// The fields of a case that make a request, with all defaults.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Asked {
     pub object: Option<Json>,
@@ -139,8 +139,7 @@ fn decode<T: serde::de::DeserializeOwned + Default>(json: Option<&Json>) -> Resu
     json.map_or(Ok(T::default()), |json| serde_json::from_value(json.clone()).map_err(|error| error.to_string()))
 }
 
-/// The resource that a request is for: that of the kind, or the one that is named with the subresource, as in
-/// `deployments/scale`.
+/// The resource of a request: that of the kind, or the one named with the subresource, as in `deployments/scale`.
 fn resource_of<'k>(kinds: &'k Kinds, api_version: &str, kind: &str, subresource: &str) -> Result<&'k Resource, String> {
     if let Some((plural, name)) = subresource.split_once('/') {
         let served = |one: &&Resource| one.by_default && one.plural == plural && one.subresource(name).is_some();
@@ -154,12 +153,12 @@ fn resource_of<'k>(kinds: &'k Kinds, api_version: &str, kind: &str, subresource:
     kinds.by_kind(api_version, kind).ok_or_else(unknown)
 }
 
-/// The labels of a namespace that is only named.
+/// The Namespace for a name without a file.
 pub(crate) fn bare_namespace(name: &str) -> Json {
     serde_json::json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
 }
 
-/// A user by what a case says of one.
+/// The user with the fields of a case.
 pub(crate) fn user(
     name: Option<String>,
     uid: Option<String>,

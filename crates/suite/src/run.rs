@@ -8,42 +8,42 @@ use crate::{
     places::{Locator, Place},
 };
 
-/// What came of a case.
+/// The result of a case.
 #[derive(Clone, Debug)]
 pub struct CaseResult {
-    /// What is tested.
+    /// The description of the test.
     pub name: String,
     /// Where it is in the suite's file.
     pub place: Place,
-    /// How it ended.
+    /// Its status.
     pub status: Status,
-    /// What the API server would answer, in a few words.
+    /// The API server's answer, in a few words.
     pub answer: String,
     /// Why, if the case failed.
     pub explanations: Vec<Explanation>,
 }
 
-/// How a case ended.
+/// The status of a case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Status {
     /// As expected.
     Passed,
-    /// In these ways not as expected.
+    /// Not as expected, with these differences.
     Failed(Vec<Difference>),
-    /// It cannot be judged offline, and why.
+    /// It cannot be judged offline, for this reason.
     NoVerdict(String),
 }
 
-/// An expression that says why a case ended as it did.
+/// An expression that explains the status of a case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Explanation {
     /// The policy.
     pub policy: String,
     /// The binding.
     pub binding: String,
-    /// Where the expression stands in the policy: `validations[0].expression`.
+    /// The path of the expression in the policy: `validations[0].expression`.
     pub path: String,
-    /// Where it stands in a file.
+    /// Its place in a file.
     pub place: Place,
     /// Its text, on one line.
     pub source: String,
@@ -53,7 +53,7 @@ pub struct Explanation {
     pub variables: Vec<(String, String)>,
 }
 
-/// Why no policy was asked, if so.
+/// Why no policy judged the request, if none did.
 pub(crate) fn unasked(review: &Review) -> Option<String> {
     match &review.outcome {
         Outcome::Denied(denials) => {
@@ -98,7 +98,8 @@ fn answer(review: &Review) -> String {
     }
 }
 
-/// What of a policy decides: its conditions, and those of its validations that do not hold; if all hold, all of them.
+/// The deciding expressions of a policy: its match conditions, and the validations that fail; or all validations, if
+/// none fails.
 fn explain(suite: &Suite, case: &Case, review: &Review) -> Vec<Explanation> {
     let of_interest = |evaluation: &&Evaluation| {
         let policy = case.expect.policy.as_ref().is_none_or(|policy| *policy == evaluation.policy);
@@ -163,7 +164,7 @@ fn variables(
     found
 }
 
-/// What stands behind `variables.` in an expression.
+/// The names after `variables.` in an expression.
 fn names(source: &str) -> Vec<String> {
     let parts = source.split("variables.").skip(1);
     let name = |part: &str| part.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect::<String>();

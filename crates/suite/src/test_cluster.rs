@@ -12,14 +12,14 @@ use serde_json::Value as Json;
 
 use crate::{Extension, request::bare_namespace};
 
-/// A cluster of some version, and what its API server makes of what it is sent.
+/// A cluster of some version, and its API server's answers.
 #[derive(Clone)]
 pub(crate) struct TestCluster {
     cluster: Cluster,
 }
 
 impl TestCluster {
-    /// An empty cluster, whose expressions remember what they came to.
+    /// An empty cluster that remembers the results of its expressions.
     pub fn new(minor: u8, plugins: &Plugins, extension: Option<&dyn Extension>) -> Self {
         let cluster = extension.map_or_else(|| Cluster::new(minor), |extension| extension.cluster(minor));
         Self { cluster: cluster.with_plugins(plugins.clone()).watching() }
@@ -33,14 +33,14 @@ impl TestCluster {
         })
     }
 
-    /// A webhook whose answers are known is asked as well.
+    /// Adds a webhook with known answers.
     pub fn register(&mut self, name: String, webhook: Arc<dyn Webhook>) {
         self.cluster.register(name, webhook);
     }
 
-    /// A namespace that a request names is there.
+    /// Ensures that a namespace exists that a request names.
     pub fn ensure_namespace(&mut self, name: &str) {
-        // Nothing is wrong with a name of which a request was made.
+        // A request was made with this name, so it is valid.
         let _ = self.cluster.apply(bare_namespace(name));
     }
 
@@ -49,12 +49,12 @@ impl TestCluster {
         self.cluster.kinds()
     }
 
-    /// What comes of a request whose objects are as a client sends them.
+    /// The result of a request with objects as a client sends them.
     pub fn admit(&self, request: &Request) -> Review {
         self.cluster.admit(request)
     }
 
-    /// What comes of a request as an AdmissionReview has it.
+    /// The result of a request with objects as in an AdmissionReview.
     pub fn review(&self, request: &Request) -> Review {
         self.cluster.review(request)
     }
@@ -69,7 +69,7 @@ impl TestCluster {
         self.cluster.trace(kind, request)
     }
 
-    /// The same with another expression, message or reason.
+    /// The same cluster with another expression, message or reason.
     pub fn with_expression(
         &self,
         kind: PolicyKind,

@@ -1,5 +1,5 @@
-//! What is known of the cluster: the profiles as they are in force, and their parameters in each namespace. Watches keep
-//! it.
+//! The webhook's view of the cluster: the profiles in force, and their parameters in each namespace. Watches keep it up
+//! to date.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -48,7 +48,7 @@ pub struct ClusterState {
     params: Store<DeserializeGuard<ToolSecurityParams>>,
     profiles_known: AtomicBool,
     params_known: AtomicBool,
-    /// It became ready.
+    /// Notifies when it becomes ready.
     pub changed: Notify,
 }
 
@@ -78,7 +78,7 @@ impl ClusterState {
         // One malformed object must not stop the watch of all the others.
         let events = watch::<DeserializeGuard<ToolSecurityParams>>(Api::all(client.clone()), Config::default())
             .modify(|params| {
-                // In thousands of objects it adds up.
+                // Managed fields of thousands of objects take memory.
                 let meta = params.meta_mut();
                 (meta.managed_fields, meta.annotations, meta.labels) = (None, None, None);
             })
@@ -104,7 +104,7 @@ impl ClusterState {
             return (Outcome::NoProfile, Reply::default());
         };
         let params = self.params.get(&ObjectRef::new(&names::params(profile)).within(&call.namespace));
-        // Parameters that cannot be read count as none: the policy denies all pods of the namespace, with that message.
+        // Unreadable parameters count as none: the policy denies all pods of the namespace anyway.
         let params = params.as_ref().and_then(|params| params.0.as_ref().ok());
         let mutated = mutator.mutate(call, params.map(|params| &params.spec));
         let outcome = match mutated {
@@ -120,7 +120,7 @@ impl ClusterState {
         // By profile, the revision that the gate has rejected: it is not checked again.
         let mut rejected = BTreeMap::<String, Option<String>>::new();
         loop {
-            // Before the revisions are read, or they could be those of before the list was complete.
+            // Asked before the revisions are read, which could otherwise be older than the complete list.
             let complete = is_complete(revisions);
             let newest = newest(revisions.state());
             let (mut panicked, mut now) = (BTreeSet::new(), BTreeMap::new());
@@ -180,7 +180,7 @@ where
     watcher(api, config).backoff(watch_backoff())
 }
 
-/// Reads a watch until the end. An error is never the end.
+/// Reads a watch until it ends. An error does not end it.
 fn follow<K: Resource<DynamicType = ()> + Send + 'static>(
     events: impl Stream<Item = watcher::Result<watcher::Event<K>>> + Send + 'static,
     tasks: &Supervisor,
@@ -192,7 +192,7 @@ fn follow<K: Resource<DynamicType = ()> + Send + 'static>(
         let mut events = std::pin::pin!(events);
         while let Some(Some(event)) = stop.run_until_cancelled(events.next()).await {
             match event {
-                // While a list is read, what was known stays.
+                // Until the new list is complete, the old one stays.
                 Ok(watcher::Event::Init | watcher::Event::InitApply(_)) => {}
                 Ok(_) => seen(),
                 Err(error) => tracing::warn!(%error, "watch failed; will retry"),

@@ -10,8 +10,8 @@
 //! upkeep: keeps the certificate (Secret) and what the controller registers of it (ConfigMap) up to date
 //! ```
 //!
-//! It mutates by the generation that the controller has put in force, and not by what an admin has just written. Nothing
-//! depends on it: a pod that it was not asked about is validated as it is.
+//! It mutates by the generation that the controller has put in force, not by what an admin has just written. Nothing
+//! depends on it: API servers validate a pod that it did not mutate as it is.
 //!
 //! Each module uses only modules before it:
 //!

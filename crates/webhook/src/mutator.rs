@@ -1,4 +1,4 @@
-//! How a profile mutates pods, made of nothing but what passed the gate.
+//! How a profile mutates pods. It is built only from what passed the gate.
 
 use palisade_api::ToolSecurityParamsSpec;
 use palisade_compiler::{Compiled, Mutation};
@@ -14,7 +14,7 @@ use crate::review::Call;
 pub struct Mutator(Mutation);
 
 impl Mutator {
-    /// Of a profile that passed the gate; `None` if it mutates nothing.
+    /// The mutator of a profile that passed the gate; `None` if it mutates nothing.
     pub fn new(compiled: &Checked<Compiled>) -> Option<Self> {
         compiled.mutation.clone().map(Self)
     }

@@ -1,8 +1,8 @@
-//! The profiles as they are in force: from the revisions that the controller writes, through the gate.
+//! The profiles in force: from the revisions that the controller writes, through the gate.
 //!
-//! The controller writes a `ControllerRevision` once all of a generation is in the API server. A generation that the
-//! controller has rejected, or not yet put in force, is not used here: it could redirect images to where no policy admits
-//! them.
+//! The controller writes a `ControllerRevision` once all of a generation is in the API server. The webhook does not use
+//! a generation that the controller rejected or has not yet put in force: it could redirect images to where no policy
+//! admits them.
 
 use std::{
     collections::BTreeMap,
@@ -31,13 +31,13 @@ struct Profile {
     mutator: Option<Arc<Mutator>>,
 }
 
-/// What is known of all profiles.
+/// The profiles in force.
 #[derive(Debug, Default)]
 pub struct Profiles {
     known: RwLock<BTreeMap<String, Profile>>,
 }
 
-/// What came of loading the newest revision of a profile.
+/// The result of loading the newest revision of a profile.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Loaded {
     /// It is in use.
@@ -70,7 +70,7 @@ impl Profiles {
             let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
             match known.get(name) {
                 Some(profile) if profile.of == of => return Loaded::Yes,
-                // It is of another profile that had this name.
+                // It belongs to an earlier profile of the same name.
                 Some(profile) if profile.of.uid != of.uid => drop(known.remove(name)),
                 _ => {}
             }

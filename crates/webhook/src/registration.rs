@@ -42,8 +42,8 @@ impl Endpoint {
         }
     }
 
-    /// What is published for the controller. `authorities` are those that the API server is to trust, in PEM; without any,
-    /// a CA bundle that something else has written stays.
+    /// What the webhook publishes for the controller. `authorities` are those that API servers shall trust, in PEM.
+    /// Without any, a CA bundle that something else wrote stays.
     pub fn published(&self, authorities: Option<String>) -> Published {
         Published { authorities, url: self.url.clone(), timeout_seconds: self.timeout_seconds }
     }

@@ -62,12 +62,12 @@ pub struct Running {
     pub health_addr: SocketAddr,
     /// Ends it when cancelled.
     pub shutdown: CancellationToken,
-    /// Until it has ended.
+    /// Resolves once it has ended.
     pub join: JoinHandle<Result<(), TaskFailure>>,
 }
 
 impl Running {
-    /// Ends it, and answers the requests in progress first.
+    /// Ends it, after it has answered the requests in progress.
     ///
     /// # Errors
     /// One of its tasks failed.
@@ -109,7 +109,7 @@ pub async fn start(client: Client, options: Options, shutdown: CancellationToken
     let (http, stop) = (cx.http.clone(), drained.clone());
     let served = async move { http.serve(listener, Some(tls), server::router(cx), stop).await };
     tasks.spawn("webhook server", async move {
-        // While requests are answered, watches and `/metrics` go on.
+        // Watches and `/metrics` go on until all requests are answered.
         let _ended = ended.drop_guard();
         served.await;
     });
@@ -118,7 +118,7 @@ pub async fn start(client: Client, options: Options, shutdown: CancellationToken
         stop.cancelled().await;
         tracing::info!("stopping");
         stopping.store(true, Ordering::Relaxed);
-        // Load balancers notice that this replica is no longer ready.
+        // Load balancers need time to notice that this replica is no longer ready.
         sleep(drain).await;
         drained.cancel();
         tasks.finish(GRACE + Duration::from_secs(2)).await

@@ -32,7 +32,7 @@ use crate::{
 /// The name of this port in the metrics.
 pub const PORT: &str = "webhook";
 
-/// What the answers are made of.
+/// What handlers share.
 #[derive(Clone)]
 pub struct Context {
     /// Profiles and parameters.
@@ -81,7 +81,7 @@ async fn mutate(State(cx): State<Context>, Path(profile): Path<String>, request:
         }
     };
     if version < Version::HTTP_2 && cx.stopping.load(Ordering::Relaxed) {
-        // The client sends its next request elsewhere, and not while this connection is being closed.
+        // The client must send its next request elsewhere, not on this connection while it closes.
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }
     response
@@ -116,7 +116,7 @@ fn status(error: BodyError) -> StatusCode {
     }
 }
 
-/// With the failure policy Fail, the API server shows this to the user; in any case it logs it.
+/// The API server always logs it, and with the failure policy Fail it shows it to the user.
 fn refusal(status: StatusCode, message: &str) -> Response {
     let body = json!({
         "apiVersion": "v1", "kind": "Status", "status": "Failure", "code": status.as_u16(),

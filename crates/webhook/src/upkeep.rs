@@ -1,10 +1,10 @@
-//! Maintains the certificate, and publishes what the controller registers of it, until the end.
+//! Maintains the certificate, and publishes what the controller registers, until the process ends.
 //!
-//! Each turn reads the registration and the `ConfigMap`, then the Secret, then writes what differs into the `ConfigMap`. The
-//! order matters: every replica that writes the `ConfigMap` has read the Secret after it, so none can take back an authority
-//! that another one has added; and the controller reads the `ConfigMap` after the registration that it writes. That makes it
-//! safe to rely on an authority that was seen in the registration for long enough. While no controller runs, no
-//! certificate is exchanged; it is renewed long before its end.
+//! Each turn reads the registration and the `ConfigMap`, then the Secret, then updates the `ConfigMap`. The order
+//! matters: every replica that writes the `ConfigMap` has read the Secret after it, so none can take back an authority
+//! that another replica has added; and the controller reads the `ConfigMap` after the registration that it writes. So
+//! it is safe to rely on an authority that was in the registration for long enough. While no controller runs,
+//! certificates are not exchanged; they are renewed long before they expire.
 
 use std::{
     collections::BTreeMap,
@@ -39,7 +39,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 const REGISTRATION: &str = "MutatingWebhookConfiguration palisade-webhook";
 const PUBLISHED: &str = "ConfigMap palisade-webhook-ca";
 
-/// Why a turn failed. It is tried again.
+/// Why a turn failed. The next turn tries again.
 #[derive(Debug, thiserror::Error)]
 enum Error {
     #[error(transparent)]
@@ -71,7 +71,7 @@ enum Source {
     Files(PathBuf),
 }
 
-/// What replicas share.
+/// The certificate that replicas share in a Secret.
 struct Shared {
     store: SecretStore,
     /// What was read last.
@@ -151,8 +151,8 @@ impl Upkeep {
             Source::Files(directory) => return Ok(files::read(directory)?),
             Source::SelfSigned(shared) => shared.as_mut(),
         };
-        // What was in the registration before the Secret is read. An authority is surely known when it was there for long
-        // enough.
+        // The authorities in the registration, read before the Secret. API servers surely know one that was there for
+        // long enough.
         let now = Instant::now();
         trusted.retain(|authority, _| registration::trusts(registration, authority));
         for authority in stored.iter().flat_map(StoredCertificates::authorities) {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use palisade_agreement::{Error, Report, Specification, Subject, cases::Cases, file, goldens, oracle};
 use palisade_cel::Minor;
 
-/// Prints the report; whether all differences are listed and none fails open.
+/// Prints the report. Returns whether all differences are listed and none fails open.
 pub(crate) fn run(files: &[PathBuf], minor: u8) -> Result<bool, Error> {
     let mut report = Report::default();
     if files.is_empty() {
@@ -24,7 +24,7 @@ pub(crate) fn run(files: &[PathBuf], minor: u8) -> Result<bool, Error> {
     Ok(report.unlisted.is_empty())
 }
 
-/// Prints what the tests of the CEL specification give; whether Palisade and the API server agree in all.
+/// Prints the results of the CEL specification's tests. Returns whether Palisade and the API server agree in all.
 pub(crate) fn specification(path: &Path, minor: u8) -> Result<bool, Error> {
     let mut specification = Specification::default();
     specification.compare(&mut Subject::new(&oracle(), minor)?, path)?;
@@ -32,7 +32,8 @@ pub(crate) fn specification(path: &Path, minor: u8) -> Result<bool, Error> {
     Ok(specification.differing.is_empty())
 }
 
-/// Prints how far the offline API server agrees with what an API server said of policies and requests; whether all are equal.
+/// Prints how far the offline API server agrees with an API server's answers to policies and requests. Returns whether
+/// all agree.
 pub(crate) fn cases(directory: &Path) -> Result<bool, Error> {
     let cases = Cases::compare(directory)?;
     print!("{cases}");

@@ -9,7 +9,7 @@ use serde_json::{Value as Json, json};
 
 const AUTOMOUNT: &str = "automountServiceAccountToken";
 
-/// What a page shows.
+/// The content of a page.
 pub(crate) struct Example {
     /// The settings that it is about.
     pub(crate) settings: Json,
@@ -17,11 +17,11 @@ pub(crate) struct Example {
     pub(crate) parameters: Vec<(String, Json)>,
     /// A pod that is denied.
     pub(crate) bad: Json,
-    /// What its author reads.
+    /// The message that the pod's author reads.
     pub(crate) message: String,
     /// A pod that is admitted.
     pub(crate) good: Json,
-    /// What the check compiles to: names and expressions of variables of the policy.
+    /// The compiled check: names and expressions of variables of the policy.
     pub(crate) compiled: Vec<(String, String)>,
 }
 
@@ -42,7 +42,8 @@ pub(crate) fn of(check: &Check) -> Result<Example, String> {
     let compiled = compile(&bad.spec(&json!({"a": "b"})))?;
     let values = bad.values();
     let params = (!values.is_empty()).then(|| json!({"spec": ToolSecurityParamsSpec::of(&values)}));
-    // What each fixture sets, so that no API server adds a token to it, is shown where it is what the check is about.
+    // Fields that each fixture sets, so that no API server adds a token to it, are shown only if the check is about
+    // them.
     let shown = |fixture: &Fixture| {
         let (mut pod, automount) = (presentable(fixture.pod()), &fixture.pod()["spec"][AUTOMOUNT]);
         if check.fields.contains(&Field::Pod(AUTOMOUNT)) && !automount.is_null() {
@@ -117,7 +118,7 @@ fn denial(compiled: &Compiled, params: Option<&Json>, pod: &Json) -> Result<Opti
     }
 }
 
-/// Settings without groups that are empty.
+/// Settings without empty groups.
 fn written(settings: &palisade_checks::Settings) -> Result<Json, String> {
     let mut settings = serde_json::to_value(settings).map_err(|error| error.to_string())?;
     if let Some(groups) = settings.as_object_mut() {

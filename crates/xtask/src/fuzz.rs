@@ -1,4 +1,4 @@
-//! What `make fuzz` begins with.
+//! Seeds for `make fuzz`.
 
 use std::{
     collections::BTreeSet,
@@ -22,7 +22,7 @@ pub(crate) enum Error {
     Write { path: PathBuf, error: io::Error },
 }
 
-/// Words of the language that are no functions.
+/// Words of the language that are not functions.
 const WORDS: [&str; 44] = [
     "object",
     "params",

@@ -47,7 +47,7 @@ pub(crate) fn run(check: bool) -> Result<(), Error> {
             println!("wrote {}", path.display());
         }
     }
-    // Pages of checks and rules that are no more.
+    // Pages of checks and rules that no longer exist.
     let pages = [found(pages::DIRECTORY)?, found(lints::DIRECTORY)?].concat();
     for path in pages.into_iter().filter(|path| !files.contains_key(path)) {
         if check {

@@ -1,7 +1,7 @@
 //! `docs/checks`: a page for each check, and a table of all.
 //!
-//! What a page says stands once: the prose in the module documentation of the check, the meaning of settings in the
-//! schema, what absent ones mean in the settings of the standards, the examples in the fixtures.
+//! Each part of a page has one source: the prose is in the module documentation of the check, the meaning of settings
+//! in the schema, the meaning of absent ones in the settings of the standards, the examples in the fixtures.
 
 use std::{collections::BTreeMap, fmt::Write as _, fs, path::PathBuf};
 
@@ -70,7 +70,7 @@ fn page(check: &Check) -> Result<String, Error> {
     Ok(page)
 }
 
-/// What the module documentation says: about the check, and to somebody whose pod was denied.
+/// The prose of the module documentation: about the check, and for somebody whose pod was denied.
 fn prose(check: &Check, source: &str) -> Result<(String, String), String> {
     let lines =
         source.lines().map_while(|line| line.strip_prefix("//!")).map(|line| line.strip_prefix(' ').unwrap_or(line));
@@ -143,7 +143,7 @@ fn settings(check: &Check) -> Result<String, String> {
             return Err(format!("a profile has no setting {path}"));
         }
         for setting in settings {
-            // What would be emphasis, or a link.
+            // Characters that Markdown would read as emphasis or a link.
             let means = setting.means.replace('*', "\\*").replace('<', "\\<");
             let _ = writeln!(out, "- `{}` ({})  \n  {means}", setting.path, setting.kind);
         }
@@ -205,7 +205,7 @@ fn seeds(check: &Check, level: Level) -> Vec<Seed> {
             path.split('.').try_fold(&seed, |at, name| at.get(name)).map(|value| (path, value.clone()))
         };
         let mut settings: Vec<_> = check.settings.iter().filter_map(|path| value(path)).collect();
-        // The first setting is what turns a check on, or one of several that do.
+        // The first setting turns a check on, or is one of several that do.
         if settings.first().is_none_or(|(path, _)| *path != check.settings[0]) {
             settings.clear();
         }

@@ -1,4 +1,4 @@
-//! Objects in all spellings, for `oracle read`, and what Palisade reads in them.
+//! Objects in all spellings, for `oracle read`, and how Palisade reads them.
 
 use std::{
     fs,
@@ -32,7 +32,7 @@ pub(crate) fn write(paths: &[PathBuf], count: usize, seed: u64, damage: bool) ->
     for path in files {
         let text = fs::read_to_string(&path).map_err(|error| Error::Read { path: path.clone(), error })?;
         let source = Arc::new(Source::new(&path.display().to_string(), text));
-        // What is not YAML is the business of others.
+        // Other code reports files that are not YAML.
         let found: Vec<_> = objects(&source).into_iter().flatten().filter_map(|object| object.json().ok()).collect();
         if !found.is_empty() {
             sets.push((source.name().to_owned(), found));

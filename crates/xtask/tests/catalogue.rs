@@ -6,7 +6,7 @@ use std::{collections::BTreeSet, fs, path::Path};
 use palisade_api::catalogue;
 use palisade_checks::{Field, Level, Settings, settings::standard::Version};
 
-/// A file of fixtures that no check has would be run by nobody.
+/// Nothing would run a file of fixtures without a check.
 #[test]
 fn each_file_of_fixtures_belongs_to_a_check() {
     let directory = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../checks/src/catalogue"));
@@ -24,7 +24,7 @@ fn snake(name: &str) -> String {
     name.chars().map(of).collect()
 }
 
-/// These files compile without a setting or field that they have forgotten, and whoever adds a check is to know of them.
+/// These files compile although they lack a setting or field, so whoever adds a check must know of them.
 #[test]
 fn each_setting_and_field_of_a_check_is_compared_made_up_and_measured() {
     let read = |path: &str| fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path)).unwrap();
@@ -54,7 +54,7 @@ fn each_setting_and_field_of_a_check_is_compared_made_up_and_measured() {
                 missing.push(format!("{pods}: {path}"));
             }
         }
-        // What the default level has, all policies are measured with.
+        // All policies are measured with the settings of the default level.
         if !check
             .settings
             .iter()

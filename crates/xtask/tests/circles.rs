@@ -31,7 +31,7 @@ type Module = Vec<String>;
 struct File {
     /// All paths that it names, from the root of the crate.
     imports: BTreeSet<Module>,
-    /// What it re-exports: the name, and the path of what it is. The name `*` stands for all names.
+    /// Its re-exports: the name, and the path of the item. The name `*` stands for all names.
     exports: Vec<(String, Module)>,
 }
 
@@ -204,13 +204,13 @@ fn resolve(files: &Files, path: &[String], depth: usize) -> Module {
     }
 }
 
-/// Which of some nodes are in circles.
+/// The nodes that are in circles.
 fn circles(edges: impl IntoIterator<Item = (Module, Module)>) -> BTreeSet<Module> {
     let mut reach: BTreeMap<Module, BTreeSet<Module>> = BTreeMap::new();
     for (from, to) in edges.into_iter().filter(|(from, to)| from != to) {
         reach.entry(from).or_default().insert(to);
     }
-    // They are few: as far as they reach, step by step.
+    // They are few, so it follows them step by step.
     loop {
         let before: usize = reach.values().map(BTreeSet::len).sum();
         let known = reach.clone();
@@ -330,7 +330,7 @@ fn a_circle_is_found_and_a_re_export_is_none() {
         (vec![("", ""), ("a", "use crate::b::B;"), ("b", "// use crate::a;\nlet x = \"crate::a::A\";")], "", ""),
         // A path within code is.
         (vec![("", ""), ("a", "fn f() { crate::b::g() }"), ("b", "use super::a;")], "a b", "a b"),
-        // Who imports what the root re-exports imports it from where it is.
+        // A file that imports a re-export imports the file of the item.
         (vec![("", "pub use a::A;"), ("a", ""), ("b", "use crate::A;")], "", ""),
         (vec![("", "pub use b::B;"), ("a", "use crate::B;"), ("b", "use crate::a::A;")], "a b", "a b"),
         // A directory's own file and those below it are one room; those below are not, among each other.

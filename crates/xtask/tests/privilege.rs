@@ -1,4 +1,4 @@
-//! What the service accounts may do is what `SECURITY.md` says, and nothing that must not be in it.
+//! The permissions of the service accounts are those in `SECURITY.md`, and none of them is forbidden.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests that read the project's files")]
 
 use std::{
@@ -56,7 +56,7 @@ fn text(object: &Json, pointer: &str) -> String {
     object.pointer(pointer).and_then(Json::as_str).unwrap_or_default().to_owned()
 }
 
-/// The rules of all roles that are bound to an account, each with where it holds.
+/// The rules of all roles that are bound to an account, each with its namespace.
 fn rules(objects: &[Json]) -> Vec<(String, String, Json)> {
     let mut found = Vec::new();
     for binding in objects.iter().filter(|object| text(object, "/kind").ends_with("RoleBinding")) {
@@ -107,7 +107,7 @@ fn granted(objects: &[Json]) -> BTreeSet<Grant> {
     grants
 }
 
-/// What the table of `SECURITY.md` says.
+/// The table of `SECURITY.md`.
 fn documented() -> BTreeSet<Grant> {
     let page = fs::read_to_string(root().join("SECURITY.md")).unwrap();
     let mut grants = BTreeSet::new();
@@ -144,7 +144,7 @@ fn the_page_says_every_permission_of_both_accounts_and_no_other() {
     assert!(untrue.is_empty(), "in SECURITY.md and not granted by manifests/:\n  {untrue}");
 }
 
-/// Why a grant must not be, if it must not.
+/// Why a permission is forbidden, if it is.
 fn forbidden(grant: &Grant) -> Option<&'static str> {
     let Grant { place, group, resource, names, verb, .. } = grant;
     let (base, _) = resource.split_once('/').unwrap_or((resource, ""));
@@ -173,7 +173,7 @@ fn no_account_has_a_permission_that_is_more_than_it_looks() {
     let grants = granted(&manifests());
     let found: Vec<_> = grants.iter().filter_map(|grant| Some(format!("{grant}: {}", forbidden(grant)?))).collect();
     assert!(found.is_empty(), "{}", found.join("\n"));
-    // What aggregates into view, edit and admin is read by tenants.
+    // Tenants can read what aggregates into view, edit and admin.
     for role in manifests().iter().filter(|object| text(object, "/kind") == "ClusterRole") {
         let labels = role["metadata"]["labels"].as_object().unwrap();
         if labels.keys().any(|key| key.contains("aggregate-to")) {

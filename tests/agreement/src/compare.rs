@@ -22,7 +22,7 @@ use crate::{
     lines::{Error, Line, Problem, Variable, Verdict, files, read},
 };
 
-/// What is compared of an expression.
+/// A compared aspect of an expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Aspect {
     /// Accepted or rejected, as a new expression, a stored one, and with typed variables.
@@ -64,7 +64,7 @@ pub struct Difference {
 /// What comparing an expression gave.
 #[derive(Default)]
 pub struct Comparison {
-    /// What was compared, and whether it was equal in all modes.
+    /// The compared aspects, and whether they were equal in all modes.
     pub compared: BTreeMap<Aspect, bool>,
     /// Palisade says that it does not know.
     pub no_verdict: bool,
@@ -281,7 +281,7 @@ fn compare_verdicts(out: &mut Comparison, place: &str, expected: &Verdict, found
         out.note(Aspect::Position, false);
         return out.differ("recovery", false, detail());
     }
-    // The oracle tells kinds by their texts, and does not know all.
+    // The oracle determines kinds by their texts, and does not know all.
     let kind = if theirs.kind == "other" { "macro" } else { &theirs.kind };
     aspect(Aspect::Kind, kind == ours.kind, "kind");
     aspect(Aspect::Position, place(theirs) == place(ours), "position");

@@ -38,10 +38,10 @@ impl Counts {
     }
 }
 
-/// A difference, and of which expression.
+/// A difference, and its expression.
 #[derive(Clone, Debug)]
 pub struct Found {
-    /// Of which group.
+    /// Its group.
     pub group: String,
     /// Of the expression.
     pub id: String,

@@ -1,4 +1,5 @@
-//! What is read in files, however they are spelt: compared with what kubectl's own reader said of the same texts.
+//! The objects that Palisade reads in files, however they are spelt: compared with those that kubectl's own reader
+//! found.
 #![allow(clippy::unwrap_used, clippy::print_stdout, clippy::disallowed_methods, reason = "all of this is tests")]
 
 use std::{

@@ -70,7 +70,7 @@ impl Cluster {
         client(kubeconfig).await
     }
 
-    /// A client that the API server takes for this user, who may do what RBAC says.
+    /// A client with this user's identity, and only the permissions that RBAC gives it.
     pub async fn client_of_tenant(&self, user: &str) -> Result<Client> {
         let mut config = config(self.control_plane.kubeconfig()).await?;
         config.auth_info.impersonate = Some(user.to_owned());
@@ -375,7 +375,7 @@ impl Cluster {
             .map_err(|error| error.to_string())
     }
 
-    /// The resource versions of all parameters of a profile, by namespace: what was written shows here.
+    /// The resource versions of all parameters of a profile, by namespace. They show which ones were written.
     pub async fn params_versions(&self, profile: &str) -> Result<BTreeMap<String, String>> {
         let named = ListParams::default().fields(&format!("metadata.name={profile}"));
         let all = Api::<ToolSecurityParams>::all(self.admin.clone()).list(&named).await?;

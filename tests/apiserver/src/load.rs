@@ -18,17 +18,17 @@ use crate::{dry_run_answer, hostile_pod, tool_pod};
 pub struct Tally {
     /// Pods that need defaults and were admitted with all of them.
     pub mutated: usize,
-    /// What was said to others that need defaults, the first ten.
+    /// The answers to other pods that need defaults, the first ten.
     pub unmutated: Vec<String>,
     /// How many were said that to.
     pub unmutated_count: usize,
     /// Pods that comply by themselves and were admitted.
     pub complying: usize,
-    /// What was said to others that comply.
+    /// The answers to other pods that comply.
     pub complying_refused: Vec<String>,
     /// Pods that violate and were denied.
     pub denied: usize,
-    /// Pods that violate and were not denied: what was said.
+    /// The answers to violating pods that were not denied.
     pub violating_not_denied: Vec<String>,
     /// Requests that got no verdict: the API server was starting or stopping, or failed. None of them is for a pod that
     /// violates and was admitted.
@@ -144,11 +144,10 @@ impl Tally {
         }
     }
 
-    /// Whether there was a verdict on every pod, those that comply were admitted and those that do not were denied, some
-    /// of each.
+    /// Whether every pod got a verdict, complying ones were admitted and violating ones denied, some of each.
     ///
     /// # Errors
-    /// What was not so.
+    /// The reasons why not.
     pub fn is_safe(&self) -> Result<(), String> {
         if self.unanswered > 0 {
             return Err(format!("{self:?}"));
@@ -157,10 +156,10 @@ impl Tally {
         if self.complying == 0 || self.denied == 0 { Err(format!("nothing was asked: {self:?}")) } else { Ok(()) }
     }
 
-    /// [`Self::is_safe`] of what got a verdict, for a time in which the API server does not always run.
+    /// [`Self::is_safe`] for the pods that got a verdict, for a time in which the API server does not always run.
     ///
     /// # Errors
-    /// What was not so.
+    /// The reasons why not.
     pub fn nothing_is_wrong(&self) -> Result<(), String> {
         if !self.complying_refused.is_empty() || !self.violating_not_denied.is_empty() {
             return Err(format!("{self:?}"));

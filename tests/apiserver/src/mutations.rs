@@ -26,7 +26,7 @@ struct Written {
     /// `ConfigMaps`.
     #[serde(default)]
     params: Vec<Param>,
-    /// What is changed about the base: for an update the new object.
+    /// The changes of the base: for an update the new object.
     #[serde(default)]
     object: Json,
     #[serde(default = "deployment")]
@@ -84,15 +84,15 @@ pub struct Case {
     pub subresource: String,
     /// The resource's path below its namespace's: `apis/apps/v1`, `deployments`.
     pub resource: (&'static str, &'static str),
-    /// What is stored before, if it is an update.
+    /// The stored object, for an update.
     pub old: Option<Json>,
-    /// What is sent.
+    /// The object to send.
     pub object: Json,
-    /// What is expected.
+    /// The expectation.
     pub expected: Expected,
 }
 
-/// What is expected of a case.
+/// The expectation of a case.
 #[derive(Clone, Debug)]
 pub enum Expected {
     /// Values of the changed object by JSON pointer; null is absent.
@@ -102,7 +102,7 @@ pub enum Expected {
 }
 
 impl Expected {
-    /// What of it is not so: `Err` is the text of a refusal.
+    /// The unmet expectations. `Err` is the text of a denial.
     pub fn unmet(&self, found: &Result<Json, String>) -> Vec<String> {
         match (self, found) {
             (Self::Object(values), Ok(object)) => values

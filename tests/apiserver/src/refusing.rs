@@ -5,7 +5,7 @@ use kube::{Client, client::Body};
 use serde_json::json;
 use tower::{BoxError, service_fn};
 
-/// A client to whom requests to a path are refused as invalid if there is this text in their body.
+/// A client whose requests to a path are rejected as invalid if their body contains this text.
 pub fn refusing(client: &Client, method: &'static str, path: &str, text: &str) -> Client {
     let (client, path, text) = (client.clone(), path.to_owned(), text.to_owned());
     let service = service_fn(move |request: Request<Body>| {

@@ -41,7 +41,7 @@ struct Arguments {
     options: Options,
 }
 
-/// Runs the webhook until it is told to end, with the arguments of this process after the first.
+/// Runs the webhook until a signal ends it, with the arguments of this process after the first.
 pub async fn run_webhook() -> ExitCode {
     let run = async {
         let options = Arguments::parse_from(std::env::args().skip(1)).options;

@@ -1,4 +1,4 @@
-//! More than one API server: each judges by what it has read itself, and each is asked by itself.
+//! More than one API server: each judges by the policies that it has read itself, and each is probed by itself.
 
 use std::time::Duration;
 
@@ -68,7 +68,7 @@ pub(crate) async fn each_is_asked_and_the_wrong_one_named(cluster: &mut Cluster)
     let pid = pid.ok_or("no process")?;
     kill_process(pid, Signal::STOP)?;
     enforced(cluster, test, "Unknown", &second, &first).await?;
-    // What is to be enforced is kept right meanwhile, and another profile gets its answer.
+    // Meanwhile the controller keeps policies in force, and another profile gets its answer.
     let name = names::policy(test, names::Shape::Workloads);
     cluster.bindings().delete(&name, &kube::api::DeleteParams::default()).await?;
     let ((), took) = within(LIMIT, "a deleted binding", || async {
@@ -95,15 +95,15 @@ pub(crate) async fn each_is_asked_and_the_wrong_one_named(cluster: &mut Cluster)
     cluster.delete_profile(test).await
 }
 
-/// An API server writes no slice with addresses of the loopback, and refuses one that has them. So this shows that the
-/// controller may read it, and the messages about addresses where nobody answers.
+/// An API server writes no slice with loopback addresses, and rejects one that has them. So this shows that the
+/// controller may read the slice, and the messages about addresses that do not answer.
 pub(crate) async fn addresses_are_those_behind_the_service(cluster: &mut Cluster) -> TestResult {
     let test = "discovered";
     let slices: Api<EndpointSlice> = Api::namespaced(cluster.admin.clone(), "default");
     let slice: EndpointSlice = serde_json::from_value(json!({
         "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4",
         "metadata": {"name": "kubernetes", "labels": {"kubernetes.io/service-name": "kubernetes"}},
-        // For documentation: nobody has it (RFC 5737).
+        // Reserved for documentation: no host has it (RFC 5737).
         "endpoints": [{"addresses": ["192.0.2.1"], "conditions": {"ready": true}}],
         "ports": [{"name": "https", "port": 6443, "protocol": "TCP"}],
     }))?;

@@ -11,7 +11,7 @@ use crate::workloads::path;
 const UID: i64 = 50_001;
 /// At most so many times the CPU time of the same request in a namespace that no profile selects.
 const MOST: f64 = 5.0;
-/// Less CPU time than this, in milliseconds, is not told from nothing: the kernel counts in ticks of 10.
+/// Less CPU time than this, in milliseconds, cannot be distinguished from none: the kernel counts in ticks of 10.
 const FLOOR: f64 = 60.0;
 /// And so many milliseconds for each megabyte of a single text: cel-go counts the characters of each text that an
 /// expression makes, for its cost. That grows with the length and no faster.

@@ -26,7 +26,7 @@ pub(crate) async fn fixtures_get_their_verdicts(cluster: &mut Cluster) -> TestRe
     // Policies of other tests would deny the same pods first.
     cluster.stop_controller().await?;
     let cluster: &Cluster = cluster;
-    // Before any policy is asked, a class that does not exist is refused.
+    // The API server rejects a class that does not exist before policies run.
     let classes: Api<RuntimeClass> = Api::all(cluster.admin.clone());
     for name in ["gvisor", "kata"] {
         let class = serde_json::from_value(json!({"metadata": {"name": name}, "handler": "runc"}))?;

@@ -21,7 +21,7 @@ async fn controller(cluster: &Cluster) -> Result<Client> {
     cluster.client_as(&cluster.controller_kubeconfig()?).await
 }
 
-/// What is denied by a policy of `manifests/confinement.yaml`, and nothing else.
+/// A denial by a policy of `manifests/confinement.yaml`, and by nothing else.
 fn denied_by(verdict: &Verdict, policy: &str) -> TestResult {
     let by = format!("ValidatingAdmissionPolicy '{policy}'");
     ensure!(verdict.denial().is_some_and(|text| text.contains(&by)), "not denied by {policy}: {verdict:?}");

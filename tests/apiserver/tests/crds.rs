@@ -1,4 +1,4 @@
-//! A wrong profile is refused when it is applied, with a message that says what is wrong.
+//! The API server rejects a wrong profile with a message that says what is wrong.
 
 use palisade_objects::pod::merge;
 use palisade_tests::{Cluster, TestResult, ensure};

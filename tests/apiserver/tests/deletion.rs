@@ -1,4 +1,4 @@
-//! Namespaces that are deleted while finalizers hold what is in them.
+//! Namespaces that are deleted while finalizers hold their objects.
 
 use std::time::Duration;
 
@@ -156,8 +156,8 @@ pub(crate) async fn a_namespace_of_finalized_objects_can_be_deleted(cluster: &mu
     Ok(())
 }
 
-/// A namespace that is selected when it is being deleted already: it never gets parameters, and what is in it violates
-/// the profile.
+/// A profile selects a namespace that is already being deleted: it never gets parameters, and its objects violate the
+/// profile.
 pub(crate) async fn a_namespace_selected_while_it_goes_can_be_deleted(cluster: &mut Cluster) -> TestResult {
     for case in CASES {
         let test = case.name("late");

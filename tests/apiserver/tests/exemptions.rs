@@ -98,14 +98,14 @@ pub(crate) async fn who_is_exempt_has_pods_that_nobody_changes(cluster: &mut Clu
                 "mutation": {"defaults": "Secure", "engine": engine},
             });
             cluster.enforce(&profile(&test, &spec)).await?;
-            // Who is not exempt complies because the pod is changed.
+            // A user who is not exempt complies because the pod is mutated.
             eventually(&format!("{test}: a tenant's pod is changed"), || async {
                 let answer = dry_run_answer(&tenant, &test, &plain).await.map_err(|error| error.to_string())?;
                 let set = &answer["spec"]["securityContext"]["runAsNonRoot"];
                 if *set == json!(true) { Ok(()) } else { Err(answer["spec"].to_string()) }
             })
             .await?;
-            // Who is exempt is neither denied nor helped.
+            // An exempt user is neither denied nor gets defaults.
             let answer = dry_run_answer(client, &test, exempt).await?;
             ensure!(answer["spec"]["securityContext"] == json!({}), "{test}: {}", answer["spec"]);
             cluster.delete_profile(&test).await?;
@@ -115,7 +115,8 @@ pub(crate) async fn who_is_exempt_has_pods_that_nobody_changes(cluster: &mut Clu
     webhook.stop().await
 }
 
-/// Whoever exempts a controller of kube-system exempts whoever may create what it works on, and is told.
+/// An exemption of a controller of kube-system exempts whoever may create the workloads that it serves, and is
+/// reported.
 pub(crate) async fn an_exemption_that_frees_tenants_is_reported(cluster: &mut Cluster) -> TestResult {
     let test = "frees-tenants";
     let controller = "system:serviceaccount:kube-system:daemon-set-controller";

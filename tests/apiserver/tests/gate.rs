@@ -1,4 +1,4 @@
-//! What is accepted is what the API server takes, whole; and whoever changes pods goes by what was accepted.
+//! The API server accepts all objects of an accepted profile, and every engine mutates by the accepted generation.
 
 use k8s_openapi::api::{admissionregistration::v1::MutatingWebhookConfiguration, apps::v1::ControllerRevision};
 use kube::{
@@ -17,7 +17,7 @@ use crate::webhook::registered;
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
-/// Refuses what is offline, and asks the API server for its own words.
+/// Checks that the offline rejection has the API server's own words.
 async fn same_refusal(cluster: &Cluster, minor: u8, path: &str, object: &Json) -> std::result::Result<(), String> {
     let offline = match create(minor, object, None) {
         Ok(_) => String::new(),
@@ -209,7 +209,7 @@ pub(crate) async fn a_bad_selector_changes_nothing_and_harms_no_other_profile(cl
         let after = (cluster.policy_versions(bad).await?, cluster.params_versions(bad).await?);
         ensure!(after == before, "{selector}: {before:?} became {after:?}");
     }
-    // What is in force is repaired, and others are registered.
+    // Policies in force are repaired, and other profiles are registered.
     cluster.policies().delete(&names::policy(bad, Shape::Pods), &DeleteParams::default()).await?;
     eventually("the policy is back", || async {
         let found = cluster.policies().get(&names::policy(bad, Shape::Pods)).await;
@@ -278,7 +278,7 @@ pub(crate) async fn the_webhook_goes_by_what_is_in_force(cluster: &mut Cluster) 
     cluster.start_controller().await?;
     cluster.wait_condition(test, "Accepted", "False").await?;
     untouched("the controller is started anew").await?;
-    // What is accepted then is followed.
+    // Then the webhook follows the accepted generation.
     refused["spec"]["images"]["allowedRegistries"] = json!(["b.example"]);
     cluster.enforce(&refused).await?;
     eventually("the image is redirected", || async {

@@ -190,7 +190,7 @@ pub(crate) async fn drift_is_repaired(cluster: &mut Cluster) -> TestResult {
     if cluster.minor().await? >= 36 {
         cluster.wait_condition(test, "Enforced", "True").await?;
     } else {
-        // The policies are in force again, and nobody runs the webhook that would mutate pods.
+        // The policies are in force again, but the webhook that would mutate pods does not run.
         cluster.enforce_policies(&profile).await?;
     }
     cluster.delete_profile(test).await
@@ -335,7 +335,7 @@ pub(crate) async fn deleting_the_profile_frees_every_namespace(cluster: &mut Clu
     Ok(())
 }
 
-/// Somebody deletes a profile and takes its finalizer away: what was made for it goes all the same.
+/// Somebody deletes a profile and removes its finalizer: its generated objects are deleted all the same.
 pub(crate) async fn a_profile_deleted_by_force_leaves_nothing(cluster: &mut Cluster) -> TestResult {
     let test = "forced";
     cluster.create_tool(test, "forced-tool", UID).await?;

@@ -1,8 +1,8 @@
-//! What mutates pods, the API server by a MutatingAdmissionPolicy or the webhook, mutates as the patch does.
+//! Each engine, the API server with a MutatingAdmissionPolicy or the webhook, mutates pods as the patch does.
 //!
-//! Each pod is asked about where nothing changes it, too. What comes back there is what the API server of that version
-//! makes of it by itself, and with the patch applied it must be, byte for byte, what comes back where it is defaulted.
-//! So policy and webhook are shown to do the same thing, though on servers of different versions.
+//! Each pod is also sent to a namespace without mutation. The answer there is the API server's own form of the pod.
+//! With the patch applied, it must equal, byte for byte, the answer from the namespace with mutation. So this shows
+//! that policy and webhook do the same, though on servers of different versions.
 
 mod case;
 mod pods;
@@ -253,7 +253,7 @@ async fn compare(cluster: &Cluster, cases: &[Case], pods: Pods) -> Result<Tally>
 /// # Errors
 /// It is refused where nothing sets defaults or judges.
 async fn everywhere(cluster: &Cluster, cases: &[Case], pod: &Json) -> Result<Vec<Result<bool>>> {
-    // What the API server makes of it before anybody is asked.
+    // The API server's own form of the pod, before any engine mutates it.
     let control = cluster.answer("POST", &pods_of(CONTROL), JSON, pod).await?;
     let mut found = Vec::new();
     for case in cases {
@@ -283,7 +283,7 @@ async fn same(cluster: &Cluster, case: &Case, pod: &Json, control: &Json) -> Res
     again["spec"] = answer["spec"].clone();
     let again = cluster.answer("POST", &pods_of(&case.mutated), JSON, &again).await?;
     ensure!(again["spec"] == answer["spec"], "defaulted twice it is {}", again["spec"]);
-    // What is judged is what was defaulted.
+    // The API server judges the mutated pod.
     let denied = case.denies(&expected)?;
     let verdict = Verdict::of(cluster.answer("POST", &pods_of(&case.judged), JSON, pod).await);
     ensure!(

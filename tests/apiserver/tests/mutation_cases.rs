@@ -10,7 +10,7 @@ use palisade_tests::{
 };
 use serde_json::Value as Json;
 
-/// So often, and in such intervals, is asked until the policies are in force.
+/// How often, and in which intervals, to ask until the policies are in force.
 const ROUNDS: usize = 120;
 const PAUSE: Duration = Duration::from_secs(1);
 
@@ -79,7 +79,7 @@ fn path(case: &Case, with_name: bool) -> String {
     path
 }
 
-/// What both differ in, and what of the expectations does not hold.
+/// The differences between both answers, and the unmet expectations.
 async fn compare(cluster: &Cluster, case: &Case) -> Vec<String> {
     let updates = case.operation == "UPDATE";
     let method = if updates { "PUT" } else { "POST" };

@@ -9,10 +9,10 @@ use palisade_tests::{Cluster, TestResult, ensure, eventually, root, within};
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
 
-/// How long the API server may take to see what was written: its plugins read from caches.
+/// How long the API server may take to see new objects: its plugins read from caches.
 const SETTLE: Duration = Duration::from_mins(1);
 
-/// A namespace, what is in the cluster, and requests.
+/// A namespace, the objects in the cluster, and requests.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Case {
@@ -32,7 +32,7 @@ struct Case {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Ask {
-    /// What is created.
+    /// The object to create.
     object: Option<Json>,
     /// `Kind/name` of what is updated, or Namespace for the case's own, and by which merge patch.
     update: Option<String>,
@@ -40,7 +40,7 @@ struct Ask {
     patch: Json,
     /// The field with a list of which the patch changes the first element.
     list: Option<String>,
-    /// What is deleted.
+    /// The object to delete.
     delete: Option<Json>,
     /// A part of the API server's refusal; it admits the request if there is none.
     denied: Option<String>,

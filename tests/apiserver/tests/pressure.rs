@@ -1,5 +1,5 @@
-//! Many profiles, half of them in trouble, and many namespaces: what is healthy is repaired and kept up as if it were
-//! alone.
+//! Many profiles, half of them broken, and many namespaces: the healthy ones are repaired and maintained as if they
+//! were alone.
 
 use std::{
     sync::{

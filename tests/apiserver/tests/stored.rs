@@ -29,7 +29,7 @@ struct StoredCluster {
     objects: Vec<Json>,
 }
 
-/// A request about what is stored.
+/// A request for a stored object.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Case {
@@ -102,7 +102,7 @@ pub(crate) async fn what_is_stored_is_judged_as_by_the_api_server(cluster: &mut 
     Ok(())
 }
 
-/// Creates what is stored.
+/// Creates the stored objects.
 async fn set_up(
     cluster: &Cluster,
     stored: &StoredCluster,
@@ -141,7 +141,7 @@ async fn set_up(
     Ok(places)
 }
 
-/// What is asked, until nothing changes what is stored meanwhile. Whether there is a verdict.
+/// Sends a request, until nothing else changes the stored object meanwhile. Returns whether there is a verdict.
 async fn ask(cluster: &Cluster, offline: &Offline, places: &Places, case: &Case, user: &str) -> Result<bool, String> {
     let (kind, name) = case.object.split_once('/').ok_or("no object")?;
     let path = format!("{}/{name}", places.get(kind).ok_or("no such kind")?);
@@ -178,7 +178,7 @@ fn request(offline: &Offline, case: &Case, stored: &Json, shown: &Json, user: &s
     Ok(request)
 }
 
-/// Puts a value at a place; null removes what is there.
+/// Sets the value at a place; null removes it.
 fn put(object: &mut Json, pointer: &str, value: &Json) -> Result<(), String> {
     let (parent, key) = pointer.rsplit_once('/').ok_or("no pointer")?;
     let key = key.replace("~1", "/").replace("~0", "~");

@@ -9,7 +9,7 @@ use serde_json::{Value as Json, json};
 
 use crate::admission::{Answer, ask_server};
 
-/// The documents of a file; what has no kind is none.
+/// The documents of a file, without those that have no kind.
 fn documents(file: &Path) -> Result<Vec<Json>, Box<dyn std::error::Error + Send + Sync>> {
     let text = std::fs::read_to_string(file)?;
     let mut out = Vec::new();
@@ -22,7 +22,7 @@ fn documents(file: &Path) -> Result<Vec<Json>, Box<dyn std::error::Error + Send 
     Ok(out)
 }
 
-/// What is answered offline, or why that is not known.
+/// The offline answer, or why it is unknown.
 fn answer(offline: &Offline, object: &Json) -> Result<Answer, String> {
     let request = offline.request(Operation::Create, "", object, None)?;
     let review = offline.admit(&request);
@@ -51,7 +51,7 @@ fn same(a: &Answer, b: &Answer) -> bool {
     refusal(a) == refusal(b) && warnings(a) == warnings(b)
 }
 
-/// Sends objects to both; how many were compared, and what is different.
+/// Sends objects to both. Returns how many were compared, and the differences.
 async fn compare(
     cluster: &Cluster,
     objects: &[(String, Json)],
@@ -101,7 +101,7 @@ fn surround(cluster: &Cluster, objects: &mut [(String, Json)]) {
     }
 }
 
-/// One value of another type than its field has: what is wrong is said with the field, as by the API server.
+/// One value of another type than that of its field: the answer names the field, as the API server's does.
 fn of_wrong_types() -> Vec<(String, Json)> {
     let pod = json!({
         "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "typed", "labels": {"a": "b"}},

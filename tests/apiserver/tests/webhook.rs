@@ -267,7 +267,7 @@ pub(crate) async fn a_change_of_engine_leaves_no_gap(cluster: &mut Cluster) -> T
         ensure!(tally.unmutated_count == 0 && tally.mutated > 0, "{wanted}: {tally:?}");
         ensure!(exists() == (found == EngineInForce::Native), "{wanted}: the policy exists: {}", exists());
     }
-    // Nobody: pods are judged as they are.
+    // Without replicas, pods are judged as they are.
     load.stop().await;
     profile["spec"]["mutation"] = json!({"defaults": "Secure", "engine": "Off"});
     cluster.apply_profile(&profile).await?;

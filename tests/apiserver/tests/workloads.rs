@@ -56,8 +56,8 @@ pub(crate) async fn each_kind_is_judged_by_its_template(cluster: &mut Cluster) -
         let good = cluster.dry_run_at(&cluster.admin, &path, &workload.around("good", &pod::minimal("x"))).await;
         ensure!(good == Verdict::Admitted, "{kind} that complies: {good:?}");
 
-        // What was there before may be labelled and scaled, and put right; its template may not be changed and stay
-        // wrong.
+        // A workload from before the profile may be labelled, scaled and corrected; its template may not change and
+        // still violate.
         let old = format!("{path}/old");
         let labelled = cluster.patch_at(&old, &json!({"metadata": {"labels": {"a": "b"}}})).await;
         ensure!(labelled == Verdict::Admitted, "a label on a {kind}: {labelled:?}");
@@ -138,8 +138,8 @@ pub(crate) async fn authors_are_warned(cluster: &mut Cluster) -> TestResult {
     cluster.delete_profile(test).await
 }
 
-/// What a request costs grows with each policy that matches it, so the API server is asked by which it has denied, and
-/// how often: it counts every policy that denies a request.
+/// The cost of a request grows with each policy that matches it. So this reads the API server's counts of denials by
+/// policy: it counts every policy that denies a request.
 pub(crate) async fn a_request_matches_one_policy(cluster: &mut Cluster) -> TestResult {
     const REQUESTS: u64 = 7;
     let test = "matches";

@@ -21,13 +21,13 @@ pub(crate) struct Arm {
     pub against: Option<&'static str>,
     /// The labels of its namespace.
     pub labels: Json,
-    /// What is applied for it, besides the namespace.
+    /// The objects to apply, besides the namespace.
     pub objects: Vec<Json>,
     /// What exists in the namespace before it is judged.
     pub before: Vec<(&'static str, Json)>,
-    /// What is measured.
+    /// The measured request.
     pub request: Request,
-    /// Whether the request is to be denied.
+    /// Whether the request must be denied.
     pub denied: bool,
 }
 
@@ -149,7 +149,7 @@ fn denied() -> Result<Vec<Arm>> {
     ])
 }
 
-/// Updates that leave alone what is judged.
+/// Updates that leave the judged fields alone.
 fn updates() -> Result<Vec<Arm>> {
     let mut arms = Vec::new();
     let label = Request::patch("api/v1/pods/job", json!({"metadata": {"labels": {"new": "label"}}}));

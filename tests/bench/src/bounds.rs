@@ -1,5 +1,5 @@
-//! What ratios may be: far enough above what is measured to leave room for a shared machine, and below what they would be
-//! without the fast path.
+//! Bounds of ratios: far enough above the measured ones to leave room for a shared machine, and below those without the
+//! fast path.
 
 use crate::{measure::Figures, report::rows};
 

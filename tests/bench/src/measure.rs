@@ -119,7 +119,7 @@ fn split(path: &str) -> (&str, &str) {
 
 /// The CPU time of one request, and how long each took.
 async fn round(cluster: &Cluster, arm: &Arm, requests: u32) -> Result<(Duration, Vec<Duration>)> {
-    // Nobody pays for the garbage of others.
+    // No request shall pay for the garbage of others.
     cluster.kubectl(&["get", "--raw", "/debug/pprof/heap?gc=1"])?;
     let before = cpu(cluster)?;
     let answers: Vec<_> = stream::iter(0..requests)

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::{Result, measure::Figures};
 
-/// What is written of an arm.
+/// The reported figures of an arm.
 #[derive(Serialize)]
 pub(crate) struct Row<'a> {
     pub name: &'a str,

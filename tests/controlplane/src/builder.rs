@@ -1,4 +1,4 @@
-//! What a control plane is to be like, and how it is started.
+//! The configuration of a control plane, and how it starts.
 
 use std::{fs, path::Path, time::Duration};
 

@@ -40,7 +40,7 @@ pub struct ControlPlane {
     pub(crate) dir: WorkDir,
 }
 
-/// What is needed to start the API server again, and to ask it.
+/// The settings to start the API server again, and to send it requests.
 pub(crate) struct Settings {
     pub(crate) port: u16,
     pub(crate) apiserver: ApiServer,

@@ -41,7 +41,7 @@ pub enum Error {
     /// A file, directory or process operation failed.
     #[error("{what}: {source}")]
     Io {
-        /// What was tried.
+        /// The attempted action.
         what: String,
         /// Why it failed.
         source: io::Error,
@@ -113,7 +113,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// For `map_err`: an I/O error with what was tried.
+    /// For `map_err`: an I/O error with the attempted action.
     pub(crate) fn io(what: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
         let what = what.into();
         move |source| Self::Io { what, source }

@@ -80,7 +80,7 @@ impl ApiServer {
             format!("--secure-port={}", self.port),
             // It need not be found out from the machine's network, which may not exist.
             "--advertise-address=127.0.0.1".into(),
-            // Nobody reaches the server through the `kubernetes` service.
+            // No client uses the `kubernetes` service.
             "--endpoint-reconciler-type=none".into(),
             format!("--tls-cert-file={SERVING_CERT}"),
             format!("--tls-private-key-file={SERVING_KEY}"),

@@ -1,6 +1,6 @@
 //! The table at the end.
 
-/// What was measured.
+/// The measured figures.
 pub(crate) struct Figures {
     pub(crate) namespaces: u32,
     pub(crate) policies: usize,
@@ -17,7 +17,7 @@ pub(crate) struct Figures {
 /// Memory of the API server, in bytes.
 #[derive(Clone, Copy)]
 pub(crate) struct Memory {
-    /// What is in use on its heap.
+    /// The heap in use.
     pub(crate) heap: f64,
     /// What the process has of the machine, free parts of the heap included.
     pub(crate) resident: u64,

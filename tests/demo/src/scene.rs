@@ -120,7 +120,7 @@ async fn create_namespaces(cluster: &Cluster, count: u32) -> Result<()> {
         })
         .await?;
     bar.finish_and_clear();
-    // The controller manager makes a service account in each. Its work is none of what is measured.
+    // The controller manager makes a service account in each. Its work is not part of the measurement.
     let accounts = Api::<ServiceAccount>::all(cluster.admin.clone());
     let default = ListParams::default().fields("metadata.name=default");
     let deadline = Instant::now() + Duration::from_mins(2);

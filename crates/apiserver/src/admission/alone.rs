@@ -1,4 +1,5 @@
-//! A policy on its own: what its expressions say of a request, whatever it matches and is bound to.
+//! A policy on its own: the results of its expressions for a request, whatever it matches and whichever bindings it
+//! has.
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use palisade_cel::{Issue, Mode};
@@ -31,8 +32,8 @@ pub struct Objects<'a> {
 /// What a policy says of a request.
 #[derive(Clone, Debug)]
 pub struct Said {
-    /// Whether all match conditions hold; where they do not, the API server admits the request without asking for the
-    /// rest. What is wrong if that cannot be told.
+    /// Whether all match conditions hold. Where they do not, the API server admits the request and evaluates nothing
+    /// more. An error if that is unknown.
     pub matched: Result<bool, String>,
     /// The message and the reason of the first validation that failed; none if all hold.
     pub denial: Option<(String, String)>,
@@ -60,8 +61,9 @@ impl PolicyAlone {
         Some(&variable.expression.path)
     }
 
-    /// Evaluates the policy: the match conditions, and what stands behind them, whether they hold or not. Of the request, only what is not an object is read: that is in `objects`. Namespaces have no
-    /// labels, and members of `system:masters` alone are authorized.
+    /// Evaluates the policy: the match conditions, and the rest, whether they hold or not. Of the request it reads all
+    /// but the objects, which are in `objects`. Namespaces have no labels, and only members of `system:masters` are
+    /// authorized.
     pub fn evaluate(&self, request: &Request, objects: Objects<'_>) -> Said {
         let variable = request.variable(&request.kind, &request.resource);
         let inputs = Inputs {

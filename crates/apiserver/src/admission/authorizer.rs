@@ -1,4 +1,4 @@
-//! What answers `authorizer` in expressions.
+//! The values of `authorizer` in expressions.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -22,7 +22,7 @@ impl Answers for Privileged {
     }
 }
 
-/// Asks [`Answers`], and remembers the first question that has none.
+/// Asks [`Answers`], and remembers the first question without an answer.
 pub(crate) struct Asked {
     answers: Arc<dyn Answers>,
     unanswered: Mutex<Option<String>>,
@@ -33,7 +33,7 @@ impl Asked {
         Self { answers, unanswered: Mutex::new(None) }
     }
 
-    /// The question that nobody answered, in words, if there is one. It is forgotten then.
+    /// Takes the first question without an answer, in words, if there is one.
     pub fn take_unanswered(&self) -> Option<String> {
         self.unanswered.lock().unwrap_or_else(PoisonError::into_inner).take()
     }

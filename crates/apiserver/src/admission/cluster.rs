@@ -1,4 +1,4 @@
-//! What policies are in force, and what they look up.
+//! The policies in force, and the objects that they read.
 
 use std::{
     borrow::Cow,
@@ -107,14 +107,14 @@ impl Cluster {
         self
     }
 
-    /// Puts an object into the cluster, in place of one of the same kind, namespace and name. Policies and bindings come
-    /// into force; all else may be asked for by them.
+    /// Puts an object into the cluster, in place of one of the same kind, namespace and name. Policies and bindings
+    /// come into force; policies may read all other objects.
     ///
-    /// It is there as it is stored. What came out of a cluster has a `uid`, and is taken as it is; without one it is
-    /// validated as an object that is created.
+    /// The cluster has it as it is stored. An object with a `uid` came from a cluster, and is taken as it is; one
+    /// without is validated like a new object.
     ///
     /// # Errors
-    /// What the API server says of an object that it refuses. The cluster is as it was then.
+    /// The API server's answer to an object that it rejects. The cluster is unchanged then.
     pub fn apply(&mut self, mut object: Json) -> Result<Vec<String>, Refused> {
         let dumped = object.pointer("/metadata/uid").is_some_and(|uid| !uid.is_null());
         if let Some(metadata) = object.get_mut("metadata").and_then(Json::as_object_mut).filter(|_| dumped) {
@@ -197,7 +197,7 @@ impl Cluster {
         of_kind.insert((namespace.clone(), name.clone()), Stored { kind, namespace, name, object });
     }
 
-    /// Registers a mutating webhook whose answers are known, in place of one of the same name.
+    /// Registers a mutating webhook with known answers, in place of one of the same name.
     pub fn register(&mut self, name: impl Into<String>, webhook: Arc<dyn Webhook>) {
         Arc::make_mut(&mut self.webhooks).insert(name.into(), webhook);
     }
@@ -220,14 +220,14 @@ impl Cluster {
         self.pod_security.as_deref()
     }
 
-    /// An object that was applied. The namespace is empty for what is in none.
+    /// An object that was applied. The namespace is empty if the object has none.
     pub fn object(&self, group: &str, kind: &str, namespace: &str, name: &str) -> Option<&Json> {
         let found = self.stored(group, kind).find(|stored| stored.namespace == namespace && stored.name == name);
         found.map(|stored| &stored.object)
     }
 
-    /// What the validating policies say of a request whose object is decoded, defaulted and valid, as in an
-    /// `AdmissionReview`. No other admission plugin is asked.
+    /// The verdict of the validating policies on a request with a decoded, defaulted and valid object, as in an
+    /// `AdmissionReview`. No other admission plugin runs.
     pub fn review(&self, request: &Request) -> Review {
         Dispatch::new(self, request).policies_alone()
     }
@@ -316,12 +316,12 @@ impl Cluster {
         self.kinds.equivalents(found, subresource).into_iter().map(of).collect()
     }
 
-    /// All objects of a kind, in whatever version, by namespace and name.
+    /// All objects of a kind, in any version, by namespace and name.
     pub(crate) fn stored(&self, group: &str, kind: &str) -> impl Iterator<Item = &Stored> {
         self.objects.get(&(group.to_owned(), kind.to_owned())).into_iter().flat_map(BTreeMap::values)
     }
 
-    /// Parameters in the version that a policy asks for.
+    /// Parameters in the version that a policy demands.
     pub(crate) fn param<'a>(&self, stored: &'a Stored, wanted: &ParamKind) -> Result<Cow<'a, Json>, MatchError> {
         let api_version = wanted.api_version.as_deref().unwrap_or_default();
         let (_, version) = api_version.split_once('/').unwrap_or(("", api_version));

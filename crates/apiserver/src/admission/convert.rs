@@ -1,4 +1,4 @@
-//! Objects in other versions than they were sent in, as `matchPolicy: Equivalent` shows them.
+//! Objects in another version than they were sent in, as `matchPolicy: Equivalent` shows them.
 
 use palisade_cel::schema::Kind;
 use palisade_objects::json::Change as _;
@@ -6,11 +6,11 @@ use serde_json::Value as Json;
 
 use super::matching::MatchError;
 
-/// An object in another version of its kind: of a definition without a webhook whose versions have the same schema
-/// nothing but `apiVersion` is different. How built-in kinds differ is not known here.
+/// An object in another version of its kind. If a definition has no webhook and its versions have the same schema, only
+/// `apiVersion` differs. How built-in kinds differ is unknown here.
 ///
 /// # Errors
-/// It cannot be told.
+/// The other version is unknown.
 pub(crate) fn convert<'a>(
     object: &Json,
     from: &Kind,

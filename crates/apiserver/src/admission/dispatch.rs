@@ -1,4 +1,5 @@
-//! What all policies together say of a request (apiserver `pkg/admission/plugin/policy/validating/dispatcher.go`).
+//! The verdict of all policies together on a request (apiserver
+//! `pkg/admission/plugin/policy/validating/dispatcher.go`).
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -58,8 +59,8 @@ impl<'a> Dispatch<'a> {
         }
     }
 
-    /// What comes of the request: what the plugins that validate say, in their order, the policies among them. The first
-    /// that denies ends it.
+    /// The result of the request: the validating plugins run in their order, the policies among them. The first denial
+    /// ends it.
     pub fn run(mut self) -> Review {
         if self.plugins(Side::Before) {
             self.policies();
@@ -71,7 +72,7 @@ impl<'a> Dispatch<'a> {
         self.review()
     }
 
-    /// What the policies alone say of the request.
+    /// The verdict of the policies alone on the request.
     pub fn policies_alone(mut self) -> Review {
         self.policies();
         self.review()

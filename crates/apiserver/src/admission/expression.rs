@@ -50,7 +50,7 @@ impl Compiler {
         Self { environment: environment(true), of_messages: environment(false), variables: vec![] }
     }
 
-    /// Compiles the next variable. What is compiled later sees it.
+    /// Compiles the next variable. Expressions that are compiled later can read it.
     pub fn variable(&mut self, name: &str, source: &str) {
         let path = format!("variables[{}].expression", self.variables.len());
         let expression = self.expression(path, source, ResultType::Any);
@@ -102,7 +102,7 @@ impl Expression {
         self.program.as_ref().map_or(&[], Program::watches)
     }
 
-    /// What is wrong with it.
+    /// Its mistakes.
     pub fn issues(&self) -> &[Issue] {
         self.program.as_ref().err().map_or(&[], Vec::as_slice)
     }
@@ -112,7 +112,7 @@ impl Expression {
         self.reads_namespace
     }
 
-    /// Why nothing can be said of it, if so.
+    /// Why it has no verdict, if it has none.
     pub fn unsupported(&self) -> Option<MatchError> {
         let issue = self.issues().iter().find(|issue| issue.kind == IssueKind::Unsupported)?;
         Some(MatchError::NoVerdict(format!("{}: {issue}", self.path)))
@@ -159,7 +159,7 @@ impl<'a> Inputs<'a> {
     }
 }
 
-/// The text of what ends an evaluation that costs more than its budget.
+/// The message of an evaluation that exceeds its budget.
 pub(crate) const OUT_OF_BUDGET: &str =
     "validation failed due to running out of cost budget, no further validation rules will be run";
 
@@ -178,7 +178,7 @@ pub(crate) struct Evaluator<'l> {
 }
 
 impl Evaluator<'_> {
-    /// Evaluates an expression, and takes what it and the variables that it used cost out of the budget
+    /// Evaluates an expression, and takes its cost and that of the variables that it used from the budget
     /// (`evaluationActivation.Evaluate`).
     pub fn evaluate<'a>(
         &mut self,

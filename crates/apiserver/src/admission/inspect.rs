@@ -1,5 +1,5 @@
-//! What tests of policies ask of a cluster besides verdicts: which expressions there are and what their parts came to,
-//! which rules a request was matched by, and what a policy with one other expression would say.
+//! The parts of a cluster that tests of policies read besides verdicts: the expressions and the results of their parts,
+//! the rules that matched a request, and the verdict of a policy with one other expression.
 
 use std::sync::Arc;
 
@@ -48,9 +48,9 @@ pub struct Trace {
     pub rules: Vec<usize>,
     /// Which of `excludeResourceRules` fit.
     pub excludes: Vec<usize>,
-    /// What `namespaceSelector` said, if there is one.
+    /// Whether `namespaceSelector` selects it, if there is one.
     pub namespace_selector: Option<bool>,
-    /// What `objectSelector` said, if there is one.
+    /// Whether `objectSelector` selects it, if there is one.
     pub object_selector: Option<bool>,
 }
 
@@ -74,12 +74,11 @@ impl Cluster {
         validating.chain(mutating)
     }
 
-    /// The same cluster, with another text in the place of one of a policy's: of an expression, a message or a reason.
-    /// All else is shared, also what is remembered of the other policies' expressions; the changed policy remembers
-    /// nothing.
+    /// The same cluster, with another text in one policy: an expression, a message or a reason. It shares all else,
+    /// also what the expressions of the other policies remember; those of the changed policy remember nothing.
     ///
     /// # Errors
-    /// What is wrong with the expression, or with one that uses it. Nothing is, if there is no such text.
+    /// The mistakes in the expression, or in one that uses it. None if the policy has no such text.
     pub fn with_expression(
         &self,
         kind: PolicyKind,

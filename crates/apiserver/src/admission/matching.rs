@@ -1,4 +1,4 @@
-//! Whether a request is one that a policy or binding is about (apiserver `pkg/admission/plugin/policy/matching` and
+//! Whether a policy or binding matches a request (apiserver `pkg/admission/plugin/policy/matching` and
 //! `pkg/admission/plugin/webhook/predicates`).
 
 use std::collections::BTreeMap;
@@ -81,7 +81,7 @@ pub(crate) fn matches(
     }
 }
 
-/// How what a policy or its binding says of requests fits one, part by part.
+/// How a request matches a policy or its binding, part by part.
 pub(crate) fn trace(
     (kind, policy, binding): (PolicyKind, &str, Option<&str>),
     matched: Option<&MatchResources>,
@@ -131,7 +131,7 @@ fn namespace_matches(
     Ok(selector::matches(selector, &labels(namespace)))
 }
 
-/// The message for a namespace of which nothing is known.
+/// The message for an unknown namespace.
 pub(crate) fn unknown_namespace(name: &str) -> MatchError {
     MatchError::NoVerdict(format!(
         "the labels of namespace {name:?} are not known; add the Namespace to the cluster's files"

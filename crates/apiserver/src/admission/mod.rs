@@ -1,7 +1,7 @@
 //! What kube-apiserver does with a request: its admission plugins, ValidatingAdmissionPolicy at request time among them
 //! (`k8s.io/apiserver/pkg/admission/plugin/policy`).
 //!
-//! Everything that cannot be judged offline is [`Outcome::NoVerdict`] with the reason.
+//! A request that cannot be judged offline gets [`Outcome::NoVerdict`] with the reason.
 
 mod admission_review;
 mod alone;

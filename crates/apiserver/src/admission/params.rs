@@ -1,4 +1,4 @@
-//! Which parameters a binding has for a request (`CollectParams` in apiserver
+//! The parameters that a binding has for a request (`CollectParams` in apiserver
 //! `pkg/admission/plugin/policy/generic/policy_dispatcher.go`).
 
 use k8s_openapi::api::admissionregistration::v1::{ParamKind, ParamRef};
@@ -18,10 +18,10 @@ pub(crate) struct ParamScope {
     pub namespaced: bool,
 }
 
-/// Finds the kind that a policy takes its parameters from.
+/// Finds the kind of a policy's parameters.
 ///
 /// # Errors
-/// There is no such kind; the API server says so before it looks at any binding.
+/// There is no such kind; the API server reports that before it looks at any binding.
 pub(crate) fn scope(param_kind: Option<&ParamKind>, cluster: &Cluster) -> Result<Option<ParamScope>, MatchError> {
     let Some(param_kind) = param_kind else { return Ok(None) };
     let api_version = param_kind.api_version.as_deref().unwrap_or_default();
@@ -34,8 +34,8 @@ pub(crate) fn scope(param_kind: Option<&ParamKind>, cluster: &Cluster) -> Result
     }
 }
 
-/// The parameters to evaluate with, one after the other. The API server's order of several is random; here it is that
-/// of their namespaces and names. One that is none is `null` in expressions.
+/// The parameters to evaluate with, one after the other. The API server's order is random; here it is that of their
+/// namespaces and names. A missing one is `null` in expressions.
 pub(crate) fn collect<'a>(
     scope: Option<&ParamScope>,
     reference: Option<&ParamRef>,

@@ -1,4 +1,4 @@
-//! What a policy is asked about.
+//! A request, as policies see it.
 
 use std::collections::BTreeMap;
 
@@ -75,7 +75,7 @@ pub struct User {
 /// A request at the point where kube-apiserver asks its validating policies: the object is decoded, defaulted and valid.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Request {
-    /// What is done.
+    /// The operation.
     pub operation: Operation,
     /// The kind of `object` as it was sent: of `pods/exec` `v1/PodExecOptions`, of `deployments/scale`
     /// `autoscaling/v1/Scale`.
@@ -86,15 +86,15 @@ pub struct Request {
     pub subresource: String,
     /// The name; empty if the API server is to generate it.
     pub name: String,
-    /// The namespace; empty for what has none. Of a request for a Namespace it is its name.
+    /// The namespace; empty if the object has none. For a Namespace it is its own name.
     pub namespace: String,
-    /// Who asks.
+    /// The user.
     pub user: User,
     /// The object as it would be; none when it is deleted.
     pub object: Option<Json>,
     /// The object as it is; none when it is created, or connected to.
     pub old_object: Option<Json>,
-    /// Whether nothing is to be stored.
+    /// Whether it is a dry run.
     pub dry_run: bool,
     /// `CreateOptions` and the like, as `request.options`; null for a connection.
     pub options: Json,
@@ -116,7 +116,7 @@ impl Request {
         options
     }
 
-    /// The creation of an object that is there already: by nobody in particular, and with the object itself.
+    /// The creation of an object that already exists, by no user in particular and with the object itself.
     pub(crate) fn creation(resource: ResourceId, kind: &str, namespace: &str, object: &Json) -> Self {
         let name = object.pointer("/metadata/name").and_then(Json::as_str).unwrap_or_default();
         Self {
@@ -146,9 +146,9 @@ impl Request {
             .unwrap_or("Unknown")
     }
 
-    /// The variable `request`, given the kind and resource that a policy matched the request as
-    /// (`CreateAdmissionRequest` in apiserver `pkg/admission/plugin/cel/condition.go`). What is empty is left out where
-    /// the type's JSON leaves it out.
+    /// The variable `request`, given the kind and resource as which a policy matched the request
+    /// (`CreateAdmissionRequest` in apiserver `pkg/admission/plugin/cel/condition.go`). Empty fields are absent where
+    /// the type's JSON leaves them out.
     pub(crate) fn variable(&self, kind: &Kind, resource: &ResourceId) -> Json {
         let of_kind = |kind: &Kind| json!({"group": kind.group, "version": kind.version, "kind": kind.kind});
         let of_resource =

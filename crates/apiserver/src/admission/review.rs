@@ -1,4 +1,4 @@
-//! What comes of a request.
+//! The result of a request.
 
 use std::collections::BTreeMap;
 
@@ -47,7 +47,7 @@ pub enum Outcome {
 /// One reason for a refusal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Denial {
-    /// The policy; empty if something else refused the request.
+    /// The policy; empty if something else denied the request.
     pub policy: String,
     /// The binding; none if the policy itself is not usable.
     pub binding: Option<String>,
@@ -55,7 +55,7 @@ pub struct Denial {
     pub param: Option<String>,
     /// The complete text that a client reads, the API server's `status.message`.
     pub message: String,
-    /// The part of the text that the policy says.
+    /// The part of the text that comes from the policy.
     pub said: String,
     /// The text of `status.details.causes`.
     pub cause: String,
@@ -89,12 +89,12 @@ pub struct Evaluation {
     pub path: String,
     /// The value, or why there is none.
     pub result: Result<Value<'static>, String>,
-    /// What it cost, without the variables that it used.
+    /// Its cost, without that of the variables that it used.
     pub cost: u64,
 }
 
 impl Evaluation {
-    /// The value as JSON; what JSON has no form for, as text. Null if there is none.
+    /// The value as JSON; as text, if it has no JSON form. Null if there is none.
     pub fn json(&self) -> Json {
         self.result.as_ref().map_or(Json::Null, json)
     }

@@ -1,4 +1,4 @@
-//! From what a client sends to what policies see.
+//! From the object that a client sends to the object that policies see.
 
 use palisade_cel::schema::Kind;
 use serde_json::Value as Json;
@@ -15,9 +15,9 @@ use crate::{
 };
 
 impl Cluster {
-    /// The request that a client makes to do something with an object: to create it, to put it in place of `old`, or to
-    /// delete it (`object` is what is deleted then). `old`, and what is deleted, are as they are stored. It is made by
-    /// nobody in particular, for good; a namespaced object without a namespace goes to `default`.
+    /// A client's request to create an object, to replace `old` by it, or to delete it (then `object` is the deleted
+    /// one). `old` and a deleted object are as they are stored. The request has no user in particular and is not a dry
+    /// run; a namespaced object without a namespace goes to `default`.
     ///
     /// # Errors
     /// There is no such kind, or no such subresource; the text says which.
@@ -88,9 +88,9 @@ impl Cluster {
         }
     }
 
-    /// What comes of a request: its object is taken as a client sends it, decoded, defaulted, mutated and validated as far
-    /// as [`objects`] and the admission plugins ([`super::PLUGINS`]) do it; its old object is taken as it is stored ([`objects::Kinds::stored`]). Then the
-    /// policies are asked.
+    /// The result of a request: its object, as a client sends it, is decoded, defaulted, mutated and validated as far
+    /// as [`objects`] and the admission plugins ([`super::PLUGINS`]) do so; its old object is taken as it is stored
+    /// ([`objects::Kinds::stored`]). Then the policies judge it.
     pub fn admit(&self, request: &Request) -> Review {
         let (mut warnings, mut evaluations) = (Vec::new(), Vec::new());
         match self.receive(request, &mut warnings, &mut evaluations) {
@@ -123,7 +123,7 @@ impl Cluster {
         }
     }
 
-    /// An object as it is stored; `created` says how it would be created, if it is a manifest.
+    /// An object as it is stored; `created` is its creation, if it is a manifest.
     pub(super) fn as_stored(&self, created: Sent<'_>, subresource: &str) -> Result<Stored, Refused> {
         self.kinds().stored_with(created, subresource, &Surroundings::default(), &|sent| Some(self.plugged(sent)))
     }
@@ -251,7 +251,7 @@ fn stop(refused: Refused) -> Stop {
     denial(refused).map_or_else(Stop::NoVerdict, |denial| Stop::Denied(vec![denial]))
 }
 
-/// What a client reads of a refusal that is not by a policy.
+/// The client's message for a denial that no policy causes.
 ///
 /// # Errors
 /// Why there is no verdict.

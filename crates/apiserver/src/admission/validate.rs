@@ -1,4 +1,5 @@
-//! What one policy says with one set of parameters (apiserver `pkg/admission/plugin/policy/validating/validator.go`).
+//! The verdict of one policy with one set of parameters (apiserver
+//! `pkg/admission/plugin/policy/validating/validator.go`).
 
 use palisade_cel::{eval::Activation, value::Value};
 
@@ -70,7 +71,7 @@ pub(crate) fn validate(
     validate_matched(policy, inputs, authority, evaluator)
 }
 
-/// Evaluates a policy whose match conditions hold.
+/// Evaluates a policy after its match conditions.
 pub(super) fn validate_matched(
     policy: &Policy,
     inputs: &Inputs<'_>,

@@ -1,7 +1,7 @@
-//! Mutating webhooks whose answers the caller knows, and what kube-apiserver makes of them
+//! Mutating webhooks with answers that the caller knows, and how kube-apiserver applies them
 //! (`k8s.io/apiserver/pkg/admission/plugin/webhook/mutating`).
 //!
-//! Each is taken to have `reinvocationPolicy: IfNeeded` and no match conditions, and to answer in time. They are asked in
+//! Each is assumed to have `reinvocationPolicy: IfNeeded` and no match conditions, and to answer in time. They run in
 //! the order of their names.
 
 use std::{collections::BTreeSet, fmt};
@@ -46,8 +46,8 @@ pub(crate) struct Webhooks {
 }
 
 impl Webhooks {
-    /// Asks about the object of a request, all or those to ask `again`; whether something was changed. Adds what
-    /// the client is warned of.
+    /// Calls them for the object of a request, all of them or those to call `again`. Returns whether one changed it.
+    /// Adds the client's warnings.
     pub fn pass(
         &mut self,
         cluster: &Cluster,

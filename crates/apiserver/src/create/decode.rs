@@ -5,8 +5,8 @@ use serde_json::{Value as Json, json};
 use super::{ErrorType, FieldError, GROUP, Status};
 use crate::objects;
 
-/// Refuses what is not of the types of a kind, in the words of the API server. It answers without causes; here there is
-/// one, which says where the value is.
+/// Rejects a value that is not of the type of its field, in the words of the API server. The API server answers without
+/// causes; here one names the place of the value.
 pub(super) fn decode(minor: u8, api_version: &str, kind: &str, object: &Json) -> Result<(), Status> {
     let Some((field, message)) = objects::undecodable(minor, api_version, kind, object) else { return Ok(()) };
     let body = message.rsplit_once(&format!("as a {kind}: ")).map_or(message.as_str(), |(_, error)| error).to_owned();

@@ -1,6 +1,6 @@
 //! Expressions of policies, compiled as the API server does when a policy is created (apiserver
-//! `pkg/admission/plugin/cel/compile.go`): what is new by the environment of new expressions, what stands there
-//! already by that of stored ones.
+//! `pkg/admission/plugin/cel/compile.go`): new expressions in the environment for new ones, existing ones in that for
+//! stored ones.
 
 use std::collections::BTreeSet;
 
@@ -37,7 +37,7 @@ struct Environments {
 }
 
 impl Expressions {
-    /// `variables` says whether the policy has any: without, `variables` is not a name at all.
+    /// `variables` says whether the policy has any: without them, the name `variables` does not exist.
     pub(super) fn new(minor: u8, params: bool, variables: bool, old: Option<&Json>) -> Self {
         let environments = |mode| {
             let environment = |authorizer, variables| {
@@ -96,7 +96,7 @@ impl Expressions {
     }
 }
 
-/// What the API server says of an expression that does not compile.
+/// The API server's mistakes for an expression that does not compile.
 pub(super) fn report(checking: &mut Checking<'_>, field: &str, source: &str, shown: &str, issues: &[Issue]) {
     if let Some(issue) = issues.iter().find(|issue| issue.kind == IssueKind::Unsupported) {
         checking.unknown.get_or_insert_with(|| format!("{field}: {}", issue.message));

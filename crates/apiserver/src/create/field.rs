@@ -117,12 +117,12 @@ impl Error {
         Self::new(ErrorType::Invalid, field, None, detail)
     }
 
-    /// A text of a Go type of its own that is none of those that are allowed.
+    /// A text of a Go type of its own with a value that is not allowed.
     pub fn not_supported(field: impl Into<String>, value: &str, supported: &[&str]) -> Self {
         Self::not_supported_value(field, &value.into(), supported)
     }
 
-    /// Any value that is none of those that are allowed.
+    /// Any value that is not allowed.
     pub fn not_supported_value(field: impl Into<String>, value: &Json, supported: &[&str]) -> Self {
         let supported: Vec<_> = supported.iter().map(|one| quote(one)).collect();
         let detail = format!("supported values: {}", supported.join(", "));
@@ -157,7 +157,7 @@ impl Error {
         Self::new(ErrorType::TooMany, field, Some(&actual.to_string()), &detail)
     }
 
-    /// A text that names what is not there.
+    /// A text that names something that does not exist.
     pub fn not_found(field: impl Into<String>, value: &str) -> Self {
         Self::new(ErrorType::NotFound, field, Some(&quote(value)), "")
     }

@@ -17,7 +17,7 @@ pub(crate) fn name(object: &Json) -> String {
     }
 }
 
-/// Checks `metadata` of an object that is created or updated; `form` says what is wrong with a name.
+/// Checks `metadata` of an object that is created or updated; `form` returns the mistakes in a name.
 pub(crate) fn check(checking: &mut Checking<'_>, object: &Json, form: impl Fn(&str) -> Vec<String>) {
     let empty = Json::Null;
     let metadata = object.get("metadata").unwrap_or(&empty);

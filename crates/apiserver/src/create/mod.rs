@@ -1,9 +1,8 @@
-//! What kube-apiserver refuses when an admission policy, its binding, the registration of webhooks or a CRD is created
-//! or updated, and what it warns about.
+//! What kube-apiserver rejects when somebody creates or updates an admission policy, its binding, the registration of
+//! webhooks or a CRD, and what it warns about.
 //!
 //! Ported from `k8s.io/kubernetes/pkg/apis/admissionregistration/validation` of Kubernetes 1.36.1, with the words that
-//! 1.33 to 1.35 have instead. The user is taken for one who may do everything: what RBAC says of `paramKind` is not
-//! asked.
+//! 1.33 to 1.35 have instead. The user is assumed to be allowed everything: RBAC for `paramKind` is not checked.
 
 mod binding;
 pub(crate) mod crd;
@@ -35,8 +34,8 @@ pub struct Status {
     pub reason: String,
     /// `message`: what a user reads.
     pub message: String,
-    /// `details.causes`: each mistake with its field. Of an object that cannot be decoded the API server sends none;
-    /// this is then where the value is, and what is wrong with it.
+    /// `details.causes`: each mistake with its field. The API server sends none for an object that it cannot decode;
+    /// here one has the place of the value, and what is wrong with it.
     pub causes: Vec<FieldError>,
 }
 
@@ -49,7 +48,7 @@ pub enum Refused {
     NoVerdict(String),
 }
 
-/// What is checked of an object, and what is found.
+/// The checks of an object, and their findings.
 pub(crate) struct Checking<'a> {
     pub(crate) minor: u8,
     pub(crate) old: Option<&'a Json>,
@@ -58,12 +57,13 @@ pub(crate) struct Checking<'a> {
     pub(crate) unknown: Option<String>,
 }
 
-/// Creates an object, or updates `old`: the warnings, if the API server takes it.
+/// Creates an object, or updates `old`: the warnings, if the API server accepts it.
 ///
-/// Of kinds other than admission policies, their bindings, registrations of webhooks and CRDs nothing but the metadata is looked at.
+/// For kinds other than admission policies, their bindings, registrations of webhooks and CRDs it checks only the
+/// metadata.
 ///
 /// # Errors
-/// What the API server answers, or why that is not known.
+/// The API server's answer, or why it is unknown.
 pub fn create(minor: u8, object: &Json, old: Option<&Json>) -> Result<Vec<String>, Refused> {
     let text = |key: &str| object.get(key).and_then(Json::as_str).unwrap_or_default();
     let (api_version, kind) = (text("apiVersion"), text("kind"));

@@ -1,4 +1,4 @@
-//! The forms of names (`k8s.io/apimachinery/pkg/api/validate/content`). Each function says what is wrong with one.
+//! The forms of names (`k8s.io/apimachinery/pkg/api/validate/content`). Each function returns the mistakes in one.
 
 const SUBDOMAIN_MAX: usize = 253;
 const LABEL_MAX: usize = 63;
@@ -127,7 +127,7 @@ pub(crate) fn label_value(minor: u8, value: &str) -> Vec<String> {
     wrong
 }
 
-/// What can stand in a path of the API.
+/// A name that can be a segment of an API path.
 pub(crate) fn path_segment(name: &str) -> Vec<String> {
     if matches!(name, "." | "..") {
         return vec![format!("may not be '{name}'")];

@@ -1,4 +1,4 @@
-//! What a policy matches, and match conditions' frame.
+//! Match constraints of policies, and the frame of match conditions.
 
 use std::collections::BTreeSet;
 
@@ -114,7 +114,7 @@ fn resources(errors: &mut Vec<Error>, resources: &[&str], field: &str) {
     }
 }
 
-/// What is deleted cannot be changed.
+/// A mutation cannot match deletions.
 pub(super) fn no_deletion(checking: &mut Checking<'_>, resources: &Json, field: &str) {
     for operation in list(resources, "resourceRules").iter().flat_map(|rule| strings(rule, "operations")) {
         if !MUTATED.contains(&operation) {

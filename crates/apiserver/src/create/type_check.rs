@@ -65,7 +65,7 @@ impl Names {
     }
 }
 
-/// What the API server says of a policy's types after it was created, by the schemas of what it matches.
+/// The API server's warnings about a policy's types after its creation, by the schemas of the kinds that it matches.
 pub fn type_check(minor: u8, schemas: &Schemas, names: &Names, policy: &Json) -> Vec<ExpressionWarning> {
     let Some(check) = checker(minor, schemas, names, policy) else { return vec![] };
     let mut warnings = Vec::new();
@@ -84,7 +84,7 @@ pub fn type_check(minor: u8, schemas: &Schemas, names: &Names, policy: &Json) ->
     warnings
 }
 
-/// The check of a policy against the schemas of what it matches; None if it matches nothing by name.
+/// The check of a policy against the schemas of the kinds that it matches; None if it names none.
 pub fn checker(minor: u8, schemas: &Schemas, names: &Names, policy: &Json) -> Option<TypeCheck> {
     let spec = policy.get("spec")?;
     let strings =

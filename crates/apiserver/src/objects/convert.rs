@@ -1,4 +1,4 @@
-//! What is different once an object was converted to the API server's own form and back (`pkg/apis/*/v*/conversion.go`).
+//! Changes of an object by its conversion to the API server's own form and back (`pkg/apis/*/v*/conversion.go`).
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use palisade_objects::json::Change as _;

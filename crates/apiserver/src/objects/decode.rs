@@ -1,8 +1,8 @@
-//! JSON into Go types, as `sigs.k8s.io/json` decodes it: keys are case-sensitive, null leaves a value as it is, what the
-//! types do not have is dropped with a warning, and the first value of a wrong type is an error.
+//! JSON into Go types, as `sigs.k8s.io/json` decodes it: keys are case-sensitive, null leaves a value as it is, fields
+//! that the types do not have are dropped with a warning, and the first value of a wrong type is an error.
 //!
-//! A decoded object is JSON again, with less in it: a key is absent where the Go value is nil or, unless behind a pointer,
-//! zero. Structs that are no pointers are always there.
+//! A decoded object is JSON again, with less in it: a key is absent if the Go value is nil or, unless behind a pointer,
+//! zero. Structs that are not pointers are always there.
 
 use std::fmt::Write as _;
 

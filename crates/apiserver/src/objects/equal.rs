@@ -1,6 +1,6 @@
-//! Whether the API server takes two values for the same (`apiequality.Semantic.DeepEqual`): nothing and an empty list
-//! are, `1` and `1000m` of a processor are; a number that is absent and one that is zero are not, where the field tells
-//! them apart.
+//! Whether the API server considers two values equal (`apiequality.Semantic.DeepEqual`): nothing and an empty list are
+//! equal, and `1` and `1000m` of a processor are; an absent number and zero are not, where the field distinguishes
+//! them.
 
 use palisade_cel::Quantity;
 use serde_json::{Map, Value};

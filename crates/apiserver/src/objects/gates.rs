@@ -115,7 +115,7 @@ const ON_SINCE: &[(Gate, u8)] = &[
 ];
 
 impl Gate {
-    /// Whether Kubernetes 1.`minor` has it on, if nobody turned it on or off.
+    /// Whether it is on in Kubernetes 1.`minor` by default.
     pub(crate) fn is_on(self, minor: u8) -> bool {
         ON_SINCE.iter().any(|(gate, since)| *gate == self && *since <= minor)
     }

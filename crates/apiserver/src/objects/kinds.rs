@@ -1,4 +1,4 @@
-//! Which kinds an API server serves, at which resources, and in which versions it serves the same one.
+//! The kinds that an API server serves, their resources, and the versions in which it serves the same kind.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -34,9 +34,9 @@ pub struct Resource {
     pub namespaced: bool,
     /// What can be done with it: `create`, `update`, `delete` ...
     pub verbs: Vec<String>,
-    /// Is it served unless `--runtime-config` says otherwise? Built-in versions that are not stable are not.
+    /// Whether it is served by default, without `--runtime-config`. Built-in versions that are not stable are not.
     pub by_default: bool,
-    /// What is warned of whoever uses it; empty if this minor does not deprecate it.
+    /// The warning for its users; empty if this minor does not deprecate it.
     pub deprecated: String,
     /// Its subresources.
     pub subresources: Vec<Subresource>,
@@ -52,7 +52,7 @@ pub struct Subresource {
     pub group: String,
     /// The version of that kind.
     pub version: String,
-    /// That kind: `Eviction`. Of what is connected to (`exec`) the kind of its options.
+    /// The kind: `Eviction`. For connections (`exec`) the kind of their options.
     pub kind: String,
     /// What can be done with it.
     pub verbs: Vec<String>,
@@ -128,7 +128,7 @@ pub(super) fn api_version(group: &str, version: &str) -> String {
 pub struct Unserved {
     /// The name of the definition.
     pub name: String,
-    /// What is wrong with it, with its place.
+    /// The mistake, with its place.
     pub problem: String,
 }
 
@@ -140,7 +140,7 @@ impl Kinds {
         Self { table, minor, resources, custom: BTreeMap::new() }
     }
 
-    /// None that are built in: only custom ones are to be added.
+    /// No built-in kinds, only custom ones that are added.
     pub fn without_builtin(minor: u8) -> Self {
         // Of built-in types custom resources have none but metadata, and they are the same in each minor.
         Self { table: Table::of(36), minor, resources: vec![], custom: BTreeMap::new() }
@@ -151,11 +151,11 @@ impl Kinds {
         self.minor
     }
 
-    /// Adds those of a CustomResourceDefinition (`apiextensions.k8s.io/v1`), in place of an earlier one for the same
-    /// resource.
+    /// Adds the kinds of a CustomResourceDefinition (`apiextensions.k8s.io/v1`), in place of an earlier one for the
+    /// same resource.
     ///
     /// # Errors
-    /// It lacks what serving needs. Whether the API server would accept it otherwise is not asked here.
+    /// It lacks something that serving needs. This does not check whether the API server would accept it otherwise.
     pub fn add_crd(&mut self, crd: &Value) -> Result<(), Unserved> {
         let (custom, resources) = Custom::new(crd)?;
         let key = (custom.group.clone(), custom.plural.clone());

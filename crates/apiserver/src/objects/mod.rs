@@ -1,20 +1,20 @@
-//! What admission sees of an object that a client sends.
+//! The object that admission sees when a client sends one.
 //!
 //! ```text
 //! client's JSON --decode--> mutating admission --prepare--> validating admission
 //! ```
 //!
-//! [`Kinds::decode`] does what the API server does before mutating admission: decode into Go types (what they do not have
-//! is dropped), set defaults, and convert there and back; for kinds of CustomResourceDefinitions prune and set
-//! defaults by the schema. [`Kinds::prepare`] and [`Kinds::validate`] do what it does between mutating and validating
-//! admission: the strategy of the resource (status, generation, generated name), and the validation of the object as far
-//! as the list below says; [`Kinds::warnings`] is what the strategy warns of. [`finish`] does these three, and [`receive`]
+//! [`Kinds::decode`] does what the API server does before mutating admission: decode into Go types (which drops unknown
+//! fields), set defaults, and convert there and back; for kinds of CustomResourceDefinitions prune and set defaults by
+//! the schema. [`Kinds::prepare`] and [`Kinds::validate`] do what it does between mutating and validating admission:
+//! the strategy of the resource (status, generation, generated name), and the validation of the object as far as the
+//! list below says; [`Kinds::warnings`] has the warnings of the strategy. [`finish`] does these three, and [`receive`]
 //! all of it, as if no admission plugin, policy or webhook changed the object between them.
 //!
-//! That is the way of what a client submits. What is stored takes another one, [`Kinds::stored`]: nothing is stripped of
-//! it. An update needs both.
+//! That is the way of a submitted object. A stored object takes another one, [`Kinds::stored`], which strips nothing.
+//! An update needs both.
 //!
-//! # What is invented
+//! # Invented values
 //!
 //! The API server chooses some values anew for each object. Here they are fixed: see [`INVENTED_UID`],
 //! [`INVENTED_SUFFIX`] and [`Surroundings::now`]. `metadata.managedFields` is what the client sent, without what the
@@ -25,24 +25,24 @@
 //! For Kubernetes 1.33 to 1.37 decoding, defaults, conversion and strategies (of creation) of the built-in kinds are
 //! compared with the API server's own code, with random objects of every kind (`tests/oracle`, `tests/objects.rs`), and
 //! so are pruning, defaults and validation of custom resources. Feature gates are as the minor has them by default. Not
-//! compared are admission plugins, and what the allocators of services would choose. Updates, and their subresources,
-//! are asked of API servers (`tests/apiserver`, `stored`).
+//! compared are admission plugins, and what the allocators of services would choose. Tests compare updates, and their
+//! subresources, with API servers (`tests/apiserver`, `stored`).
 //!
 //! # What is validated
 //!
 //! - Metadata of every kind: names, generated names, labels, annotations, owners, finalizers.
 //! - All of the kinds that [`validated`] lists, from pods, what runs pods, and services to roles; but for what
 //!   [`NOT_VALIDATED`] lists. `tests/mutants.rs` compares each rule with the API server's own code.
-//! - Custom resources by their schema and its rules (`x-kubernetes-validations`), also of updates, in which what did not
-//!   change is not judged; metadata of embedded resources is not looked at.
+//! - Custom resources by their schema and its rules (`x-kubernetes-validations`), also of updates, in which unchanged
+//!   parts are not judged; metadata of embedded resources is not checked.
 //!
-//! All else is taken to be valid: an object that the API server refuses for another reason is judged by the policies
-//! here. Objects of the aggregator (`APIService`) have no verdict.
+//! Everything else is assumed to be valid: if the API server rejects an object for another reason, the policies judge
+//! it here. Objects of the aggregator (`APIService`) have no verdict.
 //!
-//! Of an update only what changed is validated, by the rules for new objects and by those for what may change: of pods with
-//! `ephemeralcontainers` and `resize`, of what runs pods, claims, volumes, services, nodes, what holds data, roles and their
-//! bindings, classes, and custom resources; with `status` and `scale` where a kind has them. Where these rules are not
-//! known, an update of more than metadata has no verdict, and neither has a service that changes its type.
+//! Of an update only what changed is validated, by the rules for new objects and by those for what may change: of pods
+//! with `ephemeralcontainers` and `resize`, of what runs pods, claims, volumes, services, nodes, what holds data, roles
+//! and their bindings, classes, and custom resources; with `status` and `scale` where a kind has them. Where these
+//! rules are unknown, an update of more than metadata has no verdict, and neither has a change of a service's type.
 
 mod convert;
 mod custom;
@@ -125,10 +125,11 @@ pub struct Sent<'a> {
     pub old: Option<&'a Stored>,
 }
 
-/// What validating admission sees of what a client sends, if no admission plugin, policy or webhook changes it.
+/// The object that validating admission sees when a client sends one, if no admission plugin, policy or webhook changes
+/// it.
 ///
 /// # Errors
-/// The API server refuses it before it asks a policy, or it cannot be told.
+/// The API server rejects it before any policy judges it, or its answer is unknown.
 pub fn receive(kinds: &Kinds, sent: Sent<'_>, around: &Surroundings<'_>) -> Result<Received, Refused> {
     let received = kinds.decode(sent)?;
     let mut warnings = received.warnings;
@@ -136,11 +137,10 @@ pub fn receive(kinds: &Kinds, sent: Sent<'_>, around: &Surroundings<'_>) -> Resu
     Ok(Received { object, warnings })
 }
 
-/// What validating admission sees of what mutating admission let through: prepared and found valid. Adds what the client
-/// is warned of.
+/// The object that validating admission sees after mutating admission: prepared and valid. Adds the client's warnings.
 ///
 /// # Errors
-/// The API server refuses it.
+/// The API server rejects it.
 pub fn finish(
     kinds: &Kinds,
     sent: Sent<'_>,
@@ -180,11 +180,11 @@ impl Kinds {
         Ok((&found.source, found.api_version(), &found.kind))
     }
 
-    /// What mutating admission sees: decoded and with defaults. It is also what becomes of an object that a mutation
-    /// changed.
+    /// The object that mutating admission sees: decoded and with defaults. An object that a mutation changed takes the
+    /// same way.
     ///
     /// # Errors
-    /// The API server cannot decode it, or it cannot be told.
+    /// The API server cannot decode it, or its answer is unknown.
     pub fn decode(&self, sent: Sent<'_>) -> Result<Received, Refused> {
         self.decode_as(sent, sent.old.is_none())
     }

@@ -1,4 +1,4 @@
-//! What has a form of its own in JSON (`UnmarshalJSON` and `ToUnstructured` of apimachinery): quantities, times.
+//! Types with a JSON form of their own (`UnmarshalJSON` and `ToUnstructured` of apimachinery): quantities, times.
 
 use jiff::{Timestamp, fmt::temporal::DateTimePrinter};
 use palisade_cel::Quantity;

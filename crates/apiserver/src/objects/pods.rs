@@ -1,4 +1,4 @@
-//! What the strategy of pods sets (`pkg/registry/core/pod/strategy.go`).
+//! The fields that the strategy of pods sets (`pkg/registry/core/pod/strategy.go`).
 
 use palisade_cel::Quantity;
 use palisade_objects::json::Change as _;
@@ -124,7 +124,7 @@ fn app_armor_annotation(profile: &Value) -> Option<String> {
     }
 }
 
-/// What an annotation says, if it is a valid profile.
+/// The profile in an annotation, if it is valid.
 pub(super) fn app_armor_profile(annotation: &str) -> Option<Value> {
     match annotation {
         "unconfined" => Some(json!({"type": "Unconfined"})),
@@ -217,8 +217,8 @@ pub(super) fn resize(minor: u8, pod: &mut Object, old: &Object) -> bool {
     true
 }
 
-/// What the subresource `status` adds to a status (`podStatusStrategy.PrepareForUpdate`): the class of quality, and the
-/// generations that were observed, where the client does not say them.
+/// The fields that the subresource `status` adds to a status (`podStatusStrategy.PrepareForUpdate`): the class of
+/// quality, and the observed generations, if the client does not set them.
 pub(super) fn status(pod: &mut Object, old: &Object) {
     let before = old.get("status").cloned().unwrap_or_default();
     let status = pod.entry("status").or_insert_with(|| json!({}));

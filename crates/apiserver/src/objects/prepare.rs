@@ -1,5 +1,5 @@
-//! Between mutating and validating admission: what the strategies of the resources set (`pkg/registry/*/*/strategy.go`),
-//! and the validation of the object.
+//! Between mutating and validating admission: the fields that the strategies of the resources set
+//! (`pkg/registry/*/*/strategy.go`), and the validation of the object.
 
 use palisade_objects::json::Change as _;
 use serde_json::{Map, Value, json};
@@ -25,7 +25,7 @@ const INVENTED_NODE_PORT: usize = 30000;
 pub struct Surroundings<'a> {
     /// The time of the request, as RFC 3339 in UTC without a fraction: it becomes `metadata.creationTimestamp`.
     pub now: &'a str,
-    /// Who makes the request, as `userInfo` of an `AdmissionReview`: what a `CertificateSigningRequest` then says.
+    /// The user, as `userInfo` of an `AdmissionReview`: a `CertificateSigningRequest` records it.
     pub user: &'a Value,
 }
 
@@ -89,10 +89,10 @@ pub(super) fn is_generated(minor: u8, name: &str) -> bool {
 }
 
 impl Kinds {
-    /// What validating admission sees of what mutating admission let through, if [`Self::validate`] finds nothing wrong.
+    /// The object that validating admission sees after mutating admission, if [`Self::validate`] finds no mistake.
     ///
     /// # Errors
-    /// It cannot be decoded any more, which a mutation can be the reason of.
+    /// It can no longer be decoded, because of a mutation.
     pub fn prepare(&self, sent: Sent<'_>, around: &Surroundings<'_>) -> Result<Value, Refused> {
         let (source, api_version, kind) = Self::source(sent)?;
         if let Some(old) = sent.old {
@@ -137,10 +137,10 @@ impl Kinds {
         Ok(object)
     }
 
-    /// The validation of what [`Self::prepare`] made: it comes before validating admission.
+    /// Validates the result of [`Self::prepare`], before validating admission.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The mistakes in it.
     pub fn validate(&self, sent: Sent<'_>, prepared: &Value) -> Result<(), Refused> {
         match Self::source(sent)?.0 {
             Source::Custom => {
@@ -337,7 +337,7 @@ fn service(service: &mut Object) {
     }
 }
 
-/// `dataSource` and `dataSourceRef` say the same where one is absent.
+/// Copies `dataSource` and `dataSourceRef` to each other, if one is absent.
 pub(super) fn claim(minor: u8, claim: &mut Object) {
     let Some(spec) = claim.get_mut("spec").and_then(Value::as_object_mut) else { return };
     if !Gate::CrossNamespaceVolumeDataSource.is_on(minor)

@@ -1,5 +1,5 @@
-//! What the subresource `scale` shows of an object, and what a change of it makes of the object
-//! (`ScaleREST` in `pkg/registry/apps/*/storage` and in apiextensions-apiserver `pkg/registry/customresource`).
+//! The subresource `scale`: how it shows an object, and how its change changes the object (`ScaleREST` in
+//! `pkg/registry/apps/*/storage` and in apiextensions-apiserver `pkg/registry/customresource`).
 
 use palisade_objects::json::Change as _;
 use serde_json::{Map, Value, json};
@@ -56,7 +56,7 @@ pub(super) fn of(object: &Value, paths: &Paths) -> Value {
     })
 }
 
-/// The object with the number that a scale asks for.
+/// The object with the number of replicas of a scale.
 pub(super) fn scaled(object: &Value, paths: &Paths, scale: &Value) -> Value {
     let mut object = object.clone();
     let mut place = &mut object;

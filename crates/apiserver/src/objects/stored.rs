@@ -1,7 +1,7 @@
-//! Objects as the API server has them in its store: what an update finds, and what is deleted.
+//! Objects as the API server stores them: those that an update finds, and those that are deleted.
 //!
-//! A client that creates an object cannot say its status, its `uid` or when it is deleted: [`super::receive`] strips
-//! that. Nothing is stripped of what is stored. The two are two types, so that one is not taken for the other.
+//! A client that creates an object cannot set its status, its `uid` or its deletion time: [`super::receive`] strips
+//! them. From stored objects nothing is stripped. There are two types, so that nobody confuses the two.
 
 use std::ops::Deref;
 
@@ -40,7 +40,7 @@ impl Stored {
         self.parent.as_ref()
     }
 
-    /// Whether it was completed from a manifest. What changes it is then taken for a manifest too.
+    /// Whether it was completed from a manifest. Then an update of it is a manifest, too.
     pub(super) fn is_completed(&self) -> bool {
         self.completed
     }
@@ -70,14 +70,14 @@ const SYSTEM: &[&str] = &[
 pub(crate) type Plugins<'p> = &'p dyn Fn(Sent<'_>) -> Option<Value>;
 
 impl Kinds {
-    /// An object that is stored, as a request to one of its subresources (or to itself, if that is empty) finds it.
+    /// A stored object, as a request to it, or to one of its subresources if that is not empty, finds it.
     ///
-    /// What came out of a cluster has a `uid` and is taken as it is. An object without one is a manifest: it stands for
-    /// the object that was created from it, so what creation adds is added, and what the manifest says of its status and
-    /// metadata stays. It is as if no admission plugin had changed it.
+    /// An object with a `uid` came from a cluster and is taken as it is. One without is a manifest: it stands for the
+    /// object that was created from it, with the fields that creation adds and its own status and metadata, as if no
+    /// admission plugin had changed it.
     ///
     /// # Errors
-    /// It cannot be decoded, or it cannot be told what would be stored.
+    /// It cannot be decoded, or its stored form is unknown.
     pub fn stored(
         &self,
         resource: &Resource,

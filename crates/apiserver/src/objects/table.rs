@@ -126,7 +126,7 @@ impl Type {
         })
     }
 
-    /// What it is made of, without its name.
+    /// The type that it is defined as, without its name.
     pub(super) fn under(&self) -> &Self {
         match self {
             Self::Named(_, under) => under.under(),

@@ -1,5 +1,5 @@
-//! What an update cannot change, and what it changes besides what it says: `rest.BeforeUpdate` and `PrepareForUpdate`
-//! of the strategies (`pkg/registry/*/*/strategy.go`). Objects are as the decoder has them.
+//! Fields that an update cannot change, and fields that it changes without naming them: `rest.BeforeUpdate` and
+//! `PrepareForUpdate` of the strategies (`pkg/registry/*/*/strategy.go`). Objects are as the decoder returns them.
 
 use palisade_objects::json::Change as _;
 use serde_json::{Map, Value, json};

@@ -1,4 +1,4 @@
-//! Which overloads a call may mean (cel-go `checker.resolveOverload`).
+//! Overloads that a call may mean (cel-go `checker.resolveOverload`).
 
 use std::sync::Arc;
 

@@ -329,7 +329,7 @@ pub(super) fn unwrap_optional(of: &Type) -> (&Type, bool) {
     }
 }
 
-/// `a.b.c`, if the expression reads so and `wanted` says that names that begin with `a` may be declared.
+/// `a.b.c`, if the expression has that form and `wanted` accepts names that begin with `a`.
 pub(super) fn qualified_name(node: &Node, wanted: impl Fn(&str) -> bool) -> Option<String> {
     let mut fields = Vec::new();
     let mut node = node;

@@ -1,4 +1,4 @@
-//! What an author may do about a mistake. cel-go says nothing of this kind.
+//! Advice for an author about a mistake. cel-go gives none.
 
 use super::checker::Checker;
 use crate::{
@@ -113,7 +113,7 @@ pub(super) fn no_fields(of: &Type) -> Option<String> {
     }
 }
 
-/// For a type whose fields nobody declared.
+/// For a type without declared fields.
 pub(super) fn failed_resolution(name: &str, field: &str) -> Option<String> {
     (name == "kubernetes.authorization.Authorizer" && field == "requestResource").then(|| {
         "the API server's type checking does not know `authorizer.requestResource` and always warns; \

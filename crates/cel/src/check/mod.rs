@@ -1,7 +1,7 @@
 //! The type checker: cel-go's (`checker/`), with its validators of syntax trees (`cel/validator.go`).
 //!
-//! It finds every mistake that kube-apiserver finds before it evaluates, with cel-go's texts and places, and more than
-//! cel-go it says what may be done about it.
+//! It finds every mistake that kube-apiserver finds before it evaluates, with cel-go's texts and places. In addition it
+//! gives advice.
 
 mod aggregate;
 mod calls;
@@ -82,7 +82,7 @@ pub enum ResultType {
 }
 
 impl ResultType {
-    /// What the API server says if an expression is of another type. A dynamic type is another one, too.
+    /// The API server's mistake if an expression has another type. A dynamic type counts as another one.
     pub fn refuses(self, output: &Type) -> Option<Issue> {
         let (fits, expected, help) = match self {
             Self::Any => return None,
@@ -112,7 +112,7 @@ fn is_struct(of: &Type, name: &str) -> bool {
 /// Checks a parsed expression.
 ///
 /// # Errors
-/// What is wrong, by position.
+/// The mistakes in it, by position.
 pub fn check(ast: Ast, environment: &Environment) -> Result<Checked, Vec<Issue>> {
     let checked = checker::Checker::new(&ast, environment).run(ast).map_err(arrange)?;
     let issues = validate::validate(&checked);

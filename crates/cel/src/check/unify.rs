@@ -104,8 +104,7 @@ impl Mapping {
         }
     }
 
-    /// The type with each variable replaced by what it stands for; those that stand for nothing become dyn if
-    /// `close`.
+    /// The type with each variable replaced by the type that it stands for; free variables become dyn if `close`.
     pub fn substitute(&self, of: &Type, close: bool) -> Type {
         if !has_variables(of) {
             return of.clone();
@@ -154,7 +153,7 @@ fn nullable(of: &Type) -> bool {
         )
 }
 
-/// Of two types that unify the one that says less.
+/// The more general one of two types that unify.
 pub(super) fn most_general<'a>(one: &'a Type, other: &'a Type) -> &'a Type {
     if says_no_more(one, other) { one } else { other }
 }

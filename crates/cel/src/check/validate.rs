@@ -1,5 +1,5 @@
-//! Checks of well-typed trees (cel-go `cel/validator.go` and `ext/formatting.go`): literals that functions refuse, and
-//! literals of lists and maps whose elements are not all of exactly one type.
+//! Checks of well-typed trees (cel-go `cel/validator.go` and `ext/formatting.go`): literals that functions reject, and
+//! literals of lists and maps with elements of different types.
 
 use super::Checked;
 use crate::{

@@ -1,11 +1,11 @@
-//! What an expression may cost at least and at most, told before it is evaluated: cel-go's estimate (`checker/cost.go`)
-//! as kube-apiserver makes it for the rules of CustomResourceDefinitions.
+//! The lowest and the highest cost of an expression, before it is evaluated: cel-go's estimate (`checker/cost.go`) as
+//! kube-apiserver makes it for the rules of CustomResourceDefinitions.
 //!
-//! The estimate goes by how large values may be. What the expression itself says of sizes is known; those of the input a
-//! [`Sizes`] knows, by the way into it. What calls cost is in the tables of functions
-//! ([`Function::estimate`](crate::functions::Function::estimate)), beside what they cost when they are evaluated.
+//! The estimate depends on how large values may be. The expression determines some sizes; a [`Sizes`] knows those of
+//! the input, by the path into it. The tables of functions have the estimates of calls
+//! ([`Function::estimate`](crate::functions::Function::estimate)), beside their costs.
 //!
-//! Where cel-go's own estimate is odd, this one is as odd: it decides which rules an API server takes.
+//! Where cel-go's own estimate is odd, this one is as odd: it decides which rules an API server accepts.
 
 mod coster;
 mod path;
@@ -50,7 +50,7 @@ pub struct CallEstimate {
 }
 
 impl CallEstimate {
-    /// One that says how large the result is.
+    /// An estimate with the size of the result.
     pub(crate) fn sized(cost: Range, size: Range) -> Self {
         Self { cost, size: Some(size) }
     }
@@ -69,13 +69,13 @@ pub(crate) struct Arg<'c> {
     pub(crate) node: Option<&'c Node>,
     pub(crate) of: &'c Type,
     path: Option<Path>,
-    /// What is known of its size by the expression and the input.
+    /// Its size, as far as the expression and the input determine it.
     pub(crate) size: Option<Range>,
 }
 
 impl Arg<'_> {
-    /// An element of this list, of which nothing but the way to it is known; none if it is not a list. The key of a map, and
-    /// the value of an optional, count as well.
+    /// An element of this list, known only by its path; none if it is not a list. The key of a map, and the value of an
+    /// optional, count as well.
     pub(crate) fn element(&self) -> Option<Arg<'_>> {
         let (Type::List(of) | Type::Map(of, _) | Type::Optional(of) | Type::Type(of)) = self.of else { return None };
         Some(Arg { node: None, of, path: self.path.as_ref().map(|path| path.copied("@items")), size: None })
@@ -87,7 +87,7 @@ impl Arg<'_> {
     }
 }
 
-/// A call whose cost is estimated.
+/// A call to estimate.
 pub struct Call<'c> {
     pub(crate) overload: &'static Overload,
     pub(crate) minor: u8,
@@ -97,7 +97,7 @@ pub struct Call<'c> {
 }
 
 impl Call<'_> {
-    /// The size of an argument. What the expression does not tell is asked of the input once more.
+    /// The size of an argument. If the expression does not determine it, the input may.
     pub(crate) fn size(&self, arg: &Arg<'_>) -> Range {
         let asked = || Some(Range { min: 0, max: self.sizes.most(&arg.path.as_ref()?.steps())? });
         arg.size.or_else(asked).unwrap_or(Range::UNKNOWN)

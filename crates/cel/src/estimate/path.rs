@@ -1,4 +1,4 @@
-//! The way from a variable to a part of it.
+//! The path from a variable to a part of it.
 
 use std::{cell::RefCell, rc::Rc, sync::Arc};
 

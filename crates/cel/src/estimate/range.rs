@@ -1,5 +1,5 @@
-//! Sizes and costs between a least and a most one (cel-go `SizeEstimate`, `CostEstimate`). What would be more than 64 bits
-//! hold is [`u64::MAX`].
+//! Sizes and costs with a minimum and a maximum (cel-go `SizeEstimate`, `CostEstimate`). Larger values than 64 bits can
+//! hold are [`u64::MAX`].
 
 /// From the least to the most.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -11,7 +11,7 @@ pub struct Range {
 }
 
 impl Range {
-    /// A size of which nothing is known.
+    /// An unknown size.
     pub const UNKNOWN: Self = Self { min: 0, max: u64::MAX };
 
     /// One and the same.

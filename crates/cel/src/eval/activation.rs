@@ -1,4 +1,4 @@
-//! What the variables of an expression are bound to.
+//! The bindings of an expression's variables.
 
 use std::cell::{Cell, RefCell};
 
@@ -73,13 +73,13 @@ impl<'a> Activation<'a> {
         self
     }
 
-    /// What evaluating variables has cost since this was last asked. The API server subtracts it from the budget of the
+    /// The cost of evaluating variables since the last call. The API server subtracts it from the budget of the
     /// expressions that used them.
     pub fn take_variables_cost(&self) -> u64 {
         self.spent.take()
     }
 
-    /// The policy's variables that were evaluated since this was last asked, in the order in which they were done.
+    /// The policy's variables that were evaluated since the last call, in the order of evaluation.
     pub fn take_evaluated(&self) -> Vec<(Str<'a>, Evaluation<'a>)> {
         self.evaluated.take()
     }

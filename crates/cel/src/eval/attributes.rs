@@ -1,4 +1,4 @@
-//! Values and the way into them (cel-go `interpreter/attributes.go`).
+//! Values and the paths into them (cel-go `interpreter/attributes.go`).
 
 use std::sync::Arc;
 
@@ -83,7 +83,7 @@ impl<'a> Machine<'a, '_> {
         Ok(if optional { Value::some(value) } else { value })
     }
 
-    /// One step into a value. With an optional step, what is absent is not an error and costs nothing.
+    /// One step into a value. With an optional step, an absent value is not an error and costs nothing.
     pub(super) fn qualify(
         &mut self,
         value: &Value<'a>,
@@ -148,7 +148,7 @@ impl<'a> Machine<'a, '_> {
         }
     }
 
-    /// Evaluates an accumulator's first value, if nobody has.
+    /// Evaluates an accumulator's first value, if that has not happened yet.
     pub(super) fn force(&mut self, slot: usize) -> Result<(), Error> {
         if let Slot::Lazy(init) = &self.slots[slot] {
             let init: &'a Node = init;

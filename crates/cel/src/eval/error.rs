@@ -1,4 +1,4 @@
-//! What goes wrong in an evaluation.
+//! Errors of evaluation.
 
 use std::fmt;
 

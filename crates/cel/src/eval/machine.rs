@@ -1,7 +1,7 @@
-//! Evaluating a plan, and counting what it costs (cel-go `interpreter/interpretable.go` and `runtimecost.go`).
+//! Evaluates a plan, and counts its cost (cel-go `interpreter/interpretable.go` and `runtimecost.go`).
 //!
-//! cel-go's cost tracker observes each step and keeps a stack of values. What comes of it is: a call costs if all its
-//! arguments were evaluated, errors or not.
+//! cel-go's cost tracker observes each step and keeps a stack of values. The effect is that a call costs something if
+//! all its arguments were evaluated, with or without errors.
 
 use super::{
     Activation, Error, Evaluation, Program,
@@ -26,7 +26,7 @@ pub(super) fn run<'a>(program: &'a Program, activation: &Activation<'a>, limit: 
     Evaluation { result, cost: machine.cost }
 }
 
-/// Evaluates a node whose parts are constants.
+/// Evaluates a node with constant parts.
 pub(super) fn run_constant(node: &Node) -> Outcome<'static> {
     let activation = Activation::new();
     let mut machine = Machine { activation: &activation, slots: Vec::new(), boxed: true, cost: 0, limit: u64::MAX };

@@ -37,7 +37,7 @@ pub struct Program {
 pub struct Evaluation<'a> {
     /// The value, or why there is none.
     pub result: Result<Value<'a>, Error>,
-    /// What it cost, of errors too; without the cost of the policy's variables.
+    /// Its cost, errors included, without the cost of the policy's variables.
     pub cost: u64,
 }
 
@@ -45,7 +45,7 @@ impl Program {
     /// Makes a program of a checked expression, and evaluates constant parts ahead of time.
     ///
     /// # Errors
-    /// A constant part that fails, which the API server refuses as `program instantiation failed`.
+    /// A constant part fails, which the API server rejects as `program instantiation failed`.
     pub fn new(checked: &Checked, environment: &Environment) -> Result<Self, Issue> {
         plan::plan(checked, environment)
     }

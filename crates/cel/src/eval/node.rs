@@ -83,7 +83,7 @@ pub(super) struct Call {
     /// Whether arguments behind one that fails are not evaluated.
     pub sequential: bool,
     pub cost: Cost,
-    /// Whether the first argument is the accumulator of a fold, whose value nobody needs any more.
+    /// Whether the first argument is the accumulator of a fold, which is not used again.
     pub consumes: Option<usize>,
 }
 

@@ -59,7 +59,7 @@ fn patch(mut fields: BTreeMap<Arc<str>, Value<'_>>) -> Result<BTreeMap<Arc<str>,
     Ok(fields)
 }
 
-/// A field of an `Object`, by its type: what it was not given is null.
+/// A field of an `Object`, by its type: an unset field is null.
 pub(super) fn field<'a>(of: &Value<'a>, field: &str) -> Outcome<'a> {
     match native(of) {
         Value::Map(map) => Value::unwrapped(&Arc::new(map.get(&Value::from(field.to_owned())).unwrap_or_default())),
@@ -72,7 +72,7 @@ pub(super) fn has_field(of: &Value<'_>, field: &str) -> bool {
     matches!(native(of), Value::Map(map) if map.get(&Value::from(field.to_owned())).is_some())
 }
 
-/// A field of a `JSONPatch`. Empty texts count as absent, but only for who asks.
+/// A field of a `JSONPatch`. Empty texts count as absent, but only in presence tests.
 pub(super) fn patch_field<'a>(of: &Struct<'a>, key: &Value<'_>, if_present: bool) -> Result<Option<Value<'a>>, Error> {
     let Some(field @ ("op" | "path" | "from" | "value")) = key.as_str() else {
         let what = if if_present { "field" } else { "indexer" };
@@ -85,9 +85,9 @@ pub(super) fn patch_field<'a>(of: &Struct<'a>, key: &Value<'_>, if_present: bool
     Ok(Some(value.unwrap_or_default()))
 }
 
-/// A value after a round trip through Go's types, as cel-go 0.26 sends what is in an optional, and what it looks into by
-/// type: optionals in it are lost, types become texts, an `Object` becomes a map, and what else Kubernetes adds becomes
-/// an error.
+/// A value after a round trip through Go's types, as cel-go 0.26 treats values in an optional, and values that it
+/// inspects by type: optionals in it are lost, types become texts, an `Object` becomes a map, and other types of
+/// Kubernetes become an error.
 pub(super) fn native<'a>(value: &Value<'a>) -> Value<'a> {
     match value {
         Value::Optional(None) => Value::Null,

@@ -1,8 +1,8 @@
-//! What the parts of an expression came to, over all its evaluations: what a measure of coverage asks.
+//! The outcomes of the parts of an expression, over all its evaluations, to measure coverage.
 //!
 //! An expression is watched if it was compiled in an [`Environment`](crate::Environment) that is
-//! [`watching`](crate::Environment::watching). Otherwise its plan has nothing of this, and evaluating it costs what it
-//! costs. What is counted as CEL cost is the same in both cases.
+//! [`watching`](crate::Environment::watching). Otherwise its plan has no watches, and evaluating it takes no extra
+//! time. The CEL cost is the same in both cases.
 
 use std::sync::{
     Arc,
@@ -35,7 +35,7 @@ pub struct Watch {
     pub node: NodeId,
     /// Where it begins, or for a condition where its operator is.
     pub position: Position,
-    /// What it is.
+    /// The kind of part.
     pub kind: WatchKind,
     seen: AtomicU8,
 }
@@ -67,7 +67,7 @@ impl Watch {
         Arc::new(Self { node, position, kind, seen: AtomicU8::new(0) })
     }
 
-    /// What it came to so far, in all threads that have evaluated the expression.
+    /// The outcomes so far, in all threads that have evaluated the expression.
     pub fn seen(&self) -> Seen {
         let seen = self.seen.load(Ordering::Relaxed);
         Seen { yes: seen & YES != 0, no: seen & NO != 0, error: seen & ERROR != 0 }
@@ -102,7 +102,7 @@ impl<'a> Watches<'a> {
         (Node::Watched(Box::new(root), whole), self.all)
     }
 
-    /// The planned arguments of a call, those of them watched whose outcomes tell something.
+    /// The planned arguments of a call; it watches those with a meaningful outcome.
     pub fn arguments(&mut self, call: NodeId, function: &str, args: &[ast::Node], planned: Vec<Node>) -> Vec<Node> {
         let kind = match (function, args.len()) {
             ("_&&_", _) => WatchKind::And,

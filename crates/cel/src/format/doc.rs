@@ -38,7 +38,7 @@ pub(super) fn indent(parts: Vec<Doc>) -> Doc {
     Doc::Indent(2, Box::new(Doc::All(parts)))
 }
 
-/// What stands between brackets: on lines of its own if it is broken.
+/// Brackets and their content, which is on lines of its own if it is broken.
 pub(super) fn bracketed(open: impl Into<String>, inner: Vec<Doc>, close: &str) -> Doc {
     let mut parts = vec![Doc::Soft];
     parts.extend(inner);

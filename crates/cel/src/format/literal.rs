@@ -1,4 +1,4 @@
-//! Literals as they are written.
+//! The spelling of literals.
 
 use std::fmt::Write as _;
 

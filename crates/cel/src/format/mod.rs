@@ -1,7 +1,6 @@
-//! Syntax trees as text that people read: over several lines, with indentation, the same for the same tree.
+//! Syntax trees as text for people: over several lines, with indentation, the same for the same tree.
 //!
-//! What is printed is parsed to the same tree, and a line ends neither with a space nor is it empty, so that YAML shows it
-//! as a block.
+//! Parsing the text gives the same tree. No line is empty or ends with a space, so that YAML shows the text as a block.
 
 mod doc;
 mod layout;
@@ -19,7 +18,7 @@ pub const WIDTH: usize = 80;
 /// Formats an expression. Comments are lost.
 ///
 /// # Errors
-/// What is wrong with it, by position.
+/// The mistakes in it, by position.
 pub fn format(source: &str, syntax: Syntax) -> Result<String, Vec<Issue>> {
     let root = parse_unexpanded(source, syntax)?.root;
     Ok(print(&root, WIDTH, &[]).map_or_else(|| source.to_owned(), |printed| printed.text))
@@ -43,9 +42,9 @@ pub struct Printed {
     pub lines: Vec<usize>,
 }
 
-/// Prints a tree that [`parse_unexpanded`] has read; `None` for one whose macros are expanded.
+/// Prints a tree that [`parse_unexpanded`] has read; `None` for one with expanded macros.
 ///
-/// `width` is how long lines are where they can be broken.
+/// `width` is the length of lines that can be broken.
 pub fn print(node: &Node, width: usize, verbatim: &[Verbatim<'_>]) -> Option<Printed> {
     let doc = layout::Layout { verbatim }.of(node)?;
     Some(doc::render(&doc, width, verbatim))

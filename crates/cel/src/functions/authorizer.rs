@@ -16,11 +16,11 @@ use crate::{
 pub const AUTHORIZER: Decl = Object("kubernetes.authorization.Authorizer");
 /// The type of a check of a path under way.
 pub const PATH_CHECK: Decl = Object("kubernetes.authorization.PathCheck");
-/// The type of a check of a resource whose API group is known.
+/// The type of a check of a resource with a known API group.
 pub const GROUP_CHECK: Decl = Object("kubernetes.authorization.GroupCheck");
 /// The type of a check of a resource under way.
 pub const RESOURCE_CHECK: Decl = Object("kubernetes.authorization.ResourceCheck");
-/// The type of what an authorizer says.
+/// The type of an authorizer's decision.
 pub const DECISION: Decl = Object("kubernetes.authorization.Decision");
 
 /// The functions.

@@ -1,4 +1,4 @@
-//! What the macros of two-variable comprehensions call (cel-go `ext/comprehensions.go`).
+//! Functions that the macros of two-variable comprehensions call (cel-go `ext/comprehensions.go`).
 
 use super::{Function, K, V, function};
 use super::{Outcome, take};

@@ -1,5 +1,5 @@
-//! What calls cost (cel-go `interpreter/runtimecost.go` and `ext`, apiserver `pkg/cel/library/cost.go`). Sizes are those
-//! of `size()`; what has none is of size 1.
+//! Costs of calls (cel-go `interpreter/runtimecost.go` and `ext`, apiserver `pkg/cel/library/cost.go`). Sizes are those
+//! of `size()`; a value without a size counts as 1.
 
 use super::Cost;
 use crate::value::{Kind, List, Value};

@@ -1,5 +1,5 @@
-//! What calls are estimated to cost before anything is evaluated (apiserver `pkg/cel/library/cost.go`,
-//! `EstimateCallCost`; cel-go `checker/cost.go` and `ext`). What is not here costs 1.
+//! Estimated costs of calls, before anything is evaluated (apiserver `pkg/cel/library/cost.go`, `EstimateCallCost`;
+//! cel-go `checker/cost.go` and `ext`). A function without an estimate here costs 1.
 
 use crate::{
     ast::{Expr, Literal},
@@ -16,7 +16,7 @@ const TRAVERSAL: f64 = 0.1;
 const REGEX: f64 = 0.25;
 const ONE: Range = Range::fixed(1);
 
-/// What an authorizer is asked.
+/// A question to an authorizer.
 pub(super) const AUTHORIZATION: Estimate = |_| Some(Range::fixed(350_000).into());
 /// Reading a selector, and making its requirements.
 pub(super) const SELECTOR: Estimate = |call| {
@@ -130,7 +130,7 @@ pub(super) const MEMBERSHIP: Estimate = |call| match call.args {
     [_, list] if call.overload.id == "in_list" => Some(list.known().scaled(1.0).into()),
     _ => None,
 };
-/// `==`: one pass over what is smaller; of some types always the same.
+/// `==`: one pass over the smaller operand; for some types always the same.
 pub(super) const EQUALITY: Estimate = |call| {
     let [left, right] = call.args else { return None };
     let name = match left.of {
@@ -148,9 +148,9 @@ pub(super) const EQUALITY: Estimate = |call| {
         _ => comparison(call),
     }
 };
-/// `!=`: one pass over what is smaller.
+/// `!=`: one pass over the smaller operand.
 pub(super) const INEQUALITY: Estimate = comparison;
-/// `<` and its like: of texts and bytes one pass over what is shorter.
+/// `<` and its like: for texts and bytes one pass over the shorter operand.
 pub(super) const ORDER: Estimate =
     |call| if matches!(call.overload.args, [Decl::String | Decl::Bytes, _]) { comparison(call) } else { None };
 /// Each element with each other.
@@ -164,7 +164,7 @@ pub(super) const SLICE: Estimate = |call| {
     let length = natural(end).unwrap_or(size.max).wrapping_sub(natural(start).unwrap_or(0));
     Some(new_list(1.0, Range::fixed(length)))
 };
-/// As many numbers as the argument says.
+/// As many numbers as the argument.
 pub(super) const RANGE: Estimate =
     |call| Some(new_list(1.0, Range::fixed(natural(call.args.first()?).unwrap_or(u64::MAX))));
 /// The receiver again.
@@ -180,7 +180,7 @@ pub(super) const DISTINCTION: Estimate = |call| Some(self_comparison(2.0, call.s
 /// Each element of the receiver with each other; texts are longer.
 pub(super) const SORTING: Estimate =
     |call| Some(self_comparison(sorting_factor(call.overload.args.first()), call.size(call.target?)));
-/// Each key, of which the argument is a list, with each other.
+/// Compares each key, which are a list in the argument, with each other key.
 pub(super) const SORTING_BY_KEYS: Estimate =
     |call| Some(self_comparison(sorting_factor(call.overload.args.get(1)), call.size(call.args.first()?)));
 

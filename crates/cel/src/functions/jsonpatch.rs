@@ -1,4 +1,4 @@
-//! What only mutations may call (apiserver `pkg/cel/library/jsonpatch.go`).
+//! Functions for mutations only (apiserver `pkg/cel/library/jsonpatch.go`).
 
 use super::{Function, Outcome, cost, estimate, function, text};
 use crate::{types::Decl::String, value::Value};

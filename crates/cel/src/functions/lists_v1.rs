@@ -1,4 +1,4 @@
-//! What version 1 of the library of lists adds (apiserver `pkg/cel/library/lists.go` of Kubernetes 1.37).
+//! Functions that version 1 of the library of lists adds (apiserver `pkg/cel/library/lists.go` of Kubernetes 1.37).
 
 use super::{Function, Outcome, cost, estimate, member};
 use crate::{

@@ -106,13 +106,13 @@ pub struct Function {
     pub name: &'static str,
     /// In the order in which cel-go declares them: it is the order of inference and of error messages.
     pub overloads: &'static [Overload],
-    /// If the function looks at the types of its arguments itself, whatever overload the checker found: how it is
-    /// evaluated (cel-go's singleton bindings, and those without type guards).
+    /// If the function looks at the types of its arguments itself, whatever overload the checker found: its evaluation
+    /// (cel-go's singleton bindings, and those without type guards).
     pub dynamic: Option<Eval>,
-    /// What a call costs, whatever the overload (apiserver `pkg/cel/library/cost.go`); nothing stands for 1.
+    /// The cost of a call, whatever the overload (apiserver `pkg/cel/library/cost.go`); `None` means 1.
     pub cost: Option<Cost>,
-    /// What a call is estimated to cost, whatever the overload; nothing stands for 1, and for what the estimate knows by
-    /// itself.
+    /// The estimated cost of a call, whatever the overload; `None` means 1, or that the estimate itself handles the
+    /// function.
     pub estimate: Option<Estimate>,
 }
 
@@ -148,10 +148,10 @@ pub struct Overload {
     pub args: &'static [Decl],
     /// The type of the result.
     pub result: Decl,
-    /// The first minor of Kubernetes 1.x whose environment has it; the environment for new expressions is that of the
-    /// minor before the server's. 0 is "always".
+    /// The first minor of Kubernetes 1.x with it; the environment for new expressions is that of the minor before the
+    /// server's. 0 means "always".
     pub since: u8,
-    /// The last minor of the server itself that has it, if its cel-go took it away, whatever the environment.
+    /// The last minor of the server itself with it, if its cel-go removed it, whatever the environment.
     pub until: Option<u8>,
     /// The first minor of the server itself that has it in this form. 0 is "always".
     pub from: u8,
@@ -204,8 +204,8 @@ impl Overload {
         self.since <= level && self.from <= server && self.until.is_none_or(|until| server <= until)
     }
 
-    /// Whether the arguments are of its types, as far as they are known at run time: of lists and maps only the first
-    /// element tells (cel-go `Type.IsAssignableRuntimeType`).
+    /// Whether the arguments have its types, as far as these are known at run time: for lists and maps only the first
+    /// element counts (cel-go `Type.IsAssignableRuntimeType`).
     pub(crate) fn accepts(&self, args: &[Value<'_>]) -> bool {
         self.args.len() == args.len() && self.args.iter().zip(args).all(|(decl, value)| decl.accepts(value))
     }
@@ -244,7 +244,7 @@ pub(crate) struct Properties {
     pub estimate: Option<Estimate>,
 }
 
-/// Of a function of whatever library.
+/// The properties of a function of any library.
 pub(crate) fn properties(name: &str) -> Properties {
     static ALL: OnceLock<BTreeMap<&'static str, Properties>> = OnceLock::new();
     let all = ALL.get_or_init(|| {

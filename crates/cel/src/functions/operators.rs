@@ -1,7 +1,7 @@
 //! Operators, and the functions of the standard library that look at types themselves.
 //!
-//! Which error a wrong type gives is a matter of cel-go's traits: a type without the operator's trait is refused with
-//! the operator's name, unless it is one of those that would answer method calls.
+//! cel-go's traits decide which error a wrong type gives: a type without the operator's trait is rejected with the
+//! operator's name, unless it is one of those that answer method calls.
 
 use std::cmp::Ordering;
 
@@ -12,7 +12,7 @@ use crate::{
     value::{Map, Str, Value, compare},
 };
 
-/// The error of an operator whose first operand has not got it.
+/// The error of an operator if its first operand does not have it.
 pub(super) fn untyped(name: &str, operand: &Value<'_>) -> Error {
     match operand {
         // These answer methods, but not this one.

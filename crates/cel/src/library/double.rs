@@ -14,7 +14,7 @@ pub(crate) fn conversion_error(from: &str, to: &str) -> String {
     format!("type conversion error from '{from}' to '{to}'")
 }
 
-/// The shortest digits that tell a finite number, with an exponent: `1.5e0`. Of two that are equally near, the even one,
+/// The shortest digits that identify a finite number, with an exponent: `1.5e0`. If two are equally near, the even one,
 /// as in Go; Rust takes the larger one.
 pub(super) fn shortest(value: f64) -> String {
     let text = format!("{value:e}");
@@ -22,7 +22,8 @@ pub(super) fn shortest(value: f64) -> String {
     format!("{value:.*e}", digits - 1)
 }
 
-/// `string(double)`, Go's `%g`: the shortest digits that tell the number, with an exponent below 1e-4 and from 1e6 on.
+/// `string(double)`, Go's `%g`: the shortest digits that identify the number, with an exponent below 1e-4 and from 1e6
+/// on.
 pub(crate) fn to_string(value: f64) -> String {
     if let Some(text) = special(value) {
         return text.to_owned();
@@ -46,7 +47,7 @@ fn special(value: f64) -> Option<&'static str> {
     }
 }
 
-/// Go's `FormatFloat(value, 'f', -1, 64)`: the shortest digits that tell the number, never with an exponent.
+/// Go's `FormatFloat(value, 'f', -1, 64)`: the shortest digits that identify the number, never with an exponent.
 pub(crate) fn to_fixed(value: f64) -> String {
     if let Some(text) = special(value) {
         return text.to_owned();

@@ -1,6 +1,6 @@
-//! Numbers as `golang.org/x/text/message` prints them for `en_US`, which `%f` and `%e` of `format` do.
+//! Numbers as `golang.org/x/text/message` prints them for `en_US`; `%f` and `%e` of `format` use it.
 //!
-//! It keeps its limits in narrow integers, and the odd results for large ones are kept here as well.
+//! It keeps its limits in narrow integers, and this module reproduces its odd results for large ones.
 
 use super::double::shortest;
 

@@ -62,7 +62,7 @@ impl Format {
         }
     }
 
-    /// `format.validate(string)`: what is wrong; nothing if the text is valid.
+    /// `format.validate(string)`: the mistakes; none if the text is valid.
     pub(crate) fn validate(self, text: &str) -> Vec<String> {
         let one = |valid: bool, error: &str| if valid { Vec::new() } else { vec![error.to_owned()] };
         let bytes = text.as_bytes();

@@ -1,6 +1,6 @@
 //! IP addresses (`pkg/cel/library/ip.go`, with the parser of Go's `net/netip`).
 //!
-//! Addresses with a zone and IPv4 addresses written as IPv6 ones (`::ffff:1.2.3.4`) are refused.
+//! Addresses with a zone and IPv4 addresses written as IPv6 ones (`::ffff:1.2.3.4`) are rejected.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

@@ -1,11 +1,11 @@
-//! The functions of Kubernetes' CEL environment, over plain Rust types: no CEL value, type or syntax tree is known here.
+//! The functions of Kubernetes' CEL environment, over plain Rust types, without CEL values, types or syntax trees.
 //!
-//! Results and error texts are those of kube-apiserver 1.36: `k8s.io/apiserver` v0.36.1 (`pkg/cel/library`) with
-//! cel-go v0.26.0 (`ext`, `common/types`), built with Go 1.26. The tables in `testdata` were written by that code
+//! Results and error texts are those of kube-apiserver 1.36: `k8s.io/apiserver` v0.36.1 (`pkg/cel/library`) with cel-go
+//! v0.26.0 (`ext`, `common/types`), built with Go 1.26. The tables in `testdata` were written by that code
 //! (`testdata/generate`), and the tests of each module compare with them call by call.
 //!
 //! An error is the text that the API server shows. CEL strings are UTF-8; Go strings need not be, so the few functions
-//! that could make others (percent decoding) replace what is not UTF-8 by U+FFFD.
+//! that could make others (percent decoding) replace invalid UTF-8 by U+FFFD.
 
 pub(crate) mod cidr;
 pub(crate) mod double;

@@ -150,8 +150,8 @@ pub(crate) struct LiteralError<P> {
     pub(crate) place: Option<P>,
 }
 
-/// The check of a call of `format` on a literal with a list literal: `refused` tells the place and the type's name of
-/// what is of none of the types that [`Clause::accepts`] names.
+/// Checks a call of `format` on a literal with a list literal: `refused` returns the place and the name of the type of
+/// an argument that has none of the types of [`Clause::accepts`].
 pub(crate) fn check_literal<P>(
     format: &str,
     arguments: usize,

@@ -17,7 +17,7 @@ pub(crate) fn char_at(text: &str, index: i64) -> Result<String, String> {
     Ok(text.chars().nth(position).map(String::from).unwrap_or_default())
 }
 
-/// `string.indexOf(string)` and, with an offset to begin at, `string.indexOf(string, int)`; -1 if there is none.
+/// `string.indexOf(string)` and, with an offset to begin at, `string.indexOf(string, int)`; -1 if it is not found.
 pub(crate) fn index_of(text: &str, part: &str, offset: i64) -> Result<i64, String> {
     if part.is_empty() {
         return Ok(offset);
@@ -27,7 +27,7 @@ pub(crate) fn index_of(text: &str, part: &str, offset: i64) -> Result<i64, Strin
     Ok(text[byte..].find(part).map_or(-1, |found| length(&text[..byte + found])))
 }
 
-/// `string.lastIndexOf(string)`; -1 if there is none.
+/// `string.lastIndexOf(string)`; -1 if it is not found.
 pub(crate) fn last_index_of(text: &str, part: &str) -> i64 {
     text.rfind(part).map_or(-1, |found| length(&text[..found]))
 }
@@ -61,7 +61,7 @@ pub(crate) fn upper_ascii(text: &str) -> String {
     text.to_ascii_uppercase()
 }
 
-/// `string.replace(string, string, int)`: a negative limit is none. Go's `strings.Replace`.
+/// `string.replace(string, string, int)`: a negative limit means no limit. Go's `strings.Replace`.
 pub(crate) fn replace(text: &str, old: &str, new: &str, limit: i64) -> String {
     match usize::try_from(limit) {
         Ok(limit) => text.replacen(old, new, limit),
@@ -69,7 +69,7 @@ pub(crate) fn replace(text: &str, old: &str, new: &str, limit: i64) -> String {
     }
 }
 
-/// `string.split(string, int)`: a negative limit is none, and 0 gives nothing. Go's `strings.SplitN`.
+/// `string.split(string, int)`: a negative limit means no limit, and 0 gives an empty list. Go's `strings.SplitN`.
 pub(crate) fn split<'a>(text: &'a str, separator: &str, limit: i64) -> Vec<&'a str> {
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
     if !separator.is_empty() {
@@ -111,7 +111,7 @@ pub(crate) fn join<'a>(items: impl IntoIterator<Item = &'a str>, separator: &str
     items.into_iter().collect::<Vec<_>>().join(separator)
 }
 
-/// `strings.quote(string)`: a CEL literal. What is not printable stays as it is.
+/// `strings.quote(string)`: a CEL literal. Characters that are not printable stay as they are.
 pub(crate) fn quote(text: &str) -> String {
     let mut out = String::from('"');
     for c in text.chars() {

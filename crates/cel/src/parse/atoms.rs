@@ -1,4 +1,4 @@
-//! What expressions are made of: literals, names, calls, lists, maps and messages.
+//! The parts of expressions: literals, names, calls, lists, maps and messages.
 
 use super::{
     lexer::{Kind, Token},

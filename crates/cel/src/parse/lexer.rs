@@ -1,5 +1,5 @@
-//! Source text to tokens, as the lexer rules of cel-go's `parser/gen/CEL.g4`: the longest match wins, what no rule
-//! matches is reported and skipped.
+//! Source text to tokens, as the lexer rules of cel-go's `parser/gen/CEL.g4`: the longest match wins; text that matches
+//! no rule is reported and skipped.
 
 use crate::{
     ast::Position,
@@ -40,7 +40,7 @@ const FIXED: &[&str] = &[
 ];
 const KEYWORDS: &[&str] = &["in", "true", "false", "null"];
 
-/// All tokens, an end at last, and what is none.
+/// All tokens, with an end token, and the issues for text that is not a token.
 pub(crate) fn tokens(source: &str) -> (Vec<Token<'_>>, Vec<Issue>) {
     let (mut tokens, mut issues) = (Vec::with_capacity(source.len() / 3 + 1), Vec::new());
     let mut rest = source;

@@ -27,7 +27,7 @@ pub(super) fn double(negative: bool, text: &str) -> Option<Literal> {
     value.is_finite().then_some(Literal::Double(if negative { -value } else { value }))
 }
 
-/// A string with its quotes and an `r` before them, or why it is none.
+/// The value of a string with its quotes and an optional `r` before them, or why it is invalid.
 pub(super) fn string(text: &str) -> Result<Literal, &'static str> {
     let bytes = unescape(text, false)?;
     // All escapes of a string are code points.

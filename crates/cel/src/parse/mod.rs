@@ -1,7 +1,7 @@
 //! Source to syntax tree, as cel-go's parser does it (`parser/parser.go` and `parser/gen/CEL.g4`): the same language,
-//! limits, macros and positions. The texts of syntax errors may differ, where they are does not.
+//! limits, macros and positions. The texts of syntax errors may differ, their places do not.
 //!
-//! Nothing that is parsed is deeper than [`MAX_DEPTH`] in any way, so what walks the tree may recurse.
+//! A parsed tree is at most [`MAX_DEPTH`] deep in any way, so code that walks it may recurse.
 
 mod atoms;
 pub(crate) mod lexer;
@@ -20,7 +20,7 @@ pub const MAX_CODE_POINTS: usize = 100_000;
 /// The deepest nesting (`parser.Options.maxRecursionDepth`), for each rule of the grammar and for the operators,
 /// selections and calls on the way from the root to a leaf.
 pub const MAX_DEPTH: u32 = 250;
-/// The most nodes. cel-go has no such limit, but each `optMap` doubles what it is called on.
+/// The most nodes. cel-go has no such limit, but each `optMap` doubles its target.
 pub const MAX_NODES: usize = 1 << 20;
 
 /// What an environment adds to the language.
@@ -37,16 +37,16 @@ pub struct Syntax {
 /// Parses a source and expands its macros.
 ///
 /// # Errors
-/// What is wrong, by position.
+/// The mistakes in it, by position.
 pub fn parse(source: &str, syntax: Syntax) -> Result<Ast, Vec<Issue>> {
     parser(source, syntax)?.parse().map_err(arrange)
 }
 
-/// Parses a source and leaves its macros as the calls that they are written as, for who writes it again
+/// Parses a source and leaves its macros as the calls in the source, so that they can be written again
 /// ([`crate::format`]). Nothing else understands this tree.
 ///
 /// # Errors
-/// What is wrong, by position, but for arguments that a macro does not take.
+/// The mistakes in it, by position, except arguments that a macro does not accept.
 pub fn parse_unexpanded(source: &str, syntax: Syntax) -> Result<Ast, Vec<Issue>> {
     let mut parser = parser(source, syntax)?;
     parser.expands = false;

@@ -72,13 +72,13 @@ impl<'a> Parser<'a> {
         self.issues.push(Issue::new(IssueKind::Syntax, position, message));
     }
 
-    /// What stands where a macro found a mistake; no macro takes it for a name.
+    /// The placeholder for a macro with a mistake; no macro takes it for a name.
     pub fn macro_error(&mut self, position: Position, message: impl Into<String>) -> Node {
         self.issues.push(Issue::new(IssueKind::Macro, position, message));
         self.node(position, Expr::Literal(Literal::Null))
     }
 
-    /// What stands where a mistake was reported; no macro takes it for a name.
+    /// The placeholder for a reported mistake; no macro takes it for a name.
     pub(super) fn error(&mut self, position: Position, message: impl Into<String>) -> Node {
         self.report(position, message);
         self.node(position, Expr::Literal(Literal::Null))

@@ -1,4 +1,4 @@
-//! How the parser reads tokens, and what it says of one that does not fit.
+//! How the parser reads tokens, and its messages about those that do not fit.
 
 use super::{
     lexer::{Kind, Token, escape},
@@ -46,7 +46,7 @@ impl<'a> Parser<'a> {
         Stop
     }
 
-    /// What ANTLR says where nothing that begins with `first` goes on with this token.
+    /// ANTLR's message if no rule that begins with `first` continues with this token.
     pub(super) fn no_alternative(&self, first: Token<'_>) -> String {
         let last = self.token();
         let end = if last.kind == Kind::End { first.start + first.text.len() } else { last.start + last.text.len() };

@@ -1,5 +1,5 @@
-//! The types of what policies see: the admission request, the namespace, the composed variables, and objects by their
-//! schemas.
+//! The types of the variables of policies: the admission request, the namespace, the composed variables, and objects by
+//! their schemas.
 
 mod admission;
 mod escape;

@@ -118,7 +118,7 @@ impl Schemas {
         }
     }
 
-    /// The kinds whose schemas are known.
+    /// The kinds with a known schema.
     pub fn kinds(&self) -> impl Iterator<Item = &Kind> {
         self.by_kind.keys()
     }

@@ -39,8 +39,8 @@ enum Kind {
 }
 
 impl DeclType {
-    /// The type of what a schema describes, unless rules cannot see it: a schema without a type, a list of what cannot be
-    /// seen. The schema is one that [`with_metadata`] was applied to. `minor` is the server's.
+    /// The type that a schema describes, unless rules cannot see it: a schema without a type, or a list of invisible
+    /// elements. The schema is one that [`with_metadata`] was applied to. `minor` is the server's.
     pub fn new(schema: &Value, minor: u8) -> Option<Self> {
         let number = |key: &str| schema.get(key).and_then(Value::as_i64).map(|most| u64::try_from(most).unwrap_or(0));
         let format = text(schema, "format");
@@ -122,7 +122,7 @@ impl DeclType {
         }
     }
 
-    /// How many such values fit into a request, if nothing else says how many there may be.
+    /// How many such values fit into a request, unless something else limits their number.
     pub fn max_cardinality(&self) -> u64 {
         MAX_REQUEST / (self.least_bytes + 1)
     }

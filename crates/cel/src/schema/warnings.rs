@@ -1,4 +1,5 @@
-//! What `status.typeChecking` of a policy says (apiserver `pkg/admission/plugin/policy/validating/typechecking.go`).
+//! The warnings in `status.typeChecking` of a policy (apiserver
+//! `pkg/admission/plugin/policy/validating/typechecking.go`).
 
 use std::collections::BTreeSet;
 
@@ -24,7 +25,7 @@ pub struct Rule {
 }
 
 /// The kinds that a policy is checked against, in the API server's order: those of rules without `*` in groups and
-/// versions. `kinds_of` tells the kinds of a group, version and resource.
+/// versions. `kinds_of` returns the kinds of a group, version and resource.
 pub fn kinds_to_check(rules: &[Rule], kinds_of: impl Fn(&str, &str, &str) -> Vec<Kind>) -> BTreeSet<Kind> {
     // A name that is given twice counts twice.
     let sorted = |names: &[String]| {
@@ -64,8 +65,8 @@ pub struct TypeCheck {
 }
 
 impl TypeCheck {
-    /// Prepares the check for the kinds whose schemas are known, with the policy's variables, name and expression, in
-    /// their order. `params` is the policy's paramKind; without a schema it is dynamic, and before 1.36 undeclared.
+    /// Prepares the check for the kinds with known schemas, with the policy's variables, name and expression, in their
+    /// order. `params` is the policy's paramKind; without a schema it is dynamic, and before 1.36 undeclared.
     pub fn new<'a>(
         minor: u8,
         schemas: &Schemas,

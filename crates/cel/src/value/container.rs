@@ -44,7 +44,7 @@ impl<'a> List<'a> {
         (0..self.len()).map(|index| self.get(index).unwrap_or_default())
     }
 
-    /// The elements to change them: without a copy if nobody else has them.
+    /// The elements, to change them: without a copy if this is their only owner.
     pub(crate) fn into_vec(self) -> Vec<Value<'a>> {
         match self {
             Self::Json(items) => items.iter().map(Value::from_json).collect(),
@@ -134,7 +134,7 @@ impl<'a> Map<'a> {
         }
     }
 
-    /// The entries to change them: without a copy if nobody else has them.
+    /// The entries, to change them: without a copy if this is their only owner.
     pub(crate) fn into_entries(self) -> Entries<'a> {
         match self {
             Self::Entries(entries) => Arc::try_unwrap(entries).unwrap_or_else(|entries| (*entries).clone()),

@@ -1,7 +1,7 @@
-//! Values: what expressions read and what they result in.
+//! Values: the inputs and results of expressions.
 //!
-//! Values borrow from the JSON documents that are the input ([`Value::from_json`]); nothing of them is copied before an
-//! expression makes something new of it.
+//! Values borrow from the JSON documents that are the input ([`Value::from_json`]). Nothing is copied until an
+//! expression makes a new value.
 
 mod container;
 mod equal;
@@ -299,7 +299,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The size of what has one: code points of a text, bytes, elements, entries (cel-go `traits.Sizer`).
+    /// The size, if the value has one: code points of a text, bytes, elements, entries (cel-go `traits.Sizer`).
     pub(crate) fn size(&self) -> Option<usize> {
         match self {
             Self::String(text) => Some(if text.is_ascii() { text.len() } else { text.chars().count() }),
@@ -330,7 +330,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// `==`. Values of different types are unequal but for numbers; some opaque types refuse to be compared.
+    /// `==`. Values of different types are unequal, except numbers; some opaque types cannot be compared.
     ///
     /// # Errors
     /// `no such overload`.

@@ -77,7 +77,7 @@ impl Opaque {
         Self::new(Kind::Failure(Error::new(format!("unsupported conversion to ref.Val: ({name}){text}"))))
     }
 
-    /// The name of the type in Go that it is made of.
+    /// The name of its Go type.
     pub(crate) fn native_type(&self) -> &'static str {
         match self.kind() {
             Kind::Quantity(_) | Kind::Computed(_) => "*resource.Quantity",
@@ -149,7 +149,7 @@ impl Opaque {
         }
     }
 
-    /// These types refuse to be compared with others, and those of authorization with anything.
+    /// These types cannot be compared with others, and those of authorization with nothing at all.
     pub(super) fn equals(&self, other: &Value<'_>) -> Result<bool, Error> {
         if let Kind::Failure(error) = self.kind() {
             return Err(error.clone());

@@ -1,4 +1,4 @@
-//! Values with a schema: what the rules of a CustomResourceDefinition see of an object (apiserver
+//! Values with a schema: objects as the rules of a CustomResourceDefinition see them (apiserver
 //! `pkg/cel/common/valuesunstructured.go`).
 
 use std::{collections::BTreeMap, sync::Arc};
@@ -177,7 +177,7 @@ fn identity(element: &Value<'_>, schema: &Json) -> String {
     }
 }
 
-/// `==` of an associative list: in whatever order.
+/// `==` of an associative list: in any order.
 pub(super) fn equal_list(items: &[Value<'_>], schema: &Json, other: &List<'_>) -> Result<bool, Error> {
     if items.len() != other.len() {
         return Ok(false);

@@ -44,7 +44,7 @@ pub static CHECK: Check = Check {
         else {
             return vec![];
         };
-        // The API server refuses it together with these (`ValidateSecurityContext`).
+        // The API server rejects the default together with these (`ValidateSecurityContext`).
         when.push(Condition::ContainerIsNot(&["securityContext", "privileged"], Constant::Flag(true)));
         when.push(Condition::ContainerLacks(&["securityContext", "capabilities", "add"], vec!["CAP_SYS_ADMIN".into()]));
         let path = &["securityContext", "allowPrivilegeEscalation"];

@@ -76,7 +76,7 @@ pub static CHECK: Check = Check {
             format!("'forbidden AppArmor profile: {found} is ' + {profile} + ', allowed: ' + {}", allowed.says())
         };
         let value = "variables.annotations[k]";
-        // A container that has the field is judged by it; the API server refuses an annotation that differs.
+        // The field decides if a container has it; the API server rejects an annotation that differs.
         let annotations = format!(
             "variables.annotations.filter(k, k.startsWith('{ANNOTATION}') && {value} != '' && {} \
              && !variables.containers.exists(c, k == '{ANNOTATION}' + c.name \

@@ -143,7 +143,7 @@ pub static CHECK: Check = Check {
         let Some(capabilities) = &settings.privileges.capabilities else { return false };
         let mut allowed = capabilities.allowed_add.resolve(values);
         allowed.extend(capabilities.default_add.resolve(values));
-        // Not SYS_ADMIN: the API server refuses it together with allowPrivilegeEscalation: false.
+        // Not SYS_ADMIN: the API server rejects it together with allowPrivilegeEscalation: false.
         let bad = ["NET_RAW", "SYS_TIME"].into_iter().find(|bad| !allowed.iter().any(|a| a == bad || a == "*"));
         if let Some(bad) = bad {
             pod::set_container(pod, &["securityContext", "capabilities", "add"], json!([bad]));

@@ -39,7 +39,7 @@ pub static CHECK: Check = Check {
     defaults: |_, _| vec![],
     comply: |_, _, _| {},
     violate: |settings, values, pod| {
-        // Not hostNetwork: with it the API server asks that host ports equal container ports.
+        // Not hostNetwork: with it the API server demands that host ports equal container ports.
         let forbidden = fields(settings)
             .into_iter()
             .rev()

@@ -90,7 +90,7 @@ pub static CHECK: Check = Check {
         let says = says(&writable, &read_only);
         let created = "v.hostPath.?type.orValue('') in ['DirectoryOrCreate', 'FileOrCreate']";
         Some(Rule {
-            // Most volumes are of another kind or in a writable path; what is left is looked at closely.
+            // Most volumes are of another kind or in a writable path. Only the rest needs a closer look.
             variables: vec![
                 (
                     "hostPathsNotWritable",
@@ -99,7 +99,7 @@ pub static CHECK: Check = Check {
                          && (('/' + {path} + '/').contains('/../') || !{in_writable}))"
                     ),
                 ),
-                // Each mount is looked at once, and not once for each volume.
+                // Looks at each mount once, and not once for each volume.
                 (
                     "writableMounts",
                     format!(
@@ -177,7 +177,7 @@ fn lower(paths: &[HostPath], cx: &mut Lowering<'_>) -> (TextList, TextList) {
             }
             format!("{}/", constant.trim_end_matches('/'))
         });
-        // A text that is made of parameters may end with a slash, or not.
+        // A text with parameters may or may not end with a slash.
         let prefix = prefix.map_err(|cel| format!("({cel} + '/').replace('//', '/')"));
         let add = |list: &mut TextList| match &prefix {
             Ok(constant) => list.constants.push(constant.clone()),

@@ -18,8 +18,8 @@ use crate::{
     pod,
 };
 
-/// CEL of type bool that is true only of an image in a registry that needs not be completed: its reference begins as
-/// the registry is written. What has no host, or is written with the other name of docker.io, is completed.
+/// CEL of type bool that is true only of an image in a registry that need not be completed: its reference begins with
+/// the registry. References without a host, or with the other name of docker.io, are completed.
 fn surely_in_registry(image: &str, allowed: &TextList) -> String {
     let is_complete = |registry: &&String| {
         let host = registry.split('/').next().unwrap_or_default();

@@ -84,8 +84,8 @@ pub static ALL: &[&Check] = &[
     &node_selector::CHECK,
     &tolerations::CHECK,
     &image_registries::CHECK,
-    // Last: the pod that is to violate a profile violates this one where it can, so that it names a service account
-    // that every namespace has.
+    // Last: the violating pod of a profile violates this check if it can, so it names a service account that exists in
+    // every namespace.
     &service_accounts::CHECK,
 ];
 

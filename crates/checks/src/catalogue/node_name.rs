@@ -28,7 +28,7 @@ pub static CHECK: Check = Check {
         let violated = cx.unless(
             "spec.scheduling.nodeName",
             settings.scheduling.node_name.as_ref()?,
-            // An update of a pod cannot change it (`ValidatePodUpdate`), and finds what the scheduler has set.
+            // An update of a pod cannot change it (`ValidatePodUpdate`), and sees the node that the scheduler has set.
             "variables.spec.?nodeName.orValue('') != '' \
              && !(request.kind.kind == 'Pod' && request.operation == 'UPDATE')",
         )?;

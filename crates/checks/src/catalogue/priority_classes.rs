@@ -61,7 +61,7 @@ pub static CHECK: Check = Check {
         let Some(classes) = settings.scheduling.priority_classes.as_ref().map(|classes| classes.resolve(values)) else {
             return false;
         };
-        // Each cluster has these two; a class that does not exist the API server rejects before it asks policies.
+        // Each cluster has these two. The API server rejects a class that does not exist before policies run.
         let bad = ["system-cluster-critical", "system-node-critical"]
             .into_iter()
             .find(|bad| !classes.iter().any(|class| class == bad || class == "*"));

@@ -35,7 +35,7 @@ pub static CHECK: Check = Check {
         let forbidden = settings.privileges.privileged.as_ref().is_some_and(|allowed| !allowed.resolve(values));
         if forbidden {
             pod::set_container(pod, &["securityContext", "privileged"], json!(true));
-            // The API server refuses a privileged container that says allowPrivilegeEscalation: false.
+            // The API server rejects a privileged container with allowPrivilegeEscalation: false.
             if let Some(context) =
                 pod.pointer_mut("/spec/containers/0/securityContext").and_then(serde_json::Value::as_object_mut)
             {

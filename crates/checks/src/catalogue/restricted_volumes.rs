@@ -52,7 +52,7 @@ pub static CHECK: Check = Check {
         let Some(allowed) = settings.volumes.allowed.as_ref().map(|allowed| allowed.resolve(values)) else {
             return false;
         };
-        // hostPath last: another check may refuse it as well.
+        // hostPath last: another check may forbid it as well.
         let source = [
             ("nfs", json!({"server": "palisade.invalid", "path": "/"})),
             ("emptyDir", json!({})),

@@ -61,7 +61,7 @@ pub static CHECK: Check = Check {
         let Some(mut when) = defaulted_when(settings, AdditionalDefault::RunAsNonRoot, demanded, true) else {
             return vec![];
         };
-        // Not where root is said, for the kubelet would start no such container.
+        // Not where root is set, because the kubelet would not start such a container.
         when.push(Condition::PodIsNot(&["securityContext", "runAsUser"], Constant::Integer(0)));
         when.push(Condition::NoContainerIs(&["securityContext", "runAsUser"], Constant::Integer(0)));
         // Nor where root is not a user of the node and may be needed.

@@ -55,7 +55,7 @@ pub static CHECK: Check = Check {
         let Some(range) = rules.and_then(|rules| rules.ranges.first()).filter(|_| is_secure(settings)) else {
             return vec![];
         };
-        // Root where the kubelet is told to start no root would never run.
+        // If the kubelet must not start root, a container of root would never run.
         let non_root = !matches!(settings.users.require_run_as_non_root, None | Some(Flag::Constant(false)));
         let when = if non_root { vec![Condition::NotZero(range.min.clone())] } else { vec![] };
         let value = DefaultValue::Integer(range.min.clone());

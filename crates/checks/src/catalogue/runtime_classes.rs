@@ -49,7 +49,7 @@ pub static CHECK: Check = Check {
         }
     },
     violate: |settings, values, pod| {
-        // Only by none: before it asks any policy, the API server refuses a class that does not exist.
+        // Only by no class: the API server rejects a class that does not exist before policies run.
         let classes = settings.scheduling.runtime_classes.as_ref().map(|classes| classes.resolve(values));
         let forbidden = classes.is_some_and(|classes| !classes.iter().any(|class| class.is_empty() || class == "*"));
         if forbidden && let Some(spec) = pod.at_mut(&["spec"]).as_object_mut() {

@@ -164,7 +164,7 @@ pub static CHECK: Check = Check {
             |seccomp| profiles::defaulted(&seccomp.allowed, &seccomp.localhost_profiles, declared),
         );
         let Some(fields) = value else { return vec![] };
-        // The API server refuses a field that says something else than the annotation, whoever still reads that.
+        // The API server rejects a field that differs from the annotation, although nothing reads that any more.
         when.push(Condition::NotAnnotated(ANNOTATION_OF_POD));
         let path = &["securityContext", "seccompProfile"];
         vec![FieldDefault::new(Subject::PodOrContainer, path, DefaultValue::Fields(fields), when)]

@@ -72,7 +72,7 @@ pub static CHECK: Check = Check {
         }
     },
     violate: |settings, values, pod| {
-        // Only by the default one: an account that does not exist the API server rejects before it asks policies.
+        // Only by the default one: the API server rejects an account that does not exist before policies run.
         let accounts = settings.identity.service_accounts.as_ref().map(|accounts| accounts.resolve(values));
         let forbidden = accounts.is_some_and(|accounts| !accounts.iter().any(|one| one == DEFAULT || one == "*"));
         if forbidden && let Some(spec) = pod.at_mut(&["spec"]).as_object_mut() {

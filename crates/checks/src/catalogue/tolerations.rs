@@ -19,7 +19,7 @@ use serde_json::{Value as Json, json};
 use crate::settings::{AllowedToleration, TolerationOperator};
 use crate::{Check, Diagnostic, Field, Lowering, Over, Resolve, Rule, Values, cel, pod};
 
-/// What the API server adds (admission plugin DefaultTolerationSeconds).
+/// The tolerations that the API server adds (admission plugin DefaultTolerationSeconds).
 const ADDED: &str = "t.?key.orValue('') in ['node.kubernetes.io/not-ready', 'node.kubernetes.io/unreachable'] \
                      && t.?effect.orValue('') == 'NoExecute'";
 

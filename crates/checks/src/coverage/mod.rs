@@ -1,9 +1,9 @@
-//! Which field of a pod is restricted by which check, and why no check restricts the others.
+//! Which check restricts which field of a pod, and why no check restricts the others.
 //!
-//! Every field that a supported Kubernetes has in a pod's `spec` is in [`TYPES`], so that none is forgotten: a test of
-//! `crates/gate` reads the API's schemas and fails at a field that is not here, and at one that no minor has. What a check
-//! restricts it says itself, in [`Check::fields`]; here stands only that a check does. `docs/coverage.md` is generated
-//! from this table.
+//! [`TYPES`] has every field that a supported Kubernetes has in a pod's `spec`, so that none is forgotten: a test of
+//! `crates/gate` reads the API's schemas and fails at a field that is not here, and at one that no minor has. Which
+//! fields a check restricts, the check says in [`Check::fields`]; this table only says that one does.
+//! `docs/coverage.md` is generated from it.
 
 mod containers;
 mod pods;
@@ -19,11 +19,11 @@ pub struct Type {
     pub schemas: &'static [&'static str],
     /// Where a pod has it, in words.
     pub title: &'static str,
-    /// What is decided of its fields. Each field is in one group.
+    /// The decisions about its fields. Each field is in one group.
     pub groups: &'static [Group],
 }
 
-/// Fields of which the same is decided.
+/// Fields with the same decision.
 #[derive(Clone, Copy, Debug)]
 pub struct Group {
     /// Their names.
@@ -32,22 +32,22 @@ pub struct Group {
     pub decision: Decision,
 }
 
-/// What is decided of a field.
+/// The decision about a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
     /// A check restricts it, in each place where a pod has it.
     Checked,
-    /// A check restricts it, and what is in it is not looked at. Why.
+    /// A check restricts it, but does not look inside, for this reason.
     CheckedWhole(&'static str),
-    /// It is of this type, whose fields are decided one by one.
+    /// It is of this type, and each field of that has its own decision.
     Of(&'static str),
-    /// No check restricts it. Why.
+    /// No check restricts it, for this reason.
     Open(&'static str),
-    /// No check restricts it, nor anything in it. Why.
+    /// No check restricts it, nor anything in it, for this reason.
     OpenWhole(&'static str),
 }
 
-/// All types of which fields are decided one by one, the pod's `spec` first.
+/// All types with a decision about each field, the pod's `spec` first.
 pub static TYPES: &[&[Type]] = &[pods::TYPES, containers::TYPES, volumes::TYPES];
 
 /// All types, one after another.
@@ -61,17 +61,17 @@ pub fn named(schema: &str) -> Option<&'static Type> {
 }
 
 impl Type {
-    /// What is decided of a field.
+    /// The decision about a field.
     pub fn decision(&self, field: &str) -> Option<Decision> {
         self.groups.iter().find(|group| group.fields.contains(&field)).map(|group| group.decision)
     }
 
-    /// Each field and what is decided of it.
+    /// Each field with its decision.
     pub fn fields(&self) -> impl Iterator<Item = (&'static str, Decision)> {
         self.groups.iter().flat_map(|group| group.fields.iter().map(|&field| (field, group.decision)))
     }
 
-    /// The places where a pod has this field, in the way checks say what they restrict, but without `[*]`.
+    /// The places where a pod has this field, written as checks write the fields that they restrict, but without `[*]`.
     pub fn places(&'static self, field: &str) -> Vec<Place> {
         all_places().into_iter().filter(|(of, at, _)| std::ptr::eq(*of, self) && *at == field).map(|at| at.2).collect()
     }
@@ -115,7 +115,7 @@ impl Place {
         }
     }
 
-    /// Whether a check that restricts `field` may look at what is here: it is the place, or above it.
+    /// Whether a check that restricts `field` may look at this place: it is `field`, or inside it.
     pub fn is_restricted_by(&self, field: &Field) -> bool {
         let below = |path: &str, field: &str| {
             path.strip_prefix(&field.replace("[*]", "")).is_some_and(|rest| rest.starts_with('.'))
@@ -129,7 +129,7 @@ impl Place {
             }
     }
 
-    /// The checks that restrict what is here.
+    /// The checks that restrict this place.
     pub fn checks(&self) -> impl Iterator<Item = &'static Check> {
         catalogue::ALL
             .iter()
@@ -138,7 +138,7 @@ impl Place {
     }
 }
 
-/// Each field of each type in each place: found by walking from the pod's `spec`.
+/// Each field of each type in each place, found by walking from the pod's `spec`.
 pub fn all_places() -> Vec<(&'static Type, &'static str, Place)> {
     fn walk(of: &'static Type, at: &Place, out: &mut Vec<(&'static Type, &'static str, Place)>) {
         for (field, decision) in of.fields() {
@@ -193,7 +193,7 @@ mod tests {
             let is_right = match of.decision(field) {
                 Some(Decision::Checked | Decision::CheckedWhole(_)) => !checks.is_empty(),
                 Some(Decision::Open(_) | Decision::OpenWhole(_)) => !named(&place),
-                // A check may restrict it as a whole, and others what is in it.
+                // A check may restrict it as a whole, and others its fields.
                 Some(Decision::Of(_)) => true,
                 None => false,
             };

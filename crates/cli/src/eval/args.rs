@@ -38,7 +38,7 @@ Objects that are not in the files:
 files have others of that kind (and namespace). If they have none, there is no verdict.
   There are no other LimitRanges, ResourceQuotas, default classes and webhooks than those in the files.";
 
-/// What is validated of the objects of requests and what is not, by the lists that validation itself goes by.
+/// What `palisade eval` validates in the objects of requests, and what it does not, by the lists that validation uses.
 fn validated() -> String {
     let kinds = objects::validated().join(", ");
     let mut text = format!(

@@ -63,7 +63,7 @@ pub fn read(args: &EvalArgs) -> Result<Cluster, Failure> {
     Ok(cluster)
 }
 
-/// What is looked up comes before what looks it up.
+/// Objects come before those that refer to them.
 fn rank(object: &Object<'_>) -> u8 {
     match object.kind.as_str() {
         "CustomResourceDefinition" => 0,
@@ -80,7 +80,7 @@ fn apply(cluster: &mut Cluster, object: &Object<'_>) -> Result<bool, Problem> {
     if let Some(metadata) = json.get_mut("metadata").and_then(Json::as_object_mut)
         && !metadata.contains_key("uid")
     {
-        // Nobody can say it of an object that does not come out of a cluster.
+        // Only a cluster sets it.
         metadata.remove("resourceVersion");
     }
     match cluster.apply(json) {
@@ -110,7 +110,7 @@ fn text(refused: &Refused) -> String {
     }
 }
 
-/// Enforces profiles in the namespaces that the files have.
+/// Enforces profiles in the namespaces of the files.
 fn enforce(
     cluster: &mut Cluster,
     accepted: &[Accepted],

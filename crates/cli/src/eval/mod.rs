@@ -1,4 +1,4 @@
-//! `palisade eval`: says what an API server would answer.
+//! `palisade eval`: shows how an API server would answer requests.
 
 mod args;
 mod cluster;

@@ -1,4 +1,4 @@
-//! What is asked.
+//! The requests.
 
 use palisade_apiserver::admission::{Cluster, Operation, Request, Review, User};
 use serde_json::Value as Json;
@@ -11,7 +11,7 @@ use crate::{
 
 /// A request, and where it comes from.
 pub struct Asked {
-    /// The file, and what is done: `pod.yaml: CREATE pods tool-a/web`.
+    /// The file and the request: `pod.yaml: CREATE pods tool-a/web`.
     pub title: String,
     request: Request,
     /// Whether the object is as a client sends it.
@@ -19,7 +19,7 @@ pub struct Asked {
 }
 
 impl Asked {
-    /// What comes of it.
+    /// Sends it to the offline cluster.
     pub fn ask(&self, cluster: &Cluster) -> Review {
         if self.raw { cluster.admit(&self.request) } else { cluster.review(&self.request) }
     }
@@ -66,7 +66,7 @@ fn request(args: &EvalArgs, cluster: &Cluster, object: &Object<'_>, old: &[Json]
         OperationArg::Connect => Operation::Connect,
     };
     let name = |object: &Json| object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-    // A subresource may have a kind of its own, as scale does; what is stored is the object itself.
+    // A subresource may have a kind of its own, as scale does; the stored object has the kind of the resource.
     let has_own_kind =
         !args.subresource.is_empty() && cluster.kinds().by_kind(&object.api_version, &object.kind).is_none();
     let before = old.iter().find(|one| {
@@ -90,7 +90,7 @@ fn request(args: &EvalArgs, cluster: &Cluster, object: &Object<'_>, old: &[Json]
     request.map(|request| (request, true)).map_err(|error| object.problem("kind", error))
 }
 
-/// Puts an object that names no namespace into one. Of what has no metadata, the API server says so itself.
+/// Puts an object that names no namespace into one. If it has no metadata, the API server reports that itself.
 fn in_namespace(object: &mut Json, namespace: &str) {
     if object["metadata"]["namespace"].is_null()
         && let Some(metadata) = object.get_mut("metadata").and_then(Json::as_object_mut)
@@ -99,7 +99,7 @@ fn in_namespace(object: &mut Json, namespace: &str) {
     }
 }
 
-/// Who asks: what the arguments say, or nobody in particular.
+/// Sets the user and groups of a request from the arguments; an object without them comes from `somebody`.
 fn identify(args: &EvalArgs, user: &mut User, raw: bool) {
     if let Some(name) = &args.user {
         user.name.clone_from(name);

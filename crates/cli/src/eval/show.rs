@@ -32,7 +32,7 @@ pub fn human(reviews: &[(&Asked, Review)], verbose: bool) -> Result<String, Fail
                     let binding = denial.binding.as_ref().map(|binding| format!(", binding {binding}"));
                     let param = denial.param.as_ref().map(|param| format!(", parameters {param}"));
                     let (binding, param) = (binding.unwrap_or_default(), param.unwrap_or_default());
-                    // What is shown first was said above.
+                    // The message of the first denial is above.
                     let said = if index == 0 { String::new() } else { format!(": {}", denial.said) };
                     line(&mut text, 1, &format!("by policy {}{binding}{param}{said}", denial.policy));
                 }
@@ -63,7 +63,7 @@ pub fn human(reviews: &[(&Asked, Review)], verbose: bool) -> Result<String, Fail
     Ok(text)
 }
 
-/// What a file says is shown on one line, and without what a terminal would obey.
+/// Adds a line. Text from a file cannot break the line or control the terminal.
 fn line(text: &mut String, level: usize, content: &str) {
     // Writing to a string does not fail.
     let _ = writeln!(text, "{:1$}{2}", "", 2 * level, one_line(content));

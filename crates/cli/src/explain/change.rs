@@ -1,5 +1,5 @@
-//! The least change with which a pod is admitted: everything that checks are known to want, less what it is admitted
-//! without.
+//! The smallest change with which a pod is admitted: everything that the checks are known to demand, less the parts
+//! that turn out not to be needed.
 
 use std::{collections::BTreeSet, fmt::Write as _};
 
@@ -15,15 +15,15 @@ use super::Explainer;
 pub(super) struct Least {
     /// JSON patch (RFC 6902) of the pod as it was written.
     pub(super) patch: Json,
-    /// The same for people: `+`, `-` and `~`.
+    /// The same for people, with `+`, `-` and `~`.
     #[serde(skip)]
     pub(super) lines: Vec<String>,
-    /// The checks that it violates even so, because no value is known that complies.
+    /// The checks that the pod violates even so, because no complying value is known.
     #[serde(rename = "withoutKnownValue", skip_serializing_if = "BTreeSet::is_empty")]
     pub(super) left: BTreeSet<String>,
 }
 
-/// Checks of what a pod needs, and not of how it runs: which image or volume it can do with nobody knows.
+/// Checks of what a pod needs rather than of how it runs: nobody can know which other image or volume would do.
 const UNKNOWN: [&str; 7] = [
     "imageRegistries",
     "restrictedVolumes",
@@ -34,14 +34,14 @@ const UNKNOWN: [&str; 7] = [
     "parameters",
 ];
 
-/// A scalar, or a list of such, at a place; null where it is not.
+/// A scalar, or a list of scalars, and its path; null where the pod has none.
 type Leaf = (Vec<String>, Json);
 
-/// Finds it, and judges the pod again after each attempt.
+/// Finds the smallest change. It judges the pod again after each attempt.
 pub(super) fn least(pod: &Json, explainer: &Explainer<'_>) -> Result<Least, String> {
     let before = leaves(pod);
     let mut changed = pod.clone();
-    // Of what a check refuses first all is taken away and then what it wants written; that may bring up another check.
+    // For each violated check: remove all of its fields, then set those it demands. That may reveal further violations.
     for _ in 0..catalogue::ALL.len() {
         let refused: BTreeSet<_> = explainer.refuses(&changed)?.into_iter().map(|one| one.check).collect();
         let known = |check: &&&Check| refused.contains(check.id) && !UNKNOWN.contains(&check.id);
@@ -52,7 +52,7 @@ pub(super) fn least(pod: &Json, explainer: &Explainer<'_>) -> Result<Least, Stri
             for judge in explainer.judges {
                 (check.comply)(&judge.settings, &judge.values, &mut attempt);
             }
-            // What is left of a list may be of no kind that policies can judge: a sysctl without its name.
+            // The rest of a list may be something that policies cannot judge: a sysctl without its name.
             if explainer.refuses(&attempt).is_ok() {
                 next = attempt;
             }
@@ -70,7 +70,7 @@ pub(super) fn least(pod: &Json, explainer: &Explainer<'_>) -> Result<Least, Stri
     let will_do = |steps: &[Leaf]| -> bool {
         explainer.refuses(&with(pod, steps)).is_ok_and(|refused| refused.iter().all(|one| left.contains(&one.check)))
     };
-    // Each of them is left out if it is not missed.
+    // Drop each step without which the pod is still admitted.
     let mut index = 0;
     while index < steps.len() {
         let mut fewer = steps.clone();
@@ -81,7 +81,7 @@ pub(super) fn least(pod: &Json, explainer: &Explainer<'_>) -> Result<Least, Stri
             index += 1;
         }
     }
-    // Of a list that is taken away, what may stay does.
+    // Of a removed list, keep the elements that may stay.
     for index in 0..steps.len() {
         let found = before.iter().find(|(path, _)| *path == steps[index].0).and_then(|(_, found)| found.as_array());
         for element in found.into_iter().flatten() {
@@ -101,7 +101,7 @@ pub(super) fn least(pod: &Json, explainer: &Explainer<'_>) -> Result<Least, Stri
     Ok(Least { patch: json!(patch), lines, left })
 }
 
-/// Takes away what a check looks at.
+/// Removes the fields that a check looks at.
 fn clear(check: &Check, pod: &mut Json) {
     for field in check.fields {
         match field {
@@ -187,7 +187,7 @@ fn with(pod: &Json, steps: &[Leaf]) -> Json {
         }
     }
     let mut out = pod.clone();
-    // What is taken away first: an object may make place for another.
+    // Removals first: they may make room for an object.
     let (gone, new): (Vec<_>, Vec<_>) = steps.iter().partition(|(_, value)| value.is_null());
     for (path, value) in gone.into_iter().chain(new) {
         set(&mut out, path, value);

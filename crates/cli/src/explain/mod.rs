@@ -1,5 +1,5 @@
-//! `palisade explain`: how a pod is mutated, what it is refused for after that, and the least change with which it
-//! is admitted.
+//! `palisade explain`: how profiles mutate a pod, which checks then deny it, and the smallest change with which it is
+//! admitted.
 
 mod args;
 mod change;
@@ -25,7 +25,7 @@ use crate::{
     report::{self, Failure, Problem},
 };
 
-/// The message for a pod.
+/// The explanation for one pod.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Explanation {
@@ -34,13 +34,13 @@ struct Explanation {
     /// Its namespace, if one was given.
     #[serde(skip_serializing_if = "Option::is_none")]
     namespace: Option<String>,
-    /// The profiles that it meets there.
+    /// The profiles that select it.
     profiles: Vec<String>,
-    /// What is defaulted.
+    /// The defaults that it gets.
     mutated: Vec<Change>,
-    /// What it is refused for.
+    /// Its violations.
     refused: Vec<Violation>,
-    /// With what it is admitted; absent if it is admitted as it is.
+    /// The change with which it is admitted; absent if it is admitted as it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     change: Option<change::Least>,
 }
@@ -93,7 +93,7 @@ fn one_namespace(path: &str) -> Result<Namespace, Failure> {
     Err(Failure::CouldNotRun(vec![Problem::new(message)]))
 }
 
-/// A profile where the pod is.
+/// A profile, with its parameters in the pod's namespace.
 struct Judge<'a> {
     name: &'a str,
     accepted: &'a Accepted,
@@ -120,13 +120,13 @@ fn judges<'a>(accepted: &'a [Accepted], namespace: Option<&Namespace>) -> Result
 }
 
 impl Judge<'_> {
-    /// What a pod violates.
+    /// The violations of a pod.
     fn violations(&self, namespace: &str, pod: &Json) -> Result<Vec<Violation>, String> {
         let params = self.params.as_ref().map(|params| json!({"spec": params.spec}));
         let request = Request { namespace, params: params.as_ref(), ..Request::create("Pod", pod) };
         match self.policy.evaluate(&request).map_err(|error| error.to_string())? {
             Decision::Admit => Ok(vec![]),
-            // A denial without a violation would be one that this command has no answer to.
+            // A denial without violations is not one that a change of the pod can help.
             Decision::Deny { message, violations, .. } if violations.is_empty() => Err(message),
             Decision::Deny { violations, .. } => {
                 let of_profile = |palisade_gate::Violation { check, message }| Violation {
@@ -140,7 +140,7 @@ impl Judge<'_> {
     }
 }
 
-/// What the profiles of a namespace make of a pod.
+/// What the profiles of a namespace do with a pod.
 struct Explainer<'a> {
     judges: &'a [Judge<'a>],
     plan: Plan<'a>,
@@ -148,19 +148,19 @@ struct Explainer<'a> {
 }
 
 impl Explainer<'_> {
-    /// The pod after what is defaulted, and what that is.
+    /// The mutated pod, and the changes.
     fn mutate(&self, pod: &Json) -> Result<(Json, Vec<Change>), String> {
         let patch = self.plan.patch(&palisade_mutation::Request::create(&self.namespace, pod));
         let mut mutated = pod.clone();
         patch.apply(&mut mutated)?;
-        // The API server sets it before it asks a policy; exceptions go by it.
+        // The API server sets it before policies run, and exceptions compare with it.
         if mutated["metadata"]["creationTimestamp"].is_null() {
             json::set(&mut mutated, &["metadata", "creationTimestamp"], Timestamp::now().to_string());
         }
         Ok((mutated, patch.changes))
     }
 
-    /// What a pod is refused for after that.
+    /// The violations of the mutated pod.
     fn refuses(&self, pod: &Json) -> Result<Vec<Violation>, String> {
         let (mutated, _) = self.mutate(pod)?;
         let mut found = Vec::new();
@@ -195,7 +195,7 @@ fn explain(pod: &Json, judges: &[Judge<'_>], namespace: Option<&Namespace>) -> R
     })
 }
 
-/// A line is what it says it is, whatever texts of the pod are quoted in it.
+/// Quoted text of the pod cannot break a line.
 fn flat(text: &str) -> String {
     text.replace('\n', " ")
 }
@@ -234,6 +234,6 @@ fn human(explanation: &Explanation) -> String {
     for check in &change.left {
         let _ = writeln!(out, "\n[{check}]: no value is known that would do; see docs/checks/{check}.md");
     }
-    // What stands in a file is not to move a terminal's cursor.
+    // A file must not move the terminal's cursor.
     out.chars().map(|c| if c == '\n' { c } else { report::harmless(c) }).collect()
 }

@@ -10,7 +10,7 @@ use std::{
 
 use crate::report::{Failure, Problem, Source};
 
-/// More than any chart; it bounds the memory that a file can ask for.
+/// More than any chart needs. It bounds how much memory a file can take.
 const MAX_BYTES: u64 = 16 << 20;
 
 /// The files of directories, in order; other paths as they are.
@@ -54,7 +54,7 @@ fn walk(directory: &Path, open: &mut BTreeSet<PathBuf>, found: &mut Vec<String>)
     Ok(())
 }
 
-/// Reads a file or standard input: its text, and why there is none if it is not a text.
+/// Reads a file or standard input: its source, and the problem if it is not text.
 pub(super) fn read(path: &str) -> Result<(Arc<Source>, Option<Problem>), Failure> {
     let name = if path == "-" { "<stdin>" } else { path };
     let mut bytes = Vec::new();

@@ -53,7 +53,7 @@ pub(super) fn severity(of: Severity) -> &'static str {
     }
 }
 
-/// The message with what to do about it.
+/// The message with the advice.
 pub(super) fn full_message(finding: &Finding) -> String {
     match &finding.help {
         Some(help) => format!("{} ({help})", finding.message),

@@ -17,7 +17,7 @@ pub(super) fn text(report: &Report) -> String {
             Severity::Warning => "warning",
             Severity::Info => "notice",
         };
-        // What ends on another line cannot have columns.
+        // Annotations that span lines cannot have columns.
         let columns = if at.line == at.end_line {
             format!(",col={},endColumn={}", at.column, at.end_column)
         } else {

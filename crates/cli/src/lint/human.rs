@@ -8,7 +8,7 @@ use palisade_manifest::Severity;
 use super::formats::severity;
 use crate::report::rendered;
 
-/// Who has more to mend runs again.
+/// The most findings that one run prints.
 const MAX_FINDINGS: usize = 200;
 
 /// Each finding with an excerpt, and how many there are.

@@ -29,7 +29,7 @@ pub fn run(args: &LintArgs) -> u8 {
     }
 }
 
-/// Lints, prints, and says whether it is a failure.
+/// Lints and prints. Returns whether the findings are a failure.
 fn found(args: &LintArgs) -> Result<bool, Failure> {
     if args.list {
         return output::print(&human::list()).map(|()| false);

@@ -1,4 +1,4 @@
-//! The files of suites: finding them, reading them, and noticing that they change.
+//! The files of suites: finding, reading and watching them.
 
 use std::{
     cell::RefCell,
@@ -18,10 +18,10 @@ use crate::{
     report::{Failure, Problem},
 };
 
-/// Deeper than anybody's directories.
+/// Deeper than any real directory.
 const MAX_DEPTH: usize = 64;
 
-/// The files that were read, for whoever wants to know when they change.
+/// The files that were read, so that `--watch` can watch them.
 #[derive(Debug, Default)]
 pub struct Disk {
     read: RefCell<BTreeSet<PathBuf>>,
@@ -34,7 +34,7 @@ impl Disk {
         input::read(&path.to_string_lossy())
     }
 
-    /// The times of all files that were read, and those of suites that are there now.
+    /// The modification times of all files that were read, and of the suites that exist now.
     pub fn stamps(&self, suites: &[PathBuf]) -> BTreeMap<PathBuf, Option<SystemTime>> {
         let read = self.read.borrow();
         let stamp = |path: &PathBuf| (path.clone(), fs::metadata(path).and_then(|found| found.modified()).ok());
@@ -94,7 +94,7 @@ pub fn discover(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
     Ok(found)
 }
 
-/// Links are not followed, and what is hidden is not looked at.
+/// Does not follow links, and skips hidden files.
 fn walk(directory: &Path, depth: usize, found: &mut Vec<PathBuf>) -> std::io::Result<()> {
     for entry in fs::read_dir(directory)? {
         let entry = entry?;
@@ -105,7 +105,7 @@ fn walk(directory: &Path, depth: usize, found: &mut Vec<PathBuf>) -> std::io::Re
             continue;
         }
         if kind.is_dir() && depth > 0 {
-            // What may not be read has no suites for us.
+            // A directory that cannot be read has no suites.
             let _ = walk(&entry.path(), depth - 1, found);
         } else if kind.is_file() && is_suite(&name) {
             found.push(entry.path());

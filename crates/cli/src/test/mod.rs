@@ -56,7 +56,7 @@ pub fn run(args: &TestArgs) -> Result<(), Failure> {
     }
 }
 
-/// Writes a suite to begin with.
+/// Writes a first suite for a policy.
 fn init(policy: &std::path::Path, args: &TestArgs) -> Result<(), Failure> {
     let source = Disk::default().source(policy)?;
     let file = policy.file_name().unwrap_or_default().to_string_lossy();
@@ -71,7 +71,7 @@ fn init(policy: &std::path::Path, args: &TestArgs) -> Result<(), Failure> {
     output::print(&format!("wrote {}\n", target.to_string_lossy()))
 }
 
-/// The API server that is asked.
+/// The API server to test against.
 fn server(args: &TestArgs) -> Result<Server, Failure> {
     let (minor, plugins) = (args.kube_version.number(), args.plugins.plugins()?);
     Ok(Server { minor, plugins, extension: Some(&Profiles) })
@@ -129,7 +129,7 @@ fn load(paths: &[PathBuf], server: &Server, disk: &Disk) -> (Vec<Suite>, Vec<Pro
     (suites, problems)
 }
 
-/// Runs all cases, and measures what is asked.
+/// Runs all cases, and measures coverage and mutants if the arguments say so.
 fn judge(suites: &[Suite], args: &TestArgs) -> Report {
     let threads = args.jobs.or(thread::available_parallelism().ok()).map_or(1, std::num::NonZeroUsize::get);
     let cases: Vec<_> = suites.iter().flat_map(|suite| suite.cases.iter().map(move |case| (suite, case))).collect();
@@ -143,7 +143,7 @@ fn judge(suites: &[Suite], args: &TestArgs) -> Report {
             results: results.by_ref().take(suite.cases.len()).collect(),
         });
     }
-    // What mutants do is not a merit of the cases.
+    // Runs of mutants do not count as coverage.
     if args.coverage || args.min_coverage.is_some() {
         let mut all = coverage::Coverage::default();
         for of_suite in parallel(threads, suites, coverage::measure) {
@@ -190,7 +190,7 @@ fn parallel<'a, T: Sync, R: Send>(threads: usize, items: &'a [T], work: impl Fn(
     done.into_iter().map(|(_, result)| result).collect()
 }
 
-/// The exit code; what is wrong was said in the report.
+/// Fails if a case failed, or if coverage or mutants do not meet the arguments. The report has the details.
 fn verdict(report: &Report, args: &TestArgs) -> Result<(), Failure> {
     let mut problems = Vec::new();
     let counts = report.counts();

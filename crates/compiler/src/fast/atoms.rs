@@ -46,7 +46,7 @@ pub(super) fn negated(of: Node) -> Node {
     }
 }
 
-/// Of an atom that says that something is one of some constants: what, and the constants.
+/// For an atom that compares something with constants: what it compares, and the constants.
 pub(super) fn equal_parts(of: &Node) -> Option<(Node, Vec<Node>)> {
     let constant = |node: &Node| matches!(node.expr, Expr::Literal(Literal::String(_) | Literal::Int(_)));
     let Expr::Call { function, target: None, args } = &of.expr else { return None };

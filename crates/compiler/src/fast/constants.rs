@@ -4,7 +4,7 @@ use palisade_cel::ast::{Expr, Literal, Node};
 
 use crate::tree::{call, literal, truth};
 
-/// Whether a function has a value for whatever arguments of its types.
+/// Whether a function returns a value for all arguments of its types.
 pub(super) fn never_fails(function: &str, args: usize) -> bool {
     match function {
         "_==_" | "_!=_" | "_<_" | "_<=_" | "_>_" | "_>=_" | "@in" | "_+_" | "replace" => args == 2,
@@ -30,7 +30,7 @@ pub(super) fn folded(of: Node) -> Node {
         | ("string" | "dyn", [one @ Node { expr: Expr::Literal(Literal::String(_)), .. }]) => Some((*one).clone()),
         (function, [one, other]) => match (&one.expr, &other.expr) {
             (Expr::Literal(one), Expr::Literal(other)) => of_two(function, one, other),
-            // The constant on the right, where those are that it is compared with.
+            // The constant goes to the right, where the other comparisons have it.
             (Expr::Literal(_), _) if matches!(function, "_==_" | "_!=_") => {
                 Some(call(function, vec![(*other).clone(), (*one).clone()]))
             }

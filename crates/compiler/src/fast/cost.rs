@@ -1,14 +1,13 @@
-//! What atoms may cost at most, in the API server's units (`cel-go` `interpreter/runtimecost.go`, apiserver
-//! `pkg/cel/library/cost.go`): one for each variable, field and call, and a tenth of one for each character that is looked
-//! at.
+//! The most that atoms may cost, in the API server's units (`cel-go` `interpreter/runtimecost.go`, apiserver
+//! `pkg/cel/library/cost.go`): one for each variable, field and call, and a tenth for each character that it reads.
 
 use palisade_cel::ast::{Expr, Literal, Node};
 
 use crate::tree::{looping, parts};
 
-/// What one iteration of a loop costs besides its test.
+/// The cost of one iteration of a loop besides its test.
 pub(super) const ITERATION: u64 = 8;
-/// The longest text of a request that is looked at: what is longer is over the policy's bounds.
+/// The longest text of a request that a test reads: a longer one is over the policy's bounds.
 const TEXT: u64 = 4096;
 /// The longest name of a container, volume or mount.
 const NAME: u64 = 63;
@@ -17,7 +16,7 @@ const NAME: u64 = 63;
 const ELEMENT: u64 = 320;
 /// The longest list that is asked for an element: the policy's bounds allow no longer one.
 const LISTED: u64 = 256;
-/// What an admin's own loop goes over: the bounds of the policy allow no more containers, volumes and others.
+/// The lists that a custom check may loop over: the policy's bounds allow no more containers, volumes and others.
 const OWN_LOOPS: [(&str, u64); 2] = [("containers", 128), ("volumes", 256)];
 const OWN_LOOP: u64 = 1024;
 
@@ -32,7 +31,7 @@ pub(super) fn of(node: &Node) -> u64 {
         }
         ("@in", None, [what, _]) => (1 + tenth(length(what))).saturating_mul(LISTED),
         ("startsWith" | "endsWith", Some(_), [text]) => tenth(length(text)),
-        // Each looks at all of a text, and what it is asked for costs more of them.
+        // Each reads all of a text. The longer the text that it searches for, the more it costs.
         ("contains", Some(text), [asked]) => tenth(length(text)).saturating_mul(tenth(length(asked))),
         ("matches", Some(text), [asked]) => tenth(length(text)).saturating_mul(1 + length(asked) / 4),
         ("_+_", None, [one, other]) => tenth(length(one).saturating_add(length(other))),

@@ -1,7 +1,7 @@
 //! Tests of a request: conjunctions, disjunctions and loops over atoms of CEL.
 //!
-//! An atom is evaluated only behind the tests that make sure that it does not fail: those of presence come first, the
-//! shortest path first, and a loop comes last.
+//! A test evaluates an atom only behind the tests that ensure that it does not fail: tests of presence come first, the
+//! shortest path first, and loops come last.
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ pub(super) enum Test {
 pub(super) struct Each {
     /// Whether all elements must meet the test; otherwise one must.
     pub every: bool,
-    /// What is looped over.
+    /// The list that it loops over.
     pub list: Node,
     /// The most elements that it has.
     pub most: u64,
@@ -98,7 +98,7 @@ impl Test {
         }
     }
 
-    /// How much there is to evaluate.
+    /// The number of nodes to evaluate.
     pub fn weight(&self) -> usize {
         match self {
             Self::Const(_) => 0,

@@ -1,14 +1,15 @@
-//! The fast path: a condition that only requests meet in which nothing is violated, and that costs a fraction of looking
-//! for all violations.
+//! The fast path: a condition that holds only for requests that violate nothing, and costs a fraction of the search for
+//! violations.
 //!
-//! The API server evaluates match conditions first, and where one is false, it evaluates nothing else of a policy: neither
-//! the validations nor their messages, for each of which it would convert the objects once more (`validator.Validate` in
-//! apiserver `pkg/admission/plugin/policy/validating`). So a policy has one match condition, the opposite of a test that
-//! is *sufficient*: where it holds, no check finds anything. Where it does not, the policy judges as if it were not there.
+//! The API server evaluates match conditions first, and where one is false, it evaluates nothing else of a policy:
+//! neither the validations nor their messages, for each of which it would convert the objects once more
+//! (`validator.Validate` in apiserver `pkg/admission/plugin/policy/validating`). So a policy has one match condition,
+//! the opposite of a test that is *sufficient*: where it holds, no check finds anything. Where it does not, the policy
+//! judges as if it were not there.
 //!
 //! The test is derived from the expressions of the policy itself. [`cases`] evaluates them as far as it can without a
-//! request and makes each question that is left a case of its own; [`simplify`] brings the cases into a form that asks for
-//! each thing once, and loops over each list once.
+//! request and makes each question that is left a case of its own; [`simplify`] brings the cases into a form that asks
+//! for each thing once, and loops over each list once.
 
 mod atoms;
 mod cases;
@@ -52,12 +53,12 @@ pub const MAY_VIOLATE: &str = "may-violate";
 /// cost more.
 const BUDGET: u64 = 1_000_000;
 
-/// The match condition of a policy that judges by these variables; none if nothing is sufficient that can be said in it.
+/// The match condition of a policy with these variables; `None` if it finds no sufficient condition.
 pub(crate) fn match_condition(shape: Shape, judging: &Judging<'_>, variables: &[Variable]) -> Option<MatchCondition> {
     let mut definitions = BTreeMap::new();
     for variable in variables {
         let definition = parse_unexpanded(&variable.expression, SYNTAX).ok()?.root;
-        // An admin's own check may name any; a variable has those before it only.
+        // A custom check may name any variable; a variable of the policy uses only those before it.
         if tree::variables(&definition).iter().all(|name| definitions.contains_key(&**name)) {
             definitions.insert(variable.name.as_str(), definition);
         }
@@ -85,7 +86,7 @@ pub(crate) fn match_condition(shape: Shape, judging: &Judging<'_>, variables: &[
     }
     let mut sufficient = test.node();
     if let Some(template) = template {
-        // Once, whatever asks for it.
+        // One binding, whatever reads it.
         let of = node(Expr::List { elements: vec![template], optional: Vec::new() });
         let args = vec![ident(TEMPLATE), sufficient];
         sufficient = node(Expr::Call { function: "exists".into(), target: Some(Box::new(of)), args });
@@ -109,8 +110,8 @@ pub(crate) fn match_condition(shape: Shape, judging: &Judging<'_>, variables: &[
     Some(MatchCondition { name: MAY_VIOLATE.to_owned(), expression: judging.writing.tree(about, &condition)? })
 }
 
-/// CEL of type bool that is true only of a new pod in which a mutation has nothing to do: its operations (CEL of type
-/// list, in which `variables` may be named) are none. It reads no parameters, so that a webhook can have it, too.
+/// CEL of type bool that is true only of a new pod that a mutation does not change: its operations (CEL of type list,
+/// which may read `variables`) are an empty list. It reads no parameters, so that a webhook can have it, too.
 pub(crate) fn nothing_to_do(operations: &str, variables: &[(&str, &str, String)]) -> Option<Node> {
     let operation = call("_==_", vec![select(ident("request"), "operation"), literal::string("CREATE")]);
     let nothing =
@@ -118,7 +119,7 @@ pub(crate) fn nothing_to_do(operations: &str, variables: &[(&str, &str, String)]
     Some(all_of(vec![operation, of_pod(operations, variables, nothing)?]))
 }
 
-/// CEL of type bool that is true only where this is (CEL of type bool), and cheap.
+/// CEL of type bool that is cheap, and true only where the given condition (CEL of type bool) is.
 pub(crate) fn sufficient(condition: &str) -> Option<Node> {
     of_pod(condition, &[], |cases, root| cases.holds(root, true, &Scope::default()))
 }
@@ -174,9 +175,9 @@ fn every(cases: &Cases<'_>, list: &str, item: &str, test: impl Fn(&Scope) -> Tes
     cases.each(&list, &Scope::default(), true, &mut |element: Known| test(&Scope::default().with(&item, element)))
 }
 
-/// A test that holds only where an admin's own check finds nothing.
+/// A test that holds only where a custom check finds nothing.
 ///
-/// An expression that has no such test stands in it as it is: where it fails, the policy fails as well.
+/// If an expression has no such test, the condition contains it as it is: where it fails, the policy fails as well.
 fn complies(cases: &Cases<'_>, custom: &Custom) -> Option<Test> {
     let root = parse_unexpanded(&custom.check.expression, SYNTAX).ok()?.root;
     let (list, item) = match custom.check.target {
@@ -198,7 +199,7 @@ fn complies(cases: &Cases<'_>, custom: &Custom) -> Option<Test> {
         let target = Some(Box::new(inlined(select(ident("variables"), list))?));
         own = node(Expr::Call { function: "all".into(), target, args: vec![ident(item), own] });
     }
-    // Probes are not judged by it.
+    // Custom checks do not judge probes.
     let namespace = call("_==_", vec![select(ident("request"), "namespace"), literal::string(names::PROBE_NAMESPACE)]);
     Some(Test::Any(vec![Test::Is(namespace, true), Test::Is(own, true)]))
 }

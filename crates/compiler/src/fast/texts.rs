@@ -1,11 +1,11 @@
-//! Questions about texts that are put together, asked of the parts: nothing has to be put together for them.
+//! Tests of concatenated texts, rewritten as tests of the parts, so that nothing need be concatenated.
 
 use palisade_cel::ast::{Expr, Literal, Node};
 
 use super::formula::Test;
 use crate::tree::{call, literal, node};
 
-/// A test that holds only where the atom has this value; `None` if the atom is to be asked as it is.
+/// A test that holds only where the atom has this value; `None` if the atom stays as it is.
 pub(super) fn rewritten(atom: &Node, wanted: bool) -> Option<Test> {
     let Expr::Call { function, target: Some(target), args } = &atom.expr else { return None };
     let [Node { expr: Expr::Literal(Literal::String(asked)), .. }] = args.as_slice() else { return None };
@@ -14,7 +14,7 @@ pub(super) fn rewritten(atom: &Node, wanted: bool) -> Option<Test> {
             let (text, after) = with_end(target)?;
             let mut after = after.chars();
             let (Some(last), None) = (after.next(), after.next()) else { return None };
-            // With one character more, it begins so, or is what lacks that character.
+            // With one character appended, the text begins so, or equals the prefix without that character.
             let mut tests = vec![Test::Is(of_text("startsWith", text.clone(), asked), true)];
             if let Some(whole) = asked.strip_suffix(last) {
                 tests.push(Test::Is(call("_==_", vec![text.clone(), literal::string(whole)]), true));
@@ -22,7 +22,7 @@ pub(super) fn rewritten(atom: &Node, wanted: bool) -> Option<Test> {
             let either = Test::Any(tests);
             Some(if wanted { either } else { either.opposite() })
         }
-        // What is found in a text with ends, but for as much as the ends have, is in the text.
+        // If the whole contains the text, then the part between the ends contains it, less what the ends can supply.
         ("contains", false) => {
             let (inner, after) = with_end(target).unwrap_or((target, ""));
             let (text, before) = with_start(inner).unwrap_or((inner, ""));

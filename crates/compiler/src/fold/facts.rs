@@ -1,4 +1,4 @@
-//! What can be seen of an expression without knowing any value: whether it can fail, and what it is if it does not.
+//! What an expression is known to be without its values: whether it can fail, and its type if it does not.
 
 use std::sync::Arc;
 
@@ -64,8 +64,8 @@ pub(super) fn is_list(node: &Node) -> bool {
     }
 }
 
-/// Whether a name is only compared with something, or something with it, so that with a constant in its place nothing is
-/// constant: that would be evaluated, and might fail, before anybody asks.
+/// Whether a name is only compared with something that is not constant. Then a constant in its place makes no constant
+/// expression, which the API server would evaluate, and which might fail, in advance.
 pub(super) fn only_compared(node: &Node, name: &str) -> bool {
     let is_name = |of: &Node| matches!(&of.expr, Expr::Ident(found) if &**found == name);
     let other = |of: &Node| !matches!(of.expr, Expr::Literal(_)) && !mentions(of, name);

@@ -99,7 +99,7 @@ impl Folder {
                 if !is_empty_list(&simpler) {
                     return call(function, vec![part, simpler]);
                 }
-                // Written as an empty list it would not have the part evaluated any more.
+                // With a literal empty list, the API server would no longer evaluate the part.
                 return if self.scope.never_fails(&part) { truth(false) } else { call(function, vec![part, list]) };
             }
             _ => {}
@@ -123,7 +123,7 @@ impl Folder {
         }
         let mut folded = Vec::new();
         for term in terms {
-            // Folding may show a term to be a chain itself.
+            // A term may fold into a chain itself.
             let term = self.fold(term, true);
             collect(function, term, &mut folded);
         }
@@ -141,7 +141,7 @@ impl Folder {
         }
         match kept.len() {
             0 => return truth(!decides),
-            // It alone need not be a bool.
+            // A single operand need not be a bool.
             1 if neutral && !asked && !is_bool(&kept[0]) => kept.push(truth(!decides)),
             _ => {}
         }
@@ -213,7 +213,7 @@ impl Folder {
             let replaced = replace(asked.clone(), name, constant);
             return self.fold(replaced, false);
         }
-        // A condition that is always true says nothing.
+        // A condition that is always true is left out.
         if matches!(&**function, "map" | "transformList") && rest.len() == 2 {
             match as_truth(&rest[0]) {
                 Some(true) => drop(rest.remove(0)),

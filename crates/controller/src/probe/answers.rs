@@ -1,7 +1,7 @@
 //! The questions and answers about each profile: one state machine for all.
 //!
-//! A reconcile never waits. It takes the answer that is remembered, and if there is none, or it is old, the question is
-//! asked beside it, turn by turn ([`super::turns`]). A new answer triggers a reconcile.
+//! A reconcile never waits. It takes the remembered answer. If there is none, or it is old, a task beside the reconcile
+//! asks the question, turn by turn ([`super::turns`]). A new answer triggers a reconcile.
 
 use std::{
     collections::BTreeMap,
@@ -21,9 +21,9 @@ use crate::queue::Queue;
 /// The pause between two turns of a question, and how far it grows.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(1));
 
-/// Something to ask about one profile.
+/// A question about one profile.
 pub trait Question: Send + Sync + 'static {
-    /// What is found out.
+    /// The answer.
     type Answer: Clone + PartialEq + Send + 'static;
 
     /// The profile.
@@ -32,33 +32,33 @@ pub trait Question: Send + Sync + 'static {
     /// Asks in one turn, and as often as fits into it.
     fn ask(&self, turn: &Turn) -> impl Future<Output = Self::Answer> + Send;
 
-    /// Whether the answer is the one that is wanted, so that asking can end.
+    /// Whether the answer is the desired one, so that asking can end.
     fn is_right(&self, answer: &Self::Answer) -> bool;
 
-    /// Nothing was found out. Why.
+    /// The answer that nothing was found out, and why.
     fn failed(&self, why: String) -> Self::Answer;
 
     /// The answer is final.
     fn concluded(&self, answer: &Self::Answer);
 }
 
-/// What a question is about. An answer about something else is none.
+/// What a question is about. An answer counts only for the same key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Key {
     /// The generation, and the objects in the cluster.
     pub objects: String,
-    /// The state of the API servers. When it changes the answer holds until there is another one.
+    /// The state of the API servers. After it changes, the answer holds until the next one.
     pub servers: u64,
 }
 
 /// How long and how often a question is asked.
 #[derive(Clone, Copy, Debug)]
 pub struct Pace {
-    /// How long the right answer is waited for.
+    /// How long to wait for the right answer.
     pub patience: Duration,
-    /// How often it is repeated after that.
+    /// How often to ask again after that.
     pub interval: Duration,
-    /// The longest time until it is repeated after a wrong answer.
+    /// The longest time until it asks again after a wrong answer.
     pub retry: Duration,
 }
 
@@ -93,7 +93,7 @@ struct Record<A> {
 }
 
 impl<A: Clone + PartialEq + Send + 'static> Answers<A> {
-    /// Nothing was asked yet.
+    /// No question was asked yet.
     pub fn new(common: Arc<Common>, pace: Pace) -> Self {
         Self { common, pace, records: Mutex::default() }
     }
@@ -102,8 +102,8 @@ impl<A: Clone + PartialEq + Send + 'static> Answers<A> {
         self.records.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What is known about `key`, and when to consult again; `None` if a reconcile will be triggered. If nothing is known,
-    /// or it is old, asks.
+    /// The answer about `key`, and when to consult again; `None` if a reconcile will be triggered. Asks if there is no
+    /// answer, or an old one.
     pub fn consult<Q>(self: &Arc<Self>, key: Key, question: Q) -> (Option<A>, Option<Duration>)
     where
         Q: Question<Answer = A>,
@@ -118,7 +118,7 @@ impl<A: Clone + PartialEq + Send + 'static> Answers<A> {
             running: None,
         });
         if record.key.objects != key.objects {
-            // What was asked about no longer exists.
+            // The key of this answer no longer exists.
             (record.answer, record.failures, record.due) = (None, 0, now);
             if let Some(running) = record.running.take() {
                 running.cancel();
@@ -128,7 +128,7 @@ impl<A: Clone + PartialEq + Send + 'static> Answers<A> {
         if record.running.is_some() {
             return (known, None);
         }
-        // A wrong answer that stays wrong is not waited for each time; one turn is enough.
+        // Do not wait again for a wrong answer that stays wrong: one turn is enough.
         let anew = record.key != key || record.failures == 0;
         if known.is_some() && record.key == key && record.due > now {
             return (known, Some(record.due.duration_since(now)));
@@ -184,7 +184,7 @@ async fn ask<Q: Question>(turns: &Arc<Turns>, question: &Q, patience: Duration) 
     let deadline = Instant::now() + patience;
     let (mut held, mut pause) = (Duration::ZERO, PAUSE.0);
     loop {
-        // What waited for its turn until time was up gets one more.
+        // A question that got no turn before time was up gets one more.
         let last = Instant::now() >= deadline;
         let turn = turns.next(held).await;
         let answer = question.ask(&turn).await;

@@ -1,4 +1,4 @@
-//! Where the API servers are: at the addresses that are given, or at those in the EndpointSlice of their service.
+//! Where the API servers are: at the configured addresses, or at those in the EndpointSlice of their service.
 
 use http::Uri;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
@@ -8,14 +8,14 @@ use tokio::time::timeout;
 use super::wait::{ANSWER, no_answer};
 use crate::call::ApiError;
 
-/// Where there are API servers, or why that is not known.
+/// The addresses of the API servers, or why they are unknown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Found {
     /// At these addresses.
     At(Vec<Uri>),
-    /// There are none to be found. Why.
+    /// No addresses can be found, for this reason.
     Alone(String),
-    /// This time it could not be found out. Why.
+    /// They could not be read this time, for this reason.
     Unknown(String),
 }
 
@@ -32,7 +32,7 @@ fn found(read: Result<Result<EndpointSlice, ApiError>, String>) -> Found {
     let slice = match read {
         Ok(Ok(slice)) => slice,
         Ok(Err(error)) if error.is_not_found() => return Found::Alone(format!("there is no {WHAT}")),
-        // What must be done about it is up to an admin, and stays so.
+        // Only an admin can change that.
         Ok(Err(error @ ApiError::Refused(_))) if matches!(&error, ApiError::Refused(status) if status.is_forbidden()) =>
         {
             return Found::Alone(format!("{WHAT} cannot be read: {error}"));

@@ -22,18 +22,18 @@ use crate::{
     status::{Condition, ConditionStatus},
 };
 
-/// What was found out about one API server.
+/// The result for one API server.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
     /// It enforces the profile.
     Passed,
     /// It admits, or does not warn about, an object that violates the profile: the kind, and the check.
     ViolationAdmitted(&'static str, &'static str),
-    /// By this profile it denies, or warns about, an object that complies: the kind, and its message.
+    /// It denies, or warns about, a complying object because of this profile: the kind, and the message.
     CompliantDenied(&'static str, String),
-    /// Nothing was found out. Why.
+    /// The probe gave no answer, for this reason.
     Failed(String),
-    /// The probe namespace cannot be selected by the profile.
+    /// The profile cannot select the probe namespace.
     Impossible,
 }
 
@@ -49,7 +49,7 @@ impl Outcome {
         }
     }
 
-    /// The worse, the higher: a wrong answer matters more than none.
+    /// The higher, the worse: a wrong answer matters more than none.
     fn severity(&self) -> u8 {
         match self {
             Self::Passed => 0,
@@ -61,14 +61,14 @@ impl Outcome {
     }
 }
 
-/// What was found out about the API servers.
+/// The results for all API servers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EnforcementAnswer {
     /// By address.
     servers: Vec<(String, Outcome)>,
     /// Why only one was probed, if there may be others.
     alone: Option<String>,
-    /// What no answer can show.
+    /// The part of the profile that no answer can show.
     unseen: Option<&'static str>,
 }
 
@@ -77,7 +77,7 @@ impl EnforcementAnswer {
         Self { servers: vec![(String::new(), outcome)], alone: None, unseen: None }
     }
 
-    /// The worst that was found.
+    /// The worst result.
     pub fn worst(&self) -> &Outcome {
         self.servers.iter().map(|(_, outcome)| outcome).max_by_key(|outcome| outcome.severity()).unwrap_or(&NONE)
     }
@@ -131,14 +131,14 @@ impl EnforcementAnswer {
 
 static NONE: Outcome = Outcome::Failed(String::new());
 
-/// What a policy is to do with a violation, as far as an answer shows it.
+/// The action of a policy on a violation, as far as an answer shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Action {
     Deny,
     Warn,
 }
 
-/// The policy for one shape, and what to ask to see it.
+/// The policy for one shape, and the probe for it.
 #[derive(Clone, Debug)]
 struct Judged {
     policy: String,
@@ -160,8 +160,8 @@ impl EnforcementProbe {
     pub fn new(site: Arc<Site>, metrics: Arc<Metrics>, accepted: Arc<AcceptedProfile>) -> Self {
         let (compiled, mut shapes, mut unseen) = (&accepted.compiled, Vec::new(), None);
         for (shape, pair) in compiled.bundle.pairs() {
-            // A shape without a question of its own is in the cluster as desired when this is asked, and was written
-            // before the policy for pods: an API server that enforces that one has read this one, too.
+            // A shape without a probe is in the cluster as desired by now, and was written before the policy for pods:
+            // an API server that enforces the latter has read the former, too.
             let Some(objects) = compiled.probes.question(shape) else { continue };
             match action(pair) {
                 Some(action) => {
@@ -196,7 +196,7 @@ impl EnforcementProbe {
                     Err(why) => Outcome::Failed(why),
                 }
             }));
-            // Of those that are equally bad the first: pods before workloads.
+            // Among equally bad ones the first: pods before workloads.
             let worst = asked.await.into_iter().rev().max_by_key(Outcome::severity);
             if let Some(wrong) = worst.filter(|outcome| *outcome != Outcome::Passed) {
                 return wrong;
@@ -206,11 +206,11 @@ impl EnforcementProbe {
     }
 }
 
-/// What an answer about the object that violates the profile means.
+/// The result of the answer about the violating object.
 fn violates(judged: &Judged, answer: PolicyAnswer) -> Outcome {
     let Objects { kind, check, .. } = judged.objects;
     match (answer, judged.action) {
-        // A policy that denies because it lacks something also denies what complies, which is checked below.
+        // A policy that denies because it lacks something also denies complying objects, which is checked below.
         (PolicyAnswer::Denied(_) | PolicyAnswer::Broken(_), Action::Deny)
         | (PolicyAnswer::Admitted { warned: true }, Action::Warn) => Outcome::Passed,
         (PolicyAnswer::Admitted { .. }, _) => Outcome::ViolationAdmitted(kind, check),
@@ -221,7 +221,7 @@ fn violates(judged: &Judged, answer: PolicyAnswer) -> Outcome {
     }
 }
 
-/// What an answer about the object that complies means.
+/// The result of the answer about the complying object.
 fn complies(judged: &Judged, answer: PolicyAnswer) -> Outcome {
     let kind = judged.objects.kind;
     match answer {
@@ -234,7 +234,7 @@ fn complies(judged: &Judged, answer: PolicyAnswer) -> Outcome {
     }
 }
 
-/// What a binding does with violations; `None` if it only writes to the audit log, which no answer shows.
+/// The action of a binding on violations; `None` if it only writes to the audit log, which no answer shows.
 fn action(pair: &Pair) -> Option<Action> {
     let has = |action: &str| pair.binding.spec.validation_actions.iter().any(|one| one == action);
     if has("Deny") {

@@ -1,8 +1,8 @@
-//! Stage probe: asks each API server whether it enforces a profile, by dry runs in the probe namespace: its policy must deny
-//! an object that violates the profile and admit one that complies, and a pod must be mutated as the profile says.
+//! Stage probe: asks each API server whether it enforces a profile, by dry runs in the probe namespace: its policy must
+//! deny an object that violates the profile and admit one that complies, and it must mutate a pod as the profile says.
 //!
-//! Questions run beside the reconciler ([`answers`]), which never waits for one. They take turns ([`turns`]), because the
-//! namespace's labels are one profile's at a time.
+//! Questions run beside the reconciler ([`answers`]), which never waits for one. They take turns ([`turns`]), because
+//! the namespace has the labels for one profile at a time.
 
 mod answers;
 mod discover;
@@ -96,8 +96,8 @@ impl Prober {
         self.enforcement.consult(key, question)
     }
 
-    /// Which engine mutates pods, if that is known, and when to consult again; `None` if the profile mutates no pod that complies
-    /// with it. `native` is the version of the policy in the cluster, if the API server is to mutate pods.
+    /// Which engine mutates pods, if known, and when to consult again; `None` if the profile mutates no complying pod.
+    /// `native` is the version of the policy in the cluster, if the API server shall mutate pods.
     pub fn mutation(
         &self,
         accepted: &Arc<AcceptedProfile>,
@@ -119,7 +119,7 @@ impl Prober {
 
     /// Whether some API server denies, by the profile's policy, a pod that violates it. `None` if that cannot be known.
     pub async fn denies(&self, accepted: &AcceptedProfile) -> Option<bool> {
-        // A removal waits for it, so it goes first.
+        // A removal waits for this, so it goes first.
         let _turn = self.turns.next(Duration::ZERO).await;
         enforcement::denies(&self.site, accepted).await
     }

@@ -24,11 +24,11 @@ use crate::{
 pub struct ObservedMutators {
     /// The API server.
     pub native: bool,
-    /// The webhook, or it would have, had the API server not done so first.
+    /// The webhook, also if it would have mutated the pod but found it complete.
     pub webhook: bool,
 }
 
-/// What was found out about the API servers.
+/// The results for all API servers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MutationAnswer {
     /// By address.
@@ -72,7 +72,7 @@ pub struct MutationProbe {
     site: Arc<Site>,
     metrics: Arc<Metrics>,
     accepted: Arc<AcceptedProfile>,
-    /// A pod that lacks what the profile's mutation writes.
+    /// A pod without the fields that the profile's mutation sets.
     bare: Json,
     /// Whether the API server is to mutate pods.
     native: bool,
@@ -110,7 +110,7 @@ impl MutationProbe {
         let webhook_found_nothing = said(&names::probe_complete_warning(profile));
         let webhook_mutated = said(&format!("mutated by ToolSecurityProfile {profile}: "));
         let admitted = reply.status.is_success();
-        // A pod that no engine has mutated may be denied because of that.
+        // The profile may deny a pod because no engine has mutated it.
         let ours = || {
             let policy = names::policy(profile, Shape::Pods);
             reply.text().contains(&format!("ValidatingAdmissionPolicy '{policy}'"))
@@ -168,7 +168,7 @@ impl Question for MutationProbe {
     }
 }
 
-/// The pod of the probe that complies, without what would be written into it; `None` if nothing would be.
+/// The complying pod of the probe, without the fields that the profile's mutation sets; `None` if it sets none.
 fn bare(accepted: &AcceptedProfile) -> Option<Json> {
     let mutation = accepted.compiled.mutation.as_ref()?;
     let mut pod = accepted.compiled.probes.compliant.pod.clone();

@@ -1,8 +1,8 @@
-//! The API servers: each enforces what it has read itself, so each is probed by itself.
+//! The API servers: each one enforces the policies that it has read itself, so each one is probed by itself.
 //!
-//! Behind the service `kubernetes` are the addresses in the EndpointSlice `kubernetes` of the namespace `default`. They
-//! are read again and again, as servers come and go, and each is asked for its version, so that one that does not answer
-//! is known before it takes anybody's turn.
+//! The EndpointSlice `kubernetes` of the namespace `default` has the addresses behind the service `kubernetes`. The
+//! controller reads them periodically, because servers come and go, and asks each server for its version, so that it
+//! knows one that does not answer before that one takes up a turn.
 
 use std::{
     collections::BTreeMap,
@@ -31,14 +31,14 @@ const PACE: Duration = Duration::from_secs(10);
 const SOON: Duration = Duration::from_secs(1);
 /// The shortest time between two rounds.
 const LEAST: Duration = Duration::from_millis(500);
-/// So many times in a row must an answer be missing.
+/// How many answers in a row must be missing.
 const STRIKES: u32 = 2;
 
 /// An API server.
 pub struct Server {
     /// Where it is, for people.
     pub address: String,
-    /// To this one only.
+    /// A client of this server only.
     pub client: Client,
     state: Mutex<State>,
 }
@@ -51,14 +51,14 @@ impl std::fmt::Debug for Server {
 
 #[derive(Debug, Default)]
 struct State {
-    /// How many answers are missing in a row.
+    /// How many answers in a row were missing.
     strikes: u32,
-    /// Why the last one is.
+    /// Why the last answer was missing.
     why: String,
 }
 
 impl Server {
-    /// A server that answers, as far as is known.
+    /// A server that is assumed to answer.
     pub fn new(address: String, client: Client) -> Arc<Self> {
         Arc::new(Self { address, client, state: Mutex::default() })
     }
@@ -69,7 +69,7 @@ impl Server {
         (state.strikes >= STRIKES).then(|| state.why.clone())
     }
 
-    /// Asks whether it answers. Any answer is one.
+    /// Asks whether it answers. Any answer counts.
     async fn ping(&self) {
         let request = http::Request::get("/version").body(Body::empty()).map_err(|error| error.to_string());
         let answer = match request {
@@ -109,9 +109,9 @@ pub struct Set {
     pub epoch: u64,
 }
 
-/// Knows the API servers.
+/// Keeps the list of API servers.
 pub struct Servers {
-    /// To the configured address.
+    /// A client of the configured address.
     client: Client,
     /// How that is done, if it can be done for other addresses.
     config: Option<Config>,
@@ -153,7 +153,7 @@ impl Servers {
         self.set.borrow().as_ref().map_or(0, |set| set.epoch)
     }
 
-    /// An answer was missing: finds out whether the server answers at all.
+    /// An answer was missing: checks whether the server answers at all.
     pub fn missed_an_answer(&self) {
         self.missed.notify_one();
     }
@@ -248,7 +248,7 @@ impl Servers {
         Ok(servers.into_values().collect())
     }
 
-    /// Only the one that the controller talks to anyway.
+    /// Only the configured server.
     fn configured(&self, before: Option<&Set>) -> Vec<Arc<Server>> {
         let address = self.config.as_ref().map_or_else(
             || "the configured address".to_owned(),
@@ -259,15 +259,15 @@ impl Servers {
     }
 }
 
-/// The configuration for another address. The certificate must be valid for the name that is configured, which each API
-/// server behind the service has; that it has its own address is not sure.
+/// The configuration for another address. The certificate must be valid for the configured name, which each API server
+/// behind the service has; it may not have its own address.
 fn config_at(config: &Config, uri: &Uri) -> Config {
     let mut at = config.clone();
     let host = config.cluster_url.host().map(|host| host.trim_matches(['[', ']']).to_owned());
     at.tls_server_name = at.tls_server_name.or(host);
     at.cluster_url = uri.clone();
     at.connect_timeout = Some(ANSWER);
-    // Whoever asks does so again by himself.
+    // The caller retries itself.
     at.default_retry = false;
     at
 }

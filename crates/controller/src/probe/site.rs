@@ -26,7 +26,7 @@ pub const PAUSE: (Duration, Duration) = (Duration::from_millis(15), Duration::fr
 
 /// The probe namespace and the API servers.
 pub struct Site {
-    /// To the configured address.
+    /// A client of the configured address.
     pub client: Client,
     /// What is known of the cluster.
     pub store: Arc<Store>,
@@ -48,21 +48,21 @@ pub struct Reply {
 /// The verdict of one policy on an object, at one API server.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PolicyAnswer {
-    /// It would be admitted. Whether the policy warns.
+    /// It would be admitted.
     Admitted {
-        /// Whether it does.
+        /// Whether the policy warns.
         warned: bool,
     },
     /// The policy denies it, with this message.
     Denied(String),
-    /// The policy denies everything, because it lacks something.
+    /// The policy denies everything, because its parameters or their kind are missing.
     Broken(String),
-    /// Something else was in the way.
+    /// Something else answered.
     Other(String),
 }
 
 impl Site {
-    /// Gives the namespace these labels, and takes away those that it was given before.
+    /// Sets these labels on the namespace, and removes those that were set before.
     ///
     /// # Errors
     /// Why that was not possible.
@@ -82,7 +82,7 @@ impl Site {
         Err(format!("namespace {namespace} could not be labelled: {why}"))
     }
 
-    /// Asks a server about an object that is created at a path.
+    /// Sends a server the creation of an object at a path, as a dry run.
     ///
     /// # Errors
     /// Why there is no answer.
@@ -119,7 +119,7 @@ impl Reply {
         String::from_utf8_lossy(&self.body).chars().take(10_000).collect()
     }
 
-    /// What it means for a policy.
+    /// The verdict that it shows for a policy.
     pub fn of_policy(&self, policy: &str) -> PolicyAnswer {
         let of_policy = format!("ValidatingAdmissionPolicy '{policy}'");
         if self.status.is_success() {
@@ -129,7 +129,7 @@ impl Reply {
         let message = status.as_ref().and_then(|status| status["message"].as_str());
         let message = format!("{} (HTTP {})", message.map_or_else(|| self.text(), str::to_owned), self.status.as_u16());
         match message.contains(&of_policy) {
-            // It can find neither parameters nor their kind yet.
+            // It finds neither parameters nor their kind yet.
             true if message.contains("no params found") || message.contains("failed to configure") => {
                 PolicyAnswer::Broken(message)
             }

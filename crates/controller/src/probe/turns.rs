@@ -1,9 +1,9 @@
 //! Turns of questions: the labels of the probe namespace are one profile's at a time.
 //!
-//! A question holds the namespace for a short turn, and then waits for the next one, the longer the longer it has held
-//! the namespace before: after holding it for a second, it lets those go first that come in the next five. So a question
-//! that never gets the right answer, or whose answers take long, does not delay a new one by its own length; and it is
-//! not starved.
+//! A question holds the namespace for a short turn, and then waits for the next one, and the longer it has held the
+//! namespace, the longer it waits: after holding it for a second, it lets those go first that come in the next five. So
+//! a question that never gets the right answer, or whose answers take long, does not delay a new one by its own length;
+//! and it is not starved.
 
 use std::{
     collections::BTreeMap,
@@ -32,7 +32,7 @@ pub struct Turns {
 struct State {
     busy: bool,
     arrivals: u64,
-    /// By arrival, as if they had come later the longer they have held the namespace.
+    /// In the order of arrival, but later the longer they have held the namespace.
     waiting: BTreeMap<(Instant, u64), oneshot::Sender<Turn>>,
 }
 
@@ -74,7 +74,7 @@ impl Turns {
     fn pass_on(self: Arc<Self>) {
         let mut state = self.lock();
         while let Some((_, sender)) = state.waiting.pop_first() {
-            // A receiver that no longer waits gives the turn back, and must not pass it on a second time.
+            // A receiver that no longer waits gives the turn back, and must not pass it on twice.
             match sender.send(Turn::of(&self)) {
                 Ok(()) => return,
                 Err(mut turn) => turn.turns = None,
@@ -99,7 +99,7 @@ impl Turn {
         self.since.elapsed()
     }
 
-    /// Whether the holder should ask no more: the more wait, the sooner.
+    /// Whether the holder should stop asking: the more questions wait, the sooner.
     pub fn is_over(&self) -> bool {
         let waiting = self.turns.as_ref().map_or(0, |turns| turns.waiting());
         self.elapsed() >= (ROUND / waiting.saturating_add(1)).clamp(SHORTEST, LONGEST)

@@ -1,7 +1,7 @@
 //! The Pod Security Standards as the admission plugin `PodSecurity` of an offline API server asks for them.
 //!
-//! The verdict is that of the catalogue: the policy that a profile of the level and version becomes. [`words`] says in
-//! which words the plugin tells a violation. Should the two ever disagree about a pod, there is no verdict on it.
+//! The verdict is that of the catalogue: the policy that a profile of the level and version becomes. [`words`] has the
+//! plugin's wording of violations. Should the two ever disagree about a pod, there is no verdict on it.
 
 mod words;
 
@@ -46,13 +46,13 @@ impl PodSecurity for Standards {
     }
 }
 
-/// The policies of the standards that were needed so far, or why one cannot be had.
+/// The policies of the standards that were needed so far, or why a policy could not be made.
 type Policies = BTreeMap<(Level, u8), Result<Arc<Policy>, String>>;
 
-/// There are no more of them than levels and versions, and each takes some milliseconds to make.
+/// At most one for each level and version. Each takes some milliseconds to make.
 static POLICIES: LazyLock<Mutex<Policies>> = LazyLock::new(Mutex::default);
 
-/// The policy that the catalogue makes of a level in a version.
+/// The policy that the catalogue compiles for a level in a version.
 fn policy(level: Level, version: Version) -> Result<Arc<Policy>, String> {
     let mut policies = POLICIES.lock().unwrap_or_else(PoisonError::into_inner);
     policies.entry((level, version.minor())).or_insert_with(|| compile(level, version).map(Arc::new)).clone()

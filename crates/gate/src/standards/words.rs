@@ -1,7 +1,7 @@
-//! In which words the plugin says what is wrong with a pod (`k8s.io/pod-security-admission/policy/check_*.go`).
+//! The plugin's wording of what is wrong with a pod (`k8s.io/pod-security-admission/policy/check_*.go`).
 //!
-//! What a level and version asks for comes from the catalogue ([`Settings::seed`]); here is only how a violation is worded,
-//! and of which containers.
+//! The catalogue decides what a level and version demands ([`Settings::seed`]); this module only words a violation, and
+//! names its containers.
 
 use std::collections::BTreeSet;
 
@@ -9,21 +9,21 @@ use palisade_api::{Level, Settings};
 use palisade_apiserver::{admission::Violation, create::quote};
 use serde_json::Value as Json;
 
-/// A pod, and what is asked of it.
+/// A pod, and the settings that it must meet.
 pub(super) struct Words<'a> {
     pub pod: &'a Json,
     pub settings: &'a Settings,
     pub level: Level,
 }
 
-/// A check: its name, which says where it stands in the message, the level that it belongs to, and its words.
+/// A check: its name, which decides its place in the message, the level that it belongs to, and its wording.
 type Check = (&'static str, Level, fn(&Words<'_>) -> Option<Said>);
 
 /// The reason and the detail of a violation.
 type Said = (String, String);
 
-/// All checks by level and name, which is the order of the message. Those of the restricted level take the place of the one
-/// of the baseline that they are about, so that each field is reported once.
+/// All checks by level and name, which is the order of the message. A check of the restricted level replaces the one of
+/// the baseline about the same field, so that each field is reported once.
 const CHECKS: &[Check] = &[
     ("appArmorProfile", Level::Baseline, |pod| pod.app_armor()),
     ("capabilities_baseline", Level::Baseline, |pod| pod.added_capabilities()),
@@ -79,7 +79,7 @@ impl<'a> Words<'a> {
         self.settings.privileges.windows.is_some() && self.spec()["os"]["name"] == "windows"
     }
 
-    /// Whether the pod's root is not a user of the node, and that counts in this version.
+    /// Whether the pod runs in a user namespace of its own.
     fn in_user_namespace(&self) -> bool {
         self.spec()["hostUsers"] == false
     }
@@ -121,7 +121,7 @@ impl<'a> Words<'a> {
         Some(("non-default capabilities".to_owned(), detail))
     }
 
-    /// Whether all capabilities are to be dropped, so that the check of the restricted level is the one that speaks.
+    /// Whether all capabilities must be dropped, so that the check of the restricted level reports.
     fn drops_all(&self) -> bool {
         self.settings.privileges.capabilities.as_ref().is_some_and(|one| !one.required_drop.is_empty())
     }
@@ -161,7 +161,7 @@ impl<'a> Words<'a> {
     }
 
     fn host_paths(&self) -> Option<Said> {
-        // A list of allowed kinds of volumes has hostPath not in it.
+        // A list of allowed kinds of volumes does not contain hostPath.
         if self.settings.volumes.allowed.is_some() {
             return None;
         }
@@ -415,7 +415,7 @@ impl<'a> Words<'a> {
     }
 }
 
-/// The elements of a list; none of what is not a list.
+/// The elements of a list; none if it is not a list.
 fn items(list: &Json) -> impl Iterator<Item = &Json> {
     list.as_array().into_iter().flatten()
 }
@@ -437,7 +437,7 @@ fn is_confined(kind: &str) -> bool {
     matches!(kind, "RuntimeDefault" | "Localhost")
 }
 
-/// What a volume is, as the message says it.
+/// The kind of a volume, as the message names it.
 fn volume_kind(volume: &Json) -> &str {
     const KINDS: [&str; 21] = [
         "hostPath",
@@ -479,7 +479,7 @@ fn containers(names: &[&str]) -> String {
     format!("{} {}", plural("container", "containers", names.len()), quoted(names))
 }
 
-/// Who sets something: the pod, or containers.
+/// The setters of a field: the pod, or containers.
 fn setters(pod: bool, names: &[&str]) -> Vec<String> {
     let pod = pod.then(|| "pod".to_owned());
     pod.into_iter().chain((!names.is_empty()).then(|| containers(names))).collect()

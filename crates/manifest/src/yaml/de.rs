@@ -1,4 +1,4 @@
-//! From what a document means to a type, with the place of each mistake.
+//! From the meaning of a document to a type, with the place of each mistake.
 
 use std::{collections::BTreeMap, fmt, ops::Range};
 
@@ -20,9 +20,9 @@ use super::{
 #[derive(Debug)]
 pub(crate) struct Mistake {
     pub cause: Cause,
-    /// Where: `spec.parameters[1].default`.
+    /// The path: `spec.parameters[1].default`.
     pub path: String,
-    /// The bytes of the key, if it is what is wrong.
+    /// The bytes of the key, if the key is wrong.
     pub key: Option<Range<usize>>,
 }
 
@@ -37,7 +37,7 @@ pub(crate) enum Cause {
     Other(String),
 }
 
-/// Reads a type. `own` takes any scalar for a text where one is wanted, as it is written.
+/// Reads a type. With `own`, any scalar is a text where one is expected, as it is spelt.
 pub(crate) fn from_value<T: DeserializeOwned>(read: &Read<'_, '_>, own: bool) -> Result<T, Box<Mistake>> {
     T::deserialize(Of { read, own }).map_err(|error| {
         let Error { cause, path, key } = *error.0;
@@ -80,7 +80,7 @@ impl Boxed {
         self
     }
 
-    /// What is wrong with a key, and not with its value.
+    /// Puts the mistake at the key, and not at its value.
     fn at_key(mut self, entry: &Entry<'_, '_>) -> Self {
         self.0.key = Some(entry.key.span.clone());
         self.below(&*entry.name)
@@ -148,7 +148,7 @@ impl Of<'_, '_, '_> {
         }
     }
 
-    /// The scalar as it is written.
+    /// The scalar as it is spelt.
     fn written(&self) -> Option<&str> {
         match &self.read.value {
             Value::Scalar(Scalar::Text(text)) => Some(text),
@@ -166,7 +166,7 @@ impl<'de> Deserializer<'de> for Of<'_, '_, '_> {
             Value::Scalar(scalar) => match scalar {
                 Scalar::Null => visitor.visit_unit(),
                 Scalar::Bool(value) => visitor.visit_bool(*value),
-                // As serde_json has it, so that what takes unsigned numbers only is satisfied.
+                // As in serde_json, for types that accept only unsigned numbers.
                 Scalar::Int(value) => match u64::try_from(*value) {
                     Ok(value) => visitor.visit_u64(value),
                     Err(_) => visitor.visit_i64(*value),
@@ -256,7 +256,7 @@ struct Fields<'t, 'n, 'a> {
 }
 
 impl<'t, 'n, 'a> Fields<'t, 'n, 'a> {
-    /// The fields, none of which may be given twice in one place.
+    /// The fields, each of which may be given only once in one place.
     fn new(entries: &'t [Entry<'n, 'a>], own: bool) -> Result<Self, Boxed> {
         let mut last = BTreeMap::new();
         for entry in entries {

@@ -30,7 +30,7 @@ impl Fault {
     }
 }
 
-/// The documents of a text that have something in them.
+/// The documents of a text that have content.
 pub(crate) fn trees(text: &str) -> Result<Vec<Tree<'_>>, Fault> {
     let mut left = parse::MAX_NODES;
     let documents = split::documents(text)?;

@@ -7,26 +7,26 @@ use granit_parser::{ErrorKind, Event, Parser, ScalarStyle, ScanError, StructureS
 use super::{Fault, repair::Repaired, strict};
 use crate::locate::{Content, Form, Node};
 
-/// More nodes than 15,000 namespaces have with all that an API server adds to them.
+/// More nodes than 15,000 namespaces have, with all fields that an API server adds.
 pub(super) const MAX_NODES: usize = 2_000_000;
-/// What is deeper than any schema would overflow the stack of whoever walks it. The API server reads 10,000
-/// (`sigs.k8s.io/json`, `encoding/json`).
+/// Deeper values would overflow the stack of code that walks them. The API server reads 10,000 (`sigs.k8s.io/json`,
+/// `encoding/json`).
 pub(super) const MAX_DEPTH: usize = 256;
 
 /// A document.
 pub(crate) struct Tree<'a> {
     /// All of it.
     pub root: Node<'a>,
-    /// What aliases refer to.
+    /// The targets of aliases.
     pub anchors: Anchors<'a>,
     /// Whether it was written as JSON.
     pub json: bool,
 }
 
-/// What aliases refer to, by the number of the anchor.
+/// The targets of aliases, by the number of the anchor.
 pub(crate) type Anchors<'a> = BTreeMap<usize, Node<'a>>;
 
-/// A list or mapping that has begun and not ended.
+/// A list or mapping that has begun but not ended.
 struct Open<'a> {
     start: usize,
     block: bool,
@@ -41,8 +41,8 @@ enum Failed {
     Fault(Fault),
 }
 
-/// The document in these bytes of a text; none if there is nothing in them. Of what follows its end (`...`) kubectl
-/// takes no notice. `left` is how many parts it may have, and is then how many others may have.
+/// The document in these bytes of a text; none if they are empty. kubectl ignores everything after its end (`...`).
+/// `left` is how many parts it may have, and afterwards how many others may have.
 pub(super) fn tree<'a>(
     text: &'a str,
     range: Range<usize>,
@@ -50,7 +50,7 @@ pub(super) fn tree<'a>(
     left: &mut usize,
 ) -> Result<Option<Tree<'a>>, Fault> {
     let (start, document) = (range.start, &text[range]);
-    // Marks of the encoding are no part of the document.
+    // Byte order marks are not part of the document.
     let content = if json { document } else { document.trim_start_matches('\u{feff}') };
     let (start, document) = (start + document.len() - content.len(), content);
     if let Some((at, found)) = document.char_indices().find(|(_, c)| !json && is_control(*c)) {
@@ -90,7 +90,7 @@ pub(super) fn tree<'a>(
     }
 }
 
-/// What libyaml takes for none of its characters (`readerc.go`).
+/// Whether libyaml rejects the character (`readerc.go`).
 fn is_control(c: char) -> bool {
     !matches!(c, '\t' | '\n' | '\r' | ' '..='~' | '\u{85}' | '\u{a0}'..='\u{d7ff}' | '\u{e000}'..='\u{fffd}' | '\u{10000}'..)
 }
@@ -114,7 +114,7 @@ fn parse<'a>(text: &'a str, json: bool, left: &mut usize) -> Result<Option<Node<
     let mut open: Vec<Open<'_>> = Vec::new();
     let mut root = None;
     let mut options = options! {
-        // Comments are no part of any object, however many follow each other.
+        // Comments are not part of any object, however many there are.
         emit_comments: false,
         emit_anchor_events: true,
     };
@@ -181,7 +181,7 @@ fn parse<'a>(text: &'a str, json: bool, left: &mut usize) -> Result<Option<Node<
     Ok(root)
 }
 
-/// Whether it is the name of an anchor to libyaml.
+/// Whether libyaml accepts it as the name of an anchor.
 fn is_name(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
 }
@@ -197,7 +197,7 @@ impl<'a> Open<'a> {
     }
 
     fn close(self, end: usize) -> Node<'a> {
-        // The end of a block is noticed at whatever follows it.
+        // The parser notices the end of a block at the next token.
         let end = if self.block { self.children.last().map_or(self.start, |last| last.span.end) } else { end };
         let content = if self.mapping {
             let mut pairs = Vec::with_capacity(self.children.len() / 2);
@@ -213,7 +213,7 @@ impl<'a> Open<'a> {
     }
 }
 
-/// The same, of a text of its own.
+/// The same node with a text of its own.
 fn owned(node: Node<'_>) -> Node<'static> {
     let content = match node.content {
         Content::Scalar(text) => Content::Scalar(Cow::Owned(text.into_owned())),
@@ -239,7 +239,7 @@ fn move_all(node: &mut Node<'_>, place: &dyn Fn(usize) -> usize) {
     }
 }
 
-/// What aliases refer to.
+/// The targets of aliases.
 fn anchors<'a>(root: &Node<'a>) -> Result<Anchors<'a>, Fault> {
     fn aliases(node: &Node<'_>, found: &mut Vec<usize>) {
         match &node.content {

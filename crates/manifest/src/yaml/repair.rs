@@ -1,17 +1,17 @@
-//! What kubectl's reader takes and the parser does not, written in a way that the parser takes too.
+//! Repairs of text that kubectl's reader accepts and the parser does not.
 //!
-//! `go.yaml.in/yaml/v2` is a libyaml, of YAML 1.1: it looks at no indentation within quotes. The parser is of YAML 1.2.
-//! Where it stops at such a place, and only there, the text is spelt differently, without a change of what it means, and
-//! read again. What was added is remembered, so that places stay those of the file.
+//! `go.yaml.in/yaml/v2` is a libyaml, of YAML 1.1: it ignores indentation within quotes. The parser is of YAML 1.2.
+//! Where it stops at such a place, and only there, this module spells the text differently, without changing its
+//! meaning, and has it read again. It remembers its edits, so that places stay those of the file.
 
 use std::{borrow::Cow, ops::Range};
 
 use granit_parser::{ErrorKind, ScanError};
 
-/// What may be read again for the sake of repairs, in bytes: far more than files of other tools need, and a second of a
-/// processor for those that somebody made for it.
+/// The most bytes to read again because of repairs: far more than files of other tools need, and a second of a
+/// processor for hostile files.
 const MAX_REREAD: usize = 64 << 20;
-/// More than any file is indented by.
+/// More indentation than any file has.
 const MAX_INDENT: usize = 4096;
 
 /// A text with its repairs.
@@ -19,15 +19,15 @@ const MAX_INDENT: usize = 4096;
 pub(super) struct Repaired<'a> {
     pub text: Cow<'a, str>,
     json: bool,
-    /// What was put in place of something, in order.
+    /// The edits, in order.
     edits: Vec<Edit>,
     indent: Option<usize>,
     reread: usize,
-    /// How far it was repaired.
+    /// The end of the repaired part.
     done: usize,
 }
 
-/// Where something was put, in the repaired text and in the original, and how long it is there and was here.
+/// An edit: its place in the repaired text and in the original, and its length in both.
 #[derive(Debug)]
 struct Edit {
     at: usize,
@@ -39,7 +39,7 @@ struct Edit {
 impl<'a> Repaired<'a> {
     pub fn new(text: &'a str, json: bool) -> Self {
         let mut repaired = Self { text: text.into(), json, edits: Vec::new(), indent: None, reread: 0, done: 0 };
-        // To kubectl it is the end of a line, whatever it is in.
+        // kubectl treats it as the end of a line everywhere.
         if !json && text.contains('\u{85}') {
             let mut prepared = String::with_capacity(text.len());
             for (original, c) in text.char_indices() {
@@ -55,23 +55,23 @@ impl<'a> Repaired<'a> {
         repaired
     }
 
-    /// Whether nothing is repaired.
+    /// Whether there are no repairs.
     pub fn is_as_it_was(&self) -> bool {
         self.edits.is_empty()
     }
 
-    /// The place in the text as it was.
+    /// The place in the original text.
     pub fn original(&self, offset: usize) -> usize {
         let last = self.edits.partition_point(|edit| edit.at < offset).checked_sub(1);
         match last.map(|last| &self.edits[last]) {
             None => offset,
-            // Within what was put in.
+            // Within an edit.
             Some(edit) if offset - edit.at < edit.now => edit.original,
             Some(edit) => edit.original + edit.before + (offset - edit.at - edit.now),
         }
     }
 
-    /// Spells the place of an error differently. False if nothing is known that would do.
+    /// Spells the place of an error differently. False if no repair is known.
     pub fn repair(&mut self, error: &ScanError) -> bool {
         self.reread += self.text.len();
         let Some(offset) = error.marker().byte_offset() else { return false };
@@ -92,12 +92,12 @@ impl<'a> Repaired<'a> {
             }
             // A comment may follow at once where a text or a mark ends by itself.
             ErrorKind::CommentNotSeparated => self.put(offset..offset, " "),
-            // An apostrophe may be escaped where nothing has to be.
+            // An apostrophe may be escaped although it need not be.
             ErrorKind::UnknownQuotedScalarEscape if !self.json => {
                 let found = escapes(&self.text, offset).find(|at| self.text[*at..].starts_with("\\'"));
                 found.is_some_and(|at| self.put(at..at + 2, "\\x27"))
             }
-            // Go reads half of a character of UTF-16 as one that stands for what is unknown.
+            // Go reads half of a surrogate pair as a replacement character.
             ErrorKind::InvalidLowSurrogateHexEscape
             | ErrorKind::InvalidLowSurrogate
             | ErrorKind::MissingLowSurrogate
@@ -124,7 +124,7 @@ impl<'a> Repaired<'a> {
     }
 
     fn put(&mut self, range: Range<usize>, text: &str) -> bool {
-        // Repairs go forward; one that did not help is not made again.
+        // Repairs go forward. A repair that did not help is not repeated.
         if range.start < self.done || self.text.get(range.clone()).is_none() {
             return false;
         }
@@ -162,7 +162,7 @@ pub(super) fn escapes(text: &str, start: usize) -> impl Iterator<Item = usize> {
     })
 }
 
-/// The first escape in such a text that is half of a character of UTF-16, without the other half.
+/// The first escape in such a text that is half of a surrogate pair, without the other half.
 fn lone_surrogate(text: &str, start: usize) -> Option<usize> {
     let unit = |at: usize| {
         let digits = text.get(at..at + 6)?.strip_prefix("\\u")?;

@@ -1,5 +1,5 @@
-//! What a scalar is to kubectl and the API server: the rules of `go.yaml.in/yaml/v2` (`resolve.go`), which are those of
-//! YAML 1.1, and of `sigs.k8s.io/yaml` and Go's `encoding/json` for what is JSON in the end.
+//! The meaning of a scalar to kubectl and the API server: the rules of `go.yaml.in/yaml/v2` (`resolve.go`), which are
+//! those of YAML 1.1, and of `sigs.k8s.io/yaml` and Go's `encoding/json` for the resulting JSON.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use serde_json::Number;
 /// The beginning of the tags of YAML itself: `!!int` is short for `tag:yaml.org,2002:int`.
 pub(super) const CORE: &str = "tag:yaml.org,2002:";
 
-/// A scalar that is read.
+/// The value of a scalar.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Scalar<'a> {
     Null,
@@ -21,7 +21,7 @@ pub(crate) enum Scalar<'a> {
     Text(Cow<'a, str>),
 }
 
-/// The scalar of JSON that is written so.
+/// The value of a JSON scalar with this spelling.
 pub(super) fn json(text: &str) -> Scalar<'_> {
     match text {
         "null" => Scalar::Null,
@@ -35,7 +35,7 @@ pub(super) fn json(text: &str) -> Scalar<'_> {
     }
 }
 
-/// The scalar of YAML that is written so, or why it is none. `plain` is what stands without quotes.
+/// The value of a YAML scalar with this spelling, or why it has none. `plain` means without quotes.
 pub(super) fn yaml<'a>(text: &'a str, tag: Option<&str>, plain: bool) -> Result<Scalar<'a>, String> {
     let Some(tag) = tag else {
         return Ok(if plain { untagged(text) } else { Scalar::Text(text.into()) });
@@ -44,7 +44,7 @@ pub(super) fn yaml<'a>(text: &'a str, tag: Option<&str>, plain: bool) -> Result<
         Some("timestamp") if is_date(text) => return Ok(Scalar::Text(text.into())),
         Some("binary") => return binary(text).map(|text| Scalar::Text(text.into())),
         Some("bool" | "int" | "float" | "null" | "timestamp") => untagged(text),
-        // Texts, and tags of applications, of which nothing is known, and of lists and maps.
+        // Texts, and unknown tags of applications, and tags of lists and maps.
         _ => return Ok(Scalar::Text(text.into())),
     };
     let wanted = &tag[CORE.len()..];
@@ -62,7 +62,7 @@ pub(super) fn yaml<'a>(text: &'a str, tag: Option<&str>, plain: bool) -> Result<
     }
 }
 
-/// Whether a text begins as all dates do (`parseTimestamp`). The rest of it is not looked at.
+/// Whether a text begins as all dates do (`parseTimestamp`). The rest does not matter.
 fn is_date(text: &str) -> bool {
     text.split_once('-').is_some_and(|(year, _)| year.len() == 4 && year.bytes().all(|byte| byte.is_ascii_digit()))
 }
@@ -152,7 +152,8 @@ impl<'a> Scalar<'a> {
         }
     }
 
-    /// The name of the field, if this is a key (`convertToJSONableObject`), or what Go calls a type that can be none.
+    /// The name of the field, if this is a key (`convertToJSONableObject`), or Go's name of its type if it cannot be
+    /// one.
     pub(super) fn key(&self) -> Result<Cow<'a, str>, &'static str> {
         match self {
             Self::Text(text) => Ok(text.clone()),
@@ -164,8 +165,8 @@ impl<'a> Scalar<'a> {
         }
     }
 
-    /// What becomes of a number on the way through JSON: Go writes whole numbers without a fraction, and the API server
-    /// reads a number without one as an integer if it is in range, and else as a float.
+    /// A number after its way through JSON: Go writes whole numbers without a fraction, and the API server reads a
+    /// number without a fraction as an integer if it is in range, and otherwise as a float.
     pub(super) fn through_json(self) -> Result<Self, String> {
         match self {
             Self::Float(number) if number.is_nan() => Err("json: unsupported value: NaN".to_owned()),
@@ -183,7 +184,7 @@ impl<'a> Scalar<'a> {
         }
     }
 
-    /// As JSON. What is not a number of JSON, which [`Self::through_json`] refuses, is null.
+    /// As JSON. Null for a number that JSON does not have, which [`Self::through_json`] rejects.
     pub(super) fn into_json(self) -> serde_json::Value {
         match self {
             Self::Null => serde_json::Value::Null,
@@ -196,7 +197,7 @@ impl<'a> Scalar<'a> {
     }
 }
 
-/// `strconv.FormatFloat(number, 'g', -1, 32)`, with the names of YAML for what is not a number.
+/// `strconv.FormatFloat(number, 'g', -1, 32)`, with YAML's names for infinities and NaN.
 fn go_g32(number: f64) -> String {
     #[expect(clippy::cast_possible_truncation, reason = "as Go converts it")]
     let number = number as f32;

@@ -1,11 +1,11 @@
 //! The documents of a text, as kubectl finds them (apimachinery `pkg/util/yaml/decoder.go`): JSON values one after the
-//! other, or else what stands between lines that begin with `---`, whatever these lines are within.
+//! other, or otherwise the parts between lines that begin with `---`, even within texts.
 
 use std::ops::Range;
 
 use super::Fault;
 
-/// What separates documents, at the beginning of a line.
+/// The separator of documents, at the beginning of a line.
 const SEPARATOR: &str = "---";
 
 /// A document.
@@ -13,7 +13,7 @@ const SEPARATOR: &str = "---";
 pub(super) struct Document {
     /// Its bytes in the text.
     pub range: Range<usize>,
-    /// Whether it is read as JSON, whose numbers and escapes are not those of YAML.
+    /// Whether it is read as JSON, where numbers and escapes differ from YAML.
     pub json: bool,
 }
 
@@ -26,7 +26,7 @@ pub(super) fn documents(text: &str) -> Result<Vec<Document>, Fault> {
         while let Some(next) = stream.next() {
             match next {
                 Ok(_) => found.push(Document { range: rest..stream.byte_offset(), json: true }),
-                // After two, what follows is JSON for certain.
+                // After two documents, the rest is surely JSON.
                 Err(error) if found.len() > 1 => {
                     let offset = stream.byte_offset();
                     return Err(Fault { message: format!("after {} values of JSON: {error}", found.len()), offset });
@@ -40,7 +40,7 @@ pub(super) fn documents(text: &str) -> Result<Vec<Document>, Fault> {
     Ok(separated(text, 0)?.collect())
 }
 
-/// What is left after white space to the end of the line (`consumeWhitespace`).
+/// The position after white space to the end of the line (`consumeWhitespace`).
 fn line_after(text: &str, start: usize) -> usize {
     let line = text[start..].find('\n').map_or(text.len(), |end| start + end + 1);
     if text[start..line].trim().is_empty() { line } else { start }

@@ -1,14 +1,14 @@
-//! What the parser takes and kubectl's reader refuses, or reads as something else.
+//! Checks for text that the parser accepts and kubectl's reader rejects, or reads differently.
 //!
-//! `go.yaml.in/yaml/v2` is a libyaml: it takes no tab for indentation, knows more ends of lines, and has other rules for
-//! a colon within a flow. What would be read otherwise is refused here with the reason.
+//! `go.yaml.in/yaml/v2` is a libyaml: it accepts no tab for indentation, knows more ends of lines, and has other rules
+//! for a colon within a flow. This module rejects such text, with the reason.
 
 use granit_parser::ErrorKind;
 
 use super::{Fault, repair::escapes};
 use crate::locate::{Content, Node};
 
-/// Ends of lines to kubectl, and characters to the parser.
+/// Ends of lines to kubectl, but characters to the parser.
 const SEPARATORS: [char; 2] = ['\u{2028}', '\u{2029}'];
 
 /// Checks a document of YAML in a text.
@@ -17,7 +17,7 @@ pub(super) fn check(text: &str, document: std::ops::Range<usize>, root: &Node<'_
     checker.part(root, None)?;
     let found = text[document.clone()].match_indices(SEPARATORS).map(|(at, _)| document.start + at);
     for offset in found {
-        // Within quotes it stays what it is, but for white space around it.
+        // Within quotes it stays the same, except for white space around it.
         let before = checker.within.partition_point(|quoted| quoted.start <= offset).checked_sub(1);
         let quoted = before.is_some_and(|before| checker.within[before].contains(&offset));
         let blank =
@@ -60,7 +60,7 @@ impl Checker<'_> {
                     } else {
                         self.colon(key)?;
                     }
-                    // A key is of one line.
+                    // A key has one line.
                     let quoted = self.within.len();
                     self.part(key, own)?;
                     self.within.truncate(quoted);
@@ -107,7 +107,7 @@ impl Checker<'_> {
         self.text[line..offset].chars().count()
     }
 
-    /// A tab stands neither before the first part of a line nor behind the mark before it.
+    /// There is no tab before the first part of a line, or between the mark before it and the part.
     fn indented_by_spaces(&self, node: &Node<'_>) -> Result<(), Fault> {
         let start = node.span.start;
         let line = self.text[..start].rfind(['\n', '\r']).map_or(0, |end| end + 1);
@@ -142,7 +142,7 @@ impl Checker<'_> {
         Ok(())
     }
 
-    /// Without a space behind it a colon is a part of the text, whatever follows.
+    /// A colon without a space behind it is part of the text, whatever follows.
     fn colon(&self, key: &Node<'_>) -> Result<(), Fault> {
         let mut after = self.text.get(key.span.end..).unwrap_or_default().chars();
         if key.form.plain && after.next() == Some(':') && after.next().is_some_and(|c| ",[]{}".contains(c)) {

@@ -1,5 +1,5 @@
-//! From a tree to what it means (`go.yaml.in/yaml/v2` `decode.go`, `sigs.k8s.io/yaml`): scalars are resolved, aliases
-//! followed, merge keys carried out.
+//! From a tree to its meaning (`go.yaml.in/yaml/v2` `decode.go`, `sigs.k8s.io/yaml`): resolves scalars, follows
+//! aliases, and applies merge keys.
 
 use std::{
     borrow::Cow,
@@ -15,7 +15,7 @@ use super::{
 };
 use crate::locate::{Content, Node};
 
-/// What a part of a document means, and where it stands.
+/// The meaning of a part of a document, and its place.
 #[derive(Debug)]
 pub(crate) struct Read<'n, 'a> {
     pub node: &'n Node<'a>,
@@ -26,7 +26,7 @@ pub(crate) struct Read<'n, 'a> {
 pub(crate) enum Value<'n, 'a> {
     Scalar(Scalar<'n>),
     List(Vec<Read<'n, 'a>>),
-    /// In the order in which they are set: of two that are the same the last one counts.
+    /// In the order in which they are set: if two are the same, the last one counts.
     Map(Vec<Entry<'n, 'a>>),
 }
 
@@ -35,21 +35,21 @@ pub(crate) enum Value<'n, 'a> {
 pub(crate) struct Entry<'n, 'a> {
     pub name: Cow<'n, str>,
     pub key: &'n Node<'a>,
-    /// What the key is before it is a name.
+    /// The value of the key before it becomes a name.
     resolved: Scalar<'n>,
     pub value: Read<'n, 'a>,
     /// Whether a merge key brought it.
     pub merged: bool,
 }
 
-/// Why a part has no meaning to kubectl, and where it stands.
+/// Why a part has no meaning to kubectl, and its place.
 #[derive(Debug)]
 pub(crate) struct Meaningless {
     pub message: String,
     pub place: Range<usize>,
 }
 
-/// What a part of a document means.
+/// The meaning of a part of a document.
 pub(crate) fn read<'n, 'a>(
     node: &'n Node<'a>,
     anchors: &'n Anchors<'a>,
@@ -72,7 +72,7 @@ impl Read<'_, '_> {
         }
     }
 
-    /// What stands at a path, whose steps are those of the document: keys may have dots in them.
+    /// The part at a path. Its steps follow the document, because keys may have dots in them.
     pub fn at(&self, path: &str) -> Option<&Self> {
         if path.is_empty() {
             return Some(self);
@@ -93,7 +93,7 @@ impl Read<'_, '_> {
         }
     }
 
-    /// The first key that stands twice in the same place, with its path.
+    /// The first key that is given twice in the same place, with its path.
     pub fn repeated(&self) -> Option<(String, Range<usize>)> {
         match &self.value {
             Value::Scalar(_) => None,
@@ -153,7 +153,7 @@ impl<'n, 'a> Reader<'n, 'a> {
         Ok(Read { node, value })
     }
 
-    /// What an alias refers to.
+    /// Follows an alias to its target.
     fn follow<T>(
         &mut self,
         alias: &'n Node<'a>,
@@ -170,7 +170,7 @@ impl<'n, 'a> Reader<'n, 'a> {
         found
     }
 
-    /// Aliases multiply what is in a file, and must not do so without a limit (`allowedAliasRatio`).
+    /// Aliases multiply the content of a file, which needs a limit (`allowedAliasRatio`).
     fn count(&mut self, node: &Node<'_>) -> Result<(), Meaningless> {
         const LOW: f64 = 400_000.0;
         const HIGH: f64 = 4_000_000.0;
@@ -234,7 +234,7 @@ impl<'n, 'a> Reader<'n, 'a> {
         Ok(())
     }
 
-    /// The name of a field, and what it is before it is a name.
+    /// The name of a field, and its value before it becomes a name.
     fn name(&mut self, key: &'n Node<'a>) -> Result<(Cow<'n, str>, Scalar<'n>), Meaningless> {
         self.count(key)?;
         let (text, node) = match &key.content {
@@ -245,7 +245,7 @@ impl<'n, 'a> Reader<'n, 'a> {
         if self.json || (!node.form.plain && node.form.tag.is_none()) {
             return Ok((Cow::Borrowed(text), Scalar::Text(Cow::Borrowed(text))));
         }
-        // A number is a name as it is resolved, before it becomes JSON.
+        // The name of a number is that of its resolved value, before it becomes JSON.
         let scalar = match scalar::yaml(text, node.form.tag.as_deref(), node.form.plain) {
             Ok(scalar) => scalar,
             Err(message) => return wrong(key, message),
@@ -256,10 +256,10 @@ impl<'n, 'a> Reader<'n, 'a> {
         }
     }
 
-    /// Adds what a merge key brings. It wins over what stands before it, and what stands after it wins.
+    /// Adds the fields of a merge key. It overrides fields before it, and fields after it override it.
     fn merge(&mut self, value: &'n Node<'a>, entries: &mut Vec<Entry<'n, 'a>>) -> Result<(), Meaningless> {
         match &value.content {
-            // Of a list the first wins.
+            // In a list, the first one wins.
             Content::Sequence(maps) => maps.iter().rev().try_for_each(|map| self.merge_one(map, value, entries)),
             _ => self.merge_one(value, value, entries),
         }
@@ -286,8 +286,8 @@ impl<'n, 'a> Reader<'n, 'a> {
     }
 }
 
-/// Refuses keys that differ and have the same name, such as `1` and `"1"`: kubectl takes the value of either, as the order
-/// of a Go map has it (`sigs.k8s.io/yaml`, `convertToJSONableObject`), so that nothing holds of such an object.
+/// Rejects different keys with the same name, such as `1` and `"1"`: kubectl takes the value of either one, in the
+/// order of a Go map (`sigs.k8s.io/yaml`, `convertToJSONableObject`), so nothing is certain about such an object.
 fn is_determined(entries: &[Entry<'_, '_>]) -> Result<(), Meaningless> {
     let mut names = BTreeMap::new();
     for entry in entries {

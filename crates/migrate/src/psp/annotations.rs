@@ -22,10 +22,10 @@ const OUTDATED: [(&str, &str); 4] = [
     ("apparmor.security.alpha.kubernetes.io/defaultProfileName", "Kubernetes reads the key with beta in it"),
 ];
 
-/// What kubectl keeps for itself.
+/// Annotations that kubectl writes for itself.
 const OF_TOOLS: [&str; 1] = ["kubectl.kubernetes.io/last-applied-configuration"];
 
-/// The settings that annotations stand for.
+/// The settings that annotations mean.
 pub(super) struct Annotations {
     pub(super) seccomp: Option<Seccomp>,
     pub(super) app_armor: Option<AppArmor>,
@@ -60,7 +60,7 @@ fn path(key: &str) -> String {
     format!("metadata.annotations.{key}")
 }
 
-/// Says which labels and annotations are left behind.
+/// Notes the labels and annotations that are not carried over.
 fn unread(psp: &PodSecurityPolicy, found: &mut Findings) {
     let read = [SECCOMP_ALLOWED, SECCOMP_DEFAULT, APP_ARMOR_ALLOWED, APP_ARMOR_DEFAULT];
     let annotations = psp.metadata.annotations.iter().flatten().map(|(key, _)| key.as_str());
@@ -80,7 +80,7 @@ fn profiles(key: &str, list: &str, defaults: &[&str], found: &mut Findings) -> P
     let mut profiles = Profiles::default();
     for name in list.split(',').map(str::trim).filter(|name| !name.is_empty()) {
         match name {
-            // Only seccomp knows it; the API server refuses it in a list of AppArmor profiles.
+            // Only seccomp accepts it; the API server rejects it in a list of AppArmor profiles.
             "*" if key == SECCOMP_ALLOWED => profiles.any = true,
             "unconfined" => drop(profiles.types.insert("Unconfined")),
             name if defaults.contains(&name) => drop(profiles.types.insert("RuntimeDefault")),
@@ -102,7 +102,7 @@ fn profiles(key: &str, list: &str, defaults: &[&str], found: &mut Findings) -> P
 
 impl Profiles {
     fn types(&self) -> Vec<Text> {
-        // The runtime's profile first: it is what a pod is told to take.
+        // The runtime's profile first: the message recommends it to a pod.
         let order = ["RuntimeDefault", "Localhost", "Unconfined"];
         if self.any {
             vec!["*".into()]
@@ -115,7 +115,7 @@ impl Profiles {
         if self.localhost.is_empty() { vec!["*".into()] } else { texts(&self.localhost) }
     }
 
-    /// What a field has to be for the only profile in here.
+    /// The value of a field for the only profile in here.
     fn field(&self) -> Option<Json> {
         let file = self.localhost.first();
         Some(match *self.types.first()? {
@@ -164,7 +164,7 @@ fn seccomp(allowed: Option<&str>, default: Option<&str>, found: &mut Findings) -
     }
     let (mut allowed, mut localhost_profiles) = (profiles.types(), profiles.localhost());
     let field = default_profile.as_ref().unwrap_or(&profiles).field();
-    // What is defaulted is the first that is allowed and confines.
+    // The default is the first allowed profile that confines.
     let wanted = |key: &str| field.as_ref().and_then(|field| field[key].as_str());
     first(&mut allowed, wanted("type"));
     first(&mut localhost_profiles, wanted("localhostProfile"));
@@ -200,7 +200,7 @@ fn app_armor(allowed: Option<&str>, default: Option<&str>, found: &mut Findings)
     const DEFAULTS: [&str; 1] = ["runtime/default"];
     let default_profile = default.map(|name| profiles(APP_ARMOR_DEFAULT, name, &DEFAULTS, found));
     let profiles = allowed.map(|allowed| profiles(APP_ARMOR_ALLOWED, allowed, &DEFAULTS, found));
-    // What a container has that names no profile: on a node with AppArmor, the runtime's.
+    // The profile of a container that names none: on a node with AppArmor, the runtime's.
     let of_runtime = |profiles: &Profiles| profiles.types.contains("RuntimeDefault");
     match (&default_profile, &profiles) {
         (Some(of_default), _) if !of_runtime(of_default) => {

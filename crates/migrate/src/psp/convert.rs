@@ -1,8 +1,8 @@
 //! From a `PodSecurityPolicy` to settings: by what the admission plugin did, not by names.
 //!
-//! The plugin changed a pod first and judged it then. A setting judges the pod as it is, after `spec.mutation` has
-//! defaulted what checks demand. So where the plugin defaulted a value, the setting demands it, and the same value is
-//! defaulted; where nobody does that, the pod is refused.
+//! The plugin mutated a pod first and judged it then. A setting judges the pod after `spec.mutation` has set the
+//! defaults that checks demand. So if the plugin defaulted a value, the setting demands it, and `spec.mutation`
+//! defaults the same value; if no engine does that, the pod is denied.
 
 use palisade_api::{
     Diagnostic, Level, Settings,
@@ -25,16 +25,16 @@ use super::{
 };
 use crate::note::{FieldDefault, Kind, Note};
 
-/// What a `PodSecurityPolicy` is as settings on top of the level Privileged, and what is different.
+/// A `PodSecurityPolicy` as settings on top of the level Privileged, and the differences.
 #[derive(Clone, Debug)]
 pub struct Converted {
     /// The settings; absent ones restrict nothing.
     pub settings: Settings,
-    /// What is not carried one to one, or is worth knowing.
+    /// Notes on fields that are not carried over one to one, or that are worth knowing.
     pub notes: Vec<Note>,
 }
 
-/// What is found on the way.
+/// The findings of a conversion.
 #[derive(Default)]
 pub(super) struct Findings {
     pub(super) notes: Vec<Note>,
@@ -46,7 +46,7 @@ impl Findings {
         self.notes.push(Note::new(kind, path, message));
     }
 
-    /// Something that pods were given, and now have to say.
+    /// A value that pods got as a default, and now must set.
     pub(super) fn defaulted(
         &mut self,
         kind: Kind,
@@ -65,10 +65,10 @@ impl Findings {
 /// Converts a policy.
 ///
 /// # Errors
-/// What no API server would have accepted, or what makes the policy admit no pod at all, each with its field.
+/// Fields that no API server would have accepted, or that make the policy admit no pod at all, each with its path.
 pub fn convert(psp: &PodSecurityPolicy) -> Result<Converted, Vec<Diagnostic>> {
     let mut found = Findings::default();
-    // Without `..`: a field that is forgotten fails to compile.
+    // Without `..`: a forgotten field fails to compile.
     let PodSecurityPolicySpec {
         privileged,
         default_add_capabilities,
@@ -237,7 +237,7 @@ fn capabilities(
             FieldDefault::containers(&ADD, json!(default_add)),
         );
     }
-    // What any container may do, and must not do, is not worth a line.
+    // A check that allows every container everything is not worth a line.
     let restricts = !any || !drop.is_empty();
     restricts.then(|| Capabilities {
         allowed_add: texts(&allowed_add),
@@ -246,7 +246,7 @@ fn capabilities(
     })
 }
 
-/// The names of capabilities that can be meant: with `CAP_` a container asks for something that does not exist.
+/// The names of capabilities that exist: with `CAP_` a container asks for something that does not.
 fn unprefixed<'a>(field: &str, names: &'a [String], found: &mut Findings) -> Vec<&'a str> {
     let mut kept = Vec::new();
     for (index, name) in names.iter().enumerate() {
@@ -324,7 +324,8 @@ fn se_linux_options(strategy: &SeLinuxStrategy, found: &mut Findings) -> Option<
     })
 }
 
-/// The safe sysctls of Kubernetes 1.24, the last with `PodSecurityPolicy`, and what is allowed besides.
+/// The safe sysctls of Kubernetes 1.24, the last version with `PodSecurityPolicy`, and those that it allows in
+/// addition.
 fn sysctls(unsafe_ones: &[String], forbidden: &[String], found: &mut Findings) -> Option<Sysctls> {
     for (field, names) in [("allowedUnsafeSysctls", unsafe_ones), ("forbiddenSysctls", forbidden)] {
         for (index, name) in names.iter().enumerate() {

@@ -6,7 +6,7 @@ use serde_json::json;
 use super::{GroupRule, GroupStrategy, IdRange, PortRange, UserRule, UserStrategy, convert::Findings};
 use crate::note::{FieldDefault, Kind};
 
-/// The user, and whether `runAsNonRoot` has to be set.
+/// The user, and whether `runAsNonRoot` must be set.
 pub(super) fn user(strategy: &UserStrategy, found: &mut Findings) -> (Option<settings::UserRules>, bool) {
     let path = "spec.runAsUser";
     let rules = |rule, ranges| Some(settings::UserRules { rule, ranges });
@@ -65,7 +65,7 @@ pub(super) fn primary_group(strategy: &GroupStrategy, found: &mut Findings) -> O
     Some(settings::GroupRules { rule, ranges: id_ranges(path, &strategy.ranges, found) })
 }
 
-/// A group that a pod has besides its primary one.
+/// A group that a pod has in addition to its primary one.
 pub(super) fn extra_group(
     field: &'static str,
     strategy: &GroupStrategy,
@@ -123,7 +123,7 @@ pub(super) fn ports(ranges: &[PortRange], found: &mut Findings) -> Option<Vec<Ra
         range(format!("spec.hostPorts[{index}]"), min.into(), max.into(), found)
     });
     let converted: Vec<_> = converted.collect();
-    // Port 0 is none.
+    // Port 0 means no port.
     let all = ranges.iter().any(|range| (0..=1).contains(&range.min) && range.max >= 65535);
     (!all).then_some(converted)
 }

@@ -36,12 +36,12 @@ pub(super) const VOLUMES: [&str; 30] = [
     "vsphereVolume",
 ];
 
-/// A text that means itself: a dollar sign in it refers to no parameter.
+/// A literal text: a dollar sign in it does not refer to a parameter.
 pub(super) fn text(constant: &str) -> Text {
     Text(constant.replace('$', "$$"))
 }
 
-/// Texts that mean themselves, without those that stand there twice.
+/// Literal texts, without repetitions.
 pub(super) fn texts(constants: &[impl AsRef<str>]) -> Vec<Text> {
     let mut found = Vec::new();
     for constant in constants {
@@ -53,8 +53,8 @@ pub(super) fn texts(constants: &[impl AsRef<str>]) -> Vec<Text> {
     found
 }
 
-/// The levels that are equal to this one: its categories in any order, as the admission plugin compared them. With
-/// more than three of them only as it is written, and `false`.
+/// The levels that are equal to this one: its categories in any order, as the admission plugin compared them. With more
+/// than three categories only the level as it is written, and `false`.
 pub(super) fn levels(level: &str) -> (Vec<String>, bool) {
     if level.is_empty() {
         return (vec![], true);

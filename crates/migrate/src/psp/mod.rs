@@ -1,8 +1,8 @@
 //! `PodSecurityPolicy`, as `policy/v1beta1` and `extensions/v1beta1` had it until Kubernetes 1.24.
 //!
-//! The types are Palisade's own, for no library has them any more (source: `k8s.io/api` v0.24,
-//! `policy/v1beta1/types.go`). A field that is not known is an error, so that none is dropped. What each means is
-//! taken from the admission plugin (`pkg/security/podsecuritypolicy`) and not from its name.
+//! The types are Palisade's own, because no library has them any more (source: `k8s.io/api` v0.24,
+//! `policy/v1beta1/types.go`). An unknown field is an error, so that none is dropped. The meaning of a field is that of
+//! the admission plugin (`pkg/security/podsecuritypolicy`), not that of its name.
 
 mod annotations;
 mod convert;
@@ -27,7 +27,7 @@ pub struct PodSecurityPolicy {
     /// `PodSecurityPolicy`.
     #[serde(default)]
     pub kind: String,
-    /// Its name, and the annotations of which four are part of the policy.
+    /// Its name, and its annotations, four of which are part of the policy.
     pub metadata: ObjectMeta,
     /// The policy.
     pub spec: PodSecurityPolicySpec,
@@ -40,7 +40,7 @@ impl PodSecurityPolicy {
     }
 }
 
-/// What pods may do. An explicit null is what an absent field is, as for the API server.
+/// What pods may do. An explicit null means an absent field, as for the API server.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[expect(clippy::struct_excessive_bools, reason = "the fields are those of Kubernetes")]
@@ -51,7 +51,7 @@ pub struct PodSecurityPolicySpec {
     /// Capabilities that are added to a container which does not drop them; a container may add them, too.
     #[serde(default, deserialize_with = "or_default")]
     pub default_add_capabilities: Vec<String>,
-    /// Capabilities that are added to what each container drops.
+    /// Capabilities that the plugin adds to those that each container drops.
     #[serde(default, deserialize_with = "or_default")]
     pub required_drop_capabilities: Vec<String>,
     /// Capabilities that containers may add; * for all.
@@ -86,7 +86,7 @@ pub struct PodSecurityPolicySpec {
     /// Whether the root filesystem of containers must be read-only.
     #[serde(default, deserialize_with = "or_default")]
     pub read_only_root_filesystem: bool,
-    /// What allowPrivilegeEscalation is where a container does not say it.
+    /// The default of allowPrivilegeEscalation.
     #[serde(default)]
     pub default_allow_privilege_escalation: Option<bool>,
     /// Whether containers may gain privileges. Absent: they may.
@@ -115,7 +115,7 @@ pub struct PodSecurityPolicySpec {
     pub runtime_class: Option<RuntimeClassStrategy>,
 }
 
-/// Null is what an absent field is.
+/// Null means an absent field.
 fn or_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(deserializer: D) -> Result<T, D::Error> {
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }
@@ -144,7 +144,7 @@ pub struct PortRange {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct UserStrategy {
-    /// What must be.
+    /// The rule.
     pub rule: UserRule,
     /// The allowed users of `MustRunAs`.
     #[serde(default, deserialize_with = "or_default")]
@@ -154,9 +154,9 @@ pub struct UserStrategy {
 /// A rule for users.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum UserRule {
-    /// In a range; the lowest of the first range where a pod says nothing.
+    /// In a range; the default is the lowest user of the first range.
     MustRunAs,
-    /// Not root; `runAsNonRoot: true` where a pod says nothing.
+    /// Not root; the default is `runAsNonRoot: true`.
     MustRunAsNonRoot,
     /// Anything.
     RunAsAny,
@@ -166,7 +166,7 @@ pub enum UserRule {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GroupStrategy {
-    /// What must be.
+    /// The rule.
     pub rule: GroupRule,
     /// The allowed groups of `MustRunAs` and `MayRunAs`.
     #[serde(default, deserialize_with = "or_default")]
@@ -176,9 +176,9 @@ pub struct GroupStrategy {
 /// A rule for groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum GroupRule {
-    /// In a range; the lowest of the first range where a pod says nothing.
+    /// In a range; the default is the lowest group of the first range.
     MustRunAs,
-    /// In a range where it is set.
+    /// In a range if it is set.
     MayRunAs,
     /// Anything.
     RunAsAny,
@@ -188,7 +188,7 @@ pub enum GroupRule {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SeLinuxStrategy {
-    /// What must be.
+    /// The rule.
     pub rule: SeLinuxRule,
     /// The label of `MustRunAs`.
     #[serde(default)]
@@ -198,13 +198,13 @@ pub struct SeLinuxStrategy {
 /// A rule for SELinux labels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SeLinuxRule {
-    /// Exactly the given label, which is defaulted where a pod says nothing.
+    /// Exactly the given label, which is also the default.
     MustRunAs,
     /// Anything.
     RunAsAny,
 }
 
-/// An SELinux label. What is absent must not be set.
+/// An SELinux label. Absent fields must not be set.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SeLinuxOptions {
@@ -226,7 +226,7 @@ pub struct SeLinuxOptions {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct AllowedHostPath {
-    /// It, and all below it.
+    /// The path; it covers everything below.
     #[serde(default, deserialize_with = "or_default")]
     pub path_prefix: String,
     /// Whether it must be mounted read-only.

@@ -26,11 +26,11 @@ pub(super) fn volumes(kinds: &[String], found: &mut Findings) -> Option<Vec<Text
     if allows(kinds, "*") {
         return None;
     }
-    // In a pod it is written cephfs.
+    // A pod spells it cephfs.
     let mut allowed: Vec<Text> =
         kinds.iter().map(|kind| if kind == "cephFS" { "cephfs".into() } else { text(kind) }).collect();
     if allows(kinds, "secret") && !allows(kinds, "projected") {
-        // Each pod gets one for its service account's token before it is judged.
+        // Each pod gets a volume with its service account's token before it is judged.
         allowed.push("projected".into());
         found.note(
             Kind::Looser,
@@ -75,7 +75,7 @@ pub(super) fn host_paths(paths: &[AllowedHostPath], kinds: &[String], found: &mu
     Some(converted.collect())
 }
 
-/// Drivers of a kind of volume. None means any, in both; so a list whose last element is left out stays one.
+/// Drivers of a kind of volume. No list means any driver, so a list that loses its last element stays a list.
 pub(super) fn drivers(
     names: &[&str],
     path: &str,

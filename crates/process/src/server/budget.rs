@@ -1,8 +1,8 @@
 //! The memory that all bodies together may use.
 //!
-//! A body reserves its bytes as they arrive. When none are left, the body that has been unfinished longest is refused: an
-//! API server sends a whole body within milliseconds, so that body is the least likely to come from one. A complete body
-//! is never refused; its request is answered at once.
+//! A body reserves its bytes as they arrive. When none are left, the server refuses the body that has been unfinished
+//! longest: an API server sends a whole body within milliseconds, so that body is the least likely to come from one.
+//! The server never refuses a complete body; it answers that request at once.
 
 use std::{
     collections::BTreeMap,
@@ -30,10 +30,10 @@ pub struct Budget {
 #[derive(Debug, Default)]
 struct Bodies {
     used: usize,
-    /// Of `used`, what is about to be released.
+    /// The part of `used` that will soon be released.
     leaving: usize,
     begun: u64,
-    /// By the order in which they began.
+    /// The unfinished bodies, by the order in which they began.
     unfinished: BTreeMap<u64, Unfinished>,
 }
 
@@ -50,12 +50,12 @@ enum Taken {
 }
 
 impl Budget {
-    /// Of so many bytes.
+    /// A budget of this many bytes.
     pub fn new(total: usize, gauge: Gauge) -> Self {
         Self { total, bodies: Mutex::default(), freed: Notify::new(), gauge }
     }
 
-    /// For one body.
+    /// The share of one body.
     pub fn share(self: &Arc<Self>) -> Share {
         let evicted = CancellationToken::new();
         let mut bodies = self.lock();
@@ -95,7 +95,7 @@ impl Bodies {
     }
 }
 
-/// The memory of one body, until this is dropped.
+/// The memory of one body, until it is dropped.
 #[derive(Debug)]
 pub struct Share {
     budget: Arc<Budget>,
@@ -105,10 +105,10 @@ pub struct Share {
 }
 
 impl Share {
-    /// Reserves more. If none is left, bodies that have been unfinished for longer are refused.
+    /// Reserves more. If none is left, the server refuses bodies that have been unfinished for longer.
     pub(super) async fn grow(&mut self, bytes: usize) -> Result<(), Exhausted> {
         loop {
-            // Before the budget is checked, so that nothing that is freed meanwhile is missed.
+            // Registered before the check of the budget, so that it misses nothing that is freed meanwhile.
             let mut freed = pin!(self.budget.freed.notified());
             freed.as_mut().enable();
             match self.budget.lock().take(self.id, bytes, self.budget.total) {
@@ -123,12 +123,12 @@ impl Share {
         Ok(())
     }
 
-    /// Cancelled when this body is refused for another one.
+    /// Cancelled when the server refuses this body in favour of another one.
     pub(super) fn evicted(&self) -> CancellationToken {
         self.evicted.clone()
     }
 
-    /// The body is complete: it can no longer be refused.
+    /// The body is complete. The server can no longer refuse it.
     pub(super) fn finish(&mut self) {
         self.budget.lock().unfinished.remove(&self.id);
     }

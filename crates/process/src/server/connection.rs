@@ -38,8 +38,8 @@ use super::{
 const LINGER: Duration = Duration::from_secs(1);
 /// The bytes of a head, for all fields together.
 const HEAD_BYTES: u16 = 16 << 10;
-/// What is buffered of a connection or stream before it is read. It also bounds what is not yet counted as the memory of
-/// a body.
+/// How much is buffered of a connection or stream before it is read. It also bounds the bytes that do not yet count as
+/// the memory of a body.
 const WINDOW: u16 = u16::MAX;
 /// What an HTTP/2 client sends first: the preface and one frame of settings.
 const PREFACE_BYTES: u64 = 24 + 9;
@@ -59,7 +59,7 @@ pub enum Ending {
     HandshakeSlow,
     /// A request began, and its head was not complete in time.
     HeadSlow,
-    /// A request was not sent and its answer not read in time.
+    /// A client did not send its request, or did not read the answer, in time.
     RequestSlow,
     /// There was no request for a long time.
     Idle,
@@ -185,7 +185,7 @@ where
     .await
 }
 
-/// When a connection in this state is closed, and why.
+/// When to close a connection in this state, and why.
 fn deadline(state: &State, limits: &Limits, is_http2: bool, told: Option<Instant>, then: Ending) -> (Instant, Ending) {
     if let Some(oldest) = state.requests.values().next() {
         return (*oldest + limits.request, Ending::RequestSlow);
@@ -202,7 +202,7 @@ fn deadline(state: &State, limits: &Limits, is_http2: bool, told: Option<Instant
     }
 }
 
-/// A stream that activity what comes.
+/// A stream that records the activity on it.
 struct Observed<S> {
     stream: S,
     activity: Activity,
@@ -286,7 +286,7 @@ mod tests {
             let (when, why) = deadline(state, &limits, http2, told, Ending::Stopped);
             (when - start, why)
         };
-        // As API servers leave it: silent, for less than the time that they keep it.
+        // Like an API server's connection: silent, but for less than the time for which API servers keep it.
         assert_eq!(of(&new(), false, None), (limits.idle, Ending::Idle));
         assert!(limits.idle > Duration::from_secs(90));
         assert_eq!(of(&State { received: 33, ..new() }, true, None), (limits.idle, Ending::Idle));

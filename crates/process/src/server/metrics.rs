@@ -19,7 +19,7 @@ struct PortReason {
     reason: &'static str,
 }
 
-/// Counts of all HTTP servers of a process. Clones are the same counts.
+/// Counts of all HTTP servers of a process. Clones share the counts.
 #[derive(Clone, Debug, Default)]
 pub struct HttpMetrics {
     connections: Family<Port, Gauge>,
@@ -28,7 +28,7 @@ pub struct HttpMetrics {
     refused: Family<PortReason, Counter>,
 }
 
-/// What changes by itself.
+/// The gauges.
 pub struct Gauges {
     /// Connections.
     pub connections: Gauge,

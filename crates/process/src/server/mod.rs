@@ -47,7 +47,7 @@ pub const GRACE: Duration = Duration::from_secs(10);
 pub struct Limits {
     /// The most connections.
     pub connections: usize,
-    /// How long a TLS session may take to begin.
+    /// How long the TLS handshake may take.
     pub handshake: Duration,
     /// From the first byte of a request to the end of its head.
     pub head: Duration,
@@ -55,9 +55,9 @@ pub struct Limits {
     pub body: Duration,
     /// From the end of the head until the client has read the answer.
     pub request: Duration,
-    /// How long a connection without a request is kept. API servers close theirs after 90 s and reuse them until
-    /// then: the server must not close a connection on which the next request is about to arrive. They also connect ahead of
-    /// need, so that a connection that was never used must not be closed earlier than others.
+    /// How long a connection without a request stays open. API servers close theirs after 90 s and reuse them until
+    /// then: the server must not close a connection just before the next request arrives. They also connect ahead of
+    /// need, so the server must not close an unused connection earlier than others.
     pub idle: Duration,
     /// The most bytes of bodies at the same time, on all connections.
     pub body_bytes: usize,
@@ -92,10 +92,10 @@ pub enum BodyError {
     /// It was not complete in time.
     #[error("the body was not complete within {bound:?}")]
     Slow {
-        /// What is in time.
+        /// The time for it.
         bound: Duration,
     },
-    /// All bodies together have too many bytes, and there was no other that had been unfinished for longer.
+    /// All bodies together have too many bytes, and no other body has been unfinished for longer.
     #[error("too many bytes of other requests are in progress")]
     NoMemory,
     /// The client closed the connection, or reset the stream.
@@ -128,7 +128,7 @@ impl HttpServer {
         }
     }
 
-    /// Whether requests can be taken.
+    /// Whether it can take requests.
     ///
     /// # Errors
     /// What is wrong, in a word.
@@ -199,7 +199,7 @@ impl HttpServer {
 
 /// Memory is reserved as bytes arrive: the length that a client announces reserves nothing.
 async fn collect(mut body: Body, announced: usize, most: usize, share: &mut Share) -> Result<Vec<u8>, BodyError> {
-    // Pages that are not written to take up no memory.
+    // Untouched pages take no memory.
     let mut bytes = Vec::with_capacity(announced.min(most));
     while let Some(frame) = body.frame().await {
         let Ok(data) = frame.map_err(|_| BodyError::ClosedEarly)?.into_data() else { continue };
@@ -226,7 +226,7 @@ async fn accept(listener: &TcpListener) -> TcpStream {
 }
 
 async fn accept_failed(error: io::Error) {
-    // Perhaps no more file descriptors: some are free again when connections end.
+    // Perhaps there are no file descriptors left. Ending connections free some.
     tracing::warn!(%error, "a connection could not be accepted");
     sleep(Duration::from_millis(100)).await;
 }

@@ -32,9 +32,9 @@ const YOUNG: Duration = Duration::from_millis(250);
 pub struct Slots {
     most: usize,
     taken: Mutex<Taken>,
-    /// One may have become free or idle.
+    /// Notified when a slot may have become free or idle.
     changed: Notify,
-    /// Those that are being closed included.
+    /// All slots, including those of connections that are being closed.
     all: Arc<Semaphore>,
     gauge: Gauge,
 }
@@ -49,7 +49,7 @@ struct Taken {
 /// Whether there is room for a new connection.
 enum Room {
     Made,
-    /// At this time a connection has been idle for long enough.
+    /// At this time a connection will have been idle for long enough.
     When(Instant),
     /// All are busy.
     No,
@@ -64,7 +64,7 @@ struct Connection {
     at_once: AtomicBool,
 }
 
-/// What a connection does.
+/// The activity of a connection.
 #[derive(Debug)]
 pub struct State {
     /// Since when it has been idle: since it was accepted, or since the last request ended.
@@ -80,7 +80,7 @@ pub struct State {
 }
 
 impl Slots {
-    /// With at most this many connections.
+    /// Slots for at most this many connections.
     pub fn new(most: usize, gauge: Gauge) -> Self {
         let most = most.max(1);
         let all = Arc::new(Semaphore::new(most + spare(most)));
@@ -132,7 +132,7 @@ impl Slots {
         }
         let idle = taken.slots.iter().filter_map(|(id, slot)| Some((slot.rank()?, *id))).min();
         let Some(((_, since), id)) = idle else { return Room::No };
-        // Also if another one has been idle for longer: that one had requests.
+        // Even if another one has been idle for longer, because that one had requests.
         if since + YOUNG > Instant::now() {
             return Room::When(since + YOUNG);
         }

@@ -1,4 +1,4 @@
-//! A profile that frees tenants by an exemption.
+//! The rule about exemptions that free tenants from a profile.
 
 use palisade_api::ToolSecurityProfileSpec;
 use palisade_compiler::exempt_tenants;
@@ -24,7 +24,7 @@ checks under `exceptions`.",
     include_str!("exempts_tenants.good.yaml"),
 );
 
-/// What is found in a profile.
+/// The findings in a profile.
 pub(super) fn find(spec: &ToolSecurityProfileSpec) -> Vec<ExtensionFinding> {
     let risks = exempt_tenants(&spec.exemptions).into_iter();
     risks

@@ -1,4 +1,4 @@
-//! Profiles in `palisade lint`: the policies that they become are linted, and three rules are about them alone.
+//! Profiles in `palisade lint`: it lints the policies that they become, and has three rules about profiles themselves.
 
 mod exempts_tenants;
 mod profile_rejected;
@@ -43,7 +43,7 @@ impl Extension for Profiles {
         let profile = object.parse::<ToolSecurityProfile>().map_err(NotMade::Unreadable)?;
         let compiled = palisade_compiler::compile(&profile).map_err(rejected)?;
         let bundle = compiled.bundle.clone();
-        // What it becomes has the same mistakes.
+        // The policies have the same mistakes.
         palisade_gate::check(compiled).map_err(|found| rejected(found.diagnostics))?;
         let mut objects = Vec::new();
         for (_, pair) in bundle.pairs() {

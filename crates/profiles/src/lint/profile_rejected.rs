@@ -1,4 +1,4 @@
-//! A profile that is not accepted.
+//! The rule about profiles that the gate rejects.
 
 use palisade_api::Diagnostic;
 use palisade_lint::{Category, ExtensionFinding, Rule};
@@ -15,7 +15,7 @@ The controller does not accept this ToolSecurityProfile; what was enforced befor
     include_str!("profile_rejected.good.yaml"),
 );
 
-/// What is found in a profile of which that is said.
+/// The findings in a profile with these mistakes.
 pub(super) fn find(diagnostics: Vec<Diagnostic>) -> Vec<ExtensionFinding> {
     let reported = |Diagnostic { path, message, help, .. }| ExtensionFinding {
         rule: &RULE,

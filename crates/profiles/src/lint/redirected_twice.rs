@@ -1,4 +1,4 @@
-//! Profiles that redirect each other's images.
+//! The rule about profiles that redirect each other's images.
 
 use palisade_api::ToolSecurityProfileSpec;
 use palisade_compiler::{namespace_selector, redirect_each_other};
@@ -20,7 +20,7 @@ or select other namespaces, or name the other's target in `skip` on both sides: 
     include_str!("redirected_twice.good.yaml"),
 );
 
-/// What is found in a profile, given those before it with their names.
+/// The findings in a profile, given the profiles before it with their names.
 pub(super) fn find(
     spec: &ToolSecurityProfileSpec,
     before: &[(String, ToolSecurityProfileSpec)],

@@ -31,7 +31,7 @@ pub(crate) fn suite(mut loader: Loader<'_>) -> Result<Suite, Vec<Problem>> {
             if list == "resources" {
                 of_file.retain(|member| !member.kind().ends_with("AdmissionPolicy"));
             }
-            // kaptest does not look at bindings; there is one for each case here.
+            // kaptest ignores bindings. Each case here has its own.
             of_file.retain(|member| !member.kind().ends_with("AdmissionPolicyBinding"));
             members.extend(of_file);
         }
@@ -129,7 +129,7 @@ fn find<'m>(wanted: &Json, members: &'m [Member]) -> Result<Option<&'m Member>, 
     }
 }
 
-/// The policy, asked about whatever there is: kaptest does not look at matchConstraints.
+/// The policy with constraints that match everything: kaptest ignores matchConstraints.
 fn open(policy: &Member) -> Json {
     let mut policy = policy.object.clone();
     let all = json!(["*"]);

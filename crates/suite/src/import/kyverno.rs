@@ -71,7 +71,7 @@ pub(crate) fn suite(mut loader: Loader<'_>) -> Result<Suite, Vec<Problem>> {
     loader.finish(name, members, drafts, Unbound::Bind)
 }
 
-/// Who asks.
+/// The user of the requests.
 fn user(loader: &mut Loader<'_>, json: &Json) -> palisade_apiserver::admission::User {
     let file = text(json, "/userinfo");
     let found = if file.is_empty() { Vec::new() } else { loader.file("userinfo", file) };
@@ -82,7 +82,7 @@ fn user(loader: &mut Loader<'_>, json: &Json) -> palisade_apiserver::admission::
     request::user(name.map(str::to_owned), None, groups, None)
 }
 
-/// The namespaces that the values speak of, with their labels.
+/// The namespaces in the values, with their labels.
 fn namespaces(loader: &mut Loader<'_>, json: &Json, members: &mut Vec<Member>) {
     let file = text(json, "/variables");
     let mut values: Vec<(&str, Json)> = vec![("values", json["values"].clone())];

@@ -1,7 +1,7 @@
-//! Suites of other tools. They are run as they are; what cannot be carried over is said in the notes of the suite.
+//! Suites of other tools. They run as they are; the notes of the suite report what cannot be carried over.
 //!
-//! Both tools judge a policy on its own, and so is what comes of it compared: whether the policy finds a violation,
-//! not what its binding makes of that. But other than they, a request must be one that the policy matches.
+//! Both tools judge a policy on its own, so the comparison is on that, too: whether the policy finds a violation, not
+//! what its binding makes of that. Unlike there, the policy must match the request.
 
 pub mod kaptest;
 pub mod kyverno;
@@ -32,7 +32,7 @@ pub(crate) fn note_others(loader: &mut Loader<'_>, path: &str, json: &Json, know
     }
 }
 
-/// Adds what the other tools do without and the API server does not, and says so.
+/// Adds the fields that the API server requires and the other tools do not, and notes that.
 pub(crate) fn complete(loader: &mut Loader<'_>, members: &mut [Member]) {
     for member in members {
         let (kind, name) = (member.kind().to_owned(), member.name().to_owned());
@@ -67,7 +67,7 @@ pub(crate) fn complete(loader: &mut Loader<'_>, members: &mut [Member]) {
     }
 }
 
-/// Definitions that allow anything, for the custom kinds that have none: the tools do without.
+/// Definitions that allow anything, for custom kinds without a definition: the other tools need none.
 pub(crate) fn stub_crds(loader: &mut Loader<'_>, members: &[Member]) -> Vec<Member> {
     let kinds = Kinds::builtin(loader.server.minor);
     let mut custom: BTreeMap<(String, String), (Vec<String>, bool)> = BTreeMap::new();

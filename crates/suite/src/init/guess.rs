@@ -1,4 +1,4 @@
-//! Objects that expressions may tell apart: one with other values in fields that they read.
+//! Objects on which expressions may differ: one object with other values in the fields that they read.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -46,7 +46,7 @@ pub(super) fn candidates(base: &Json, expressions: &[(Option<String>, String)], 
     once.into_iter().chain(twice).collect()
 }
 
-/// What fields have in them that are more than a scalar, as JSON.
+/// Values of fields that are more than a scalar, as JSON.
 const SAMPLES: &[(&str, &str)] = &[
     ("annotations", r#"{"example": "x"}"#),
     ("capabilities", r#"{"add": ["SYS_ADMIN"]}"#),
@@ -65,7 +65,7 @@ const SAMPLES: &[(&str, &str)] = &[
     ("volumes", r#"[{"name": "example", "hostPath": {"path": "/"}}]"#),
 ];
 
-/// What expressions read of `object`, and what they compare it with.
+/// The parts of `object` that expressions read, and the values that they compare them with.
 #[derive(Default)]
 struct Reader {
     /// In the notation of [`patch::set`].
@@ -74,7 +74,7 @@ struct Reader {
     values: BTreeSet<String>,
 }
 
-/// What the variables of macros stand for: paths, if that is known.
+/// The values of the variables of macros: paths, if they are known.
 type Scope = Vec<(Arc<str>, Option<String>)>;
 
 impl Reader {
@@ -137,7 +137,7 @@ impl Reader {
     }
 }
 
-/// The path that a node reads: empty for the object itself, none for what is not a part of it.
+/// The path that a node reads: empty for the object itself; none if it does not read a part of it.
 fn path(node: &Node, scope: &Scope) -> Option<String> {
     let below = |operand: &Node, field: &str| {
         let path = path(operand, scope)?;

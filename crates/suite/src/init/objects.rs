@@ -4,7 +4,7 @@ use palisade_apiserver::objects::{Kinds, Resource};
 use palisade_objects::{json::Change as _, pod, workload::WORKLOADS};
 use serde_json::{Value as Json, json};
 
-/// More kinds than a policy tells apart.
+/// More kinds than a policy distinguishes.
 const MOST: usize = 12;
 
 /// A minimal object of each kind that a policy matches, with the labels that it must have; at least one.

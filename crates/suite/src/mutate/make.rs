@@ -1,4 +1,4 @@
-//! What mistakes there are to make: in the policies of a suite, and in what these are made of.
+//! The mistakes to make: in the policies of a suite, and in the objects that become policies.
 
 use palisade_apiserver::admission::PolicyKind;
 use palisade_cel::mutate::{self, mutants};
@@ -10,7 +10,7 @@ use crate::{
     places::{Locator, Place},
 };
 
-/// What is written for a message.
+/// The text that replaces a message.
 const OTHER_MESSAGE: &str = "another message";
 
 /// A text with a mistake in it.
@@ -24,9 +24,9 @@ struct Edit {
 }
 
 impl Baseline<'_> {
-    /// The mutants of the suite: those of all validations, match conditions, variables and mutations of its policies and
-    /// of the custom checks of its profiles, and those of messages and reasons. Audit annotations have none, nor has
-    /// what a profile becomes besides its custom checks.
+    /// The mutants of the suite: those of all validations, match conditions, variables and mutations of its policies
+    /// and of the custom checks of its profiles, and those of messages and reasons. Audit annotations have none, and
+    /// neither has the rest of a profile.
     pub fn mutants(&self) -> Vec<Mutant> {
         let mut found = Vec::new();
         for policy in self.suite.policies().filter(|policy| !policy.origin.generated) {
@@ -56,7 +56,7 @@ fn of_messages(policy: &Member, found: &mut Vec<Mutant>) {
             let (path, of) = (format!("validations[{index}].{field}"), format!("validations[{index}].expression"));
             found.extend(of_policy(policy, &path, &of, true, edits));
         };
-        // Of the two the expression is shown.
+        // If there are both, the API server shows the expression.
         match (text("message"), text("messageExpression")) {
             (_, Some(expression)) => add("messageExpression", edits_of_message(expression)),
             (Some(message), None) => add("message", vec![whole(message, OTHER_MESSAGE)]),
@@ -85,7 +85,7 @@ fn of_policy(policy: &Member, path: &str, noticed_by: &str, of_message: bool, ed
     edits.into_iter().map(mutant).collect()
 }
 
-/// Mutants of the texts in an object that policies are made of, each in all of these.
+/// Mutants of the texts in an object that becomes policies, each in all of these.
 fn of_source(source: &Source, found: &mut Vec<Mutant>) {
     let Source { member, made } = source;
     let locator = Locator::new(&member.origin);
@@ -128,7 +128,7 @@ fn edits(source: &str) -> Vec<Edit> {
     mutants(source).into_iter().map(edit).collect()
 }
 
-/// The mistakes in the expression of a message; if no text stands in it, that it says something else.
+/// The mistakes in the expression of a message; if it has no literal text, another message instead.
 fn edits_of_message(source: &str) -> Vec<Edit> {
     let mut found = edits(source);
     if !source.contains(['\'', '"']) {
@@ -137,7 +137,7 @@ fn edits_of_message(source: &str) -> Vec<Edit> {
     found
 }
 
-/// Another text in the place of one.
+/// A text in place of another.
 fn whole(before: &str, after: &str) -> Edit {
     let description = format!("write `{after}`");
     let (before, after) = (before.to_owned(), after.to_owned());

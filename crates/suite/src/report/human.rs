@@ -11,7 +11,7 @@ use crate::{
     mutate::{Mutant, Mutation},
 };
 
-/// The report for people. What terminals would obey is taken out.
+/// The report for people, without control characters for terminals.
 pub fn human(report: &Report, verbose: bool) -> String {
     let mut text = String::new();
     for suite in &report.suites {
@@ -81,7 +81,7 @@ fn of_mutation(mutation: &Mutation, text: &mut String) {
     }
 }
 
-/// A line for each: many suites do not say what is read.
+/// One line each: many suites do not expect messages.
 fn of_messages(messages: &Mutation, text: &mut String) {
     let (killed, total) = (messages.killed(), messages.total());
     line(text, &format!("\nmutants of messages: {:.1} % killed ({killed} of {total})", messages.percent()));

@@ -10,33 +10,33 @@ use crate::{CaseResult, Status, coverage::Coverage, mutate::Mutation};
 pub use human::human;
 pub use machine::{json, junit, tap};
 
-/// All that came of a run.
+/// The results of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
     /// The suites, in the order of their files.
     pub suites: Vec<SuiteReport>,
-    /// What was exercised, if that was asked.
+    /// The coverage, if it was measured.
     pub coverage: Option<Coverage>,
-    /// What became of mutants, if that was asked.
+    /// The fates of mutants, if there were any.
     pub mutation: Option<Mutation>,
-    /// What became of those that only change the messages about a denial.
+    /// The fates of mutants that only change the messages of denials.
     pub messages: Option<Mutation>,
 }
 
-/// What came of a suite.
+/// The results of a suite.
 #[derive(Clone, Debug)]
 pub struct SuiteReport {
     /// Its name.
     pub name: String,
     /// Its file.
     pub file: String,
-    /// What its author should know.
+    /// Notes for its author.
     pub notes: Vec<String>,
     /// Its cases, in order.
     pub results: Vec<CaseResult>,
 }
 
-/// How a report is written.
+/// The format of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// For people.
@@ -74,7 +74,7 @@ impl Report {
     }
 }
 
-/// How many cases ended how.
+/// Counts of cases by their result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// As expected.
@@ -118,6 +118,6 @@ fn reasons(result: &CaseResult) -> Vec<String> {
         lines.push(format!("    is {}", why.result));
         lines.extend(why.variables.iter().map(|(name, value)| format!("    where variables.{name} is {value}")));
     }
-    // What comes from servers may have lines of its own.
+    // Texts from servers may have several lines.
     lines.iter().flat_map(|line| line.lines()).map(str::to_owned).collect()
 }

@@ -1,4 +1,4 @@
-//! Which clients get a connection, if not every client that reaches the port: API servers, by their certificate.
+//! Which clients may connect, if not every client that reaches the port: API servers, by their certificates.
 
 use std::{fmt::Debug, path::Path, sync::Arc};
 

@@ -42,7 +42,7 @@ impl Generation {
         let (not_before, not_after) = (moment(from)?, moment(until)?);
 
         let mut of_authority = CertificateParams::default();
-        // Authorities must be told apart by those that trust two of them.
+        // Whoever trusts two authorities must be able to distinguish them.
         of_authority.distinguished_name.push(DnType::CommonName, format!("palisade-webhook-ca-{now}"));
         of_authority.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
         of_authority.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
@@ -73,8 +73,8 @@ impl Generation {
         Ok(Self { authority, certificate, key, leaf, not_before })
     }
 
-    /// Whether it is to be renewed: two thirds of its life are over, or it lives longer than `life`, which was more when
-    /// it was made. That does not depend on clocks, so replicas agree.
+    /// Whether to renew it: two thirds of its life are over, or it was made for a longer life than `life`. That does
+    /// not depend on clocks, so replicas agree.
     pub fn is_due(&self, life: Duration, now: i64) -> bool {
         let whole = self.leaf.not_after - self.not_before;
         let longest = life + life / 10 + Duration::from_secs(1);

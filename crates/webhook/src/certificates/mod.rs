@@ -1,8 +1,8 @@
 //! The certificate that the webhook serves, and the authorities by which it is trusted.
 //!
-//! Without cert-manager: each certificate has an authority of its own, whose key is discarded after it has signed. So
-//! there is no key that could sign another, and one way of renewal for both. What replicas share is in a Secret
-//! ([`stored`]); what is done next with it is decided there, and nowhere else.
+//! Without cert-manager, each certificate has an authority of its own, whose key is discarded after it has signed. So
+//! no key can sign another certificate, and both are renewed in the same way. Replicas share the certificate in a
+//! Secret; [`stored`] alone decides the next step of its renewal.
 
 pub mod clients;
 pub mod files;
@@ -87,7 +87,7 @@ pub struct CurrentCertificate {
 }
 
 impl CurrentCertificate {
-    /// From now on this one is served. Returns whether it is another.
+    /// Serves this certificate from now on. Returns whether it is a new one.
     pub fn set(&self, leaf: Leaf) -> bool {
         let mut current = self.leaf.write().unwrap_or_else(PoisonError::into_inner);
         let same = current.as_ref().is_some_and(|current| current.key.cert == leaf.key.cert);
@@ -95,7 +95,7 @@ impl CurrentCertificate {
         !same
     }
 
-    /// Whether there is one.
+    /// Whether there is a certificate to serve.
     pub fn is_there(&self) -> bool {
         self.leaf.read().unwrap_or_else(PoisonError::into_inner).is_some()
     }
@@ -121,7 +121,7 @@ pub fn server_config(
         .with_client_cert_verifier(clients.unwrap_or_else(|| Arc::new(NoClientAuth)))
         .with_cert_resolver(current);
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-    // A session that is resumed would outlive its certificate, and API servers resume none.
+    // A resumed session would outlive its certificate, and API servers do not resume sessions.
     config.session_storage = Arc::new(NoServerSessionStorage {});
     config.send_tls13_tickets = 0;
     Ok(config)

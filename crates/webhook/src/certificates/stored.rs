@@ -24,11 +24,11 @@ const PREVIOUS: &str = "previous-ca.crt";
 /// The content of the Secret.
 #[derive(Clone, Debug)]
 pub struct StoredCertificates {
-    /// What is in use.
+    /// The certificate in use.
     pub current: Generation,
-    /// What will be.
+    /// The certificate to use next.
     pub next: Option<Generation>,
-    /// The authority of what was in use before.
+    /// The authority of the certificate in use before.
     pub previous: Option<String>,
 }
 
@@ -37,7 +37,7 @@ pub struct StoredCertificates {
 pub enum Step {
     /// Nothing.
     Stay,
-    /// Store this instead.
+    /// Store this instead, for this reason.
     Write(Box<StoredCertificates>, &'static str),
 }
 
@@ -51,10 +51,10 @@ pub struct CertificateSpec {
 }
 
 impl StoredCertificates {
-    /// Reads a Secret. One without anything in it has nothing to say.
+    /// Reads a Secret; `None` if it is empty.
     ///
     /// # Errors
-    /// What is in use cannot be read. The rest is not needed.
+    /// The certificate in use cannot be read. The rest may be missing.
     pub fn read(data: &Data) -> Result<Option<Self>, Error> {
         if CURRENT.iter().all(|key| !data.contains_key(*key)) {
             return Ok(None);
@@ -67,7 +67,7 @@ impl StoredCertificates {
         Ok(Some(Self { current: generation(CURRENT)?, next: generation(NEXT).ok(), previous }))
     }
 
-    /// As a Secret has it.
+    /// The data of the Secret.
     pub fn data(&self) -> Data {
         let mut data = Data::new();
         let mut put = |key: &str, text: &str| drop(data.insert(key.to_owned(), ByteString(text.as_bytes().to_vec())));
@@ -84,13 +84,13 @@ impl StoredCertificates {
         data
     }
 
-    /// The authorities to trust, in PEM: of what is in use, of what will be, of what was.
+    /// The authorities to trust, in PEM: of the certificates in use, next and before.
     pub fn authorities(&self) -> Vec<&str> {
         let next = self.next.as_ref().map(|next| next.authority.as_str());
         [Some(self.current.authority.as_str()), next, self.previous.as_deref()].into_iter().flatten().collect()
     }
 
-    /// What is done next at `now`, Unix time. `known` says whether API servers surely trust all [`Self::authorities`].
+    /// The next step at `now`, Unix time. `known` says whether API servers surely trust all [`Self::authorities`].
     ///
     /// # Errors
     /// No certificate could be made.
@@ -102,7 +102,7 @@ impl StoredCertificates {
         };
         let usable = |of: &Generation| of.is_for(&spec.names) && now < of.leaf.not_after;
         match &stored.next {
-            // Nobody renewed it in time, or the webhook has moved. There is nothing that could be stored working.
+            // No replica renewed it in time, or the webhook has other names now. Nothing stored would work.
             _ if !usable(&stored.current) => {
                 let previous = Some(stored.current.authority.clone());
                 write(Self { current: make()?, next: None, previous }, "replaced an unusable certificate")

@@ -51,7 +51,7 @@ pub struct Tally {
     pub compared: usize,
     /// Answers that are the same.
     pub equal: usize,
-    /// Of these, refusals before any policy is asked.
+    /// Those of them that the API server rejects before any policy judges them.
     pub refused_alike: usize,
     /// Answers that Palisade does not give, each in a line.
     pub no_verdict: Vec<String>,
@@ -75,7 +75,7 @@ impl Tally {
 pub struct Cases {
     /// The requests of each source, and how many cases it has.
     pub requests: BTreeMap<String, (usize, Tally)>,
-    /// Policies and bindings, by what is compared of them.
+    /// Policies and bindings, by the compared aspect.
     pub policies: BTreeMap<&'static str, Tally>,
 }
 
@@ -214,7 +214,7 @@ fn directories(directory: &Path) -> Result<Vec<PathBuf>, Error> {
     Ok(paths)
 }
 
-/// What is in a directory, by name.
+/// The entries of a directory, by name.
 fn entries(directory: &Path) -> Result<Vec<PathBuf>, Error> {
     let failed = |error| Error::Read { path: directory.to_owned(), error };
     let mut paths = Vec::new();

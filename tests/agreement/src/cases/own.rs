@@ -1,5 +1,5 @@
-//! Cases of this project: each has a policy, and requests with what is expected of them. The same files are tried offline
-//! and on real API servers.
+//! Cases of this project: each has a policy, and requests with their expectations. The same files run offline and on
+//! real API servers.
 //!
 //! A file has a list of `cases`, whose parts are
 //!
@@ -99,7 +99,8 @@ impl Own {
         format!("adm-{}", self.name)
     }
 
-    /// What is in the cluster before the policy: the namespace, definitions, parameters, and what is changed or deleted.
+    /// The objects in the cluster before the policy: the namespace, definitions, parameters, and the objects to change
+    /// or delete.
     pub fn objects(&self) -> Vec<Json> {
         let mut namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.namespace()}});
         merge(&mut namespace["metadata"], &self.namespace);
@@ -200,7 +201,7 @@ impl Own {
 }
 
 impl Ask {
-    /// What is wrong with an answer, if something is.
+    /// The difference between an answer and the expectation, if there is one.
     pub fn difference(&self, review: &Review) -> Option<String> {
         let expected = json!({
             "denied": self.denied, "warnings": self.warnings, "annotations": self.annotations,

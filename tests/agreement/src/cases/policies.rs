@@ -14,7 +14,7 @@ const MINOR: u8 = 36;
 
 static BUILTIN: LazyLock<Schemas> = LazyLock::new(|| Schemas::builtin(MINOR).unwrap_or_default());
 
-/// Compares what the API server said of the policies and bindings of a case, by what is compared of them.
+/// Compares the API server's answers to the policies and bindings of a case, by aspect.
 pub fn agree(case: &Case) -> BTreeMap<&'static str, Tally> {
     let mut schemas = BUILTIN.clone();
     let mut names = Names::default();

@@ -159,10 +159,10 @@ fn request(case: &Case, cluster: &Cluster, wanted: &Json, asked: &Json) -> Resul
     Ok(request)
 }
 
-/// What is different, if something is.
+/// The difference, if there is one.
 fn difference(answer: &Json, review: &Review) -> Option<String> {
     let status = answer["http_status"].as_u64().unwrap_or_default();
-    // That there is such an object already is said after all policies have admitted it.
+    // The API server reports that the object already exists after all policies have admitted it.
     let admitted = status < 300 || status == 409;
     // Of a policy alone there is only what it says.
     let message = ["/message", "/denial", "/no_verdict/detail"]

@@ -1,8 +1,8 @@
 //! Objects, written as other tools and people write YAML and JSON: block and flow style, each form of a text, anchors,
-//! merge keys, comments, any indentation, tabs, ends of lines of Windows, marks of the encoding, many documents.
+//! merge keys, comments, any indentation, tabs, ends of lines of Windows, byte order marks, many documents.
 //!
-//! What a text means is not said here but by kubectl's own reader (`tests/oracle`, `oracle read`), to which what
-//! `palisade-manifest` reads is compared: a writer of any style that now and then writes what is no YAML does no harm.
+//! kubectl's own reader (`tests/oracle`, `oracle read`) decides what a text means, and `palisade-manifest` is compared
+//! with it. So a writer that now and then writes invalid YAML does no harm.
 
 mod scalar;
 mod texts;
@@ -45,7 +45,7 @@ pub fn file(objects: &[Json], random: &mut Random) -> String {
     if mark {
         text.push('\u{feff}');
     }
-    // Behind a mark of the encoding JSON is YAML, of which there is one document.
+    // After a byte order mark JSON is YAML, which has one document here.
     if random.one_in(8) && !mark {
         // JSON values, one after the other.
         for object in objects {
@@ -146,7 +146,7 @@ fn json(value: &Json, random: &mut Random) -> String {
             lines.lines().map(tabs).collect()
         }
     };
-    // As writers do that know no more than ASCII.
+    // As writers do that know only ASCII.
     if random.one_in(2) {
         return text;
     }

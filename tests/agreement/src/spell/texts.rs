@@ -9,7 +9,7 @@ use serde_json::Value as Json;
 
 use crate::Error;
 
-/// A text, and what is read in it.
+/// A text, and the objects that are read in it.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Text {
     /// Its name.

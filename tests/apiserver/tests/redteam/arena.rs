@@ -1,5 +1,5 @@
-//! Where the attacks are made: a control plane with Palisade, its controller as a process that can be killed, and a
-//! tenant who may do in its namespace what the role `admin` lets it.
+//! The place of the attacks: a control plane with Palisade, its controller as a process that can be killed, and a
+//! tenant with the role `admin` in its namespace.
 
 use std::{
     process::{Child, Command, ExitCode, Stdio},
@@ -229,7 +229,7 @@ impl Arena {
         self.demand(&Request::create(&pods(namespace), &complying("target"))).await.map(drop)
     }
 
-    /// Sends hostile pods until something is restored, which [`Window`] tells; then none may be admitted any more.
+    /// Sends hostile pods until something is restored, as [`Window`] determines. After that, none may be admitted.
     pub(crate) async fn window<F, Fut>(
         &self,
         what: &str,
@@ -255,7 +255,7 @@ impl Arena {
             }
         }
         let length = start.elapsed();
-        // The API server reads what was restored later, and may even read what was taken away only now.
+        // The API server reads the restored object later, and may even notice its absence only now.
         let fenced = self.fence(namespace).await;
         tally.must(fenced.is_ok(), format!("{what}: {fenced:?}"));
         let denied = self.denied(namespace).await;

@@ -1,4 +1,5 @@
-//! Exemptions: who has one is not judged, who looks like it is, and no document tells admins to exempt a tenant.
+//! Exemptions: exempt users are not judged, users who only look exempt are, and no document advises admins to exempt a
+//! tenant.
 
 use std::path::{Path, PathBuf};
 

@@ -1,8 +1,8 @@
-//! The red team: what a hostile tenant, a careless admin and a broken machine do to a cluster with Palisade, as tables
-//! of attacks on a real API server. No attack may be admitted, and nothing that complies may be denied.
+//! The red team: attacks of a hostile tenant, a careless admin and a broken machine on a cluster with Palisade, as
+//! tables, on a real API server. No attack may be admitted, and nothing that complies may be denied.
 //!
-//! What was tried and what came of it is printed as a table. `make redteam` tries everything; as one of the tests this
-//! tries less of what takes long (`PALISADE_REDTEAM=full` for all of it).
+//! It prints a table of the attacks and their results. `make redteam` tries everything; as one of the tests, it tries
+//! fewer of the slow ones (`PALISADE_REDTEAM=full` for all of them).
 #![allow(clippy::disallowed_methods, reason = "tests on a real API server need a clock, files and processes")]
 
 mod arena;

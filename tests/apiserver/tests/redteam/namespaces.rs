@@ -54,8 +54,8 @@ async fn none_runs(arena: &Arena, test: &str, tally: &mut Tally) {
     }
 }
 
-/// Namespaces that are selected by a label which they get later. Until the API server has seen the label, it judges by
-/// what was before: that is counted apart, with its length.
+/// Namespaces that get the label of a profile's selector later. Until the API server has seen the label, it judges by
+/// the earlier state: that is counted apart, with its length.
 pub(crate) async fn label_flips(arena: &mut Arena) -> Result<Tally> {
     const TRIES: usize = 8;
     let test = "red-flips";
@@ -110,7 +110,7 @@ async fn judged(client: &Client, namespace: &str, by: Option<&str>) -> Result<()
     Ok(())
 }
 
-/// Annotations that are no uid of a tool, or hardly one: pods of root, of nobody and of another tool are denied.
+/// Annotations that are not the uid of a tool, or barely one: pods of root, of nobody and of another tool are denied.
 pub(crate) async fn wrong_parameters(arena: &mut Arena) -> Result<Tally> {
     let test = "red-params";
     arena.enforce(&Cluster::toolforge_profile(test)?).await?;

@@ -1,4 +1,5 @@
-//! Profiles that a careless admin writes. What was enforced before stays so, whole, and a mistake is reported.
+//! Profiles that a careless admin writes. The earlier generation stays in force as a whole, and each mistake is
+//! reported.
 
 use std::time::Duration;
 

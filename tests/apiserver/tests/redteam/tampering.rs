@@ -15,7 +15,8 @@ use crate::{
 };
 
 const ADMISSION: &str = "/apis/admissionregistration.k8s.io/v1";
-/// What was taken away is back within a fraction of a second, which the report shows; on a busy machine it may take longer.
+/// The controller restores a deleted object within a fraction of a second, which the report shows; on a busy machine it
+/// may take longer.
 const REPAIR: Duration = LIMIT;
 
 /// Changes of generated objects, and their deletion.
@@ -60,7 +61,7 @@ pub(crate) async fn tampering(arena: &mut Arena) -> Result<Tally> {
     for (what, path, change) in edits {
         tally.add(tamper(arena, &namespace, what, path, change).await?);
     }
-    // Twelve profiles for which nobody mutates pods: each of their probes waits in vain.
+    // Twelve profiles without an engine that mutates pods: each of their probes waits in vain.
     let broken = 12;
     for index in 0..broken {
         let mut profile = Cluster::toolforge_profile(&format!("{test}-{index}"))?;

@@ -327,7 +327,7 @@ async fn dying(arena: &Arena, namespace: &str) -> Result<Tally> {
     Ok(make_in_turn(&arena.tenant, attacks).await)
 }
 
-/// A binding writes annotations into a pod, for which no policy of pods is asked. None of them frees it.
+/// A binding writes annotations into a pod, which no policy for pods judges. None of them exempts the pod.
 async fn bound(arena: &Arena, namespace: &str) -> Result<Tally> {
     arena.demand(&Request::create(&pods(namespace), &complying("bound"))).await?;
     let path = format!("{}/bound", pods(namespace));

@@ -51,8 +51,8 @@ async fn defaulted(arena: &Arena, namespace: &str) -> Result<()> {
     Ok(())
 }
 
-/// Profiles that the gate rejects, one of which redirects images to where no pod may take them from: the webhook must
-/// not act by them, and must go on for all others.
+/// Profiles that the gate rejects, one of which redirects images to a registry that no pod may use: the webhook must
+/// ignore them, and must keep serving all others.
 pub(crate) async fn rejected_profiles(arena: &mut Arena) -> Result<Tally> {
     let test = "red-rejected";
     let (namespace, webhook) = begin(arena, test).await?;
@@ -269,7 +269,7 @@ pub(crate) async fn hostile_reviews(arena: &mut Arena) -> Result<Tally> {
     Ok(tally)
 }
 
-/// What an attacker who reaches the port sends, and what is answered: a status and a body.
+/// Sends the bytes of an attacker who reaches the port, and returns the answer: a status and a body.
 async fn post(connector: &Connector, address: SocketAddr, head: &str, body: &[u8]) -> Result<(u16, Vec<u8>)> {
     let mut stream = connector.connect(address).await?;
     let request = format!(

@@ -1,4 +1,4 @@
-//! Templates of pods: each kind of workload, and pods that controllers make of templates that nobody judged.
+//! Templates of pods: each kind of workload, and pods that controllers create from templates that were never judged.
 
 use palisade_objects::workload::{WORKLOADS, Workload};
 use serde_json::{Value as Json, json};

@@ -1,4 +1,4 @@
-//! Each single value of what is stored is changed, and removed.
+//! Changes, and removes, each single value of stored objects.
 
 use std::{collections::BTreeMap, error::Error};
 

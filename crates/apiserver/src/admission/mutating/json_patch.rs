@@ -1,5 +1,5 @@
-//! JSON patches as the API server applies them (`gopkg.in/evanphx/json-patch.v4`), which is not quite RFC 6902: what is
-//! replaced need not be there, and negative indices count from the end.
+//! JSON patches as the API server applies them (`gopkg.in/evanphx/json-patch.v4`), which is not quite RFC 6902: a
+//! replaced value need not exist, and negative indices count from the end.
 
 use serde_json::{Map, Value as Json};
 
@@ -9,7 +9,7 @@ pub(super) struct Operation {
     pub op: String,
     pub path: String,
     pub from: String,
-    /// None if there is none, which is not the same as null.
+    /// None if it is absent, which is not the same as null.
     pub value: Option<Json>,
 }
 

@@ -69,18 +69,18 @@ pub(crate) struct Mutating<'a> {
 }
 
 impl<'a> Mutating<'a> {
-    /// For a request whose object is decoded. `sent` says where it is sent to.
+    /// For a request with a decoded object. `sent` has its resource and subresource.
     pub fn new(cluster: &'a Cluster, request: Request, sent: Sent<'a>, evaluations: &'a mut Vec<Evaluation>) -> Self {
         let asked = Arc::new(Asked::new(cluster.answers()));
         let (invoked, again) = (BTreeSet::new(), BTreeSet::new());
         Self { cluster, request, sent, asked, evaluations, invoked, again }
     }
 
-    /// The object as the policies and then the webhook make it. `between` is what built-in plugins make of it before they
-    /// are asked again. Adds what the client is warned of.
+    /// The object after the policies and then the webhook. `between` applies the built-in plugins before the API server
+    /// runs these again. Adds the client's warnings.
     ///
     /// # Errors
-    /// A denial, or nothing can be said.
+    /// A denial, or no verdict.
     pub fn run(
         mut self,
         between: impl FnOnce(&Json) -> Result<Json, Stop>,

@@ -23,7 +23,7 @@ use crate::{
     objects::{Refused, Sent},
 };
 
-/// Evaluates a mutation, and applies what it results in to the object.
+/// Evaluates a mutation, and applies its result to the object.
 pub(super) fn patch(
     mutation: &Mutation,
     inputs: &Inputs<'_>,
@@ -102,7 +102,7 @@ fn apply(of: &Struct<'_>, object: &Json, cluster: &Cluster, kind: &Kind) -> Resu
         .map_err(|text| Failure::Policy(format!("error applying patch: {text}")))
 }
 
-/// The changed object as the API server reads it again, with defaults in what was added.
+/// The changed object as the API server reads it again, with defaults in the added parts.
 pub(super) fn receive(
     mutation: &Mutation,
     object: &Json,

@@ -1,5 +1,5 @@
-//! A `MutatingAdmissionPolicy`, compiled (`compilePolicy` in apiserver `pkg/admission/plugin/policy/mutating`), and which
-//! of them are in force.
+//! A compiled `MutatingAdmissionPolicy` (`compilePolicy` in apiserver `pkg/admission/plugin/policy/mutating`), and the
+//! policies in force.
 
 use std::{
     collections::{BTreeMap, btree_map},
@@ -164,7 +164,7 @@ impl Policy {
         self.spec.failure_policy.as_deref() != Some("Ignore")
     }
 
-    /// Whether it is asked again if something changed the object after it.
+    /// Whether it runs again if something changed the object after it.
     pub fn is_reinvoked(&self) -> bool {
         self.spec.reinvocation_policy.as_deref() == Some("IfNeeded")
     }

@@ -53,7 +53,7 @@ pub(super) enum TypeRef<'s> {
 }
 
 impl<'s> TypeRef<'s> {
-    /// The type of what a schema describes.
+    /// The type that a schema describes.
     pub fn of(schema: &'s Json) -> Self {
         Self::Schema(schema, false, None)
     }

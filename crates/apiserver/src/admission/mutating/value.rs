@@ -195,7 +195,7 @@ fn protobuf(value: &Native) -> Result<Json, NoJson> {
 }
 
 impl Native {
-    /// The value as JSON. What is not JSON was refused before.
+    /// The value as JSON. A value without a JSON form was rejected before.
     pub fn into_json(self) -> Json {
         match self {
             Self::Null | Self::Other { .. } => Json::Null,
@@ -261,8 +261,7 @@ impl Native {
     }
 }
 
-/// What of the names of types does not fit the names of the fields that they stand in
-/// (`CheckTypeNamesMatchFieldPathNames`).
+/// The names of types that do not fit the names of their fields (`CheckTypeNamesMatchFieldPathNames`).
 pub(super) fn mismatches(of: &Struct<'_>) -> Vec<String> {
     let mut found = Vec::new();
     compare_names(of, of.name(), &mut found);

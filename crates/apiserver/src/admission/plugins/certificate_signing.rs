@@ -1,5 +1,5 @@
-//! `CertificateSigning`: who sets a certificate, or a condition of a request for one, must be allowed to sign for its
-//! signer (`plugin/pkg/admission/certificates/signing`).
+//! `CertificateSigning`: whoever sets a certificate, or a condition of a request for one, must be authorized to sign
+//! for its signer (`plugin/pkg/admission/certificates/signing`).
 
 use serde_json::Value as Json;
 

@@ -1,8 +1,8 @@
 //! `CertificateSubjectRestriction`: nobody gets a client certificate of the group `system:masters` that the API server
 //! trusts (`plugin/pkg/admission/certificates/subjectrestriction`).
 //!
-//! The encoded request is not parsed. One that has the name of the group nowhere is not for that group; of another one it is
-//! not known here.
+//! This module does not parse the encoded request. If the name of the group is nowhere in it, the request is not for
+//! that group; otherwise there is no verdict.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::Value as Json;

@@ -1,4 +1,4 @@
-//! `ClusterTrustBundleAttest`: who writes a bundle of a signer must be allowed to attest for it
+//! `ClusterTrustBundleAttest`: whoever writes a bundle of a signer must be authorized to attest for it
 //! (`plugin/pkg/admission/certificates/ctbattest`).
 
 use serde_json::Value as Json;

@@ -1,18 +1,21 @@
 //! The built-in admission plugins of kube-apiserver: one file each, and [`table`] with their order.
 //!
-//! A plugin mutates the object of a request, validates it, or both (`k8s.io/apiserver/pkg/admission/interfaces.go`). All
-//! mutating parts run before mutating policies and webhooks, and again if those changed something; all validating parts run
-//! once the object is final and valid, around the validating policies. The first plugin that denies ends the request.
+//! A plugin mutates the object of a request, validates it, or both (`k8s.io/apiserver/pkg/admission/interfaces.go`).
+//! All mutating parts run before mutating policies and webhooks, and again if those changed something; all validating
+//! parts run once the object is final and valid, around the validating policies. The first plugin that denies ends the
+//! request.
 //!
-//! # What is not in the files
+//! # Objects that are not in the files
 //!
-//! Plugins look objects up, and the files seldom have all of them. The rules are the same for all plugins:
+//! Plugins look up objects, and the files rarely have all of them. The rules are the same for all plugins:
 //!
-//! - A Namespace that is in no file exists, without labels, and so does the `ServiceAccount` `default` of each namespace.
-//!   The two `PriorityClasses` of the system exist. A Node that is in no file has no topology labels.
-//! - An object that a request names and no file has is missing if the files have others of its kind (and namespace), and
-//!   unknown if they have none. What is missing is denied as the API server does it; what is unknown has no verdict.
-//! - What applies by itself (`LimitRange`, `ResourceQuota`, a default class, a webhook) is not there if no file has it.
+//! - A Namespace that is in no file exists, without labels, and so does the `ServiceAccount` `default` of each
+//!   namespace. The two `PriorityClasses` of the system exist. A Node that is in no file has no topology labels.
+//! - An object that a request names and no file has is missing if the files have others of its kind (and namespace),
+//!   and unknown if they have none. If it is missing, the request is denied as by the API server; if it is unknown,
+//!   there is no verdict.
+//! - Objects that apply by themselves (`LimitRange`, `ResourceQuota`, a default class, a webhook) exist only if a file
+//!   has them.
 #![allow(clippy::unnecessary_wraps, reason = "all plugins have the same form, also those that never refuse")]
 
 mod certificate_approval;
@@ -67,7 +70,7 @@ type Validate = fn(&Attributes<'_>, Option<&Json>, &mut Remarks) -> Result<(), R
 pub(crate) struct Remarks {
     /// What the client is warned of.
     pub warnings: Vec<String>,
-    /// What is written into the audit event.
+    /// The annotations of the audit event.
     pub annotations: BTreeMap<String, String>,
     /// Why there is no verdict, unless something else denies the request.
     pub unjudged: Vec<String>,
@@ -150,10 +153,10 @@ impl<'a> Attributes<'a> {
         ))
     }
 
-    /// The object of a request after all plugins that mutate, before mutating policies and webhooks.
+    /// The object of a request after all mutating plugins, before mutating policies and webhooks.
     ///
     /// # Errors
-    /// A plugin denies the request, or it is not known what it would do.
+    /// A plugin denies the request, or its answer is unknown.
     pub fn mutate(&self, object: &Json) -> Result<Json, Refused> {
         let mut object = object.clone();
         self.run(Side::Before, MUTATING_POLICIES, |plugin| match plugin.mutate {
@@ -163,7 +166,7 @@ impl<'a> Attributes<'a> {
         Ok(object)
     }
 
-    /// What plugins that mutate do after the mutating policies.
+    /// Runs the mutating plugins that come after the mutating policies.
     ///
     /// # Errors
     /// As of [`Self::mutate`].
@@ -175,8 +178,8 @@ impl<'a> Attributes<'a> {
         })
     }
 
-    /// Asks the plugins that validate, on one side of the validating policies. What has no verdict is among the remarks,
-    /// because a later plugin may deny the request for sure.
+    /// Runs the validating plugins on one side of the validating policies. A missing verdict is among the remarks,
+    /// because a later plugin may surely deny the request.
     ///
     /// # Errors
     /// A plugin denies the request.
@@ -216,8 +219,8 @@ fn items(list: &Json) -> impl Iterator<Item = &Json> {
 }
 
 impl Cluster {
-    /// What the plugins that mutate make of an object that is created, as far as that is known. Nothing denies what is
-    /// there already.
+    /// A new object after the mutating plugins, as far as their results are known. Nothing denies an object that
+    /// already exists.
     pub fn plugged(&self, sent: Sent<'_>) -> Json {
         let ids = ResourceId::new(&sent.resource.group, &sent.resource.version, &sent.resource.plural);
         let request = Request::creation(ids, &sent.resource.kind, sent.namespace, sent.object);

@@ -1,7 +1,7 @@
 //! `NamespaceLifecycle`: nothing new in a namespace that is being deleted, and no deletion of the namespaces that every
 //! cluster needs (`k8s.io/apiserver/pkg/admission/plugin/namespace/lifecycle`).
 //!
-//! A namespace that is in no file exists here, so that the plugin's "not found" is never said.
+//! A namespace that is in no file exists here, so the plugin never answers "not found".
 
 use serde_json::Value as Json;
 

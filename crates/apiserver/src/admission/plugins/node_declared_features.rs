@@ -1,6 +1,6 @@
-//! `NodeDeclaredFeatureValidator`: a pod on a node is resized only in ways that the node says it has
-//! (`plugin/pkg/admission/nodedeclaredfeatures`). Which ways need what is not modelled here; no other update of a pod
-//! needs anything of its node.
+//! `NodeDeclaredFeatureValidator`: a pod on a node is resized only in ways that the node declares
+//! (`plugin/pkg/admission/nodedeclaredfeatures`). It is not modelled here which resize needs which feature; other
+//! updates of a pod need none.
 
 use serde_json::Value as Json;
 

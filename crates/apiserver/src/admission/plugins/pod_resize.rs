@@ -1,4 +1,4 @@
-//! `PodResizeValidator`: a pod on a node asks for no more than the node has (`plugin/pkg/admission/podresize`).
+//! `PodResizeValidator`: a pod on a node requests no more than the node has (`plugin/pkg/admission/podresize`).
 
 use std::cmp::Ordering;
 

@@ -1,5 +1,5 @@
-//! What a pod asks for: the sum over its containers that run at the same time
-//! (`k8s.io/component-helpers/resource/helpers.go`, and the simpler forms of it in `plugin/pkg/admission/limitranger`).
+//! The resources that a pod requests: the sum over its containers that run at the same time
+//! (`k8s.io/component-helpers/resource/helpers.go`, and its simpler forms in `plugin/pkg/admission/limitranger`).
 
 use std::collections::BTreeMap;
 
@@ -45,7 +45,7 @@ fn raise(to: &mut Amounts, least: &Amounts) {
     }
 }
 
-/// What a pod with this `spec` asks for (`requests`), or may use (`limits`).
+/// The amounts that a pod with this `spec` requests (`requests`), or may use (`limits`).
 pub(super) fn amounts(spec: &Json, which: &str, level: Level) -> Amounts {
     let items = |list: &str| spec[list].as_array().into_iter().flatten();
     let of = |container: &Json| read(&container["resources"][which]);

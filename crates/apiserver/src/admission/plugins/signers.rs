@@ -5,7 +5,7 @@ use palisade_cel::authorizer::{Attributes as Question, User};
 use super::Attributes;
 use crate::objects::Refused;
 
-/// Whether who asks may `verb` for a signer, by its name or that of its domain. `why` is what is said if not.
+/// Whether the user may `verb` for a signer, by its name or that of its domain. `why` is the message if not.
 pub(super) fn authorized(
     attributes: &Attributes<'_>,
     plugin: &str,

@@ -21,14 +21,14 @@ pub struct Plugin {
     pub since: u8,
     /// The last one.
     pub until: u8,
-    /// What is done of it here.
+    /// How far it is modelled here.
     pub done: &'static str,
     pub(super) mutate: Option<Mutate>,
     pub(super) validate: Option<Validate>,
 }
 
 impl Plugin {
-    /// Whether it evaluates policies, which is what is asked for here.
+    /// Whether it evaluates policies.
     pub(super) fn is_policies(&self) -> bool {
         matches!(self.name, MUTATING_POLICIES | VALIDATING_POLICIES)
     }

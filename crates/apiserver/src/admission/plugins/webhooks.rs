@@ -1,7 +1,8 @@
-//! `MutatingAdmissionWebhook` and `ValidatingAdmissionWebhook`: what a webhook answers is not known here, so that there is no
-//! verdict on a request that one of the files' webhooks is asked about (`k8s.io/apiserver/pkg/admission/plugin/webhook`).
+//! `MutatingAdmissionWebhook` and `ValidatingAdmissionWebhook`: the answers of a webhook are unknown here, so there is
+//! no verdict on a request for which the API server calls one of the files' webhooks
+//! (`k8s.io/apiserver/pkg/admission/plugin/webhook`).
 //!
-//! Match conditions are taken to hold. Those that a caller registers with their answers are not among these
+//! Match conditions are assumed to hold. Webhooks that a caller registers with their answers are not among these
 //! ([`Cluster::register`](crate::admission::Cluster::register)).
 
 use k8s_openapi::{

@@ -1,4 +1,4 @@
-//! What the rules of a schema may cost in all (`cel_validation.go`, `TotalCost`).
+//! The highest cost of all rules of a schema (`cel_validation.go`, `TotalCost`).
 
 use crate::create::field::Error;
 
@@ -27,7 +27,7 @@ impl Costs {
         }
     }
 
-    /// What is said if they cost too much together.
+    /// The mistakes if they cost too much together.
     pub(super) fn errors(&self, field: &str) -> Vec<Error> {
         if self.total <= TOTAL_LIMIT {
             return Vec::new();

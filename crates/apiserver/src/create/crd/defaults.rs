@@ -1,5 +1,5 @@
-//! Whether defaults are valid themselves (`pkg/apiserver/schema/defaulting/validation.go`). Those inside of metadata are not
-//! looked at.
+//! Whether defaults are valid themselves (`pkg/apiserver/schema/defaulting/validation.go`). Those inside of metadata
+//! are not checked.
 
 use serde_json::Value as Json;
 
@@ -9,7 +9,7 @@ use crate::{
     objects::judge_default,
 };
 
-/// What is wrong with the defaults of a schema and of all below it. None are allowed below `additionalProperties`.
+/// The mistakes in the defaults of a schema and of all below it. None are allowed below `additionalProperties`.
 pub(super) fn check(minor: u8, schema: &Json, field: &str, root: bool) -> Vec<Error> {
     let mut errors = Vec::new();
     if let Some(default) = part(schema, "default") {

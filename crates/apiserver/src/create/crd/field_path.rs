@@ -1,4 +1,5 @@
-//! `fieldPath` of a rule: a way to a field below its schema (`pkg/apiserver/schema/cel/validation.go`, `ValidFieldPath`).
+//! `fieldPath` of a rule: a path to a field below its schema (`pkg/apiserver/schema/cel/validation.go`,
+//! `ValidFieldPath`).
 
 use serde_json::Value as Json;
 

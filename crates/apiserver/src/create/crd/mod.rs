@@ -1,7 +1,7 @@
 //! CustomResourceDefinitions (`k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation`): their names, their
-//! schemas, and the rules in these, with what evaluating them may cost.
+//! schemas, and the rules in these, with their highest cost.
 //!
-//! Not looked at are conversion, printer columns, selectable fields and scaling, and defaults inside of metadata.
+//! Conversion, printer columns, selectable fields and scaling, and defaults inside of metadata are not checked.
 
 mod cost;
 mod defaults;

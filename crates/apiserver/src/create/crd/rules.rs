@@ -18,7 +18,7 @@ fn breaks_lines(text: &str) -> bool {
 }
 
 impl Walk<'_, '_> {
-    /// What can be said of rules without compiling them.
+    /// Checks rules as far as that is possible without compiling them.
     pub(super) fn rules(&self, schema: &Json, field: &str, found: &mut Found) {
         // Kubernetes 1.33 begins these with the name of the field.
         let named = |name: &str, detail: &str| {

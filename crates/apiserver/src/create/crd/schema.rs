@@ -35,7 +35,7 @@ pub(super) struct Context {
     in_metadata: bool,
     /// Why there must not be defaults.
     no_defaults: Option<String>,
-    /// The outermost schema whose old values are not known to belong to new ones.
+    /// The outermost schema that does not show which old values belong to which new ones.
     pub(super) uncorrelatable: Option<String>,
     /// Whether rules are compiled.
     compiles: bool,
@@ -61,7 +61,7 @@ impl<'a, 'b> Walk<'a, 'b> {
         self.costs
     }
 
-    /// What is wrong with the schema of a version.
+    /// The mistakes in the schema of a version.
     pub(super) fn root(&mut self, schema: &Json, field: &str, is_structural: bool) -> Vec<Error> {
         let context = Context {
             is_root: true,

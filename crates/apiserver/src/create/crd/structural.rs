@@ -13,7 +13,7 @@ enum Level {
     Field,
 }
 
-/// Why a schema cannot be a structural one at all, whatever is in it.
+/// Why a schema cannot be structural, whatever is in it.
 pub(super) fn unsupported(schema: &Json) -> Option<&'static str> {
     let filled = |key: &str| match part(schema, key) {
         Some(Json::String(text)) => !text.is_empty(),

@@ -1,4 +1,4 @@
-//! Which old value belongs to a new one (apiserver `pkg/cel/common/{equality,maplist}.go`).
+//! The old value that belongs to a new one (apiserver `pkg/cel/common/{equality,maplist}.go`).
 
 use serde_json::{Map, Value};
 
@@ -19,7 +19,7 @@ impl Correlation<'_> {
         Some(Self { schema, new: self.new.as_object()?.get(key)?, old: self.old.as_object()?.get(key)? })
     }
 
-    /// The element at an index, if the list says by which keys its elements are told apart.
+    /// The element at an index, if the list has keys that identify its elements.
     pub(super) fn index(self, index: usize) -> Option<Self> {
         let new = self.new.as_array()?.get(index)?;
         let old = old_element(self.schema, self.old.as_array()?, new)?;

@@ -22,11 +22,11 @@ const MAX_MESSAGE: usize = 5 * 1024;
 #[derive(Debug, Default)]
 pub(super) struct Verdict {
     pub(super) errors: Vec<FieldError>,
-    /// What is wrong with what an update did not change.
+    /// The mistakes in parts that an update did not change.
     pub(super) warnings: Vec<String>,
 }
 
-/// What rules say of an object with a schema, and of the one that it replaces.
+/// The verdict of the rules on an object with a schema, and on the one that it replaces.
 pub(super) fn judge(minor: u8, root: &Node, (schema, object, old): (&Json, &Json, Option<&Json>)) -> Verdict {
     let mut judge = Judge { minor, budget: BUDGET, verdict: Verdict::default() };
     let current = old.map(|old| Correlation { schema, new: object, old });

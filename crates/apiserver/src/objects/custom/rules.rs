@@ -28,7 +28,7 @@ pub(super) struct Rules {
     schema: Json,
     root: Option<Node>,
     minor: u8,
-    /// Why it is not known what the API server says.
+    /// Why the API server's answer is unknown.
     pub(super) unknown: Option<String>,
 }
 
@@ -109,7 +109,7 @@ impl Rules {
         self.root.is_some()
     }
 
-    /// What they say of an object, and of the one that it replaces.
+    /// Their verdict on an object, and on the one that it replaces.
     pub(super) fn judge(&self, object: &Json, old: Option<&Json>) -> Verdict {
         self.root.as_ref().map(|root| judge::judge(self.minor, root, (&self.schema, object, old))).unwrap_or_default()
     }

@@ -10,7 +10,7 @@ use super::{
     schema::{INT_OR_STRING, additional, is, items, property},
 };
 
-/// Adds what is wrong with an object. What is wrong with what an update left as it was is not said.
+/// Adds the mistakes in an object. Leaves out those in parts that an update did not change.
 pub(super) fn validate(minor: u8, schema: &Value, object: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
     let mut causes = Causes { minor, errors: Vec::new() };
     value(schema, object, "", old.map(|old| Correlation { schema, new: object, old }), &mut causes);
@@ -24,7 +24,7 @@ pub(super) fn validate(minor: u8, schema: &Value, object: &Value, old: Option<&V
     errors.extend(causes.errors);
 }
 
-/// Adds what is wrong with a value by its schema alone.
+/// Adds the mistakes in a value by its schema alone.
 pub(super) fn by_schema(minor: u8, schema: &Value, given: &Value, errors: &mut Vec<FieldError>) {
     let mut causes = Causes { minor, errors: Vec::new() };
     value(schema, given, "", None, &mut causes);

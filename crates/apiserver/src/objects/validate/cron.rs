@@ -15,7 +15,7 @@ const FIELDS: [Bounds; 5] = [
     (0, 6, &["sun", "mon", "tue", "wed", "thu", "fri", "sat"]),
 ];
 
-/// What is wrong with a schedule that is not empty.
+/// The mistake in a schedule that is not empty.
 pub(super) fn schedule(minor: u8, text: &str) -> Result<(), String> {
     let mut rest = text;
     if text.starts_with("TZ=") || text.starts_with("CRON_TZ=") {
@@ -156,7 +156,7 @@ fn is_known(name: &str) -> bool {
         || TimeZoneDatabase::bundled().get(name).is_ok_and(|zone| zone.iana_name() == Some(name))
 }
 
-/// What is wrong with the name of a time zone (`validateTimeZone`).
+/// The mistakes in the name of a time zone (`validateTimeZone`).
 pub(super) fn time_zone(name: &str) -> Vec<String> {
     if name.is_empty() {
         return vec!["timeZone must be nil or non-empty string".to_owned()];

@@ -1,4 +1,5 @@
-//! The forms of texts and numbers (`k8s.io/apimachinery/pkg/util/validation`). Each function says what is wrong with one.
+//! The forms of texts and numbers (`k8s.io/apimachinery/pkg/util/validation`). Each function returns the mistakes in
+//! one.
 
 use std::net::IpAddr;
 

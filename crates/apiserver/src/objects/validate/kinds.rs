@@ -1,4 +1,4 @@
-//! What is checked of each kind besides its metadata.
+//! The validation of each kind besides its metadata.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use super::{
 };
 use crate::create::Checking;
 
-/// The kinds of which all is validated that the API server validates when one is created, by group and plural.
+/// The kinds with complete validation of creation, by group and plural.
 pub(super) const VALIDATED: &[(&str, &str)] = &[
     ("", "configmaps"),
     ("", "namespaces"),

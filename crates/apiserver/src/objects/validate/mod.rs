@@ -26,7 +26,7 @@ pub(super) use update::metadata_update;
 
 use crate::create::{Checking, FieldError, meta, names, quote};
 
-/// What of the API server's validation is not done here, beside the kinds that [`validated`] does not list.
+/// The parts of the API server's validation that are missing here, besides the kinds that [`validated`] does not list.
 pub const NOT_VALIDATED: &[&str] = &[
     "other built-in kinds than those above, but for their metadata",
     "fields of alpha features, which are off by default",
@@ -45,7 +45,7 @@ pub fn is_validated(resource: &Resource) -> bool {
     kinds::VALIDATED.contains(&(resource.group.as_str(), resource.plural.as_str()))
 }
 
-/// The built-in resources of which all is validated, as `deployments.apps`.
+/// The built-in resources with complete validation, as `deployments.apps`.
 pub fn validated() -> Vec<String> {
     let name = |(group, plural): &(&str, &str)| {
         if group.is_empty() { (*plural).to_owned() } else { format!("{plural}.{group}") }
@@ -53,7 +53,7 @@ pub fn validated() -> Vec<String> {
     kinds::VALIDATED.iter().map(name).collect()
 }
 
-/// Refuses what validation finds wrong.
+/// Rejects an object with mistakes.
 pub(super) fn check(kinds: &Kinds, sent: Sent<'_>, object: &Value) -> Result<(), Refused> {
     let r = sent.resource;
     let old = sent.old.map(Deref::deref);
@@ -87,7 +87,7 @@ pub(super) fn check(kinds: &Kinds, sent: Sent<'_>, object: &Value) -> Result<(),
     conclude(&r.group, &r.kind, object, checking)
 }
 
-/// Refuses if there is a mistake.
+/// Rejects the object if there is a mistake.
 pub(super) fn conclude(group: &str, kind: &str, object: &Value, mut checking: Checking<'_>) -> Result<(), Refused> {
     if checking.minor >= 37 {
         // Since then declarative validation finds the same as the code before it, and each mistake is reported once.

@@ -1,4 +1,4 @@
-//! A value with its place, and the mistakes that are reported of it.
+//! A value with its place, and the mistakes reported for it.
 
 use serde_json::{Map, Value};
 

@@ -1,5 +1,5 @@
 //! Addresses in another form than the usual one (`GetWarningsForIP` and `GetWarningsForCIDR` in apimachinery
-//! `pkg/util/validation/ip.go`). What is not an address at all is the business of validation.
+//! `pkg/util/validation/ip.go`). Validation rejects other texts.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

@@ -1,8 +1,7 @@
-//! What the strategies of the resources warn of (`WarningsOnCreate` and `WarningsOnUpdate` in
-//! `pkg/registry/*/*/strategy.go`).
+//! Warnings of the resources' strategies (`WarningsOnCreate` and `WarningsOnUpdate` in `pkg/registry/*/*/strategy.go`).
 //!
 //! Left out: whether the key of a TLS secret fits its certificate, addresses in the status of pods, services and
-//! ingresses, and what the API server says of deprecated kinds.
+//! ingresses, and warnings about deprecated kinds.
 
 pub(super) mod addresses;
 mod nodes;
@@ -23,8 +22,8 @@ const STORAGE_CLASS: &str = "volume.beta.kubernetes.io/storage-class";
 const STORAGE_CLASS_DEPRECATED: &str = r#"deprecated since v1.8; use "storageClassName" attribute instead"#;
 
 impl Kinds {
-    /// What the client is warned of, given what it sent (as mutating admission left it) and what [`Self::prepare`] made
-    /// of that, if [`Self::validate`] finds nothing wrong. The texts are the server's.
+    /// The client's warnings, given the object that it sent (after mutating admission) and the result of
+    /// [`Self::prepare`], if [`Self::validate`] finds no mistake. The texts are the server's.
     pub fn warnings(&self, sent: Sent<'_>, prepared: &Value) -> Vec<String> {
         let mut out = Warnings::new();
         if let Some(custom) = self.custom(sent.resource) {

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::Warnings;
 use crate::create::{list, names, text};
 
-/// What there is to say of a label, if something.
+/// The warning about a label, if there is one.
 pub(super) fn deprecated(key: &str) -> Option<&'static str> {
     Some(match key {
         "beta.kubernetes.io/arch" => r#"deprecated since v1.14; use "kubernetes.io/arch" instead"#,

@@ -1,4 +1,4 @@
-//! The two numbers that a quantity may be.
+//! The two forms of number that a quantity may have.
 
 use std::cmp::Ordering;
 

@@ -1,11 +1,11 @@
 //! Kubernetes' quantities (`k8s.io/apimachinery/pkg/api/resource`): `100m`, `1.5Gi`, `2e3`.
 //!
-//! A quantity is held as 64 bits and a power of ten if the text allows for it, and as a decimal of any size if not. Which
-//! of both it is can be seen in CEL: only the first kind is ever an integer.
+//! A quantity is 64 bits and a power of ten if the text allows that, and otherwise a decimal of any size. CEL shows the
+//! difference: only the first form is ever an integer.
 //!
-//! In the API server, `add` and `sub` change a quantity of the second kind that they are called on, and a comparison of
-//! both kinds makes the first one a decimal. Whoever names a quantity twice in an expression may see that there; here a
-//! quantity never changes.
+//! In the API server, `add` and `sub` change the quantity of the second form that they are called on, and a comparison
+//! of both forms turns the first one into a decimal. An expression that names a quantity twice may show that there;
+//! here a quantity never changes.
 
 mod amount;
 mod text;

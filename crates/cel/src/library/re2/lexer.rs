@@ -85,8 +85,8 @@ pub(super) fn character_escape(text: &str) -> Result<(u32, &str), String> {
     }
 }
 
-/// `{min}`, `{min,}` or `{min,max}` at the beginning of `text`, and what is behind it. Numbers that are too large stay
-/// so: they are 100 million.
+/// `{min}`, `{min,}` or `{min,max}` at the beginning of `text`, and the rest. Numbers that are too large become 100
+/// million, which is still too large.
 pub(super) fn counts(text: &str) -> Option<(u32, Option<u32>, &str)> {
     let (min, rest) = integer(text.strip_prefix('{')?)?;
     let (max, rest) = match rest.strip_prefix(',') {

@@ -39,13 +39,13 @@ impl Regex {
         self.0.is_match(text)
     }
 
-    /// The first match. `string.find(string)` is empty if there is none.
+    /// The first match. `string.find(string)` is empty if nothing matches.
     pub(crate) fn find<'t>(&self, text: &'t str) -> Option<&'t str> {
         self.0.find(text).map(|found| &text[found.range()])
     }
 
-    /// `string.findAll(string, int)`: the matches that do not overlap; a negative limit is none. An empty match right
-    /// behind another match does not count.
+    /// `string.findAll(string, int)`: the matches that do not overlap; a negative limit means no limit. An empty match
+    /// right behind another match does not count.
     pub(crate) fn find_all<'t>(&self, text: &'t str, limit: i64) -> Vec<&'t str> {
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         let (mut position, mut previous, mut matches) = (0, None, Vec::new());

@@ -1,5 +1,5 @@
-//! A parser of RE2's syntax, a port of Go's `regexp/syntax/parse.go` with the flags of `regexp.Compile`, which makes
-//! what `regex-syntax` calls HIR. Groups do not capture: nobody asks for submatches.
+//! A parser of RE2's syntax, a port of Go's `regexp/syntax/parse.go` with the flags of `regexp.Compile`. It produces
+//! the HIR of `regex-syntax`. Groups do not capture, because CEL has no submatches.
 
 use regex_syntax::hir::{Class, ClassUnicode, Hir, Look, Repetition};
 

@@ -176,7 +176,7 @@ impl Url {
         }
     }
 
-    /// `url.getQuery()`: the values of each name in their order. What is malformed is left out.
+    /// `url.getQuery()`: the values of each name in their order. Malformed parts are left out.
     pub(crate) fn query(&self) -> BTreeMap<String, Vec<String>> {
         let mut out: BTreeMap<String, Vec<String>> = BTreeMap::new();
         if self.query.matches('&').count() + 1 > MAX_PARAMETERS {

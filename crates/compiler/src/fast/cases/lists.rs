@@ -15,19 +15,19 @@ use crate::{
     tree::{call, ident, literal, looping, node, variable},
 };
 
-/// The longest list that the fast path loops over, and the longest within another loop. Of what is longer, the full
-/// expressions judge; the pods of most tenants have none.
+/// The longest list that the fast path loops over, and the longest within another loop. The full expressions judge
+/// longer lists, which the pods of most tenants do not have.
 const LONGEST: u64 = 32;
 const LONGEST_WITHIN: u64 = 16;
 
 /// The most fields that an object in a pod has set: a volume has its name and one source.
 const FIELDS: u64 = 4;
 
-/// What the lists of containers are called.
+/// The name for lists of containers.
 const LIST: &str = "list";
 
 impl Cases<'_> {
-    /// Whether an expression surely is a list that is better looked at element by element.
+    /// Whether an expression surely is a list that is better evaluated element by element.
     pub(super) fn is_list(&self, of: &Node) -> bool {
         match &of.expr {
             Expr::List { optional, .. } => optional.is_empty(),
@@ -73,7 +73,7 @@ impl Cases<'_> {
                 },
                 ("_?_:_", None, [condition, yes, no]) => {
                     let (yes, no) = (self.each(yes, scope, every, then), self.each(no, scope, every, then));
-                    // What holds of the elements of either list needs no condition.
+                    // A test that holds for the elements of either list needs no condition.
                     match (simplified(yes), simplified(no)) {
                         (yes, no) if yes == nothing && every && no != NEVER => self.unless(condition, true, scope, no),
                         (yes, no) if no == nothing && every && yes != NEVER => {
@@ -108,7 +108,7 @@ impl Cases<'_> {
         }
     }
 
-    /// The list of the lists that are added, if each is a field: so that what is asked of the elements is written once.
+    /// The list of the summed lists, if each of them is a field, so that the test of the elements is written once.
     fn lists(&self, sum: &Node, scope: &Scope) -> Option<Node> {
         let mut terms = Vec::new();
         summands(sum, &mut terms);
@@ -142,7 +142,7 @@ impl Cases<'_> {
         Some(node(Expr::List { elements, optional }))
     }
 
-    /// `test`, or, if that is cheap, that a condition has this value.
+    /// `test`; or, if that is cheap to test, that a condition has this value.
     fn unless(&self, condition: &Node, value: bool, scope: &Scope, test: Test) -> Test {
         match simplified(self.holds(condition, value, scope)) {
             condition @ (Test::Is(..) | Test::Const(_)) => Test::Any(vec![condition, test]),
@@ -159,16 +159,16 @@ impl Cases<'_> {
                 self.items.borrow_mut().push((Arc::clone(&item), list.clone()));
                 let body = simplified(then(Known::Cel(ident(&item))));
                 self.items.borrow_mut().pop();
-                // That one of many does is what few pods comply by: others have been asked for less.
+                // Few pods comply because one of many elements does: most profiles demand less.
                 if !every && !matches!(body, Test::Const(_)) && root(&list) != Some(PARAMETERS) {
                     return NEVER;
                 }
-                // The fields of an object are as many as its type has.
+                // An object has no more fields than its type.
                 let is_object = matches!(&list.expr, Expr::Ident(name) if !is_lists(name));
                 let most = if is_object { FIELDS } else { self.longest() };
                 match body {
                     Test::Const(value) if value == every => Test::Const(value),
-                    // Nothing is looped over.
+                    // No loop is needed.
                     Test::Const(_) => Test::Is(is_empty(list), every),
                     body if is_object => Test::Each(Box::new(Each { every, list, most, item, body })),
                     body => {
@@ -181,7 +181,7 @@ impl Cases<'_> {
         }
     }
 
-    /// The longest list that is looped over here.
+    /// The longest list that the fast path loops over at this point.
     fn longest(&self) -> u64 {
         let items = self.items.borrow();
         let around = items.iter().filter(|(item, _)| !is_lists(item)).count();
@@ -270,7 +270,7 @@ impl Cases<'_> {
         }
     }
 
-    /// A list is not longer than this. That of several lists, each has its part.
+    /// A list is not longer than this. For a sum of lists, each gets its share.
     fn at_most(&self, list: &Node, most: i64, scope: &Scope) -> Test {
         if let Some(name) = variable(list).filter(|_| scope.get("variables").is_none()) {
             return self.definitions.get(&**name).map_or(NEVER, |of| self.at_most(of, most, &Scope::default()));

@@ -1,11 +1,11 @@
-//! From expressions to tests: an expression is evaluated as far as it can be without a request, and each question that only
-//! a request can answer becomes a case.
+//! From expressions to tests: this module evaluates an expression as far as it can without a request, and makes each
+//! question that only a request can answer a case.
 //!
-//! `c.?a.?b.orValue('') != ''` has three cases: `a` is absent, `b` is, or neither. In the first two the value is known, and
-//! the third asks for `c.a.b` where it is sure to be there. So no optional value is ever made, and no test can fail.
+//! `c.?a.?b.orValue('') != ''` has three cases: `a` is absent, `b` is, or neither. In the first two the value is known;
+//! the third reads `c.a.b`, which is surely there. So a test never makes an optional value, and never fails.
 //!
-//! What cannot be told without a failure, or is not understood, is [`Test::Const`]`(false)`: the test is then stricter than
-//! the expression, and never weaker.
+//! Where it cannot exclude a failure, or does not understand a part, the test is [`Test::Const`]`(false)`: stricter
+//! than the expression, and never weaker.
 
 mod lists;
 mod values;
@@ -25,13 +25,13 @@ use crate::tree::{TEMPLATE, ident, select};
 /// A value as far as it is known.
 #[derive(Clone, Debug)]
 pub(super) enum Known {
-    /// What CEL evaluates without a failure.
+    /// CEL that evaluates without a failure.
     Cel(Node),
     /// An optional without a value.
     Absent,
     /// An optional with one.
     Present(Box<Self>),
-    /// A list that was not evaluated yet.
+    /// A list, not evaluated yet.
     List(Node, Scope),
     /// A map with constant keys.
     Map(Vec<Entry>, Scope),
@@ -54,7 +54,7 @@ impl Scope {
     }
 }
 
-/// What is done with a value.
+/// What a caller makes of a value.
 type Then<'k> = &'k mut dyn FnMut(Known) -> Test;
 
 const NEVER: Test = Test::Const(false);
@@ -64,20 +64,20 @@ const PARAMETERS: &str = "params";
 
 /// Makes tests.
 pub(super) struct Cases<'a> {
-    /// What the policy's variables mean.
+    /// The definitions of the policy's variables.
     pub definitions: &'a BTreeMap<&'a str, Node>,
     /// The paths that are there in every request.
     present: Vec<Node>,
-    /// The paths that are not looked at: few requests have them, and where they matter, the full expressions judge.
+    /// Paths that the fast path does not read: few requests have them. Where they matter, the full expressions judge.
     ignored: Vec<Node>,
-    /// Whether there are parameters to look at. Of these, all is taken to be there that is asked for.
+    /// Whether there are parameters to read. All that an expression reads of them is assumed to be there.
     pub parameters: bool,
     /// Atoms without which no test holds.
     pub assumed: RefCell<Vec<Node>>,
-    /// The elements of the loops around, and what they are of.
+    /// The elements of the enclosing loops, and their lists.
     items: RefCell<Vec<(Arc<str>, Node)>>,
     steps: Cell<usize>,
-    /// Whether a function was met that is not understood.
+    /// Whether an expression calls a function that is not understood.
     pub gave_up: Cell<bool>,
 }
 

@@ -18,7 +18,7 @@ use crate::{
 const ALWAYS_IN_PARAMETERS: [&str; 7] =
     ["metadata", "spec", "problem", "integers", "strings", "booleans", "stringLists"];
 
-/// How many values are looked at for one test. What needs more is given up.
+/// How many values one test may look at. Beyond that, it gives up.
 const MAX_STEPS: usize = 200_000;
 
 impl Cases<'_> {
@@ -194,7 +194,7 @@ impl Cases<'_> {
 
     fn is_present(&self, path: &Node) -> bool {
         let Expr::Select { operand, field, .. } = &path.expr else { return false };
-        // An object with a name in a list of a pod is never without one.
+        // An object in a list of a pod that has a name always has it.
         let named =
             || matches!(&operand.expr, Expr::Ident(item) if self.items.borrow().iter().any(|(of, _)| of == item));
         self.present.contains(path)

@@ -1,4 +1,4 @@
-//! What the labels of a namespace ask for (`k8s.io/pod-security-admission/api/helpers.go`).
+//! The demands of a namespace's labels (`k8s.io/pod-security-admission/api/helpers.go`).
 
 use std::fmt;
 
@@ -51,8 +51,8 @@ pub(super) struct Wanted {
 }
 
 impl Wanted {
-    /// What the labels of an object ask for, and what is wrong with them (`PolicyToEvaluate`, with the defaults of a server
-    /// that has no configuration of its own).
+    /// The demands of an object's labels, and the mistakes in them (`PolicyToEvaluate`, with the defaults of a server
+    /// without a configuration of its own).
     pub fn of(object: &Json) -> (Self, Vec<FieldError>) {
         let labels = &object["metadata"]["labels"];
         let text = |mode: &str| labels[format!("{PREFIX}{mode}")].as_str();
@@ -94,7 +94,7 @@ impl Wanted {
         (wanted, mistakes)
     }
 
-    /// Whether nothing is asked of pods.
+    /// Whether it demands nothing of pods.
     pub fn is_privileged(&self) -> bool {
         [self.enforce, self.audit, self.warn].iter().all(|one| one.level == Level::Privileged)
     }

@@ -1,9 +1,9 @@
-//! `PodSecurity`: the Pod Security Standards, by the labels of namespaces (`plugin/pkg/admission/security/podsecurity` and
-//! `k8s.io/pod-security-admission/admission`). The server is taken to have no configuration of its own: nobody is exempt,
-//! and a namespace without labels asks for nothing.
+//! `PodSecurity`: the Pod Security Standards, by the labels of namespaces (`plugin/pkg/admission/security/podsecurity`
+//! and `k8s.io/pod-security-admission/admission`). The server is assumed to have no configuration of its own: nobody is
+//! exempt, and a namespace without labels demands nothing.
 //!
-//! Here is when pods are judged, and what comes of it. What a pod violates is asked of a [judge](PodSecurity) that the
-//! caller gives; without one there is no verdict.
+//! This module decides when pods are judged, and what follows from the verdict. The verdict itself comes from a
+//! [judge](PodSecurity) that the caller plugs in; without one there is none.
 
 mod labels;
 

@@ -1,8 +1,9 @@
-//! `ResourceQuota`: no more in a namespace than its quotas allow (`k8s.io/apiserver/pkg/admission/plugin/resourcequota`).
+//! `ResourceQuota`: no more in a namespace than its quotas allow
+//! (`k8s.io/apiserver/pkg/admission/plugin/resourcequota`).
 //!
-//! What is in use already is in `status.used` of the quota, which a controller keeps. A quota in a file that has none
-//! gets a verdict where what is in use makes no difference: the request asks for nothing that is limited, or for more than
-//! there is in all.
+//! The amounts in use are in `status.used` of the quota, which a controller maintains. If a quota in a file has no
+//! status, there is a verdict only where the amounts in use make no difference: the request asks for nothing that is
+//! limited, or for more than the whole quota.
 
 mod usage;
 

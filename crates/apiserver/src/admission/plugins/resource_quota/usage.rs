@@ -1,4 +1,4 @@
-//! What an object counts for in a quota (`pkg/quota/v1/evaluator/core` and
+//! The amounts that an object uses of a quota (`pkg/quota/v1/evaluator/core` and
 //! `k8s.io/apiserver/pkg/quota/v1/generic/evaluator.go`).
 
 use std::collections::BTreeSet;
@@ -49,7 +49,7 @@ pub(super) enum Counted {
 }
 
 impl Counted {
-    /// None if a quota has nothing to say of the request (`Handles`).
+    /// None if no quota applies to the request (`Handles`).
     pub fn of(attributes: &Attributes<'_>, object: &Json) -> Option<Self> {
         let request = attributes.request;
         let (group, resource) = (request.resource.group.as_str(), request.resource.resource.as_str());
@@ -108,7 +108,7 @@ impl Counted {
         }
     }
 
-    /// What a pod must say and does not (`Constraints`).
+    /// The fields that a pod must set and does not (`Constraints`).
     pub fn lacks(&self, object: &Json, limited: &BTreeSet<String>) -> Option<String> {
         let Self::Pod { minor } = self else { return None };
         let spec = &object["spec"];
@@ -166,8 +166,8 @@ fn is_extended(name: &str) -> bool {
     !native || name.starts_with("deviceclass.resource.kubernetes.io/")
 }
 
-/// Whether a name in a quota may be one of devices that a `ResourceClaim` asks for (`MatchingResources`): of a class, or an
-/// extended resource that a class stands for.
+/// Whether a name in a quota may stand for devices that a `ResourceClaim` requests (`MatchingResources`): those of a
+/// class, or an extended resource of a class.
 pub(super) fn counts_devices(name: &str) -> bool {
     name.ends_with(".deviceclass.resource.k8s.io/devices") || name.strip_prefix("requests.").is_some_and(is_extended)
 }

@@ -1,4 +1,4 @@
-//! Annotations that mean something for pods, most of them older forms of fields (`ValidatePodSpecificAnnotations` in
+//! Annotations with a meaning for pods, most of them older forms of fields (`ValidatePodSpecificAnnotations` in
 //! `pkg/apis/core/validation/validation.go`).
 
 use serde_json::{Map, Value};
@@ -17,7 +17,7 @@ fn pairs(of: Option<&Map<String, Value>>) -> impl Iterator<Item = (&str, &str)> 
     of.into_iter().flatten().map(|(key, value)| (key.as_str(), value.as_str().unwrap_or_default()))
 }
 
-/// The annotations of a pod or template, whose place is given.
+/// The annotations of a pod or template at a place.
 pub(super) fn check(checking: &mut Checking<'_>, metadata: &Node<'_>, path: &str, pod: &Pod<'_>) {
     let annotations = metadata.map("annotations");
     let value = |key: &str| annotations.and_then(|map| map.get(key)).and_then(Value::as_str);
@@ -77,7 +77,7 @@ fn seccomp(checking: &mut Checking<'_>, field: &str, profile: &str) {
     }
 }
 
-/// Annotations must say what the fields say (`validateSeccompAnnotationsAndFields` and
+/// Annotations must agree with the fields (`validateSeccompAnnotationsAndFields` and
 /// `validateAppArmorAnnotationsAndFieldsMatchOnCreate`).
 pub(super) fn match_fields(checking: &mut Checking<'_>, metadata: &Node<'_>, pod: &Pod<'_>) {
     let annotations = metadata.map("annotations");

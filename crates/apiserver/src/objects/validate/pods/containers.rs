@@ -82,7 +82,7 @@ pub(super) fn init(checking: &mut Checking<'_>, pod: &Pod<'_>) {
     }
 }
 
-/// What only pods are asked, not templates.
+/// Rules for pods only, not for templates.
 pub(super) fn only_of_pods(checking: &mut Checking<'_>, container: &Node<'_>) {
     let image = container.text("image");
     if image.trim() != image {

@@ -1,4 +1,4 @@
-//! Variables of the environment and what they are made of (`ValidateEnv` and `ValidateEnvFrom` in
+//! Environment variables and their sources (`ValidateEnv` and `ValidateEnvFrom` in
 //! `pkg/apis/core/validation/validation.go`).
 
 use super::{

@@ -1,4 +1,4 @@
-//! What depends on the operating system of the nodes (`validateOS`, `validateLinux`, `validateWindows` and
+//! Rules that depend on the operating system of the nodes (`validateOS`, `validateLinux`, `validateWindows` and
 //! `validateWindowsHostProcessPod` in `pkg/apis/core/validation/validation.go`).
 
 use super::{super::node::Node, Pod};

@@ -1,4 +1,4 @@
-//! Volumes that are made of others, and of what the cluster knows of the pod (`validateProjectionSources`).
+//! Volumes that combine others, and facts of the cluster about the pod (`validateProjectionSources`).
 
 use std::collections::BTreeSet;
 

@@ -1,7 +1,7 @@
-//! What an update may not change (`ValidateUpdate` of the strategies in `pkg/registry/*/*/strategy.go`, and the
+//! Fields that an update may not change (`ValidateUpdate` of the strategies in `pkg/registry/*/*/strategy.go`, and the
 //! `Validate*Update` of `pkg/apis/*/validation/validation.go`).
 //!
-//! Of kinds and subresources whose rules are not here there is no verdict on a change of more than metadata.
+//! For kinds and subresources whose rules are missing here, a change of more than metadata has no verdict.
 
 mod claims;
 mod pods;
@@ -19,8 +19,8 @@ use super::{
 };
 use crate::create::{Checking, FieldError, list, quote, shown, text};
 
-/// Stands in texts in place of what the API server shows there and is not known here: how two specifications differ, or
-/// a value in the API server's own form.
+/// Placeholder in texts for parts that the API server shows and that are unknown here: how two specifications differ,
+/// or a value in the API server's own form.
 pub const NOT_SHOWN: &str = "(not shown offline)";
 
 const IMMUTABLE: &str = "field is immutable";
@@ -81,7 +81,7 @@ fn invalid(minor: u8, field: &str, value: &Value, shows: Shows, detail: &str) ->
     }
 }
 
-/// Refuses what an update may not do.
+/// Rejects an update that changes such a field.
 pub(super) fn check(
     checking: &mut Checking<'_>,
     api: &Kinds,
