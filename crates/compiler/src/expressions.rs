@@ -206,7 +206,7 @@ pub(crate) fn exempt_terms(exemptions: &Exemptions, spec: &str) -> Vec<String> {
 
 /// CEL of type bool: whether a node creates the pod with these annotations to show a static pod.
 pub(crate) fn mirrored(annotations: &str) -> String {
-    // Neither alone is enough: a tenant can write the annotation, and a node does not make what it mirrors.
+    // Both are demanded: a tenant can write the annotation, and another pod that a node creates is judged.
     format!(
         "(request.userInfo.username.startsWith('system:node:') \
          && 'system:nodes' in request.userInfo.?groups.orValue([]) \
