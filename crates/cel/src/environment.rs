@@ -16,6 +16,8 @@ use crate::{
     types::Type,
 };
 
+pub use crate::names::RESERVED;
+
 /// Which of the API server's two environments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Mode {
@@ -54,32 +56,6 @@ pub(crate) enum Lookup {
     /// Something that the API server knows and this crate does not.
     Unsupported(Arc<str>),
 }
-
-/// Words that are no variables, but may be fields (apiserver `pkg/cel/escaping.go`; without the first four, which are
-/// tokens of their own, cel-go `parser.reservedIds`).
-pub const RESERVED: &[&str] = &[
-    "true",
-    "false",
-    "null",
-    "in",
-    "as",
-    "break",
-    "const",
-    "continue",
-    "else",
-    "for",
-    "function",
-    "if",
-    "import",
-    "let",
-    "loop",
-    "package",
-    "namespace",
-    "return",
-    "var",
-    "void",
-    "while",
-];
 
 impl Environment {
     /// The environment of kube-apiserver 1.`minor`, without variables.

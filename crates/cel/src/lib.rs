@@ -39,9 +39,11 @@ pub(crate) mod library;
 mod minor;
 pub mod mutate;
 mod mutation;
+mod names;
 pub mod parse;
 pub mod schema;
 mod stack;
+mod structural;
 pub mod types;
 pub mod value;
 

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use super::{Checked, Reference, help, unify::Mapping};
 use crate::{
     ast::{Ast, Comprehension, Expr, Literal, Node, NodeId, Position},
-    environment::{Environment, Lookup, RESERVED},
+    environment::{Environment, Lookup},
     issue::{Issue, IssueKind},
+    names::RESERVED,
     stack::with_stack,
     types::Type,
 };

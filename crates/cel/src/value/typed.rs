@@ -9,7 +9,8 @@ use serde_json::{Map as Fields, Value as Json};
 use super::{Duration, Kind, List, Map, Str, Timestamp, Value, equal};
 use crate::{
     eval::Error,
-    schema::{escape, flag, part, properties, unescape},
+    names::{escape, unescape},
+    structural::{flag, part, properties},
 };
 
 impl<'a> Value<'a> {
