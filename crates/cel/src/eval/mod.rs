@@ -8,6 +8,7 @@ mod node;
 mod plan;
 mod structs;
 mod watch;
+mod watches;
 
 use std::sync::Arc;
 
