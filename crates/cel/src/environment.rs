@@ -8,11 +8,8 @@ use std::{
 
 use crate::{
     Minor,
-    check::{self, Checked, ResultType},
-    eval::Program,
     functions::{LIBRARIES, Overload},
-    issue::Issue,
-    parse::{self, Syntax},
+    parse::Syntax,
     types::Type,
 };
 
@@ -138,26 +135,6 @@ impl Environment {
         if let Some((namespace, _)) = name.split_once('.') {
             self.namespaces.insert(namespace.into());
         }
-    }
-
-    /// Parses and checks an expression; constants are not evaluated yet.
-    ///
-    /// # Errors
-    /// What is wrong with it, by position.
-    pub fn check(&self, source: &str) -> Result<Checked, Vec<Issue>> {
-        check::check(parse::parse(source, self.syntax())?, self)
-    }
-
-    /// Parses and checks an expression, and makes a program of it: all that the API server does before it evaluates.
-    ///
-    /// # Errors
-    /// What is wrong with it, by position.
-    pub fn compile(&self, source: &str, result: ResultType) -> Result<Program, Vec<Issue>> {
-        let checked = self.check(source)?;
-        if let Some(issue) = result.refuses(checked.output_type()) {
-            return Err(vec![issue]);
-        }
-        Program::new(&checked, self).map_err(|issue| vec![issue])
     }
 
     /// The minor version of the server.

@@ -29,6 +29,7 @@
 pub mod ast;
 pub mod authorizer;
 pub mod check;
+mod compile;
 pub mod environment;
 pub mod estimate;
 pub mod eval;
