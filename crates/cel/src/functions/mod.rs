@@ -9,7 +9,7 @@ pub mod cidr;
 pub mod comprehensions;
 mod conversions;
 mod cost;
-mod estimate;
+pub(crate) mod estimate;
 pub mod ext_lists;
 pub mod format;
 pub mod ip;
