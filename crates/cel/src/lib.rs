@@ -25,6 +25,15 @@
 //! [`IssueKind::Unsupported`], never a "yes".
 //!
 //! This crate is pure: no I/O, no clock, no environment of the process.
+//!
+//! Each module uses only modules before it:
+//!
+//! 1. What texts are about: `stack`, `minor`, `ast`, `issue`, `types`, `names`, `structural`.
+//! 2. Texts: `parse`, `format`, `mutate`.
+//! 3. What is computed, and with which functions: `library`, `value`, `authorizer`, `functions`.
+//! 4. What an expression may use, and whether it does: `environment`, `mutation`, `check`.
+//! 5. What it comes to, and what it costs: `eval`, `compile`, `estimate`.
+//! 6. The types of what policies see: `schema`.
 
 pub mod ast;
 pub mod authorizer;

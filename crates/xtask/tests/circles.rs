@@ -10,9 +10,8 @@ use std::{
 
 /// How many files of a crate may be in circles, and how many in rooms that are: as many as were measured. The others have
 /// none. A number here only becomes smaller.
-const ALLOWED: [(&str, [usize; 2]); 10] = [
+const ALLOWED: [(&str, [usize; 2]); 9] = [
     ("apiserver", [31, 131]),
-    ("cel", [20, 93]),
     ("checks", [5, 53]),
     ("cli", [14, 25]),
     ("compiler", [5, 5]),
