@@ -12,6 +12,17 @@ use serde_json::Value as Json;
 
 use crate::{Extension, request::bare_namespace};
 
+/// The API server that answers the cases of suites.
+#[derive(Clone, Debug)]
+pub struct Server {
+    /// The minor, where a suite names none.
+    pub minor: u8,
+    /// Which admission plugins run.
+    pub plugins: Plugins,
+    /// What a product adds.
+    pub extension: Option<&'static dyn Extension>,
+}
+
 /// A cluster of some version, and what its API server makes of what it is sent.
 #[derive(Clone)]
 pub(crate) struct TestCluster {
