@@ -8,13 +8,12 @@ use std::{
 
 use crate::{
     Minor,
-    check::{self, Checked, ResultType},
-    eval::Program,
     functions::{LIBRARIES, Overload},
-    issue::Issue,
-    parse::{self, Syntax},
+    parse::Syntax,
     types::Type,
 };
+
+pub use crate::names::RESERVED;
 
 /// Which of the API server's two environments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -54,32 +53,6 @@ pub(crate) enum Lookup {
     /// Something that the API server knows and this crate does not.
     Unsupported(Arc<str>),
 }
-
-/// Words that are no variables, but may be fields (apiserver `pkg/cel/escaping.go`; without the first four, which are
-/// tokens of their own, cel-go `parser.reservedIds`).
-pub const RESERVED: &[&str] = &[
-    "true",
-    "false",
-    "null",
-    "in",
-    "as",
-    "break",
-    "const",
-    "continue",
-    "else",
-    "for",
-    "function",
-    "if",
-    "import",
-    "let",
-    "loop",
-    "package",
-    "namespace",
-    "return",
-    "var",
-    "void",
-    "while",
-];
 
 impl Environment {
     /// The environment of kube-apiserver 1.`minor`, without variables.
@@ -162,26 +135,6 @@ impl Environment {
         if let Some((namespace, _)) = name.split_once('.') {
             self.namespaces.insert(namespace.into());
         }
-    }
-
-    /// Parses and checks an expression, but does not evaluate constants yet.
-    ///
-    /// # Errors
-    /// The mistakes in it, by position.
-    pub fn check(&self, source: &str) -> Result<Checked, Vec<Issue>> {
-        check::check(parse::parse(source, self.syntax())?, self)
-    }
-
-    /// Parses and checks an expression, and makes a program of it: all steps of the API server before evaluation.
-    ///
-    /// # Errors
-    /// The mistakes in it, by position.
-    pub fn compile(&self, source: &str, result: ResultType) -> Result<Program, Vec<Issue>> {
-        let checked = self.check(source)?;
-        if let Some(issue) = result.refuses(checked.output_type()) {
-            return Err(vec![issue]);
-        }
-        Program::new(&checked, self).map_err(|issue| vec![issue])
     }
 
     /// The minor version of the server.

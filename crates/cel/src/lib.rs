@@ -25,10 +25,20 @@
 //! [`IssueKind::Unsupported`], never a "yes".
 //!
 //! This crate is pure: no I/O, no clock, no environment of the process.
+//!
+//! Each module uses only modules before it:
+//!
+//! 1. What texts are about: `stack`, `minor`, `ast`, `issue`, `types`, `names`, `structural`.
+//! 2. Texts: `parse`, `format`, `mutate`.
+//! 3. What is computed, and with which functions: `library`, `value`, `authorizer`, `functions`.
+//! 4. What an expression may use, and whether it does: `environment`, `mutation`, `check`.
+//! 5. What it comes to, and what it costs: `eval`, `compile`, `estimate`.
+//! 6. The types of what policies see: `schema`.
 
 pub mod ast;
 pub mod authorizer;
 pub mod check;
+mod compile;
 pub mod environment;
 pub mod estimate;
 pub mod eval;
@@ -39,9 +49,11 @@ pub(crate) mod library;
 mod minor;
 pub mod mutate;
 mod mutation;
+mod names;
 pub mod parse;
 pub mod schema;
 mod stack;
+mod structural;
 pub mod types;
 pub mod value;
 

@@ -1,17 +1,20 @@
 //! The linted objects, as rules see them.
 
-use std::{cell::OnceCell, collections::BTreeMap, ops::Range};
+use std::{cell::OnceCell, collections::BTreeMap};
 
 use palisade_apiserver::{
     create::{self, Names, Refused, Status},
     objects::{self, Kinds, Sent},
 };
-use palisade_cel::{Position, schema::Schemas};
+use palisade_cel::schema::{Kind, Schemas, TypeCheck};
 use palisade_manifest::{Mistake, Object};
 use serde_json::Value as Json;
 
 use crate::{
-    Extension, ExtensionFinding, NotMade, Options, Report, discovery, policy::Policy, presence::Presence, silence,
+    Extension, ExtensionFinding, NotMade, Options, Report, discovery,
+    item::{DEFINITION, Item},
+    policy::Policy,
+    presence::{Known, Presence},
 };
 
 /// The group of admission policies.
@@ -20,20 +23,7 @@ const GROUP: &str = "admissionregistration.k8s.io";
 /// The most bytes of a request (apiserver `MaxRequestBodyBytes`).
 pub(crate) const MAX_OBJECT: usize = 3 << 20;
 
-/// An object of the input, or one that is generated from it.
-#[derive(Debug)]
-pub(crate) struct Item<'a> {
-    /// Its place, or the place of the object that it is generated from.
-    pub object: &'a Object<'a>,
-    /// Whether it is generated, and not in the input.
-    pub generated: bool,
-    /// Its kind.
-    pub kind: String,
-    /// Its content.
-    pub json: Json,
-}
-
-/// All linted objects.
+/// All that is linted.
 pub(crate) struct Cluster<'a> {
     /// The minor version of Kubernetes.
     pub minor: u8,
@@ -65,10 +55,6 @@ pub(crate) struct Cluster<'a> {
     presence: OnceCell<Presence>,
 }
 
-fn is_definition(kind: &str) -> bool {
-    kind == "CustomResourceDefinition"
-}
-
 /// The API server's answer to an object that it rejects.
 fn refused(refused: objects::Refused) -> Refused {
     let message = refused.to_string();
@@ -89,7 +75,7 @@ fn is_linted(object: &Object<'_>, extension: Option<&dyn Extension>) -> bool {
         GROUP => object.kind.contains("AdmissionPolicy"),
         _ if makes_policies(object, extension) => true,
         // Earlier versions have other fields, and none is served.
-        _ => object.api_version == "apiextensions.k8s.io/v1" && is_definition(&object.kind),
+        _ => object.api_version == "apiextensions.k8s.io/v1" && object.kind == DEFINITION,
     }
 }
 
@@ -125,7 +111,7 @@ impl<'a> Cluster<'a> {
         let (own, others): (Vec<_>, Vec<_>) = objects.iter().partition(|object| is_linted(object, options.extension));
         let items = cluster.read(&own);
         // Definitions first, whatever the order of the files.
-        let (crds, rest): (Vec<_>, Vec<_>) = items.into_iter().partition(|item| is_definition(&item.kind));
+        let (crds, rest): (Vec<_>, Vec<_>) = items.into_iter().partition(|item| item.is_definition());
         for item in crds {
             report.objects += 1;
             cluster.define(&item.json);
@@ -187,7 +173,7 @@ impl<'a> Cluster<'a> {
     /// Collects the API server's answers to parameters whose definition is in the input and accepted.
     fn validate_params(&mut self) {
         let accepted = |said: &&(Item<'a>, Result<_, Refused>)| !matches!(said.1, Err(Refused::Status(_)));
-        let crds = self.said.iter().filter(accepted).map(|(item, _)| item).filter(|item| is_definition(&item.kind));
+        let crds = self.said.iter().filter(accepted).map(|(item, _)| item).filter(|item| item.is_definition());
         let defined: Vec<Json> = crds.map(|item| item.json.clone()).collect();
         let is_of = |crd: &Json, item: &Item<'_>| {
             let group = item.object.api_version.split_once('/').map_or("", |(group, _)| group);
@@ -254,12 +240,18 @@ impl<'a> Cluster<'a> {
 
     /// The kinds that the API server serves.
     pub fn kinds(&self) -> &Kinds {
-        self.kinds.get_or_init(|| discovery::served(self.minor, self))
+        self.kinds.get_or_init(|| discovery::served(self.minor, &self.crds))
     }
 
-    /// The fields that each object of a kind surely has.
-    pub fn presence(&self) -> &Presence {
-        self.presence.get_or_init(|| Presence::new(self.minor))
+    /// Whether each object of a kind has a field: see [`Presence::always`].
+    pub fn always_has(&self, kind: &Kind, path: &str, field: &str) -> Option<bool> {
+        let presence = self.presence.get_or_init(|| Presence::new(self.minor));
+        presence.always(Known { schemas: &self.schemas, kinds: self.kinds() }, kind, path, field)
+    }
+
+    /// The check of a policy's types.
+    pub fn type_check<'p>(&self, policy: &'p Policy<'_>) -> Option<&'p TypeCheck> {
+        policy.type_check(self.minor, &self.schemas, &self.names)
     }
 
     /// The kinds of parameters, with the policies that have them.
@@ -287,53 +279,5 @@ impl<'a> Cluster<'a> {
             binding.kind == format!("{}Binding", policy.item.kind)
                 && binding.json["spec"]["policyName"] == *policy.item.name()
         })
-    }
-}
-
-impl Item<'_> {
-    /// Another copy of it.
-    pub fn copy(&self) -> Self {
-        Self { object: self.object, generated: self.generated, kind: self.kind.clone(), json: self.json.clone() }
-    }
-
-    /// `apiVersion`.
-    pub fn api_version(&self) -> &str {
-        self.json["apiVersion"].as_str().unwrap_or_default()
-    }
-
-    /// `metadata.name`.
-    pub fn name(&self) -> &str {
-        self.json["metadata"]["name"].as_str().unwrap_or_default()
-    }
-
-    /// Kind and name.
-    pub fn label(&self) -> String {
-        format!("{}/{}", self.kind, self.name())
-    }
-
-    /// Whether an annotation turns a rule off.
-    pub fn silences(&self, rule: &str) -> bool {
-        let annotation = |json: &Json| {
-            let ids = json["metadata"]["annotations"][silence::IGNORE_ANNOTATION].as_str().unwrap_or_default();
-            silence::ids(ids).any(|id| id == rule || id == "*")
-        };
-        annotation(&self.json) || self.generated && self.object.json().is_ok_and(|made_of| annotation(&made_of))
-    }
-
-    /// The bytes of a place, and the message for it.
-    pub fn place(&self, path: &str, position: Position, message: String) -> (Range<usize>, String) {
-        if self.generated {
-            let at = if position == Position::NONE { String::new() } else { format!(":{position}") };
-            let message = format!("in the generated {}, {path}{at}: {message}", self.label());
-            return (self.object.node.place("metadata.name"), message);
-        }
-        // The API server keeps a schema that all versions share at another path than the file.
-        let shared = path.strip_prefix("spec.validation.").filter(|_| is_definition(&self.kind));
-        let in_file = shared.map_or_else(|| path.to_owned(), |rest| format!("spec.versions[0].schema.{rest}"));
-        let place = match position {
-            Position::NONE => self.object.place(&in_file),
-            Position { line, column } => self.object.place_in_text(&in_file, line, column),
-        };
-        (place, message)
     }
 }

@@ -2,12 +2,12 @@
 
 use palisade_apiserver::objects::{Kinds, Resource};
 
-use crate::{cluster::Cluster, policy::ResourceRule};
+use crate::{item::Item, policy::ResourceRule};
 
 /// The kinds that the API server serves. Definitions that it would not serve add nothing.
-pub(crate) fn served(minor: u8, cluster: &Cluster<'_>) -> Kinds {
+pub(crate) fn served(minor: u8, definitions: &[Item<'_>]) -> Kinds {
     let mut kinds = Kinds::builtin(minor);
-    for crd in &cluster.crds {
+    for crd in definitions {
         drop(kinds.add_crd(&crd.json));
     }
     kinds
@@ -26,8 +26,7 @@ pub(crate) fn has_group(kinds: &Kinds, group: &str) -> bool {
 impl ResourceRule {
     /// The resources that a rule names without a subresource, as group and plural, which may be `*`. Resources that a
     /// known group does not have are left out.
-    pub(crate) fn whole<'s>(&'s self, cluster: &'s Cluster<'_>) -> impl Iterator<Item = (&'s str, &'s str)> {
-        let kinds = cluster.kinds();
+    pub(crate) fn whole<'s>(&'s self, kinds: &'s Kinds) -> impl Iterator<Item = (&'s str, &'s str)> {
         let plurals = || self.resources.iter().filter_map(|name| if name == "*/*" { Some("*") } else { plain(name) });
         self.groups.iter().flat_map(move |group| plurals().map(move |plural| (group.as_str(), plural))).filter(
             move |(group, plural)| {

@@ -5,7 +5,7 @@ use std::{ops::Range, sync::Arc};
 use palisade_cel::Position;
 use palisade_manifest::{Problem, Severity, Source};
 
-use crate::{Options, Rule, cluster::Item};
+use crate::{Options, Rule, item::Item};
 
 /// One thing that a rule finds wrong.
 #[derive(Clone, Debug)]

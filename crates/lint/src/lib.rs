@@ -2,6 +2,13 @@
 //! accept although it is dangerous.
 //!
 //! A rule is one file of [`catalogue`]. This crate is pure: no I/O, no clock, no environment.
+//!
+//! Each module uses only modules before it:
+//!
+//! 1. Rules, and who has a say in them: `rule`, `silence`, `extension`.
+//! 2. Tools: `tree`, `selector`, `cost`, `presence`.
+//! 3. What is linted: `item`, `policy`, `reads`, `guards`, `scenario`, `discovery`, `cluster`.
+//! 4. What is found in it: `finding`, `catalogue`.
 
 pub mod catalogue;
 mod cluster;
@@ -10,6 +17,7 @@ mod discovery;
 mod extension;
 mod finding;
 mod guards;
+mod item;
 mod policy;
 mod presence;
 mod reads;
@@ -112,7 +120,7 @@ pub fn lint(objects: &[Object<'_>], options: &Options) -> Report {
     let mut findings = Findings::new(options);
     for rule in options.rules().into_iter().filter(|rule| options.levels.of(rule).is_some()) {
         findings.of(rule);
-        (rule.check)(&cluster, &mut findings);
+        catalogue::check(rule, &cluster, &mut findings);
         for (item, ExtensionFinding { path, message, help, .. }) in
             cluster.of_extension.iter().filter(|(_, reported)| reported.rule.id == rule.id)
         {

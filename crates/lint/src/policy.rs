@@ -2,19 +2,16 @@
 
 use std::cell::OnceCell;
 
-use palisade_apiserver::create;
+use palisade_apiserver::create::{self, Names};
 use palisade_cel::{
     Environment, Mode,
     ast::{Ast, Node},
     parse,
-    schema::TypeCheck,
+    schema::{Schemas, TypeCheck},
 };
 use serde_json::Value as Json;
 
-use crate::{
-    cluster::{Cluster, Item},
-    tree,
-};
+use crate::{item::Item, tree};
 
 /// The role of an expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -142,9 +139,9 @@ impl<'a> Policy<'a> {
             .flat_map(|expression| tree::nodes(&expression.ast.root).into_iter().map(move |node| (expression, node)))
     }
 
-    /// The result of its type check.
-    pub fn check(&self, cluster: &Cluster<'_>) -> Option<&TypeCheck> {
-        let check = || create::checker(cluster.minor, &cluster.schemas, &cluster.names, &self.item.json);
+    /// The check of its types, by what kinds there are.
+    pub fn type_check(&self, minor: u8, schemas: &Schemas, names: &Names) -> Option<&TypeCheck> {
+        let check = || create::checker(minor, schemas, names, &self.item.json);
         self.check.get_or_init(check).as_ref()
     }
 }

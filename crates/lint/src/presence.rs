@@ -10,13 +10,18 @@ use std::{cell::RefCell, collections::BTreeMap};
 use palisade_apiserver::{
     admission,
     create::ErrorType,
-    objects::{Refused, Resource, Sent, Surroundings},
+    objects::{Kinds, Refused, Resource, Sent, Surroundings},
 };
-use palisade_cel::schema::{Kind, unescape};
+use palisade_cel::schema::{Kind, Schemas, unescape};
 use palisade_objects::json::Change as _;
 use serde_json::{Map, Value as Json, json};
 
-use crate::cluster::Cluster;
+/// The kinds of which something can be known.
+#[derive(Clone, Copy)]
+pub(crate) struct Known<'a> {
+    pub schemas: &'a Schemas,
+    pub kinds: &'a Kinds,
+}
 
 /// The results so far.
 pub(crate) struct Presence {
@@ -34,8 +39,8 @@ impl Presence {
 
     /// Whether each object of a kind has a field: of the struct that `Schemas::declare` named by its path the one that
     /// expressions call so. None if nothing is known of it.
-    pub(crate) fn always(&self, cluster: &Cluster<'_>, kind: &Kind, path: &str, field: &str) -> Option<bool> {
-        let required = cluster.schemas.is_required(kind, path, field)?;
+    pub(crate) fn always(&self, of: Known<'_>, kind: &Kind, path: &str, field: &str) -> Option<bool> {
+        let required = of.schemas.is_required(kind, path, field)?;
         // Every object has them, also of kinds that are not served here.
         let says = path == kind.kind && matches!(field, "apiVersion" | "kind" | "metadata");
         if required || says || is_selected(kind, path, field) {
@@ -45,7 +50,7 @@ impl Presence {
         if let Some(known) = self.known.borrow().get(&key) {
             return Some(*known);
         }
-        let known = shown(cluster, &self.api_server, kind, path, field).unwrap_or(false);
+        let known = shown(of, &self.api_server, kind, path, field).unwrap_or(false);
         self.known.borrow_mut().insert(key, known);
         Some(known)
     }
@@ -63,12 +68,12 @@ fn is_selected(kind: &Kind, path: &str, field: &str) -> bool {
 }
 
 /// Tries an object with nothing but the path to the field.
-fn shown(cluster: &Cluster<'_>, api_server: &admission::Cluster, kind: &Kind, path: &str, field: &str) -> Option<bool> {
+fn shown(of: Known<'_>, api_server: &admission::Cluster, kind: &Kind, path: &str, field: &str) -> Option<bool> {
     let group = if kind.group.is_empty() { String::new() } else { format!("{}/", kind.group) };
-    let resource = cluster.kinds().by_kind(&format!("{group}{}", kind.version), &kind.kind)?;
+    let resource = of.kinds.by_kind(&format!("{group}{}", kind.version), &kind.kind)?;
     let steps: Vec<Step> = path.split('.').skip(1).map(Step::of).collect::<Option<_>>()?;
     let field = unescape(field)?.into_owned();
-    let asking = Asking { cluster, api_server, resource, steps: &steps, field: &field };
+    let asking = Asking { of, api_server, resource, steps: &steps, field: &field };
     match asking.answer(None)? {
         Answer::Absent => Some(false),
         Answer::There => Some(asking.others(kind).all(|other| {
@@ -109,7 +114,7 @@ struct Other {
 }
 
 struct Asking<'a> {
-    cluster: &'a Cluster<'a>,
+    of: Known<'a>,
     api_server: &'a admission::Cluster,
     resource: &'a Resource,
     steps: &'a [Step],
@@ -118,7 +123,7 @@ struct Asking<'a> {
 
 impl Asking<'_> {
     fn answer(&self, other: Option<&Other>) -> Option<Answer> {
-        let kinds = self.cluster.kinds();
+        let kinds = self.of.kinds;
         let namespace = if self.resource.namespaced { "default" } else { "" };
         let object = self.object(other);
         let sent = Sent { resource: self.resource, subresource: "", namespace, object: &object, old: None };
@@ -189,11 +194,11 @@ impl Asking<'_> {
 
     /// Other fields that a default may depend on: texts and truth values beside the field and on the way to it.
     fn others(&self, kind: &Kind) -> impl Iterator<Item = Other> {
-        let schemas = &self.cluster.schemas;
+        let schemas = self.of.schemas;
         let mut found = Vec::new();
         let mut schema = schemas.of_kind(kind);
         for steps in 0..=self.steps.len() {
-            let Some(of) = schema.map(|schema| resolved(self.cluster, schema)) else { break };
+            let Some(of) = schema.map(|schema| resolved(schemas, schema)) else { break };
             let next = match self.steps.get(steps) {
                 Some(Step::Field(name)) => Some(name.as_str()),
                 _ => None,
@@ -228,7 +233,7 @@ impl Asking<'_> {
 }
 
 /// A schema, or the one that it refers to.
-fn resolved<'a>(cluster: &'a Cluster<'_>, schema: &'a Json) -> &'a Json {
+fn resolved<'a>(schemas: &'a Schemas, schema: &'a Json) -> &'a Json {
     let reference = schema["$ref"].as_str().or_else(|| schema["allOf"][0]["$ref"].as_str());
-    reference.and_then(|name| cluster.schemas.named(name)).unwrap_or(schema)
+    reference.and_then(|name| schemas.named(name)).unwrap_or(schema)
 }

@@ -2,9 +2,7 @@
 
 use palisade_manifest::Severity;
 
-use crate::{cluster::Cluster, finding::Findings};
-
-/// A rule: data and one function, all in one file of the catalogue.
+/// A rule, as data. What finds it is beside it in one file of the catalogue, or in an [`Extension`](crate::Extension).
 pub struct Rule {
     /// The id that findings, flags and annotations use.
     pub id: &'static str,
@@ -20,8 +18,6 @@ pub struct Rule {
     pub bad: &'static str,
     /// The same objects, corrected.
     pub good: &'static str,
-    /// Finds the mistakes.
-    pub(crate) check: fn(&Cluster<'_>, &mut Findings<'_>),
 }
 
 /// The category of a rule.
@@ -57,7 +53,7 @@ impl Rule {
         bad: &'static str,
         good: &'static str,
     ) -> Self {
-        Self { id, severity, category, title, why, bad, good, check: |_, _| {} }
+        Self { id, severity, category, title, why, bad, good }
     }
 
     /// The address of the rule's page.

@@ -14,7 +14,7 @@ use crate::{
     Case, Server, Suite,
     cluster::{self, Member, Source},
     format::ExpectFields,
-    load::Loader,
+    loader::Loader,
     places::{Origin, Place},
     request::Asked,
     run::unasked,

@@ -8,7 +8,11 @@ use palisade_manifest::{Object, Problem, Source as File};
 use palisade_objects::json::Change as _;
 use serde_json::{Value as Json, json};
 
-use crate::{Extension, Made, Server, Wrong, places::Origin, test_cluster::TestCluster};
+use crate::{
+    Extension, Made, Wrong,
+    places::Origin,
+    test_cluster::{Server, TestCluster},
+};
 
 /// An object of the cluster.
 #[derive(Clone, Debug)]

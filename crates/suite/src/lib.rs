@@ -9,6 +9,13 @@
 //! of `palisade-apiserver`.
 //!
 //! This crate is pure: the caller reads files for it, through [`Files`].
+//!
+//! Each module uses only modules before it:
+//!
+//! 1. What is written in files: `format`, `places`, `patch`, `request`.
+//! 2. The cluster: `extension`, `test_cluster`, `cluster`.
+//! 3. What is tested, and what comes of it: `suite`, `expect`, `run`, `coverage`, `mutate`, `report`.
+//! 4. From files to suites, and new ones: `loader`, `assemble`, `import`, `load`, `init`.
 
 mod assemble;
 mod cluster;
@@ -19,15 +26,20 @@ pub mod format;
 pub mod import;
 pub mod init;
 mod load;
+mod loader;
 pub mod mutate;
 mod patch;
 pub mod places;
 pub mod report;
 mod request;
 mod run;
+mod suite;
 mod test_cluster;
 
 pub use expect::Difference;
 pub use extension::{Check, Extension, Made, Replaced, Scaffolded, Text, TextKind, Wrong};
-pub use load::{Case, Files, Server, Suite, load};
+pub use load::load;
+pub use loader::Files;
 pub use run::{CaseResult, Explanation, Status, run};
+pub use suite::{Case, Suite};
+pub use test_cluster::Server;

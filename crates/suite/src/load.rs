@@ -2,99 +2,21 @@
 
 use std::sync::Arc;
 
-use k8s_openapi::jiff::Timestamp;
-use palisade_apiserver::admission::{Plugins, PolicyKind, Request, Review};
-use palisade_cel::{Minor, NotAMinor};
-use palisade_manifest::{Object, Problem, Source};
+use palisade_manifest::{Problem, Source};
 use serde_json::Value as Json;
 
 use crate::{
-    Extension,
     assemble::{Draft, Question, Unbound},
-    cluster::{self, Member},
-    format::{self, ExpectFields, Manifest},
-    import, patch,
-    places::{Origin, Place},
+    cluster::Member,
+    format::{self, Manifest},
+    import,
+    loader::{Files, Loader},
+    patch,
+    places::Origin,
     request::{self, Asked},
-    test_cluster::TestCluster,
+    suite::Suite,
+    test_cluster::Server,
 };
-
-/// Reads the files that suites name.
-pub trait Files {
-    /// The file that `path` names in a suite, relative to that suite's file.
-    ///
-    /// # Errors
-    /// Why it cannot be read.
-    fn read(&self, suite: &str, path: &str) -> Result<Arc<Source>, String>;
-
-    /// The time, because exceptions end.
-    fn now(&self) -> Timestamp;
-}
-
-impl Case {
-    /// The API server's answer, in the case's own cluster or in one like it.
-    pub(crate) fn ask(&self, cluster: &TestCluster) -> Review {
-        if self.decoded { cluster.review(&self.request) } else { cluster.admit(&self.request) }
-    }
-}
-
-impl Suite {
-    /// The policies in its cluster.
-    pub(crate) fn policies(&self) -> impl Iterator<Item = &Member> {
-        cluster::policies(&self.members)
-    }
-
-    /// Where a policy is.
-    pub(crate) fn policy(&self, kind: PolicyKind, name: &str) -> Option<&Origin> {
-        let mut policies = self.policies();
-        policies.find(|member| member.policy_kind() == kind && member.name() == name).map(|member| &member.origin)
-    }
-}
-
-/// A suite that can run.
-#[derive(Clone)]
-pub struct Suite {
-    /// Its name.
-    pub name: String,
-    /// Its file.
-    pub source: Arc<Source>,
-    /// Its cases, in the order of the file.
-    pub cases: Vec<Case>,
-    /// Notes for its author: assumptions, and the parts of an imported suite that are not carried over.
-    pub notes: Vec<String>,
-    pub(crate) clusters: Vec<TestCluster>,
-    /// The objects in its cluster.
-    pub(crate) members: Arc<Vec<Member>>,
-    /// The objects that some of them were made from.
-    pub(crate) sources: Arc<Vec<cluster::Source>>,
-}
-
-/// One request, and its expectation.
-#[derive(Clone, Debug)]
-pub struct Case {
-    /// The description of the test.
-    pub name: String,
-    /// Where it is in the suite's file.
-    pub place: Place,
-    pub(crate) cluster: usize,
-    pub(crate) request: Request,
-    /// Whether the objects are as policies see them, and not as clients send them.
-    pub(crate) decoded: bool,
-    /// Why no request is sent, if none is.
-    pub(crate) unjudged: Option<String>,
-    pub(crate) expect: ExpectFields,
-}
-
-/// The API server that answers the cases of suites.
-#[derive(Clone, Debug)]
-pub struct Server {
-    /// The minor, where a suite names none.
-    pub minor: u8,
-    /// The admission plugins that run.
-    pub plugins: Plugins,
-    /// The part that a product adds.
-    pub extension: Option<&'static dyn Extension>,
-}
 
 /// Reads a suite of any format. None if the file has no suite.
 ///
@@ -131,40 +53,7 @@ pub fn load(source: &Arc<Source>, files: &dyn Files, server: &Server) -> Result<
     if problems.is_empty() { Ok(suites) } else { Err(problems) }
 }
 
-/// Reads one suite.
-pub(crate) struct Loader<'a> {
-    pub files: &'a dyn Files,
-    pub source: &'a Arc<Source>,
-    /// The index of the object in its file.
-    pub index: usize,
-    pub object: &'a Object<'a>,
-    pub server: Server,
-    /// Whether it belongs to another tool, which is not as strict as the API server.
-    pub imported: bool,
-    pub problems: Vec<Problem>,
-    pub notes: Vec<String>,
-}
-
 impl Loader<'_> {
-    pub fn problem(&mut self, path: &str, message: impl Into<String>) {
-        self.problems.push(self.object.problem(path, message));
-    }
-
-    /// The objects of the file that is named at `path`.
-    pub fn file(&mut self, path: &str, file: &str) -> Vec<Member> {
-        match self.files.read(self.source.name(), file) {
-            Err(error) => {
-                let problem = self.object.problem(path, format!("{path}: cannot read {file:?}: {error}"));
-                self.problems.push(problem.help("files are named relative to the suite's file"));
-                Vec::new()
-            }
-            Ok(source) => cluster::members(&source).unwrap_or_else(|problems| {
-                self.problems.extend(problems);
-                Vec::new()
-            }),
-        }
-    }
-
     /// The objects that are named or in place at `path`.
     fn manifest(&mut self, path: &str, manifest: &Manifest) -> Vec<Member> {
         match manifest {
@@ -219,17 +108,6 @@ impl Loader<'_> {
                 None
             }
         }
-    }
-
-    pub fn minor(&mut self, path: &str, version: Option<&String>) -> u8 {
-        let Some(version) = version else { return self.server.minor };
-        version.parse().map_or_else(
-            |error: NotAMinor| {
-                self.problem(path, format!("{path}: {version:?}: {error}"));
-                self.server.minor
-            },
-            Minor::number,
-        )
     }
 
     fn suite(mut self) -> Result<Suite, Vec<Problem>> {

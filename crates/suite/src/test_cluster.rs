@@ -12,6 +12,17 @@ use serde_json::Value as Json;
 
 use crate::{Extension, request::bare_namespace};
 
+/// The API server that answers the cases of suites.
+#[derive(Clone, Debug)]
+pub struct Server {
+    /// The minor, where a suite names none.
+    pub minor: u8,
+    /// The admission plugins that run.
+    pub plugins: Plugins,
+    /// What a product adds.
+    pub extension: Option<&'static dyn Extension>,
+}
+
 /// A cluster of some version, and its API server's answers.
 #[derive(Clone)]
 pub(crate) struct TestCluster {

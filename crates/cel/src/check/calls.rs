@@ -28,7 +28,7 @@ impl Checker<'_> {
                 self.resolve_call(node.id, &name, overloads, None, args);
                 *function = name;
             } else {
-                let (name, help) = (Arc::clone(function), help::function(self, &name, false));
+                let (name, help) = (Arc::clone(function), help::function(&name, false, self.environment));
                 self.undeclared(node.id, &name, help);
             }
             return;
@@ -47,7 +47,7 @@ impl Checker<'_> {
         if let Some(overloads) = environment.function(function) {
             self.resolve_call(node.id, function, overloads, Some(receiver), args);
         } else {
-            let (name, help) = (Arc::clone(function), help::function(self, function, true));
+            let (name, help) = (Arc::clone(function), help::function(function, true, self.environment));
             self.undeclared(node.id, &name, help);
         }
     }

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use super::{Checked, Reference, help, unify::Mapping};
 use crate::{
     ast::{Ast, Comprehension, Expr, Literal, Node, NodeId, Position},
-    environment::{Environment, Lookup, RESERVED},
+    environment::{Environment, Lookup},
     issue::{Issue, IssueKind},
+    names::RESERVED,
     stack::with_stack,
     types::Type,
 };
@@ -90,7 +91,7 @@ impl<'e> Checker<'e> {
         self.report_with(id, IssueKind::UndeclaredReference, message, help);
     }
 
-    pub fn locals(&self) -> impl Iterator<Item = &str> {
+    fn locals(&self) -> impl Iterator<Item = &str> {
         self.locals.iter().map(|(name, _)| &**name)
     }
 
@@ -130,7 +131,7 @@ impl<'e> Checker<'e> {
         if let Some(found) = self.lookup(name) {
             self.resolve(node.id, name, found);
         } else {
-            let (name, help) = (Arc::clone(name), help::variable(self, name));
+            let (name, help) = (Arc::clone(name), help::variable(name, self.locals(), self.environment));
             self.undeclared(node.id, &name, help);
         }
     }

@@ -1,26 +1,28 @@
 //! Advice for an author about a mistake. cel-go gives none.
 
-use super::checker::Checker;
 use crate::{
     environment::{Environment, Fields},
     functions::{LIBRARIES, Overload},
     types::Type,
 };
 
-/// For a name that is not a variable.
-pub(super) fn variable(checker: &Checker<'_>, name: &str) -> Option<String> {
-    let names = checker.locals().filter(|local| !local.starts_with(['@', '#'])).chain(checker.environment.variables());
-    did_you_mean(name, names)
+/// For a name that is not a variable: neither one of the environment nor of these, which macros bind.
+pub(super) fn variable<'a>(
+    name: &str,
+    locals: impl Iterator<Item = &'a str>,
+    environment: &'a Environment,
+) -> Option<String> {
+    did_you_mean(name, locals.filter(|local| !local.starts_with(['@', '#'])).chain(environment.variables()))
 }
 
 /// For a name that is not a function.
-pub(super) fn function(checker: &Checker<'_>, name: &str, member: bool) -> Option<String> {
+pub(super) fn function(name: &str, member: bool, environment: &Environment) -> Option<String> {
     const MACROS: &[&str] = &["has", "all", "exists", "exists_one", "map", "filter", "optMap", "optFlatMap"];
     if let Some(macros) = arguments_of_macro(name) {
         return Some(macros.to_owned());
     }
     if let Some(since) = first_minor(name) {
-        let minor = checker.environment.minor();
+        let minor = environment.minor();
         return Some(if since <= minor {
             format!(
                 "'{name}' is there from Kubernetes 1.{since} on, but new expressions may use it only from 1.{} on",
@@ -31,10 +33,10 @@ pub(super) fn function(checker: &Checker<'_>, name: &str, member: bool) -> Optio
         });
     }
     let of_style = |name: &&str| {
-        let overloads = checker.environment.function(name).unwrap_or_default();
+        let overloads = environment.function(name).unwrap_or_default();
         overloads.iter().any(|overload| overload.member == member)
     };
-    let names: Vec<&str> = checker.environment.functions().filter(of_style).chain(MACROS.iter().copied()).collect();
+    let names: Vec<&str> = environment.functions().filter(of_style).chain(MACROS.iter().copied()).collect();
     did_you_mean(name, names.into_iter().filter(|name| !name.starts_with(['_', '@', '!', '-'])))
 }
 

@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
-use super::{Arg, Call, CallEstimate, Path, Range, Sizes};
 use crate::{
     ast::{Comprehension, Expr, Literal, Node, NodeId},
     check::{Checked, Reference},
-    functions::{self, Overload},
+    functions::{
+        self, Overload,
+        estimate::{Arg, Call, CallEstimate, Path, Range, Sizes},
+    },
     stack::with_stack,
     types::Type,
 };

@@ -3,19 +3,19 @@
 mod activation;
 mod attributes;
 mod calls;
-mod error;
 mod machine;
 mod node;
 mod plan;
 mod structs;
 mod watch;
+mod watches;
 
 use std::sync::Arc;
 
 use crate::{check::Checked, environment::Environment, issue::Issue, types::Type, value::Value};
 
+pub use crate::value::Error;
 pub use activation::Activation;
-pub use error::Error;
 pub use watch::{Seen, Watch, WatchKind};
 
 /// The most that one expression may cost when it is evaluated (apiserver `pkg/apis/cel/config.go`, `PerCallLimit`).

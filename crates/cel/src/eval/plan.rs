@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{
     Error, Program, machine,
     node::{Attribute, Base, Call, Fold, Key, Node, Qualifier, RegexFunction, Target},
-    watch::Watches,
+    watches::Watches,
 };
 use crate::{
     ast::{self, Expr, Literal, NodeId, Position},

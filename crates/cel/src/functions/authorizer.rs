@@ -6,10 +6,12 @@ use super::{Cost, Function, cost, estimate, member};
 use super::{Outcome, text};
 use crate::types::Decl::{self, Bool, Object, String};
 use crate::{
-    authorizer::{Attributes, Decision, User},
-    eval::Error,
-    library::{format::Format, selector},
-    value::{Authorization, Kind, ResourceCheck, Value},
+    library::{
+        authorization::{Attributes, Decision, User},
+        format::Format,
+        selector,
+    },
+    value::{Authorization, Error, Kind, ResourceCheck, Value},
 };
 
 /// The type of the variable `authorizer`.

@@ -5,9 +5,8 @@ use super::{Cost, Function, cost, estimate, function, member};
 use super::{Outcome, text};
 use crate::types::Decl::{self, Bool, Int, Opaque, String};
 use crate::{
-    eval::Error,
     library::{self, cidr::Cidr},
-    value::{Kind, Value},
+    value::{Error, Kind, Value},
 };
 
 /// The type of a CIDR range.

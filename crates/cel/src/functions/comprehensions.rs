@@ -3,10 +3,7 @@
 use super::{Function, K, V, function};
 use super::{Outcome, take};
 use crate::types::Decl::Map;
-use crate::{
-    eval::Error,
-    value::{self, Entries, Value},
-};
+use crate::value::{self, Entries, Error, Value};
 
 /// The functions.
 pub const FUNCTIONS: &[Function] = &[Function::new(

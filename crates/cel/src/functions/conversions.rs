@@ -2,9 +2,8 @@
 
 use super::{Outcome, take};
 use crate::{
-    eval::Error,
     library::double,
-    value::{Duration, Str, Timestamp, Value},
+    value::{Duration, Error, Str, Timestamp, Value},
 };
 
 pub(super) fn type_of<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {

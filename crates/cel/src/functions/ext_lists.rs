@@ -6,9 +6,8 @@ use super::{Function, T, cost, estimate, function, member};
 use super::{Outcome, int, list, operators};
 use crate::types::Decl::{Bool, Bytes, Double, Duration, Dyn, Int, List, String, Timestamp, Uint};
 use crate::{
-    eval::Error,
     stack::with_stack,
-    value::{self, Value, compare},
+    value::{self, Error, Value, compare},
 };
 
 /// The functions.

@@ -6,9 +6,8 @@ use super::{Function, cost, estimate, function, member};
 use super::{Outcome, text};
 use crate::types::Decl::{self, List, Object, Optional, String};
 use crate::{
-    eval::Error,
     library::format::Format,
-    value::{Kind, Value},
+    value::{Error, Kind, Value},
 };
 
 /// The type of a named format.

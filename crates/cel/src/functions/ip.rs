@@ -6,9 +6,8 @@ use super::{Function, cost, estimate, function, member};
 use super::{Outcome, text};
 use crate::types::Decl::{self, Bool, Int, Opaque, String};
 use crate::{
-    eval::Error,
     library::ip as library,
-    value::{Kind, Value},
+    value::{Error, Kind, Value},
 };
 
 /// The type of an IP address.

@@ -5,10 +5,7 @@ use std::cmp::Ordering;
 use super::{A, Function, cost, estimate, member};
 use super::{Outcome, list, operators};
 use crate::types::Decl::{Bool, Bytes, Double, Duration, Int, List, String, Timestamp, Uint};
-use crate::{
-    eval::Error,
-    value::{Value, compare},
-};
+use crate::value::{Error, Value, compare};
 
 /// The functions.
 pub const FUNCTIONS: &[Function] = &[

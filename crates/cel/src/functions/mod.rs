@@ -9,7 +9,7 @@ pub mod cidr;
 pub mod comprehensions;
 mod conversions;
 mod cost;
-mod estimate;
+pub(crate) mod estimate;
 pub mod ext_lists;
 pub mod format;
 pub mod ip;
@@ -33,9 +33,8 @@ pub(crate) use cost::equality as equality_cost;
 pub use estimate::Estimate;
 
 use crate::{
-    eval::Error,
     types::Decl,
-    value::{List, Value},
+    value::{Error, List, Value},
 };
 
 /// The functions that compare two values of a type, given how an argument is taken for one.

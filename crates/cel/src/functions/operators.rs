@@ -7,9 +7,8 @@ use std::cmp::Ordering;
 
 use super::{Outcome, take};
 use crate::{
-    eval::Error,
     library::re2::Regex,
-    value::{Map, Str, Value, compare},
+    value::{Error, Map, Str, Value, compare},
 };
 
 /// The error of an operator if its first operand does not have it.

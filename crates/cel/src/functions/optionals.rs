@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{Function, K, V, function, member};
 use super::{Outcome, list, take};
 use crate::types::Decl::{Bool, Dyn, Int, List, Map, Optional, String};
-use crate::{eval::Error, value::Value};
+use crate::value::{Error, Value};
 
 /// The functions.
 pub const FUNCTIONS: &[Function] = &[

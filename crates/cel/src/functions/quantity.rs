@@ -4,9 +4,8 @@ use super::{Function, comparisons, cost, estimate, function, member};
 use super::{Outcome, int, text};
 use crate::types::Decl::{self, Bool, Double, Int, Object, String};
 use crate::{
-    eval::Error,
     library::quantity::Quantity,
-    value::{Kind, Value},
+    value::{Error, Kind, Value},
 };
 
 /// The type of a quantity.

@@ -3,7 +3,10 @@
 use super::{Function, cost, estimate, member};
 use super::{Outcome, int, text, texts};
 use crate::types::Decl::{Int, List, String};
-use crate::{eval::Error, library::re2::Regex, value::Value};
+use crate::{
+    library::re2::Regex,
+    value::{Error, Value},
+};
 
 /// The functions.
 pub const FUNCTIONS: &[Function] = &[

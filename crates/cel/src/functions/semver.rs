@@ -4,9 +4,8 @@ use super::{Function, comparisons, cost, estimate, function, member};
 use super::{Outcome, text};
 use crate::types::Decl::{self, Bool, Int, Object, String};
 use crate::{
-    eval::Error,
     library::semver::Version,
-    value::{Kind, Value},
+    value::{Error, Kind, Value},
 };
 
 /// The type of a semantic version.

@@ -3,7 +3,7 @@
 use super::{Function, T, cost, estimate, function};
 use super::{Outcome, list};
 use crate::types::Decl::{Bool, List};
-use crate::{eval::Error, value::Value};
+use crate::value::{Error, Value};
 
 /// The functions.
 pub const FUNCTIONS: &[Function] = &[

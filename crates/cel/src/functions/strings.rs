@@ -6,9 +6,8 @@ use super::{Function, cost, estimate, function, member};
 use super::{Outcome, int, list, text, texts};
 use crate::types::Decl::{Dyn, Int, List, String};
 use crate::{
-    eval::Error,
     library::{printf, strings},
-    value::Value,
+    value::{Error, Value},
 };
 
 /// The functions.

@@ -2,9 +2,8 @@
 
 use super::{Outcome, text};
 use crate::{
-    eval::Error,
     library::time::Field,
-    value::{Duration, Value},
+    value::{Duration, Error, Value},
 };
 
 /// A field of a timestamp, whose time zone may be the second argument, or a duration in a unit.

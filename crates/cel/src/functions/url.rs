@@ -4,9 +4,8 @@ use super::{Function, cost, estimate, function, member};
 use super::{Outcome, text};
 use crate::types::Decl::{self, Bool, List, Map, Object, String};
 use crate::{
-    eval::Error,
     library::url as library,
-    value::{Entries, Kind, Value},
+    value::{Entries, Error, Kind, Value},
 };
 
 /// The type of a URL.

@@ -7,6 +7,7 @@
 //! An error is the text that the API server shows. CEL strings are UTF-8; Go strings need not be, so the few functions
 //! that could make others (percent decoding) replace invalid UTF-8 by U+FFFD.
 
+pub(crate) mod authorization;
 pub(crate) mod cidr;
 pub(crate) mod double;
 mod english;

@@ -2,8 +2,11 @@
 
 use std::{borrow::Cow, collections::BTreeSet};
 
-use super::{format::Format, quote::quote};
-use crate::authorizer::{Operator, Requirement};
+use super::{
+    authorization::{Operator, Requirement},
+    format::Format,
+    quote::quote,
+};
 
 /// `fields.ParseSelector(text)`, and of that the requirements.
 pub(crate) fn fields(text: &str) -> Result<Vec<Requirement>, String> {

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     ast::{Entry, Expr, FieldInit, Literal, Node, Position},
-    environment::RESERVED,
+    names::RESERVED,
 };
 
 impl Parser<'_> {

@@ -2,14 +2,15 @@
 //! their schemas.
 
 mod admission;
-mod escape;
+mod decl;
 mod openapi;
-mod structural;
 mod warnings;
 
+pub use crate::{
+    names::{escape, unescape},
+    structural::with_metadata,
+};
 pub use admission::Admission;
-pub use escape::{escape, unescape};
+pub use decl::DeclType;
 pub use openapi::{Kind, Schemas};
-pub use structural::{DeclType, with_metadata};
-pub(crate) use structural::{flag, part, properties};
 pub use warnings::{Rule, TypeCheck, kinds_to_check};

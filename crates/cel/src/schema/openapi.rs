@@ -5,10 +5,11 @@ use std::{collections::BTreeMap, io, sync::Arc};
 use flate2::read::GzDecoder;
 use serde_json::{Map, Value};
 
-use super::escape::{escape, unescape};
 use crate::{
     Minor,
     environment::{Environment, Fields},
+    names::{escape, unescape},
+    structural::flag,
     types::Type,
 };
 
@@ -312,10 +313,6 @@ impl<'a> Declaring<'a> {
     fn declare(&mut self, path: &str, fields: Fields) {
         self.environment.add_struct(path, fields);
     }
-}
-
-fn flag(schema: &Value, name: &str) -> bool {
-    schema.get(name) == Some(&Value::Bool(true))
 }
 
 fn embedded(schema: &Value) -> bool {

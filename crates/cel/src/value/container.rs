@@ -4,7 +4,7 @@ use std::{cmp::Ordering, sync::Arc};
 
 use serde_json::Value as Json;
 
-use super::{Str, Value, typed};
+use super::{Str, Value, schema};
 
 /// A list.
 #[derive(Clone, Debug)]
@@ -57,7 +57,9 @@ impl<'a> List<'a> {
     /// Both lists, one behind the other; what an associative list has already is replaced.
     pub(crate) fn plus(self, other: Self) -> Self {
         match (&self, &other) {
-            (Self::Associative(items, schema), _) => typed::merge(items, schema, &other),
+            (Self::Associative(items, of), _) => {
+                Self::Associative(Arc::new(schema::merge(items, other.iter(), of)), of)
+            }
             _ if other.is_empty() => self,
             _ if self.is_empty() => other,
             _ => {
@@ -80,7 +82,7 @@ impl<'a> List<'a> {
 impl Value<'_> {
     /// An element that cannot be compared is not a match (cel-go `baseList.Contains`).
     fn contained_as(&self, element: &Value<'_>) -> bool {
-        super::equal::equal(self, element).is_ok_and(|equal| equal)
+        self.equals(element).is_ok_and(|equal| equal)
     }
 }
 
@@ -116,7 +118,7 @@ impl<'a> Map<'a> {
     pub fn get(&self, key: &Value<'_>) -> Option<Value<'a>> {
         match (self, key) {
             (Self::Json(fields), Value::String(key)) => fields.get(&**key).map(Value::from_json),
-            (Self::Typed(fields, schema), Value::String(key)) => typed::get(fields, schema, key),
+            (Self::Typed(fields, of), Value::String(key)) => schema::get(fields, of, key),
             (Self::Entries(entries), _) => entries.find(key).cloned(),
             _ => None,
         }
@@ -128,7 +130,7 @@ impl<'a> Map<'a> {
             Self::Json(fields) => {
                 Box::new(fields.iter().map(|(key, value)| (Value::String(Str::Borrowed(key)), Value::from_json(value))))
             }
-            Self::Typed(fields, schema) => Box::new(typed::entries(fields, schema)),
+            Self::Typed(fields, of) => Box::new(schema::entries(fields, of)),
             Self::Entries(entries) => Box::new(entries.iter().cloned()),
             Self::Variables(_) => Box::new(std::iter::empty()),
         }

@@ -5,7 +5,9 @@
 
 mod container;
 mod equal;
+mod error;
 mod opaque;
+mod schema;
 mod structs;
 mod text;
 mod typed;
@@ -18,11 +20,10 @@ pub use crate::library::time::{Duration, Timestamp};
 pub use container::{Entries, List, Map};
 pub(crate) use container::{lossless_int, lossless_uint};
 pub(crate) use equal::compare;
+pub use error::Error;
 pub use opaque::Opaque;
 pub(crate) use opaque::{Authorization, Kind, ResourceCheck};
 pub use structs::{JSON_PATCH, OBJECT, Struct};
-
-use crate::eval::Error;
 
 /// The result of an expression, or a part of its input.
 #[derive(Clone, Debug, Default)]

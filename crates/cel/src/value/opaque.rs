@@ -2,11 +2,14 @@
 
 use std::{fmt, net::IpAddr, sync::Arc};
 
-use super::Value;
-use crate::{
-    authorizer::{Attributes, Authorizer, Decision, User},
-    eval::Error,
-    library::{cidr::Cidr, format::Format, quantity::Quantity, semver::Version, url::Url},
+use super::{Error, Value};
+use crate::library::{
+    authorization::{Attributes, Authorizer, Decision, User},
+    cidr::Cidr,
+    format::Format,
+    quantity::Quantity,
+    semver::Version,
+    url::Url,
 };
 
 /// A value of a type that only functions make and read.

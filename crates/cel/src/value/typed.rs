@@ -1,16 +1,13 @@
 //! Values with a schema: objects as the rules of a CustomResourceDefinition see them (apiserver
 //! `pkg/cel/common/valuesunstructured.go`).
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
 use base64::Engine as _;
-use serde_json::{Map as Fields, Value as Json};
+use serde_json::Value as Json;
 
-use super::{Duration, Kind, List, Map, Str, Timestamp, Value, equal};
-use crate::{
-    eval::Error,
-    schema::{escape, flag, part, properties, unescape},
-};
+use super::{Duration, Error, Kind, List, Map, Str, Timestamp, Value};
+use crate::structural::{flag, part};
 
 impl<'a> Value<'a> {
     /// A JSON value as a schema of a CustomResourceDefinition types it, to which
@@ -105,106 +102,4 @@ fn duration(text: &str) -> Result<Duration, String> {
     let nanoseconds =
         text[..digits].parse::<i64>().ok().zip(factor).and_then(|(count, factor)| count.checked_mul(factor));
     nanoseconds.map(Duration).ok_or(refused)
-}
-
-/// Whether the names of fields are escaped, and nulls are as absent.
-fn has_fields(schema: &Json) -> bool {
-    properties(schema).is_some()
-}
-
-/// The schema of a field or of the value of a key.
-fn schema_of<'a>(schema: &'a Json, key: &str) -> Option<&'a Json> {
-    if has_fields(schema) { schema.get("properties")?.get(key) } else { part(schema, "additionalProperties") }
-}
-
-/// What a map with a schema has at a key.
-pub(super) fn get<'a>(fields: &'a Fields<String, Json>, schema: &'a Json, key: &str) -> Option<Value<'a>> {
-    let key = if has_fields(schema) { unescape(key)? } else { key.into() };
-    let value = fields.get(&*key)?;
-    if value.is_null() && has_fields(schema) {
-        return None;
-    }
-    Some(Value::typed(value, schema_of(schema, &key)?))
-}
-
-/// Keys and values of a map with a schema, as far as expressions can see them.
-pub(super) fn entries<'a>(
-    fields: &'a Fields<String, Json>,
-    schema: &'a Json,
-) -> impl Iterator<Item = (Value<'a>, Value<'a>)> {
-    fields.iter().filter_map(move |(key, value)| {
-        let of = schema_of(schema, key)?;
-        let name = if has_fields(schema) { escape(key).unwrap_or_else(|| key.into()) } else { key.into() };
-        Some((Value::from(name.into_owned()), Value::typed(value, of)))
-    })
-}
-
-/// `==` of a map with a schema. What the schema does not name is unequal only if both have it and it differs.
-pub(super) fn equal_map(fields: &Fields<String, Json>, schema: &Json, other: &Map<'_>) -> Result<bool, Error> {
-    if fields.len() != other.len() {
-        return Ok(false);
-    }
-    for (key, value) in fields {
-        if schema_of(schema, key).is_none() {
-            let Map::Typed(others, _) = other else { return Err(Error::no_such_overload()) };
-            if others.get(key).is_some_and(|other| other != value) {
-                return Ok(false);
-            }
-            continue;
-        }
-        let theirs = other.get(&Value::String(Str::Borrowed(key)));
-        match (get(fields, schema, key), theirs) {
-            (Some(ours), Some(theirs)) if equal::equal(&ours, &theirs)? => {}
-            (None, None) => {}
-            _ => return Ok(false),
-        }
-    }
-    Ok(true)
-}
-
-/// What makes an element of an associative list the same as another: its keys, or all of it.
-fn identity(element: &Value<'_>, schema: &Json) -> String {
-    let keys = schema.get("x-kubernetes-list-map-keys").and_then(Json::as_array);
-    match (element, keys) {
-        (Value::Map(map), Some(keys)) => {
-            let part = |key: &Json| {
-                let name = escape(key.as_str().unwrap_or_default()).unwrap_or_default().into_owned();
-                map.get(&name.into()).map_or_else(String::new, |value| value.canonical())
-            };
-            keys.iter().map(part).collect::<Vec<_>>().join("\0")
-        }
-        _ => element.canonical(),
-    }
-}
-
-/// `==` of an associative list: in any order.
-pub(super) fn equal_list(items: &[Value<'_>], schema: &Json, other: &List<'_>) -> Result<bool, Error> {
-    if items.len() != other.len() {
-        return Ok(false);
-    }
-    let by_key: BTreeMap<_, _> = items.iter().map(|item| (identity(item, schema), item)).collect();
-    for theirs in other.iter() {
-        match by_key.get(&identity(&theirs, schema)) {
-            Some(ours) if equal::equal(ours, &theirs)? => {}
-            _ => return Ok(false),
-        }
-    }
-    Ok(true)
-}
-
-/// `+` of an associative list: what both have is taken from the right side, at its place in the left one.
-pub(super) fn merge<'a>(items: &[Value<'a>], schema: &'a Json, other: &List<'a>) -> List<'a> {
-    let mut merged = items.to_vec();
-    let mut places: BTreeMap<_, _> =
-        items.iter().enumerate().map(|(place, item)| (identity(item, schema), place)).collect();
-    for theirs in other.iter() {
-        let identity = identity(&theirs, schema);
-        if let Some(place) = places.get(&identity) {
-            merged[*place] = theirs;
-        } else {
-            places.insert(identity, merged.len());
-            merged.push(theirs);
-        }
-    }
-    List::Associative(Arc::new(merged), schema)
 }

@@ -2,8 +2,7 @@
 
 use palisade_manifest::Severity;
 
-use crate::{Category, Rule};
-use crate::{policy::Role, tree};
+use crate::{Category, Rule, cluster::Cluster, finding::Findings, policy::Role, tree};
 
 pub(super) static RULE: Rule = Rule {
     id: "always-true",
@@ -14,14 +13,15 @@ pub(super) static RULE: Rule = Rule {
 Whatever the request is, this is true: a validation that denies nothing, or a match condition that leaves nothing out.",
     bad: include_str!("always_true.bad.yaml"),
     good: include_str!("always_true.good.yaml"),
-    check: |cluster, found| {
-        for policy in &cluster.policies {
-            for expression in &policy.expressions {
-                let judged = matches!(expression.role, Role::Validation | Role::Condition);
-                if judged && tree::constant(&expression.ast.root) == Some(true) {
-                    found.add(&policy.item, &expression.path, "is always true");
-                }
+};
+
+pub(super) fn check(cluster: &Cluster<'_>, found: &mut Findings<'_>) {
+    for policy in &cluster.policies {
+        for expression in &policy.expressions {
+            let judged = matches!(expression.role, Role::Validation | Role::Condition);
+            if judged && tree::constant(&expression.ast.root) == Some(true) {
+                found.add(&policy.item, &expression.path, "is always true");
             }
         }
-    },
-};
+    }
+}

@@ -6,8 +6,7 @@ use palisade_manifest::Severity;
 use serde_json::Value as Json;
 
 use super::newer_function::Later;
-use crate::{Category, Rule};
-use crate::{cluster::Item, tree};
+use crate::{Category, Rule, cluster::Cluster, finding::Findings, item::Item, tree};
 
 pub(super) static RULE: Rule = Rule {
     id: "api-server-rejects",
@@ -19,20 +18,21 @@ The API server would not create this policy, binding, definition or object of pa
 place in the expression or the field. Mend it: nothing else of the object counts until then.",
     bad: include_str!("api_server_rejects.bad.yaml"),
     good: include_str!("api_server_rejects.good.yaml"),
-    check: |cluster, found| {
-        for (item, said) in cluster.said.iter().chain(&cluster.said_of_params) {
-            let Err(Refused::Status(status)) = said else { continue };
-            if status.causes.is_empty() {
-                found.add(item, "", &status.message);
-            }
-            let later = Later::of(cluster, item, &status.causes);
-            for cause in status.causes.iter().filter(|cause| later.accepts(cause).is_none()) {
-                let (position, text) = position(item, cause);
-                found.add_at(item, &cause.field, position, format!("{}: {text}", cause.field), None);
-            }
-        }
-    },
 };
+
+pub(super) fn check(cluster: &Cluster<'_>, found: &mut Findings<'_>) {
+    for (item, said) in cluster.said.iter().chain(&cluster.said_of_params) {
+        let Err(Refused::Status(status)) = said else { continue };
+        if status.causes.is_empty() {
+            found.add(item, "", &status.message);
+        }
+        let later = Later::of(cluster, item, &status.causes);
+        for cause in status.causes.iter().filter(|cause| later.accepts(cause).is_none()) {
+            let (position, text) = position(item, cause);
+            found.add_at(item, &cause.field, position, format!("{}: {text}", cause.field), None);
+        }
+    }
+}
 
 /// The place in the expression that the text of a cause names, and the text without the excerpt that the API server
 /// appends: the caret shows it.

@@ -3,7 +3,7 @@
 use palisade_manifest::Severity;
 use palisade_manifest::suggestion;
 
-use crate::{Category, Rule, cluster::Item};
+use crate::{Category, Rule, cluster::Cluster, finding::Findings, item::Item};
 
 pub(super) static RULE: Rule = Rule {
     id: "binding-without-policy",
@@ -15,23 +15,21 @@ No policy in these files has the name in `policyName`. The API server takes such
 nothing.",
     bad: include_str!("binding_without_policy.bad.yaml"),
     good: include_str!("binding_without_policy.good.yaml"),
-    check: |cluster, found| {
-        for binding in &cluster.bindings {
-            let named = binding.json["spec"]["policyName"].as_str().unwrap_or_default();
-            let kind = binding.kind.trim_end_matches("Binding");
-            // One that the API server refuses is there, too, and what cannot be read may be it.
-            let policies = || cluster.said.iter().map(|(item, _)| item).filter(|item| item.kind == kind);
-            let unreadable = cluster.unreadable.iter().any(|(object, _)| object.kind == kind);
-            if unreadable || policies().any(|policy| policy.name() == named) {
-                continue;
-            }
-            let names: Vec<_> = policies().map(Item::name).collect();
-            let help = if names.is_empty() {
-                "lint the policy with the binding".to_owned()
-            } else {
-                suggestion(named, &names)
-            };
-            found.advise(binding, "spec.policyName", format!("no {kind} in these files is named {named:?}"), &help);
-        }
-    },
 };
+
+pub(super) fn check(cluster: &Cluster<'_>, found: &mut Findings<'_>) {
+    for binding in &cluster.bindings {
+        let named = binding.json["spec"]["policyName"].as_str().unwrap_or_default();
+        let kind = binding.kind.trim_end_matches("Binding");
+        // One that the API server refuses is there, too, and what cannot be read may be it.
+        let policies = || cluster.said.iter().map(|(item, _)| item).filter(|item| item.kind == kind);
+        let unreadable = cluster.unreadable.iter().any(|(object, _)| object.kind == kind);
+        if unreadable || policies().any(|policy| policy.name() == named) {
+            continue;
+        }
+        let names: Vec<_> = policies().map(Item::name).collect();
+        let help =
+            if names.is_empty() { "lint the policy with the binding".to_owned() } else { suggestion(named, &names) };
+        found.advise(binding, "spec.policyName", format!("no {kind} in these files is named {named:?}"), &help);
+    }
+}

@@ -7,7 +7,7 @@ use super::denies;
 use crate::{
     Category, Rule,
     cluster::Cluster,
-    finding::Found,
+    finding::{Findings, Found},
     policy::{Policy, ResourceRule},
     scenario::{self, Rest, Scenario},
     tree,
@@ -32,42 +32,45 @@ Let pass what is being deleted (`has(object.metadata.deletionTimestamp)`), or wh
 as that is possible without an object.",
     bad: include_str!("blocks_finalizers.bad.yaml"),
     good: include_str!("blocks_finalizers.good.yaml"),
-    check: |cluster, found| {
-        for policy in cluster.policies.iter().filter(|policy| denies(cluster, policy)) {
-            let rules = policy.rules();
-            let Some(rule) = rules.iter().find(|rule| rule.on("UPDATE") && rule.whole(cluster).next().is_some()) else {
-                continue;
-            };
-            let removal = scenario::rest(policy, Scenario::Removal);
-            if removal.conditions.is_none() || removal.validations.is_empty() {
-                continue;
-            }
-            let (severity, message) = match reason(cluster, policy, &rules, &removal) {
-                Some(reason) => (Severity::Warning, format!("can deny the removal of a finalizer: {reason}")),
-                None => (
-                    Severity::Info,
-                    "denies the removal of a finalizer from objects that were there before the policy and violate it".to_owned(),
-                ),
-            };
-            found.put(
-                &policy.item,
-                Found {
-                    path: format!("{}.operations", rule.path()),
-                    message,
-                    help: Some(HELP.to_owned()),
-                    severity: Some(severity),
-                    ..Found::default()
-                },
-            );
-        }
-    },
 };
+
+pub(super) fn check(cluster: &Cluster<'_>, found: &mut Findings<'_>) {
+    for policy in cluster.policies.iter().filter(|policy| denies(cluster, policy)) {
+        let rules = policy.rules();
+        let Some(rule) = rules.iter().find(|rule| rule.on("UPDATE") && rule.whole(cluster.kinds()).next().is_some())
+        else {
+            continue;
+        };
+        let removal = scenario::rest(policy, Scenario::Removal);
+        if removal.conditions.is_none() || removal.validations.is_empty() {
+            continue;
+        }
+        let (severity, message) = match reason(cluster, policy, &rules, &removal) {
+            Some(reason) => (Severity::Warning, format!("can deny the removal of a finalizer: {reason}")),
+            None => (
+                Severity::Info,
+                "denies the removal of a finalizer from objects that were there before the policy and violate it"
+                    .to_owned(),
+            ),
+        };
+        found.put(
+            &policy.item,
+            Found {
+                path: format!("{}.operations", rule.path()),
+                message,
+                help: Some(HELP.to_owned()),
+                severity: Some(severity),
+                ..Found::default()
+            },
+        );
+    }
+}
 
 const HELP: &str = "let pass has(object.metadata.deletionTimestamp), or what leaves the spec as it was";
 
 /// Why what the policy admitted, or each object of a kind, can be stuck.
 fn reason(cluster: &Cluster<'_>, policy: &Policy<'_>, rules: &[ResourceRule], removal: &Rest) -> Option<String> {
-    let updated = rules.iter().filter(|rule| rule.on("UPDATE")).flat_map(|rule| rule.whole(cluster));
+    let updated = rules.iter().filter(|rule| rule.on("UPDATE")).flat_map(|rule| rule.whole(cluster.kinds()));
     for (group, resource) in updated {
         let created = rules.iter().any(|rule| rule.on("CREATE") && rule.covers(group, resource));
         if !created {

@@ -3,7 +3,7 @@
 use palisade_cel::schema::Kind;
 use palisade_manifest::Severity;
 
-use crate::{Category, Rule};
+use crate::{Category, Rule, cluster::Cluster, finding::Findings};
 
 pub(super) static RULE: Rule = Rule {
     id: "core-param-kind",
@@ -17,18 +17,19 @@ later policy with it finds no parameters until the server restarts
 its values are texts. Define a CRD.",
     bad: include_str!("core_param_kind.bad.yaml"),
     good: include_str!("core_param_kind.good.yaml"),
-    check: |cluster, found| {
-        for policy in &cluster.policies {
-            let Some((api_version, kind)) = policy.param_kind() else { continue };
-            let group = api_version.split_once('/').map_or("", |(group, _)| group);
-            let defined = cluster.crds.iter().any(|crd| crd.json["spec"]["group"] == *group);
-            let built_in = !defined
-                && (!group.contains('.') || group.ends_with(".k8s.io"))
-                && Kind::parse(&format!("{api_version}/{kind}")).is_some_and(|kind| cluster.schemas.has(&kind));
-            if built_in {
-                let message = format!("takes its parameters from {kind}, which is built in");
-                found.advise(&policy.item, "spec.paramKind.kind", message, "define a kind of your own by a CRD");
-            }
-        }
-    },
 };
+
+pub(super) fn check(cluster: &Cluster<'_>, found: &mut Findings<'_>) {
+    for policy in &cluster.policies {
+        let Some((api_version, kind)) = policy.param_kind() else { continue };
+        let group = api_version.split_once('/').map_or("", |(group, _)| group);
+        let defined = cluster.crds.iter().any(|crd| crd.json["spec"]["group"] == *group);
+        let built_in = !defined
+            && (!group.contains('.') || group.ends_with(".k8s.io"))
+            && Kind::parse(&format!("{api_version}/{kind}")).is_some_and(|kind| cluster.schemas.has(&kind));
+        if built_in {
+            let message = format!("takes its parameters from {kind}, which is built in");
+            found.advise(&policy.item, "spec.paramKind.kind", message, "define a kind of your own by a CRD");
+        }
+    }
+}

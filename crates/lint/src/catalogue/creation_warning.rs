@@ -2,7 +2,7 @@
 
 use palisade_manifest::Severity;
 
-use crate::{Category, Rule};
+use crate::{Category, Rule, cluster::Cluster, finding::Findings};
 
 pub(super) static RULE: Rule = Rule {
     id: "creation-warning",
@@ -13,11 +13,12 @@ pub(super) static RULE: Rule = Rule {
 The API server takes it and answers with this warning.",
     bad: include_str!("creation_warning.bad.yaml"),
     good: include_str!("creation_warning.good.yaml"),
-    check: |cluster, found| {
-        for (item, said) in cluster.said.iter().chain(&cluster.said_of_params) {
-            for warning in said.iter().flatten() {
-                found.add(item, "metadata.name", warning);
-            }
-        }
-    },
 };
+
+pub(super) fn check(cluster: &Cluster<'_>, found: &mut Findings<'_>) {
+    for (item, said) in cluster.said.iter().chain(&cluster.said_of_params) {
+        for warning in said.iter().flatten() {
+            found.add(item, "metadata.name", warning);
+        }
+    }
+}

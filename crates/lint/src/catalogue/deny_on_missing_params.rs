@@ -2,7 +2,7 @@
 
 use palisade_manifest::Severity;
 
-use crate::{Category, Rule};
+use crate::{Category, Rule, cluster::Cluster, finding::Findings};
 
 pub(super) static RULE: Rule = Rule {
     id: "deny-on-missing-params",
@@ -16,25 +16,26 @@ can be deleted, and the namespace stays for ever. Match deletions no more, give 
 `parameterNotFoundAction: Allow`.",
     bad: include_str!("deny_on_missing_params.bad.yaml"),
     good: include_str!("deny_on_missing_params.good.yaml"),
-    check: |cluster, found| {
-        for binding in &cluster.bindings {
-            let param_ref = &binding.json["spec"]["paramRef"];
-            let Some(policy) = cluster.policy_of(binding) else { continue };
-            let deletes = policy.rules().iter().any(|rule| rule.on("DELETE") && rule.scope != "Cluster");
-            let local = param_ref["namespace"].as_str().is_none_or(str::is_empty);
-            if param_ref["parameterNotFoundAction"] == "Deny"
-                && policy.param_kind().is_some()
-                && policy.fails_closed()
-                && deletes
-                && local
-            {
-                found.advise(
-                    binding,
-                    "spec.paramRef.parameterNotFoundAction",
-                    "denies deletions in a namespace whose parameters were deleted first",
-                    "match no deletions, or give paramRef.namespace",
-                );
-            }
-        }
-    },
 };
+
+pub(super) fn check(cluster: &Cluster<'_>, found: &mut Findings<'_>) {
+    for binding in &cluster.bindings {
+        let param_ref = &binding.json["spec"]["paramRef"];
+        let Some(policy) = cluster.policy_of(binding) else { continue };
+        let deletes = policy.rules().iter().any(|rule| rule.on("DELETE") && rule.scope != "Cluster");
+        let local = param_ref["namespace"].as_str().is_none_or(str::is_empty);
+        if param_ref["parameterNotFoundAction"] == "Deny"
+            && policy.param_kind().is_some()
+            && policy.fails_closed()
+            && deletes
+            && local
+        {
+            found.advise(
+                binding,
+                "spec.paramRef.parameterNotFoundAction",
+                "denies deletions in a namespace whose parameters were deleted first",
+                "match no deletions, or give paramRef.namespace",
+            );
+        }
+    }
+}

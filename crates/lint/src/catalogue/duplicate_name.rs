@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use palisade_manifest::Severity;
 
-use crate::{Category, Rule};
+use crate::{Category, Rule, cluster::Cluster, finding::Findings};
 
 pub(super) static RULE: Rule = Rule {
     id: "duplicate-name",
@@ -15,16 +15,17 @@ pub(super) static RULE: Rule = Rule {
 Two objects of these files have the same kind and name, and so are one in the cluster: the one that is applied last.",
     bad: include_str!("duplicate_name.bad.yaml"),
     good: include_str!("duplicate_name.good.yaml"),
-    check: |cluster, found| {
-        let mut seen = BTreeSet::new();
-        let said = cluster.said.iter().map(|(item, _)| item);
-        for item in said.chain(&cluster.others) {
-            let group = item.api_version().split_once('/').map_or("", |(group, _)| group).to_owned();
-            let namespace = item.json["metadata"]["namespace"].as_str().unwrap_or_default().to_owned();
-            let unnamed = item.name().is_empty();
-            if !unnamed && !seen.insert((group, item.kind.clone(), namespace, item.name().to_owned())) {
-                found.add(item, "metadata.name", format!("a second {} with the name {:?}", item.kind, item.name()));
-            }
-        }
-    },
 };
+
+pub(super) fn check(cluster: &Cluster<'_>, found: &mut Findings<'_>) {
+    let mut seen = BTreeSet::new();
+    let said = cluster.said.iter().map(|(item, _)| item);
+    for item in said.chain(&cluster.others) {
+        let group = item.api_version().split_once('/').map_or("", |(group, _)| group).to_owned();
+        let namespace = item.json["metadata"]["namespace"].as_str().unwrap_or_default().to_owned();
+        let unnamed = item.name().is_empty();
+        if !unnamed && !seen.insert((group, item.kind.clone(), namespace, item.name().to_owned())) {
+            found.add(item, "metadata.name", format!("a second {} with the name {:?}", item.kind, item.name()));
+        }
+    }
+}

@@ -3,8 +3,7 @@
 use palisade_manifest::Severity;
 
 use super::{is_enforced, reaches};
-use crate::selector;
-use crate::{Category, Rule};
+use crate::{Category, Rule, cluster::Cluster, finding::Findings, selector};
 
 pub(super) static RULE: Rule = Rule {
     id: "fail-unscoped",
@@ -17,23 +16,24 @@ mistake and nothing can be written to the cluster any more, maybe not even the r
 by selectors or match conditions, or set `failurePolicy: Ignore`.",
     bad: include_str!("fail_unscoped.bad.yaml"),
     good: include_str!("fail_unscoped.good.yaml"),
-    check: |cluster, found| {
-        for policy in cluster.policies.iter().filter(|policy| is_enforced(cluster, policy)) {
-            let constraints = &policy.spec()["matchConstraints"];
-            let scoped = !selector::is_empty(constraints.get("namespaceSelector"))
-                || !selector::is_empty(constraints.get("objectSelector"))
-                || policy.spec()["matchConditions"].as_array().is_some_and(|conditions| !conditions.is_empty());
-            if let Some(rule) = policy.rules().iter().find(|rule| rule.is_everything())
-                && !scoped
-                && reaches(cluster, policy, "kube-system")
-            {
-                found.advise(
-                    &policy.item,
-                    &format!("{}.resources", rule.path()),
-                    "matches everything in the cluster, and denies it if an expression fails",
-                    "name the resources, or add a namespaceSelector",
-                );
-            }
-        }
-    },
 };
+
+pub(super) fn check(cluster: &Cluster<'_>, found: &mut Findings<'_>) {
+    for policy in cluster.policies.iter().filter(|policy| is_enforced(cluster, policy)) {
+        let constraints = &policy.spec()["matchConstraints"];
+        let scoped = !selector::is_empty(constraints.get("namespaceSelector"))
+            || !selector::is_empty(constraints.get("objectSelector"))
+            || policy.spec()["matchConditions"].as_array().is_some_and(|conditions| !conditions.is_empty());
+        if let Some(rule) = policy.rules().iter().find(|rule| rule.is_everything())
+            && !scoped
+            && reaches(cluster, policy, "kube-system")
+        {
+            found.advise(
+                &policy.item,
+                &format!("{}.resources", rule.path()),
+                "matches everything in the cluster, and denies it if an expression fails",
+                "name the resources, or add a namespaceSelector",
+            );
+        }
+    }
+}

@@ -4,7 +4,7 @@ use palisade_apiserver::objects::Kinds;
 use palisade_manifest::Severity;
 
 use super::{is_enforced, reaches};
-use crate::{Category, Rule, discovery, policy::ResourceRule};
+use crate::{Category, Rule, cluster::Cluster, discovery, finding::Findings, policy::ResourceRule};
 
 pub(super) static RULE: Rule = Rule {
     id: "matches-kube-system",
@@ -19,29 +19,33 @@ scale; not for what only people and addons write. Leave the namespace out by a `
 binding, or by a match condition that names it.",
     bad: include_str!("matches_kube_system.bad.yaml"),
     good: include_str!("matches_kube_system.good.yaml"),
-    check: |cluster, found| {
-        let kinds = Kinds::builtin(cluster.minor);
-        for policy in cluster.policies.iter().filter(|policy| is_enforced(cluster, policy)) {
-            let guarded = ["kube-system", "request.namespace", "namespaceObject"].iter().any(|one| policy.mentions(one));
-            if guarded || !reaches(cluster, policy, "kube-system") {
-                continue;
-            }
-            let rules = policy.rules();
-            // A policy for everything has a rule of its own.
-            let scoped = rules.iter().filter(|rule| rule.scope != "Cluster" && rule.names.is_empty() && !rule.is_everything());
-            let matched: Vec<_> = scoped.flat_map(|rule| written(&kinds, rule)).collect();
-            if let Some(first) = matched.first() {
-                let more = if matched.len() > 1 { format!(" and {} more", matched.len() - 1) } else { String::new() };
-                found.advise(
-                    &policy.item,
-                    "spec.matchConstraints",
-                    format!("matches {first}{more} in kube-system, where a failing expression would stop the control plane"),
-                    "add a namespaceSelector with kubernetes.io/metadata.name NotIn [kube-system, ...]",
-                );
-            }
-        }
-    },
 };
+
+pub(super) fn check(cluster: &Cluster<'_>, found: &mut Findings<'_>) {
+    let kinds = Kinds::builtin(cluster.minor);
+    for policy in cluster.policies.iter().filter(|policy| is_enforced(cluster, policy)) {
+        let guarded = ["kube-system", "request.namespace", "namespaceObject"].iter().any(|one| policy.mentions(one));
+        if guarded || !reaches(cluster, policy, "kube-system") {
+            continue;
+        }
+        let rules = policy.rules();
+        // A policy for everything has a rule of its own.
+        let scoped =
+            rules.iter().filter(|rule| rule.scope != "Cluster" && rule.names.is_empty() && !rule.is_everything());
+        let matched: Vec<_> = scoped.flat_map(|rule| written(&kinds, rule)).collect();
+        if let Some(first) = matched.first() {
+            let more = if matched.len() > 1 { format!(" and {} more", matched.len() - 1) } else { String::new() };
+            found.advise(
+                &policy.item,
+                "spec.matchConstraints",
+                format!(
+                    "matches {first}{more} in kube-system, where a failing expression would stop the control plane"
+                ),
+                "add a namespaceSelector with kubernetes.io/metadata.name NotIn [kube-system, ...]",
+            );
+        }
+    }
+}
 
 /// The resources of a rule that the control plane writes in kube-system. Only built-in kinds are those, in versions that
 /// are served: definitions in the input add none.

@@ -3,8 +3,7 @@
 use palisade_manifest::Severity;
 
 use super::{is_enforced, reaches};
-use crate::policy::ResourceRule;
-use crate::{Category, Rule};
+use crate::{Category, Rule, cluster::Cluster, finding::Findings, policy::ResourceRule};
 
 pub(super) static RULE: Rule = Rule {
     id: "matches-leases",
@@ -17,26 +16,27 @@ expression fails or parameters are missing, makes all nodes `NotReady` and takes
 Leases out of `resources`, or leave out `kube-system` and `kube-node-lease`.",
     bad: include_str!("matches_leases.bad.yaml"),
     good: include_str!("matches_leases.good.yaml"),
-    check: |cluster, found| {
-        for policy in cluster.policies.iter().filter(|policy| is_enforced(cluster, policy)) {
-            let leases = |rule: &ResourceRule| {
-                !rule.is_everything()
-                    && rule.covers("coordination.k8s.io", "leases")
-                    && rule.names.is_empty()
-                    && (rule.on("CREATE") || rule.on("UPDATE"))
-            };
-            let guarded = policy.mentions("kube-node-lease") || policy.mentions("request.namespace");
-            if let Some(rule) = policy.rules().iter().find(|rule| leases(rule))
-                && !guarded
-                && ["kube-system", "kube-node-lease"].iter().any(|namespace| reaches(cluster, policy, namespace))
-            {
-                found.advise(
-                    &policy.item,
-                    &format!("{}.resources", rule.path()),
-                    "matches the Leases of nodes and of the control plane",
-                    "leave out kube-system and kube-node-lease by a namespaceSelector",
-                );
-            }
-        }
-    },
 };
+
+pub(super) fn check(cluster: &Cluster<'_>, found: &mut Findings<'_>) {
+    for policy in cluster.policies.iter().filter(|policy| is_enforced(cluster, policy)) {
+        let leases = |rule: &ResourceRule| {
+            !rule.is_everything()
+                && rule.covers("coordination.k8s.io", "leases")
+                && rule.names.is_empty()
+                && (rule.on("CREATE") || rule.on("UPDATE"))
+        };
+        let guarded = policy.mentions("kube-node-lease") || policy.mentions("request.namespace");
+        if let Some(rule) = policy.rules().iter().find(|rule| leases(rule))
+            && !guarded
+            && ["kube-system", "kube-node-lease"].iter().any(|namespace| reaches(cluster, policy, namespace))
+        {
+            found.advise(
+                &policy.item,
+                &format!("{}.resources", rule.path()),
+                "matches the Leases of nodes and of the control plane",
+                "leave out kube-system and kube-node-lease by a namespaceSelector",
+            );
+        }
+    }
+}

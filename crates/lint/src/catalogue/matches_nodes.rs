@@ -3,8 +3,7 @@
 use palisade_manifest::Severity;
 
 use super::is_enforced;
-use crate::{Category, Rule};
-use crate::{policy::ResourceRule, selector};
+use crate::{Category, Rule, cluster::Cluster, finding::Findings, policy::ResourceRule, selector};
 
 pub(super) static RULE: Rule = Rule {
     id: "matches-nodes",
@@ -16,7 +15,9 @@ Kubelets register and update their own Node. If the policy denies that, no node 
 `NotReady`. Let requests of `system:nodes` pass by a match condition, or match fewer operations.",
     bad: include_str!("matches_nodes.bad.yaml"),
     good: include_str!("matches_nodes.good.yaml"),
-    check: |cluster, found| {
+};
+
+pub(super) fn check(cluster: &Cluster<'_>, found: &mut Findings<'_>) {
     for policy in cluster.policies.iter().filter(|policy| is_enforced(cluster, policy)) {
         let nodes = |rule: &ResourceRule| {
             !rule.is_everything()
@@ -38,5 +39,4 @@ Kubelets register and update their own Node. If the policy denies that, no node 
             );
         }
     }
-},
-};
+}

@@ -9,6 +9,7 @@ use palisade_manifest::Severity;
 use crate::{
     Category, Rule,
     cluster::Cluster,
+    finding::Findings,
     policy::{Policy, ResourceRule, Role},
     scenario::{self, Scenario},
     tree,
@@ -29,25 +30,26 @@ Not reported are fields that the subresource cannot have or change: ephemeral co
 lifecycle, and a resize changes CPU and memory, and removes none.",
     bad: include_str!("missing_subresource.bad.yaml"),
     good: include_str!("missing_subresource.good.yaml"),
-    check: |cluster, found| {
-        for policy in cluster.policies.iter().filter(|policy| judges_updates(policy)) {
-            let rules = policy.rules();
-            let writes = |rule: &ResourceRule| rule.on("CREATE") || rule.on("UPDATE");
-            for gap in GAPS {
-                let plain = rules.iter().find(|rule| writes(rule) && rule.covers(gap.group, gap.resource));
-                let full = format!("{}/{}", gap.resource, gap.subresource);
-                let covered = rules.iter().any(|rule| rule.on("UPDATE") && rule.covers(gap.group, &full));
-                let Some(rule) = plain.filter(|rule| !covered && rule.names.is_empty()) else { continue };
-                if reads(cluster, policy, gap) {
-                    let message =
-                        format!("what is checked of {} can be changed through {full}, which is not matched", gap.resource);
-                    let help = format!("add {full} to the resources, with operation UPDATE{}", gap.help);
-                    found.advise(&policy.item, &format!("{}.resources", rule.path()), message, &help);
-                }
+};
+
+pub(super) fn check(cluster: &Cluster<'_>, found: &mut Findings<'_>) {
+    for policy in cluster.policies.iter().filter(|policy| judges_updates(policy)) {
+        let rules = policy.rules();
+        let writes = |rule: &ResourceRule| rule.on("CREATE") || rule.on("UPDATE");
+        for gap in GAPS {
+            let plain = rules.iter().find(|rule| writes(rule) && rule.covers(gap.group, gap.resource));
+            let full = format!("{}/{}", gap.resource, gap.subresource);
+            let covered = rules.iter().any(|rule| rule.on("UPDATE") && rule.covers(gap.group, &full));
+            let Some(rule) = plain.filter(|rule| !covered && rule.names.is_empty()) else { continue };
+            if reads(cluster, policy, gap) {
+                let message =
+                    format!("what is checked of {} can be changed through {full}, which is not matched", gap.resource);
+                let help = format!("add {full} to the resources, with operation UPDATE{}", gap.help);
+                found.advise(&policy.item, &format!("{}.resources", rule.path()), message, &help);
             }
         }
-    },
-};
+    }
+}
 
 /// Whether a policy can deny an update at all. Mutating policies have no validations.
 fn judges_updates(policy: &Policy<'_>) -> bool {
@@ -124,8 +126,8 @@ const SCALE: Gap = Gap {
 
 /// Whether a policy decides by a field that a subresource changes.
 fn reads(cluster: &Cluster<'_>, policy: &Policy<'_>, gap: &Gap) -> bool {
-    let environment = policy
-        .check(cluster)
+    let environment = cluster
+        .type_check(policy)
         .and_then(|check| check.environments().find(|(kind, _)| kind.kind == gap.kind).map(|(_, of)| of.clone()));
     policy.expressions.iter().filter(|one| !matches!(one.role, Role::Message | Role::Annotation)).any(|expression| {
         let checked = environment.as_ref().and_then(|environment| environment.check(&expression.source).ok());

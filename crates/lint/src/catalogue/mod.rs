@@ -39,49 +39,47 @@ pub use matches_kube_system::CONTROL_PLANE_WRITES;
 use palisade_cel::schema::Kind;
 use serde_json::Value as Json;
 
-use crate::{
-    Extension, Rule,
-    cluster::{Cluster, Item},
-    policy::Policy,
-    selector,
-};
+use crate::{Extension, Rule, cluster::Cluster, finding::Findings, item::Item, policy::Policy, selector};
+
+/// What finds what is against a rule.
+type Check = fn(&Cluster<'_>, &mut Findings<'_>);
 
 /// The rules of this crate, in the order in which what they find is reported of one place.
-static OWN: &[&Rule] = &[
-    &unreadable_object::RULE,
-    &api_server_rejects::RULE,
-    &newer_function::RULE,
-    &not_served::RULE,
-    &unknown_field::RULE,
-    &no_verdict::RULE,
-    &type_check::RULE,
-    &creation_warning::RULE,
-    &fail_unscoped::RULE,
-    &matches_kube_system::RULE,
-    &matches_leases::RULE,
-    &matches_nodes::RULE,
-    &blocks_finalizers::RULE,
-    &null_object::RULE,
-    &missing_subresource::RULE,
-    &unguarded_optional_field::RULE,
-    &near_cost_limit::RULE,
-    &too_many_authorizer_checks::RULE,
-    &unresolvable_param_kind::RULE,
-    &core_param_kind::RULE,
-    &params_missing_field::RULE,
-    &params_not_bound::RULE,
-    &param_ref_ignored::RULE,
-    &deny_on_missing_params::RULE,
-    &selector_params_fan_out::RULE,
-    &policy_per_namespace::RULE,
-    &always_true::RULE,
-    &never_reached::RULE,
-    &unused_variable::RULE,
-    &fails_open::RULE,
-    &policy_without_binding::RULE,
-    &binding_without_policy::RULE,
-    &duplicate_name::RULE,
-    &unknown_lint_id::RULE,
+static OWN: &[(&Rule, Check)] = &[
+    (&unreadable_object::RULE, unreadable_object::check),
+    (&api_server_rejects::RULE, api_server_rejects::check),
+    (&newer_function::RULE, newer_function::check),
+    (&not_served::RULE, not_served::check),
+    (&unknown_field::RULE, unknown_field::check),
+    (&no_verdict::RULE, no_verdict::check),
+    (&type_check::RULE, type_check::check),
+    (&creation_warning::RULE, creation_warning::check),
+    (&fail_unscoped::RULE, fail_unscoped::check),
+    (&matches_kube_system::RULE, matches_kube_system::check),
+    (&matches_leases::RULE, matches_leases::check),
+    (&matches_nodes::RULE, matches_nodes::check),
+    (&blocks_finalizers::RULE, blocks_finalizers::check),
+    (&null_object::RULE, null_object::check),
+    (&missing_subresource::RULE, missing_subresource::check),
+    (&unguarded_optional_field::RULE, unguarded_optional_field::check),
+    (&near_cost_limit::RULE, near_cost_limit::check),
+    (&too_many_authorizer_checks::RULE, too_many_authorizer_checks::check),
+    (&unresolvable_param_kind::RULE, unresolvable_param_kind::check),
+    (&core_param_kind::RULE, core_param_kind::check),
+    (&params_missing_field::RULE, params_missing_field::check),
+    (&params_not_bound::RULE, params_not_bound::check),
+    (&param_ref_ignored::RULE, param_ref_ignored::check),
+    (&deny_on_missing_params::RULE, deny_on_missing_params::check),
+    (&selector_params_fan_out::RULE, selector_params_fan_out::check),
+    (&policy_per_namespace::RULE, policy_per_namespace::check),
+    (&always_true::RULE, always_true::check),
+    (&never_reached::RULE, never_reached::check),
+    (&unused_variable::RULE, unused_variable::check),
+    (&fails_open::RULE, fails_open::check),
+    (&policy_without_binding::RULE, policy_without_binding::check),
+    (&binding_without_policy::RULE, binding_without_policy::check),
+    (&duplicate_name::RULE, duplicate_name::check),
+    (&unknown_lint_id::RULE, unknown_lint_id::check),
 ];
 
 /// How many of them come before those of an extension: what is reported of an object whatever it says.
@@ -89,8 +87,17 @@ const BEFORE: usize = 5;
 
 /// All rules, with those of an extension, in the order in which what they find is reported of one place.
 pub fn all(extension: Option<&dyn Extension>) -> Vec<&'static Rule> {
+    let own = |(rule, _): &(&'static Rule, Check)| *rule;
     let (before, after) = OWN.split_at(BEFORE);
-    [before, extension.map_or(&[], Extension::rules), after].concat()
+    let added = extension.map_or(&[][..], Extension::rules).iter().copied();
+    before.iter().map(own).chain(added).chain(after.iter().map(own)).collect()
+}
+
+/// Looks for what is against a rule of this crate; an extension reports what is against its own itself.
+pub(crate) fn check(rule: &Rule, cluster: &Cluster<'_>, found: &mut Findings<'_>) {
+    if let Some((_, check)) = OWN.iter().find(|(own, _)| own.id == rule.id) {
+        check(cluster, found);
+    }
 }
 
 /// Whether a binding denies.

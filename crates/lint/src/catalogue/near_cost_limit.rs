@@ -2,9 +2,11 @@
 
 use palisade_manifest::Severity;
 
-use crate::{Category, Rule};
 use crate::{
+    Category, Rule,
+    cluster::Cluster,
     cost::{self, Sizes},
+    finding::Findings,
     policy::Role,
 };
 
@@ -21,29 +23,30 @@ for policies. Comprehensions inside of comprehensions are what costs: compute th
 compare with a map.",
     bad: include_str!("near_cost_limit.bad.yaml"),
     good: include_str!("near_cost_limit.good.yaml"),
-    check: |cluster, found| {
-        for policy in &cluster.policies {
-            let mut sizes = Sizes::new();
-            let mut total = 0_u64;
-            for expression in &policy.expressions {
-                let estimate = cost::estimate(&expression.ast.root, &sizes);
-                if let Role::Variable(name) = &expression.role {
-                    sizes.insert(name.clone(), estimate.size);
-                }
-                total = total.saturating_add(estimate.cost);
-                if estimate.cost > EXPRESSION {
-                    let message =
-                        format!("may cost {} of {EXPRESSION}, with lists of {} elements", estimate.cost, cost::LIST);
-                    found.add(&policy.item, &expression.path, message);
-                }
+};
+
+pub(super) fn check(cluster: &Cluster<'_>, found: &mut Findings<'_>) {
+    for policy in &cluster.policies {
+        let mut sizes = Sizes::new();
+        let mut total = 0_u64;
+        for expression in &policy.expressions {
+            let estimate = cost::estimate(&expression.ast.root, &sizes);
+            if let Role::Variable(name) = &expression.role {
+                sizes.insert(name.clone(), estimate.size);
             }
-            if total > POLICY {
-                let message = format!("may cost {total} of {POLICY} in all, with lists of {} elements", cost::LIST);
-                found.add(&policy.item, "metadata.name", message);
+            total = total.saturating_add(estimate.cost);
+            if estimate.cost > EXPRESSION {
+                let message =
+                    format!("may cost {} of {EXPRESSION}, with lists of {} elements", estimate.cost, cost::LIST);
+                found.add(&policy.item, &expression.path, message);
             }
         }
-    },
-};
+        if total > POLICY {
+            let message = format!("may cost {total} of {POLICY} in all, with lists of {} elements", cost::LIST);
+            found.add(&policy.item, "metadata.name", message);
+        }
+    }
+}
 
 /// What an expression may cost (apiserver `pkg/apis/cel/config.go`, `PerCallLimit`).
 const EXPRESSION: u64 = 1_000_000;

@@ -3,8 +3,7 @@
 use palisade_cel::ast::{Expr, Node};
 use palisade_manifest::Severity;
 
-use crate::{Category, Rule};
-use crate::{policy::Role, tree};
+use crate::{Category, Rule, cluster::Cluster, finding::Findings, policy::Role, tree};
 
 pub(super) static RULE: Rule = Rule {
     id: "never-reached",
@@ -16,26 +15,27 @@ What stands before it decides already. A match condition that is always false ma
 validation that is always false denies all that is matched, which may be meant, and is not reported.)",
     bad: include_str!("never_reached.bad.yaml"),
     good: include_str!("never_reached.good.yaml"),
-    check: |cluster, found| {
-        for policy in &cluster.policies {
-            for expression in &policy.expressions {
-                let root = &expression.ast.root;
-                if tree::constant(root).is_some() {
-                    if expression.role == Role::Condition && tree::constant(root) == Some(false) {
-                        found.add(&policy.item, &expression.path, "is always false: the policy does nothing");
-                    }
-                    continue;
+};
+
+pub(super) fn check(cluster: &Cluster<'_>, found: &mut Findings<'_>) {
+    for policy in &cluster.policies {
+        for expression in &policy.expressions {
+            let root = &expression.ast.root;
+            if tree::constant(root).is_some() {
+                if expression.role == Role::Condition && tree::constant(root) == Some(false) {
+                    found.add(&policy.item, &expression.path, "is always false: the policy does nothing");
                 }
-                for node in tree::nodes(root) {
-                    if let Some(unreached) = unreached(node) {
-                        let at = expression.ast.position(unreached.id);
-                        found.add_at(&policy.item, &expression.path, at, "is never reached", None);
-                    }
+                continue;
+            }
+            for node in tree::nodes(root) {
+                if let Some(unreached) = unreached(node) {
+                    let at = expression.ast.position(unreached.id);
+                    found.add_at(&policy.item, &expression.path, at, "is never reached", None);
                 }
             }
         }
-    },
-};
+    }
+}
 
 /// What a node never evaluates.
 fn unreached(node: &Node) -> Option<&Node> {

@@ -6,8 +6,7 @@ use palisade_apiserver::create::{FieldError, Refused, create};
 use palisade_cel::Minor;
 use palisade_manifest::Severity;
 
-use crate::cluster::{Cluster, Item};
-use crate::{Category, Rule};
+use crate::{Category, Rule, cluster::Cluster, finding::Findings, item::Item};
 
 pub(super) static RULE: Rule = Rule {
     id: "newer-function",
@@ -20,22 +19,21 @@ policies what its predecessor has as well, so that it can be rolled back: what c
 `--kube-version` says which version is meant. Upgrade, or write it without.",
     bad: include_str!("newer_function.bad.yaml"),
     good: include_str!("newer_function.good.yaml"),
-    check: |cluster, found| {
-        for (item, said) in &cluster.said {
-            let Err(Refused::Status(status)) = said else { continue };
-            let later = Later::of(cluster, item, &status.causes);
-            for cause in &status.causes {
-                if let Some(minor) = later.accepts(cause) {
-                    let message = format!(
-                        "{} uses what Kubernetes takes from 1.{minor} on, not in 1.{}",
-                        cause.field, cluster.minor
-                    );
-                    found.add(item, &cause.field, message);
-                }
+};
+
+pub(super) fn check(cluster: &Cluster<'_>, found: &mut Findings<'_>) {
+    for (item, said) in &cluster.said {
+        let Err(Refused::Status(status)) = said else { continue };
+        let later = Later::of(cluster, item, &status.causes);
+        for cause in &status.causes {
+            if let Some(minor) = later.accepts(cause) {
+                let message =
+                    format!("{} uses what Kubernetes takes from 1.{minor} on, not in 1.{}", cause.field, cluster.minor);
+                found.add(item, &cause.field, message);
             }
         }
-    },
-};
+    }
+}
 
 /// What the later versions refuse of an object.
 pub(super) struct Later(Vec<(u8, BTreeSet<String>)>);

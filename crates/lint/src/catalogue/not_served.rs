@@ -7,8 +7,10 @@ use serde_json::Value as Json;
 
 use crate::{
     Category, Extension, Rule,
-    cluster::{Cluster, Item, MAX_OBJECT},
+    cluster::{Cluster, MAX_OBJECT},
     discovery,
+    finding::Findings,
+    item::Item,
 };
 
 pub(super) static RULE: Rule = Rule {
@@ -26,28 +28,29 @@ Any object of the input is looked at, also of kinds that no other rule is about.
 built-in one are taken for those of CustomResourceDefinitions elsewhere.",
     bad: include_str!("not_served.bad.yaml"),
     good: include_str!("not_served.good.yaml"),
-    check: |cluster, found| {
-        for (item, _) in cluster.said.iter().filter(|(item, _)| !item.generated) {
-            if let Some(unserved) = unserved(cluster, item.api_version(), &item.kind) {
-                found.advise(item, unserved.path, unserved.message, &unserved.help);
-            }
-        }
-        // Many objects are of few kinds.
-        let mut known = BTreeMap::new();
-        for object in &cluster.skipped {
-            let of = (object.api_version.as_str(), object.kind.as_str());
-            if known.len() >= MOST_KINDS && !known.contains_key(&of) {
-                continue;
-            }
-            let unserved = known.entry(of).or_insert_with(|| unserved(cluster, of.0, of.1));
-            let Some(unserved) = unserved else { continue };
-            // Only annotations are read of it.
-            let json = if object.node.span.len() > MAX_OBJECT { Json::Null } else { object.json().unwrap_or_default() };
-            let item = Item { object, generated: false, kind: object.kind.clone(), json };
-            found.advise(&item, unserved.path, unserved.message.clone(), &unserved.help);
-        }
-    },
 };
+
+pub(super) fn check(cluster: &Cluster<'_>, found: &mut Findings<'_>) {
+    for (item, _) in cluster.said.iter().filter(|(item, _)| !item.generated) {
+        if let Some(unserved) = unserved(cluster, item.api_version(), &item.kind) {
+            found.advise(item, unserved.path, unserved.message, &unserved.help);
+        }
+    }
+    // Many objects are of few kinds.
+    let mut known = BTreeMap::new();
+    for object in &cluster.skipped {
+        let of = (object.api_version.as_str(), object.kind.as_str());
+        if known.len() >= MOST_KINDS && !known.contains_key(&of) {
+            continue;
+        }
+        let unserved = known.entry(of).or_insert_with(|| unserved(cluster, of.0, of.1));
+        let Some(unserved) = unserved else { continue };
+        // Only annotations are read of it.
+        let json = if object.node.span.len() > MAX_OBJECT { Json::Null } else { object.json().unwrap_or_default() };
+        let item = Item { object, generated: false, kind: object.kind.clone(), json };
+        found.advise(&item, unserved.path, unserved.message.clone(), &unserved.help);
+    }
+}
 
 /// More kinds than a cluster has are not looked at.
 const MOST_KINDS: usize = 2_000;

@@ -3,8 +3,10 @@
 use palisade_manifest::Severity;
 
 use super::denies;
-use crate::{Category, Rule};
 use crate::{
+    Category, Rule,
+    cluster::Cluster,
+    finding::Findings,
     policy::{Expression, Role},
     tree,
 };
@@ -19,28 +21,28 @@ pub(super) static RULE: Rule = Rule {
 denies with `failurePolicy: Fail`. Match the operation no more, or ask for `request.operation` first.",
     bad: include_str!("null_object.bad.yaml"),
     good: include_str!("null_object.good.yaml"),
-    check: |cluster, found| {
-        for policy in cluster.policies.iter().filter(|policy| denies(cluster, policy)) {
-            let rules = policy.rules();
-            for (operation, object) in [("DELETE", "object"), ("CREATE", "oldObject")] {
-                let Some(rule) = rules.iter().find(|rule| rule.on(operation)) else { continue };
-                let guards = ["request.operation".to_owned(), format!("{object} == null"), format!("{object} != null")];
-                if guards.iter().any(|guard| policy.mentions(guard)) {
-                    continue;
-                }
-                let reads = |expression: &&Expression| {
-                    matches!(expression.role, Role::Validation | Role::Variable(_) | Role::Condition)
-                        && tree::nodes(&expression.ast.root).into_iter().any(|node| {
-                            tree::chain(node).is_some_and(|(root, fields)| root == object && !fields.is_empty())
-                        })
-                };
-                if let Some(expression) = policy.expressions.iter().find(reads) {
-                    let message =
-                        format!("reads {object}, which is null on {operation}, which {} matches", rule.path());
-                    let help = "ask for request.operation first, or match the operation no more";
-                    found.advise(&policy.item, &expression.path, message, help);
-                }
+};
+
+pub(super) fn check(cluster: &Cluster<'_>, found: &mut Findings<'_>) {
+    for policy in cluster.policies.iter().filter(|policy| denies(cluster, policy)) {
+        let rules = policy.rules();
+        for (operation, object) in [("DELETE", "object"), ("CREATE", "oldObject")] {
+            let Some(rule) = rules.iter().find(|rule| rule.on(operation)) else { continue };
+            let guards = ["request.operation".to_owned(), format!("{object} == null"), format!("{object} != null")];
+            if guards.iter().any(|guard| policy.mentions(guard)) {
+                continue;
+            }
+            let reads = |expression: &&Expression| {
+                matches!(expression.role, Role::Validation | Role::Variable(_) | Role::Condition)
+                    && tree::nodes(&expression.ast.root).into_iter().any(|node| {
+                        tree::chain(node).is_some_and(|(root, fields)| root == object && !fields.is_empty())
+                    })
+            };
+            if let Some(expression) = policy.expressions.iter().find(reads) {
+                let message = format!("reads {object}, which is null on {operation}, which {} matches", rule.path());
+                let help = "ask for request.operation first, or match the operation no more";
+                found.advise(&policy.item, &expression.path, message, help);
             }
         }
-    },
-};
+    }
+}

@@ -6,8 +6,7 @@ use palisade_cel::ast::{Expr, Node};
 use palisade_manifest::Severity;
 use serde_json::Value as Json;
 
-use crate::{Category, Rule};
-use crate::{cluster::Cluster, policy::Policy, tree};
+use crate::{Category, Rule, cluster::Cluster, finding::Findings, policy::Policy, tree};
 
 pub(super) static RULE: Rule = Rule {
     id: "params-missing-field",
@@ -19,23 +18,23 @@ An expression reads a field that these parameters do not have, and does not ask 
 each request with these parameters: `no such key`.",
     bad: include_str!("params_missing_field.bad.yaml"),
     good: include_str!("params_missing_field.good.yaml"),
-    check: |cluster, found| {
-        for ((api_version, kind), policies) in cluster.param_kinds() {
-            for params in cluster.others.iter().filter(|one| one.kind == kind && one.api_version() == api_version) {
-                let mut seen = BTreeSet::new();
-                for policy in policies.iter().filter(|policy| is_bound(cluster, policy, params.name())) {
-                    for (path, expression) in missing(policy, &params.json) {
-                        if seen.insert(path.clone()) {
-                            let message =
-                                format!("has no {path}, which {} of {} reads", expression, policy.item.label());
-                            found.add(params, &path, message);
-                        }
+};
+
+pub(super) fn check(cluster: &Cluster<'_>, found: &mut Findings<'_>) {
+    for ((api_version, kind), policies) in cluster.param_kinds() {
+        for params in cluster.others.iter().filter(|one| one.kind == kind && one.api_version() == api_version) {
+            let mut seen = BTreeSet::new();
+            for policy in policies.iter().filter(|policy| is_bound(cluster, policy, params.name())) {
+                for (path, expression) in missing(policy, &params.json) {
+                    if seen.insert(path.clone()) {
+                        let message = format!("has no {path}, which {} of {} reads", expression, policy.item.label());
+                        found.add(params, &path, message);
                     }
                 }
             }
         }
-    },
-};
+    }
+}
 
 /// Whether a policy may read parameters of that name.
 fn is_bound(cluster: &Cluster<'_>, policy: &Policy<'_>, name: &str) -> bool {

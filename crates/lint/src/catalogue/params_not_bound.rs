@@ -3,8 +3,7 @@
 use palisade_cel::ast::{Expr, Literal, Node};
 use palisade_manifest::Severity;
 
-use crate::tree;
-use crate::{Category, Rule};
+use crate::{Category, Rule, cluster::Cluster, finding::Findings, tree};
 
 pub(super) static RULE: Rule = Rule {
     id: "params-not-bound",
@@ -16,20 +15,21 @@ The policy has a `paramKind` and reads `params`, but the binding has no `paramRe
 that reads a field of it fails. A policy that asks whether `params` is null knows of such bindings.",
     bad: include_str!("params_not_bound.bad.yaml"),
     good: include_str!("params_not_bound.good.yaml"),
-    check: |cluster, found| {
+};
+
+pub(super) fn check(cluster: &Cluster<'_>, found: &mut Findings<'_>) {
     for binding in &cluster.bindings {
         let Some(policy) = cluster.policy_of(binding) else { continue };
-        let reads = policy.nodes().any(|(_, node)| {
-            tree::chain(node).is_some_and(|(root, fields)| root == "params" && !fields.is_empty())
-        });
+        let reads = policy
+            .nodes()
+            .any(|(_, node)| tree::chain(node).is_some_and(|(root, fields)| root == "params" && !fields.is_empty()));
         let asks = policy.nodes().any(|(_, node)| compares_with_null(node));
         if policy.param_kind().is_some() && reads && !asks && !binding.json["spec"]["paramRef"].is_object() {
             let message = format!("{} reads params, which are null without a paramRef", policy.item.label());
             found.add(binding, "spec.policyName", message);
         }
     }
-},
-};
+}
 
 /// Whether a node is `params == null` or `params != null`.
 fn compares_with_null(node: &Node) -> bool {

@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 use palisade_manifest::Severity;
 use serde_json::Value as Json;
 
-use crate::policy::Policy;
-use crate::{Category, Rule};
+use crate::{Category, Rule, cluster::Cluster, finding::Findings, policy::Policy};
 
 pub(super) static RULE: Rule = Rule {
     id: "policy-per-namespace",
@@ -19,17 +18,18 @@ request, and each is compiled by each API server. One policy with a `paramKind`,
 namespace, does the same at a cost that does not grow.",
     bad: include_str!("policy_per_namespace.bad.yaml"),
     good: include_str!("policy_per_namespace.good.yaml"),
-    check: |cluster, found| {
-        let mut shapes = BTreeMap::<String, Vec<&Policy<'_>>>::new();
-        for policy in cluster.policies.iter().filter(|policy| namespace(policy).is_some()) {
-            shapes.entry(shape(policy)).or_default().push(policy);
-        }
-        for policies in shapes.into_values().filter(|policies| policies.len() >= FEWEST) {
-            let message = format!("is one of {} policies that differ by namespace and constants only", policies.len());
-            found.advise(&policies[0].item, "metadata.name", message, "make one of them, with a paramKind");
-        }
-    },
 };
+
+pub(super) fn check(cluster: &Cluster<'_>, found: &mut Findings<'_>) {
+    let mut shapes = BTreeMap::<String, Vec<&Policy<'_>>>::new();
+    for policy in cluster.policies.iter().filter(|policy| namespace(policy).is_some()) {
+        shapes.entry(shape(policy)).or_default().push(policy);
+    }
+    for policies in shapes.into_values().filter(|policies| policies.len() >= FEWEST) {
+        let message = format!("is one of {} policies that differ by namespace and constants only", policies.len());
+        found.advise(&policies[0].item, "metadata.name", message, "make one of them, with a paramKind");
+    }
+}
 
 /// Two may be a coincidence.
 const FEWEST: usize = 3;

@@ -2,7 +2,7 @@
 
 use palisade_manifest::Severity;
 
-use crate::{Category, Rule};
+use crate::{Category, Rule, cluster::Cluster, finding::Findings};
 
 pub(super) static RULE: Rule = Rule {
     id: "policy-without-binding",
@@ -13,17 +13,18 @@ pub(super) static RULE: Rule = Rule {
 No binding in these files names this policy. Without a binding a policy does nothing.",
     bad: include_str!("policy_without_binding.bad.yaml"),
     good: include_str!("policy_without_binding.good.yaml"),
-    check: |cluster, found| {
-        for policy in &cluster.policies {
-            // A binding that the API server refuses is there, too.
-            let kind = format!("{}Binding", policy.item.kind);
-            let bound = cluster
-                .said
-                .iter()
-                .any(|(item, _)| item.kind == kind && item.json["spec"]["policyName"] == *policy.item.name());
-            if !bound {
-                found.add(&policy.item, "metadata.name", "no binding in these files puts it in force");
-            }
-        }
-    },
 };
+
+pub(super) fn check(cluster: &Cluster<'_>, found: &mut Findings<'_>) {
+    for policy in &cluster.policies {
+        // A binding that the API server refuses is there, too.
+        let kind = format!("{}Binding", policy.item.kind);
+        let bound = cluster
+            .said
+            .iter()
+            .any(|(item, _)| item.kind == kind && item.json["spec"]["policyName"] == *policy.item.name());
+        if !bound {
+            found.add(&policy.item, "metadata.name", "no binding in these files puts it in force");
+        }
+    }
+}

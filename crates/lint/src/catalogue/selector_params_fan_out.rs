@@ -5,8 +5,9 @@ use serde_json::Value as Json;
 
 use crate::{
     Category, Rule,
-    cluster::{Cluster, Item},
-    finding::Found,
+    cluster::Cluster,
+    finding::{Findings, Found},
+    item::Item,
     policy::{Policy, Role},
     selector, tree,
 };
@@ -26,31 +27,37 @@ which requests it is for, or the objects are those of the request's own namespac
 label.",
     bad: include_str!("selector_params_fan_out.bad.yaml"),
     good: include_str!("selector_params_fan_out.good.yaml"),
-    check: |cluster, found| {
-        for binding in &cluster.bindings {
-            let param_ref = &binding.json["spec"]["paramRef"];
-            let Some(selector) = param_ref.get("selector").filter(|selector| selector.is_object()) else { continue };
-            let policy = cluster.policy_of(binding);
-            let Some(selected) = selected(cluster, policy, selector) else { continue };
-            let local = param_ref["namespace"].as_str().is_none_or(str::is_empty);
-            let (severity, help) = match policy.is_some_and(chooses) {
-                true => (Severity::Info, "select only those by a label that a match condition can choose from, and keep them few"),
-                false if local => (Severity::Info, "give them one name in all namespaces and refer to it, or select one by a label"),
-                false => (Severity::Warning, "refer to one object by name"),
-            };
-            found.put(
-                binding,
-                Found {
-                    path: "spec.paramRef.selector".to_owned(),
-                    message: format!("selects {selected}, each of which is an evaluation for each request"),
-                    help: Some(help.to_owned()),
-                    severity: Some(severity),
-                    ..Found::default()
-                },
-            );
-        }
-    },
 };
+
+pub(super) fn check(cluster: &Cluster<'_>, found: &mut Findings<'_>) {
+    for binding in &cluster.bindings {
+        let param_ref = &binding.json["spec"]["paramRef"];
+        let Some(selector) = param_ref.get("selector").filter(|selector| selector.is_object()) else { continue };
+        let policy = cluster.policy_of(binding);
+        let Some(selected) = selected(cluster, policy, selector) else { continue };
+        let local = param_ref["namespace"].as_str().is_none_or(str::is_empty);
+        let (severity, help) = match policy.is_some_and(chooses) {
+            true => (
+                Severity::Info,
+                "select only those by a label that a match condition can choose from, and keep them few",
+            ),
+            false if local => {
+                (Severity::Info, "give them one name in all namespaces and refer to it, or select one by a label")
+            }
+            false => (Severity::Warning, "refer to one object by name"),
+        };
+        found.put(
+            binding,
+            Found {
+                path: "spec.paramRef.selector".to_owned(),
+                message: format!("selects {selected}, each of which is an evaluation for each request"),
+                help: Some(help.to_owned()),
+                severity: Some(severity),
+                ..Found::default()
+            },
+        );
+    }
+}
 
 /// More than a few.
 const MOST: usize = 10;

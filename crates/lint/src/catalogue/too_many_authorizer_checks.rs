@@ -6,8 +6,7 @@ use palisade_cel::{
 };
 use palisade_manifest::Severity;
 
-use crate::tree;
-use crate::{Category, Rule};
+use crate::{Category, Rule, cluster::Cluster, finding::Findings, tree};
 
 pub(super) static RULE: Rule = Rule {
     id: "too-many-authorizer-checks",
@@ -19,25 +18,31 @@ A check of an authorizer costs 350,000, and an expression may cost 1,000,000: th
 a comprehension one is too much already. Put checks into variables of their own: each has the whole limit.",
     bad: include_str!("too_many_authorizer_checks.bad.yaml"),
     good: include_str!("too_many_authorizer_checks.good.yaml"),
-    check: |cluster, found| {
+};
+
+pub(super) fn check(cluster: &Cluster<'_>, found: &mut Findings<'_>) {
     for policy in &cluster.policies {
         for expression in &policy.expressions {
             let nodes = tree::nodes(&expression.ast.root);
-            let is_check = |node: &Node| {
-                matches!(&node.expr, Expr::Call { function, target: Some(_), .. } if &**function == "check")
-            };
+            let is_check = |node: &Node| matches!(&node.expr, Expr::Call { function, target: Some(_), .. } if &**function == "check");
             let checks: Vec<_> = nodes.iter().filter(|node| is_check(node)).collect();
             let looped = nodes.iter().any(|node| match &node.expr {
                 Expr::Comprehension(of) => tree::nodes(&of.step).into_iter().any(is_check),
                 _ => false,
             });
             if checks.len() > 2 || looped {
-                let at = checks.get(2).or(checks.first()).map_or(Position::NONE, |node| expression.ast.position(node.id));
+                let at =
+                    checks.get(2).or(checks.first()).map_or(Position::NONE, |node| expression.ast.position(node.id));
                 let what = if looped { "in a comprehension" } else { "a third one" };
                 let message = format!("{what}, a check of the authorizer exceeds what an expression may cost");
-                found.add_at(&policy.item, &expression.path, at, message, Some("put checks into variables of their own"));
+                found.add_at(
+                    &policy.item,
+                    &expression.path,
+                    at,
+                    message,
+                    Some("put checks into variables of their own"),
+                );
             }
         }
     }
-},
-};
+}

@@ -15,7 +15,7 @@ use palisade_manifest::Severity;
 use crate::{
     Category, Rule,
     cluster::Cluster,
-    finding::Found,
+    finding::{Findings, Found},
     policy::{Expression, Policy, Role},
     reads, tree,
 };
@@ -34,21 +34,22 @@ It is an error if the expression reads a field that none of the matched kinds ha
 request fails. This is found in variables and match conditions, too, in which the API server looks for no mistakes of types.",
     bad: include_str!("type_check.bad.yaml"),
     good: include_str!("type_check.good.yaml"),
-    check: |cluster, found| {
-        for policy in cluster.policies.iter().filter(|policy| policy.item.kind.starts_with("Validating")) {
-            let Some(check) = policy.check(cluster) else { continue };
-            let certain = if is_checked_whole(cluster, policy, check) { reads::certain(policy) } else { BTreeSet::new() };
-            for expression in policy.expressions.iter().filter(|one| one.role != Role::Annotation) {
-                for mistake in mistakes(check, expression) {
-                    let always = mistake.is_everywhere(check, expression, &certain);
-                    if always || matches!(expression.role, Role::Validation | Role::Message) {
-                        found.put(&policy.item, mistake.found(policy, check, expression, always));
-                    }
+};
+
+pub(super) fn check(cluster: &Cluster<'_>, found: &mut Findings<'_>) {
+    for policy in cluster.policies.iter().filter(|policy| policy.item.kind.starts_with("Validating")) {
+        let Some(check) = cluster.type_check(policy) else { continue };
+        let certain = if is_checked_whole(cluster, policy, check) { reads::certain(policy) } else { BTreeSet::new() };
+        for expression in policy.expressions.iter().filter(|one| one.role != Role::Annotation) {
+            for mistake in mistakes(check, expression) {
+                let always = mistake.is_everywhere(check, expression, &certain);
+                if always || matches!(expression.role, Role::Validation | Role::Message) {
+                    found.put(&policy.item, mistake.found(policy, check, expression, always));
                 }
             }
         }
-    },
-};
+    }
+}
 
 /// The message for an expression, whatever the kind of the object.
 struct Mistake {

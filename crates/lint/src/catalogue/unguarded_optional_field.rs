@@ -9,7 +9,7 @@ use super::denies;
 use crate::{
     Category, Rule,
     cluster::Cluster,
-    finding::Found,
+    finding::{Findings, Found},
     guards::{Guards, Names},
     policy::{Expression, Policy, Role},
     reads, tree,
@@ -30,51 +30,52 @@ are asked for by a match condition, by an earlier validation, or by a variable t
 that says which kind of thing it is (`spec.type == 'ExternalName' && spec.externalName ...`) counts as asked for.",
     bad: include_str!("unguarded_optional_field.bad.yaml"),
     good: include_str!("unguarded_optional_field.good.yaml"),
-    check: |cluster, found| {
-        for policy in cluster.policies.iter().filter(|policy| denies(cluster, policy)) {
-            let Some(check) = policy.check(cluster) else { continue };
-            let all = check.environments().count();
-            let names = Names::of(policy);
-            let judged = |one: &&Expression| !matches!(one.role, Role::Message | Role::Annotation);
-            // Parameters are the same for all expressions.
-            let mut reported = BTreeSet::new();
-            for expression in policy.expressions.iter().filter(judged) {
-                let guards = Guards::of(policy, expression);
-                // What is read of several kinds is read once.
-                let mut read = BTreeMap::<String, (Position, BTreeSet<&Kind>)>::new();
-                for (kind, environment) in check.environments() {
-                    for (position, field) in unguarded(cluster, policy, expression, kind, environment, &names, &guards) {
-                        let (first, kinds) = read.entry(field).or_insert((position, BTreeSet::new()));
-                        *first = position.min(*first);
-                        kinds.insert(kind);
-                    }
-                }
-                for (field, (position, kinds)) in &read {
-                    let longer = |other: &str| other.strip_prefix(field).is_some_and(|rest| rest.starts_with('.'));
-                    let is_param = field.starts_with("params.");
-                    // Who asks for the longer one asks for all of it.
-                    if read.keys().any(|other| longer(other)) || is_param && !reported.insert(field.clone()) {
-                        continue;
-                    }
-                    let of_object = !is_param && all > 1;
-                    let named: Vec<_> = kinds.iter().filter(|_| of_object).map(|kind| super::readable(kind)).collect();
-                    let of = super::named(&named, named.len() == all);
-                    found.put(
-                        &policy.item,
-                        Found {
-                            path: expression.path.clone(),
-                            position: *position,
-                            message: format!("{field} may not be there: reading it fails then{of}"),
-                            help: Some("ask with has() first, or read with .? and orValue()".to_owned()),
-                            severity: None,
-                            kinds: named,
-                        },
-                    );
+};
+
+pub(super) fn check(cluster: &Cluster<'_>, found: &mut Findings<'_>) {
+    for policy in cluster.policies.iter().filter(|policy| denies(cluster, policy)) {
+        let Some(check) = cluster.type_check(policy) else { continue };
+        let all = check.environments().count();
+        let names = Names::of(policy);
+        let judged = |one: &&Expression| !matches!(one.role, Role::Message | Role::Annotation);
+        // Parameters are the same for all expressions.
+        let mut reported = BTreeSet::new();
+        for expression in policy.expressions.iter().filter(judged) {
+            let guards = Guards::of(policy, expression);
+            // What is read of several kinds is read once.
+            let mut read = BTreeMap::<String, (Position, BTreeSet<&Kind>)>::new();
+            for (kind, environment) in check.environments() {
+                for (position, field) in unguarded(cluster, policy, expression, kind, environment, &names, &guards) {
+                    let (first, kinds) = read.entry(field).or_insert((position, BTreeSet::new()));
+                    *first = position.min(*first);
+                    kinds.insert(kind);
                 }
             }
+            for (field, (position, kinds)) in &read {
+                let longer = |other: &str| other.strip_prefix(field).is_some_and(|rest| rest.starts_with('.'));
+                let is_param = field.starts_with("params.");
+                // Who asks for the longer one asks for all of it.
+                if read.keys().any(|other| longer(other)) || is_param && !reported.insert(field.clone()) {
+                    continue;
+                }
+                let of_object = !is_param && all > 1;
+                let named: Vec<_> = kinds.iter().filter(|_| of_object).map(|kind| super::readable(kind)).collect();
+                let of = super::named(&named, named.len() == all);
+                found.put(
+                    &policy.item,
+                    Found {
+                        path: expression.path.clone(),
+                        position: *position,
+                        message: format!("{field} may not be there: reading it fails then{of}"),
+                        help: Some("ask with has() first, or read with .? and orValue()".to_owned()),
+                        severity: None,
+                        kinds: named,
+                    },
+                );
+            }
         }
-    },
-};
+    }
+}
 
 /// What an expression reads that may not be there in an object of a kind, as it is written.
 fn unguarded(
@@ -99,7 +100,7 @@ fn unguarded(
         let struct_of = path.split('.').next().unwrap_or_default();
         // Types of parameters have a number if both are of one kind.
         let kind = kinds.iter().flatten().find(|kind| kind.kind == struct_of.trim_end_matches('1'));
-        if kind.and_then(|kind| cluster.presence().always(cluster, kind, path, field)) == Some(false) {
+        if kind.and_then(|kind| cluster.always_has(kind, path, field)) == Some(false) {
             let written = fields.iter().fold(root.to_owned(), |name, field| format!("{name}.{field}"));
             found.push((expression.ast.position(node.id), written));
         }

@@ -9,8 +9,7 @@ use palisade_manifest::Severity;
 use palisade_manifest::suggestion;
 use serde_json::Value as Json;
 
-use crate::{Category, Rule};
-use crate::{cluster::Item, finding::Findings};
+use crate::{Category, Rule, cluster::Cluster, finding::Findings, item::Item};
 
 pub(super) static RULE: Rule = Rule {
     id: "unknown-field",
@@ -22,17 +21,18 @@ pub(super) static RULE: Rule = Rule {
 a warning, and the field is dropped: what it was to do is not done.",
     bad: include_str!("unknown_field.bad.yaml"),
     good: include_str!("unknown_field.good.yaml"),
-    check: |cluster, found| {
-        for (item, _) in cluster.said.iter().filter(|(item, _)| item.kind.contains("AdmissionPolicy")) {
-            let kind = Kind::parse(&format!("{}/{}", item.api_version(), item.kind));
-            let base = || Environment::kubernetes(cluster.minor, Mode::Stored);
-            let declared = kind.and_then(|kind| cluster.schemas.declare(base(), &kind));
-            let Some((environment, of)) = declared else { continue };
-            let mut walk = Walk { item, environment: &environment, found };
-            walk.value(&item.json, &of, "");
-        }
-    },
 };
+
+pub(super) fn check(cluster: &Cluster<'_>, found: &mut Findings<'_>) {
+    for (item, _) in cluster.said.iter().filter(|(item, _)| item.kind.contains("AdmissionPolicy")) {
+        let kind = Kind::parse(&format!("{}/{}", item.api_version(), item.kind));
+        let base = || Environment::kubernetes(cluster.minor, Mode::Stored);
+        let declared = kind.and_then(|kind| cluster.schemas.declare(base(), &kind));
+        let Some((environment, of)) = declared else { continue };
+        let mut walk = Walk { item, environment: &environment, found };
+        walk.value(&item.json, &of, "");
+    }
+}
 
 struct Walk<'w, 'f, 'o> {
     item: &'w Item<'w>,

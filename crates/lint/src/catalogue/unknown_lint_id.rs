@@ -2,8 +2,12 @@
 
 use palisade_manifest::Severity;
 
-use crate::silence::{self, IGNORE_ANNOTATION};
-use crate::{Category, Rule};
+use crate::{
+    Category, Rule,
+    cluster::Cluster,
+    finding::Findings,
+    silence::{self, IGNORE_ANNOTATION},
+};
 
 pub(super) static RULE: Rule = Rule {
     id: "unknown-lint-id",
@@ -14,15 +18,16 @@ pub(super) static RULE: Rule = Rule {
 The annotation `toolsecurity.dev/lint-ignore` names a rule that does not exist: what was to be silenced is not.",
     bad: include_str!("unknown_lint_id.bad.yaml"),
     good: include_str!("unknown_lint_id.good.yaml"),
-    check: |cluster, found| {
-        for (item, _) in cluster.said.iter().filter(|(item, _)| !item.generated) {
-            let annotation = item.json["metadata"]["annotations"][IGNORE_ANNOTATION].as_str().unwrap_or_default();
-            let known: Vec<_> = super::all(cluster.extension).iter().map(|rule| rule.id).collect();
-            for id in silence::ids(annotation).filter(|id| *id != "*" && !known.contains(id)) {
-                let message = format!("no rule has the id {id:?}");
-                let help = palisade_manifest::suggestion(id, &known);
-                found.advise(item, &format!("metadata.annotations.{IGNORE_ANNOTATION}"), message, &help);
-            }
-        }
-    },
 };
+
+pub(super) fn check(cluster: &Cluster<'_>, found: &mut Findings<'_>) {
+    for (item, _) in cluster.said.iter().filter(|(item, _)| !item.generated) {
+        let annotation = item.json["metadata"]["annotations"][IGNORE_ANNOTATION].as_str().unwrap_or_default();
+        let known: Vec<_> = super::all(cluster.extension).iter().map(|rule| rule.id).collect();
+        for id in silence::ids(annotation).filter(|id| *id != "*" && !known.contains(id)) {
+            let message = format!("no rule has the id {id:?}");
+            let help = palisade_manifest::suggestion(id, &known);
+            found.advise(item, &format!("metadata.annotations.{IGNORE_ANNOTATION}"), message, &help);
+        }
+    }
+}

@@ -2,8 +2,7 @@
 
 use palisade_manifest::Severity;
 
-use crate::cluster::Item;
-use crate::{Category, Rule};
+use crate::{Category, Rule, cluster::Cluster, finding::Findings, item::Item};
 
 pub(super) static RULE: Rule = Rule {
     id: "unreadable-object",
@@ -15,11 +14,12 @@ The file is not YAML or JSON, or an object in it has fields of other types than 
 Helm is not YAML before it is rendered: `helm template . | palisade lint -`.",
     bad: include_str!("unreadable_object.bad.yaml"),
     good: include_str!("unreadable_object.good.yaml"),
-    check: |cluster, found| {
+};
+
+pub(super) fn check(cluster: &Cluster<'_>, found: &mut Findings<'_>) {
     for (object, mistake) in &cluster.unreadable {
         let item = Item { object, generated: false, kind: object.kind.clone(), json: serde_json::Value::Null };
         let place = mistake.problem.place().map_or(0..0, |(_, place)| place);
         found.add_place(&item, place, mistake.problem.message(), mistake.problem.advice());
     }
-},
-};
+}

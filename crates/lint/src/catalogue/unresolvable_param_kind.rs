@@ -3,7 +3,7 @@
 use palisade_cel::schema::Kind;
 use palisade_manifest::Severity;
 
-use crate::{Category, Rule};
+use crate::{Category, Rule, cluster::Cluster, finding::Findings};
 
 pub(super) static RULE: Rule = Rule {
     id: "unresolvable-param-kind",
@@ -16,18 +16,19 @@ fails for every request that it matches, which denies with `failurePolicy: Fail`
 or silence this where it is installed by something else.",
     bad: include_str!("unresolvable_param_kind.bad.yaml"),
     good: include_str!("unresolvable_param_kind.good.yaml"),
-    check: |cluster, found| {
-        for policy in &cluster.policies {
-            let Some((api_version, kind)) = policy.param_kind() else { continue };
-            let known = Kind::parse(&format!("{api_version}/{kind}")).is_some_and(|kind| cluster.schemas.has(&kind));
-            if !known {
-                found.advise(
-                    &policy.item,
-                    "spec.paramKind.kind",
-                    format!("no CRD in these files defines {kind} of {api_version}, and it is not built in"),
-                    "lint the CRD with the policy",
-                );
-            }
-        }
-    },
 };
+
+pub(super) fn check(cluster: &Cluster<'_>, found: &mut Findings<'_>) {
+    for policy in &cluster.policies {
+        let Some((api_version, kind)) = policy.param_kind() else { continue };
+        let known = Kind::parse(&format!("{api_version}/{kind}")).is_some_and(|kind| cluster.schemas.has(&kind));
+        if !known {
+            found.advise(
+                &policy.item,
+                "spec.paramKind.kind",
+                format!("no CRD in these files defines {kind} of {api_version}, and it is not built in"),
+                "lint the CRD with the policy",
+            );
+        }
+    }
+}

@@ -6,7 +6,7 @@ use palisade_api::catalogue::{app_armor_profile::AppArmor, seccomp_profile::Secc
 use palisade_checks::Text;
 use serde_json::{Value as Json, json};
 
-use super::{PodSecurityPolicy, convert::Findings, lists::texts};
+use super::{PodSecurityPolicy, findings::Findings, lists::texts};
 use crate::note::{FieldDefault, Kind};
 
 const SECCOMP_ALLOWED: &str = "seccomp.security.alpha.kubernetes.io/allowedProfileNames";

@@ -19,6 +19,7 @@ use serde_json::{Value as Json, json};
 use super::{
     PodSecurityPolicy, PodSecurityPolicySpec, ProcMount, RuntimeClassStrategy, SeLinuxOptions, SeLinuxRule,
     SeLinuxStrategy, annotations,
+    findings::Findings,
     ids::{extra_group, ports, primary_group, user},
     lists::{self, text, texts},
     volumes::{drivers, host_paths, volumes},
@@ -32,34 +33,6 @@ pub struct Converted {
     pub settings: Settings,
     /// Notes on fields that are not carried over one to one, or that are worth knowing.
     pub notes: Vec<Note>,
-}
-
-/// The findings of a conversion.
-#[derive(Default)]
-pub(super) struct Findings {
-    pub(super) notes: Vec<Note>,
-    pub(super) mistakes: Vec<Diagnostic>,
-}
-
-impl Findings {
-    pub(super) fn note(&mut self, kind: Kind, path: impl Into<String>, message: impl Into<String>) {
-        self.notes.push(Note::new(kind, path, message));
-    }
-
-    /// A value that pods got as a default, and now must set.
-    pub(super) fn defaulted(
-        &mut self,
-        kind: Kind,
-        path: &str,
-        message: impl Into<String>,
-        field_default: FieldDefault,
-    ) {
-        self.notes.push(Note::new(kind, path, message).with_default(field_default));
-    }
-
-    pub(super) fn mistake(&mut self, path: impl Into<String>, message: impl Into<String>, help: &str) {
-        self.mistakes.push(Diagnostic::new(path, message).help(help));
-    }
 }
 
 /// Converts a policy.

@@ -3,7 +3,7 @@
 use palisade_api::settings::{self, Range};
 use serde_json::json;
 
-use super::{GroupRule, GroupStrategy, IdRange, PortRange, UserRule, UserStrategy, convert::Findings};
+use super::{GroupRule, GroupStrategy, IdRange, PortRange, UserRule, UserStrategy, findings::Findings};
 use crate::note::{FieldDefault, Kind};
 
 /// The user, and whether `runAsNonRoot` must be set.

@@ -6,6 +6,7 @@
 
 mod annotations;
 mod convert;
+mod findings;
 mod ids;
 mod lists;
 mod volumes;

@@ -5,7 +5,7 @@ use palisade_checks::Text;
 
 use super::{
     AllowedHostPath,
-    convert::Findings,
+    findings::Findings,
     lists::{self, text},
 };
 use crate::note::Kind;

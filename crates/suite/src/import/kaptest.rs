@@ -10,7 +10,7 @@ use crate::{
     assemble::{Draft, Question, Unbound},
     cluster::Member,
     format::{ExpectFields, Verdict},
-    load::Loader,
+    loader::Loader,
     request::{self, Asked},
 };
 

@@ -10,7 +10,7 @@ use crate::{
     assemble::{Draft, Question, Unbound},
     cluster::Member,
     format::{ExpectFields, Operation, Verdict},
-    load::Loader,
+    loader::Loader,
     patch,
     places::Origin,
     request::{self, Asked},

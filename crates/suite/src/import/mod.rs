@@ -12,7 +12,7 @@ use palisade_apiserver::objects::Kinds;
 use palisade_objects::json::Change as _;
 use serde_json::{Value as Json, json};
 
-use crate::{cluster::Member, load::Loader, places::Origin};
+use crate::{cluster::Member, loader::Loader, places::Origin};
 
 /// The text at a pointer; empty if there is none.
 pub(crate) fn text<'j>(json: &'j Json, pointer: &str) -> &'j str {

@@ -1,9 +1,17 @@
 //! Estimated costs of calls, before anything is evaluated (apiserver `pkg/cel/library/cost.go`, `EstimateCallCost`;
 //! cel-go `checker/cost.go` and `ext`). A function without an estimate here costs 1.
 
+mod call;
+mod path;
+mod range;
+
+pub(crate) use call::Arg;
+pub use call::{Call, CallEstimate, Sizes, UnknownSizes};
+pub(crate) use path::Path;
+pub use range::Range;
+
 use crate::{
     ast::{Expr, Literal},
-    estimate::{Arg, Call, CallEstimate, Range},
     types::{Decl, Type},
 };
 

@@ -1,4 +1,4 @@
-//! Schemas of CustomResourceDefinitions, as their rules see them (apiserver `pkg/cel/common/schemas.go`,
+//! What schemas of CustomResourceDefinitions declare for their rules (apiserver `pkg/cel/common/schemas.go`,
 //! apiextensions-apiserver `pkg/apiserver/schema/cel`).
 
 use std::{
@@ -6,12 +6,13 @@ use std::{
     sync::Arc,
 };
 
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 
-use super::escape::escape;
 use crate::{
     environment::{Environment, Fields},
     estimate::Sizes,
+    names::escape,
+    structural::{flag, part, properties, text},
     types::Type,
 };
 
@@ -39,8 +40,9 @@ enum Kind {
 }
 
 impl DeclType {
-    /// The type that a schema describes, unless rules cannot see it: a schema without a type, or a list of invisible
-    /// elements. The schema is one that [`with_metadata`] was applied to. `minor` is the server's.
+    /// The type of what a schema describes, unless rules cannot see it: a schema without a type, a list of what cannot be
+    /// seen. The schema is one that [`with_metadata`](crate::schema::with_metadata) was applied to. `minor` is the
+    /// server's.
     pub fn new(schema: &Value, minor: u8) -> Option<Self> {
         let number = |key: &str| schema.get(key).and_then(Value::as_i64).map(|most| u64::try_from(most).unwrap_or(0));
         let format = text(schema, "format");
@@ -151,71 +153,4 @@ impl Sizes for DeclType {
         }
         Some(of.most)
     }
-}
-
-/// A schema with what every object has: `apiVersion`, `kind`, and of `metadata` the names. It is added to the root, if
-/// this schema is one, and to each embedded resource (`WithTypeAndObjectMeta`). `minor` is the server's.
-#[must_use]
-pub fn with_metadata(schema: &Value, root: bool, minor: u8) -> Value {
-    let Value::Object(of) = schema else { return schema.clone() };
-    let inside = |(key, part): (&String, &Value)| {
-        let part = match (key.as_str(), part) {
-            ("properties", Value::Object(properties)) => {
-                properties.iter().map(|(name, of)| (name.clone(), with_metadata(of, false, minor))).collect()
-            }
-            ("items" | "additionalProperties", part) => with_metadata(part, false, minor),
-            (_, part) => part.clone(),
-        };
-        (key.clone(), part)
-    };
-    let mut of: Map<String, Value> = of.iter().map(inside).collect();
-    if (root || flag(schema, "x-kubernetes-embedded-resource")) && !has_metadata(schema) {
-        let existing =
-            |name: &str| schema.get("properties")?.get("metadata")?.get("properties")?.get(name)?.get("maxLength");
-        let name = |name: &str, most: i64| {
-            if minor < 37 {
-                return json!({"type": "string"});
-            }
-            let most = existing(name).and_then(Value::as_i64).map_or(most, |existing| existing.min(most));
-            json!({"type": "string", "maxLength": most})
-        };
-        let metadata = json!({"type": "object", "properties": {"name": name("name", 253), "generateName": name("generateName", 252)}});
-        let properties = of.entry("properties").or_insert_with(|| Value::Object(Map::new()));
-        if let Value::Object(properties) = properties {
-            for key in ["apiVersion", "kind"] {
-                properties.insert(key.to_owned(), json!({"type": "string"}));
-            }
-            properties.insert("metadata".to_owned(), metadata);
-        }
-    }
-    Value::Object(of)
-}
-
-fn has_metadata(schema: &Value) -> bool {
-    let is = |pointer: &str, expected: &str| {
-        schema.get("properties").and_then(|of| of.pointer(pointer)).is_some_and(|of| text(of, "type") == expected)
-    };
-    is("/kind", "string")
-        && is("/apiVersion", "string")
-        && is("/metadata", "object")
-        && is("/metadata/properties/name", "string")
-        && is("/metadata/properties/generateName", "string")
-}
-
-fn text<'s>(schema: &'s Value, key: &str) -> &'s str {
-    schema.get(key).and_then(Value::as_str).unwrap_or_default()
-}
-
-pub(crate) fn flag(schema: &Value, key: &str) -> bool {
-    schema.get(key) == Some(&Value::Bool(true))
-}
-
-/// A schema inside of another: `items`, or `additionalProperties` that are not only allowed.
-pub(crate) fn part<'s>(schema: &'s Value, key: &str) -> Option<&'s Value> {
-    schema.get(key).filter(|part| part.is_object())
-}
-
-/// The properties, if there are any.
-pub(crate) fn properties(schema: &Value) -> Option<&Map<String, Value>> {
-    schema.get("properties").and_then(Value::as_object).filter(|properties| !properties.is_empty())
 }

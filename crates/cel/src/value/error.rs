@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::value::Str;
+use super::Str;
 
 /// Why an expression has no value. The text is that of cel-go.
 #[derive(Clone, Debug, PartialEq, Eq)]

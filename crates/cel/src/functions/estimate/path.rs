@@ -15,12 +15,12 @@ pub(crate) struct Path {
 
 impl Path {
     /// One step: a variable.
-    pub(super) fn new(step: &str) -> Self {
+    pub(crate) fn new(step: &str) -> Self {
         Self { steps: Rc::new(RefCell::new(vec![step.into()])), len: 1 }
     }
 
     /// A step further.
-    pub(super) fn then(&self, step: &str) -> Self {
+    pub(crate) fn then(&self, step: &str) -> Self {
         let mut steps = self.steps.borrow_mut();
         // Go doubles the room of what is full.
         let room = steps.len().next_power_of_two();
@@ -36,14 +36,14 @@ impl Path {
     }
 
     /// A step further, sharing nothing.
-    pub(super) fn copied(&self, step: &str) -> Self {
+    pub(crate) fn copied(&self, step: &str) -> Self {
         let mut steps = self.steps();
         steps.push(step.into());
         Self { len: steps.len(), steps: Rc::new(RefCell::new(steps)) }
     }
 
     /// The steps as they are now.
-    pub(super) fn steps(&self) -> Vec<Arc<str>> {
+    pub(crate) fn steps(&self) -> Vec<Arc<str>> {
         self.steps.borrow()[..self.len].to_vec()
     }
 }

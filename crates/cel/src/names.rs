@@ -1,8 +1,32 @@
-//! Names of fields as identifiers (apiserver `pkg/cel/escaping.go`).
+//! Words that are no identifiers, and names of fields as identifiers (apiserver `pkg/cel/escaping.go`).
 
 use std::borrow::Cow;
 
-use crate::environment::RESERVED;
+/// Words that are no variables, but may be fields (apiserver `pkg/cel/escaping.go`; without the first four, which are
+/// tokens of their own, cel-go `parser.reservedIds`).
+pub const RESERVED: &[&str] = &[
+    "true",
+    "false",
+    "null",
+    "in",
+    "as",
+    "break",
+    "const",
+    "continue",
+    "else",
+    "for",
+    "function",
+    "if",
+    "import",
+    "let",
+    "loop",
+    "package",
+    "namespace",
+    "return",
+    "var",
+    "void",
+    "while",
+];
 
 /// What is written for what no identifier can have.
 const ESCAPES: &[(&str, &str)] = &[("__", "__underscores__"), (".", "__dot__"), ("-", "__dash__"), ("/", "__slash__")];

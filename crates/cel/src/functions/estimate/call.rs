@@ -1,0 +1,87 @@
+//! A call whose cost is estimated: what is known of its arguments.
+
+use std::sync::Arc;
+
+use super::{path::Path, range::Range};
+use crate::{ast::Node, functions::Overload, types::Type};
+
+/// How large the values of the input are.
+pub trait Sizes {
+    /// The most elements, entries or characters of what a path leads to, if that is known.
+    ///
+    /// The first step of the path is a variable, each other one a field, `@items`, `@keys`, `@values` or `@indices`. What is
+    /// selected from the result of a call has a path that begins with that field, which cel-go takes for the variable.
+    fn most(&self, path: &[Arc<str>]) -> Option<u64>;
+}
+
+/// Nothing is known of the input: any text may have any length.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct UnknownSizes;
+
+impl Sizes for UnknownSizes {
+    fn most(&self, _: &[Arc<str>]) -> Option<u64> {
+        None
+    }
+}
+
+/// What a call may cost, without its arguments, and how large its result may be, if that is known.
+#[derive(Clone, Copy, Debug)]
+pub struct CallEstimate {
+    pub(crate) cost: Range,
+    pub(crate) size: Option<Range>,
+}
+
+impl CallEstimate {
+    /// An estimate with the size of the result.
+    pub(crate) fn sized(cost: Range, size: Range) -> Self {
+        Self { cost, size: Some(size) }
+    }
+}
+
+impl From<Range> for CallEstimate {
+    fn from(cost: Range) -> Self {
+        Self { cost, size: None }
+    }
+}
+
+/// An argument of a call whose cost is estimated, or its receiver.
+#[derive(Debug)]
+pub(crate) struct Arg<'c> {
+    /// The node; none for the elements of a list.
+    pub(crate) node: Option<&'c Node>,
+    pub(crate) of: &'c Type,
+    pub(crate) path: Option<Path>,
+    /// Its size, as far as the expression and the input determine it.
+    pub(crate) size: Option<Range>,
+}
+
+impl Arg<'_> {
+    /// An element of this list, known only by its path; none if it is not a list. The key of a map, and the value of an
+    /// optional, count as well.
+    pub(crate) fn element(&self) -> Option<Arg<'_>> {
+        let (Type::List(of) | Type::Map(of, _) | Type::Optional(of) | Type::Type(of)) = self.of else { return None };
+        Some(Arg { node: None, of, path: self.path.as_ref().map(|path| path.copied("@items")), size: None })
+    }
+
+    /// Its size, unknown if nothing is known.
+    pub(crate) fn known(&self) -> Range {
+        self.size.unwrap_or(Range::UNKNOWN)
+    }
+}
+
+/// A call to estimate.
+pub struct Call<'c> {
+    pub(crate) overload: &'static Overload,
+    pub(crate) minor: u8,
+    pub(crate) target: Option<&'c Arg<'c>>,
+    pub(crate) args: &'c [Arg<'c>],
+    pub(crate) sizes: &'c dyn Sizes,
+}
+
+impl Call<'_> {
+    /// The size of an argument. If the expression does not determine it, the input may.
+    pub(crate) fn size(&self, arg: &Arg<'_>) -> Range {
+        let asked = || Some(Range { min: 0, max: self.sizes.most(&arg.path.as_ref()?.steps())? });
+        arg.size.or_else(asked).unwrap_or(Range::UNKNOWN)
+    }
+}

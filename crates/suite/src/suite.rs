@@ -1,0 +1,67 @@
+//! A suite, and its cases.
+
+use std::sync::Arc;
+
+use palisade_apiserver::admission::{PolicyKind, Request, Review};
+use palisade_manifest::Source;
+
+use crate::{
+    cluster::{self, Member},
+    format::ExpectFields,
+    places::{Origin, Place},
+    test_cluster::TestCluster,
+};
+
+/// A suite that can be run.
+#[derive(Clone)]
+pub struct Suite {
+    /// Its name.
+    pub name: String,
+    /// Its file.
+    pub source: Arc<Source>,
+    /// Its cases, in the order of the file.
+    pub cases: Vec<Case>,
+    /// Notes for its author: assumptions, and the parts of an imported suite that are not carried over.
+    pub notes: Vec<String>,
+    pub(crate) clusters: Vec<TestCluster>,
+    /// The objects in its cluster.
+    pub(crate) members: Arc<Vec<Member>>,
+    /// The objects that some of them were made from.
+    pub(crate) sources: Arc<Vec<cluster::Source>>,
+}
+
+impl Suite {
+    /// The policies in its cluster.
+    pub(crate) fn policies(&self) -> impl Iterator<Item = &Member> {
+        cluster::policies(&self.members)
+    }
+
+    /// Where a policy is.
+    pub(crate) fn policy(&self, kind: PolicyKind, name: &str) -> Option<&Origin> {
+        let mut policies = self.policies();
+        policies.find(|member| member.policy_kind() == kind && member.name() == name).map(|member| &member.origin)
+    }
+}
+
+/// One request, and its expectation.
+#[derive(Clone, Debug)]
+pub struct Case {
+    /// What is tested.
+    pub name: String,
+    /// Where it is in the suite's file.
+    pub place: Place,
+    pub(crate) cluster: usize,
+    pub(crate) request: Request,
+    /// Whether the objects are as policies see them, and not as clients send them.
+    pub(crate) decoded: bool,
+    /// Why no request is sent, if none is.
+    pub(crate) unjudged: Option<String>,
+    pub(crate) expect: ExpectFields,
+}
+
+impl Case {
+    /// The API server's answer, in the case's own cluster or in one like it.
+    pub(crate) fn ask(&self, cluster: &TestCluster) -> Review {
+        if self.decoded { cluster.review(&self.request) } else { cluster.admit(&self.request) }
+    }
+}
