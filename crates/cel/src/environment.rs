@@ -92,7 +92,8 @@ impl Environment {
         }
     }
 
-    /// Has programs remember what their parts came to: [`Program::watches`]. It changes neither values nor costs.
+    /// Has programs remember what their parts came to: [`Program::watches`](crate::eval::Program::watches). It changes
+    /// neither values nor costs.
     #[must_use]
     pub fn watching(mut self) -> Self {
         self.watches = true;

@@ -111,7 +111,7 @@ impl<'a> Cluster<'a> {
         let (own, others): (Vec<_>, Vec<_>) = objects.iter().partition(|object| is_linted(object, options.extension));
         let items = cluster.read(&own);
         // Definitions first, whatever the order of the files.
-        let (crds, rest): (Vec<_>, Vec<_>) = items.into_iter().partition(|item| item.is_definition());
+        let (crds, rest): (Vec<_>, Vec<_>) = items.into_iter().partition(Item::is_definition);
         for item in crds {
             report.objects += 1;
             cluster.define(&item.json);

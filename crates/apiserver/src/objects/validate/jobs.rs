@@ -1,4 +1,4 @@
-//! Jobs and CronJobs (`pkg/apis/batch/validation/validation.go`).
+//! Jobs and `CronJobs` (`pkg/apis/batch/validation/validation.go`).
 
 use std::collections::BTreeSet;
 
