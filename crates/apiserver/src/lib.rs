@@ -7,7 +7,15 @@
 //! [judge](admission::PodSecurity) of the Pod Security Standards.
 //!
 //! This crate is pure: no I/O, no clock, no environment.
+//!
+//! Each module uses only modules before it:
+//!
+//! 1. How mistakes read, and the checks of names and metadata: `validation`.
+//! 2. What a server makes of an object: `objects`.
+//! 3. What it says of definitions and policies: `create`.
+//! 4. What it answers to a request: `admission`.
 
 pub mod admission;
 pub mod create;
 pub mod objects;
+mod validation;

@@ -10,8 +10,8 @@ use super::{
     plugins::Attributes,
 };
 use crate::{
-    create::quote,
     objects::{self, Kinds, NOT_SHOWN, Refused, Resource, Sent, Stored, Surroundings},
+    validation::quote,
 };
 
 impl Cluster {

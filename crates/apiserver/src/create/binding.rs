@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use serde_json::Value as Json;
 
-use super::{Checking, field::Error, list, meta, names, part, rules, text};
+use super::rules;
+use crate::validation::{Checking, FieldError as Error, list, meta, names, part, text};
 
 const ACTIONS: [&str; 3] = ["Audit", "Deny", "Warn"];
 

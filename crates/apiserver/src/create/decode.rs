@@ -2,8 +2,9 @@
 
 use serde_json::{Value as Json, json};
 
-use super::{ErrorType, FieldError, GROUP, Status};
+use super::{GROUP, Status};
 use crate::objects;
+use crate::validation::{ErrorType, FieldError};
 
 /// Rejects a value that is not of the type of its field, in the words of the API server. The API server answers without
 /// causes; here one names the place of the value.

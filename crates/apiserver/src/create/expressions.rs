@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use palisade_cel::{Admission, Environment, Issue, IssueKind, Mode, ResultType, types::Type};
 use serde_json::Value as Json;
 
-use super::{Checking, field::Error};
+use crate::validation::{Checking, FieldError as Error};
 
 /// Where an expression stands, which says what it sees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

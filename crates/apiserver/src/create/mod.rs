@@ -5,13 +5,10 @@
 //! 1.33 to 1.35 have instead. The user is assumed to be allowed everything: RBAC for `paramKind` is not checked.
 
 mod binding;
-pub(crate) mod crd;
+mod crd;
 mod decode;
 mod expressions;
-mod field;
-pub(crate) mod meta;
 mod mutating;
-pub(crate) mod names;
 mod rules;
 mod type_check;
 mod validating;
@@ -19,8 +16,8 @@ mod webhooks;
 
 use serde_json::Value as Json;
 
-pub use field::{Error as FieldError, ErrorType, aggregate, quote};
-pub(crate) use field::{html_escaped, shown};
+use crate::validation::{Checking, meta, names};
+pub use crate::validation::{ErrorType, FieldError, aggregate, quote};
 pub use type_check::{ExpressionWarning, Names, checker, type_check};
 
 const GROUP: &str = "admissionregistration.k8s.io";
@@ -46,15 +43,6 @@ pub enum Refused {
     Status(Status),
     /// What the API server would answer is not known, and why.
     NoVerdict(String),
-}
-
-/// The checks of an object, and their findings.
-pub(crate) struct Checking<'a> {
-    pub(crate) minor: u8,
-    pub(crate) old: Option<&'a Json>,
-    pub(crate) errors: Vec<FieldError>,
-    /// Why there is no verdict, if there is none.
-    pub(crate) unknown: Option<String>,
 }
 
 /// Creates an object, or updates `old`: the warnings, if the API server accepts it.
@@ -111,18 +99,3 @@ pub fn create(minor: u8, object: &Json, old: Option<&Json>) -> Result<Vec<String
 
 /// Names that only files on the API server's own disk may have (KEP-5793).
 const STATIC_SUFFIX: &str = ".static.k8s.io";
-
-/// A text of an object; empty if there is none.
-pub(crate) fn text<'a>(of: &'a Json, key: &str) -> &'a str {
-    of.get(key).and_then(Json::as_str).unwrap_or_default()
-}
-
-/// The elements of a list of an object.
-pub(crate) fn list<'a>(of: &'a Json, key: &str) -> &'a [Json] {
-    of.get(key).and_then(Json::as_array).map(Vec::as_slice).unwrap_or_default()
-}
-
-/// A part of an object, unless it is null.
-pub(crate) fn part<'a>(of: &'a Json, key: &str) -> Option<&'a Json> {
-    of.get(key).filter(|part| !part.is_null())
-}

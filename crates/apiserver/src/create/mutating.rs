@@ -4,12 +4,11 @@ use palisade_cel::ResultType;
 use serde_json::{Value as Json, json};
 
 use super::{
-    Checking,
     expressions::{Expressions, Place},
-    field::Error,
-    list, meta, names, part, rules, text,
+    rules,
     validating::{frame, match_conditions, trim, variables},
 };
+use crate::validation::{Checking, FieldError as Error, list, meta, names, part, text};
 
 /// Checks a policy.
 pub(super) fn policy(checking: &mut Checking<'_>, object: &Json) {

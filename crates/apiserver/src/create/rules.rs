@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value as Json;
 
-use super::{Checking, field::Error, list, meta, names, part, text};
+use crate::validation::{Checking, FieldError as Error, list, meta, names, part, text};
 
 const OPERATIONS: [&str; 5] = ["*", "CONNECT", "CREATE", "DELETE", "UPDATE"];
 const MUTATED: [&str; 4] = ["*", "CONNECT", "CREATE", "UPDATE"];

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use palisade_cel::schema::{Kind, Rule, Schemas, TypeCheck, kinds_to_check};
 use serde_json::Value as Json;
 
-use super::{list, part, text};
+use crate::validation::{list, part, text};
 
 /// One element of `status.typeChecking.expressionWarnings`.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,11 +6,10 @@ use palisade_cel::{ResultType, environment};
 use serde_json::{Value as Json, json};
 
 use super::{
-    Checking,
     expressions::{Expressions, Place},
-    field::Error,
-    list, meta, names, part, rules, text,
+    rules,
 };
+use crate::validation::{Checking, FieldError as Error, list, meta, names, part, text};
 
 const MAX_MATCH_CONDITIONS: usize = 64;
 const MAX_AUDIT_ANNOTATIONS: usize = 20;

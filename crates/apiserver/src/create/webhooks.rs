@@ -6,14 +6,11 @@ use std::collections::BTreeSet;
 use serde_json::Value as Json;
 
 use super::{
-    Checking,
     expressions::Expressions,
-    field::Error,
-    list, meta, names, part,
     rules::{self, strings},
-    text,
     validating::conditions,
 };
+use crate::validation::{Checking, FieldError as Error, list, meta, names, part, text};
 
 /// Versions of `AdmissionReview` of which a webhook must know one.
 const REVIEWS: [&str; 2] = ["v1", "v1beta1"];

@@ -63,10 +63,13 @@ mod update;
 mod validate;
 mod warnings;
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value};
 use thiserror::Error;
 
-use crate::create::{FieldError, aggregate};
+pub use crate::validation::NOT_SHOWN;
+use crate::validation::{Checking, FieldError, aggregate, quote};
 
 pub(crate) use custom::judge_default;
 pub(crate) use gates::Gate;
@@ -74,7 +77,7 @@ use kinds::Source;
 pub use kinds::{Kinds, Resource, Subresource, Unserved};
 pub use prepare::{INVENTED_SUFFIX, INVENTED_UID, Surroundings};
 pub use stored::Stored;
-pub use validate::{NOT_SHOWN, NOT_VALIDATED, is_validated, validated};
+pub use validate::{NOT_VALIDATED, is_validated, validated};
 
 /// An object as admission sees it.
 #[derive(Clone, Debug, PartialEq)]
@@ -151,6 +154,21 @@ pub fn finish(
     kinds.validate(sent, &object)?;
     warnings.extend(kinds.warnings(sent, &object));
     Ok(object)
+}
+
+/// Rejects the object if there is a mistake.
+fn conclude(group: &str, kind: &str, object: &Value, mut checking: Checking<'_>) -> Result<(), Refused> {
+    if checking.minor >= 37 {
+        // Since then declarative validation finds the same as the code before it, and each mistake is reported once.
+        let mut seen = BTreeSet::new();
+        checking.errors.retain(|error| seen.insert((error.field.clone(), error.body.clone())));
+    }
+    if !checking.errors.is_empty() {
+        let of = if group.is_empty() { kind.to_owned() } else { format!("{kind}.{group}") };
+        let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
+        return Err(Refused::Validation { what: format!("{of} {}", quote(name)), causes: checking.errors });
+    }
+    checking.unknown.map_or(Ok(()), |why| Err(Refused::NoVerdict(why)))
 }
 
 /// Why an object of a built-in kind cannot be decoded, if it cannot: the path of the value, and the server's text.

@@ -8,7 +8,7 @@ use super::{
     Kinds, Refused, Sent, Stored, convert, decode::Decoder, drop::drop_disabled, encode, gates::Gate, kinds::Source,
     pods, update, validate,
 };
-use crate::create::{FieldError, quote, text};
+use crate::validation::{FieldError, quote, text};
 
 type Object = Map<String, Value>;
 

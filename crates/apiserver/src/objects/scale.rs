@@ -5,7 +5,7 @@ use palisade_objects::json::Change as _;
 use serde_json::{Map, Value, json};
 
 use super::custom::Custom;
-use crate::create::{list, text};
+use crate::validation::{list, text};
 
 /// Where an object has what its scale shows.
 #[derive(Clone, Debug, PartialEq, Eq)]

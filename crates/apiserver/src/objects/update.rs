@@ -10,7 +10,7 @@ use super::{
     prepare::{claim, clean_secrets, is_generated, metadata},
     table::Table,
 };
-use crate::create::{list, text};
+use crate::validation::{list, text};
 
 type Object = Map<String, Value>;
 

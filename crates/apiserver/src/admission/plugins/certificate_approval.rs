@@ -4,7 +4,7 @@
 use serde_json::Value as Json;
 
 use super::{Attributes, Remarks, signers::authorized};
-use crate::{create::quote, objects::Refused};
+use crate::{objects::Refused, validation::quote};
 
 pub(super) fn validate(attributes: &Attributes<'_>, _: Option<&Json>, _: &mut Remarks) -> Result<(), Refused> {
     if !attributes.updates() || !attributes.is("certificates.k8s.io", "certificatesigningrequests", "approval") {

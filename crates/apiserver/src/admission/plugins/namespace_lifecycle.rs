@@ -6,7 +6,7 @@
 use serde_json::Value as Json;
 
 use super::Attributes;
-use crate::{admission::Operation, create::quote, objects::Refused};
+use crate::{admission::Operation, objects::Refused, validation::quote};
 
 /// `kube-node-lease` is not among them.
 const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];

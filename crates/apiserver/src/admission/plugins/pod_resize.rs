@@ -9,7 +9,7 @@ use super::{
     Attributes, Found, Remarks,
     resources::{Level, amounts},
 };
-use crate::{create::quote, objects::Refused};
+use crate::{objects::Refused, validation::quote};
 
 pub(super) fn validate(attributes: &Attributes<'_>, pod: Option<&Json>, _: &mut Remarks) -> Result<(), Refused> {
     let concerned = attributes.updates() && attributes.is("", "pods", "resize");

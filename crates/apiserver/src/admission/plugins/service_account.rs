@@ -5,8 +5,8 @@ use serde_json::{Map, Value as Json, json};
 
 use super::{Attributes, Found, Remarks, items};
 use crate::{
-    create::quote,
     objects::{INVENTED_SUFFIX, Refused},
+    validation::quote,
 };
 
 /// Where the token of an account is mounted.

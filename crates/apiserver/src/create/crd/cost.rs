@@ -1,6 +1,6 @@
 //! The highest cost of all rules of a schema (`cel_validation.go`, `TotalCost`).
 
-use crate::create::field::Error;
+use crate::validation::FieldError as Error;
 
 /// The most that a rule may cost, or a message, times how often it may be evaluated for an object.
 const EXPRESSION_LIMIT: u64 = 10_000_000;

@@ -5,8 +5,8 @@ use serde_json::Value as Json;
 
 use super::flag;
 use crate::{
-    create::{field::Error, part, shown},
     objects::judge_default,
+    validation::{FieldError as Error, part, shown},
 };
 
 /// The mistakes in the defaults of a schema and of all below it. None are allowed below `additionalProperties`.

@@ -5,8 +5,6 @@
 
 mod cost;
 mod defaults;
-mod field_path;
-pub(crate) mod rule;
 mod rules;
 mod schema;
 mod structural;
@@ -15,9 +13,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value as Json, json};
 
-use super::{Checking, field::Error, list, meta, names, part, text};
-
-pub(crate) use field_path::field_path;
+use crate::validation::{Checking, FieldError as Error, list, meta, names, part, text};
 
 /// The fields of a schema, by the names that errors have, that its root may have if there is a subresource `status`.
 const AT_ROOT: &[(&str, &str)] = &[

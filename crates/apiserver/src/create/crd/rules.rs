@@ -5,11 +5,10 @@ use serde_json::Value as Json;
 
 use super::{
     cost::excess,
-    field_path, rule,
     schema::{Context, Found, Walk},
     structural,
 };
-use crate::create::{field::Error, html_escaped, list, part, quote, text};
+use crate::validation::{FieldError as Error, field_path, html_escaped, list, part, quote, rule, text};
 
 const REASONS: [&str; 4] = ["FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"];
 

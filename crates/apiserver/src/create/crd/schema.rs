@@ -6,7 +6,7 @@ use palisade_cel::{Environment, Mode, schema::with_metadata};
 use serde_json::{Map, Value as Json};
 
 use super::{Existing, cost::Costs, flag};
-use crate::create::{Checking, field::Error, list, part, shown, text};
+use crate::validation::{Checking, FieldError as Error, list, part, shown, text};
 
 const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
 const METADATA: [&str; 3] = ["metadata", "kind", "apiVersion"];

@@ -4,7 +4,7 @@ use palisade_cel::Regex;
 use serde_json::Value as Json;
 
 use super::flag;
-use crate::create::{field::Error, list, part, text};
+use crate::validation::{FieldError as Error, list, part, text};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Level {

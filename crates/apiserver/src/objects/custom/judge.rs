@@ -11,7 +11,7 @@ use super::{
     rules::{Node, Rule},
     schema::{additional, items},
 };
-use crate::create::{FieldError, part, quote, text};
+use crate::validation::{FieldError, part, quote, text};
 
 /// The most that all rules of an object may cost together (`pkg/apis/cel/config.go`, `RuntimeCELCostBudget`).
 const BUDGET: u64 = 10_000_000;

@@ -11,17 +11,16 @@ use std::{collections::BTreeMap, ops::Deref, sync::OnceLock};
 
 use serde_json::{Map, Value};
 
-use crate::create::{Checking, ErrorType, FieldError, meta, names, shown};
+use crate::validation::{Checking, ErrorType, FieldError, meta, names, shown};
 
 use rules::Rules;
 
 use super::{
-    Refused, Resource, Sent, Subresource, Unserved,
+    Refused, Resource, Sent, Subresource, Unserved, conclude,
     decode::Decoder,
     encode,
     kinds::{Source, api_version},
     table::Table,
-    validate as checks,
 };
 
 /// A CustomResourceDefinition.
@@ -165,7 +164,7 @@ impl Custom {
         }
         meta::check(&mut checking, object, names::subdomain);
         if let Some(old) = old {
-            checks::metadata_update(&mut checking, old, object);
+            meta::update(&mut checking, old, object);
         }
         if let Some(schema) = self.schema(&r.version) {
             validate::validate(minor, schema, object, old, &mut checking.errors);
@@ -181,7 +180,7 @@ impl Custom {
             }
             checking.unknown.clone_from(&rules.unknown);
         }
-        checks::conclude(&r.group, &r.kind, object, checking)
+        conclude(&r.group, &r.kind, object, checking)
     }
 }
 

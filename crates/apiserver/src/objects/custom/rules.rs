@@ -13,12 +13,10 @@ use super::{
     judge::{self, Verdict},
     schema::{additional, items},
 };
-use crate::create::{
-    crd::{
-        field_path,
-        rule::{Compiled, Failure, Scope},
-    },
-    list, text,
+use crate::validation::{
+    field_path, list,
+    rule::{Compiled, Failure, Scope},
+    text,
 };
 
 /// The rules of a schema, compiled.

@@ -3,7 +3,7 @@
 use palisade_cel::Regex;
 use serde_json::{Map, Value};
 
-use crate::create::{FieldError, quote, shown};
+use crate::validation::{FieldError, quote, shown};
 
 use super::{
     correlation::Correlation,

@@ -6,7 +6,7 @@ use super::{
     node::Node,
     pods::resources::{measured, quantity},
 };
-use crate::create::{Checking, FieldError, names, quote};
+use crate::validation::{Checking, FieldError, names, quote};
 
 /// The specification, in the form of `autoscaling/v2`.
 pub(super) fn autoscaler(checking: &mut Checking<'_>, spec: &Node<'_>) {

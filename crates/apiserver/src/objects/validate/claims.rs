@@ -6,7 +6,7 @@ use super::{
     node::Node,
     pods::resources::{amount, quantity},
 };
-use crate::create::Checking;
+use crate::validation::Checking;
 
 const ACCESS_MODES: &[&str] = &["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
 

@@ -2,7 +2,7 @@
 
 use jiff::tz::TimeZoneDatabase;
 
-use crate::create::quote;
+use crate::validation::quote;
 
 /// The least and the most of a field, and names for its numbers from the least on.
 type Bounds = (u64, u64, &'static [&'static str]);

@@ -4,7 +4,7 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::Value;
 
 use super::{formats, node::Node};
-use crate::create::Checking;
+use crate::validation::Checking;
 
 /// The most bytes of one.
 const MOST: usize = 1 << 20;

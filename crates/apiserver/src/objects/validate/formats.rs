@@ -7,7 +7,7 @@ use super::{
     super::{gates::Gate, warnings::addresses},
     node::Node,
 };
-use crate::create::{Checking, meta, names, quote};
+use crate::validation::{Checking, meta, names, quote};
 
 /// A protocol of a port.
 pub(super) const PROTOCOLS: &[&str] = &["SCTP", "TCP", "UDP"];

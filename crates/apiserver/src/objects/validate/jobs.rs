@@ -10,7 +10,7 @@ use super::{
     pods, shown,
     workloads::{is_selector, mismatch, selects, wrong_selector},
 };
-use crate::create::{Checking, FieldError, names};
+use crate::validation::{Checking, FieldError, names};
 
 /// A job (`ValidateJob`).
 pub(super) fn job(checking: &mut Checking<'_>, object: &Value) {
@@ -79,7 +79,7 @@ fn generated_selector(checking: &mut Checking<'_>, object: &Node<'_>, spec: &Nod
             None => checking.required(format!("{field}[{key}]"), &format!("must be '{wanted}'")),
             Some(value) if value != wanted => {
                 let shown = match (checking.minor, labels.value) {
-                    (..34, labels) => crate::create::shown(33, labels).replacen("interface {}", "string", 1),
+                    (..34, labels) => crate::validation::shown(33, labels).replacen("interface {}", "string", 1),
                     (_, labels) => labels.to_string(),
                 };
                 checking.invalid_shown(format!("{field}[{key}]"), &shown, &format!("must be '{wanted}'"));
@@ -331,12 +331,12 @@ fn count_indexes(text: &str, completions: i64) -> Result<i64, String> {
         if parts.len() > 2 {
             return Err(format!(
                 "the fragment {} violates the requirement that an index interval can have at most two parts separated by '-'",
-                crate::create::quote(range)
+                crate::validation::quote(range)
             ));
         }
         let mut ends = Vec::new();
         for part in parts {
-            let quoted = crate::create::quote(part);
+            let quoted = crate::validation::quote(part);
             let index =
                 cron::integer(part).map_err(|_| format!("cannot convert string to integer for index: {quoted}"))?;
             if index >= completions {

@@ -6,7 +6,7 @@ use super::{
     super::Resource, autoscaling, claims, data, formats, jobs, networking, node::Node, pods, rbac, services, shown,
     workloads,
 };
-use crate::create::Checking;
+use crate::validation::Checking;
 
 /// The kinds with complete validation of creation, by group and plural.
 pub(super) const VALIDATED: &[(&str, &str)] = &[

@@ -16,15 +16,12 @@ mod shown;
 mod update;
 mod workloads;
 
-use std::{collections::BTreeSet, ops::Deref};
+use std::ops::Deref;
 
 use serde_json::Value;
 
-use super::{Kinds, Refused, Resource, Sent};
-pub use update::NOT_SHOWN;
-pub(super) use update::metadata_update;
-
-use crate::create::{Checking, FieldError, meta, names, quote};
+use super::{Kinds, Refused, Resource, Sent, conclude};
+use crate::validation::{Checking, FieldError, meta, names};
 
 /// The parts of the API server's validation that are missing here, besides the kinds that [`validated`] does not list.
 pub const NOT_VALIDATED: &[&str] = &[
@@ -85,21 +82,6 @@ pub(super) fn check(kinds: &Kinds, sent: Sent<'_>, object: &Value) -> Result<(),
         return conclude("autoscaling", "Scale", object, checking);
     }
     conclude(&r.group, &r.kind, object, checking)
-}
-
-/// Rejects the object if there is a mistake.
-pub(super) fn conclude(group: &str, kind: &str, object: &Value, mut checking: Checking<'_>) -> Result<(), Refused> {
-    if checking.minor >= 37 {
-        // Since then declarative validation finds the same as the code before it, and each mistake is reported once.
-        let mut seen = BTreeSet::new();
-        checking.errors.retain(|error| seen.insert((error.field.clone(), error.body.clone())));
-    }
-    if !checking.errors.is_empty() {
-        let of = if group.is_empty() { kind.to_owned() } else { format!("{kind}.{group}") };
-        let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
-        return Err(Refused::Validation { what: format!("{of} {}", quote(name)), causes: checking.errors });
-    }
-    checking.unknown.map_or(Ok(()), |why| Err(Refused::NoVerdict(why)))
 }
 
 fn metadata(checking: &mut Checking<'_>, r: &Resource, object: &Value) {

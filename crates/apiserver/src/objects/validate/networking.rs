@@ -7,7 +7,7 @@ use super::{
     formats,
     node::Node,
 };
-use crate::create::{Checking, names};
+use crate::validation::{Checking, names};
 
 pub(super) fn ingress(checking: &mut Checking<'_>, object: &Value) {
     let object = Node::new(object, "");

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::create::{Checking, FieldError, quote};
+use crate::validation::{Checking, FieldError, quote};
 
 static NULL: Value = Value::Null;
 
@@ -191,7 +191,7 @@ impl Checking<'_> {
 }
 
 fn go_json(value: &Value) -> String {
-    crate::create::html_escaped(&value.to_string())
+    crate::validation::html_escaped(&value.to_string())
 }
 
 /// Elements and fields in the syntax of Go.

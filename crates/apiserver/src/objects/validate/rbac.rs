@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{formats, node::Node, workloads::is_selector};
-use crate::create::{Checking, names};
+use crate::validation::{Checking, names};
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 

@@ -10,7 +10,7 @@ use super::{
     node::Node,
     shown,
 };
-use crate::create::{Checking, FieldError};
+use crate::validation::{Checking, FieldError};
 
 const SOURCE_RANGES: &str = "service.beta.kubernetes.io/load-balancer-source-ranges";
 

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use serde_json::Value;
 
 use super::node::Node;
-use crate::create::html_escaped;
+use crate::validation::html_escaped;
 
 /// What a field is if nobody set it, and how it is shown if somebody did.
 enum Of {

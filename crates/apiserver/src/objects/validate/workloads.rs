@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::{claims, formats, node::Node, pods, shown};
-use crate::create::{Checking, shown as value_shown};
+use crate::validation::{Checking, shown as value_shown};
 
 /// Does the selector match the labels?
 pub(super) fn selects(selector: &Value, labels: &Value) -> bool {
@@ -82,7 +82,7 @@ fn go_selector(selector: &Node<'_>) -> String {
                 Value::Array(list) => format!("[]string{{{}}}", joined(list)),
                 _ => "[]string(nil)".to_owned(),
             };
-            let quote = crate::create::quote;
+            let quote = crate::validation::quote;
             format!(
                 "v1.LabelSelectorRequirement{{Key:{}, Operator:{}, Values:{values}}}",
                 quote(one.text("key")),
@@ -99,7 +99,7 @@ fn go_selector(selector: &Node<'_>) -> String {
 }
 
 fn joined(list: &[Value]) -> String {
-    let texts: Vec<_> = list.iter().filter_map(Value::as_str).map(crate::create::quote).collect();
+    let texts: Vec<_> = list.iter().filter_map(Value::as_str).map(crate::validation::quote).collect();
     texts.join(", ")
 }
 
@@ -173,7 +173,7 @@ pub(super) fn deployment(checking: &mut Checking<'_>, spec: &Node<'_>) {
 
 /// A strategy of a type that there is not: the whole is shown.
 fn unknown_strategy(checking: &mut Checking<'_>, strategy: &Node<'_>, supported: &[&str]) {
-    let mut error = crate::create::FieldError::not_supported(&strategy.path, "", supported);
+    let mut error = crate::validation::FieldError::not_supported(&strategy.path, "", supported);
     error.body = error.body.replacen("\"\"", &shown::strategy(strategy), 1);
     checking.errors.push(error);
 }

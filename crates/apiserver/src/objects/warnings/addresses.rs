@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use serde_json::Value;
 
 use super::Warnings;
-use crate::create::quote;
+use crate::validation::quote;
 
 pub(super) fn ips(path: &str, list: &[Value], out: &mut Warnings) {
     for (i, text) in list.iter().enumerate() {

@@ -13,7 +13,7 @@ use std::ops::Deref;
 use serde_json::Value;
 
 use super::{Kinds, Sent};
-use crate::create::{list, names, part, quote, text};
+use crate::validation::{list, names, part, quote, text};
 
 /// In Go maps have no order; here keys are sorted.
 type Warnings = Vec<String>;

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::Warnings;
-use crate::create::{list, names, text};
+use crate::validation::{list, names, text};
 
 /// The warning about a label, if there is one.
 pub(super) fn deprecated(key: &str) -> Option<&'static str> {

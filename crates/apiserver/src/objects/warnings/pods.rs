@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use super::{Warnings, addresses, annotation, nodes, volumes};
 use crate::{
-    create::{list, part, quote, text},
     objects::pods::app_armor_profile,
+    validation::{list, part, quote, text},
 };
 
 const APP_ARMOR: &str = "container.apparmor.security.beta.kubernetes.io/";

@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::{STORAGE_CLASS, STORAGE_CLASS_DEPRECATED, Warnings, annotation, nodes, pods::fractional};
-use crate::create::{list, part, quote, text};
+use crate::validation::{list, part, quote, text};
 
 /// Kinds of volumes of pods that are no more.
 fn plugin(volume: &Value, path: &str, out: &mut Warnings) {

@@ -5,7 +5,7 @@ use std::fmt;
 use serde_json::Value as Json;
 
 use super::Level;
-use crate::create::FieldError;
+use crate::validation::FieldError;
 
 /// How all labels of the standards begin.
 pub(super) const PREFIX: &str = "pod-security.kubernetes.io/";

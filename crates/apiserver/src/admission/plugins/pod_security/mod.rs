@@ -13,7 +13,7 @@ use serde_json::{Value as Json, json};
 
 use self::labels::{PREFIX, Standard, Wanted};
 use super::{Attributes, Remarks, items};
-use crate::{admission::Operation, create::quote, objects::Refused};
+use crate::{admission::Operation, objects::Refused, validation::quote};
 
 /// A level of the Pod Security Standards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -114,7 +114,7 @@ fn pod(attributes: &Attributes<'_>, pod: &Json, enforce: bool, said: &mut Remark
         return Ok(());
     }
     if !mistakes.is_empty() {
-        let text = format!("Failed to parse policy: {}", crate::create::aggregate(&mistakes));
+        let text = format!("Failed to parse policy: {}", crate::validation::aggregate(&mistakes));
         said.annotations.insert(format!("{PREFIX}error"), text);
     }
     let mut refused = None;

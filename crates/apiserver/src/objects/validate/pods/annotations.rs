@@ -4,7 +4,7 @@
 use serde_json::{Map, Value};
 
 use super::{super::node::Node, Pod, scheduling, volumes};
-use crate::create::{Checking, quote};
+use crate::validation::{Checking, quote};
 
 const MIRROR: &str = "kubernetes.io/config.mirror";
 const TOLERATIONS: &str = "scheduler.alpha.kubernetes.io/tolerations";

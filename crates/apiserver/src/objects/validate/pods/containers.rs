@@ -9,7 +9,7 @@ use super::{
     resources::{self, without_quotes},
     security, volumes,
 };
-use crate::create::Checking;
+use crate::validation::Checking;
 
 pub(super) fn regular(checking: &mut Checking<'_>, pod: &Pod<'_>) {
     if pod.spec.elements("containers").is_empty() {

@@ -5,7 +5,7 @@ use super::{
     super::{super::gates::Gate, formats, node::Node},
     resources, volumes,
 };
-use crate::create::{Checking, names};
+use crate::validation::{Checking, names};
 
 /// What the downward API has for variables.
 const FIELDS: &[&str] = &[

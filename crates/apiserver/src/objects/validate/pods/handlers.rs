@@ -5,7 +5,7 @@ use super::{
     super::{formats, node::Node},
     Pod,
 };
-use crate::create::Checking;
+use crate::validation::Checking;
 
 const SIGNALS_OF_LINUX: &[&str] = &[
     "SIGABRT",

@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::{super::gates::Gate, formats, node::Node, shown};
-use crate::create::{Checking, names};
+use crate::validation::{Checking, names};
 
 const PULL_POLICIES: &[&str] = &["Always", "IfNotPresent", "Never"];
 

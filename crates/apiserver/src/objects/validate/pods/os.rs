@@ -2,7 +2,7 @@
 //! `validateWindowsHostProcessPod` in `pkg/apis/core/validation/validation.go`).
 
 use super::{super::node::Node, Pod};
-use crate::create::Checking;
+use crate::validation::Checking;
 
 pub(super) fn check(checking: &mut Checking<'_>, pod: &Pod<'_>) {
     let Some(os) = pod.spec.part("os") else { return };

@@ -6,7 +6,7 @@ use super::{
     super::{super::gates::Gate, formats, node::Node, shown},
     Pod, env, volumes,
 };
-use crate::create::{Checking, names, quote};
+use crate::validation::{Checking, names, quote};
 
 /// What the downward API has for files.
 const FIELDS: &[&str] =

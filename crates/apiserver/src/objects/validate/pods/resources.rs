@@ -10,7 +10,7 @@ use super::{
     super::{formats, node::Node},
     Pod,
 };
-use crate::create::{Checking, FieldError, names, quote};
+use crate::validation::{Checking, FieldError, names, quote};
 
 const COMPUTE: [&str; 9] = [
     "cpu",

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use super::super::{super::gates::Gate, formats, node::Node};
-use crate::create::{Checking, names};
+use crate::validation::{Checking, names};
 
 const SELECTS: &str = "not a valid selector operator";
 
@@ -201,7 +201,7 @@ fn decimal(value: &str) -> Vec<String> {
     }
     if value.parse::<i64>().is_err() {
         let why = if canonical { "value out of range" } else { "invalid syntax" };
-        wrong.push(format!("strconv.ParseInt: parsing {}: {why}", crate::create::quote(value)));
+        wrong.push(format!("strconv.ParseInt: parsing {}: {why}", crate::validation::quote(value)));
     }
     wrong
 }

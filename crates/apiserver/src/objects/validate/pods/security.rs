@@ -9,7 +9,7 @@ use super::{
     super::{super::gates::Gate, formats, node::Node, shown},
     Pod, volumes,
 };
-use crate::create::Checking;
+use crate::validation::Checking;
 
 const MOST: i64 = i32::MAX as i64;
 

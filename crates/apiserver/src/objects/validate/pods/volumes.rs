@@ -9,7 +9,7 @@ use super::{
     super::{claims, formats, node::Node},
     Pod, projected, resources,
 };
-use crate::create::{Checking, meta, names};
+use crate::validation::{Checking, meta, names};
 
 pub(super) const FILE_MODE: &str = "must be a number between 0 and 0777 (octal), both inclusive";
 
@@ -114,7 +114,7 @@ fn source(checking: &mut Checking<'_>, volume: &Node<'_>, pod: &Pod<'_>) {
         if let Some(pod) = pod {
             let claim = format!("{pod}-{name}");
             let wrong = names::subdomain(&claim);
-            let shown = crate::create::quote(&claim);
+            let shown = crate::validation::quote(&claim);
             let wrong: Vec<_> = wrong.iter().map(|text| format!("PVC name {shown}: {text}")).collect();
             checking.each(volume.field("name"), name, &wrong);
         }

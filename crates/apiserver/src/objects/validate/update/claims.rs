@@ -8,7 +8,7 @@ use super::{
     super::super::{Resource, gates::Gate},
     Change, IMMUTABLE, NOT_SHOWN, Shows, nothing,
 };
-use crate::create::{Checking, FieldError, part, text};
+use crate::validation::{Checking, FieldError, part, text};
 
 /// The former place of the storage class.
 const CLASS: &str = "volume.beta.kubernetes.io/storage-class";

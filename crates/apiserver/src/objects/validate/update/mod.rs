@@ -17,13 +17,7 @@ use super::{
     super::{Kinds, Refused, Sent, Stored, equal::Same, kinds::Source, scale},
     kinds, metadata,
 };
-use crate::create::{Checking, FieldError, list, quote, shown, text};
-
-/// Placeholder in texts for parts that the API server shows and that are unknown here: how two specifications differ,
-/// or a value in the API server's own form.
-pub const NOT_SHOWN: &str = "(not shown offline)";
-
-const IMMUTABLE: &str = "field is immutable";
+use crate::validation::{Checking, FieldError, IMMUTABLE, NOT_SHOWN, list, meta, quote, shown, text};
 
 /// What is compared.
 #[derive(Clone, Copy)]
@@ -99,7 +93,7 @@ pub(super) fn check(
     };
     let change = Change { same: Same::of(&api.table, name), old, new: object };
     metadata(checking, r, object);
-    metadata_update(checking, old, object);
+    meta::update(checking, old, object);
     let changed = !change.same.but(&["apiVersion", "kind", "metadata", "status"], object, old);
     // Some annotations mean what fields mean, and are validated with these.
     let create = |checking: &mut Checking<'_>| {
@@ -130,42 +124,6 @@ fn unknown(checking: &mut Checking<'_>, what: &str, field: &str) {
     checking.unknown.get_or_insert_with(|| {
         format!("which changes of {field} the API server takes in an update of {what} is not checked here")
     });
-}
-
-/// `ValidateObjectMetaAccessorUpdate` of apimachinery `pkg/api/validation/objectmeta.go`.
-pub(in crate::objects) fn metadata_update(checking: &mut Checking<'_>, old: &Value, object: &Value) {
-    let (now, before) = (&object["metadata"], &old["metadata"]);
-    if !before["deletionTimestamp"].is_null() {
-        let known = list(before, "finalizers");
-        let mut added: Vec<_> =
-            list(now, "finalizers").iter().filter(|one| !known.contains(one)).filter_map(Value::as_str).collect();
-        added.sort_unstable();
-        added.dedup();
-        if !added.is_empty() {
-            let added: Vec<_> = added.into_iter().map(quote).collect();
-            let text = format!(
-                "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
-                added.join(", ")
-            );
-            checking.errors.push(FieldError::forbidden("metadata.finalizers", &text));
-        }
-    }
-    for key in ["name", "namespace", "uid"] {
-        let (now, before) = (text(now, key), text(before, key));
-        if now != before && !(key == "uid" && before.is_empty()) {
-            checking.errors.push(FieldError::invalid(format!("metadata.{key}"), now, IMMUTABLE));
-        }
-    }
-    for key in ["deletionTimestamp", "deletionGracePeriodSeconds"] {
-        if now[key] != before[key] {
-            let field = format!("metadata.{key}");
-            checking.errors.push(match &now[key] {
-                Value::String(text) if checking.minor >= 34 => FieldError::invalid(field, text, IMMUTABLE),
-                Value::String(_) => FieldError::invalid_shown(field, NOT_SHOWN, IMMUTABLE),
-                other => FieldError::invalid_shown(field, &shown(checking.minor, other), IMMUTABLE),
-            });
-        }
-    }
 }
 
 /// The resource itself; `create` validates what creation does, where something changed that it looks at.

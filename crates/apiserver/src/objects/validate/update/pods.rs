@@ -8,7 +8,7 @@ use super::{
     super::super::{gates::Gate, pods::quality},
     Change, NOT_SHOWN, Shows, invalid,
 };
-use crate::create::{Checking, FieldError, list, part, text};
+use crate::validation::{Checking, FieldError, list, part, text};
 
 const MIRROR: &str = "kubernetes.io/config.mirror";
 const APP_ARMOR: &str = "container.apparmor.security.beta.kubernetes.io/";
@@ -195,7 +195,7 @@ pub(super) fn ephemeral(checking: &mut Checking<'_>, change: Change<'_>) {
     let spec = change.same.below(&["spec"]);
     for old in list(&change.old["spec"], "ephemeralContainers") {
         let name = text(old, "name");
-        let quoted = crate::create::quote(name);
+        let quoted = crate::validation::quote(name);
         let now = list(&change.new["spec"], "ephemeralContainers").iter().rfind(|new| text(new, "name") == name);
         let detail = match now {
             None => format!("existing ephemeral containers {quoted} may not be removed\n"),

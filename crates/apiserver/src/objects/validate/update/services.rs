@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{Change, Shows, invalid, unknown};
-use crate::create::{Checking, FieldError, list, part, text};
+use crate::validation::{Checking, FieldError, list, part, text};
 
 /// `ValidateServiceUpdate`
 pub(super) fn update(checking: &mut Checking<'_>, change: Change<'_>) {

@@ -9,7 +9,7 @@ use super::{
     super::super::{Sent, gates::Gate},
     Change, IMMUTABLE, pods, unknown,
 };
-use crate::create::{Checking, FieldError, list, names, part, text};
+use crate::validation::{Checking, FieldError, list, names, part, text};
 
 const NOT_NEGATIVE: &str = "must be greater than or equal to 0";
 

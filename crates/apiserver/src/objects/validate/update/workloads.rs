@@ -4,7 +4,7 @@ use palisade_objects::json::Change as _;
 use serde_json::{Value, json};
 
 use super::{super::super::gates::Gate, Change, IMMUTABLE, Shows, invalid, nothing};
-use crate::create::{Checking, FieldError, list, part};
+use crate::validation::{Checking, FieldError, list, part};
 
 /// `ValidateStatefulSetUpdate`
 pub(super) fn stateful_set(checking: &mut Checking<'_>, change: Change<'_>) {

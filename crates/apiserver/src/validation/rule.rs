@@ -13,7 +13,7 @@ use palisade_cel::{
 };
 use serde_json::Value as Json;
 
-use crate::create::text;
+use super::text;
 
 /// A rule that compiles.
 #[derive(Debug)]

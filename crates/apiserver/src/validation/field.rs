@@ -4,6 +4,13 @@ use std::{collections::BTreeSet, fmt::Write as _};
 
 use serde_json::Value as Json;
 
+/// Placeholder in texts for parts that the API server shows and that are unknown here: how two specifications differ,
+/// or a value in the API server's own form.
+pub const NOT_SHOWN: &str = "(not shown offline)";
+
+/// What is wrong with a value that is not what it was.
+pub(crate) const IMMUTABLE: &str = "field is immutable";
+
 /// What is wrong with a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ErrorType {

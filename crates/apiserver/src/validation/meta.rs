@@ -2,7 +2,7 @@
 
 use serde_json::Value as Json;
 
-use super::{Checking, field::Error, list, names, part, text};
+use super::{Checking, FieldError as Error, IMMUTABLE, NOT_SHOWN, list, names, part, quote, shown, text};
 
 /// The most bytes of all annotations together.
 const MAX_ANNOTATIONS: usize = 256 << 10;
@@ -68,6 +68,42 @@ fn owners(checking: &mut Checking<'_>, metadata: &Json) {
         for key in missing {
             let text = if checking.minor < 34 { format!("{key} {text}") } else { text.to_owned() };
             checking.errors.push(Error::invalid(format!("{field}.{key}"), "", &text));
+        }
+    }
+}
+
+/// `ValidateObjectMetaAccessorUpdate` of apimachinery `pkg/api/validation/objectmeta.go`.
+pub(crate) fn update(checking: &mut Checking<'_>, old: &Json, object: &Json) {
+    let (now, before) = (&object["metadata"], &old["metadata"]);
+    if !before["deletionTimestamp"].is_null() {
+        let known = list(before, "finalizers");
+        let mut added: Vec<_> =
+            list(now, "finalizers").iter().filter(|one| !known.contains(one)).filter_map(Json::as_str).collect();
+        added.sort_unstable();
+        added.dedup();
+        if !added.is_empty() {
+            let added: Vec<_> = added.into_iter().map(quote).collect();
+            let text = format!(
+                "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
+                added.join(", ")
+            );
+            checking.errors.push(Error::forbidden("metadata.finalizers", &text));
+        }
+    }
+    for key in ["name", "namespace", "uid"] {
+        let (now, before) = (text(now, key), text(before, key));
+        if now != before && !(key == "uid" && before.is_empty()) {
+            checking.errors.push(Error::invalid(format!("metadata.{key}"), now, IMMUTABLE));
+        }
+    }
+    for key in ["deletionTimestamp", "deletionGracePeriodSeconds"] {
+        if now[key] != before[key] {
+            let field = format!("metadata.{key}");
+            checking.errors.push(match &now[key] {
+                Json::String(text) if checking.minor >= 34 => Error::invalid(field, text, IMMUTABLE),
+                Json::String(_) => Error::invalid_shown(field, NOT_SHOWN, IMMUTABLE),
+                other => Error::invalid_shown(field, &shown(checking.minor, other), IMMUTABLE),
+            });
         }
     }
 }

@@ -1,0 +1,38 @@
+//! What all validation of objects has in common: mistakes in the words of the API server, the checks of names and of
+//! metadata, and the rules of schemas.
+
+mod field;
+mod field_path;
+pub(crate) mod meta;
+pub(crate) mod names;
+pub(crate) mod rule;
+
+use serde_json::Value as Json;
+
+pub use field::{Error as FieldError, ErrorType, NOT_SHOWN, aggregate, quote};
+pub(crate) use field::{IMMUTABLE, html_escaped, shown};
+pub(crate) use field_path::field_path;
+
+/// The checks of an object, and their findings.
+pub(crate) struct Checking<'a> {
+    pub(crate) minor: u8,
+    pub(crate) old: Option<&'a Json>,
+    pub(crate) errors: Vec<FieldError>,
+    /// Why there is no verdict, if there is none.
+    pub(crate) unknown: Option<String>,
+}
+
+/// A text of an object; empty if there is none.
+pub(crate) fn text<'a>(of: &'a Json, key: &str) -> &'a str {
+    of.get(key).and_then(Json::as_str).unwrap_or_default()
+}
+
+/// The elements of a list of an object.
+pub(crate) fn list<'a>(of: &'a Json, key: &str) -> &'a [Json] {
+    of.get(key).and_then(Json::as_array).map(Vec::as_slice).unwrap_or_default()
+}
+
+/// A part of an object, unless it is null.
+pub(crate) fn part<'a>(of: &'a Json, key: &str) -> Option<&'a Json> {
+    of.get(key).filter(|part| !part.is_null())
+}
