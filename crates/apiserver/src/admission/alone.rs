@@ -7,10 +7,9 @@ use serde_json::Value as Json;
 
 use super::{
     Evaluation, PolicyKind, Request,
-    authorizer::Asked,
-    dispatch::authority,
+    authorizer::{Asked, authority},
     expression::{Evaluator, Inputs},
-    policy::Policy,
+    policy::validating::Policy,
     validate::{Decision, Verdict, conditions_match, validate_matched},
 };
 

@@ -2,7 +2,13 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use palisade_cel::authorizer::{Attributes, Authorizer, Decision, User};
+use palisade_cel::{
+    authorizer::{self, Attributes, Authorizer, Decision, User},
+    eval::Activation,
+    value::Value,
+};
+
+use super::Request;
 
 /// Answers authorization checks that expressions make.
 pub trait Answers: Send + Sync {
@@ -64,4 +70,40 @@ fn question(user: &User, wanted: &Attributes) -> String {
         text = text + before + part;
     }
     text
+}
+
+/// The variables `authorizer` and `authorizer.requestResource`.
+#[derive(Clone, Debug)]
+pub(crate) struct Authority {
+    pub authorizer: Value<'static>,
+    pub request_resource: Value<'static>,
+}
+
+impl Authority {
+    pub fn bind<'a>(&self, activation: Activation<'a>) -> Activation<'a> {
+        activation
+            .bind("authorizer", self.authorizer.clone())
+            .bind("authorizer.requestResource", self.request_resource.clone())
+    }
+}
+
+/// The variables `authorizer` and `authorizer.requestResource` for a request.
+pub(crate) fn authority(request: &Request, asked: &Arc<Asked>) -> Authority {
+    let user = User {
+        name: request.user.name.clone(),
+        groups: request.user.groups.clone(),
+        extra: request.user.extra.clone(),
+    };
+    let attributes = Attributes {
+        group: request.resource.group.clone(),
+        resource: request.resource.resource.clone(),
+        subresource: request.subresource.clone(),
+        namespace: request.namespace.clone(),
+        name: request.name.clone(),
+        ..Attributes::default()
+    };
+    Authority {
+        authorizer: authorizer::authorizer(user.clone(), Arc::clone(asked) as _),
+        request_resource: authorizer::request_resource(user, Arc::clone(asked) as _, attributes),
+    }
 }

@@ -3,11 +3,12 @@
 use std::{
     borrow::Cow,
     collections::{BTreeMap, btree_map},
+    fmt,
     sync::Arc,
 };
 
 use k8s_openapi::api::admissionregistration::v1::{
-    MutatingAdmissionPolicy, MutatingAdmissionPolicyBinding, ParamKind, ValidatingAdmissionPolicy,
+    MatchResources, MutatingAdmissionPolicy, MutatingAdmissionPolicyBinding, ParamKind, ValidatingAdmissionPolicy,
     ValidatingAdmissionPolicyBinding,
 };
 use palisade_cel::{Mode, schema::Kind};
@@ -15,16 +16,16 @@ use palisade_objects::json::Change as _;
 use serde_json::{Value as Json, json};
 
 use super::{
-    Answers, Privileged, Request, ResourceId, Review,
+    Answers, Privileged, Request, ResourceId,
+    chosen::Plugins,
     convert::convert,
-    dispatch::Dispatch,
-    matching::MatchError,
-    mutating::Mutations,
     namespace,
-    plugins::Plugins,
-    plugins::PodSecurity,
-    policy::{Binding, Policy},
-    webhook::Webhook,
+    policy::{
+        mutating::Mutations,
+        validating::{Binding, Policy},
+    },
+    refusal::MatchError,
+    standards::PodSecurity,
 };
 use crate::{
     create::{self, Refused, Status},
@@ -55,6 +56,24 @@ pub struct Cluster {
     /// By group and kind, then by namespace and name.
     objects: Arc<BTreeMap<(String, String), ByName>>,
     answers: Arc<dyn Answers>,
+}
+
+/// A mutating webhook.
+pub trait Webhook: fmt::Debug + Send + Sync {
+    /// Which requests it is asked about: its rules and selectors.
+    fn constraints(&self) -> &MatchResources;
+
+    /// What it answers.
+    fn answer(&self, request: &Request, cluster: &Cluster) -> WebhookAnswer;
+}
+
+/// What a webhook answers to a request, which it allows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WebhookAnswer {
+    /// The object with its patch applied, none if it has no patch; or why the API server cannot apply it.
+    pub object: Result<Option<Json>, String>,
+    /// What the client is warned of.
+    pub warnings: Vec<String>,
 }
 
 /// Objects of a kind, by namespace and name.
@@ -224,12 +243,6 @@ impl Cluster {
     pub fn object(&self, group: &str, kind: &str, namespace: &str, name: &str) -> Option<&Json> {
         let found = self.stored(group, kind).find(|stored| stored.namespace == namespace && stored.name == name);
         found.map(|stored| &stored.object)
-    }
-
-    /// The verdict of the validating policies on a request with a decoded, defaulted and valid object, as in an
-    /// `AdmissionReview`. No other admission plugin runs.
-    pub fn review(&self, request: &Request) -> Review {
-        Dispatch::new(self, request).policies_alone()
     }
 
     /// The same cluster with other admission plugins. Without this those run that run by default in its minor.

@@ -4,7 +4,7 @@ use palisade_cel::schema::Kind;
 use palisade_objects::json::Change as _;
 use serde_json::Value as Json;
 
-use super::matching::MatchError;
+use super::refusal::MatchError;
 
 /// An object in another version of its kind. If a definition has no webhook and its versions have the same schema, only
 /// `apiVersion` differs. How built-in kinds differ is unknown here.

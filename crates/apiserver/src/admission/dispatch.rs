@@ -3,20 +3,19 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use palisade_cel::authorizer::{self, Attributes};
 use serde_json::Value as Json;
 
 use super::{
     Cluster, Denial, Evaluation, Operation, Outcome, PolicyKind, Request, Review,
-    authorizer::Asked,
+    authorizer::{Asked, authority},
     cluster::Stored,
     expression::{Evaluator, Expression, Inputs},
-    matching::{self, MatchError, Matched, unknown_namespace},
+    matching::{self, Matched, unknown_namespace},
     namespace, params,
     plugins::{self, Remarks, Side, VALIDATING_POLICIES},
-    policy::{Binding, Policy},
-    send::denial,
-    validate::{Annotation, Authority, Decision, Verdict, validate},
+    policy::validating::{Binding, Policy},
+    refusal::{MatchError, denial, forbidden},
+    validate::{Annotation, Decision, Verdict, validate},
     warnings::Warnings,
 };
 
@@ -312,11 +311,6 @@ impl<'a> Dispatch<'a> {
     }
 }
 
-/// The text of an error of the reason Forbidden (`NewForbidden` in apimachinery `pkg/api/errors`).
-pub(crate) fn forbidden(request: &Request, cause: &str) -> String {
-    format!("{} \"{}\" is forbidden: {cause}", request.resource.group_resource(), request.shown_name())
-}
-
 /// The HTTP status of a reason (`reasonToCode` in `policy_decision.go`).
 fn code(reason: &str) -> u16 {
     match reason {
@@ -324,27 +318,6 @@ fn code(reason: &str) -> u16 {
         "Unauthorized" => 401,
         "RequestEntityTooLarge" => 413,
         _ => 422,
-    }
-}
-
-/// The variables `authorizer` and `authorizer.requestResource` for a request.
-pub(crate) fn authority(request: &Request, asked: &Arc<Asked>) -> Authority {
-    let user = authorizer::User {
-        name: request.user.name.clone(),
-        groups: request.user.groups.clone(),
-        extra: request.user.extra.clone(),
-    };
-    let attributes = Attributes {
-        group: request.resource.group.clone(),
-        resource: request.resource.resource.clone(),
-        subresource: request.subresource.clone(),
-        namespace: request.namespace.clone(),
-        name: request.name.clone(),
-        ..Attributes::default()
-    };
-    Authority {
-        authorizer: authorizer::authorizer(user.clone(), Arc::clone(asked) as _),
-        request_resource: authorizer::request_resource(user, Arc::clone(asked) as _, attributes),
     }
 }
 

@@ -11,7 +11,7 @@ use palisade_cel::{
 };
 use serde_json::Value as Json;
 
-use super::{Evaluation, PolicyKind, matching::MatchError};
+use super::{Evaluation, PolicyKind, refusal::MatchError};
 
 /// An expression of a policy, compiled.
 #[derive(Debug)]

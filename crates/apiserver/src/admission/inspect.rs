@@ -11,8 +11,8 @@ use serde_json::{Value as Json, json};
 use super::{
     Cluster, Operation, PolicyKind, Request,
     expression::{Expression, Variable},
-    matching, mutating,
-    policy::Policy,
+    matching::{self, Trace},
+    policy::{mutating, validating},
 };
 
 /// An expression of a policy that is in force.
@@ -31,27 +31,6 @@ pub struct Inspected<'a> {
     /// What its parts came to in all requests so far; nothing if it does not compile, or if the cluster is not
     /// [`watching`](Cluster::watching).
     pub watches: &'a [Arc<Watch>],
-}
-
-/// How a request was matched by what a policy or a binding says of requests (`matchConstraints`, `matchResources`).
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Trace {
-    /// The kind of the policy.
-    pub kind: PolicyKind,
-    /// The policy.
-    pub policy: String,
-    /// The binding; none for the policy's own `matchConstraints`.
-    pub binding: Option<String>,
-    /// Whether it matched. None if that is not known.
-    pub matched: Option<bool>,
-    /// Which of `resourceRules` fit, by their index.
-    pub rules: Vec<usize>,
-    /// Which of `excludeResourceRules` fit.
-    pub excludes: Vec<usize>,
-    /// Whether `namespaceSelector` selects it, if there is one.
-    pub namespace_selector: Option<bool>,
-    /// Whether `objectSelector` selects it, if there is one.
-    pub object_selector: Option<bool>,
 }
 
 impl Cluster {
@@ -93,7 +72,7 @@ impl Cluster {
                 let found = self.all_policies().find(|one| one.name == policy);
                 let changed = found.and_then(|found| changed(policy, &found.spec, &pointer, source));
                 changed.map(|changed| {
-                    let changed = Policy::new(changed, self.minor(), Mode::Stored);
+                    let changed = validating::Policy::new(changed, self.minor(), Mode::Stored);
                     let issues = issues(changed.expressions());
                     cluster.replace_policy(changed);
                     issues

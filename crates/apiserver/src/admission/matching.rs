@@ -11,22 +11,13 @@ use palisade_cel::schema::Kind;
 use palisade_objects::selector::{self, Labels};
 use serde_json::Value as Json;
 
-use super::{Cluster, Operation, PolicyKind, Request, ResourceId, Trace};
+use super::{Cluster, Operation, PolicyKind, Request, ResourceId, refusal::MatchError};
 
 /// As what a policy sees a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Matched {
     pub kind: Kind,
     pub resource: ResourceId,
-}
-
-/// Why something cannot be used.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum MatchError {
-    /// The API server says this, and follows `failurePolicy`.
-    Configuration(String),
-    /// Nothing can be said offline.
-    NoVerdict(String),
 }
 
 /// Resources that no policy intercepts: policies themselves (apiserver `policy/generic/plugin.go`), and reviews whose
@@ -47,6 +38,27 @@ const EXCLUDED: &[(&str, &[&str])] = &[
         &["localsubjectaccessreviews", "selfsubjectaccessreviews", "selfsubjectrulesreviews", "subjectaccessreviews"],
     ),
 ];
+
+/// How a request was matched by what a policy or a binding says of requests (`matchConstraints`, `matchResources`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trace {
+    /// The kind of the policy.
+    pub kind: PolicyKind,
+    /// The policy.
+    pub policy: String,
+    /// The binding; none for the policy's own `matchConstraints`.
+    pub binding: Option<String>,
+    /// Whether it matched. None if that is not known.
+    pub matched: Option<bool>,
+    /// Which of `resourceRules` fit, by their index.
+    pub rules: Vec<usize>,
+    /// Which of `excludeResourceRules` fit.
+    pub excludes: Vec<usize>,
+    /// Whether `namespaceSelector` selects it, if there is one.
+    pub namespace_selector: Option<bool>,
+    /// Whether `objectSelector` selects it, if there is one.
+    pub object_selector: Option<bool>,
+}
 
 /// Whether policies never see requests for this resource.
 pub(crate) fn is_excluded(resource: &ResourceId) -> bool {

@@ -6,6 +6,7 @@
 mod admission_review;
 mod alone;
 mod authorizer;
+mod chosen;
 mod cluster;
 mod convert;
 mod dispatch;
@@ -17,21 +18,23 @@ mod namespace;
 mod params;
 mod plugins;
 mod policy;
+mod refusal;
 mod request;
 mod review;
 mod send;
+mod standards;
 mod validate;
 mod warnings;
 mod webhook;
 
 pub use alone::{Objects, PolicyAlone, Said};
 pub use authorizer::{Answers, Privileged};
-pub use cluster::Cluster;
-pub use inspect::{Inspected, Trace};
-pub use plugins::{ALL as PLUGINS, Level, Plugin, Plugins, PodSecurity, UnknownPlugin, Violation};
+pub use chosen::Plugins;
+pub use cluster::{Cluster, Webhook, WebhookAnswer};
+pub use inspect::Inspected;
+pub use matching::Trace;
+pub use plugins::{ALL as PLUGINS, Plugin, UnknownPlugin};
 pub use request::{Operation, Request, ResourceId, User};
 pub use review::{Denial, Evaluation, Mutated, Outcome, PolicyKind, Review};
+pub use standards::{Level, PodSecurity, Violation};
 pub use validate::{BUDGET, MATCH_CONDITIONS_BUDGET, MAX_MESSAGE};
-pub use webhook::{Webhook, WebhookAnswer};
-
-pub(crate) use authorizer::Asked;

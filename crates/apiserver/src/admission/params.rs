@@ -5,11 +5,7 @@ use k8s_openapi::api::admissionregistration::v1::{ParamKind, ParamRef};
 use palisade_cel::schema::Kind;
 use palisade_objects::selector;
 
-use super::{
-    Cluster,
-    cluster::Stored,
-    matching::{MatchError, labels},
-};
+use super::{Cluster, cluster::Stored, matching::labels, refusal::MatchError};
 
 /// The kind of a policy's parameters, and whether they live in namespaces.
 #[derive(Clone, Debug)]

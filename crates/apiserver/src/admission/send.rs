@@ -4,10 +4,11 @@ use palisade_cel::schema::Kind;
 use serde_json::Value as Json;
 
 use super::{
-    Cluster, Denial, Evaluation, Mutated, Operation, Outcome, Request, ResourceId, Review, User,
+    Cluster, Evaluation, Mutated, Operation, Outcome, Request, ResourceId, Review, User,
     dispatch::Dispatch,
-    mutating::{Mutating, Stop},
+    mutating::Mutating,
     plugins::Attributes,
+    refusal::{Stop, stop},
 };
 use crate::{
     objects::{self, Kinds, NOT_SHOWN, Refused, Resource, Sent, Stored, Surroundings},
@@ -121,6 +122,12 @@ impl Cluster {
                 evaluations,
             },
         }
+    }
+
+    /// The verdict of the validating policies on a request with a decoded, defaulted and valid object, as in an
+    /// `AdmissionReview`. No other admission plugin runs.
+    pub fn review(&self, request: &Request) -> Review {
+        Dispatch::new(self, request).policies_alone()
     }
 
     /// An object as it is stored; `created` is its creation, if it is a manifest.
@@ -244,34 +251,4 @@ fn same_object(request: &Request, object: &Json, old: &Stored) -> Result<(), Sto
         request.resource.group_resource(),
         quote(&request.name),
     ))))
-}
-
-/// The answer to a request that no policy matches.
-fn stop(refused: Refused) -> Stop {
-    denial(refused).map_or_else(Stop::NoVerdict, |denial| Stop::Denied(vec![denial]))
-}
-
-/// The client's message for a denial that no policy causes.
-///
-/// # Errors
-/// Why there is no verdict.
-pub(super) fn denial(refused: Refused) -> Result<Denial, String> {
-    let message = refused.to_string();
-    let (code, reason) = match refused {
-        Refused::NoVerdict(why) => return Err(why),
-        Refused::Decode(_) => (400, "BadRequest"),
-        Refused::Validation { .. } => (422, "Invalid"),
-        Refused::Forbidden(_) => (403, "Forbidden"),
-        Refused::Conflict(_) => (409, "Conflict"),
-    };
-    Ok(Denial {
-        policy: String::new(),
-        binding: None,
-        param: None,
-        said: message.clone(),
-        cause: message.clone(),
-        message,
-        reason: reason.to_owned(),
-        code,
-    })
 }

@@ -1,11 +1,10 @@
 //! The verdict of one policy with one set of parameters (apiserver
 //! `pkg/admission/plugin/policy/validating/validator.go`).
 
-use palisade_cel::{eval::Activation, value::Value};
-
 use super::{
+    authorizer::Authority,
     expression::{Evaluator, Expression, Inputs, OUT_OF_BUDGET, OutOfBudget},
-    policy::Policy,
+    policy::validating::Policy,
 };
 
 /// What the validations and messages of a policy may cost with one binding and one set of parameters, and what its
@@ -38,21 +37,6 @@ pub(crate) enum Annotation {
 pub(crate) struct Verdict {
     pub decisions: Vec<Decision>,
     pub annotations: Vec<Annotation>,
-}
-
-/// The variables `authorizer` and `authorizer.requestResource`.
-#[derive(Clone, Debug)]
-pub(crate) struct Authority {
-    pub authorizer: Value<'static>,
-    pub request_resource: Value<'static>,
-}
-
-impl Authority {
-    pub fn bind<'a>(&self, activation: Activation<'a>) -> Activation<'a> {
-        activation
-            .bind("authorizer", self.authorizer.clone())
-            .bind("authorizer.requestResource", self.request_resource.clone())
-    }
 }
 
 /// Evaluates a policy. Match conditions see no namespace, and the request as it was addressed (`of_conditions`).

@@ -4,35 +4,15 @@
 //! Each is assumed to have `reinvocationPolicy: IfNeeded` and no match conditions, and to answer in time. They run in
 //! the order of their names.
 
-use std::{collections::BTreeSet, fmt};
+use std::collections::BTreeSet;
 
-use k8s_openapi::api::admissionregistration::v1::MatchResources;
 use serde_json::Value as Json;
 
 use super::{
-    Cluster, Request,
-    matching::{self, MatchError},
-    mutating::{Stop, internal},
+    Cluster, Request, WebhookAnswer, matching,
+    refusal::{MatchError, Stop, internal},
 };
 use crate::objects::Sent;
-
-/// A mutating webhook.
-pub trait Webhook: fmt::Debug + Send + Sync {
-    /// Which requests it is asked about: its rules and selectors.
-    fn constraints(&self) -> &MatchResources;
-
-    /// What it answers.
-    fn answer(&self, request: &Request, cluster: &Cluster) -> WebhookAnswer;
-}
-
-/// What a webhook answers to a request, which it allows.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WebhookAnswer {
-    /// The object with its patch applied, none if it has no patch; or why the API server cannot apply it.
-    pub object: Result<Option<Json>, String>,
-    /// What the client is warned of.
-    pub warnings: Vec<String>,
-}
 
 /// Asks the webhooks, and again if something changed the object since.
 #[derive(Default)]

@@ -44,6 +44,7 @@
 //! and their bindings, classes, and custom resources; with `status` and `scale` where a kind has them. Where these
 //! rules are unknown, an update of more than metadata has no verdict, and neither has a change of a service's type.
 
+mod complete;
 mod convert;
 mod custom;
 mod decode;
@@ -56,8 +57,10 @@ mod kinds;
 mod own;
 mod pods;
 mod prepare;
+mod resource;
 mod scale;
 mod stored;
+mod strategy;
 mod table;
 mod update;
 mod validate;
@@ -73,9 +76,10 @@ use crate::validation::{Checking, FieldError, aggregate, quote};
 
 pub(crate) use custom::judge_default;
 pub(crate) use gates::Gate;
-use kinds::Source;
-pub use kinds::{Kinds, Resource, Subresource, Unserved};
+pub use kinds::Kinds;
 pub use prepare::{INVENTED_SUFFIX, INVENTED_UID, Surroundings};
+use resource::Source;
+pub use resource::{Resource, Subresource, Unserved};
 pub use stored::Stored;
 pub use validate::{NOT_VALIDATED, is_validated, validated};
 

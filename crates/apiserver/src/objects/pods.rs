@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::{
     defaults::pods::{is_pod_level, pod_level},
     gates::Gate,
-    prepare::metadata,
+    strategy::metadata,
 };
 
 type Object = Map<String, Value>;

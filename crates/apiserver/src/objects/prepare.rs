@@ -5,8 +5,13 @@ use palisade_objects::json::Change as _;
 use serde_json::{Map, Value, json};
 
 use super::{
-    Kinds, Refused, Sent, Stored, convert, decode::Decoder, drop::drop_disabled, encode, gates::Gate, kinds::Source,
-    pods, update, validate,
+    Kinds, Refused, Sent, Stored, convert,
+    decode::Decoder,
+    drop::drop_disabled,
+    encode, pods,
+    resource::Source,
+    strategy::{claim, clean_secrets, is_generated, metadata},
+    update, validate,
 };
 use crate::validation::{FieldError, quote, text};
 
@@ -35,27 +40,6 @@ impl Default for Surroundings<'_> {
     }
 }
 
-/// Kinds whose `metadata.generation` counts changes of their content.
-const GENERATED: &[&str] = &[
-    "core/v1.Pod",
-    "core/v1.PodTemplate",
-    "core/v1.ReplicationController",
-    "apps/v1.DaemonSet",
-    "apps/v1.Deployment",
-    "apps/v1.ReplicaSet",
-    "apps/v1.StatefulSet",
-    "batch/v1.CronJob",
-    "batch/v1.Job",
-    "discovery/v1.EndpointSlice",
-    "networking/v1.Ingress",
-    "networking/v1.IngressClass",
-    "networking/v1.NetworkPolicy",
-    "policy/v1.PodDisruptionBudget",
-    "scheduling/v1.PriorityClass",
-    "apiextensions/v1.CustomResourceDefinition",
-    "flowcontrol/v1.FlowSchema",
-    "flowcontrol/v1.PriorityLevelConfiguration",
-];
 /// Resources whose updates must say which version they are of (`AllowUnconditionalUpdate`), besides custom ones and those
 /// of `admissionregistration.k8s.io`.
 const CONDITIONAL: &[(&str, &str)] = &[
@@ -77,16 +61,6 @@ const CONDITIONAL: &[(&str, &str)] = &[
 
 /// Kinds whose status a client can set by creating them.
 const STATUS_KEPT: &[&str] = &["core/v1.Node", "networking/v1.IPAddress", "core/v1.Event"];
-
-pub(super) fn is_generated(minor: u8, name: &str) -> bool {
-    GENERATED.contains(&name)
-        || (Gate::HPAGeneration.is_on(minor)
-            && name.starts_with("autoscaling/")
-            && name.ends_with("HorizontalPodAutoscaler"))
-        || name.starts_with("admissionregistration/")
-        || (name.starts_with("resource/")
-            && ["DeviceClass", "ResourceSlice", "DeviceTaintRule"].iter().any(|kind| name.ends_with(kind)))
-}
 
 impl Kinds {
     /// The object that validating admission sees after mutating admission, if [`Self::validate`] finds no mistake.
@@ -212,17 +186,6 @@ fn struct_of(sent: Sent<'_>) -> &str {
     }
 }
 
-pub(super) fn metadata(object: &mut Object) -> &mut Object {
-    let value = object.entry("metadata").or_insert_with(|| json!({}));
-    if !value.is_object() {
-        *value = json!({});
-    }
-    match value {
-        Value::Object(metadata) => metadata,
-        _ => unreachable!("made an object above"),
-    }
-}
-
 /// `rest.FillObjectMetaSystemFields`, and the generated name.
 fn system_fields(object: &mut Object, around: &Surroundings<'_>) {
     let metadata = metadata(object);
@@ -268,13 +231,6 @@ fn create(minor: u8, name: &str, object: &mut Object, around: &Surroundings<'_>)
         "certificates/v1.CertificateSigningRequest" => requester(object, around),
         "batch/v1.Job" => select_pods(object),
         _ => {}
-    }
-}
-
-/// Of secrets nothing counts but their names.
-pub(super) fn clean_secrets(account: &mut Object) {
-    for secret in account.get_mut("secrets").and_then(Value::as_array_mut).into_iter().flatten() {
-        *secret = json!({"name": secret["name"]});
     }
 }
 
@@ -334,41 +290,6 @@ fn service(service: &mut Object) {
     if checked {
         let count = spec.get("ports").and_then(Value::as_array).map_or(0, Vec::len);
         spec.entry("healthCheckNodePort").or_insert_with(|| json!(INVENTED_NODE_PORT + count));
-    }
-}
-
-/// Copies `dataSource` and `dataSourceRef` to each other, if one is absent.
-pub(super) fn claim(minor: u8, claim: &mut Object) {
-    let Some(spec) = claim.get_mut("spec").and_then(Value::as_object_mut) else { return };
-    if !Gate::CrossNamespaceVolumeDataSource.is_on(minor)
-        && spec
-            .get("dataSourceRef")
-            .is_some_and(|source| source["namespace"].as_str().is_some_and(|name| !name.is_empty()))
-    {
-        spec.remove("dataSourceRef");
-    }
-    if !spec.contains_key("dataSourceRef")
-        && let Some(source) = spec.get("dataSource")
-    {
-        let known = matches!(
-            (source["kind"].as_str(), source["apiGroup"].as_str().unwrap_or_default()),
-            (Some("PersistentVolumeClaim"), "") | (Some("VolumeSnapshot"), "snapshot.storage.k8s.io")
-        );
-        if !known {
-            spec.remove("dataSource");
-        }
-    }
-    match (spec.get("dataSource").cloned(), spec.get("dataSourceRef").cloned()) {
-        (Some(source), None) => {
-            spec.insert("dataSourceRef".to_owned(), source);
-        }
-        (None, Some(mut source)) if source["namespace"].as_str().is_none_or(str::is_empty) => {
-            if let Some(source) = source.as_object_mut() {
-                source.remove("namespace");
-            }
-            spec.insert("dataSource".to_owned(), source);
-        }
-        _ => {}
     }
 }
 

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::{
     equal::Same,
     pods,
-    prepare::{claim, clean_secrets, is_generated, metadata},
+    strategy::{claim, clean_secrets, is_generated, metadata},
     table::Table,
 };
 use crate::validation::{list, text};

@@ -4,7 +4,6 @@
 mod json_patch;
 mod merge;
 mod patch;
-mod policy;
 mod schema;
 mod value;
 
@@ -17,19 +16,19 @@ use palisade_cel::schema::Kind;
 use serde_json::Value as Json;
 
 use super::{
-    Asked, Cluster, Denial, Evaluation, PolicyKind, Request,
+    Cluster, Denial, Evaluation, PolicyKind, Request,
+    authorizer::{Asked, authority},
     cluster::Stored,
-    dispatch::authority,
     expression::{Evaluator, Expression, Inputs},
-    matching::{self, MatchError, Matched, unknown_namespace},
+    matching::{self, Matched, unknown_namespace},
     namespace, params,
     plugins::{MUTATING_POLICIES, MUTATING_WEBHOOKS},
+    policy::mutating::{Binding, Policy},
+    refusal::{MatchError, Stop, internal},
     validate::conditions_match,
     webhook::Webhooks,
 };
 use crate::objects::Sent;
-use policy::Binding;
-pub(crate) use policy::{Mutations, Policy};
 
 /// Why a mutation leaves the object as it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,13 +38,6 @@ enum Failure {
     /// An error of the API server itself, whatever the failure policy.
     Internal(String),
     /// Nothing can be said offline.
-    NoVerdict(String),
-}
-
-/// Why a request ends here.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Stop {
-    Denied(Vec<Denial>),
     NoVerdict(String),
 }
 
@@ -360,19 +352,4 @@ fn error(policy: &Policy, binding: Option<&Binding>, said: &str, reason: &str) -
         reason: reason.to_owned(),
         code: 403,
     })
-}
-
-/// An error of the API server itself.
-pub(super) fn internal(text: &str) -> Denial {
-    let message = format!("Internal error occurred: {text}");
-    Denial {
-        policy: String::new(),
-        binding: None,
-        param: None,
-        cause: text.to_owned(),
-        said: message.clone(),
-        message,
-        reason: "InternalError".to_owned(),
-        code: 500,
-    }
 }

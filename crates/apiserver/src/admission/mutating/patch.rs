@@ -11,14 +11,14 @@ use super::{
     Failure,
     json_patch::{self, Operation},
     merge,
-    policy::{Mutation, PatchKind},
     value::{self, NoJson},
 };
 use crate::{
     admission::{
         BUDGET, Cluster,
+        authorizer::Authority,
         expression::{Evaluator, Inputs, OUT_OF_BUDGET},
-        validate::Authority,
+        policy::mutating::{Mutation, PatchKind},
     },
     objects::{Refused, Sent},
 };

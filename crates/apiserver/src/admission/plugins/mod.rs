@@ -49,11 +49,10 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value as Json};
 
-use super::{Cluster, Operation, Request, ResourceId, dispatch::forbidden};
+use super::{Cluster, Operation, Request, ResourceId, refusal::forbidden};
 use crate::objects::{Refused, Sent};
 
-pub use pod_security::{Level, PodSecurity, Violation};
-pub use selection::{Plugins, UnknownPlugin};
+pub use selection::UnknownPlugin;
 pub use table::{ALL, Plugin};
 pub(crate) use table::{MUTATING_POLICIES, MUTATING_WEBHOOKS, VALIDATING_POLICIES};
 

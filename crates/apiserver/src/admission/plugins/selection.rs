@@ -1,18 +1,11 @@
-//! Which admission plugins run.
+//! Choosing admission plugins by their names.
 
 use std::collections::BTreeSet;
 
 use thiserror::Error;
 
 use super::{ALL, Plugin};
-
-/// Which admission plugins run: by default those that kube-apiserver runs by default.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Plugins {
-    /// If given, no others run, but for the policies.
-    only: Option<BTreeSet<&'static str>>,
-    without: BTreeSet<&'static str>,
-}
+use crate::admission::chosen::Plugins;
 
 /// A name that is none of an admission plugin that runs by default.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -48,12 +41,6 @@ impl Plugins {
     pub fn without<'a>(mut self, names: impl IntoIterator<Item = &'a str>) -> Result<Self, UnknownPlugin> {
         self.without.extend(known(names)?);
         Ok(self)
-    }
-
-    /// The same without `ServiceAccount`.
-    pub(crate) fn without_service_accounts(mut self) -> Self {
-        self.without.insert("ServiceAccount");
-        self
     }
 
     /// Whether a plugin runs in Kubernetes 1.`minor`.

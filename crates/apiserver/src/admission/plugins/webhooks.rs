@@ -14,10 +14,7 @@ use serde_json::Value as Json;
 
 use super::{Attributes, Remarks, items};
 use crate::{
-    admission::{
-        Request,
-        matching::{self, MatchError},
-    },
+    admission::{Request, matching, refusal::MatchError},
     objects::Refused,
 };
 

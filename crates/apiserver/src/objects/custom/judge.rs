@@ -8,7 +8,7 @@ use serde_json::Value as Json;
 
 use super::{
     correlation::{Correlation, old_element},
-    rules::{Node, Rule},
+    rules::{Node, Rule, Rules},
     schema::{additional, items},
 };
 use crate::validation::{FieldError, part, quote, text};
@@ -26,13 +26,17 @@ pub(super) struct Verdict {
     pub(super) warnings: Vec<String>,
 }
 
-/// The verdict of the rules on an object with a schema, and on the one that it replaces.
-pub(super) fn judge(minor: u8, root: &Node, (schema, object, old): (&Json, &Json, Option<&Json>)) -> Verdict {
-    let mut judge = Judge { minor, budget: BUDGET, verdict: Verdict::default() };
-    let current = old.map(|old| Correlation { schema, new: object, old });
-    // Nothing more is said once the budget is spent.
-    let _ = judge.value(root, (schema, object, old), "", Ratchet { current, parent: None });
-    judge.verdict
+impl Rules {
+    /// Their verdict on an object, and on the one that it replaces.
+    pub(super) fn judge(&self, object: &Json, old: Option<&Json>) -> Verdict {
+        let mut judge = Judge { minor: self.minor, budget: BUDGET, verdict: Verdict::default() };
+        if let Some(root) = &self.root {
+            let current = old.map(|old| Correlation { schema: &self.schema, new: object, old });
+            // Nothing more is said once the budget is spent.
+            let _ = judge.value(root, (&self.schema, object, old), "", Ratchet { current, parent: None });
+        }
+        judge.verdict
+    }
 }
 
 /// Whether a mistake is in what an update left as it was.

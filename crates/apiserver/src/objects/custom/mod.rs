@@ -19,7 +19,7 @@ use super::{
     Refused, Resource, Sent, Subresource, Unserved, conclude,
     decode::Decoder,
     encode,
-    kinds::{Source, api_version},
+    resource::{Source, api_version},
     table::Table,
 };
 

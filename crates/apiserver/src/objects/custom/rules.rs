@@ -9,10 +9,7 @@ use palisade_cel::{
 };
 use serde_json::Value as Json;
 
-use super::{
-    judge::{self, Verdict},
-    schema::{additional, items},
-};
+use super::schema::{additional, items};
 use crate::validation::{
     field_path, list,
     rule::{Compiled, Failure, Scope},
@@ -23,9 +20,9 @@ use crate::validation::{
 #[derive(Debug)]
 pub(super) struct Rules {
     /// The schema, with metadata where objects have it.
-    schema: Json,
-    root: Option<Node>,
-    minor: u8,
+    pub(super) schema: Json,
+    pub(super) root: Option<Node>,
+    pub(super) minor: u8,
     /// Why the API server's answer is unknown.
     pub(super) unknown: Option<String>,
 }
@@ -105,11 +102,6 @@ impl Rules {
     /// Whether there are any.
     pub(super) fn are_there(&self) -> bool {
         self.root.is_some()
-    }
-
-    /// Their verdict on an object, and on the one that it replaces.
-    pub(super) fn judge(&self, object: &Json, old: Option<&Json>) -> Verdict {
-        self.root.as_ref().map(|root| judge::judge(self.minor, root, (&self.schema, object, old))).unwrap_or_default()
     }
 }
 

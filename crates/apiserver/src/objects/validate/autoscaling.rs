@@ -4,7 +4,7 @@ use super::{
     super::gates::Gate,
     formats,
     node::Node,
-    pods::resources::{measured, quantity},
+    quantities::{measured, quantity},
 };
 use crate::validation::{Checking, FieldError, names, quote};
 

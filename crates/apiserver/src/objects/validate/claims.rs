@@ -4,7 +4,7 @@ use super::{
     super::gates::Gate,
     formats,
     node::Node,
-    pods::resources::{amount, quantity},
+    quantities::{amount, quantity},
 };
 use crate::validation::Checking;
 

@@ -7,8 +7,9 @@ use serde_json::Value;
 use super::{
     cron, formats,
     node::Node,
-    pods, shown,
-    workloads::{is_selector, mismatch, selects, wrong_selector},
+    pods,
+    selectors::{is_selector, mismatch, selects, wrong_selector},
+    shown,
 };
 use crate::validation::{Checking, FieldError, names};
 

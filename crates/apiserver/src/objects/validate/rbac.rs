@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{formats, node::Node, workloads::is_selector};
+use super::{formats, node::Node, selectors::is_selector};
 use crate::validation::{Checking, names};
 
 const GROUP: &str = "rbac.authorization.k8s.io";

@@ -247,3 +247,15 @@ fn network(sent: Sent<'_>, object: &Value, out: &mut Warnings) {
         _ => {}
     }
 }
+
+/// Warns of a part of a byte. Defaulting rounds quantities up to thousandths and writes them in the canonical form, in
+/// which only what is not a whole number ends like this.
+fn fractional(path: &str, resources: &Value, name: &str, out: &mut Warnings) {
+    let value = text(resources, name);
+    // So does what has more than 64 bits in thousandths, of which the API server computes the rest.
+    let too_large = || palisade_cel::Quantity::parse(value).is_ok_and(|value| !value.is_whole());
+    if value.ends_with(['m', 'u', 'n']) || value.contains("e-") || too_large() {
+        let value = quote(value);
+        out.push(format!("{path}[{name}]: fractional byte value {value} is invalid, must be an integer"));
+    }
+}

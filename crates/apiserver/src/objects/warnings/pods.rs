@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::{Warnings, addresses, annotation, nodes, volumes};
+use super::{Warnings, addresses, annotation, fractional, nodes, volumes};
 use crate::{
     objects::pods::app_armor_profile,
     validation::{list, part, quote, text},
@@ -152,18 +152,6 @@ fn duplicates(path: &str, spec: &Value, out: &mut Warnings) {
         if text(item, "name").is_empty() {
             out.push(format!(r#"{path}spec.imagePullSecrets[{i}].name: invalid empty name """#));
         }
-    }
-}
-
-/// Warns of a part of a byte. Defaulting rounds quantities up to thousandths and writes them in the canonical form, in
-/// which only what is not a whole number ends like this.
-pub(super) fn fractional(path: &str, resources: &Value, name: &str, out: &mut Warnings) {
-    let value = text(resources, name);
-    // So does what has more than 64 bits in thousandths, of which the API server computes the rest.
-    let too_large = || palisade_cel::Quantity::parse(value).is_ok_and(|value| !value.is_whole());
-    if value.ends_with(['m', 'u', 'n']) || value.contains("e-") || too_large() {
-        let value = quote(value);
-        out.push(format!("{path}[{name}]: fractional byte value {value} is invalid, must be an integer"));
     }
 }
 

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::{STORAGE_CLASS, STORAGE_CLASS_DEPRECATED, Warnings, annotation, nodes, pods::fractional};
+use super::{STORAGE_CLASS, STORAGE_CLASS_DEPRECATED, Warnings, annotation, fractional, nodes};
 use crate::validation::{list, part, quote, text};
 
 /// Kinds of volumes of pods that are no more.

@@ -4,8 +4,7 @@ use std::fmt;
 
 use serde_json::Value as Json;
 
-use super::Level;
-use crate::validation::FieldError;
+use crate::{admission::standards::Level, validation::FieldError};
 
 /// How all labels of the standards begin.
 pub(super) const PREFIX: &str = "pod-security.kubernetes.io/";

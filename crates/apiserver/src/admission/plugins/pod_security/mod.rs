@@ -3,54 +3,24 @@
 //! exempt, and a namespace without labels demands nothing.
 //!
 //! This module decides when pods are judged, and what follows from the verdict. The verdict itself comes from a
-//! [judge](PodSecurity) that the caller plugs in; without one there is none.
+//! [judge](crate::admission::PodSecurity) that the caller plugs in; without one there is none.
 
 mod labels;
 
-use std::{collections::BTreeMap, fmt};
+use std::collections::BTreeMap;
 
 use serde_json::{Value as Json, json};
 
 use self::labels::{PREFIX, Standard, Wanted};
 use super::{Attributes, Remarks, items};
-use crate::{admission::Operation, objects::Refused, validation::quote};
-
-/// A level of the Pod Security Standards.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Level {
-    /// Nothing is restricted.
-    Privileged,
-    /// Known privilege escalations are prevented.
-    Baseline,
-    /// Current hardening practice.
-    Restricted,
-}
-
-/// A check that a pod fails.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Violation {
-    /// `host namespaces`
-    pub reason: String,
-    /// `hostNetwork=true`
-    pub detail: String,
-}
-
-/// As messages have it: `reason (detail)`.
-impl fmt::Display for Violation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ({})", self.reason, self.detail)
-    }
-}
-
-/// Who judges pods by the Pod Security Standards.
-pub trait PodSecurity: Send + Sync {
-    /// What a pod violates of a level, `baseline` or `restricted`, in its version of Kubernetes 1.`minor`: in the order and
-    /// the words of `k8s.io/pod-security-admission`. The pod may be a template of one.
-    ///
-    /// # Errors
-    /// Why there is no verdict.
-    fn violations(&self, level: Level, minor: u8, pod: &Json) -> Result<Vec<Violation>, String>;
-}
+use crate::{
+    admission::{
+        Operation,
+        standards::{Level, Violation},
+    },
+    objects::Refused,
+    validation::quote,
+};
 
 /// Pods of a namespace whose labels change are looked at, but no more than these.
 const MOST_PODS: usize = 3000;

@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{super::node::Node, Pod, scheduling, volumes};
+use super::{super::node::Node, Pod, paths, scheduling};
 use crate::validation::{Checking, quote};
 
 const MIRROR: &str = "kubernetes.io/config.mirror";
@@ -71,7 +71,7 @@ fn seccomp(checking: &mut Checking<'_>, field: &str, profile: &str) {
     match profile {
         "runtime/default" | "docker/default" | "unconfined" => {}
         _ => match profile.strip_prefix("localhost/") {
-            Some(path) => volumes::descending(checking, field, path),
+            Some(path) => paths::descending(checking, field, path),
             None => checking.invalid(field, profile, "must be a valid seccomp profile"),
         },
     }

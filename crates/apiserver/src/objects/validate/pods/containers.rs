@@ -4,10 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
-    super::{super::gates::Gate, formats, node::Node},
-    PULL_POLICIES, Pod, env, handlers,
-    resources::{self, without_quotes},
-    security, volumes,
+    super::{super::gates::Gate, formats, node::Node, quantities::without_quotes},
+    PULL_POLICIES, Pod, env, handlers, paths, resources, security,
 };
 use crate::validation::Checking;
 
@@ -214,14 +212,14 @@ fn mounts(checking: &mut Checking<'_>, container: &Node<'_>, pod: &Pod<'_>) {
         }
         let (sub, expression) = (mount.text("subPath"), mount.text("subPathExpr"));
         if !sub.is_empty() {
-            volumes::descending(checking, &list.field("subPath"), sub);
+            paths::descending(checking, &list.field("subPath"), sub);
         }
         if !expression.is_empty() {
             if !sub.is_empty() {
                 let text = "subPathExpr and subPath are mutually exclusive";
                 checking.invalid(mount.field("subPathExpr"), expression, text);
             }
-            volumes::descending(checking, &list.field("subPathExpr"), expression);
+            paths::descending(checking, &list.field("subPathExpr"), expression);
         }
         propagation(checking, &mount, &list, container);
     }

@@ -2,8 +2,8 @@
 //! `pkg/apis/core/validation/validation.go`).
 
 use super::{
-    super::{super::gates::Gate, formats, node::Node},
-    resources, volumes,
+    super::{super::gates::Gate, formats, node::Node, quantities::quantity},
+    paths,
 };
 use crate::validation::{Checking, names};
 
@@ -139,7 +139,7 @@ pub(super) fn resource_field(checking: &mut Checking<'_>, of: &Node<'_>, in_volu
     } else if !RESOURCES.contains(&resource) && !pages {
         checking.unsupported(of.field("resource"), resource, RESOURCES);
     }
-    let Some(divisor) = resources::quantity(of.get("divisor").value).filter(|divisor| divisor.sign() != 0) else {
+    let Some(divisor) = quantity(of.get("divisor").value).filter(|divisor| divisor.sign() != 0) else {
         return;
     };
     let sizes = "1, 1k, 1M, 1G, 1T, 1P, 1E, 1Ki, 1Mi, 1Gi, 1Ti, 1Pi, 1Ei";
@@ -185,7 +185,7 @@ fn key_of_file(checking: &mut Checking<'_>, of: &Node<'_>) {
     if path.is_empty() {
         checking.required(of.field("path"), "");
     } else {
-        volumes::no_backsteps(checking, of.field("path"), path);
+        paths::no_backsteps(checking, of.field("path"), path);
     }
 }
 

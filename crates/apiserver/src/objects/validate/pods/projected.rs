@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use super::{
-    super::{super::gates::Gate, formats, node::Node, shown},
-    Pod, env, volumes,
+    super::{super::gates::Gate, formats, node::Node, selectors::wrong_selector, shown},
+    Pod, env, paths,
 };
 use crate::validation::{Checking, names, quote};
 
@@ -14,7 +14,7 @@ const FIELDS: &[&str] =
 
 /// A volume of the downward API. Mistakes in files are reported without the index of the file.
 pub(super) fn downward(checking: &mut Checking<'_>, of: &Node<'_>, _: &Pod<'_>) {
-    volumes::mode(checking, of, "defaultMode");
+    paths::mode(checking, of, "defaultMode");
     for file in of.list("items") {
         downward_file(checking, &file.at(of.path.clone()));
     }
@@ -25,7 +25,7 @@ fn downward_file(checking: &mut Checking<'_>, file: &Node<'_>) {
     if path.is_empty() {
         checking.required(file.field("path"), "");
     }
-    volumes::local(checking, &file.field("path"), path);
+    paths::local(checking, &file.field("path"), path);
     match (file.part("fieldRef"), file.part("resourceFieldRef")) {
         (Some(field), resource) => {
             env::object_field(checking, &field, FIELDS);
@@ -37,12 +37,12 @@ fn downward_file(checking: &mut Checking<'_>, file: &Node<'_>) {
         (None, Some(resource)) => env::resource_field(checking, &resource, true),
         (None, None) => checking.required(&file.path, "one of fieldRef and resourceFieldRef is required"),
     }
-    volumes::mode(checking, file, "mode");
+    paths::mode(checking, file, "mode");
 }
 
 /// A volume of several sources.
 pub(super) fn projected(checking: &mut Checking<'_>, of: &Node<'_>, _: &Pod<'_>) {
-    volumes::mode(checking, of, "defaultMode");
+    paths::mode(checking, of, "defaultMode");
     let mut paths = Paths { of, taken: BTreeSet::new() };
     for source in of.list("sources") {
         let mut count = 0;
@@ -53,7 +53,7 @@ pub(super) fn projected(checking: &mut Checking<'_>, of: &Node<'_>, _: &Pod<'_>)
                 checking.required(part.field("name"), "");
             }
             for item in part.list("items") {
-                volumes::key_to_path(checking, &item);
+                paths::key_to_path(checking, &item);
                 paths.take(checking, item.text("path"), part.text("name"));
             }
         }
@@ -119,7 +119,7 @@ fn token(checking: &mut Checking<'_>, token: &Node<'_>, volume: &Node<'_>) {
     if path.is_empty() {
         checking.required(field, "");
     } else {
-        volumes::local(checking, &field, path);
+        paths::local(checking, &field, path);
     }
 }
 
@@ -139,7 +139,7 @@ fn bundle(checking: &mut Checking<'_>, bundle: &Node<'_>, paths: &mut Paths<'_, 
             checking.each(&name.path, name.string(), &wrong);
             if let Some(selector) = bundle.part("labelSelector") {
                 let text = "labelSelector must be unset if name is specified";
-                super::super::workloads::wrong_selector(checking, &selector, text);
+                wrong_selector(checking, &selector, text);
             }
         }
         (None, Some(signer)) => {
@@ -155,7 +155,7 @@ fn bundle(checking: &mut Checking<'_>, bundle: &Node<'_>, paths: &mut Paths<'_, 
     if path.is_empty() {
         checking.required(bundle.field("path"), "");
     }
-    volumes::local(checking, &bundle.field("path"), path);
+    paths::local(checking, &bundle.field("path"), path);
     paths.take_any(checking, path, path);
 }
 
@@ -230,7 +230,7 @@ fn certificate(checking: &mut Checking<'_>, of: &Node<'_>, paths: &mut Paths<'_,
         let path = of.text(key);
         if !path.is_empty() {
             count += 1;
-            volumes::local(checking, &of.field(key), path);
+            paths::local(checking, &of.field(key), path);
             paths.take(checking, path, path);
         }
     }

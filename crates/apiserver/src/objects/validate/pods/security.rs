@@ -7,7 +7,7 @@ use palisade_cel::Regex;
 
 use super::{
     super::{super::gates::Gate, formats, node::Node, shown},
-    Pod, volumes,
+    Pod, paths,
 };
 use crate::validation::Checking;
 
@@ -146,7 +146,7 @@ fn seccomp(checking: &mut Checking<'_>, profile: &Node<'_>) {
             let text = "must be set when seccomp type is Localhost";
             checking.required(profile.field("localhostProfile"), text);
         }
-        ("Localhost", Some(path)) => volumes::descending(checking, &path.path, path.string()),
+        ("Localhost", Some(path)) => paths::descending(checking, &path.path, path.string()),
         (_, Some(path)) => {
             let text = "can only be set when seccomp type is Localhost";
             checking.invalid_shown(path.path, &shown::seccomp(profile), text);

@@ -6,12 +6,12 @@ use palisade_cel::Regex;
 use serde_json::Value;
 
 use super::{
-    super::{claims, formats, node::Node},
-    Pod, projected, resources,
+    super::{claims, formats, node::Node, quantities::quantity},
+    Pod,
+    paths::{descending, key_to_path, mode, need, no_backsteps},
+    projected,
 };
 use crate::validation::{Checking, meta, names};
-
-pub(super) const FILE_MODE: &str = "must be a number between 0 and 0777 (octal), both inclusive";
 
 /// A source of volumes: its field, its name where there is more than one, its name where something is wrong with it, and
 /// what is checked of it.
@@ -125,15 +125,6 @@ fn source(checking: &mut Checking<'_>, volume: &Node<'_>, pod: &Pod<'_>) {
     }
 }
 
-/// Texts that must not be empty.
-fn need(checking: &mut Checking<'_>, of: &Node<'_>, keys: &[&str]) {
-    for key in keys {
-        if of.text(key).is_empty() {
-            checking.required(of.field(key), "");
-        }
-    }
-}
-
 fn need_list(checking: &mut Checking<'_>, of: &Node<'_>, key: &str) {
     if of.elements(key).is_empty() {
         checking.required(of.field(key), "");
@@ -146,14 +137,8 @@ fn secret_reference(checking: &mut Checking<'_>, of: &Node<'_>) {
     }
 }
 
-pub(super) fn mode(checking: &mut Checking<'_>, of: &Node<'_>, key: &str) {
-    if of.int(key).is_some_and(|mode| !(0..=0o777).contains(&mode)) {
-        checking.wrong(&of.get(key), FILE_MODE);
-    }
-}
-
 fn empty_dir(checking: &mut Checking<'_>, of: &Node<'_>, _: &Pod<'_>) {
-    if resources::quantity(of.get("sizeLimit").value).is_some_and(|size| size.sign() < 0) {
+    if quantity(of.get("sizeLimit").value).is_some_and(|size| size.sign() < 0) {
         checking.forbidden(of.field("sizeLimit"), "SizeLimit field must be a valid resource quantity");
     }
 }
@@ -190,12 +175,6 @@ fn files(checking: &mut Checking<'_>, of: &Node<'_>, name: &str) {
     for item in of.list("items") {
         key_to_path(checking, &item);
     }
-}
-
-pub(super) fn key_to_path(checking: &mut Checking<'_>, item: &Node<'_>) {
-    need(checking, item, &["key", "path"]);
-    local(checking, &item.field("path"), item.text("path"));
-    mode(checking, item, "mode");
 }
 
 fn nfs(checking: &mut Checking<'_>, of: &Node<'_>, _: &Pod<'_>) {
@@ -415,27 +394,4 @@ fn image(checking: &mut Checking<'_>, of: &Node<'_>, pod: &Pod<'_>) {
         need(checking, of, &["reference"]);
     }
     checking.required_one_of(&of.get("pullPolicy"), super::PULL_POLICIES);
-}
-
-/// A path without `..` (`validatePathNoBacksteps`).
-pub(super) fn no_backsteps(checking: &mut Checking<'_>, field: impl Into<String>, path: &str) {
-    if path.split('/').any(|part| part == "..") {
-        checking.invalid(field, path, "must not contain '..'");
-    }
-}
-
-/// A path below the one at hand (`validateLocalDescendingPath`).
-pub(super) fn descending(checking: &mut Checking<'_>, field: &str, path: &str) {
-    if path.starts_with('/') {
-        checking.invalid(field, path, "must be a relative path");
-    }
-    no_backsteps(checking, field, path);
-}
-
-/// The same, not beginning with two dots (`ValidateLocalNonReservedPath`).
-pub(super) fn local(checking: &mut Checking<'_>, field: &str, path: &str) {
-    descending(checking, field, path);
-    if path.starts_with("..") && !path.starts_with("../") {
-        checking.invalid(field, path, "must not start with '..'");
-    }
 }

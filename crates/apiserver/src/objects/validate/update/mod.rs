@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::{
-    super::{Kinds, Refused, Sent, Stored, equal::Same, kinds::Source, scale},
+    super::{Kinds, Refused, Sent, Stored, equal::Same, resource::Source, scale},
     kinds, metadata,
 };
 use crate::validation::{Checking, FieldError, IMMUTABLE, NOT_SHOWN, list, meta, quote, shown, text};

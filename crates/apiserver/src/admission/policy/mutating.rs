@@ -98,7 +98,7 @@ impl Mutations {
     }
 
     /// Whether a kind is one of a definition.
-    pub(super) fn is_custom(&self, kind: &Kind) -> bool {
+    pub(crate) fn is_custom(&self, kind: &Kind) -> bool {
         let of = |one: &Json| one["spec"]["group"] == *kind.group && one["spec"]["names"]["kind"] == *kind.kind;
         self.definitions.iter().any(of)
     }
@@ -110,7 +110,7 @@ impl Mutations {
     }
 
     /// Schemas of the built-in kinds and of those of definitions.
-    pub(super) fn schemas(&self) -> &Schemas {
+    pub(crate) fn schemas(&self) -> &Schemas {
         self.schemas.get_or_init(|| {
             let mut schemas = Schemas::builtin(self.minor).unwrap_or_default();
             self.definitions.iter().for_each(|definition| schemas.add_crd(definition));

@@ -6,7 +6,7 @@ use k8s_openapi::api::admissionregistration::v1::{
 };
 use palisade_cel::{Mode, ResultType};
 
-use super::expression::{Compiler, Expression, Variable};
+use crate::admission::expression::{Compiler, Expression, Variable};
 
 /// A ValidatingAdmissionPolicy, compiled.
 #[derive(Debug)]

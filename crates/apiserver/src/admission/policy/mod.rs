@@ -1,0 +1,4 @@
+//! Policies of both kinds, compiled, and their bindings.
+
+pub(super) mod mutating;
+pub(super) mod validating;

@@ -1,0 +1,70 @@
+//! How a request is refused, and why there may be no verdict on it.
+
+use super::{Denial, Request};
+use crate::objects::Refused;
+
+/// Why something cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum MatchError {
+    /// The API server says this, and follows `failurePolicy`.
+    Configuration(String),
+    /// Nothing can be said offline.
+    NoVerdict(String),
+}
+
+/// Why a request ends here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Stop {
+    Denied(Vec<Denial>),
+    NoVerdict(String),
+}
+
+/// The text of an error of the reason Forbidden (`NewForbidden` in apimachinery `pkg/api/errors`).
+pub(crate) fn forbidden(request: &Request, cause: &str) -> String {
+    format!("{} \"{}\" is forbidden: {cause}", request.resource.group_resource(), request.shown_name())
+}
+
+/// An error of the API server itself.
+pub(super) fn internal(text: &str) -> Denial {
+    let message = format!("Internal error occurred: {text}");
+    Denial {
+        policy: String::new(),
+        binding: None,
+        param: None,
+        cause: text.to_owned(),
+        said: message.clone(),
+        message,
+        reason: "InternalError".to_owned(),
+        code: 500,
+    }
+}
+
+/// The answer to a request that no policy matches.
+pub(super) fn stop(refused: Refused) -> Stop {
+    denial(refused).map_or_else(Stop::NoVerdict, |denial| Stop::Denied(vec![denial]))
+}
+
+/// The client's message for a denial that no policy causes.
+///
+/// # Errors
+/// Why there is no verdict.
+pub(super) fn denial(refused: Refused) -> Result<Denial, String> {
+    let message = refused.to_string();
+    let (code, reason) = match refused {
+        Refused::NoVerdict(why) => return Err(why),
+        Refused::Decode(_) => (400, "BadRequest"),
+        Refused::Validation { .. } => (422, "Invalid"),
+        Refused::Forbidden(_) => (403, "Forbidden"),
+        Refused::Conflict(_) => (409, "Conflict"),
+    };
+    Ok(Denial {
+        policy: String::new(),
+        binding: None,
+        param: None,
+        said: message.clone(),
+        cause: message.clone(),
+        message,
+        reason: reason.to_owned(),
+        code,
+    })
+}
