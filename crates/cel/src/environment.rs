@@ -31,7 +31,7 @@ pub type Fields = BTreeMap<Arc<str>, Type>;
 /// What an expression may use.
 #[derive(Clone, Debug)]
 pub struct Environment {
-    minor: u8,
+    minor: Minor,
     level: u8,
     /// Whether the types of mutations are known.
     pub(crate) mutation: bool,
@@ -55,19 +55,21 @@ pub(crate) enum Lookup {
 }
 
 impl Environment {
-    /// The environment of kube-apiserver 1.`minor`, without variables.
-    ///
-    /// A number that is not a [`Minor`] means the nearest one.
+    /// [`Self::of`] the minor with a number, or the nearest one.
     pub fn kubernetes(minor: u8, mode: Mode) -> Self {
-        let minor = Minor::nearest(minor).number();
+        Self::of(Minor::nearest(minor), mode)
+    }
+
+    /// The environment of a minor's kube-apiserver, without variables.
+    pub fn of(minor: Minor, mode: Mode) -> Self {
         let level = match mode {
-            Mode::New => minor - 1,
-            Mode::Stored => minor,
+            Mode::New => minor.number() - 1,
+            Mode::Stored => minor.number(),
         };
         let mut functions: BTreeMap<&'static str, Vec<&'static Overload>> = BTreeMap::new();
         let mut namespaces: BTreeSet<Arc<str>> = BTreeSet::new();
         for function in LIBRARIES.iter().copied().flatten() {
-            let present = |overload: &&'static Overload| overload.is_present(level, minor);
+            let present = |overload: &&'static Overload| overload.is_present(level, minor.number());
             let overloads: Vec<_> = function.overloads.iter().filter(present).collect();
             if overloads.is_empty() {
                 continue;
@@ -139,7 +141,7 @@ impl Environment {
     }
 
     /// The minor version of the server.
-    pub fn minor(&self) -> u8 {
+    pub fn minor(&self) -> Minor {
         self.minor
     }
 
@@ -149,13 +151,13 @@ impl Environment {
             two_variables: self.level >= 32,
             sort_by: self.level >= 34,
             // Not a matter of the environment, but of cel-go 0.29.
-            escaped_names: self.minor >= 37,
+            escaped_names: self.minor >= Minor::V1_37,
         }
     }
 
     /// Whether what a macro binds hides qualified names that begin with it, as from cel-go 0.29 on.
     pub(crate) fn locals_shadow(&self) -> bool {
-        self.minor >= 37
+        self.minor >= Minor::V1_37
     }
 
     /// The overloads of a function, in the order of their declaration.

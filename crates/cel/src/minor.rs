@@ -10,14 +10,24 @@ use std::{fmt, ops::RangeInclusive, str::FromStr};
 pub struct Minor(u8);
 
 impl Minor {
+    /// Kubernetes 1.33.
+    pub const V1_33: Self = Self(33);
+    /// Kubernetes 1.34.
+    pub const V1_34: Self = Self(34);
+    /// Kubernetes 1.35.
+    pub const V1_35: Self = Self(35);
+    /// Kubernetes 1.36.
+    pub const V1_36: Self = Self(36);
+    /// Kubernetes 1.37.
+    pub const V1_37: Self = Self(37);
     /// All of them, in their order and without a gap.
-    pub const ALL: [Self; 5] = [Self(33), Self(34), Self(35), Self(36), Self(37)];
+    pub const ALL: [Self; 5] = [Self::V1_33, Self::V1_34, Self::V1_35, Self::V1_36, Self::V1_37];
     /// The oldest: what its API server accepts, the later ones accept.
     pub const OLDEST: Self = Self::ALL[0];
     /// The newest.
     pub const NEWEST: Self = Self::ALL[Self::ALL.len() - 1];
     /// The default. The golden files of the other minors only record differences from it.
-    pub const DEFAULT: Self = Self(36);
+    pub const DEFAULT: Self = Self::V1_36;
     /// The numbers of all.
     pub const NUMBERS: RangeInclusive<u8> = Self::OLDEST.0..=Self::NEWEST.0;
 

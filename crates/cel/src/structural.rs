@@ -3,10 +3,12 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::Minor;
+
 /// A schema with what every object has: `apiVersion`, `kind`, and of `metadata` the names. It is added to the root, if
 /// this schema is one, and to each embedded resource (`WithTypeAndObjectMeta`). `minor` is the server's.
 #[must_use]
-pub fn with_metadata(schema: &Value, root: bool, minor: u8) -> Value {
+pub fn with_metadata(schema: &Value, root: bool, minor: Minor) -> Value {
     let Value::Object(of) = schema else { return schema.clone() };
     let inside = |(key, part): (&String, &Value)| {
         let part = match (key.as_str(), part) {
@@ -23,7 +25,7 @@ pub fn with_metadata(schema: &Value, root: bool, minor: u8) -> Value {
         let existing =
             |name: &str| schema.get("properties")?.get("metadata")?.get("properties")?.get(name)?.get("maxLength");
         let name = |name: &str, most: i64| {
-            if minor < 37 {
+            if minor < Minor::V1_37 {
                 return json!({"type": "string"});
             }
             let most = existing(name).and_then(Value::as_i64).map_or(most, |existing| existing.min(most));

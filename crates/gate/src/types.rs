@@ -5,7 +5,10 @@ use std::{collections::BTreeSet, sync::LazyLock};
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use palisade_api::{Diagnostic, crd};
-use palisade_cel::schema::{Kind, Rule, Schemas, TypeCheck, kinds_to_check};
+use palisade_cel::{
+    Minor,
+    schema::{Kind, Rule, Schemas, TypeCheck, kinds_to_check},
+};
 use palisade_objects::workload::WORKLOADS;
 
 use crate::policy::{OLDEST, diagnostic};
@@ -47,7 +50,7 @@ pub(crate) fn mistakes(policy: &ValidatingAdmissionPolicy) -> Vec<Diagnostic> {
         expressions
             .extend(validation.message_expression.iter().map(|one| (format!("{at}.messageExpression"), one.as_str())));
     }
-    let check = TypeCheck::new(OLDEST, &SCHEMAS, &kinds, params.as_ref(), &variables);
+    let check = TypeCheck::new(Minor::OLDEST, &SCHEMAS, &kinds, params.as_ref(), &variables);
     let mut found = BTreeSet::new();
     let mut diagnostics = Vec::new();
     for (at, expression) in &expressions {

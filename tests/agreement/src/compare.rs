@@ -7,7 +7,7 @@ use std::{
 };
 
 use palisade_cel::{
-    Environment, Issue, IssueKind, Mode,
+    Environment, Issue, IssueKind, Minor, Mode,
     check::ResultType,
     estimate::{self, Range, UnknownSizes},
     eval::{PER_CALL_LIMIT, Program},
@@ -206,10 +206,9 @@ impl Subject {
         let variables: Vec<(String, String)> =
             line.variables.iter().map(|variable| (variable.name.clone(), variable.expr.clone())).collect();
         let (minor, schemas) = (self.minor, &self.schemas);
-        let check = self
-            .checks
-            .entry(format!("{name} {params:?} {variables:?}"))
-            .or_insert_with(|| TypeCheck::new(minor, schemas, [&kind(name)], params.as_ref(), &variables));
+        let check = self.checks.entry(format!("{name} {params:?} {variables:?}")).or_insert_with(|| {
+            TypeCheck::new(Minor::nearest(minor), schemas, [&kind(name)], params.as_ref(), &variables)
+        });
         check.issues(&line.expr).flat_map(|(_, issues)| issues).map(|issue| problem(&issue)).collect()
     }
 }

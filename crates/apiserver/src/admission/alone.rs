@@ -2,7 +2,7 @@
 //! has.
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
-use palisade_cel::{Issue, Mode};
+use palisade_cel::{Issue, Minor, Mode};
 use serde_json::Value as Json;
 
 use super::{
@@ -46,7 +46,7 @@ impl PolicyAlone {
     /// # Errors
     /// The mistakes in its expressions, each with the place of the expression in `spec`.
     pub fn new(policy: ValidatingAdmissionPolicy, minor: u8) -> Result<Self, Vec<(String, Issue)>> {
-        let policy = Policy::new(policy, minor, Mode::New);
+        let policy = Policy::new(policy, Minor::nearest(minor), Mode::New);
         let of_expression = |one: &super::expression::Expression| {
             one.issues().iter().map(|issue| (one.path.clone(), issue.clone())).collect::<Vec<_>>()
         };

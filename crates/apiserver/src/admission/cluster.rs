@@ -11,7 +11,7 @@ use k8s_openapi::api::admissionregistration::v1::{
     MatchResources, MutatingAdmissionPolicy, MutatingAdmissionPolicyBinding, ParamKind, ValidatingAdmissionPolicy,
     ValidatingAdmissionPolicyBinding,
 };
-use palisade_cel::{Mode, schema::Kind};
+use palisade_cel::{Minor, Mode, schema::Kind};
 use palisade_objects::json::Change as _;
 use serde_json::{Value as Json, json};
 
@@ -39,7 +39,7 @@ const NAMESPACES: &[&str] = &["default", "kube-node-lease", "kube-public", "kube
 /// definitions of kinds that they look up.
 #[derive(Clone)]
 pub struct Cluster {
-    minor: u8,
+    minor: Minor,
     /// Whether expressions remember what their parts came to.
     pub(super) watches: bool,
     kinds: Arc<Kinds>,
@@ -103,13 +103,13 @@ impl Cluster {
             ((*name).to_owned(), namespace::completed(namespace))
         };
         Self {
-            minor,
+            minor: Minor::nearest(minor),
             watches: false,
             kinds: Arc::new(Kinds::builtin(minor)),
             plugins: Plugins::default(),
             policies: BTreeMap::new(),
             bindings: BTreeMap::new(),
-            mutations: Arc::new(Mutations::new(minor)),
+            mutations: Arc::new(Mutations::new(Minor::nearest(minor))),
             webhooks: Arc::default(),
             pod_security: None,
             namespaces: Arc::new(NAMESPACES.iter().map(own).collect()),
@@ -142,7 +142,7 @@ impl Cluster {
         }
         let text = |pointer: &str| object.pointer(pointer).and_then(Json::as_str).unwrap_or_default().to_owned();
         let (api_version, kind) = (text("/apiVersion"), text("/kind"));
-        let mut warnings = match create::create(self.minor, &object, None) {
+        let mut warnings = match create::create(self.minor.number(), &object, None) {
             // Whether a definition's rules are taken makes no difference to those who look the kind up.
             Err(Refused::NoVerdict(_)) if kind == "CustomResourceDefinition" => vec![],
             created => created?,
@@ -271,7 +271,7 @@ impl Cluster {
     }
 
     /// The minor version of Kubernetes.
-    pub fn minor(&self) -> u8 {
+    pub fn minor(&self) -> Minor {
         self.minor
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use palisade_cel::{
-    Admission, Environment, Issue, IssueKind, Mode, ResultType,
+    Admission, Environment, Issue, IssueKind, Minor, Mode, ResultType,
     check::Reference,
     eval::{Activation, PER_CALL_LIMIT, Program, Watch},
     types::Type,
@@ -40,11 +40,11 @@ pub(crate) struct Compiler {
 
 impl Compiler {
     /// For a policy that has parameters, or has none.
-    pub fn new(minor: u8, mode: Mode, has_params: bool, watches: bool) -> Self {
+    pub fn new(minor: Minor, mode: Mode, has_params: bool, watches: bool) -> Self {
         let environment = |authorizer| {
             let params = has_params.then_some(Type::Dyn);
             let admission = Admission { params, authorizer, ..Admission::default() };
-            let environment = Environment::kubernetes(minor, mode).with_admission(&admission);
+            let environment = Environment::of(minor, mode).with_admission(&admission);
             if watches { environment.watching() } else { environment }
         };
         Self { environment: environment(true), of_messages: environment(false), variables: vec![] }

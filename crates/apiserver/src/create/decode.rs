@@ -1,5 +1,6 @@
 //! Decoding objects as the API server does, and defaulting them (`pkg/apis/admissionregistration/v1`).
 
+use palisade_cel::Minor;
 use serde_json::{Value as Json, json};
 
 use super::{GROUP, Status};
@@ -8,7 +9,7 @@ use crate::validation::{ErrorType, FieldError};
 
 /// Rejects a value that is not of the type of its field, in the words of the API server. The API server answers without
 /// causes; here one names the place of the value.
-pub(super) fn decode(minor: u8, api_version: &str, kind: &str, object: &Json) -> Result<(), Status> {
+pub(super) fn decode(minor: Minor, api_version: &str, kind: &str, object: &Json) -> Result<(), Status> {
     let Some((field, message)) = objects::undecodable(minor, api_version, kind, object) else { return Ok(()) };
     let body = message.rsplit_once(&format!("as a {kind}: ")).map_or(message.as_str(), |(_, error)| error).to_owned();
     let causes = vec![FieldError { error_type: ErrorType::TypeInvalid, field, body }];

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use palisade_cel::{Admission, Environment, Issue, IssueKind, Mode, ResultType, types::Type};
+use palisade_cel::{Admission, Environment, Issue, IssueKind, Minor, Mode, ResultType, types::Type};
 use serde_json::Value as Json;
 
 use crate::validation::{Checking, FieldError as Error};
@@ -38,12 +38,12 @@ struct Environments {
 
 impl Expressions {
     /// `variables` says whether the policy has any: without them, the name `variables` does not exist.
-    pub(super) fn new(minor: u8, params: bool, variables: bool, old: Option<&Json>) -> Self {
+    pub(super) fn new(minor: Minor, params: bool, variables: bool, old: Option<&Json>) -> Self {
         let environments = |mode| {
             let environment = |authorizer, variables| {
                 let params = params.then_some(Type::Dyn);
                 let admission = Admission { params, authorizer, variables, ..Admission::default() };
-                Environment::kubernetes(minor, mode).with_admission(&admission)
+                Environment::of(minor, mode).with_admission(&admission)
             };
             Environments {
                 main: environment(true, variables),

@@ -14,6 +14,7 @@ mod type_check;
 mod validating;
 mod webhooks;
 
+use palisade_cel::Minor;
 use serde_json::Value as Json;
 
 use crate::validation::{Checking, meta, names};
@@ -53,6 +54,7 @@ pub enum Refused {
 /// # Errors
 /// The API server's answer, or why it is unknown.
 pub fn create(minor: u8, object: &Json, old: Option<&Json>) -> Result<Vec<String>, Refused> {
+    let minor = Minor::nearest(minor);
     let text = |key: &str| object.get(key).and_then(Json::as_str).unwrap_or_default();
     let (api_version, kind) = (text("apiVersion"), text("kind"));
     let group = api_version.rsplit_once('/').map_or("", |(group, _)| group);
@@ -73,7 +75,7 @@ pub fn create(minor: u8, object: &Json, old: Option<&Json>) -> Result<Vec<String
         _ => meta::check(&mut checking, object, names::path_segment),
     }
     let name = meta::name(object);
-    if group == GROUP && minor >= 36 && name.ends_with(STATIC_SUFFIX) {
+    if group == GROUP && minor >= Minor::V1_36 && name.ends_with(STATIC_SUFFIX) {
         warnings.push(format!(
             "metadata.name: names ending with {} are reserved for static manifest-based configurations and cannot be \
              managed via the API",

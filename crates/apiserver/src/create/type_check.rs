@@ -2,7 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use palisade_cel::schema::{Kind, Rule, Schemas, TypeCheck, kinds_to_check};
+use palisade_cel::{
+    Minor,
+    schema::{Kind, Rule, Schemas, TypeCheck, kinds_to_check},
+};
 use serde_json::Value as Json;
 
 use crate::validation::{list, part, text};
@@ -106,5 +109,5 @@ pub fn checker(minor: u8, schemas: &Schemas, names: &Names, policy: &Json) -> Op
         .iter()
         .map(|one| (text(one, "name").to_owned(), text(one, "expression").to_owned()))
         .collect();
-    Some(TypeCheck::new(minor, schemas, &kinds, params.as_ref(), &variables))
+    Some(TypeCheck::new(Minor::nearest(minor), schemas, &kinds, params.as_ref(), &variables))
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use palisade_cel::{ResultType, environment};
+use palisade_cel::{Minor, ResultType, environment};
 use serde_json::{Value as Json, json};
 
 use super::{
@@ -125,7 +125,7 @@ pub(super) fn variables(checking: &mut Checking<'_>, variables: &[Json], express
         if trim(name).is_empty() {
             checking.errors.push(Error::required(format!("{field}.name"), "name is not specified"));
         } else if !is_identifier(name) {
-            let detail = if checking.minor < 34 {
+            let detail = if checking.minor < Minor::V1_34 {
                 "name is not a valid CEL identifier"
             } else {
                 "must be a valid CEL identifier"
@@ -161,7 +161,7 @@ fn validation(checking: &mut Checking<'_>, validation: &Json, expressions: &Expr
     let message = text(validation, "message");
     let at = format!("{field}.message");
     // Kubernetes 1.34 says less.
-    let subject = if checking.minor < 34 { "message " } else { "" };
+    let subject = if checking.minor < Minor::V1_34 { "message " } else { "" };
     if !message.is_empty() && trim(message).is_empty() {
         checking.errors.push(Error::invalid(at, message, &format!("{subject}must be non-empty if specified")));
     } else if trim(message).contains(['\n', '\r']) {

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use palisade_cel::Minor;
 use serde_json::{Map, Value};
 
 use super::{
@@ -70,7 +71,7 @@ struct Used {
 
 /// Drops them from a decoded struct and all in it. What the object before an update has may stay
 /// (`*InUse` in `pkg/api/pod/util.go`).
-pub(super) fn drop_disabled(table: &Table, minor: u8, name: &str, object: &mut Object, old: Option<&Object>) {
+pub(super) fn drop_disabled(table: &Table, minor: Minor, name: &str, object: &mut Object, old: Option<&Object>) {
     let mut used = Used::default();
     if let Some(old) = old {
         collect(table, name, old, &mut used);
@@ -104,7 +105,7 @@ fn collect_in(table: &Table, of: &Type, value: &Value, used: &mut Used) {
     }
 }
 
-fn drop_unused(table: &Table, minor: u8, name: &str, object: &mut Object, used: &Used) {
+fn drop_unused(table: &Table, minor: Minor, name: &str, object: &mut Object, used: &Used) {
     let Some(of) = table.get(name) else { return };
     for part in &of.parts {
         let disabled =
@@ -118,7 +119,11 @@ fn drop_unused(table: &Table, minor: u8, name: &str, object: &mut Object, used: 
         image_volumes(object);
     }
     // The minor before knows no such policy of other containers, and finds it invalid.
-    if name == "core/v1.PodSpec" && minor >= 34 && !Gate::ContainerRestartRules.is_on(minor) && !used.restart_policies {
+    if name == "core/v1.PodSpec"
+        && minor >= Minor::V1_34
+        && !Gate::ContainerRestartRules.is_on(minor)
+        && !used.restart_policies
+    {
         restart_policies(object);
     }
     if !used.stop_signals
@@ -169,7 +174,7 @@ fn stop_signal(container: &mut Object) {
     }
 }
 
-fn drop_in(table: &Table, minor: u8, of: &Type, value: &mut Value, used: &Used) {
+fn drop_in(table: &Table, minor: Minor, of: &Type, value: &mut Value, used: &Used) {
     match (of, value) {
         (Type::Named(_, inner) | Type::Pointer(inner), value) => drop_in(table, minor, inner, value, used),
         (Type::Struct(name), Value::Object(object)) => drop_unused(table, minor, name, object, used),

@@ -1,6 +1,8 @@
 //! Which feature gates of kube-apiserver are on by default, for those that change what it makes of an object
 //! (`pkg/features/kube_features.go`).
 
+use palisade_cel::Minor;
+
 /// A feature gate, by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Gate {
@@ -116,8 +118,8 @@ const ON_SINCE: &[(Gate, u8)] = &[
 
 impl Gate {
     /// Whether it is on in Kubernetes 1.`minor` by default.
-    pub(crate) fn is_on(self, minor: u8) -> bool {
-        ON_SINCE.iter().any(|(gate, since)| *gate == self && *since <= minor)
+    pub(crate) fn is_on(self, minor: Minor) -> bool {
+        ON_SINCE.iter().any(|(gate, since)| *gate == self && *since <= minor.number())
     }
 }
 
@@ -155,7 +157,7 @@ mod tests {
             let name = entry.file_name().into_string().unwrap();
             let Some(version) = name.strip_prefix("kubernetes@v1.") else { continue };
             let minor: u8 = version.split('.').next().unwrap().parse().unwrap();
-            if !palisade_cel::Minor::NUMBERS.contains(&minor) {
+            if !Minor::NUMBERS.contains(&minor) {
                 continue;
             }
             let files = [entry.path(), modules.join(format!("apiserver@v0.{version}"))];
@@ -163,7 +165,7 @@ mod tests {
             let sources: Vec<_> = files.into_iter().filter_map(read).collect();
             assert_eq!(sources.len(), 2, "{name}");
             for (gate, _) in ON_SINCE {
-                assert_eq!(gate.is_on(minor), default(&sources, *gate, minor), "{gate:?} in {name}");
+                assert_eq!(gate.is_on(Minor::nearest(minor)), default(&sources, *gate, minor), "{gate:?} in {name}");
                 compared += 1;
             }
         }

@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use palisade_cel::Minor;
 use serde_json::Value;
 
 use super::{
@@ -14,7 +15,7 @@ use super::{
 #[derive(Clone, Debug)]
 pub struct Kinds {
     pub(super) table: Arc<Table>,
-    pub(super) minor: u8,
+    pub(super) minor: Minor,
     resources: Vec<Resource>,
     /// By group and plural.
     custom: BTreeMap<(String, String), Arc<Custom>>,
@@ -23,6 +24,7 @@ pub struct Kinds {
 impl Kinds {
     /// Those built into Kubernetes 1.`minor`; of a minor before 1.33 or after 1.37 those of the nearest.
     pub fn builtin(minor: u8) -> Self {
+        let minor = Minor::nearest(minor);
         let table = Table::of(minor);
         let resources = table.resources.iter().map(Resource::builtin).collect();
         Self { table, minor, resources, custom: BTreeMap::new() }
@@ -31,11 +33,16 @@ impl Kinds {
     /// No built-in kinds, only custom ones that are added.
     pub fn without_builtin(minor: u8) -> Self {
         // Of built-in types custom resources have none but metadata, and they are the same in each minor.
-        Self { table: Table::of(36), minor, resources: vec![], custom: BTreeMap::new() }
+        Self {
+            table: Table::of(Minor::DEFAULT),
+            minor: Minor::nearest(minor),
+            resources: vec![],
+            custom: BTreeMap::new(),
+        }
     }
 
-    /// The minor, as given.
-    pub fn minor(&self) -> u8 {
+    /// The minor.
+    pub fn minor(&self) -> Minor {
         self.minor
     }
 

@@ -68,6 +68,7 @@ mod warnings;
 
 use std::collections::BTreeSet;
 
+use palisade_cel::Minor;
 use serde_json::{Map, Value};
 use thiserror::Error;
 
@@ -162,7 +163,7 @@ pub fn finish(
 
 /// Rejects the object if there is a mistake.
 fn conclude(group: &str, kind: &str, object: &Value, mut checking: Checking<'_>) -> Result<(), Refused> {
-    if checking.minor >= 37 {
+    if checking.minor >= Minor::V1_37 {
         // Since then declarative validation finds the same as the code before it, and each mistake is reported once.
         let mut seen = BTreeSet::new();
         checking.errors.retain(|error| seen.insert((error.field.clone(), error.body.clone())));
@@ -176,7 +177,7 @@ fn conclude(group: &str, kind: &str, object: &Value, mut checking: Checking<'_>)
 }
 
 /// Why an object of a built-in kind cannot be decoded, if it cannot: the path of the value, and the server's text.
-pub(crate) fn undecodable(minor: u8, api_version: &str, kind: &str, object: &Value) -> Option<(String, String)> {
+pub(crate) fn undecodable(minor: Minor, api_version: &str, kind: &str, object: &Value) -> Option<(String, String)> {
     let table = table::Table::of(minor);
     let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
     let is_it = |r: &&table::BuiltinResource| r.group == group && r.version == version && r.kind == kind;
@@ -245,7 +246,7 @@ impl Kinds {
                 metadata.remove(key);
             }
             // Minors whose field says no `omitzero` show it.
-            if self.minor < 34 && *source != Source::Custom {
+            if self.minor < Minor::V1_34 && *source != Source::Custom {
                 metadata.insert("creationTimestamp".to_owned(), Value::Null);
             }
         }

@@ -1,6 +1,6 @@
 //! The fields that the strategy of pods sets (`pkg/registry/core/pod/strategy.go`).
 
-use palisade_cel::Quantity;
+use palisade_cel::{Minor, Quantity};
 use palisade_objects::json::Change as _;
 use serde_json::{Map, Value, json};
 
@@ -13,7 +13,7 @@ use super::{
 type Object = Map<String, Value>;
 
 /// `PrepareForCreate`.
-pub(super) fn create(minor: u8, pod: &mut Object, given: Option<&Value>, now: &str) {
+pub(super) fn create(minor: Minor, pod: &mut Object, given: Option<&Value>, now: &str) {
     let labels = pod.get("metadata").map(|metadata| metadata["labels"].clone()).unwrap_or_default();
     let Some(spec) = pod.get_mut("spec") else { return };
     if Gate::PodLevelResourcesFixDefaulting.is_on(minor)
@@ -22,7 +22,7 @@ pub(super) fn create(minor: u8, pod: &mut Object, given: Option<&Value>, now: &s
         pod_level(spec);
     }
     // The one that a client gives is believed, until then.
-    let given = given.filter(|_| minor < 37);
+    let given = given.filter(|_| minor < Minor::V1_37);
     let given = given.and_then(|status| status["qosClass"].as_str()).filter(|class| !class.is_empty());
     let class = given.unwrap_or_else(|| quality(minor, spec));
     let mut status = json!({"phase": "Pending", "qosClass": class});
@@ -81,7 +81,7 @@ fn by_keys(term: &mut Value, labels: &Value) {
 }
 
 /// The profiles of the former annotations become those of the containers; before 1.34 also the other way round.
-fn app_armor(minor: u8, pod: &mut Object) {
+fn app_armor(minor: Minor, pod: &mut Object) {
     let mut annotations = pod.get("metadata").map(|metadata| metadata["annotations"].clone()).unwrap_or_default();
     let Some(spec) = pod.get_mut("spec") else { return };
     if spec.pointer("/os/name").is_some_and(|os| os == "windows") {
@@ -96,7 +96,7 @@ fn app_armor(minor: u8, pod: &mut Object) {
             let of_container = container.pointer("/securityContext/appArmorProfile");
             let Some(annotation) = annotations.get(&key) else {
                 if let Some(text) = of_container.or(of_pod.as_ref()).and_then(app_armor_annotation)
-                    && minor < 34
+                    && minor < Minor::V1_34
                 {
                     *annotations.at_mut(&[&key]) = Value::from(text);
                     added = true;
@@ -137,13 +137,13 @@ pub(super) fn app_armor_profile(annotation: &str) -> Option<Value> {
 }
 
 /// The `QoS` class (`pkg/apis/core/helper/qos`).
-pub(super) fn quality(minor: u8, spec: &Value) -> &'static str {
+pub(super) fn quality(minor: Minor, spec: &Value) -> &'static str {
     let pod_level =
         spec.get("resources").filter(|resources| Gate::PodLevelResources.is_on(minor) && !resources.is_null());
     // Since 1.37 only if they ask for something.
     let pod_level = pod_level.filter(|resources| {
         let names = ["requests", "limits"].into_iter().filter_map(|list| resources[list].as_object());
-        minor < 37 || names.flat_map(Map::keys).any(|key| is_pod_level(key))
+        minor < Minor::V1_37 || names.flat_map(Map::keys).any(|key| is_pod_level(key))
     });
     let lists = ["containers", "initContainers"].iter().filter_map(|key| spec.get(*key).and_then(Value::as_array));
     let all: Vec<&Value> = match pod_level {
@@ -176,7 +176,7 @@ pub(super) fn quality(minor: u8, spec: &Value) -> &'static str {
 
 /// The subresource `resize` changes resources alone, of each container and, since 1.36, of the pod
 /// (`dropNonResizeUpdates`). False if there are others, or they have other names: that is left to validation.
-pub(super) fn resize(minor: u8, pod: &mut Object, old: &Object) -> bool {
+pub(super) fn resize(minor: Minor, pod: &mut Object, old: &Object) -> bool {
     const LISTS: [&str; 2] = ["containers", "initContainers"];
     let containers = |of: &Object, key: &str| -> Vec<Value> {
         of.get("spec").and_then(|spec| spec[key].as_array()).cloned().unwrap_or_default()

@@ -1,6 +1,7 @@
 //! Between mutating and validating admission: the fields that the strategies of the resources set
 //! (`pkg/registry/*/*/strategy.go`), and the validation of the object.
 
+use palisade_cel::Minor;
 use palisade_objects::json::Change as _;
 use serde_json::{Map, Value, json};
 
@@ -200,7 +201,7 @@ fn system_fields(object: &mut Object, around: &Surroundings<'_>) {
     }
 }
 
-fn create(minor: u8, name: &str, object: &mut Object, around: &Surroundings<'_>) {
+fn create(minor: Minor, name: &str, object: &mut Object, around: &Surroundings<'_>) {
     system_fields(object, around);
     let status = if STATUS_KEPT.contains(&name) { None } else { object.remove("status") };
     if is_generated(minor, name) {

@@ -1,5 +1,6 @@
 //! What the strategies of creation and of updates share (`pkg/registry/*/*/strategy.go`).
 
+use palisade_cel::Minor;
 use serde_json::{Map, Value, json};
 
 use super::gates::Gate;
@@ -28,7 +29,7 @@ const GENERATED: &[&str] = &[
     "flowcontrol/v1.PriorityLevelConfiguration",
 ];
 /// Whether `metadata.generation` counts the changes of a kind.
-pub(super) fn is_generated(minor: u8, name: &str) -> bool {
+pub(super) fn is_generated(minor: Minor, name: &str) -> bool {
     GENERATED.contains(&name)
         || (Gate::HPAGeneration.is_on(minor)
             && name.starts_with("autoscaling/")
@@ -58,7 +59,7 @@ pub(super) fn clean_secrets(account: &mut Object) {
 }
 
 /// Copies `dataSource` and `dataSourceRef` to each other, if one is absent.
-pub(super) fn claim(minor: u8, claim: &mut Object) {
+pub(super) fn claim(minor: Minor, claim: &mut Object) {
     let Some(spec) = claim.get_mut("spec").and_then(Value::as_object_mut) else { return };
     if !Gate::CrossNamespaceVolumeDataSource.is_on(minor)
         && spec

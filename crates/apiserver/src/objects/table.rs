@@ -198,8 +198,8 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// That of Kubernetes 1.`minor`, of a minor that is not measured the one of the nearest; read once in a process.
-    pub(super) fn of(minor: u8) -> Arc<Self> {
+    /// That of a minor, read once in a process.
+    pub(super) fn of(minor: Minor) -> Arc<Self> {
         static PACKED: [&[u8]; Minor::ALL.len()] = [
             include_bytes!("../../types/1.33.json.gz"),
             include_bytes!("../../types/1.34.json.gz"),
@@ -208,13 +208,13 @@ impl Table {
             include_bytes!("../../types/1.37.json.gz"),
         ];
         static TABLES: [OnceLock<Arc<Table>>; Minor::ALL.len()] = [const { OnceLock::new() }; Minor::ALL.len()];
-        let index = Minor::nearest(minor).index();
+        let index = minor.index();
         let packed = PACKED[index];
         // An empty table has no kinds, which a test excludes.
         TABLES[index].get_or_init(|| Arc::new(Self::read(minor, packed).unwrap_or_default())).clone()
     }
 
-    fn read(minor: u8, packed: &[u8]) -> io::Result<Self> {
+    fn read(minor: Minor, packed: &[u8]) -> io::Result<Self> {
         let extract: Extract = serde_json::from_reader(io::BufReader::new(GzDecoder::new(packed)))?;
         let mut structs = BTreeMap::new();
         for name in extract.structs.keys() {
@@ -222,7 +222,7 @@ impl Table {
             flatten(&extract, name, &[], &mut of)
                 .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, name.clone()))?;
             // The decoder of those minors does not name them in errors.
-            if minor < 35 {
+            if minor < Minor::V1_35 {
                 of.fields.iter_mut().for_each(|field| field.through.clear());
             }
             structs.insert(name.clone(), of);

@@ -1,6 +1,7 @@
 //! Fields that an update cannot change, and fields that it changes without naming them: `rest.BeforeUpdate` and
 //! `PrepareForUpdate` of the strategies (`pkg/registry/*/*/strategy.go`). Objects are as the decoder returns them.
 
+use palisade_cel::Minor;
 use palisade_objects::json::Change as _;
 use serde_json::{Map, Value, json};
 
@@ -25,7 +26,7 @@ const RESET_FOR_STATUS: &[&str] =
 const OLD_METADATA: &[&str] = &["FlowSchema", "PriorityLevelConfiguration"];
 
 /// An update of an object of a built-in kind.
-pub(super) fn update(table: &Table, minor: u8, name: &str, subresource: &str, object: &mut Object, old: &Object) {
+pub(super) fn update(table: &Table, minor: Minor, name: &str, subresource: &str, object: &mut Object, old: &Object) {
     let kind = name.rsplit('.').next().unwrap_or(name);
     match subresource {
         "status" => status(kind, object, old),
@@ -102,7 +103,7 @@ fn status(kind: &str, object: &mut Object, old: &Object) {
 }
 
 /// What the strategies change in what the client wants.
-fn content(minor: u8, name: &str, object: &mut Object, old: &Object) {
+fn content(minor: Minor, name: &str, object: &mut Object, old: &Object) {
     match name {
         "core/v1.PersistentVolumeClaim" => claim(minor, object),
         "core/v1.ServiceAccount" => clean_secrets(object),

@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeSet, fmt::Write as _};
 
+use palisade_cel::Minor;
 use serde_json::Value as Json;
 
 /// Placeholder in texts for parts that the API server shows and that are unknown here: how two specifications differ,
@@ -147,14 +148,14 @@ impl Error {
     }
 
     /// A text with too many bytes, in the words of a minor: since 1.34 one is not a plural.
-    pub fn too_long_in(minor: u8, field: impl Into<String>, most: usize) -> Self {
-        let bytes = if minor >= 34 && most == 1 { "byte" } else { "bytes" };
+    pub fn too_long_in(minor: Minor, field: impl Into<String>, most: usize) -> Self {
+        let bytes = if minor >= Minor::V1_34 && most == 1 { "byte" } else { "bytes" };
         Self::new(ErrorType::TooLong, field, None, &format!("may not be more than {most} {bytes}"))
     }
 
     /// As [`Self::too_many`], in the words of a minor: since 1.34 one is not a plural.
-    pub fn too_many_in(minor: u8, field: impl Into<String>, actual: usize, most: usize) -> Self {
-        let items = if minor >= 34 && most == 1 { "item" } else { "items" };
+    pub fn too_many_in(minor: Minor, field: impl Into<String>, actual: usize, most: usize) -> Self {
+        let items = if minor >= Minor::V1_34 && most == 1 { "item" } else { "items" };
         Self::new(ErrorType::TooMany, field, Some(&actual.to_string()), &format!("must have at most {most} {items}"))
     }
 
@@ -243,8 +244,8 @@ fn go_json(value: &Json) -> String {
 }
 
 /// A value as the API server shows it: as JSON, until 1.33 in the syntax of Go.
-pub(crate) fn shown(minor: u8, value: &Json) -> String {
-    if minor >= 34 { go_json(value) } else { go_syntax_of_any(value, "\"null\"") }
+pub(crate) fn shown(minor: Minor, value: &Json) -> String {
+    if minor >= Minor::V1_34 { go_json(value) } else { go_syntax_of_any(value, "\"null\"") }
 }
 
 /// A value of whatever types in the syntax of Go, with another text for a null that is in nothing.
@@ -300,8 +301,8 @@ mod tests {
             ),
             (json!("a"), r#""a""#),
         ] {
-            assert_eq!(shown(33, &value), expected);
-            assert_eq!(shown(34, &value), value.to_string());
+            assert_eq!(shown(Minor::V1_33, &value), expected);
+            assert_eq!(shown(Minor::V1_34, &value), value.to_string());
         }
     }
 

@@ -1,5 +1,6 @@
 //! Metadata and label selectors (`k8s.io/apimachinery/pkg/api/validation`, `pkg/apis/meta/v1/validation`).
 
+use palisade_cel::Minor;
 use serde_json::Value as Json;
 
 use super::{Checking, FieldError as Error, IMMUTABLE, NOT_SHOWN, list, names, part, quote, shown, text};
@@ -51,7 +52,7 @@ fn owners(checking: &mut Checking<'_>, metadata: &Json) {
         let no_version = version.rsplit('/').next().unwrap_or_default().is_empty();
         let missing = ["kind", "name", "uid"].into_iter().filter(|key| text(owner, key).is_empty());
         let text = "must not be empty";
-        if checking.minor >= 37 {
+        if checking.minor >= Minor::V1_37 {
             let field = format!("{field}[{index}]");
             if version.is_empty() {
                 checking.errors.push(Error::required(format!("{field}.apiVersion"), text));
@@ -66,7 +67,7 @@ fn owners(checking: &mut Checking<'_>, metadata: &Json) {
             checking.errors.push(Error::invalid(format!("{field}.apiVersion"), version, "version must not be empty"));
         }
         for key in missing {
-            let text = if checking.minor < 34 { format!("{key} {text}") } else { text.to_owned() };
+            let text = if checking.minor < Minor::V1_34 { format!("{key} {text}") } else { text.to_owned() };
             checking.errors.push(Error::invalid(format!("{field}.{key}"), "", &text));
         }
     }
@@ -100,7 +101,7 @@ pub(crate) fn update(checking: &mut Checking<'_>, old: &Json, object: &Json) {
         if now[key] != before[key] {
             let field = format!("metadata.{key}");
             checking.errors.push(match &now[key] {
-                Json::String(text) if checking.minor >= 34 => Error::invalid(field, text, IMMUTABLE),
+                Json::String(text) if checking.minor >= Minor::V1_34 => Error::invalid(field, text, IMMUTABLE),
                 Json::String(_) => Error::invalid_shown(field, NOT_SHOWN, IMMUTABLE),
                 other => Error::invalid_shown(field, &shown(checking.minor, other), IMMUTABLE),
             });

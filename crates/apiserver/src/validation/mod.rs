@@ -7,6 +7,7 @@ pub(crate) mod meta;
 pub(crate) mod names;
 pub(crate) mod rule;
 
+use palisade_cel::Minor;
 use serde_json::Value as Json;
 
 pub use field::{Error as FieldError, ErrorType, NOT_SHOWN, aggregate, quote};
@@ -15,7 +16,7 @@ pub(crate) use field_path::field_path;
 
 /// The checks of an object, and their findings.
 pub(crate) struct Checking<'a> {
-    pub(crate) minor: u8,
+    pub(crate) minor: Minor,
     pub(crate) old: Option<&'a Json>,
     pub(crate) errors: Vec<FieldError>,
     /// Why there is no verdict, if there is none.

@@ -1,5 +1,7 @@
 //! The forms of names (`k8s.io/apimachinery/pkg/api/validate/content`). Each function returns the mistakes in one.
 
+use palisade_cel::Minor;
+
 const SUBDOMAIN_MAX: usize = 253;
 const LABEL_MAX: usize = 63;
 const KEY: &str = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]";
@@ -15,8 +17,8 @@ enum Unit {
 
 impl Unit {
     /// Of keys and values of labels, and of what they are made of: other words since 1.35.
-    fn of_labels(minor: u8) -> Self {
-        if minor < 35 { Self::Characters } else { Self::Bytes }
+    fn of_labels(minor: Minor) -> Self {
+        if minor < Minor::V1_35 { Self::Characters } else { Self::Bytes }
     }
 }
 
@@ -81,7 +83,7 @@ pub(crate) fn label_1035(name: &str) -> Vec<String> {
 }
 
 /// A qualified name: keys of labels and annotations, names of match conditions.
-pub(crate) fn qualified(minor: u8, name: &str) -> Vec<String> {
+pub(crate) fn qualified(minor: Minor, name: &str) -> Vec<String> {
     let examples =
         format!("{KEY_MESSAGE} (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '{KEY}')");
     let (mut wrong, unit) = (Vec::new(), Unit::of_labels(minor));
@@ -98,7 +100,7 @@ pub(crate) fn qualified(minor: u8, name: &str) -> Vec<String> {
         }
         _ => {
             // Kubernetes 1.35 has other words for it.
-            let what = if minor < 35 { "qualified name" } else { "valid label key" };
+            let what = if minor < Minor::V1_35 { "qualified name" } else { "valid label key" };
             let with = "with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')";
             return vec![format!("a {what} {examples} {with}")];
         }
@@ -115,7 +117,7 @@ pub(crate) fn qualified(minor: u8, name: &str) -> Vec<String> {
 }
 
 /// The value of a label.
-pub(crate) fn label_value(minor: u8, value: &str) -> Vec<String> {
+pub(crate) fn label_value(minor: Minor, value: &str) -> Vec<String> {
     let mut wrong = too_long(value, LABEL_MAX, Unit::of_labels(minor));
     if !value.is_empty() && !is_key(value) {
         wrong.push(format!(
@@ -174,13 +176,13 @@ mod tests {
             assert!(!subdomain(name).is_empty(), "{name}");
         }
         for name in ["a", "x/Y_z.1", "a.b/c"] {
-            assert_eq!(qualified(36, name), Vec::<String>::new(), "{name}");
+            assert_eq!(qualified(Minor::DEFAULT, name), Vec::<String>::new(), "{name}");
         }
         for name in ["", "/", "/a", "a/", "A/b", "a b", "a/b/c", "_a", &"a".repeat(64)] {
-            assert!(!qualified(36, name).is_empty(), "{name}");
+            assert!(!qualified(Minor::DEFAULT, name).is_empty(), "{name}");
         }
         assert_eq!(
-            qualified(36, "/"),
+            qualified(Minor::DEFAULT, "/"),
             [
                 "prefix part must be non-empty".to_owned(),
                 "name part must be non-empty".to_owned(),
@@ -191,11 +193,11 @@ mod tests {
         );
         assert_eq!(path_segment("a/%"), ["may not contain '/'", "may not contain '%'"]);
         assert!(label_1035("1a").len() == 1 && label_1035("v1").is_empty());
-        assert!(label_value(36, "").is_empty() && !label_value(36, "a b").is_empty());
+        assert!(label_value(Minor::DEFAULT, "").is_empty() && !label_value(Minor::DEFAULT, "a b").is_empty());
         let long = "a".repeat(64);
         assert_eq!(label(&long), ["must be no more than 63 characters"]);
-        assert_eq!(label_value(36, &long), ["must be no more than 63 bytes"]);
-        assert_eq!(label_value(34, &long), ["must be no more than 63 characters"]);
+        assert_eq!(label_value(Minor::DEFAULT, &long), ["must be no more than 63 bytes"]);
+        assert_eq!(label_value(Minor::V1_34, &long), ["must be no more than 63 characters"]);
         assert_eq!([masked("ab-"), masked("a-"), masked("-"), masked("a")], ["aa", "a", "-", "a"]);
     }
 }

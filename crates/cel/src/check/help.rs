@@ -22,8 +22,7 @@ pub(super) fn function(name: &str, member: bool, environment: &Environment) -> O
         return Some(macros.to_owned());
     }
     if let Some(since) = first_minor(name) {
-        let minor = environment.minor();
-        return Some(if since <= minor {
+        return Some(if since <= environment.minor().number() {
             format!(
                 "'{name}' is there from Kubernetes 1.{since} on, but new expressions may use it only from 1.{} on",
                 since + 1

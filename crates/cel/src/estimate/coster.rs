@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::{
+    Minor,
     ast::{Comprehension, Expr, Literal, Node, NodeId},
     check::{Checked, Reference},
     functions::{
@@ -23,7 +24,7 @@ const NOTHING: Range = Range { min: u64::MAX, max: 0 };
 
 pub(super) struct Coster<'c> {
     checked: &'c Checked,
-    minor: u8,
+    minor: Minor,
     sizes: &'c dyn Sizes,
     /// By node.
     paths: Vec<Option<Path>>,
@@ -58,7 +59,7 @@ enum Part {
 }
 
 impl<'c> Coster<'c> {
-    pub(super) fn new(checked: &'c Checked, minor: u8, sizes: &'c dyn Sizes) -> Self {
+    pub(super) fn new(checked: &'c Checked, minor: Minor, sizes: &'c dyn Sizes) -> Self {
         let nodes = checked.types.len();
         Self {
             checked,

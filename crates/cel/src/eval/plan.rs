@@ -8,6 +8,7 @@ use super::{
     watches::Watches,
 };
 use crate::{
+    Minor,
     ast::{self, Expr, Literal, NodeId, Position},
     check::{Checked, Reference},
     environment::Environment,
@@ -38,7 +39,7 @@ pub(super) fn plan(checked: &Checked, environment: &Environment) -> Result<Progr
         Some(watches) => watches.finish(root),
         None => (root, Vec::new()),
     };
-    let (slots, boxed) = (planner.slots, environment.minor() >= 37);
+    let (slots, boxed) = (planner.slots, environment.minor() >= Minor::V1_37);
     Ok(Program { root, slots, boxed, output: checked.output_type().clone(), watches })
 }
 
@@ -167,7 +168,7 @@ impl Planner<'_> {
             }
             (name @ ("or" | "orValue"), 2) => {
                 let (right, left) = (take(&mut args), take(&mut args));
-                let strict = self.environment.minor() >= 37;
+                let strict = self.environment.minor() >= Minor::V1_37;
                 return Ok(Node::OrElse { sides: Box::new([left, right]), unwrap: name == "orValue", strict });
             }
             _ => {}

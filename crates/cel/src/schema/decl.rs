@@ -9,6 +9,7 @@ use std::{
 use serde_json::Value;
 
 use crate::{
+    Minor,
     environment::{Environment, Fields},
     estimate::Sizes,
     names::escape,
@@ -43,14 +44,14 @@ impl DeclType {
     /// The type of what a schema describes, unless rules cannot see it: a schema without a type, a list of what cannot be
     /// seen. The schema is one that [`with_metadata`](crate::schema::with_metadata) was applied to. `minor` is the
     /// server's.
-    pub fn new(schema: &Value, minor: u8) -> Option<Self> {
+    pub fn new(schema: &Value, minor: Minor) -> Option<Self> {
         let number = |key: &str| schema.get(key).and_then(Value::as_i64).map(|most| u64::try_from(most).unwrap_or(0));
         let format = text(schema, "format");
         let simple = |of: Type, most: u64, least_bytes: u64| Some(Self { kind: Kind::Simple(of), most, least_bytes });
         // A character has at most four bytes.
         let text_length = || number("maxLength").map(|most| most.saturating_mul(4));
         if flag(schema, "x-kubernetes-int-or-string") {
-            let most = if minor >= 34 { text_length() } else { None };
+            let most = if minor >= Minor::V1_34 { text_length() } else { None };
             return simple(Type::Dyn, most.unwrap_or(MAX_TEXT), 1);
         }
         match text(schema, "type") {
@@ -82,7 +83,7 @@ impl DeclType {
         }
     }
 
-    fn object(schema: &Value, minor: u8) -> Self {
+    fn object(schema: &Value, minor: Minor) -> Self {
         let required: BTreeSet<&str> =
             schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
         let (mut fields, mut least_bytes) = (BTreeMap::new(), 2);

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use super::{Admission, Kind, Schemas};
 use crate::{
+    Minor,
     environment::{Environment, Mode},
     issue::Issue,
     types::Type,
@@ -68,14 +69,14 @@ impl TypeCheck {
     /// Prepares the check for the kinds with known schemas, with the policy's variables, name and expression, in their
     /// order. `params` is the policy's paramKind; without a schema it is dynamic, and before 1.36 undeclared.
     pub fn new<'a>(
-        minor: u8,
+        minor: Minor,
         schemas: &Schemas,
         kinds: impl IntoIterator<Item = &'a Kind>,
         params: Option<&Kind>,
         variables: &[(String, String)],
     ) -> Self {
         let environment = |kind: &Kind| {
-            let base = Environment::kubernetes(minor, Mode::Stored);
+            let base = Environment::of(minor, Mode::Stored);
             let (mut base, object) = schemas.declare(base, kind)?;
             let mut admission = Admission { object, ..Admission::default() };
             if let Some(params) = params {
@@ -83,7 +84,7 @@ impl TypeCheck {
                 let name = if params.kind == kind.kind { format!("{}1", params.kind) } else { params.kind.clone() };
                 let declared = schemas.declare_as(base.clone(), params, &name);
                 // Before 1.36 params without a schema are not declared.
-                admission.params = (minor >= 36).then_some(Type::Dyn);
+                admission.params = (minor >= Minor::V1_36).then_some(Type::Dyn);
                 if let Some((with_params, of)) = declared {
                     (base, admission.params) = (with_params, Some(of));
                 }

@@ -1,7 +1,7 @@
 //! Merging an `Object` into the object of a request, by the schema of its kind (structured-merge-diff `typed`, apiserver
 //! `pkg/admission/plugin/policy/mutating/patch/smd.go`).
 
-use palisade_cel::schema::Schemas;
+use palisade_cel::{Minor, schema::Schemas};
 use serde_json::Value as Json;
 
 use super::{
@@ -22,7 +22,13 @@ type Mistakes = Vec<Mistake>;
 ///
 /// # Errors
 /// The API server's text.
-pub(super) fn apply(schemas: &Schemas, schema: &Json, live: &Json, patch: Native, minor: u8) -> Result<Json, String> {
+pub(super) fn apply(
+    schemas: &Schemas,
+    schema: &Json,
+    live: &Json,
+    patch: Native,
+    minor: Minor,
+) -> Result<Json, String> {
     let of = TypeRef::of(schema);
     let walker = Walker { schemas };
     walker.validate(of, &patch).map_err(|text| format!("failed to convert patch object to typed object: {text}"))?;
@@ -33,7 +39,7 @@ pub(super) fn apply(schemas: &Schemas, schema: &Json, live: &Json, patch: Native
         return Err(format!("invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs: {paths}"));
     }
     // Until 1.34 the object itself could not be merged into if a list in it has two elements with the same keys.
-    if minor < 35 && walker.has_duplicates(of, live) {
+    if minor < Minor::V1_35 && walker.has_duplicates(of, live) {
         return Err("failed to convert original object to typed object: a list in it has duplicate entries".to_owned());
     }
     let patch = patch.into_json();

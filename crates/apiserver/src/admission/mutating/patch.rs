@@ -1,6 +1,7 @@
 //! One mutation: from its expression to the changed object (`policy/mutating/patch`).
 
 use palisade_cel::{
+    Minor,
     eval::Activation,
     schema::Kind,
     value::{Struct, Value},
@@ -56,7 +57,7 @@ pub(super) fn patch(
     }
 }
 
-fn operation(of: &Struct<'_>, minor: u8) -> Result<Operation, Failure> {
+fn operation(of: &Struct<'_>, minor: Minor) -> Result<Operation, Failure> {
     let text = |field: &str| of.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
     let value = of.get("value").map(|value| {
         if let Value::Struct(of) = value

@@ -4,7 +4,10 @@
 use std::collections::BTreeMap;
 
 use base64::{Engine, prelude::BASE64_STANDARD};
-use palisade_cel::value::{List, Map, OBJECT, Struct, Value};
+use palisade_cel::{
+    Minor,
+    value::{List, Map, OBJECT, Struct, Value},
+};
 use serde_json::Value as Json;
 
 /// Why a value is not JSON.
@@ -20,7 +23,7 @@ pub(super) enum NoJson {
 const MAX_SAFE: u64 = (1 << 53) - 1;
 
 /// The value of an operation of a JSON patch.
-pub(super) fn to_json(value: &Value<'_>, minor: u8) -> Result<Json, NoJson> {
+pub(super) fn to_json(value: &Value<'_>, minor: Minor) -> Result<Json, NoJson> {
     let number = |safe: bool, number: Json| if safe { number } else { number.to_string().into() };
     Ok(match value {
         Value::Null => Json::Null,
@@ -35,7 +38,7 @@ pub(super) fn to_json(value: &Value<'_>, minor: u8) -> Result<Json, NoJson> {
         Value::Optional(Some(value)) => to_json(value, minor)?,
         Value::List(list) => {
             let items = list.iter().map(|item| {
-                if minor < 37 && matches!(&item, Value::Struct(of) if !of.is_json_patch()) {
+                if minor < Minor::V1_37 && matches!(&item, Value::Struct(of) if !of.is_json_patch()) {
                     return Err(panics("an Object in a list as the value of a JSONPatch"));
                 }
                 to_json(&item, minor)
@@ -49,7 +52,7 @@ pub(super) fn to_json(value: &Value<'_>, minor: u8) -> Result<Json, NoJson> {
                     let name = key.type_name();
                     return Err(NoJson::Error(format!("unsupported type conversion from '{name}' to string")));
                 };
-                if minor < 37 && matches!(&value, Value::Struct(of) if !of.is_json_patch()) {
+                if minor < Minor::V1_37 && matches!(&value, Value::Struct(of) if !of.is_json_patch()) {
                     return Err(panics("an Object in a map as the value of a JSONPatch"));
                 }
                 fields.insert(key.to_owned(), to_json(&value, minor)?);

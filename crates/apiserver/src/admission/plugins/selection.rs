@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use palisade_cel::Minor;
 use thiserror::Error;
 
 use super::{ALL, Plugin};
@@ -43,14 +44,14 @@ impl Plugins {
         Ok(self)
     }
 
-    /// Whether a plugin runs in Kubernetes 1.`minor`.
-    pub(crate) fn runs(&self, plugin: &Plugin, minor: u8) -> bool {
+    /// Whether a plugin runs in a minor.
+    pub(crate) fn runs(&self, plugin: &Plugin, minor: Minor) -> bool {
         let chosen = self.only.as_ref().is_none_or(|only| plugin.is_policies() || only.contains(plugin.name));
-        (plugin.since..=plugin.until).contains(&minor) && chosen && !self.without.contains(plugin.name)
+        (plugin.since..=plugin.until).contains(&minor.number()) && chosen && !self.without.contains(plugin.name)
     }
 
-    /// Whether the plugin of this name runs in Kubernetes 1.`minor`.
-    pub(crate) fn runs_named(&self, name: &str, minor: u8) -> bool {
+    /// Whether the plugin of this name runs in a minor.
+    pub(crate) fn runs_named(&self, name: &str, minor: Minor) -> bool {
         ALL.iter().find(|plugin| plugin.name == name).is_some_and(|plugin| self.runs(plugin, minor))
     }
 }

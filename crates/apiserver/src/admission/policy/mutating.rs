@@ -11,7 +11,7 @@ use k8s_openapi::api::admissionregistration::v1::{
     MutatingAdmissionPolicySpec,
 };
 use palisade_cel::{
-    Mode, ResultType,
+    Minor, Mode, ResultType,
     schema::{Kind, Schemas},
 };
 use serde_json::Value as Json;
@@ -21,7 +21,7 @@ use crate::admission::expression::{Compiler, Expression, Variable};
 /// Policies and bindings in force, and the schemas that patches are merged by.
 #[derive(Clone, Debug)]
 pub(crate) struct Mutations {
-    minor: u8,
+    minor: Minor,
     policies: BTreeMap<String, Arc<Policy>>,
     /// By the name of their policy and their own.
     bindings: BTreeMap<String, BTreeMap<String, Binding>>,
@@ -62,7 +62,7 @@ pub(crate) struct Binding {
 
 impl Mutations {
     /// None at all.
-    pub fn new(minor: u8) -> Self {
+    pub fn new(minor: Minor) -> Self {
         let (policies, bindings, definitions) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
         Self { minor, policies, bindings, definitions, schemas: OnceLock::new() }
     }
@@ -112,7 +112,7 @@ impl Mutations {
     /// Schemas of the built-in kinds and of those of definitions.
     pub(crate) fn schemas(&self) -> &Schemas {
         self.schemas.get_or_init(|| {
-            let mut schemas = Schemas::builtin(self.minor).unwrap_or_default();
+            let mut schemas = Schemas::builtin(self.minor.number()).unwrap_or_default();
             self.definitions.iter().for_each(|definition| schemas.add_crd(definition));
             schemas
         })
@@ -121,7 +121,7 @@ impl Mutations {
 
 impl Policy {
     /// Compiles a policy; if it `watches`, its expressions remember what their parts came to.
-    pub fn compile(policy: MutatingAdmissionPolicy, minor: u8, watches: bool) -> Self {
+    pub fn compile(policy: MutatingAdmissionPolicy, minor: Minor, watches: bool) -> Self {
         let spec = policy.spec.unwrap_or_default();
         let mut compiler = Compiler::new(minor, Mode::Stored, spec.param_kind.is_some(), watches);
         for variable in spec.variables.iter().flatten() {

@@ -4,7 +4,7 @@
 use k8s_openapi::api::admissionregistration::v1::{
     ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBindingSpec, ValidatingAdmissionPolicySpec,
 };
-use palisade_cel::{Mode, ResultType};
+use palisade_cel::{Minor, Mode, ResultType};
 
 use crate::admission::expression::{Compiler, Expression, Variable};
 
@@ -30,12 +30,12 @@ pub(crate) struct Binding {
 
 impl Policy {
     /// Compiles a policy. What does not compile stays in it with its mistakes.
-    pub fn new(policy: ValidatingAdmissionPolicy, minor: u8, mode: Mode) -> Self {
+    pub fn new(policy: ValidatingAdmissionPolicy, minor: Minor, mode: Mode) -> Self {
         Self::compile(policy, minor, mode, false)
     }
 
     /// Compiles a policy; if it `watches`, its expressions remember what their parts came to.
-    pub fn compile(policy: ValidatingAdmissionPolicy, minor: u8, mode: Mode, watches: bool) -> Self {
+    pub fn compile(policy: ValidatingAdmissionPolicy, minor: Minor, mode: Mode, watches: bool) -> Self {
         let spec = policy.spec.unwrap_or_default();
         let mut compiler = Compiler::new(minor, mode, spec.param_kind.is_some(), watches);
         for variable in spec.variables.iter().flatten() {

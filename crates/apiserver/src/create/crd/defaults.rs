@@ -1,6 +1,7 @@
 //! Whether defaults are valid themselves (`pkg/apiserver/schema/defaulting/validation.go`). Those inside of metadata
 //! are not checked.
 
+use palisade_cel::Minor;
 use serde_json::Value as Json;
 
 use super::flag;
@@ -10,7 +11,7 @@ use crate::{
 };
 
 /// The mistakes in the defaults of a schema and of all below it. None are allowed below `additionalProperties`.
-pub(super) fn check(minor: u8, schema: &Json, field: &str, root: bool) -> Vec<Error> {
+pub(super) fn check(minor: Minor, schema: &Json, field: &str, root: bool) -> Vec<Error> {
     let mut errors = Vec::new();
     if let Some(default) = part(schema, "default") {
         let at = format!("{field}.default");

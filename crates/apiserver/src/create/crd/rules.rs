@@ -1,6 +1,6 @@
 //! `x-kubernetes-validations` of a schema (`ValidateCustomResourceDefinitionOpenAPISchema`, its last part).
 
-use palisade_cel::schema::DeclType;
+use palisade_cel::{Minor, schema::DeclType};
 use serde_json::Value as Json;
 
 use super::{
@@ -21,7 +21,7 @@ impl Walk<'_, '_> {
     pub(super) fn rules(&self, schema: &Json, field: &str, found: &mut Found) {
         // Kubernetes 1.33 begins these with the name of the field.
         let named = |name: &str, detail: &str| {
-            if self.checking.minor <= 33 { format!("{name} {detail}") } else { detail.to_owned() }
+            if self.checking.minor <= Minor::V1_33 { format!("{name} {detail}") } else { detail.to_owned() }
         };
         for (index, rule) in list(schema, "x-kubernetes-validations").iter().enumerate() {
             let at = |name: &str| format!("{field}.x-kubernetes-validations[{index}].{name}");
@@ -139,9 +139,9 @@ impl Walk<'_, '_> {
 }
 
 /// The whole rule as the API server shows it, in the words of its internal type.
-fn shown(minor: u8, rule: &Json) -> String {
+fn shown(minor: Minor, rule: &Json) -> String {
     let json = |key: &str| part(rule, key).map_or_else(|| "null".to_owned(), Json::to_string);
-    if minor >= 34 {
+    if minor >= Minor::V1_34 {
         let text = |key: &str| Json::from(text(rule, key)).to_string();
         return html_escaped(&format!(
             r#"{{"Rule":{},"Message":{},"MessageExpression":{},"Reason":{},"FieldPath":{},"OptionalOldSelf":{}}}"#,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use palisade_cel::{Environment, Mode, schema::with_metadata};
+use palisade_cel::{Environment, Minor, Mode, schema::with_metadata};
 use serde_json::{Map, Value as Json};
 
 use super::{Existing, cost::Costs, flag};
@@ -53,7 +53,7 @@ pub(super) struct Walk<'a, 'b> {
 
 impl<'a, 'b> Walk<'a, 'b> {
     pub(super) fn new(checking: &'a mut Checking<'b>, existing: &'a Existing) -> Self {
-        let environments = [Mode::New, Mode::Stored].map(|mode| Environment::kubernetes(checking.minor, mode));
+        let environments = [Mode::New, Mode::Stored].map(|mode| Environment::of(checking.minor, mode));
         Self { checking, existing, environments, costs: Costs::default() }
     }
 
@@ -224,7 +224,7 @@ fn standard(schema: &Json, field: &str, context: &Context, errors: &mut Vec<Erro
 }
 
 /// `x-kubernetes-map-type` and `x-kubernetes-list-type`.
-fn kinds_of_collections(minor: u8, schema: &Json, field: &str, errors: &mut Vec<Error>) {
+fn kinds_of_collections(minor: Minor, schema: &Json, field: &str, errors: &mut Vec<Error>) {
     let of = text(schema, "type");
     let map_type = part(schema, "x-kubernetes-map-type").and_then(Json::as_str);
     let list_type = part(schema, "x-kubernetes-list-type").and_then(Json::as_str);
@@ -273,7 +273,7 @@ fn kinds_of_collections(minor: u8, schema: &Json, field: &str, errors: &mut Vec<
 }
 
 /// The keys of associative lists.
-fn keys(minor: u8, schema: &Json, field: &str, errors: &mut Vec<Error>) {
+fn keys(minor: Minor, schema: &Json, field: &str, errors: &mut Vec<Error>) {
     let list_type = part(schema, "x-kubernetes-list-type").and_then(Json::as_str);
     let keys: Vec<&str> =
         list(schema, "x-kubernetes-list-map-keys").iter().map(|key| key.as_str().unwrap_or_default()).collect();
@@ -325,7 +325,7 @@ fn keys(minor: u8, schema: &Json, field: &str, errors: &mut Vec<Error>) {
     }
 }
 
-fn names_of_keys(minor: u8, schema: &Json, items: &Json, keys: &[&str], field: &str, errors: &mut Vec<Error>) {
+fn names_of_keys(minor: Minor, schema: &Json, items: &Json, keys: &[&str], field: &str, errors: &mut Vec<Error>) {
     let none = Map::new();
     let properties = part(items, "properties").and_then(Json::as_object).unwrap_or(&none);
     let shown = shown(minor, schema.get("x-kubernetes-list-map-keys").unwrap_or(&Json::Null));

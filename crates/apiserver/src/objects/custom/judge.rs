@@ -1,6 +1,7 @@
 //! Evaluating the rules of a schema on an object (`pkg/apiserver/schema/cel/validation.go`).
 
 use palisade_cel::{
+    Minor,
     eval::{Activation, Error, PER_CALL_LIMIT, Program},
     value::Value,
 };
@@ -69,7 +70,7 @@ impl Ratchet<'_> {
 }
 
 struct Judge {
-    minor: u8,
+    minor: Minor,
     budget: u64,
     verdict: Verdict,
 }
@@ -267,10 +268,10 @@ impl Judge {
 
     /// The message for a value that a rule does not hold for.
     fn error(&self, field: &str, value: &Json, detail: &str, rule: &Json, of: &str) -> FieldError {
-        let is_hidden = self.minor >= 35 && ["object", "array"].contains(&of);
+        let is_hidden = self.minor >= Minor::V1_35 && ["object", "array"].contains(&of);
         let of = Json::from(of);
         // Until 1.34 the type stands for the value.
-        let shown = if self.minor >= 35 { value } else { &of };
+        let shown = if self.minor >= Minor::V1_35 { value } else { &of };
         match part(rule, "reason").and_then(Json::as_str) {
             Some("FieldValueForbidden") => FieldError::forbidden(field, detail),
             Some("FieldValueRequired") => FieldError::required(field, detail),

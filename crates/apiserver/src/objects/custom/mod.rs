@@ -9,6 +9,7 @@ mod validate;
 
 use std::{collections::BTreeMap, ops::Deref, sync::OnceLock};
 
+use palisade_cel::Minor;
 use serde_json::{Map, Value};
 
 use crate::validation::{Checking, ErrorType, FieldError, meta, names, shown};
@@ -128,25 +129,25 @@ impl Custom {
         Ok((object, warnings))
     }
 
-    fn rules(&self, version: &str, minor: u8) -> Option<&Rules> {
+    fn rules(&self, version: &str, minor: Minor) -> Option<&Rules> {
         Some(self.rules.get(version)?.get_or_init(|| Rules::new(&self.schemas[version], minor)))
     }
 
     /// What rules warn of: mistakes in what an update left as it was.
-    pub(super) fn warnings(&self, minor: u8, sent: Sent<'_>, object: &Value) -> Vec<String> {
+    pub(super) fn warnings(&self, minor: Minor, sent: Sent<'_>, object: &Value) -> Vec<String> {
         let rules = self.rules(&sent.resource.version, minor).filter(|_| sent.old.is_some());
         rules.map(|rules| rules.judge(object, sent.old.map(Deref::deref)).warnings).unwrap_or_default()
     }
 
     /// What the schema and its rules find wrong.
-    pub(super) fn validate(&self, minor: u8, sent: Sent<'_>, object: &Value) -> Result<(), Refused> {
+    pub(super) fn validate(&self, minor: Minor, sent: Sent<'_>, object: &Value) -> Result<(), Refused> {
         self.validate_against(minor, sent, sent.old.map(Deref::deref), object)
     }
 
     /// [`Self::validate`] of an object that takes the place of an old one.
     pub(super) fn validate_against(
         &self,
-        minor: u8,
+        minor: Minor,
         sent: Sent<'_>,
         old: Option<&Value>,
         object: &Value,
@@ -213,7 +214,7 @@ pub(crate) struct JudgedDefault {
 }
 
 /// Judges a default by the schema that has it.
-pub(crate) fn judge_default(minor: u8, schema: &Value, default: &Value) -> JudgedDefault {
+pub(crate) fn judge_default(minor: Minor, schema: &Value, default: &Value) -> JudgedDefault {
     let has_unknown_fields = prune::changes(default, schema);
     let mut errors = Vec::new();
     validate::by_schema(minor, schema, default, &mut errors);

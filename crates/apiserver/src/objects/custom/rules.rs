@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use palisade_cel::{
-    Environment, Mode,
+    Environment, Minor, Mode,
     eval::Program,
     schema::{DeclType, with_metadata},
 };
@@ -22,7 +22,7 @@ pub(super) struct Rules {
     /// The schema, with metadata where objects have it.
     pub(super) schema: Json,
     pub(super) root: Option<Node>,
-    pub(super) minor: u8,
+    pub(super) minor: Minor,
     /// Why the API server's answer is unknown.
     pub(super) unknown: Option<String>,
 }
@@ -48,19 +48,19 @@ pub(super) struct Rule {
 
 impl Rules {
     /// Compiles the rules of a schema, as those of a definition that is stored.
-    pub(super) fn new(schema: &Json, minor: u8) -> Self {
+    pub(super) fn new(schema: &Json, minor: Minor) -> Self {
         Self::compile(schema, minor, true)
     }
 
     /// Those of a part of a schema.
-    pub(super) fn of_part(schema: &Json, minor: u8) -> Self {
+    pub(super) fn of_part(schema: &Json, minor: Minor) -> Self {
         Self::compile(schema, minor, false)
     }
 
-    fn compile(schema: &Json, minor: u8, root: bool) -> Self {
+    fn compile(schema: &Json, minor: Minor, root: bool) -> Self {
         let mut rules = Self { schema: with_metadata(schema, root, minor), root: None, minor, unknown: None };
         if has_rules(schema) {
-            let environment = Environment::kubernetes(minor, Mode::Stored);
+            let environment = Environment::of(minor, Mode::Stored);
             let root = rules.node(schema, &rules.schema, &environment);
             match root {
                 Ok(root) => rules.root = root,

@@ -1,6 +1,6 @@
 //! Validation by a schema, in the words of `k8s.io/kube-openapi/pkg/validation` and `apiextensions`.
 
-use palisade_cel::Regex;
+use palisade_cel::{Minor, Regex};
 use serde_json::{Map, Value};
 
 use crate::validation::{FieldError, quote, shown};
@@ -11,7 +11,13 @@ use super::{
 };
 
 /// Adds the mistakes in an object. Leaves out those in parts that an update did not change.
-pub(super) fn validate(minor: u8, schema: &Value, object: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
+pub(super) fn validate(
+    minor: Minor,
+    schema: &Value,
+    object: &Value,
+    old: Option<&Value>,
+    errors: &mut Vec<FieldError>,
+) {
     let mut causes = Causes { minor, errors: Vec::new() };
     value(schema, object, "", old.map(|old| Correlation { schema, new: object, old }), &mut causes);
     let mut before = causes.none();
@@ -25,7 +31,7 @@ pub(super) fn validate(minor: u8, schema: &Value, object: &Value, old: Option<&V
 }
 
 /// Adds the mistakes in a value by its schema alone.
-pub(super) fn by_schema(minor: u8, schema: &Value, given: &Value, errors: &mut Vec<FieldError>) {
+pub(super) fn by_schema(minor: Minor, schema: &Value, given: &Value, errors: &mut Vec<FieldError>) {
     let mut causes = Causes { minor, errors: Vec::new() };
     value(schema, given, "", None, &mut causes);
     errors.extend(causes.errors);
@@ -33,7 +39,7 @@ pub(super) fn by_schema(minor: u8, schema: &Value, given: &Value, errors: &mut V
 
 /// What is wrong, in the words of a minor.
 struct Causes {
-    minor: u8,
+    minor: Minor,
     errors: Vec<FieldError>,
 }
 

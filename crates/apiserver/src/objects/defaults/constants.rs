@@ -1,5 +1,6 @@
 //! Defaults that are always the same.
 
+use palisade_cel::Minor;
 use serde_json::{Map, Value};
 
 /// What a field is set to.
@@ -48,7 +49,7 @@ const MUTATING_WEBHOOK: Constants = &[
 ];
 
 /// The fields of a struct that are set if they are not.
-pub(super) fn constants(_minor: u8, part: &str) -> Constants {
+pub(super) fn constants(_minor: Minor, part: &str) -> Constants {
     match part {
         "core/v1.PodSpec" => &[
             ("dnsPolicy", Text("ClusterFirst")),

@@ -6,6 +6,7 @@ pub(super) mod pods;
 mod services;
 mod workloads;
 
+use palisade_cel::Minor;
 use serde_json::{Map, Value};
 
 use super::table::{Own, Table, Type};
@@ -15,7 +16,7 @@ use constants::constants;
 pub(super) type Object = Map<String, Value>;
 
 /// Sets the defaults of a struct and of all in it.
-pub(super) fn fill(table: &Table, minor: u8, name: &str, object: &mut Object) {
+pub(super) fn fill(table: &Table, minor: Minor, name: &str, object: &mut Object) {
     let Some(of) = table.get(name) else { return };
     for part in &of.parts {
         structural(minor, part, object);
@@ -52,7 +53,7 @@ fn is_nothing(default: &Value) -> bool {
     }
 }
 
-fn fill_value(table: &Table, minor: u8, of: &Type, value: &mut Value) {
+fn fill_value(table: &Table, minor: Minor, of: &Type, value: &mut Value) {
     match (of, value) {
         (Type::Named(name, _), Value::Object(list)) if &**name == "core/v1.ResourceList" => pods::round_up(list),
         (Type::Named(_, inner) | Type::Pointer(inner), value) => fill_value(table, minor, inner, value),
@@ -67,7 +68,7 @@ fn fill_value(table: &Table, minor: u8, of: &Type, value: &mut Value) {
 }
 
 /// Defaults that depend on more than their own field. Those of a whole struct come before those of its parts.
-fn structural(minor: u8, part: &str, object: &mut Object) {
+fn structural(minor: Minor, part: &str, object: &mut Object) {
     match part {
         "core/v1.Pod" => pods::pod(minor, object),
         "core/v1.Volume" => pods::volume(minor, object),

@@ -1,6 +1,6 @@
 //! Defaults of pods (`pkg/apis/core/v1/defaults.go`).
 
-use palisade_cel::Quantity;
+use palisade_cel::{Minor, Quantity};
 use serde_json::{Map, Value};
 
 use super::{Object, child, image, objects, set, text};
@@ -13,7 +13,7 @@ pub(super) fn container(container: &mut Object) {
     set(container, "terminationMessagePolicy", "File");
 }
 
-pub(super) fn volume(minor: u8, volume: &mut Object) {
+pub(super) fn volume(minor: Minor, volume: &mut Object) {
     if volume.keys().all(|key| key == "name") {
         volume.insert("emptyDir".to_owned(), Value::Object(Map::new()));
     }
@@ -24,7 +24,7 @@ pub(super) fn volume(minor: u8, volume: &mut Object) {
     }
 }
 
-pub(super) fn pod(minor: u8, pod: &mut Object) {
+pub(super) fn pod(minor: Minor, pod: &mut Object) {
     let spec = child(pod, "spec");
     for containers in ["containers", "initContainers"] {
         for container in objects(spec, containers) {

@@ -1,5 +1,6 @@
 //! Defaults of services and of other kinds that run no pods.
 
+use palisade_cel::Minor;
 use serde_json::{Map, Value, json};
 
 use super::{Object, child, constants::PERSISTENT, is_empty_list, objects, set, text};
@@ -103,7 +104,7 @@ pub(super) fn subject(subject: &mut Object) {
     }
 }
 
-pub(super) fn csi_driver(minor: u8, spec: &mut Object) {
+pub(super) fn csi_driver(minor: Minor, spec: &mut Object) {
     set(spec, "attachRequired", true);
     set(spec, "podInfoOnMount", false);
     set(spec, "storageCapacity", false);
@@ -114,7 +115,7 @@ pub(super) fn csi_driver(minor: u8, spec: &mut Object) {
     set(spec, "requiresRepublish", false);
     set(spec, "seLinuxMount", false);
     // The feature VolumeLimitScaling is on by default since then.
-    if minor >= 37 {
+    if minor >= Minor::V1_37 {
         set(spec, "preventPodSchedulingIfMissing", false);
     }
 }

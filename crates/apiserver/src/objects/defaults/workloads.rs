@@ -1,5 +1,6 @@
 //! Defaults of workloads and autoscalers.
 
+use palisade_cel::Minor;
 use serde_json::{Value, json};
 
 use super::{Object, child, is_empty_list, set, text};
@@ -27,7 +28,7 @@ fn rolling_update(strategy: &mut Object, max_unavailable: Value, max_surge: Valu
     }
 }
 
-pub(super) fn stateful_set(minor: u8, set_of_pods: &mut Object) {
+pub(super) fn stateful_set(minor: Minor, set_of_pods: &mut Object) {
     let spec = child(set_of_pods, "spec");
     set(spec, "podManagementPolicy", "OrderedReady");
     let strategy = child(spec, "updateStrategy");
@@ -40,7 +41,7 @@ pub(super) fn stateful_set(minor: u8, set_of_pods: &mut Object) {
     {
         set(rolling, "partition", 0);
         // The feature MaxUnavailableStatefulSet is on by default since then.
-        if minor >= 37 {
+        if minor >= Minor::V1_37 {
             set(rolling, "maxUnavailable", 1);
         }
     }

@@ -1,5 +1,7 @@
 //! Autoscalers (`pkg/apis/autoscaling/validation/validation.go`).
 
+use palisade_cel::Minor;
+
 use super::{
     super::gates::Gate,
     formats,
@@ -17,9 +19,9 @@ pub(super) fn autoscaler(checking: &mut Checking<'_>, spec: &Node<'_>) {
     }
     let field = spec.field("maxReplicas");
     match most {
-        0 if checking.minor >= 37 => checking.required(&field, ""),
-        0 if checking.minor == 36 => checking.required(&field, "must be set and greater than 0"),
-        ..0 if checking.minor >= 36 => {
+        0 if checking.minor >= Minor::V1_37 => checking.required(&field, ""),
+        0 if checking.minor == Minor::V1_36 => checking.required(&field, "must be set and greater than 0"),
+        ..0 if checking.minor >= Minor::V1_36 => {
             checking.invalid_value(&field, &most.into(), "must be greater than or equal to 1");
         }
         ..1 => checking.invalid_value(&field, &most.into(), "must be greater than 0"),
@@ -48,7 +50,7 @@ fn reference(checking: &mut Checking<'_>, of: &Node<'_>, any_group: bool) {
         }
     }
     // Versions are looked at since then.
-    if checking.minor < 34 {
+    if checking.minor < Minor::V1_34 {
         return;
     }
     let version = of.text("apiVersion");
@@ -188,7 +190,7 @@ fn target(checking: &mut Checking<'_>, target: &Node<'_>) {
         let node = target.get(key);
         if let Some(amount) = quantity(node.value).filter(|amount| amount.sign() != 1) {
             // Until 1.33 it shows a quantity as a text without quotes.
-            let shown = if checking.minor >= 34 { quote(&amount.to_string()) } else { amount.to_string() };
+            let shown = if checking.minor >= Minor::V1_34 { quote(&amount.to_string()) } else { amount.to_string() };
             checking.invalid_shown(node.path, &shown, "must be positive");
         }
     }

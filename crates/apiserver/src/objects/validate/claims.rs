@@ -1,5 +1,7 @@
 //! Claims of storage (`ValidatePersistentVolumeClaimSpec` in `pkg/apis/core/validation/validation.go`).
 
+use palisade_cel::Minor;
+
 use super::{
     super::gates::Gate,
     formats,
@@ -77,6 +79,6 @@ fn data_source(checking: &mut Checking<'_>, spec: &Node<'_>) {
         (true, true) => return,
     };
     // It is shown as the API server's own form of a path, which has no fields that JSON shows.
-    let shown = if checking.minor >= 34 { "{}".to_owned() } else { source.path.clone() };
+    let shown = if checking.minor >= Minor::V1_34 { "{}".to_owned() } else { source.path.clone() };
     checking.invalid_shown(&spec.path, &shown, text);
 }

@@ -1,6 +1,7 @@
 //! When jobs run: schedules as `github.com/robfig/cron/v3` reads them (`ParseStandard`), with its texts, and time zones.
 
 use jiff::tz::TimeZoneDatabase;
+use palisade_cel::Minor;
 
 use crate::validation::quote;
 
@@ -16,11 +17,11 @@ const FIELDS: [Bounds; 5] = [
 ];
 
 /// The mistake in a schedule that is not empty.
-pub(super) fn schedule(minor: u8, text: &str) -> Result<(), String> {
+pub(super) fn schedule(minor: Minor, text: &str) -> Result<(), String> {
     let mut rest = text;
     if text.starts_with("TZ=") || text.starts_with("CRON_TZ=") {
         let Some((zone, schedule)) = text.split_once(' ') else {
-            return Err(if minor >= 34 {
+            return Err(if minor >= Minor::V1_34 {
                 "invalid schedule format: runtime error: slice bounds out of range [:-1]".to_owned()
             } else {
                 "the API server panics".to_owned()
@@ -192,7 +193,7 @@ mod tests {
         for good in
             ["* * * * *", "*/5 0-3 1,15 JAN-mar ?", "@daily", "@every 1h30m", "TZ=UTC 0 0 * * *", "5/15 * * * 0"]
         {
-            assert_eq!(schedule(36, good), Ok(()), "{good}");
+            assert_eq!(schedule(Minor::DEFAULT, good), Ok(()), "{good}");
         }
         for (bad, wanted) in [
             ("* * * *", "expected exactly 5 fields, found 4: [* * * *]"),
@@ -207,7 +208,7 @@ mod tests {
             ("@every soon", "failed to parse duration @every soon: time: invalid duration \"soon\""),
             ("TZ=Nowhere 0 0 * * *", "provided bad location Nowhere: unknown time zone Nowhere"),
         ] {
-            assert_eq!(schedule(36, bad), Err(wanted.to_owned()), "{bad}");
+            assert_eq!(schedule(Minor::DEFAULT, bad), Err(wanted.to_owned()), "{bad}");
         }
     }
 

@@ -3,6 +3,8 @@
 
 use std::net::IpAddr;
 
+use palisade_cel::Minor;
+
 use super::{
     super::{gates::Gate, warnings::addresses},
     node::Node,
@@ -104,7 +106,7 @@ pub(super) fn header(name: &str) -> Vec<String> {
 }
 
 /// A subdomain, of which labels may have underscores (`IsDNS1123SubdomainWithUnderscore`).
-pub(super) fn subdomain_with_underscores(minor: u8, name: &str) -> Vec<String> {
+pub(super) fn subdomain_with_underscores(minor: Minor, name: &str) -> Vec<String> {
     let mut wrong = Vec::new();
     if name.len() > 253 {
         wrong.push("must be no more than 253 characters".to_owned());
@@ -118,7 +120,8 @@ pub(super) fn subdomain_with_underscores(minor: u8, name: &str) -> Vec<String> {
     };
     if !name.split('.').all(label) {
         // 1.33 shows the expression of what has no underscores.
-        let form = if minor < 34 { "[a-z0-9]([-a-z0-9]*[a-z0-9])?" } else { "_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?" };
+        let form =
+            if minor < Minor::V1_34 { "[a-z0-9]([-a-z0-9]*[a-z0-9])?" } else { "_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?" };
         wrong.push(format!(
             "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', '-' or '.', and \
              must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is \
@@ -279,7 +282,7 @@ fn percent(text: &str) -> Option<i64> {
 
 /// A value of Go's type `IntOrString`.
 pub(super) fn wrong_amount(checking: &mut Checking<'_>, node: &Node<'_>, detail: &str) {
-    if checking.minor >= 34 {
+    if checking.minor >= Minor::V1_34 {
         checking.wrong(node, detail);
         return;
     }

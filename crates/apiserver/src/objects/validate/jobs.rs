@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use palisade_cel::Minor;
 use serde_json::Value;
 
 use super::{
@@ -79,9 +80,11 @@ fn generated_selector(checking: &mut Checking<'_>, object: &Node<'_>, spec: &Nod
         match labels.value.get(key).and_then(Value::as_str) {
             None => checking.required(format!("{field}[{key}]"), &format!("must be '{wanted}'")),
             Some(value) if value != wanted => {
-                let shown = match (checking.minor, labels.value) {
-                    (..34, labels) => crate::validation::shown(33, labels).replacen("interface {}", "string", 1),
-                    (_, labels) => labels.to_string(),
+                let shown = match labels.value {
+                    labels if checking.minor < Minor::V1_34 => {
+                        crate::validation::shown(Minor::V1_33, labels).replacen("interface {}", "string", 1)
+                    }
+                    labels => labels.to_string(),
                 };
                 checking.invalid_shown(format!("{field}[{key}]"), &shown, &format!("must be '{wanted}'"));
             }

@@ -20,6 +20,7 @@ mod workloads;
 
 use std::ops::Deref;
 
+use palisade_cel::Minor;
 use serde_json::Value;
 
 use super::{Kinds, Refused, Resource, Sent, conclude};
@@ -91,7 +92,7 @@ fn metadata(checking: &mut Checking<'_>, r: &Resource, object: &Value) {
         ("rbac.authorization.k8s.io" | "flowcontrol.apiserver.k8s.io", _) => names::path_segment,
         ("", "namespaces") | ("apps", "statefulsets") => names::label,
         // The feature RelaxedServiceNameValidation is on by default since then.
-        ("", "services") if checking.minor >= 36 => names::label,
+        ("", "services") if checking.minor >= Minor::V1_36 => names::label,
         ("", "services") => names::label_1035,
         _ => names::subdomain,
     };

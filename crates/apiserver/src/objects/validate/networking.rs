@@ -1,5 +1,6 @@
 //! Ingresses and network policies (`pkg/apis/networking/validation/validation.go`).
 
+use palisade_cel::Minor;
 use serde_json::Value;
 
 use super::{
@@ -15,11 +16,11 @@ pub(super) fn ingress(checking: &mut Checking<'_>, object: &Value) {
     if spec.elements("rules").is_empty() && !spec.has("defaultBackend") {
         let text = "either `defaultBackend` or `rules` must be specified";
         let rules = spec.get("rules");
-        let shown = match (checking.minor, rules.value) {
-            (34.., Value::Null) => "null",
-            (34.., _) => "[]",
-            (_, Value::Null) => "[]networking.IngressRule(nil)",
-            (_, _) => "[]networking.IngressRule{}",
+        let shown = match (checking.minor >= Minor::V1_34, rules.value) {
+            (true, Value::Null) => "null",
+            (true, _) => "[]",
+            (false, Value::Null) => "[]networking.IngressRule(nil)",
+            (false, _) => "[]networking.IngressRule{}",
         };
         checking.invalid_shown(&spec.path, shown, text);
     }
@@ -131,7 +132,7 @@ fn reference(checking: &mut Checking<'_>, of: &Node<'_>) {
     for key in ["kind", "name"] {
         let value = of.text(key);
         if value.is_empty() {
-            let text = if checking.minor >= 34 { String::new() } else { format!("{key} is required") };
+            let text = if checking.minor >= Minor::V1_34 { String::new() } else { format!("{key} is required") };
             checking.required(of.field(key), &text);
         } else {
             checking.each(of.field(key), value, &names::path_segment(value));
@@ -188,7 +189,7 @@ fn policy_port(checking: &mut Checking<'_>, of: &Node<'_>) {
             let Some(end) = end else { return };
             if end.value.as_i64() < number.as_i64() {
                 // Until 1.36 it shows the other one.
-                let shown = if checking.minor >= 37 { end.value } else { number };
+                let shown = if checking.minor >= Minor::V1_37 { end.value } else { number };
                 checking.invalid_value(&end.path, shown, "must be greater than or equal to `port`");
             }
             formats::port_number(checking, &end);

@@ -1,5 +1,6 @@
 //! A value with its place, and the mistakes reported for it.
 
+use palisade_cel::Minor;
 use serde_json::{Map, Value};
 
 use crate::validation::{Checking, FieldError, quote};
@@ -180,7 +181,7 @@ impl Checking<'_> {
     /// A value of a struct or list of the API server's own form, of which JSON is shown; until 1.33 it is shown in the
     /// syntax of Go, with its type.
     pub(super) fn invalid_go(&mut self, field: impl Into<String>, go_type: &str, value: &Value, detail: &str) {
-        let shown = if self.minor >= 34 { go_json(value) } else { format!("{go_type}{}", go_braces(value)) };
+        let shown = if self.minor >= Minor::V1_34 { go_json(value) } else { format!("{go_type}{}", go_braces(value)) };
         self.invalid_shown(field, &shown, detail);
     }
 

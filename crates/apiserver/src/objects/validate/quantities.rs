@@ -1,7 +1,7 @@
 //! Quantities, and the names of the resources that they are of (`ValidateResourceQuantityValue` and
 //! `validateResourceName` in `pkg/apis/core/validation/validation.go`, `pkg/apis/core/helper`).
 
-use palisade_cel::Quantity;
+use palisade_cel::{Minor, Quantity};
 use serde_json::Value;
 
 use super::node::Node;
@@ -42,7 +42,9 @@ fn is_native(name: &str) -> bool {
 }
 
 fn is_extended(name: &str) -> bool {
-    !is_native(name) && !name.starts_with("requests.") && names::qualified(36, &format!("requests.{name}")).is_empty()
+    !is_native(name)
+        && !name.starts_with("requests.")
+        && names::qualified(Minor::DEFAULT, &format!("requests.{name}")).is_empty()
 }
 
 pub(super) fn may_overcommit(name: &str) -> bool {
@@ -78,7 +80,7 @@ pub(super) fn name(checking: &mut Checking<'_>, node: &Node<'_>, name: &str) -> 
 
 /// Until 1.33 names of resources are shown without quotes in what was said since `from`.
 pub(super) fn without_quotes(checking: &mut Checking<'_>, from: usize, name: &str) {
-    if checking.minor < 34 {
+    if checking.minor < Minor::V1_34 {
         for error in &mut checking.errors[from..] {
             error.body = error.body.replacen(&format!("value: {}", quote(name)), &format!("value: {name}"), 1);
         }

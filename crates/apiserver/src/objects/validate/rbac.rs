@@ -1,5 +1,6 @@
 //! Roles and bindings (`pkg/apis/rbac/validation/validation.go`).
 
+use palisade_cel::Minor;
 use serde_json::Value;
 
 use super::{formats, node::Node, selectors::is_selector};
@@ -11,7 +12,7 @@ pub(super) fn role(checking: &mut Checking<'_>, object: &Value, namespaced: bool
     let role = Node::new(object, "");
     for rule in role.list("rules") {
         if rule.elements("verbs").is_empty() {
-            let text = if checking.minor < 37 { "verbs must contain at least one value" } else { "" };
+            let text = if checking.minor < Minor::V1_37 { "verbs must contain at least one value" } else { "" };
             checking.required(rule.field("verbs"), text);
         }
         let urls = rule.get("nonResourceURLs");
@@ -42,7 +43,7 @@ pub(super) fn role(checking: &mut Checking<'_>, object: &Value, namespaced: bool
         formats::selector(checking, &selector);
         if !is_selector(checking.minor, &selector) {
             // What it shows is what could not be made.
-            let shown = if checking.minor < 34 { "\"null\"" } else { "null" };
+            let shown = if checking.minor < Minor::V1_34 { "\"null\"" } else { "null" };
             checking.invalid_shown(&selector.path, shown, "invalid label selector.");
         }
     }

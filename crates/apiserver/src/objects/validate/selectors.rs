@@ -1,5 +1,6 @@
 //! Selectors of labels, and whether they match.
 
+use palisade_cel::Minor;
 use serde_json::Value;
 
 use super::{formats, node::Node, shown};
@@ -28,7 +29,7 @@ pub(super) fn is_empty(selector: &Node<'_>) -> bool {
 }
 
 /// Can a selector be made of it (`metav1.LabelSelectorAsSelector`)? Only what its validation finds wrong cannot.
-pub(super) fn is_selector(minor: u8, selector: &Node<'_>) -> bool {
+pub(super) fn is_selector(minor: Minor, selector: &Node<'_>) -> bool {
     let mut checking = Checking { minor, old: None, errors: Vec::new(), unknown: None };
     formats::selector(&mut checking, selector);
     checking.errors.is_empty()
@@ -37,17 +38,19 @@ pub(super) fn is_selector(minor: u8, selector: &Node<'_>) -> bool {
 /// The labels of a template that its selector does not match; in Go they are a map of texts.
 pub(super) fn mismatch(checking: &mut Checking<'_>, template: &Node<'_>) {
     let labels = template.get("metadata").get("labels");
-    let shown = match (checking.minor, labels.value) {
-        (..34, Value::Null) => "map[string]string(nil)".to_owned(),
-        (..34, labels) => value_shown(checking.minor, labels).replacen("interface {}", "string", 1),
-        (minor, labels) => value_shown(minor, labels),
+    let shown = match labels.value {
+        Value::Null if checking.minor < Minor::V1_34 => "map[string]string(nil)".to_owned(),
+        labels if checking.minor < Minor::V1_34 => {
+            value_shown(checking.minor, labels).replacen("interface {}", "string", 1)
+        }
+        labels => value_shown(checking.minor, labels),
     };
     let text = "`selector` does not match template `labels`";
     checking.invalid_shown(template.field("metadata.labels"), &shown, text);
 }
 
 pub(super) fn wrong_selector(checking: &mut Checking<'_>, selector: &Node<'_>, text: &str) {
-    let shown = if checking.minor >= 34 {
+    let shown = if checking.minor >= Minor::V1_34 {
         shown::selector(selector.value)
     } else {
         // What is empty is the only one that is shown here and has a form that does not depend on addresses.
@@ -59,7 +62,7 @@ pub(super) fn wrong_selector(checking: &mut Checking<'_>, selector: &Node<'_>, t
 fn go_selector(selector: &Node<'_>) -> String {
     let labels = match selector.map("matchLabels") {
         None => "map[string]string(nil)".to_owned(),
-        Some(map) => value_shown(33, &Value::Object(map.clone())).replacen("interface {}", "string", 1),
+        Some(map) => value_shown(Minor::V1_33, &Value::Object(map.clone())).replacen("interface {}", "string", 1),
     };
     let requirements: Vec<_> = selector
         .list("matchExpressions")

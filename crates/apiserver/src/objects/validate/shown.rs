@@ -4,6 +4,7 @@
 
 use std::fmt::Write as _;
 
+use palisade_cel::Minor;
 use serde_json::Value;
 
 use super::node::Node;
@@ -137,8 +138,8 @@ pub(super) fn seccomp(node: &Node<'_>) -> String {
     show(node.value, PROFILE)
 }
 
-pub(super) fn trust_bundle(minor: u8, node: &Node<'_>) -> String {
-    show(node.value, if minor < 37 { TRUST_BUNDLE } else { TRUST_BUNDLE_37 })
+pub(super) fn trust_bundle(minor: Minor, node: &Node<'_>) -> String {
+    show(node.value, if minor < Minor::V1_37 { TRUST_BUNDLE } else { TRUST_BUNDLE_37 })
 }
 
 pub(super) fn resource_claim(node: &Node<'_>) -> String {

@@ -1,6 +1,7 @@
 //! What keeps pods running (`pkg/apis/apps/validation/validation.go`, and replication controllers in
 //! `pkg/apis/core/validation/validation.go`).
 
+use palisade_cel::Minor;
 use serde_json::{Value, json};
 
 use super::{
@@ -163,7 +164,7 @@ pub(super) fn stateful_set(checking: &mut Checking<'_>, spec: &Node<'_>) {
         }
     }
     // The templates themselves are looked at since 1.34.
-    let templates = checking.minor >= 34;
+    let templates = checking.minor >= Minor::V1_34;
     if templates && checking.old.is_none() {
         for claim in spec.list("volumeClaimTemplates") {
             claims::spec(checking, &claim.get("spec"));

@@ -10,6 +10,7 @@ mod volumes;
 
 use std::ops::Deref;
 
+use palisade_cel::Minor;
 use serde_json::Value;
 
 use super::{Kinds, Sent};
@@ -36,7 +37,7 @@ impl Kinds {
     }
 }
 
-fn warn(minor: u8, sent: Sent<'_>, object: &Value, out: &mut Warnings) {
+fn warn(minor: Minor, sent: Sent<'_>, object: &Value, out: &mut Warnings) {
     let (spec, old) = (&object["spec"], sent.old.map(Deref::deref));
     let generation = |of: &Value| of["metadata"]["generation"].clone();
     let changed = old.is_none_or(|old| generation(old) != generation(object));
@@ -117,7 +118,7 @@ fn annotation<'a>(object: &'a Value, key: &str) -> Option<&'a str> {
 }
 
 /// `WarningsForJobSpec` (`pkg/api/job/warnings.go`).
-fn jobs(minor: u8, sent: Sent<'_>, object: &Value, changed: bool, out: &mut Warnings) {
+fn jobs(minor: Minor, sent: Sent<'_>, object: &Value, changed: bool, out: &mut Warnings) {
     let scheduled = sent.resource.kind == "CronJob";
     let (path, spec) = if scheduled {
         ("spec.jobTemplate.spec", &object["spec"]["jobTemplate"]["spec"])
@@ -147,7 +148,7 @@ fn jobs(minor: u8, sent: Sent<'_>, object: &Value, changed: bool, out: &mut Warn
 }
 
 /// `GetWarningsForService` (`pkg/api/service/warnings.go`).
-fn service(minor: u8, service: &Value, out: &mut Warnings) {
+fn service(minor: Minor, service: &Value, out: &mut Warnings) {
     let spec = &service["spec"];
     if annotation(service, "service.kubernetes.io/topology-aware-hints").is_some() {
         out.push(
@@ -161,7 +162,7 @@ fn service(minor: u8, service: &Value, out: &mut Warnings) {
     if !headless && !external_name {
         addresses::ips("spec.clusterIPs", list(spec, "clusterIPs"), out);
     }
-    if headless && minor >= 34 {
+    if headless && minor >= Minor::V1_34 {
         let ignored = [
             ("loadBalancerIP", !text(spec, "loadBalancerIP").is_empty()),
             ("externalIPs", !external.is_empty()),
@@ -172,7 +173,7 @@ fn service(minor: u8, service: &Value, out: &mut Warnings) {
         }
     }
     addresses::ips("spec.externalIPs", external, out);
-    if minor >= 36 && !external.is_empty() && !headless && !external_name {
+    if minor >= Minor::V1_36 && !external.is_empty() && !headless && !external_name {
         out.push("spec.externalIPs is deprecated and may no longer be implemented in some clusters".to_owned());
     }
     addresses::ip("spec.loadBalancerIP", text(spec, "loadBalancerIP"), out);
@@ -183,7 +184,7 @@ fn service(minor: u8, service: &Value, out: &mut Warnings) {
     if !external_name && !text(spec, "externalName").is_empty() {
         out.push(r#"spec.externalName is ignored when spec.type is not "ExternalName""#.to_owned());
     }
-    if minor >= 35 && spec["trafficDistribution"] == "PreferClose" {
+    if minor >= Minor::V1_35 && spec["trafficDistribution"] == "PreferClose" {
         out.push(r#"spec.trafficDistribution: "PreferClose" is deprecated; use "PreferSameZone""#.to_owned());
     }
 }

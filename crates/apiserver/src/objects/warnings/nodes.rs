@@ -1,5 +1,6 @@
 //! Labels of nodes that are deprecated (`pkg/api/node/util.go`).
 
+use palisade_cel::Minor;
 use serde_json::Value;
 
 use super::Warnings;
@@ -28,7 +29,7 @@ pub(super) fn deprecated(key: &str) -> Option<&'static str> {
 
 /// The expressions of a `NodeSelectorTerm` or a selector; values are looked at if it says in the words of which
 /// minor.
-pub(super) fn expressions(path: &str, term: &Value, values: Option<u8>, out: &mut Warnings) {
+pub(super) fn expressions(path: &str, term: &Value, values: Option<Minor>, out: &mut Warnings) {
     for (i, expression) in list(term, "matchExpressions").iter().enumerate() {
         let key = text(expression, "key");
         if let Some(message) = deprecated(key) {

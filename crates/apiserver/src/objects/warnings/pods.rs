@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use palisade_cel::Minor;
 use serde_json::Value;
 
 use super::{Warnings, addresses, annotation, fractional, nodes, volumes};
@@ -18,12 +19,12 @@ const SECCOMP_GONE: &str = r#"non-functional in v1.27+; use the "seccompProfile"
 const MATCHES_NONE: &str = "a null labelSelector results in matching no pod";
 
 /// `GetWarningsForPod`.
-pub(super) fn pod(minor: u8, pod: &Value, out: &mut Warnings) {
+pub(super) fn pod(minor: Minor, pod: &Value, out: &mut Warnings) {
     warn(minor, "", pod, out);
 }
 
 /// `GetWarningsForPodTemplate`.
-pub(super) fn template(minor: u8, path: &str, template: &Value, out: &mut Warnings) {
+pub(super) fn template(minor: Minor, path: &str, template: &Value, out: &mut Warnings) {
     if !template.is_null() {
         warn(minor, &format!("{path}."), template, out);
     }
@@ -59,7 +60,7 @@ fn containers<'a>(path: &str, spec: &'a Value) -> Vec<(String, &'a Value)> {
 }
 
 /// `warningsForPodSpecAndMeta`; `path` is what stands before `spec`.
-fn warn(minor: u8, path: &str, pod: &Value, out: &mut Warnings) {
+fn warn(minor: Minor, path: &str, pod: &Value, out: &mut Warnings) {
     let spec = &pod["spec"];
     node_selection(minor, path, spec, out);
     for (key, message) in [
@@ -111,7 +112,7 @@ fn warn(minor: u8, path: &str, pod: &Value, out: &mut Warnings) {
 }
 
 /// Which nodes are selected.
-fn node_selection(minor: u8, path: &str, spec: &Value, out: &mut Warnings) {
+fn node_selection(minor: Minor, path: &str, spec: &Value, out: &mut Warnings) {
     for (key, message) in nodes::labels(&spec["nodeSelector"]) {
         out.push(format!("{path}spec.nodeSelector[{key}]: {message}"));
     }
@@ -155,7 +156,7 @@ fn duplicates(path: &str, spec: &Value, out: &mut Warnings) {
     }
 }
 
-fn container(minor: u8, path: &str, pod: &Value, at: &str, container: &Value, out: &mut Warnings) {
+fn container(minor: Minor, path: &str, pod: &Value, at: &str, container: &Value, out: &mut Warnings) {
     let (name, context) = (text(container, "name"), &container["securityContext"]);
     let key = format!("{SECCOMP_CONTAINER}{name}");
     if part(context, "seccompProfile").is_none() && annotation(pod, &key).is_some() {
@@ -165,7 +166,7 @@ fn container(minor: u8, path: &str, pod: &Value, at: &str, container: &Value, ou
     // Of pods this is reported where the annotation becomes the field.
     if let (false, None, Some(value)) = (path.is_empty(), part(context, "appArmorProfile"), annotation(pod, &key)) {
         let of_pod = part(&pod["spec"]["securityContext"], "appArmorProfile");
-        let same = |profile: &Value| minor < 34 || app_armor_profile(value).as_ref() == Some(profile);
+        let same = |profile: &Value| minor < Minor::V1_34 || app_armor_profile(value).as_ref() == Some(profile);
         if !of_pod.is_some_and(same) {
             out.push(format!("{path}metadata.annotations[{key}]: {APP_ARMOR_DEPRECATED}"));
         }

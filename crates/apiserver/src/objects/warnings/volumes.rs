@@ -1,6 +1,7 @@
 //! Volumes of pods, claims and persistent volumes (`pkg/api/pod/warnings.go`, `pkg/api/persistentvolume/util.go`,
 //! `pkg/api/persistentvolumeclaim/util.go`).
 
+use palisade_cel::Minor;
 use serde_json::Value;
 
 use super::{STORAGE_CLASS, STORAGE_CLASS_DEPRECATED, Warnings, annotation, fractional, nodes};
@@ -31,7 +32,7 @@ fn plugin(volume: &Value, path: &str, out: &mut Warnings) {
 }
 
 /// The volumes of a pod, whose spec is at `path`.
-pub(super) fn pod(minor: u8, path: &str, spec: &Value, out: &mut Warnings) {
+pub(super) fn pod(minor: Minor, path: &str, spec: &Value, out: &mut Warnings) {
     for (i, volume) in list(spec, "volumes").iter().enumerate() {
         plugin(volume, &format!("{path}spec.volumes[{i}]"), out);
     }
@@ -57,7 +58,7 @@ pub(super) fn pod(minor: u8, path: &str, spec: &Value, out: &mut Warnings) {
             // Until 1.33 a source without items counts as the one before it once more.
             match projected(minor, source) {
                 Some(found) => before = found,
-                None if minor < 34 => {}
+                None if minor < Minor::V1_34 => {}
                 None => continue,
             }
             for path in before.clone() {
@@ -104,7 +105,7 @@ fn items(of: &Value, source: &str) -> Vec<Path> {
 }
 
 /// The paths of a source; none if it is of no kind that says paths.
-fn projected(minor: u8, source: &Value) -> Option<Vec<Path>> {
+fn projected(minor: Minor, source: &Value) -> Option<Vec<Path>> {
     let with_items = |key: &str| part(source, key).filter(|of| of["items"].is_array());
     if let Some(of) = with_items("configMap") {
         return Some(items(of, &format!("ConfigMap {}", quote(text(of, "name")))));
@@ -123,7 +124,7 @@ fn projected(minor: u8, source: &Value) -> Option<Vec<Path>> {
         let name = if part(of, "name").is_some() { text(of, "name") } else { text(of, "signerName") };
         return Some(vec![path(of, "path", &format!("ClusterTrustBundle {}", quote(name)))]);
     }
-    let of = part(source, "podCertificate").filter(|_| minor >= 34)?;
+    let of = part(source, "podCertificate").filter(|_| minor >= Minor::V1_34)?;
     let paths = [
         ("certificateChainPath", "PodCertificate chain"),
         ("keyPath", "PodCertificate key"),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{path::Path, range::Range};
-use crate::{ast::Node, functions::Overload, types::Type};
+use crate::{Minor, ast::Node, functions::Overload, types::Type};
 
 /// How large the values of the input are.
 pub trait Sizes {
@@ -72,7 +72,7 @@ impl Arg<'_> {
 /// A call to estimate.
 pub struct Call<'c> {
     pub(crate) overload: &'static Overload,
-    pub(crate) minor: u8,
+    pub(crate) minor: Minor,
     pub(crate) target: Option<&'c Arg<'c>>,
     pub(crate) args: &'c [Arg<'c>],
     pub(crate) sizes: &'c dyn Sizes,

@@ -11,6 +11,7 @@ pub(crate) use path::Path;
 pub use range::Range;
 
 use crate::{
+    Minor,
     ast::{Expr, Literal},
     types::{Decl, Type},
 };
@@ -90,7 +91,7 @@ pub(super) const FINDING: Estimate = |call| {
 /// Whether a regular expression matches. In the form of a function it costs 1 before cel-go 0.29.
 pub(super) const MATCHING: Estimate = |call| match (call.target, call.args) {
     (Some(text), [pattern]) => Some(matching(text.known(), pattern.known()).into()),
-    (None, [text, pattern]) if call.minor >= 37 => Some(matching(text.known(), pattern.known()).into()),
+    (None, [text, pattern]) if call.minor >= Minor::V1_37 => Some(matching(text.known(), pattern.known()).into()),
     _ => None,
 };
 /// An address, read from a text or taken out of a range.

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use palisade_cel::Minor;
 use serde_json::Value as Json;
 
 use crate::{admission::standards::Level, validation::FieldError};
@@ -20,10 +21,10 @@ pub(super) struct Standard {
 impl Standard {
     const PRIVILEGED: Self = Self { level: Level::Privileged, minor: None };
 
-    /// Its minor on a server of Kubernetes 1.`minor`, which takes later versions for its own.
-    pub fn version(self, minor: u8) -> u8 {
+    /// Its number on a server of a minor, which takes later versions for its own.
+    pub fn version(self, server: Minor) -> u8 {
         let asked = self.minor.and_then(|asked| u8::try_from(asked).ok());
-        asked.map_or(minor, |asked| asked.min(minor))
+        asked.map_or(server.number(), |asked| asked.min(server.number()))
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use palisade_cel::Quantity;
+use palisade_cel::{Minor, Quantity};
 use serde_json::Value as Json;
 
 use super::{
@@ -36,10 +36,10 @@ const CLAIMS: [&str; 2] = ["persistentvolumeclaims", "requests.storage"];
 /// By which rules an object counts.
 pub(super) enum Counted {
     Pod {
-        minor: u8,
+        minor: Minor,
     },
     Claim {
-        minor: u8,
+        minor: Minor,
     },
     Service,
     /// By number alone, under these names.

@@ -3,6 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use palisade_cel::Minor;
+
 use super::{
     super::{super::gates::Gate, formats, node::Node, quantities::without_quotes},
     PULL_POLICIES, Pod, env, handlers, paths, resources, security,
@@ -68,7 +70,7 @@ pub(super) fn init(checking: &mut Checking<'_>, pod: &Pod<'_>) {
                 }
             }
         }
-        if !restarts && checking.minor >= 36 {
+        if !restarts && checking.minor >= Minor::V1_36 {
             for (j, policy) in container.list("resizePolicy").enumerate() {
                 if policy.text("restartPolicy") == "RestartContainer" {
                     let field = format!("{}[{i}].resizePolicy[{j}].restartPolicy", pod.spec.field("initContainers"));
@@ -310,14 +312,14 @@ fn resizing(checking: &mut Checking<'_>, container: &Node<'_>, pod: &Pod<'_>) {
         without_quotes(checking, from, resource);
         checking.required_one_of(&policy.get("restartPolicy").at(&field), &["NotRequired", "RestartContainer"]);
         if pod.spec.text("restartPolicy") == "Never" && restart != "NotRequired" {
-            let what = if checking.minor >= 36 { "pod `restartPolicy`" } else { "`restartPolicy`" };
+            let what = if checking.minor >= Minor::V1_36 { "pod `restartPolicy`" } else { "`restartPolicy`" };
             checking.invalid(&field, restart, &format!("must be 'NotRequired' when {what} is 'Never'"));
         }
     }
 }
 
 fn restart_of_init(checking: &mut Checking<'_>, container: &Node<'_>) {
-    let rules = !container.elements("restartPolicyRules").is_empty() && checking.minor >= 34;
+    let rules = !container.elements("restartPolicyRules").is_empty() && checking.minor >= Minor::V1_34;
     let Some(policy) = container.part("restartPolicy") else {
         if rules {
             let text = "must specify restartPolicy when restart rules are used";
@@ -347,7 +349,7 @@ fn restart(checking: &mut Checking<'_>, container: &Node<'_>) {
         Some(policy) => checking.one_of(&policy, &["Always", "Never", "OnFailure"]),
     }
     let longer = |checking: &mut Checking<'_>, field: String, count: usize, most: usize| {
-        if count > most && checking.minor >= 36 {
+        if count > most && checking.minor >= Minor::V1_36 {
             checking.too_many(field, count, most);
         } else if count > most {
             checking.too_long(field, most);

@@ -1,6 +1,8 @@
 //! Environment variables and their sources (`ValidateEnv` and `ValidateEnvFrom` in
 //! `pkg/apis/core/validation/validation.go`).
 
+use palisade_cel::Minor;
+
 use super::{
     super::{super::gates::Gate, formats, node::Node, quantities::quantity},
     paths,
@@ -76,7 +78,7 @@ fn value_from(checking: &mut Checking<'_>, source: &Node<'_>, value: &str) {
         }
     }
     let files = Gate::EnvFiles.is_on(checking.minor);
-    if let Some(file) = source.part("fileKeyRef").filter(|_| checking.minor >= 34) {
+    if let Some(file) = source.part("fileKeyRef").filter(|_| checking.minor >= Minor::V1_34) {
         count += 1;
         key_of_file(checking, &file);
     }
@@ -219,7 +221,7 @@ pub(super) fn maps(checking: &mut Checking<'_>, container: &Node<'_>) {
 
 /// Volumes of which files are read must be there, and empty before (`validateFileKeyRefVolumes`).
 pub(super) fn volumes_of_files(checking: &mut Checking<'_>, pod: &super::Pod<'_>) {
-    if checking.minor < 34 {
+    if checking.minor < Minor::V1_34 {
         return;
     }
     for container in pod.containers() {

@@ -15,6 +15,7 @@ mod volumes;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use palisade_cel::Minor;
 use serde_json::Value;
 
 use super::{super::gates::Gate, formats, node::Node, shown};
@@ -272,7 +273,7 @@ fn dns(checking: &mut Checking<'_>, spec: &Node<'_>) {
 
 /// `validatePodHostName`.
 fn host_name(checking: &mut Checking<'_>, spec: &Node<'_>) {
-    let Some(name) = spec.part("hostnameOverride").filter(|_| checking.minor >= 34) else { return };
+    let Some(name) = spec.part("hostnameOverride").filter(|_| checking.minor >= Minor::V1_34) else { return };
     if spec.is_true("setHostnameAsFQDN") {
         checking.forbidden(&name.path, "may not be specified when setHostnameAsFQDN is true");
     }

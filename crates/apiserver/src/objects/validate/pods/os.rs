@@ -1,13 +1,15 @@
 //! Rules that depend on the operating system of the nodes (`validateOS`, `validateLinux`, `validateWindows` and
 //! `validateWindowsHostProcessPod` in `pkg/apis/core/validation/validation.go`).
 
+use palisade_cel::Minor;
+
 use super::{super::node::Node, Pod};
 use crate::validation::Checking;
 
 pub(super) fn check(checking: &mut Checking<'_>, pod: &Pod<'_>) {
     let Some(os) = pod.spec.part("os") else { return };
     match os.text("name") {
-        "" => checking.required(os.field("name"), if checking.minor < 34 { "cannot be empty" } else { "" }),
+        "" => checking.required(os.field("name"), if checking.minor < Minor::V1_34 { "cannot be empty" } else { "" }),
         "linux" => linux(checking, pod),
         "windows" => windows(checking, pod),
         other => checking.unsupported(&os.path, other, &["linux", "windows"]),
@@ -95,14 +97,15 @@ pub(super) fn host_users(checking: &mut Checking<'_>, pod: &Pod<'_>) {
     if pod.spec.bool("hostUsers") != Some(false) {
         return;
     }
-    let text = if checking.minor >= 34 { "when `hostUsers` is false" } else { "when `pod.Spec.HostUsers` is false" };
+    let text =
+        if checking.minor >= Minor::V1_34 { "when `hostUsers` is false" } else { "when `pod.Spec.HostUsers` is false" };
     let network = super::super::super::gates::Gate::UserNamespacesHostNetworkSupport.is_on(checking.minor);
     for (key, shown) in [("hostNetwork", "hostNetwork"), ("hostPID", "HostPID"), ("hostIPC", "HostIPC")] {
         if pod.spec.is_true(key) && !(network && key == "hostNetwork") {
             checking.forbidden(pod.spec.field(shown), text);
         }
     }
-    if checking.minor >= 34 {
+    if checking.minor >= Minor::V1_34 {
         for container in pod.containers().filter(|container| !container.elements("volumeDevices").is_empty()) {
             checking.forbidden(container.field("volumeDevices"), text);
         }

@@ -3,6 +3,8 @@
 
 use std::collections::BTreeSet;
 
+use palisade_cel::Minor;
+
 use super::super::{super::gates::Gate, formats, node::Node};
 use crate::validation::{Checking, names};
 
@@ -177,7 +179,7 @@ pub(in super::super) fn tolerations(checking: &mut Checking<'_>, of: &Node<'_>, 
             "Lt" | "Gt" if Gate::TaintTolerationComparisonOperators.is_on(checking.minor) => {
                 checking.each(toleration.field("value"), value, &decimal(value));
             }
-            "Lt" | "Gt" if checking.minor >= 35 => {
+            "Lt" | "Gt" if checking.minor >= Minor::V1_35 => {
                 checking.unsupported(toleration.field("operator"), operator, &["Equal", "Exists", "Lt", "Gt"]);
             }
             _ => checking.unsupported(toleration.field("operator"), operator, &["Equal", "Exists"]),

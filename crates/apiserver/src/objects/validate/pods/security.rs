@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use palisade_cel::Regex;
+use palisade_cel::{Minor, Regex};
 
 use super::{
     super::{super::gates::Gate, formats, node::Node, shown},
@@ -26,7 +26,7 @@ pub(super) fn of_pod(checking: &mut Checking<'_>, pod: &Pod<'_>) {
     if pod.spec.is_true("shareProcessNamespace") && pod.spec.is_true("hostPID") {
         let text = "ShareProcessNamespace and HostPID cannot both be enabled";
         // Until 1.36 it is a field of the context in the API server's own form.
-        let of = if checking.minor < 37 { &context } else { &pod.spec };
+        let of = if checking.minor < Minor::V1_37 { &context } else { &pod.spec };
         checking.invalid_value(of.field("shareProcessNamespace"), &true.into(), text);
     }
     sysctls(checking, &context, pod);

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use palisade_cel::Regex;
+use palisade_cel::{Minor, Regex};
 use serde_json::Value;
 
 use super::{
@@ -348,7 +348,7 @@ fn driver(checking: &mut Checking<'_>, of: &Node<'_>, key: &str) {
     if name.is_empty() {
         checking.required(&field, "");
         // Until 1.34 it goes on.
-        if checking.minor >= 35 {
+        if checking.minor >= Minor::V1_35 {
             return;
         }
     }

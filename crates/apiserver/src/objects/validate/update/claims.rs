@@ -1,6 +1,6 @@
 //! Updates of claims, volumes, and what holds data (`pkg/apis/core/validation/validation.go`).
 
-use palisade_cel::Quantity;
+use palisade_cel::{Minor, Quantity};
 use palisade_objects::json::Change as _;
 use serde_json::Value;
 
@@ -47,7 +47,7 @@ pub(super) fn update(checking: &mut Checking<'_>, change: Change<'_>) {
             *requests.at_mut(&["storage"]) = old["resources"]["requests"]["storage"].clone();
         }
         // Before, it could not be unset.
-        if checking.minor >= 34 || part(new, "volumeAttributesClassName").is_some() {
+        if checking.minor >= Minor::V1_34 || part(new, "volumeAttributesClassName").is_some() {
             besides.push("volumeAttributesClassName");
         }
     }
@@ -81,7 +81,7 @@ fn attributes(checking: &mut Checking<'_>, change: Change<'_>, new: &Value) {
         let text = "update is forbidden when the VolumeAttributesClass feature gate is disabled";
         checking.errors.push(FieldError::forbidden(field, text));
     }
-    let is_older = checking.minor < 34;
+    let is_older = checking.minor < Minor::V1_34;
     let (of, key) =
         if is_older { ("spec", "volumeAttributesClassName") } else { ("status", "currentVolumeAttributesClassName") };
     if part(&change.old[of], key).is_none() {

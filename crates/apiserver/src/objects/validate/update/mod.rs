@@ -11,6 +11,7 @@ mod workloads;
 
 use std::collections::BTreeSet;
 
+use palisade_cel::Minor;
 use serde_json::{Value, json};
 
 use super::{
@@ -56,11 +57,11 @@ impl Change<'_> {
 }
 
 /// A value that is not what it was.
-fn invalid(minor: u8, field: &str, value: &Value, shows: Shows, detail: &str) -> FieldError {
+fn invalid(minor: Minor, field: &str, value: &Value, shows: Shows, detail: &str) -> FieldError {
     match value {
         Value::String(text) => FieldError::invalid(field, text, detail),
         // Go writes the fields of a selector in another order than that of their names.
-        Value::Object(of) if shows == Shows::Value && minor >= 34 && of.contains_key("matchExpressions") => {
+        Value::Object(of) if shows == Shows::Value && minor >= Minor::V1_34 && of.contains_key("matchExpressions") => {
             let labels = of.get("matchLabels").map(|labels| format!("\"matchLabels\":{labels},")).unwrap_or_default();
             FieldError::invalid_shown(
                 field,
@@ -68,7 +69,7 @@ fn invalid(minor: u8, field: &str, value: &Value, shows: Shows, detail: &str) ->
                 detail,
             )
         }
-        Value::Object(_) | Value::Array(_) if shows == Shows::Own || minor < 34 => {
+        Value::Object(_) | Value::Array(_) if shows == Shows::Own || minor < Minor::V1_34 => {
             FieldError::invalid_shown(field, NOT_SHOWN, detail)
         }
         other => FieldError::invalid_shown(field, &shown(minor, other), detail),
@@ -165,7 +166,7 @@ fn main(
             create(checking);
             services::node(checking, change);
         }
-        ("apps", "daemonsets") if checking.minor >= 34 => {
+        ("apps", "daemonsets") if checking.minor >= Minor::V1_34 => {
             fixed(checking, &[&["spec", "selector"]]);
             create(checking);
         }
@@ -223,7 +224,7 @@ fn classes(checking: &mut Checking<'_>, sent: Sent<'_>, change: Change<'_>) -> b
         }
         ("storage.k8s.io", "storageclasses") => {
             for key in ["parameters", "provisioner", "reclaimPolicy"] {
-                if checking.minor >= 36 {
+                if checking.minor >= Minor::V1_36 {
                     fixed(checking, &[key]);
                 } else if change.changed(&[key]) {
                     checking.errors.push(FieldError::forbidden(key, &format!("updates to {key} are forbidden.")));
@@ -279,11 +280,11 @@ fn role_ref(checking: &mut Checking<'_>, change: Change<'_>) {
     let field = |key: &str| quote(text(of, key));
     let (group, kind, name) = (field("apiGroup"), field("kind"), field("name"));
     let shown = match checking.minor {
-        ..34 => format!("rbac.RoleRef{{APIGroup:{group}, Kind:{kind}, Name:{name}}}"),
-        34..37 => format!("{{\"APIGroup\":{group},\"Kind\":{kind},\"Name\":{name}}}"),
+        minor if minor < Minor::V1_34 => format!("rbac.RoleRef{{APIGroup:{group}, Kind:{kind}, Name:{name}}}"),
+        minor if minor < Minor::V1_37 => format!("{{\"APIGroup\":{group},\"Kind\":{kind},\"Name\":{name}}}"),
         _ => NOT_SHOWN.to_owned(),
     };
-    let detail = if checking.minor < 37 { "cannot change roleRef" } else { IMMUTABLE };
+    let detail = if checking.minor < Minor::V1_37 { "cannot change roleRef" } else { IMMUTABLE };
     checking.errors.push(FieldError::invalid_shown("roleRef", &shown, detail));
 }
 

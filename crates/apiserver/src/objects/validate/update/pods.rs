@@ -1,6 +1,7 @@
 //! Updates of pods (`ValidatePodUpdate`, `ValidatePodEphemeralContainersUpdate` and `ValidatePodResize` in
 //! `pkg/apis/core/validation/validation.go`).
 
+use palisade_cel::Minor;
 use palisade_objects::json::Change as _;
 use serde_json::{Map, Value, json};
 
@@ -235,11 +236,11 @@ pub(super) fn resize(checking: &mut Checking<'_>, change: Change<'_>) {
         ["requests", "limits"].iter().any(|key| spec["resources"][key].as_object().is_some_and(|of| !of.is_empty()))
     };
     if pod_level(new) || pod_level(old) {
-        if minor < 35 {
+        if minor < Minor::V1_35 {
             checking.errors = vec![FieldError::forbidden("", "pods with pod-level resources cannot be resized")];
             return;
         }
-        if minor < 36 {
+        if minor < Minor::V1_36 {
             let text = "resize of pods with pod-level resources is forbidden when \
                         InPlacePodLevelResourcesVerticalScalingEnabled feature gate is disabled";
             checking.errors.push(FieldError::forbidden("", text));
@@ -250,7 +251,7 @@ pub(super) fn resize(checking: &mut Checking<'_>, change: Change<'_>) {
         checking.unknown.get_or_insert_with(|| why.to_owned());
         return;
     }
-    if !list(&change.old["status"], "nodeAllocatableResourceClaimStatuses").is_empty() && minor >= 36 {
+    if !list(&change.old["status"], "nodeAllocatableResourceClaimStatuses").is_empty() && minor >= Minor::V1_36 {
         let text = "pods with node allocatable resource claims cannot be resized";
         checking.errors.push(FieldError::forbidden("spec", text));
     }
@@ -307,7 +308,7 @@ fn containers(checking: &mut Checking<'_>, change: Change<'_>, new: &Value, old:
         let modified = differs(now, before);
         if resizable(now) {
             if differs(&without(now, before), before) {
-                checking.errors.push(if minor < 36 {
+                checking.errors.push(if minor < Minor::V1_36 {
                     let text = "only cpu and memory resources for sidecar containers are mutable";
                     FieldError::forbidden("spec", text)
                 } else {

@@ -1,5 +1,6 @@
 //! Updates of services and nodes (`pkg/apis/core/validation/validation.go`).
 
+use palisade_cel::Minor;
 use serde_json::Value;
 
 use super::{Change, Shows, invalid, unknown};
@@ -74,11 +75,11 @@ pub(super) fn node(checking: &mut Checking<'_>, change: Change<'_>) {
     let (now, before) = (text(new, "providerID"), text(old, "providerID"));
     if !before.is_empty() && now != before {
         let field = "spec.providerID";
-        checking.errors.push(match (checking.minor, now) {
-            (..37, _) => {
+        checking.errors.push(match now {
+            _ if checking.minor < Minor::V1_37 => {
                 FieldError::forbidden(field, "node updates may not change providerID except from \"\" to valid")
             }
-            (_, "") => FieldError::invalid_value(field, &Value::Null, "field cannot be cleared once set"),
+            "" => FieldError::invalid_value(field, &Value::Null, "field cannot be cleared once set"),
             _ => FieldError::invalid_value(field, &Value::Null, "field cannot be modified once set"),
         });
     }

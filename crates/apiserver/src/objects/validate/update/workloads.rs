@@ -1,5 +1,6 @@
 //! Updates of what runs pods (`pkg/apis/apps/validation`, `pkg/apis/batch/validation`).
 
+use palisade_cel::Minor;
 use palisade_objects::json::Change as _;
 use serde_json::{Value, json};
 
@@ -17,7 +18,7 @@ pub(super) fn stateful_set(checking: &mut Checking<'_>, change: Change<'_>) {
         "persistentVolumeClaimRetentionPolicy",
         "minReadySeconds",
     ];
-    if checking.minor >= 37 {
+    if checking.minor >= Minor::V1_37 {
         for (key, shows) in [
             ("selector", Shows::Value),
             ("volumeClaimTemplates", Shows::Own),
