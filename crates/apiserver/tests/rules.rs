@@ -143,7 +143,7 @@ fn definitions_of_others_are_accepted() {
 fn costs(schema: &Json, typed: &Json, minor: Minor, path: &str, found: &mut BTreeMap<String, [u64; 3]>) {
     let rules = schema["x-kubernetes-validations"].as_array();
     if let (Some(rules), Some(of)) = (rules, DeclType::new(typed, minor)) {
-        let (environment, self_type) = of.declare(Environment::of(minor, Mode::New), "selfType");
+        let (environment, self_type) = of.declare(Environment::kubernetes(minor, Mode::New), "selfType");
         let environment = environment.declare("self", self_type.clone());
         for (index, rule) in rules.iter().enumerate() {
             let old = if rule["optionalOldSelf"] == true {

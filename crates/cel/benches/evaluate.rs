@@ -4,6 +4,7 @@
 use std::{hint::black_box, time::Instant};
 
 use palisade_cel::{
+    Minor,
     environment::{Environment, Mode},
     eval::{Activation, PER_CALL_LIMIT, Program},
     schema::Admission,
@@ -44,7 +45,7 @@ fn main() {
     });
     let params = json!({"maxReplicas": 5});
     let admission = Admission { params: Some(Type::Dyn), ..Admission::default() };
-    let environment = Environment::kubernetes(36, Mode::Stored).with_admission(&admission);
+    let environment = Environment::kubernetes(Minor::DEFAULT, Mode::Stored).with_admission(&admission);
     println!("{:>10} {:>10}  cost", "compile ns", "eval ns");
     for source in EXPRESSIONS {
         let compile = || Program::new(&environment.check(source).unwrap(), &environment).unwrap();

@@ -55,13 +55,8 @@ pub(crate) enum Lookup {
 }
 
 impl Environment {
-    /// [`Self::of`] the minor with a number, or the nearest one.
-    pub fn kubernetes(minor: u8, mode: Mode) -> Self {
-        Self::of(Minor::nearest(minor), mode)
-    }
-
     /// The environment of a minor's kube-apiserver, without variables.
-    pub fn of(minor: Minor, mode: Mode) -> Self {
+    pub fn kubernetes(minor: Minor, mode: Mode) -> Self {
         let level = match mode {
             Mode::New => minor.number() - 1,
             Mode::Stored => minor.number(),

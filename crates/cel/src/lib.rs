@@ -6,9 +6,9 @@
 //! ```
 //!
 //! ```
-//! use palisade_cel::{Admission, Environment, Mode, ResultType, eval::{Activation, PER_CALL_LIMIT}, value::Value};
+//! use palisade_cel::{Admission, Environment, Minor, Mode, ResultType, eval::{Activation, PER_CALL_LIMIT}, value::Value};
 //!
-//! let environment = Environment::kubernetes(36, Mode::New).with_admission(&Admission::default());
+//! let environment = Environment::kubernetes(Minor::DEFAULT, Mode::New).with_admission(&Admission::default());
 //! let program = environment.compile("object.spec.replicas <= 3", ResultType::Bool).unwrap();
 //!
 //! let object = serde_json::json!({"spec": {"replicas": 5}});

@@ -14,6 +14,7 @@ use cel::{
     objects::{Key, Map},
 };
 use palisade_cel::{
+    Minor,
     environment::{Environment, Mode},
     eval::{Activation, PER_CALL_LIMIT, Program},
     schema::Admission,
@@ -88,7 +89,7 @@ impl Opinions {
         second.set_error_on_duplicate_map_keys(false);
         second.add_extension(cel::extensions::strings).unwrap();
         let admission = Admission { params: Some(Type::Dyn), ..Admission::default() };
-        let first = Environment::kubernetes(36, Mode::Stored).with_admission(&admission);
+        let first = Environment::kubernetes(Minor::DEFAULT, Mode::Stored).with_admission(&admission);
         Self { first, second: Arc::new(second), fixture }
     }
 

@@ -2,14 +2,14 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot set itself up may panic")]
 
 use palisade_cel::{
-    Admission, Environment, Mode, ResultType,
+    Admission, Environment, Minor, Mode, ResultType,
     eval::{Activation, PER_CALL_LIMIT, Program, WatchKind},
     value::Value,
 };
 use serde_json::{Value as Json, json};
 
 fn environment() -> Environment {
-    Environment::kubernetes(36, Mode::New).with_admission(&Admission::default())
+    Environment::kubernetes(Minor::DEFAULT, Mode::New).with_admission(&Admission::default())
 }
 
 fn run(program: &Program, object: &Json) -> (String, u64) {

@@ -2,7 +2,7 @@
 
 use palisade_api::{CustomTarget, Diagnostic};
 use palisade_cel::{
-    Admission, Environment, Mode, ResultType,
+    Admission, Environment, Minor, Mode, ResultType,
     eval::{Activation, PER_CALL_LIMIT, Program},
     types::Type,
     value::Value,
@@ -10,7 +10,7 @@ use palisade_cel::{
 use palisade_compiler::{Compiled, Custom};
 use serde_json::{Value as Json, json};
 
-use crate::policy::{OLDEST, diagnostic};
+use crate::policy::diagnostic;
 
 /// The help for an expression that fails on a pod without a field.
 const OPTIONAL: &str = "a pod need not have every field: read one that may be absent with .? and orValue, as in \
@@ -25,7 +25,7 @@ pub(crate) fn diagnose(compiled: &Compiled, pods: &[Json], typed: impl Fn() -> V
     let params = compiled.probes.params.as_ref().map(|spec| json!({"spec": spec}));
     let admission =
         Admission { params: params.is_some().then_some(Type::Dyn), authorizer: false, ..Admission::default() };
-    let mut environment = Environment::kubernetes(OLDEST, Mode::New).with_admission(&admission);
+    let mut environment = Environment::kubernetes(Minor::OLDEST, Mode::New).with_admission(&admission);
     // The variables that the policy for pods declares before the first custom check.
     let policy = compiled.bundle.pods.policy.spec.as_ref();
     let first = compiled.customs.first().map(Custom::variable);

@@ -11,11 +11,11 @@ use palisade_cel::{
 };
 use palisade_objects::workload::WORKLOADS;
 
-use crate::policy::{OLDEST, diagnostic};
+use crate::policy::diagnostic;
 
 /// Schemas of our own kinds, and of the built-in ones of the oldest supported minor: later ones only add fields.
 static SCHEMAS: LazyLock<Schemas> = LazyLock::new(|| {
-    let mut schemas = Schemas::builtin(OLDEST).unwrap_or_default();
+    let mut schemas = Schemas::builtin(Minor::OLDEST).unwrap_or_default();
     for crd in crd::all() {
         schemas.add_crd(&serde_json::to_value(crd).unwrap_or_default());
     }

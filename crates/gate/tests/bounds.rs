@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use palisade_api::{ToolSecurityProfile, catalogue};
 use palisade_cel::{
-    Environment, Mode,
+    Environment, Minor, Mode,
     ast::{Comprehension, Expr, Literal, Node},
     format::print,
     parse::{parse, parse_unexpanded},
@@ -33,7 +33,7 @@ struct Walk {
 
 impl Walk {
     fn new(expressions: &[(String, String)]) -> Self {
-        let syntax = Environment::kubernetes(36, Mode::New).syntax();
+        let syntax = Environment::kubernetes(Minor::DEFAULT, Mode::New).syntax();
         let parsed = |source: &str| parse(source, syntax).unwrap_or_else(|issues| panic!("{source}: {issues:?}")).root;
         let variables: BTreeMap<_, _> =
             expressions.iter().map(|(name, source)| (name.clone(), parsed(source))).collect();
@@ -225,7 +225,7 @@ fn of(expressions: &[(String, String)], name: &str) -> String {
 
 /// An expression without comments and line breaks.
 fn on_one_line(expression: &str) -> String {
-    let syntax = Environment::kubernetes(36, Mode::New).syntax();
+    let syntax = Environment::kubernetes(Minor::DEFAULT, Mode::New).syntax();
     let tree = parse_unexpanded(expression, syntax).unwrap_or_else(|issues| panic!("{expression}: {issues:?}")).root;
     print(&tree, usize::MAX, &[]).map(|printed| printed.text).unwrap_or_default()
 }

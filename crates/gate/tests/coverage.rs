@@ -34,7 +34,7 @@ struct Minor {
 
 impl Minor {
     fn read(minor: u8) -> Self {
-        let schemas = Schemas::builtin(minor).unwrap();
+        let schemas = Schemas::builtin(palisade_cel::Minor::nearest(minor)).unwrap();
         let pod = schemas.of_kind(&Kind::parse("v1/Pod").unwrap()).unwrap();
         let spec = type_of(&pod["properties"]["spec"]).unwrap().to_owned();
         let mut read = Self { schemas, found: BTreeMap::new(), mistakes: Vec::new() };

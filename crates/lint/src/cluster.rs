@@ -6,7 +6,10 @@ use palisade_apiserver::{
     create::{self, Names, Refused, Status},
     objects::{self, Kinds, Sent},
 };
-use palisade_cel::schema::{Kind, Schemas, TypeCheck};
+use palisade_cel::{
+    Minor,
+    schema::{Kind, Schemas, TypeCheck},
+};
 use palisade_manifest::{Mistake, Object};
 use serde_json::Value as Json;
 
@@ -92,7 +95,7 @@ impl<'a> Cluster<'a> {
         let minor = options.minor;
         let mut cluster = Self {
             minor,
-            schemas: Schemas::builtin(minor).unwrap_or_default(),
+            schemas: Schemas::builtin(Minor::nearest(minor)).unwrap_or_default(),
             names: Names::default(),
             crds: Vec::new(),
             policies: Vec::new(),

@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 
 use palisade_apiserver::create::{self, Names};
 use palisade_cel::{
-    Environment, Mode,
+    Environment, Minor, Mode,
     ast::{Ast, Node},
     parse,
     schema::{Schemas, TypeCheck},
@@ -61,7 +61,7 @@ pub(crate) struct ResourceRule {
 
 impl<'a> Policy<'a> {
     pub fn new(item: Item<'a>, minor: u8) -> Self {
-        let syntax = Environment::kubernetes(minor, Mode::Stored).syntax();
+        let syntax = Environment::kubernetes(Minor::nearest(minor), Mode::Stored).syntax();
         let spec = &item.json["spec"];
         let mut expressions = Vec::new();
         let mut add = |path: String, source: &Json, role: Role| {

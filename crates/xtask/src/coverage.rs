@@ -93,7 +93,7 @@ fn since(minors: &[(u8, Schemas)], of: &Type, field: &str) -> String {
 fn minors() -> Result<Vec<(u8, Schemas)>, Error> {
     Minor::NUMBERS
         .map(|minor| {
-            let read = Schemas::builtin(minor)
+            let read = Schemas::builtin(Minor::nearest(minor))
                 .map_err(|source| Error::File { path: format!("crates/cel/openapi/1.{minor}.json.gz").into(), source });
             Ok((minor, read?))
         })

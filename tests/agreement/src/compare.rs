@@ -120,7 +120,8 @@ impl Subject {
     /// A file cannot be read.
     pub fn new(oracle: &Path, minor: u8) -> Result<Self, Error> {
         let bundled = |error: std::io::Error| Error::Read { path: format!("schemas of 1.{minor}").into(), error };
-        let mut schemas = Schemas::builtin(minor).map_err(|error| bundled(std::io::Error::other(error.to_string())))?;
+        let mut schemas = Schemas::builtin(Minor::nearest(minor))
+            .map_err(|error| bundled(std::io::Error::other(error.to_string())))?;
         for path in files(&oracle.join("schemas"), "json")? {
             let crd = serde_json::from_str(&read(&path)?);
             schemas.add_crd(&crd.map_err(|error| Error::Content { path, line: 1, error })?);
@@ -134,7 +135,7 @@ impl Subject {
         let minor = self.minor;
         let base = self.environments.entry((mode, params, authorizer)).or_insert_with(|| {
             let admission = Admission { params: params.then_some(Type::Dyn), authorizer, ..Admission::default() };
-            Environment::kubernetes(minor, mode).with_admission(&admission)
+            Environment::kubernetes(Minor::nearest(minor), mode).with_admission(&admission)
         });
         base.clone()
     }

@@ -217,7 +217,7 @@ fn compare(offline: &Offline, case: &Case, request: &Request, found: &Answer) ->
     let same = match (&refused, &found.refused) {
         (None, None) => true,
         (Some((said, reason, code)), Some((text, wanted, status))) => {
-            let words = if offline.minor() < NEWEST { is_like_but_for_values } else { is_like };
+            let words = if offline.minor().number() < NEWEST { is_like_but_for_values } else { is_like };
             words(said, text) && (reason, code) == (wanted, status)
         }
         _ => false,

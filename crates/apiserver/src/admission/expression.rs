@@ -44,7 +44,7 @@ impl Compiler {
         let environment = |authorizer| {
             let params = has_params.then_some(Type::Dyn);
             let admission = Admission { params, authorizer, ..Admission::default() };
-            let environment = Environment::of(minor, mode).with_admission(&admission);
+            let environment = Environment::kubernetes(minor, mode).with_admission(&admission);
             if watches { environment.watching() } else { environment }
         };
         Self { environment: environment(true), of_messages: environment(false), variables: vec![] }

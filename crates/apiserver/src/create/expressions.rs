@@ -43,7 +43,7 @@ impl Expressions {
             let environment = |authorizer, variables| {
                 let params = params.then_some(Type::Dyn);
                 let admission = Admission { params, authorizer, variables, ..Admission::default() };
-                Environment::of(minor, mode).with_admission(&admission)
+                Environment::kubernetes(minor, mode).with_admission(&admission)
             };
             Environments {
                 main: environment(true, variables),

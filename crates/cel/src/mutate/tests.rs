@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::*;
-use crate::{Admission, Environment, Mode, ResultType};
+use crate::{Admission, Environment, Minor, Mode, ResultType};
 
 fn texts(source: &str) -> BTreeSet<String> {
     mutants(source).iter().map(|mutant| mutant.apply(source)).collect()
@@ -111,7 +111,7 @@ fn whatever_the_text_is() {
 
 #[test]
 fn most_of_them_compile() {
-    let environment = Environment::kubernetes(36, Mode::New).with_admission(&Admission::default());
+    let environment = Environment::kubernetes(Minor::DEFAULT, Mode::New).with_admission(&Admission::default());
     let source = "object.spec.containers.all(c, !has(c.image) || ['a/', 'b/'].exists(p, c.image.startsWith(p)))";
     let all = mutants(source);
     let compile = |mutant: &&Mutant| environment.compile(&mutant.apply(source), ResultType::Bool).is_ok();

@@ -61,12 +61,11 @@ impl std::fmt::Display for Kind {
 }
 
 impl Schemas {
-    /// The schemas of the kinds that are built into Kubernetes 1.`minor`, as kube-controller-manager has them; of a
-    /// minor that is not measured those of the nearest.
+    /// The schemas of the kinds that are built into a minor, as kube-controller-manager has them.
     ///
     /// # Errors
     /// The compiled-in file is damaged, which a test excludes.
-    pub fn builtin(minor: u8) -> io::Result<Self> {
+    pub fn builtin(minor: Minor) -> io::Result<Self> {
         static PACKED: [&[u8]; Minor::ALL.len()] = [
             include_bytes!("../../openapi/1.33.json.gz"),
             include_bytes!("../../openapi/1.34.json.gz"),
@@ -74,7 +73,7 @@ impl Schemas {
             include_bytes!("../../openapi/1.36.json.gz"),
             include_bytes!("../../openapi/1.37.json.gz"),
         ];
-        let packed = PACKED[Minor::nearest(minor).index()];
+        let packed = PACKED[minor.index()];
         let Extract { kinds, schemas } = serde_json::from_reader(io::BufReader::new(GzDecoder::new(packed)))?;
         let by_kind = kinds.into_iter().filter_map(|(kind, name)| Some((Kind::parse(&kind)?, name))).collect();
         Ok(Self { by_name: schemas, by_kind })

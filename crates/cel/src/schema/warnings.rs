@@ -76,7 +76,7 @@ impl TypeCheck {
         variables: &[(String, String)],
     ) -> Self {
         let environment = |kind: &Kind| {
-            let base = Environment::of(minor, Mode::Stored);
+            let base = Environment::kubernetes(minor, Mode::Stored);
             let (mut base, object) = schemas.declare(base, kind)?;
             let mut admission = Admission { object, ..Admission::default() };
             if let Some(params) = params {

@@ -81,8 +81,7 @@ mod tests {
 
     /// The value of an expression over a text.
     fn is(expression: &str, text: &str) -> bool {
-        let environment =
-            Environment::kubernetes(Minor::OLDEST.number(), Mode::New).with_admission(&Admission::default());
+        let environment = Environment::kubernetes(Minor::OLDEST, Mode::New).with_admission(&Admission::default());
         let program = environment.compile(expression, ResultType::Bool).unwrap();
         let object = json!({"path": text});
         let activation = Activation::new().bind("object", Value::from_json(&object));

@@ -1,7 +1,7 @@
 //! What is folded, and that an expression means the same afterwards, whatever fails.
 
 use palisade_cel::{
-    Environment, Mode, ResultType,
+    Environment, Minor, Mode, ResultType,
     eval::{Activation, PER_CALL_LIMIT},
     format,
     types::Type,
@@ -14,7 +14,9 @@ use super::*;
 fn environment() -> Environment {
     ["object", "variables", "params"]
         .iter()
-        .fold(Environment::kubernetes(33, Mode::New), |environment, name| environment.declare(name, Type::Dyn))
+        .fold(Environment::kubernetes(Minor::OLDEST, Mode::New), |environment, name| {
+            environment.declare(name, Type::Dyn)
+        })
 }
 
 fn folded(source: &str) -> String {

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use palisade_cel::{
-    Environment, Mode,
+    Environment, Minor, Mode,
     ast::{Comprehension, Expr, Literal, Node},
     parse,
 };
@@ -14,7 +14,7 @@ use crate::patch;
 /// Objects with one field changed, then with two; at most so many.
 pub(super) fn candidates(base: &Json, expressions: &[(Option<String>, String)], most: usize) -> Vec<Json> {
     let mut reader = Reader::default();
-    let syntax = Environment::kubernetes(36, Mode::Stored).syntax();
+    let syntax = Environment::kubernetes(Minor::DEFAULT, Mode::Stored).syntax();
     let mut scope = Vec::new();
     for (variable, expression) in expressions {
         if let Ok(ast) = parse::parse(expression, syntax) {

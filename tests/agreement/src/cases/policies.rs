@@ -4,7 +4,7 @@
 use std::{collections::BTreeMap, sync::LazyLock};
 
 use palisade_apiserver::create::{self, Names, Refused};
-use palisade_cel::schema::Schemas;
+use palisade_cel::{Minor, schema::Schemas};
 use serde_json::Value as Json;
 
 use super::{Case, Tally};
@@ -12,7 +12,7 @@ use super::{Case, Tally};
 /// The minor version of the server that answered.
 const MINOR: u8 = 36;
 
-static BUILTIN: LazyLock<Schemas> = LazyLock::new(|| Schemas::builtin(MINOR).unwrap_or_default());
+static BUILTIN: LazyLock<Schemas> = LazyLock::new(|| Schemas::builtin(Minor::nearest(MINOR)).unwrap_or_default());
 
 /// Compares the API server's answers to the policies and bindings of a case, by aspect.
 pub fn agree(case: &Case) -> BTreeMap<&'static str, Tally> {

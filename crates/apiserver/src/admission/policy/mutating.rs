@@ -112,7 +112,7 @@ impl Mutations {
     /// Schemas of the built-in kinds and of those of definitions.
     pub(crate) fn schemas(&self) -> &Schemas {
         self.schemas.get_or_init(|| {
-            let mut schemas = Schemas::builtin(self.minor.number()).unwrap_or_default();
+            let mut schemas = Schemas::builtin(self.minor).unwrap_or_default();
             self.definitions.iter().for_each(|definition| schemas.add_crd(definition));
             schemas
         })

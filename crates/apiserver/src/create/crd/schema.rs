@@ -53,7 +53,7 @@ pub(super) struct Walk<'a, 'b> {
 
 impl<'a, 'b> Walk<'a, 'b> {
     pub(super) fn new(checking: &'a mut Checking<'b>, existing: &'a Existing) -> Self {
-        let environments = [Mode::New, Mode::Stored].map(|mode| Environment::of(checking.minor, mode));
+        let environments = [Mode::New, Mode::Stored].map(|mode| Environment::kubernetes(checking.minor, mode));
         Self { checking, existing, environments, costs: Costs::default() }
     }
 

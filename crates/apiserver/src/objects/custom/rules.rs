@@ -60,7 +60,7 @@ impl Rules {
     fn compile(schema: &Json, minor: Minor, root: bool) -> Self {
         let mut rules = Self { schema: with_metadata(schema, root, minor), root: None, minor, unknown: None };
         if has_rules(schema) {
-            let environment = Environment::of(minor, Mode::Stored);
+            let environment = Environment::kubernetes(minor, Mode::Stored);
             let root = rules.node(schema, &rules.schema, &environment);
             match root {
                 Ok(root) => rules.root = root,
