@@ -117,7 +117,7 @@ const ON_SINCE: &[(Gate, u8)] = &[
 ];
 
 impl Gate {
-    /// Whether it is on in Kubernetes 1.`minor` by default.
+    /// Whether it is on in a minor by default.
     pub(crate) fn is_on(self, minor: Minor) -> bool {
         ON_SINCE.iter().any(|(gate, since)| *gate == self && *since <= minor.number())
     }
