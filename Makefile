@@ -10,6 +10,8 @@ CACHE := $(or $(PALISADE_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/palisade)
 # Kept outside of the clone, so that a fresh one need not build it again.
 CARGO_DENY_VERSION := 0.20.2
 CARGO_DENY := $(CACHE)/tools/bin/cargo-deny
+CARGO_MUTANTS_VERSION := 27.1.0
+CARGO_MUTANTS := $(CACHE)/tools/bin/cargo-mutants
 CARGO_FUZZ_VERSION := 0.13.2
 CARGO_FUZZ := $(CACHE)/tools/bin/cargo-fuzz
 
@@ -93,6 +95,14 @@ pressure: controlplane ## Measure repair with 50 profiles, half of them in troub
 	PALISADE_PRESSURE_NAMESPACES=3500 PALISADE_PRESSURE_ROUNDS=200 cargo test -p palisade-tests --test apiserver -- pressure --nocapture
 
 CASES ?= 3000
+
+SHARD ?= 0/20
+
+.PHONY: mutants
+mutants: ## Break the code of the fast path, one place at a time: some test must fail. SHARD=0/20 is a twentieth of the places
+	@$(CARGO_MUTANTS) mutants --version 2>/dev/null | grep -qxF 'cargo-mutants $(CARGO_MUTANTS_VERSION)' \
+		|| cargo install --locked --debug cargo-mutants@$(CARGO_MUTANTS_VERSION) --root $(CACHE)/tools
+	$(CARGO_MUTANTS) mutants --sharding round-robin --shard $(SHARD) --output $(TARGET)/mutants
 
 .PHONY: properties
 properties: ## Judge random pods by random profiles: CASES=3000, others each time
@@ -240,6 +250,13 @@ bench: controlplane ## Measure what a request costs the API server, judged in ea
 bench-smoke: controlplane ## Fail if a complying request costs more than it may, in a short run
 	cargo build -p palisade-bench
 	$(TARGET)/debug/palisade-bench --rounds 5 --requests 200 --only palisade --check
+
+NAMESPACES_MEASURED ?= 10,100,1000,3500
+
+.PHONY: bench-namespaces
+bench-namespaces: controlplane ## Measure what namespaces cost, by a profile and by a policy each: NAMESPACES_MEASURED=10,100,1000,3500
+	cargo build -p palisade-bench
+	$(TARGET)/debug/palisade-bench --namespaces $(NAMESPACES_MEASURED)
 
 .PHONY: bench-eval
 bench-eval: PROFILE := release

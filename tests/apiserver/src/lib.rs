@@ -4,6 +4,7 @@
 
 pub mod beta;
 mod cluster;
+mod figures;
 mod load;
 pub mod mutations;
 mod pods;

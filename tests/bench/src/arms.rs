@@ -299,6 +299,17 @@ fn policy_of_each_check(profile: &Json) -> Result<Vec<Json>> {
     Ok(all)
 }
 
+/// A policy and its binding for one namespace, whose uid is a constant of it.
+pub(crate) fn policy_of_namespace(namespace: &str, uid: i64) -> Result<Vec<Json>> {
+    let constant = toolforge()?.to_string().replace("\"$uid\"", &uid.to_string());
+    let mut profile: Json = serde_json::from_str(&constant)?;
+    profile["metadata"]["name"] = namespace.into();
+    profile["spec"]["parameters"] = json!([]);
+    profile["spec"]["namespaceSelector"] = json!({"matchLabels": {"kubernetes.io/metadata.name": namespace}});
+    let compiled = palisade_compiler::compile(&serde_json::from_value(profile)?);
+    Ok(of_bundle(&compiled.map_err(|found| format!("{found:?}"))?.bundle))
+}
+
 /// A policy with parameters that judges all pods of the arm so.
 fn trivial_policy(arm: &str, judges: &Json) -> Vec<Json> {
     let group = "admissionregistration.k8s.io/v1";

@@ -6,6 +6,7 @@
 
 mod arms;
 mod bounds;
+mod curve;
 mod measure;
 mod plot;
 mod report;
@@ -15,6 +16,7 @@ use std::{error::Error, path::PathBuf, process::ExitCode};
 use clap::Parser;
 use palisade_tests::Cluster;
 
+use curve::Way;
 use measure::Plan;
 
 type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
@@ -31,6 +33,12 @@ struct Arguments {
     /// Measure only the ways whose name has this in it, and what they are compared with.
     #[arg(long)]
     only: Option<String>,
+    /// Measure these numbers of namespaces instead, each by a profile and by a policy for each namespace.
+    #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    namespaces: Vec<u32>,
+    /// Measure more namespaces than this by the profile only.
+    #[arg(long, default_value_t = 1000)]
+    policies: u32,
     /// Write the figures to this file, as JSON.
     #[arg(long)]
     json: Option<PathBuf>,
@@ -54,6 +62,9 @@ async fn main() -> ExitCode {
 }
 
 async fn run(arguments: &Arguments) -> Result<ExitCode> {
+    if !arguments.namespaces.is_empty() {
+        return namespaces(arguments).await;
+    }
     println!("==> starting etcd, kube-apiserver and kube-controller-manager");
     let cluster = Cluster::start(None).await?;
     let plan = Plan { rounds: arguments.rounds, requests: arguments.requests };
@@ -74,4 +85,19 @@ async fn run(arguments: &Arguments) -> Result<ExitCode> {
         eprintln!("error: {text}");
     }
     Ok(if beyond.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+async fn namespaces(arguments: &Arguments) -> Result<ExitCode> {
+    let mut points = Vec::new();
+    for count in &arguments.namespaces {
+        points.push(curve::measure(Way::Profile, *count).await?);
+        if *count <= arguments.policies {
+            points.push(curve::measure(Way::PolicyEach, *count).await?);
+        }
+    }
+    println!("\n{}", curve::table(&points));
+    if let Some(path) = &arguments.json {
+        std::fs::write(path, serde_json::to_string_pretty(&points)? + "\n")?;
+    }
+    Ok(ExitCode::SUCCESS)
 }

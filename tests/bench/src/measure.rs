@@ -120,8 +120,8 @@ fn split(path: &str) -> (&str, &str) {
 /// The CPU time of one request, and how long each took.
 async fn round(cluster: &Cluster, arm: &Arm, requests: u32) -> Result<(Duration, Vec<Duration>)> {
     // No request shall pay for the garbage of others.
-    cluster.kubectl(&["get", "--raw", "/debug/pprof/heap?gc=1"])?;
-    let before = cpu(cluster)?;
+    cluster.collect_garbage()?;
+    let before = cluster.apiserver_cpu()?;
     let answers: Vec<_> = stream::iter(0..requests)
         .map(|_| async {
             let start = Instant::now();
@@ -131,19 +131,9 @@ async fn round(cluster: &Cluster, arm: &Arm, requests: u32) -> Result<(Duration,
         .buffer_unordered(AT_ONCE)
         .collect()
         .await;
-    let spent = cpu(cluster)?.saturating_sub(before);
+    let spent = cluster.apiserver_cpu()?.saturating_sub(before);
     if let Some((_, wrong)) = answers.iter().find(|(_, answer)| answer.is_err() != arm.denied) {
         return Err(format!("{}: {wrong:?}", arm.name).into());
     }
     Ok((spent / requests, answers.into_iter().map(|(time, _)| time).collect()))
-}
-
-/// The CPU time that the API server has spent: fields utime and stime of `/proc/<pid>/stat`, in ticks of 10 ms.
-fn cpu(cluster: &Cluster) -> Result<Duration> {
-    let pid = cluster.control_plane.apiserver_pid().ok_or("the API server does not run")?;
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
-    // The second field is the name in parentheses, and may have anything in it.
-    let (_, fields) = stat.rsplit_once(')').ok_or("no name in stat")?;
-    let ticks: u64 = fields.split_whitespace().skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum();
-    Ok(Duration::from_millis(ticks * 10))
 }

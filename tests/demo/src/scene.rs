@@ -76,18 +76,7 @@ pub(crate) async fn play(arguments: &Arguments) -> Result<()> {
 
 /// The API server's memory, after it has collected its garbage: what it uses and not what it left lying about.
 async fn apiserver_memory(cluster: &Cluster) -> Result<Memory> {
-    let server = &cluster.control_plane;
-    // Twice: what the first collection finds to be unused, the second one gives back.
-    for _ in 0..2 {
-        server.kubectl().ok_or("no kubectl")?.args(["get", "--raw", "/debug/pprof/heap?gc=1"]).output()?;
-    }
-    let metrics = server.get("/metrics").await?;
-    let heap = metrics
-        .lines()
-        .find_map(|line| line.strip_prefix("go_memstats_heap_alloc_bytes "))
-        .and_then(|value| value.parse().ok())
-        .ok_or("no figure of the heap")?;
-    Ok(Memory { heap, resident: server.memory(Component::ApiServer)? })
+    Ok(Memory { heap: cluster.heap().await?, resident: cluster.control_plane.memory(Component::ApiServer)? })
 }
 
 fn step(text: &str) {

@@ -1,0 +1,44 @@
+//! What the API server of a cluster needs: memory, time of a processor, and room in etcd.
+
+use std::time::Duration;
+
+use crate::{Cluster, TestResult as Result};
+
+impl Cluster {
+    /// The bytes of the API server's heap that are in use, after a garbage collection.
+    pub async fn heap(&self) -> Result<f64> {
+        // Twice: the second collection returns what the first one finds unused.
+        for _ in 0..2 {
+            self.collect_garbage()?;
+        }
+        self.metric("go_memstats_heap_alloc_bytes ").await
+    }
+
+    /// Has the API server collect its garbage, so that nothing that follows pays for it.
+    pub fn collect_garbage(&self) -> Result<()> {
+        self.kubectl(&["get", "--raw", "/debug/pprof/heap?gc=1"]).map(drop)
+    }
+
+    /// The bytes of etcd's database, free pages included.
+    pub async fn stored(&self) -> Result<f64> {
+        self.metric("apiserver_storage_size_bytes{").await
+    }
+
+    /// The time of a processor that the API server has spent: fields utime and stime of `/proc/<pid>/stat`, in ticks of
+    /// 10 ms.
+    pub fn apiserver_cpu(&self) -> Result<Duration> {
+        let pid = self.control_plane.apiserver_pid().ok_or("the API server does not run")?;
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
+        // The second field is the name in parentheses, and may have anything in it.
+        let (_, fields) = stat.rsplit_once(')').ok_or("no name in stat")?;
+        let ticks: u64 = fields.split_whitespace().skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum();
+        Ok(Duration::from_millis(ticks * 10))
+    }
+
+    /// The first sample of the API server's metrics whose line begins so.
+    async fn metric(&self, begin: &str) -> Result<f64> {
+        let metrics = self.control_plane.get("/metrics").await?;
+        let value = metrics.lines().find(|line| line.starts_with(begin)).and_then(|line| line.split(' ').next_back());
+        Ok(value.ok_or_else(|| format!("the API server has no metric {begin}"))?.parse()?)
+    }
+}
