@@ -10,7 +10,7 @@ use std::{
 
 /// How many files of a crate may be in circles, and how many in rooms that are: as many as were measured. The others have
 /// none. A number here only becomes smaller.
-const ALLOWED: [(&str, [usize; 2]); 3] = [("apiserver", [31, 131]), ("checks", [5, 53]), ("cli", [14, 25])];
+const ALLOWED: [(&str, [usize; 2]); 2] = [("apiserver", [31, 131]), ("checks", [5, 53])];
 
 /// The path of a module, without `crate`.
 type Module = Vec<String>;
