@@ -1,30 +1,22 @@
 //! The command line.
 
-use std::collections::BTreeMap;
+use clap::{Parser, Subcommand};
 
-use clap::{Parser, Subcommand, ValueEnum};
-use palisade_cel::Minor;
-
-use crate::{eval::EvalArgs, explain::ExplainArgs, lint::LintArgs, test::TestArgs};
-
-const EXAMPLES: &str = "\
-Examples:
-  palisade render profile.yaml
-  palisade render profile.yaml --namespaces namespaces.yaml
-  kubectl get namespaces -o yaml | palisade render profile.yaml --namespaces -
-  palisade render profile.yaml | kubectl diff -f -
-  palisade render profile.yaml --pod pod.yaml --namespaces namespace.yaml -o diff
-
-Exit codes: 0 success, 1 a profile was rejected, 2 could not run.
-
-A copy or link named kubectl-palisade in PATH makes this a plugin: kubectl palisade render profile.yaml";
+use crate::{
+    eval::EvalArgs,
+    explain::ExplainArgs,
+    lint::LintArgs,
+    migrate::PspArgs,
+    render::{self, RenderArgs},
+    test::TestArgs,
+};
 
 /// Tenant security for Kubernetes, enforced by the API server itself.
 ///
 /// Works offline: it asks no cluster and changes nothing. What it prints passed the check that the controller makes
 /// before it applies anything.
 #[derive(Debug, Parser)]
-#[command(name = "palisade", version, after_help = EXAMPLES)]
+#[command(name = "palisade", version, after_help = render::EXAMPLES)]
 pub struct Args {
     /// What to do.
     #[command(subcommand)]
@@ -89,122 +81,6 @@ pub enum MigrateCommand {
     Psp(PspArgs),
 }
 
-const PSP_EXAMPLES: &str = "\
-Examples:
-  palisade migrate psp policies.yaml > profiles.yaml
-  kubectl get psp,clusterroles,clusterrolebindings -o yaml > policies.yaml
-  kubectl get roles,rolebindings -A -o yaml > grants.yaml
-  palisade migrate psp policies.yaml grants.yaml --stage Warn
-  palisade migrate psp restricted.yaml --namespace-selector tenancy=tool --strict
-
-Exit codes: 0 migrated, 1 a file has mistakes (or, with --strict, something differs), 2 could not run.
-
-Kinds of notes: stricter (pods that were admitted are denied), looser (pods that were denied are admitted), \
-defaulted (a default is kept), default (a default is lost), selection (which namespaces), note (good to know). See \
-docs/migrate-from-psp.md.";
-
-/// The arguments of `palisade migrate psp`.
-#[derive(Debug, clap::Args)]
-#[command(after_help = PSP_EXAMPLES)]
-pub struct PspArgs {
-    /// YAML or JSON files with PodSecurityPolicies, and with the Roles, ClusterRoles and their bindings that say who
-    /// may use them; - is standard input.
-    #[arg(value_name = "FILE", required = true)]
-    pub files: Vec<String>,
-    /// The output format.
-    #[arg(short, long, value_name = "FORMAT", default_value = "yaml")]
-    pub output: Format,
-    /// What happens to a pod that violates a profile. Audit shows what would be denied, and denies nothing.
-    #[arg(long, value_name = "STAGE", default_value = "Audit")]
-    pub stage: StageArg,
-    /// Labels of the namespaces to select, as key=value[,key=value]; instead of those that the bindings name.
-    #[arg(long, value_name = "LABELS", value_parser = labels)]
-    pub namespace_selector: Option<BTreeMap<String, String>>,
-    /// Exit with 1 if anything could not be carried over one to one. The profiles are printed all the same.
-    #[arg(long)]
-    pub strict: bool,
-}
-
-/// How far a profile is enforced.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum StageArg {
-    /// Violations are refused.
-    #[value(name = "Deny")]
-    Deny,
-    /// Violations are admitted with a warning.
-    #[value(name = "Warn")]
-    Warn,
-    /// Violations are admitted with a note in the audit log.
-    #[value(name = "Audit")]
-    Audit,
-}
-
-/// Labels as `kubectl -l` takes them, though only equal ones.
-fn labels(text: &str) -> Result<BTreeMap<String, String>, String> {
-    let mut labels = BTreeMap::new();
-    for pair in text.split(',') {
-        let (key, value) = pair.split_once('=').ok_or_else(|| format!("{pair:?} is not key=value"))?;
-        let key_ok =
-            !key.is_empty() && key.len() <= 317 && key.chars().all(|c| c.is_ascii_alphanumeric() || "-_./".contains(c));
-        let value_ok = value.len() <= 63 && value.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
-        if !key_ok || !value_ok {
-            return Err(format!("{pair:?} is not a valid label"));
-        }
-        if labels.insert(key.to_owned(), value.to_owned()).is_some() {
-            return Err(format!("{key} is given twice"));
-        }
-    }
-    Ok(labels)
-}
-
-/// The arguments of `palisade render`.
-#[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
-pub struct RenderArgs {
-    /// YAML or JSON file with one or more profiles; - is standard input.
-    #[arg(value_name = "PROFILE")]
-    pub profile: String,
-    /// YAML or JSON file with Namespaces, as kubectl get namespaces -o yaml prints them; - is standard input. For each one
-    /// that the profile selects, its parameters are printed too.
-    #[arg(long, value_name = "FILE")]
-    pub namespaces: Option<String>,
-    /// Print instead the Pods in this file as the profiles mutate them, with the differences as comments; - is standard
-    /// input. A pod is in the namespace that it names, or else in the only one of --namespaces. Without --namespaces
-    /// all profiles select it, with made-up values for their parameters.
-    #[arg(long, value_name = "FILE")]
-    pub pod: Option<String>,
-    #[arg(long, value_name = "VERSION", default_value_t = Minor::DEFAULT, help = kube_version_help())]
-    pub kube_version: Minor,
-    /// The output format.
-    #[arg(short, long, value_name = "FORMAT", default_value = "yaml")]
-    pub output: RenderFormat,
-}
-
-/// How what a profile becomes is printed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum RenderFormat {
-    /// Documents separated by ---.
-    Yaml,
-    /// One List, which kubectl and jq both read.
-    Json,
-    /// With --pod: the difference only, as kubectl diff shows it.
-    Diff,
-}
-
-/// How objects are printed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Format {
-    /// Documents separated by ---.
-    Yaml,
-    /// One List, which kubectl and jq both read.
-    Json,
-}
-
-/// What `--kube-version` is.
-pub(crate) fn kube_version_help() -> String {
-    format!("The API server's version: {}", Minor::supported())
-}
-
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory;
@@ -214,14 +90,5 @@ mod tests {
     #[test]
     fn the_command_line_is_sound() {
         Args::command().debug_assert();
-    }
-
-    #[test]
-    fn labels_are_pairs() {
-        let expected = [("a.b/c", "d"), ("e", "")].map(|(key, value)| (key.to_owned(), value.to_owned()));
-        assert_eq!(labels("a.b/c=d,e="), Ok(expected.into()));
-        for text in ["", "a", "=b", "a=b,", "a=b,a=c", "a=b c", "a!=b"] {
-            assert!(labels(text).is_err(), "{text}");
-        }
     }
 }

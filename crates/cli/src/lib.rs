@@ -1,8 +1,16 @@
 //! `palisade`: shows, offline, what a `ToolSecurityProfile` compiles to, and how an API server would answer requests.
 //! CI and the controller run the same pipeline: parse, compile, check.
+//!
+//! Each module uses only modules before it:
+//!
+//! 1. What all commands share: `capture`, `report`, `output`, `input`, `options`, `diff`.
+//! 2. What files have in them: `strict`, `profiles`, `namespaces`, `pods`.
+//! 3. Commands, none of which uses another: `render`, `explain`, `eval`, `test`, `lint`, `migrate`.
+//! 4. The command line, and its manual: `args`, `manual`.
 #![allow(clippy::disallowed_methods, reason = "this crate reads the files that its user names")]
 
 mod args;
+mod capture;
 mod diff;
 mod eval;
 mod explain;
@@ -10,9 +18,11 @@ mod input;
 mod lint;
 mod manual;
 mod migrate;
-mod mutate;
+mod namespaces;
+mod options;
 mod output;
-mod plugins;
+mod pods;
+mod profiles;
 mod render;
 mod report;
 mod strict;
@@ -41,7 +51,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
         Ok(args) => args.command,
         Err(error) => {
             let text = error.render();
-            if output::is_kept() {
+            if capture::is_kept() {
                 report::say(&text.to_string());
             } else {
                 // In color, on a terminal.
@@ -65,8 +75,8 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
 
 /// Runs a command line within this process and captures its output. For tests, which run many.
 pub fn captured(args: impl IntoIterator<Item = OsString>) -> Outcome {
-    output::keep();
+    capture::keep();
     let code = run(args);
-    let (out, err) = output::kept();
+    let (out, err) = capture::kept();
     Outcome { code, out, err }
 }

@@ -1,49 +1,20 @@
 //! Output that all commands share.
 
 use std::{
-    cell::RefCell,
     collections::BTreeMap,
     io::{self, ErrorKind, Write},
 };
 
 use serde::Serialize;
 
-use crate::report::{self, Failure, Problem, Source};
-
-thread_local! {
-    /// What this thread has printed, to standard output and to standard error, while its output is captured.
-    static KEPT: RefCell<Option<(String, String)>> = const { RefCell::new(None) };
-}
-
-/// Captures the output of this thread from now on.
-pub fn keep() {
-    KEPT.replace(Some(Default::default()));
-}
-
-/// The output since [`keep`], to standard output and to standard error; ends the capture.
-pub fn kept() -> (String, String) {
-    KEPT.take().unwrap_or_default()
-}
-
-/// Whether output is captured.
-pub fn is_kept() -> bool {
-    KEPT.with_borrow(Option::is_some)
-}
-
-/// Adds to the captured output; false if none is captured. `said` means standard error.
-pub fn add(text: &str, said: bool) -> bool {
-    KEPT.with_borrow_mut(|kept| match kept {
-        Some((out, err)) => {
-            if said { err } else { out }.push_str(text);
-            true
-        }
-        None => false,
-    })
-}
+use crate::{
+    capture,
+    report::{self, Failure, Problem, Source},
+};
 
 /// Prints to standard output.
 pub fn print(text: &str) -> Result<(), Failure> {
-    if add(text, false) {
+    if capture::add(text, false) {
         return Ok(());
     }
     match io::stdout().write_all(text.as_bytes()).and_then(|()| io::stdout().flush()) {

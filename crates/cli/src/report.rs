@@ -11,7 +11,7 @@ use miette::{
 use palisade_manifest::Severity;
 pub use palisade_manifest::{Problem, Source, harmless, one_line};
 
-use crate::output;
+use crate::capture;
 
 /// The most problems that one run reports.
 const MAX_PROBLEMS: usize = 50;
@@ -107,7 +107,7 @@ pub fn note(text: &str) {
 
 /// Writes to standard error, even if nobody reads it.
 pub fn say(text: &str) {
-    if output::add(text, true) {
+    if capture::add(text, true) {
         return;
     }
     let _ = io::stderr().write_all(text.as_bytes());

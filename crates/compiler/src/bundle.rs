@@ -1,18 +1,14 @@
 //! From rules to policies and bindings.
 
-use std::collections::BTreeMap;
-
 use k8s_openapi::{
     api::admissionregistration::v1::{
-        MatchResources, NamedRuleWithOperations, ParamKind, ParamRef, ValidatingAdmissionPolicy,
-        ValidatingAdmissionPolicyBinding, ValidatingAdmissionPolicyBindingSpec, ValidatingAdmissionPolicySpec,
-        Validation,
+        NamedRuleWithOperations, ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
+        ValidatingAdmissionPolicyBindingSpec, ValidatingAdmissionPolicySpec, Validation,
     },
-    apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement, ObjectMeta, OwnerReference},
+    apimachinery::pkg::apis::meta::v1::LabelSelector,
 };
-use kube::Resource;
 use palisade_api::{
-    Stage, ToolSecurityProfile, ToolSecurityProfileSpec,
+    Stage, ToolSecurityProfile,
     names::{self, Shape},
 };
 use palisade_checks::{
@@ -24,6 +20,8 @@ use crate::{
     Custom, Lowered, Mutation, Writing,
     expressions::{self, Judging},
     fast,
+    matching::{all_rules, matching, namespace_selector, other_rules, update_rules},
+    metadata::{metadata, param_kind, param_ref, profile_name},
     native::{self, MutatingPair},
     updates::PodUpdates,
 };
@@ -105,7 +103,7 @@ pub(crate) fn bundle(
             |name: String, param_ref, rules: Option<Vec<NamedRuleWithOperations>>| ValidatingAdmissionPolicyBinding {
                 metadata: metadata(profile, name),
                 spec: ValidatingAdmissionPolicyBindingSpec {
-                    policy_name: names::policy(self::name(profile), shape),
+                    policy_name: names::policy(profile_name(profile), shape),
                     param_ref,
                     match_resources: rules.map(|rules| matching(LabelSelector::default(), rules)),
                     validation_actions: actions(stage),
@@ -117,18 +115,18 @@ pub(crate) fn bundle(
         let without = (shape, updates) == (Shape::Pods, PodUpdates::WithoutParameters);
         Pair {
             policy: ValidatingAdmissionPolicy {
-                metadata: metadata(profile, names::policy(name(profile), shape)),
+                metadata: metadata(profile, names::policy(profile_name(profile), shape)),
                 spec: Some(policy_spec(profile, shape, &Judging { rules, customs, updates, bounds: &bounds, writing })),
                 status: None,
             },
             binding: binding(
-                names::policy(name(profile), shape),
-                parameterized.then(|| param_ref(name(profile), not_found)),
+                names::policy(profile_name(profile), shape),
+                parameterized.then(|| param_ref(profile_name(profile), not_found)),
                 parameterized.then(|| other_rules(shape)),
             ),
             updates: parameterized.then(|| {
-                let param_ref = (!without).then(|| param_ref(name(profile), "Allow"));
-                binding(names::updates(name(profile), shape), param_ref, Some(update_rules(shape)))
+                let param_ref = (!without).then(|| param_ref(profile_name(profile), "Allow"));
+                binding(names::updates(profile_name(profile), shape), param_ref, Some(update_rules(shape)))
             }),
         }
     };
@@ -148,48 +146,6 @@ fn bounds(rules: &[Lowered], customs: &[Custom], mutation: Option<&Mutation>) ->
     let of_mutation = mutation.map(Mutation::bounds).unwrap_or_default();
     let restricted = |bound: &&Bound| rules.iter().flat_map(|one| one.check.fields).any(|field| bound.covers(field));
     BOUNDS.iter().filter(|bound| !customs.is_empty() || restricted(bound) || of_mutation.contains(bound)).collect()
-}
-
-fn name(profile: &ToolSecurityProfile) -> &str {
-    profile.metadata.name.as_deref().unwrap_or_default()
-}
-
-/// The owner reference to a profile that exists in a cluster.
-pub fn owner_reference(profile: &ToolSecurityProfile) -> Option<OwnerReference> {
-    profile.controller_owner_ref(&())
-}
-
-/// The labels of all that is made for a profile.
-fn labels(profile: &str) -> BTreeMap<String, String> {
-    [(names::MANAGED_BY_LABEL, names::MANAGED_BY), (names::PROFILE_LABEL, profile)]
-        .map(|(key, value)| (key.to_owned(), value.to_owned()))
-        .into()
-}
-
-/// The metadata of something that is made for a profile.
-pub(crate) fn metadata(profile: &ToolSecurityProfile, generated: String) -> ObjectMeta {
-    let parameters: Vec<_> =
-        profile.spec.parameters.iter().map(|parameter| format!("{}:{}", parameter.name, parameter.type_)).collect();
-    let mut annotations = BTreeMap::from([(names::PARAMETERS_ANNOTATION.to_owned(), parameters.join(","))]);
-    if let Some(generation) = profile.metadata.generation {
-        annotations.insert(names::GENERATION_ANNOTATION.to_owned(), generation.to_string());
-    }
-    ObjectMeta {
-        name: Some(generated),
-        labels: Some(labels(name(profile))),
-        annotations: Some(annotations),
-        owner_references: owner_reference(profile).map(|owner| vec![owner]),
-        ..ObjectMeta::default()
-    }
-}
-
-/// The reference to the parameters: in the pod's namespace, under the profile's name.
-fn param_ref(profile: &str, not_found: &str) -> ParamRef {
-    ParamRef {
-        name: Some(names::params(profile)),
-        parameter_not_found_action: Some(not_found.to_owned()),
-        ..ParamRef::default()
-    }
 }
 
 fn actions(stage: Stage) -> Vec<String> {
@@ -220,93 +176,10 @@ fn policy_spec(profile: &ToolSecurityProfile, shape: Shape, judging: &Judging<'_
         variables: Some(variables),
         validations: Some(vec![Validation {
             expression: "variables.violations.size() == 0".to_owned(),
-            message: Some(format!("violates ToolSecurityProfile {}", name(profile))),
+            message: Some(format!("violates ToolSecurityProfile {}", profile_name(profile))),
             message_expression: Some(judging.writing.expression("", MESSAGE.to_owned())),
             reason: Some("Forbidden".to_owned()),
         }]),
         audit_annotations: None,
     }
-}
-
-/// The kind of a policy's parameters.
-pub(crate) fn param_kind() -> ParamKind {
-    ParamKind { api_version: Some(names::API_VERSION.to_owned()), kind: Some("ToolSecurityParams".to_owned()) }
-}
-
-/// All requests for a shape, whatever the parameters are.
-fn all_rules(shape: Shape) -> Vec<NamedRuleWithOperations> {
-    match shape {
-        Shape::Pods => {
-            vec![rule("", &["CREATE", "UPDATE"], &["pods", "pods/ephemeralcontainers", "pods/resize"])]
-        }
-        Shape::Workloads => of_workloads(&["CREATE", "UPDATE"]),
-    }
-}
-
-/// The requests that can remove a finalizer.
-fn update_rules(shape: Shape) -> Vec<NamedRuleWithOperations> {
-    match shape {
-        Shape::Pods => vec![rule("", &["UPDATE"], &["pods"])],
-        Shape::Workloads => of_workloads(&["UPDATE"]),
-    }
-}
-
-/// The requests that cannot remove one. The subresources leave the metadata of a pod alone (`ResetObjectMetaForStatus`
-/// in Kubernetes `pkg/registry/core/pod/strategy.go`).
-fn other_rules(shape: Shape) -> Vec<NamedRuleWithOperations> {
-    match shape {
-        Shape::Pods => {
-            vec![rule("", &["CREATE"], &["pods"]), rule("", &["UPDATE"], &["pods/ephemeralcontainers", "pods/resize"])]
-        }
-        Shape::Workloads => of_workloads(&["CREATE"]),
-    }
-}
-
-fn of_workloads(operations: &[&str]) -> Vec<NamedRuleWithOperations> {
-    vec![
-        rule("", operations, &["podtemplates", "replicationcontrollers"]),
-        rule("apps", operations, &["daemonsets", "deployments", "replicasets", "statefulsets"]),
-        rule("batch", operations, &["cronjobs", "jobs"]),
-    ]
-}
-
-/// The match constraints, with each default of the API server written out.
-fn matching(namespaces: LabelSelector, rules: Vec<NamedRuleWithOperations>) -> MatchResources {
-    MatchResources {
-        match_policy: Some("Equivalent".to_owned()),
-        namespace_selector: Some(namespaces),
-        object_selector: Some(LabelSelector::default()),
-        resource_rules: Some(rules),
-        exclude_resource_rules: None,
-    }
-}
-
-/// Operations on resources that a policy matches.
-pub(crate) fn rule(group: &str, operations: &[&str], resources: &[&str]) -> NamedRuleWithOperations {
-    let owned = |texts: &[&str]| Some(texts.iter().map(|&text| text.to_owned()).collect());
-    NamedRuleWithOperations {
-        api_groups: owned(&[group]),
-        api_versions: owned(&["v1"]),
-        operations: owned(operations),
-        resources: owned(resources),
-        scope: Some("Namespaced".to_owned()),
-        resource_names: None,
-    }
-}
-
-/// The profile's selector, which never selects the protected namespaces: if the API server cannot find a policy's
-/// parameters, it denies all that the policy matches before it looks at bindings.
-pub fn namespace_selector(spec: &ToolSecurityProfileSpec) -> LabelSelector {
-    let mut excluded: Vec<_> = names::PROTECTED_NAMESPACES.iter().map(|&name| name.to_owned()).collect();
-    excluded.extend(spec.exclude_namespaces.iter().cloned());
-    excluded.sort();
-    excluded.dedup();
-    let mut expressions = spec.namespace_selector.match_expressions.clone().unwrap_or_default();
-    expressions.push(LabelSelectorRequirement {
-        key: "kubernetes.io/metadata.name".to_owned(),
-        operator: "NotIn".to_owned(),
-        values: Some(excluded),
-    });
-    let labels = spec.namespace_selector.match_labels.clone().filter(|labels| !labels.is_empty());
-    LabelSelector { match_labels: labels, match_expressions: Some(expressions) }
 }

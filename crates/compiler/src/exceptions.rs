@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::jiff::Timestamp;
-use palisade_api::{Diagnostic, Exception, ExceptionCounts, ToolSecurityProfileSpec, catalogue};
+use palisade_api::{Diagnostic, Exception, ExceptionCounts, ToolSecurityProfile, ToolSecurityProfileSpec, catalogue};
 
 /// The exceptions of a profile.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -71,4 +71,9 @@ impl Exceptions {
     fn active(&self, now: Timestamp) -> impl Iterator<Item = &Exception> {
         self.0.iter().filter(move |exception| exception.expires.0 > now)
     }
+}
+
+/// The ids of the checks that some exception lifts.
+pub(crate) fn excepted_checks(profile: &ToolSecurityProfile) -> Vec<&str> {
+    profile.spec.exceptions.iter().flat_map(|exception| &exception.checks).map(String::as_str).collect()
 }

@@ -11,7 +11,7 @@ use palisade_checks::{
     cel,
 };
 
-use crate::{Custom, Lowered, Writing, updates::PodUpdates};
+use crate::{Custom, Lowered, Writing, exceptions::excepted_checks, updates::PodUpdates};
 
 /// The variable with the list of violations: texts, each with the id of its check in brackets before anything else.
 pub const VIOLATIONS: &str = "violations";
@@ -222,11 +222,6 @@ const UPDATED: &str = "params == null && request.operation == 'UPDATE' && reques
 /// before policies run, so an exception ends by its clock, whether or not anybody removes it.
 const EXCEPTED: &str = "params.spec.?exceptions.orValue({}).filter(check, \
                         timestamp(object.metadata.creationTimestamp) < timestamp(params.spec.exceptions[check]))";
-
-/// The ids of the checks that some exception lifts.
-pub(crate) fn excepted_checks(profile: &ToolSecurityProfile) -> Vec<&str> {
-    profile.spec.exceptions.iter().flat_map(|exception| &exception.checks).map(String::as_str).collect()
-}
 
 /// CEL of type list(string): the violations of a finding.
 fn violations(id: &str, finding: &Finding) -> String {

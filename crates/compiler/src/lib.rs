@@ -6,6 +6,14 @@
 //! [`Compiled`] into something that may.
 //!
 //! This crate is pure: no I/O, no clock, no environment. The same input gives the same bytes.
+//!
+//! Each module uses only modules before it:
+//!
+//! 1. Expressions, whatever they say: `tree`, `fold`, `writing`.
+//! 2. The parts of a profile: `custom`, `exceptions`, `exemptions`, `resolve`.
+//! 3. What policies match and read: `metadata`, `matching`, `updates`.
+//! 4. What policies say: `mutation`, `expressions`, `fast`.
+//! 5. Objects: `native`, `registration`, `bundle`, `probes`.
 
 mod bundle;
 mod custom;
@@ -14,6 +22,8 @@ mod exemptions;
 mod expressions;
 mod fast;
 mod fold;
+mod matching;
+mod metadata;
 mod mutation;
 mod native;
 mod probes;
@@ -33,12 +43,14 @@ use palisade_api::{
 };
 use palisade_checks::{Check, Lowering, Rule};
 
-pub use bundle::{Bundle, Pair, namespace_selector, owner_reference};
+pub use bundle::{Bundle, Pair};
 pub use custom::Custom;
 pub use exceptions::Exceptions;
 pub use exemptions::exempt_tenants;
 pub use expressions::VIOLATIONS;
 pub use fast::MAY_VIOLATE;
+pub use matching::namespace_selector;
+pub use metadata::owner_reference;
 pub use mutation::{ChangedBy, Mutation, redirect_each_other};
 pub use native::{MutatingPair, match_conditions};
 pub use probes::{Probe, Probes, Question};

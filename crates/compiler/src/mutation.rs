@@ -15,7 +15,10 @@ use palisade_checks::{
     },
 };
 
-use crate::{Custom, Resolver, bundle};
+use crate::{
+    Custom, Resolver,
+    matching::{matching, namespace_selector, rule},
+};
 
 /// How a profile mutates pods.
 #[derive(Clone, Debug, PartialEq)]
@@ -85,7 +88,7 @@ impl Mutation {
         }
         let found = Self {
             profile: profile.to_owned(),
-            namespaces: bundle::namespace_selector(spec),
+            namespaces: namespace_selector(spec),
             engine: settings.mutation.engine,
             failure_policy: settings.mutation.failure_policy,
             defaults,
@@ -112,16 +115,8 @@ impl Mutation {
 
     /// The requests to mutate: `matchConstraints` of the policy and rules of the webhook's registration.
     pub fn match_constraints(&self) -> MatchResources {
-        MatchResources {
-            match_policy: Some("Equivalent".to_owned()),
-            namespace_selector: Some(self.namespaces.clone()),
-            object_selector: Some(LabelSelector::default()),
-            resource_rules: Some(vec![
-                bundle::rule("", &["CREATE"], &["pods"]),
-                bundle::rule("", &["UPDATE"], &["pods/ephemeralcontainers"]),
-            ]),
-            exclude_resource_rules: None,
-        }
+        let rules = vec![rule("", &["CREATE"], &["pods"]), rule("", &["UPDATE"], &["pods/ephemeralcontainers"])];
+        matching(self.namespaces.clone(), rules)
     }
 
     /// The bounds within which a pod is mutated: all lists, because whoever merges a change into a pod reads all of it,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::admissionregistration::v1::{
     JSONPatch, MatchCondition, MutatingAdmissionPolicy, MutatingAdmissionPolicyBinding,
-    MutatingAdmissionPolicyBindingSpec, MutatingAdmissionPolicySpec, Mutation as MutationOfPolicy, ParamRef, Variable,
+    MutatingAdmissionPolicyBindingSpec, MutatingAdmissionPolicySpec, Mutation as MutationOfPolicy, Variable,
 };
 use palisade_api::{ToolSecurityProfile, names};
 use palisade_checks::{
@@ -14,7 +14,10 @@ use palisade_checks::{
 use palisade_objects::json::Change as _;
 use serde_json::{Value as Json, json};
 
-use crate::{Mutation, Writing, bundle, expressions, fast};
+use crate::{
+    Mutation, Writing, expressions, fast,
+    metadata::{metadata, param_kind, param_ref},
+};
 
 /// A policy that mutates pods, and the binding that puts it in force.
 #[derive(Clone, Debug, PartialEq)]
@@ -86,7 +89,7 @@ pub(crate) fn pair(profile: &ToolSecurityProfile, mutation: &Mutation, writing: 
     let (variables, expression) = Parts::new(mutation).expression(writing);
     MutatingPair {
         policy: MutatingAdmissionPolicy {
-            metadata: bundle::metadata(profile, name.clone()),
+            metadata: metadata(profile, name.clone()),
             spec: Some(MutatingAdmissionPolicySpec {
                 failure_policy: Some(failure_policy.to_owned()),
                 match_conditions: Some(conditions(mutation, writing)),
@@ -96,22 +99,18 @@ pub(crate) fn pair(profile: &ToolSecurityProfile, mutation: &Mutation, writing: 
                     json_patch: Some(JSONPatch { expression: Some(expression) }),
                     patch_type: "JSONPatch".to_owned(),
                 }]),
-                param_kind: mutation.parameterized.then(bundle::param_kind),
+                param_kind: mutation.parameterized.then(param_kind),
                 // The policy also defaults what a webhook adds after it, such as a container.
                 reinvocation_policy: Some("IfNeeded".to_owned()),
                 variables: Some(variables),
             }),
         },
         binding: MutatingAdmissionPolicyBinding {
-            metadata: bundle::metadata(profile, name.clone()),
+            metadata: metadata(profile, name.clone()),
             spec: Some(MutatingAdmissionPolicyBindingSpec {
                 match_resources: None,
                 // Where a namespace has none, validation denies and says why.
-                param_ref: mutation.parameterized.then(|| ParamRef {
-                    name: Some(names::params(&mutation.profile)),
-                    parameter_not_found_action: Some("Allow".to_owned()),
-                    ..ParamRef::default()
-                }),
+                param_ref: mutation.parameterized.then(|| param_ref(&mutation.profile, "Allow")),
                 policy_name: Some(name),
             }),
         },

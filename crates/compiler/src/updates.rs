@@ -6,7 +6,7 @@
 
 use palisade_api::ToolSecurityProfile;
 
-use crate::{Custom, Lowered, expressions::excepted_checks};
+use crate::{Custom, Lowered, exceptions::excepted_checks};
 
 /// How updates of pods are judged. New pods, their ephemeral containers and resizes are always judged with parameters,
 /// if the profile has any.

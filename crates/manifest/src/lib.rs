@@ -12,8 +12,14 @@
 //! ```
 //!
 //! This crate is pure: no I/O, no clock, no environment of the process.
+//!
+//! Each module uses only modules before it:
+//!
+//! 1. Texts, and what is wrong in them: `source`, `problem`, `suggest`.
+//! 2. Documents: `scalar`, `node`, `yaml`.
+//! 3. What is in them: `object`.
 
-pub mod locate;
+mod node;
 mod object;
 mod problem;
 mod scalar;
@@ -21,8 +27,17 @@ mod source;
 mod suggest;
 mod yaml;
 
-pub use locate::{Content, Fault, Node};
+pub use node::{Content, Node};
 pub use object::{Mistake, Object, objects};
 pub use problem::{Problem, Severity};
 pub use source::{Source, harmless, one_line};
 pub use suggest::{nearest, suggestion};
+pub use yaml::Fault;
+
+/// The documents of a text, and the places of their parts.
+pub mod locate {
+    pub use crate::{
+        node::{Content, Node},
+        yaml::{Fault, documents},
+    };
+}

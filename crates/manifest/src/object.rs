@@ -7,7 +7,7 @@ use serde_json::Value as Json;
 
 use crate::{
     Problem, Source,
-    locate::{Content, Node},
+    node::{Content, Node},
     suggestion,
     yaml::{self, Anchors, Cause, Read, Value},
 };

@@ -87,11 +87,11 @@ pub enum Fate {
 
 /// The fates of all mutants.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Mutation {
+pub struct Fates {
     fates: BTreeMap<Mutant, Fate>,
 }
 
-impl Mutation {
+impl Fates {
     /// Adds the fate of a mutant in one suite. It is killed if some suite kills it.
     pub fn add(&mut self, mutant: Mutant, fate: Fate) {
         match self.fates.entry(mutant) {

@@ -8,7 +8,7 @@ use palisade_checks::{
 };
 use serde_json::Value as Json;
 
-use crate::{examples::Example, pages::flow};
+use crate::{examples::Example, flow::flow};
 
 /// The section of a page, with the example's settings; none where nothing is ever defaulted.
 pub(crate) fn section(check: &Check, example: &Example) -> Result<String, serde_json::Error> {

@@ -1,4 +1,10 @@
 //! `cargo xtask`: what is derived from the code, and how far it agrees with the API server's.
+//!
+//! Each module uses only modules before it:
+//!
+//! 1. What pages are made of: `project`, `flow`, `examples`, `defaults`, `bounds`, `schema`.
+//! 2. Pages, and all generated files: `coverage`, `lints`, `pages`, `generate`.
+//! 3. Other tasks: `agreement`, `bench`, `fuzz`, `spell`.
 #![allow(clippy::disallowed_methods, reason = "this is the crate that reads and writes the project's files")]
 
 mod agreement;
@@ -7,10 +13,12 @@ mod bounds;
 mod coverage;
 mod defaults;
 mod examples;
+mod flow;
 mod fuzz;
 mod generate;
 mod lints;
 mod pages;
+mod project;
 mod schema;
 mod spell;
 

@@ -15,7 +15,8 @@ use serde_json::Value as Json;
 use crate::{
     bounds, defaults,
     examples::{self, Example},
-    generate::{Error, root},
+    flow::flow,
+    project::{Error, root},
     schema,
 };
 
@@ -234,20 +235,6 @@ fn added(old: &[(&str, Json)], new: &[(&str, Json)]) -> Option<Vec<String>> {
     let mut out = Vec::new();
     let same_settings = !old.is_empty() && old.iter().map(|(path, _)| path).eq(new.iter().map(|(path, _)| path));
     (same_settings && old.iter().zip(new).all(|((_, old), (_, new))| walk(old, new, &mut out))).then_some(out)
-}
-
-/// A value as YAML on one line.
-pub(crate) fn flow(value: &Json) -> String {
-    let join = |items: Vec<String>| items.join(", ");
-    match value {
-        Json::String(text) if text == "*" => "'*'".to_owned(),
-        Json::String(text) => text.clone(),
-        Json::Array(items) => format!("[{}]", join(items.iter().map(flow).collect())),
-        Json::Object(fields) => {
-            format!("{{{}}}", join(fields.iter().map(|(key, value)| format!("{key}: {}", flow(value))).collect()))
-        }
-        other => other.to_string(),
-    }
 }
 
 fn compiled(example: &Example) -> Result<String, Error> {

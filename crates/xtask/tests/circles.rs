@@ -10,8 +10,7 @@ use std::{
 
 /// How many files of a crate may be in circles, and how many in rooms that are: as many as were measured. The others have
 /// none. A number here only becomes smaller.
-const ALLOWED: [(&str, [usize; 2]); 5] =
-    [("checks", [5, 53]), ("cli", [14, 25]), ("compiler", [5, 5]), ("manifest", [2, 9]), ("xtask", [4, 4])];
+const ALLOWED: [(&str, [usize; 2]); 1] = [("checks", [5, 53])];
 
 /// The path of a module, without `crate`.
 type Module = Vec<String>;
@@ -285,7 +284,8 @@ fn modules_are_in_the_order_that_the_root_states() {
     let (mut problems, mut stated) = (Vec::new(), 0);
     for entry in fs::read_dir(crates).unwrap() {
         let source = entry.unwrap().path().join("src");
-        let Ok(root) = fs::read_to_string(source.join("lib.rs")) else { continue };
+        let roots = ["lib.rs", "main.rs"].map(|root| fs::read_to_string(source.join(root)));
+        let Some(root) = roots.into_iter().find_map(Result::ok) else { continue };
         let Some(order) = stated_order(&root) else { continue };
         stated += 1;
         let (files, at) = (files(&source), |module: &Module| order.iter().position(|name| *name == module[0]));

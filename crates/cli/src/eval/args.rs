@@ -6,10 +6,7 @@ use clap::ValueEnum;
 use palisade_apiserver::objects;
 use palisade_cel::Minor;
 
-use crate::{
-    args::kube_version_help,
-    plugins::{self, PluginArgs},
-};
+use crate::options::{PluginArgs, kube_version_help, plugins_help};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -61,7 +58,7 @@ Palisade does not validate:
 
 /// The arguments of `palisade eval`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = format!("{EXAMPLES}\n\n{IMPLICIT}\n\n{}\n{}", validated(), plugins::help()))]
+#[command(after_help = format!("{EXAMPLES}\n\n{IMPLICIT}\n\n{}\n{}", validated(), plugins_help()))]
 pub struct EvalArgs {
     /// YAML or JSON files with the objects of the cluster; - is standard input.
     #[arg(short = 'f', long = "file", value_name = "FILE", required = true, num_args = 1..)]

@@ -14,8 +14,9 @@ use serde_json::Value as Json;
 use crate::{
     eval::EvalArgs,
     input::{self, Object},
+    namespaces::{self, NamespaceObject},
     output::could_not_print,
-    render::{self, Accepted, NamespaceObject},
+    profiles::{self, Accepted},
     report::{self, Failure, Problem, Source},
 };
 
@@ -29,7 +30,7 @@ pub fn read(args: &EvalArgs) -> Result<Cluster, Failure> {
     }
     objects.sort_by_key(rank);
     let (mut problems, mut skipped) = (Vec::new(), BTreeMap::<String, usize>::new());
-    let own = |found: &Object<'_>| found.kind == render::KIND;
+    let own = |found: &Object<'_>| found.kind == profiles::KIND;
     if objects.iter().any(own) {
         for crd in crd::all() {
             let crd = serde_json::to_value(crd).map_err(|error| could_not_print(&error))?;
@@ -46,7 +47,7 @@ pub fn read(args: &EvalArgs) -> Result<Cluster, Failure> {
     }
     let mut accepted = Vec::new();
     for object in &profiles {
-        match render::accept(object) {
+        match profiles::accept(object) {
             Ok(profile) => accepted.push(profile),
             Err(found) => problems.extend(found),
         }
@@ -121,13 +122,13 @@ fn enforce(
         .iter()
         .filter(|object| object.kind == "Namespace")
         .filter_map(|object| object.parse::<NamespaceObject>().ok())
-        .filter_map(|NamespaceObject { metadata }| render::namespace(metadata.name.clone()?, metadata))
+        .filter_map(|NamespaceObject { metadata }| namespaces::seen(metadata.name.clone()?, metadata))
         .collect();
-    for object in render::objects(accepted, &namespaces, version).map_err(|error| could_not_print(&error))? {
+    for object in profiles::objects(accepted, &namespaces, version).map_err(|error| could_not_print(&error))? {
         cluster.apply(object).map_err(|refused| Failure::CouldNotRun(vec![Problem::new(text(&refused))]))?;
     }
     for one in accepted {
-        if let Some((mutation, ChangedBy::Webhook)) = render::changed_by(one, version) {
+        if let Some((mutation, ChangedBy::Webhook)) = profiles::changed_by(one, version) {
             palisade_gate::register(cluster, mutation.clone());
         }
     }

@@ -19,9 +19,10 @@ pub use args::ExplainArgs;
 use args::ExplainFormat;
 
 use crate::{
-    input, mutate,
+    input, namespaces,
     output::{self, could_not_print, yaml},
-    render::{self, Accepted},
+    pods,
+    profiles::{self, Accepted},
     report::{self, Failure, Problem},
 };
 
@@ -59,13 +60,13 @@ pub fn run(args: &ExplainArgs) -> Result<(), Failure> {
     if paths.into_iter().flatten().filter(|path| *path == "-").count() > 1 {
         return Err(Failure::CouldNotRun(vec![Problem::new("only one file can be standard input")]));
     }
-    let accepted = render::profiles(&input::read(&args.profile)?)?;
-    render::warn(&accepted);
+    let accepted = profiles::read(&input::read(&args.profile)?)?;
+    profiles::warn(&accepted);
     let namespace = match &args.namespace {
         Some(path) => Some(one_namespace(path)?),
         None => None,
     };
-    let pods = mutate::pods(&args.pod)?;
+    let pods = pods::read(&args.pod)?;
     let judges = judges(&accepted, namespace.as_ref())?;
     let explanations: Vec<_> = pods
         .iter()
@@ -85,7 +86,7 @@ pub fn run(args: &ExplainArgs) -> Result<(), Failure> {
 }
 
 fn one_namespace(path: &str) -> Result<Namespace, Failure> {
-    let mut found = render::namespaces(&input::read(path)?)?;
+    let mut found = namespaces::read(&input::read(path)?)?;
     if found.len() == 1 {
         return Ok(found.remove(0));
     }
@@ -105,10 +106,10 @@ struct Judge<'a> {
 
 fn judges<'a>(accepted: &'a [Accepted], namespace: Option<&Namespace>) -> Result<Vec<Judge<'a>>, Failure> {
     let mut judges = Vec::new();
-    for one in accepted.iter().filter(|one| mutate::meets(one, namespace)) {
+    for one in accepted.iter().filter(|one| profiles::meets(one, namespace)) {
         let Accepted { profile, checked } = one;
         let name = checked.profile.as_str();
-        let params = mutate::params(one, namespace);
+        let params = profiles::params(one, namespace);
         let policy = Policy::new(&checked.bundle.pods.policy).map_err(|found| {
             Failure::CouldNotRun(found.iter().map(|diagnostic| Problem::new(diagnostic.to_string())).collect())
         })?;

@@ -5,7 +5,7 @@ use std::str::FromStr;
 use clap::ValueEnum;
 use palisade_cel::Minor;
 
-use crate::args::kube_version_help;
+use crate::options::kube_version_help;
 
 const EXAMPLES: &str = "\
 Examples:

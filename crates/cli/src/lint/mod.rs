@@ -9,11 +9,13 @@ mod json;
 mod junit;
 mod sarif;
 
+use std::io::{self, IsTerminal};
+
 use palisade_lint::{Level, Options, Report, lint, unreadable};
 use palisade_manifest::{Severity, objects};
 
-use args::FailOn;
 pub use args::LintArgs;
+use args::{FailOn, LintFormat, LintOutput};
 
 use crate::{
     output,
@@ -41,7 +43,7 @@ fn found(args: &LintArgs) -> Result<bool, Failure> {
     }
     let report = judged(&args.files, &options)?;
     for output in &args.output {
-        formats::write(output, &report)?;
+        write(output, &report)?;
     }
     let least = match args.fail_on {
         FailOn::Error => Severity::Error,
@@ -97,4 +99,20 @@ fn judged(paths: &[String], options: &Options) -> Result<Report, Failure> {
     // Stable: of one file, the findings are in order already.
     report.findings.sort_by(|a, b| a.source.name().cmp(b.source.name()));
     Ok(report)
+}
+
+/// Writes the findings in a format, to a file or to standard output.
+fn write(to: &LintOutput, report: &Report) -> Result<(), Failure> {
+    let text = match to.format {
+        LintFormat::Human => human::text(report, to.file.is_none() && io::stdout().is_terminal()),
+        LintFormat::Json => json::text(report),
+        LintFormat::Sarif => sarif::text(report),
+        LintFormat::Junit => junit::text(report),
+        LintFormat::Github => github::text(report),
+    };
+    match &to.file {
+        None => output::print(&text),
+        Some(file) => std::fs::write(file, text)
+            .map_err(|error| Failure::CouldNotRun(vec![Problem::new(format!("{file}: {error}"))])),
+    }
 }

@@ -5,7 +5,7 @@ use std::{path::PathBuf, str::FromStr};
 use palisade_cel::Minor;
 use palisade_suite::report::Format;
 
-use crate::{args::kube_version_help, plugins::PluginArgs};
+use crate::options::{PluginArgs, kube_version_help};
 
 const EXAMPLES: &str = "\
 Examples:

@@ -18,7 +18,7 @@ use palisade_apiserver::admission::Plugins;
 use palisade_profiles::suite::Profiles;
 use palisade_suite::{
     Server, Suite, coverage,
-    mutate::{Baseline, Mutation},
+    mutate::{Baseline, Fates},
     report::{Format, Report, SuiteReport},
 };
 
@@ -158,7 +158,7 @@ fn judge(suites: &[Suite], args: &TestArgs) -> Report {
             .flat_map(|baseline| baseline.mutants().into_iter().map(move |mutant| (baseline, mutant)))
             .collect();
         let fates = parallel(threads, &mutants, |(baseline, mutant)| baseline.fate(mutant));
-        let (mut mutation, mut messages) = (Mutation::default(), Mutation::default());
+        let (mut mutation, mut messages) = (Fates::default(), Fates::default());
         for ((_, mutant), fate) in mutants.into_iter().zip(fates) {
             let of = if mutant.of_message { &mut messages } else { &mut mutation };
             of.add(mutant, fate);

@@ -9,7 +9,7 @@ mod split;
 mod strict;
 mod value;
 
-use crate::locate::Node;
+use crate::node::Node;
 
 pub(crate) use de::{Cause, Mistake, from_value};
 pub(crate) use parse::{Anchors, Tree};

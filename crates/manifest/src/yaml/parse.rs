@@ -5,7 +5,7 @@ use std::{borrow::Cow, collections::BTreeMap, ops::Range};
 use granit_parser::{ErrorKind, Event, Parser, ScalarStyle, ScanError, StructureStyle, Tag, options};
 
 use super::{Fault, repair::Repaired, strict};
-use crate::locate::{Content, Form, Node};
+use crate::node::{Content, Form, Node};
 
 /// More nodes than 15,000 namespaces have, with all fields that an API server adds.
 pub(super) const MAX_NODES: usize = 2_000_000;

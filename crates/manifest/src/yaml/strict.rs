@@ -6,7 +6,7 @@
 use granit_parser::ErrorKind;
 
 use super::{Fault, repair::escapes};
-use crate::locate::{Content, Node};
+use crate::node::{Content, Node};
 
 /// Ends of lines to kubectl, but characters to the parser.
 const SEPARATORS: [char; 2] = ['\u{2028}', '\u{2029}'];

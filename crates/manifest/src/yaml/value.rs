@@ -13,7 +13,7 @@ use super::{
     parse::{Anchors, MAX_DEPTH},
     scalar::{self, CORE, Scalar},
 };
-use crate::locate::{Content, Node};
+use crate::node::{Content, Node};
 
 /// The meaning of a part of a document, and its place.
 #[derive(Debug)]

@@ -8,7 +8,7 @@ use super::{Report, reasons};
 use crate::{
     Status,
     coverage::Coverage,
-    mutate::{Mutant, Mutation},
+    mutate::{Fates, Mutant},
 };
 
 /// The report for people, without control characters for terminals.
@@ -60,7 +60,7 @@ fn of_coverage(coverage: &Coverage, text: &mut String) {
     }
 }
 
-fn of_mutation(mutation: &Mutation, text: &mut String) {
+fn of_mutation(mutation: &Fates, text: &mut String) {
     let (killed, total) = (mutation.killed(), mutation.total());
     line(text, &format!("\nmutants: {:.1} % killed ({killed} of {total})", mutation.percent()));
     for (mutant, cases) in mutation.survivors() {
@@ -82,7 +82,7 @@ fn of_mutation(mutation: &Mutation, text: &mut String) {
 }
 
 /// One line each: many suites do not expect messages.
-fn of_messages(messages: &Mutation, text: &mut String) {
+fn of_messages(messages: &Fates, text: &mut String) {
     let (killed, total) = (messages.killed(), messages.total());
     line(text, &format!("\nmutants of messages: {:.1} % killed ({killed} of {total})", messages.percent()));
     for (mutant, cases) in messages.survivors() {

@@ -8,7 +8,7 @@ use super::{Report, reasons};
 use crate::{
     CaseResult, Status,
     coverage::Coverage,
-    mutate::{Fate, Mutation},
+    mutate::{Fate, Fates},
     places::Place,
 };
 
@@ -80,7 +80,7 @@ fn coverage(coverage: &Coverage) -> Json {
     json!({"percent": rounded(coverage.percent()), "covered": coverage.covered(), "total": coverage.total(), "points": points})
 }
 
-fn mutation(mutation: &Mutation) -> Json {
+fn mutation(mutation: &Fates) -> Json {
     let mutants: Vec<_> = mutation
         .fates()
         .filter_map(|(mutant, fate)| {

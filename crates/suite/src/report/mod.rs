@@ -5,7 +5,7 @@ mod machine;
 
 use std::fmt;
 
-use crate::{CaseResult, Status, coverage::Coverage, mutate::Mutation};
+use crate::{CaseResult, Status, coverage::Coverage, mutate::Fates};
 
 pub use human::human;
 pub use machine::{json, junit, tap};
@@ -18,9 +18,9 @@ pub struct Report {
     /// The coverage, if it was measured.
     pub coverage: Option<Coverage>,
     /// The fates of mutants, if there were any.
-    pub mutation: Option<Mutation>,
+    pub mutation: Option<Fates>,
     /// The fates of mutants that only change the messages of denials.
-    pub messages: Option<Mutation>,
+    pub messages: Option<Fates>,
 }
 
 /// The results of a suite.

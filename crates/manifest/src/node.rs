@@ -1,11 +1,10 @@
-//! Places in a YAML file: from a path such as `spec.parameters[1].default` to bytes.
+//! The parts of a YAML file and their places: from a path such as `spec.parameters[1].default` to bytes.
 //!
 //! Aliases are not followed, so nothing here grows beyond the file.
 
 use std::{borrow::Cow, fmt::Write as _, ops::Range};
 
 use crate::scalar;
-pub use crate::yaml::{Fault, documents};
 
 /// A part of a document.
 #[derive(Clone, Debug)]
@@ -187,6 +186,7 @@ impl Node<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::yaml::documents;
 
     const TEXT: &str = "\
 kind: A

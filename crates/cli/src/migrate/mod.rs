@@ -1,5 +1,7 @@
 //! `palisade migrate psp`: converts `PodSecurityPolicies` to profiles, and reports the differences.
 
+mod args;
+
 use std::{fmt::Write as _, sync::Arc};
 
 use palisade_api::{Diagnostic, Stage};
@@ -10,8 +12,10 @@ use palisade_migrate::{
 };
 use serde_json::json;
 
+pub use args::PspArgs;
+use args::{Format, StageArg};
+
 use crate::{
-    args::{Format, PspArgs, StageArg},
     input::{self, Object},
     output::{self, could_not_print},
     report::{self, Failure, Problem, Source},

@@ -1,92 +1,34 @@
-//! `palisade render`: prints what the controller would apply.
+//! Profiles in files, compiled and checked.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::{collections::BTreeSet, sync::Arc};
 
-use k8s_openapi::{
-    api::admissionregistration::v1::ValidatingAdmissionPolicy, apimachinery::pkg::apis::meta::v1::ObjectMeta,
-    jiff::Timestamp,
-};
-use palisade_api::{Diagnostic, ToolSecurityProfile, names};
+use k8s_openapi::{api::admissionregistration::v1::ValidatingAdmissionPolicy, jiff::Timestamp};
+use palisade_api::{Diagnostic, ToolSecurityParams, ToolSecurityProfile, names};
 use palisade_cel::Minor;
 use palisade_compiler::{ChangedBy, Compiled, Mutation, Namespace};
 use palisade_gate::Checked;
-use serde::Deserialize;
-use serde_json::{Value as Json, json};
+use serde_json::Value as Json;
 
 use crate::{
-    args::{RenderArgs, RenderFormat},
     input::{self, Object},
-    mutate,
-    output::{self, could_not_print, yaml},
+    output,
     report::{self, Failure, Problem, Source},
     strict,
 };
 
-pub(crate) const KIND: &str = "ToolSecurityProfile";
+/// The kind of a profile.
+pub const KIND: &str = "ToolSecurityProfile";
 
 /// A profile that passed the check.
-pub(crate) struct Accepted {
+pub struct Accepted {
     /// The profile.
-    pub(crate) profile: ToolSecurityProfile,
+    pub profile: ToolSecurityProfile,
     /// Its compiled form, checked.
-    pub(crate) checked: Checked<Compiled>,
-}
-
-/// The part of a `Namespace` that counts.
-#[derive(Deserialize)]
-pub(crate) struct NamespaceObject {
-    pub metadata: ObjectMeta,
-}
-
-/// Runs the command.
-pub fn run(args: &RenderArgs) -> Result<(), Failure> {
-    let inputs = [Some(&args.profile), args.namespaces.as_ref(), args.pod.as_ref()];
-    if inputs.into_iter().flatten().filter(|path| *path == "-").count() > 1 {
-        let message = "only one of PROFILE, --namespaces and --pod can be standard input";
-        return Err(Failure::CouldNotRun(vec![Problem::new(message)]));
-    }
-    let accepted = profiles(&input::read(&args.profile)?)?;
-    let namespaces = match &args.namespaces {
-        Some(path) => namespaces(&input::read(path)?)?,
-        None => Vec::new(),
-    };
-    warn(&accepted);
-    if let Some(pod) = &args.pod {
-        return mutate::print(pod, args, &accepted, &namespaces);
-    }
-    let objects = objects(&accepted, &namespaces, args.kube_version).map_err(|error| could_not_print(&error))?;
-    for one in &accepted {
-        let needs = match changed_by(one, args.kube_version) {
-            Some((_, ChangedBy::Webhook)) => "needs the webhook",
-            Some((_, ChangedBy::Nobody)) => "needs an API server that serves MutatingAdmissionPolicy",
-            _ => continue,
-        };
-        report::note(&format!("note: what profile {} defaults in pods {needs}", one.checked.profile));
-    }
-    for one in &accepted {
-        for pair in one.checked.bundle.pairs().map(|(_, pair)| pair).filter(|pair| !pair.has_fast_path()) {
-            let name = pair.policy.metadata.name.as_deref().unwrap_or_default();
-            report::note(&format!(
-                "note: policy {name} judges every request in full: no condition was found that holds only where nothing is \
-                 violated and that stays within the API server's budget"
-            ));
-        }
-    }
-    let text = match args.output {
-        RenderFormat::Yaml => yaml(&objects).map_err(|error| could_not_print(&error))?,
-        RenderFormat::Json => format!("{:#}\n", json!({"apiVersion": "v1", "kind": "List", "items": objects})),
-        RenderFormat::Diff => {
-            return Err(Failure::CouldNotRun(vec![Problem::new("-o diff is for what pods become: give --pod FILE")]));
-        }
-    };
-    output::print(&text)
+    pub checked: Checked<Compiled>,
 }
 
 /// The profiles in a file, all of them accepted.
-pub(crate) fn profiles(source: &Arc<Source>) -> Result<Vec<Accepted>, Failure> {
+pub fn read(source: &Arc<Source>) -> Result<Vec<Accepted>, Failure> {
     let objects = input::objects(source).map_err(|problem| Failure::Wrong(vec![problem]))?;
     let mut accepted = Vec::new();
     let mut problems = Vec::new();
@@ -121,7 +63,7 @@ pub(crate) fn profiles(source: &Arc<Source>) -> Result<Vec<Accepted>, Failure> {
 }
 
 /// Compiles and checks a profile, or returns all its problems.
-pub(crate) fn accept(object: &Object<'_>) -> Result<Accepted, Vec<Problem>> {
+pub fn accept(object: &Object<'_>) -> Result<Accepted, Vec<Problem>> {
     for (path, found, expected) in
         [("kind", &object.kind, KIND), ("apiVersion", &object.api_version, names::API_VERSION)]
     {
@@ -200,45 +142,33 @@ fn quote(path: &str, policy: &ValidatingAdmissionPolicy) -> Option<String> {
     Some(format!("{}{}{}", dots(from > 0), text[from..to].iter().collect::<String>(), dots(to < text.len())))
 }
 
-/// The namespaces in a file, by name.
-pub(crate) fn namespaces(source: &Arc<Source>) -> Result<Vec<Namespace>, Failure> {
-    let objects = input::objects(source).map_err(|problem| Failure::CouldNotRun(vec![problem]))?;
-    let mut found = BTreeMap::new();
-    let mut others = Vec::new();
-    let mut problems = Vec::new();
-    for object in objects {
-        if object.kind != "Namespace" || object.api_version != "v1" {
-            others.push(object.kind);
-            continue;
+/// Warns about profiles that exempt tenants, and about profiles that may select one namespace and redirect each other's
+/// images.
+pub fn warn(accepted: &[Accepted]) {
+    for (index, one) in accepted.iter().enumerate() {
+        for found in palisade_compiler::exempt_tenants(&one.profile.spec.exemptions) {
+            report::note(&format!(
+                "warning: profile {}: {found}; palisade lint --explain exempts-tenants says what to do",
+                one.checked.profile
+            ));
         }
-        match object.parse::<NamespaceObject>() {
-            Ok(NamespaceObject { metadata }) => match metadata.name.clone().filter(|name| !name.is_empty()) {
-                Some(name) => drop(found.insert(name.clone(), namespace(name, metadata))),
-                None => problems.push(object.problem("metadata", "a namespace without a name")),
-            },
-            Err(mistake) => problems.push(mistake.problem),
+        for other in &accepted[..index] {
+            let [mine, theirs] = [one, other].map(|of| palisade_compiler::namespace_selector(&of.profile.spec));
+            if palisade_objects::selector::overlap(&mine, &theirs)
+                && palisade_compiler::redirect_each_other(&one.profile.spec, &other.profile.spec)
+            {
+                report::note(&format!(
+                    "warning: profiles {} and {} redirect each other's images in namespaces that both select; \
+                     palisade lint --explain redirected-twice says what to do",
+                    other.checked.profile, one.checked.profile
+                ));
+            }
         }
     }
-    output::ignored(source, &others, "Namespace");
-    if found.is_empty() && problems.is_empty() {
-        problems.push(Problem::new(format!("{}: no Namespace found", source.name())));
-    }
-    if problems.is_empty() { Ok(found.into_values().flatten().collect()) } else { Err(Failure::CouldNotRun(problems)) }
-}
-
-/// A namespace as the controller sees it; `None` for one that is being deleted, which the controller leaves alone.
-pub(crate) fn namespace(name: String, metadata: ObjectMeta) -> Option<Namespace> {
-    if metadata.deletion_timestamp.is_some() {
-        return None;
-    }
-    let mut labels = metadata.labels.unwrap_or_default();
-    // The API server sets it on every namespace; files written by hand often leave it out.
-    labels.insert("kubernetes.io/metadata.name".to_owned(), name.clone());
-    Some(Namespace { name, labels, annotations: metadata.annotations.unwrap_or_default() })
 }
 
 /// All objects in the order in which the controller applies them.
-pub(crate) fn objects(
+pub fn objects(
     accepted: &[Accepted],
     namespaces: &[Namespace],
     version: Minor,
@@ -271,39 +201,41 @@ pub(crate) fn objects(
     Ok(objects)
 }
 
-/// Warns about profiles that exempt tenants, and about profiles that may select one namespace and redirect each other's
-/// images.
-pub(crate) fn warn(accepted: &[Accepted]) {
-    for (index, one) in accepted.iter().enumerate() {
-        for found in palisade_compiler::exempt_tenants(&one.profile.spec.exemptions) {
-            report::note(&format!(
-                "warning: profile {}: {found}; palisade lint --explain exempts-tenants says what to do",
-                one.checked.profile
-            ));
-        }
-        for other in &accepted[..index] {
-            let [mine, theirs] = [one, other].map(|of| palisade_compiler::namespace_selector(&of.profile.spec));
-            if palisade_objects::selector::overlap(&mine, &theirs)
-                && palisade_compiler::redirect_each_other(&one.profile.spec, &other.profile.spec)
-            {
-                report::note(&format!(
-                    "warning: profiles {} and {} redirect each other's images in namespaces that both select; \
-                     palisade lint --explain redirected-twice says what to do",
-                    other.checked.profile, one.checked.profile
-                ));
-            }
-        }
+/// Whether a profile selects a pod in a namespace. Without a namespace, it does.
+pub fn meets(accepted: &Accepted, namespace: Option<&Namespace>) -> bool {
+    let Some(namespace) = namespace else { return true };
+    let selected = palisade_compiler::selects(&accepted.profile.spec, namespace);
+    if !selected {
+        report::note(&format!(
+            "note: profile {} does not select namespace {}",
+            accepted.checked.profile, namespace.name
+        ));
     }
+    selected
+}
+
+/// The parameters of a profile in a namespace, if it has any; made-up values without a namespace.
+pub fn params(Accepted { checked, .. }: &Accepted, namespace: Option<&Namespace>) -> Option<ToolSecurityParams> {
+    if let Some(namespace) = namespace {
+        return checked.params(namespace, Timestamp::now());
+    }
+    let name = checked.profile.as_str();
+    if !checked.parameters.is_empty() {
+        report::note(&format!("warning: without the pod's namespace, parameters have made-up values (profile {name})"));
+    }
+    checked.probes.params.clone().map(|spec| ToolSecurityParams::new(name, spec))
 }
 
 /// How a profile mutates pods, and who does it; `None` if it mutates nothing.
-pub(crate) fn changed_by(accepted: &Accepted, version: Minor) -> Option<(&Mutation, ChangedBy)> {
+pub fn changed_by(accepted: &Accepted, version: Minor) -> Option<(&Mutation, ChangedBy)> {
     let mutation = accepted.checked.mutation.as_ref()?;
     Some((mutation, mutation.by(version.number())))
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]

@@ -1,10 +1,16 @@
-//! Which admission plugins of the API server run, and what is done of each.
+//! Options that several commands have: the version of the API server, and which of its admission plugins run.
 
 use std::fmt::Write as _;
 
 use palisade_apiserver::admission::{PLUGINS, Plugins, UnknownPlugin};
+use palisade_cel::Minor;
 
 use crate::report::{Failure, Problem};
+
+/// What `--kube-version` is.
+pub fn kube_version_help() -> String {
+    format!("The API server's version: {}", Minor::supported())
+}
 
 /// The arguments that choose admission plugins.
 #[derive(Debug, Default, clap::Args)]
@@ -41,7 +47,7 @@ fn known(name: &str) -> Result<String, UnknownPlugin> {
 }
 
 /// What `--help` says about the plugins.
-pub fn help() -> String {
+pub fn plugins_help() -> String {
     let mut text = "\
 Admission plugins, in the order of kube-apiserver. By default those run that kube-apiserver enables by default in that \
 version; --admission-plugins and --disable-admission-plugins choose others. Palisade does not know plugins that \

@@ -1,0 +1,47 @@
+//! Pods in files.
+
+use palisade_apiserver::objects::{Kinds, Sent};
+use palisade_cel::Minor;
+use serde_json::Value as Json;
+
+use crate::{
+    input, output,
+    report::{Failure, Problem},
+};
+
+/// The pods in a file.
+pub fn read(path: &str) -> Result<Vec<Json>, Failure> {
+    let source = input::read(path)?;
+    let objects = input::objects(&source).map_err(|problem| Failure::CouldNotRun(vec![problem]))?;
+    let (mut pods, mut others, mut problems) = (Vec::new(), Vec::new(), Vec::new());
+    // The newest minor has all fields of the older ones.
+    let kinds = Kinds::builtin(Minor::NEWEST.number());
+    for object in objects {
+        if object.kind != "Pod" || object.api_version != "v1" {
+            others.push(object.kind);
+            continue;
+        }
+        match object.json() {
+            Ok(pod) => match undecodable(&kinds, &pod) {
+                Some(why) => problems.push(object.problem("", why)),
+                None if pod["spec"]["containers"].as_array().is_none_or(Vec::is_empty) => {
+                    problems.push(object.problem("spec", "a pod without containers"));
+                }
+                None => pods.push(pod),
+            },
+            Err(mistake) => problems.push(mistake.problem),
+        }
+    }
+    output::ignored(&source, &others, "Pod");
+    if pods.is_empty() && problems.is_empty() {
+        problems.push(Problem::new(format!("{}: no Pod found", source.name())));
+    }
+    if problems.is_empty() { Ok(pods) } else { Err(Failure::CouldNotRun(problems)) }
+}
+
+/// Why the API server cannot decode it as a pod: a field has another type. No check could judge it either.
+fn undecodable(kinds: &Kinds, pod: &Json) -> Option<String> {
+    let resource = kinds.by_kind("v1", "Pod")?;
+    let sent = Sent { resource, subresource: "", namespace: "default", object: pod, old: None };
+    kinds.decode(sent).err().map(|refused| refused.to_string())
+}

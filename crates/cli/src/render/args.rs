@@ -1,0 +1,53 @@
+//! The command line of `palisade render`.
+
+use clap::ValueEnum;
+use palisade_cel::Minor;
+
+use crate::options::kube_version_help;
+
+/// Examples and exit codes, for the help of this command and of `palisade`.
+pub const EXAMPLES: &str = "\
+Examples:
+  palisade render profile.yaml
+  palisade render profile.yaml --namespaces namespaces.yaml
+  kubectl get namespaces -o yaml | palisade render profile.yaml --namespaces -
+  palisade render profile.yaml | kubectl diff -f -
+  palisade render profile.yaml --pod pod.yaml --namespaces namespace.yaml -o diff
+
+Exit codes: 0 success, 1 a profile was rejected, 2 could not run.
+
+A copy or link named kubectl-palisade in PATH makes this a plugin: kubectl palisade render profile.yaml";
+
+/// The arguments of `palisade render`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct RenderArgs {
+    /// YAML or JSON file with one or more profiles; - is standard input.
+    #[arg(value_name = "PROFILE")]
+    pub profile: String,
+    /// YAML or JSON file with Namespaces, as kubectl get namespaces -o yaml prints them; - is standard input. For each one
+    /// that the profile selects, its parameters are printed too.
+    #[arg(long, value_name = "FILE")]
+    pub namespaces: Option<String>,
+    /// Print instead the Pods in this file as the profiles mutate them, with the differences as comments; - is standard
+    /// input. A pod is in the namespace that it names, or else in the only one of --namespaces. Without --namespaces
+    /// all profiles select it, with made-up values for their parameters.
+    #[arg(long, value_name = "FILE")]
+    pub pod: Option<String>,
+    #[arg(long, value_name = "VERSION", default_value_t = Minor::DEFAULT, help = kube_version_help())]
+    pub kube_version: Minor,
+    /// The output format.
+    #[arg(short, long, value_name = "FORMAT", default_value = "yaml")]
+    pub output: RenderFormat,
+}
+
+/// How what a profile becomes is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum RenderFormat {
+    /// Documents separated by ---.
+    Yaml,
+    /// One List, which kubectl and jq both read.
+    Json,
+    /// With --pod: the difference only, as kubectl diff shows it.
+    Diff,
+}

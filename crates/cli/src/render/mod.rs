@@ -1,0 +1,62 @@
+//! `palisade render`: prints what the controller would apply.
+
+mod args;
+mod pods;
+
+use palisade_compiler::ChangedBy;
+use serde_json::json;
+
+use args::RenderFormat;
+pub use args::{EXAMPLES, RenderArgs};
+
+use crate::{
+    input, namespaces,
+    output::{self, could_not_print, yaml},
+    profiles,
+    report::{self, Failure, Problem},
+};
+
+/// Runs the command.
+pub fn run(args: &RenderArgs) -> Result<(), Failure> {
+    let inputs = [Some(&args.profile), args.namespaces.as_ref(), args.pod.as_ref()];
+    if inputs.into_iter().flatten().filter(|path| *path == "-").count() > 1 {
+        let message = "only one of PROFILE, --namespaces and --pod can be standard input";
+        return Err(Failure::CouldNotRun(vec![Problem::new(message)]));
+    }
+    let accepted = profiles::read(&input::read(&args.profile)?)?;
+    let namespaces = match &args.namespaces {
+        Some(path) => namespaces::read(&input::read(path)?)?,
+        None => Vec::new(),
+    };
+    profiles::warn(&accepted);
+    if let Some(pod) = &args.pod {
+        return pods::print(pod, args, &accepted, &namespaces);
+    }
+    let objects =
+        profiles::objects(&accepted, &namespaces, args.kube_version).map_err(|error| could_not_print(&error))?;
+    for one in &accepted {
+        let needs = match profiles::changed_by(one, args.kube_version) {
+            Some((_, ChangedBy::Webhook)) => "needs the webhook",
+            Some((_, ChangedBy::Nobody)) => "needs an API server that serves MutatingAdmissionPolicy",
+            _ => continue,
+        };
+        report::note(&format!("note: what profile {} defaults in pods {needs}", one.checked.profile));
+    }
+    for one in &accepted {
+        for pair in one.checked.bundle.pairs().map(|(_, pair)| pair).filter(|pair| !pair.has_fast_path()) {
+            let name = pair.policy.metadata.name.as_deref().unwrap_or_default();
+            report::note(&format!(
+                "note: policy {name} judges every request in full: no condition was found that holds only where nothing is \
+                 violated and that stays within the API server's budget"
+            ));
+        }
+    }
+    let text = match args.output {
+        RenderFormat::Yaml => yaml(&objects).map_err(|error| could_not_print(&error))?,
+        RenderFormat::Json => format!("{:#}\n", json!({"apiVersion": "v1", "kind": "List", "items": objects})),
+        RenderFormat::Diff => {
+            return Err(Failure::CouldNotRun(vec![Problem::new("-o diff is for what pods become: give --pod FILE")]));
+        }
+    };
+    output::print(&text)
+}

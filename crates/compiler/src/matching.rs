@@ -1,0 +1,88 @@
+//! The requests that policies and bindings match.
+
+use k8s_openapi::{
+    api::admissionregistration::v1::{MatchResources, NamedRuleWithOperations},
+    apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement},
+};
+use palisade_api::{
+    ToolSecurityProfileSpec,
+    names::{self, Shape},
+};
+
+/// All requests for a shape, whatever the parameters are.
+pub(crate) fn all_rules(shape: Shape) -> Vec<NamedRuleWithOperations> {
+    match shape {
+        Shape::Pods => {
+            vec![rule("", &["CREATE", "UPDATE"], &["pods", "pods/ephemeralcontainers", "pods/resize"])]
+        }
+        Shape::Workloads => of_workloads(&["CREATE", "UPDATE"]),
+    }
+}
+
+/// The requests that can remove a finalizer.
+pub(crate) fn update_rules(shape: Shape) -> Vec<NamedRuleWithOperations> {
+    match shape {
+        Shape::Pods => vec![rule("", &["UPDATE"], &["pods"])],
+        Shape::Workloads => of_workloads(&["UPDATE"]),
+    }
+}
+
+/// The requests that cannot remove one. The subresources leave the metadata of a pod alone (`ResetObjectMetaForStatus`
+/// in Kubernetes `pkg/registry/core/pod/strategy.go`).
+pub(crate) fn other_rules(shape: Shape) -> Vec<NamedRuleWithOperations> {
+    match shape {
+        Shape::Pods => {
+            vec![rule("", &["CREATE"], &["pods"]), rule("", &["UPDATE"], &["pods/ephemeralcontainers", "pods/resize"])]
+        }
+        Shape::Workloads => of_workloads(&["CREATE"]),
+    }
+}
+
+fn of_workloads(operations: &[&str]) -> Vec<NamedRuleWithOperations> {
+    vec![
+        rule("", operations, &["podtemplates", "replicationcontrollers"]),
+        rule("apps", operations, &["daemonsets", "deployments", "replicasets", "statefulsets"]),
+        rule("batch", operations, &["cronjobs", "jobs"]),
+    ]
+}
+
+/// The match constraints, with each default of the API server written out.
+pub(crate) fn matching(namespaces: LabelSelector, rules: Vec<NamedRuleWithOperations>) -> MatchResources {
+    MatchResources {
+        match_policy: Some("Equivalent".to_owned()),
+        namespace_selector: Some(namespaces),
+        object_selector: Some(LabelSelector::default()),
+        resource_rules: Some(rules),
+        exclude_resource_rules: None,
+    }
+}
+
+/// Operations on resources that a policy matches.
+pub(crate) fn rule(group: &str, operations: &[&str], resources: &[&str]) -> NamedRuleWithOperations {
+    let owned = |texts: &[&str]| Some(texts.iter().map(|&text| text.to_owned()).collect());
+    NamedRuleWithOperations {
+        api_groups: owned(&[group]),
+        api_versions: owned(&["v1"]),
+        operations: owned(operations),
+        resources: owned(resources),
+        scope: Some("Namespaced".to_owned()),
+        resource_names: None,
+    }
+}
+
+/// The profile's selector, which never selects the protected namespaces: if the API server cannot find a policy's
+/// parameters, it denies all that the policy matches before it looks at bindings.
+pub fn namespace_selector(spec: &ToolSecurityProfileSpec) -> LabelSelector {
+    let mut excluded: Vec<_> = names::PROTECTED_NAMESPACES.iter().map(|&name| name.to_owned()).collect();
+    excluded.extend(spec.exclude_namespaces.iter().cloned());
+    excluded.sort();
+    excluded.dedup();
+    let mut expressions = spec.namespace_selector.match_expressions.clone().unwrap_or_default();
+    expressions.push(LabelSelectorRequirement {
+        key: "kubernetes.io/metadata.name".to_owned(),
+        operator: "NotIn".to_owned(),
+        values: Some(excluded),
+    });
+    let labels = spec.namespace_selector.match_labels.clone().filter(|labels| !labels.is_empty());
+    LabelSelector { match_labels: labels, match_expressions: Some(expressions) }
+}
