@@ -263,7 +263,7 @@ fn concerns(path: &str, place: Place, field: &Field) -> bool {
 /// The values that a check's fixtures have in its fields, where no list above says which to try.
 fn of_fixtures(check: &Check) -> Vec<(Place, &'static str, Vec<Json>)> {
     let is_listed = |path: &str, listed: Vec<(&'static str, Vec<Json>)>| {
-        listed.iter().any(|(of, _)| path == *of || path.starts_with(&format!("{of}.")) && *of != "securityContext")
+        listed.iter().any(|(of, _)| path == *of || (*of != "securityContext" && path.starts_with(&format!("{of}."))))
     };
     let fixtures: Vec<Fixture> = serde_saphyr::from_str(check.fixtures).unwrap();
     let pods: Vec<_> = fixtures.iter().map(Fixture::pod).collect();

@@ -68,9 +68,10 @@ const POOLS: &[(&str, Pool, usize)] = &[
 
 /// The elements of a setting that is a list of texts, and how many it has at least.
 pub(crate) fn pool(path: &str) -> (Pool, usize) {
-    let row = POOLS.iter().find(|(of, ..)| *of == path);
-    row.map(|(_, pool, least)| (*pool, *least))
-        .unwrap_or_else(|| panic!("POOLS in crates/gate/tests/properties/settings.rs has no {path}"))
+    let Some((_, pool, least)) = POOLS.iter().find(|(of, ..)| *of == path) else {
+        panic!("POOLS in crates/gate/tests/properties/settings.rs has no {path}");
+    };
+    (*pool, *least)
 }
 
 pub(crate) fn flag() -> impl Strategy<Value = Flag> {
