@@ -4,11 +4,8 @@ use kube::KubeSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Range,
-    table::{
-        Kind::{Allowance, Other},
-        Setting, at, setting,
-    },
+    Kind::{Allowance, Other},
+    Range, Setting, at, setting,
 };
 use crate::Flag;
 

@@ -3,7 +3,7 @@
 use kube::KubeSchema;
 use serde::{Deserialize, Serialize};
 
-use super::table::{
+use super::{
     Kind::{Allowance, Other, Texts},
     Setting, at, setting,
 };

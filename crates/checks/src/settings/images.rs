@@ -4,11 +4,8 @@ use kube::KubeSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    redirect,
-    table::{
-        Kind::{Change, Texts},
-        Setting, at, setting,
-    },
+    Kind::{Change, Texts},
+    Setting, at, redirect, setting,
 };
 use crate::Text;
 

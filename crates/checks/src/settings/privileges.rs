@@ -4,7 +4,7 @@ use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::table::{
+use super::{
     Kind::{Allowance, Demand, Other, Relaxation, Texts},
     Setting, at, setting,
 };

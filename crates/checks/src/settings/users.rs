@@ -4,11 +4,9 @@ use kube::KubeSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    GroupRules, UserRules,
-    table::{
-        Kind::{Demand, Other, Relaxation},
-        Setting, at, setting,
-    },
+    GroupRules,
+    Kind::{Demand, Other, Relaxation},
+    Setting, UserRules, at, setting,
 };
 use crate::{Flag, catalogue};
 

@@ -4,11 +4,8 @@ use kube::KubeSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Settings, any,
-    table::{
-        Kind::{Demand, Other, Texts},
-        Setting, at, setting,
-    },
+    Kind::{Demand, Other, Texts},
+    Setting, Settings, any, at, setting,
 };
 use crate::{Flag, Resolve, Text, Values, catalogue};
 
