@@ -2,7 +2,11 @@
 //! out of it denies.
 #![allow(clippy::unwrap_used, reason = "all of this is tests")]
 
-use palisade_api::{ToolSecurityProfile, catalogue, names::Shape};
+use palisade_api::{
+    Level, Settings, ToolSecurityProfile, catalogue,
+    names::Shape,
+    settings::{self, Kind, standard::Version},
+};
 use palisade_gate::{BUDGET, Policy, Request};
 use palisade_objects::{pod, workload::WORKLOADS};
 use serde_json::{Value as Json, json};
@@ -19,7 +23,7 @@ fn largest() -> Json {
     let text = |n: usize| format!("{n:02}-{}", "x".repeat(60));
     let ranges = |n: i64| -> Vec<_> { (0..16).map(|i| json!({"min": n + 2 * i, "max": n + 2 * i})).collect() };
     let ids = |n| json!({"rule": "MustRunAs", "ranges": ranges(n)});
-    json!({
+    let mut profile = json!({
         "apiVersion": "toolsecurity.dev/v1alpha1", "kind": "ToolSecurityProfile", "metadata": {"name": "largest"},
         "spec": {
             "namespaceSelector": {"matchLabels": {"a": "b"}},
@@ -44,28 +48,39 @@ fn largest() -> Json {
                     "types": longest(text), "users": longest(text), "roles": longest(text), "levels": longest(text),
                 },
                 "sysctls": {"allowed": longest(text), "forbidden": longest(text)},
-                "readOnlyRootFilesystem": true, "shareProcessNamespace": false,
             },
-            "host": {"ports": ranges(5000), "aliases": false},
+            "host": {"ports": ranges(5000)},
             "volumes": {
                 "allowed": ["hostPath", "csi", "flexVolume", "projected"], "mountPropagation": [],
-                "recursiveReadOnly": true, "csiDrivers": longest(text), "flexVolumes": longest(text),
                 "hostPaths": (0..64).map(|n| json!({"pathPrefix": format!("/{}", text(n))})).collect::<Vec<_>>(),
             },
             "identity": {
-                "serviceAccounts": longest(text), "automountServiceAccountToken": false,
                 "serviceAccountTokens": {"audiences": longest(text), "maxExpirationSeconds": 600},
             },
             "scheduling": {
-                "runtimeClasses": longest(text), "priorityClasses": longest(text), "schedulers": longest(text),
-                "nodeName": false,
                 "nodeSelector": (0..8).map(|n| json!({"key": text(n), "values": longest(text)})).collect::<Vec<_>>(),
                 "tolerations": (0..32).map(|n| json!({"key": text(n), "value": text(n), "effect": "NoSchedule"}))
                     .collect::<Vec<_>>(),
             },
             "images": {"allowedRegistries": longest(|n| format!("{}.example/x", text(n)))},
         },
-    })
+    });
+    // The others: what the default level does not ask for.
+    let seed = json!(Settings::seed(Level::Restricted, Version::default()));
+    for setting in settings::all() {
+        let (group, field) = setting.path.split_once('.').unwrap();
+        if profile["spec"][group].get(field).is_some() || seed[group].get(field).is_some() {
+            continue;
+        }
+        profile["spec"][group][field] = match setting.kind {
+            Kind::Allowance(_) => json!(false),
+            Kind::Demand(_) => json!(true),
+            Kind::Texts(_) => longest(text),
+            Kind::Relaxation(_) | Kind::Change(_) => continue,
+            Kind::Other(_) => panic!("crates/gate/tests/cost.rs has no longest {}", setting.path),
+        };
+    }
+    profile
 }
 
 /// A pod of so many containers, each of which asks for something with everything that it can, and so many volumes.

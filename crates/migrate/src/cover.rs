@@ -3,85 +3,78 @@
 use palisade_api::{
     Settings,
     catalogue::{
-        capabilities::Capabilities, host_path_volumes::HostPath, se_linux_options::SeLinux,
+        capabilities::Capabilities, host_path_volumes::HostPath, se_linux_options::SeLinux, seccomp_profile::Seccomp,
         supplemental_groups_policy::SupplementalGroupsPolicy, sysctls::Sysctls,
     },
-    settings::{GroupRule, GroupRules, Range, UserRule, UserRules, WindowsRule},
+    settings::{self, At, GroupRule, GroupRules, Kind, Range, Slot as _, UserRule, UserRules, WindowsRule},
 };
 use palisade_checks::{Flag, Integer, Text};
+
+/// Whether the first settings admit, as far as one of them says, every pod that the second ones admit.
+type Covers = fn(&Settings, &Settings) -> bool;
+
+/// Settings that are not compared by their kind alone. Of another one whose kind says nothing, only equal values are known
+/// to admit the same pods.
+const OWN: &[(&str, Covers)] = &[
+    ("users.runAsUser", |w, n| either(|s| s.users.run_as_user.as_ref(), w, n, users)),
+    ("users.runAsGroup", |w, n| either(|s| s.users.run_as_group.as_ref(), w, n, groups)),
+    ("users.fsGroup", |w, n| either(|s| s.users.fs_group.as_ref(), w, n, groups)),
+    ("users.supplementalGroups", |w, n| either(|s| s.users.supplemental_groups.as_ref(), w, n, groups)),
+    ("users.supplementalGroupsPolicy", |w, n| {
+        let strict = Some(SupplementalGroupsPolicy::Strict);
+        w.users.supplemental_groups_policy != strict || n.users.supplemental_groups_policy == strict
+    }),
+    ("privileges.capabilities", |w, n| either(|s| s.privileges.capabilities.as_ref(), w, n, capabilities)),
+    ("privileges.seccomp", |w, n| either(|s| s.privileges.seccomp.as_ref(), w, n, seccomp)),
+    ("privileges.appArmor", |w, n| {
+        either(
+            |s| s.privileges.app_armor.as_ref(),
+            w,
+            n,
+            |w, n| profiles((&w.allowed, &w.localhost_profiles), (&n.allowed, &n.localhost_profiles)),
+        )
+    }),
+    ("privileges.seLinux", |w, n| either(|s| s.privileges.se_linux.as_ref(), w, n, se_linux)),
+    ("privileges.sysctls", |w, n| either(|s| s.privileges.sysctls.as_ref(), w, n, sysctls)),
+    ("privileges.windows", |w, n| {
+        let exempt = Some(WindowsRule::Exempt);
+        w.privileges.windows == exempt || n.privileges.windows != exempt || !demands_of_windows(w)
+    }),
+    ("host.ports", |w, n| either(|s| s.host.ports.as_ref(), w, n, |w, n| inside(n, w))),
+    // The limits of a kind of volume do not matter where the kind is forbidden.
+    ("volumes.hostPaths", |w, n| {
+        kind_refused(n, "hostPath") || either(|s| s.volumes.host_paths.as_ref(), w, n, |w, n| host_paths(w, n))
+    }),
+    ("volumes.csiDrivers", |w, n| {
+        kind_refused(n, "csi") || either(|s| s.volumes.csi_drivers.as_ref(), w, n, |w, n| within(n, w))
+    }),
+    ("volumes.flexVolumes", |w, n| {
+        kind_refused(n, "flexVolume") || either(|s| s.volumes.flex_volumes.as_ref(), w, n, |w, n| within(n, w))
+    }),
+];
 
 /// Whether `wide` admits every pod that `narrow` admits. False if the settings do not show it.
 ///
 /// For settings without parameters, as a migration makes them.
 pub fn covers(wide: &Settings, narrow: &Settings) -> bool {
-    let (w, n) = (wide, narrow);
-    let (wp, np) = (&w.privileges, &n.privileges);
-    let allowances = [
-        (&wp.privileged, &np.privileged),
-        (&wp.allow_privilege_escalation, &np.allow_privilege_escalation),
-        (&wp.windows_host_process, &np.windows_host_process),
-        (&w.host.network, &n.host.network),
-        (&w.host.pid, &n.host.pid),
-        (&w.host.ipc, &n.host.ipc),
-        (&w.host.probe_hosts, &n.host.probe_hosts),
-        (&w.host.aliases, &n.host.aliases),
-        (&wp.share_process_namespace, &np.share_process_namespace),
-        (&w.identity.automount_service_account_token, &n.identity.automount_service_account_token),
-        (&w.scheduling.node_name, &n.scheduling.node_name),
-    ];
-    let demands = [
-        (&w.users.require_run_as_non_root, &n.users.require_run_as_non_root),
-        (&wp.read_only_root_filesystem, &np.read_only_root_filesystem),
-        (&w.volumes.recursive_read_only, &n.volumes.recursive_read_only),
-    ];
-    let lists = [
-        (&wp.proc_mount, &np.proc_mount),
-        (&w.volumes.allowed, &n.volumes.allowed),
-        (&w.volumes.mount_propagation, &n.volumes.mount_propagation),
-        (&w.identity.service_accounts, &n.identity.service_accounts),
-        (&w.scheduling.runtime_classes, &n.scheduling.runtime_classes),
-        (&w.scheduling.priority_classes, &n.scheduling.priority_classes),
-        (&w.scheduling.schedulers, &n.scheduling.schedulers),
-        (&w.images.allowed_registries, &n.images.allowed_registries),
-    ];
-    let exempt = Some(WindowsRule::Exempt);
-    let windows = wp.windows == exempt || np.windows != exempt || !demands_of_windows(w);
-    let relaxed = w.users.relax_for_user_namespaces == n.users.relax_for_user_namespaces
-        && wp.unmasked_in_user_namespaces == np.unmasked_in_user_namespaces;
-    let strict = Some(SupplementalGroupsPolicy::Strict);
-    let groups_of_image = w.users.supplemental_groups_policy != strict || n.users.supplemental_groups_policy == strict;
-    windows
-        && relaxed
-        && groups_of_image
-        // For these, only equal settings are known to admit the same pods.
-        && either(w.scheduling.node_selector.as_ref(), n.scheduling.node_selector.as_ref(), |w, n| w == n)
-        && either(w.scheduling.tolerations.as_ref(), n.scheduling.tolerations.as_ref(), |w, n| w == n)
-        && either(w.identity.service_account_tokens.as_ref(), n.identity.service_account_tokens.as_ref(), |w, n| w == n)
-        && allowances.into_iter().all(|(w, n)| w.as_ref() != Some(&false.into()) || n.as_ref() == Some(&false.into()))
-        && demands.into_iter().all(|(w, n)| w.as_ref() != Some(&true.into()) || n.as_ref() == Some(&true.into()))
-        && lists.into_iter().all(|(w, n)| either(w.as_ref(), n.as_ref(), |w, n| within(n, w)))
-        && either(w.users.run_as_user.as_ref(), n.users.run_as_user.as_ref(), users)
-        && either(w.users.run_as_group.as_ref(), n.users.run_as_group.as_ref(), groups)
-        && either(w.users.fs_group.as_ref(), n.users.fs_group.as_ref(), groups)
-        && either(w.users.supplemental_groups.as_ref(), n.users.supplemental_groups.as_ref(), groups)
-        && either(wp.capabilities.as_ref(), np.capabilities.as_ref(), capabilities)
-        && either(wp.seccomp.as_ref(), np.seccomp.as_ref(), |w, n| {
-            (w.required != true.into() || n.required == true.into())
-                && profiles((&w.allowed, &w.localhost_profiles), (&n.allowed, &n.localhost_profiles))
-        })
-        && either(wp.app_armor.as_ref(), np.app_armor.as_ref(), |w, n| {
-            profiles((&w.allowed, &w.localhost_profiles), (&n.allowed, &n.localhost_profiles))
-        })
-        && either(wp.se_linux.as_ref(), np.se_linux.as_ref(), se_linux)
-        && either(wp.sysctls.as_ref(), np.sysctls.as_ref(), sysctls)
-        && either(w.host.ports.as_ref(), n.host.ports.as_ref(), |w, n| inside(n, w))
-        // The limits of a kind of volume do not matter where the kind is forbidden.
-        && (kind_refused(n, "hostPath")
-            || either(w.volumes.host_paths.as_ref(), n.volumes.host_paths.as_ref(), |w, n| host_paths(w, n)))
-        && (kind_refused(n, "csi")
-            || either(w.volumes.csi_drivers.as_ref(), n.volumes.csi_drivers.as_ref(), |w, n| within(n, w)))
-        && (kind_refused(n, "flexVolume")
-            || either(w.volumes.flex_volumes.as_ref(), n.volumes.flex_volumes.as_ref(), |w, n| within(n, w)))
+    settings::all().all(|setting| match OWN.iter().find(|(path, _)| *path == setting.path) {
+        Some((_, own)) => own(wide, narrow),
+        None => by_kind(&setting.kind, wide, narrow),
+    })
+}
+
+fn by_kind(kind: &Kind, wide: &Settings, narrow: &Settings) -> bool {
+    let says = |at: &At<Flag>, settings: &Settings, flag: bool| (at.get)(settings) == &Some(flag.into());
+    match kind {
+        Kind::Allowance(at) => !says(at, wide, false) || says(at, narrow, false),
+        Kind::Demand(at) => !says(at, wide, true) || says(at, narrow, true),
+        Kind::Relaxation(at) => at.is_same(wide, narrow),
+        Kind::Texts(at) => {
+            (at.get)(wide).as_ref().is_none_or(|w| (at.get)(narrow).as_ref().is_some_and(|n| within(n, w)))
+        }
+        Kind::Other(slot) => !slot.is_said(wide) || slot.is_same(wide, narrow),
+        Kind::Change(_) => true,
+    }
 }
 
 /// Whether it demands something that a pod for Windows can only be exempt from.
@@ -94,12 +87,13 @@ fn demands_of_windows(settings: &Settings) -> bool {
 }
 
 /// An absent setting restricts nothing.
-fn either<T: ?Sized>(wide: Option<&T>, narrow: Option<&T>, covers: impl Fn(&T, &T) -> bool) -> bool {
-    match (wide, narrow) {
-        (None, _) => true,
-        (Some(_), None) => false,
-        (Some(wide), Some(narrow)) => covers(wide, narrow),
-    }
+fn either<T>(
+    of: fn(&Settings) -> Option<&T>,
+    wide: &Settings,
+    narrow: &Settings,
+    covers: impl Fn(&T, &T) -> bool,
+) -> bool {
+    of(wide).is_none_or(|w| of(narrow).is_some_and(|n| covers(w, n)))
 }
 
 fn kind_refused(settings: &Settings, kind: &str) -> bool {
@@ -151,6 +145,11 @@ fn capabilities(wide: &Capabilities, narrow: &Capabilities) -> bool {
         && (all(narrow) || wide.required_drop.iter().all(|w| narrow.required_drop.contains(w)))
 }
 
+fn seccomp(wide: &Seccomp, narrow: &Seccomp) -> bool {
+    (wide.required != true.into() || narrow.required == true.into())
+        && profiles((&wide.allowed, &wide.localhost_profiles), (&narrow.allowed, &narrow.localhost_profiles))
+}
+
 fn profiles(wide: (&[Text], &[Text]), narrow: (&[Text], &[Text])) -> bool {
     let local = |types: &[Text]| types.iter().any(|text| text.0 == "*" || text.0 == "Localhost");
     within(narrow.0, wide.0) && (!local(narrow.0) || within(narrow.1, wide.1))
@@ -181,4 +180,16 @@ fn host_paths(wide: &[HostPath], narrow: &[HostPath]) -> bool {
         wide.iter()
             .any(|w| slashed(&n.path_prefix).starts_with(&slashed(&w.path_prefix)) && (writable(w) || !writable(n)))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_has_a_comparison_of_its_own_is_a_setting() {
+        for (path, _) in OWN {
+            assert!(settings::all().any(|setting| setting.path == *path), "{path}");
+        }
+    }
 }

@@ -1,7 +1,7 @@
 //! All checks.
 //!
-//! To add a check: write its file and its fixtures, list it in [`ALL`] and give its setting a field in a group of
-//! [`settings`](crate::settings).
+//! To add a check: write its file and its fixtures, list it in [`ALL`] and give its setting a field and a row in a
+//! group of [`settings`](crate::settings).
 
 use serde_json::{Value as Json, json};
 

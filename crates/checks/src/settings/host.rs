@@ -3,7 +3,10 @@
 use kube::KubeSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Range;
+use super::{
+    Kind::{Allowance, Other},
+    Range, Setting, at, setting,
+};
 use crate::Flag;
 
 /// Use of the node's namespaces and ports.
@@ -32,3 +35,13 @@ pub struct Host {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub aliases: Option<Flag>,
 }
+
+/// The settings of this group, in the order in which messages name them.
+pub(super) static SETTINGS: &[Setting] = &[
+    setting("host.network", Allowance(at!(host.network))),
+    setting("host.pid", Allowance(at!(host.pid))),
+    setting("host.ipc", Allowance(at!(host.ipc))),
+    setting("host.probeHosts", Allowance(at!(host.probe_hosts))),
+    setting("host.ports", Other(&at!(host.ports))),
+    setting("host.aliases", Allowance(at!(host.aliases))),
+];

@@ -3,6 +3,10 @@
 use kube::KubeSchema;
 use serde::{Deserialize, Serialize};
 
+use super::{
+    Kind::{Allowance, Other, Texts},
+    Setting, at, setting,
+};
 use crate::{Flag, Integer, Text};
 
 /// As whom a pod speaks to the API server and to others.
@@ -24,6 +28,13 @@ pub struct Identity {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub service_account_tokens: Option<TokenRules>,
 }
+
+/// The settings of this group, in the order in which messages name them.
+pub(super) static SETTINGS: &[Setting] = &[
+    setting("identity.serviceAccounts", Texts(at!(identity.service_accounts))),
+    setting("identity.automountServiceAccountToken", Allowance(at!(identity.automount_service_account_token))),
+    setting("identity.serviceAccountTokens", Other(&at!(identity.service_account_tokens))),
+];
 
 /// Tokens that pods may ask for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]

@@ -3,7 +3,10 @@
 use kube::KubeSchema;
 use serde::{Deserialize, Serialize};
 
-use super::redirect;
+use super::{
+    Kind::{Change, Texts},
+    Setting, at, redirect, setting,
+};
 use crate::Text;
 
 /// Images that pods may run.
@@ -23,3 +26,9 @@ pub struct Images {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub redirect: Option<redirect::Redirect>,
 }
+
+/// The settings of this group, in the order in which messages name them.
+pub(super) static SETTINGS: &[Setting] = &[
+    setting("images.allowedRegistries", Texts(at!(images.allowed_registries))),
+    setting("images.redirect", Change(&at!(images.redirect))),
+];

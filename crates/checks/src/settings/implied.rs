@@ -6,8 +6,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Settings, UserRule, UserRules, WindowsRule, any, kind_refused, standard::Version};
-use crate::{Flag, Integer, Level, ParameterName, Text};
+use super::{Kind, Setting, Settings, UserRule, UserRules, WindowsRule, all, any, kind_refused, standard::Version};
+use crate::{Flag, Integer, Level, ParameterName, Text, catalogue::seccomp_profile::Seccomp};
 
 /// A level that settings imply.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub struct Implied {
 
 /// The level that settings imply in a version of the standards. `minimums` are the lowest values of parameters
 /// of type `Integer`.
-pub fn implied(settings: &Settings, version: Version, minimums: &BTreeMap<ParameterName, i64>) -> Implied {
+pub fn implied(settings: &Settings, version: Version, minimums: &Minimums) -> Implied {
     let mut reason = "every setting is as strict as Restricted".to_owned();
     for level in [Level::Restricted, Level::Baseline] {
         let obstacles = obstacles(settings, &Settings::seed(level, version), minimums);
@@ -32,42 +32,63 @@ pub fn implied(settings: &Settings, version: Version, minimums: &BTreeMap<Parame
     Implied { level: Level::Privileged, reason }
 }
 
+/// The lowest values of parameters.
+type Minimums = BTreeMap<ParameterName, i64>;
+
+/// Which parts of a setting are not as strict as the standard's.
+type Obstacles = fn(&Settings, &Settings, &Minimums) -> Vec<&'static str>;
+
+/// Settings that are not compared by their kind alone. Another one whose kind says nothing must be the standard's, where
+/// the standard asks for something.
+const OWN: &[(&str, Obstacles)] = &[
+    ("users.runAsUser", run_as_user),
+    ("users.relaxForUserNamespaces", relax_for_user_namespaces),
+    ("privileges.capabilities", capabilities),
+    ("privileges.seccomp", seccomp),
+    ("privileges.appArmor", app_armor),
+    ("privileges.seLinux", se_linux),
+    ("privileges.sysctls", sysctls),
+    ("privileges.windows", |found, asked, _| {
+        let exempt = Some(WindowsRule::Exempt);
+        unless(found.privileges.windows != exempt || asked.privileges.windows == exempt, "privileges.windows")
+    }),
+    ("host.ports", |found, asked, _| {
+        let none = found.host.ports.as_ref().is_some_and(Vec::is_empty);
+        unless(asked.host.ports.is_none() || none, "host.ports")
+    }),
+    ("volumes.hostPaths", |found, asked, _| {
+        let none = found.volumes.host_paths.as_ref().is_some_and(Vec::is_empty) || kind_refused(found, "hostPath");
+        unless(asked.volumes.host_paths.is_none() || none, "volumes.hostPaths")
+    }),
+];
+
 /// The settings that are not as strict as the standard's.
-fn obstacles(found: &Settings, asked: &Settings, minimums: &BTreeMap<ParameterName, i64>) -> Vec<&'static str> {
-    let mut out = Vec::new();
-    let mut need = |holds: bool, setting: &'static str| {
-        if !holds {
-            out.push(setting);
-        }
+fn obstacles(found: &Settings, asked: &Settings, minimums: &Minimums) -> Vec<&'static str> {
+    let of = |setting: &Setting| match OWN.iter().find(|(path, _)| *path == setting.path) {
+        Some((_, own)) => own(found, asked, minimums),
+        None => unless(holds(setting, found, asked), setting.path),
     };
-    users(found, asked, minimums, &mut need);
-    privileges(found, asked, &mut need);
-    for (found, asked, setting) in [
-        (&found.host.network, &asked.host.network, "host.network"),
-        (&found.host.pid, &asked.host.pid, "host.pid"),
-        (&found.host.ipc, &asked.host.ipc, "host.ipc"),
-        (&found.host.probe_hosts, &asked.host.probe_hosts, "host.probeHosts"),
-    ] {
-        need(forbids(found.as_ref(), asked.as_ref()), setting);
-    }
-    need(asked.host.ports.is_none() || found.host.ports.as_ref().is_some_and(Vec::is_empty), "host.ports");
-    need(within(found.volumes.allowed.as_deref(), asked.volumes.allowed.as_deref()), "volumes.allowed");
-    need(
-        asked.volumes.host_paths.is_none()
-            || found.volumes.host_paths.as_ref().is_some_and(Vec::is_empty)
-            || kind_refused(found, "hostPath"),
-        "volumes.hostPaths",
-    );
-    out
+    all().flat_map(of).collect()
 }
 
-fn users(
-    found: &Settings,
-    asked: &Settings,
-    minimums: &BTreeMap<ParameterName, i64>,
-    need: &mut impl FnMut(bool, &'static str),
-) {
-    let (found, asked) = (&found.users, &asked.users);
+/// Whether a setting is as strict as the standard's, by its kind.
+fn holds(setting: &Setting, found: &Settings, asked: &Settings) -> bool {
+    match setting.kind {
+        Kind::Allowance(at) => forbids((at.get)(found).as_ref(), (at.get)(asked).as_ref()),
+        Kind::Demand(at) => demands((at.get)(found).as_ref(), (at.get)(asked).as_ref()),
+        // What is relaxed in the standard may be anything.
+        Kind::Relaxation(at) => (at.get)(asked) == &Some(Flag::Constant(true)) || !is_relaxed((at.get)(found).as_ref()),
+        Kind::Texts(at) => within((at.get)(found).as_deref(), (at.get)(asked).as_deref()),
+        Kind::Other(slot) => !slot.is_said(asked) || slot.is_same(found, asked),
+        Kind::Change(_) => true,
+    }
+}
+
+fn unless(holds: bool, name: &'static str) -> Vec<&'static str> {
+    if holds { vec![] } else { vec![name] }
+}
+
+fn run_as_user(found: &Settings, asked: &Settings, minimums: &Minimums) -> Vec<&'static str> {
     let never_root = |rules: &UserRules| match rules.rule {
         UserRule::MustRunAsNonRoot => true,
         UserRule::RunAsAny => false,
@@ -79,69 +100,71 @@ fn users(
             lowest.is_some_and(|lowest| lowest > 0)
         }),
     };
-    need(asked.run_as_user.is_none() || found.run_as_user.as_ref().is_some_and(never_root), "users.runAsUser");
-    need(
-        demands(found.require_run_as_non_root.as_ref(), asked.require_run_as_non_root.as_ref()),
-        "users.requireRunAsNonRoot",
-    );
-    let relaxed = |flag: &Option<Flag>| !matches!(flag, None | Some(Flag::Constant(false)));
-    // What is relaxed does not matter where nothing is demanded.
-    let matters = asked.run_as_user.is_some() || asked.require_run_as_non_root.is_some();
-    need(
-        !matters || !relaxed(&found.relax_for_user_namespaces) || relaxed(&asked.relax_for_user_namespaces),
-        "users.relaxForUserNamespaces",
-    );
+    let holds = asked.users.run_as_user.is_none() || found.users.run_as_user.as_ref().is_some_and(never_root);
+    unless(holds, "users.runAsUser")
 }
 
-fn privileges(found: &Settings, asked: &Settings, need: &mut impl FnMut(bool, &'static str)) {
-    let (found, asked) = (&found.privileges, &asked.privileges);
-    for (found, asked, setting) in [
-        (&found.privileged, &asked.privileged, "privileges.privileged"),
-        (&found.allow_privilege_escalation, &asked.allow_privilege_escalation, "privileges.allowPrivilegeEscalation"),
-        (&found.windows_host_process, &asked.windows_host_process, "privileges.windowsHostProcess"),
-        (
-            // Absent is false here, and what is true in the standard may be anything.
-            &Some(found.unmasked_in_user_namespaces.clone().unwrap_or(Flag::Constant(false))),
-            &Some(asked.unmasked_in_user_namespaces.clone().unwrap_or(Flag::Constant(false))),
-            "privileges.unmaskedInUserNamespaces",
-        ),
-    ] {
-        need(forbids(found.as_ref(), asked.as_ref()), setting);
-    }
-    if let Some(asked) = &asked.capabilities {
-        let found = found.capabilities.as_ref();
-        let adds = found.map(|found| [&found.allowed_add[..], &found.default_add[..]].concat());
-        need(within(adds.as_deref(), Some(&asked.allowed_add)), "privileges.capabilities.allowedAdd");
-        let drops = |text: &Text| found.is_some_and(|found| found.required_drop.contains(text));
-        need(asked.required_drop.iter().all(drops), "privileges.capabilities.requiredDrop");
-    }
-    need(within(found.proc_mount.as_deref(), asked.proc_mount.as_deref()), "privileges.procMount");
-    if let Some(asked) = &asked.seccomp {
-        let found = found.seccomp.as_ref();
-        need(within(found.map(|found| &found.allowed[..]), Some(&asked.allowed)), "privileges.seccomp.allowed");
-        let flag =
-            |of: fn(&crate::catalogue::seccomp_profile::Seccomp) -> &Flag| demands(found.map(of), Some(of(asked)));
-        need(flag(|seccomp| &seccomp.required), "privileges.seccomp.required");
-        need(flag(|seccomp| &seccomp.annotations), "privileges.seccomp.annotations");
-    }
-    if let Some(asked) = &asked.app_armor {
-        let found = found.app_armor.as_ref();
-        need(within(found.map(|found| &found.allowed[..]), Some(&asked.allowed)), "privileges.appArmor.allowed");
-    }
-    if let Some(asked) = &asked.se_linux {
-        let found = found.se_linux.as_ref();
-        need(within(found.map(|found| &found.types[..]), Some(&asked.types)), "privileges.seLinux.types");
-        need(within(found.map(|found| &found.users[..]), Some(&asked.users)), "privileges.seLinux.users");
-        need(within(found.map(|found| &found.roles[..]), Some(&asked.roles)), "privileges.seLinux.roles");
-    }
-    if let Some(asked) = &asked.sysctls {
-        let found = found.sysctls.as_ref();
-        need(within(found.map(|found| &found.allowed[..]), Some(&asked.allowed)), "privileges.sysctls.allowed");
-    }
-    need(
-        found.windows != Some(WindowsRule::Exempt) || asked.windows == Some(WindowsRule::Exempt),
-        "privileges.windows",
-    );
+fn relax_for_user_namespaces(found: &Settings, asked: &Settings, _: &Minimums) -> Vec<&'static str> {
+    let (found, asked) = (&found.users, &asked.users);
+    // What is relaxed does not matter where nothing is demanded.
+    let matters = asked.run_as_user.is_some() || asked.require_run_as_non_root.is_some();
+    let is_relaxed = |flag: &Option<Flag>| is_relaxed(flag.as_ref());
+    unless(
+        !matters || !is_relaxed(&found.relax_for_user_namespaces) || is_relaxed(&asked.relax_for_user_namespaces),
+        "users.relaxForUserNamespaces",
+    )
+}
+
+fn capabilities(found: &Settings, asked: &Settings, _: &Minimums) -> Vec<&'static str> {
+    let Some(asked) = &asked.privileges.capabilities else { return vec![] };
+    let found = found.privileges.capabilities.as_ref();
+    let adds = found.map(|found| [&found.allowed_add[..], &found.default_add[..]].concat());
+    let drops = |text: &Text| found.is_some_and(|found| found.required_drop.contains(text));
+    [
+        unless(within(adds.as_deref(), Some(&asked.allowed_add)), "privileges.capabilities.allowedAdd"),
+        unless(asked.required_drop.iter().all(drops), "privileges.capabilities.requiredDrop"),
+    ]
+    .concat()
+}
+
+fn seccomp(found: &Settings, asked: &Settings, _: &Minimums) -> Vec<&'static str> {
+    let Some(asked) = &asked.privileges.seccomp else { return vec![] };
+    let found = found.privileges.seccomp.as_ref();
+    let flag = |of: fn(&Seccomp) -> &Flag| demands(found.map(of), Some(of(asked)));
+    [
+        unless(within(found.map(|found| &found.allowed[..]), Some(&asked.allowed)), "privileges.seccomp.allowed"),
+        unless(flag(|seccomp| &seccomp.required), "privileges.seccomp.required"),
+        unless(flag(|seccomp| &seccomp.annotations), "privileges.seccomp.annotations"),
+    ]
+    .concat()
+}
+
+fn app_armor(found: &Settings, asked: &Settings, _: &Minimums) -> Vec<&'static str> {
+    let Some(asked) = &asked.privileges.app_armor else { return vec![] };
+    let found = found.privileges.app_armor.as_ref();
+    unless(within(found.map(|found| &found.allowed[..]), Some(&asked.allowed)), "privileges.appArmor.allowed")
+}
+
+fn se_linux(found: &Settings, asked: &Settings, _: &Minimums) -> Vec<&'static str> {
+    let Some(asked) = &asked.privileges.se_linux else { return vec![] };
+    let found = found.privileges.se_linux.as_ref();
+    [
+        unless(within(found.map(|found| &found.types[..]), Some(&asked.types)), "privileges.seLinux.types"),
+        unless(within(found.map(|found| &found.users[..]), Some(&asked.users)), "privileges.seLinux.users"),
+        unless(within(found.map(|found| &found.roles[..]), Some(&asked.roles)), "privileges.seLinux.roles"),
+    ]
+    .concat()
+}
+
+fn sysctls(found: &Settings, asked: &Settings, _: &Minimums) -> Vec<&'static str> {
+    let Some(asked) = &asked.privileges.sysctls else { return vec![] };
+    let found = found.privileges.sysctls.as_ref();
+    unless(within(found.map(|found| &found.allowed[..]), Some(&asked.allowed)), "privileges.sysctls.allowed")
+}
+
+/// Whether pods may be freed from what is asked.
+fn is_relaxed(flag: Option<&Flag>) -> bool {
+    !matches!(flag, None | Some(Flag::Constant(false)))
 }
 
 /// Whether an allowance is refused where the standard refuses it.
@@ -159,4 +182,16 @@ fn within(found: Option<&[Text]>, asked: Option<&[Text]>) -> bool {
     let Some(asked) = asked.filter(|asked| !any(asked)) else { return true };
     let asked: BTreeSet<_> = asked.iter().collect();
     found.is_some_and(|found| found.iter().all(|text| asked.contains(text)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_has_a_comparison_of_its_own_is_a_setting() {
+        for (path, _) in OWN {
+            assert!(all().any(|setting| setting.path == *path), "{path}");
+        }
+    }
 }

@@ -1,9 +1,14 @@
-//! The settings of a profile that checks read: the schema of each group of `spec` in a file of its name, what an absent
-//! setting means ([`standard`]), and which level a profile implies ([`implied`]).
+//! The settings of a profile that checks read: the schema of each group of `spec` in a file of its name, with a row of
+//! [`all`] for each setting; what an absent setting means ([`standard`]), and which level a profile implies
+//! ([`implied()`]).
+//!
+//! Whatever goes over the settings one by one goes over the rows: what a level of the standards adds to a profile, which
+//! level a profile implies, whether one profile admits what another one admits, and the random and the stricter profiles
+//! of tests. None of them has a list of its own to which a new setting must be added.
 
 use serde::{Deserialize, Serialize};
 
-use crate::Text;
+use crate::{Flag, Text};
 
 mod host;
 mod identity;
@@ -55,109 +60,196 @@ pub struct Settings {
     pub mutation: mutation::Mutation,
 }
 
+/// Every setting, group by group.
+pub fn all() -> impl Iterator<Item = &'static Setting> {
+    let groups = [
+        users::SETTINGS,
+        privileges::SETTINGS,
+        host::SETTINGS,
+        volumes::SETTINGS,
+        identity::SETTINGS,
+        scheduling::SETTINGS,
+        images::SETTINGS,
+    ];
+    groups.into_iter().flatten()
+}
+
 impl Settings {
     /// These settings, with those of `seed` where they say nothing.
     #[must_use]
-    pub fn or(self, seed: Self) -> Self {
-        // Destructured without `..`, so that a new setting fails to compile here instead of losing its seed.
-        let Users {
-            run_as_user,
-            run_as_group,
-            fs_group,
-            supplemental_groups,
-            supplemental_groups_policy,
-            require_run_as_non_root,
-            relax_for_user_namespaces,
-        } = self.users;
-        let Privileges {
-            privileged,
-            allow_privilege_escalation,
-            capabilities,
-            proc_mount,
-            unmasked_in_user_namespaces,
-            seccomp,
-            app_armor,
-            se_linux,
-            sysctls,
-            windows_host_process,
-            windows,
-            read_only_root_filesystem,
-            share_process_namespace,
-        } = self.privileges;
-        let Host { network, pid, ipc, ports, probe_hosts, aliases } = self.host;
-        let Volumes { allowed, host_paths, csi_drivers, flex_volumes, mount_propagation, recursive_read_only } =
-            self.volumes;
-        let Identity { service_accounts, automount_service_account_token, service_account_tokens } = self.identity;
-        let Scheduling { runtime_classes, priority_classes, schedulers, node_name, node_selector, tolerations } =
-            self.scheduling;
-        let Images { allowed_registries, redirect } = self.images;
-        Self {
-            users: Users {
-                run_as_user: run_as_user.or(seed.users.run_as_user),
-                run_as_group: run_as_group.or(seed.users.run_as_group),
-                fs_group: fs_group.or(seed.users.fs_group),
-                supplemental_groups: supplemental_groups.or(seed.users.supplemental_groups),
-                supplemental_groups_policy: supplemental_groups_policy.or(seed.users.supplemental_groups_policy),
-                require_run_as_non_root: require_run_as_non_root.or(seed.users.require_run_as_non_root),
-                relax_for_user_namespaces: relax_for_user_namespaces.or(seed.users.relax_for_user_namespaces),
-            },
-            privileges: Privileges {
-                privileged: privileged.or(seed.privileges.privileged),
-                allow_privilege_escalation: allow_privilege_escalation.or(seed.privileges.allow_privilege_escalation),
-                capabilities: capabilities.or(seed.privileges.capabilities),
-                proc_mount: proc_mount.or(seed.privileges.proc_mount),
-                unmasked_in_user_namespaces: unmasked_in_user_namespaces
-                    .or(seed.privileges.unmasked_in_user_namespaces),
-                seccomp: seccomp.or(seed.privileges.seccomp),
-                app_armor: app_armor.or(seed.privileges.app_armor),
-                se_linux: se_linux.or(seed.privileges.se_linux),
-                sysctls: sysctls.or(seed.privileges.sysctls),
-                windows_host_process: windows_host_process.or(seed.privileges.windows_host_process),
-                windows: windows.or(seed.privileges.windows),
-                read_only_root_filesystem: read_only_root_filesystem.or(seed.privileges.read_only_root_filesystem),
-                share_process_namespace: share_process_namespace.or(seed.privileges.share_process_namespace),
-            },
-            host: Host {
-                network: network.or(seed.host.network),
-                pid: pid.or(seed.host.pid),
-                ipc: ipc.or(seed.host.ipc),
-                ports: ports.or(seed.host.ports),
-                probe_hosts: probe_hosts.or(seed.host.probe_hosts),
-                aliases: aliases.or(seed.host.aliases),
-            },
-            volumes: Volumes {
-                allowed: allowed.or(seed.volumes.allowed),
-                host_paths: host_paths.or(seed.volumes.host_paths),
-                csi_drivers: csi_drivers.or(seed.volumes.csi_drivers),
-                flex_volumes: flex_volumes.or(seed.volumes.flex_volumes),
-                mount_propagation: mount_propagation.or(seed.volumes.mount_propagation),
-                recursive_read_only: recursive_read_only.or(seed.volumes.recursive_read_only),
-            },
-            identity: Identity {
-                service_accounts: service_accounts.or(seed.identity.service_accounts),
-                automount_service_account_token: automount_service_account_token
-                    .or(seed.identity.automount_service_account_token),
-                service_account_tokens: service_account_tokens.or(seed.identity.service_account_tokens),
-            },
-            scheduling: Scheduling {
-                runtime_classes: runtime_classes.or(seed.scheduling.runtime_classes),
-                priority_classes: priority_classes.or(seed.scheduling.priority_classes),
-                schedulers: schedulers.or(seed.scheduling.schedulers),
-                node_name: node_name.or(seed.scheduling.node_name),
-                node_selector: node_selector.or(seed.scheduling.node_selector),
-                tolerations: tolerations.or(seed.scheduling.tolerations),
-            },
-            images: Images {
-                allowed_registries: allowed_registries.or(seed.images.allowed_registries),
-                redirect: redirect.or(seed.images.redirect),
-            },
-            // No standard says what is defaulted.
-            mutation: self.mutation,
+    pub fn or(mut self, mut seed: Self) -> Self {
+        // No standard says what is defaulted, so `mutation` is no row.
+        for setting in all() {
+            setting.slot().fill(&mut self, &mut seed);
         }
+        self
     }
 }
 
 /// Whether a list of texts says `*`: anything.
 pub(crate) fn any(texts: &[Text]) -> bool {
     texts.iter().any(|text| text.0 == "*")
+}
+
+/// A setting of a profile.
+pub struct Setting {
+    /// Its path below `spec`.
+    pub path: &'static str,
+    /// What it holds.
+    pub kind: Kind,
+}
+
+/// What a setting holds, and which of two values of it is stricter. What is absent restricts nothing.
+#[derive(Clone, Copy)]
+pub enum Kind {
+    /// Whether something may be: false is stricter.
+    Allowance(At<Flag>),
+    /// Whether something must be: true is stricter.
+    Demand(At<Flag>),
+    /// Whether some pods need not do what another setting asks for: false is stricter. What is absent relaxes nothing.
+    Relaxation(At<Flag>),
+    /// What may be: fewer texts are stricter, and `*` stands for any.
+    Texts(At<Vec<Text>>),
+    /// Something else. Only who knows it can say which of two values is stricter.
+    Other(&'static dyn Slot),
+    /// What is changed in pods: no pod is denied because of it.
+    Change(&'static dyn Slot),
+}
+
+/// Where a setting of this type is.
+pub struct At<T: 'static> {
+    /// The setting.
+    pub get: fn(&Settings) -> &Option<T>,
+    /// The same, to be changed.
+    pub get_mut: fn(&mut Settings) -> &mut Option<T>,
+}
+
+impl<T> Clone for At<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for At<T> {}
+
+/// What can be done with a setting of whatever type.
+pub trait Slot: Sync {
+    /// Whether the settings say it.
+    fn is_said(&self, settings: &Settings) -> bool;
+    /// Whether both say the same.
+    fn is_same(&self, one: &Settings, other: &Settings) -> bool;
+    /// Takes what `seed` says, if the settings say nothing.
+    fn fill(&self, settings: &mut Settings, seed: &mut Settings);
+}
+
+impl<T: PartialEq> Slot for At<T> {
+    fn is_said(&self, settings: &Settings) -> bool {
+        (self.get)(settings).is_some()
+    }
+
+    fn is_same(&self, one: &Settings, other: &Settings) -> bool {
+        (self.get)(one) == (self.get)(other)
+    }
+
+    fn fill(&self, settings: &mut Settings, seed: &mut Settings) {
+        let found = (self.get_mut)(settings);
+        if found.is_none() {
+            *found = (self.get_mut)(seed).take();
+        }
+    }
+}
+
+impl Setting {
+    /// The setting, whatever its type is.
+    pub fn slot(&self) -> &dyn Slot {
+        match &self.kind {
+            Kind::Allowance(at) | Kind::Demand(at) | Kind::Relaxation(at) => at,
+            Kind::Texts(at) => at,
+            Kind::Other(slot) | Kind::Change(slot) => *slot,
+        }
+    }
+}
+
+/// A row.
+const fn setting(path: &'static str, kind: Kind) -> Setting {
+    Setting { path, kind }
+}
+
+/// Where a field of a group is.
+macro_rules! at {
+    ($group:ident.$field:ident) => {
+        $crate::settings::At {
+            get: |settings| &settings.$group.$field,
+            get_mut: |settings| &mut settings.$group.$field,
+        }
+    };
+}
+use at;
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use schemars::schema_for;
+    use serde_json::json;
+
+    use super::*;
+    use crate::catalogue;
+
+    /// A setting without a row would be lost where a level fills it in, and compared and tried by nothing.
+    #[test]
+    fn each_field_of_a_group_has_a_row() {
+        let schemas = [
+            ("users", schema_for!(Users)),
+            ("privileges", schema_for!(Privileges)),
+            ("host", schema_for!(Host)),
+            ("volumes", schema_for!(Volumes)),
+            ("identity", schema_for!(Identity)),
+            ("scheduling", schema_for!(Scheduling)),
+            ("images", schema_for!(Images)),
+        ];
+        let groups: BTreeSet<_> = schemas.iter().map(|(group, _)| (*group).to_owned()).collect();
+        let serialized = json!(Settings::default());
+        assert_eq!(serialized.as_object().map(|groups| groups.keys().cloned().collect()), Some(groups), "groups");
+        let fields: BTreeSet<_> = schemas
+            .iter()
+            .filter_map(|(group, schema)| Some((group, schema.get("properties")?.as_object()?)))
+            .flat_map(|(group, properties)| properties.keys().map(move |field| format!("{group}.{field}")))
+            .collect();
+        let rows: Vec<_> = all().map(|setting| setting.path.to_owned()).collect();
+        for field in &fields {
+            let group = field.split('.').next().unwrap_or_default();
+            assert!(rows.contains(field), "SETTINGS in crates/checks/src/settings/{group}.rs has no row {field}");
+        }
+        assert_eq!(rows.len(), fields.len(), "a row without a field, or two of one: {rows:?}");
+    }
+
+    #[test]
+    fn a_row_leads_to_the_setting_of_its_path() {
+        for setting in all() {
+            let pointer = format!("/{}", setting.path.replace('.', "/"));
+            let mut settings = Settings::default();
+            let found = match setting.kind {
+                Kind::Allowance(at) | Kind::Demand(at) | Kind::Relaxation(at) => {
+                    *(at.get_mut)(&mut settings) = Some(Flag::Constant(true));
+                    json!(true)
+                }
+                Kind::Texts(at) => {
+                    *(at.get_mut)(&mut settings) = Some(vec!["*".into()]);
+                    json!(["*"])
+                }
+                // The random settings of crates/gate try these.
+                Kind::Other(_) | Kind::Change(_) => continue,
+            };
+            assert!(setting.slot().is_said(&settings), "{}", setting.path);
+            assert_eq!(json!(settings).pointer(&pointer), Some(&found), "{}", setting.path);
+        }
+    }
+
+    #[test]
+    fn each_setting_is_read_by_a_check_and_each_that_is_read_has_a_row() {
+        let read: BTreeSet<_> = catalogue::ALL.iter().flat_map(|check| check.settings).copied().collect();
+        let judged = all().filter(|setting| !matches!(setting.kind, Kind::Change(_))).map(|setting| setting.path);
+        assert_eq!(read, judged.collect());
+    }
 }

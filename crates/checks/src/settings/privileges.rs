@@ -4,6 +4,10 @@ use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::{
+    Kind::{Allowance, Demand, Other, Relaxation, Texts},
+    Setting, at, setting,
+};
 use crate::{Flag, Text, catalogue};
 
 /// Privileges that containers may have.
@@ -60,6 +64,23 @@ pub struct Privileges {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub share_process_namespace: Option<Flag>,
 }
+
+/// The settings of this group, in the order in which messages name them.
+pub(super) static SETTINGS: &[Setting] = &[
+    setting("privileges.privileged", Allowance(at!(privileges.privileged))),
+    setting("privileges.allowPrivilegeEscalation", Allowance(at!(privileges.allow_privilege_escalation))),
+    setting("privileges.windowsHostProcess", Allowance(at!(privileges.windows_host_process))),
+    setting("privileges.unmaskedInUserNamespaces", Relaxation(at!(privileges.unmasked_in_user_namespaces))),
+    setting("privileges.capabilities", Other(&at!(privileges.capabilities))),
+    setting("privileges.procMount", Texts(at!(privileges.proc_mount))),
+    setting("privileges.seccomp", Other(&at!(privileges.seccomp))),
+    setting("privileges.appArmor", Other(&at!(privileges.app_armor))),
+    setting("privileges.seLinux", Other(&at!(privileges.se_linux))),
+    setting("privileges.sysctls", Other(&at!(privileges.sysctls))),
+    setting("privileges.windows", Other(&at!(privileges.windows))),
+    setting("privileges.readOnlyRootFilesystem", Demand(at!(privileges.read_only_root_filesystem))),
+    setting("privileges.shareProcessNamespace", Allowance(at!(privileges.share_process_namespace))),
+];
 
 // The schema describes the setting with this.
 /// Exempt: a pod with os.name windows need not say what the API server does not let it say

@@ -4,6 +4,10 @@ use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::{
+    Kind::{Allowance, Other, Texts},
+    Setting, at, setting,
+};
 use crate::{Flag, Text};
 
 /// What a pod says of where and how it is run.
@@ -39,6 +43,16 @@ pub struct Scheduling {
     #[schemars(length(max = 32))]
     pub tolerations: Option<Vec<AllowedToleration>>,
 }
+
+/// The settings of this group, in the order in which messages name them.
+pub(super) static SETTINGS: &[Setting] = &[
+    setting("scheduling.runtimeClasses", Texts(at!(scheduling.runtime_classes))),
+    setting("scheduling.priorityClasses", Texts(at!(scheduling.priority_classes))),
+    setting("scheduling.schedulers", Texts(at!(scheduling.schedulers))),
+    setting("scheduling.nodeName", Allowance(at!(scheduling.node_name))),
+    setting("scheduling.nodeSelector", Other(&at!(scheduling.node_selector))),
+    setting("scheduling.tolerations", Other(&at!(scheduling.tolerations))),
+];
 
 /// A label that pods must select.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]

@@ -8,10 +8,7 @@ use std::{borrow::Cow, fmt, str::FromStr};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-use super::{
-    Host, Identity, Images, Privileges, Scheduling, Settings, UserRule, UserRules, Users, Volumes, WindowsRule,
-    mutation::Mutation,
-};
+use super::{Host, Privileges, Settings, UserRule, UserRules, Users, Volumes, WindowsRule};
 use crate::{
     Level, Text,
     catalogue::{
@@ -195,8 +192,7 @@ impl Settings {
                 sysctls: Some(Sysctls { allowed: sysctls(version), forbidden: vec![] }),
                 windows_host_process: Some(false.into()),
                 windows: since(25).then_some(WindowsRule::Exempt),
-                read_only_root_filesystem: None,
-                share_process_namespace: None,
+                ..Privileges::default()
             },
             host: Host {
                 network: Some(false.into()),
@@ -204,21 +200,15 @@ impl Settings {
                 ipc: Some(false.into()),
                 ports: Some(vec![]),
                 probe_hosts: since(34).then(|| false.into()),
-                aliases: None,
+                ..Host::default()
             },
             volumes: Volumes {
                 allowed: restricted(0)
                     .then(|| restricted_volumes::RESTRICTED.iter().map(|&kind| kind.into()).collect()),
                 host_paths: Some(vec![]),
-                csi_drivers: None,
-                flex_volumes: None,
-                mount_propagation: None,
-                recursive_read_only: None,
+                ..Volumes::default()
             },
-            identity: Identity::default(),
-            scheduling: Scheduling::default(),
-            images: Images::default(),
-            mutation: Mutation::default(),
+            ..Self::default()
         }
     }
 }

@@ -3,7 +3,11 @@
 use kube::KubeSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{GroupRules, UserRules};
+use super::{
+    GroupRules,
+    Kind::{Demand, Other, Relaxation},
+    Setting, UserRules, at, setting,
+};
 use crate::{Flag, catalogue};
 
 /// The users and groups that processes may run as.
@@ -36,3 +40,14 @@ pub struct Users {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub relax_for_user_namespaces: Option<Flag>,
 }
+
+/// The settings of this group, in the order in which messages name them.
+pub(super) static SETTINGS: &[Setting] = &[
+    setting("users.runAsUser", Other(&at!(users.run_as_user))),
+    setting("users.requireRunAsNonRoot", Demand(at!(users.require_run_as_non_root))),
+    setting("users.relaxForUserNamespaces", Relaxation(at!(users.relax_for_user_namespaces))),
+    setting("users.runAsGroup", Other(&at!(users.run_as_group))),
+    setting("users.fsGroup", Other(&at!(users.fs_group))),
+    setting("users.supplementalGroups", Other(&at!(users.supplemental_groups))),
+    setting("users.supplementalGroupsPolicy", Other(&at!(users.supplemental_groups_policy))),
+];

@@ -3,7 +3,10 @@
 use kube::KubeSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Settings, any};
+use super::{
+    Kind::{Demand, Other, Texts},
+    Setting, Settings, any, at, setting,
+};
 use crate::{Flag, Resolve, Text, Values, catalogue};
 
 /// Volumes that pods may use.
@@ -46,6 +49,16 @@ pub struct Volumes {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recursive_read_only: Option<Flag>,
 }
+
+/// The settings of this group, in the order in which messages name them.
+pub(super) static SETTINGS: &[Setting] = &[
+    setting("volumes.allowed", Texts(at!(volumes.allowed))),
+    setting("volumes.hostPaths", Other(&at!(volumes.host_paths))),
+    setting("volumes.csiDrivers", Texts(at!(volumes.csi_drivers))),
+    setting("volumes.flexVolumes", Texts(at!(volumes.flex_volumes))),
+    setting("volumes.mountPropagation", Texts(at!(volumes.mount_propagation))),
+    setting("volumes.recursiveReadOnly", Demand(at!(volumes.recursive_read_only))),
+];
 
 /// Whether a kind of volume is refused in every namespace. Then restrictedVolumes says so; once is enough.
 pub(crate) fn kind_refused(settings: &Settings, kind: &str) -> bool {

@@ -18,7 +18,7 @@ use std::{
 
 use palisade_api::{
     Level, Settings, ToolSecurityProfile, catalogue,
-    settings::{WindowsRule, standard::Version},
+    settings::{WindowsRule, all, standard::Version},
 };
 use palisade_checks::{Check, Lowering, Resolve, Resolved, Values};
 use palisade_compiler::{Compiled, Namespace};
@@ -142,14 +142,14 @@ type Stricter = (Settings, Settings, pods::Shape, Vec<pods::Change>);
 /// Only one step: if many at once admit more, then one of them does. Only the settings of the checks that it concerns:
 /// others would only keep the pod from changing.
 fn stricter() -> impl Strategy<Value = Stricter> {
-    sample::select(tighten::STEPS).prop_flat_map(|(path, tighten)| {
+    sample::select(tighten::steps()).prop_flat_map(|(path, tighten)| {
         let checks: Vec<_> = catalogue::ALL.iter().copied().filter(|check| check.settings.contains(&path)).collect();
         let changes = prop::collection::vec(pods::change(&checks), 30..50);
         (settings::settings(), any::<Index>(), pods::shape(), changes).prop_map(
             move |(settings, at, shape, changes)| {
                 let weak = named(&settings, &checks);
                 let mut strict = weak.clone();
-                tighten(&mut strict, at);
+                tighten.apply(&mut strict, at);
                 (weak, strict, shape, changes)
             },
         )
@@ -291,6 +291,25 @@ fn the_offline_check_accepts_what_a_pod_can_comply_with() {
         Ok(())
     });
     outcome.unwrap_or_else(|error| panic!("{error}"));
+}
+
+#[test]
+fn each_setting_is_made_up() {
+    let missing: RefCell<BTreeSet<_>> = RefCell::new(all().map(|setting| setting.path).collect());
+    let outcome = runner(100).run(&settings::settings(), |settings| {
+        let text = json!(settings);
+        for setting in all() {
+            let is_there = text.pointer(&format!("/{}", setting.path.replace('.', "/"))).is_some();
+            prop_assert_eq!(setting.slot().is_said(&settings), is_there, "the row {} leads elsewhere", setting.path);
+            if is_there {
+                missing.borrow_mut().remove(setting.path);
+            }
+        }
+        Ok(())
+    });
+    outcome.unwrap_or_else(|error| panic!("{error}"));
+    let missing = missing.into_inner();
+    assert!(missing.is_empty(), "crates/gate/tests/properties/settings.rs does not make up {missing:?}");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Random pods: they comply with some settings, and are then changed where the checks look.
 
 use palisade_api::{Settings, catalogue};
-use palisade_checks::{Check, Field, Values};
+use palisade_checks::{Check, Field, Values, fixture::Fixture};
 use palisade_objects::pod;
 use proptest::{
     prelude::*,
@@ -162,24 +162,17 @@ fn shared() -> Vec<(&'static str, Vec<Json>)> {
 }
 
 fn of_pod() -> Vec<(&'static str, Vec<Json>)> {
-    let flag = || vec![Json::Null, json!(true), json!(false)];
     let sysctls = ["kernel.shm_rmid_forced", "kernel.msgmax", "kernel/msgmax", "net.ipv4.tcp_syncookies", "fs.x"];
     let mut all = shared();
     all.extend([
-        ("hostNetwork", flag()),
-        ("hostPID", flag()),
-        ("hostIPC", flag()),
-        ("hostUsers", flag()),
+        ("hostUsers", vec![Json::Null, json!(true), json!(false)]),
         ("os", vec![json!({"name": "windows"}), json!({"name": "linux"})]),
         ("runtimeClassName", vec![Json::Null, json!("gvisor"), json!("kata"), json!("runc")]),
-        ("shareProcessNamespace", flag()),
         ("hostAliases", vec![Json::Null, json!([]), json!([{"ip": "192.0.2.1", "hostnames": ["a"]}])]),
-        ("automountServiceAccountToken", flag()),
         ("serviceAccountName", texts(&["default", "builder", "text", "other"])),
         ("serviceAccount", texts(&["default", "builder", "other"])),
         ("priorityClassName", texts(&["", "batch", "system-node-critical", "text"])),
         ("schedulerName", texts(&["default-scheduler", "volcano", "other"])),
-        ("nodeName", texts(&["", "a"])),
         (
             "nodeSelector",
             vec![Json::Null, json!({"pool": "text"}), json!({"pool": "shared", "example.org/zone": "text"})],
@@ -219,7 +212,6 @@ fn tolerations() -> Vec<Json> {
 }
 
 fn of_container() -> Vec<(&'static str, Vec<Json>)> {
-    let flag = || vec![Json::Null, json!(true), json!(false)];
     let capabilities =
         || vec![json!([]), json!(["NET_BIND_SERVICE"]), json!(["NET_RAW", "CHOWN"]), json!(["ALL"]), json!(["MKNOD"])];
     let images = [
@@ -234,9 +226,6 @@ fn of_container() -> Vec<(&'static str, Vec<Json>)> {
     let mut all = shared();
     all.extend([
         ("securityContext", vec![Json::Null, json!({})]),
-        ("securityContext.privileged", flag()),
-        ("securityContext.allowPrivilegeEscalation", flag()),
-        ("securityContext.readOnlyRootFilesystem", flag()),
         ("securityContext.procMount", vec![Json::Null, json!("Default"), json!("Unmasked")]),
         ("securityContext.capabilities.add", capabilities()),
         ("securityContext.capabilities.drop", capabilities()),
@@ -271,6 +260,43 @@ fn concerns(path: &str, place: Place, field: &Field) -> bool {
     }
 }
 
+/// The values that a check's fixtures have in its fields, where no list above says which to try.
+fn of_fixtures(check: &Check) -> Vec<(Place, &'static str, Vec<Json>)> {
+    let is_listed = |path: &str, listed: Vec<(&'static str, Vec<Json>)>| {
+        listed.iter().any(|(of, _)| path == *of || (*of != "securityContext" && path.starts_with(&format!("{of}."))))
+    };
+    let fixtures: Vec<Fixture> = serde_saphyr::from_str(check.fixtures).unwrap();
+    let pods: Vec<_> = fixtures.iter().map(Fixture::pod).collect();
+    let values = |lists: &[&str], path: &str| {
+        let pointer = format!("/{}", path.replace('.', "/"));
+        let mut values = vec![Json::Null];
+        for pod in &pods {
+            let inside = lists.iter().flat_map(|list| pod["spec"][*list].as_array()).flatten();
+            let owners = if lists.is_empty() { vec![&pod["spec"]] } else { inside.collect() };
+            for value in owners.into_iter().filter_map(|owner| owner.pointer(&pointer)) {
+                let both = [json!(true), json!(false)];
+                let like = if value.is_boolean() { &both[..] } else { std::slice::from_ref(value) };
+                values.extend(like.iter().filter(|&value| !values.contains(value)).cloned().collect::<Vec<_>>());
+            }
+        }
+        values
+    };
+    let mut all = Vec::new();
+    for field in check.fields {
+        match *field {
+            Field::Pod(path) if !path.contains("[*]") && !is_listed(path, of_pod()) => {
+                all.push((Place::Pod, path, values(&[], path)));
+            }
+            Field::Container(path) if !path.contains("[*]") && !is_listed(path, of_container()) => {
+                let lists = ["containers", "initContainers", "ephemeralContainers"];
+                all.extend(lists.map(|list| (Place::Container(list), path, values(&lists, path))));
+            }
+            _ => {}
+        }
+    }
+    all
+}
+
 /// Changes of what the checks look at, and of what frees a pod from some of them.
 fn fields(checks: &[&Check]) -> Vec<(Place, &'static str, Vec<Json>)> {
     let of = |place, fields: Vec<(&'static str, Vec<Json>)>| {
@@ -280,6 +306,7 @@ fn fields(checks: &[&Check]) -> Vec<(Place, &'static str, Vec<Json>)> {
     for list in ["containers", "containers", "initContainers", "ephemeralContainers"] {
         all.extend(of(Place::Container(list), of_container()));
     }
+    all.extend(checks.iter().flat_map(|check| of_fixtures(check)));
     all.retain(|(place, path, _)| {
         ["hostUsers", "os"].contains(path)
             || checks.iter().flat_map(|check| check.fields).any(|field| concerns(path, *place, field))

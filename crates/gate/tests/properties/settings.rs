@@ -8,8 +8,9 @@ use palisade_api::{
         sysctls::Sysctls,
     },
     settings::{
-        AllowedToleration, GroupRule, GroupRules, Host, Identity, Images, NodeLabel, Privileges, Range, Scheduling,
-        TaintEffect, TokenRules, TolerationOperator, UserRule, UserRules, Users, Volumes, WindowsRule,
+        self, AllowedToleration, At, GroupRule, GroupRules, Host, Identity, Images, Kind, NodeLabel, Privileges, Range,
+        Scheduling, Setting, TaintEffect, TokenRules, TolerationOperator, UserRule, UserRules, Users, Volumes,
+        WindowsRule,
         mutation::{AdditionalDefault, Defaults, Mutation},
         redirect::{PathStyle, Redirect, RedirectedHost},
     },
@@ -22,7 +23,6 @@ pub(crate) type Pool = &'static [&'static str];
 
 pub(crate) const ADD: Pool = &["NET_BIND_SERVICE", "CHOWN", "NET_RAW", "SYS_TIME", "ALL", "$cap", "$caps"];
 pub(crate) const DROP: Pool = &["ALL", "NET_RAW", "MKNOD", "$cap", "$caps"];
-pub(crate) const PROC_MOUNT: Pool = &["Default", "Unmasked"];
 pub(crate) const PROFILE_TYPES: Pool = &["RuntimeDefault", "Localhost", "Unconfined", "$kind", "$kinds"];
 pub(crate) const PROFILES: Pool = &["a.json", "b.json", "$text", "profiles/$text"];
 pub(crate) const SE_LINUX_TYPES: Pool = &["container_t", "container_init_t", "spc_t", "$text"];
@@ -38,15 +38,7 @@ pub(crate) const SYSCTLS: Pool = &[
     "net.ipv4.tcp_syncookies",
     "$sysctls",
 ];
-pub(crate) const VOLUMES: Pool = &["csi", "emptyDir", "hostPath", "flexVolume", "image", "$volume", "$volumes"];
-pub(crate) const CSI_DRIVERS: Pool = &["csi.example.org", "other.example.org", "$text"];
-pub(crate) const FLEX_DRIVERS: Pool = &["example.org/flex", "example.org/other", "example.org/$text"];
-pub(crate) const RUNTIME_CLASSES: Pool = &["", "gvisor", "kata", "$text"];
-pub(crate) const PRIORITY_CLASSES: Pool = &["", "batch", "system-node-critical", "$text"];
-pub(crate) const SCHEDULERS: Pool = &["default-scheduler", "volcano", "$text"];
-pub(crate) const SERVICE_ACCOUNTS: Pool = &["default", "builder", "$text", "$texts"];
 pub(crate) const AUDIENCES: Pool = &["", "vault", "$text", "$texts"];
-pub(crate) const MOUNT_PROPAGATION: Pool = &["None", "HostToContainer", "Bidirectional"];
 pub(crate) const NODE_LABELS: Pool = &["text", "shared", "$text", "$texts"];
 pub(crate) const TAINTS: Pool = &["gpu", "dedicated", "$text"];
 pub(crate) const REGISTRIES: Pool = &[
@@ -59,6 +51,28 @@ pub(crate) const REGISTRIES: Pool = &[
     "$registries",
 ];
 pub(crate) const PATHS: Pool = &["/", "/data", "/data/project", "/data/project/$text", "/public"];
+
+/// The elements of settings that are lists of texts, and how many each has at least.
+const POOLS: &[(&str, Pool, usize)] = &[
+    ("privileges.procMount", &["Default", "Unmasked"], 1),
+    ("volumes.allowed", &["csi", "emptyDir", "hostPath", "flexVolume", "image", "$volume", "$volumes"], 0),
+    ("volumes.csiDrivers", &["csi.example.org", "other.example.org", "$text"], 0),
+    ("volumes.flexVolumes", &["example.org/flex", "example.org/other", "example.org/$text"], 0),
+    ("volumes.mountPropagation", &["None", "HostToContainer", "Bidirectional"], 0),
+    ("identity.serviceAccounts", &["default", "builder", "$text", "$texts"], 1),
+    ("scheduling.runtimeClasses", &["", "gvisor", "kata", "$text"], 1),
+    ("scheduling.priorityClasses", &["", "batch", "system-node-critical", "$text"], 1),
+    ("scheduling.schedulers", &["default-scheduler", "volcano", "$text"], 1),
+    ("images.allowedRegistries", REGISTRIES, 1),
+];
+
+/// The elements of a setting that is a list of texts, and how many it has at least.
+pub(crate) fn pool(path: &str) -> (Pool, usize) {
+    let Some((_, pool, least)) = POOLS.iter().find(|(of, ..)| *of == path) else {
+        panic!("POOLS in crates/gate/tests/properties/settings.rs has no {path}");
+    };
+    (*pool, *least)
+}
 
 pub(crate) fn flag() -> impl Strategy<Value = Flag> {
     prop_oneof![
@@ -120,8 +134,6 @@ prop_compose! {
         run_as_group in maybe(group_rules()),
         fs_group in maybe(group_rules()),
         supplemental_groups in maybe(group_rules()),
-        require_run_as_non_root in maybe(flag()),
-        relax_for_user_namespaces in maybe(flag()),
         supplemental_groups_policy in
             maybe(sample::select(vec![SupplementalGroupsPolicy::Merge, SupplementalGroupsPolicy::Strict])),
     ) -> Users {
@@ -131,8 +143,7 @@ prop_compose! {
             fs_group,
             supplemental_groups,
             supplemental_groups_policy,
-            require_run_as_non_root,
-            relax_for_user_namespaces,
+            ..Users::default()
         }
     }
 }
@@ -163,32 +174,23 @@ prop_compose! {
 
 prop_compose! {
     fn privileges()(
-        (privileged, allow_privilege_escalation, windows_host_process) in (maybe(flag()), maybe(flag()), maybe(flag())),
         capabilities in maybe((texts(ADD, 0), sample::subsequence(DROP, 0..3), sample::subsequence(ADD, 0..3))),
-        (proc_mount, unmasked_in_user_namespaces) in (maybe(texts(PROC_MOUNT, 1)), maybe(flag())),
         (seccomp, app_armor) in profiles(),
         se_linux in maybe(se_linux()),
         sysctls in maybe((texts(SYSCTLS, 0), sample::subsequence(SYSCTLS, 0..3))),
         windows in option::of(sample::select(vec![WindowsRule::Exempt, WindowsRule::Check])),
-        (read_only_root_filesystem, share_process_namespace) in (maybe(flag()), maybe(flag())),
     ) -> Privileges {
         let all = |texts: Vec<&str>| texts.into_iter().map(Text::from).collect();
         Privileges {
-            privileged,
-            allow_privilege_escalation,
             capabilities: capabilities.map(|(allowed_add, required_drop, default_add)| Capabilities {
                 allowed_add, required_drop: all(required_drop), default_add: all(default_add),
             }),
-            proc_mount,
-            unmasked_in_user_namespaces,
             seccomp,
             app_armor,
             se_linux,
             sysctls: sysctls.map(|(allowed, forbidden)| Sysctls { allowed, forbidden: all(forbidden) }),
-            windows_host_process,
             windows,
-            read_only_root_filesystem,
-            share_process_namespace,
+            ..Privileges::default()
         }
     }
 }
@@ -198,40 +200,14 @@ pub(crate) fn host_path() -> impl Strategy<Value = HostPath> {
 }
 
 prop_compose! {
-    fn volumes()(
-        allowed in maybe(prop_oneof![texts(VOLUMES, 0), sample::select(vec!["hostPath", "$volume"]).prop_map(|kind| vec![kind.into()])]),
-        host_paths in maybe(prop::collection::vec(host_path(), 0..5)),
-        csi_drivers in maybe(texts(CSI_DRIVERS, 0)),
-        flex_volumes in maybe(texts(FLEX_DRIVERS, 0)),
-        mount_propagation in maybe(texts(MOUNT_PROPAGATION, 0)),
-        recursive_read_only in maybe(flag()),
-    ) -> Volumes {
-        Volumes { allowed, host_paths, csi_drivers, flex_volumes, mount_propagation, recursive_read_only }
-    }
-}
-
-prop_compose! {
-    fn host()(
-        (network, pid, ipc) in (maybe(flag()), maybe(flag()), maybe(flag())),
-        ports in maybe(prop::collection::vec(range(), 0..3)),
-        (probe_hosts, aliases) in (maybe(flag()), maybe(flag())),
-    ) -> Host {
-        Host { network, pid, ipc, ports, probe_hosts, aliases }
-    }
-}
-
-prop_compose! {
     fn identity()(
-        service_accounts in maybe(texts(SERVICE_ACCOUNTS, 1)),
-        automount_service_account_token in maybe(flag()),
         service_account_tokens in maybe((texts(AUDIENCES, 0), maybe(sample::select(vec![600, 3600, 86400])))),
     ) -> Identity {
         Identity {
-            service_accounts,
-            automount_service_account_token,
             service_account_tokens: service_account_tokens.map(|(audiences, most)| TokenRules {
                 audiences, max_expiration_seconds: most.map(Integer::from),
             }),
+            ..Identity::default()
         }
     }
 }
@@ -260,14 +236,10 @@ fn node_labels() -> impl Strategy<Value = Vec<NodeLabel>> {
 
 prop_compose! {
     fn scheduling()(
-        runtime_classes in maybe(texts(RUNTIME_CLASSES, 1)),
-        priority_classes in maybe(texts(PRIORITY_CLASSES, 1)),
-        schedulers in maybe(texts(SCHEDULERS, 1)),
-        node_name in maybe(flag()),
         node_selector in maybe(node_labels()),
         tolerations in maybe(prop::collection::vec(toleration(), 0..3)),
     ) -> Scheduling {
-        Scheduling { runtime_classes, priority_classes, schedulers, node_name, node_selector, tolerations }
+        Scheduling { node_selector, tolerations, ..Scheduling::default() }
     }
 }
 
@@ -305,27 +277,72 @@ prop_compose! {
 }
 
 prop_compose! {
-    fn all()(
+    /// What is made up by hand: settings that are more than a flag or a list of texts.
+    fn others()(
         users in users(),
         privileges in privileges().boxed(),
-        host in host(),
-        volumes in volumes(),
+        ports in maybe(prop::collection::vec(range(), 0..3)),
+        host_paths in maybe(prop::collection::vec(host_path(), 0..5)),
         identity in identity(),
         scheduling in scheduling().boxed(),
-        allowed_registries in maybe(texts(REGISTRIES, 1)),
         redirect in option::weighted(0.3, redirect()),
         mutation in mutation(),
     ) -> Settings {
         Settings {
             users,
             privileges,
-            host,
-            volumes,
+            host: Host { ports, ..Host::default() },
+            volumes: Volumes { host_paths, ..Volumes::default() },
             identity,
             scheduling,
-            images: Images { allowed_registries, redirect },
+            images: Images { redirect, ..Images::default() },
             mutation,
         }
+    }
+}
+
+fn flags() -> Vec<At<Flag>> {
+    let of = |setting: &Setting| match setting.kind {
+        Kind::Allowance(at) | Kind::Demand(at) | Kind::Relaxation(at) => Some(at),
+        Kind::Texts(_) | Kind::Other(_) | Kind::Change(_) => None,
+    };
+    settings::all().filter_map(of).collect()
+}
+
+/// The settings that are lists of texts, by their paths.
+fn lists() -> Vec<(&'static str, At<Vec<Text>>)> {
+    let of = |setting: &'static Setting| match setting.kind {
+        Kind::Texts(at) => Some((setting.path, at)),
+        _ => None,
+    };
+    settings::all().filter_map(of).collect()
+}
+
+fn list(path: &str) -> BoxedStrategy<Vec<Text>> {
+    let (pool, least) = pool(path);
+    match path {
+        // What is in a volume matters most where its kind is the only one.
+        "volumes.allowed" => {
+            let one = sample::select(vec!["hostPath", "$volume"]).prop_map(|kind| vec![kind.into()]);
+            prop_oneof![texts(pool, least), one].boxed()
+        }
+        _ => texts(pool, least).boxed(),
+    }
+}
+
+prop_compose! {
+    fn all()(
+        mut settings in others().boxed(),
+        of_flags in flags().iter().map(|_| maybe(flag())).collect::<Vec<_>>(),
+        of_lists in lists().iter().map(|(path, _)| maybe(list(path))).collect::<Vec<_>>(),
+    ) -> Settings {
+        for (at, flag) in flags().into_iter().zip(of_flags) {
+            *(at.get_mut)(&mut settings) = flag;
+        }
+        for ((_, at), list) in lists().into_iter().zip(of_lists) {
+            *(at.get_mut)(&mut settings) = list;
+        }
+        settings
     }
 }
 

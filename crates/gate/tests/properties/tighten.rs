@@ -2,6 +2,8 @@
 //!
 //! Each step asks for no less than there was. Its argument says which of several possible ones it is.
 
+use std::fmt;
+
 use palisade_api::{
     Settings,
     catalogue::{
@@ -10,46 +12,80 @@ use palisade_api::{
         sysctls::Sysctls,
     },
     settings::{
-        AllowedToleration, GroupRule, GroupRules, NodeLabel, Range, TaintEffect, TokenRules, TolerationOperator,
-        UserRule, UserRules, WindowsRule,
+        self, AllowedToleration, At, GroupRule, GroupRules, Kind, NodeLabel, Range, TaintEffect, TokenRules,
+        TolerationOperator, UserRule, UserRules, WindowsRule,
     },
 };
 use palisade_checks::{Flag, Integer, Text};
 use proptest::sample::Index;
 
 use crate::settings::{
-    ADD, AUDIENCES, CSI_DRIVERS, DROP, FLEX_DRIVERS, MOUNT_PROPAGATION, NODE_LABELS, PATHS, PRIORITY_CLASSES,
-    PROC_MOUNT, PROFILE_TYPES, PROFILES, Pool, REGISTRIES, RUNTIME_CLASSES, SCHEDULERS, SE_LINUX_LEVELS,
-    SE_LINUX_NAMES, SE_LINUX_TYPES, SERVICE_ACCOUNTS, SYSCTLS, TAINTS, VOLUMES,
+    ADD, AUDIENCES, DROP, NODE_LABELS, PATHS, PROFILE_TYPES, PROFILES, Pool, SE_LINUX_LEVELS, SE_LINUX_NAMES,
+    SE_LINUX_TYPES, SYSCTLS, TAINTS, pool,
 };
 
 /// A way to make settings stricter: of which setting, and how.
-type Step = (&'static str, fn(&mut Settings, Index));
+pub(crate) type Step = (&'static str, How);
+
+/// How a setting becomes stricter.
+#[derive(Clone, Copy)]
+pub(crate) enum How {
+    /// What may be, no longer may; or what need not be, must.
+    Say(At<Flag>, bool),
+    /// What may be becomes less.
+    Narrow(At<Vec<Text>>, Pool, usize),
+    /// In a way of its own.
+    Own(fn(&mut Settings, Index)),
+}
+
+impl fmt::Debug for How {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a step")
+    }
+}
+
+impl How {
+    /// Makes the settings stricter.
+    pub(crate) fn apply(self, settings: &mut Settings, at: Index) {
+        match self {
+            Self::Say(of, flag) => *(of.get_mut)(settings) = Some(Flag::Constant(flag)),
+            Self::Narrow(of, pool, least) => {
+                narrow((of.get_mut)(settings).get_or_insert_with(anything), pool, least, at)
+            }
+            Self::Own(step) => step(settings, at),
+        }
+    }
+}
 
 /// Every way, at least one for each setting.
-pub(crate) const STEPS: &[Step] = &[
-    // What is allowed, no longer is.
-    ("privileges.privileged", |s, _| forbid(&mut s.privileges.privileged)),
-    ("privileges.allowPrivilegeEscalation", |s, _| forbid(&mut s.privileges.allow_privilege_escalation)),
-    ("privileges.windowsHostProcess", |s, _| forbid(&mut s.privileges.windows_host_process)),
-    ("privileges.unmaskedInUserNamespaces", |s, _| forbid(&mut s.privileges.unmasked_in_user_namespaces)),
-    ("users.relaxForUserNamespaces", |s, _| forbid(&mut s.users.relax_for_user_namespaces)),
-    ("host.network", |s, _| forbid(&mut s.host.network)),
-    ("host.pid", |s, _| forbid(&mut s.host.pid)),
-    ("host.ipc", |s, _| forbid(&mut s.host.ipc)),
-    ("host.probeHosts", |s, _| forbid(&mut s.host.probe_hosts)),
-    ("host.aliases", |s, _| forbid(&mut s.host.aliases)),
-    ("privileges.shareProcessNamespace", |s, _| forbid(&mut s.privileges.share_process_namespace)),
-    ("identity.automountServiceAccountToken", |s, _| forbid(&mut s.identity.automount_service_account_token)),
-    ("scheduling.nodeName", |s, _| forbid(&mut s.scheduling.node_name)),
+pub(crate) fn steps() -> Vec<Step> {
+    let mut steps: Vec<_> = OWN.iter().map(|&(path, step)| (path, How::Own(step))).collect();
+    for setting in settings::all() {
+        let how = match setting.kind {
+            Kind::Allowance(at) | Kind::Relaxation(at) => How::Say(at, false),
+            Kind::Demand(at) => How::Say(at, true),
+            Kind::Texts(at) => {
+                let (pool, least) = pool(setting.path);
+                How::Narrow(at, pool, least)
+            }
+            Kind::Other(_) => {
+                let is_there = OWN.iter().any(|(path, _)| *path == setting.path);
+                assert!(is_there, "OWN in crates/gate/tests/properties/tighten.rs has no {}", setting.path);
+                continue;
+            }
+            Kind::Change(_) => continue,
+        };
+        steps.push((setting.path, how));
+    }
+    steps
+}
+
+/// Ways that the kind of a setting does not say.
+const OWN: &[(&str, fn(&mut Settings, Index))] = &[
     ("privileges.windows", |s, _| s.privileges.windows = Some(WindowsRule::Check)),
-    // What need not be, must.
-    ("privileges.readOnlyRootFilesystem", |s, _| demand(&mut s.privileges.read_only_root_filesystem)),
-    ("users.requireRunAsNonRoot", |s, _| demand(&mut s.users.require_run_as_non_root)),
     ("users.supplementalGroupsPolicy", |s, _| {
         s.users.supplemental_groups_policy = Some(SupplementalGroupsPolicy::Strict);
     }),
-    ("volumes.recursiveReadOnly", |s, _| demand(&mut s.volumes.recursive_read_only)),
     ("privileges.seccomp", |s, _| seccomp(s).required = true.into()),
     ("privileges.seccomp", |s, _| seccomp(s).annotations = true.into()),
     ("privileges.seLinux", |s, _| se_linux(s).required = true.into()),
@@ -57,7 +93,6 @@ pub(crate) const STEPS: &[Step] = &[
     ("privileges.capabilities", |s, at| narrow(&mut capabilities(s).allowed_add, ADD, 0, at)),
     ("privileges.capabilities", |s, at| drop(remove(&mut capabilities(s).default_add, 0, at))),
     ("privileges.capabilities", |s, at| capabilities(s).required_drop.push((*at.get(DROP)).into())),
-    ("privileges.procMount", |s, at| narrow_some(&mut s.privileges.proc_mount, PROC_MOUNT, 1, at)),
     ("privileges.seccomp", |s, at| narrow(&mut seccomp(s).allowed, PROFILE_TYPES, 1, at)),
     ("privileges.seccomp", |s, at| narrow(&mut seccomp(s).localhost_profiles, PROFILES, 0, at)),
     ("privileges.appArmor", |s, at| narrow(&mut app_armor(s).allowed, PROFILE_TYPES, 0, at)),
@@ -69,11 +104,6 @@ pub(crate) const STEPS: &[Step] = &[
     ("privileges.sysctls", |s, at| narrow(&mut sysctls(s).allowed, SYSCTLS, 0, at)),
     ("privileges.sysctls", |s, at| shorten_wildcard(&mut sysctls(s).allowed, at)),
     ("privileges.sysctls", |s, at| sysctls(s).forbidden.push((*at.get(SYSCTLS)).into())),
-    ("volumes.allowed", |s, at| narrow_some(&mut s.volumes.allowed, VOLUMES, 0, at)),
-    ("volumes.csiDrivers", |s, at| narrow_some(&mut s.volumes.csi_drivers, CSI_DRIVERS, 0, at)),
-    ("volumes.flexVolumes", |s, at| narrow_some(&mut s.volumes.flex_volumes, FLEX_DRIVERS, 0, at)),
-    ("volumes.mountPropagation", |s, at| narrow_some(&mut s.volumes.mount_propagation, MOUNT_PROPAGATION, 0, at)),
-    ("identity.serviceAccounts", |s, at| narrow_some(&mut s.identity.service_accounts, SERVICE_ACCOUNTS, 1, at)),
     ("identity.serviceAccountTokens", |s, at| narrow(&mut tokens(s).audiences, AUDIENCES, 0, at)),
     ("identity.serviceAccountTokens", |s, at| {
         let most = &mut tokens(s).max_expiration_seconds;
@@ -82,12 +112,8 @@ pub(crate) const STEPS: &[Step] = &[
             _ => Integer::Constant(*at.get(&[600, 3600])),
         });
     }),
-    ("scheduling.runtimeClasses", |s, at| narrow_some(&mut s.scheduling.runtime_classes, RUNTIME_CLASSES, 1, at)),
-    ("scheduling.priorityClasses", |s, at| narrow_some(&mut s.scheduling.priority_classes, PRIORITY_CLASSES, 1, at)),
-    ("scheduling.schedulers", |s, at| narrow_some(&mut s.scheduling.schedulers, SCHEDULERS, 1, at)),
     ("scheduling.nodeSelector", |s, at| narrow_node_selector(s.scheduling.node_selector.get_or_insert_default(), at)),
     ("scheduling.tolerations", |s, at| narrow_tolerations(&mut s.scheduling.tolerations, at)),
-    ("images.allowedRegistries", |s, at| narrow_some(&mut s.images.allowed_registries, REGISTRIES, 1, at)),
     ("images.allowedRegistries", |s, at| go_below(s.images.allowed_registries.iter_mut().flatten(), at)),
     ("volumes.hostPaths", |s, at| drop(remove(host_paths(s), 0, at))),
     ("volumes.hostPaths", |s, at| {
@@ -103,14 +129,6 @@ pub(crate) const STEPS: &[Step] = &[
     ("users.fsGroup", |s, at| tighten_group(&mut s.users.fs_group, at)),
     ("users.supplementalGroups", |s, at| tighten_group(&mut s.users.supplemental_groups, at)),
 ];
-
-fn forbid(flag: &mut Option<Flag>) {
-    *flag = Some(Flag::Constant(false));
-}
-
-fn demand(flag: &mut Option<Flag>) {
-    *flag = Some(Flag::Constant(true));
-}
 
 fn anything() -> Vec<Text> {
     vec!["*".into()]
@@ -203,10 +221,6 @@ fn narrow(list: &mut Vec<Text>, pool: Pool, least: usize, at: Index) {
     } else {
         remove(list, least, at);
     }
-}
-
-fn narrow_some(list: &mut Option<Vec<Text>>, pool: Pool, least: usize, at: Index) {
-    narrow(list.get_or_insert_with(anything), pool, least, at);
 }
 
 /// One part of SELinux options. A list that is empty says that a part must not be set, and so it cannot be required:
