@@ -20,7 +20,10 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    certificates::{self, CurrentCertificate, clients},
+    certificates::{
+        self, CurrentCertificate,
+        clients::{self, ClientCaError},
+    },
     cluster::ClusterState,
     metrics::Metrics,
     options::Options,
@@ -44,7 +47,7 @@ pub enum Error {
     Tls(#[from] tokio_rustls::rustls::Error),
     /// The authority of clients.
     #[error(transparent)]
-    Clients(#[from] clients::Error),
+    Clients(#[from] ClientCaError),
     /// A task that the webhook needs.
     #[error(transparent)]
     Task(#[from] TaskFailure),

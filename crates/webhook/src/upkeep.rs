@@ -22,8 +22,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     certificates::{
-        self, Leaf, files,
-        secret::{self, SecretStore},
+        Leaf, UnusableCertificate, files,
+        secret::{SecretError, SecretStore},
         stored::{CertificateSpec, StoredCertificates},
     },
     options::{Certificates, Options},
@@ -41,11 +41,11 @@ const PUBLISHED: &str = "ConfigMap palisade-webhook-ca";
 
 /// Why a turn failed. The next turn tries again.
 #[derive(Debug, thiserror::Error)]
-enum Error {
+enum UpkeepError {
     #[error(transparent)]
-    Secret(#[from] secret::Error),
+    Secret(#[from] SecretError),
     #[error(transparent)]
-    Certificate(#[from] certificates::Error),
+    Certificate(#[from] UnusableCertificate),
     #[error("{0}: {1}")]
     Api(&'static str, #[source] Box<kube::Error>),
     #[error("{0} does not exist; install it again with the manifests")]
@@ -103,7 +103,7 @@ impl Upkeep {
         let turns = async {
             loop {
                 let turn = timeout(TURN, self.turn()).await;
-                if let Err(error) = turn.unwrap_or(Err(Error::Timeout)) {
+                if let Err(error) = turn.unwrap_or(Err(UpkeepError::Timeout)) {
                     self.cx.metrics.upkeep_failed.inc();
                     tracing::warn!(%error, "could not maintain or publish the certificate; will retry");
                 }
@@ -114,7 +114,7 @@ impl Upkeep {
         let _: Option<()> = stop.run_until_cancelled(turns).await;
     }
 
-    async fn turn(&mut self) -> Result<(), Error> {
+    async fn turn(&mut self) -> Result<(), UpkeepError> {
         let registered = self.registration.get(WEBHOOK).await.map_err(|error| of_api(REGISTRATION, error))?;
         let entries = registered.webhooks.iter().flatten().count();
         self.cx.metrics.registered.set(i64::try_from(entries).unwrap_or(i64::MAX));
@@ -146,7 +146,7 @@ impl Upkeep {
     async fn certificate(
         &mut self,
         registration: &MutatingWebhookConfiguration,
-    ) -> Result<(Leaf, Option<String>), Error> {
+    ) -> Result<(Leaf, Option<String>), UpkeepError> {
         let Shared { store, stored, trusted } = match &mut self.source {
             Source::Files(directory) => return Ok(files::read(directory)?),
             Source::SelfSigned(shared) => shared.as_mut(),
@@ -170,10 +170,10 @@ impl Upkeep {
     }
 }
 
-fn of_api(what: &'static str, error: kube::Error) -> Error {
+fn of_api(what: &'static str, error: kube::Error) -> UpkeepError {
     match error {
-        kube::Error::Api(status) if status.is_not_found() => Error::NotInstalled(what),
-        error => Error::Api(what, Box::new(error)),
+        kube::Error::Api(status) if status.is_not_found() => UpkeepError::NotInstalled(what),
+        error => UpkeepError::Api(what, Box::new(error)),
     }
 }
 

@@ -17,7 +17,7 @@ use x509_parser::{extensions::GeneralName, parse_x509_certificate};
 /// Why clients cannot be authenticated. The webhook does not start then: it would be open to everybody.
 #[derive(Debug, thiserror::Error)]
 #[error("--client-ca {path}: {reason}")]
-pub struct Error {
+pub struct ClientCaError {
     path: String,
     reason: String,
 }
@@ -27,8 +27,8 @@ pub struct Error {
 ///
 /// # Errors
 /// The file cannot be read or has no certificate.
-pub fn verifier(file: &Path, names: &[String]) -> Result<Arc<dyn ClientCertVerifier>, Error> {
-    let of = |reason: String| Error { path: file.display().to_string(), reason };
+pub fn verifier(file: &Path, names: &[String]) -> Result<Arc<dyn ClientCertVerifier>, ClientCaError> {
+    let of = |reason: String| ClientCaError { path: file.display().to_string(), reason };
     let pem = std::fs::read(file).map_err(|error| of(format!("cannot be read: {error}")))?;
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(&pem) {

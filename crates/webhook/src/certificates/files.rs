@@ -2,21 +2,21 @@
 
 use std::path::Path;
 
-use super::{Error, Leaf};
+use super::{Leaf, UnusableCertificate};
 
 /// Reads `tls.crt` and `tls.key` of a directory, and `ca.crt` if it is there.
 ///
 /// # Errors
 /// The file, and what is wrong with it.
-pub fn read(directory: &Path) -> Result<(Leaf, Option<String>), Error> {
+pub fn read(directory: &Path) -> Result<(Leaf, Option<String>), UnusableCertificate> {
     let file = |name: &str| {
         let path = directory.join(name);
-        std::fs::read(&path).map_err(|source| Error::File { path: path.display().to_string(), source })
+        std::fs::read(&path).map_err(|source| UnusableCertificate::File { path: path.display().to_string(), source })
     };
     let leaf = Leaf::read(&file("tls.crt")?, &file("tls.key")?)?;
     let authority = match file("ca.crt") {
         Ok(pem) => Some(String::from_utf8_lossy(&pem).into_owned()).filter(|pem| !pem.trim().is_empty()),
-        Err(Error::File { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => None,
+        Err(UnusableCertificate::File { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => None,
         Err(error) => return Err(error),
     };
     Ok((leaf, authority))

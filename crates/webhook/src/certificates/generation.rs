@@ -8,7 +8,7 @@ use rcgen::{
 use time::OffsetDateTime;
 use tokio_rustls::rustls::pki_types::{CertificateDer, pem::PemObject};
 
-use super::{Error, Leaf, validity};
+use super::{Leaf, UnusableCertificate, validity};
 
 /// The longest time by which a certificate is dated back, for clocks that are late.
 const BACKDATE: Duration = Duration::from_hours(1);
@@ -33,12 +33,13 @@ impl Generation {
     ///
     /// # Errors
     /// A name is not a valid name, or there is no randomness.
-    pub fn make(names: &[String], life: Duration, now: i64) -> Result<Self, Error> {
+    pub fn make(names: &[String], life: Duration, now: i64) -> Result<Self, UnusableCertificate> {
         let seconds = |duration: Duration| i64::try_from(duration.as_secs()).unwrap_or(i64::MAX);
         let from = now.saturating_sub(seconds((life / 10).min(BACKDATE)));
         let until = now.saturating_add(seconds(life));
-        let moment =
-            |at: i64| OffsetDateTime::from_unix_timestamp(at).map_err(|error| Error::Certificate(error.to_string()));
+        let moment = |at: i64| {
+            OffsetDateTime::from_unix_timestamp(at).map_err(|error| UnusableCertificate::Certificate(error.to_string()))
+        };
         let (not_before, not_after) = (moment(from)?, moment(until)?);
 
         let mut of_authority = CertificateParams::default();
@@ -66,7 +67,7 @@ impl Generation {
     ///
     /// # Errors
     /// A certificate or key is invalid, or they do not belong together.
-    pub fn read(authority: String, certificate: String, key: String) -> Result<Self, Error> {
+    pub fn read(authority: String, certificate: String, key: String) -> Result<Self, UnusableCertificate> {
         end_of(&authority)?;
         let leaf = Leaf::read(certificate.as_bytes(), key.as_bytes())?;
         let not_before = leaf.key.cert.first().map_or(Ok((0, 0)), |first| validity(first))?.0;
@@ -94,16 +95,17 @@ impl Generation {
 ///
 /// # Errors
 /// It is not a certificate.
-pub fn end_of(pem: &str) -> Result<i64, Error> {
-    let der = CertificateDer::from_pem_slice(pem.as_bytes()).map_err(|error| Error::Certificate(error.to_string()))?;
+pub fn end_of(pem: &str) -> Result<i64, UnusableCertificate> {
+    let der = CertificateDer::from_pem_slice(pem.as_bytes())
+        .map_err(|error| UnusableCertificate::Certificate(error.to_string()))?;
     Ok(validity(&der)?.1)
 }
 
 /// The names that a certificate is for.
-fn names_of(certificate: &[u8]) -> Result<std::collections::BTreeSet<String>, Error> {
+fn names_of(certificate: &[u8]) -> Result<std::collections::BTreeSet<String>, UnusableCertificate> {
     use x509_parser::extensions::GeneralName;
 
-    let unreadable = |error: &dyn std::fmt::Display| Error::Certificate(error.to_string());
+    let unreadable = |error: &dyn std::fmt::Display| UnusableCertificate::Certificate(error.to_string());
     let (_, parsed) = x509_parser::parse_x509_certificate(certificate).map_err(|error| unreadable(&error))?;
     let names = parsed.subject_alternative_name().map_err(|error| unreadable(&error))?;
     let text = |name: &GeneralName<'_>| match name {

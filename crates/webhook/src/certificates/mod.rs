@@ -22,7 +22,7 @@ use tokio_rustls::rustls::{
 
 /// Why a certificate cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum UnusableCertificate {
     /// The certificate.
     #[error("the certificate cannot be read: {0}")]
     Certificate(String),
@@ -57,25 +57,25 @@ impl Leaf {
     ///
     /// # Errors
     /// Also if the key is not that of the certificate.
-    pub fn read(certificate: &[u8], key: &[u8]) -> Result<Self, Error> {
+    pub fn read(certificate: &[u8], key: &[u8]) -> Result<Self, UnusableCertificate> {
         let chain: Vec<_> = CertificateDer::pem_slice_iter(certificate)
             .collect::<Result<_, _>>()
-            .map_err(|error| Error::Certificate(error.to_string()))?;
+            .map_err(|error| UnusableCertificate::Certificate(error.to_string()))?;
         let not_after = match chain.first() {
             Some(first) => validity(first)?.1,
-            None => return Err(Error::Certificate("it contains no certificate".to_owned())),
+            None => return Err(UnusableCertificate::Certificate("it contains no certificate".to_owned())),
         };
-        let key = PrivateKeyDer::from_pem_slice(key).map_err(|error| Error::Key(error.to_string()))?;
+        let key = PrivateKeyDer::from_pem_slice(key).map_err(|error| UnusableCertificate::Key(error.to_string()))?;
         let key = CertifiedKey::from_der(chain, key, &ring::default_provider())
-            .map_err(|error| Error::Key(error.to_string()))?;
+            .map_err(|error| UnusableCertificate::Key(error.to_string()))?;
         Ok(Self { key: Arc::new(key), not_after })
     }
 }
 
 /// From when to when a certificate is valid, as Unix time.
-fn validity(certificate: &[u8]) -> Result<(i64, i64), Error> {
-    let (_, parsed) =
-        x509_parser::parse_x509_certificate(certificate).map_err(|error| Error::Certificate(error.to_string()))?;
+fn validity(certificate: &[u8]) -> Result<(i64, i64), UnusableCertificate> {
+    let (_, parsed) = x509_parser::parse_x509_certificate(certificate)
+        .map_err(|error| UnusableCertificate::Certificate(error.to_string()))?;
     let validity = parsed.validity();
     Ok((validity.not_before.timestamp(), validity.not_after.timestamp()))
 }

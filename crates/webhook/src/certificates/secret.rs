@@ -5,7 +5,7 @@ use kube::{Api, Client, api::PostParams};
 use palisade_api::names;
 
 use super::{
-    Error as Unusable,
+    UnusableCertificate,
     stored::{CertificateSpec, Step, StoredCertificates},
 };
 
@@ -14,7 +14,7 @@ pub const SECRET: &str = "palisade-webhook-cert";
 
 /// Why the Secret could not be maintained.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum SecretError {
     /// The API server.
     #[error("Secret {SECRET}: {0}")]
     Api(#[source] Box<kube::Error>),
@@ -23,10 +23,10 @@ pub enum Error {
     Missing,
     /// No certificate.
     #[error(transparent)]
-    Unusable(#[from] Unusable),
+    Unusable(#[from] UnusableCertificate),
 }
 
-impl From<kube::Error> for Error {
+impl From<kube::Error> for SecretError {
     fn from(error: kube::Error) -> Self {
         match error {
             kube::Error::Api(status) if status.is_not_found() => Self::Missing,
@@ -60,7 +60,7 @@ impl SecretStore {
         mine: Option<&StoredCertificates>,
         now: i64,
         known: impl Fn(&StoredCertificates) -> bool,
-    ) -> Result<StoredCertificates, Error> {
+    ) -> Result<StoredCertificates, SecretError> {
         loop {
             let mut secret = self.api.get(SECRET).await?;
             let found = StoredCertificates::read(&secret.data.clone().unwrap_or_default()).unwrap_or_else(|error| {

@@ -10,7 +10,7 @@ use std::{collections::BTreeMap, time::Duration};
 use k8s_openapi::ByteString;
 
 use super::{
-    Error,
+    UnusableCertificate,
     generation::{Generation, end_of},
 };
 
@@ -55,7 +55,7 @@ impl StoredCertificates {
     ///
     /// # Errors
     /// The certificate in use cannot be read. The rest may be missing.
-    pub fn read(data: &Data) -> Result<Option<Self>, Error> {
+    pub fn read(data: &Data) -> Result<Option<Self>, UnusableCertificate> {
         if CURRENT.iter().all(|key| !data.contains_key(*key)) {
             return Ok(None);
         }
@@ -94,7 +94,12 @@ impl StoredCertificates {
     ///
     /// # Errors
     /// No certificate could be made.
-    pub fn step(stored: Option<&Self>, spec: &CertificateSpec, now: i64, known: bool) -> Result<Step, Error> {
+    pub fn step(
+        stored: Option<&Self>,
+        spec: &CertificateSpec,
+        now: i64,
+        known: bool,
+    ) -> Result<Step, UnusableCertificate> {
         let make = || Generation::make(&spec.names, spec.life, now);
         let write = |stored: Self, what| Ok(Step::Write(Box::new(stored), what));
         let Some(stored) = stored else {
