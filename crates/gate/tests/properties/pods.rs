@@ -271,7 +271,7 @@ fn of_fixtures(check: &Check) -> Vec<(Place, &'static str, Vec<Json>)> {
         let pointer = format!("/{}", path.replace('.', "/"));
         let mut values = vec![Json::Null];
         for pod in &pods {
-            let inside = lists.iter().flat_map(|list| pod["spec"][*list].as_array()).flatten();
+            let inside = lists.iter().filter_map(|list| pod["spec"][*list].as_array()).flatten();
             let owners = if lists.is_empty() { vec![&pod["spec"]] } else { inside.collect() };
             for value in owners.into_iter().filter_map(|owner| owner.pointer(&pointer)) {
                 let both = [json!(true), json!(false)];

@@ -35,7 +35,7 @@ pub(crate) enum How {
     /// What may be becomes less.
     Narrow(At<Vec<Text>>, Pool, usize),
     /// In a way of its own.
-    Own(fn(&mut Settings, Index)),
+    Own(Tighten),
 }
 
 impl fmt::Debug for How {
@@ -50,7 +50,7 @@ impl How {
         match self {
             Self::Say(of, flag) => *(of.get_mut)(settings) = Some(Flag::Constant(flag)),
             Self::Narrow(of, pool, least) => {
-                narrow((of.get_mut)(settings).get_or_insert_with(anything), pool, least, at)
+                narrow((of.get_mut)(settings).get_or_insert_with(anything), pool, least, at);
             }
             Self::Own(step) => step(settings, at),
         }
@@ -80,8 +80,11 @@ pub(crate) fn steps() -> Vec<Step> {
     steps
 }
 
+/// Makes a setting stricter, at an index in what it lists.
+type Tighten = fn(&mut Settings, Index);
+
 /// Ways that the kind of a setting does not say.
-const OWN: &[(&str, fn(&mut Settings, Index))] = &[
+const OWN: &[(&str, Tighten)] = &[
     ("privileges.windows", |s, _| s.privileges.windows = Some(WindowsRule::Check)),
     ("users.supplementalGroupsPolicy", |s, _| {
         s.users.supplemental_groups_policy = Some(SupplementalGroupsPolicy::Strict);
