@@ -240,18 +240,10 @@ fn profile(test: &str) -> Result<Json, Box<dyn Error + Send + Sync>> {
     Ok(profile)
 }
 
-/// The CPU time that the API server has spent, in milliseconds: fields utime and stime, in ticks of 10.
-fn cpu(cluster: &Cluster) -> Result<f64, Box<dyn Error + Send + Sync>> {
-    let pid = cluster.control_plane.apiserver_pid().ok_or("the API server does not run")?;
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
-    let fields: Vec<_> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
-    Ok(10.0 * (fields[11].parse::<f64>()? + fields[12].parse::<f64>()?))
-}
-
 async fn cost(cluster: &Cluster, path: &str, object: &Json) -> Result<(f64, Verdict), Box<dyn Error + Send + Sync>> {
-    let before = cpu(cluster)?;
+    let before = cluster.apiserver_cpu()?;
     let verdict = cluster.dry_run_at(&cluster.admin, path, object).await;
-    Ok((cpu(cluster)? - before, verdict))
+    Ok((cluster.apiserver_cpu()?.saturating_sub(before).as_secs_f64() * 1e3, verdict))
 }
 
 /// What a request costs where it is judged, and where it is not, in milliseconds: the least of a few times, unless they

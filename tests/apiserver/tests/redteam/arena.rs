@@ -271,12 +271,7 @@ impl Arena {
 
     /// CPU time that the API server has used.
     pub(crate) fn cpu(&self) -> Result<Duration> {
-        let pid = self.cluster.control_plane.apiserver_pid().ok_or("no API server")?;
-        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
-        let (_, fields) = stat.rsplit_once(") ").ok_or("no fields")?;
-        let ticks: u64 = fields.split(' ').skip(11).take(2).filter_map(|ticks| ticks.parse::<u64>().ok()).sum();
-        // A tick is 10 ms on every Linux that Rust runs on.
-        Ok(Duration::from_millis(ticks * 10))
+        self.cluster.apiserver_cpu()
     }
 
     /// Deletes a profile, if the API server took it, and waits for nothing: what is left of it selects nobody who is asked
