@@ -2,6 +2,8 @@
 //! were alone.
 
 use std::{
+    fmt::Debug,
+    pin::Pin,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -9,16 +11,17 @@ use std::{
     time::{Duration, Instant},
 };
 
-use futures::{StreamExt, TryStreamExt, stream};
+use futures::{Stream, StreamExt, TryStreamExt, stream};
 use k8s_openapi::api::admissionregistration::v1::{ValidatingAdmissionPolicyBinding, ValidatingWebhookConfiguration};
 use kube::{
-    Api,
-    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
+    Api, Resource,
+    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams, WatchEvent, WatchParams},
 };
 use palisade_api::names::{self, Shape};
 use palisade_tests::{Cluster, TestResult, ensure, within};
+use serde::de::DeserializeOwned;
 use serde_json::{Value as Json, json};
-use tokio::{net::TcpListener, task::JoinSet};
+use tokio::{net::TcpListener, task::JoinSet, time::timeout};
 
 const TEST: &str = "pressure";
 const UID: i64 = 50_001;
@@ -90,12 +93,14 @@ pub(crate) async fn half_of_fifty_profiles_are_in_trouble(cluster: &mut Cluster)
 
     let (mut repairs, mut new) = (Times::default(), Times::default());
     for round in 0..rounds() {
-        repairs.add(repair(cluster, &name("healthy", round % (PROFILES / 2)), round % 2 == 0).await?);
+        let (profile, delete) = (name("healthy", round % (PROFILES / 2)), round % 2 == 0);
+        let what = if delete { "binding deleted" } else { "policy edited" };
+        repairs.add(repair(cluster, &profile, delete).await?, format!("{profile}, {what}, round {round}"));
         let namespace = format!("pressure-new-{round}");
         let begin = Instant::now();
         tool(cluster, &namespace).await?;
         within(BOUND, "parameters", || async { cluster.params(&namespace, &first).await.map(drop) }).await?;
-        new.add(begin.elapsed());
+        new.add(begin.elapsed(), namespace);
     }
     println!(
         "{} namespaces, {PROFILES} profiles, half of them in trouble for {:.0} s: repaired {repairs}; parameters of a new namespace {new}",
@@ -122,7 +127,7 @@ pub(crate) async fn half_of_fifty_profiles_are_in_trouble(cluster: &mut Cluster)
     clean_up(cluster).await
 }
 
-/// Deletes the binding or edits the policy of a profile, and returns how long it took until it was back.
+/// Deletes the binding or edits the policy of a profile, and returns how long it was not as the controller had written it.
 async fn repair(
     cluster: &Cluster,
     profile: &str,
@@ -136,27 +141,60 @@ async fn repair(
         both.1.map(drop).map_err(|error| error.to_string())
     })
     .await?;
-    let before = policies.get(&generated).await?.spec;
-    let begin = Instant::now();
     if delete {
+        let lapse = Lapse::of(&bindings, &generated, |_, _| true).await?;
         bindings.delete(&generated, &DeleteParams::default()).await?;
-        poll(|| async { bindings.get_opt(&generated).await.is_ok_and(|found| found.is_some()) }).await?;
+        lapse.length().await
     } else {
+        let lapse = Lapse::of(&policies, &generated, |now, before| now.spec == before.spec).await?;
         let patch = json!({"spec": {"matchConditions": [{"name": "never", "expression": "false"}]}});
         policies.patch(&generated, &PatchParams::default(), &Patch::Merge(patch)).await?;
-        poll(|| async { policies.get(&generated).await.is_ok_and(|found| found.spec == before) }).await?;
+        lapse.length().await
     }
-    Ok(begin.elapsed())
 }
 
-/// Asks every five milliseconds.
-async fn poll<F: Future<Output = bool>>(mut holds: impl FnMut() -> F) -> TestResult {
-    let begin = Instant::now();
-    while !holds().await {
-        ensure!(begin.elapsed() < BOUND, "not within {BOUND:?}");
-        tokio::time::sleep(Duration::from_millis(5)).await;
+/// The time from the event by which an object is deleted or edited to the event by which it is restored, both of one
+/// watch. Asking again and again would take the processor from those who are measured.
+struct Lapse<K> {
+    events: Pin<Box<dyn Stream<Item = kube::Result<WatchEvent<K>>> + Send>>,
+    intact: Box<dyn Fn(&K) -> bool + Send>,
+}
+
+impl<K: Resource + Clone + DeserializeOwned + Debug + Send + 'static> Lapse<K> {
+    /// Watches an object, which is as the controller has written it.
+    async fn of(
+        api: &Api<K>,
+        name: &str,
+        same: fn(&K, &K) -> bool,
+    ) -> Result<Self, Box<dyn std::error::Error + Send + Sync>> {
+        let fields = format!("metadata.name={name}");
+        let list = api.list(&ListParams::default().fields(&fields)).await?;
+        let version = list.metadata.resource_version.unwrap_or_default();
+        let before = list.items.into_iter().next().ok_or("it is not there")?;
+        let events = api.watch(&WatchParams::default().fields(&fields), &version).await?.boxed();
+        Ok(Self { events, intact: Box::new(move |now| same(now, &before)) })
     }
-    Ok(())
+
+    async fn length(mut self) -> Result<Duration, Box<dyn std::error::Error + Send + Sync>> {
+        let mut begin = None;
+        let end = async {
+            while let Some(event) = self.events.next().await {
+                let intact = match event? {
+                    WatchEvent::Added(object) | WatchEvent::Modified(object) => (self.intact)(&object),
+                    WatchEvent::Deleted(_) => false,
+                    WatchEvent::Bookmark(_) => continue,
+                    WatchEvent::Error(error) => return Err(kube::Error::Api(error).into()),
+                };
+                match begin {
+                    None if !intact => begin = Some(Instant::now()),
+                    Some(begin) if intact => return Ok(begin.elapsed()),
+                    _ => {}
+                }
+            }
+            Err("the watch ended".into())
+        };
+        timeout(BOUND, end).await.map_err(|_| format!("not restored within {BOUND:?}"))?
+    }
 }
 
 async fn tool(cluster: &Cluster, namespace: &str) -> TestResult {
@@ -317,24 +355,30 @@ fn profiles_of(cluster: &Cluster) -> Api<palisade_api::ToolSecurityProfile> {
     cluster.profiles()
 }
 
-/// How long something took.
+/// How long something took, and what it was.
 #[derive(Default)]
-struct Times(Vec<Duration>);
+struct Times(Vec<(Duration, String)>);
 
 impl Times {
-    fn add(&mut self, took: Duration) {
-        self.0.push(took);
+    fn add(&mut self, took: Duration, what: String) {
+        self.0.push((took, what));
         self.0.sort();
     }
 
     fn quantile(&self, percent: usize) -> f64 {
         let index = (self.0.len() * percent).div_ceil(100).saturating_sub(1);
-        self.0.get(index).map_or(0.0, Duration::as_secs_f64)
+        self.0.get(index).map_or(0.0, |(took, _)| took.as_secs_f64())
+    }
+
+    /// The three that took longest.
+    fn longest(&self) -> String {
+        let longest = self.0.iter().rev().take(3);
+        longest.map(|(took, what)| format!("{:.3} s ({what})", took.as_secs_f64())).collect::<Vec<_>>().join(", ")
     }
 }
 
 impl std::fmt::Display for Times {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "p50 {:.3} s, p99 {:.3} s", self.quantile(50), self.quantile(99))
+        write!(f, "p50 {:.3} s, p99 {:.3} s, longest {}", self.quantile(50), self.quantile(99), self.longest())
     }
 }
