@@ -87,8 +87,15 @@ test-scenarios:
 .PHONY: test-others
 test-others:
 	cargo test --workspace --exclude palisade-tests
-	$(MAKE) oracle-check MINORS=1.36
+	$(MAKE) kstatus oracle-check MINORS=1.36
 	cargo test --workspace --test conformance --test redteam
+
+.PHONY: kstatus
+kstatus: export CGO_ENABLED = 0
+kstatus: export GOFLAGS += -trimpath
+# It reads files of the project, of which Go's cache of results knows nothing.
+kstatus: ## Read the conditions of profiles as Flux and Argo CD do
+	cd tests/kstatus && go vet . && go test -count=1 .
 
 .PHONY: pressure
 pressure: controlplane ## Measure repair with 50 profiles, half of them in trouble, and 3,500 namespaces

@@ -13,6 +13,13 @@ pub enum ConditionType {
     /// Each API server denied dry runs of violating pods and workloads, and admitted complying ones; and pods are
     /// mutated as the profile says.
     Enforced,
+    /// What the other conditions amount to, as kubectl, Argo CD and Flux understand it: the profile does what it asks for.
+    /// True in the stages Audit and Warn once the profile is programmed.
+    Ready,
+    /// The controller is still at work, or will retry by itself (kstatus).
+    Reconciling,
+    /// Retries cannot help: somebody must change the profile or the cluster (kstatus).
+    Stalled,
 }
 
 /// Why a condition has its status.
@@ -61,7 +68,52 @@ pub enum Reason {
     NotProgrammed,
 }
 
+/// What a reason means for whoever waits for a profile. The names are those of kstatus
+/// (`sigs.k8s.io/cli-utils/pkg/kstatus`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// The profile does what it asks for.
+    Current,
+    /// The controller is at work.
+    InProgress,
+    /// Something failed, and the controller tries again.
+    Retrying,
+    /// Something failed, and somebody must act.
+    Failed,
+}
+
 impl ConditionType {
-    /// All of them, in the order of the pipeline.
-    pub const ALL: [Self; 3] = [Self::Accepted, Self::Programmed, Self::Enforced];
+    /// All of them: those of the pipeline in its order, then those that summarize them.
+    pub const ALL: [Self; 6] =
+        [Self::Accepted, Self::Programmed, Self::Enforced, Self::Ready, Self::Reconciling, Self::Stalled];
+
+    /// Whether it repeats what another condition says.
+    pub fn is_summary(self) -> bool {
+        matches!(self, Self::Ready | Self::Reconciling | Self::Stalled)
+    }
+}
+
+impl Reason {
+    /// What it means for whoever waits for the profile.
+    pub fn outcome(self) -> Outcome {
+        match self {
+            Self::Accepted
+            | Self::Programmed
+            | Self::ProbesPassed
+            | Self::StageWarn
+            | Self::StageAudit
+            | Self::NothingRestricted => Outcome::Current,
+            Self::Pending | Self::NotProgrammed => Outcome::InProgress,
+            Self::InternalError | Self::ApplyFailed | Self::ProbeFailed => Outcome::Retrying,
+            Self::InvalidSpec
+            | Self::CheckFailed
+            | Self::RefusedByApiServer
+            | Self::LastGoodInForce
+            | Self::NotAccepted
+            | Self::ViolationAdmitted
+            | Self::CompliantPodDenied
+            | Self::NotMutated
+            | Self::ProbeImpossible => Outcome::Failed,
+        }
+    }
 }

@@ -4,8 +4,12 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, JSON, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool, ValidationRule,
 };
 use kube::CustomResourceExt;
+use serde_json::{Value as Json, json};
 
-use crate::{ToolSecurityParams, ToolSecurityProfile};
+use crate::{
+    ToolSecurityParams, ToolSecurityProfile,
+    conditions::{ConditionType, Reason},
+};
 
 /// All of them, in the order of their names.
 pub fn all() -> Vec<CustomResourceDefinition> {
@@ -17,10 +21,23 @@ pub fn all() -> Vec<CustomResourceDefinition> {
                 if let Some(selector) = below(schema, &["spec", "namespaceSelector"]) {
                     select(selector);
                 }
+                // Parameters have no status.
+                if let Some(status) = below(schema, &["status"]) {
+                    status.default = Some(JSON(unreported()));
+                }
             }
         }
     }
     all
+}
+
+/// The status of a profile that no controller has seen. By the rules of kstatus, an object without conditions is ready:
+/// without this, tools that wait would go on too early. Gateway API does it in this way, too.
+fn unreported() -> Json {
+    json!({"conditions": [{
+        "type": ConditionType::Ready.to_string(), "status": "Unknown", "reason": Reason::Pending.to_string(),
+        "message": "the controller has not seen this profile yet", "lastTransitionTime": "1970-01-01T00:00:00Z",
+    }]})
 }
 
 /// Makes a schema as strict as it reads: a field is left out by being absent, not by null.
@@ -80,8 +97,6 @@ fn select(selector: &mut JSONSchemaProps) {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::Value as Json;
-
     use super::*;
 
     /// The lists, maps and texts below `path` without a limit.

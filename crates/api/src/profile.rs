@@ -31,16 +31,17 @@ use serde_json::Value as Json;
     derive = "PartialEq",
     validation = ("self.metadata.name.size() <= 50", "a profile's name has at most 50 characters, because it is part of the names of what is generated"),
     printcolumn(name = "Stage", type_ = "string", json_path = ".spec.enforcement.pods"),
+    printcolumn(name = "Ready", type_ = "string", json_path = ".status.conditions[?(@.type==\"Ready\")].status", description = "Whether the profile does what it asks for."),
     printcolumn(name = "Accepted", type_ = "string", json_path = ".status.conditions[?(@.type==\"Accepted\")].status"),
     printcolumn(name = "Programmed", type_ = "string", json_path = ".status.conditions[?(@.type==\"Programmed\")].status"),
     printcolumn(name = "Enforced", type_ = "string", json_path = ".status.conditions[?(@.type==\"Enforced\")].status"),
     printcolumn(name = "Selected", type_ = "integer", json_path = ".status.namespaces.selected", description = "Namespaces that the profile selects."),
-    printcolumn(name = "Ready", type_ = "integer", json_path = ".status.namespaces.ready", description = "Selected namespaces in which pods are judged by the profile."),
+    printcolumn(name = "Judged", type_ = "integer", json_path = ".status.namespaces.ready", description = "Selected namespaces in which pods are judged by the profile."),
     printcolumn(name = "Failed", type_ = "integer", json_path = ".status.namespaces.failed", description = "Selected namespaces in which all pods are denied, because a parameter is missing or malformed."),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
     printcolumn(name = "Workloads", type_ = "string", priority = 1, json_path = ".spec.enforcement.workloads", description = "The stage of pod templates."),
     printcolumn(name = "PSS", type_ = "string", priority = 1, json_path = ".status.pssEquivalent.level", description = "The level of the Pod Security Standards that the profile implies."),
-    printcolumn(name = "Message", type_ = "string", priority = 1, json_path = ".status.conditions[?(@.type==\"Accepted\")].message")
+    printcolumn(name = "Message", type_ = "string", priority = 1, json_path = ".status.conditions[?(@.type==\"Ready\")].message")
 )]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ToolSecurityProfileSpec {
@@ -432,9 +433,11 @@ pub struct ToolSecurityProfileStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
     /// Accepted: the profile is understood. Programmed: what it compiles to is in the API server. Enforced: each
-    /// API server denied a pod that violates it and admitted one that complies.
+    /// API server denied a pod that violates it and admitted one that complies. Ready: the profile does what it asks for,
+    /// also in the stages Audit and Warn. Reconciling: the controller is at work. Stalled: somebody must act, and Ready
+    /// says why.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 8), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
+    #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,
     /// How many namespaces the profile selects, and in how many of them its parameters are right.
     #[serde(default)]

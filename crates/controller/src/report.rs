@@ -39,7 +39,7 @@ pub struct ReportState {
 /// The report about a profile.
 #[derive(Debug)]
 pub struct Report<'a> {
-    /// In the order of `ConditionType::ALL`.
+    /// Accepted, Programmed and Enforced.
     pub conditions: [Condition; 3],
     /// The namespaces of a profile: how many, and which failed.
     pub namespaces: Namespaces,
@@ -96,7 +96,7 @@ pub async fn report(
     let profile = observed.meta.name.clone().unwrap_or_default();
     let observations = Observations {
         generation: observed.meta.generation,
-        conditions,
+        conditions: status::with_summary(conditions),
         namespaces: namespaces.counts,
         failed: namespaces.first(),
         implied: in_force.map(|in_force| in_force.compiled.implied.clone()),
@@ -130,7 +130,8 @@ pub async fn report(
 }
 
 fn announce(cx: &Context, observed: &ObservedProfile, transitions: &[&Condition]) {
-    for condition in transitions.iter().filter(|condition| !condition.is_transient()) {
+    let is_news = |condition: &&&Condition| !condition.is_transient() && !condition.type_.is_summary();
+    for condition in transitions.iter().filter(is_news) {
         let reason = match condition.status {
             ConditionStatus::True => condition.type_.to_string(),
             _ => condition.reason.to_string(),

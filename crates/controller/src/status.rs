@@ -6,7 +6,7 @@ use k8s_openapi::{
 };
 use palisade_api::{
     ExceptionCounts, FailedNamespace, MutationStatus, NamespaceCounts, PssEquivalent, ToolSecurityProfileStatus,
-    conditions::{ConditionType, Reason},
+    conditions::{ConditionType, Outcome, Reason},
 };
 
 /// Whether a condition holds.
@@ -53,25 +53,41 @@ impl Condition {
         Self { type_, status, reason, message: message.into() }
     }
 
-    /// Whether an admin has something to do.
+    /// Whether something failed.
     pub fn is_alarming(&self) -> bool {
-        use Reason::{
-            Accepted, ApplyFailed, CheckFailed, CompliantPodDenied, InternalError, InvalidSpec, LastGoodInForce,
-            NotAccepted, NotMutated, NotProgrammed, NothingRestricted, Pending, ProbeFailed, ProbeImpossible,
-            ProbesPassed, Programmed, RefusedByApiServer, StageAudit, StageWarn, ViolationAdmitted,
-        };
-        match self.reason {
-            InvalidSpec | CheckFailed | RefusedByApiServer | InternalError | ApplyFailed | LastGoodInForce
-            | NotAccepted | NotMutated | ViolationAdmitted | CompliantPodDenied | ProbeFailed | ProbeImpossible => true,
-            Accepted | Programmed | Pending | ProbesPassed | StageWarn | StageAudit | NothingRestricted
-            | NotProgrammed => false,
-        }
+        matches!(self.reason.outcome(), Outcome::Retrying | Outcome::Failed)
     }
 
     /// Whether it only reports work in progress.
     pub fn is_transient(&self) -> bool {
-        matches!(self.reason, Reason::Pending | Reason::NotProgrammed)
+        self.reason.outcome() == Outcome::InProgress
     }
+}
+
+/// All conditions: those of the pipeline, and `Ready`, `Reconciling` and `Stalled`, for which tools wait that know nothing
+/// about Palisade (kubectl wait, Argo CD, Flux). These follow the rules of kstatus:
+/// <https://github.com/kubernetes-sigs/cli-utils/tree/master/pkg/kstatus>. The first condition of the pipeline that is not
+/// as the profile asks for decides, and they have its reason and message.
+pub fn with_summary(pipeline: [Condition; 3]) -> [Condition; 6] {
+    let outcome = |condition: &Condition| condition.reason.outcome();
+    let [accepted, programmed, enforced] = pipeline;
+    let failed = [&accepted, &programmed].into_iter().find(|condition| outcome(condition) != Outcome::Current);
+    let decisive = failed.unwrap_or(&enforced);
+    let Condition { type_, status, reason, message } = decisive;
+    let (ready, reconciling, stalled) = match outcome(decisive) {
+        Outcome::Current => (ConditionStatus::True, ConditionStatus::False, ConditionStatus::False),
+        Outcome::InProgress | Outcome::Retrying => (*status, ConditionStatus::True, ConditionStatus::False),
+        Outcome::Failed => (*status, ConditionStatus::False, ConditionStatus::True),
+    };
+    let message = format!("{type_}: {message}");
+    let ready = Condition::new(ConditionType::Ready, ready, *reason, message.clone());
+    let [reconciling, stalled] =
+        [(ConditionType::Reconciling, reconciling), (ConditionType::Stalled, stalled)].map(|(type_, status)| {
+            // What is false needs no message.
+            let message = if status == ConditionStatus::True { message.clone() } else { String::new() };
+            Condition::new(type_, status, *reason, message)
+        });
+    [accepted, programmed, enforced, ready, reconciling, stalled]
 }
 
 /// What was observed of a profile.
@@ -80,7 +96,7 @@ pub struct Observations {
     /// The generation this is about.
     pub generation: Option<i64>,
     /// In the order of [`ConditionType::ALL`].
-    pub conditions: [Condition; 3],
+    pub conditions: [Condition; 6],
     /// Counts of namespaces.
     pub namespaces: NamespaceCounts,
     /// The first ten that failed.
@@ -167,11 +183,11 @@ mod tests {
     fn observations(programmed: ConditionStatus, reason: Reason) -> Observations {
         Observations {
             generation: Some(3),
-            conditions: [
+            conditions: with_summary([
                 Condition::new(ConditionType::Accepted, ConditionStatus::True, Reason::Accepted, "a"),
                 Condition::new(ConditionType::Programmed, programmed, reason, "p"),
                 Condition::new(ConditionType::Enforced, ConditionStatus::False, Reason::StageWarn, "e"),
-            ],
+            ]),
             namespaces: NamespaceCounts { selected: 2, ready: 1, failed: 1 },
             failed: vec![],
             implied: None,
@@ -189,7 +205,7 @@ mod tests {
     fn an_unchanged_status_is_not_written() {
         let observations = observations(ConditionStatus::True, Reason::Programmed);
         let (status, transitions) = next(None, &observations, at(1)).unwrap();
-        assert_eq!(transitions.len(), 3);
+        assert_eq!(transitions.len(), 6);
         assert_eq!(next(Some(&status), &observations, at(9)), None);
         let mut with_foreign = status.clone();
         with_foreign.conditions.push(MetaCondition { type_: "Foreign".into(), ..status.conditions[0].clone() });
@@ -201,7 +217,8 @@ mod tests {
         let (status, _) = next(None, &observations(ConditionStatus::False, Reason::Pending), at(1)).unwrap();
         let failed = observations(ConditionStatus::False, Reason::ApplyFailed);
         let (status, transitions) = next(Some(&status), &failed, at(2)).unwrap();
-        assert_eq!(transitions, [&failed.conditions[1]]);
+        let changed = [&failed.conditions[1], &failed.conditions[3], &failed.conditions[4], &failed.conditions[5]];
+        assert_eq!(transitions, changed);
         assert_eq!(status.conditions[1].last_transition_time, Time(at(1)));
         let (status, _) = next(Some(&status), &observations(ConditionStatus::True, Reason::Programmed), at(3)).unwrap();
         assert_eq!(status.conditions[1].last_transition_time, Time(at(3)));
@@ -216,5 +233,90 @@ mod tests {
         let (status, transitions) = next(Some(&status), &new, at(2)).unwrap();
         assert_eq!(status.conditions[0].observed_generation, Some(4));
         assert!(transitions.is_empty());
+    }
+
+    /// Each way a profile can be: Accepted, Programmed and Enforced, what follows for Ready, Reconciling and Stalled, the
+    /// condition that decides, and the status by kstatus.
+    #[allow(clippy::type_complexity, reason = "a table")]
+    fn ways() -> Vec<([(ConditionStatus, Reason); 3], [ConditionStatus; 3], &'static str, &'static str)> {
+        use ConditionStatus::{False, True, Unknown};
+        let (accepted, programmed) = ((True, Reason::Accepted), (True, Reason::Programmed));
+        let not_programmed = (False, Reason::NotProgrammed);
+        let rejected = |reason| {
+            ([(False, reason), (False, Reason::LastGoodInForce), not_programmed], [False, False, True], "Accepted")
+        };
+        let enforced = |status, reason, summary| ([accepted, programmed, (status, reason)], summary, "Enforced");
+        let of = |kstatus| move |(pipeline, summary, decisive)| (pipeline, summary, decisive, kstatus);
+        let current = [
+            enforced(True, Reason::ProbesPassed, [True, False, False]),
+            enforced(False, Reason::StageAudit, [True, False, False]),
+            enforced(False, Reason::StageWarn, [True, False, False]),
+            enforced(False, Reason::NothingRestricted, [True, False, False]),
+        ];
+        let in_progress = [
+            ([accepted, (False, Reason::Pending), not_programmed], [False, True, False], "Programmed"),
+            ([accepted, (False, Reason::ApplyFailed), not_programmed], [False, True, False], "Programmed"),
+            (
+                [(Unknown, Reason::InternalError), (False, Reason::NotAccepted), (False, Reason::NotAccepted)],
+                [Unknown, True, False],
+                "Accepted",
+            ),
+            enforced(False, Reason::NotProgrammed, [False, True, False]),
+            enforced(Unknown, Reason::ProbeFailed, [Unknown, True, False]),
+        ];
+        let failed = [
+            rejected(Reason::InvalidSpec),
+            rejected(Reason::CheckFailed),
+            rejected(Reason::RefusedByApiServer),
+            enforced(False, Reason::ViolationAdmitted, [False, False, True]),
+            enforced(False, Reason::CompliantPodDenied, [False, False, True]),
+            enforced(False, Reason::NotMutated, [False, False, True]),
+            enforced(Unknown, Reason::ProbeImpossible, [Unknown, False, True]),
+        ];
+        let current = current.into_iter().map(of("Current"));
+        current
+            .chain(in_progress.into_iter().map(of("InProgress")))
+            .chain(failed.into_iter().map(of("Failed")))
+            .collect()
+    }
+
+    #[test]
+    fn the_first_condition_that_failed_decides_whether_the_profile_is_ready() {
+        for (pipeline, expected, decisive, _) in ways() {
+            let conditions = of(pipeline);
+            let [.., ready, reconciling, stalled] = &conditions;
+            assert_eq!([ready.status, reconciling.status, stalled.status], expected, "{pipeline:?}");
+            assert_eq!(ready.message, format!("{decisive}: why"), "{pipeline:?}");
+            for one in [ready, reconciling, stalled] {
+                assert!(conditions.iter().any(|of| of.type_.to_string() == decisive && of.reason == one.reason));
+            }
+        }
+    }
+
+    fn of(pipeline: [(ConditionStatus, Reason); 3]) -> [Condition; 6] {
+        let types = [ConditionType::Accepted, ConditionType::Programmed, ConditionType::Enforced];
+        let mut types = types.into_iter();
+        with_summary(
+            pipeline.map(|(status, reason)| Condition::new(types.next().expect("three"), status, reason, "why")),
+        )
+    }
+
+    /// The statuses that tests/kstatus judges with the libraries of Argo CD and Flux. `UPDATE_GOLDEN=1` writes them anew.
+    #[test]
+    #[allow(clippy::disallowed_methods, reason = "a test that reads a file")]
+    fn the_statuses_for_other_tools_are_up_to_date() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/kstatus/statuses.json");
+        let reported = |(pipeline, _, _, kstatus)| {
+            let observed =
+                Observations { conditions: of(pipeline), ..observations(ConditionStatus::True, Reason::Programmed) };
+            let (status, _) = next(None, &observed, at(1)).expect("a first status");
+            serde_json::json!({"kstatus": kstatus, "status": status})
+        };
+        let all: Vec<_> = ways().into_iter().map(reported).collect();
+        let text = serde_json::to_string_pretty(&all).expect("JSON") + "\n";
+        if std::env::var_os("UPDATE_GOLDEN").is_some() {
+            std::fs::write(path, &text).expect("a file that can be written");
+        }
+        assert!(std::fs::read_to_string(path).expect("a file") == text, "UPDATE_GOLDEN=1 writes {path} anew");
     }
 }

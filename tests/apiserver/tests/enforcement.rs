@@ -168,6 +168,7 @@ pub(crate) async fn warn_and_audit_admit(cluster: &mut Cluster) -> TestResult {
         warned.contains("Warning: Validation failed for ValidatingAdmissionPolicy 'palisade-stages-pods'"),
         "{warned}"
     );
+    cluster.wait_condition(test, "Ready", "True").await?;
     let (_, failed) = create_in("stages-failed")?;
     ensure!(failed.contains("[parameters] namespace: parameter uid is missing"), "{failed}");
 
@@ -180,7 +181,8 @@ pub(crate) async fn warn_and_audit_admit(cluster: &mut Cluster) -> TestResult {
     })
     .await?;
     std::fs::remove_file(&file)?;
-    let enforced = cluster.wait_condition(test, "Enforced", "False").await?;
+    cluster.wait_condition(test, "Enforced", "False").await?;
+    let enforced = cluster.wait_condition(test, "Ready", "True").await?;
     let reasons: Vec<_> = enforced.status.into_iter().flat_map(|status| status.conditions).map(|c| c.reason).collect();
     ensure!(reasons.contains(&"StageAudit".to_owned()), "{reasons:?}");
     cluster.delete_profile(test).await

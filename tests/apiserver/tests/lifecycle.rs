@@ -44,6 +44,11 @@ pub(crate) async fn an_invalid_profile_changes_nothing(cluster: &mut Cluster) ->
         accepted.message.contains("spec.users.runAsUser.ranges[0].max: $guid is not a declared parameter"),
         "{accepted:?}"
     );
+    let stalled = cluster.wait_condition(test, "Stalled", "True").await?;
+    let conditions = stalled.status.map(|status| status.conditions).unwrap_or_default();
+    let ready = conditions.iter().find(|condition| condition.type_ == "Ready").ok_or("no condition")?;
+    ensure!(ready.status == "False" && ready.reason == "InvalidSpec", "{ready:?}");
+    ensure!(ready.message == format!("Accepted: {}", accepted.message), "{ready:?}");
     ensure!(
         (cluster.params_versions(test).await?, cluster.policy_versions(test).await?) == versions,
         "something was written"

@@ -59,8 +59,17 @@ pub(crate) async fn the_controller_may_be_down(cluster: &mut Cluster) -> TestRes
         );
     }
 
+    // Tools that wait for a profile do not take it for ready before a controller has seen it.
+    let unseen = Cluster::toolforge_profile("down-unseen")?;
+    cluster.apply_profile(&unseen).await?;
+    let found = cluster.profiles().get("down-unseen").await?.status.unwrap_or_default();
+    let conditions: Vec<_> = found.conditions.iter().map(|c| (c.type_.as_str(), c.status.as_str())).collect();
+    ensure!(conditions == [("Ready", "Unknown")], "{conditions:?}");
+
     cluster.start_controller().await?;
     cluster.wait_admitted("down-new", &tool_pod("job", UID + 1)).await?;
+    cluster.wait_condition("down-unseen", "Ready", "True").await?;
+    cluster.delete_profile("down-unseen").await?;
     for path in ["/livez", "/readyz"] {
         let answer = cluster.controller_get(path).await?;
         ensure!(answer.starts_with("HTTP/1.0 200") || answer.starts_with("HTTP/1.1 200"), "{path}: {answer}");
