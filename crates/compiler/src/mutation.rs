@@ -8,9 +8,9 @@ use palisade_api::{Diagnostic, Exemptions, ParameterName, ParameterType, Setting
 use palisade_checks::{
     Condition, Field, FieldDefault, Lowering, Subject,
     bounds::{self, Bound, Counted},
-    catalogue,
+    catalogue, defaults,
     settings::{
-        mutation::{self, Engine, FailurePolicy},
+        mutation::{Engine, FailurePolicy},
         redirect::Redirect,
     },
 };
@@ -72,7 +72,7 @@ impl Mutation {
         let of_checks = catalogue::ALL.iter().flat_map(|check| {
             (check.defaults)(settings, declared).into_iter().map(|default| (Some(check.id.to_owned()), default))
         });
-        let unchecked = mutation::unchecked(settings).into_iter().map(|default| (None, default));
+        let unchecked = defaults::unchecked(settings).into_iter().map(|default| (None, default));
         let mut defaults: Vec<_> = of_checks.chain(unchecked).collect();
         let mut diagnostics = Vec::new();
         for custom in customs {
