@@ -188,15 +188,14 @@ use at;
 mod tests {
     use std::collections::BTreeSet;
 
-    use schemars::schema_for;
-    use serde_json::json;
+    use schemars::{Schema, schema_for};
+    use serde_json::{Map, Value as Json, json};
 
     use super::*;
 
-    /// A setting without a row would be lost where a level fills it in, and compared and tried by nothing.
-    #[test]
-    fn each_field_of_a_group_has_a_row() {
-        let schemas = [
+    /// The schema of each group.
+    fn schemas() -> [(&'static str, Schema); 7] {
+        [
             ("users", schema_for!(Users)),
             ("privileges", schema_for!(Privileges)),
             ("host", schema_for!(Host)),
@@ -204,7 +203,13 @@ mod tests {
             ("identity", schema_for!(Identity)),
             ("scheduling", schema_for!(Scheduling)),
             ("images", schema_for!(Images)),
-        ];
+        ]
+    }
+
+    /// A setting without a row would be lost where a level fills it in, and compared and tried by nothing.
+    #[test]
+    fn each_field_of_a_group_has_a_row() {
+        let schemas = schemas();
         let groups: BTreeSet<_> = schemas.iter().map(|(group, _)| (*group).to_owned()).collect();
         let serialized = json!(Settings::default());
         assert_eq!(serialized.as_object().map(|groups| groups.keys().cloned().collect()), Some(groups), "groups");
@@ -221,25 +226,44 @@ mod tests {
         assert_eq!(rows.len(), fields.len(), "a row without a field, or two of one: {rows:?}");
     }
 
+    /// The smallest value of a schema.
+    fn smallest(schema: &Json, definitions: &Json) -> Json {
+        if let Some(name) = schema["$ref"].as_str().and_then(|path| path.strip_prefix("#/$defs/")) {
+            return smallest(&definitions[name], definitions);
+        }
+        if let Some(first) = ["anyOf", "oneOf"].into_iter().find_map(|key| schema[key].get(0)) {
+            return smallest(first, definitions);
+        }
+        if let Some(value) = schema.get("const").or_else(|| schema["enum"].get(0)) {
+            return value.clone();
+        }
+        match schema["type"].as_str().or_else(|| schema["type"][0].as_str()) {
+            Some("object") => {
+                let required = schema["required"].as_array().into_iter().flatten().filter_map(Json::as_str);
+                let field = |name: &str| (name.to_owned(), smallest(&schema["properties"][name], definitions));
+                required.map(field).collect::<Map<_, _>>().into()
+            }
+            Some("array") => json!([]),
+            found => panic!("no value of the type {found:?} is known: {schema}"),
+        }
+    }
+
     #[test]
     fn a_row_leads_to_the_setting_of_its_path() {
-        for setting in all() {
-            let pointer = format!("/{}", setting.path.replace('.', "/"));
-            let mut settings = Settings::default();
-            let found = match setting.kind {
-                Kind::Allowance(at) | Kind::Demand(at) | Kind::Relaxation(at) => {
-                    *(at.get_mut)(&mut settings) = Some(Flag::Constant(true));
-                    json!(true)
-                }
-                Kind::Texts(at) => {
-                    *(at.get_mut)(&mut settings) = Some(vec!["*".into()]);
-                    json!(["*"])
-                }
-                // The random settings of crates/gate try these.
-                Kind::Other(_) | Kind::Change(_) => continue,
-            };
-            assert!(setting.slot().is_said(&settings), "{}", setting.path);
-            assert_eq!(json!(settings).pointer(&pointer), Some(&found), "{}", setting.path);
+        for (group, schema) in schemas() {
+            let schema = schema.to_value();
+            for setting in all().filter(|setting| setting.path.split('.').next() == Some(group)) {
+                let field = &setting.path[group.len() + 1..];
+                let value = smallest(&schema["properties"][field], &schema["$defs"]);
+                let mut said: Settings = serde_json::from_value(json!({group: {field: value}})).unwrap();
+                let written = json!(said);
+                assert!(written.pointer(&format!("/{group}/{field}")).is_some(), "{written}");
+                let (slot, mut settings) = (setting.slot(), Settings::default());
+                assert!(slot.is_said(&said) && !slot.is_said(&settings), "{}: {written}", setting.path);
+                // It takes this one, and no other.
+                slot.fill(&mut settings, &mut said);
+                assert_eq!((json!(settings), said), (written, Settings::default()), "{}", setting.path);
+            }
         }
     }
 }
