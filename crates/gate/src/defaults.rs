@@ -12,7 +12,7 @@ use palisade_compiler::{Compiled, Custom};
 use palisade_objects::pod;
 use serde_json::{Value as Json, json};
 
-use crate::policy::OLDEST;
+use crate::validator::OLDEST;
 
 /// The mistakes in defaults, each at its place in the profile. A field must be known to the oldest supported minor.
 pub(crate) fn diagnose(compiled: &Compiled) -> Vec<Diagnostic> {

@@ -16,9 +16,9 @@ mod defaults;
 mod gate;
 mod generated;
 mod mutating;
-mod policy;
 mod standards;
 mod types;
+mod validator;
 mod webhook;
 
 use std::{fmt, ops::Deref, sync::Arc};
@@ -29,8 +29,8 @@ use thiserror::Error;
 
 pub use gate::check;
 pub use palisade_apiserver::admission::{BUDGET, Operation};
-pub use policy::{Decision, Judgement, Policy, Request, Violation};
 pub use standards::Standards;
+pub use validator::{Decision, Judgement, ValidationRequest, Validator, Violation};
 pub use webhook::{register, webhook};
 
 /// A cluster of Kubernetes 1.`minor` with only its own namespaces. Its admission plugin `PodSecurity` judges pods by
