@@ -9,9 +9,6 @@ use palisade_cel::{Issue, Minor, Position, schema::Kind, value::Value};
 use palisade_compiler::VIOLATIONS;
 use serde_json::Value as Json;
 
-/// The oldest supported minor of Kubernetes. Later ones accept what it accepts.
-pub(crate) const OLDEST: u8 = Minor::OLDEST.number();
-
 /// A request for a validating policy to judge.
 #[derive(Clone, Debug)]
 pub struct ValidationRequest<'a> {
@@ -134,7 +131,7 @@ impl Validator {
     /// # Errors
     /// All mistakes for which the API server would reject the policy, and everything without a verdict.
     pub fn new(policy: &ValidatingAdmissionPolicy) -> Result<Self, Vec<Diagnostic>> {
-        PolicyAlone::new(policy.clone(), OLDEST).map(Self).map_err(|issues| {
+        PolicyAlone::new(policy.clone(), Minor::OLDEST).map(Self).map_err(|issues| {
             issues.iter().map(|(path, issue)| diagnostic(&format!("policy.spec.{path}"), issue)).collect()
         })
     }

@@ -8,6 +8,7 @@ use std::{
 
 use palisade_api::{Level, ToolSecurityParamsSpec, ToolSecurityProfile, crd, names, names::Shape};
 use palisade_apiserver::admission::{Cluster, Operation, User};
+use palisade_cel::Minor;
 use palisade_checks::fixture::Fixture;
 use palisade_compiler::{Compiled, Writing, compile_as};
 use palisade_gate::{ValidationRequest, Validator};
@@ -55,7 +56,7 @@ fn judged(compiled: &Compiled, shape: Shape, params: Option<&Json>, pod: &Json) 
 
 /// What a cluster says of a pod, and of a workload with its template, where all that a profile becomes is in force.
 fn admitted(compiled: &Compiled, pod: &Json) -> Vec<String> {
-    let mut cluster = Cluster::new(36).without_service_accounts();
+    let mut cluster = Cluster::new(Minor::V1_36).without_service_accounts();
     let mut objects = vec![json!({
         "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "tenant", "labels": {"a": "b"}},
     })];
