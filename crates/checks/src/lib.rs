@@ -15,7 +15,7 @@
 //! 3. What an admin writes: `settings`.
 //! 4. What a check is: `defaults`, `check`, `fixture`.
 //! 5. The checks: `shared`, `catalogue`.
-//! 6. What is said of all checks and fields: `bounds`, `updates`, `coverage`.
+//! 6. Tables over all checks and fields: `bounds`, `updates`, `coverage`.
 
 pub mod bounds;
 pub mod catalogue;
