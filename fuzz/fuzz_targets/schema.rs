@@ -4,7 +4,10 @@
 use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
-use palisade_cel::schema::{Kind, Schemas, TypeCheck};
+use palisade_cel::{
+    Minor,
+    schema::{Kind, Schemas, TypeCheck},
+};
 use palisade_fuzz::{json, split};
 use serde_json::json;
 
@@ -75,7 +78,7 @@ fuzz_target!(|input: &[u8]| {
         "group": "fuzz.example", "names": {"kind": "Fuzz"},
         "versions": [{"name": "v1", "served": true, "schema": {"openAPIV3Schema": schema}}],
     }}));
-    let check = TypeCheck::new(36, &schemas, [&*KIND], Some(&*KIND), &[]);
+    let check = TypeCheck::new(Minor::DEFAULT, &schemas, [&*KIND], Some(&*KIND), &[]);
     for (_, issues) in check.issues(source) {
         for issue in issues {
             let _ = issue.display(source).to_string();

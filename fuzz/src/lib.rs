@@ -3,13 +3,13 @@
 pub mod review;
 
 use arbitrary::{Result, Unstructured};
-use palisade_cel::{Admission, Environment, Mode, types::Type};
+use palisade_cel::{Admission, Environment, Minor, Mode, types::Type};
 use serde_json::{Map, Value as Json};
 
 /// The oldest environment for new expressions and the newest for stored ones, with all variables of policies.
 pub fn environments() -> [Environment; 2] {
     let admission = Admission { params: Some(Type::Dyn), ..Admission::default() };
-    [(33, Mode::New), (37, Mode::Stored)]
+    [(Minor::OLDEST, Mode::New), (Minor::NEWEST, Mode::Stored)]
         .map(|(minor, mode)| Environment::kubernetes(minor, mode).with_admission(&admission))
 }
 

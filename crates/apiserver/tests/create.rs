@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "all of this is tests")]
 
 use palisade_apiserver::create::{Refused, create};
+use palisade_cel::Minor;
 use serde_json::{Value as Json, json};
 
 fn policy() -> Json {
@@ -39,7 +40,7 @@ fn with(mut object: Json, path: &str, value: Json) -> Json {
 }
 
 /// What is said after `is invalid: `; empty if nothing is.
-fn said(minor: u8, object: &Json, old: Option<&Json>) -> String {
+fn said(minor: Minor, object: &Json, old: Option<&Json>) -> String {
     match create(minor, object, old) {
         Ok(_) => String::new(),
         Err(Refused::Status(status)) => {
@@ -218,15 +219,15 @@ fn policies() {
             r#"metadata.labels: Invalid value: "a b": name part must consist of"#,
         ),
     ];
-    assert_eq!(said(36, &policy(), None), "");
+    assert_eq!(said(Minor::V1_36, &policy(), None), "");
     for (path, value, expected) in cases {
-        let found = said(36, &with(policy(), &path, value), None);
+        let found = said(Minor::V1_36, &with(policy(), &path, value), None);
         // Where the rest is a text that others have tests of, its beginning is enough.
         let partial = expected.ends_with("failed: ") || expected.ends_with("consist of");
         assert!(found == expected || partial && found.starts_with(expected), "{path}:\n{found}\n{expected}");
     }
     let conditions: Vec<_> = (0..65).map(|n| json!({"name": format!("a{n}"), "expression": "true"})).collect();
-    let found = said(36, &with(policy(), "/spec/matchConditions", conditions.into()), None);
+    let found = said(Minor::V1_36, &with(policy(), "/spec/matchConditions", conditions.into()), None);
     assert_eq!(found, "spec.matchConditions: Too many: 65: must have at most 64 items");
 }
 
@@ -234,18 +235,22 @@ fn policies() {
 fn an_update_takes_what_was_there() {
     // What a new expression cannot use, a stored one can: `sort` came with 1.34.
     let old = with(policy(), "/spec/validations/0/expression", json!("['b', 'a'].sort() == ['a', 'b']"));
-    assert!(said(34, &old, None).contains("undeclared reference to 'sort'"), "{}", said(34, &old, None));
-    assert_eq!(said(34, &old, Some(&old)), "");
+    assert!(
+        said(Minor::V1_34, &old, None).contains("undeclared reference to 'sort'"),
+        "{}",
+        said(Minor::V1_34, &old, None)
+    );
+    assert_eq!(said(Minor::V1_34, &old, Some(&old)), "");
     let broken = with(policy(), "/spec/matchConditions", json!([{"name": "a", "expression": "wrong"}]));
-    assert!(!said(36, &broken, None).is_empty());
-    assert_eq!(said(36, &broken, Some(&broken)), "");
+    assert!(!said(Minor::V1_36, &broken, None).is_empty());
+    assert_eq!(said(Minor::V1_36, &broken, Some(&broken)), "");
 }
 
 #[test]
 fn words_of_older_minors() {
     let object = with(policy(), "/spec/validations/0/message", json!("a\nb"));
-    assert!(said(33, &object, None).ends_with("message must not contain line breaks"));
-    assert!(said(34, &object, None).ends_with(": must not contain line breaks"));
+    assert!(said(Minor::V1_33, &object, None).ends_with("message must not contain line breaks"));
+    assert!(said(Minor::V1_34, &object, None).ends_with(": must not contain line breaks"));
 }
 
 #[test]
@@ -292,25 +297,25 @@ fn bindings() {
             "spec.matchResources.namespaceSelector.matchExpressions[0].values: Required value: must be specified when `operator` is 'In' or 'NotIn'",
         ),
     ] {
-        assert_eq!(said(36, &object, None), expected);
+        assert_eq!(said(Minor::V1_36, &object, None), expected);
     }
 }
 
 #[test]
 fn reserved_names_are_warned_about() {
     let named = with(policy(), "/metadata/name", json!("a.static.k8s.io"));
-    assert_eq!(create(36, &named, None).unwrap().len(), 1);
-    assert_eq!(create(35, &named, None).unwrap().len(), 0);
+    assert_eq!(create(Minor::V1_36, &named, None).unwrap().len(), 1);
+    assert_eq!(create(Minor::V1_35, &named, None).unwrap().len(), 0);
     let mut existing = policy();
     existing["metadata"]["resourceVersion"] = json!("1");
-    let Err(Refused::Status(status)) = create(36, &existing, None) else { panic!() };
+    let Err(Refused::Status(status)) = create(Minor::V1_36, &existing, None) else { panic!() };
     assert_eq!((status.code, &*status.message), (500, "resourceVersion should not be set on objects to be created"));
 }
 
 #[test]
 fn what_is_of_the_wrong_type_is_told_with_its_field() {
     let wrong = with(policy(), "/spec/validations/0/message", json!(false));
-    let Err(Refused::Status(status)) = create(36, &wrong, None) else { panic!() };
+    let Err(Refused::Status(status)) = create(Minor::V1_36, &wrong, None) else { panic!() };
     assert_eq!((status.code, &*status.reason), (400, "BadRequest"));
     assert_eq!(
         status.message,
@@ -336,7 +341,7 @@ fn definitions_of_groups_of_kubernetes_must_be_approved() {
             },
         })
     };
-    let refused = |group: &str, approved: &str| match create(36, &definition(group, approved), None) {
+    let refused = |group: &str, approved: &str| match create(Minor::V1_36, &definition(group, approved), None) {
         Ok(_) => String::new(),
         Err(Refused::Status(status)) => status.message,
         Err(Refused::NoVerdict(why)) => panic!("{why}"),

@@ -11,12 +11,13 @@ use std::{
 
 use flate2::read::GzDecoder;
 use palisade_apiserver::objects::{Kinds, Received, Refused, Sent, Surroundings, is_validated};
+use palisade_cel::Minor;
 use serde_json::{Value, json};
 
-fn lines(minor: u8) -> Vec<Value> {
+fn lines(minor: Minor) -> Vec<Value> {
     let file = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../../tests/oracle/mutants/golden")
-        .join(format!("1.{minor}.jsonl.gz"));
+        .join(format!("{minor}.jsonl.gz"));
     let mut text = String::new();
     GzDecoder::new(fs::File::open(&file).unwrap()).read_to_string(&mut text).unwrap();
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
@@ -27,9 +28,9 @@ fn id(line: &Value) -> &str {
 }
 
 /// The lines of a minor: those of 1.36, and in their place those that differ, which are marked.
-fn golden(minor: u8) -> Vec<(Value, bool)> {
-    let mut all: Vec<_> = lines(36).into_iter().map(|line| (line, minor == 36)).collect();
-    if minor == 36 {
+fn golden(minor: Minor) -> Vec<(Value, bool)> {
+    let mut all: Vec<_> = lines(Minor::V1_36).into_iter().map(|line| (line, minor == Minor::V1_36)).collect();
+    if minor == Minor::V1_36 {
         return all;
     }
     let places: BTreeMap<String, usize> =
@@ -171,7 +172,7 @@ fn difference(kinds: &Kinds, line: &Value, object: &Value) -> Option<String> {
 
 /// Compares all objects of a minor; of those that are as in 1.36 a third, unless all are asked for.
 #[expect(clippy::disallowed_methods, reason = "which lines are compared is asked of the environment")]
-fn compare(minor: u8) {
+fn compare(minor: Minor) {
     let all = std::env::var("MUTANTS").is_ok_and(|which| which == "all");
     let kinds = Kinds::builtin(minor);
     let mut bases = BTreeMap::new();
@@ -182,12 +183,12 @@ fn compare(minor: u8) {
         if !line["sent"].is_null() {
             bases.insert(base.clone(), line["sent"].clone());
         }
-        if !own && !all && i % 3 != usize::from(minor) % 3 {
+        if !own && !all && i % 3 != usize::from(minor.number()) % 3 {
             continue;
         }
         let object = changed(&bases[&base], line);
         if let Some(text) = difference(&kinds, line, &object) {
-            failures.push(format!("1.{minor} {} {} {}:\n    {text}", id(line), line["at"], line["to"]));
+            failures.push(format!("{minor} {} {} {}:\n    {text}", id(line), line["at"], line["to"]));
         }
         let causes = line["causes"].as_array().map_or(0, Vec::len);
         valid += usize::from(line["error"].is_null() && causes == 0);
@@ -198,11 +199,11 @@ fn compare(minor: u8) {
         }
     }
     println!(
-        "1.{minor}: {} objects; {valid} valid, {invalid} invalid in {} places, {undecodable} not decoded",
+        "{minor}: {} objects; {valid} valid, {invalid} invalid in {} places, {undecodable} not decoded",
         bases.len(),
         hit.len()
     );
-    assert!(valid > 500 && invalid > 500 && undecodable > 300, "1.{minor}");
+    assert!(valid > 500 && invalid > 500 && undecodable > 300, "{minor}");
     let count = failures.len();
     failures.truncate(if all { usize::MAX } else { 40 });
     assert!(failures.is_empty(), "{count} differ:\n{}", failures.join("\n"));
@@ -210,34 +211,34 @@ fn compare(minor: u8) {
 
 #[test]
 fn objects_are_validated_as_by_1_33() {
-    compare(33);
+    compare(Minor::V1_33);
 }
 
 #[test]
 fn objects_are_validated_as_by_1_34() {
-    compare(34);
+    compare(Minor::V1_34);
 }
 
 #[test]
 fn objects_are_validated_as_by_1_35() {
-    compare(35);
+    compare(Minor::V1_35);
 }
 
 #[test]
 fn objects_are_validated_as_by_1_36() {
-    compare(36);
+    compare(Minor::V1_36);
 }
 
 #[test]
 fn objects_are_validated_as_by_1_37() {
-    compare(37);
+    compare(Minor::V1_37);
 }
 
 #[test]
 fn each_kind_that_is_validated_has_objects_here() {
-    let kinds = Kinds::builtin(36);
+    let kinds = Kinds::builtin(Minor::V1_36);
     let mut seen = BTreeSet::new();
-    for line in lines(36).iter().filter(|line| !line["sent"].is_null()) {
+    for line in lines(Minor::V1_36).iter().filter(|line| !line["sent"].is_null()) {
         let text = |key: &str| line["sent"][key].as_str().unwrap();
         let resource = kinds.by_kind(text("apiVersion"), text("kind")).unwrap();
         seen.insert((resource.group.clone(), resource.plural.clone()));

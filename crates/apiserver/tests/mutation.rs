@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use palisade_apiserver::admission::{Cluster, Operation, Outcome};
+use palisade_cel::Minor;
 use serde_json::Value as Json;
 
 #[path = "../../../tests/apiserver/src/mutations.rs"]
@@ -28,7 +29,7 @@ fn each_object_becomes_what_is_expected() {
 
 /// What becomes of a case: the object, or the text of a denial.
 fn judged(case: &mutations::Case) -> Result<Result<Json, String>, String> {
-    let mut cluster = Cluster::new(36);
+    let mut cluster = Cluster::new(Minor::V1_36);
     for object in std::iter::once(mutations::definition()).chain(case.cluster.iter().cloned()) {
         cluster.apply(object).map_err(|error| format!("{error:?}"))?;
     }

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "all of this is tests")]
 
 use palisade_apiserver::objects::{Kinds, Refused, Sent, Surroundings, receive};
+use palisade_cel::Minor;
 use serde_json::{Value, json};
 
 fn pod(spec: &Value) -> Value {
@@ -29,7 +30,7 @@ fn received(
 
 #[test]
 fn subresources_take_kinds_of_their_own() {
-    let kinds = Kinds::builtin(36);
+    let kinds = Kinds::builtin(Minor::V1_36);
     let pods = kinds.by_plural("", "v1", "pods").unwrap();
     let kind = |name: &str| {
         let found = pods.subresource(name).unwrap();
@@ -47,7 +48,7 @@ fn subresources_take_kinds_of_their_own() {
 
 #[test]
 fn equivalent_resources_are_those_with_the_same_objects() {
-    let kinds = Kinds::builtin(36);
+    let kinds = Kinds::builtin(Minor::V1_36);
     let equivalents = |group: &str, version: &str, plural: &str, subresource: &str| -> Vec<String> {
         let resource = kinds.by_plural(group, version, plural).unwrap();
         kinds.equivalents(resource, subresource).iter().map(|r| r.api_version()).collect()
@@ -67,16 +68,16 @@ fn equivalent_resources_are_those_with_the_same_objects() {
 
 #[test]
 fn every_minor_has_kinds() {
-    for minor in palisade_cel::Minor::NUMBERS {
+    for minor in Minor::ALL {
         let kinds = Kinds::builtin(minor);
-        assert!(kinds.resources().len() > 60, "1.{minor}");
+        assert!(kinds.resources().len() > 60, "{minor}");
         assert!(kinds.by_kind("v1", "Pod").is_some_and(|pods| pods.namespaced && pods.by_default));
     }
 }
 
 #[test]
 fn an_update_keeps_what_a_client_cannot_change() {
-    let kinds = Kinds::builtin(36);
+    let kinds = Kinds::builtin(Minor::V1_36);
     let around = Surroundings::default();
     let old = received(&kinds, &pod(&json!({})), None, "", &around).unwrap();
     assert_eq!(old["metadata"]["generation"], 1);
@@ -107,7 +108,7 @@ fn an_update_keeps_what_a_client_cannot_change() {
 
 #[test]
 fn a_subresource_receives_its_own_kind() {
-    let kinds = Kinds::builtin(36);
+    let kinds = Kinds::builtin(Minor::V1_36);
     let eviction = json!({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "a"}, "x": 1});
     let found = received(&kinds, &eviction, None, "eviction", &Surroundings::default()).unwrap();
     assert_eq!(
@@ -119,7 +120,7 @@ fn a_subresource_receives_its_own_kind() {
 #[test]
 fn a_definition_that_cannot_be_served_says_why() {
     let crd = json!({"metadata": {"name": "x"}, "spec": {"group": "g", "names": {"plural": "x"}}});
-    let problem = Kinds::builtin(36).add_crd(&crd).unwrap_err();
+    let problem = Kinds::builtin(Minor::V1_36).add_crd(&crd).unwrap_err();
     assert_eq!(
         problem.to_string(),
         "CustomResourceDefinition x: spec.names.kind: Required value; the API server would serve no such kind"

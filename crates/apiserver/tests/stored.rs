@@ -6,10 +6,11 @@ use palisade_apiserver::{
     admission::{Cluster, Operation, Outcome, Review},
     objects::{INVENTED_UID, Kinds, Surroundings},
 };
+use palisade_cel::Minor;
 use serde_json::{Value, json};
 
 /// A cluster with one policy for all resources, with these validations.
-fn cluster(minor: u8, validations: &[&str]) -> Cluster {
+fn cluster(minor: Minor, validations: &[&str]) -> Cluster {
     let mut cluster = Cluster::new(minor);
     let version = "admissionregistration.k8s.io/v1";
     let validations: Vec<_> = validations.iter().map(|text| json!({"expression": text, "message": text})).collect();
@@ -66,7 +67,7 @@ fn pod(metadata: &Value) -> Value {
 
 #[test]
 fn a_bound_claim_is_seen_to_be_bound_when_it_is_deleted() {
-    for minor in palisade_cel::Minor::NUMBERS {
+    for minor in Minor::ALL {
         let cluster = cluster(minor, &["oldObject.status.phase != 'Bound'"]);
         assert!(answer(&delete(&cluster, &claim("Bound"))).contains("denied request: oldObject.status.phase"));
         assert_eq!(answer(&delete(&cluster, &claim("Pending"))), "allowed");
@@ -84,12 +85,12 @@ fn nothing_is_stripped_of_what_is_stored() {
         "deletionTimestamp": "2002-01-01T00:00:00Z", "deletionGracePeriodSeconds": 0, "resourceVersion": "17",
         "finalizers": ["example.org/a"], "labels": {"step": "a"},
     }));
-    for minor in palisade_cel::Minor::NUMBERS {
+    for minor in Minor::ALL {
         let kinds = Kinds::builtin(minor);
         let pods = kinds.by_plural("", "v1", "pods").unwrap();
         let stored = kinds.stored(pods, "", "x", &dump, &Surroundings::default()).unwrap();
         for (key, value) in dump["metadata"].as_object().unwrap() {
-            assert_eq!(&stored["metadata"][key], value, "1.{minor} {key}");
+            assert_eq!(&stored["metadata"][key], value, "{minor} {key}");
         }
         // Decoded and with defaults, and no plugin adds anything to what it has seen long ago.
         assert_eq!(stored["spec"]["restartPolicy"], "Always");
@@ -99,7 +100,7 @@ fn nothing_is_stripped_of_what_is_stored() {
 
 #[test]
 fn a_manifest_stands_for_the_object_that_was_created_from_it() {
-    let kinds = Kinds::builtin(36);
+    let kinds = Kinds::builtin(Minor::V1_36);
     let pods = kinds.by_plural("", "v1", "pods").unwrap();
     let mut manifest = pod(&json!({"deletionTimestamp": "2002-01-01T00:00:00Z"}));
     manifest["status"] = json!({"phase": "Running"});
@@ -114,7 +115,7 @@ fn a_manifest_stands_for_the_object_that_was_created_from_it() {
 #[test]
 fn manifests_are_changed_as_by_apply() {
     let cluster = cluster(
-        36,
+        Minor::V1_36,
         &["!has(object.metadata.labels) || object.metadata.labels['step'] != oldObject.metadata.labels['step']"],
     );
     let old = pod(&json!({"labels": {"step": "a"}}));
@@ -131,7 +132,8 @@ fn manifests_are_changed_as_by_apply() {
 
 #[test]
 fn a_removed_finalizer_is_an_update_of_what_is_deleted() {
-    let cluster = cluster(36, &["!has(object.metadata.deletionTimestamp) || has(object.metadata.finalizers)"]);
+    let cluster =
+        cluster(Minor::V1_36, &["!has(object.metadata.deletionTimestamp) || has(object.metadata.finalizers)"]);
     let old = pod(&json!({
         "uid": "u", "resourceVersion": "1", "deletionTimestamp": "2002-01-01T00:00:00Z",
         "deletionGracePeriodSeconds": 0, "finalizers": ["example.org/a", "example.org/b"],
@@ -154,7 +156,7 @@ fn a_removed_finalizer_is_an_update_of_what_is_deleted() {
 
 #[test]
 fn nobody_is_asked_about_what_is_already_on_its_way_out() {
-    let cluster = cluster(36, &["false"]);
+    let cluster = cluster(Minor::V1_36, &["false"]);
     let mut leaving =
         pod(&json!({"uid": "u", "deletionTimestamp": "2002-01-01T00:00:00Z", "deletionGracePeriodSeconds": 30}));
     assert_eq!(answer(&delete(&cluster, &leaving)), "allowed");
@@ -164,7 +166,7 @@ fn nobody_is_asked_about_what_is_already_on_its_way_out() {
 
 #[test]
 fn what_is_not_known_has_no_verdict() {
-    let cluster = cluster(36, &["true"]);
+    let cluster = cluster(Minor::V1_36, &["true"]);
     let event = json!({
         "apiVersion": "v1", "kind": "Event", "metadata": {"name": "a", "namespace": "x"}, "reason": "A",
         "involvedObject": {"namespace": "x"},
@@ -178,7 +180,7 @@ fn what_is_not_known_has_no_verdict() {
 
 #[test]
 fn an_object_takes_the_place_of_one_with_its_name() {
-    let mut cluster = cluster(36, &["object.spec.priority == 2"]);
+    let mut cluster = cluster(Minor::V1_36, &["object.spec.priority == 2"]);
     let class = |value: i64| json!({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "c"}, "value": value});
     let mut wanted = pod(&json!({}));
     wanted["spec"]["priorityClassName"] = json!("c");
@@ -192,7 +194,7 @@ fn an_object_takes_the_place_of_one_with_its_name() {
 
 #[test]
 fn namespaces_of_a_dump_keep_their_status() {
-    let mut cluster = cluster(36, &["namespaceObject.status.phase != 'Terminating'"]);
+    let mut cluster = cluster(Minor::V1_36, &["namespaceObject.status.phase != 'Terminating'"]);
     cluster
         .apply(json!({
             "apiVersion": "v1", "kind": "Namespace",

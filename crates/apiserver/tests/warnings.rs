@@ -3,16 +3,17 @@
 #![allow(clippy::unwrap_used, reason = "all of this is tests")]
 
 use palisade_apiserver::admission::{Cluster, Operation, Outcome, Review};
+use palisade_cel::Minor;
 use serde_json::{Value as Json, json};
 
-fn send(minor: u8, object: &Json, old: Option<&Json>) -> Review {
+fn send(minor: Minor, object: &Json, old: Option<&Json>) -> Review {
     let cluster = Cluster::new(minor).without_service_accounts();
     let operation = if old.is_some() { Operation::Update } else { Operation::Create };
     cluster.admit(&cluster.request(operation, "", object, old).unwrap())
 }
 
 #[track_caller]
-fn warns(minor: u8, object: &Json, old: Option<&Json>, wanted: &[&str]) {
+fn warns(minor: Minor, object: &Json, old: Option<&Json>, wanted: &[&str]) {
     let review = send(minor, object, old);
     assert_eq!(review.outcome, Outcome::Allowed, "{object}");
     assert_eq!(review.warnings, wanted, "{object}");
@@ -36,7 +37,7 @@ fn deployment(template: &Json) -> Json {
 #[test]
 fn what_is_invalid_is_refused_before_policies_are_asked() {
     let bad = pod(&json!({"containers": [{"name": "a b", "image": "a"}], "imagePullSecrets": [{}]}));
-    let review = send(36, &bad, None);
+    let review = send(Minor::V1_36, &bad, None);
     let denial = review.outcome.denial().unwrap();
     assert_eq!((denial.code, denial.policy.as_str()), (422, ""));
     assert!(denial.message.starts_with(r#"Pod "a" is invalid: spec.containers[0].name: Invalid value: "a b""#));
@@ -52,9 +53,9 @@ fn what_pods_share_is_warned_of() {
             {"name": "a", "image": "a", "ports": [first]}, {"name": "b", "image": "b", "ports": [second]},
         ]}))
     };
-    warns(36, &two(b(80, "x"), b(81, "y")), None, &[]);
+    warns(Minor::V1_36, &two(b(80, "x"), b(81, "y")), None, &[]);
     warns(
-        36,
+        Minor::V1_36,
         &two(b(80, "x"), b(80, "x")),
         None,
         &[
@@ -65,19 +66,19 @@ fn what_pods_share_is_warned_of() {
     );
     let on = |ip: &str, port: u16| json!({"containerPort": 80, "hostPort": port, "hostIP": ip});
     warns(
-        36,
+        Minor::V1_36,
         &two(json!({"containerPort": 80}), on("1.1.1.1", 80)),
         None,
         &["spec.containers[1].ports[0]: overlapping port definition with spec.containers[0].ports[0]"],
     );
     warns(
-        36,
+        Minor::V1_36,
         &two(json!({"containerPort": 80, "hostPort": 80}), on("1.1.1.1", 80)),
         None,
         &["spec.containers[1].ports[0]: dangerously ambiguous port definition with spec.containers[0].ports[0]"],
     );
     warns(
-        36,
+        Minor::V1_36,
         &two(json!({"containerPort": 80, "hostIP": "1.1.1.1"}), b(81, "y")),
         None,
         &["spec.containers[0].ports[0]: hostIP set without hostPort: {Name: HostPort:0 ContainerPort:80 Protocol:TCP \
@@ -93,7 +94,7 @@ fn volumes_and_lists_are_warned_of() {
         pod(&json!({"serviceAccountName": "a", "volumes": volumes}))
     };
     warns(
-        36,
+        Minor::V1_36,
         &projected(json!([
             {"configMap": {"name": "Test", "items": items("test")}},
             {"serviceAccountToken": {"path": "test/file"}},
@@ -105,13 +106,13 @@ fn volumes_and_lists_are_warned_of() {
     );
     let two = json!([{"key": "k", "path": "test"}, {"key": "l", "path": "test/app"}]);
     warns(
-        36,
+        Minor::V1_36,
         &pod(&json!({"volumes": [{"name": "Test".to_lowercase(), "configMap": {"name": "foo", "items": two}}]})),
         None,
         &[r#"volume "test" (ConfigMap "foo"): overlapping paths: "test/app" with "test""#],
     );
     warns(
-        36,
+        Minor::V1_36,
         &pod(&json!({
             "volumes": [{"name": "a", "gitRepo": {"repository": "x"}}],
             "hostAliases": [{"ip": "1.1.1.1"}, {"ip": "1.1.1.1"}],
@@ -129,10 +130,10 @@ fn volumes_and_lists_are_warned_of() {
     );
     // Conversion makes it 1 in pods, and leaves it in templates.
     let negative = pod(&json!({"terminationGracePeriodSeconds": -1}));
-    warns(36, &negative, None, &[]);
+    warns(Minor::V1_36, &negative, None, &[]);
     let wanted = "spec.template.spec.terminationGracePeriodSeconds: must be >= 0; negative values are invalid and will be \
                   treated as 1";
-    warns(36, &deployment(&negative), None, &[wanted]);
+    warns(Minor::V1_36, &deployment(&negative), None, &[wanted]);
 }
 
 #[test]
@@ -152,24 +153,24 @@ fn containers_are_warned_of() {
         "spec.containers[0].env[1]: hides previous definition of \"a\", which may be dropped when using apply",
         "spec.containers[0].env[3]: hides previous definition of \"a\", which may be dropped when using apply",
     ];
-    warns(36, &pod(&spec), None, &wanted);
+    warns(Minor::V1_36, &pod(&spec), None, &wanted);
     // Only in pods requests are what the limits are.
     let of_template = wanted.iter().filter(|text| !text.contains("requests[ephemeral"));
     let of_template: Vec<_> = of_template.map(|text| format!("spec.template.{text}")).collect();
     let of_template: Vec<_> = of_template.iter().map(String::as_str).collect();
     let new = deployment(&pod(&spec));
-    warns(36, &new, None, &of_template);
+    warns(Minor::V1_36, &new, None, &of_template);
     // Of an update only if something changed but metadata.
     let mut labelled = new.clone();
     labelled["metadata"]["labels"] = json!({"a": "b"});
-    warns(36, &labelled, Some(&new), &[]);
+    warns(Minor::V1_36, &labelled, Some(&new), &[]);
     let mut scaled = new.clone();
     scaled["spec"]["replicas"] = json!(3);
-    warns(36, &scaled, Some(&new), &of_template);
+    warns(Minor::V1_36, &scaled, Some(&new), &of_template);
     // Of an update of a pod never.
     let (mut changed, old) = (pod(&spec), pod(&spec));
     changed["spec"]["containers"][0]["image"] = json!("b");
-    warns(36, &changed, Some(&old), &[]);
+    warns(Minor::V1_36, &changed, Some(&old), &[]);
 }
 
 #[test]
@@ -187,7 +188,7 @@ fn annotations_of_containers_are_warned_of() {
     // A container's own profile is what the annotation has to be the same as, and nothing is reported about it then.
     let mut other = with(json!({"appArmorProfile": {"type": "Unconfined"}}));
     other["spec"]["containers"][0]["securityContext"] = json!({"appArmorProfile": {"type": "RuntimeDefault"}});
-    for minor in [33, 36] {
+    for minor in [Minor::V1_33, Minor::V1_36] {
         warns(minor, &none, None, &[&warning]);
         warns(minor, &same, None, &[]);
         warns(minor, &deployment(&none), None, &[&of_template]);
@@ -200,22 +201,27 @@ fn annotations_of_containers_are_warned_of() {
 fn other_kinds_are_warned_of() {
     let service = |spec: Json| json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a"}, "spec": spec});
     let headless = service(json!({"clusterIP": "None", "externalIPs": ["1.1.1.1"], "ports": [{"port": 80}]}));
-    warns(36, &headless, None, &["spec.externalIPs is ignored for headless services"]);
-    warns(33, &headless, None, &[]);
+    warns(Minor::V1_36, &headless, None, &["spec.externalIPs is ignored for headless services"]);
+    warns(Minor::V1_33, &headless, None, &[]);
     let external = service(json!({"externalIPs": ["1.1.1.1"], "ports": [{"port": 80}]}));
-    warns(36, &external, None, &["spec.externalIPs is deprecated and may no longer be implemented in some clusters"]);
-    warns(35, &external, None, &[]);
+    warns(
+        Minor::V1_36,
+        &external,
+        None,
+        &["spec.externalIPs is deprecated and may no longer be implemented in some clusters"],
+    );
+    warns(Minor::V1_35, &external, None, &[]);
     let ingress = json!({
         "apiVersion": "networking.k8s.io/v1", "kind": "Ingress",
         "metadata": {"name": "a", "annotations": {"kubernetes.io/ingress.class": "x"}},
         "spec": {"defaultBackend": {"service": {"name": "a", "port": {"number": 80}}}},
     });
     let wanted = "annotation \"kubernetes.io/ingress.class\" is deprecated, please use 'spec.ingressClassName' instead";
-    warns(36, &ingress, None, &[wanted]);
-    warns(36, &ingress, Some(&ingress), &[]);
+    warns(Minor::V1_36, &ingress, None, &[wanted]);
+    warns(Minor::V1_36, &ingress, Some(&ingress), &[]);
     let mut dotted = deployment(&pod(&json!({})));
     dotted["metadata"]["name"] = json!("a.b");
     let wanted = "metadata.name: this is used in Pod names and hostnames, which can result in surprising behavior; a DNS \
                   label is recommended: [must not contain dots]";
-    warns(36, &dotted, None, &[wanted]);
+    warns(Minor::V1_36, &dotted, None, &[wanted]);
 }

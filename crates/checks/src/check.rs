@@ -1,11 +1,9 @@
 //! What a check is.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
 use crate::{
-    Lowering, Settings, Values,
+    Level, Lowering, Settings, Values,
     defaults::{Declared, FieldDefault},
 };
 
@@ -46,20 +44,6 @@ pub struct Pss {
     pub id: &'static str,
     /// The minor version of Kubernetes from which on it applies.
     pub since: u8,
-}
-
-/// A level of the Pod Security Standards.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema, strum::Display,
-)]
-pub enum Level {
-    /// Nothing is restricted.
-    Privileged,
-    /// Known privilege escalations are prevented.
-    Baseline,
-    /// Current hardening practice.
-    #[default]
-    Restricted,
 }
 
 /// A restricted field of a pod.

@@ -13,7 +13,8 @@ use std::{
 use serde_json::{Map, Value as Json, json};
 
 use crate::{
-    Flag, Integer, Lowering, ParameterName, ParameterType, Resolve, Text, Values, cel, value::whole_reference,
+    Flag, Integer, Lowering, ParameterName, ParameterType, Resolve, Settings, Text, Values, cel,
+    settings::mutation::AdditionalDefault,
 };
 
 /// The declared parameters of a profile.
@@ -346,25 +347,16 @@ fn unset(object: &str, path: &[impl AsRef<str>], list: bool) -> String {
     }
 }
 
-/// Whether an element of a list stands for a list that differs by namespace.
-fn is_list(text: &Text, declared: &Declared) -> bool {
-    whole_reference(&text.0).is_some_and(|name| declared.get(name) == Some(&ParameterType::StringList))
-}
-
-/// The first of a list, if that is one text in each namespace.
-pub(crate) fn first_text(texts: &[Text], declared: &Declared) -> Option<Text> {
-    texts.first().filter(|text| !is_list(text, declared) && text.0 != "*").cloned()
-}
-
-/// Whether a list may have no element in some namespace.
-pub(crate) fn may_be_empty(texts: &[Text], declared: &Declared) -> bool {
-    texts.iter().all(|text| is_list(text, declared))
-}
-
-/// The conditions for a default that a flag demands (`wanted`) or forbids; `None` if it never applies.
-pub(crate) fn where_flag(flag: Option<&Flag>, wanted: bool) -> Option<Vec<Condition>> {
-    match flag? {
-        Flag::Constant(value) => (*value == wanted).then(Vec::new),
-        flag @ Flag::Parameter(_) => Some(vec![Condition::Setting(flag.clone(), wanted)]),
+/// Fields that no check asks about.
+pub fn unchecked(settings: &Settings) -> Vec<FieldDefault> {
+    let additional = |one| settings.mutation.additional_defaults.contains(&one);
+    let mut defaults = Vec::new();
+    if additional(AdditionalDefault::HostUsers) {
+        // What the API server refuses together with it (`validateHostUsers`).
+        let node = [&["hostNetwork"][..], &["hostPID"], &["hostIPC"]];
+        let mut when: Vec<_> = node.into_iter().map(|path| Condition::PodIsNot(path, Constant::Flag(true))).collect();
+        when.push(Condition::NoContainerHas(&["volumeDevices"]));
+        defaults.push(FieldDefault::new(Subject::Pod, &["hostUsers"], DefaultValue::Flag(false), when));
     }
+    defaults
 }

@@ -7,6 +7,15 @@
 //! derived from these.
 //!
 //! This crate is pure: no I/O, no clock, no environment.
+//!
+//! Each module uses only modules before it:
+//!
+//! 1. Values that are constants or parameters, and mistakes in them: `diagnostic`, `reference`, `value`.
+//! 2. What becomes of them in CEL: `cel`, `lower`, `image`.
+//! 3. What an admin writes: `settings`.
+//! 4. What a check is: `defaults`, `check`, `fixture`.
+//! 5. The checks: `shared`, `catalogue`.
+//! 6. Tables over all checks and fields: `bounds`, `updates`, `coverage`.
 
 pub mod bounds;
 pub mod catalogue;
@@ -20,16 +29,17 @@ pub mod image;
 mod lower;
 mod reference;
 pub mod settings;
+mod shared;
 mod updates;
 mod value;
 
 /// With these the files of the catalogue build their examples.
 pub(crate) use palisade_objects::{json, pod};
 
-pub use check::{Check, Field, Finding, Level, Over, Pss, Rule};
+pub use check::{Check, Field, Finding, Over, Pss, Rule};
 pub use defaults::{Condition, Constant, DefaultValue, FieldDefault, Subject};
 pub use diagnostic::Diagnostic;
 pub use lower::{Lowering, Resolve, TextList};
 pub use reference::{ParameterName, Piece, pieces};
-pub use settings::Settings;
+pub use settings::{Settings, standard::Level};
 pub use value::{Flag, Integer, ParameterType, Resolved, Text, Values};

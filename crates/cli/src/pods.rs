@@ -15,7 +15,7 @@ pub fn read(path: &str) -> Result<Vec<Json>, Failure> {
     let objects = input::objects(&source).map_err(|problem| Failure::CouldNotRun(vec![problem]))?;
     let (mut pods, mut others, mut problems) = (Vec::new(), Vec::new(), Vec::new());
     // The newest minor has all fields of the older ones.
-    let kinds = Kinds::builtin(Minor::NEWEST.number());
+    let kinds = Kinds::builtin(Minor::NEWEST);
     for object in objects {
         if object.kind != "Pod" || object.api_version != "v1" {
             others.push(object.kind);

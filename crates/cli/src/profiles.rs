@@ -229,7 +229,7 @@ pub fn params(Accepted { checked, .. }: &Accepted, namespace: Option<&Namespace>
 /// How a profile mutates pods, and who does it; `None` if it mutates nothing.
 pub fn changed_by(accepted: &Accepted, version: Minor) -> Option<(&Mutation, ChangedBy)> {
     let mutation = accepted.checked.mutation.as_ref()?;
-    Some((mutation, mutation.by(version.number())))
+    Some((mutation, mutation.by(version)))
 }
 
 #[cfg(test)]

@@ -5,12 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::{api::admissionregistration::v1::MatchResources, apimachinery::pkg::apis::meta::v1::LabelSelector};
 use palisade_api::{Diagnostic, Exemptions, ParameterName, ParameterType, Settings, ToolSecurityProfileSpec};
+use palisade_cel::Minor;
 use palisade_checks::{
     Condition, Field, FieldDefault, Lowering, Subject,
     bounds::{self, Bound, Counted},
-    catalogue,
+    catalogue, defaults,
     settings::{
-        mutation::{self, Engine, FailurePolicy},
+        mutation::{Engine, FailurePolicy},
         redirect::Redirect,
     },
 };
@@ -72,7 +73,7 @@ impl Mutation {
         let of_checks = catalogue::ALL.iter().flat_map(|check| {
             (check.defaults)(settings, declared).into_iter().map(|default| (Some(check.id.to_owned()), default))
         });
-        let unchecked = mutation::unchecked(settings).into_iter().map(|default| (None, default));
+        let unchecked = defaults::unchecked(settings).into_iter().map(|default| (None, default));
         let mut defaults: Vec<_> = of_checks.chain(unchecked).collect();
         let mut diagnostics = Vec::new();
         for custom in customs {
@@ -102,14 +103,14 @@ impl Mutation {
         (changes.then_some(found), diagnostics)
     }
 
-    /// Who mutates pods on Kubernetes 1.`minor`. 1.34 and 1.35 serve MutatingAdmissionPolicy only where an admin turns
-    /// it on; the engine `Native` says that it is on.
-    pub fn by(&self, minor: u8) -> ChangedBy {
-        match (self.engine, minor) {
-            (Engine::Auto | Engine::Native, 36..) => ChangedBy::Policy("v1"),
-            (Engine::Native, 34..) => ChangedBy::Policy("v1beta1"),
-            (Engine::Auto | Engine::Webhook, _) => ChangedBy::Webhook,
-            (Engine::Native | Engine::Off, _) => ChangedBy::Nobody,
+    /// Who mutates pods on this minor of Kubernetes. 1.34 and 1.35 serve MutatingAdmissionPolicy only where an admin
+    /// turns it on; the engine `Native` says that it is on.
+    pub fn by(&self, minor: Minor) -> ChangedBy {
+        match self.engine {
+            Engine::Auto | Engine::Native if minor >= Minor::V1_36 => ChangedBy::Policy("v1"),
+            Engine::Native if minor >= Minor::V1_34 => ChangedBy::Policy("v1beta1"),
+            Engine::Auto | Engine::Webhook => ChangedBy::Webhook,
+            Engine::Native | Engine::Off => ChangedBy::Nobody,
         }
     }
 

@@ -10,7 +10,7 @@ use palisade_cel::{
 use palisade_compiler::{Compiled, Custom};
 use serde_json::{Value as Json, json};
 
-use crate::policy::diagnostic;
+use crate::validator::diagnostic;
 
 /// The help for an expression that fails on a pod without a field.
 const OPTIONAL: &str = "a pod need not have every field: read one that may be absent with .? and orValue, as in \

@@ -6,13 +6,11 @@ use palisade_apiserver::{
     admission::{Cluster, Operation, Outcome},
     objects::{Received, Refused, Sent},
 };
-use palisade_cel::environment::RESERVED;
+use palisade_cel::{Minor, environment::RESERVED};
 use palisade_checks::defaults;
 use palisade_compiler::{Compiled, Custom};
 use palisade_objects::pod;
 use serde_json::{Value as Json, json};
-
-use crate::policy::OLDEST;
 
 /// The mistakes in defaults, each at its place in the profile. A field must be known to the oldest supported minor.
 pub(crate) fn diagnose(compiled: &Compiled) -> Vec<Diagnostic> {
@@ -21,7 +19,7 @@ pub(crate) fn diagnose(compiled: &Compiled) -> Vec<Diagnostic> {
     if defaults.is_empty() {
         return vec![];
     }
-    let cluster = crate::cluster(OLDEST);
+    let cluster = crate::cluster(Minor::OLDEST);
     defaults
         .into_iter()
         .filter_map(|(custom, default)| Trial { cluster: &cluster, custom, default }.mistake())
@@ -71,8 +69,9 @@ impl Trial<'_> {
             let full = format!("{place}.{path}");
             let in_path = full.strip_prefix(unknown).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
             let unknown = unknown.strip_prefix(&format!("{place}.")).unwrap_or(unknown);
+            let oldest = Minor::OLDEST;
             let message =
-                format!("unknown field: {of} has no {unknown} in Kubernetes 1.{OLDEST}, the oldest supported one");
+                format!("unknown field: {of} has no {unknown} in Kubernetes {oldest}, the oldest supported one");
             return Some(self.say(
                 if in_path { "path" } else { "value" },
                 message,

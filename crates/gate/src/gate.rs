@@ -12,7 +12,9 @@ use palisade_objects::{
 };
 use serde_json::{Value as Json, json};
 
-use crate::{Checked, Decision, Operation, Policy, Rejected, Request, custom, defaults, generated, mutating, types};
+use crate::{
+    Checked, Decision, Operation, Rejected, ValidationRequest, Validator, custom, defaults, generated, mutating, types,
+};
 
 /// The pods of all fixtures of the catalogue.
 static PODS: LazyLock<Vec<Json>> = LazyLock::new(|| {
@@ -69,7 +71,7 @@ fn diagnose(compiled: &Compiled) -> Vec<Diagnostic> {
         diagnostics = generated;
     }
     if diagnostics.is_empty()
-        && let Ok(policy) = Policy::new(&bundle.pods.policy)
+        && let Ok(policy) = Validator::new(&bundle.pods.policy)
     {
         let params = compiled.probes.params.as_ref().map(|spec| json!({"spec": spec}));
         let judge = Judge { policy: &policy, params: params.as_ref(), updated_without: false, subject: Subject::Pod };
@@ -91,7 +93,7 @@ fn of_workloads(mut diagnostics: Vec<Diagnostic>) -> Vec<Diagnostic> {
 }
 
 fn diagnose_pair(compiled: &Compiled, pair: &Pair, subjects: &[Subject]) -> Vec<Diagnostic> {
-    let policy = match Policy::new(&pair.policy) {
+    let policy = match Validator::new(&pair.policy) {
         Ok(policy) => policy,
         Err(diagnostics) => return diagnostics,
     };
@@ -133,7 +135,7 @@ enum Subject {
 
 #[derive(Clone, Copy)]
 struct Judge<'a> {
-    policy: &'a Policy,
+    policy: &'a Validator,
     params: Option<&'a Json>,
     /// Whether updates are bound to no parameters.
     updated_without: bool,
@@ -153,10 +155,10 @@ impl Judge<'_> {
             Subject::Pod => "Pod",
             Subject::Workload(workload) => workload.kind,
         };
-        let request = Request::create(kind, object);
+        let request = ValidationRequest::create(kind, object);
         let without = self.updated_without && operation == Operation::Update && subresource.is_empty();
         let params = self.params.filter(|_| !without);
-        let request = Request { namespace, operation, subresource, old_object: old, params, ..request };
+        let request = ValidationRequest { namespace, operation, subresource, old_object: old, params, ..request };
         self.policy.evaluate(&request)
     }
 

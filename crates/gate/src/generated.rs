@@ -26,7 +26,7 @@ static KINDS: LazyLock<Vec<Kinds>> = LazyLock::new(|| {
         }
         kinds
     };
-    Minor::NUMBERS.map(with).collect()
+    Minor::ALL.map(with).into()
 });
 
 /// What an object is called in a diagnostic, and the object.
@@ -35,7 +35,7 @@ type Named = (&'static str, Json);
 /// What some API server would reject. Each place is reported once, in the words of the oldest minor that rejects it.
 pub(crate) fn diagnose(compiled: &Compiled) -> Vec<Diagnostic> {
     let mut diagnostics: Vec<Diagnostic> = Vec::new();
-    for (minor, kinds) in Minor::NUMBERS.zip(KINDS.iter()) {
+    for (minor, kinds) in Minor::ALL.into_iter().zip(KINDS.iter()) {
         let mut found: Vec<Diagnostic> = Vec::new();
         for (what, object) in policies(compiled, minor) {
             found.extend(
@@ -60,7 +60,7 @@ pub(crate) fn diagnose(compiled: &Compiled) -> Vec<Diagnostic> {
 
 /// The policies, their bindings and the webhook's registration, as the controller writes them to an API server of a
 /// minor.
-fn policies(compiled: &Compiled, minor: u8) -> Vec<Named> {
+fn policies(compiled: &Compiled, minor: Minor) -> Vec<Named> {
     // Destructured, so that nobody forgets a new object.
     let palisade_compiler::Bundle { pods, workloads, mutation } = &compiled.bundle;
     let mut all = vec![("policy", json!(pods.policy)), ("binding", json!(pods.binding))];
@@ -68,8 +68,8 @@ fn policies(compiled: &Compiled, minor: u8) -> Vec<Named> {
         all.extend([("workloads.policy", json!(pair.policy)), ("workloads.binding", json!(pair.binding))]);
     }
     let version = match minor {
-        36.. => Some("v1"),
-        34.. => Some("v1beta1"),
+        _ if minor >= Minor::V1_36 => Some("v1"),
+        _ if minor >= Minor::V1_34 => Some("v1beta1"),
         _ => None,
     };
     if let (Some(pair), Some(version)) = (mutation, version) {
@@ -104,20 +104,20 @@ fn receive(kinds: &Kinds, object: &Json) -> Option<Refused> {
     objects::receive(kinds, sent, &Surroundings::default()).err().map(Refused::from)
 }
 
-fn said(compiled: &Compiled, minor: u8, what: &str, refused: &Refused) -> Vec<Diagnostic> {
+fn said(compiled: &Compiled, minor: Minor, what: &str, refused: &Refused) -> Vec<Diagnostic> {
     match refused {
         Refused::NoVerdict(why) => {
-            vec![Diagnostic::new(what, format!("whether Kubernetes 1.{minor} accepts it is not known: {why}"))]
+            vec![Diagnostic::new(what, format!("whether Kubernetes {minor} accepts it is not known: {why}"))]
         }
         Refused::Status(status) if status.causes.is_empty() => {
-            vec![Diagnostic::new(what, format!("Kubernetes 1.{minor} rejects it: {}", status.message))]
+            vec![Diagnostic::new(what, format!("Kubernetes {minor} rejects it: {}", status.message))]
         }
         Refused::Status(status) => status.causes.iter().map(|cause| of_cause(compiled, minor, what, cause)).collect(),
     }
 }
 
 /// The mistake in a generated field, at the place in the profile that the field comes from.
-fn of_cause(compiled: &Compiled, minor: u8, what: &str, cause: &FieldError) -> Diagnostic {
+fn of_cause(compiled: &Compiled, minor: Minor, what: &str, cause: &FieldError) -> Diagnostic {
     // Each generated object has the profile's name in its own name, and as a label.
     if matches!(cause.field.as_str(), "metadata.name" | "metadata.labels") {
         let help =
@@ -125,7 +125,7 @@ fn of_cause(compiled: &Compiled, minor: u8, what: &str, cause: &FieldError) -> D
         return Diagnostic::new("metadata.name", cause.body.clone()).help(help);
     }
     let Some((_, rest)) = cause.field.split_once("amespaceSelector.") else {
-        let message = format!("Kubernetes 1.{minor} rejects it: {}", cause.body);
+        let message = format!("Kubernetes {minor} rejects it: {}", cause.body);
         return Diagnostic::new(format!("{what}.{}", cause.field), message);
     };
     match excluded(compiled, rest) {

@@ -16,26 +16,27 @@ mod defaults;
 mod gate;
 mod generated;
 mod mutating;
-mod policy;
 mod standards;
 mod types;
+mod validator;
 mod webhook;
 
 use std::{fmt, ops::Deref, sync::Arc};
 
 use palisade_api::Diagnostic;
 use palisade_apiserver::admission::Cluster;
+use palisade_cel::Minor;
 use thiserror::Error;
 
 pub use gate::check;
 pub use palisade_apiserver::admission::{BUDGET, Operation};
-pub use policy::{Decision, Judgement, Policy, Request, Violation};
 pub use standards::Standards;
+pub use validator::{Decision, Judgement, ValidationRequest, Validator, Violation};
 pub use webhook::{register, webhook};
 
-/// A cluster of Kubernetes 1.`minor` with only its own namespaces. Its admission plugin `PodSecurity` judges pods by
+/// A cluster of this minor of Kubernetes with only its own namespaces. Its admission plugin `PodSecurity` judges pods by
 /// the catalogue.
-pub fn cluster(minor: u8) -> Cluster {
+pub fn cluster(minor: Minor) -> Cluster {
     Cluster::new(minor).with_pod_security(Arc::new(Standards))
 }
 

@@ -12,6 +12,7 @@ use palisade_apiserver::{
     admission::{Cluster, Operation, Outcome, Review, User},
     create::Refused,
 };
+use palisade_cel::Minor;
 use palisade_compiler::{Compiled, Custom, MutatingPair, Mutation};
 use palisade_objects::{json::Change as _, pod};
 use serde_json::{Value as Json, json};
@@ -20,7 +21,7 @@ use crate::{Decision, register};
 
 /// The version in which the pair is tried, and the oldest minor that serves it. Older versions have all fields that it
 /// uses.
-const SERVED: (&str, u8) = ("v1", 36);
+const SERVED: (&str, Minor) = ("v1", Minor::V1_36);
 
 /// A namespace like that of any tenant.
 const TENANT: &str = "tenant";

@@ -11,7 +11,7 @@ use palisade_cel::{
 };
 use palisade_objects::workload::WORKLOADS;
 
-use crate::policy::diagnostic;
+use crate::validator::diagnostic;
 
 /// Schemas of our own kinds, and of the built-in ones of the oldest supported minor: later ones only add fields.
 static SCHEMAS: LazyLock<Schemas> = LazyLock::new(|| {

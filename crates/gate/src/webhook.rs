@@ -7,7 +7,7 @@ use k8s_openapi::api::admissionregistration::v1::MatchResources;
 use palisade_api::{ToolSecurityParamsSpec, names};
 use palisade_apiserver::admission::{Cluster, Operation, Request, Webhook, WebhookAnswer};
 use palisade_compiler::Mutation;
-use palisade_mutation::{self as mutation, Patch, Plan};
+use palisade_mutation::{MutationRequest, Patch, Plan, PodOperation};
 use serde_json::Value as Json;
 
 /// Registers Palisade's webhook for a profile: it mutates pods as a MutatingAdmissionPolicy would.
@@ -34,14 +34,14 @@ impl Entry {
 
     fn patch(&self, request: &Request, cluster: &Cluster) -> Patch {
         let operation = match request.operation {
-            Operation::Create => mutation::Operation::Create,
-            _ => mutation::Operation::Update,
+            Operation::Create => PodOperation::Create,
+            _ => PodOperation::Update,
         };
         let params = names::params(&self.mutation.profile);
         let params = cluster
             .object(names::GROUP, "ToolSecurityParams", &request.namespace, &params)
             .and_then(|object| serde_json::from_value::<ToolSecurityParamsSpec>(object["spec"].clone()).ok());
-        Plan::new([(&self.mutation, params.as_ref())]).patch(&mutation::Request {
+        Plan::new([(&self.mutation, params.as_ref())]).patch(&MutationRequest {
             namespace: &request.namespace,
             operation,
             subresource: &request.subresource,

@@ -17,7 +17,7 @@ use palisade_checks::{
     fixture::Fixture,
 };
 use palisade_compiler::{Compiled, compile};
-use palisade_gate::{Decision, Policy, Request};
+use palisade_gate::{Decision, ValidationRequest, Validator};
 use palisade_objects::pod;
 use serde_json::{Value as Json, json};
 
@@ -339,12 +339,12 @@ fn what_is_longer_is_denied_and_named() {
         "namespaceSelector": {"matchLabels": {"a": "b"}}, "baseline": "Privileged",
         "customChecks": [{"id": "own", "expression": "true", "message": "never"}],
     });
-    let policy = Policy::new(&compiled(&spec).bundle.pods.policy).unwrap();
+    let policy = Validator::new(&compiled(&spec).bundle.pods.policy).unwrap();
     for bound in BOUNDS {
         let (may, over) = (with(bound, bound.most), with(bound, bound.most + 1));
         assert!(bound.holds(&may) && !bound.holds(&over), "{bound:?}");
-        assert_eq!(policy.evaluate(&Request::create("Pod", &may)).unwrap(), Decision::Admit, "{bound:?}");
-        let Decision::Deny { message, .. } = policy.evaluate(&Request::create("Pod", &over)).unwrap() else {
+        assert_eq!(policy.evaluate(&ValidationRequest::create("Pod", &may)).unwrap(), Decision::Admit, "{bound:?}");
+        let Decision::Deny { message, .. } = policy.evaluate(&ValidationRequest::create("Pod", &over)).unwrap() else {
             panic!("{bound:?} admits what is longer");
         };
         let expected = format!(

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use palisade_api::{Settings, ToolSecurityParamsSpec, ToolSecurityProfile, catalogue};
 use palisade_checks::{Lowering, fixture::Fixture};
-use palisade_gate::{Decision, Judgement, Policy, Request};
+use palisade_gate::{Decision, Judgement, ValidationRequest, Validator};
 use serde_json::json;
 
 fn fixtures() -> impl Iterator<Item = (&'static palisade_checks::Check, Fixture)> {
@@ -40,11 +40,11 @@ fn fixtures_get_their_verdicts() {
         let compiled =
             palisade_compiler::compile(&profile(&fixture)).unwrap_or_else(|error| panic!("{name}: {error:?}"));
         let policy: ValidatingAdmissionPolicy = compiled.bundle.pods.policy.clone();
-        let policy = Policy::new(&policy).unwrap_or_else(|error| panic!("{name}: {error:?}"));
+        let policy = Validator::new(&policy).unwrap_or_else(|error| panic!("{name}: {error:?}"));
         let values = fixture.values();
         let params = (!values.is_empty()).then(|| json!({"spec": ToolSecurityParamsSpec::of(&values)}));
         let pod = fixture.pod();
-        let request = Request { params: params.as_ref(), ..Request::create("Pod", &pod) };
+        let request = ValidationRequest { params: params.as_ref(), ..ValidationRequest::create("Pod", &pod) };
         let judgement = policy.judge(&request);
         if let Ok(Judgement { matched, decision: Decision::Admit, .. }) = &judgement {
             let (complying, passed_over) = early.entry(check.id).or_default();

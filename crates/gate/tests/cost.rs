@@ -7,7 +7,7 @@ use palisade_api::{
     names::Shape,
     settings::{self, Kind, standard::Version},
 };
-use palisade_gate::{BUDGET, Policy, Request};
+use palisade_gate::{BUDGET, ValidationRequest, Validator};
 use palisade_objects::{pod, workload::WORKLOADS};
 use serde_json::{Value as Json, json};
 
@@ -164,7 +164,7 @@ fn policies_stay_within_their_budget() {
         }
         let params = json!({"spec": params});
         for shape in Shape::ALL {
-            let policy = Policy::new(&compiled.bundle.pair(shape).unwrap().policy).unwrap();
+            let policy = Validator::new(&compiled.bundle.pair(shape).unwrap().policy).unwrap();
             let (kind, object) = match shape {
                 Shape::Pods => ("Pod", pod.clone()),
                 Shape::Workloads => {
@@ -173,7 +173,7 @@ fn policies_stay_within_their_budget() {
                     ("Deployment", object)
                 }
             };
-            let request = Request { params: Some(&params), ..Request::create(kind, &object) };
+            let request = ValidationRequest { params: Some(&params), ..ValidationRequest::create(kind, &object) };
             let judged = policy.judge(&request).unwrap_or_else(|error| panic!("{name}, {shape:?}: {error}"));
             println!("{name:36} {shape:?}: {} of {BUDGET}", judged.cost);
             assert!(judged.cost < BUDGET / 3, "{name}, {shape:?}: {}", judged.cost);

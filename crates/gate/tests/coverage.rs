@@ -4,11 +4,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use palisade_cel::schema::{Kind, Schemas};
+use palisade_cel::{
+    Minor,
+    schema::{Kind, Schemas},
+};
 use palisade_checks::coverage::{self, Decision};
 use serde_json::Value as Json;
-
-const MINORS: std::ops::RangeInclusive<u8> = palisade_cel::Minor::NUMBERS;
 
 const WHERE: &str = "Decide in crates/checks/src/coverage (pods.rs, containers.rs or volumes.rs): a check restricts it, \
                      or `Open` with the reason why none does.";
@@ -26,15 +27,15 @@ fn type_of(property: &Json) -> Option<&str> {
 }
 
 /// What one minor has: each type that is decided field by field, and its fields with the types that they have.
-struct Minor {
+struct Read {
     schemas: Schemas,
     found: BTreeMap<&'static str, BTreeMap<String, Option<String>>>,
     mistakes: Vec<String>,
 }
 
-impl Minor {
-    fn read(minor: u8) -> Self {
-        let schemas = Schemas::builtin(palisade_cel::Minor::nearest(minor)).unwrap();
+impl Read {
+    fn of(minor: Minor) -> Self {
+        let schemas = Schemas::builtin(minor).unwrap();
         let pod = schemas.of_kind(&Kind::parse("v1/Pod").unwrap()).unwrap();
         let spec = type_of(&pod["properties"]["spec"]).unwrap().to_owned();
         let mut read = Self { schemas, found: BTreeMap::new(), mistakes: Vec::new() };
@@ -79,10 +80,10 @@ impl Minor {
 
 #[test]
 fn every_field_of_a_pod_is_decided() {
-    let mut mistakes = BTreeMap::<String, BTreeSet<u8>>::new();
+    let mut mistakes = BTreeMap::<String, BTreeSet<Minor>>::new();
     let mut found = BTreeSet::new();
-    for minor in MINORS {
-        let read = Minor::read(minor);
+    for minor in Minor::ALL {
+        let read = Read::of(minor);
         for mistake in read.mistakes {
             mistakes.entry(mistake).or_default().insert(minor);
         }
@@ -93,8 +94,9 @@ fn every_field_of_a_pod_is_decided() {
         );
     }
     assert!(found.len() > 200, "the schemas were read: {}", found.len());
+    let list = |minors: &BTreeSet<Minor>| minors.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     let mistakes: Vec<_> =
-        mistakes.iter().map(|(mistake, minors)| format!("{mistake} (Kubernetes 1.{minors:?})")).collect();
+        mistakes.iter().map(|(mistake, minors)| format!("{mistake} (Kubernetes {})", list(minors))).collect();
     assert!(mistakes.is_empty(), "{} fields of pods are not decided. {WHERE}\n{}", mistakes.len(), mistakes.join("\n"));
     // And nothing is decided that does not exist.
     let mut gone = Vec::new();
@@ -109,7 +111,8 @@ fn every_field_of_a_pod_is_decided() {
     }
     assert!(
         gone.is_empty(),
-        "no minor of {MINORS:?} has these fields, which crates/checks/src/coverage decides; take them out:\n{}",
+        "none of {} has these fields, which crates/checks/src/coverage decides; take them out:\n{}",
+        Minor::supported(),
         gone.join("\n")
     );
 }

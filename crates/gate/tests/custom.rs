@@ -3,7 +3,7 @@
 
 use palisade_api::{ToolSecurityProfile, names::Shape};
 use palisade_compiler::{Compiled, compile};
-use palisade_gate::{Decision, Policy, Rejected, Request, check};
+use palisade_gate::{Decision, Rejected, ValidationRequest, Validator, check};
 use palisade_objects::{pod, workload::WORKLOADS};
 use serde_json::{Value as Json, json};
 
@@ -34,10 +34,11 @@ fn denial(custom: &Json, namespace: &str, pod: &Json) -> String {
     let template = WORKLOADS[0].around("name", pod);
     let [pods, workloads] =
         [(Shape::Pods, "Pod", pod), (Shape::Workloads, WORKLOADS[0].kind, &template)].map(|(shape, kind, object)| {
-            let policy = Policy::new(&compiled.bundle.pair(shape).unwrap().policy).unwrap();
+            let policy = Validator::new(&compiled.bundle.pair(shape).unwrap().policy).unwrap();
             let mut object = object.clone();
             object["metadata"]["creationTimestamp"] = "2026-01-01T00:00:00Z".into();
-            let request = Request { namespace, params: Some(&params), ..Request::create(kind, &object) };
+            let request =
+                ValidationRequest { namespace, params: Some(&params), ..ValidationRequest::create(kind, &object) };
             match policy.evaluate(&request).unwrap() {
                 Decision::Admit => String::new(),
                 Decision::Deny { message, .. } => message.replace(" in the pod template", ""),

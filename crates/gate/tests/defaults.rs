@@ -3,6 +3,7 @@
 
 use palisade_api::ToolSecurityProfile;
 use palisade_apiserver::admission::{Operation, Request};
+use palisade_cel::Minor;
 use palisade_compiler::{Compiled, compile};
 use palisade_gate::check;
 use palisade_objects::pod;
@@ -164,7 +165,7 @@ fn a_default_satisfies_its_check_and_harms_no_pod() {
 
 /// What becomes of a request where a profile is in force.
 fn admitted(compiled: &Compiled, exceptions: &[&str], object: &Json, old: Option<&Json>) -> Json {
-    let mut cluster = palisade_gate::cluster(36);
+    let mut cluster = palisade_gate::cluster(Minor::V1_36);
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "n", "labels": {"a": "b"}}});
     let crds = palisade_api::crd::all().into_iter().map(|crd| json!(crd));
     let mut params = compiled.probes.params.clone().unwrap_or_default();

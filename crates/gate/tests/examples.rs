@@ -3,7 +3,7 @@
 
 use palisade_api::{ToolSecurityProfile, names::Shape};
 use palisade_compiler::{Compiled, Namespace, compile};
-use palisade_gate::{Decision, Policy, Request, check};
+use palisade_gate::{Decision, ValidationRequest, Validator, check};
 use palisade_objects::{pod, workload::WORKLOADS};
 use serde_json::{Value as Json, json};
 
@@ -26,12 +26,15 @@ fn said(compiled: &Compiled, params: &Json, pod: &Json) -> Vec<Option<String>> {
     Shape::ALL
         .into_iter()
         .map(|shape| {
-            let policy = Policy::new(&compiled.bundle.pair(shape).unwrap().policy).unwrap();
+            let policy = Validator::new(&compiled.bundle.pair(shape).unwrap().policy).unwrap();
             let (kind, object) = match shape {
                 Shape::Pods => ("Pod", pod.clone()),
                 Shape::Workloads => (WORKLOADS[0].kind, WORKLOADS[0].around("x", pod)),
             };
-            match policy.evaluate(&Request { params: Some(params), ..Request::create(kind, &object) }).unwrap() {
+            match policy
+                .evaluate(&ValidationRequest { params: Some(params), ..ValidationRequest::create(kind, &object) })
+                .unwrap()
+            {
                 Decision::Admit => None,
                 Decision::Deny { message, .. } => Some(message),
             }

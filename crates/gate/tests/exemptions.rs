@@ -3,7 +3,7 @@
 
 use palisade_api::{ToolSecurityParamsSpec, ToolSecurityProfile, names::Shape};
 use palisade_compiler::{Compiled, compile};
-use palisade_gate::{Decision, Operation, Policy, Request, check};
+use palisade_gate::{Decision, Operation, ValidationRequest, Validator, check};
 use palisade_objects::{pod, workload::WORKLOADS};
 use serde_json::{Value as Json, json};
 
@@ -19,8 +19,8 @@ fn compiled(spec: &Json) -> Compiled {
     compiled
 }
 
-fn policy(compiled: &Compiled, shape: Shape) -> Policy {
-    Policy::new(&compiled.bundle.pair(shape).unwrap().policy).unwrap()
+fn policy(compiled: &Compiled, shape: Shape) -> Validator {
+    Validator::new(&compiled.bundle.pair(shape).unwrap().policy).unwrap()
 }
 
 fn privileged() -> Json {
@@ -30,7 +30,7 @@ fn privileged() -> Json {
 }
 
 #[track_caller]
-fn admits(policy: &Policy, request: &Request<'_>, expected: bool) {
+fn admits(policy: &Validator, request: &ValidationRequest<'_>, expected: bool) {
     let decision = policy.evaluate(request).unwrap();
     assert_eq!(decision == Decision::Admit, expected, "{request:?}: {decision:?}");
 }
@@ -51,22 +51,22 @@ fn users_groups_and_runtime_classes_are_exempt_from_both_policies() {
             Shape::Workloads => (WORKLOADS[0].kind, WORKLOADS[0].around("bad", pod)),
         };
         let (kind, bad) = shown(&privileged());
-        let of = |user, groups| Request { user, groups, ..Request::create(kind, &bad) };
+        let of = |user, groups| ValidationRequest { user, groups, ..ValidationRequest::create(kind, &bad) };
         admits(&policy, &of("tenant", &["system:authenticated"]), false);
         admits(&policy, &of("system:serviceaccount:ops:deployer", &[]), true);
         admits(&policy, &of("system:serviceaccount:ops:deployer2", &["ops2", "op"]), false);
         admits(&policy, &of("tenant", &["a", "ops"]), true);
         // The user's name is not a group, and a group is not a user.
         admits(&policy, &of("ops", &["system:serviceaccount:ops:deployer"]), false);
-        admits(&policy, &Request::create(kind, &shown(&confined).1), true);
-        admits(&policy, &Request::create(kind, &shown(&other).1), false);
+        admits(&policy, &ValidationRequest::create(kind, &shown(&confined).1), true);
+        admits(&policy, &ValidationRequest::create(kind, &shown(&other).1), false);
         // In the namespace for probes nobody is exempt.
         let mut probe = bad.clone();
         probe["metadata"]["labels"] = json!({"toolsecurity.dev/profile": "test"});
-        let asked = Request {
+        let asked = ValidationRequest {
             namespace: "palisade-probe",
             user: "system:serviceaccount:ops:deployer",
-            ..Request::create(kind, &probe)
+            ..ValidationRequest::create(kind, &probe)
         };
         admits(&policy, &asked, false);
     }
@@ -79,7 +79,7 @@ fn a_mirror_pod_is_made_by_a_node() {
     let mut mirror = privileged();
     mirror["metadata"]["annotations"] = json!({"kubernetes.io/config.mirror": "hash"});
     let bad = privileged();
-    let of = |object, user, groups| Request { user, groups, ..Request::create("Pod", object) };
+    let of = |object, user, groups| ValidationRequest { user, groups, ..ValidationRequest::create("Pod", object) };
     admits(&policy, &of(&mirror, "system:node:worker-1", &["system:nodes", "system:authenticated"]), true);
     admits(&policy, &of(&bad, "system:node:worker-1", &["system:nodes", "system:authenticated"]), false);
     admits(&policy, &of(&mirror, "tenant", &["system:nodes"]), false);
@@ -128,7 +128,11 @@ fn an_exception_excepts_from_its_check_until_it_ends() {
         };
         let judge = |pod: &Json, time: &str, params: &Json, expected: bool| {
             let (kind, object) = created(pod, time);
-            admits(&policy, &Request { params: Some(params), ..Request::create(kind, &object) }, expected);
+            admits(
+                &policy,
+                &ValidationRequest { params: Some(params), ..ValidationRequest::create(kind, &object) },
+                expected,
+            );
         };
         judge(&privileged(), "2026-05-31T23:59:59Z", &before, true);
         // Nobody has taken the exception away, and still it is over.
@@ -146,7 +150,7 @@ fn an_exception_excepts_from_its_check_until_it_ends() {
     let broken = json!({"spec": broken});
     let mut object = pod::minimal("good");
     object["metadata"]["creationTimestamp"] = "2026-05-01T00:00:00Z".into();
-    let request = Request { params: Some(&broken), ..Request::create("Pod", &object) };
+    let request = ValidationRequest { params: Some(&broken), ..ValidationRequest::create("Pod", &object) };
     admits(&policy(&compiled, Shape::Pods), &request, false);
 }
 
@@ -156,9 +160,10 @@ fn every_kind_of_workload_is_judged_by_its_template_and_only_when_that_changes()
     let policy = policy(&compiled, Shape::Workloads);
     for workload in &WORKLOADS {
         let (good, bad) = (workload.around("app", &pod::minimal("x")), workload.around("app", &privileged()));
-        admits(&policy, &Request::create(workload.kind, &good), true);
-        admits(&policy, &Request::create(workload.kind, &bad), false);
-        let Decision::Deny { message, .. } = policy.evaluate(&Request::create(workload.kind, &bad)).unwrap() else {
+        admits(&policy, &ValidationRequest::create(workload.kind, &good), true);
+        admits(&policy, &ValidationRequest::create(workload.kind, &bad), false);
+        let Decision::Deny { message, .. } = policy.evaluate(&ValidationRequest::create(workload.kind, &bad)).unwrap()
+        else {
             unreachable!()
         };
         assert!(
@@ -167,10 +172,10 @@ fn every_kind_of_workload_is_judged_by_its_template_and_only_when_that_changes()
             ),
             "{message}"
         );
-        let update = |object, old_object| Request {
+        let update = |object, old_object| ValidationRequest {
             operation: Operation::Update,
             old_object,
-            ..Request::create(workload.kind, object)
+            ..ValidationRequest::create(workload.kind, object)
         };
         let mut scaled = bad.clone();
         scaled["metadata"]["annotations"] = json!({"scaled": "by"});
@@ -184,8 +189,8 @@ fn every_kind_of_workload_is_judged_by_its_template_and_only_when_that_changes()
         let mut forged = bad.clone();
         let decoy = json!({"metadata": {}, "spec": pod::minimal("x")["spec"]});
         forged["template"] = if workload.kind == "PodTemplate" { forged["template"].clone() } else { decoy };
-        admits(&policy, &Request::create(workload.kind, &forged), false);
+        admits(&policy, &ValidationRequest::create(workload.kind, &forged), false);
     }
     let without = json!({"apiVersion": "v1", "kind": "ReplicationController", "metadata": {"name": "x"}, "spec": {"replicas": 1}});
-    admits(&policy, &Request::create("ReplicationController", &without), true);
+    admits(&policy, &ValidationRequest::create("ReplicationController", &without), true);
 }

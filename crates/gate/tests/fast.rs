@@ -1,12 +1,12 @@
 //! The fast path: what complies is passed over by the policy's match condition, and nothing else is.
 //!
-//! That nothing is passed over in which something is violated, [`Policy::judge`] asks of each request in all tests.
+//! That nothing is passed over in which something is violated, [`Validator::judge`] asks of each request in all tests.
 #![allow(clippy::unwrap_used, reason = "all of this is tests")]
 
 use palisade_api::{ToolSecurityProfile, names::Shape};
 use palisade_cel::eval::PER_CALL_LIMIT;
 use palisade_compiler::Compiled;
-use palisade_gate::{Decision, Judgement, Operation, Policy, Request, check};
+use palisade_gate::{Decision, Judgement, Operation, ValidationRequest, Validator, check};
 use palisade_objects::{
     pod,
     workload::{WORKLOADS, Workload},
@@ -35,23 +35,23 @@ fn compile(profile: &ToolSecurityProfile) -> Compiled {
 }
 
 struct Judge {
-    policy: Policy,
+    policy: Validator,
     params: Option<Json>,
 }
 
 impl Judge {
     fn new(compiled: &Compiled, shape: Shape) -> Self {
-        let policy = Policy::new(&compiled.bundle.pair(shape).unwrap().policy).unwrap();
+        let policy = Validator::new(&compiled.bundle.pair(shape).unwrap().policy).unwrap();
         Self { policy, params: compiled.probes.params.as_ref().map(|spec| json!({"spec": spec})) }
     }
 
-    fn judge(&self, request: &Request<'_>) -> Judgement {
-        let request = Request { params: self.params.as_ref(), ..request.clone() };
+    fn judge(&self, request: &ValidationRequest<'_>) -> Judgement {
+        let request = ValidationRequest { params: self.params.as_ref(), ..request.clone() };
         self.policy.judge(&request).unwrap_or_else(|error| panic!("{error}\n{:.500}", request.object.to_string()))
     }
 
     fn creates(&self, kind: &str, object: &Json) -> Judgement {
-        self.judge(&Request::create(kind, object))
+        self.judge(&ValidationRequest::create(kind, object))
     }
 }
 
@@ -135,7 +135,11 @@ fn an_update_that_leaves_the_spec_alone_leaves_early() {
     let mut violating = compiled.probes.violating.as_ref().unwrap().pod.clone();
     pod::set(&mut violating, &["hostNetwork"], json!(true));
     let update = |judge: &Judge, kind: &str, object: &Json, old: &Json| {
-        let request = Request { operation: Operation::Update, old_object: old, ..Request::create(kind, object) };
+        let request = ValidationRequest {
+            operation: Operation::Update,
+            old_object: old,
+            ..ValidationRequest::create(kind, object)
+        };
         judge.judge(&request)
     };
     let without = |shape| Judge { params: None, ..Judge::new(&compiled, shape) };

@@ -3,7 +3,7 @@
 
 use palisade_api::{ToolSecurityProfile, names::Shape};
 use palisade_compiler::Compiled;
-use palisade_gate::{Decision, Operation, Policy, Request};
+use palisade_gate::{Decision, Operation, ValidationRequest, Validator};
 use palisade_objects::{pod, workload::WORKLOADS};
 use serde_json::{Value as Json, json};
 
@@ -33,8 +33,8 @@ fn compile(settings: &Json) -> Compiled {
 }
 
 /// What is denied, or nothing.
-fn denial(compiled: &Compiled, shape: Shape, request: &Request<'_>) -> String {
-    match Policy::new(&compiled.bundle.pair(shape).unwrap().policy).unwrap().evaluate(request).unwrap() {
+fn denial(compiled: &Compiled, shape: Shape, request: &ValidationRequest<'_>) -> String {
+    match Validator::new(&compiled.bundle.pair(shape).unwrap().policy).unwrap().evaluate(request).unwrap() {
         Decision::Admit => String::new(),
         Decision::Deny { message, .. } => message,
     }
@@ -79,7 +79,7 @@ fn pod() -> Json {
 #[test]
 fn what_the_api_server_sets_is_no_violation() {
     let compiled = compile(&strict());
-    assert_eq!(denial(&compiled, Shape::Pods, &Request::create("Pod", &pod())), "");
+    assert_eq!(denial(&compiled, Shape::Pods, &ValidationRequest::create("Pod", &pod())), "");
 }
 
 #[test]
@@ -87,14 +87,18 @@ fn a_pod_that_runs_on_a_node_gets_an_ephemeral_container() {
     let compiled = compile(&strict());
     let mut old = pod();
     old["spec"]["nodeName"] = "node-1".into();
-    let created = denial(&compiled, Shape::Pods, &Request::create("Pod", &old));
+    let created = denial(&compiled, Shape::Pods, &ValidationRequest::create("Pod", &old));
     assert!(created.contains("[nodeName] pod: spec.nodeName is node-1"), "{created}");
     let mut new = old.clone();
     new["spec"]["ephemeralContainers"] = json!([{"name": "debug", "image": "x"}]);
     let denied = |new: &Json| {
-        let created = Request::create("Pod", new);
-        let request =
-            Request { operation: Operation::Update, subresource: "ephemeralcontainers", old_object: &old, ..created };
+        let created = ValidationRequest::create("Pod", new);
+        let request = ValidationRequest {
+            operation: Operation::Update,
+            subresource: "ephemeralcontainers",
+            old_object: &old,
+            ..created
+        };
         denial(&compiled, Shape::Pods, &request)
     };
     assert_eq!(denied(&new), "");
@@ -111,7 +115,7 @@ fn a_template_is_judged_by_what_it_says_itself() {
         compile(&json!({"identity": {"serviceAccounts": ["builder"]}, "scheduling": {"schedulers": ["other"]}}));
     for workload in &WORKLOADS {
         let object = workload.around("fields", &template());
-        let create = Request::create(workload.kind, &object);
+        let create = ValidationRequest::create(workload.kind, &object);
         // It has no priority class yet, which its pods get if the cluster has a default one.
         assert_eq!(denial(&compiled, Shape::Workloads, &create), "", "{}", workload.kind);
         // But what an absent service account and scheduler are is the same everywhere.
@@ -125,9 +129,12 @@ fn a_template_is_judged_by_what_it_says_itself() {
         named["spec"]["nodeName"] = "node-1".into();
         named["spec"]["priorityClassName"] = "system-node-critical".into();
         let named = workload.around("fields", &named);
-        let update =
-            Request { operation: Operation::Update, old_object: &object, ..Request::create(workload.kind, &named) };
-        for request in [Request::create(workload.kind, &named), update] {
+        let update = ValidationRequest {
+            operation: Operation::Update,
+            old_object: &object,
+            ..ValidationRequest::create(workload.kind, &named)
+        };
+        for request in [ValidationRequest::create(workload.kind, &named), update] {
             let found = denial(&compiled, Shape::Workloads, &request);
             assert!(
                 found.contains("[nodeName]") && found.contains("[priorityClasses]") && found.contains("2 violations"),

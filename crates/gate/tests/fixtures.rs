@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use k8s_openapi::api::core::v1::Pod;
 use palisade_api::{ToolSecurityParamsSpec, ToolSecurityProfile, catalogue};
 use palisade_checks::{Check, Field, fixture::Fixture};
-use palisade_gate::{Decision, Policy, Request};
+use palisade_gate::{Decision, ValidationRequest, Validator};
 use serde_json::{Value as Json, json};
 
 const CONTAINERS: [&str; 3] = ["containers", "initContainers", "ephemeralContainers"];
@@ -18,7 +18,7 @@ fn fixtures(check: &Check) -> Vec<Fixture> {
 
 /// A policy with the parameters of a fixture.
 struct Judge {
-    policy: Policy,
+    policy: Validator,
     params: Option<Json>,
 }
 
@@ -34,14 +34,14 @@ impl Judge {
         let compiled = palisade_compiler::compile(&profile).unwrap();
         let values = fixture.values();
         Self {
-            policy: Policy::new(&compiled.bundle.pods.policy).unwrap(),
+            policy: Validator::new(&compiled.bundle.pods.policy).unwrap(),
             params: (!values.is_empty()).then(|| json!({"spec": ToolSecurityParamsSpec::of(&values)})),
         }
     }
 
     /// Whether the pod is admitted; `None` where an expression fails on it, because what it takes for granted is gone.
     fn admits(&self, pod: &Json) -> Option<bool> {
-        let request = Request { params: self.params.as_ref(), ..Request::create("Pod", pod) };
+        let request = ValidationRequest { params: self.params.as_ref(), ..ValidationRequest::create("Pod", pod) };
         self.policy.evaluate(&request).ok().map(|decision| decision == Decision::Admit)
     }
 }

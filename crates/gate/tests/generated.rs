@@ -3,6 +3,7 @@
 
 use palisade_api::{Published, ToolSecurityProfile, names};
 use palisade_apiserver::create::{Refused, create};
+use palisade_cel::Minor;
 use palisade_compiler::{Compiled, compile};
 use palisade_gate::check;
 use palisade_objects::pod;
@@ -252,7 +253,7 @@ fn said(entry: &Json) -> String {
         "apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration",
         "metadata": {"name": "x"}, "webhooks": [entry],
     });
-    match create(36, &object, None) {
+    match create(Minor::V1_36, &object, None) {
         Ok(_) => String::new(),
         Err(Refused::Status(status)) => status.message.split_once("is invalid: ").unwrap().1.to_owned(),
         Err(Refused::NoVerdict(why)) => format!("no verdict: {why}"),

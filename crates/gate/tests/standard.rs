@@ -10,7 +10,7 @@
 use std::{fs, path::Path, process::ExitCode};
 
 use palisade_api::{Level, ToolSecurityProfile, settings::standard};
-use palisade_gate::{Decision, Policy, Request};
+use palisade_gate::{Decision, ValidationRequest, Validator};
 use serde_json::{Value as Json, json};
 
 /// The version of the Go module whose fixtures are looked for.
@@ -47,21 +47,21 @@ fn main() -> ExitCode {
     })])
 }
 
-fn policy(level: Level, version: &str) -> Policy {
+fn policy(level: Level, version: &str) -> Validator {
     let profile: ToolSecurityProfile = serde_json::from_value(json!({
         "apiVersion": "toolsecurity.dev/v1alpha1", "kind": "ToolSecurityProfile", "metadata": {"name": "standard"},
         "spec": {"namespaceSelector": {"matchLabels": {"a": "b"}}, "baseline": level, "baselineVersion": version},
     }))
     .unwrap();
-    Policy::new(&palisade_compiler::compile(&profile).unwrap().bundle.pods.policy).unwrap()
+    Validator::new(&palisade_compiler::compile(&profile).unwrap().bundle.pods.policy).unwrap()
 }
 
-fn judge(policy: &Policy, pod: &Json) -> Decision {
-    policy.evaluate(&Request::create("Pod", pod)).unwrap()
+fn judge(policy: &Validator, pod: &Json) -> Decision {
+    policy.evaluate(&ValidationRequest::create("Pod", pod)).unwrap()
 }
 
 /// What is wrong with the verdict on a fixture, if anything.
-fn wrong(policy: &Policy, name: &str, passes: bool, pod: &Json) -> Option<String> {
+fn wrong(policy: &Validator, name: &str, passes: bool, pod: &Json) -> Option<String> {
     let decision = judge(policy, pod);
     let right = match &decision {
         Decision::Admit => passes,

@@ -4,12 +4,13 @@
 use std::{collections::BTreeMap, fs, io::Read as _, path::Path};
 
 use palisade_apiserver::admission::{Level, Operation, PodSecurity as _};
+use palisade_cel::Minor;
 use palisade_gate::Standards;
 use serde_json::{Value as Json, json};
 
 #[test]
 fn the_plugin_asks_the_catalogue() {
-    let mut cluster = palisade_gate::cluster(36);
+    let mut cluster = palisade_gate::cluster(Minor::V1_36);
     let labels = json!({"pod-security.kubernetes.io/enforce": "baseline"});
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default", "labels": labels}});
     cluster.apply(namespace).unwrap();

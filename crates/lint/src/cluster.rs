@@ -29,7 +29,7 @@ pub(crate) const MAX_OBJECT: usize = 3 << 20;
 /// All that is linted.
 pub(crate) struct Cluster<'a> {
     /// The minor version of Kubernetes.
-    pub minor: u8,
+    pub minor: Minor,
     /// The schemas of built-in kinds, and those that CRDs in the input define.
     pub schemas: Schemas,
     /// The resources of those kinds.
@@ -95,7 +95,7 @@ impl<'a> Cluster<'a> {
         let minor = options.minor;
         let mut cluster = Self {
             minor,
-            schemas: Schemas::builtin(Minor::nearest(minor)).unwrap_or_default(),
+            schemas: Schemas::builtin(minor).unwrap_or_default(),
             names: Names::default(),
             crds: Vec::new(),
             policies: Vec::new(),

@@ -1,11 +1,12 @@
 //! Which resources the API server serves: those that are built in, and those that definitions in the input add.
 
 use palisade_apiserver::objects::{Kinds, Resource};
+use palisade_cel::Minor;
 
 use crate::{item::Item, policy::ResourceRule};
 
 /// The kinds that the API server serves. Definitions that it would not serve add nothing.
-pub(crate) fn served(minor: u8, definitions: &[Item<'_>]) -> Kinds {
+pub(crate) fn served(minor: Minor, definitions: &[Item<'_>]) -> Kinds {
     let mut kinds = Kinds::builtin(minor);
     for crd in definitions {
         drop(kinds.add_crd(&crd.json));

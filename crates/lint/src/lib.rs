@@ -29,7 +29,7 @@ mod tree;
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use palisade_cel::Position;
+use palisade_cel::{Minor, Position};
 use palisade_manifest::{Object, Problem, Severity, Source};
 
 pub use catalogue::CONTROL_PLANE_WRITES;
@@ -44,7 +44,7 @@ use crate::{cluster::Cluster, finding::Findings};
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The minor version of Kubernetes.
-    pub minor: u8,
+    pub minor: Minor,
     /// The levels that override the severity of rules.
     pub levels: Levels,
     /// What a product adds.
@@ -53,7 +53,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { minor: 36, levels: Levels::default(), extension: None }
+        Self { minor: Minor::DEFAULT, levels: Levels::default(), extension: None }
     }
 }
 

@@ -60,8 +60,8 @@ pub(crate) struct ResourceRule {
 }
 
 impl<'a> Policy<'a> {
-    pub fn new(item: Item<'a>, minor: u8) -> Self {
-        let syntax = Environment::kubernetes(Minor::nearest(minor), Mode::Stored).syntax();
+    pub fn new(item: Item<'a>, minor: Minor) -> Self {
+        let syntax = Environment::kubernetes(minor, Mode::Stored).syntax();
         let spec = &item.json["spec"];
         let mut expressions = Vec::new();
         let mut add = |path: String, source: &Json, role: Role| {
@@ -140,7 +140,7 @@ impl<'a> Policy<'a> {
     }
 
     /// The check of its types, by what kinds there are.
-    pub fn type_check(&self, minor: u8, schemas: &Schemas, names: &Names) -> Option<&TypeCheck> {
+    pub fn type_check(&self, minor: Minor, schemas: &Schemas, names: &Names) -> Option<&TypeCheck> {
         let check = || create::checker(minor, schemas, names, &self.item.json);
         self.check.get_or_init(check).as_ref()
     }

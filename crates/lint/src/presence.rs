@@ -12,7 +12,10 @@ use palisade_apiserver::{
     create::ErrorType,
     objects::{Kinds, Refused, Resource, Sent, Surroundings},
 };
-use palisade_cel::schema::{Kind, Schemas, unescape};
+use palisade_cel::{
+    Minor,
+    schema::{Kind, Schemas, unescape},
+};
 use palisade_objects::json::Change as _;
 use serde_json::{Map, Value as Json, json};
 
@@ -33,7 +36,7 @@ pub(crate) struct Presence {
 
 impl Presence {
     /// Without any results yet.
-    pub(crate) fn new(minor: u8) -> Self {
+    pub(crate) fn new(minor: Minor) -> Self {
         Self { known: RefCell::default(), api_server: admission::Cluster::new(minor) }
     }
 

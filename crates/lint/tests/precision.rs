@@ -3,10 +3,11 @@
 
 use std::sync::Arc;
 
+use palisade_cel::Minor;
 use palisade_lint::{Finding, Options, lint};
 use palisade_manifest::{Severity, Source, objects};
 
-fn findings(text: &str, rule: &str, minor: u8) -> Vec<Finding> {
+fn findings(text: &str, rule: &str, minor: Minor) -> Vec<Finding> {
     let source = Arc::new(Source::new("f.yaml", text.to_owned()));
     let objects = objects(&source).unwrap();
     let report = lint(&objects, &Options { minor, ..Options::default() });
@@ -52,7 +53,7 @@ fn one_mistake_is_one_finding() {
     ];
     // Twice in one expression, and for each kind but one.
     let text = policy(&rules, &validations(&["object.spec.schedule != '' || object.spec.schedule == 'x'"]));
-    let found = findings(&text, "type-check", 36);
+    let found = findings(&text, "type-check", Minor::V1_36);
     assert_eq!(
         reported(&found),
         ["Warning spec.validations[0].expression: undefined field 'schedule', here and at 1 more place (v1 Pod; \
@@ -62,7 +63,7 @@ fn one_mistake_is_one_finding() {
     // What may be absent in each of them.
     let text =
         policy(&rules[..1], &validations(&["object.metadata.labels.size() > 0 && object.metadata.labels.size() < 9"]));
-    let found = findings(&text, "unguarded-optional-field", 36);
+    let found = findings(&text, "unguarded-optional-field", Minor::V1_36);
     assert_eq!(
         reported(&found),
         ["Warning spec.validations[0].expression: object.metadata.labels may not be there: reading it fails then \
@@ -79,7 +80,7 @@ fn parameters_are_reported_once() {
     let rules = [("apps", "v1", "CREATE", "deployments, daemonsets, statefulsets, replicasets")];
     let rest =
         format!("  paramKind: {{apiVersion: example.org/v1, kind: Limit}}\n{}", validations(&["params.most > 1"]));
-    let found = findings(&(crd.to_owned() + &policy(&rules, &rest)), "unguarded-optional-field", 36);
+    let found = findings(&(crd.to_owned() + &policy(&rules, &rest)), "unguarded-optional-field", Minor::V1_36);
     assert_eq!(
         reported(&found),
         ["Warning spec.validations[0].expression: params.most may not be there: reading it fails then"]
@@ -141,7 +142,7 @@ fn what_makes_every_request_fail_is_an_error() {
             error,
         ),
     ] {
-        let found = findings(&policy(rules, &rest), "type-check", 36);
+        let found = findings(&policy(rules, &rest), "type-check", Minor::V1_36);
         assert_eq!(found.iter().map(|one| one.severity).max(), expected, "{rest}: {:#?}", reported(&found));
         assert!(found.len() <= 1, "{rest}: {:#?}", reported(&found));
     }
@@ -159,7 +160,7 @@ fn only_what_a_custom_resource_cannot_have_fails_for_certain() {
              openAPIV3Schema: {{type: object, properties: {{spec: {{{keeps}type: object, properties: {{a: {{type: string}}}}}}}}}}\n---\n"
         );
         let text = policy(&[("example.org", "v1", "CREATE", "tests")], &validations(&["object.spec.b == 'x'"]));
-        let found = findings(&(crd + &text), "type-check", 36);
+        let found = findings(&(crd + &text), "type-check", Minor::V1_36);
         assert_eq!(found.iter().map(|one| one.severity).collect::<Vec<_>>(), [expected], "{:#?}", reported(&found));
     }
 }
@@ -258,7 +259,7 @@ fn finalizers_are_blocked_only_where_the_policy_denies_their_removal() {
         ),
     ];
     for (rules, rest, expected) in cases {
-        let found = findings(&policy(&rules, &rest), "blocks-finalizers", 36);
+        let found = findings(&policy(&rules, &rest), "blocks-finalizers", Minor::V1_36);
         assert_eq!(found.iter().map(|one| one.severity).max(), expected, "{rules:?} {rest}: {:#?}", reported(&found));
     }
 }
@@ -286,7 +287,7 @@ fn kube_system_is_reported_for_what_the_control_plane_writes_there() {
     ] {
         let rules = [(group, "v1", operation, resource)];
         let text = policy_in("matchPolicy: Equivalent", &rules, &validations(&["object.metadata.name != 'a'"]));
-        let found = findings(&text, "matches-kube-system", 36);
+        let found = findings(&text, "matches-kube-system", Minor::V1_36);
         assert_eq!(!found.is_empty(), expected, "{operation} {resource}: {:#?}", reported(&found));
     }
 }
@@ -344,7 +345,7 @@ fn subresources_are_missed_only_for_what_they_change() {
             "",
         ),
     ] {
-        let found = findings(&policy(&[rule], &validations(&[expression])), "missing-subresource", 36);
+        let found = findings(&policy(&[rule], &validations(&[expression])), "missing-subresource", Minor::V1_36);
         let said = reported(&found).join("\n");
         assert_eq!(!found.is_empty(), !expected.is_empty(), "{expression}: {said}");
         assert!(found.len() <= 1 && said.contains(expected), "{expression}: {said}");
@@ -434,11 +435,11 @@ fn fields_that_are_always_there_or_asked_for_are_not_reported() {
             "",
         ),
     ] {
-        for minor in palisade_cel::Minor::NUMBERS {
+        for minor in Minor::ALL {
             let found = findings(&policy(&[rule], &rest), "unguarded-optional-field", minor);
             let said = reported(&found).join("\n");
-            assert_eq!(!found.is_empty(), !expected.is_empty(), "1.{minor} {rest}: {said}");
-            assert!(found.len() <= 1 && said.contains(expected), "1.{minor} {rest}: {said}");
+            assert_eq!(!found.is_empty(), !expected.is_empty(), "{minor} {rest}: {said}");
+            assert!(found.len() <= 1 && said.contains(expected), "{minor} {rest}: {said}");
         }
     }
 }
@@ -480,19 +481,19 @@ fn what_is_not_served_is_named_with_what_is() {
         ("flowcontrol.apiserver.k8s.io/v1", "FlowSchema", ""),
     ] {
         let text = format!("apiVersion: {api_version}\nkind: {kind}\nmetadata: {{name: a.b}}\nspec: {{}}\n");
-        for minor in palisade_cel::Minor::NUMBERS {
+        for minor in Minor::ALL {
             let found = findings(&text, "not-served", minor);
             let said: Vec<_> = found.iter().map(|one| one.help.clone().unwrap_or_default()).collect();
             let expected: Vec<_> = Some(expected).filter(|help| !help.is_empty()).into_iter().collect();
-            assert_eq!(said, expected, "1.{minor} {api_version} {kind}");
+            assert_eq!(said, expected, "{minor} {api_version} {kind}");
         }
     }
     // It is said instead of a parser's mistake.
     let text = "apiVersion: apiextensions.k8s.io/v1beta1\nkind: CustomResourceDefinition\nmetadata: {name: a.b}\nspec: {version: v1}\n";
-    assert_eq!(findings(text, "api-server-rejects", 36).len(), 0);
+    assert_eq!(findings(text, "api-server-rejects", Minor::V1_36).len(), 0);
     // As any other finding, it can be silenced.
     let silenced = text.replace("{name: a.b}", "{name: a.b, annotations: {toolsecurity.dev/lint-ignore: not-served}}");
-    assert_eq!(findings(&silenced, "not-served", 36).len(), 0);
+    assert_eq!(findings(&silenced, "not-served", Minor::V1_36).len(), 0);
 }
 
 #[test]
@@ -516,7 +517,7 @@ fn parameters_that_are_looked_up_by_design_are_a_note() {
         ("", "selector: {matchLabels: {a: b}}, namespace: policies", None),
         ("", "name: limits", None),
     ] {
-        let found = findings(&text(condition, param_ref), "selector-params-fan-out", 36);
+        let found = findings(&text(condition, param_ref), "selector-params-fan-out", Minor::V1_36);
         assert_eq!(found.iter().map(|one| one.severity).max(), expected, "{param_ref}: {:#?}", reported(&found));
     }
 }

@@ -3,6 +3,7 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
+use palisade_cel::Minor;
 use palisade_lint::{IGNORE_ANNOTATION, Level, Options, Report, catalogue, lint};
 use palisade_manifest::{Severity, Source, objects};
 
@@ -14,8 +15,8 @@ fn run(text: &str, options: &Options) -> Report {
 
 /// The version in the first line of an example, if it says one.
 fn options(text: &str) -> Options {
-    let minor = text.strip_prefix("# kube-version: 1.").and_then(|rest| rest.lines().next());
-    Options { minor: minor.map_or(36, |minor| minor.parse().unwrap()), ..Options::default() }
+    let minor = text.strip_prefix("# kube-version: ").and_then(|rest| rest.lines().next());
+    Options { minor: minor.map_or(Minor::V1_36, |minor| minor.parse().unwrap()), ..Options::default() }
 }
 
 fn reported(report: &Report) -> Vec<String> {

@@ -2,11 +2,10 @@
 
 use palisade_api::{
     Settings,
-    catalogue::{
-        capabilities::Capabilities, host_path_volumes::HostPath, se_linux_options::SeLinux, seccomp_profile::Seccomp,
-        supplemental_groups_policy::SupplementalGroupsPolicy, sysctls::Sysctls,
+    settings::{
+        self, At, Capabilities, GroupRule, GroupRules, HostPath, Kind, Range, SeLinux, Seccomp, Slot as _,
+        SupplementalGroupsPolicy, Sysctls, UserRule, UserRules, WindowsRule,
     },
-    settings::{self, At, GroupRule, GroupRules, Kind, Range, Slot as _, UserRule, UserRules, WindowsRule},
 };
 use palisade_checks::{Flag, Integer, Text};
 

@@ -19,4 +19,4 @@ mod plan;
 pub mod review;
 
 pub use patch::{Change, Patch, PatchOperation};
-pub use plan::{Operation, Plan, Request};
+pub use plan::{MutationRequest, Plan, PodOperation};

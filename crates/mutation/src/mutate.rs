@@ -4,7 +4,7 @@ use palisade_api::{ToolSecurityParamsSpec, names};
 use palisade_compiler::Mutation;
 
 use crate::{
-    Operation, Plan, Request,
+    MutationRequest, Plan, PodOperation,
     review::{Call, Reply},
 };
 
@@ -43,10 +43,10 @@ pub fn mutate(mutation: &Mutation, call: &Call, params: Option<&ToolSecurityPara
         return Mutated::NoParameters;
     }
     let operation = match call.operation.as_str() {
-        "CREATE" => Operation::Create,
-        _ => Operation::Update,
+        "CREATE" => PodOperation::Create,
+        _ => PodOperation::Update,
     };
-    let patch = Plan::new([(mutation, params)]).patch(&Request {
+    let patch = Plan::new([(mutation, params)]).patch(&MutationRequest {
         namespace: &call.namespace,
         operation,
         subresource: &call.subresource,

@@ -15,20 +15,20 @@ use crate::patch::{Change, Patch, PatchOperation};
 
 /// The operation on a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Operation {
+pub enum PodOperation {
     /// A new one.
     Create,
     /// A change.
     Update,
 }
 
-/// A request to the API server.
+/// A request for a pod that may be mutated.
 #[derive(Clone, Copy, Debug)]
-pub struct Request<'a> {
+pub struct MutationRequest<'a> {
     /// The namespace.
     pub namespace: &'a str,
     /// The operation.
-    pub operation: Operation,
+    pub operation: PodOperation,
     /// `ephemeralcontainers` or the like; empty for the pod itself.
     pub subresource: &'a str,
     /// The user.
@@ -41,10 +41,10 @@ pub struct Request<'a> {
     pub old_pod: &'a Json,
 }
 
-impl<'a> Request<'a> {
+impl<'a> MutationRequest<'a> {
     /// A user without special rights creates a pod.
     pub fn create(namespace: &'a str, pod: &'a Json) -> Self {
-        let operation = Operation::Create;
+        let operation = PodOperation::Create;
         Self { namespace, operation, subresource: "", user: "", groups: &[], pod, old_pod: &Json::Null }
     }
 }
@@ -87,10 +87,10 @@ impl<'a> Plan<'a> {
     /// The patch for a request. It mutates only new pods and new ephemeral containers; not those of nodes or exempt
     /// users, and in the probe namespace only pods that ask who mutates them. An object that does not look like a pod
     /// stays as it is.
-    pub fn patch(&self, request: &Request<'_>) -> Patch {
+    pub fn patch(&self, request: &MutationRequest<'_>) -> Patch {
         let ephemeral = match (request.operation, request.subresource) {
-            (Operation::Create, "") => false,
-            (Operation::Update, "ephemeralcontainers") => true,
+            (PodOperation::Create, "") => false,
+            (PodOperation::Update, "ephemeralcontainers") => true,
             _ => return Patch::default(),
         };
         let mut patch = Patch::default();
@@ -98,7 +98,7 @@ impl<'a> Plan<'a> {
         let mut profiles = self.profiles.iter().filter(|profile| !profile.is_exempt(request)).peekable();
         while let Some(profile) = profiles.next() {
             let pod = changed.as_ref().unwrap_or(request.pod);
-            let of_profile = profile.patch(&Request { pod, ..*request }, ephemeral);
+            let of_profile = profile.patch(&MutationRequest { pod, ..*request }, ephemeral);
             // So that the next profile sees it. The patch was made for this pod and fits it; and if a part did not, the
             // whole patch would fail.
             if profiles.peek().is_some() {
@@ -136,7 +136,7 @@ impl<'a> Profile<'a> {
         })
     }
 
-    fn is_exempt(&self, request: &Request<'_>) -> bool {
+    fn is_exempt(&self, request: &MutationRequest<'_>) -> bool {
         let Exemptions { users, groups, runtime_classes } = &self.mutation.exemptions;
         let of_node = || {
             request.user.starts_with("system:node:")
@@ -152,7 +152,7 @@ impl<'a> Profile<'a> {
             || of_node()
     }
 
-    fn patch(&self, request: &Request<'_>, ephemeral: bool) -> Patch {
+    fn patch(&self, request: &MutationRequest<'_>, ephemeral: bool) -> Patch {
         let pod = request.pod;
         // Validation denies it, and the API server's own engine leaves it alone, too.
         if !self.mutation.bounds().iter().all(|bound| bound.holds(pod)) {

@@ -90,12 +90,12 @@ struct Review<'a> {
     #[serde(borrow, default)]
     kind: Cow<'a, str>,
     #[serde(borrow, default)]
-    request: Option<Request<'a>>,
+    request: Option<AdmissionRequest<'a>>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Request<'a> {
+struct AdmissionRequest<'a> {
     uid: String,
     #[serde(borrow, default)]
     resource: GroupVersionResource<'a>,

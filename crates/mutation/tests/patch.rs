@@ -3,7 +3,7 @@
 
 use palisade_api::{ToolSecurityParamsSpec, ToolSecurityProfile};
 use palisade_compiler::{Compiled, Namespace};
-use palisade_mutation::{Operation, Patch, PatchOperation, Plan, Request};
+use palisade_mutation::{MutationRequest, Patch, PatchOperation, Plan, PodOperation};
 use proptest::prelude::*;
 use serde_json::{Value as Json, json};
 
@@ -37,10 +37,10 @@ fn tool() -> Namespace {
 
 /// The pod after it was patched; patching it again changes nothing.
 fn patched(plan: &Plan<'_>, pod: &Json) -> (Json, Patch) {
-    let patch = plan.patch(&Request::create("tool-a", pod));
+    let patch = plan.patch(&MutationRequest::create("tool-a", pod));
     let mut changed = pod.clone();
     patch.apply(&mut changed).unwrap();
-    let again = plan.patch(&Request::create("tool-a", &changed));
+    let again = plan.patch(&MutationRequest::create("tool-a", &changed));
     assert!(again.is_empty(), "{:?}", again.operations);
     (changed, patch)
 }
@@ -224,8 +224,8 @@ spec:
     );
 }
 
-fn update<'a>(old_pod: &'a Json, pod: &'a Json, subresource: &'a str) -> Request<'a> {
-    Request { operation: Operation::Update, subresource, old_pod, ..Request::create("tool-a", pod) }
+fn update<'a>(old_pod: &'a Json, pod: &'a Json, subresource: &'a str) -> MutationRequest<'a> {
+    MutationRequest { operation: PodOperation::Update, subresource, old_pod, ..MutationRequest::create("tool-a", pod) }
 }
 
 #[test]
@@ -258,7 +258,9 @@ seLinuxOptions: {type: container_t, level: 's0:c1,c2'}
     for subresource in ["", "resize"] {
         assert!(plan.patch(&update(&old, &pod, subresource)).is_empty());
     }
-    assert!(plan.patch(&Request { subresource: "binding", ..Request::create("tool-a", &pod) }).is_empty());
+    assert!(
+        plan.patch(&MutationRequest { subresource: "binding", ..MutationRequest::create("tool-a", &pod) }).is_empty()
+    );
 }
 
 #[test]
@@ -310,7 +312,7 @@ fn without_its_parameters_a_profile_changes_nothing() {
     let empty = ToolSecurityParamsSpec::default();
     let denying = ToolSecurityParamsSpec::denying("x");
     for params in [None, Some(&empty), Some(&denying)] {
-        assert!(Plan::new([(mutation, params)]).patch(&Request::create("tool-a", &pod)).is_empty());
+        assert!(Plan::new([(mutation, params)]).patch(&MutationRequest::create("tool-a", &pod)).is_empty());
     }
 }
 
@@ -333,16 +335,16 @@ exceptions: [{namespaces: [tool-a], checks: [runAsNonRoot], reason: x, expires: 
     let mirror =
         yaml("{metadata: {annotations: {kubernetes.io/config.mirror: x}}, spec: {containers: [{name: a, image: b}]}}");
     let kata = yaml("spec: {runtimeClassName: kata, containers: [{name: a, image: b}]}");
-    let create = |pod| Request::create("tool-a", pod);
+    let create = |pod| MutationRequest::create("tool-a", pod);
     for (request, exempt) in [
-        (Request { user: "admin", ..create(&pod) }, true),
-        (Request { groups: &admins, ..create(&pod) }, true),
+        (MutationRequest { user: "admin", ..create(&pod) }, true),
+        (MutationRequest { groups: &admins, ..create(&pod) }, true),
         (create(&kata), true),
-        (Request { user: "system:node:x", groups: &nodes, ..create(&mirror) }, true),
-        (Request { namespace: "palisade-probe", ..create(&pod) }, true),
+        (MutationRequest { user: "system:node:x", groups: &nodes, ..create(&mirror) }, true),
+        (MutationRequest { namespace: "palisade-probe", ..create(&pod) }, true),
         (create(&mirror), false),
-        (Request { user: "system:node:x", ..create(&mirror) }, false),
-        (Request { user: "system:node:x", groups: &nodes, ..create(&pod) }, false),
+        (MutationRequest { user: "system:node:x", ..create(&mirror) }, false),
+        (MutationRequest { user: "system:node:x", groups: &nodes, ..create(&pod) }, false),
     ] {
         assert_eq!(plan_here.patch(&request).is_empty(), exempt, "{request:?}");
     }
@@ -398,6 +400,6 @@ proptest! {
         for operation in &patch.operations {
             prop_assert!(operation.path().starts_with("/spec/"));
         }
-        plan.patch(&Request { operation: Operation::Update, subresource: "ephemeralcontainers", old_pod: &old, ..Request::create("x", &pod) });
+        plan.patch(&MutationRequest { operation: PodOperation::Update, subresource: "ephemeralcontainers", old_pod: &old, ..MutationRequest::create("x", &pod) });
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use k8s_openapi::{apimachinery::pkg::apis::meta::v1::ObjectMeta, jiff::Timestamp};
 use palisade_api::{CustomCheck, Diagnostic, ToolSecurityProfile, catalogue, crd, names};
 use palisade_apiserver::admission::{Cluster, Evaluation, PolicyKind, Review, Webhook};
-use palisade_cel::Position;
+use palisade_cel::{Minor, Position};
 use palisade_compiler::{ChangedBy, Compiled, Namespace};
 use palisade_objects::json::Change as _;
 use palisade_suite::{Check, Extension, Made, Replaced, Scaffolded, Text, TextKind, Wrong};
@@ -17,7 +17,7 @@ use serde_json::{Value as Json, json};
 pub struct Profiles;
 
 impl Extension for Profiles {
-    fn cluster(&self, minor: u8) -> Cluster {
+    fn cluster(&self, minor: Minor) -> Cluster {
         palisade_gate::cluster(minor)
     }
 
@@ -119,7 +119,7 @@ impl Made for Profile {
         objects.into_iter().collect::<Result<_, _>>().map_err(|error| error.to_string())
     }
 
-    fn objects_of(&self, minor: u8) -> Vec<Json> {
+    fn objects_of(&self, minor: Minor) -> Vec<Json> {
         let Some(mutation) = &self.compiled.mutation else { return vec![] };
         match (mutation.by(minor), &self.compiled.bundle.mutation) {
             (ChangedBy::Policy(served), Some(pair)) => pair.objects(served).into(),
@@ -127,7 +127,7 @@ impl Made for Profile {
         }
     }
 
-    fn webhook(&self, minor: u8) -> Option<(String, Arc<dyn Webhook>)> {
+    fn webhook(&self, minor: Minor) -> Option<(String, Arc<dyn Webhook>)> {
         let mutation = self.compiled.mutation.as_ref().filter(|one| one.by(minor) == ChangedBy::Webhook)?;
         Some((mutation.profile.clone(), palisade_gate::webhook(mutation.clone())))
     }

@@ -4,11 +4,12 @@
 
 use std::{collections::BTreeSet, path::Path, sync::Arc};
 
+use palisade_cel::Minor;
 use palisade_lint::{Level, Options, Report, lint};
 use palisade_manifest::{Source, objects};
 use palisade_profiles::lint::{RULES, options};
 
-fn run(text: &str, minor: u8) -> Report {
+fn run(text: &str, minor: Minor) -> Report {
     run_with(text, &Options { minor, ..options() })
 }
 
@@ -28,7 +29,7 @@ fn reported(report: &Report) -> Vec<String> {
 fn each_rule_finds_its_bad_example_and_nothing_else_does() {
     let mut wrong = Vec::new();
     for rule in RULES {
-        let report = run(rule.bad, 36);
+        let report = run(rule.bad, Minor::V1_36);
         let found: BTreeSet<_> = report.findings.iter().map(|finding| finding.rule.id).collect();
         if found != BTreeSet::from([rule.id]) {
             wrong.push(format!("{}: {:#?}", rule.id, reported(&report)));
@@ -41,7 +42,7 @@ fn each_rule_finds_its_bad_example_and_nothing_else_does() {
 fn no_rule_finds_anything_in_a_good_example() {
     let mut wrong = Vec::new();
     for rule in RULES {
-        let report = run(rule.good, 36);
+        let report = run(rule.good, Minor::V1_36);
         if !report.findings.is_empty() {
             wrong.push(format!("{}: {:#?}", rule.id, reported(&report)));
         }
@@ -75,10 +76,10 @@ fn kinds_of_profiles_are_served() {
     {
         let text =
             format!("apiVersion: toolsecurity.dev/v1alpha1\nkind: {kind}\nmetadata: {{name: a.b}}\nspec: {{}}\n");
-        for minor in palisade_cel::Minor::NUMBERS {
+        for minor in Minor::ALL {
             let findings = run(&text, minor).findings;
             let said: Vec<_> = findings.iter().filter(|one| one.rule.id == "not-served").collect();
-            assert_eq!(said.first().and_then(|one| one.help.as_deref()), expected, "1.{minor} {kind}");
+            assert_eq!(said.first().and_then(|one| one.help.as_deref()), expected, "{minor} {kind}");
         }
     }
 }
@@ -93,10 +94,10 @@ fn examples_are_clean() {
             continue;
         }
         profiles += 1;
-        for minor in palisade_cel::Minor::NUMBERS {
+        for minor in Minor::ALL {
             let report = run(&text, minor);
             assert!(report.objects > 0);
-            assert!(report.findings.is_empty(), "{name} 1.{minor}: {:#?}", reported(&report));
+            assert!(report.findings.is_empty(), "{name} {minor}: {:#?}", reported(&report));
         }
     }
     assert!(profiles > 0);

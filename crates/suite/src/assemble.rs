@@ -7,6 +7,7 @@ use std::{
 };
 
 use palisade_apiserver::admission::{PolicyKind, Request};
+use palisade_cel::Minor;
 use palisade_manifest::Problem;
 use serde_json::Value as Json;
 
@@ -28,7 +29,7 @@ const OWN_NAMESPACES: &[&str] = &["default", "kube-node-lease", "kube-public", "
 pub(crate) struct Draft {
     pub name: String,
     pub range: Range<usize>,
-    pub minor: u8,
+    pub minor: Minor,
     pub asked: Question,
     pub expect: ExpectFields,
     /// The objects that only this case adds to the cluster.
@@ -58,8 +59,8 @@ pub(crate) enum Unbound {
 #[derive(Default)]
 struct Worlds {
     /// Without the objects of single cases, and the policies that the API server rejects, with the reason.
-    bases: BTreeMap<u8, (TestCluster, BTreeMap<String, String>)>,
-    keys: Vec<(u8, Vec<Json>)>,
+    bases: BTreeMap<Minor, (TestCluster, BTreeMap<String, String>)>,
+    keys: Vec<(Minor, Vec<Json>)>,
     made: Vec<TestCluster>,
 }
 
@@ -185,7 +186,7 @@ impl Loader<'_> {
         &mut self,
         (members, sources): (&[Member], &[Source]),
         clusters: &mut Worlds,
-        key: (u8, Vec<Json>),
+        key: (Minor, Vec<Json>),
     ) -> Result<usize, Vec<Problem>> {
         if let Some(known) = clusters.keys.iter().position(|known| *known == key) {
             return Ok(known);
@@ -211,7 +212,7 @@ impl Loader<'_> {
     /// The cluster with all members in it, and the policies that it rejects.
     fn base(
         &mut self,
-        minor: u8,
+        minor: Minor,
         members: &[Member],
         sources: &[Source],
     ) -> Result<(TestCluster, BTreeMap<String, String>), Vec<Problem>> {

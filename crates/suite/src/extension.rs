@@ -4,13 +4,13 @@ use std::{fmt, sync::Arc};
 
 use k8s_openapi::jiff::Timestamp;
 use palisade_apiserver::admission::{Cluster, Review, Webhook};
-use palisade_cel::Position;
+use palisade_cel::{Minor, Position};
 use serde_json::Value as Json;
 
 /// The part of suites that a product adds.
 pub trait Extension: fmt::Debug + Sync {
-    /// A cluster of Kubernetes 1.`minor` with only the parts that the product plugs in.
-    fn cluster(&self, minor: u8) -> Cluster;
+    /// A cluster of this minor of Kubernetes with only the parts that the product plugs in.
+    fn cluster(&self, minor: Minor) -> Cluster;
 
     /// The kind of the objects that become policies.
     fn kind(&self) -> &'static str;
@@ -39,11 +39,11 @@ pub trait Made: fmt::Debug + Send + Sync {
     /// Why there are none.
     fn objects(&self, namespaces: &[&Json], now: Timestamp) -> Result<Vec<Json>, String>;
 
-    /// The other objects that it becomes in a cluster of Kubernetes 1.`minor`.
-    fn objects_of(&self, minor: u8) -> Vec<Json>;
+    /// The other objects that it becomes in a cluster of this minor of Kubernetes.
+    fn objects_of(&self, minor: Minor) -> Vec<Json>;
 
-    /// Its webhook in a cluster of Kubernetes 1.`minor`, with the webhook's name.
-    fn webhook(&self, minor: u8) -> Option<(String, Arc<dyn Webhook>)>;
+    /// Its webhook in a cluster of this minor of Kubernetes, with the webhook's name.
+    fn webhook(&self, minor: Minor) -> Option<(String, Arc<dyn Webhook>)>;
 
     /// The checks that it demands, and their results in reviews.
     fn checks(&self, reviews: &[Review]) -> Vec<Check>;

@@ -57,14 +57,11 @@ impl Loader<'_> {
         }
     }
 
-    pub fn minor(&mut self, path: &str, version: Option<&String>) -> u8 {
+    pub fn minor(&mut self, path: &str, version: Option<&String>) -> Minor {
         let Some(version) = version else { return self.server.minor };
-        version.parse().map_or_else(
-            |error: NotAMinor| {
-                self.problem(path, format!("{path}: {version:?}: {error}"));
-                self.server.minor
-            },
-            Minor::number,
-        )
+        version.parse().unwrap_or_else(|error: NotAMinor| {
+            self.problem(path, format!("{path}: {version:?}: {error}"));
+            self.server.minor
+        })
     }
 }

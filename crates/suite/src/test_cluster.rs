@@ -7,7 +7,7 @@ use palisade_apiserver::{
     create,
     objects::Kinds,
 };
-use palisade_cel::Issue;
+use palisade_cel::{Issue, Minor};
 use serde_json::Value as Json;
 
 use crate::{Extension, request::bare_namespace};
@@ -16,7 +16,7 @@ use crate::{Extension, request::bare_namespace};
 #[derive(Clone, Debug)]
 pub struct Server {
     /// The minor, where a suite names none.
-    pub minor: u8,
+    pub minor: Minor,
     /// The admission plugins that run.
     pub plugins: Plugins,
     /// What a product adds.
@@ -31,7 +31,7 @@ pub(crate) struct TestCluster {
 
 impl TestCluster {
     /// An empty cluster that remembers the results of its expressions.
-    pub fn new(minor: u8, plugins: &Plugins, extension: Option<&dyn Extension>) -> Self {
+    pub fn new(minor: Minor, plugins: &Plugins, extension: Option<&dyn Extension>) -> Self {
         let cluster = extension.map_or_else(|| Cluster::new(minor), |extension| extension.cluster(minor));
         Self { cluster: cluster.with_plugins(plugins.clone()).watching() }
     }

@@ -6,12 +6,12 @@ use palisade_agreement::{Error, Report, Specification, Subject, cases::Cases, fi
 use palisade_cel::Minor;
 
 /// Prints the report. Returns whether all differences are listed and none fails open.
-pub(crate) fn run(files: &[PathBuf], minor: u8) -> Result<bool, Error> {
+pub(crate) fn run(files: &[PathBuf], minor: Minor) -> Result<bool, Error> {
     let mut report = Report::default();
     if files.is_empty() {
-        for minor in Minor::NUMBERS {
+        for minor in Minor::ALL {
             let lines = goldens(&oracle(), minor)?;
-            report.compare(&format!("1.{minor}"), &mut Subject::new(&oracle(), minor)?, &lines, true);
+            report.compare(&minor.to_string(), &mut Subject::new(&oracle(), minor)?, &lines, true);
         }
     } else {
         let mut subject = Subject::new(&oracle(), minor)?;
@@ -25,7 +25,7 @@ pub(crate) fn run(files: &[PathBuf], minor: u8) -> Result<bool, Error> {
 }
 
 /// Prints the results of the CEL specification's tests. Returns whether Palisade and the API server agree in all.
-pub(crate) fn specification(path: &Path, minor: u8) -> Result<bool, Error> {
+pub(crate) fn specification(path: &Path, minor: Minor) -> Result<bool, Error> {
     let mut specification = Specification::default();
     specification.compare(&mut Subject::new(&oracle(), minor)?, path)?;
     print!("{specification}");

@@ -71,7 +71,7 @@ fn means(of: &'static Type, field: &str, decision: Decision) -> String {
 }
 
 /// In which minors a field exists, if not in all.
-fn since(minors: &[(u8, Schemas)], of: &Type, field: &str) -> String {
+fn since(minors: &[(Minor, Schemas)], of: &Type, field: &str) -> String {
     let has = |schemas: &Schemas| {
         of.schemas.iter().any(|schema| {
             ["io.k8s.api.core.v1.", "k8s.io/api/core/v1."]
@@ -80,21 +80,22 @@ fn since(minors: &[(u8, Schemas)], of: &Type, field: &str) -> String {
                 .any(|schema| schema.get("properties").and_then(|all| all.get(field)).is_some_and(Json::is_object))
         })
     };
-    let found: Vec<u8> = minors.iter().filter(|(_, schemas)| has(schemas)).map(|(minor, _)| *minor).collect();
+    let found: Vec<Minor> = minors.iter().filter(|(_, schemas)| has(schemas)).map(|(minor, _)| *minor).collect();
     match (found.first(), found.last()) {
-        (Some(first), Some(last)) if (first, last) == (Minor::NUMBERS.start(), Minor::NUMBERS.end()) => String::new(),
-        (Some(first), Some(last)) if last == Minor::NUMBERS.end() => format!(" (from 1.{first} on)"),
-        (Some(first), Some(last)) if first == last => format!(" (only 1.{first})"),
-        (Some(first), Some(last)) => format!(" (1.{first} to 1.{last})"),
+        (Some(&Minor::OLDEST), Some(&Minor::NEWEST)) => String::new(),
+        (Some(first), Some(&Minor::NEWEST)) => format!(" (from {first} on)"),
+        (Some(first), Some(last)) if first == last => format!(" (only {first})"),
+        (Some(first), Some(last)) => format!(" ({first} to {last})"),
         _ => " (in none)".to_owned(),
     }
 }
 
-fn minors() -> Result<Vec<(u8, Schemas)>, Error> {
-    Minor::NUMBERS
+fn minors() -> Result<Vec<(Minor, Schemas)>, Error> {
+    Minor::ALL
+        .into_iter()
         .map(|minor| {
-            let read = Schemas::builtin(Minor::nearest(minor))
-                .map_err(|source| Error::File { path: format!("crates/cel/openapi/1.{minor}.json.gz").into(), source });
+            let read = Schemas::builtin(minor)
+                .map_err(|source| Error::File { path: format!("crates/cel/openapi/{minor}.json.gz").into(), source });
             Ok((minor, read?))
         })
         .collect()

@@ -3,7 +3,7 @@
 use palisade_api::{Level, ToolSecurityParamsSpec, ToolSecurityProfile};
 use palisade_checks::{Check, Field, Lowering, fixture::Fixture};
 use palisade_compiler::Compiled;
-use palisade_gate::{Decision, Policy, Request};
+use palisade_gate::{Decision, ValidationRequest, Validator};
 use palisade_objects::json::Change as _;
 use serde_json::{Value as Json, json};
 
@@ -110,8 +110,8 @@ fn presentable(mut pod: Json) -> Json {
 }
 
 fn denial(compiled: &Compiled, params: Option<&Json>, pod: &Json) -> Result<Option<String>, String> {
-    let policy = Policy::new(&compiled.bundle.pods.policy).map_err(|diagnostics| format!("{diagnostics:?}"))?;
-    let request = Request { params, ..Request::create("Pod", pod) };
+    let policy = Validator::new(&compiled.bundle.pods.policy).map_err(|diagnostics| format!("{diagnostics:?}"))?;
+    let request = ValidationRequest { params, ..ValidationRequest::create("Pod", pod) };
     match policy.evaluate(&request).map_err(|diagnostic| diagnostic.to_string())? {
         Decision::Admit => Ok(None),
         Decision::Deny { message, .. } => Ok(Some(message)),

@@ -105,8 +105,8 @@ fn main() -> ExitCode {
         },
         Task::Agreement { files, minor, cases, specification } => match match (cases, specification) {
             (Some(directory), _) => agreement::cases(&directory),
-            (None, Some(path)) => agreement::specification(&path, minor.number()),
-            (None, None) => agreement::run(&files, minor.number()),
+            (None, Some(path)) => agreement::specification(&path, minor),
+            (None, None) => agreement::run(&files, minor),
         } {
             Ok(true) => ExitCode::SUCCESS,
             Ok(false) => ExitCode::FAILURE,

@@ -106,7 +106,7 @@ impl Outcome {
 
 /// Palisade's CEL for one minor, with the fixtures and schemas of `tests/oracle`.
 pub struct Subject {
-    minor: u8,
+    minor: Minor,
     fixtures: BTreeMap<String, Json>,
     schemas: Schemas,
     environments: BTreeMap<(Mode, bool, bool), Environment>,
@@ -118,10 +118,9 @@ impl Subject {
     ///
     /// # Errors
     /// A file cannot be read.
-    pub fn new(oracle: &Path, minor: u8) -> Result<Self, Error> {
-        let bundled = |error: std::io::Error| Error::Read { path: format!("schemas of 1.{minor}").into(), error };
-        let mut schemas = Schemas::builtin(Minor::nearest(minor))
-            .map_err(|error| bundled(std::io::Error::other(error.to_string())))?;
+    pub fn new(oracle: &Path, minor: Minor) -> Result<Self, Error> {
+        let bundled = |error: std::io::Error| Error::Read { path: format!("schemas of {minor}").into(), error };
+        let mut schemas = Schemas::builtin(minor).map_err(|error| bundled(std::io::Error::other(error.to_string())))?;
         for path in files(&oracle.join("schemas"), "json")? {
             let crd = serde_json::from_str(&read(&path)?);
             schemas.add_crd(&crd.map_err(|error| Error::Content { path, line: 1, error })?);
@@ -135,7 +134,7 @@ impl Subject {
         let minor = self.minor;
         let base = self.environments.entry((mode, params, authorizer)).or_insert_with(|| {
             let admission = Admission { params: params.then_some(Type::Dyn), authorizer, ..Admission::default() };
-            Environment::kubernetes(Minor::nearest(minor), mode).with_admission(&admission)
+            Environment::kubernetes(minor, mode).with_admission(&admission)
         });
         base.clone()
     }
@@ -207,9 +206,10 @@ impl Subject {
         let variables: Vec<(String, String)> =
             line.variables.iter().map(|variable| (variable.name.clone(), variable.expr.clone())).collect();
         let (minor, schemas) = (self.minor, &self.schemas);
-        let check = self.checks.entry(format!("{name} {params:?} {variables:?}")).or_insert_with(|| {
-            TypeCheck::new(Minor::nearest(minor), schemas, [&kind(name)], params.as_ref(), &variables)
-        });
+        let check = self
+            .checks
+            .entry(format!("{name} {params:?} {variables:?}"))
+            .or_insert_with(|| TypeCheck::new(minor, schemas, [&kind(name)], params.as_ref(), &variables));
         check.issues(&line.expr).flat_map(|(_, issues)| issues).map(|issue| problem(&issue)).collect()
     }
 }

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::Value as Json;
 
 /// The minor whose golden files are complete; those of the others have only what differs.
-pub const COMPLETE: u8 = Minor::DEFAULT.number();
+pub const COMPLETE: Minor = Minor::DEFAULT;
 
 /// An expression with what the API server says of it.
 #[derive(Clone, Debug, Deserialize)]
@@ -182,13 +182,13 @@ pub fn file(path: &Path) -> Result<Vec<Line>, Error> {
 ///
 /// # Errors
 /// A file cannot be read.
-pub fn goldens(oracle: &Path, minor: u8) -> Result<Vec<Line>, Error> {
+pub fn goldens(oracle: &Path, minor: Minor) -> Result<Vec<Line>, Error> {
     #[derive(Deserialize)]
     struct Other {
         id: String,
         answer: Answer,
     }
-    let directory = |minor: u8| oracle.join(format!("golden/1.{minor}"));
+    let directory = |minor: Minor| oracle.join(format!("golden/{minor}"));
     let mut others: BTreeMap<String, Answer> = BTreeMap::new();
     if minor != COMPLETE {
         for path in files(&directory(minor), "jsonl")? {

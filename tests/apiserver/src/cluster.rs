@@ -12,6 +12,7 @@ use kube::{
     config::{KubeConfigOptions, Kubeconfig},
 };
 use palisade_api::{ToolSecurityParams, ToolSecurityProfile, names};
+use palisade_cel::Minor;
 use palisade_controller::{Access, Controller, Options, Running};
 use palisade_controlplane::{Builder, ControlPlane};
 use serde_json::{Value as Json, json};
@@ -162,9 +163,11 @@ impl Cluster {
     }
 
     /// The minor version of Kubernetes that the API server serves.
-    pub async fn minor(&self) -> Result<u8> {
+    pub async fn minor(&self) -> Result<Minor> {
         let version: Json = self.admin.request(http::Request::get("/version").body(Vec::new())?).await?;
-        let minor = ["emulationMinor", "minor"].into_iter().find_map(|key| version[key].as_str()?.parse().ok());
+        let minor = ["emulationMinor", "minor"]
+            .into_iter()
+            .find_map(|key| format!("1.{}", version[key].as_str()?).parse().ok());
         minor.ok_or_else(|| format!("no minor version in {version}").into())
     }
 

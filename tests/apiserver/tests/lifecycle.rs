@@ -14,6 +14,7 @@ use kube::{
     api::{DeleteParams, Patch, PatchParams},
 };
 use palisade_api::{EngineInForce, ToolSecurityParams, names};
+use palisade_cel::Minor;
 use palisade_controlplane::Shutdown;
 use palisade_tests::{Cluster, TestResult, Verdict, ensure, eventually, hostile_pod, tool_pod, within};
 use serde_json::{Value as Json, json};
@@ -187,12 +188,12 @@ pub(crate) async fn drift_is_repaired(cluster: &mut Cluster) -> TestResult {
     within(REPAIR, "an added parameter", back).await?;
     params.delete(test, &DeleteParams::default()).await?;
     within(REPAIR, "deleted parameters", back).await?;
-    if cluster.minor().await? >= 36 {
+    if cluster.minor().await? >= Minor::V1_36 {
         drift_of_what_mutates_is_repaired(cluster, test).await?;
     }
     let metrics = cluster.controller_get("/metrics").await?;
     ensure!(metrics.contains("palisade_drift_repaired_total"), "{metrics}");
-    if cluster.minor().await? >= 36 {
+    if cluster.minor().await? >= Minor::V1_36 {
         cluster.wait_condition(test, "Enforced", "True").await?;
     } else {
         // The policies are in force again, but the webhook that would mutate pods does not run.

@@ -10,7 +10,7 @@ mod pods;
 use case::{Case, LABEL};
 use futures::{StreamExt, stream};
 use palisade_api::{Published, names};
-use palisade_mutation::{Operation, Request as Asked};
+use palisade_mutation::{MutationRequest, PodOperation};
 use palisade_objects::pod;
 use palisade_tests::{Cluster, TestResult, Verdict, Webhook, ensure, eventually, fail_open_count, root};
 use serde_json::{Value as Json, json};
@@ -271,7 +271,7 @@ async fn same(cluster: &Cluster, case: &Case, pod: &Json, control: &Json) -> Res
             asked["metadata"][field] = set.clone();
         }
     }
-    let expected = case.patched(&Asked::create(&case.mutated, &asked))?;
+    let expected = case.patched(&MutationRequest::create(&case.mutated, &asked))?;
     let answer = cluster.answer("POST", &pods_of(&case.mutated), JSON, pod).await?;
     let (found, wanted) = (seen(&answer).to_string(), seen(&expected).to_string());
     ensure!(found == wanted, "what was defaulted and the patch differ:\n  {found}\n  {wanted}");
@@ -312,11 +312,11 @@ async fn ephemeral(cluster: &Cluster, cases: &[Case], tally: &mut Tally) -> Test
         let control = ask.clone()(CONTROL.to_owned()).await?;
         for case in cases {
             let old = pod::minimal("debugged");
-            let asked = Asked {
-                operation: Operation::Update,
+            let asked = MutationRequest {
+                operation: PodOperation::Update,
                 subresource: "ephemeralcontainers",
                 old_pod: &old,
-                ..Asked::create(&case.mutated, &control)
+                ..MutationRequest::create(&case.mutated, &control)
             };
             let expected = case.patched(&asked)?;
             let answer = ask.clone()(case.mutated.clone()).await?;

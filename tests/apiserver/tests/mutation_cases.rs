@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use palisade_apiserver::admission::{Operation, Outcome};
+use palisade_cel::Minor;
 use palisade_tests::{
     Cluster, TestResult, ensure, eventually,
     mutations::{self, Case, comparable},
@@ -104,7 +105,7 @@ async fn compare(cluster: &Cluster, case: &Case) -> Vec<String> {
 }
 
 fn offline(case: &Case) -> Result<Result<Json, String>, String> {
-    let mut cluster = palisade_gate::cluster(36);
+    let mut cluster = palisade_gate::cluster(Minor::V1_36);
     for object in std::iter::once(mutations::definition()).chain(case.cluster.iter().cloned()) {
         cluster.apply(object).map_err(|error| format!("{error:?}"))?;
     }

@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use kube::client::Body;
 use palisade_apiserver::admission::{Cluster as Offline, Operation, Outcome, PLUGINS, Request, User};
+use palisade_cel::Minor;
 use palisade_tests::{Cluster, TestResult, ensure, eventually, root, within};
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
@@ -91,7 +92,7 @@ pub(crate) async fn plugins_answer_as_the_api_server(cluster: &mut Cluster) -> T
 
 /// The names that kube-apiserver itself says are on by default.
 pub(crate) async fn the_default_list_is_that_of_the_binary(cluster: &mut Cluster) -> TestResult {
-    if cluster.minor().await? != 36 {
+    if cluster.minor().await? != Minor::V1_36 {
         return Ok(());
     }
     let help = cluster.control_plane.apiserver_help()?;
@@ -99,7 +100,7 @@ pub(crate) async fn the_default_list_is_that_of_the_binary(cluster: &mut Cluster
     let (list, _) = list.split_once(").").ok_or("the help has another form")?;
     let mut wanted: Vec<&str> = list.split(", ").collect();
     wanted.sort_unstable();
-    let on = PLUGINS.iter().filter(|plugin| (plugin.since..=plugin.until).contains(&36));
+    let on = PLUGINS.iter().filter(|plugin| (plugin.since..=plugin.until).contains(&Minor::V1_36.number()));
     let mut found: Vec<&str> = on.map(|plugin| plugin.name).collect();
     found.sort_unstable();
     ensure!(found == wanted, "the table has {found:?}, kube-apiserver {wanted:?}");
@@ -124,7 +125,7 @@ impl Case {
             whole["spec"] = json!({"containers": [{"name": "a", "image": "a"}]});
         }
         let kind = whole["kind"].as_str().unwrap_or_default();
-        let kinds = palisade_gate::cluster(36);
+        let kinds = palisade_gate::cluster(Minor::V1_36);
         let found = kinds.kinds().by_kind(whole["apiVersion"].as_str().unwrap_or_default(), kind);
         if found.is_none_or(|resource| resource.namespaced) {
             whole["metadata"]["namespace"] = self.namespace().into();
@@ -158,7 +159,11 @@ impl Case {
     }
 
     /// The same cluster, of what the API server has stored.
-    async fn offline(&self, cluster: &Cluster, minor: u8) -> Result<Offline, Box<dyn std::error::Error + Send + Sync>> {
+    async fn offline(
+        &self,
+        cluster: &Cluster,
+        minor: Minor,
+    ) -> Result<Offline, Box<dyn std::error::Error + Send + Sync>> {
         let mut offline = palisade_gate::cluster(minor);
         let own = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.namespace()}});
         let objects = std::iter::once(own).chain(self.objects.iter().map(|object| self.whole(object)));
@@ -335,7 +340,7 @@ fn path(object: &Json) -> String {
     let text = |pointer: &str| object.pointer(pointer).and_then(Json::as_str).unwrap_or_default();
     let (api_version, kind, name) = (text("/apiVersion"), text("/kind"), text("/metadata/name"));
     let api = if api_version == "v1" { "/api/v1".to_owned() } else { format!("/apis/{api_version}") };
-    let offline = palisade_gate::cluster(36);
+    let offline = palisade_gate::cluster(Minor::V1_36);
     let resource = offline.kinds().by_kind(api_version, kind);
     let plural = resource.map_or("", |resource| resource.plural.as_str());
     match text("/metadata/namespace") {

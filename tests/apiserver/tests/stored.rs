@@ -7,6 +7,7 @@ use palisade_apiserver::{
     admission::{Cluster as Offline, Operation, Outcome, Request, User},
     objects::NOT_SHOWN,
 };
+use palisade_cel::Minor;
 use palisade_tests::{Cluster, TestResult, Verdict, ensure, eventually, root};
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
@@ -18,7 +19,7 @@ mod sweep;
 const NAMESPACE: &str = "stored";
 
 /// The minor whose texts the tests' API server has, also when it emulates another.
-const NEWEST: u8 = 36;
+const NEWEST: Minor = Minor::V1_36;
 
 /// Whom no policy denies anything but what one would, and whom one policy tells what it saw.
 const USERS: [&str; 2] = ["tester", "witness"];
@@ -91,7 +92,7 @@ pub(crate) async fn what_is_stored_is_judged_as_by_the_api_server(cluster: &mut 
         println!("{what}: {equal} answered alike, {unknown} have no verdict");
     }
     let sum = |index: usize| counts.values().map(|count| count[index]).sum::<usize>();
-    println!("1.{minor}: {} requests, {} answered alike, {} have no verdict", 2 * cases.len(), sum(0), sum(1));
+    println!("{minor}: {} requests, {} answered alike, {} have no verdict", 2 * cases.len(), sum(0), sum(1));
     let swept = sweep::sweep(cluster, &offline, &places, &stored).await?;
     for policy in policies.iter().rev() {
         let name = policy["metadata"]["name"].as_str().unwrap_or_default();
@@ -217,7 +218,7 @@ fn compare(offline: &Offline, case: &Case, request: &Request, found: &Answer) ->
     let same = match (&refused, &found.refused) {
         (None, None) => true,
         (Some((said, reason, code)), Some((text, wanted, status))) => {
-            let words = if offline.minor().number() < NEWEST { is_like_but_for_values } else { is_like };
+            let words = if offline.minor() < NEWEST { is_like_but_for_values } else { is_like };
             words(said, text) && (reason, code) == (wanted, status)
         }
         _ => false,

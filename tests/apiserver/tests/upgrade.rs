@@ -7,6 +7,7 @@ use kube::{
     api::{ApiResource, DeleteParams, DynamicObject},
 };
 use palisade_api::{EngineInForce, names};
+use palisade_cel::Minor;
 use palisade_controlplane::Shutdown;
 use palisade_tests::{
     Cluster, Load, Tally, TestResult, Webhook, bare_pod, beta, dry_run_answer, ensure, eventually, tool_pod, within,
@@ -70,7 +71,7 @@ pub(crate) async fn an_upgrade_leaves_no_gap(cluster: &mut Cluster) -> TestResul
     cluster.control_plane.set_emulated_version(None)?;
     cluster.control_plane.start_apiserver().await?;
     let start = Instant::now();
-    ensure!(cluster.minor().await? == 36, "it is not upgraded");
+    ensure!(cluster.minor().await? == Minor::V1_36, "it is not upgraded");
     let right = |when: &str, tally: &Tally| -> TestResult {
         report(&format!("upgrade, {when}"), tally);
         tally.nothing_is_wrong()?;

@@ -41,12 +41,12 @@ pub struct Said {
 }
 
 impl PolicyAlone {
-    /// Compiles a policy as Kubernetes 1.`minor` does.
+    /// Compiles a policy as this minor of Kubernetes does.
     ///
     /// # Errors
     /// The mistakes in its expressions, each with the place of the expression in `spec`.
-    pub fn new(policy: ValidatingAdmissionPolicy, minor: u8) -> Result<Self, Vec<(String, Issue)>> {
-        let policy = Policy::new(policy, Minor::nearest(minor), Mode::New);
+    pub fn new(policy: ValidatingAdmissionPolicy, minor: Minor) -> Result<Self, Vec<(String, Issue)>> {
+        let policy = Policy::new(policy, minor, Mode::New);
         let of_expression = |one: &super::expression::Expression| {
             one.issues().iter().map(|issue| (one.path.clone(), issue.clone())).collect::<Vec<_>>()
         };

@@ -96,20 +96,20 @@ impl Stored {
 }
 
 impl Cluster {
-    /// A cluster of Kubernetes 1.`minor` with nothing but its own namespaces in it.
-    pub fn new(minor: u8) -> Self {
+    /// A cluster of this minor of Kubernetes with nothing but its own namespaces in it.
+    pub fn new(minor: Minor) -> Self {
         let own = |name: &&str| {
             let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
             ((*name).to_owned(), namespace::completed(namespace))
         };
         Self {
-            minor: Minor::nearest(minor),
+            minor,
             watches: false,
             kinds: Arc::new(Kinds::builtin(minor)),
             plugins: Plugins::default(),
             policies: BTreeMap::new(),
             bindings: BTreeMap::new(),
-            mutations: Arc::new(Mutations::new(Minor::nearest(minor))),
+            mutations: Arc::new(Mutations::new(minor)),
             webhooks: Arc::default(),
             pod_security: None,
             namespaces: Arc::new(NAMESPACES.iter().map(own).collect()),
@@ -142,7 +142,7 @@ impl Cluster {
         }
         let text = |pointer: &str| object.pointer(pointer).and_then(Json::as_str).unwrap_or_default().to_owned();
         let (api_version, kind) = (text("/apiVersion"), text("/kind"));
-        let mut warnings = match create::create(self.minor.number(), &object, None) {
+        let mut warnings = match create::create(self.minor, &object, None) {
             // Whether a definition's rules are taken makes no difference to those who look the kind up.
             Err(Refused::NoVerdict(_)) if kind == "CustomResourceDefinition" => vec![],
             created => created?,

@@ -53,8 +53,7 @@ pub enum Refused {
 ///
 /// # Errors
 /// The API server's answer, or why it is unknown.
-pub fn create(minor: u8, object: &Json, old: Option<&Json>) -> Result<Vec<String>, Refused> {
-    let minor = Minor::nearest(minor);
+pub fn create(minor: Minor, object: &Json, old: Option<&Json>) -> Result<Vec<String>, Refused> {
     let text = |key: &str| object.get(key).and_then(Json::as_str).unwrap_or_default();
     let (api_version, kind) = (text("apiVersion"), text("kind"));
     let group = api_version.rsplit_once('/').map_or("", |(group, _)| group);

@@ -69,7 +69,7 @@ impl Names {
 }
 
 /// The API server's warnings about a policy's types after its creation, by the schemas of the kinds that it matches.
-pub fn type_check(minor: u8, schemas: &Schemas, names: &Names, policy: &Json) -> Vec<ExpressionWarning> {
+pub fn type_check(minor: Minor, schemas: &Schemas, names: &Names, policy: &Json) -> Vec<ExpressionWarning> {
     let Some(check) = checker(minor, schemas, names, policy) else { return vec![] };
     let mut warnings = Vec::new();
     let validations = policy.get("spec").map(|spec| list(spec, "validations")).unwrap_or_default();
@@ -88,7 +88,7 @@ pub fn type_check(minor: u8, schemas: &Schemas, names: &Names, policy: &Json) ->
 }
 
 /// The check of a policy against the schemas of the kinds that it matches; None if it names none.
-pub fn checker(minor: u8, schemas: &Schemas, names: &Names, policy: &Json) -> Option<TypeCheck> {
+pub fn checker(minor: Minor, schemas: &Schemas, names: &Names, policy: &Json) -> Option<TypeCheck> {
     let spec = policy.get("spec")?;
     let strings =
         |of: &Json, key: &str| list(of, key).iter().filter_map(Json::as_str).map(str::to_owned).collect::<Vec<_>>();
@@ -109,5 +109,5 @@ pub fn checker(minor: u8, schemas: &Schemas, names: &Names, policy: &Json) -> Op
         .iter()
         .map(|one| (text(one, "name").to_owned(), text(one, "expression").to_owned()))
         .collect();
-    Some(TypeCheck::new(Minor::nearest(minor), schemas, &kinds, params.as_ref(), &variables))
+    Some(TypeCheck::new(minor, schemas, &kinds, params.as_ref(), &variables))
 }

@@ -22,23 +22,17 @@ pub struct Kinds {
 }
 
 impl Kinds {
-    /// Those built into Kubernetes 1.`minor`; of a minor before 1.33 or after 1.37 those of the nearest.
-    pub fn builtin(minor: u8) -> Self {
-        let minor = Minor::nearest(minor);
+    /// Those built into a minor of Kubernetes.
+    pub fn builtin(minor: Minor) -> Self {
         let table = Table::of(minor);
         let resources = table.resources.iter().map(Resource::builtin).collect();
         Self { table, minor, resources, custom: BTreeMap::new() }
     }
 
     /// No built-in kinds, only custom ones that are added.
-    pub fn without_builtin(minor: u8) -> Self {
+    pub fn without_builtin(minor: Minor) -> Self {
         // Of built-in types custom resources have none but metadata, and they are the same in each minor.
-        Self {
-            table: Table::of(Minor::DEFAULT),
-            minor: Minor::nearest(minor),
-            resources: vec![],
-            custom: BTreeMap::new(),
-        }
+        Self { table: Table::of(Minor::DEFAULT), minor, resources: vec![], custom: BTreeMap::new() }
     }
 
     /// The minor.

@@ -10,8 +10,9 @@
 
 use serde_json::json;
 
-use super::unless_windows;
-use crate::settings::mutation::{AdditionalDefault, defaulted_when};
+use crate::settings::mutation::AdditionalDefault;
+use crate::shared::defaulted::defaulted_when;
+use crate::shared::exempt::unless_windows;
 use crate::{
     Check, Condition, Constant, DefaultValue, Field, FieldDefault, Level, Over, Pss, Resolve, Rule, Subject, pod,
 };

@@ -9,43 +9,10 @@
 //! Remove `appArmorProfile`, or the annotation, so that the container gets the runtime's profile; or set a type and a
 //! profile that the message lists. A `Localhost` profile has to be loaded on the nodes by an admin.
 
-use kube::KubeSchema;
-use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::settings::profiles::Profiles;
-use crate::{Check, Field, Finding, Level, Over, Pss, Resolve, Rule, Text, pod};
-
-/// AppArmor profiles that containers run under.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct AppArmor {
-    /// Types of profiles that the pod and its containers may set: RuntimeDefault, Localhost, Unconfined, * for
-    /// all, or $name. If absent: RuntimeDefault and Localhost.
-    #[serde(default = "default_allowed")]
-    #[schemars(length(max = 8))]
-    #[x_kube(validation = ("self.all(x, x in ['RuntimeDefault', 'Localhost', 'Unconfined', '*'] || x.startsWith('$'))",
-        "a type of AppArmor profile is RuntimeDefault, Localhost, Unconfined, * or $name (not runtime/default)"))]
-    pub allowed: Vec<Text>,
-    /// Profiles that type Localhost may name; * for all, or $name. If absent: all.
-    #[serde(default = "default_localhost")]
-    #[schemars(length(max = 64))]
-    pub localhost_profiles: Vec<Text>,
-}
-
-impl Default for AppArmor {
-    fn default() -> Self {
-        Self { allowed: default_allowed(), localhost_profiles: default_localhost() }
-    }
-}
-
-fn default_allowed() -> Vec<Text> {
-    vec!["RuntimeDefault".into(), "Localhost".into()]
-}
-
-fn default_localhost() -> Vec<Text> {
-    vec!["*".into()]
-}
+use crate::shared::profiles::Profiles;
+use crate::{Check, Field, Finding, Level, Over, Pss, Resolve, Rule, pod};
 
 const ANNOTATION: &str = "container.apparmor.security.beta.kubernetes.io/";
 const OF_POD: &str = "variables.podSecurityContext.appArmorProfile";

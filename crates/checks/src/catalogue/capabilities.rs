@@ -10,55 +10,14 @@
 //! remove from `add` what is not allowed. A server that wants `NET_BIND_SERVICE` for a port below 1024 can listen on a
 //! higher one, and its Service maps the port.
 
-use kube::KubeSchema;
-use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::unless_windows;
-use crate::settings::{any, mutation::is_secure};
+use crate::settings::any;
+use crate::shared::defaulted::{is_secure, may_be_empty};
+use crate::shared::exempt::unless_windows;
 use crate::{
-    Check, Condition, DefaultValue, Field, FieldDefault, Finding, Level, Over, Pss, Resolve, Rule, Subject, Text,
-    defaults::may_be_empty, pod,
+    Check, Condition, DefaultValue, Field, FieldDefault, Finding, Level, Over, Pss, Resolve, Rule, Subject, Text, pod,
 };
-
-/// Linux capabilities that containers may add and must drop, by their names without CAP_.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Capabilities {
-    /// Capabilities that containers may add; * for all, or $name. An empty list allows none. If absent:
-    /// NET_BIND_SERVICE.
-    #[serde(default = "default_add")]
-    #[schemars(length(max = 64))]
-    #[x_kube(validation = ("self.all(x, !x.startsWith('CAP_'))", "capabilities are written without CAP_"))]
-    pub allowed_add: Vec<Text>,
-    /// Capabilities that each container must drop, or $name. ALL stands for every capability. An empty list
-    /// demands nothing. If absent: ALL.
-    #[serde(default = "default_drop")]
-    #[schemars(length(max = 64))]
-    #[x_kube(validation = ("self.all(x, !x.startsWith('CAP_'))", "capabilities are written without CAP_"))]
-    pub required_drop: Vec<Text>,
-    /// Capabilities that are added to containers which neither add any nor drop one of these, whatever
-    /// mutation.defaults says; containers may add them, too. If absent or empty: none.
-    #[serde(default)]
-    #[schemars(length(max = 64))]
-    #[x_kube(validation = ("self.all(x, !x.startsWith('CAP_') && x != '*')",
-        "capabilities are written without CAP_, and * is none to add"))]
-    pub default_add: Vec<Text>,
-}
-
-impl Default for Capabilities {
-    fn default() -> Self {
-        Self { allowed_add: default_add(), required_drop: default_drop(), default_add: vec![] }
-    }
-}
-
-fn default_add() -> Vec<Text> {
-    vec!["NET_BIND_SERVICE".into()]
-}
-
-fn default_drop() -> Vec<Text> {
-    vec!["ALL".into()]
-}
 
 const ADD: &str = "c.?securityContext.?capabilities.?add.orValue([])";
 const DROP: &str = "c.?securityContext.?capabilities.?drop.orValue([])";

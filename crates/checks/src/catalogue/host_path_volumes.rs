@@ -20,31 +20,10 @@
 //! for what is on the node. Where it says so, set `readOnly: true`, or also `recursiveReadOnly: Enabled`, in the
 //! `volumeMounts` of each container that mounts the volume, and remove the volume's `type`.
 
-use kube::KubeSchema;
-use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::settings::{kind_allowed, kind_refused};
-use crate::{
-    Check, Diagnostic, Field, Finding, Flag, Level, Lowering, Over, Pss, Resolve, Rule, Text, TextList, cel, pod,
-};
-
-/// A directory or file of the node that hostPath volumes may use.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct HostPath {
-    /// The path: it and all below it may be used. May contain $name.
-    #[x_kube(validation = ("(self.startsWith('/') || self.startsWith('$')) && !self.split('/').exists(s, s == '..')",
-        "a path of the node is absolute and has no .."))]
-    pub path_prefix: Text,
-    /// Whether containers may mount it only with readOnly: true. true, false or $name.
-    #[serde(default = "writable")]
-    pub read_only: Flag,
-}
-
-fn writable() -> Flag {
-    Flag::Constant(false)
-}
+use crate::settings::{HostPath, kind_allowed, kind_refused};
+use crate::{Check, Diagnostic, Field, Finding, Level, Lowering, Over, Pss, Resolve, Rule, TextList, cel, pod};
 
 /// The check.
 pub static CHECK: Check = Check {

@@ -10,7 +10,7 @@
 
 use serde_json::json;
 
-use crate::settings::ranges::{Ranges, outside};
+use crate::shared::ranges::{Ranges, outside};
 use crate::{Check, Field, Level, Over, Pss, Rule, pod};
 
 /// The check.

@@ -3,12 +3,7 @@
 //! To add a check: write its file and its fixtures, list it in [`ALL`] and give its setting a field and a row in a
 //! group of [`settings`](crate::settings).
 
-use serde_json::{Value as Json, json};
-
-use crate::{
-    Check, Flag, Lowering, Resolve, Values,
-    settings::{Settings, WindowsRule},
-};
+use crate::Check;
 
 pub mod allow_privilege_escalation;
 pub mod app_armor_profile;
@@ -89,25 +84,17 @@ pub static ALL: &[&Check] = &[
     &service_accounts::CHECK,
 ];
 
-/// `violated`, but not by a pod for Windows where such pods are exempt.
-fn unless_windows(settings: &Settings, violated: &str) -> String {
-    match settings.privileges.windows {
-        Some(WindowsRule::Exempt) => format!("variables.spec.?os.?name.orValue('') != 'windows' && {violated}"),
-        Some(WindowsRule::Check) | None => violated.to_owned(),
-    }
-}
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
 
-/// `violated`, but not by a pod in a user namespace of its own where the flag at `path` frees such pods.
-fn unless_user_namespace(cx: &mut Lowering<'_>, path: &str, relax: Option<&Flag>, violated: &str) -> String {
-    let of_node = "variables.spec.?hostUsers.orValue(true)";
-    match relax.map(|relax| cx.flag(path, relax)) {
-        None | Some(Ok(false)) => violated.to_owned(),
-        Some(Ok(true)) => format!("{of_node} && {violated}"),
-        Some(Err(differs)) => format!("(!{differs} || {of_node}) && {violated}"),
-    }
-}
+    use super::*;
+    use crate::settings::{self, Kind};
 
-/// Whether a pod is in a user namespace of its own, and the flag frees such pods in a namespace.
-fn is_relaxed(relax: Option<&Flag>, values: &Values, pod: &Json) -> bool {
-    relax.is_some_and(|relax| relax.resolve(values)) && pod["spec"]["hostUsers"] == json!(false)
+    #[test]
+    fn each_setting_is_read_by_a_check_and_each_that_is_read_has_a_row() {
+        let read: BTreeSet<_> = ALL.iter().flat_map(|check| check.settings).copied().collect();
+        let judged = settings::all().filter(|setting| !matches!(setting.kind, Kind::Change(_)));
+        assert_eq!(read, judged.map(|setting| setting.path).collect());
+    }
 }

@@ -10,8 +10,8 @@
 
 use serde_json::json;
 
-use super::{is_relaxed, unless_user_namespace};
 use crate::settings::any;
+use crate::shared::exempt::{is_relaxed, unless_user_namespace};
 use crate::{Check, Field, Level, Over, Pss, Resolve, Rule, pod};
 
 const FIELD: &str = "c.?securityContext.?procMount.orValue('Default')";

@@ -10,7 +10,8 @@
 
 use serde_json::json;
 
-use crate::settings::mutation::{AdditionalDefault, defaulted_when};
+use crate::settings::mutation::AdditionalDefault;
+use crate::shared::defaulted::defaulted_when;
 use crate::{Check, DefaultValue, Field, FieldDefault, Over, Resolve, Rule, Subject, pod};
 
 const FIELD: &str = "c.?securityContext.?readOnlyRootFilesystem";

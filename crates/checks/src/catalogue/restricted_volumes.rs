@@ -14,19 +14,6 @@ use serde_json::json;
 use crate::settings::any;
 use crate::{Check, Field, Level, Over, Pss, Resolve, Rule, pod};
 
-/// The kinds that the Restricted level allows.
-pub(crate) const RESTRICTED: [&str; 9] = [
-    "configMap",
-    "csi",
-    "downwardAPI",
-    "emptyDir",
-    "ephemeral",
-    "image",
-    "persistentVolumeClaim",
-    "projected",
-    "secret",
-];
-
 /// The check.
 pub static CHECK: Check = Check {
     id: "restrictedVolumes",

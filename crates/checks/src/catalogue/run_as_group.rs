@@ -10,8 +10,8 @@
 
 use serde_json::json;
 
-use crate::settings::{
-    GroupRule,
+use crate::settings::GroupRule;
+use crate::shared::{
     ids::{self, HIGHEST},
     ranges::{first, outside},
 };

@@ -11,8 +11,9 @@
 
 use serde_json::json;
 
-use super::{is_relaxed, unless_user_namespace};
-use crate::settings::mutation::{AdditionalDefault, defaulted_when};
+use crate::settings::mutation::AdditionalDefault;
+use crate::shared::defaulted::defaulted_when;
+use crate::shared::exempt::{is_relaxed, unless_user_namespace};
 use crate::{
     Check, Condition, Constant, DefaultValue, Field, FieldDefault, Finding, Flag, Level, Over, Pss, Resolve, Rule,
     Subject, pod,

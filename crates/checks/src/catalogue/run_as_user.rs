@@ -11,11 +11,11 @@
 
 use serde_json::json;
 
-use super::{is_relaxed, unless_user_namespace};
-use crate::settings::{
-    UserRule,
+use crate::settings::UserRule;
+use crate::shared::exempt::{is_relaxed, unless_user_namespace};
+use crate::shared::{
+    defaulted::is_secure,
     ids::{self, HIGHEST},
-    mutation::is_secure,
     ranges::{first, outside},
 };
 use crate::{Check, Condition, DefaultValue, Field, FieldDefault, Finding, Flag, Level, Over, Pss, Rule, Subject, pod};

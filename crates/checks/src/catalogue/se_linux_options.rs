@@ -15,82 +15,23 @@
 //! the pod's as a whole.
 
 use crate::json::Change as _;
-use kube::KubeSchema;
-use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
 
-use crate::settings::{any, mutation::is_secure, standard};
-use crate::{
-    Check, DefaultValue, Field, FieldDefault, Finding, Flag, Level, Over, Pss, Resolve, Rule, Subject, Text,
-    defaults::{first_text, where_flag},
-    pod,
-};
-
-/// SELinux options that the pod and its containers may set.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct SeLinux {
-    /// Types that may be set; * for all, or $name. An empty list allows none. If absent: those that the latest Pod
-    /// Security Standards allow.
-    #[serde(default = "default_types")]
-    #[schemars(length(max = 64))]
-    pub types: Vec<Text>,
-    /// Users that may be set; * for all, or $name. If absent or empty: none.
-    #[serde(default)]
-    #[schemars(length(max = 64))]
-    pub users: Vec<Text>,
-    /// Roles that may be set; * for all, or $name. If absent or empty: none.
-    #[serde(default)]
-    #[schemars(length(max = 64))]
-    pub roles: Vec<Text>,
-    /// Levels that may be set, such as s0:c123,c456; * for all, or $name. An empty list allows none. If absent:
-    /// all.
-    #[serde(default = "default_levels")]
-    #[schemars(length(max = 64))]
-    pub levels: Vec<Text>,
-    /// Whether each part whose list is neither empty nor * must be set by the pod or by each container. true,
-    /// false or $name. If absent: false.
-    #[serde(default = "default_required")]
-    pub required: Flag,
-}
-
-impl Default for SeLinux {
-    fn default() -> Self {
-        Self {
-            types: default_types(),
-            users: vec![],
-            roles: vec![],
-            levels: default_levels(),
-            required: default_required(),
-        }
-    }
-}
-
-fn default_types() -> Vec<Text> {
-    standard::se_linux_types(standard::Version::Latest)
-}
-
-fn default_levels() -> Vec<Text> {
-    vec!["*".into()]
-}
-
-fn default_required() -> Flag {
-    Flag::Constant(false)
-}
+use crate::settings::{SeLinux, any};
+use crate::shared::defaulted::{first_text, is_secure, where_flag};
+use crate::{Check, DefaultValue, Field, FieldDefault, Finding, Level, Over, Pss, Resolve, Rule, Subject, Text, pod};
 
 const OF_POD: &str = "variables.podSecurityContext.?seLinuxOptions";
 const OF_CONTAINER: &str = "c.?securityContext.?seLinuxOptions";
 
-impl SeLinux {
-    /// The parts of a label, with their settings and lists.
-    fn parts(&self) -> [(&'static str, &'static str, &[Text]); 4] {
-        [
-            ("type", "types", &self.types),
-            ("user", "users", &self.users),
-            ("role", "roles", &self.roles),
-            ("level", "levels", &self.levels),
-        ]
-    }
+/// The parts of a label, with their settings and lists.
+fn parts(setting: &SeLinux) -> [(&'static str, &'static str, &[Text]); 4] {
+    [
+        ("type", "types", &setting.types),
+        ("user", "users", &setting.users),
+        ("role", "roles", &setting.roles),
+        ("level", "levels", &setting.levels),
+    ]
 }
 
 /// The check.
@@ -115,7 +56,7 @@ pub static CHECK: Check = Check {
         let setting = settings.privileges.se_linux.as_ref()?;
         let path = "spec.privileges.seLinux";
         let mut findings = Vec::new();
-        for (part, name, texts) in setting.parts() {
+        for (part, name, texts) in parts(setting) {
             if any(texts) {
                 continue;
             }
@@ -153,7 +94,7 @@ pub static CHECK: Check = Check {
             return vec![];
         };
         let Some(when) = where_flag(Some(&setting.required), true) else { return vec![] };
-        let demanded = setting.parts().into_iter().filter(|(_, _, texts)| !any(texts) && !texts.is_empty());
+        let demanded = parts(setting).into_iter().filter(|(_, _, texts)| !any(texts) && !texts.is_empty());
         let fields: Option<Vec<_>> =
             demanded.map(|(part, _, texts)| Some((part, first_text(texts, declared)?))).collect();
         let Some(fields) = fields.filter(|fields| !fields.is_empty()) else { return vec![] };
@@ -165,7 +106,7 @@ pub static CHECK: Check = Check {
         else {
             return;
         };
-        for (part, _, texts) in setting.parts() {
+        for (part, _, texts) in parts(setting) {
             if !any(texts)
                 && let Some(first) = texts.resolve(values).first()
             {
@@ -175,7 +116,7 @@ pub static CHECK: Check = Check {
     },
     violate: |settings, values, pod| {
         let Some(setting) = &settings.privileges.se_linux else { return false };
-        let forbidden = setting.parts().into_iter().find_map(|(part, _, texts)| {
+        let forbidden = parts(setting).into_iter().find_map(|(part, _, texts)| {
             let allowed = texts.resolve(values);
             let value = if part == "level" { "s0:c1022,c1023" } else { "palisade_violation" };
             (!allowed.iter().any(|a| a == "*" || a == value)).then_some((part, value))

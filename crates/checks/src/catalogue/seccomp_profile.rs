@@ -9,71 +9,17 @@
 //! own would win. A program that the runtime's profile stops needs a `Localhost` profile, which an admin puts on the
 //! nodes.
 
-use kube::KubeSchema;
-use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::unless_windows;
-use crate::settings::{
-    mutation::{AdditionalDefault, defaulted_when},
+use crate::settings::mutation::AdditionalDefault;
+use crate::shared::{
+    defaulted::defaulted_when,
+    exempt::unless_windows,
     profiles::{self, Profiles},
 };
 use crate::{
-    Check, Condition, DefaultValue, Field, FieldDefault, Finding, Flag, Level, Over, Pss, Resolve, Rule, Subject, Text,
-    pod,
+    Check, Condition, DefaultValue, Field, FieldDefault, Finding, Level, Over, Pss, Resolve, Rule, Subject, pod,
 };
-
-/// Seccomp profiles that containers run under.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Seccomp {
-    /// Allowed types: RuntimeDefault, Localhost, Unconfined, * for all, or $name. If absent: RuntimeDefault and
-    /// Localhost.
-    #[serde(default = "default_allowed")]
-    #[schemars(length(min = 1, max = 8))]
-    #[x_kube(validation = ("self.all(x, x in ['RuntimeDefault', 'Localhost', 'Unconfined', '*'] || x.startsWith('$'))",
-        "a type of seccomp profile is RuntimeDefault, Localhost, Unconfined, * or $name (not runtime/default)"))]
-    pub allowed: Vec<Text>,
-    /// Profiles that type Localhost may name, relative to the kubelet's profile directory; * for all, or
-    /// $name. If absent: all.
-    #[serde(default = "default_localhost")]
-    #[schemars(length(max = 64))]
-    pub localhost_profiles: Vec<Text>,
-    /// Whether the pod or each container must set a profile. true, false or $name. If absent: true.
-    #[serde(default = "default_required")]
-    pub required: Flag,
-    /// Whether the annotations by which profiles were asked for before Kubernetes 1.19 are judged, too. No
-    /// version that is still maintained reads them. true, false or $name. If absent: false.
-    #[serde(default = "default_annotations")]
-    pub annotations: Flag,
-}
-
-impl Default for Seccomp {
-    fn default() -> Self {
-        Self {
-            allowed: default_allowed(),
-            localhost_profiles: default_localhost(),
-            required: default_required(),
-            annotations: default_annotations(),
-        }
-    }
-}
-
-fn default_allowed() -> Vec<Text> {
-    vec!["RuntimeDefault".into(), "Localhost".into()]
-}
-
-fn default_localhost() -> Vec<Text> {
-    vec!["*".into()]
-}
-
-fn default_required() -> Flag {
-    Flag::Constant(true)
-}
-
-fn default_annotations() -> Flag {
-    Flag::Constant(false)
-}
 
 const ANNOTATION_OF_POD: &str = "seccomp.security.alpha.kubernetes.io/pod";
 const ANNOTATION_OF_CONTAINER: &str = "container.seccomp.security.alpha.kubernetes.io/";

@@ -12,26 +12,11 @@
 //! Set `supplementalGroupsPolicy: Strict` in the pod's `securityContext`. Containers have no such field. Groups that the
 //! image relied on go into `supplementalGroups`.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::unless_windows;
-use crate::settings::{
-    Settings,
-    mutation::{AdditionalDefault, defaulted_when},
-};
-use crate::{Check, DefaultValue, Field, FieldDefault, Flag, Over, Rule, Subject, pod};
-
-// The schema describes it where it is used.
-/// What groups of the image count.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub enum SupplementalGroupsPolicy {
-    /// That is up to the pod.
-    Merge,
-    /// None.
-    Strict,
-}
+use crate::settings::{SupplementalGroupsPolicy, mutation::AdditionalDefault};
+use crate::shared::{defaulted::defaulted_when, exempt::unless_windows};
+use crate::{Check, DefaultValue, Field, FieldDefault, Flag, Over, Rule, Settings, Subject, pod};
 
 fn is_strict(settings: &Settings) -> bool {
     settings.users.supplemental_groups_policy == Some(SupplementalGroupsPolicy::Strict)

@@ -12,40 +12,10 @@
 //! Remove the sysctl from the pod's `securityContext.sysctls`, or have an admin allow it. Much of what a sysctl sets
 //! for a pod, a program can set for its own sockets, such as keepalive and buffer sizes.
 
-use kube::KubeSchema;
-use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::settings::{any, standard};
-use crate::{Check, Field, Level, Over, Pss, Resolve, Rule, Text, pod};
-
-/// Sysctls that pods may set.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Sysctls {
-    /// Names of sysctls that pods may set, and no others; a trailing * stands for any rest; * for all, or $name.
-    /// An empty list allows none. If absent: those that the latest Pod Security Standards call safe.
-    #[serde(default = "default_allowed")]
-    #[schemars(length(max = 64))]
-    #[x_kube(validation = ("self.all(x, x.matches('^[^*]*[*]?$'))", "* stands only at the end of a name"))]
-    pub allowed: Vec<Text>,
-    /// Names of sysctls that pods may not set, though they are allowed; a trailing * stands for any rest, or
-    /// $name. If absent or empty: none.
-    #[serde(default)]
-    #[schemars(length(max = 64))]
-    #[x_kube(validation = ("self.all(x, x.matches('^[^*]*[*]?$'))", "* stands only at the end of a name"))]
-    pub forbidden: Vec<Text>,
-}
-
-impl Default for Sysctls {
-    fn default() -> Self {
-        Self { allowed: default_allowed(), forbidden: vec![] }
-    }
-}
-
-fn default_allowed() -> Vec<Text> {
-    standard::sysctls(standard::Version::Latest)
-}
+use crate::settings::any;
+use crate::{Check, Field, Level, Over, Pss, Resolve, Rule, pod};
 
 /// CEL of type bool: whether the string `name` is `f`, or begins with what comes before a `*` at its end.
 fn matches(name: &str, f: &str) -> String {

@@ -6,8 +6,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Kind, Setting, Settings, UserRule, UserRules, WindowsRule, all, any, kind_refused, standard::Version};
-use crate::{Flag, Integer, Level, ParameterName, Text, catalogue::seccomp_profile::Seccomp};
+use super::{
+    Kind, Seccomp, Setting, Settings, UserRule, UserRules, WindowsRule, all, any, kind_refused,
+    standard::{Level, Version},
+};
+use crate::{Flag, Integer, ParameterName, Text};
 
 /// A level that settings imply.
 #[derive(Clone, Debug, PartialEq, Eq)]

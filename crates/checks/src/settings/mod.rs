@@ -1,6 +1,6 @@
 //! The settings of a profile that checks read: the schema of each group of `spec` in a file of its name, with a row of
-//! [`all`] for each setting; what an absent setting means ([`standard`]), and which level a profile implies
-//! ([`implied()`]).
+//! [`all`] for each setting; the Pod Security Standards ([`standard`]), what an absent setting means
+//! ([`Settings::seed`]), and which level a profile implies ([`implied()`]).
 //!
 //! Whatever goes over the settings one by one goes over the rows: what a level of the standards adds to a profile, which
 //! level a profile implies, whether one profile admits what another one admits, and the random and the stricter profiles
@@ -12,29 +12,27 @@ use crate::{Flag, Text};
 
 mod host;
 mod identity;
-pub(crate) mod ids;
 mod images;
 mod implied;
 pub mod mutation;
 mod privileges;
-pub(crate) mod profiles;
-pub(crate) mod ranges;
+mod ranges;
 pub mod redirect;
 mod scheduling;
+mod seed;
 pub mod standard;
 mod users;
 mod volumes;
 
 pub use host::Host;
 pub use identity::{Identity, TokenRules};
-pub use ids::{GroupRule, GroupRules, UserRule, UserRules};
 pub use images::Images;
 pub use implied::{Implied, implied};
-pub use privileges::{Privileges, WindowsRule};
+pub use privileges::{AppArmor, Capabilities, Privileges, SeLinux, Seccomp, Sysctls, WindowsRule};
 pub use ranges::Range;
 pub use scheduling::{AllowedToleration, NodeLabel, Scheduling, TaintEffect, TolerationOperator};
-pub use users::Users;
-pub use volumes::Volumes;
+pub use users::{GroupRule, GroupRules, SupplementalGroupsPolicy, UserRule, UserRules, Users};
+pub use volumes::{HostPath, Volumes};
 pub(crate) use volumes::{kind_allowed, kind_refused};
 
 /// The settings of all checks, in the groups of a profile's `spec`. A check whose setting is `None` is off.
@@ -190,16 +188,14 @@ use at;
 mod tests {
     use std::collections::BTreeSet;
 
-    use schemars::schema_for;
-    use serde_json::json;
+    use schemars::{Schema, schema_for};
+    use serde_json::{Map, Value as Json, json};
 
     use super::*;
-    use crate::catalogue;
 
-    /// A setting without a row would be lost where a level fills it in, and compared and tried by nothing.
-    #[test]
-    fn each_field_of_a_group_has_a_row() {
-        let schemas = [
+    /// The schema of each group.
+    fn schemas() -> [(&'static str, Schema); 7] {
+        [
             ("users", schema_for!(Users)),
             ("privileges", schema_for!(Privileges)),
             ("host", schema_for!(Host)),
@@ -207,7 +203,13 @@ mod tests {
             ("identity", schema_for!(Identity)),
             ("scheduling", schema_for!(Scheduling)),
             ("images", schema_for!(Images)),
-        ];
+        ]
+    }
+
+    /// A setting without a row would be lost where a level fills it in, and compared and tried by nothing.
+    #[test]
+    fn each_field_of_a_group_has_a_row() {
+        let schemas = schemas();
         let groups: BTreeSet<_> = schemas.iter().map(|(group, _)| (*group).to_owned()).collect();
         let serialized = json!(Settings::default());
         assert_eq!(serialized.as_object().map(|groups| groups.keys().cloned().collect()), Some(groups), "groups");
@@ -224,32 +226,44 @@ mod tests {
         assert_eq!(rows.len(), fields.len(), "a row without a field, or two of one: {rows:?}");
     }
 
-    #[test]
-    fn a_row_leads_to_the_setting_of_its_path() {
-        for setting in all() {
-            let pointer = format!("/{}", setting.path.replace('.', "/"));
-            let mut settings = Settings::default();
-            let found = match setting.kind {
-                Kind::Allowance(at) | Kind::Demand(at) | Kind::Relaxation(at) => {
-                    *(at.get_mut)(&mut settings) = Some(Flag::Constant(true));
-                    json!(true)
-                }
-                Kind::Texts(at) => {
-                    *(at.get_mut)(&mut settings) = Some(vec!["*".into()]);
-                    json!(["*"])
-                }
-                // The random settings of crates/gate try these.
-                Kind::Other(_) | Kind::Change(_) => continue,
-            };
-            assert!(setting.slot().is_said(&settings), "{}", setting.path);
-            assert_eq!(json!(settings).pointer(&pointer), Some(&found), "{}", setting.path);
+    /// The smallest value of a schema.
+    fn smallest(schema: &Json, definitions: &Json) -> Json {
+        if let Some(name) = schema["$ref"].as_str().and_then(|path| path.strip_prefix("#/$defs/")) {
+            return smallest(&definitions[name], definitions);
+        }
+        if let Some(first) = ["anyOf", "oneOf"].into_iter().find_map(|key| schema[key].get(0)) {
+            return smallest(first, definitions);
+        }
+        if let Some(value) = schema.get("const").or_else(|| schema["enum"].get(0)) {
+            return value.clone();
+        }
+        match schema["type"].as_str().or_else(|| schema["type"][0].as_str()) {
+            Some("object") => {
+                let required = schema["required"].as_array().into_iter().flatten().filter_map(Json::as_str);
+                let field = |name: &str| (name.to_owned(), smallest(&schema["properties"][name], definitions));
+                required.map(field).collect::<Map<_, _>>().into()
+            }
+            Some("array") => json!([]),
+            found => panic!("no value of the type {found:?} is known: {schema}"),
         }
     }
 
     #[test]
-    fn each_setting_is_read_by_a_check_and_each_that_is_read_has_a_row() {
-        let read: BTreeSet<_> = catalogue::ALL.iter().flat_map(|check| check.settings).copied().collect();
-        let judged = all().filter(|setting| !matches!(setting.kind, Kind::Change(_))).map(|setting| setting.path);
-        assert_eq!(read, judged.collect());
+    fn a_row_leads_to_the_setting_of_its_path() {
+        for (group, schema) in schemas() {
+            let schema = schema.to_value();
+            for setting in all().filter(|setting| setting.path.split('.').next() == Some(group)) {
+                let field = &setting.path[group.len() + 1..];
+                let value = smallest(&schema["properties"][field], &schema["$defs"]);
+                let mut said: Settings = serde_json::from_value(json!({group: {field: value}})).unwrap();
+                let written = json!(said);
+                assert!(written.pointer(&format!("/{group}/{field}")).is_some(), "{written}");
+                let (slot, mut settings) = (setting.slot(), Settings::default());
+                assert!(slot.is_said(&said) && !slot.is_said(&settings), "{}: {written}", setting.path);
+                // It takes this one, and no other.
+                slot.fill(&mut settings, &mut said);
+                assert_eq!((json!(settings), said), (written, Settings::default()), "{}", setting.path);
+            }
+        }
     }
 }

@@ -4,12 +4,6 @@ use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Settings;
-use crate::{
-    Constant, DefaultValue, FieldDefault, Flag, Subject,
-    defaults::{Condition, where_flag},
-};
-
 /// What is defaulted in new pods where they say nothing. A value that a pod sets is never changed, nor are pod
 /// templates.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
@@ -99,37 +93,4 @@ pub enum FailurePolicy {
     Ignore,
     /// It is refused.
     Fail,
-}
-
-/// What must hold besides the conditions of a field for it to be defaulted: `None` if it is not. `demanded` is a setting
-/// by which a check demands it where it is `wanted`.
-pub(crate) fn defaulted_when(
-    settings: &Settings,
-    additional: AdditionalDefault,
-    demanded: Option<&Flag>,
-    wanted: bool,
-) -> Option<Vec<Condition>> {
-    if settings.mutation.additional_defaults.contains(&additional) {
-        return Some(vec![]);
-    }
-    where_flag(demanded.filter(|_| is_secure(settings)), wanted)
-}
-
-/// Whether what checks demand is defaulted.
-pub(crate) fn is_secure(settings: &Settings) -> bool {
-    settings.mutation.defaults == Defaults::Secure
-}
-
-/// Fields that no check asks about.
-pub fn unchecked(settings: &Settings) -> Vec<FieldDefault> {
-    let additional = |one| settings.mutation.additional_defaults.contains(&one);
-    let mut defaults = Vec::new();
-    if additional(AdditionalDefault::HostUsers) {
-        // What the API server refuses together with it (`validateHostUsers`).
-        let node = [&["hostNetwork"][..], &["hostPID"], &["hostIPC"]];
-        let mut when: Vec<_> = node.into_iter().map(|path| Condition::PodIsNot(path, Constant::Flag(true))).collect();
-        when.push(Condition::NoContainerHas(&["volumeDevices"]));
-        defaults.push(FieldDefault::new(Subject::Pod, &["hostUsers"], DefaultValue::Flag(false), when));
-    }
-    defaults
 }

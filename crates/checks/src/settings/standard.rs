@@ -1,4 +1,4 @@
-//! The Pod Security Standards, level by level and version by version, as settings.
+//! The Pod Security Standards: their levels and versions, and what they list.
 //!
 //! What changed from version to version is data here: each addition says since which minor version of
 //! Kubernetes it holds. The source is `k8s.io/pod-security-admission/policy`.
@@ -8,14 +8,21 @@ use std::{borrow::Cow, fmt, str::FromStr};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-use super::{Host, Privileges, Settings, UserRule, UserRules, Users, Volumes, WindowsRule};
-use crate::{
-    Level, Text,
-    catalogue::{
-        app_armor_profile::AppArmor, capabilities::Capabilities, restricted_volumes, se_linux_options::SeLinux,
-        seccomp_profile::Seccomp, sysctls::Sysctls,
-    },
-};
+use crate::Text;
+
+/// A level of the Pod Security Standards.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema, strum::Display,
+)]
+pub enum Level {
+    /// Nothing is restricted.
+    Privileged,
+    /// Known privilege escalations are prevented.
+    Baseline,
+    /// Current hardening practice.
+    #[default]
+    Restricted,
+}
 
 /// The latest minor version of Kubernetes whose standards are known.
 pub const LATEST: u8 = 37;
@@ -155,60 +162,20 @@ pub(crate) fn se_linux_types(version: Version) -> Vec<Text> {
     until(SE_LINUX_TYPES, version)
 }
 
-impl Settings {
-    /// What absent settings mean: what a level of the Pod Security Standards asks for in a version. What the
-    /// level does not know is not restricted.
-    pub fn seed(level: Level, version: Version) -> Self {
-        if level == Level::Privileged {
-            return Self::default();
-        }
-        let since = |minor: u8| version.minor() >= minor;
-        let restricted = |minor: u8| level == Level::Restricted && since(minor);
-        Self {
-            users: Users {
-                run_as_user: restricted(23).then(|| UserRules { rule: UserRule::MustRunAsNonRoot, ranges: vec![] }),
-                require_run_as_non_root: restricted(0).then(|| true.into()),
-                relax_for_user_namespaces: since(35).then(|| true.into()),
-                ..Users::default()
-            },
-            privileges: Privileges {
-                privileged: Some(false.into()),
-                allow_privilege_escalation: restricted(8).then(|| false.into()),
-                capabilities: Some(if restricted(22) {
-                    Capabilities::default()
-                } else {
-                    let allowed_add = until(BASELINE_CAPABILITIES, version);
-                    Capabilities { allowed_add, required_drop: vec![], default_add: vec![] }
-                }),
-                proc_mount: Some(vec!["Default".into()]),
-                unmasked_in_user_namespaces: (level == Level::Baseline && since(35)).then(|| true.into()),
-                seccomp: Some(Seccomp {
-                    required: restricted(19).into(),
-                    annotations: (!since(19)).into(),
-                    ..Seccomp::default()
-                }),
-                app_armor: Some(AppArmor::default()),
-                se_linux: Some(SeLinux { types: se_linux_types(version), ..SeLinux::default() }),
-                sysctls: Some(Sysctls { allowed: sysctls(version), forbidden: vec![] }),
-                windows_host_process: Some(false.into()),
-                windows: since(25).then_some(WindowsRule::Exempt),
-                ..Privileges::default()
-            },
-            host: Host {
-                network: Some(false.into()),
-                pid: Some(false.into()),
-                ipc: Some(false.into()),
-                ports: Some(vec![]),
-                probe_hosts: since(34).then(|| false.into()),
-                ..Host::default()
-            },
-            volumes: Volumes {
-                allowed: restricted(0)
-                    .then(|| restricted_volumes::RESTRICTED.iter().map(|&kind| kind.into()).collect()),
-                host_paths: Some(vec![]),
-                ..Volumes::default()
-            },
-            ..Self::default()
-        }
-    }
+/// The capabilities that the Baseline level of a version allows to add.
+pub(crate) fn baseline_capabilities(version: Version) -> Vec<Text> {
+    until(BASELINE_CAPABILITIES, version)
 }
+
+/// The kinds of volumes that the Restricted level allows.
+pub(crate) const RESTRICTED_VOLUMES: [&str; 9] = [
+    "configMap",
+    "csi",
+    "downwardAPI",
+    "emptyDir",
+    "ephemeral",
+    "image",
+    "persistentVolumeClaim",
+    "projected",
+    "secret",
+];

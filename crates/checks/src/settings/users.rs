@@ -1,14 +1,14 @@
 //! `spec.users`.
 
 use kube::KubeSchema;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    GroupRules,
     Kind::{Demand, Other, Relaxation},
-    Setting, UserRules, at, setting,
+    Range, Setting, at, setting,
 };
-use crate::{Flag, catalogue};
+use crate::Flag;
 
 /// The users and groups that processes may run as.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
@@ -29,7 +29,7 @@ pub struct Users {
     /// Strict: each pod must set supplementalGroupsPolicy: Strict, so that its processes are in no group only because
     /// /etc/group of the image says so. Merge: that is up to the pod. If absent: Merge.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub supplemental_groups_policy: Option<catalogue::supplemental_groups_policy::SupplementalGroupsPolicy>,
+    pub supplemental_groups_policy: Option<SupplementalGroupsPolicy>,
     /// Whether the pod or each container must set runAsNonRoot, so that the kubelet refuses to start an
     /// image as root. true, false or $name. If absent: true.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -51,3 +51,66 @@ pub(super) static SETTINGS: &[Setting] = &[
     setting("users.supplementalGroups", Other(&at!(users.supplemental_groups))),
     setting("users.supplementalGroupsPolicy", Other(&at!(users.supplemental_groups_policy))),
 ];
+
+/// How the user of a container is restricted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum UserRule {
+    /// The user must be set and lie in one of the ranges.
+    MustRunAs,
+    /// The user must lie in one of the ranges where it is set.
+    MayRunAs,
+    /// The user must not be set to 0.
+    MustRunAsNonRoot,
+    /// Anything.
+    RunAsAny,
+}
+
+/// How a group is restricted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum GroupRule {
+    /// The group must be set and lie in one of the ranges.
+    MustRunAs,
+    /// The group must lie in one of the ranges where it is set.
+    MayRunAs,
+    /// Anything.
+    RunAsAny,
+}
+
+/// A restriction of users.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[x_kube(validation = ("self.rule in ['MustRunAs', 'MayRunAs'] == (has(self.ranges) && self.ranges.size() > 0)",
+    "MustRunAs and MayRunAs need at least one range, the other rules take none"))]
+pub struct UserRules {
+    /// MustRunAs: set and in a range; MayRunAs: in a range where set; MustRunAsNonRoot: not set to 0;
+    /// RunAsAny: anything.
+    pub rule: UserRule,
+    /// The allowed user ids.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 16))]
+    pub ranges: Vec<Range>,
+}
+
+/// A restriction of groups.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[x_kube(validation = ("self.rule in ['MustRunAs', 'MayRunAs'] == (has(self.ranges) && self.ranges.size() > 0)",
+    "MustRunAs and MayRunAs need at least one range, RunAsAny takes none"))]
+pub struct GroupRules {
+    /// MustRunAs: set and in a range; MayRunAs: in a range where set; RunAsAny: anything.
+    pub rule: GroupRule,
+    /// The allowed group ids.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 16))]
+    pub ranges: Vec<Range>,
+}
+
+// The schema describes it where it is used.
+/// What groups of the image count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum SupplementalGroupsPolicy {
+    /// That is up to the pod.
+    Merge,
+    /// None.
+    Strict,
+}

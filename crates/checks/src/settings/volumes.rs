@@ -7,7 +7,7 @@ use super::{
     Kind::{Demand, Other, Texts},
     Setting, Settings, any, at, setting,
 };
-use crate::{Flag, Resolve, Text, Values, catalogue};
+use crate::{Flag, Resolve, Text, Values};
 
 /// Volumes that pods may use.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
@@ -25,7 +25,7 @@ pub struct Volumes {
     /// or empty: none.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 64))]
-    pub host_paths: Option<Vec<catalogue::host_path_volumes::HostPath>>,
+    pub host_paths: Option<Vec<HostPath>>,
     /// Drivers that csi volumes may use, where that kind is allowed; * for all, or $name. An empty list allows
     /// none. If absent: all.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -59,6 +59,23 @@ pub(super) static SETTINGS: &[Setting] = &[
     setting("volumes.mountPropagation", Texts(at!(volumes.mount_propagation))),
     setting("volumes.recursiveReadOnly", Demand(at!(volumes.recursive_read_only))),
 ];
+
+/// A directory or file of the node that hostPath volumes may use.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct HostPath {
+    /// The path: it and all below it may be used. May contain $name.
+    #[x_kube(validation = ("(self.startsWith('/') || self.startsWith('$')) && !self.split('/').exists(s, s == '..')",
+        "a path of the node is absolute and has no .."))]
+    pub path_prefix: Text,
+    /// Whether containers may mount it only with readOnly: true. true, false or $name.
+    #[serde(default = "writable")]
+    pub read_only: Flag,
+}
+
+fn writable() -> Flag {
+    Flag::Constant(false)
+}
 
 /// Whether a kind of volume is refused in every namespace. Then restrictedVolumes says so; once is enough.
 pub(crate) fn kind_refused(settings: &Settings, kind: &str) -> bool {

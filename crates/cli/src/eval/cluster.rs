@@ -22,7 +22,7 @@ use crate::{
 
 /// Reads the cluster. The API server's own order does not matter: definitions come first, and policies last.
 pub fn read(args: &EvalArgs) -> Result<Cluster, Failure> {
-    let mut cluster = palisade_gate::cluster(args.kube_version.number()).with_plugins(args.plugins.plugins()?);
+    let mut cluster = palisade_gate::cluster(args.kube_version).with_plugins(args.plugins.plugins()?);
     let sources = args.files.iter().map(|path| input::read(path)).collect::<Result<Vec<_>, _>>()?;
     let mut objects = Vec::new();
     for source in &sources {

@@ -9,8 +9,8 @@ use std::fmt::Write as _;
 use k8s_openapi::jiff::Timestamp;
 use palisade_api::{Settings, ToolSecurityParams, Values};
 use palisade_compiler::Namespace;
-use palisade_gate::{Decision, Policy, Request};
-use palisade_mutation::{Change, Plan};
+use palisade_gate::{Decision, ValidationRequest, Validator};
+use palisade_mutation::{Change, MutationRequest, Plan};
 use palisade_objects::json;
 use serde::Serialize;
 use serde_json::{Value as Json, json};
@@ -98,7 +98,7 @@ fn one_namespace(path: &str) -> Result<Namespace, Failure> {
 struct Judge<'a> {
     name: &'a str,
     accepted: &'a Accepted,
-    policy: Policy,
+    policy: Validator,
     settings: Settings,
     values: Values,
     params: Option<ToolSecurityParams>,
@@ -110,7 +110,7 @@ fn judges<'a>(accepted: &'a [Accepted], namespace: Option<&Namespace>) -> Result
         let Accepted { profile, checked } = one;
         let name = checked.profile.as_str();
         let params = profiles::params(one, namespace);
-        let policy = Policy::new(&checked.bundle.pods.policy).map_err(|found| {
+        let policy = Validator::new(&checked.bundle.pods.policy).map_err(|found| {
             Failure::CouldNotRun(found.iter().map(|diagnostic| Problem::new(diagnostic.to_string())).collect())
         })?;
         let values = params.as_ref().map(|params| params.spec.values()).unwrap_or_default();
@@ -124,7 +124,7 @@ impl Judge<'_> {
     /// The violations of a pod.
     fn violations(&self, namespace: &str, pod: &Json) -> Result<Vec<Violation>, String> {
         let params = self.params.as_ref().map(|params| json!({"spec": params.spec}));
-        let request = Request { namespace, params: params.as_ref(), ..Request::create("Pod", pod) };
+        let request = ValidationRequest { namespace, params: params.as_ref(), ..ValidationRequest::create("Pod", pod) };
         match self.policy.evaluate(&request).map_err(|error| error.to_string())? {
             Decision::Admit => Ok(vec![]),
             // A denial without violations is not one that a change of the pod can help.
@@ -151,7 +151,7 @@ struct Explainer<'a> {
 impl Explainer<'_> {
     /// The mutated pod, and the changes.
     fn mutate(&self, pod: &Json) -> Result<(Json, Vec<Change>), String> {
-        let patch = self.plan.patch(&palisade_mutation::Request::create(&self.namespace, pod));
+        let patch = self.plan.patch(&MutationRequest::create(&self.namespace, pod));
         let mut mutated = pod.clone();
         patch.apply(&mut mutated)?;
         // The API server sets it before policies run, and exceptions compare with it.

@@ -55,7 +55,7 @@ fn found(args: &LintArgs) -> Result<bool, Failure> {
 }
 
 fn options(args: &LintArgs) -> Result<Options, Failure> {
-    let mut options = Options { minor: args.kube_version.number(), ..palisade_profiles::lint::options() };
+    let mut options = Options { minor: args.kube_version, ..palisade_profiles::lint::options() };
     for (ids, level) in [(&args.allow, Level::Allow), (&args.warn, Level::Warn), (&args.deny, Level::Deny)] {
         for id in ids {
             let rule = options.rule(id).map_err(|error| wrong(&error))?;

@@ -1,7 +1,7 @@
 //! `palisade render --pod`: how profiles mutate the pods in a file.
 
 use palisade_compiler::{ChangedBy, Namespace};
-use palisade_mutation::{Plan, Request};
+use palisade_mutation::{MutationRequest, Plan};
 use serde_json::{Value as Json, json};
 
 use super::args::{RenderArgs, RenderFormat};
@@ -64,6 +64,6 @@ fn mutate(pod: &Json, args: &RenderArgs, accepted: &[Accepted], namespaces: &[Na
     let plan = Plan::new(mutations.iter().map(|(mutation, params)| (*mutation, params.as_ref().map(|one| &one.spec))));
     let name = namespace.map_or(wanted.unwrap_or("default"), |namespace| &namespace.name);
     let mut after = pod.clone();
-    plan.patch(&Request::create(name, pod)).apply(&mut after).map_err(failed)?;
+    plan.patch(&MutationRequest::create(name, pod)).apply(&mut after).map_err(failed)?;
     Ok(after)
 }

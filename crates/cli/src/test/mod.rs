@@ -60,7 +60,7 @@ pub fn run(args: &TestArgs) -> Result<(), Failure> {
 fn init(policy: &std::path::Path, args: &TestArgs) -> Result<(), Failure> {
     let source = Disk::default().source(policy)?;
     let file = policy.file_name().unwrap_or_default().to_string_lossy();
-    let server = Server { minor: args.kube_version.number(), plugins: Plugins::default(), extension: Some(&Profiles) };
+    let server = Server { minor: args.kube_version, plugins: Plugins::default(), extension: Some(&Profiles) };
     let text = palisade_suite::init::scaffold(&source, &file, &server).map_err(Failure::Wrong)?;
     let target = policy.with_extension("test.yaml");
     let failed = |error: std::io::Error| {
@@ -73,7 +73,7 @@ fn init(policy: &std::path::Path, args: &TestArgs) -> Result<(), Failure> {
 
 /// The API server to test against.
 fn server(args: &TestArgs) -> Result<Server, Failure> {
-    let (minor, plugins) = (args.kube_version.number(), args.plugins.plugins()?);
+    let (minor, plugins) = (args.kube_version, args.plugins.plugins()?);
     Ok(Server { minor, plugins, extension: Some(&Profiles) })
 }
 

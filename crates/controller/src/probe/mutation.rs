@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures::future::join_all;
 use palisade_api::names::{self, Shape};
-use palisade_mutation::{Plan, Request};
+use palisade_mutation::{MutationRequest, Plan};
 use palisade_objects::json::Change as _;
 use serde_json::{Value as Json, json};
 
@@ -120,7 +120,7 @@ impl MutationProbe {
         }
         let mutated = admitted
             && serde_json::from_slice(&reply.body)
-                .is_ok_and(|pod: Json| plan.patch(&Request::create(names::PROBE_NAMESPACE, &pod)).is_empty());
+                .is_ok_and(|pod: Json| plan.patch(&MutationRequest::create(names::PROBE_NAMESPACE, &pod)).is_empty());
         Ok(ObservedMutators { native: mutated && !webhook_mutated, webhook: webhook_mutated || webhook_found_nothing })
     }
 }
@@ -188,7 +188,7 @@ fn bare(accepted: &AcceptedProfile) -> Option<Json> {
         }
     }
     let plan = Plan::new([(mutation, accepted.compiled.probes.params.as_ref())]);
-    let would = plan.patch(&Request::create(names::PROBE_NAMESPACE, &pod));
+    let would = plan.patch(&MutationRequest::create(names::PROBE_NAMESPACE, &pod));
     (!would.is_empty()).then_some(pod)
 }
 

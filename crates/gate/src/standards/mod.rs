@@ -15,7 +15,7 @@ use palisade_apiserver::admission::{self, PodSecurity, Violation};
 use serde_json::{Value as Json, json};
 
 use self::words::Words;
-use crate::policy::{Decision, Policy, Request};
+use crate::validator::{Decision, ValidationRequest, Validator};
 
 /// Judges pods by the catalogue's Pod Security Standards.
 #[derive(Clone, Copy, Debug, Default)]
@@ -30,7 +30,7 @@ impl PodSecurity for Standards {
         };
         let version = Version::Minor(minor);
         let policy = policy(level, version)?;
-        let decision = policy.evaluate(&Request::create("Pod", pod)).map_err(|error| error.to_string())?;
+        let decision = policy.evaluate(&ValidationRequest::create("Pod", pod)).map_err(|error| error.to_string())?;
         let settings = Settings::seed(level, version);
         let violations = Words { pod, settings: &settings, level }.violations();
         match (decision, violations.is_empty()) {
@@ -47,18 +47,18 @@ impl PodSecurity for Standards {
 }
 
 /// The policies of the standards that were needed so far, or why a policy could not be made.
-type Policies = BTreeMap<(Level, u8), Result<Arc<Policy>, String>>;
+type Policies = BTreeMap<(Level, u8), Result<Arc<Validator>, String>>;
 
 /// At most one for each level and version. Each takes some milliseconds to make.
 static POLICIES: LazyLock<Mutex<Policies>> = LazyLock::new(Mutex::default);
 
 /// The policy that the catalogue compiles for a level in a version.
-fn policy(level: Level, version: Version) -> Result<Arc<Policy>, String> {
+fn policy(level: Level, version: Version) -> Result<Arc<Validator>, String> {
     let mut policies = POLICIES.lock().unwrap_or_else(PoisonError::into_inner);
     policies.entry((level, version.minor())).or_insert_with(|| compile(level, version).map(Arc::new)).clone()
 }
 
-fn compile(level: Level, version: Version) -> Result<Policy, String> {
+fn compile(level: Level, version: Version) -> Result<Validator, String> {
     let profile: ToolSecurityProfile = serde_json::from_value(json!({
         "apiVersion": "toolsecurity.dev/v1alpha1", "kind": "ToolSecurityProfile", "metadata": {"name": "standard"},
         "spec": {
@@ -68,5 +68,5 @@ fn compile(level: Level, version: Version) -> Result<Policy, String> {
     .map_err(|error| error.to_string())?;
     let all = |found: Vec<Diagnostic>| found.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
     let compiled = palisade_compiler::compile(&profile).map_err(all)?;
-    Policy::new(&compiled.bundle.pods.policy).map_err(all)
+    Validator::new(&compiled.bundle.pods.policy).map_err(all)
 }

@@ -22,7 +22,7 @@ use palisade_api::{
 };
 use palisade_checks::{Check, Lowering, Resolve, Resolved, Values};
 use palisade_compiler::{Compiled, Namespace};
-use palisade_gate::{Decision, Policy, Request};
+use palisade_gate::{Decision, ValidationRequest, Validator};
 use proptest::{
     prelude::*,
     sample::{self, Index},
@@ -98,19 +98,19 @@ fn compile(settings: &Settings, level: Level) -> Compiled {
 
 /// What a profile becomes, with the parameters that it is judged with.
 struct Judge {
-    policy: Policy,
+    policy: Validator,
     params: Option<Json>,
 }
 
 impl Judge {
     fn new(compiled: &Compiled) -> Self {
-        let policy = Policy::new(&compiled.bundle.pods.policy).unwrap_or_else(|error| panic!("{error:?}"));
+        let policy = Validator::new(&compiled.bundle.pods.policy).unwrap_or_else(|error| panic!("{error:?}"));
         Self { policy, params: compiled.probes.params.as_ref().map(|params| json!({"spec": params})) }
     }
 
     /// The message of the denial, if it is denied. That an expression fails on a pod is a mistake, too.
     fn denial(&self, pod: &Json) -> Option<String> {
-        let request = Request { params: self.params.as_ref(), ..Request::create("Pod", pod) };
+        let request = ValidationRequest { params: self.params.as_ref(), ..ValidationRequest::create("Pod", pod) };
         match self.policy.evaluate(&request) {
             Ok(Decision::Admit) => None,
             Ok(Decision::Deny { message, .. }) => Some(message),

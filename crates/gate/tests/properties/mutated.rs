@@ -5,8 +5,8 @@ use std::{cell::Cell, collections::BTreeSet};
 use palisade_api::{Level, catalogue};
 use palisade_checks::{Field, defaults};
 use palisade_compiler::Mutation;
-use palisade_gate::Policy;
-use palisade_mutation::{PatchOperation, Plan, Request};
+use palisade_gate::{ValidationRequest, Validator};
+use palisade_mutation::{MutationRequest, PatchOperation, Plan};
 use proptest::prelude::*;
 use serde_json::{Value as Json, json};
 
@@ -63,7 +63,7 @@ fn defaults_violate_nothing_and_change_nothing_that_is_set() {
         for change in &changes {
             change.apply(&mut pod);
         }
-        let patch = plan.patch(&Request::create("tenant", &pod));
+        let patch = plan.patch(&MutationRequest::create("tenant", &pod));
         let matched = Conditions::new(mutation).hold(&pod);
         prop_assert!(matched || patch.is_empty(), "nothing was to change: {patch:?}\n{pod}\n{}", yaml(&settings));
         passed_over.set(passed_over.get() + usize::from(!matched));
@@ -72,7 +72,7 @@ fn defaults_violate_nothing_and_change_nothing_that_is_set() {
             prop_assert!(may(operation, &pod), "{operation:?}\n{pod}");
         }
         prop_assert_eq!(patch.apply(&mut after), Ok(()));
-        let again = plan.patch(&Request::create("tenant", &after));
+        let again = plan.patch(&MutationRequest::create("tenant", &after));
         prop_assert!(again.is_empty(), "defaulted twice: {again:?}\n{pod}\n{}", yaml(&settings));
         passed_over.set(passed_over.get() + usize::from(!Conditions::new(mutation).hold(&after)));
         let (before, now) = (judge.denial(&pod), judge.denial(&after));
@@ -127,12 +127,12 @@ fn a_pod_that_asks_who_changes_pods_is_passed_over_by_nobody() {
     assert!(!conditions.hold(&pod), "nothing is to change");
     pod["metadata"]["annotations"] = json!({palisade_api::names::PROBE_MUTATION_ANNOTATION: ""});
     let namespace = palisade_api::names::PROBE_NAMESPACE;
-    let request = palisade_gate::Request { namespace, ..palisade_gate::Request::create("Pod", &pod) };
+    let request = ValidationRequest { namespace, ..ValidationRequest::create("Pod", &pod) };
     assert!(conditions.0.judge(&request).unwrap().matched);
 }
 
 /// The match conditions of a mutation.
-struct Conditions(Policy);
+struct Conditions(Validator);
 
 impl Conditions {
     fn new(mutation: &Mutation) -> Self {
@@ -140,14 +140,11 @@ impl Conditions {
             "validations": [{"expression": "true"}], "matchConditions": palisade_compiler::match_conditions(mutation),
         });
         let policy = serde_json::from_value(json!({"metadata": {"name": "conditions"}, "spec": spec})).unwrap();
-        Self(Policy::new(&policy).unwrap_or_else(|error| panic!("{error:?}")))
+        Self(Validator::new(&policy).unwrap_or_else(|error| panic!("{error:?}")))
     }
 
     fn hold(&self, pod: &Json) -> bool {
-        self.0
-            .judge(&palisade_gate::Request::create("Pod", pod))
-            .unwrap_or_else(|error| panic!("{error}\n{pod}"))
-            .matched
+        self.0.judge(&ValidationRequest::create("Pod", pod)).unwrap_or_else(|error| panic!("{error}\n{pod}")).matched
     }
 }
 

@@ -8,9 +8,10 @@ use std::{
 
 use palisade_api::{Level, ToolSecurityParamsSpec, ToolSecurityProfile, crd, names, names::Shape};
 use palisade_apiserver::admission::{Cluster, Operation, User};
+use palisade_cel::Minor;
 use palisade_checks::fixture::Fixture;
 use palisade_compiler::{Compiled, Writing, compile_as};
-use palisade_gate::{Policy, Request};
+use palisade_gate::{ValidationRequest, Validator};
 use palisade_objects::{pod, workload::WORKLOADS};
 use proptest::prelude::*;
 use serde_json::{Value as Json, json};
@@ -35,15 +36,15 @@ fn size(compiled: &Compiled) -> usize {
 /// What a policy says of an object that is created, and of a change to it, and what the two cost.
 fn judged(compiled: &Compiled, shape: Shape, params: Option<&Json>, pod: &Json) -> (Vec<String>, u64) {
     let policy = &compiled.bundle.pair(shape).unwrap().policy;
-    let policy = Policy::new(policy).unwrap_or_else(|error| panic!("{error:?}"));
+    let policy = Validator::new(policy).unwrap_or_else(|error| panic!("{error:?}"));
     let (kind, object) = match shape {
         Shape::Pods => ("Pod", pod.clone()),
         Shape::Workloads => (WORKLOADS[0].kind, WORKLOADS[0].around("random", pod)),
     };
     let mut older = object.clone();
     older["spec"]["older"] = true.into();
-    let create = Request { params, ..Request::create(kind, &object) };
-    let update = Request { operation: Operation::Update, old_object: &older, ..create.clone() };
+    let create = ValidationRequest { params, ..ValidationRequest::create(kind, &object) };
+    let update = ValidationRequest { operation: Operation::Update, old_object: &older, ..create.clone() };
     let judgements = [create, update].map(|request| policy.judge(&request));
     let cost = judgements.iter().flatten().map(|judgement| judgement.cost).sum();
     let said = |judgement: &Result<palisade_gate::Judgement, _>| match judgement {
@@ -55,7 +56,7 @@ fn judged(compiled: &Compiled, shape: Shape, params: Option<&Json>, pod: &Json) 
 
 /// What a cluster says of a pod, and of a workload with its template, where all that a profile becomes is in force.
 fn admitted(compiled: &Compiled, pod: &Json) -> Vec<String> {
-    let mut cluster = Cluster::new(36).without_service_accounts();
+    let mut cluster = Cluster::new(Minor::V1_36).without_service_accounts();
     let mut objects = vec![json!({
         "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "tenant", "labels": {"a": "b"}},
     })];

@@ -2,15 +2,10 @@
 
 use palisade_api::{
     Settings,
-    catalogue::{
-        app_armor_profile::AppArmor, capabilities::Capabilities, host_path_volumes::HostPath,
-        se_linux_options::SeLinux, seccomp_profile::Seccomp, supplemental_groups_policy::SupplementalGroupsPolicy,
-        sysctls::Sysctls,
-    },
     settings::{
-        self, AllowedToleration, At, GroupRule, GroupRules, Host, Identity, Images, Kind, NodeLabel, Privileges, Range,
-        Scheduling, Setting, TaintEffect, TokenRules, TolerationOperator, UserRule, UserRules, Users, Volumes,
-        WindowsRule,
+        self, AllowedToleration, AppArmor, At, Capabilities, GroupRule, GroupRules, Host, HostPath, Identity, Images,
+        Kind, NodeLabel, Privileges, Range, Scheduling, SeLinux, Seccomp, Setting, SupplementalGroupsPolicy, Sysctls,
+        TaintEffect, TokenRules, TolerationOperator, UserRule, UserRules, Users, Volumes, WindowsRule,
         mutation::{AdditionalDefault, Defaults, Mutation},
         redirect::{PathStyle, Redirect, RedirectedHost},
     },

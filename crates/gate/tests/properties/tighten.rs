@@ -6,14 +6,10 @@ use std::fmt;
 
 use palisade_api::{
     Settings,
-    catalogue::{
-        app_armor_profile::AppArmor, capabilities::Capabilities, host_path_volumes::HostPath,
-        se_linux_options::SeLinux, seccomp_profile::Seccomp, supplemental_groups_policy::SupplementalGroupsPolicy,
-        sysctls::Sysctls,
-    },
     settings::{
-        self, AllowedToleration, At, GroupRule, GroupRules, Kind, NodeLabel, Range, TaintEffect, TokenRules,
-        TolerationOperator, UserRule, UserRules, WindowsRule,
+        self, AllowedToleration, AppArmor, At, Capabilities, GroupRule, GroupRules, HostPath, Kind, NodeLabel, Range,
+        SeLinux, Seccomp, SupplementalGroupsPolicy, Sysctls, TaintEffect, TokenRules, TolerationOperator, UserRule,
+        UserRules, WindowsRule,
     },
 };
 use palisade_checks::{Flag, Integer, Text};

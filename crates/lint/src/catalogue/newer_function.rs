@@ -28,7 +28,7 @@ pub(super) fn check(cluster: &Cluster<'_>, found: &mut Findings<'_>) {
         for cause in &status.causes {
             if let Some(minor) = later.accepts(cause) {
                 let message =
-                    format!("{} uses what Kubernetes takes from 1.{minor} on, not in 1.{}", cause.field, cluster.minor);
+                    format!("{} uses what Kubernetes takes from {minor} on, not in {}", cause.field, cluster.minor);
                 found.add(item, &cause.field, message);
             }
         }
@@ -36,13 +36,13 @@ pub(super) fn check(cluster: &Cluster<'_>, found: &mut Findings<'_>) {
 }
 
 /// What the later versions refuse of an object.
-pub(super) struct Later(Vec<(u8, BTreeSet<String>)>);
+pub(super) struct Later(Vec<(Minor, BTreeSet<String>)>);
 
 impl Later {
     /// Asks them, if any of the mistakes is one in an expression.
     pub(super) fn of(cluster: &Cluster<'_>, item: &Item<'_>, causes: &[FieldError]) -> Self {
         let any = causes.iter().any(is_in_expression);
-        let minors = (cluster.minor + 1..=Minor::NEWEST.number()).filter(|_| any);
+        let minors = Minor::ALL.into_iter().filter(|minor| any && *minor > cluster.minor);
         let refused = |minor| match create(minor, &item.json, None) {
             Err(Refused::Status(status)) => status.causes.into_iter().map(|cause| cause.field).collect(),
             Ok(_) | Err(Refused::NoVerdict(_)) => BTreeSet::new(),
@@ -51,7 +51,7 @@ impl Later {
     }
 
     /// The version from which on a mistake is none, if there is one.
-    pub(super) fn accepts(&self, cause: &FieldError) -> Option<u8> {
+    pub(super) fn accepts(&self, cause: &FieldError) -> Option<Minor> {
         let accepting = self.0.iter().find(|(_, refused)| !refused.contains(&cause.field));
         accepting.filter(|_| is_in_expression(cause)).map(|(minor, _)| *minor)
     }

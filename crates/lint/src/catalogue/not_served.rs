@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use palisade_cel::Minor;
 use palisade_manifest::{Severity, nearest};
 use serde_json::Value as Json;
 
@@ -71,12 +72,12 @@ fn unserved(cluster: &Cluster<'_>, api_version: &str, kind: &str) -> Option<Unse
     let minor = cluster.minor;
     let of = |path, message: String, help: String| Some(Unserved { path, message, help });
     if group == "admissionregistration.k8s.io" && kind.contains("AdmissionPolicy") {
-        let served = match (kind.starts_with("Validating"), minor) {
-            (true, _) | (false, 36..) => "v1",
-            (false, 34..) => "v1beta1",
-            (false, _) => "v1alpha1",
+        let served = match minor {
+            _ if kind.starts_with("Validating") || minor >= Minor::V1_36 => "v1",
+            _ if minor >= Minor::V1_34 => "v1beta1",
+            _ => "v1alpha1",
         };
-        let message = format!("Kubernetes 1.{minor} does not serve {kind} of {version}");
+        let message = format!("Kubernetes {minor} does not serve {kind} of {version}");
         return if version == served { None } else { of("apiVersion", message, format!("write {group}/{served}")) };
     }
     if is_known(cluster, group, kind) {
@@ -86,7 +87,7 @@ fn unserved(cluster: &Cluster<'_>, api_version: &str, kind: &str) -> Option<Unse
             return None;
         }
         let newest = served.iter().find(|r| r.by_default).or(served.first())?;
-        let message = format!("Kubernetes 1.{minor} does not serve {kind} of {version}");
+        let message = format!("Kubernetes {minor} does not serve {kind} of {version}");
         return of("apiVersion", message, format!("write {}", newest.api_version()));
     }
     if let Some((_, _, instead)) = MOVED.iter().find(|(from, moved, _)| *from == group && *moved == kind) {
@@ -94,9 +95,9 @@ fn unserved(cluster: &Cluster<'_>, api_version: &str, kind: &str) -> Option<Unse
             "" => "nothing replaces it; palisade migrate makes profiles of PodSecurityPolicies".to_owned(),
             instead => format!("write {instead}"),
         };
-        return of("apiVersion", format!("Kubernetes 1.{minor} does not serve {kind} of {api_version}"), help);
+        return of("apiVersion", format!("Kubernetes {minor} does not serve {kind} of {api_version}"), help);
     }
-    let message = format!("Kubernetes 1.{minor} does not serve {kind} of {api_version}");
+    let message = format!("Kubernetes {minor} does not serve {kind} of {api_version}");
     if is_group(cluster, group) {
         // Kinds that only lists and subresources have are not created.
         let mut subresources = kinds.resources().iter().flat_map(|r| &r.subresources);

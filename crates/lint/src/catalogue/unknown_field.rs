@@ -1,7 +1,7 @@
 //! A field that does not exist.
 
 use palisade_cel::{
-    Environment, Minor, Mode,
+    Environment, Mode,
     schema::{Kind, escape},
     types::Type,
 };
@@ -26,7 +26,7 @@ a warning, and the field is dropped: what it was to do is not done.",
 pub(super) fn check(cluster: &Cluster<'_>, found: &mut Findings<'_>) {
     for (item, _) in cluster.said.iter().filter(|(item, _)| item.kind.contains("AdmissionPolicy")) {
         let kind = Kind::parse(&format!("{}/{}", item.api_version(), item.kind));
-        let base = || Environment::kubernetes(Minor::nearest(cluster.minor), Mode::Stored);
+        let base = || Environment::kubernetes(cluster.minor, Mode::Stored);
         let declared = kind.and_then(|kind| cluster.schemas.declare(base(), &kind));
         let Some((environment, of)) = declared else { continue };
         let mut walk = Walk { item, environment: &environment, found };

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use palisade_api::catalogue::{app_armor_profile::AppArmor, seccomp_profile::Seccomp};
+use palisade_api::settings::{AppArmor, Seccomp};
 use palisade_checks::Text;
 use serde_json::{Value as Json, json};
 

@@ -6,9 +6,8 @@
 
 use palisade_api::{
     Diagnostic, Level, Settings,
-    catalogue::{capabilities::Capabilities, se_linux_options::SeLinux, sysctls::Sysctls},
     settings::{
-        Host, Privileges, Scheduling, Users, Volumes, WindowsRule,
+        Capabilities, Host, Privileges, Scheduling, SeLinux, Sysctls, Users, Volumes, WindowsRule,
         mutation::{AdditionalDefault, Defaults, Mutation},
         standard::Version,
     },

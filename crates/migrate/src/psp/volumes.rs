@@ -1,6 +1,6 @@
 //! Kinds of volumes, paths of the node and drivers.
 
-use palisade_api::catalogue::host_path_volumes::HostPath;
+use palisade_api::settings::HostPath;
 use palisade_checks::Text;
 
 use super::{

@@ -1,8 +1,8 @@
 //! What the tests share: policies from snippets, and verdicts from the offline check.
 
-use palisade_gate::{Decision, Policy, Request};
+use palisade_gate::{Decision, ValidationRequest, Validator};
 use palisade_migrate::{Migrated, Options, psp::PodSecurityPolicy, rbac::Rbac};
-use palisade_mutation::Plan;
+use palisade_mutation::{MutationRequest, Plan};
 use palisade_objects::pod::merge;
 use serde_json::{Value as Json, json};
 
@@ -49,7 +49,7 @@ pub fn migrate(policy: &Json) -> Migrated {
 }
 
 /// The profile, compiled and checked as the controller does it.
-pub fn judge(migrated: &Migrated) -> Policy {
+pub fn judge(migrated: &Migrated) -> Validator {
     let compiled = palisade_compiler::compile(&migrated.profile)
         .unwrap_or_else(|mistakes| panic!("{mistakes:?}\n{:#?}", migrated.profile.spec));
     let checked = palisade_gate::check(compiled).unwrap_or_else(|rejected| panic!("{rejected}"));
@@ -57,12 +57,12 @@ pub fn judge(migrated: &Migrated) -> Policy {
     let concise = palisade_migrate::concise(&migrated.profile).unwrap();
     let again: palisade_api::ToolSecurityProfile = serde_json::from_value(concise).unwrap();
     assert_eq!(again, migrated.profile);
-    Policy::new(&checked.bundle.pods.policy).unwrap()
+    Validator::new(&checked.bundle.pods.policy).unwrap()
 }
 
 /// Why a pod is denied, if it is.
-pub fn denial(policy: &Policy, pod: &Json) -> Option<String> {
-    match policy.evaluate(&Request::create("Pod", pod)).unwrap_or_else(|error| panic!("{error}")) {
+pub fn denial(policy: &Validator, pod: &Json) -> Option<String> {
+    match policy.evaluate(&ValidationRequest::create("Pod", pod)).unwrap_or_else(|error| panic!("{error}")) {
         Decision::Admit => None,
         Decision::Deny { message, .. } => Some(message),
     }
@@ -89,6 +89,6 @@ pub fn defaulted(migrated: &Migrated, pod: &Json) -> Json {
     let compiled = palisade_compiler::compile(&migrated.profile).unwrap();
     let plan = Plan::new(compiled.mutation.as_ref().map(|mutation| (mutation, None)));
     let mut mutated = pod.clone();
-    plan.patch(&palisade_mutation::Request::create("tenant", pod)).apply(&mut mutated).unwrap();
+    plan.patch(&MutationRequest::create("tenant", pod)).apply(&mut mutated).unwrap();
     mutated
 }

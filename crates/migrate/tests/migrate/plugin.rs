@@ -8,7 +8,7 @@
 //!   RuntimeDefault, and one for Windows nothing.
 use palisade_api::catalogue;
 use palisade_checks::fixture::Fixture;
-use palisade_gate::Policy;
+use palisade_gate::Validator;
 use serde_json::{Value as Json, json};
 
 use crate::common::{APP_ARMOR, SECCOMP, SECCOMP_DEFAULT, defaulted, denial, migrate, policy};
@@ -332,7 +332,7 @@ fn profiles_judge_as_the_plugin_did() {
             let psp = policy(&annotations, patch);
             let migrated = migrate(&psp);
             let compiled = palisade_compiler::compile(&migrated.profile).unwrap();
-            let judge = Policy::new(&compiled.bundle.pods.policy).unwrap();
+            let judge = Validator::new(&compiled.bundle.pods.policy).unwrap();
             for pod in &pods {
                 let mut written = pod.clone();
                 for default in migrated.notes.iter().filter_map(|note| note.default.as_ref()) {
@@ -403,7 +403,7 @@ fn what_covers_admits_all_that_is_covered() {
                 pods.push(mutated);
             }
             let compiled = palisade_compiler::compile(&migrated.profile).unwrap();
-            (psp, migrated.profile.spec.settings(), Policy::new(&compiled.bundle.pods.policy).unwrap())
+            (psp, migrated.profile.spec.settings(), Validator::new(&compiled.bundle.pods.policy).unwrap())
         })
         .collect();
     let verdicts: Vec<Vec<bool>> =

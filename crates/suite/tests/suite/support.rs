@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use k8s_openapi::jiff::Timestamp;
 use palisade_apiserver::admission::Plugins;
+use palisade_cel::Minor;
 use palisade_manifest::{Problem, Source};
 use palisade_suite::{Extension, Files, Server, Status, Suite, coverage};
 
@@ -23,7 +24,7 @@ impl Files for Memory {
 
 /// An API server of 1.36.
 pub fn server(extension: Option<&'static dyn Extension>) -> Server {
-    Server { minor: 36, plugins: Plugins::default(), extension }
+    Server { minor: Minor::V1_36, plugins: Plugins::default(), extension }
 }
 
 pub fn try_load(

@@ -17,7 +17,8 @@
 use std::{collections::BTreeMap, path::Path};
 
 use palisade_apiserver::admission::{Cluster, Operation, Request, Review, User};
-use serde::Deserialize;
+use palisade_cel::Minor;
+use serde::{Deserialize, Deserializer, de};
 use serde_json::{Value as Json, json};
 
 use super::yaml;
@@ -39,10 +40,19 @@ pub struct Own {
     #[serde(default)]
     before: Vec<Json>,
     /// The oldest minor of Kubernetes that has it.
-    #[serde(default)]
-    pub from: u8,
+    #[serde(default = "oldest", deserialize_with = "minor")]
+    pub from: Minor,
     /// The requests.
     pub requests: Vec<Ask>,
+}
+
+fn oldest() -> Minor {
+    Minor::OLDEST
+}
+
+/// 36 of 1.36.
+fn minor<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Minor, D::Error> {
+    format!("1.{}", u8::deserialize(deserializer)?).parse().map_err(de::Error::custom)
 }
 
 /// A request of a case.
@@ -159,7 +169,7 @@ impl Own {
     ///
     /// # Errors
     /// An object that is refused.
-    pub fn cluster(&self, minor: u8) -> Result<Cluster, String> {
+    pub fn cluster(&self, minor: Minor) -> Result<Cluster, String> {
         let mut cluster = palisade_gate::cluster(minor);
         for object in self.objects().into_iter().chain(self.policies()) {
             let name = format!("{} {}", object["kind"], object["metadata"]["name"]);

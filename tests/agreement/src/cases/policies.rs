@@ -10,9 +10,9 @@ use serde_json::Value as Json;
 use super::{Case, Tally};
 
 /// The minor version of the server that answered.
-const MINOR: u8 = 36;
+const MINOR: Minor = Minor::V1_36;
 
-static BUILTIN: LazyLock<Schemas> = LazyLock::new(|| Schemas::builtin(Minor::nearest(MINOR)).unwrap_or_default());
+static BUILTIN: LazyLock<Schemas> = LazyLock::new(|| Schemas::builtin(MINOR).unwrap_or_default());
 
 /// Compares the API server's answers to the policies and bindings of a case, by aspect.
 pub fn agree(case: &Case) -> BTreeMap<&'static str, Tally> {

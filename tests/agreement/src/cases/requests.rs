@@ -1,12 +1,13 @@
 //! The answers to the requests of a case.
 
 use palisade_apiserver::admission::{Cluster, Operation, Outcome, Request, Review, User};
+use palisade_cel::Minor;
 use serde_json::{Map, Value as Json, json};
 
 use super::{Case, Tally};
 
 /// The minor of the API server that answered.
-const MINOR: u8 = 36;
+const MINOR: Minor = Minor::V1_36;
 
 /// Compares the answers to all requests of a case.
 pub fn agree(case: &Case) -> Tally {

@@ -3,8 +3,8 @@
 use k8s_openapi::jiff::Timestamp;
 use palisade_api::{Published, ToolSecurityParams, ToolSecurityProfile, names, revision::Revision};
 use palisade_compiler::{Compiled, Namespace};
-use palisade_gate::{Decision, Policy, Request};
-use palisade_mutation::{Plan, Request as Asked};
+use palisade_gate::{Decision, ValidationRequest, Validator};
+use palisade_mutation::{MutationRequest, Plan};
 use palisade_objects::pod;
 use palisade_tests::{Cluster, TestResult, Verdict, ensure, eventually};
 use serde_json::{Value as Json, json};
@@ -20,7 +20,7 @@ pub(crate) const LABEL: &str = "toolsecurity.dev/test";
 pub(crate) struct Case {
     pub(crate) compiled: Compiled,
     /// What judges, for the harness.
-    policy: Policy,
+    policy: Validator,
     params: Option<ToolSecurityParams>,
     revision: Json,
     pub(crate) mutated: String,
@@ -44,7 +44,7 @@ impl Case {
         };
         let params = compiled.params(&namespace, Timestamp::now());
         ensure!(compiled.mutation.is_some(), "{name} changes nothing");
-        let policy = Policy::new(&compiled.bundle.pods.policy).map_err(|error| format!("{name}: {error:?}"))?;
+        let policy = Validator::new(&compiled.bundle.pods.policy).map_err(|error| format!("{name}: {error:?}"))?;
         let (mutated, judged) = (namespace.name, format!("judged-{name}"));
         // A profile in a cluster has a uid, and what is made for it an owner; these objects have none.
         let revision = Revision { uid: format!("uid-of-{name}"), generation: 1, ..Revision::of(&typed) };
@@ -149,12 +149,12 @@ impl Case {
     }
 
     /// The pod after it was defaulted as the patch does it.
-    pub(crate) fn patched(&self, asked: &Asked<'_>) -> Result<Json> {
+    pub(crate) fn patched(&self, asked: &MutationRequest<'_>) -> Result<Json> {
         let mut pod = asked.pod.clone();
         let mutation = self.compiled.mutation.as_ref().ok_or("changes nothing")?;
         let plan = Plan::new([(mutation, self.params.as_ref().map(|params| &params.spec))]);
         plan.patch(asked).apply(&mut pod)?;
-        let again = plan.patch(&Asked { pod: &pod, ..*asked });
+        let again = plan.patch(&MutationRequest { pod: &pod, ..*asked });
         ensure!(again.is_empty(), "defaulted twice: {:?}", again.operations);
         Ok(pod)
     }
@@ -165,7 +165,9 @@ impl Case {
         // The API server sets it before it asks a policy; exceptions go by it.
         let mut pod = pod.clone();
         pod["metadata"]["creationTimestamp"] = json!(Timestamp::now().to_string());
-        let decision = self.policy.evaluate(&Request { params: params.as_ref(), ..Request::create("Pod", &pod) });
+        let decision = self
+            .policy
+            .evaluate(&ValidationRequest { params: params.as_ref(), ..ValidationRequest::create("Pod", &pod) });
         Ok(matches!(decision.map_err(|error| error.to_string())?, Decision::Deny { .. }))
     }
 }

@@ -1,68 +1,10 @@
 //! What the four checks of user and group ids share.
 
-use kube::KubeSchema;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-use super::{
-    Settings,
-    mutation::is_secure,
-    ranges::{Range, Ranges},
+use super::{defaulted::is_secure, ranges::Ranges};
+use crate::{
+    Diagnostic, Finding, Integer, Lowering, Over, Settings,
+    settings::{GroupRule, GroupRules, Range},
 };
-use crate::{Diagnostic, Finding, Integer, Lowering, Over};
-
-/// How the user of a container is restricted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub enum UserRule {
-    /// The user must be set and lie in one of the ranges.
-    MustRunAs,
-    /// The user must lie in one of the ranges where it is set.
-    MayRunAs,
-    /// The user must not be set to 0.
-    MustRunAsNonRoot,
-    /// Anything.
-    RunAsAny,
-}
-
-/// How a group is restricted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub enum GroupRule {
-    /// The group must be set and lie in one of the ranges.
-    MustRunAs,
-    /// The group must lie in one of the ranges where it is set.
-    MayRunAs,
-    /// Anything.
-    RunAsAny,
-}
-
-/// A restriction of users.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[x_kube(validation = ("self.rule in ['MustRunAs', 'MayRunAs'] == (has(self.ranges) && self.ranges.size() > 0)",
-    "MustRunAs and MayRunAs need at least one range, the other rules take none"))]
-pub struct UserRules {
-    /// MustRunAs: set and in a range; MayRunAs: in a range where set; MustRunAsNonRoot: not set to 0;
-    /// RunAsAny: anything.
-    pub rule: UserRule,
-    /// The allowed user ids.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 16))]
-    pub ranges: Vec<Range>,
-}
-
-/// A restriction of groups.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[x_kube(validation = ("self.rule in ['MustRunAs', 'MayRunAs'] == (has(self.ranges) && self.ranges.size() > 0)",
-    "MustRunAs and MayRunAs need at least one range, RunAsAny takes none"))]
-pub struct GroupRules {
-    /// MustRunAs: set and in a range; MayRunAs: in a range where set; RunAsAny: anything.
-    pub rule: GroupRule,
-    /// The allowed group ids.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 16))]
-    pub ranges: Vec<Range>,
-}
 
 /// The highest id that the API server accepts (`runAsUser` and its like are 0 to 2147483647).
 pub(crate) const HIGHEST: i64 = 2_147_483_647;

@@ -1,10 +1,7 @@
 //! What the checks of seccomp and AppArmor profiles share: types, and the profiles that type Localhost names.
 
-use super::any;
-use crate::{
-    Lowering, Text, TextList, cel,
-    defaults::{Declared, first_text},
-};
+use super::defaulted::first_text;
+use crate::{Lowering, Text, TextList, cel, defaults::Declared, settings::any};
 
 /// What is allowed, lowered to CEL. `None` stands for anything.
 pub(crate) struct Profiles {

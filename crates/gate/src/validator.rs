@@ -9,12 +9,9 @@ use palisade_cel::{Issue, Minor, Position, schema::Kind, value::Value};
 use palisade_compiler::VIOLATIONS;
 use serde_json::Value as Json;
 
-/// The oldest supported minor of Kubernetes. Later ones accept what it accepts.
-pub(crate) const OLDEST: u8 = Minor::OLDEST.number();
-
-/// A request to judge.
+/// A request for a validating policy to judge.
 #[derive(Clone, Debug)]
-pub struct Request<'a> {
+pub struct ValidationRequest<'a> {
     /// The namespace.
     pub namespace: &'a str,
     /// The operation.
@@ -35,7 +32,7 @@ pub struct Request<'a> {
     pub params: Option<&'a Json>,
 }
 
-impl<'a> Request<'a> {
+impl<'a> ValidationRequest<'a> {
     /// A user without special rights creates `object` in a namespace `tenant` without parameters.
     pub fn create(kind: &'a str, object: &'a Json) -> Self {
         Self {
@@ -124,17 +121,17 @@ pub struct Judgement {
     pub matching: u64,
 }
 
-/// A policy with all expressions compiled.
+/// A validating policy with all expressions compiled.
 #[derive(Debug)]
-pub struct Policy(PolicyAlone);
+pub struct Validator(PolicyAlone);
 
-impl Policy {
+impl Validator {
     /// Compiles a policy: syntax, names, types, results and constants of each expression.
     ///
     /// # Errors
     /// All mistakes for which the API server would reject the policy, and everything without a verdict.
     pub fn new(policy: &ValidatingAdmissionPolicy) -> Result<Self, Vec<Diagnostic>> {
-        PolicyAlone::new(policy.clone(), OLDEST).map(Self).map_err(|issues| {
+        PolicyAlone::new(policy.clone(), Minor::OLDEST).map(Self).map_err(|issues| {
             issues.iter().map(|(path, issue)| diagnostic(&format!("policy.spec.{path}"), issue)).collect()
         })
     }
@@ -143,7 +140,7 @@ impl Policy {
     ///
     /// # Errors
     /// As [`Self::judge`].
-    pub fn evaluate(&self, request: &Request<'_>) -> Result<Decision, Diagnostic> {
+    pub fn evaluate(&self, request: &ValidationRequest<'_>) -> Result<Decision, Diagnostic> {
         self.judge(request).map(|judgement| judgement.decision)
     }
 
@@ -153,7 +150,7 @@ impl Policy {
     /// More than the API server counts as an error: an expression that fails, whatever `failurePolicy` says; a message
     /// that the API server would not show; a policy over its budget; and match conditions that leave out a request with
     /// a violation.
-    pub fn judge(&self, request: &Request<'_>) -> Result<Judgement, Diagnostic> {
+    pub fn judge(&self, request: &ValidationRequest<'_>) -> Result<Judgement, Diagnostic> {
         let objects = Objects {
             object: request.object,
             old_object: request.old_object,
