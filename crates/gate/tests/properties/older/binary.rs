@@ -1,5 +1,4 @@
 //! The older version's command line: what its `render` makes of profiles.
-#![allow(clippy::disallowed_methods, reason = "it runs a program on files")]
 
 use std::{
     env,

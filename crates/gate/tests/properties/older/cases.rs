@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use palisade_api::{Level, ToolSecurityProfile, catalogue, settings::all};
+use palisade_api::{Level, Settings, ToolSecurityProfile, catalogue, settings::all};
 use palisade_checks::{Resolved, fixture::Fixture};
 use palisade_objects::{
     pod,
@@ -250,7 +250,7 @@ fn made() -> impl Strategy<Value = Made> {
 
 /// Makes up cases, the same for the same seed.
 pub(super) struct Random {
-    strategy: BoxedStrategy<(palisade_api::Settings, Besides, Vec<Made>)>,
+    strategy: BoxedStrategy<(Settings, Besides, Vec<Made>)>,
     without: Vec<String>,
 }
 
@@ -268,12 +268,12 @@ impl Random {
         (0..count)
             .map(|index| {
                 let (settings, besides, made) = self.strategy.new_tree(&mut runner).unwrap().current();
-                self.case(format!("random-{seed}-{index}"), &settings, besides, made)
+                self.case(format!("random-{seed}-{index}"), &settings, &besides, made)
             })
             .collect()
     }
 
-    fn case(&self, name: String, settings: &palisade_api::Settings, besides: Besides, made: Vec<Made>) -> Case {
+    fn case(&self, name: String, settings: &Settings, besides: &Besides, made: Vec<Made>) -> Case {
         let checks = catalogue::ALL.iter().copied().filter(|check| besides.checks.contains(&check.id));
         let few = named(settings, &checks.collect::<Vec<_>>());
         let mut profile = profile(if besides.checks.is_empty() { settings } else { &few }, besides.level);

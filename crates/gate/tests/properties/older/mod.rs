@@ -13,6 +13,7 @@
 //! them then, and they are printed, with the fixtures that need them.
 //!
 //! [`INTENDED`] lists the words that differ on purpose; nothing else may.
+#![allow(clippy::disallowed_methods, reason = "it compares with a program that the environment names")]
 
 mod binary;
 mod cases;
@@ -194,7 +195,7 @@ impl Figures {
                     assert!(said.iter().all(Option::is_none), "both versions have the same policies: compared above");
                     continue;
                 };
-                self.judged(case, subject, &ask, before, after);
+                self.judged(case, subject, &ask, &before, after);
             }
         }
         for (subject, what, [before, after]) in versions::in_clusters(case, &versions) {
@@ -209,10 +210,10 @@ impl Figures {
         }
     }
 
-    fn judged(&mut self, case: &Case, subject: &cases::Subject, ask: &Ask, before: Said, after: Said) {
+    fn judged(&mut self, case: &Case, subject: &cases::Subject, ask: &Ask, before: &Said, after: Said) {
         self.early[0] += u64::from(before.left_out);
         self.early[1] += u64::from(after.left_out);
-        let [is, was] = [&after, &before].map(|said| format!("{:?}", said.decision));
+        let [is, was] = [&after, before].map(|said| format!("{:?}", said.decision));
         if let Err(mistake) = &after.decision {
             return self.differ(case, &format!("{}: fails\n{}: {}", ask.what, subject.what, ask.object), &was, mistake);
         }
