@@ -115,6 +115,18 @@ mutants: ## Break the code of the fast path, one place at a time: some test must
 properties: ## Judge random pods by random profiles: CASES=3000, others each time
 	PROPTEST_CASES=$(CASES) cargo test -p palisade-gate --test properties -- --nocapture
 
+WITH ?= $(error WITH names the palisade of another version)
+# Settings that it does not know, as scheduling.schedulers,images.redirect.
+WITHOUT ?=
+
+# Unoptimized: it takes ten minutes of a processor, as long as it would take to optimize all of it.
+.PHONY: compare
+compare: CASES := 10000
+compare: ## Compare the answers of another version's policies: WITH=path/of/its/palisade CASES=10000 SEED=1 WITHOUT=settings
+	PALISADE_COMPARE_WITH='$(abspath $(WITH))' PALISADE_COMPARE_WITHOUT='$(WITHOUT)' \
+		PALISADE_COMPARE_CASES=$(CASES) PALISADE_COMPARE_SEED=$(SEED) \
+		cargo test -p palisade-gate --test properties -- --ignored of_another_version --nocapture
+
 # 1.36 comes first: the golden files of the others are what differs from it.
 MINORS ?= 1.36 1.33 1.34 1.35 1.37
 # Built like the control plane, whose compiled packages these then are.

@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, reason = "all of this is tests")]
 
 mod mutated;
+mod older;
 mod pods;
 mod readable;
 mod settings;
