@@ -29,7 +29,7 @@ use thiserror::Error;
 
 pub use gate::check;
 pub use palisade_apiserver::admission::{BUDGET, Operation};
-pub use policy::{Decision, Judgement, Policy, Request, Violation};
+pub use policy::{Decision, Judgement, Policy, Request, Violation, namespace};
 pub use standards::Standards;
 pub use webhook::{register, webhook};
 
