@@ -4,6 +4,8 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
+use crate::cel;
+
 /// CEL of type list(string): references, completed (`ParseNormalizedNamed`): the first component is a host if it has a
 /// dot, a colon or a capital letter, or is `localhost`; without a host it is docker.io; there a single component is
 /// below `library/`.
@@ -21,6 +23,35 @@ pub(crate) fn completed_cel(images: &str) -> String {
 /// CEL of type bool: whether the completed reference `i` is in the registry, or below the path in one, `r`.
 pub(crate) const IN_REGISTRY: &str = "i.startsWith(r + '/') || (r.contains('/') \
                                       && (i == r || i.startsWith(r + ':') || i.startsWith(r + '@')))";
+
+/// CEL of type bool: whether the reference `image` has a host. One with none is of docker.io.
+pub(crate) fn has_host_cel(image: &str) -> String {
+    format!("{image}.matches('^([^/]*[.:A-Z][^/]*|localhost)/')")
+}
+
+/// CEL of type bool, as terms of which one must hold, that is true only of a reference `image` that is in one of these
+/// registries, or below a path in one, and need not be completed to know it: it begins with the registry. References
+/// without a host, or with the other name of docker.io, are completed.
+pub(crate) fn surely_in_registry<'a>(image: &str, registries: impl IntoIterator<Item = &'a String>) -> Vec<String> {
+    let is_complete = |registry: &&String| {
+        let host = registry.split('/').next().unwrap_or_default();
+        host != "index.docker.io" && (host == "localhost" || host.contains(['.', ':']))
+    };
+    let registries: Vec<_> = registries.into_iter().filter(is_complete).collect();
+    // What may be a repository itself, with a tag or a digest behind it; one of docker.io may want `library/`.
+    let repositories: Vec<_> =
+        registries.iter().filter(|registry| registry.contains('/') && !registry.starts_with("docker.io/")).collect();
+    let mut begins: Vec<_> = registries.iter().map(|registry| format!("{registry}/")).collect();
+    begins.extend(repositories.iter().flat_map(|repository| [':', '@'].map(|end| format!("{repository}{end}"))));
+    let mut terms = Vec::new();
+    if !begins.is_empty() {
+        terms.push(format!("{}.exists(r, {image}.startsWith(r))", cel::list(&begins)));
+    }
+    if !repositories.is_empty() {
+        terms.push(format!("{image} in {}", cel::list(&repositories)));
+    }
+    terms
+}
 
 /// Whether a completed reference is in a registry, or below a path in one.
 pub(crate) fn in_registry(image: &str, registry: &str) -> bool {

@@ -10,6 +10,7 @@ use palisade_api::{ToolSecurityProfile, names};
 use palisade_checks::{
     FieldDefault, Lowering, Subject, bounds, cel,
     defaults::{self, Step},
+    settings::redirect::Redirect,
 };
 use palisade_objects::json::Change as _;
 use serde_json::{Value as Json, json};
@@ -144,6 +145,8 @@ struct Parts<'a> {
     created: String,
     /// CEL of type list(JSONPatch), for new ephemeral containers.
     ephemeral: String,
+    /// CEL of type list that is empty only where `created` is, and cheaper; `None` if there is none.
+    changing: Option<String>,
 }
 
 impl<'a> Parts<'a> {
@@ -160,7 +163,10 @@ impl<'a> Parts<'a> {
             }
         }
         let mut variables = vec![("containers", "", ALL_CONTAINERS.to_owned())];
+        let mut changing = Some(operations.created.clone());
         if let Some(redirect) = &mutation.redirect {
+            let moving = operations.may_redirect(redirect);
+            changing = changing.zip(moving).map(|(defaults, moving)| [defaults, moving].concat());
             operations.redirect();
             variables.push(("images", "", IMAGES.to_owned()));
             let redirected = redirect.lower(operations.cx, "variables.images");
@@ -171,20 +177,21 @@ impl<'a> Parts<'a> {
             ));
         }
         let Operations { created, ephemeral, .. } = operations;
-        Self { mutation, variables, created: sum(&created), ephemeral: sum(&ephemeral) }
+        let changing = changing.map(|terms| sum(&terms));
+        Self { mutation, variables, created: sum(&created), ephemeral: sum(&ephemeral), changing }
     }
 
     /// CEL of type bool that is false only where nothing changes; `None` if it would have to do all the work. Always
     /// true for a probe that asks who mutates pods: others may have mutated it already, and each one must answer.
     fn something_to_change(&self) -> Option<String> {
-        let nothing = fast::nothing_to_do(&self.created, &self.variables)?;
+        let nothing = fast::nothing_to_do(self.changing.as_ref()?, &self.variables)?;
         let nothing = Writing::AsLowered.tree("", &nothing)?;
         Some(format!("(request.namespace == '{}' || !({nothing}))", names::PROBE_NAMESPACE))
     }
 
     /// The variables, and CEL of type list(JSONPatch).
     fn expression(self, writing: Writing) -> (Vec<Variable>, String) {
-        let Self { mutation, variables, created, ephemeral } = self;
+        let Self { mutation, variables, created, ephemeral, .. } = self;
         let mut expression = format!("request.operation == 'CREATE' ? {created} : {ephemeral}");
         if mutation.parameterized {
             expression = format!("params.spec.problem != '' ? [] : ({expression})");
@@ -275,6 +282,20 @@ impl Operations<'_, '_> {
     fn add(&mut self, path: &str, step: &Step<'_>) -> String {
         let value = step.value.map_or_else(|| "{}".to_owned(), |value| value.cel(self.cx));
         format!("JSONPatch{{op: 'add', path: {path}, value: {value}}}")
+    }
+
+    /// CEL of type list, each: the containers and volumes whose images may be redirected, and all whose images are;
+    /// `None` if that takes all the work.
+    fn may_redirect(&mut self, redirect: &Redirect) -> Option<Vec<String>> {
+        let mut of = |list: &str, item: &str, image: &str| {
+            let stays = redirect.stays(self.cx, &format!("{item}.?{image}.orValue('')"))?;
+            Some(format!("{}.filter({item}, !{stays})", elements(list)))
+        };
+        ["containers", "initContainers"]
+            .map(|list| of(list, "c", "image"))
+            .into_iter()
+            .chain([of("volumes", "v", "image.?reference")])
+            .collect()
     }
 
     fn redirect(&mut self) {

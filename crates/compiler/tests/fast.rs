@@ -109,3 +109,20 @@ fn what_has_no_sufficient_test_has_no_fast_path() {
         json!({"customChecks": [{"id": "own", "expression": "variables.violations.size() == 0", "message": "x"}]});
     assert_eq!(condition(&spec, Shape::Pods), None);
 }
+
+/// Match conditions do not see the namespace: a check that reads it is judged in full, unless something else is
+/// sufficient.
+#[test]
+fn what_reads_the_namespace_is_in_no_condition() {
+    let of = |expression: &str| {
+        let custom = json!({"id": "own", "expression": expression, "message": "x"});
+        Shape::ALL.map(|shape| condition(&json!({"host": {"network": false}, "customChecks": [custom]}), shape))
+    };
+    let reads = "namespaceObject.metadata.?labels[?'tier'].orValue('') == 'lab'";
+    assert_eq!(of(reads), [None, None]);
+    assert_eq!(of(&format!("[{reads}].all(x, x)")), [None, None]);
+    for found in of(&format!("{reads} || !has(variables.spec.nodeName)")) {
+        let found = found.unwrap();
+        assert!(found.contains(".spec.nodeName") && !found.contains("namespaceObject"), "{found}");
+    }
+}

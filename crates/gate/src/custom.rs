@@ -10,11 +10,15 @@ use palisade_cel::{
 use palisade_compiler::{Compiled, Custom};
 use serde_json::{Value as Json, json};
 
-use crate::validator::diagnostic;
+use crate::validator::{diagnostic, selected};
 
 /// The help for an expression that fails on a pod without a field.
 const OPTIONAL: &str = "a pod need not have every field: read one that may be absent with .? and orValue, as in \
                         container.?securityContext.?privileged.orValue(false)";
+/// The same where the expression reads the namespace.
+const OPTIONAL_IN_NAMESPACE: &str = "a namespace has the labels that the profile selects it by, and need have no other label \
+                                     and no annotation: read one with [?] and orValue, as in \
+                                     namespaceObject.metadata.?annotations[?'tier'].orValue('')";
 
 /// The mistakes in the expressions of custom checks: first those for which an API server would reject them, then those
 /// that it would warn about (`typed` has them), then the failures on `pods`.
@@ -38,7 +42,8 @@ pub(crate) fn diagnose(compiled: &Compiled, pods: &[Json], typed: impl Fn() -> V
         environment = environment.compose(&variable.name, Some(program.output_type()));
         variables.push((variable.name.as_str(), program));
     }
-    let scope = Scope { environment, variables, params };
+    let namespace = selected("tenant", &compiled.bundle.pods.policy);
+    let scope = Scope { environment, variables, params, namespace };
     let (mut checks, mut diagnostics) = (Vec::new(), Vec::new());
     for custom in &compiled.customs {
         match scope.compile(custom) {
@@ -63,6 +68,8 @@ struct Scope<'a> {
     environment: Environment,
     variables: Vec<(&'a str, Program)>,
     params: Option<Json>,
+    /// `namespaceObject`.
+    namespace: Json,
 }
 
 impl Scope<'_> {
@@ -101,6 +108,7 @@ impl Scope<'_> {
                 .bind("oldObject", Value::from_json(&Json::Null))
                 .bind("request", Value::from_json(&request))
                 .bind("params", params)
+                .bind("namespaceObject", Value::from_json(&self.namespace))
                 .with_variables();
             let each = self.variables.iter();
             each.fold(base, |activation, (name, program)| activation.variable(*name, program, PER_CALL_LIMIT))
@@ -124,7 +132,14 @@ impl Scope<'_> {
             let spec = pod["spec"].to_string();
             let spec: String = spec.chars().take(300).collect();
             let message = format!("evaluation failed: {error}, on a pod with the spec {spec}");
-            Some(Diagnostic::new(format!("{}.{field}", custom.path), message).help(OPTIONAL))
+            let source = if field == "expression" {
+                Some(&custom.check.expression)
+            } else {
+                custom.check.message_expression.as_ref()
+            };
+            let of_namespace = source.is_some_and(|source| source.contains("namespaceObject"));
+            let help = if of_namespace { OPTIONAL_IN_NAMESPACE } else { OPTIONAL };
+            Some(Diagnostic::new(format!("{}.{field}", custom.path), message).help(help))
         })
     }
 }

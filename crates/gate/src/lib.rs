@@ -31,7 +31,7 @@ use thiserror::Error;
 pub use gate::check;
 pub use palisade_apiserver::admission::{BUDGET, Operation};
 pub use standards::Standards;
-pub use validator::{Decision, Judgement, ValidationRequest, Validator, Violation};
+pub use validator::{Decision, Judgement, ValidationRequest, Validator, Violation, namespace};
 pub use webhook::{register, webhook};
 
 /// A cluster of this minor of Kubernetes with only its own namespaces. Its admission plugin `PodSecurity` judges pods by

@@ -1,5 +1,7 @@
 //! A policy on its own: its verdict on a request, whatever it matches and whichever bindings it has.
 
+use std::collections::BTreeMap;
+
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use palisade_api::Diagnostic;
 use palisade_apiserver::admission::{
@@ -7,7 +9,8 @@ use palisade_apiserver::admission::{
 };
 use palisade_cel::{Issue, Minor, Position, schema::Kind, value::Value};
 use palisade_compiler::VIOLATIONS;
-use serde_json::Value as Json;
+use palisade_objects::selector;
+use serde_json::{Value as Json, json};
 
 /// A request for a validating policy to judge.
 #[derive(Clone, Debug)]
@@ -30,6 +33,8 @@ pub struct ValidationRequest<'a> {
     pub old_object: &'a Json,
     /// The parameters of the namespace, if the policy has some.
     pub params: Option<&'a Json>,
+    /// The namespace as an object; `None` for one of which nothing is known but its name.
+    pub namespace_object: Option<&'a Json>,
 }
 
 impl<'a> ValidationRequest<'a> {
@@ -45,6 +50,7 @@ impl<'a> ValidationRequest<'a> {
             object,
             old_object: &Json::Null,
             params: None,
+            namespace_object: None,
         }
     }
 
@@ -72,6 +78,36 @@ impl<'a> ValidationRequest<'a> {
         }
     }
 }
+
+/// A namespace as an API server has it: with these labels and annotations, and with what it gives each.
+pub fn namespace(name: &str, labels: &BTreeMap<String, String>, annotations: &BTreeMap<String, String>) -> Json {
+    let mut labels = labels.clone();
+    labels.insert(NAME_LABEL.to_owned(), name.to_owned());
+    let mut object = json!({
+        "metadata": {
+            "name": name, "uid": "00000000-0000-4000-8000-000000000000", "resourceVersion": "1",
+            "creationTimestamp": "2026-01-01T00:00:00Z", "labels": labels,
+        },
+        "spec": {"finalizers": ["kubernetes"]}, "status": {"phase": "Active"},
+    });
+    // What is empty is left out.
+    if !annotations.is_empty() {
+        object["metadata"]["annotations"] = json!(annotations);
+    }
+    object
+}
+
+/// The namespace of any tenant whom the policy matches: it has the labels that are demanded, and no others.
+pub(crate) fn selected(name: &str, policy: &ValidatingAdmissionPolicy) -> Json {
+    let matched = policy.spec.as_ref().and_then(|spec| spec.match_constraints.as_ref());
+    let selector = matched.and_then(|matched| matched.namespace_selector.as_ref());
+    let fixed = BTreeMap::from([(NAME_LABEL.to_owned(), name.to_owned())]);
+    let labels = selector.and_then(|selector| selector::satisfying(selector, &fixed)).unwrap_or_default();
+    namespace(name, &labels, &BTreeMap::new())
+}
+
+/// The label that every namespace has, with its name as value.
+const NAME_LABEL: &str = "kubernetes.io/metadata.name";
 
 /// A policy's verdict on a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -151,10 +187,12 @@ impl Validator {
     /// that the API server would not show; a policy over its budget; and match conditions that leave out a request with
     /// a violation.
     pub fn judge(&self, request: &ValidationRequest<'_>) -> Result<Judgement, Diagnostic> {
+        let bare = namespace(request.namespace, &BTreeMap::new(), &BTreeMap::new());
         let objects = Objects {
             object: request.object,
             old_object: request.old_object,
             params: request.params.unwrap_or(&Json::Null),
+            namespace: request.namespace_object.unwrap_or(&bare),
         };
         let Said { matched, denial, evaluations } = self.0.evaluate(&request.attributes(), objects);
         if let Some(diagnostic) = evaluations.iter().find_map(mistake) {

@@ -130,3 +130,81 @@ fn a_mistake_is_told_at_its_place_in_the_profile() {
         assert!(!found.contains("policy.spec"), "{found}");
     }
 }
+
+/// The message with which the policy for pods denies a pod in this namespace; empty if it admits it. That its match
+/// condition excludes no such pod is part of judging.
+fn denial_in(compiled: &Compiled, namespace: &Json, pod: &Json) -> String {
+    let policy = Policy::new(&compiled.bundle.pods.policy).unwrap();
+    let params = json!({"spec": compiled.probes.params});
+    let mut pod = pod.clone();
+    pod["metadata"]["creationTimestamp"] = "2026-01-01T00:00:00Z".into();
+    let namespace = Some(namespace);
+    let request = Request { params: Some(&params), namespace_object: namespace, ..Request::create("Pod", &pod) };
+    match policy.evaluate(&request).unwrap() {
+        Decision::Admit => String::new(),
+        Decision::Deny { message, .. } => message,
+    }
+}
+
+/// Match conditions do not see the namespace, so a check that reads it is no part of one.
+#[test]
+fn a_check_may_read_the_namespace() {
+    let expression =
+        "namespaceObject.metadata.?labels[?'tier'].orValue('') == 'lab' || !variables.spec.?hostNetwork.orValue(false)";
+    let message = "'only labs may, and ' + namespaceObject.metadata.name + ' is ' \
+                   + namespaceObject.metadata.?annotations[?'owner'].orValue('nobody') + '\\'s'";
+    let of = |labels: &Json, annotations: &Json| {
+        let texts = |of: &Json| serde_json::from_value(of.clone()).unwrap();
+        palisade_gate::namespace("tenant", &texts(labels), &texts(annotations))
+    };
+    let plain = pod::minimal("plain");
+    let mut network = plain.clone();
+    pod::set(&mut network, &["hostNetwork"], json!(true));
+    for expression in [
+        expression.to_owned(),
+        // Of these, no test without the namespace is sufficient.
+        format!("[{expression}].all(x, x)"),
+        format!("({expression}) ? namespaceObject.metadata.name != '' : namespaceObject.metadata.name == ''"),
+    ] {
+        let custom = json!({"id": "own", "expression": expression, "messageExpression": message});
+        let compiled = compiled(&custom);
+        palisade_gate::check(compiled.clone()).unwrap_or_else(|error| panic!("{expression}: {error}"));
+        for pair in compiled.bundle.pairs().map(|(_, pair)| pair) {
+            let spec = pair.policy.spec.as_ref().unwrap();
+            let conditions = spec.match_conditions.iter().flatten();
+            assert!(!conditions.clone().any(|one| one.expression.contains("namespaceObject")), "{expression}");
+        }
+        let found = denial_in(&compiled, &of(&json!({}), &json!({"owner": "ann"})), &network);
+        assert!(found.ends_with("[own] pod: only labs may, and tenant is ann's"), "{expression}: {found}");
+        let found = denial_in(&compiled, &of(&json!({"tier": "prod"}), &json!({})), &network);
+        assert!(found.ends_with("only labs may, and tenant is nobody's"), "{expression}: {found}");
+        assert_eq!(denial_in(&compiled, &of(&json!({"tier": "lab"}), &json!({})), &network), "", "{expression}");
+        assert_eq!(denial_in(&compiled, &of(&json!({}), &json!({})), &plain), "", "{expression}");
+    }
+    // Of each container, and by a label that each namespace of the profile has.
+    let custom = json!({
+        "id": "own", "target": "Containers", "message": "m",
+        "expression": "container.image.startsWith(namespaceObject.metadata.labels['a'] + '.example/')",
+    });
+    let compiled = compiled(&custom);
+    check(compiled.clone()).unwrap();
+    assert!(denial_in(&compiled, &of(&json!({"a": "b"}), &json!({})), &plain).contains("[own] container"));
+    let image = plain["spec"]["containers"][0]["image"].as_str().unwrap();
+    let own = json!({"a": image.split_once(".invalid").unwrap().0});
+    let mut there = plain.clone();
+    pod::set_container(&mut there, &["image"], image.replace(".invalid", ".example").into());
+    assert_eq!(denial_in(&compiled, &of(&own, &json!({})), &there), "");
+}
+
+#[test]
+fn a_label_that_a_namespace_need_not_have_is_a_mistake() {
+    for expression in
+        ["namespaceObject.metadata.labels['tier'] != 'lab'", "namespaceObject.metadata.annotations.size() == 0"]
+    {
+        let found = refused(&json!({"id": "own", "expression": expression, "message": "m"}));
+        assert!(found.starts_with("spec.customChecks[0].expression: evaluation failed: no such key: "), "{found}");
+        assert!(found.contains("namespaceObject.metadata.?annotations[?'tier'].orValue('')"), "{found}");
+    }
+    let custom = json!({"id": "own", "expression": "namespaceObject.metadata.lables.size() == 0", "message": "m"});
+    assert!(refused(&custom).contains("undefined field 'lables'"));
+}

@@ -9,6 +9,7 @@ use super::{
     Evaluation, PolicyKind, Request,
     authorizer::{Asked, authority},
     expression::{Evaluator, Inputs},
+    namespace,
     policy::validating::Policy,
     validate::{Decision, Verdict, conditions_match, validate_matched},
 };
@@ -26,6 +27,8 @@ pub struct Objects<'a> {
     pub old_object: &'a Json,
     /// The parameters.
     pub params: &'a Json,
+    /// The namespace of the request, as it is stored. Match conditions do not see it.
+    pub namespace: &'a Json,
 }
 
 /// What a policy says of a request.
@@ -61,18 +64,19 @@ impl PolicyAlone {
     }
 
     /// Evaluates the policy: the match conditions, and the rest, whether they hold or not. Of the request it reads all
-    /// but the objects, which are in `objects`. Namespaces have no labels, and only members of `system:masters` are
-    /// authorized.
+    /// but the objects, which are in `objects`. Only members of `system:masters` are authorized.
     pub fn evaluate(&self, request: &Request, objects: Objects<'_>) -> Said {
         let variable = request.variable(&request.kind, &request.resource);
+        let namespace = if objects.namespace.is_null() { Json::Null } else { namespace::variable(objects.namespace) };
         let inputs = Inputs {
             object: objects.object,
             old_object: objects.old_object,
             request: &variable,
             params: objects.params,
-            namespace: &Json::Null,
+            namespace: &namespace,
             variables: &self.0.variables,
         };
+        let of_conditions = Inputs { namespace: &Json::Null, ..inputs };
         let mut evaluations = Vec::new();
         let mut evaluator = Evaluator {
             kind: PolicyKind::Validating,
@@ -83,7 +87,7 @@ impl PolicyAlone {
         };
         let authority = authority(request, &Asked::default().into());
         let conditions = &self.0.match_conditions;
-        let matched = conditions_match(conditions, true, &inputs, &authority, &mut evaluator);
+        let matched = conditions_match(conditions, true, &of_conditions, &authority, &mut evaluator);
         let Verdict { decisions, .. } = validate_matched(&self.0, &inputs, &authority, &mut evaluator);
         let denial = decisions.into_iter().find_map(|decision| match decision {
             Decision::Admit => None,

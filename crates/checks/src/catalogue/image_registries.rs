@@ -14,30 +14,13 @@ use serde_json::json;
 use crate::settings::any;
 use crate::{
     Check, Field, Finding, Over, Resolve, Rule, TextList, cel,
-    image::{IN_REGISTRY, completed_cel},
+    image::{IN_REGISTRY, completed_cel, surely_in_registry},
     pod,
 };
 
-/// CEL of type bool that is true only of an image in a registry that need not be completed: its reference begins with
-/// the registry. References without a host, or with the other name of docker.io, are completed.
-fn surely_in_registry(image: &str, allowed: &TextList) -> String {
-    let is_complete = |registry: &&String| {
-        let host = registry.split('/').next().unwrap_or_default();
-        host != "index.docker.io" && (host == "localhost" || host.contains(['.', ':']))
-    };
-    let constants: Vec<_> = allowed.constants.iter().filter(is_complete).collect();
-    // What may be a repository itself, with a tag or a digest behind it; one of docker.io may want `library/`.
-    let repositories: Vec<_> =
-        constants.iter().filter(|registry| registry.contains('/') && !registry.starts_with("docker.io/")).collect();
-    let mut begins: Vec<_> = constants.iter().map(|registry| format!("{registry}/")).collect();
-    begins.extend(repositories.iter().flat_map(|repository| [':', '@'].map(|end| format!("{repository}{end}"))));
-    let mut terms = Vec::new();
-    if !begins.is_empty() {
-        terms.push(format!("{}.exists(r, {image}.startsWith(r))", cel::list(&begins)));
-    }
-    if !repositories.is_empty() {
-        terms.push(format!("{image} in {}", cel::list(&repositories)));
-    }
+/// CEL of type bool that is true only of an image in a registry that need not be completed.
+fn surely_in(image: &str, allowed: &TextList) -> String {
+    let mut terms = surely_in_registry(image, &allowed.constants);
     let differing = TextList { constants: vec![], ..allowed.clone() };
     if !(differing.elements.is_empty() && differing.lists.is_empty()) {
         terms.push(format!(
@@ -75,13 +58,13 @@ pub static CHECK: Check = Check {
         Some(Rule {
             variables: vec![("imageRegistriesAllowed", allowed.cel())],
             findings: vec![
-                of_containers.complies(surely_in_registry("c.image", &allowed)),
+                of_containers.complies(surely_in("c.image", &allowed)),
                 Finding::new(
                     Over::Volumes,
                     format!("has(v.image) && {}", bad(reference)),
                     says("image.reference", reference),
                 )
-                .complies(format!("!has(v.image) || {}", surely_in_registry(reference, &allowed))),
+                .complies(format!("!has(v.image) || {}", surely_in(reference, &allowed))),
             ],
         })
     },

@@ -6,7 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Diagnostic, Lowering, Resolve, Text, Values, cel,
-    image::{COMPLETE, ID, IN_REGISTRY, completed, completed_cel, in_registry, is_valid},
+    image::{
+        COMPLETE, ID, IN_REGISTRY, completed, completed_cel, has_host_cel, in_registry, is_valid, surely_in_registry,
+    },
 };
 
 /// Where images are taken from instead of where a pod says. Names are completed first as container runtimes do it:
@@ -60,6 +62,9 @@ pub enum PathStyle {
 
 /// What a target may look like: no scheme, no slash at an end, and a host that is known for one.
 const TARGET: &str = r"^(localhost|[^/@ ]*[.:$A-Z][^/@ ]*)(/[^/@: ]+)*$";
+
+/// The longest reference that is looked at before it is completed: whatever reads a text costs by its length.
+const LONGEST: usize = 512;
 
 /// A redirection in one namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -133,6 +138,41 @@ impl Redirect {
         }
         let i = completed_cel("[n]");
         format!("{images}.map(n, {i}.map(i, {} ? n : {becomes})[0])", kept.join(" || "))
+    }
+
+    /// CEL of type bool that is true only of a reference `image` (CEL of type string, empty if there is none) that is
+    /// left alone in every namespace; `None` if that is known of no image. It reads nothing else, and most references
+    /// that are left alone need not be completed for it.
+    pub fn stays(&self, cx: &mut Lowering<'_>, image: &str) -> Option<String> {
+        let begins = |with: &str| format!("{image}.startsWith({})", cel::quote(&format!("{with}/")));
+        let mut constant = |text: &Text| cx.text("", text).ok();
+        let hosts = self.hosts.iter().map(|one| &one.target);
+        // Where it should be.
+        let mut terms: Vec<_> =
+            self.target.iter().chain(hosts).filter_map(&mut constant).map(|target| begins(&target)).collect();
+        let skip = if self.skip.is_empty() { vec![] } else { cx.texts("", &self.skip).constants };
+        terms.extend(surely_in_registry(image, &skip));
+        if skip.iter().any(|registry| registry == "docker.io") {
+            terms.push(format!("!{}", has_host_cel(image)));
+        } else if skip.iter().any(|registry| registry == "docker.io/library") {
+            terms.push(format!("!{image}.contains('/')"));
+        }
+        // Of no registry that is redirected: all are if there is a target, but those whose names no path can have.
+        let has_a_place = self.target.is_none() || self.path_style == PathStyle::KeepHost;
+        if has_a_place {
+            let docker = self.target.is_none() && self.hosts.iter().any(|one| one.host == "docker.io");
+            let mut others: Vec<_> = self.hosts.iter().map(|one| format!("!{}", begins(&one.host))).collect();
+            if self.target.is_some() {
+                others.push(format!("{image}.matches('^[^/]*[:A-Z][^/]*/')"));
+            } else if docker {
+                others.extend([format!("!{}", begins("index.docker.io")), has_host_cel(image)]);
+            }
+            if !others.is_empty() {
+                terms.push(format!("({})", others.join(" && ")));
+            }
+        }
+        (!terms.is_empty())
+            .then(|| format!("({image}.size() <= {LONGEST} && ({image} == '' || {}))", terms.join(" || ")))
     }
 }
 

@@ -102,6 +102,8 @@ struct Judge<'a> {
     settings: Settings,
     values: Values,
     params: Option<ToolSecurityParams>,
+    /// The namespace, if it is given.
+    namespace: Option<Json>,
 }
 
 fn judges<'a>(accepted: &'a [Accepted], namespace: Option<&Namespace>) -> Result<Vec<Judge<'a>>, Failure> {
@@ -115,7 +117,8 @@ fn judges<'a>(accepted: &'a [Accepted], namespace: Option<&Namespace>) -> Result
         })?;
         let values = params.as_ref().map(|params| params.spec.values()).unwrap_or_default();
         let settings = profile.spec.effective_settings();
-        judges.push(Judge { name, accepted: one, policy, settings, values, params });
+        let namespace = namespace.map(|one| palisade_gate::namespace(&one.name, &one.labels, &one.annotations));
+        judges.push(Judge { name, accepted: one, policy, settings, values, params, namespace });
     }
     Ok(judges)
 }
@@ -124,7 +127,9 @@ impl Judge<'_> {
     /// The violations of a pod.
     fn violations(&self, namespace: &str, pod: &Json) -> Result<Vec<Violation>, String> {
         let params = self.params.as_ref().map(|params| json!({"spec": params.spec}));
-        let request = ValidationRequest { namespace, params: params.as_ref(), ..ValidationRequest::create("Pod", pod) };
+        let (params, namespace_object) = (params.as_ref(), self.namespace.as_ref());
+        let request =
+            ValidationRequest { namespace, params, namespace_object, ..ValidationRequest::create("Pod", pod) };
         match self.policy.evaluate(&request).map_err(|error| error.to_string())? {
             Decision::Admit => Ok(vec![]),
             // A denial without violations is not one that a change of the pod can help.

@@ -1,5 +1,5 @@
 //! A thousand inputs that nobody would write by mistake: `palisade lint` says what is wrong or skips them. It never
-//! panics, and takes no more than 1 GiB of memory and 5 s of a processor for each.
+//! panics, and takes no more than 1 GiB of memory, and 5 s of a processor for each file of a run.
 
 use std::{
     fmt::Write as _,

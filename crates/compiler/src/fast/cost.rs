@@ -7,8 +7,9 @@ use crate::tree::{looping, parts};
 
 /// The cost of one iteration of a loop besides its test.
 pub(super) const ITERATION: u64 = 8;
-/// The longest text of a request that a test reads: a longer one is over the policy's bounds.
-const TEXT: u64 = 4096;
+/// The longest text of a request that a test reads: for a bound of the policy above that, the test demands this one.
+/// Names of images and paths are shorter, and a longer one is judged in full.
+pub(super) const TEXT: u64 = 512;
 /// The longest name of a container, volume or mount.
 const NAME: u64 = 63;
 /// The longest text in a list that is looped over: the key of an annotation. That of a parameter's list is compared only if
@@ -30,7 +31,8 @@ pub(super) fn of(node: &Node) -> u64 {
             elements.iter().map(|element| 1 + tenth(length(element).min(length(what)))).sum()
         }
         ("@in", None, [what, _]) => (1 + tenth(length(what))).saturating_mul(LISTED),
-        ("startsWith" | "endsWith", Some(_), [text]) => tenth(length(text)),
+        // cel-go counts the text that is asked up to 0.26, and what it begins with from 0.30 on.
+        ("startsWith" | "endsWith", Some(text), [asked]) => tenth(length(text).max(length(asked))),
         // Each reads all of a text. The longer the text that it searches for, the more it costs.
         ("contains", Some(text), [asked]) => tenth(length(text)).saturating_mul(tenth(length(asked))),
         ("matches", Some(text), [asked]) => tenth(length(text)).saturating_mul(1 + length(asked) / 4),

@@ -37,7 +37,7 @@ use crate::{
     expressions::Judging,
     fold::fold,
     tree,
-    tree::{TEMPLATE, balance, call, collect, ident, inlined, literal, node, select, truth},
+    tree::{TEMPLATE, balance, call, collect, ident, inlined, literal, mentions, node, select, truth},
     updates::PodUpdates,
     writing::SYNTAX,
 };
@@ -177,7 +177,9 @@ fn every(cases: &Cases<'_>, list: &str, item: &str, test: impl Fn(&Scope) -> Tes
 
 /// A test that holds only where a custom check finds nothing.
 ///
-/// If an expression has no such test, the condition contains it as it is: where it fails, the policy fails as well.
+/// If an expression has no such test, the condition contains it as it is: where it fails, the policy fails as well. One
+/// that reads the namespace cannot be in a match condition, where `namespaceObject` is always null (`Match` in apiserver
+/// `pkg/admission/plugin/webhook/matchconditions/matcher.go`).
 fn complies(cases: &Cases<'_>, custom: &Custom) -> Option<Test> {
     let root = parse_unexpanded(&custom.check.expression, SYNTAX).ok()?.root;
     let (list, item) = match custom.check.target {
@@ -195,6 +197,9 @@ fn complies(cases: &Cases<'_>, custom: &Custom) -> Option<Test> {
     }
     let inlined = |root| inlined(root, &|name| cases.definitions.get(name).cloned());
     let mut own = inlined(root)?;
+    if mentions(&own, "namespaceObject") {
+        return None;
+    }
     if let Some(list) = list {
         let target = Some(Box::new(inlined(select(ident("variables"), list))?));
         own = node(Expr::Call { function: "all".into(), target, args: vec![ident(item), own] });

@@ -19,8 +19,8 @@ use std::{
 use palisade_api::names::Shape;
 use palisade_cel::ast::{Entry, Expr, Literal, Node};
 
-use super::formula::Test;
-use crate::tree::{TEMPLATE, ident, select};
+use super::{cost, formula::Test};
+use crate::tree::{TEMPLATE, call, ident, literal, select};
 
 /// A value as far as it is known.
 #[derive(Clone, Debug)]
@@ -145,6 +145,7 @@ impl<'a> Cases<'a> {
     fn is(&self, of: &Node, wanted: bool, scope: &Scope) -> Test {
         self.value(of, scope, &mut |value| match value {
             Known::Cel(Node { expr: Expr::Literal(Literal::Bool(value)), .. }) => Test::Const(value == wanted),
+            Known::Cel(node) if wanted => Test::Is(shorter(node), wanted),
             Known::Cel(node) => Test::Is(node, wanted),
             _ => NEVER,
         })
@@ -163,6 +164,20 @@ impl<'a> Cases<'a> {
             (_, Test::Const(true)) => no,
             (holds, fails) => Test::Any(vec![Test::All(vec![holds, yes]), Test::All(vec![fails, no])]),
         }
+    }
+}
+
+/// A bound of a text that is above what a test reads becomes that: lists have lower bounds.
+fn shorter(atom: Node) -> Node {
+    let most = i64::try_from(cost::TEXT).unwrap_or(i64::MAX);
+    match &atom.expr {
+        Expr::Call { function, target: None, args } => match (&**function, args.as_slice()) {
+            ("_<=_", [size, Node { expr: Expr::Literal(Literal::Int(bound)), .. }]) if *bound > 2 * most => {
+                call("_<=_", vec![size.clone(), literal::int(most)])
+            }
+            _ => atom,
+        },
+        _ => atom,
     }
 }
 
