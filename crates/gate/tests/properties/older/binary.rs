@@ -4,7 +4,7 @@ use std::{
     env,
     fs::{self, File},
     path::{Path, PathBuf},
-    process::Command,
+    process::{self, Command},
 };
 
 use palisade_api::names;
@@ -60,7 +60,8 @@ impl Older {
     }
 
     fn run(&self, file: &str, cases: &[Case]) -> Rendered {
-        let path = |what: &str| self.files.join(format!("{file}-{what}.json"));
+        // Another process may compare at the same time.
+        let path = |what: &str| self.files.join(format!("{}-{file}-{what}.json", process::id()));
         let write = |what: &str, items: Vec<&Json>| {
             let list = json!({"apiVersion": "v1", "kind": "List", "items": items});
             fs::write(path(what), list.to_string()).unwrap();
@@ -78,14 +79,21 @@ impl Older {
             .status()
             .unwrap_or_else(|error| panic!("{}: {error}", self.program.display()));
         let errors = || fs::read_to_string(path("errors")).unwrap();
-        match status.code() {
+        let rendered = match status.code() {
             Some(0) => {
-                let list: Json = serde_json::from_slice(&fs::read(path("objects")).unwrap()).unwrap();
-                Ok(list["items"].as_array().unwrap().clone())
+                let mut list: Json = serde_json::from_slice(&fs::read(path("objects")).unwrap()).unwrap();
+                match list["items"].take() {
+                    Json::Array(objects) => Ok(objects),
+                    other => panic!("{}: prints no list: {other}", self.program.display()),
+                }
             }
             Some(1) => Err(errors()),
             _ => panic!("{}: {status}: {}", self.program.display(), errors()),
+        };
+        for what in ["profiles", "namespaces", "objects", "errors"] {
+            fs::remove_file(path(what)).unwrap();
         }
+        rendered
     }
 
     /// Keeps something for people to look at, and returns where.

@@ -40,7 +40,7 @@ use cases::{Case, Random};
 use versions::{Ask, Said, Version};
 
 /// Words of messages that were changed on purpose: how they were, and how they are.
-const INTENDED: &[(&str, &str)] = &[("which is no whole number", "which is not a whole number")];
+const INTENDED: &[(&str, &str)] = &[("no whole number", "not a whole number")];
 
 /// How many profiles the other version renders at once.
 const BATCH: usize = 5;
