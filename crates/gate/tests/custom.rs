@@ -134,12 +134,16 @@ fn a_mistake_is_told_at_its_place_in_the_profile() {
 /// The message with which the policy for pods denies a pod in this namespace; empty if it admits it. That its match
 /// condition excludes no such pod is part of judging.
 fn denial_in(compiled: &Compiled, namespace: &Json, pod: &Json) -> String {
-    let policy = Policy::new(&compiled.bundle.pods.policy).unwrap();
+    let policy = Validator::new(&compiled.bundle.pods.policy).unwrap();
     let params = json!({"spec": compiled.probes.params});
     let mut pod = pod.clone();
     pod["metadata"]["creationTimestamp"] = "2026-01-01T00:00:00Z".into();
     let namespace = Some(namespace);
-    let request = Request { params: Some(&params), namespace_object: namespace, ..Request::create("Pod", &pod) };
+    let request = ValidationRequest {
+        params: Some(&params),
+        namespace_object: namespace,
+        ..ValidationRequest::create("Pod", &pod)
+    };
     match policy.evaluate(&request).unwrap() {
         Decision::Admit => String::new(),
         Decision::Deny { message, .. } => message,

@@ -8,6 +8,7 @@ use std::{
 };
 
 use palisade_api::names;
+use palisade_cel::Minor;
 use serde_json::{Value as Json, json};
 
 use super::cases::Case;
@@ -16,7 +17,7 @@ use super::cases::Case;
 const WITH: &str = "PALISADE_COMPARE_WITH";
 
 /// The version of Kubernetes for which both versions render.
-pub(super) const MINOR: u8 = 36;
+pub(super) const MINOR: Minor = Minor::DEFAULT;
 
 /// The older program, and a directory for its files.
 pub(super) struct Older {
@@ -73,7 +74,7 @@ impl Older {
             .arg(path("profiles"))
             .arg("--namespaces")
             .arg(path("namespaces"))
-            .args(["--kube-version", &format!("1.{MINOR}"), "--output", "json"])
+            .args(["--kube-version", &MINOR.to_string(), "--output", "json"])
             .stdout(File::create(path("objects")).unwrap())
             .stderr(File::create(path("errors")).unwrap())
             .status()

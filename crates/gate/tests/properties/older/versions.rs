@@ -9,7 +9,7 @@ use palisade_api::{
 };
 use palisade_apiserver::admission::{Cluster, User};
 use palisade_compiler::{ChangedBy, Compiled, Namespace};
-use palisade_gate::{Decision, Operation, Policy, Request};
+use palisade_gate::{Decision, Operation, ValidationRequest, Validator};
 use palisade_objects::pod;
 use serde_json::{Value as Json, json};
 
@@ -46,7 +46,7 @@ pub(super) fn objects(compiled: &Compiled, case: &Case) -> Vec<Json> {
 /// What a version makes of a profile.
 pub(super) struct Version {
     objects: Vec<Json>,
-    policies: Vec<(Shape, Policy)>,
+    policies: Vec<(Shape, Validator)>,
     params: BTreeMap<String, Json>,
     /// Whether updates of pods are bound to no parameters.
     updated_without: bool,
@@ -79,7 +79,7 @@ impl Version {
                     let shape = shape.unwrap_or_else(|| panic!("{name} is a policy of {profile}"));
                     let policy: ValidatingAdmissionPolicy = serde_json::from_value(object.clone()).unwrap();
                     new.conditional += u64::from(object["spec"].get("matchConditions").is_some());
-                    let policy = Policy::new(&policy).unwrap_or_else(|error| panic!("{error:?}\n{object}"));
+                    let policy = Validator::new(&policy).unwrap_or_else(|error| panic!("{error:?}\n{object}"));
                     new.policies.push((shape, policy));
                 }
                 "ValidatingAdmissionPolicyBinding" if name == names::updates(profile, Shape::Pods) => {
@@ -108,7 +108,7 @@ impl Version {
         let (_, policy) = self.policies.iter().find(|(shape, _)| *shape == ask.shape)?;
         let namespace = case.namespace(namespace);
         let without = self.updated_without && ask.operation == Operation::Update && ask.subresource.is_empty();
-        let request = Request {
+        let request = ValidationRequest {
             namespace,
             operation: ask.operation,
             kind: ask.kind,
@@ -118,6 +118,7 @@ impl Version {
             object: &ask.object,
             old_object: &ask.old,
             params: self.params.get(namespace).filter(|_| !(without && ask.shape == Shape::Pods)),
+            namespace_object: None,
         };
         Some(match policy.judge(&request) {
             Ok(judgement) => Said { decision: Ok(judgement.decision), left_out: !judgement.matched },
