@@ -125,7 +125,7 @@ mod tests {
 
     /// What costs the API server time when it judges a pod must not grow without a limit.
     #[test]
-    fn everything_in_a_profile_is_bounded() {
+    fn every_list_map_and_string_in_a_profile_is_bounded() {
         let crd = serde_json::to_value(ToolSecurityProfile::crd()).unwrap();
         let mut spec = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"].clone();
         // The selector's type is that of Kubernetes; the API server compares it with labels and evaluates no

@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_said_can_be_read() {
+    fn published_data_round_trips() {
         let full = Published { authorities: Some("PEM".into()), url: Some("https://a:1".into()), timeout_seconds: 3 };
         for published in [full.clone(), Published { authorities: None, url: None, ..full }] {
             assert_eq!(Published::read(&published.data()), Some(published));

@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_can_be_read() {
+    fn revision_round_trips() {
         let object = revision("u", 7, 0);
         let read = Revision::read(&object).unwrap();
         assert_eq!((read.uid.as_str(), read.generation, object.revision), ("u", 7, 7));
@@ -107,14 +107,14 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_is_the_last_that_was_made() {
+    fn newest_revision_is_the_last_created() {
         let mut all = [revision("old", 9, 1), revision("new", 1, 2), revision("new", 2, 2)];
         all.sort_by(by_age);
         assert_eq!(all.map(|one| one.revision), [9, 1, 2]);
     }
 
     #[test]
-    fn no_two_profiles_share_a_name() {
+    fn revision_names_are_unique() {
         let all =
             [("a", 1), ("a-1", 1), ("a.1", 1), ("a", 11), ("a-1", 11)].map(|(name, of)| names::revision(name, of));
         let distinct: std::collections::BTreeSet<_> = all.iter().collect();

@@ -232,7 +232,7 @@ fn policies() {
 }
 
 #[test]
-fn an_update_takes_what_was_there() {
+fn update_accepts_expressions_that_were_already_stored() {
     // What a new expression cannot use, a stored one can: `sort` came with 1.34.
     let old = with(policy(), "/spec/validations/0/expression", json!("['b', 'a'].sort() == ['a', 'b']"));
     assert!(
@@ -247,7 +247,7 @@ fn an_update_takes_what_was_there() {
 }
 
 #[test]
-fn words_of_older_minors() {
+fn error_wording_follows_the_minor() {
     let object = with(policy(), "/spec/validations/0/message", json!("a\nb"));
     assert!(said(Minor::V1_33, &object, None).ends_with("message must not contain line breaks"));
     assert!(said(Minor::V1_34, &object, None).ends_with(": must not contain line breaks"));
@@ -313,7 +313,7 @@ fn reserved_names_are_warned_about() {
 }
 
 #[test]
-fn what_is_of_the_wrong_type_is_told_with_its_field() {
+fn wrong_field_type_is_rejected_with_its_path() {
     let wrong = with(policy(), "/spec/validations/0/message", json!(false));
     let Err(Refused::Status(status)) = create(Minor::V1_36, &wrong, None) else { panic!() };
     assert_eq!((status.code, &*status.reason), (400, "BadRequest"));
@@ -326,7 +326,7 @@ fn what_is_of_the_wrong_type_is_told_with_its_field() {
 }
 
 #[test]
-fn definitions_of_groups_of_kubernetes_must_be_approved() {
+fn crds_in_kubernetes_groups_require_approval() {
     let definition = |group: &str, approved: &str| {
         json!({
             "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",

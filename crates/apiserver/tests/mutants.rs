@@ -210,32 +210,32 @@ fn compare(minor: Minor) {
 }
 
 #[test]
-fn objects_are_validated_as_by_1_33() {
+fn validation_matches_kubernetes_1_33() {
     compare(Minor::V1_33);
 }
 
 #[test]
-fn objects_are_validated_as_by_1_34() {
+fn validation_matches_kubernetes_1_34() {
     compare(Minor::V1_34);
 }
 
 #[test]
-fn objects_are_validated_as_by_1_35() {
+fn validation_matches_kubernetes_1_35() {
     compare(Minor::V1_35);
 }
 
 #[test]
-fn objects_are_validated_as_by_1_36() {
+fn validation_matches_kubernetes_1_36() {
     compare(Minor::V1_36);
 }
 
 #[test]
-fn objects_are_validated_as_by_1_37() {
+fn validation_matches_kubernetes_1_37() {
     compare(Minor::V1_37);
 }
 
 #[test]
-fn each_kind_that_is_validated_has_objects_here() {
+fn every_validated_kind_has_golden_objects() {
     let kinds = Kinds::builtin(Minor::V1_36);
     let mut seen = BTreeSet::new();
     for line in lines(Minor::V1_36).iter().filter(|line| !line["sent"].is_null()) {

@@ -12,7 +12,7 @@ use serde_json::Value as Json;
 mod mutations;
 
 #[test]
-fn each_object_becomes_what_is_expected() {
+fn mutation_cases_yield_the_expected_objects() {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/apiserver/cases/mutation");
     let cases = mutations::cases(&directory);
     assert!(cases.len() > 100, "cases are missing");

@@ -130,7 +130,7 @@ fn compare(kinds: &Kinds, line: &Receipt) -> BTreeMap<&'static str, String> {
 }
 
 #[test]
-fn objects_are_those_of_the_api_server() {
+fn prepared_objects_match_the_api_server() {
     let mut failures = Vec::new();
     for minor in Minor::ALL {
         let mut kinds = Kinds::builtin(minor);

@@ -29,7 +29,7 @@ fn received(
 }
 
 #[test]
-fn subresources_take_kinds_of_their_own() {
+fn subresources_have_their_own_kinds() {
     let kinds = Kinds::builtin(Minor::V1_36);
     let pods = kinds.by_plural("", "v1", "pods").unwrap();
     let kind = |name: &str| {
@@ -47,7 +47,7 @@ fn subresources_take_kinds_of_their_own() {
 }
 
 #[test]
-fn equivalent_resources_are_those_with_the_same_objects() {
+fn resources_with_the_same_objects_are_equivalent() {
     let kinds = Kinds::builtin(Minor::V1_36);
     let equivalents = |group: &str, version: &str, plural: &str, subresource: &str| -> Vec<String> {
         let resource = kinds.by_plural(group, version, plural).unwrap();
@@ -76,7 +76,7 @@ fn every_minor_has_kinds() {
 }
 
 #[test]
-fn an_update_keeps_what_a_client_cannot_change() {
+fn update_keeps_fields_a_client_cannot_change() {
     let kinds = Kinds::builtin(Minor::V1_36);
     let around = Surroundings::default();
     let old = received(&kinds, &pod(&json!({})), None, "", &around).unwrap();
@@ -118,7 +118,7 @@ fn a_subresource_receives_its_own_kind() {
 }
 
 #[test]
-fn a_definition_that_cannot_be_served_says_why() {
+fn unservable_crd_is_rejected_with_the_reason() {
     let crd = json!({"metadata": {"name": "x"}, "spec": {"group": "g", "names": {"plural": "x"}}});
     let problem = Kinds::builtin(Minor::V1_36).add_crd(&crd).unwrap_err();
     assert_eq!(

@@ -15,7 +15,7 @@ use serde_json::{Value as Json, json};
 
 /// What the sources of each minor say is on by default (`make oracle`).
 #[test]
-fn every_plugin_that_is_on_by_default_is_in_the_table() {
+fn default_plugins_match_the_sources_of_each_minor() {
     let mut compared = 0;
     for minor in Minor::ALL {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../tests/oracle/plugins/{minor}.json"));
@@ -92,7 +92,7 @@ fn class(kind: &str, name: &str, more: &Json) -> Json {
 }
 
 #[test]
-fn pods_get_their_account_priority_and_tolerations() {
+fn plugins_set_service_account_priority_and_tolerations() {
     let cluster = cluster(&[class("PriorityClass", "high", &json!({"value": 7}))]);
     let review = create(&cluster, &pod(&json!({"priorityClassName": "high"})));
     assert_eq!(review.outcome, Outcome::Allowed);
@@ -105,7 +105,7 @@ fn pods_get_their_account_priority_and_tolerations() {
 
 /// Something that a request names is missing if the files have others of its kind, and unknown if they have none.
 #[test]
-fn what_is_missing_is_denied_and_what_is_unknown_has_no_verdict() {
+fn missing_reference_is_denied_and_unknown_one_has_no_verdict() {
     let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "other"}});
     for (field, name, other, plugin, message) in [
         (
@@ -141,7 +141,7 @@ fn what_is_missing_is_denied_and_what_is_unknown_has_no_verdict() {
 }
 
 #[test]
-fn a_plugin_runs_only_if_it_is_chosen() {
+fn plugin_runs_only_if_enabled() {
     let namespace = namespace(&json!({"pod-security.kubernetes.io/enforce": "baseline"}));
     let bad = pod(&json!({"hostNetwork": true}));
     let says = |plugins: Plugins| {
@@ -160,7 +160,7 @@ fn a_plugin_runs_only_if_it_is_chosen() {
 }
 
 #[test]
-fn policies_are_evaluated_unless_they_are_turned_off() {
+fn policies_are_evaluated_unless_their_plugin_is_disabled() {
     let version = "admissionregistration.k8s.io/v1";
     let policy = json!({
         "apiVersion": version, "kind": "ValidatingAdmissionPolicy", "metadata": {"name": "p"},
@@ -189,7 +189,7 @@ fn policies_are_evaluated_unless_they_are_turned_off() {
 
 /// `GetDefaultClass`: the newest, and of those as old the first by name.
 #[test]
-fn the_default_class_is_the_newest() {
+fn newest_default_storage_class_is_used() {
     let default = |name: &str, created: &str| {
         let mut class = class("StorageClass", name, &json!({"provisioner": "x"}));
         class["metadata"]["annotations"] = json!({"storageclass.kubernetes.io/is-default-class": "true"});
@@ -214,7 +214,7 @@ fn the_default_class_is_the_newest() {
 
 /// A webhook of the files is asked about what it matches, and what it answers is not known.
 #[test]
-fn a_webhook_that_is_asked_leaves_no_verdict() {
+fn request_matched_by_a_webhook_has_no_verdict() {
     for (kind, plugin) in [
         ("ValidatingWebhookConfiguration", "ValidatingAdmissionWebhook"),
         ("MutatingWebhookConfiguration", "MutatingAdmissionWebhook"),
@@ -238,7 +238,7 @@ fn a_webhook_that_is_asked_leaves_no_verdict() {
 }
 
 #[test]
-fn devices_are_not_counted_in_quotas() {
+fn device_quota_has_no_verdict() {
     let quota = |name: &str| {
         json!({
             "apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q", "namespace": "default"},
@@ -259,7 +259,7 @@ fn devices_are_not_counted_in_quotas() {
 }
 
 #[test]
-fn a_quota_has_a_verdict_where_what_is_in_use_makes_no_difference() {
+fn quota_has_no_verdict_only_if_unknown_usage_matters() {
     let quota = |hard: &Json, status: &Json| {
         json!({
             "apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q", "namespace": "default"},
@@ -284,7 +284,7 @@ fn a_quota_has_a_verdict_where_what_is_in_use_makes_no_difference() {
 }
 
 #[test]
-fn deletions_of_what_every_cluster_needs_are_denied() {
+fn deletion_of_required_namespaces_is_denied() {
     let cluster = cluster(&[]);
     for (name, allowed) in [("kube-system", false), ("default", false), ("kube-node-lease", true), ("mine", true)] {
         let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
@@ -295,7 +295,7 @@ fn deletions_of_what_every_cluster_needs_are_denied() {
 
 /// Nobody who judges pods by the Pod Security Standards, so that the verdict depends on what nobody knows.
 #[test]
-fn without_a_judge_of_the_standards_there_is_no_verdict() {
+fn pod_security_has_no_verdict_without_a_judge() {
     let with = |labels: &Json| {
         let mut cluster = Cluster::new(Minor::V1_36);
         cluster.apply(namespace(labels)).unwrap();
@@ -346,7 +346,7 @@ impl Webhook for Labels {
 }
 
 #[test]
-fn a_webhook_that_is_registered_answers() {
+fn registered_webhook_mutates_and_warns() {
     let constraints = json!({"resourceRules": [
         {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]},
     ]});

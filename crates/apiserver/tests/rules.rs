@@ -50,7 +50,7 @@ fn compare(what: &str, wanted: &Json, found: &[String], failures: &mut Vec<Strin
 }
 
 #[test]
-fn definitions_with_rules_are_judged_as_by_the_api_server() {
+fn crds_with_rules_are_validated_like_the_api_server() {
     let mut failures = Vec::new();
     let mut count = 0;
     for minor in Minor::ALL {
@@ -70,7 +70,7 @@ fn definitions_with_rules_are_judged_as_by_the_api_server() {
 }
 
 #[test]
-fn objects_with_rules_are_judged_as_by_the_api_server() {
+fn custom_resources_with_rules_are_validated_like_the_api_server() {
     let mut failures = Vec::new();
     let mut count = 0;
     for minor in Minor::ALL {
@@ -113,7 +113,7 @@ fn objects_with_rules_are_judged_as_by_the_api_server() {
 /// Definitions that API servers are known to take: those in `crds/`, and those of the Gateway API, with many rules (which
 /// the tests of `k8s.io/apiextensions-apiserver` have; skipped where that is not in the Go module cache).
 #[test]
-fn definitions_of_others_are_accepted() {
+fn well_known_crds_are_accepted() {
     let own = fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../crds")).unwrap();
     let own = own.map(|entry| fs::read_to_string(entry.unwrap().path()).unwrap());
     let own = own.filter(|text| text.contains("kind: CustomResourceDefinition"));
@@ -174,7 +174,7 @@ fn costs(schema: &Json, typed: &Json, minor: Minor, path: &str, found: &mut BTre
 }
 
 #[test]
-fn rules_are_estimated_as_by_the_api_server() {
+fn rule_cost_estimates_match_the_api_server() {
     let mut failures = Vec::new();
     let mut count = 0;
     for minor in Minor::ALL {

@@ -66,7 +66,7 @@ fn pod(metadata: &Value) -> Value {
 }
 
 #[test]
-fn a_bound_claim_is_seen_to_be_bound_when_it_is_deleted() {
+fn policy_sees_the_phase_of_a_deleted_claim() {
     for minor in Minor::ALL {
         let cluster = cluster(minor, &["oldObject.status.phase != 'Bound'"]);
         assert!(answer(&delete(&cluster, &claim("Bound"))).contains("denied request: oldObject.status.phase"));
@@ -79,7 +79,7 @@ fn a_bound_claim_is_seen_to_be_bound_when_it_is_deleted() {
 }
 
 #[test]
-fn nothing_is_stripped_of_what_is_stored() {
+fn stored_object_keeps_all_its_metadata() {
     let dump = pod(&json!({
         "uid": "11111111-1111-4111-8111-111111111111", "creationTimestamp": "2001-01-01T00:00:00Z", "generation": 4,
         "deletionTimestamp": "2002-01-01T00:00:00Z", "deletionGracePeriodSeconds": 0, "resourceVersion": "17",
@@ -99,7 +99,7 @@ fn nothing_is_stripped_of_what_is_stored() {
 }
 
 #[test]
-fn a_manifest_stands_for_the_object_that_was_created_from_it() {
+fn stored_manifest_gets_server_fields_and_keeps_its_status() {
     let kinds = Kinds::builtin(Minor::V1_36);
     let pods = kinds.by_plural("", "v1", "pods").unwrap();
     let mut manifest = pod(&json!({"deletionTimestamp": "2002-01-01T00:00:00Z"}));
@@ -113,7 +113,7 @@ fn a_manifest_stands_for_the_object_that_was_created_from_it() {
 }
 
 #[test]
-fn manifests_are_changed_as_by_apply() {
+fn manifest_update_behaves_like_kubectl_apply() {
     let cluster = cluster(
         Minor::V1_36,
         &["!has(object.metadata.labels) || object.metadata.labels['step'] != oldObject.metadata.labels['step']"],
@@ -131,7 +131,7 @@ fn manifests_are_changed_as_by_apply() {
 }
 
 #[test]
-fn a_removed_finalizer_is_an_update_of_what_is_deleted() {
+fn finalizer_removal_is_judged_with_the_deletion_timestamp() {
     let cluster =
         cluster(Minor::V1_36, &["!has(object.metadata.deletionTimestamp) || has(object.metadata.finalizers)"]);
     let old = pod(&json!({
@@ -155,7 +155,7 @@ fn a_removed_finalizer_is_an_update_of_what_is_deleted() {
 }
 
 #[test]
-fn nobody_is_asked_about_what_is_already_on_its_way_out() {
+fn delete_is_not_judged_again_during_the_grace_period() {
     let cluster = cluster(Minor::V1_36, &["false"]);
     let mut leaving =
         pod(&json!({"uid": "u", "deletionTimestamp": "2002-01-01T00:00:00Z", "deletionGracePeriodSeconds": 30}));
@@ -165,7 +165,7 @@ fn nobody_is_asked_about_what_is_already_on_its_way_out() {
 }
 
 #[test]
-fn what_is_not_known_has_no_verdict() {
+fn update_of_a_kind_without_known_rules_has_no_verdict() {
     let cluster = cluster(Minor::V1_36, &["true"]);
     let event = json!({
         "apiVersion": "v1", "kind": "Event", "metadata": {"name": "a", "namespace": "x"}, "reason": "A",
@@ -179,7 +179,7 @@ fn what_is_not_known_has_no_verdict() {
 }
 
 #[test]
-fn an_object_takes_the_place_of_one_with_its_name() {
+fn applied_object_replaces_one_of_the_same_name() {
     let mut cluster = cluster(Minor::V1_36, &["object.spec.priority == 2"]);
     let class = |value: i64| json!({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "c"}, "value": value});
     let mut wanted = pod(&json!({}));

@@ -35,7 +35,7 @@ fn deployment(template: &Json) -> Json {
 }
 
 #[test]
-fn what_is_invalid_is_refused_before_policies_are_asked() {
+fn invalid_object_is_rejected_before_policies_run() {
     let bad = pod(&json!({"containers": [{"name": "a b", "image": "a"}], "imagePullSecrets": [{}]}));
     let review = send(Minor::V1_36, &bad, None);
     let denial = review.outcome.denial().unwrap();
@@ -46,7 +46,7 @@ fn what_is_invalid_is_refused_before_policies_are_asked() {
 }
 
 #[test]
-fn what_pods_share_is_warned_of() {
+fn duplicate_and_overlapping_ports_are_warned_about() {
     let b = |port: u16, name: &str| json!({"containerPort": port, "name": name});
     let two = |first: Json, second: Json| {
         pod(&json!({"containers": [
@@ -87,7 +87,7 @@ fn what_pods_share_is_warned_of() {
 }
 
 #[test]
-fn volumes_and_lists_are_warned_of() {
+fn overlapping_paths_duplicates_and_deprecations_are_warned_about() {
     let items = |path: &str| json!([{"key": "k", "path": path}]);
     let projected = |sources: Json| {
         let volumes = json!([{"name": "foo", "projected": {"sources": sources}}]);
@@ -137,7 +137,7 @@ fn volumes_and_lists_are_warned_of() {
 }
 
 #[test]
-fn containers_are_warned_of() {
+fn duplicate_env_and_fractional_bytes_are_warned_about() {
     let env = json!([
         {"name": "a", "value": "x"}, {"name": "a", "value": "$(a)"}, {"name": "a", "value": "y$(a)"},
         {"name": "a", "value": "z"},
@@ -174,7 +174,7 @@ fn containers_are_warned_of() {
 }
 
 #[test]
-fn annotations_of_containers_are_warned_of() {
+fn deprecated_apparmor_annotations_are_warned_about() {
     let key = "container.apparmor.security.beta.kubernetes.io/a";
     let warning =
         format!("metadata.annotations[{key}]: deprecated since v1.30; use the \"appArmorProfile\" field instead");
@@ -198,7 +198,7 @@ fn annotations_of_containers_are_warned_of() {
 }
 
 #[test]
-fn other_kinds_are_warned_of() {
+fn services_ingresses_and_names_are_warned_about() {
     let service = |spec: Json| json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a"}, "spec": spec});
     let headless = service(json!({"clusterIP": "None", "externalIPs": ["1.1.1.1"], "ports": [{"port": 80}]}));
     warns(Minor::V1_36, &headless, None, &["spec.externalIPs is ignored for headless services"]);

@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn minors_are_read_from_versions() {
+    fn minor_is_parsed_from_a_version() {
         let cases = [("1.33", 33), ("1.37", 37), ("v1.36.1", 36), ("1.36.1+k3s1", 36), ("v1.35.0-gke.1", 35)];
         for (text, expected) in cases {
             assert_eq!(text.parse(), Ok(Minor(expected)), "{text}");

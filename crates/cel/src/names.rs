@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_escaped_and_back() {
+    fn property_names_are_escaped_and_unescaped() {
         // Of apiserver `pkg/cel/escaping_test.go`.
         for (name, identifier) in [
             ("a", "a"),

@@ -189,7 +189,7 @@ impl Random {
 }
 
 #[test]
-fn generated_expressions_have_the_same_value_or_none() {
+fn random_expressions_evaluate_alike_in_both_evaluators() {
     let opinions = Opinions::new(json!({"object": {
         "metadata": {"name": "web"},
         "spec": {"n": 3, "yes": true, "list": ["a", 1], "ints": [4, 5, 6]},
@@ -218,7 +218,7 @@ fn generated_expressions_have_the_same_value_or_none() {
 }
 
 #[test]
-fn expressions_of_the_corpus_have_the_same_value() {
+fn golden_expressions_evaluate_alike_in_both_evaluators() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/oracle");
     let mut opinions: BTreeMap<String, Opinions> = BTreeMap::new();
     let (mut same, mut known, mut differences) = (0, BTreeSet::new(), Vec::new());

@@ -37,7 +37,7 @@ fn seen(program: &Program) -> Vec<String> {
 }
 
 #[test]
-fn outcomes_add_up() {
+fn watched_outcomes_accumulate_over_runs() {
     let source = "!has(object.a) || (object.a > 1 &&\n  object.b.all(x, x != 'c')) ? object.d : 1 < 2";
     let program = environment().watching().compile(source, ResultType::Any).unwrap();
     assert_eq!(seen(&program), ["1:1 whole ", "1:1 or ", "1:20 and ", "2:3 and ", "2:19 and ", "2:30 condition ",]);

@@ -78,14 +78,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quotes_what_cel_would_read_otherwise() {
+    fn string_literals_are_escaped_for_cel() {
         assert_eq!(quote("it's a \\ \n"), r"'it\'s a \\ \u000a'");
         assert_eq!(list(["a", "b"]), "['a', 'b']");
         assert_eq!(any(&[]), "false");
     }
 
     #[test]
-    fn literals_of_several_types_are_dynamic() {
+    fn mixed_type_literals_are_wrapped_in_dyn() {
         use serde_json::json;
         for (value, expected) in [
             (json!("it's"), r"'it\'s'"),

@@ -97,7 +97,7 @@ mod tests {
 
     /// The cases of `github.com/distribution/reference`, `normalize_test.go`.
     #[test]
-    fn references_are_completed_as_runtimes_do_it() {
+    fn image_references_are_completed_like_in_runtimes() {
         for (image, expected) in [
             ("nginx", "docker.io/library/nginx"),
             ("nginx:1.25", "docker.io/library/nginx:1.25"),
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_a_runtime_takes_is_valid() {
+    fn only_image_references_a_runtime_accepts_are_valid() {
         let sha = "0123456789abcdef".repeat(4);
         for image in [
             "nginx",

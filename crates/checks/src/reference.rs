@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dollar_that_begins_no_reference_is_an_error() {
+    fn dollar_sign_without_a_reference_is_rejected() {
         for text in ["$", "a $ b", "${tool", "${}", "$Tool", "$1", "${a-b}"] {
             assert!(pieces(text).is_err(), "{text}");
         }

@@ -49,7 +49,7 @@ mod tests {
     use crate::catalogue;
 
     #[test]
-    fn an_update_can_change_images_and_little_else() {
+    fn only_checks_of_changeable_fields_restrict_updates() {
         let changeable: Vec<_> = catalogue::ALL
             .iter()
             .filter(|check| check.fields.contains(&Field::Container("image")))

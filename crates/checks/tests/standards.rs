@@ -15,7 +15,7 @@ fn rule(check: &Check, level: Level, minor: u8) -> Option<Rule> {
 
 /// From a version on, a level has a rule that it did not have before, and that the level below does not have.
 #[test]
-fn levels_have_a_check_from_the_version_on_that_it_says() {
+fn level_gains_each_check_in_its_stated_version() {
     for check in catalogue::ALL {
         for pss in check.pss {
             let place = format!("{}: {} since v1.{}", check.id, pss.id, pss.since);
@@ -37,7 +37,7 @@ fn levels_have_a_check_from_the_version_on_that_it_says() {
 
 /// And before that version, or without such a check, the level restricts nothing.
 #[test]
-fn levels_have_no_checks_but_those() {
+fn level_has_no_check_before_its_stated_version() {
     for check in catalogue::ALL {
         for (level, minor) in
             [Level::Baseline, Level::Restricted].into_iter().flat_map(|l| (0..=LATEST).map(move |m| (l, m)))

@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_command_line_is_sound() {
+    fn command_line_definition_is_valid() {
         Args::command().debug_assert();
     }
 }

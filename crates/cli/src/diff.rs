@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_diff_is_one_that_patch_reads() {
+    fn diff_is_in_unified_format() {
         let object = |replicas: u32| {
             json!({
                 "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "n"},

@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn any_place_can_be_shown() {
+    fn any_source_range_can_be_rendered() {
         for text in ["", "\n", "a", "ü\nü", "a\r\n\r\n", "\u{1b}[31m", &"x".repeat(5000)] {
             let source = Arc::new(Source::new("f", text.to_owned()));
             for start in 0..8 {
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_is_shown_or_named() {
+    fn very_long_line_is_named_instead_of_shown() {
         let short = Arc::new(Source::new("f", "a: 1\nb: 2\n".to_owned()));
         assert!(rendered(&Problem::new("wrong").at(&short, 8..9), false).contains("f:2:4"));
         let long = Arc::new(Source::new("f", format!("a: {}", "x".repeat(5000))));

@@ -122,7 +122,7 @@ mod tests {
     use palisade_manifest::locate::documents;
 
     #[test]
-    fn finds_all_of_them() {
+    fn all_unknown_fields_are_found() {
         let text = "\
 kind: ToolSecurityProfile
 metadata: {nam: x, labels: {anything: goes}}

@@ -118,7 +118,7 @@ fn tried(command: &Command, input: usize, bytes: &[u8]) -> Result<(), TestCaseEr
 }
 
 #[test]
-fn good_files_are_judged() {
+fn every_command_handles_valid_files() {
     for command in &COMMANDS {
         let directory = tempfile::tempdir().unwrap();
         let outcome = run(command, directory.path(), usize::MAX, &[]);
@@ -128,7 +128,7 @@ fn good_files_are_judged() {
 }
 
 #[test]
-fn arbitrary_files_make_nothing_panic() {
+fn damaged_files_panic_no_command() {
     // Each compiles and checks a profile, or builds a cluster: PROPTEST_CASES=256 makes 64 of them.
     let config = Config::default();
     let mut runner = TestRunner::new(Config { failure_persistence: None, cases: config.cases / 4, ..config });
@@ -144,7 +144,7 @@ fn arbitrary_files_make_nothing_panic() {
 
 /// What once panicked.
 #[test]
-fn metadata_that_is_none_makes_nothing_panic() {
+fn malformed_metadata_panics_no_command() {
     for value in ["x", "{labels: [7]}"] {
         for command in &COMMANDS {
             for (input, (_, good)) in command.inputs.iter().enumerate() {

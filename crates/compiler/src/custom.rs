@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_in_the_policy_is_a_place_in_the_profile() {
+    fn position_in_the_policy_maps_to_the_profile_field() {
         let targets = [CustomTarget::Pod, CustomTarget::Containers, CustomTarget::Volumes];
         let writings = [Writing::Readable, Writing::AsLowered];
         let all = targets.into_iter().flat_map(|target| writings.map(|writing| (target, writing)));

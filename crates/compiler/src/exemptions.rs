@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn who_acts_for_tenants_is_found_and_nobody_else() {
+    fn exemptions_of_accounts_acting_for_tenants_are_found() {
         let users = [
             "system:serviceaccount:kube-system:daemon-set-controller",
             "system:serviceaccount:kube-system:coredns",

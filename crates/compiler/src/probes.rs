@@ -124,7 +124,7 @@ mod tests {
     use crate::compile;
 
     #[test]
-    fn each_shape_is_asked_about_by_objects_of_its_generation() {
+    fn probes_of_every_shape_carry_the_generation() {
         let profile: ToolSecurityProfile = serde_json::from_value(json!({
             "apiVersion": names::API_VERSION, "kind": "ToolSecurityProfile",
             "metadata": {"name": "tools", "generation": 7},

@@ -45,7 +45,7 @@ fn the_same_profile_gives_the_same_bytes() {
 }
 
 #[test]
-fn constants_are_written_into_the_policy_and_references_are_read_from_parameters() {
+fn constants_are_inlined_and_references_read_from_parameters() {
     let text = |spec: &Json| serde_json::to_string(&compiled(spec).bundle.pods.policy).unwrap();
     let range = |end: Json| json!({"users": {"fsGroup": {"rule": "MustRunAs", "ranges": [{"min": end, "max": end}]}}});
     let constant = text(&range(json!(7)));
@@ -90,7 +90,7 @@ fn toolforge_and_more() -> Compiled {
 }
 
 #[test]
-fn each_check_says_in_a_comment_which_page_it_has() {
+fn every_check_names_its_page_in_a_comment() {
     let compiled = toolforge_and_more();
     let all = expressions(&compiled);
     let comment = |name: &str| {
@@ -112,7 +112,7 @@ fn each_check_says_in_a_comment_which_page_it_has() {
 
 /// Writers of YAML quote a text that has a line with a space at its end, and show others as a block.
 #[test]
-fn expressions_are_texts_that_yaml_shows_as_blocks() {
+fn expressions_serialize_as_yaml_block_scalars() {
     let compiled = toolforge_and_more();
     let all = expressions(&compiled);
     for (name, expression) in &all {
@@ -127,7 +127,7 @@ fn expressions_are_texts_that_yaml_shows_as_blocks() {
 }
 
 #[test]
-fn what_is_off_is_not_in_the_policy() {
+fn disabled_checks_are_left_out_of_the_policy() {
     let nothing: [&str; 0] = [];
     assert_eq!(compiled(&json!({"baseline": "Privileged"})).checks, nothing);
     let restricted = [
@@ -227,7 +227,7 @@ fn protected_and_excluded_namespaces_are_never_selected() {
 }
 
 #[test]
-fn a_binding_denies_without_parameters_only_in_stage_deny() {
+fn binding_denies_missing_parameters_only_with_enforcement_deny() {
     for (stage, not_found, actions) in
         [("Deny", "Deny", vec!["Deny"]), ("Warn", "Allow", vec!["Warn", "Audit"]), ("Audit", "Allow", vec!["Audit"])]
     {
@@ -293,7 +293,7 @@ fn parameters_are_resolved_from_the_first_source_that_has_a_value() {
 }
 
 #[test]
-fn all_mistakes_are_reported_with_their_places() {
+fn all_profile_errors_are_reported_with_field_paths() {
     let spec = json!({
         "parameters": [
             {"name": "uid", "type": "Integer"}, {"name": "uid", "type": "String"},
@@ -327,7 +327,7 @@ fn all_mistakes_are_reported_with_their_places() {
 }
 
 #[test]
-fn what_is_wrong_with_a_custom_check_is_told() {
+fn invalid_custom_check_is_rejected_with_its_field_path() {
     let diagnostics = |checks: Json| {
         let found = compile(&profile(&json!({"customChecks": checks}))).unwrap_err();
         found.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
@@ -352,7 +352,7 @@ fn what_is_wrong_with_a_custom_check_is_told() {
 }
 
 #[test]
-fn mutation_is_one_policy_of_either_version() {
+fn mutation_compiles_to_one_policy_of_v1_or_v1beta1() {
     assert_eq!(compiled(&json!({})).bundle.mutation, None);
     let mut spec = json!({"mutation": {"defaults": "Secure", "failurePolicy": "Fail"}});
     let pair = compiled(&spec).bundle.mutation.unwrap();
@@ -383,7 +383,7 @@ fn mutation_is_one_policy_of_either_version() {
 }
 
 #[test]
-fn a_redirection_to_what_is_no_registry_is_a_mistake() {
+fn redirect_target_that_is_not_a_registry_is_rejected() {
     for target in ["registry", "a.b/C", "a.b:x", "a b.c"] {
         let spec = json!({"images": {"redirect": {"target": target}}});
         let mistakes = compile(&profile(&spec)).unwrap_err();
@@ -407,7 +407,7 @@ fn updates(spec: &Json) -> Vec<Option<Option<String>>> {
 }
 
 #[test]
-fn updates_are_bound_to_parameters_only_where_these_restrict_what_updates_change() {
+fn update_binding_has_parameters_only_where_updates_need_them() {
     let exception = |check: &str| json!([{"namespaces": ["x"], "checks": [check], "reason": "a test", "expires": "2099-01-01T00:00:00Z"}]);
     let uid = json!({"users": {"runAsUser": {"rule": "MustRunAs", "ranges": [{"min": "$uid", "max": "$uid"}]}},
         "parameters": [{"name": "uid", "type": "Integer"}]});

@@ -21,7 +21,7 @@ fn condition(spec: &Json, shape: Shape) -> Option<String> {
 }
 
 #[test]
-fn each_thing_is_asked_once_and_behind_its_presence() {
+fn match_condition_guards_each_field_and_reads_it_once() {
     let spec = json!({
         "parameters": [{"name": "uid", "type": "Integer", "default": 7}],
         "users": {"runAsUser": {"rule": "MustRunAs", "ranges": [{"min": "$uid", "max": "$uid"}]}},
@@ -93,7 +93,7 @@ fn each_thing_is_asked_once_and_behind_its_presence() {
 
 /// A pod template is read from its workload once.
 #[test]
-fn a_template_is_bound_to_a_name() {
+fn pod_template_is_read_from_its_workload_once() {
     let found = condition(&json!({"host": {"network": false}}), Shape::Workloads).unwrap();
     let bound = "[request.kind.kind == 'CronJob'\n    ? dyn(object).spec.jobTemplate.spec.template";
     assert!(found.contains(bound), "{found}");
@@ -103,7 +103,7 @@ fn a_template_is_bound_to_a_name() {
 
 /// A check that cannot be said so that it never fails leaves the profile without a fast path, and nothing else.
 #[test]
-fn what_has_no_sufficient_test_has_no_fast_path() {
+fn check_without_a_safe_test_disables_the_fast_path() {
     // Of the variables of policies, a check may name any; these are made of it.
     let spec =
         json!({"customChecks": [{"id": "own", "expression": "variables.violations.size() == 0", "message": "x"}]});

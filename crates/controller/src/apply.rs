@@ -219,7 +219,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn leaving_stage_deny_keeps_the_parameters_of_the_former_policy() {
+    fn leaving_enforcement_deny_keeps_the_former_parameters() {
         let binding = |generation: &str, actions: &[&str], params: bool| -> ValidatingAdmissionPolicyBinding {
             let params = params.then(|| json!({"name": "p", "parameterNotFoundAction": "Deny"}));
             serde_json::from_value(json!({

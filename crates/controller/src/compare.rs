@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn absent_and_empty_are_the_same_and_nothing_else_is() {
+    fn specs_are_equal_up_to_absent_and_empty_fields() {
         let desired = json!({"a": 1, "selector": {}, "list": [], "rules": [{"x": ""}, {}]});
         for same in [
             json!({"a": 1, "rules": [{"x": ""}, {}]}),

@@ -113,7 +113,7 @@ mod tests {
     static PANICS: AtomicBool = AtomicBool::new(true);
 
     #[tokio::test]
-    async fn a_check_that_panicked_is_repeated() {
+    async fn gate_is_rerun_after_a_panic() {
         let spec = serde_json::from_value(serde_json::json!({"namespaceSelector": {"matchLabels": {"a": "b"}}}));
         let mut profile = ToolSecurityProfile::new("tools", spec.unwrap());
         profile.metadata.generation = Some(1);

@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_hanging_job_gives_its_place_to_the_next_up_to_a_limit() {
+    async fn hanging_jobs_free_their_slots_up_to_a_limit() {
         let mut schedule = Schedule::new(1);
         put(&mut schedule, "a", 0..100, Class::Bulk);
         let mut hung = 0;
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_namespace_is_never_written_twice_at_once_and_the_latest_job_wins() {
+    async fn namespace_has_one_write_at_a_time_and_latest_job_wins() {
         let mut schedule = Schedule::new(4);
         put(&mut schedule, "a", 0..1, Class::Bulk);
         assert_eq!(begin(&mut schedule), ["a/n0"]);

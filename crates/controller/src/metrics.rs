@@ -284,7 +284,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_what_dashboards_expect() {
+    fn metric_names_match_the_dashboards() {
         let metrics = Metrics::new();
         metrics.reconciled("ok", Duration::from_millis(3));
         metrics.wrote("ToolSecurityParams", "apply");

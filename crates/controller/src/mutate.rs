@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn the_engine_in_force_is_that_of_all_api_servers() {
+    fn engine_in_force_summarizes_all_api_servers() {
         use EngineInForce::{Native, None, Webhook};
         for (servers, wanted, engine) in [
             ([Ok(NATIVE), Ok(NATIVE)], true, Native),
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn a_profile_whose_pods_nobody_mutates_is_not_enforced() {
+    fn profile_without_a_working_engine_is_not_enforced() {
         let state = |mutated| MutationState { mutated, ..MutationState::new(1, None) };
         let of = |mutated| enforced(passed(), Some(&state(mutated)));
         assert_eq!(of(PodMutation::Pending), None);

@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn zero_is_refused_where_it_makes_no_sense() {
+    fn zero_is_rejected_for_intervals_and_concurrency() {
         for flag in ["--probe-interval=0s", "--probe-timeout=0ms", "--write-concurrency=0", "--profile-concurrency=0"] {
             let error = Cli::try_parse_from(["x", flag]).map(|cli| cli.options).unwrap_err().to_string();
             let (name, value) = flag.split_once('=').unwrap();
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_are_urls() {
+    fn api_server_addresses_must_be_urls() {
         assert_eq!("Discover".parse(), Ok(ApiServers::Discover));
         let two = "https://10.0.0.1:6443, https://[::1]:6444".parse::<ApiServers>().unwrap();
         assert!(matches!(two, ApiServers::At(addresses) if addresses.len() == 2));

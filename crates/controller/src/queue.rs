@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn changes_are_collected_and_a_busy_profile_waits() {
+    async fn changes_are_batched_and_busy_profiles_wait() {
         let queue = Queue::new(Duration::from_millis(20));
         let start = Instant::now();
         queue.schedule("a".into(), Duration::from_mins(1));

@@ -49,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn both_profiles_report_a_conflict_where_both_select() {
+    fn redirect_conflict_is_reported_by_both_profiles() {
         let store = Store::default();
         for name in ["tool-a", "tool-b"] {
             let meta = json!({"metadata": {"name": name, "labels": {"tenancy": "tool"}}});

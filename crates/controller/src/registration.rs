@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_exists_while_a_webhook_serves_and_the_profile_wants_it() {
+    fn webhook_entry_exists_while_served_and_wanted() {
         let (one, two, still) = (accepted("one", "Webhook"), accepted("two", "Auto"), accepted("still", "Native"));
         let all = desired(&[(&one, Wanted::Yes), (&two, Wanted::No), (&still, Wanted::UntilReplaced)]);
         let profiles: ProfileNames = ["one", "two", "still"].map(str::to_owned).into();
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_of_unchecked_profiles_stay_and_those_of_deleted_ones_do_not() {
+    fn unchecked_profile_keeps_its_webhook_entry_until_deleted() {
         let one = accepted("one", "Webhook");
         let found = [one.compiled.mutation.as_ref().unwrap().webhook(&published(Some("OLD")))];
         let profiles: ProfileNames = ["one".to_owned()].into();
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn ca_bundles_of_others_stay() {
+    fn injected_ca_bundles_are_kept() {
         let one = accepted("one", "Webhook");
         let all = desired(&[(&one, Wanted::Yes)]);
         let profiles: ProfileNames = ["one".to_owned()].into();
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn the_observed_engine_decides_what_a_profile_wants() {
+    fn observed_engine_decides_whether_a_webhook_is_wanted() {
         use EngineInForce::{Native, None as Nobody, Webhook};
         for (engine, seen, expected) in [
             ("Webhook", Some(Native), Wanted::Yes),

@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn values_that_the_policy_in_force_reads_are_kept_until_it_is_replaced() {
+    fn values_read_by_the_current_policy_are_kept_until_replaced() {
         let (profile, compiled) = profile();
         let mut tenants = tenants(&[("a", Some("50000"))]);
         let mut old = ToolSecurityParamsSpec::default();
@@ -421,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn parameters_of_unselected_namespaces_are_removed_and_terminating_ones_left_alone() {
+    fn parameters_are_removed_only_from_live_unselected_namespaces() {
         let (profile, compiled) = profile();
         let mut all = done(tenants(&[("a", Some("1")), ("b", Some("2"))]), &{
             plan(&profile, &compiled, &tenants(&[("a", Some("1")), ("b", Some("2"))]), &Keep::Nothing, now())

@@ -163,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_complete_list_replaces_what_was_known() {
+    fn complete_list_replaces_known_objects() {
         let mut table = Table::default();
         table.set("a", 1, 'x');
         table.set("b", 2, 'y');

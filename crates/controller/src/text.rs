@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_message_names_the_first_five() {
+    fn message_lists_only_the_first_five_items() {
         let all: Vec<_> = (0..7).map(|n| Diagnostic::new(format!("spec.x[{n}]"), "is wrong")).collect();
         let message = diagnostics(&all);
         assert!(message.starts_with("spec.x[0]: is wrong; spec.x[1]: is wrong; "), "{message}");

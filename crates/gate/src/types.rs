@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_field_that_no_schema_has_is_a_mistake() {
+    fn field_missing_from_the_schema_is_an_error() {
         assert_eq!(mistakes(&policy("object.metadata.?labels.orValue({})")), []);
         assert_eq!(mistakes(&policy("params.spec.integers['uid'] + 1")), []);
         let found = mistakes(&policy("object.spec.hostNetwork"));

@@ -231,7 +231,7 @@ fn on_one_line(expression: &str) -> String {
 }
 
 #[test]
-fn every_loop_of_a_check_stands_behind_a_bound() {
+fn every_loop_of_a_check_is_guarded_by_a_bound() {
     let mut loops = 0;
     for spec in specs() {
         for expressions in judging(&compiled(&spec)) {
@@ -267,7 +267,7 @@ fn a_loop_without_a_bound_is_found() {
 }
 
 #[test]
-fn every_loop_of_a_mutation_stands_behind_a_bound() {
+fn every_loop_of_a_mutation_is_guarded_by_a_bound() {
     let names = palisade_checks::bounds::Names {
         spec: "object.spec",
         containers: &[
@@ -334,7 +334,7 @@ fn with(bound: &Bound, length: usize) -> Json {
 
 /// An admin's own check may read everything, so all bounds stand before it: by CEL and by the webhook's Rust alike.
 #[test]
-fn what_is_longer_is_denied_and_named() {
+fn list_or_text_beyond_its_bound_is_denied_and_named() {
     let spec = json!({
         "namespaceSelector": {"matchLabels": {"a": "b"}}, "baseline": "Privileged",
         "customChecks": [{"id": "own", "expression": "true", "message": "never"}],

@@ -91,7 +91,7 @@ fn the_catalogue_is_consistent() {
 
 /// For each check and each fixture's settings: the pod that complies passes, the one that violates is denied.
 #[test]
-fn samples_of_compliance_and_violation_get_their_verdicts() {
+fn probe_pods_of_every_fixture_pass_the_gate() {
     let mut seen = BTreeSet::new();
     for (check, fixture) in fixtures() {
         let profile = profile(&fixture);

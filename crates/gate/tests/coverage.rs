@@ -79,7 +79,7 @@ impl Read {
 }
 
 #[test]
-fn every_field_of_a_pod_is_decided() {
+fn every_pod_field_has_a_coverage_decision() {
     let mut mistakes = BTreeMap::<String, BTreeSet<Minor>>::new();
     let mut found = BTreeSet::new();
     for minor in Minor::ALL {
@@ -118,7 +118,7 @@ fn every_field_of_a_pod_is_decided() {
 }
 
 #[test]
-fn reasons_are_sentences() {
+fn coverage_reasons_are_sentences() {
     for known in coverage::types() {
         for (field, decision) in known.fields() {
             let (Decision::Open(why) | Decision::OpenWhole(why) | Decision::CheckedWhole(why)) = decision else {

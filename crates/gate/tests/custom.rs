@@ -49,7 +49,7 @@ fn denial(custom: &Json, namespace: &str, pod: &Json) -> String {
 }
 
 #[test]
-fn each_target_is_judged_and_named() {
+fn custom_check_judges_and_names_every_target() {
     let mut bad = pod::minimal("bad");
     pod::set(
         &mut bad,
@@ -82,7 +82,7 @@ fn each_target_is_judged_and_named() {
 }
 
 #[test]
-fn a_mistake_is_told_at_its_place_in_the_profile() {
+fn custom_check_error_is_located_in_the_profile() {
     let cases = [
         (
             json!({"expression": "variables.spec.hostNetwork ==", "message": "m"}),

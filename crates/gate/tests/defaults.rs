@@ -38,7 +38,7 @@ fn default(target: &str, path: &str, value: &Json) -> Json {
 }
 
 #[test]
-fn a_mistake_in_a_default_is_told_at_its_place() {
+fn invalid_default_is_rejected_with_its_field_path() {
     let long = "x".repeat(5000);
     let cases = [
         ("Volumes", "name", json!("x"), "default: a check of volumes has no default"),
@@ -107,7 +107,7 @@ fn a_mistake_in_a_default_is_told_at_its_place() {
 }
 
 #[test]
-fn a_field_has_one_default() {
+fn field_defaulted_by_two_checks_is_rejected() {
     let alone = default("Pod", "securityContext.supplementalGroupsPolicy", &json!("Strict"));
     assert_eq!(refused(&alone, &json!({})), "");
     let custom =
@@ -129,7 +129,7 @@ fn a_field_has_one_default() {
 }
 
 #[test]
-fn a_default_satisfies_its_check_and_harms_no_pod() {
+fn default_must_satisfy_its_check_and_keep_pods_compliant() {
     let mut custom = default("Containers", "securityContext.procMount", &json!("Default"));
     custom["expression"] = json!("container.?securityContext.?procMount.orValue('') == 'Unmasked'");
     custom["message"] = json!("procMount must be Unmasked");
@@ -248,7 +248,7 @@ fn policy_and_webhook_mutate_the_same() {
 }
 
 #[test]
-fn the_example_passes() {
+fn custom_checks_example_passes_the_gate() {
     let profile = include_str!("../../../examples/custom-checks/profile.yaml");
     let profile: ToolSecurityProfile = serde_saphyr::from_str(profile).unwrap();
     let compiled = compile(&profile).unwrap();

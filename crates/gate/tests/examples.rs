@@ -97,7 +97,7 @@ mod toolforge {
     }
 
     #[test]
-    fn a_tool_is_nobody_but_itself_in_any_field() {
+    fn tool_may_use_only_its_own_uid_in_every_field() {
         let (compiled, params) = tool();
         let said = |pod: &Json| said(&compiled, &params, pod);
         assert_eq!(said(&complying()), [None, None]);
@@ -125,7 +125,7 @@ mod custom_checks {
     const MEMORY: &str = "[memoryLimit]";
 
     #[test]
-    fn a_check_is_not_passed_by_saying_less() {
+    fn missing_tag_or_zero_memory_violates_the_example_checks() {
         let compiled = compiled(include_str!("../../../examples/custom-checks/profile.yaml"));
         let namespace = Namespace {
             name: "team-a".to_owned(),

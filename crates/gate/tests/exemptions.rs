@@ -73,7 +73,7 @@ fn users_groups_and_runtime_classes_are_exempt_from_both_policies() {
 }
 
 #[test]
-fn a_mirror_pod_is_made_by_a_node() {
+fn mirror_pod_is_exempt_only_if_created_by_a_node() {
     let compiled = compiled(&json!({}));
     let policy = policy(&compiled, Shape::Pods);
     let mut mirror = privileged();
@@ -88,7 +88,7 @@ fn a_mirror_pod_is_made_by_a_node() {
 }
 
 #[test]
-fn an_exception_excepts_from_its_check_until_it_ends() {
+fn exception_suspends_its_check_until_it_expires() {
     let compiled = compiled(&json!({"exceptions": [
         {"namespaces": ["tool-a"], "checks": ["privileged"], "reason": "a driver", "expires": "2026-06-01T00:00:00Z"},
         {"namespaces": ["tool-a", "tool-b"], "checks": ["hostNamespaces"], "reason": "x", "expires": "2026-07-01T00:00:00+02:00"},
@@ -155,7 +155,7 @@ fn an_exception_excepts_from_its_check_until_it_ends() {
 }
 
 #[test]
-fn every_kind_of_workload_is_judged_by_its_template_and_only_when_that_changes() {
+fn workloads_are_judged_only_when_their_template_changes() {
     let compiled = compiled(&json!({}));
     let policy = policy(&compiled, Shape::Workloads);
     for workload in &WORKLOADS {

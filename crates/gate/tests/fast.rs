@@ -62,7 +62,7 @@ fn leaves_early(judgement: &Judgement) -> bool {
 
 /// Every profile of the kind that people write: a pod that complies is passed over, as a pod and in each workload.
 #[test]
-fn what_complies_leaves_early() {
+fn compliant_pods_take_the_fast_path() {
     let profiles = vec![
         toolforge(),
         profile(&json!({})),
@@ -102,7 +102,7 @@ fn what_complies_leaves_early() {
 
 /// What an admin's own check may say and a match condition may not, or not so: the profile is accepted, and judges.
 #[test]
-fn a_check_that_the_fast_path_cannot_say_is_judged() {
+fn check_without_a_fast_path_is_still_judged() {
     for (expression, admits) in [
         ("[?variables.spec.?hostname].all(x, x != 'a')", true),
         ("[?variables.spec.?hostname].size() == 1", false),
@@ -121,7 +121,7 @@ fn a_check_that_the_fast_path_cannot_say_is_judged() {
 }
 
 #[test]
-fn what_violates_is_judged() {
+fn violating_pod_is_judged_in_full() {
     let compiled = compile(&toolforge());
     let violating = &compiled.probes.violating.as_ref().unwrap().pod;
     let judgement = Judge::new(&compiled, Shape::Pods).creates("Pod", violating);
@@ -130,7 +130,7 @@ fn what_violates_is_judged() {
 
 /// What updates leave alone is not judged, whatever it violates, and with or without parameters.
 #[test]
-fn an_update_that_leaves_the_spec_alone_leaves_early() {
+fn update_without_a_pod_spec_change_takes_the_fast_path() {
     let compiled = compile(&toolforge());
     let mut violating = compiled.probes.violating.as_ref().unwrap().pod.clone();
     pod::set(&mut violating, &["hostNetwork"], json!(true));
@@ -160,7 +160,7 @@ fn an_update_that_leaves_the_spec_alone_leaves_early() {
 
 /// A namespace without parameters, or with a problem, denies although nothing in the pod is wrong.
 #[test]
-fn nothing_leaves_early_where_parameters_are_wrong() {
+fn fast_path_is_not_taken_with_invalid_parameters() {
     let compiled = compile(&toolforge());
     let complying = &compiled.probes.compliant.pod;
     let mut judge = Judge::new(&compiled, Shape::Pods);
@@ -182,7 +182,7 @@ fn with_containers(complying: &Json, count: usize) -> Json {
 
 /// Each list as long as the fast path takes it, and one longer: then the policy judges in full, to the same end.
 #[test]
-fn long_lists_are_judged_in_full() {
+fn lists_beyond_the_fast_path_are_judged_in_full() {
     let compiled = compile(&toolforge());
     let judge = Judge::new(&compiled, Shape::Pods);
     let complying = &compiled.probes.compliant.pod;
@@ -258,7 +258,7 @@ fn long_texts_and_many_prefixes_stay_within_the_budget() {
 
 /// The gate finds a condition that passes over what it must not, and one that fails.
 #[test]
-fn a_condition_that_is_wrong_is_refused() {
+fn gate_rejects_a_wrong_match_condition() {
     for (wrong, expected) in [
         ("false", "excludes a request that violates the policy"),
         // Asked of a pod without one.

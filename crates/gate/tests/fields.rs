@@ -77,13 +77,13 @@ fn pod() -> Json {
 }
 
 #[test]
-fn what_the_api_server_sets_is_no_violation() {
+fn fields_set_by_the_api_server_violate_nothing() {
     let compiled = compile(&strict());
     assert_eq!(denial(&compiled, Shape::Pods, &ValidationRequest::create("Pod", &pod())), "");
 }
 
 #[test]
-fn a_pod_that_runs_on_a_node_gets_an_ephemeral_container() {
+fn ephemeral_container_of_a_scheduled_pod_is_allowed_and_judged() {
     let compiled = compile(&strict());
     let mut old = pod();
     old["spec"]["nodeName"] = "node-1".into();
@@ -109,7 +109,7 @@ fn a_pod_that_runs_on_a_node_gets_an_ephemeral_container() {
 }
 
 #[test]
-fn a_template_is_judged_by_what_it_says_itself() {
+fn pod_template_is_judged_by_its_own_fields() {
     let compiled = compile(&strict());
     let narrow =
         compile(&json!({"identity": {"serviceAccounts": ["builder"]}, "scheduling": {"schedulers": ["other"]}}));

@@ -241,7 +241,7 @@ fn every_restricted_field_has_a_fixture_that_fails() {
 
 /// A field that is spelled wrong would not be a field, and its fixture would test something else.
 #[test]
-fn pods_of_fixtures_have_no_fields_that_kubernetes_does_not_know() {
+fn fixture_pods_have_only_known_fields() {
     for check in catalogue::ALL {
         for fixture in fixtures(check) {
             let pod = fixture.pod();

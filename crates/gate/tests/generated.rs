@@ -41,7 +41,7 @@ fn selector(requirement: &Json) -> Json {
 const QUALIFIED: &str = "name part must consist of alphanumeric characters";
 
 #[test]
-fn a_selector_that_no_api_server_takes_is_refused_at_its_place() {
+fn invalid_selector_is_rejected_with_its_field_path() {
     let at = |field: &str| format!("spec.namespaceSelector.matchExpressions[0].{field}");
     let cases = [
         (selector(&json!({"key": "a", "operator": "Foo"})), at("operator"), "not a valid selector operator"),
@@ -83,7 +83,7 @@ fn a_selector_that_no_api_server_takes_is_refused_at_its_place() {
 }
 
 #[test]
-fn all_mistakes_in_a_selector_are_told_at_once() {
+fn all_selector_errors_are_reported_at_once() {
     let spec = json!({
         "namespaceSelector": {"matchLabels": {"a b": "x y"}, "matchExpressions": [
             {"key": "a", "operator": "Foo"}, {"key": "b", "operator": "In"},
@@ -105,7 +105,7 @@ fn all_mistakes_in_a_selector_are_told_at_once() {
 }
 
 #[test]
-fn a_name_that_no_object_can_have_is_refused() {
+fn profile_name_invalid_for_objects_is_rejected() {
     for name in ["Test", "a_b", "-a", "a..b", "a'b", "a\nb"] {
         let found = mistakes(&named(name, &json!({"mutation": {"defaults": "Secure"}})));
         assert!(!found.is_empty(), "{name:?} is accepted");
@@ -117,9 +117,9 @@ fn a_name_that_no_object_can_have_is_refused() {
 }
 
 /// Everything else that an admin may write and that does not end as a policy. Where the definition of the kind refuses it
-/// too (`wrong_profiles_are_refused_when_they_are_applied`), a file that never met an API server is told here.
+/// too (`invalid_profiles_are_rejected_by_the_crd`), a file that never met an API server is told here.
 #[test]
-fn a_bad_profile_is_refused_at_its_place() {
+fn invalid_profile_is_rejected_with_its_field_path() {
     let own = |fields: Json| {
         let mut check = json!({"id": "own", "message": "no", "expression": "true"});
         pod::merge(&mut check, &fields);
@@ -187,7 +187,7 @@ fn a_bad_profile_is_refused_at_its_place() {
 
 /// Nothing that a profile may say in texts leads to an object that an API server refuses.
 #[test]
-fn texts_of_a_profile_spoil_no_object() {
+fn any_text_in_a_profile_yields_valid_objects() {
     let texts = ["ops", "it's", "a\\", "\"", "a\nb", "${x}", "\u{0}", "ü😀", &"x".repeat(256)];
     let spec = json!({
         "exemptions": {"users": texts, "groups": texts, "runtimeClasses": texts},
@@ -206,7 +206,7 @@ fn texts_of_a_profile_spoil_no_object() {
 }
 
 #[test]
-fn each_kind_of_exemption_passes_with_each_engine() {
+fn gate_accepts_every_exemption_with_every_engine() {
     for exempt in [json!({"users": ["ops"]}), json!({"groups": ["ops"]}), json!({"runtimeClasses": ["kata"]})] {
         for engine in ["Native", "Webhook"] {
             let spec = json!({
@@ -220,7 +220,7 @@ fn each_kind_of_exemption_passes_with_each_engine() {
 
 /// The gate goes by the objects, and not by the profile that they were made of.
 #[test]
-fn whatever_is_in_an_object_the_gate_finds_it() {
+fn gate_rejects_any_invalid_generated_object() {
     let spoiled = |spoil: fn(&mut Compiled)| {
         let spec = json!({
             "parameters": [{"name": "uid", "type": "Integer", "default": 7}], "mutation": {"defaults": "Secure"},
@@ -261,9 +261,9 @@ fn said(entry: &Json) -> String {
 }
 
 /// The texts are those that API servers of 1.33, 1.35 and 1.36 answered
-/// (`registrations_are_refused_in_the_words_of_the_api_server`).
+/// (`registration_errors_match_the_api_server`).
 #[test]
-fn a_registration_is_refused_in_the_words_of_the_api_server() {
+fn gate_rejects_registrations_with_api_server_messages() {
     let compiled = compile(&profile(&json!({"mutation": {"defaults": "Secure", "engine": "Webhook"}}))).unwrap();
     let published = Published { authorities: None, url: None, timeout_seconds: 3 };
     let entry = json!(compiled.mutation.unwrap().webhook(&published));

@@ -24,7 +24,7 @@ fn refused(compiled: Compiled) -> String {
 }
 
 #[test]
-fn defaults_and_redirections_pass() {
+fn gate_accepts_defaults_and_redirects() {
     let uid = json!([{"name": "uid", "type": "Integer", "default": 50001}]);
     let ranges = json!({"rule": "MustRunAs", "ranges": [{"min": "$uid", "max": "$uid"}]});
     for spec in [
@@ -39,7 +39,7 @@ fn defaults_and_redirections_pass() {
 }
 
 #[test]
-fn what_makes_a_complying_pod_violate_is_refused() {
+fn mutation_that_breaks_compliance_is_rejected() {
     let images = json!({
         "allowedRegistries": ["palisade.invalid"], "redirect": {"target": "registry.example:5000", "pathStyle": "StripHost"},
     });
@@ -48,7 +48,7 @@ fn what_makes_a_complying_pod_violate_is_refused() {
 }
 
 #[test]
-fn a_policy_that_fails_or_goes_on_changing_is_refused() {
+fn failing_or_non_idempotent_mutation_is_rejected() {
     let with = |from: &str, to: &str| {
         let mut compiled = compiled(&json!({"images": {"redirect": {"target": "registry.example:5000"}}}));
         let pair = compiled.bundle.mutation.as_mut().unwrap();

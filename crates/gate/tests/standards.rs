@@ -9,7 +9,7 @@ use palisade_gate::Standards;
 use serde_json::{Value as Json, json};
 
 #[test]
-fn the_plugin_asks_the_catalogue() {
+fn pod_security_plugin_judges_by_the_catalogue() {
     let mut cluster = palisade_gate::cluster(Minor::V1_36);
     let labels = json!({"pod-security.kubernetes.io/enforce": "baseline"});
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default", "labels": labels}});
@@ -34,7 +34,7 @@ fn words(level: Level, minor: u8, pod: &Json) -> Result<Option<String>, String> 
 /// In which words the plugin `PodSecurity` tells what is wrong, for every version of the standards: those of
 /// `k8s.io/pod-security-admission`, of the pods of the catalogue's fixtures (`make standards`).
 #[test]
-fn pod_security_says_what_the_reference_says() {
+fn pod_security_messages_match_the_reference() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/conformance/texts/golden.jsonl.gz");
     let mut text = String::new();
     flate2::read::GzDecoder::new(fs::File::open(path).unwrap()).read_to_string(&mut text).unwrap();

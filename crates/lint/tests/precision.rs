@@ -45,7 +45,7 @@ fn reported(findings: &[Finding]) -> Vec<String> {
 }
 
 #[test]
-fn one_mistake_is_one_finding() {
+fn repeated_error_is_reported_as_one_finding() {
     let rules = [
         ("apps", "v1", "CREATE", "deployments, daemonsets, statefulsets, replicasets"),
         ("batch", "v1", "CREATE", "jobs, cronjobs"),
@@ -72,7 +72,7 @@ fn one_mistake_is_one_finding() {
 }
 
 #[test]
-fn parameters_are_reported_once() {
+fn unguarded_parameter_field_is_reported_once() {
     let crd = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: limits.example.org}\n\
         spec:\n  group: example.org\n  names: {kind: Limit, plural: limits, singular: limit, listKind: LimitList}\n  \
         scope: Namespaced\n  versions:\n  - name: v1\n    served: true\n    storage: true\n    schema:\n      \
@@ -89,7 +89,7 @@ fn parameters_are_reported_once() {
 
 /// How bad a mistake of types is: an error only if every request fails because of it.
 #[test]
-fn what_makes_every_request_fail_is_an_error() {
+fn type_error_has_severity_error_only_if_every_request_fails() {
     let pods = ("''", "v1", "CREATE", "pods");
     let deployments = ("apps", "v1", "CREATE", "deployments");
     let error = Some(Severity::Error);
@@ -149,7 +149,7 @@ fn what_makes_every_request_fail_is_an_error() {
 }
 
 #[test]
-fn only_what_a_custom_resource_cannot_have_fails_for_certain() {
+fn unknown_custom_resource_field_is_an_error_unless_preserved() {
     for (keeps, expected) in
         [("", Severity::Error), ("x-kubernetes-preserve-unknown-fields: true, ", Severity::Warning)]
     {
@@ -168,7 +168,7 @@ fn only_what_a_custom_resource_cannot_have_fails_for_certain() {
 /// Whether the removal of a finalizer can be denied, of what the policy admitted (a warning) or of what was there before
 /// it (a note).
 #[test]
-fn finalizers_are_blocked_only_where_the_policy_denies_their_removal() {
+fn blocked_finalizers_are_reported_only_where_removal_is_denied() {
     let deployments = ("apps", "v1", "CREATE, UPDATE", "deployments");
     let (warning, note, none) = (Some(Severity::Warning), Some(Severity::Info), None);
     let small = "size(object.spec.template.spec.containers) < 5";
@@ -265,7 +265,7 @@ fn finalizers_are_blocked_only_where_the_policy_denies_their_removal() {
 }
 
 #[test]
-fn kube_system_is_reported_for_what_the_control_plane_writes_there() {
+fn kube_system_match_is_reported_only_for_control_plane_writes() {
     for (group, resource, operation, expected) in [
         ("''", "pods", "CREATE", true),
         ("''", "pods", "CONNECT", false),
@@ -293,7 +293,7 @@ fn kube_system_is_reported_for_what_the_control_plane_writes_there() {
 }
 
 #[test]
-fn subresources_are_missed_only_for_what_they_change() {
+fn missing_subresource_is_reported_only_for_fields_it_changes() {
     let pods = ("''", "v1", "CREATE, UPDATE", "pods");
     let deployments = ("apps", "v1", "CREATE, UPDATE", "deployments");
     for (rule, expression, expected) in [
@@ -353,7 +353,7 @@ fn subresources_are_missed_only_for_what_they_change() {
 }
 
 #[test]
-fn fields_that_are_always_there_or_asked_for_are_not_reported() {
+fn required_or_guarded_fields_are_not_reported() {
     let rule = |group, resource| (group, "v1", "CREATE", resource);
     let (pods, services) = (rule("''", "pods"), rule("''", "services"));
     let deployments = rule("apps", "deployments");
@@ -445,7 +445,7 @@ fn fields_that_are_always_there_or_asked_for_are_not_reported() {
 }
 
 #[test]
-fn what_is_not_served_is_named_with_what_is() {
+fn unserved_api_version_or_kind_gets_a_suggestion() {
     for (api_version, kind, expected) in [
         ("admissionregistration.k8s.io/v1beta1", "ValidatingAdmissionPolicy", "write admissionregistration.k8s.io/v1"),
         ("apiextensions.k8s.io/v1beta1", "CustomResourceDefinition", "write apiextensions.k8s.io/v1"),
@@ -497,7 +497,7 @@ fn what_is_not_served_is_named_with_what_is() {
 }
 
 #[test]
-fn parameters_that_are_looked_up_by_design_are_a_note() {
+fn deliberate_parameter_fan_out_has_severity_info() {
     let rules = [("apps", "v1", "CREATE", "deployments")];
     let text = |condition: &str, param_ref: &str| {
         let rest = format!(

@@ -27,7 +27,7 @@ fn reported(report: &Report) -> Vec<String> {
 }
 
 #[test]
-fn each_rule_finds_its_bad_example_and_nothing_else_does() {
+fn bad_example_is_found_by_its_rule_alone() {
     let mut wrong = Vec::new();
     for rule in catalogue::all(None) {
         let report = run(rule.bad, &options(rule.bad));
@@ -40,7 +40,7 @@ fn each_rule_finds_its_bad_example_and_nothing_else_does() {
 }
 
 #[test]
-fn no_rule_finds_anything_in_a_good_example() {
+fn good_example_has_no_findings() {
     let mut wrong = Vec::new();
     for rule in catalogue::all(None) {
         let report = run(rule.good, &options(rule.good));
@@ -52,7 +52,7 @@ fn no_rule_finds_anything_in_a_good_example() {
 }
 
 #[test]
-fn ids_are_unique_and_of_one_form() {
+fn rule_ids_are_unique_and_kebab_case() {
     let mut seen = BTreeSet::new();
     for rule in catalogue::all(None) {
         assert!(seen.insert(rule.id), "{}", rule.id);
@@ -84,7 +84,7 @@ fn every_rule_can_be_silenced() {
 }
 
 #[test]
-fn places_are_those_of_the_mistake() {
+fn finding_is_placed_at_the_faulty_token() {
     let text = "\
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
@@ -164,7 +164,7 @@ spec:
 "#;
 
 #[test]
-fn parameters_are_judged_by_their_definition() {
+fn parameter_objects_are_validated_by_their_crd() {
     let lint = |right: &str, least: &str| {
         let text = DEFINITION_AND_PARAMETERS.replace("RIGHT", right).replace("LEAST", least);
         reported(&run(&text, &options("")))

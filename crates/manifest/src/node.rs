@@ -214,7 +214,7 @@ spec:
     }
 
     #[test]
-    fn paths_lead_to_their_places() {
+    fn field_path_maps_to_the_position_of_its_value() {
         for (path, expected) in [
             ("spec.parameters[0].default", "'ü'"),
             ("spec.parameters[1].default", "7"),
@@ -230,7 +230,7 @@ spec:
     }
 
     #[test]
-    fn the_longest_prefix_is_used() {
+    fn unknown_path_maps_to_its_longest_known_prefix() {
         for (path, expected) in [
             ("spec.parameters[9].default", "parameters"),
             ("spec.parameters[1].default[3].x", "7"),
@@ -245,7 +245,7 @@ spec:
     }
 
     #[test]
-    fn a_byte_has_its_path() {
+    fn byte_offset_maps_to_its_field_path() {
         let documents = documents(TEXT.split("again").next().unwrap()).unwrap();
         for path in
             ["spec.parameters[0].default", "spec.parameters[1].default", "spec.labels.a.b/c", "spec.text", "spec"]
@@ -256,14 +256,14 @@ spec:
     }
 
     #[test]
-    fn a_fault_has_its_place() {
+    fn yaml_syntax_error_reports_its_offset() {
         let fault = documents("a: b\nc: [1, 2\nd: e\n").unwrap_err();
         assert!(fault.offset >= 8, "{fault:?}");
         assert!(!fault.message.is_empty());
     }
 
     #[test]
-    fn a_place_in_a_text_has_its_place_in_the_file() {
+    fn position_within_a_string_maps_to_its_file_offset() {
         for text in [
             "a:\n  e: |\n    // ü\n    object.x ||\n      HERE.y\n",
             "a:\n  e: |2-  # comment\n    // ü\n    object.x ||\n      HERE.y\n",
@@ -291,7 +291,7 @@ spec:
     }
 
     #[test]
-    fn keys_have_places() {
+    fn field_path_maps_to_the_position_of_its_key() {
         let documents = documents(TEXT.split("again").next().unwrap()).unwrap();
         for (path, expected) in
             [("spec.parameters[1].default", "default"), ("spec.labels.a.b/c", "a.b/c"), ("", "spec")]
@@ -301,7 +301,7 @@ spec:
     }
 
     #[test]
-    fn what_is_too_deep_is_a_fault() {
+    fn deeply_nested_yaml_is_an_error() {
         for text in ["[".repeat(100_000), "- ".repeat(100_000), "{a: ".repeat(100_000), "{\"a\":".repeat(100_000)] {
             assert!(documents(&text).is_err());
         }

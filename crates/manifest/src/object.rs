@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_is_none_to_kubectl_is_told_where_it_stands() {
+    fn unquoted_non_string_is_rejected_at_its_position() {
         let read = |value: &str| {
             let source = Arc::new(Source::new("f", format!("kind: A\nengine: {value}\n")));
             let objects = objects(&source).unwrap();
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_are_opened() {
+    fn lists_are_expanded_into_their_items() {
         let text = "\
 ---
 # nothing
@@ -257,7 +257,7 @@ just text
     }
 
     #[test]
-    fn an_object_in_a_list_reads_like_one_in_a_document() {
+    fn list_item_parses_like_a_document() {
         let text =
             "kind: List\nitems:\n  -   kind: A\n      text: |\n        one\n        two\n  - kind: B\n    text: ü\n";
         let source = Arc::new(Source::new("f", text.to_owned()));

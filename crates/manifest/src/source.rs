@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn replacements_keep_their_places() {
+    fn replaced_characters_keep_their_byte_length() {
         for c in
             ['\n', '\t', '\r', '\x1b', '\x7f', '\u{9b}', '\u{61c}', '\u{200b}', '\u{202e}', '\u{2069}', '\u{feff}', 'ü']
         {

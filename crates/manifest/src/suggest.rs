@@ -29,7 +29,7 @@ mod tests {
     use super::nearest;
 
     #[test]
-    fn the_nearest_is_near() {
+    fn only_a_near_match_is_suggested() {
         let known = ["apps", "policy", "admissionregistration.k8s.io"];
         assert_eq!(nearest("aadmissionregistration.k8s.io", known, 2), Some("admissionregistration.k8s.io"));
         assert_eq!(nearest("Policy", known, 0), Some("policy"));

@@ -186,7 +186,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_has_a_comparison_of_its_own_is_a_setting() {
+    fn special_comparisons_name_existing_settings() {
         for (path, _) in OWN {
             assert!(settings::all().any(|setting| setting.path == *path), "{path}");
         }

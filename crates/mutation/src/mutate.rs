@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn without_parameters_nothing_is_mutated() {
+    fn pod_is_not_mutated_without_parameters() {
         let mutation = mutation();
         let pod = json!({"spec": {"containers": [{"name": "a"}]}});
         assert!(matches!(mutate(&mutation, &call(pod.clone()), None), Mutated::NoParameters));
@@ -154,7 +154,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_a_pod_is_a_patch_applies_and_leaves_nothing_to_mutate(spec in anything(), top in anything()) {
+        fn patch_of_any_pod_applies_and_is_idempotent(spec in anything(), top in anything()) {
             let mutation = mutation();
             for mut pod in [json!({"spec": spec}), top] {
                 if let Mutated::Patch { patch, .. } = mutate(&mutation, &call(pod.clone()), Some(&params())) {

@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_has_the_uid_and_the_patch() {
+    fn review_response_has_the_uid_and_the_patch() {
         let reply = Reply { patch: Some(b"[]".to_vec()), warning: Some("what".into()) };
         let expected = json!({
             "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said() {
+    fn invalid_review_is_rejected_with_a_reason() {
         let says = |body: &Json| said(body, Reply::default()).unwrap_err().to_string();
         let mut beta = review(&of_pod());
         beta["apiVersion"] = "admission.k8s.io/v1beta1".into();
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn deep_nesting_is_refused() {
+    fn deeply_nested_review_is_rejected() {
         let mut body = review(&of_pod()).to_string();
         body = body.replace(r#"{"spec":{}}"#, &format!("{}{}", "[".repeat(100_000), "]".repeat(100_000)));
         assert!(answer(body.as_bytes(), |_| Reply::default()).is_err());
@@ -262,7 +262,7 @@ mod tests {
         }
 
         #[test]
-        fn a_review_that_was_damaged_never_panics(at in 0_usize..400, byte in any::<u8>(), cut in 0_usize..400) {
+        fn corrupted_review_never_panics(at in 0_usize..400, byte in any::<u8>(), cut in 0_usize..400) {
             let mut body = review(&of_pod()).to_string().into_bytes();
             let length = body.len();
             body[at % length] = byte;

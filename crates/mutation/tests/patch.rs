@@ -58,7 +58,7 @@ mutation: {defaults: Secure}
 ";
 
 #[test]
-fn what_checks_demand_is_defaulted() {
+fn fields_required_by_checks_are_defaulted() {
     let plan = plan(&[compile("tools", TOOL)], &tool());
     let (pod, patch) =
         patched(&plan, &yaml("spec: {containers: [{name: a, image: b}], initContainers: [{name: c, image: d}]}"));
@@ -96,7 +96,7 @@ spec:
 }
 
 #[test]
-fn what_is_set_stays_and_what_cannot_be_set_is_not_defaulted() {
+fn set_fields_are_kept_and_inapplicable_ones_not_defaulted() {
     let plan = plan(&[compile("tools", TOOL)], &tool());
     for pod in [
         "spec: {os: {name: windows}, containers: [{name: a, image: b}]}",
@@ -146,7 +146,7 @@ spec:
 }
 
 #[test]
-fn absent_null_and_empty_are_unset() {
+fn absent_null_and_empty_fields_are_defaulted() {
     let plan = plan(&[compile("tools", TOOL)], &tool());
     let plain = patched(&plan, &yaml("spec: {containers: [{name: a, image: b}]}")).0;
     for pod in [
@@ -160,7 +160,7 @@ fn absent_null_and_empty_are_unset() {
 }
 
 #[test]
-fn nothing_is_defaulted_unless_it_is_asked_for() {
+fn only_requested_defaults_are_set() {
     assert_eq!(compile("a", "{}").mutation, None);
     assert_eq!(compile("a", "{mutation: {defaults: Secure, engine: 'Off'}}").mutation, None);
     assert_eq!(compile("a", "{baseline: Privileged, mutation: {defaults: Secure}}").mutation, None);
@@ -190,7 +190,7 @@ mutation: {{defaults: Secure}}
 }
 
 #[test]
-fn additional_defaults_are_set_where_the_api_server_lets_them() {
+fn additional_defaults_are_set_where_the_api_server_allows() {
     let all = "
 baseline: Privileged
 privileges: {capabilities: {allowedAdd: [], requiredDrop: [], defaultAdd: [CHOWN, KILL]}}
@@ -229,7 +229,7 @@ fn update<'a>(old_pod: &'a Json, pod: &'a Json, subresource: &'a str) -> Mutatio
 }
 
 #[test]
-fn a_new_ephemeral_container_is_defaulted_and_an_old_one_is_not() {
+fn only_new_ephemeral_containers_are_defaulted() {
     let plan = plan(&[compile("tools", TOOL)], &tool());
     let old = yaml("spec: {containers: [{name: a, image: b}], ephemeralContainers: [{name: old, image: b}]}");
     let mut pod = old.clone();
@@ -288,7 +288,7 @@ spec:
 }
 
 #[test]
-fn several_profiles_are_followed_in_order_of_their_names() {
+fn profiles_mutate_in_order_of_their_names() {
     let user = |id| {
         format!(
             "{{baseline: Privileged, users: {{runAsUser: {{rule: MustRunAs, ranges: [{{min: {id}, max: 70000}}]}}}}, images: {{redirect: {{target: 'r{id}.example'}}}}, mutation: {{defaults: Secure}}}}"
@@ -305,7 +305,7 @@ fn several_profiles_are_followed_in_order_of_their_names() {
 }
 
 #[test]
-fn without_its_parameters_a_profile_changes_nothing() {
+fn profile_without_its_parameters_mutates_nothing() {
     let compiled = compile("tools", TOOL);
     let mutation = compiled.mutation.as_ref().unwrap();
     let pod = yaml("spec: {containers: [{name: a, image: b}]}");
@@ -317,7 +317,7 @@ fn without_its_parameters_a_profile_changes_nothing() {
 }
 
 #[test]
-fn who_and_what_is_exempt_is_left_alone() {
+fn exempt_requests_and_excepted_checks_are_not_mutated() {
     let spec = "
 mutation: {defaults: Secure}
 exemptions: {users: [admin], groups: [admins], runtimeClasses: [kata]}

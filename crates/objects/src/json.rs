@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whatever_is_there_makes_place() {
+    fn set_replaces_values_in_the_way() {
         for before in
             [json!(null), json!("x"), json!([1]), json!({"a": 7}), json!({"a": ["x"]}), json!({"a": {"b": 1}})]
         {

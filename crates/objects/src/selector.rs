@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn operators_mean_what_kubernetes_says() {
+    fn selector_operators_match_kubernetes_semantics() {
         let labels = Labels::from([("a".into(), "1".into())]);
         for (operator, values, expected) in [
             ("In", &["1", "2"][..], true),
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn finds_labels_that_match_or_says_that_none_do() {
+    fn satisfying_labels_are_found_unless_impossible() {
         let fixed = Labels::from([("kubernetes.io/metadata.name".into(), "palisade-probe".into())]);
         let found = satisfying(
             &selector(

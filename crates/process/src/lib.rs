@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_have_a_unit() {
+    fn durations_require_a_unit() {
         assert_eq!(duration("250ms"), Ok(Duration::from_millis(250)));
         assert_eq!(duration("5m"), Ok(Duration::from_mins(5)));
         assert_eq!(duration("90d"), Ok(Duration::from_hours(90 * 24)));

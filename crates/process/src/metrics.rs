@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_has_memory_and_a_version() {
+    fn process_metrics_include_memory_and_version() {
         let mut registry = Registry::default();
         about_process(&mut registry, "1.2.3");
         let text = text(&registry).unwrap();

@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_job_may_end_and_may_not_panic() {
+    async fn job_may_finish_but_its_panic_is_a_failure() {
         let supervisor = supervisor();
         supervisor.spawn_job("probe", async {});
         while supervisor.running() > 0 {

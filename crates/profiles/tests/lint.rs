@@ -26,7 +26,7 @@ fn reported(report: &Report) -> Vec<String> {
 }
 
 #[test]
-fn each_rule_finds_its_bad_example_and_nothing_else_does() {
+fn bad_example_is_found_by_its_rule_alone() {
     let mut wrong = Vec::new();
     for rule in RULES {
         let report = run(rule.bad, Minor::V1_36);
@@ -39,7 +39,7 @@ fn each_rule_finds_its_bad_example_and_nothing_else_does() {
 }
 
 #[test]
-fn no_rule_finds_anything_in_a_good_example() {
+fn good_example_has_no_findings() {
     let mut wrong = Vec::new();
     for rule in RULES {
         let report = run(rule.good, Minor::V1_36);
@@ -51,7 +51,7 @@ fn no_rule_finds_anything_in_a_good_example() {
 }
 
 #[test]
-fn the_rules_of_both_have_different_ids() {
+fn profile_and_policy_lint_rules_have_distinct_ids() {
     let rules = options().rules();
     let ids: BTreeSet<_> = rules.iter().map(|rule| rule.id).collect();
     assert_eq!(ids.len(), rules.len());
@@ -70,7 +70,7 @@ fn every_rule_can_be_silenced() {
 
 /// The kinds of profiles are known without a definition in the input, and so are misspelt ones.
 #[test]
-fn kinds_of_profiles_are_served() {
+fn misspelt_profile_kind_gets_a_suggestion() {
     for (kind, expected) in
         [("ToolSecurityProfil", Some("did you mean ToolSecurityProfile?")), ("ToolSecurityParams", None)]
     {
@@ -85,7 +85,7 @@ fn kinds_of_profiles_are_served() {
 }
 
 #[test]
-fn examples_are_clean() {
+fn example_profiles_have_no_lint_findings() {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
     let mut profiles = 0;
     for name in ["toolforge/profile.yaml", "gitops/profiles/tools.yaml", "psp/tools.yaml"] {

@@ -85,7 +85,7 @@ fn suite(profile: &str, cases: &str) -> Suite {
 }
 
 #[test]
-fn a_gap_is_told_in_terms_of_the_profile_and_none_if_it_is_filled() {
+fn coverage_gaps_name_profile_fields_until_cases_close_them() {
     assert_eq!(
         missing(&suite(PROFILE, "")),
         [
@@ -102,7 +102,7 @@ fn a_gap_is_told_in_terms_of_the_profile_and_none_if_it_is_filled() {
 }
 
 #[test]
-fn what_an_exception_leaves_out_does_not_pass() {
+fn excepted_check_counts_as_uncovered() {
     let profile = PROFILE.to_owned()
         + "  exceptions:\n  - {namespaces: [a], checks: [imageRegistries], reason: x, expires: 2999-01-01T00:00:00Z}\n";
     let missing = missing(&suite(
@@ -126,7 +126,7 @@ fn survivors(suite: &Suite, of_message: bool) -> Vec<String> {
 }
 
 #[test]
-fn a_mistake_in_a_custom_check_survives_at_its_place_until_a_case_notices() {
+fn custom_check_mutants_survive_until_a_case_kills_them() {
     let found = survivors(&suite(PROFILE, ""), false);
     for part in [
         "21:45 spec.customChecks[1].expression (variables.annotations.owner.size() > 3 ||",
@@ -139,7 +139,7 @@ fn a_mistake_in_a_custom_check_survives_at_its_place_until_a_case_notices() {
 }
 
 #[test]
-fn a_message_of_a_custom_check_is_noticed_by_who_expects_it() {
+fn custom_check_message_mutant_is_killed_only_if_expected() {
     let found = survivors(&suite(PROFILE, MORE), true);
     assert_eq!(found, ["17:14 spec.customChecks[0].message another message"]);
     let expects = "  - {name: latest again, set: {'spec.containers[0].image': 'registry.example.org/app:latest'}, \
@@ -148,7 +148,7 @@ fn a_message_of_a_custom_check_is_noticed_by_who_expects_it() {
 }
 
 #[test]
-fn a_profile_defaults_the_same_with_every_engine() {
+fn additional_defaults_apply_with_every_engine_but_off() {
     let profile = PROFILE.to_owned() + "  mutation: {additionalDefaults: [HostUsers]}\n";
     // By a policy, and by the webhook.
     for version in ["1.36", "1.35"] {
@@ -163,7 +163,7 @@ fn a_profile_defaults_the_same_with_every_engine() {
 }
 
 #[test]
-fn a_default_is_there_with_every_engine() {
+fn suite_applies_secure_defaults_with_webhook_and_policy() {
     let profile = "\
 apiVersion: toolsecurity.dev/v1alpha1
 kind: ToolSecurityProfile

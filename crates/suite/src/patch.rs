@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn merges_as_the_rfc_says() {
+    fn merge_patch_follows_rfc_7396() {
         // Appendix A of RFC 7396.
         for (target, patch, expected) in [
             (json!({"a": "b"}), json!({"a": "c"}), json!({"a": "c"})),
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_lead_somewhere() {
+    fn object_paths_can_be_set_and_unset() {
         let mut object = json!({"a": {"b": [1]}});
         set(&mut object, "a.b[1].c", json!(2)).unwrap();
         set(&mut object, "a['x.y/z'].w", json!("v")).unwrap();

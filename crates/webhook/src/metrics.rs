@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_what_dashboards_expect() {
+    fn metric_names_match_the_dashboards() {
         let metrics = Metrics::new();
         metrics.answered(Outcome::Mutated, Duration::from_micros(40));
         metrics.certificate_expiry.set(7);

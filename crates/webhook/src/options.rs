@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn certificates_are_made_or_read() {
+    fn certificates_option_is_self_signed_or_files() {
         let of = |text: &str| Certificates::from_str(text);
         assert_eq!(of("SelfSigned"), Ok(Certificates::SelfSigned));
         assert_eq!(of("Files:/tls"), Ok(Certificates::Files("/tls".into())));

@@ -18,7 +18,7 @@ use crate::common::{LONG, Webhook, eventually, head};
 const MIB: u64 = 1 << 20;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn bodies_that_never_end_take_up_no_more_than_they_may() {
+async fn endless_request_bodies_stay_within_the_memory_budget() {
     let webhook = Webhook::start(|_| {}).await;
     let before = webhook.metric("process_resident_memory_bytes").await;
     let body: &'static [u8] = vec![b' '; 7 << 20].leak();

@@ -40,7 +40,7 @@ async fn is_served(webhook: &Webhook, client: Option<&(String, String)>) -> bool
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn only_clients_of_the_authority_with_a_name_are_served() {
+async fn only_clients_with_a_trusted_and_named_certificate_are_served() {
     let files = tempfile::tempdir().unwrap();
     let ((pem, issuer), (_, other)) = (authority(), authority());
     let path = files.path().join("ca.crt");

@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::common::{Webhook, eventually};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn malformed_parameters_do_not_hide_the_others() {
+async fn malformed_parameters_do_not_block_readiness() {
     // As the API server stored them before the definition had its schema.
     let malformed = json!({
         "apiVersion": "toolsecurity.dev/v1alpha1", "kind": "ToolSecurityParams",

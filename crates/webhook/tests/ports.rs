@@ -64,7 +64,7 @@ async fn closed(stream: &mut Box<dyn Stream>) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn silent_connections_keep_nobody_out() {
+async fn silent_connections_do_not_block_clients() {
     let webhook = webhook().await;
     // An API server that has a connection keeps it.
     let mut known = webhook.tls("http/1.1").await.unwrap();
@@ -88,7 +88,7 @@ async fn silent_connections_keep_nobody_out() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_begins_and_does_not_go_on_is_closed_without_any_pressure() {
+async fn stalled_connections_time_out_even_without_load() {
     let webhook = webhook().await;
     let mut held = JoinSet::new();
     // Silence after a handshake is normal: API servers connect ahead of need.
@@ -112,7 +112,7 @@ async fn what_begins_and_does_not_go_on_is_closed_without_any_pressure() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn while_all_are_busy_it_says_so_and_then_goes_on() {
+async fn webhook_is_unready_while_all_connections_are_busy() {
     let webhook = webhook().await;
     let webhook = Arc::new(webhook);
     let mut attackers = JoinSet::new();
@@ -140,7 +140,7 @@ async fn while_all_are_busy_it_says_so_and_then_goes_on() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn half_requests_do_not_hold_up_the_health_port() {
+async fn incomplete_requests_do_not_block_the_health_port() {
     let webhook = webhook().await;
     let mut held = vec![];
     for _ in 0..400 {
@@ -189,7 +189,7 @@ async fn many_streams_of_one_connection_are_answered() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_under_way_is_answered_at_the_end() {
+async fn requests_in_flight_are_answered_on_shutdown() {
     let webhook = webhook().await;
     let (mut stream, mut silent) = (webhook.tls("http/1.1").await.unwrap(), webhook.tls("http/1.1").await.unwrap());
     let review = review();

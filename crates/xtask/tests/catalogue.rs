@@ -20,7 +20,7 @@ fn each_file_of_fixtures_belongs_to_a_check() {
 
 /// Random pods take the values of other fields from the fixtures.
 #[test]
-fn each_volume_and_each_field_in_a_list_is_made_up() {
+fn random_pods_use_every_volume_and_list_field() {
     let path = "crates/gate/tests/properties/pods.rs";
     let made_up = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path)).unwrap();
     let mut missing = Vec::new();

@@ -304,7 +304,7 @@ fn crate_of(texts: &[(&str, &str)]) -> Files {
 }
 
 #[test]
-fn a_circle_is_found_and_a_re_export_is_none() {
+fn import_cycles_are_found_and_re_exports_ignored() {
     let text = |found: BTreeSet<Module>| found.iter().map(|module| module.join("::")).collect::<Vec<_>>().join(" ");
     for (files, in_circles, of_rooms) in [
         (vec![("", "mod a; mod b;"), ("a", "use crate::b::B;"), ("b", "use crate::{a::{self, A}};")], "a b", "a b"),

@@ -133,7 +133,7 @@ fn documented() -> BTreeSet<Grant> {
 }
 
 #[test]
-fn the_page_says_every_permission_of_both_accounts_and_no_other() {
+fn security_page_lists_exactly_the_granted_permissions() {
     let (granted, documented) = (granted(&manifests()), documented());
     let accounts: BTreeSet<_> = granted.iter().map(|grant| grant.account.as_str()).collect();
     assert_eq!(accounts, ["palisade-controller", "palisade-webhook"].into());
@@ -169,7 +169,7 @@ fn forbidden(grant: &Grant) -> Option<&'static str> {
 }
 
 #[test]
-fn no_account_has_a_permission_that_is_more_than_it_looks() {
+fn no_account_has_an_escalating_permission() {
     let grants = granted(&manifests());
     let found: Vec<_> = grants.iter().filter_map(|grant| Some(format!("{grant}: {}", forbidden(grant)?))).collect();
     assert!(found.is_empty(), "{}", found.join("\n"));
@@ -186,7 +186,7 @@ fn no_account_has_a_permission_that_is_more_than_it_looks() {
 }
 
 #[test]
-fn what_is_forbidden_is_found() {
+fn forbidden_permissions_are_detected() {
     let grant = |place: &str, group: &str, resource: &str, names: &str, verb: &str| {
         let [place, group, resource, names, verb] = [place, group, resource, names, verb].map(str::to_owned);
         forbidden(&Grant { account: "x".to_owned(), place, group, resource, names, verb })

@@ -116,7 +116,7 @@ fn no_json_is_changed_through_an_index() {
 }
 
 #[test]
-fn rust_files_say_what_they_are_for_and_are_short() {
+fn rust_files_are_documented_and_short() {
     check(&[".rs"], |path, text| {
         let mut problems = Vec::new();
         if !text.starts_with("//! ") {
@@ -133,7 +133,7 @@ fn rust_files_say_what_they_are_for_and_are_short() {
 }
 
 #[test]
-fn nothing_is_left_undone_in_a_comment() {
+fn comments_contain_no_todo_markers() {
     check(&[".rs", ".go", ".md", ".toml", "Makefile"], |_, text| {
         let undone = |line: &str| UNDONE.iter().find(|word| line.contains(**word));
         let found = text.lines().enumerate().filter_map(|(index, line)| Some((index + 1, undone(line)?)));
@@ -177,7 +177,7 @@ const REPLACED: [(&str, &[&str]); 7] = [
 const RENAMED: [&str; 7] = ["World", "Court", "Scene", "Trouble", "Tone", "Told", "Regret"];
 
 #[test]
-fn words_are_those_of_the_glossary() {
+fn wording_follows_the_glossary() {
     check(&[".rs", ".go", ".md", ".yaml", ".snap"], |path, text| {
         // Decisions of the past keep their words, and texts of API servers theirs; this list is no breach of itself.
         let apart = ["docs/adr", "tests/oracle", "crates/xtask/tests/tidy.rs"];
@@ -207,7 +207,7 @@ fn links(text: &str) -> impl Iterator<Item = &str> {
 }
 
 #[test]
-fn links_lead_to_files() {
+fn document_links_point_to_existing_files() {
     check(&[".md"], |path, text| {
         let directory = root().join(path.parent().unwrap());
         // What stands in a block of code is not a link.

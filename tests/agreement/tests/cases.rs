@@ -8,7 +8,7 @@ use palisade_agreement::cases::own;
 use palisade_cel::Minor;
 
 #[test]
-fn own_cases_get_the_expected_answers() {
+fn own_admission_cases_get_the_expected_verdicts() {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/apiserver/cases/admission");
     let cases = own(&directory).unwrap();
     assert!(cases.len() >= 40, "{} cases", cases.len());

@@ -5,7 +5,7 @@ use palisade_agreement::{COMPLETE, Line, Report, Subject, goldens, oracle};
 use palisade_cel::Minor;
 
 #[test]
-fn verdicts_values_and_costs_are_those_of_the_api_server() {
+fn verdicts_values_and_costs_match_the_api_server() {
     let mut report = Report::default();
     for minor in Minor::ALL {
         let lines = goldens(&oracle(), minor).unwrap();
@@ -17,7 +17,7 @@ fn verdicts_values_and_costs_are_those_of_the_api_server() {
 }
 
 #[test]
-fn a_difference_is_found_with_its_direction() {
+fn difference_is_reported_as_fail_open_or_fail_closed() {
     let mut subject = Subject::new(&oracle(), COMPLETE).unwrap();
     let mut differences = |expr: &str, answer: serde_json::Value| {
         let line = serde_json::json!({"id": "x/1", "expr": expr, "answer": answer});

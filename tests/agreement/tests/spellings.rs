@@ -32,7 +32,7 @@ const UNREAD: [(&str, &str); 8] = [
 const LENIENT: usize = 44;
 
 #[test]
-fn files_are_read_as_kubectl_reads_them() {
+fn yaml_is_parsed_like_kubectl() {
     let texts = Text::lines(&oracle().join("yaml/golden.jsonl.gz")).unwrap();
     let mut tally = Tally::default();
     for text in &texts {
@@ -83,7 +83,7 @@ fn files(directory: &Path, found: &mut Vec<PathBuf>) {
 }
 
 #[test]
-fn each_spelling_of_an_object_is_that_object() {
+fn every_yaml_spelling_of_an_object_parses_alike() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut paths = Vec::new();
     for directory in ["examples", "manifests", "crds"] {
@@ -142,7 +142,7 @@ fn copy(from: &Path, to: &Path, random: &mut Random, count: &mut usize) {
 /// Skipped where the collection is not there: `PALISADE_CORPUS` names its directory, or it is `shared/corpus` beside the
 /// clone.
 #[test]
-fn cases_of_others_in_other_spellings_get_the_answers_of_an_api_server() {
+fn respelled_corpus_cases_get_the_api_server_verdicts() {
     let beside = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/corpus");
     let corpus = std::env::var_os("PALISADE_CORPUS").map_or_else(|| PathBuf::from(beside), PathBuf::from);
     if !corpus.join("cases").is_dir() {

@@ -19,7 +19,7 @@ pub(crate) struct Answer {
     pub warnings: Vec<String>,
 }
 
-pub(crate) async fn the_harness_answers_as_the_api_server(cluster: &mut Cluster) -> TestResult {
+pub(crate) async fn offline_verdicts_match_the_api_server(cluster: &mut Cluster) -> TestResult {
     cluster.stop_controller().await?;
     let minor = cluster.minor().await?;
     let mut cases = own(&root().join("tests/apiserver/cases/admission"))?;

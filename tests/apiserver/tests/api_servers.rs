@@ -44,7 +44,7 @@ async fn enforced(cluster: &Cluster, profile: &str, status: &str, with: &str, wi
     Ok(message)
 }
 
-pub(crate) async fn each_is_asked_and_the_wrong_one_named(cluster: &mut Cluster) -> TestResult {
+pub(crate) async fn every_api_server_is_probed_and_failing_ones_named(cluster: &mut Cluster) -> TestResult {
     let test = "servers";
     let first = cluster.control_plane.url().to_owned();
     let second = cluster.control_plane.add_apiserver([""; 0]).await?;
@@ -97,7 +97,7 @@ pub(crate) async fn each_is_asked_and_the_wrong_one_named(cluster: &mut Cluster)
 
 /// An API server writes no slice with loopback addresses, and rejects one that has them. So this shows that the
 /// controller may read the slice, and the messages about addresses that do not answer.
-pub(crate) async fn addresses_are_those_behind_the_service(cluster: &mut Cluster) -> TestResult {
+pub(crate) async fn api_server_addresses_are_read_from_the_endpoint_slice(cluster: &mut Cluster) -> TestResult {
     let test = "discovered";
     let slices: Api<EndpointSlice> = Api::namespaced(cluster.admin.clone(), "default");
     let slice: EndpointSlice = serde_json::from_value(json!({
@@ -121,7 +121,7 @@ pub(crate) async fn addresses_are_those_behind_the_service(cluster: &mut Cluster
 
 /// Many profiles whose pods nobody mutates, and a binding that somebody deletes: it comes back at once, and a new profile
 /// gets its answer.
-pub(crate) async fn profiles_that_wait_hold_up_no_other(cluster: &mut Cluster) -> TestResult {
+pub(crate) async fn waiting_profiles_do_not_delay_others(cluster: &mut Cluster) -> TestResult {
     const WAITING: usize = 12;
     let test = "beside";
     cluster.create_namespace(test, &json!({"test": test}), &json!({})).await?;

@@ -271,7 +271,7 @@ fn ratio(here: f64, there: f64) -> f64 {
 }
 
 /// Pods are both changed and judged by the profile, workloads judged.
-pub(crate) async fn cheap_requests_stay_cheap(cluster: &mut Cluster) -> TestResult {
+pub(crate) async fn judging_a_long_list_costs_a_bounded_multiple(cluster: &mut Cluster) -> TestResult {
     let (test, free) = ("cheap", "cheap-free");
     cluster.create_tool(test, test, UID).await?;
     cluster.enforce(&profile(test)?).await?;

@@ -38,7 +38,7 @@ fn deployment(name: &str) -> Json {
     })
 }
 
-pub(crate) async fn nothing_runs_in_the_namespace_for_probes(cluster: &mut Cluster) -> TestResult {
+pub(crate) async fn only_dry_runs_are_admitted_in_the_probe_namespace(cluster: &mut Cluster) -> TestResult {
     let policy = "confine-palisade-probe";
     let pods = format!("/api/v1/namespaces/{}/pods", names::PROBE_NAMESPACE);
     let deployments = format!("/apis/apps/v1/namespaces/{}/deployments", names::PROBE_NAMESPACE);
@@ -80,7 +80,7 @@ pub(crate) async fn nothing_runs_in_the_namespace_for_probes(cluster: &mut Clust
     cluster.delete_profile(test).await
 }
 
-pub(crate) async fn parameters_are_written_by_the_controller_and_admins(cluster: &mut Cluster) -> TestResult {
+pub(crate) async fn only_the_controller_and_admins_may_write_parameters(cluster: &mut Cluster) -> TestResult {
     let (test, policy) = ("written", "confine-toolsecurityparams");
     cluster.create_tool(test, test, UID).await?;
     cluster.enforce(&Cluster::toolforge_profile(test)?).await?;
@@ -118,7 +118,7 @@ pub(crate) async fn parameters_are_written_by_the_controller_and_admins(cluster:
     cluster.delete_profile(test).await
 }
 
-pub(crate) async fn the_controller_is_confined_to_what_is_its_own(cluster: &mut Cluster) -> TestResult {
+pub(crate) async fn controller_is_confined_to_its_own_objects(cluster: &mut Cluster) -> TestResult {
     let test = "confined";
     cluster.create_tool(test, test, UID).await?;
     cluster.enforce(&Cluster::toolforge_profile(test)?).await?;
@@ -182,7 +182,7 @@ pub(crate) async fn the_controller_is_confined_to_what_is_its_own(cluster: &mut 
     cluster.delete_profile(test).await
 }
 
-pub(crate) async fn the_webhook_is_registered_for_pods_of_tenants_only(cluster: &mut Cluster) -> TestResult {
+pub(crate) async fn webhook_may_be_registered_only_for_tenant_pods(cluster: &mut Cluster) -> TestResult {
     let policy = "confine-palisade-registration";
     let path = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/palisade-webhook";
     let rule = |group: &str, resource: &str| json!({"apiGroups": [group], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": [resource]});
@@ -276,9 +276,7 @@ pub(crate) fn with_policies_of_its_own() -> Result<(Builder, TempDir)> {
     Ok((ControlPlane::builder().apiserver_flags(flags), directory))
 }
 
-pub(crate) async fn an_api_server_with_policies_of_its_own_confines_the_controller(
-    cluster: &mut Cluster,
-) -> TestResult {
+pub(crate) async fn static_policies_of_the_api_server_confine_the_controller(cluster: &mut Cluster) -> TestResult {
     let (test, policy) = ("static", "confine-palisade.static.k8s.io");
     let group = "/apis/admissionregistration.k8s.io/v1";
     cluster.create_tool(test, test, UID).await?;
@@ -327,7 +325,7 @@ pub(crate) async fn an_api_server_with_policies_of_its_own_confines_the_controll
 }
 
 /// Last in its cluster: afterwards there is a new one of everything.
-pub(crate) async fn it_can_be_removed_and_installed_again(cluster: &mut Cluster) -> TestResult {
+pub(crate) async fn palisade_can_be_uninstalled_and_reinstalled(cluster: &mut Cluster) -> TestResult {
     let test = "again";
     cluster.create_tool(test, test, UID).await?;
     cluster.enforce(&Cluster::toolforge_profile(test)?).await?;

@@ -4,7 +4,7 @@ use palisade_objects::pod::merge;
 use palisade_tests::{Cluster, TestResult, ensure};
 use serde_json::{Value as Json, json};
 
-pub(crate) async fn wrong_profiles_are_refused_when_they_are_applied(cluster: &mut Cluster) -> TestResult {
+pub(crate) async fn invalid_profiles_are_rejected_by_the_crd(cluster: &mut Cluster) -> TestResult {
     let uid = |range: Json| json!({"users": {"runAsUser": {"rule": "MustRunAs", "ranges": [range]}}});
     let required = |one: Json| json!({"namespaceSelector": {"matchExpressions": [one]}});
     let parameter = |parameter: Json| json!({"parameters": [parameter]});

@@ -135,7 +135,7 @@ async fn free(cluster: &Cluster, namespace: &str, parameters: Option<&str>) -> T
 }
 
 /// A tenant's namespace whose objects all comply: its parameters go with them.
-pub(crate) async fn a_namespace_of_finalized_objects_can_be_deleted(cluster: &mut Cluster) -> TestResult {
+pub(crate) async fn namespace_of_compliant_pods_with_finalizers_can_be_deleted(cluster: &mut Cluster) -> TestResult {
     for case in CASES {
         let test = case.name("going");
         cluster.create_tool(&test, &test, UID).await?;
@@ -158,7 +158,7 @@ pub(crate) async fn a_namespace_of_finalized_objects_can_be_deleted(cluster: &mu
 
 /// A profile selects a namespace that is already being deleted: it never gets parameters, and its objects violate the
 /// profile.
-pub(crate) async fn a_namespace_selected_while_it_goes_can_be_deleted(cluster: &mut Cluster) -> TestResult {
+pub(crate) async fn namespace_selected_while_terminating_can_be_deleted(cluster: &mut Cluster) -> TestResult {
     for case in CASES {
         let test = case.name("late");
         cluster.create_namespace(&test, &json!({}), &json!({"toolforge.org/uid": UID.to_string()})).await?;

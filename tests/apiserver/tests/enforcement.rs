@@ -7,7 +7,7 @@ use serde_json::{Value as Json, json};
 
 const UID: i64 = 50_001;
 
-pub(crate) async fn jobs_of_tools_pass_and_each_rule_denies(cluster: &mut Cluster) -> TestResult {
+pub(crate) async fn compliant_jobs_pass_and_every_rule_denies(cluster: &mut Cluster) -> TestResult {
     let test = "rules";
     cluster.create_tool(test, "rules-tool", UID).await?;
     cluster.create_namespace("rules-other", &json!({}), &json!({})).await?;
@@ -143,7 +143,7 @@ pub(crate) async fn a_running_pod_may_be_labelled(cluster: &mut Cluster) -> Test
     cluster.delete_profile(test).await
 }
 
-pub(crate) async fn warn_and_audit_admit(cluster: &mut Cluster) -> TestResult {
+pub(crate) async fn enforcement_warn_and_audit_admit_pods(cluster: &mut Cluster) -> TestResult {
     let test = "stages";
     cluster.create_tool(test, "stages-tool", UID).await?;
     cluster.create_namespace("stages-failed", &json!({"tenancy": test}), &json!({})).await?;

@@ -31,7 +31,7 @@ fn privileged() -> Json {
 
 const DEPLOYMENT: &Workload = &WORKLOADS[0];
 
-pub(crate) async fn exempt_is_who_the_profile_names_and_no_tenant(cluster: &mut Cluster) -> TestResult {
+pub(crate) async fn named_users_and_groups_are_exempt_and_no_other_tenant(cluster: &mut Cluster) -> TestResult {
     let test = "exempt";
     cluster.create_namespace(test, &json!({"test": test}), &json!({})).await?;
     let exemptions = json!({"exemptions": {"users": ["system:serviceaccount:ops:deployer"], "groups": ["ops"]}});
@@ -72,7 +72,7 @@ pub(crate) async fn exempt_is_who_the_profile_names_and_no_tenant(cluster: &mut 
 }
 
 /// All kinds of exemptions, with each engine that changes pods: the API server itself, and the webhook.
-pub(crate) async fn who_is_exempt_has_pods_that_nobody_changes(cluster: &mut Cluster) -> TestResult {
+pub(crate) async fn exempt_pods_are_not_mutated_by_any_engine(cluster: &mut Cluster) -> TestResult {
     let webhook = Webhook::start(cluster, None, &[]).await?;
     let class = json!({
         "apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": "confined"}, "handler": "confined",
@@ -117,7 +117,7 @@ pub(crate) async fn who_is_exempt_has_pods_that_nobody_changes(cluster: &mut Clu
 
 /// An exemption of a controller of kube-system exempts whoever may create the workloads that it serves, and is
 /// reported.
-pub(crate) async fn an_exemption_that_frees_tenants_is_reported(cluster: &mut Cluster) -> TestResult {
+pub(crate) async fn exemption_that_covers_tenants_is_reported_in_status(cluster: &mut Cluster) -> TestResult {
     let test = "frees-tenants";
     let controller = "system:serviceaccount:kube-system:daemon-set-controller";
     cluster.apply_profile(&profile(test, &json!({"exemptions": {"users": [controller]}}))).await?;

@@ -29,7 +29,7 @@ fn profile(name: &str) -> Json {
     })
 }
 
-pub(crate) async fn what_the_api_server_sets_is_no_violation(cluster: &mut Cluster) -> TestResult {
+pub(crate) async fn fields_set_by_the_api_server_violate_nothing(cluster: &mut Cluster) -> TestResult {
     let cluster = &*cluster;
     let (test, namespace) = ("fields", "fields-tenant");
     cluster.create_namespace(namespace, &json!({"test": test}), &json!({})).await?;

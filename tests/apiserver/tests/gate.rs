@@ -35,7 +35,7 @@ async fn same_refusal(cluster: &Cluster, minor: Minor, path: &str, object: &Json
     }
 }
 
-pub(crate) async fn registrations_are_refused_in_the_words_of_the_api_server(cluster: &mut Cluster) -> TestResult {
+pub(crate) async fn registration_errors_match_the_api_server(cluster: &mut Cluster) -> TestResult {
     let minor = cluster.minor().await?;
     let requirement = |one: Json| json!({"matchExpressions": [one]});
     let mut selectors = vec![
@@ -187,7 +187,7 @@ async fn entries(cluster: &Cluster) -> Result<Vec<String>> {
     Ok(api.get(names::WEBHOOK).await?.webhooks.unwrap_or_default().into_iter().map(|entry| entry.name).collect())
 }
 
-pub(crate) async fn a_bad_selector_changes_nothing_and_harms_no_other_profile(cluster: &mut Cluster) -> TestResult {
+pub(crate) async fn invalid_selector_changes_no_object_and_no_other_profile(cluster: &mut Cluster) -> TestResult {
     let (bad, other) = ("gate-bad", "gate-other");
     for name in [bad, other] {
         cluster.create_namespace(name, &json!({"gate": name}), &json!({"uid": "50001"})).await?;
@@ -239,7 +239,7 @@ fn allowed() -> Json {
     pod
 }
 
-pub(crate) async fn the_webhook_goes_by_what_is_in_force(cluster: &mut Cluster) -> TestResult {
+pub(crate) async fn webhook_mutates_by_the_profile_in_force(cluster: &mut Cluster) -> TestResult {
     let test = "gate-force";
     cluster.create_namespace(test, &json!({"gate": test}), &json!({})).await?;
     let good = json!({"images": {"allowedRegistries": ["a.example"]}});
@@ -356,7 +356,7 @@ pub(crate) async fn generations_are_recorded_without_a_gap(cluster: &mut Cluster
 }
 
 /// The gate should have refused it; that it did not must not stop the others.
-pub(crate) async fn an_entry_that_the_api_server_refuses_harms_no_other(cluster: &mut Cluster) -> TestResult {
+pub(crate) async fn rejected_webhook_entry_does_not_affect_others(cluster: &mut Cluster) -> TestResult {
     let (culprit, other) = ("gate-culprit", "gate-innocent");
     for name in [culprit, other] {
         cluster.create_namespace(name, &json!({"gate": name}), &json!({})).await?;

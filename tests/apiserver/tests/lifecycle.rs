@@ -80,7 +80,7 @@ pub(crate) async fn an_invalid_profile_changes_nothing(cluster: &mut Cluster) ->
     cluster.delete_profile(test).await
 }
 
-pub(crate) async fn a_custom_check_is_made_or_its_mistake_told(cluster: &mut Cluster) -> TestResult {
+pub(crate) async fn custom_check_is_enforced_or_its_error_reported(cluster: &mut Cluster) -> TestResult {
     let test = "custom";
     cluster.create_tool(test, "custom-tool", UID).await?;
     let mut profile = Cluster::toolforge_profile(test)?;
@@ -296,7 +296,7 @@ impl Watch {
     }
 }
 
-pub(crate) async fn a_renamed_parameter_never_denies(cluster: &mut Cluster) -> TestResult {
+pub(crate) async fn renaming_a_parameter_changes_no_verdict(cluster: &mut Cluster) -> TestResult {
     let test = "renamed";
     cluster.create_tool(test, "renamed-tool", UID).await?;
     let profile = Cluster::toolforge_profile(test)?;
@@ -359,7 +359,7 @@ pub(crate) async fn a_profile_deleted_by_force_leaves_nothing(cluster: &mut Clus
     cluster.wait_admitted("forced-tool", &hostile_pod("free")).await
 }
 
-pub(crate) async fn a_namespace_with_a_finalized_pod_can_be_deleted(cluster: &mut Cluster) -> TestResult {
+pub(crate) async fn namespace_with_a_pod_with_a_finalizer_can_be_deleted(cluster: &mut Cluster) -> TestResult {
     let test = "finalized";
     cluster.create_tool(test, "finalized-tool", UID).await?;
     cluster.enforce(&Cluster::toolforge_profile(test)?).await?;
@@ -382,7 +382,7 @@ pub(crate) async fn a_namespace_with_a_finalized_pod_can_be_deleted(cluster: &mu
     cluster.delete_profile(test).await
 }
 
-pub(crate) async fn an_api_server_restart_admits_nothing(cluster: &mut Cluster) -> TestResult {
+pub(crate) async fn api_server_restart_admits_no_violation(cluster: &mut Cluster) -> TestResult {
     let test = "restart";
     cluster.create_tool(test, "restart-tool", UID).await?;
     cluster.enforce(&Cluster::toolforge_profile(test)?).await?;

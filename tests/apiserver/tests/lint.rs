@@ -183,7 +183,7 @@ async fn remove(cluster: &Cluster, objects: &[(String, Json)]) -> TestResult {
     Ok(())
 }
 
-pub(crate) async fn a_finalizer_is_blocked_as_lint_says(cluster: &mut Cluster) -> TestResult {
+pub(crate) async fn finalizers_are_blocked_where_lint_predicts(cluster: &mut Cluster) -> TestResult {
     cluster.create_namespace(NAMESPACE, &json!({}), &json!({})).await?;
     for case in CASES {
         case.create(cluster, "canary").await?;
@@ -232,7 +232,7 @@ pub(crate) async fn a_finalizer_is_blocked_as_lint_says(cluster: &mut Cluster) -
 }
 
 /// An undefined field is an error if no request passes, and only then.
-pub(crate) async fn what_lint_calls_an_error_denies_every_request(cluster: &mut Cluster) -> TestResult {
+pub(crate) async fn lint_error_means_every_request_is_denied(cluster: &mut Cluster) -> TestResult {
     const SPACE: &str = "lint-types";
     cluster.create_namespace(SPACE, &json!({}), &json!({})).await?;
     let path = format!("/api/v1/namespaces/{SPACE}/configmaps?dryRun=All");
@@ -280,7 +280,7 @@ pub(crate) async fn what_lint_calls_an_error_denies_every_request(cluster: &mut 
 }
 
 /// The table of what the control plane writes is what its roles allow it to write in namespaces.
-pub(crate) async fn the_control_plane_writes_what_lint_says(cluster: &mut Cluster) -> TestResult {
+pub(crate) async fn control_plane_writes_match_the_lint_table(cluster: &mut Cluster) -> TestResult {
     let roles = cluster.answer_to("GET", "/apis/rbac.authorization.k8s.io/v1/clusterroles", &json!({})).await?;
     let of_control_plane = |name: &str| {
         let everything = ["generic-garbage-collector", "namespace-controller"];

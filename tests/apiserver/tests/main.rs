@@ -57,136 +57,136 @@ fn main() -> ExitCode {
     }
     let mut arguments = Arguments::from_args();
     let answers = scenarios![
-        admission::the_harness_answers_as_the_api_server,
-        plugins::plugins_answer_as_the_api_server,
-        plugins::the_default_list_is_that_of_the_binary,
-        stored::what_is_stored_is_judged_as_by_the_api_server,
-        validation::what_is_invalid_is_refused_in_the_words_of_the_api_server,
-        validation::workloads_of_others_get_the_answers_of_the_api_server,
+        admission::offline_verdicts_match_the_api_server,
+        plugins::plugins_answer_like_the_api_server,
+        plugins::default_plugins_match_kube_apiserver_help,
+        stored::stored_objects_are_judged_like_the_api_server,
+        validation::validation_errors_match_the_api_server,
+        validation::corpus_workloads_are_validated_like_the_api_server,
         catalogue::fixtures_get_their_verdicts,
-        crds::wrong_profiles_are_refused_when_they_are_applied,
+        crds::invalid_profiles_are_rejected_by_the_crd,
         crds::kubectl_explains_every_field,
-        gate::registrations_are_refused_in_the_words_of_the_api_server,
-        lint::a_finalizer_is_blocked_as_lint_says,
-        lint::what_lint_calls_an_error_denies_every_request,
-        lint::the_control_plane_writes_what_lint_says,
+        gate::registration_errors_match_the_api_server,
+        lint::finalizers_are_blocked_where_lint_predicts,
+        lint::lint_error_means_every_request_is_denied,
+        lint::control_plane_writes_match_the_lint_table,
     ];
     let judged = scenarios![
-        enforcement::jobs_of_tools_pass_and_each_rule_denies,
+        enforcement::compliant_jobs_pass_and_every_rule_denies,
         enforcement::an_ephemeral_container_is_judged,
         enforcement::a_resize_is_judged,
         enforcement::a_running_pod_may_be_labelled,
-        enforcement::warn_and_audit_admit,
+        enforcement::enforcement_warn_and_audit_admit_pods,
         enforcement::generated_policies_have_no_type_check_warning,
-        fields::what_the_api_server_sets_is_no_violation,
-        workloads::each_kind_is_judged_by_its_template,
-        workloads::authors_are_warned,
+        fields::fields_set_by_the_api_server_violate_nothing,
+        workloads::every_workload_kind_is_judged_by_its_template,
+        workloads::author_of_a_violating_workload_is_warned,
         workloads::a_request_matches_one_policy,
-        mutation::the_native_policy_does_what_the_patch_does,
-        exemptions::exempt_is_who_the_profile_names_and_no_tenant,
-        exemptions::who_is_exempt_has_pods_that_nobody_changes,
-        exemptions::an_exemption_that_frees_tenants_is_reported,
+        mutation::native_policy_mutates_like_the_patch,
+        exemptions::named_users_and_groups_are_exempt_and_no_other_tenant,
+        exemptions::exempt_pods_are_not_mutated_by_any_engine,
+        exemptions::exemption_that_covers_tenants_is_reported_in_status,
         exemptions::an_exception_ends_by_the_clock_of_the_api_server,
         namespaces::a_new_namespace_never_admits_a_violation,
-        namespaces::the_controller_may_be_down,
-        namespaces::a_wrong_parameter_fails_its_namespace_alone,
+        namespaces::policies_stay_enforced_while_the_controller_is_down,
+        namespaces::invalid_parameter_fails_only_its_namespace,
         namespaces::a_changed_annotation_writes_one_object,
         namespaces::several_profiles_all_apply,
     ];
     let reconciled = scenarios![
         lifecycle::an_invalid_profile_changes_nothing,
-        lifecycle::a_custom_check_is_made_or_its_mistake_told,
+        lifecycle::custom_check_is_enforced_or_its_error_reported,
         lifecycle::drift_is_repaired,
-        lifecycle::a_renamed_parameter_never_denies,
+        lifecycle::renaming_a_parameter_changes_no_verdict,
         lifecycle::deleting_the_profile_frees_every_namespace,
         lifecycle::a_profile_deleted_by_force_leaves_nothing,
-        lifecycle::a_namespace_with_a_finalized_pod_can_be_deleted,
-        deletion::a_namespace_of_finalized_objects_can_be_deleted,
-        deletion::a_namespace_selected_while_it_goes_can_be_deleted,
-        lifecycle::an_api_server_restart_admits_nothing,
-        webhook::a_change_of_engine_leaves_no_gap,
-        updates::an_update_changes_nothing_but_what_is_judged,
-        updates::a_profile_gets_and_loses_parameters,
+        lifecycle::namespace_with_a_pod_with_a_finalizer_can_be_deleted,
+        deletion::namespace_of_compliant_pods_with_finalizers_can_be_deleted,
+        deletion::namespace_selected_while_terminating_can_be_deleted,
+        lifecycle::api_server_restart_admits_no_violation,
+        webhook::engine_change_leaves_no_pod_unmutated,
+        updates::update_cannot_change_a_field_that_is_not_judged,
+        updates::adding_or_removing_parameters_admits_no_violation,
         updates::the_binding_for_updates_is_restored,
-        api_servers::profiles_that_wait_hold_up_no_other,
-        api_servers::addresses_are_those_behind_the_service,
-        api_servers::each_is_asked_and_the_wrong_one_named,
-        gate::a_bad_selector_changes_nothing_and_harms_no_other_profile,
-        gate::the_webhook_goes_by_what_is_in_force,
+        api_servers::waiting_profiles_do_not_delay_others,
+        api_servers::api_server_addresses_are_read_from_the_endpoint_slice,
+        api_servers::every_api_server_is_probed_and_failing_ones_named,
+        gate::invalid_selector_changes_no_object_and_no_other_profile,
+        gate::webhook_mutates_by_the_profile_in_force,
         gate::generations_are_recorded_without_a_gap,
-        gate::an_entry_that_the_api_server_refuses_harms_no_other,
+        gate::rejected_webhook_entry_does_not_affect_others,
     ];
-    let large =
-        scenarios![pressure::half_of_fifty_profiles_are_in_trouble, scale::three_thousand_five_hundred_namespaces,];
+    let large = scenarios![
+        pressure::failing_half_of_fifty_profiles_does_not_affect_the_rest,
+        scale::number_of_policies_is_constant_for_3500_namespaces,
+    ];
     let oldest = scenarios![
-        admission::the_harness_answers_as_the_api_server,
-        plugins::plugins_answer_as_the_api_server,
-        stored::what_is_stored_is_judged_as_by_the_api_server,
-        crds::wrong_profiles_are_refused_when_they_are_applied,
-        enforcement::jobs_of_tools_pass_and_each_rule_denies,
+        admission::offline_verdicts_match_the_api_server,
+        plugins::plugins_answer_like_the_api_server,
+        stored::stored_objects_are_judged_like_the_api_server,
+        crds::invalid_profiles_are_rejected_by_the_crd,
+        enforcement::compliant_jobs_pass_and_every_rule_denies,
         enforcement::an_ephemeral_container_is_judged,
         enforcement::a_resize_is_judged,
         enforcement::a_running_pod_may_be_labelled,
         enforcement::generated_policies_have_no_type_check_warning,
-        fields::what_the_api_server_sets_is_no_violation,
-        workloads::each_kind_is_judged_by_its_template,
+        fields::fields_set_by_the_api_server_violate_nothing,
+        workloads::every_workload_kind_is_judged_by_its_template,
         exemptions::an_exception_ends_by_the_clock_of_the_api_server,
         namespaces::a_new_namespace_never_admits_a_violation,
-        namespaces::a_wrong_parameter_fails_its_namespace_alone,
-        lifecycle::a_custom_check_is_made_or_its_mistake_told,
+        namespaces::invalid_parameter_fails_only_its_namespace,
+        lifecycle::custom_check_is_enforced_or_its_error_reported,
         lifecycle::drift_is_repaired,
         lifecycle::deleting_the_profile_frees_every_namespace,
-        lifecycle::a_namespace_with_a_finalized_pod_can_be_deleted,
-        deletion::a_namespace_of_finalized_objects_can_be_deleted,
-        deletion::a_namespace_selected_while_it_goes_can_be_deleted,
-        lifecycle::an_api_server_restart_admits_nothing,
-        updates::an_update_changes_nothing_but_what_is_judged,
+        lifecycle::namespace_with_a_pod_with_a_finalizer_can_be_deleted,
+        deletion::namespace_of_compliant_pods_with_finalizers_can_be_deleted,
+        deletion::namespace_selected_while_terminating_can_be_deleted,
+        lifecycle::api_server_restart_admits_no_violation,
+        updates::update_cannot_change_a_field_that_is_not_judged,
     ];
     let webhooks = scenarios![
-        mutation::the_webhook_does_what_the_patch_does,
-        webhook::defaults_are_set,
-        webhook::failures_admit_no_violation,
+        mutation::webhook_mutates_like_the_patch,
+        webhook::webhook_sets_defaults_and_keeps_set_fields,
+        webhook::webhook_failures_admit_no_violation,
         webhook::a_rolling_restart_fails_no_request,
         webhook::certificates_rotate_and_no_request_fails,
-        gate::registrations_are_refused_in_the_words_of_the_api_server,
-        gate::a_bad_selector_changes_nothing_and_harms_no_other_profile,
-        gate::the_webhook_goes_by_what_is_in_force,
+        gate::registration_errors_match_the_api_server,
+        gate::invalid_selector_changes_no_object_and_no_other_profile,
+        gate::webhook_mutates_by_the_profile_in_force,
     ];
     let middle = scenarios![
-        gate::registrations_are_refused_in_the_words_of_the_api_server,
-        admission::the_harness_answers_as_the_api_server,
-        upgrade::what_is_served_and_does_nothing_is_no_engine,
+        gate::registration_errors_match_the_api_server,
+        admission::offline_verdicts_match_the_api_server,
+        upgrade::inert_beta_policy_is_not_the_engine,
     ];
     // An API server does not see parameters of a built-in kind again once it stopped to watch them for other policies.
-    let mut alone = scenarios![mutation_cases::objects_are_changed_as_the_harness_says];
+    let mut alone = scenarios![mutation_cases::mutation_cases_match_the_api_server];
     if std::env::var_os("PALISADE_BOUNDS").is_some() {
         // It takes minutes, and the figures of a machine that has nothing else to do: make bounds.
-        alone.extend(scenarios![bounds::cheap_requests_stay_cheap]);
+        alone.extend(scenarios![bounds::judging_a_long_list_costs_a_bounded_multiple]);
     }
-    let beta = scenarios![
-        mutation::a_policy_of_the_beta_does_what_the_patch_does,
-        upgrade::where_only_the_beta_is_served_it_mutates,
-    ];
-    let upgraded = scenarios![upgrade::an_upgrade_leaves_no_gap];
+    let beta =
+        scenarios![mutation::beta_policy_mutates_like_the_patch, upgrade::beta_policy_mutates_where_v1_is_not_served,];
+    let upgraded = scenarios![upgrade::api_server_upgrade_leaves_no_pod_unmutated];
     // With an audit log, by which is seen what was asked for.
     let audited = scenarios![
-        privilege::each_permission_is_used_and_no_other_is_asked_for,
-        privilege::what_an_account_must_not_do_is_forbidden,
-        confinement::nothing_runs_in_the_namespace_for_probes,
-        confinement::parameters_are_written_by_the_controller_and_admins,
-        confinement::the_controller_is_confined_to_what_is_its_own,
-        confinement::the_webhook_is_registered_for_pods_of_tenants_only,
+        privilege::every_permission_is_used_and_no_other_requested,
+        privilege::service_accounts_lack_dangerous_permissions,
+        confinement::only_dry_runs_are_admitted_in_the_probe_namespace,
+        confinement::only_the_controller_and_admins_may_write_parameters,
+        confinement::controller_is_confined_to_its_own_objects,
+        confinement::webhook_may_be_registered_only_for_tenant_pods,
         confinement::confinement_has_no_type_check_warning,
-        confinement::it_can_be_removed_and_installed_again,
+        confinement::palisade_can_be_uninstalled_and_reinstalled,
     ];
     let confined = scenarios![
-        confinement::nothing_runs_in_the_namespace_for_probes,
-        confinement::parameters_are_written_by_the_controller_and_admins,
-        confinement::the_controller_is_confined_to_what_is_its_own,
-        confinement::the_webhook_is_registered_for_pods_of_tenants_only,
+        confinement::only_dry_runs_are_admitted_in_the_probe_namespace,
+        confinement::only_the_controller_and_admins_may_write_parameters,
+        confinement::controller_is_confined_to_its_own_objects,
+        confinement::webhook_may_be_registered_only_for_tenant_pods,
         confinement::confinement_has_no_type_check_warning,
     ];
-    let own = scenarios![confinement::an_api_server_with_policies_of_its_own_confines_the_controller];
+    let own = scenarios![confinement::static_policies_of_the_api_server_confine_the_controller];
     let (own_policies, _directory) = match confinement::with_policies_of_its_own() {
         Ok(found) => found,
         Err(error) => {
@@ -198,7 +198,7 @@ fn main() -> ExitCode {
     // Or it would serve the beta and not act by it.
     let acting = ["--feature-gates=MutatingAdmissionPolicy=true", "--emulation-forward-compatible=true"];
     // On a control plane of its own: each of these has the same namespaces.
-    let others = scenarios![mutation::the_native_policy_does_what_the_patch_does_to_pods_of_others];
+    let others = scenarios![mutation::native_policy_mutates_corpus_pods_like_the_patch];
     // The longest come first: at the end no core waits for one of them.
     let groups = [
         ("1.36", ControlPlane::builder(), reconciled),
@@ -221,7 +221,7 @@ fn main() -> ExitCode {
     let all: Vec<_> = groups
         .into_iter()
         .flat_map(|(kind, control_plane, scenarios)| lanes.trials(kind, control_plane, scenarios))
-        .map(|trial| if trial.name().ends_with("_of_others") { mutation::others().of(trial) } else { trial })
+        .map(|trial| if trial.name().contains("corpus_pods") { mutation::others().of(trial) } else { trial })
         .collect();
     // Each waits for its control plane.
     arguments.test_threads = Some(all.len());

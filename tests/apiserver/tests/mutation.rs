@@ -58,7 +58,7 @@ fn changed(path: &str, before: &Json, after: &Json) -> Option<String> {
     }
 }
 
-pub(crate) async fn the_native_policy_does_what_the_patch_does(cluster: &mut Cluster) -> TestResult {
+pub(crate) async fn native_policy_mutates_like_the_patch(cluster: &mut Cluster) -> TestResult {
     cluster.stop_controller().await?;
     let cases = install(cluster, Engine::Policy("v1")).await?;
     let tally = compare(cluster, &cases, Pods::Own).await?;
@@ -67,7 +67,7 @@ pub(crate) async fn the_native_policy_does_what_the_patch_does(cluster: &mut Clu
     tally.nothing_is_wrong()
 }
 
-pub(crate) async fn the_native_policy_does_what_the_patch_does_to_pods_of_others(cluster: &mut Cluster) -> TestResult {
+pub(crate) async fn native_policy_mutates_corpus_pods_like_the_patch(cluster: &mut Cluster) -> TestResult {
     cluster.stop_controller().await?;
     let cases = install(cluster, Engine::Policy("v1")).await?;
     let tally = compare(cluster, &cases, Pods::OfOthers).await?;
@@ -76,7 +76,7 @@ pub(crate) async fn the_native_policy_does_what_the_patch_does_to_pods_of_others
     tally.nothing_is_wrong()
 }
 
-pub(crate) async fn a_policy_of_the_beta_does_what_the_patch_does(cluster: &mut Cluster) -> TestResult {
+pub(crate) async fn beta_policy_mutates_like_the_patch(cluster: &mut Cluster) -> TestResult {
     cluster.stop_controller().await?;
     let cases = install(cluster, Engine::Policy("v1beta1")).await?;
     let tally = compare(cluster, &cases, Pods::Own).await?;
@@ -85,7 +85,7 @@ pub(crate) async fn a_policy_of_the_beta_does_what_the_patch_does(cluster: &mut 
     tally.nothing_is_wrong()
 }
 
-pub(crate) async fn the_webhook_does_what_the_patch_does(cluster: &mut Cluster) -> TestResult {
+pub(crate) async fn webhook_mutates_like_the_patch(cluster: &mut Cluster) -> TestResult {
     cluster.stop_controller().await?;
     let webhook = Webhook::start(cluster, None, &[]).await?;
     let cases = install(cluster, Engine::Webhook).await?;

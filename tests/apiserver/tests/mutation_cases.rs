@@ -15,7 +15,7 @@ use serde_json::Value as Json;
 const ROUNDS: usize = 120;
 const PAUSE: Duration = Duration::from_secs(1);
 
-pub(crate) async fn objects_are_changed_as_the_harness_says(cluster: &mut Cluster) -> TestResult {
+pub(crate) async fn mutation_cases_match_the_api_server(cluster: &mut Cluster) -> TestResult {
     let cases = mutations::cases(&root().join("tests/apiserver/cases/mutation"));
     apply(cluster, &mutations::definition()).await?;
     cluster.kubectl(&["wait", "--for=condition=Established", "crd/gadgets.mutation.example", "--timeout=120s"])?;

@@ -39,7 +39,7 @@ pub(crate) async fn a_new_namespace_never_admits_a_violation(cluster: &mut Clust
     cluster.delete_profile(test).await
 }
 
-pub(crate) async fn the_controller_may_be_down(cluster: &mut Cluster) -> TestResult {
+pub(crate) async fn policies_stay_enforced_while_the_controller_is_down(cluster: &mut Cluster) -> TestResult {
     let test = "down";
     cluster.create_tool(test, "down-old", UID).await?;
     cluster.enforce(&Cluster::toolforge_profile(test)?).await?;
@@ -79,7 +79,7 @@ pub(crate) async fn the_controller_may_be_down(cluster: &mut Cluster) -> TestRes
     cluster.delete_profile(test).await
 }
 
-pub(crate) async fn a_wrong_parameter_fails_its_namespace_alone(cluster: &mut Cluster) -> TestResult {
+pub(crate) async fn invalid_parameter_fails_only_its_namespace(cluster: &mut Cluster) -> TestResult {
     let test = "wrong";
     let uid = |text: &str| json!({"toolforge.org/uid": text});
     let labels = json!({"tenancy": test});

@@ -60,7 +60,7 @@ struct Answer {
     object: Json,
 }
 
-pub(crate) async fn plugins_answer_as_the_api_server(cluster: &mut Cluster) -> TestResult {
+pub(crate) async fn plugins_answer_like_the_api_server(cluster: &mut Cluster) -> TestResult {
     cluster.stop_controller().await?;
     let minor = cluster.minor().await?;
     let mut cases = Vec::new();
@@ -91,7 +91,7 @@ pub(crate) async fn plugins_answer_as_the_api_server(cluster: &mut Cluster) -> T
 }
 
 /// The names that kube-apiserver itself says are on by default.
-pub(crate) async fn the_default_list_is_that_of_the_binary(cluster: &mut Cluster) -> TestResult {
+pub(crate) async fn default_plugins_match_kube_apiserver_help(cluster: &mut Cluster) -> TestResult {
     if cluster.minor().await? != Minor::V1_36 {
         return Ok(());
     }

@@ -50,7 +50,7 @@ fn of_environment(variable: &str, otherwise: usize) -> usize {
 /// Profiles in trouble, by kind.
 const TROUBLES: [&str; 6] = ["nobody-mutates", "refused", "unresolvable", "hanging", "deleted", "attacked"];
 
-pub(crate) async fn half_of_fifty_profiles_are_in_trouble(cluster: &mut Cluster) -> TestResult {
+pub(crate) async fn failing_half_of_fifty_profiles_does_not_affect_the_rest(cluster: &mut Cluster) -> TestResult {
     let cluster = &*cluster;
     let silent = Silent::start().await?;
     cluster.create_namespace("pressure-hangs", &json!({TEST: "hanging", "hangs": "yes"}), &json!({})).await?;

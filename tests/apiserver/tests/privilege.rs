@@ -202,7 +202,7 @@ async fn live(cluster: &Cluster, test: &str) -> TestResult {
     webhook.stop().await
 }
 
-pub(crate) async fn each_permission_is_used_and_no_other_is_asked_for(cluster: &mut Cluster) -> TestResult {
+pub(crate) async fn every_permission_is_used_and_no_other_requested(cluster: &mut Cluster) -> TestResult {
     live(cluster, "permissions").await?;
     let granted = granted(cluster)?;
     ensure!(granted.len() > 20, "{granted:?}");
@@ -229,7 +229,7 @@ pub(crate) async fn each_permission_is_used_and_no_other_is_asked_for(cluster: &
     Ok(())
 }
 
-pub(crate) async fn what_an_account_must_not_do_is_forbidden(cluster: &mut Cluster) -> TestResult {
+pub(crate) async fn service_accounts_lack_dangerous_permissions(cluster: &mut Cluster) -> TestResult {
     let forbidden = [
         "get secrets -A",
         "list secrets -n palisade-system",

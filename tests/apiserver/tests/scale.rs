@@ -14,7 +14,7 @@ const TEST: &str = "scale";
 /// How long thousands of objects may take, on a machine that has other things to do.
 const LIMIT: Duration = Duration::from_mins(10);
 
-pub(crate) async fn three_thousand_five_hundred_namespaces(cluster: &mut Cluster) -> TestResult {
+pub(crate) async fn number_of_policies_is_constant_for_3500_namespaces(cluster: &mut Cluster) -> TestResult {
     let mut profile = Cluster::toolforge_profile(TEST)?;
     create_namespaces(cluster, 0..10).await?;
     cluster.enforce(&profile).await?;

@@ -51,7 +51,7 @@ struct Case {
 /// Where objects of each kind are.
 type Places = BTreeMap<String, String>;
 
-pub(crate) async fn what_is_stored_is_judged_as_by_the_api_server(cluster: &mut Cluster) -> TestResult {
+pub(crate) async fn stored_objects_are_judged_like_the_api_server(cluster: &mut Cluster) -> TestResult {
     cluster.stop_controller().await?;
     let minor = cluster.minor().await?;
     let directory = root().join("tests/apiserver/cases/stored");

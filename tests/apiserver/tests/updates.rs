@@ -18,7 +18,7 @@ use crate::lifecycle::Watch;
 const UID: i64 = 50_001;
 
 /// Which fields an update can change is what Kubernetes says, and which checks need not be made then follows from that.
-pub(crate) async fn an_update_changes_nothing_but_what_is_judged(cluster: &mut Cluster) -> TestResult {
+pub(crate) async fn update_cannot_change_a_field_that_is_not_judged(cluster: &mut Cluster) -> TestResult {
     let test = "unchanged";
     cluster.create_namespace(test, &json!({}), &json!({})).await?;
     let created = cluster.create_pod(test, &pod::minimal("old")).await;
@@ -53,7 +53,7 @@ pub(crate) async fn an_update_changes_nothing_but_what_is_judged(cluster: &mut C
 }
 
 /// A profile gets parameters and loses them, and with them the binding for updates.
-pub(crate) async fn a_profile_gets_and_loses_parameters(cluster: &mut Cluster) -> TestResult {
+pub(crate) async fn adding_or_removing_parameters_admits_no_violation(cluster: &mut Cluster) -> TestResult {
     let test = "parameters";
     cluster.create_tool(test, test, UID).await?;
     let with = Cluster::toolforge_profile(test)?;

@@ -52,7 +52,7 @@ async fn defaulted(cluster: &Cluster, namespace: &str) -> Result<Json> {
     Ok(pod)
 }
 
-pub(crate) async fn an_upgrade_leaves_no_gap(cluster: &mut Cluster) -> TestResult {
+pub(crate) async fn api_server_upgrade_leaves_no_pod_unmutated(cluster: &mut Cluster) -> TestResult {
     let test = "upgraded";
     let namespace = prepare(cluster, test).await?;
     let webhook = Webhook::start(cluster, None, &[]).await?;
@@ -111,7 +111,7 @@ pub(crate) async fn an_upgrade_leaves_no_gap(cluster: &mut Cluster) -> TestResul
 }
 
 /// 1.34 and 1.35 can serve the policy and not act by it: that is another switch.
-pub(crate) async fn what_is_served_and_does_nothing_is_no_engine(cluster: &mut Cluster) -> TestResult {
+pub(crate) async fn inert_beta_policy_is_not_the_engine(cluster: &mut Cluster) -> TestResult {
     let test = "idle";
     let namespace = prepare(cluster, test).await?;
     let webhook = Webhook::start(cluster, None, &[]).await?;
@@ -137,7 +137,7 @@ fn policies(cluster: &Cluster, version: &str) -> Api<DynamicObject> {
     Api::all_with(cluster.admin.clone(), &resource)
 }
 
-pub(crate) async fn where_only_the_beta_is_served_it_mutates(cluster: &mut Cluster) -> TestResult {
+pub(crate) async fn beta_policy_mutates_where_v1_is_not_served(cluster: &mut Cluster) -> TestResult {
     let test = "beta";
     cluster.stop_controller().await?;
     cluster.start_controller_with(|client| beta::without_v1(&client)).await?;

@@ -166,7 +166,7 @@ fn of_wrong_types() -> Vec<(String, Json)> {
     out
 }
 
-pub(crate) async fn what_is_invalid_is_refused_in_the_words_of_the_api_server(cluster: &mut Cluster) -> TestResult {
+pub(crate) async fn validation_errors_match_the_api_server(cluster: &mut Cluster) -> TestResult {
     cluster.stop_controller().await?;
     let mut objects = of_wrong_types();
     for file in
@@ -192,7 +192,7 @@ struct Entry {
 
 /// Skipped where the collection is not there: `PALISADE_CORPUS` names its directory, or it is `shared/corpus` beside the
 /// clone.
-pub(crate) async fn workloads_of_others_get_the_answers_of_the_api_server(cluster: &mut Cluster) -> TestResult {
+pub(crate) async fn corpus_workloads_are_validated_like_the_api_server(cluster: &mut Cluster) -> TestResult {
     let directory = std::env::var_os("PALISADE_CORPUS").map_or_else(|| root().join("../shared/corpus"), Into::into);
     let Ok(index) = std::fs::read_to_string(directory.join("workloads/INDEX.json")) else {
         println!("skipped: 0 of 0 workloads compared, there is no directory {}", directory.display());

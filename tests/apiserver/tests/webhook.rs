@@ -37,7 +37,7 @@ async fn defaulted(cluster: &Cluster, namespace: &str) -> Result<Json, String> {
     .await
 }
 
-pub(crate) async fn defaults_are_set(cluster: &mut Cluster) -> TestResult {
+pub(crate) async fn webhook_sets_defaults_and_keeps_set_fields(cluster: &mut Cluster) -> TestResult {
     let namespace = prepare(cluster, "webhook").await?;
     let before = cluster.dry_run(&namespace, &bare_pod("bare")).await;
     ensure!(before.denial().is_some(), "without a webhook: {before:?}");
@@ -83,7 +83,7 @@ pub(crate) fn report(what: &str, tally: &Tally) {
     );
 }
 
-pub(crate) async fn failures_admit_no_violation(cluster: &mut Cluster) -> TestResult {
+pub(crate) async fn webhook_failures_admit_no_violation(cluster: &mut Cluster) -> TestResult {
     let test = "webhook-failures";
     let namespace = prepare(cluster, test).await?;
     let arguments = ["--timeout-seconds=1"];
@@ -244,7 +244,7 @@ pub(crate) async fn registered(webhook: &Webhook, count: f64) -> Result<(), Stri
     .await
 }
 
-pub(crate) async fn a_change_of_engine_leaves_no_gap(cluster: &mut Cluster) -> TestResult {
+pub(crate) async fn engine_change_leaves_no_pod_unmutated(cluster: &mut Cluster) -> TestResult {
     let test = "webhook-engine";
     let namespace = prepare(cluster, test).await?;
     let webhook = Webhook::start(cluster, None, &[]).await?;

@@ -32,7 +32,7 @@ fn privileged() -> Json {
     pod
 }
 
-pub(crate) async fn each_kind_is_judged_by_its_template(cluster: &mut Cluster) -> TestResult {
+pub(crate) async fn every_workload_kind_is_judged_by_its_template(cluster: &mut Cluster) -> TestResult {
     let test = "templates";
     cluster.create_namespace(test, &json!({"test": test}), &json!({})).await?;
     for workload in &WORKLOADS {
@@ -87,7 +87,7 @@ pub(crate) async fn each_kind_is_judged_by_its_template(cluster: &mut Cluster) -
     cluster.delete_profile(test).await
 }
 
-pub(crate) async fn authors_are_warned(cluster: &mut Cluster) -> TestResult {
+pub(crate) async fn author_of_a_violating_workload_is_warned(cluster: &mut Cluster) -> TestResult {
     let test = "authors";
     cluster.create_namespace(test, &json!({"test": test}), &json!({})).await?;
     cluster.enforce(&profile(test, "Warn")).await?;

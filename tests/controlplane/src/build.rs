@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn pruning_spares_what_is_in_use() {
+    fn pruning_keeps_current_and_recent_builds() {
         let cache = tempfile::tempdir().unwrap();
         let [old, current, recent] = ["old", "current", "recent"].map(|name| cache.path().join(name));
         let long_ago = SystemTime::now() - 2 * KEEP;

@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn versions_are_minors_of_1() {
+    fn version_must_be_of_the_form_1_minor() {
         assert_eq!(Minor::parse("1.33").unwrap(), Minor(33));
         for text in ["", "1", "1.", "v1.33", "1.33.1", "2.0"] {
             assert!(Minor::parse(text).is_err(), "{text}");
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn mutating_policies_are_served_where_they_are_beta() {
+    fn flags_enable_mutating_policies_only_where_they_are_beta() {
         for (version, beta) in [(None, false), (Some("1.33"), false), (Some("1.34"), true), (Some("1.36"), false)] {
             let flags = apiserver(version);
             assert_eq!(flags.contains("v1beta1=true"), beta, "{version:?}");
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn the_callers_flags_come_last_and_win() {
+    fn caller_flags_come_last_and_take_precedence() {
         assert!(apiserver(None).ends_with(" --v=2"));
     }
 }

@@ -78,13 +78,13 @@ mod tests {
     use super::parse;
 
     #[test]
-    fn head_and_body() {
+    fn http_response_is_split_into_head_and_body() {
         let answer = parse("HTTP/1.0 200 OK\r\nContent-Type: text/plain\r\n\r\nok\r\n\r\nmore").unwrap();
         assert_eq!((answer.status, answer.body.as_str()), (200, "ok\r\n\r\nmore"));
     }
 
     #[test]
-    fn garbage_is_an_error() {
+    fn malformed_http_response_is_an_error() {
         assert!(parse("").is_err());
         assert!(parse("SSH-2.0\r\n\r\n").is_err());
     }

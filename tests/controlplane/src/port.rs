@@ -39,7 +39,7 @@ fn first_client_port() -> u16 {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn is_free_and_no_client_port() {
+    fn free_port_is_outside_the_client_port_range() {
         let port = super::free().unwrap();
         assert!(port >= super::LOWEST);
         assert!(port < super::first_client_port().max(2 * super::LOWEST));

@@ -139,14 +139,14 @@ mod tests {
     use super::{resident, tail};
 
     #[test]
-    fn tail_is_the_end() {
+    fn tail_returns_the_last_lines() {
         assert_eq!(tail("a\nb\nc\n", 2), "b\nc");
         assert_eq!(tail("a", 2), "a");
         assert_eq!(tail("", 2), "");
     }
 
     #[test]
-    fn resident_is_in_bytes() {
+    fn resident_memory_is_reported_in_bytes() {
         assert_eq!(resident("Name:\tx\nVmRSS:\t    2048 kB\n"), Some(2 << 20));
         assert_eq!(resident("Name:\tx\n"), None);
     }

@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_leftovers_are_removed() {
+    fn only_unlocked_leftover_directories_are_removed() {
         let parent = tempfile::tempdir().unwrap();
         let [left, used, fresh, other] =
             ["palisade-controlplane-a", "palisade-controlplane-b", "palisade-controlplane-c", "other"]

@@ -94,7 +94,7 @@ async fn serves_its_own_version_and_survives_restarts() -> Result {
 }
 
 #[tokio::test]
-async fn emulates_older_versions_and_dropping_kills() -> Result {
+async fn emulates_older_versions_and_stops_on_drop() -> Result {
     for (version, beta_mutating_policies) in [("1.33", false), ("1.35", true)] {
         let cluster = ControlPlane::builder().emulated_version(version).audit(true).start().await?;
         let minor = format!(r#""emulationMinor": "{}""#, &version[2..]);

@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_ignored_and_what_is_expected_fails() {
+    fn test_with_a_missing_need_is_ignored_unless_expected() {
         let there = Need { kind: "modules", found: Ok(PathBuf::from(".")) };
         let missing = Need { kind: "modules", found: Err("no modules".to_owned()) };
         assert_eq!(outcome(&there, ""), (1, 0, 0));

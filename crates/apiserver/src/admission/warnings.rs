@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn many_characters_shorten_all() {
+    fn warnings_are_truncated_when_their_total_is_too_long() {
         let (long, longer) = ("é".repeat(3_000), "b".repeat(2_000));
         assert_eq!(sent(&[&long]), std::slice::from_ref(&long));
         assert_eq!(sent(&[&long, &longer]), ["é".repeat(256), "b".repeat(256)]);

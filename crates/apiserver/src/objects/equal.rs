@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_are_the_same_as_for_the_api_server() {
+    fn semantic_equality_matches_the_api_server() {
         let table = Table::of(Minor::DEFAULT);
         let same = Same::of(&table, Some("core/v1.Pod")).below(&["spec"]);
         let pod = |spec: Value| json!({"containers": [spec]});

@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     #[allow(clippy::disallowed_methods, reason = "reads the sources of Kubernetes")]
-    fn gates_are_on_as_the_sources_of_each_minor_say() {
+    fn feature_gate_defaults_match_the_sources_of_each_minor() {
         let output = Command::new("go").args(["env", "GOMODCACHE"]).output().ok();
         let cache = output.and_then(|output| String::from_utf8(output.stdout).ok()).unwrap_or_default();
         let modules = Path::new(cache.trim()).join("k8s.io");

@@ -243,7 +243,7 @@ mod tests {
     use super::go_time;
 
     #[test]
-    fn times_are_refused_as_by_go() {
+    fn invalid_times_are_rejected_like_go() {
         let layout = "2006-01-02T15:04:05Z07:00";
         let micro = "2006-01-02T15:04:05.000000Z07:00";
         for (text, wanted) in [

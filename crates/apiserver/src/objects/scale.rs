@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn selectors_read_as_the_api_server_writes_them() {
+    fn selectors_are_printed_like_the_api_server() {
         for (of, wanted) in [
             (json!({"b": "2", "a": "1"}), "a=1,b=2"),
             (

@@ -282,7 +282,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_are_quoted_as_go_quotes_them() {
+    fn strings_are_quoted_like_go() {
         for (text, expected) in [
             ("a \"b\"\n\t\\", r#""a \"b\"\n\t\\""#),
             ("\x01\x7f\u{a0}\u{200b}ü😀e\u{301}\u{10ffff}", "\"\\x01\\x7f\\u00a0\\u200bü😀e\u{301}\\U0010ffff\""),
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_read_as_the_api_server_writes_them() {
+    fn validation_errors_are_worded_like_the_api_server() {
         let errors = [
             Error::required("spec.x", ""),
             Error::required("spec.x", ""),

@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_lead_to_fields() {
+    fn field_path_is_resolved_against_the_schema() {
         let schema = json!({"type": "object", "properties": {
             "a": {"type": "object", "properties": {"b": {"type": "string"}, "c.d'e": {"type": "string"}}},
             "m": {"type": "object", "additionalProperties": {"type": "object", "properties": {"x": {"type": "string"}}}},

@@ -18,7 +18,7 @@ fn judge(environment: &Environment, source: &str) -> String {
 }
 
 #[test]
-fn types_are_inferred_as_cel_go_does() {
+fn types_are_inferred_like_cel_go() {
     let environment = environment(Minor::DEFAULT, Mode::Stored);
     for (source, expected) in [
         ("1 + 2 == 3", "bool"),
@@ -45,7 +45,7 @@ fn types_are_inferred_as_cel_go_does() {
 }
 
 #[test]
-fn each_kind_of_mistake_is_found_in_its_place() {
+fn every_kind_of_type_error_is_found_at_its_position() {
     let environment = environment(Minor::DEFAULT, Mode::Stored);
     for (source, expected) in [
         ("nope", "undeclared-reference 1:1: undeclared reference to 'nope' (in container '')"),
@@ -93,14 +93,14 @@ fn each_kind_of_mistake_is_found_in_its_place() {
 }
 
 #[test]
-fn all_mistakes_are_reported_by_position() {
+fn all_type_errors_are_reported_in_order_of_position() {
     let issues = environment(Minor::DEFAULT, Mode::Stored).check("b + a\n&& [1].all(x, x + c)").unwrap_err();
     let places: Vec<String> = issues.iter().map(|issue| issue.position.to_string()).collect();
     assert_eq!(places, ["1:1", "1:5", "2:17", "2:19"]);
 }
 
 #[test]
-fn names_with_dots_are_resolved_in_the_tree() {
+fn qualified_names_are_resolved_in_the_ast() {
     let checked = environment(Minor::DEFAULT, Mode::Stored).check("optional.of(authorizer.requestResource)").unwrap();
     let crate::ast::Expr::Call { function, target: None, args } = &checked.ast.root.expr else { panic!() };
     assert_eq!(&**function, "optional.of");
@@ -111,7 +111,7 @@ fn names_with_dots_are_resolved_in_the_tree() {
 }
 
 #[test]
-fn types_of_schemas_are_no_values() {
+fn schema_types_cannot_be_used_as_values() {
     for source in
         ["type(request) == kubernetes.AdmissionRequest", "[kubernetes.Namespace]", "duration", "[int].all(t, t == int)"]
     {
@@ -122,7 +122,7 @@ fn types_of_schemas_are_no_values() {
 }
 
 #[test]
-fn new_expressions_have_what_the_minor_before_has() {
+fn new_expressions_may_use_only_features_of_the_previous_minor() {
     for (source, since) in [("[2, 1].sort()", 34), ("semver('1.0.0')", 33), ("[1].all(i, v, true)", 32)] {
         for minor in Minor::ALL {
             let accepted = |mode| environment(minor, mode).check(source).is_ok();
@@ -133,14 +133,14 @@ fn new_expressions_have_what_the_minor_before_has() {
 }
 
 #[test]
-fn what_a_macro_binds_hides_names_with_dots_from_1_37_on() {
+fn macro_variables_shadow_qualified_names_since_1_37() {
     let source = "[{'requestResource': 1}].all(authorizer, authorizer.requestResource == 1)";
     assert!(judge(&environment(Minor::DEFAULT, Mode::Stored), source).starts_with("no-matching-overload"));
     assert_eq!(judge(&environment(Minor::V1_37, Mode::Stored), source), "bool");
 }
 
 #[test]
-fn help_names_a_way_out() {
+fn type_error_help_suggests_a_fix() {
     let environment = environment(Minor::OLDEST, Mode::New).compose("containers", Some(&Type::Dyn));
     for (source, expected) in [
         ("obejct.spec", "did you mean 'object'?"),
@@ -170,7 +170,7 @@ fn help_names_a_way_out() {
 }
 
 #[test]
-fn a_result_must_be_of_exactly_its_type() {
+fn result_type_must_match_exactly() {
     for (result, of, expected) in [
         (ResultType::Bool, Type::Dyn, Some("must evaluate to bool but got dyn")),
         (ResultType::Bool, Type::Bool, None),
@@ -209,7 +209,7 @@ fn composed_variables_keep_scalars_lists_and_maps() {
 }
 
 #[test]
-fn nothing_overflows_or_hangs() {
+fn type_checker_handles_deep_and_large_expressions() {
     let environment = environment(Minor::DEFAULT, Mode::Stored);
     for source in [
         format!("{}1{}", "[".repeat(249), "]".repeat(249)),

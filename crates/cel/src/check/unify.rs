@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_attempt_teaches_nothing() {
+    fn failed_assignment_binds_no_type_variable() {
         let mut mapping = Mapping::default();
         let variable = mapping.fresh();
         assert!(!mapping.all_assignable([(&Type::Int, &variable), (&Type::Int, &Type::String)]));
@@ -199,14 +199,14 @@ mod tests {
     }
 
     #[test]
-    fn no_type_contains_itself() {
+    fn type_variable_is_not_bound_to_a_type_containing_it() {
         let mut mapping = Mapping::default();
         let variable = mapping.fresh();
         assert!(!mapping.assignable(&list(variable.clone()), &variable));
     }
 
     #[test]
-    fn null_is_a_message_but_no_scalar() {
+    fn null_is_assignable_to_objects_but_not_scalars() {
         let mut mapping = Mapping::default();
         let object = Type::Object("a".into());
         assert!(mapping.assignable(&Type::Null, &object) && mapping.assignable(&object, &Type::Null));

@@ -23,7 +23,7 @@ fn formatted(source: &str) -> String {
 }
 
 #[test]
-fn what_fits_stays_on_one_line_without_parentheses_that_say_nothing() {
+fn short_expression_stays_on_one_line_without_extra_parentheses() {
     for (source, expected) in [
         ("( ((a)) )", "a"),
         ("a&&b||c", "(a && b) || c"),
@@ -63,7 +63,7 @@ fn what_fits_stays_on_one_line_without_parentheses_that_say_nothing() {
 }
 
 #[test]
-fn what_does_not_fit_is_broken_where_it_is_least_deep() {
+fn long_expression_breaks_at_its_outermost_operator() {
     for (source, expected) in [
         (
             "request.operation == 'UPDATE' && object.spec == oldObject.spec || request.namespace == 'probes' && !object.a",
@@ -128,7 +128,7 @@ object.spec.containers.transformList(i, c,
 }
 
 #[test]
-fn verbatim_texts_stand_on_lines_of_their_own() {
+fn verbatim_text_is_printed_on_its_own_lines() {
     let root = parse_unexpanded("ns == 'x' ? [] : cs.map(c, !A, 'own: ' + B)", SYNTAX).expect("it is one").root;
     let text = "a\n  && b // why \n";
     let verbatim = [Verbatim { name: "A", text }, Verbatim { name: "B", text: "'b'" }, Verbatim { name: "C", text }];
@@ -150,7 +150,7 @@ a
 }
 
 #[test]
-fn errors_are_reported_and_expanded_macros_are_not_printed() {
+fn syntax_errors_and_expanded_macros_are_not_formatted() {
     assert!(format("a &&", SYNTAX).is_err());
     let expanded = parse("a.all(x, x)", SYNTAX).expect("it is one").root;
     assert_eq!(print(&expanded, WIDTH, &[]), None);
@@ -158,7 +158,7 @@ fn errors_are_reported_and_expanded_macros_are_not_printed() {
 
 /// Whatever other tests have that is well-formed.
 #[test]
-fn expressions_of_other_tests_stay_what_they_are() {
+fn formatting_keeps_the_expressions_of_other_tests_equal() {
     let mut count = 0;
     for line in include_str!("../parse/tests.rs").lines().chain(include_str!("../check/tests.rs").lines()) {
         for source in line.split('"').filter(|source| parse_unexpanded(source, SYNTAX).is_ok()) {

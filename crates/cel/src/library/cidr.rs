@@ -107,7 +107,7 @@ mod tests {
     };
 
     #[test]
-    fn answers_are_those_of_the_api_server() {
+    fn results_match_the_api_server() {
         check(include_str!("testdata/cidr.jsonl"), |call, args| {
             let cidr = |index: usize| Cidr::parse(string(&args[index]));
             Ok(match call {

@@ -284,7 +284,7 @@ mod tests {
     use crate::library::truth::{bytes, check, double, from_double, string, texts, uint};
 
     #[test]
-    fn answers_are_those_of_the_api_server() {
+    fn results_match_the_api_server() {
         let from_uint = |value: u64| json!({"uint": value});
         check(include_str!("testdata/double.jsonl"), |call, args| {
             let (arg, text) = (&args[0], args[0].as_str());
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_and_texts_convert() {
+    fn bytes_and_strings_convert_like_the_api_server() {
         check(include_str!("testdata/bytes.jsonl"), |call, args| {
             Ok(match (call, bytes(&args[0])) {
                 ("string(x0)", Some(bytes)) => json!(bytes_to_string(&bytes)?),
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn any_text_is_a_number_or_none() {
+    fn any_text_parses_as_a_number_or_is_rejected() {
         let pieces =
             ["0x", "1", "9", "_", ".", "e", "p", "+", "-", "f", "0", "inf", "nan", "é", "99999999999999999999"];
         for text in texts(&pieces, 20_000) {

@@ -251,7 +251,7 @@ mod tests {
     use crate::library::truth::{check, string, texts};
 
     #[test]
-    fn answers_are_those_of_the_api_server() {
+    fn results_match_the_api_server() {
         check(include_str!("testdata/format.jsonl"), |call, args| {
             let text = string(&args[0]);
             if call == "size" {
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn any_text_is_validated() {
+    fn every_format_validates_any_text_without_panic() {
         let pieces = ["a", "-", ".", "/", "9", "é", "2023-01-02", "t", "12:34:56", ".5", "+01:00", "z", "=", "A"];
         for text in texts(&pieces, 5_000) {
             for (_, format) in FORMATS {

@@ -214,7 +214,7 @@ mod tests {
     use crate::library::truth::{check, string, texts};
 
     #[test]
-    fn answers_are_those_of_the_api_server() {
+    fn results_match_the_api_server() {
         check(include_str!("testdata/ip.jsonl"), |call, args| {
             let text = string(&args[0]);
             let ip = || parse(text);
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn any_text_is_an_address_or_none() {
+    fn any_text_parses_as_an_address_or_is_rejected() {
         let pieces = ["1", "255", "256", ".", ":", "::", "f", "ffff", "%", "é", "/", "0"];
         for text in texts(&pieces, 20_000) {
             let _ = (parse(&text), super::super::cidr::Cidr::parse(&text));

@@ -93,7 +93,7 @@ fn argument(expression: &str) -> Sample {
 }
 
 #[test]
-fn answers_are_those_of_the_api_server() {
+fn results_match_the_api_server() {
     check(include_str!("testdata/printf.jsonl"), |call, args| {
         let arguments = match call {
             "x0.format([x1])" => vec![Sample::Json(args[1].clone())],
@@ -105,7 +105,7 @@ fn answers_are_those_of_the_api_server() {
 }
 
 #[test]
-fn literals_are_checked_as_by_the_api_server() {
+fn format_literals_are_checked_like_the_api_server() {
     // The arguments are the types; the place of an error is the number of its argument.
     check(include_str!("testdata/printf_check.jsonl"), |_, args| {
         let types: Vec<&str> = args[1..].iter().map(text_of).collect();
@@ -120,7 +120,7 @@ fn literals_are_checked_as_by_the_api_server() {
 }
 
 #[test]
-fn any_format_is_applied_or_refused() {
+fn any_format_string_is_applied_or_rejected() {
     let pieces = ["%", "s", "d", "f", "e", "x", ".", "3", "99", "1000000", "é", " "];
     for format in texts(&pieces, 3_000) {
         let arguments = vec![Sample::Json(json!({"double": "1234.5"})); 3];

@@ -75,7 +75,7 @@ mod tests {
     use crate::library::truth::{bytes, check};
 
     #[test]
-    fn answers_are_those_of_go() {
+    fn quoting_matches_go() {
         check(include_str!("testdata/quote.jsonl"), |call, args| {
             if call == "quote" {
                 return Ok(match bytes(&args[0]) {

@@ -249,7 +249,7 @@ mod tests {
     use crate::library::truth::{check, string, texts};
 
     #[test]
-    fn requirements_are_those_of_the_api_server() {
+    fn selector_requirements_match_the_api_server() {
         check(include_str!("testdata/selector.jsonl"), |call, args| {
             let text = string(&args[0]);
             let requirements = if call == "fields" { fields(text) } else { labels(text) }?;
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn any_text_is_a_selector_or_not() {
+    fn any_text_parses_as_a_selector_or_is_rejected() {
         let pieces = ["a", "=", "!", ",", "(", ")", " in ", "notin", "\\", "é", "\0", "\n", "<", "1"];
         for text in texts(&pieces, 20_000) {
             let _ = (fields(&text), labels(&text));

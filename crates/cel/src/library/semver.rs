@@ -163,7 +163,7 @@ mod tests {
     use crate::library::truth::{check, string, texts};
 
     #[test]
-    fn answers_are_those_of_the_api_server() {
+    fn results_match_the_api_server() {
         check(include_str!("testdata/semver.jsonl"), |call, args| {
             let version = |index: usize| Version::parse(string(&args[index]));
             let normalized = || Version::parse_normalized(string(&args[0]));
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn any_text_is_a_version_or_none() {
+    fn any_text_parses_as_a_version_or_is_rejected() {
         for text in texts(&["1", "0", "v", ".", "-", "+", "a", "é", "99999999999999999999"], 10_000) {
             let _ = (Version::parse(&text), Version::parse_normalized(&text));
         }

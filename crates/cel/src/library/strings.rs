@@ -139,7 +139,7 @@ mod tests {
     use crate::library::truth::{check, int, string};
 
     #[test]
-    fn answers_are_those_of_the_api_server() {
+    fn results_match_the_api_server() {
         check(include_str!("testdata/strings.jsonl"), |call, args| {
             let text = || string(&args[0]);
             let first = || string(&args[1]);

@@ -10,7 +10,7 @@ fn texts(source: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn each_kind_of_edit() {
+fn expressions_yield_the_expected_mutants() {
     for (source, expected) in [
         ("a < 3", &["!(a < 3)", "a <= 3", "a < 4"][..]),
         ("a == 'x'", &["a != 'x'", "a == ''"]),
@@ -66,7 +66,7 @@ fn each_kind_of_edit() {
 }
 
 #[test]
-fn an_edit_has_its_place_and_words() {
+fn mutant_has_a_position_and_a_description() {
     let found = mutants("has(a.b) &&\n  a.b <= 5");
     let said: Vec<_> = found.iter().map(|mutant| format!("{} {}", mutant.position, mutant.description)).collect();
     assert_eq!(
@@ -84,7 +84,7 @@ fn an_edit_has_its_place_and_words() {
 }
 
 #[test]
-fn whatever_the_text_is() {
+fn any_text_yields_mutants_without_panic() {
     for source in [
         "",
         ")",
@@ -110,7 +110,7 @@ fn whatever_the_text_is() {
 }
 
 #[test]
-fn most_of_them_compile() {
+fn mutants_of_a_typical_expression_compile() {
     let environment = Environment::kubernetes(Minor::DEFAULT, Mode::New).with_admission(&Admission::default());
     let source = "object.spec.containers.all(c, !has(c.image) || ['a/', 'b/'].exists(p, c.image.startsWith(p)))";
     let all = mutants(source);

@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn escapes_are_those_of_the_language() {
+    fn string_escapes_follow_the_cel_spec() {
         for (source, expected) in [
             (r"'a\n\t\x41\u00e9\U0001F600\303'", "a\n\tA\u{e9}\u{1f600}\u{c3}"),
             (r#""""a "quoted" one""""#, "a \"quoted\" one"),
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_have_64_bits() {
+    fn number_literals_are_limited_to_64_bits() {
         assert_eq!(int(true, "9223372036854775808"), Some(Literal::Int(i64::MIN)));
         assert_eq!(int(false, "9223372036854775808"), None);
         assert_eq!(uint("0xFFFFFFFFFFFFFFFFu"), Some(Literal::Uint(u64::MAX)));

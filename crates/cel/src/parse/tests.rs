@@ -43,7 +43,7 @@ fn dump(ast: &Ast, node: &Node) -> String {
 }
 
 #[test]
-fn trees_and_places_are_those_of_cel_go() {
+fn ast_and_positions_match_cel_go() {
     // As cel-go 0.26.0 parses them.
     for (source, expected) in [
         ("-9 - -x.y", "(call _-_ (Int(-9)@1:1) (call -_ (sel (x@1:7) y false@1:8)@1:6)@1:4)"),
@@ -88,7 +88,7 @@ fn trees_and_places_are_those_of_cel_go() {
 }
 
 #[test]
-fn macros_that_an_environment_does_not_have_are_calls() {
+fn unavailable_macros_parse_as_calls() {
     let without = Syntax { two_variables: false, sort_by: false, escaped_names: false };
     for (source, syntax) in [
         ("a.all(i, v, v)", without),
@@ -102,7 +102,7 @@ fn macros_that_an_environment_does_not_have_are_calls() {
 }
 
 #[test]
-fn mistakes_are_where_cel_go_says_they_are() {
+fn syntax_errors_match_cel_go() {
     for (source, expected) in [
         ("", "1:0: Syntax error: mismatched input '<EOF>'"),
         ("1 +", "1:4: Syntax error: mismatched input '<EOF>'"),
@@ -131,7 +131,7 @@ fn mistakes_are_where_cel_go_says_they_are() {
 }
 
 #[test]
-fn an_issue_is_shown_with_its_line() {
+fn syntax_error_is_shown_with_its_source_line() {
     let source = "a\n  + 'é\t' b";
     let issue = &parse(source, SYNTAX).unwrap_err()[0];
     let expected =
@@ -140,7 +140,7 @@ fn an_issue_is_shown_with_its_line() {
 }
 
 #[test]
-fn limits_are_those_of_cel_go() {
+fn parser_limits_match_cel_go() {
     let nested = |n: usize, open: &str, close: &str| format!("{}1{}", open.repeat(n), close.repeat(n));
     for (fits, breaks, message) in [
         (nested(249, "(", ")"), nested(250, "(", ")"), "expression recursion limit exceeded: 250"),
@@ -165,7 +165,7 @@ fn limits_are_those_of_cel_go() {
 }
 
 #[test]
-fn no_input_is_too_much() {
+fn oversized_or_deep_input_is_rejected() {
     for source in ["(", "[", "{", "a.b(", "1+", "a.", "!", "-", "a?", "a?b:", "'", "a{b:", "1+(", "a.all(b,", "//\n("] {
         assert!(parse(&source.repeat(100_000 / source.len()), SYNTAX).is_err(), "{source}");
     }

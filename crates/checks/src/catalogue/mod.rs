@@ -92,7 +92,7 @@ mod tests {
     use crate::settings::{self, Kind};
 
     #[test]
-    fn each_setting_is_read_by_a_check_and_each_that_is_read_has_a_row() {
+    fn settings_read_by_checks_match_the_setting_rows() {
         let read: BTreeSet<_> = ALL.iter().flat_map(|check| check.settings).copied().collect();
         let judged = settings::all().filter(|setting| !matches!(setting.kind, Kind::Change(_)));
         assert_eq!(read, judged.map(|setting| setting.path).collect());

@@ -172,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_field_is_decided_once() {
+    fn every_pod_field_is_in_one_coverage_group() {
         for one in types() {
             let mut seen = BTreeSet::new();
             for (field, decision) in one.fields() {
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_to_be_checked_is_checked_in_each_place_and_nothing_else_is() {
+    fn coverage_decisions_match_the_checks() {
         let mut wrong = Vec::new();
         let named = |place: &Place| catalogue::ALL.iter().flat_map(|check| check.fields).any(|field| place.is(field));
         for (of, field, place) in all_places() {
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn each_field_that_a_check_restricts_is_known() {
+    fn coverage_knows_every_field_a_check_restricts() {
         let places = all_places();
         for check in catalogue::ALL {
             for field in check.fields {

@@ -208,7 +208,7 @@ mod tests {
 
     /// A setting without a row would be lost where a level fills it in, and compared and tried by nothing.
     #[test]
-    fn each_field_of_a_group_has_a_row() {
+    fn every_settings_field_has_a_row() {
         let schemas = schemas();
         let groups: BTreeSet<_> = schemas.iter().map(|(group, _)| (*group).to_owned()).collect();
         let serialized = json!(Settings::default());
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_leads_to_the_setting_of_its_path() {
+    fn setting_row_accesses_the_field_at_its_path() {
         for (group, schema) in schemas() {
             let schema = schema.to_value();
             for setting in all().filter(|setting| setting.path.split('.').next() == Some(group)) {

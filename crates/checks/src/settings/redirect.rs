@@ -215,7 +215,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_work_of_others_is_left_alone_if_it_is_skipped_or_the_same() {
+    fn redirect_leaves_skipped_or_equal_targets_alone() {
         let to = |target: &str, skip: &[&str]| Redirector {
             target: Some(target.to_owned()),
             path_style: PathStyle::StripHost,

@@ -51,7 +51,7 @@ mod tests {
     use super::{data, property};
 
     #[test]
-    fn nothing_ends_a_command() {
+    fn github_command_text_is_escaped() {
         assert_eq!(data("100%\n::error::x"), "100%25%0A::error::x");
         assert_eq!(property("a,b:c"), "a%2Cb%3Ac");
     }

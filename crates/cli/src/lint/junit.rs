@@ -78,7 +78,7 @@ mod tests {
     use super::escape;
 
     #[test]
-    fn any_text_is_xml() {
+    fn xml_special_and_control_characters_are_escaped() {
         assert_eq!(escape("<a b=\"&\">\n\u{1}ü"), "&lt;a b=&quot;&amp;&quot;&gt;&#10;\u{fffd}ü");
     }
 }

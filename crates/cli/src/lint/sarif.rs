@@ -93,7 +93,7 @@ mod tests {
     use super::uri;
 
     #[test]
-    fn paths_are_references() {
+    fn sarif_paths_are_percent_encoded() {
         assert_eq!(uri("./a b/ü#.yaml"), "a%20b/%C3%BC%23.yaml");
         assert_eq!(uri("<stdin>"), "%3Cstdin%3E");
     }

@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn labels_are_pairs() {
+    fn labels_option_takes_key_value_pairs() {
         let expected = [("a.b/c", "d"), ("e", "")].map(|(key, value)| (key.to_owned(), value.to_owned()));
         assert_eq!(labels("a.b/c=d,e="), Ok(expected.into()));
         for text in ["", "a", "=b", "a=b,", "a=b,a=c", "a=b c", "a!=b"] {

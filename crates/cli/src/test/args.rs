@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn outputs_have_a_format_and_perhaps_a_file() {
+    fn output_option_takes_a_format_and_an_optional_file() {
         let output = |format, file: Option<&str>| Ok(Output { format, file: file.map(PathBuf::from) });
         assert_eq!("human".parse::<Output>(), output(Format::Human, None));
         assert_eq!("junit=a=b.xml".parse::<Output>(), output(Format::Junit, Some("a=b.xml")));

@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn suites_have_names_of_their_own() {
+    fn suite_files_are_recognized_by_name() {
         for name in ["palisade-test.yaml", "a.test.yml", "kaptest.yaml", "kyverno-test.yaml"] {
             assert!(is_suite(name), "{name}");
         }
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_are_shown_short() {
+    fn paths_are_normalized() {
         for (path, expected) in
             [("./a/../b.yaml", "b.yaml"), ("../a", "../a"), ("a/../../b", "../b"), ("/../a", "/../a")]
         {

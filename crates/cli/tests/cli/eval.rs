@@ -48,7 +48,7 @@ fn run(files: &[(&str, &str)], arguments: &[&str]) -> Run {
 }
 
 #[test]
-fn a_denial_is_what_a_client_reads() {
+fn eval_prints_the_denial_a_client_gets() {
     let (four, six) = (deployment(4), deployment(6));
     let files = [("p.yaml", POLICY), ("four.yaml", &*four), ("six.yaml", &*six)];
     let good = run(&files, &["-f", "p.yaml", "--request", "four.yaml"]);
@@ -112,7 +112,7 @@ fn json_has_a_fixed_shape() {
 }
 
 #[test]
-fn an_update_needs_what_was_there_before() {
+fn eval_of_an_update_requires_the_old_object() {
     let (four, six) = (deployment(4), deployment(6));
     let files = [("p.yaml", POLICY), ("four.yaml", &*four), ("six.yaml", &*six)];
     let update = ["-f", "p.yaml", "--request", "six.yaml", "--operation", "update"];
@@ -125,7 +125,7 @@ fn an_update_needs_what_was_there_before() {
 }
 
 #[test]
-fn what_is_stored_keeps_what_no_client_can_say() {
+fn eval_old_object_keeps_status_and_server_fields() {
     let policy = POLICY
         .replace("[CREATE, UPDATE]", "[UPDATE, DELETE]")
         .replace("apiGroups: [apps]", "apiGroups: ['*']")
@@ -166,7 +166,7 @@ fn what_is_stored_keeps_what_no_client_can_say() {
 }
 
 #[test]
-fn an_admission_review_is_taken_as_it_is() {
+fn eval_accepts_an_admission_review() {
     let mut object: Json = serde_saphyr::from_str(&deployment(6)).unwrap();
     object["metadata"]["namespace"] = json!("tools");
     let review = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
@@ -181,7 +181,7 @@ fn an_admission_review_is_taken_as_it_is() {
 }
 
 #[test]
-fn a_policy_that_the_api_server_refuses_is_no_cluster() {
+fn eval_fails_on_a_policy_the_api_server_rejects() {
     let wrong = POLICY.replace("object.spec.replicas <= variables.most", "variables.least");
     let run = run(&[("p.yaml", &wrong), ("d.yaml", &deployment(1))], &["-f", "p.yaml", "--request", "d.yaml"]);
     assert_eq!((run.code, run.out.as_str()), (Some(2), ""));
@@ -189,7 +189,7 @@ fn a_policy_that_the_api_server_refuses_is_no_cluster() {
 }
 
 #[test]
-fn what_cannot_be_told_has_no_verdict() {
+fn unknown_authorization_has_no_verdict() {
     let asking =
         POLICY.replace("object.spec.replicas <= variables.most", "authorizer.path('/x').check('get').allowed()");
     let files = [("p.yaml", &*asking), ("d.yaml", &*deployment(1))];
@@ -205,7 +205,7 @@ fn what_cannot_be_told_has_no_verdict() {
 }
 
 #[test]
-fn verbose_says_which_policy_passes_over_a_request() {
+fn verbose_eval_shows_why_a_policy_was_skipped() {
     let profile = "apiVersion: toolsecurity.dev/v1alpha1\nkind: ToolSecurityProfile\nmetadata: {name: a}\n\
                    spec: {baseline: Privileged, namespaceSelector: {matchLabels: {a: b}}, host: {network: false}}\n";
     let namespace = "apiVersion: v1\nkind: Namespace\nmetadata: {name: tenant, labels: {a: b}}\n";

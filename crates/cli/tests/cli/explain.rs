@@ -53,7 +53,7 @@ fn explain(pod: &str, more: &[&str]) -> Run {
 const HERE: [&str; 2] = ["--namespace", "namespace.yaml"];
 
 #[test]
-fn a_pod_that_is_mutated_is_admitted() {
+fn explain_shows_the_mutations_of_an_admitted_pod() {
     let run = explain(GOOD, &HERE);
     assert_eq!((run.code, run.err.as_str()), (Some(0), ""), "{}", run.out);
     assert_eq!(
@@ -74,7 +74,7 @@ admitted
 }
 
 #[test]
-fn of_a_pod_that_is_refused_the_least_change_is_shown() {
+fn explain_shows_the_smallest_change_for_a_denied_pod() {
     let run = explain(BAD, &HERE);
     assert_eq!(run.code, Some(1), "{}", run.err);
     let (_, changed) =
@@ -95,7 +95,7 @@ fn of_a_pod_that_is_refused_the_least_change_is_shown() {
 }
 
 #[test]
-fn the_patch_makes_the_pod_pass() {
+fn suggested_patch_makes_the_pod_pass() {
     let run = explain(BAD, &["--namespace", "namespace.yaml", "-o", "json"]);
     let said: Json = serde_json::from_str(&run.out).unwrap();
     let one = &said["items"][0];
@@ -114,7 +114,7 @@ fn the_patch_makes_the_pod_pass() {
 }
 
 #[test]
-fn what_no_value_is_known_for_is_said() {
+fn explain_reports_violations_without_a_known_fix() {
     let pod = GOOD.replace("}]}", "}], volumes: [{name: v, hostPath: {path: /}}], hostIPC: true}");
     let run = explain(&pod, &HERE);
     assert_eq!(run.code, Some(1));
@@ -123,7 +123,7 @@ fn what_no_value_is_known_for_is_said() {
 }
 
 #[test]
-fn without_a_namespace_parameters_are_made_up_and_that_is_said() {
+fn explain_without_a_namespace_notes_placeholder_parameters() {
     let run = explain(GOOD, &["-o", "yaml"]);
     assert_eq!(run.code, Some(0), "{}", run.err);
     assert!(run.err.contains("made-up values (profile tools)"), "{}", run.err);
@@ -131,7 +131,7 @@ fn without_a_namespace_parameters_are_made_up_and_that_is_said() {
 }
 
 #[test]
-fn what_is_no_pod_could_not_be_explained() {
+fn explain_without_a_valid_pod_exits_with_code_2() {
     for (pod, says) in
         [(NAMESPACE, "no Pod found"), ("apiVersion: v1\nkind: Pod\nspec: {}", "a pod without containers")]
     {
@@ -150,7 +150,7 @@ fn refused(pod: &str) -> Vec<(String, String)> {
 }
 
 #[test]
-fn an_image_forges_no_violation() {
+fn hostile_container_name_forges_no_violation() {
     let forged = "x/y:1; [privileged] container \\\"app\\\": forged\\n  [hostNetwork] pod: forged";
     let pod = format!(
         "apiVersion: v1\nkind: Pod\nmetadata: {{name: a}}\nspec:\n  hostIPC: true\n  containers:\n  - {{name: \"{forged}\", \
@@ -164,7 +164,7 @@ fn an_image_forges_no_violation() {
 }
 
 #[test]
-fn no_violation_is_lost() {
+fn explain_lists_every_violation_despite_truncation() {
     // What the API server says ends after 5 KiB.
     let containers = (0..90)
         .map(|n| {

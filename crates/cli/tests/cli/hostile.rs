@@ -224,7 +224,7 @@ fn check(report: &Json, what: &str) {
 }
 
 #[test]
-fn nothing_makes_it_panic_or_grow() {
+fn lint_neither_panics_nor_exhausts_memory_on_hostile_files() {
     const COUNT: usize = 972;
     const AT_ONCE: usize = 9;
     let directory = tempfile::tempdir().unwrap();

@@ -38,7 +38,7 @@ fn exit_codes() {
 }
 
 #[test]
-fn a_finding_points_at_its_place() {
+fn finding_points_at_its_line_and_column() {
     let at = tempfile::tempdir().unwrap();
     let text = "kind: Pod\n---\n".to_owned() + &example("api_server_rejects.bad");
     let run = run_in(at.path(), &["lint", "-"], &text);
@@ -48,7 +48,7 @@ fn a_finding_points_at_its_place() {
 }
 
 #[test]
-fn directories_are_read_and_links_end() {
+fn directory_walk_survives_symlink_loops() {
     let at = tempfile::tempdir().unwrap();
     let inner = at.path().join("policies/inner");
     fs::create_dir_all(&inner).unwrap();
@@ -66,7 +66,7 @@ fn directories_are_read_and_links_end() {
 }
 
 #[test]
-fn what_helm_renders_is_linted_and_a_template_is_told_apart() {
+fn helm_output_is_linted_and_unrendered_template_recognized() {
     let at = tempfile::tempdir().unwrap();
     let rendered = format!("---\n# Source: x\n\n---\n{}---\n# nothing\n", example("blocks_finalizers.good"));
     let run = run_in(at.path(), &["lint", "-"], &rendered);
@@ -78,7 +78,7 @@ fn what_helm_renders_is_linted_and_a_template_is_told_apart() {
 }
 
 #[test]
-fn formats_have_what_their_readers_need() {
+fn output_formats_contain_their_required_fields() {
     let at = tempfile::tempdir().unwrap();
     fs::write(at.path().join("a b.yaml"), example("api_server_rejects.bad")).unwrap();
     let args = ["lint", "-o", "github", "-o", "sarif=x.sarif", "-o", "junit=x.xml", "-o", "json=x.json", "a b.yaml"];
@@ -125,7 +125,7 @@ fn rules_are_listed_and_explained() {
 }
 
 #[test]
-fn completions_and_manual_pages() {
+fn completions_and_man_pages_are_generated() {
     let at = tempfile::tempdir().unwrap();
     for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
         let run = run_in(at.path(), &["completions", shell], "");
@@ -141,7 +141,7 @@ fn completions_and_manual_pages() {
 
 /// The commands in `examples/ci` run.
 #[test]
-fn examples_for_ci_work() {
+fn commands_of_the_ci_examples_run() {
     let at = tempfile::tempdir().unwrap();
     fs::create_dir(at.path().join("policies")).unwrap();
     let commands: Vec<String> = ["github-workflow.yaml", "pre-commit-config.yaml"]

@@ -44,7 +44,7 @@ fn wrong(from: &str, to: &str, expected: &[&str]) {
 }
 
 #[test]
-fn the_example_becomes_profiles() {
+fn example_psps_migrate_to_profiles() {
     let run = psp(Path::new(EXAMPLES), &["tools.yaml"], "");
     assert_eq!(run.code, Some(0), "{}", run.err);
     insta::assert_snapshot!("tools", run.out);
@@ -52,7 +52,7 @@ fn the_example_becomes_profiles() {
 }
 
 #[test]
-fn what_is_printed_can_be_rendered() {
+fn migrated_profiles_can_be_rendered() {
     let run = psp(Path::new(EXAMPLES), &["tools.yaml", "--stage", "Deny"], "");
     let rendered = run_in(directory(&[("profiles.yaml", run.out)]).path(), &["render", "profiles.yaml"], "");
     assert_eq!(rendered.code, Some(0), "{}", rendered.err);
@@ -61,7 +61,7 @@ fn what_is_printed_can_be_rendered() {
 }
 
 #[test]
-fn json_says_the_same_as_yaml() {
+fn json_and_yaml_output_are_equal() {
     let yaml = migrate(POLICY, &[]).out;
     let yaml: Vec<serde_json::Value> = serde_saphyr::from_multiple(&yaml).unwrap();
     let json: serde_json::Value = serde_json::from_str(&migrate(POLICY, &["-o", "json"]).out).unwrap();
@@ -69,7 +69,7 @@ fn json_says_the_same_as_yaml() {
 }
 
 #[test]
-fn options_are_taken() {
+fn migrate_applies_selector_and_stage_options() {
     let labelled = migrate(POLICY, &["--namespace-selector", "tenancy=tool,tier=a", "--stage", "Warn", "-o", "json"]);
     let list: serde_json::Value = serde_json::from_str(&labelled.out).unwrap();
     let spec = &list["items"][0]["spec"];
@@ -82,7 +82,7 @@ fn options_are_taken() {
 }
 
 #[test]
-fn strict_fails_where_something_is_different() {
+fn strict_fails_if_the_migration_is_not_equivalent() {
     let strict = ["--strict", "--namespace-selector", "a=b"];
     let run = migrate(POLICY, &strict);
     assert_eq!(run.code, Some(0), "{}", run.err);
@@ -100,7 +100,7 @@ fn strict_fails_where_something_is_different() {
 }
 
 #[test]
-fn lists_and_several_files_and_standard_input_are_read() {
+fn migrate_reads_lists_files_and_standard_input() {
     let policy: serde_json::Value = serde_saphyr::from_str(POLICY).unwrap();
     let mut untyped = policy.clone();
     untyped.as_object_mut().unwrap().retain(|key, _| key != "kind" && key != "apiVersion");
@@ -120,7 +120,7 @@ fn lists_and_several_files_and_standard_input_are_read() {
 }
 
 #[test]
-fn mistakes_are_shown_where_they_are() {
+fn errors_are_shown_at_their_position() {
     wrong(
         "privileged: false",
         "privilegd: false",
@@ -162,7 +162,7 @@ fn mistakes_are_shown_where_they_are() {
 }
 
 #[test]
-fn without_a_policy_nothing_can_be_done() {
+fn migrate_without_usable_input_exits_with_code_2() {
     for (text, arguments, expected) in [
         ("", &[][..], "p.yaml: no PodSecurityPolicy found"),
         ("kind: Pod\n", &[], "1 Pod"),
@@ -180,7 +180,7 @@ fn without_a_policy_nothing_can_be_done() {
 }
 
 #[test]
-fn a_comment_holds_what_a_file_says() {
+fn hostile_annotation_cannot_break_out_of_a_comment() {
     let hostile = POLICY.replace("  annotations:", "  annotations:\n    \"a\\nkind: b\\e[31m\\u2028c: d\": x");
     let run = migrate(&hostile, &[]);
     assert_eq!(run.code, Some(0), "{}", run.err);

@@ -67,7 +67,7 @@ fn answer(run: &Run) -> Json {
 }
 
 #[test]
-fn eval_does_what_the_webhook_would_and_shows_it() {
+fn eval_shows_the_mutations_of_the_webhook() {
     let shown = eval(PROFILES, POD, &["--kube-version", "1.33"]);
     assert_eq!((shown.code, shown.err.as_str()), (Some(0), ""), "{}", shown.out);
     insta::assert_snapshot!("eval_diff", shown.out);
@@ -76,7 +76,7 @@ fn eval_does_what_the_webhook_would_and_shows_it() {
 }
 
 #[test]
-fn every_engine_makes_the_same_of_a_pod() {
+fn every_engine_mutates_a_pod_alike() {
     let by = |engine: &str, version: &str| {
         let profiles = PROFILES.replace("defaults: Secure", &format!("defaults: Secure, engine: '{engine}'"));
         answer(&eval(&profiles, POD, &["-o", "json", "--kube-version", version]))
@@ -110,7 +110,7 @@ fn every_engine_makes_the_same_of_a_pod() {
 }
 
 #[test]
-fn the_patch_leads_from_what_policies_were_shown_to_what_they_made_of_it() {
+fn eval_reports_mutations_as_a_json_patch() {
     let found = answer(&eval(PROFILES, POD, &["-o", "json", "--kube-version", "1.33"]));
     let operations = found["patch"].as_array().unwrap();
     let of = |path: &str| operations.iter().find(|one| one["path"] == path).map(|one| (&one["op"], &one["value"]));
@@ -120,7 +120,7 @@ fn the_patch_leads_from_what_policies_were_shown_to_what_they_made_of_it() {
 }
 
 #[test]
-fn nothing_is_changed_where_no_profile_says_so() {
+fn eval_mutates_only_where_a_profile_applies() {
     let with = |from: &str, to: &str, arguments: &[&str]| {
         let (profiles, pod) = (PROFILES.replace(from, to), POD.replace(from, to));
         let found = answer(&eval(&profiles, &pod, &[&["-o", "json", "--kube-version", "1.33"], arguments].concat()));
@@ -138,7 +138,7 @@ fn nothing_is_changed_where_no_profile_says_so() {
 }
 
 #[test]
-fn new_ephemeral_containers_are_defaulted() {
+fn eval_defaults_new_ephemeral_containers() {
     let pod = format!("{POD}  ephemeralContainers: [{{name: debug, image: busybox}}]\n");
     let old = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(old.path(), POD).unwrap();
@@ -158,7 +158,7 @@ fn new_ephemeral_containers_are_defaulted() {
 }
 
 #[test]
-fn render_shows_what_a_pod_becomes() {
+fn render_shows_the_mutated_pod() {
     let render = |pod: &str, more: &[&str]| {
         run(PROFILES, pod, &[&["render", "profiles.yaml", "--pod", "pod.yaml"], more].concat())
     };
@@ -180,7 +180,7 @@ fn render_shows_what_a_pod_becomes() {
 }
 
 #[test]
-fn profiles_that_redirect_each_others_images_are_told_of() {
+fn profiles_redirecting_each_others_images_are_warned_about() {
     let profile = |name: &str| {
         format!(
             "apiVersion: toolsecurity.dev/v1alpha1\nkind: ToolSecurityProfile\nmetadata: {{name: {name}}}\nspec:\n  \

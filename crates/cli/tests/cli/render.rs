@@ -70,7 +70,7 @@ fn renders_the_toolforge_profile() {
 }
 
 #[test]
-fn renders_parameters_first_and_the_same_every_time() {
+fn render_is_deterministic_with_parameters_first() {
     let render = || run(&[("ns.yaml", NAMESPACES.as_bytes())], &["render", TOOLFORGE, "--namespaces", "ns.yaml"]);
     let first = render();
     assert_eq!(first.code, Some(0), "{}", first.err);
@@ -93,7 +93,7 @@ fn renders_parameters_first_and_the_same_every_time() {
 }
 
 #[test]
-fn json_says_the_same_as_yaml() {
+fn json_and_yaml_output_are_equal() {
     let render = |format: &[&str]| {
         let arguments = [&["render", TOOLFORGE, "--namespaces", "ns.yaml"], format].concat();
         run(&[("ns.yaml", NAMESPACES.as_bytes())], &arguments).out
@@ -105,7 +105,7 @@ fn json_says_the_same_as_yaml() {
 }
 
 #[test]
-fn a_profile_may_come_from_a_list_in_json_and_from_standard_input() {
+fn profile_is_read_from_a_json_list_on_standard_input() {
     let text = std::fs::read_to_string(TOOLFORGE).unwrap();
     let profile: serde_json::Value = serde_saphyr::from_str(&text).unwrap();
     let list = serde_json::json!({"apiVersion": "v1", "kind": "List", "items": [{"kind": "Pod"}, profile]});
@@ -134,7 +134,7 @@ fn every_profile_of_a_file_is_rendered() {
 }
 
 #[test]
-fn a_namespace_without_a_uid_is_rendered_and_told() {
+fn namespace_without_a_uid_is_rendered_with_a_warning() {
     let namespace = b"{apiVersion: v1, kind: Namespace, metadata: {name: tool-x, labels: {tenancy: tool}}}";
     let run = run(&[("ns.yaml", namespace)], &["render", TOOLFORGE, "--namespaces", "ns.yaml"]);
     assert_eq!(run.code, Some(0));
@@ -147,7 +147,7 @@ fn a_namespace_without_a_uid_is_rendered_and_told() {
 }
 
 #[test]
-fn mistakes_are_shown_where_they_are() {
+fn errors_are_shown_at_their_position() {
     wrong(&toolforge("required: true}", "required: true]"), &["mismatched bracket", "p.yaml:29"]);
     wrong("a: b\n  c: d\n", &["mapping values are not allowed", "p.yaml:2:4"]);
     wrong(
@@ -186,7 +186,7 @@ fn mistakes_are_shown_where_they_are() {
 
 /// A check whose loops could cost more than the API server lets a match condition cost.
 #[test]
-fn a_profile_without_a_fast_path_is_rendered_and_noted() {
+fn profile_without_a_fast_path_is_rendered_with_a_note() {
     let check = "\n  customChecks:\n  - {id: own, message: x, expression: \"variables.containers.all(c, \
                  c.?args.orValue([]).all(a, isQuantity(a) == false))\"}\nspec:";
     let (before, after) = check.rsplit_once('\n').unwrap();
@@ -201,7 +201,7 @@ fn a_profile_without_a_fast_path_is_rendered_and_noted() {
 }
 
 #[test]
-fn an_exemption_that_frees_tenants_is_warned_of() {
+fn render_warns_about_an_exemption_that_covers_tenants() {
     let controller = "system:serviceaccount:kube-system:daemon-set-controller";
     let profile = toolforge("  enforcement:", &format!("  exemptions: {{users: [\"{controller}\"]}}\n  enforcement:"));
     let run = run(&[("p.yaml", profile.as_bytes())], &["render", "p.yaml"]);
@@ -211,20 +211,20 @@ fn an_exemption_that_frees_tenants_is_warned_of() {
 }
 
 #[test]
-fn all_mistakes_are_shown_at_once() {
+fn all_profile_errors_are_shown_at_once() {
     let profile =
         toolforge("min: 1, max: 49999", "min: 9, max: 3").replace("maximum: 65533", "maximum: 65533\n    default: 1");
     wrong(&profile, &["spec.parameters[0].default: is 1, below the minimum", "p.yaml:18:14", "min 9", "p.yaml:23:51"]);
 }
 
 #[test]
-fn what_only_the_offline_check_finds_is_shown_too() {
+fn errors_found_only_by_the_gate_are_shown() {
     let profile = toolforge("allowed: [RuntimeDefault], required: true", "allowed: [], required: true");
     wrong(&profile, &["spec: no pod was found that complies", "p.yaml:6:1"]);
 }
 
 #[test]
-fn a_mistake_in_an_expression_is_shown_where_it_stands() {
+fn expression_error_is_shown_at_its_position() {
     let check =
         "spec:\n  customChecks:\n  - id: own\n    message: m\n    expression: |\n      true &&\n        nowhere == 1\n";
     let profile = toolforge("spec:\n", check);
@@ -232,7 +232,7 @@ fn a_mistake_in_an_expression_is_shown_where_it_stands() {
 }
 
 #[test]
-fn without_a_profile_nothing_can_be_done() {
+fn render_without_usable_input_exits_with_code_2() {
     could_not_run(&run(&[("p.yaml", b"")], &["render", "p.yaml"]), "p.yaml: no ToolSecurityProfile found");
     could_not_run(&run(&[("p.yaml", b"kind: Pod\n")], &["render", "p.yaml"]), "1 Pod");
     could_not_run(&run(&[], &["render", "missing.yaml"]), "missing.yaml: No such file");
@@ -259,7 +259,7 @@ fn supported_versions_are_accepted() {
 }
 
 #[test]
-fn hostile_input_is_refused() {
+fn hostile_input_is_rejected() {
     let head = "apiVersion: toolsecurity.dev/v1alpha1\nkind: ToolSecurityProfile\n";
     let mut bomb = format!("{head}a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n");
     for level in 1..12 {
@@ -300,7 +300,7 @@ fn hostile_input_is_refused() {
 }
 
 #[test]
-fn a_closed_pipe_is_no_error() {
+fn closed_stdout_is_not_an_error() {
     let mut child = palisade(Path::new("."))
         .args(["render", TOOLFORGE])
         .stdout(Stdio::piped())

@@ -35,7 +35,7 @@ fn example(from: &str, to: &str) -> tempfile::TempDir {
 }
 
 #[test]
-fn the_example_passes_covers_all_and_kills_every_mutant() {
+fn example_suite_has_full_coverage_and_no_survivors() {
     let arguments = ["--coverage", "--mutate", "--fail-on-survivors=all", "--min-coverage", "100"];
     let (code, out, err) = test(Path::new(EXAMPLES), &arguments);
     assert_eq!((code, err.as_str()), (0, ""), "{out}");
@@ -43,7 +43,7 @@ fn the_example_passes_covers_all_and_kills_every_mutant() {
 }
 
 #[test]
-fn a_case_that_fails_says_why() {
+fn failing_case_reports_why() {
     let directory = example("replicas <= variables.limit", "replicas < variables.limit + 3");
     let (code, out, _) = test(directory.path(), &["--coverage", "--mutate"]);
     assert_eq!(code, 1);
@@ -51,7 +51,7 @@ fn a_case_that_fails_says_why() {
 }
 
 #[test]
-fn too_little_coverage_and_survivors_fail() {
+fn low_coverage_or_survivors_fail_on_request() {
     let directory = example("replicas <=", "replicas <=");
     let filter = ["--filter", "scaling up"];
     let (code, out, _) = test(directory.path(), &filter);
@@ -66,7 +66,7 @@ fn too_little_coverage_and_survivors_fail() {
 }
 
 #[test]
-fn a_message_that_no_case_expects_is_a_failure_only_if_asked() {
+fn message_survivors_fail_only_with_fail_on_survivors_all() {
     let directory = example("replicas <=", "replicas <=");
     let suite = directory.path().join("deployments.test.yaml");
     let text = fs::read_to_string(&suite).unwrap();
@@ -86,7 +86,7 @@ fn a_message_that_no_case_expects_is_a_failure_only_if_asked() {
 }
 
 #[test]
-fn a_gap_in_a_profile_or_a_mutation_is_told_at_its_place_and_a_case_fills_it() {
+fn coverage_gaps_of_a_profile_are_located_until_cases_close_them() {
     let directory = tempfile::tempdir().unwrap();
     let suite = fs::read_to_string(Path::new(MUTATED).join("mutated.test.yaml")).unwrap();
     for file in ["profile.yaml", "labels.yaml", "namespaces.yaml"] {
@@ -106,7 +106,7 @@ fn a_gap_in_a_profile_or_a_mutation_is_told_at_its_place_and_a_case_fills_it() {
 }
 
 #[test]
-fn machines_read_the_same() {
+fn json_junit_and_tap_reports_agree() {
     let directory = example("replicas <= variables.limit", "replicas > 0");
     let arguments = ["-o", "json", "-o", "junit=a.xml", "-o", "tap=a.tap", "--coverage", "--mutate"];
     let (code, out, _) = test(directory.path(), &arguments);
@@ -125,7 +125,7 @@ fn machines_read_the_same() {
 }
 
 #[test]
-fn what_cannot_run_has_a_code_of_its_own() {
+fn suite_that_cannot_run_exits_with_code_2() {
     let empty = tempfile::tempdir().unwrap();
     let (code, _, err) = test(empty.path(), &[]);
     assert_eq!(code, 2);
@@ -142,7 +142,7 @@ fn what_cannot_run_has_a_code_of_its_own() {
 }
 
 #[test]
-fn a_suite_is_begun_for_a_profile_and_passes() {
+fn init_writes_a_passing_suite_for_a_profile() {
     let directory = tempfile::tempdir().unwrap();
     fs::copy(TOOLFORGE, directory.path().join("profile.yaml")).unwrap();
     let (code, out, err) = test(directory.path(), &["--init", "profile.yaml"]);
@@ -156,7 +156,7 @@ fn a_suite_is_begun_for_a_profile_and_passes() {
 }
 
 #[test]
-fn watching_runs_again_when_a_file_changes() {
+fn watch_mode_reruns_when_a_file_changes() {
     let directory = example("replicas <=", "replicas <=");
     let mut child = palisade(directory.path()).args(["test", "--watch"]).stdout(Stdio::piped()).spawn().unwrap();
     let lines = BufReader::new(child.stdout.take().unwrap()).lines();

@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn questions_about_sums_are_asked_of_the_parts() {
+    fn tests_of_concatenations_are_rewritten_to_their_parts() {
         let texts = [
             "", "/", "/a", "/a/", "/a/b", "/ab", "/a/../b", "..", "../", "/..", "a..b", "/a/..", "/a/.../b", "/a/b/",
             "/b",
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_stays() {
+    fn unsupported_concatenation_is_not_rewritten() {
         for sum in [
             "(object.path + object.path).startsWith('/')",
             "(object.path + 'ab').startsWith('/')",

@@ -26,7 +26,7 @@ fn folded(source: &str) -> String {
 }
 
 #[test]
-fn what_says_nothing_is_folded() {
+fn redundant_expressions_are_folded() {
     for (source, expected) in [
         ("object.l.exists(x, !(x in []))", "object.l.exists(x, true)"),
         ("'a' + 'b' + object.c + 'd' + 'e'", "'ab' + object.c + 'de'"),
@@ -62,7 +62,7 @@ fn what_says_nothing_is_folded() {
 }
 
 #[test]
-fn what_might_fail_or_be_no_bool_stays() {
+fn folding_keeps_expressions_that_may_fail_or_be_non_bool() {
     for source in [
         "object.a in (true ? [] : ['a'])",
         "!(!object.a)",
@@ -162,7 +162,7 @@ impl Random {
 }
 
 #[test]
-fn values_and_errors_stay_what_they_are() {
+fn folding_preserves_values_and_errors() {
     let environment = environment();
     let object = json!({"t": true, "f": false, "s": "a", "n": 1, "l": ["a", "c"], "o": {"p": 1}});
     let nothing = json!(null);

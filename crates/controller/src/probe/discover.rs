@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_are_those_of_ready_endpoints() {
+    fn only_ready_endpoints_give_addresses() {
         let https = json!([{"name": "https", "port": 6443, "protocol": "TCP"}]);
         let two = json!([
             {"addresses": ["10.0.0.1", "10.0.0.2"], "conditions": {"ready": true}},
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_or_forbidden_leaves_the_configured_address_and_what_passes_does_not() {
+    fn missing_or_forbidden_slice_falls_back_to_configured_address() {
         let refused = |code, reason: &str| {
             let status = Status::failure("no", reason).with_code(code);
             found(Ok(Err(ApiError::Refused(status.boxed()))))

@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn engines_are_those_of_every_api_server() {
+    fn engine_must_be_observed_at_every_answering_api_server() {
         assert_eq!(of(&[Ok(NATIVE), Ok(NATIVE)]).everywhere(), Some(NATIVE));
         assert_eq!(of(&[Ok(NATIVE), Ok(WEBHOOK)]).everywhere(), Some(ObservedMutators::default()));
         assert!(of(&[Ok(NATIVE), Ok(WEBHOOK)]).unmutated().is_empty());

@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_violation_of_this_policy_is_a_denial() {
+    fn only_a_violation_of_the_probed_policy_counts_as_denied() {
         let denied = "pods \"x\" is forbidden: ValidatingAdmissionPolicy 'palisade-a-pods' with binding \
                       'palisade-a-pods' denied request: 1 violation";
         let broken = "pods \"x\" is forbidden: ValidatingAdmissionPolicy 'palisade-a-pods' with binding \

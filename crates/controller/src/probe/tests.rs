@@ -232,7 +232,7 @@ async fn warnings_about_workloads_are_observed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_policies_of_an_earlier_generation_are_not_taken_for_those_of_this_one() {
+async fn policies_of_an_earlier_generation_do_not_count_as_enforced() {
     let setup = Setup::new(1);
     setup.servers[0].judge("a.1", &["pods", "podtemplates"]);
     let new = accepted("a", 2, &json!({"enforcement": {"workloads": "Deny"}}));
@@ -241,7 +241,7 @@ async fn the_policies_of_an_earlier_generation_are_not_taken_for_those_of_this_o
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_holds_for_the_objects_in_the_cluster() {
+async fn probe_result_is_dropped_when_a_policy_is_replaced() {
     let (setup, accepted) = (Setup::new(1), pods_only("a"));
     setup.servers[0].judge("a.1", &["pods"]);
     setup.until(&accepted, Reason::ProbesPassed, LIMIT).await;
@@ -265,7 +265,7 @@ async fn an_answer_holds_for_the_objects_in_the_cluster() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn hopeless_profiles_do_not_delay_another_one() {
+async fn unenforced_profiles_do_not_delay_the_probe_of_another() {
     let setup = Setup::new(2);
     let hopeless: Vec<_> = (0..25).map(|i| pods_only(&format!("hopeless-{i}"))).collect();
     for accepted in &hopeless {
@@ -301,7 +301,7 @@ async fn hopeless_profiles_do_not_delay_another_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_server_that_is_wrong_is_named() {
+async fn only_failing_api_servers_are_named() {
     let (setup, accepted) = (Setup::new(3), both("a"));
     for server in [0, 2] {
         setup.servers[server].judge("a.1", &["pods", "podtemplates"]);
@@ -316,7 +316,7 @@ async fn each_server_that_is_wrong_is_named() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_never_answers_is_named_and_holds_up_nobody() {
+async fn silent_api_server_is_named_and_delays_no_profile() {
     let setup = Setup::new(2);
     let known = (0..5).map(|i| pods_only(&format!("p{i}"))).collect::<Vec<_>>();
     for server in &setup.servers {
@@ -342,7 +342,7 @@ async fn a_server_that_never_answers_is_named_and_holds_up_nobody() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn labels_that_cannot_be_written_are_retried() {
+async fn failed_probe_label_write_is_retried_then_reported() {
     let (setup, accepted) = (Setup::new(1), pods_only("a"));
     setup.servers[0].judge("a.1", &["pods"]);
     setup.servers[0].set(|state| state.refusals = [409, 429, 500, 409].into());
@@ -371,7 +371,7 @@ async fn labels_that_cannot_be_written_are_retried() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn slow_servers_are_waited_for() {
+async fn probe_waits_for_slow_api_servers() {
     let (setup, accepted) = (Setup::new(2), both("a"));
     for server in &setup.servers {
         server.judge("a.1", &["pods", "podtemplates"]);
@@ -382,7 +382,7 @@ async fn slow_servers_are_waited_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_known_answer_is_returned_at_once_and_renewed_in_time() {
+async fn probe_result_is_cached_and_refreshed_in_time() {
     let (setup, accepted) = (Setup::new(1), pods_only("a"));
     setup.servers[0].judge("a.1", &["pods"]);
     setup.until(&accepted, Reason::ProbesPassed, LIMIT).await;
@@ -404,7 +404,7 @@ async fn a_known_answer_is_returned_at_once_and_renewed_in_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_mutating_engine_is_probed_in_the_same_way() {
+async fn mutation_probe_detects_the_engine_and_silent_servers() {
     let setup = Setup::new(1);
     let accepted = accepted("a", 1, &json!({"baseline": "Restricted", "mutation": {"defaults": "Secure"}}));
     let ask = async |native: Option<&str>| loop {
@@ -458,7 +458,7 @@ impl Question for Panics {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_that_panics_is_repeated() {
+async fn probe_is_repeated_after_a_panic() {
     let second = Duration::from_secs(1);
     let (turns, queue) = (Arc::new(Turns::default()), Arc::new(Queue::new(Duration::ZERO)));
     let common = Common { turns: Arc::clone(&turns), queue, supervisor: Supervisor::new(CancellationToken::new()) };

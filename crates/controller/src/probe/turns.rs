@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn the_shortest_holder_goes_first() {
+    async fn shortest_turn_goes_first() {
         let turns = Arc::new(Turns::default());
         let first = turns.next(Duration::ZERO).await;
         let order = Arc::new(Mutex::new(Vec::new()));
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_long_holder_is_not_starved() {
+    async fn long_turn_is_not_starved_by_short_ones() {
         let turns = Arc::new(Turns::default());
         let first = turns.next(Duration::ZERO).await;
         let mut long = Box::pin(turns.next(Duration::from_secs(1)));
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_cancelled_wait_blocks_nobody() {
+    async fn cancelled_wait_does_not_block_others() {
         let turns = Arc::new(Turns::default());
         let first = turns.next(Duration::ZERO).await;
         // One gives up while it waits, one when it was its turn and it had not yet noticed.
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_turn_gets_shorter_with_more_waiting() {
+    async fn turn_gets_shorter_while_more_probes_wait() {
         let turns = Arc::new(Turns::default());
         let turn = turns.next(Duration::ZERO).await;
         tokio::time::advance(LONGEST.saturating_sub(Duration::from_millis(1))).await;

@@ -30,7 +30,7 @@ fn is_of_generation(asked: &RecordedRequest, generation: i64) -> bool {
 }
 
 #[tokio::test(start_paused = true)]
-async fn repair_waits_for_nothing() {
+async fn repair_is_not_delayed_by_hanging_requests() {
     let setup = setup(40);
     setup.run();
     setup.write("healthy", 1, 100);
@@ -60,7 +60,7 @@ async fn repair_waits_for_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_new_namespace_comes_before_thousands() {
+async fn new_namespace_is_served_before_the_backlog() {
     let setup = setup(1000);
     setup.mock.rule(|asked| {
         if asked.is_of("toolsecurityparams") { Respond::After(Duration::from_millis(100)) } else { Respond::Normally }
@@ -82,7 +82,7 @@ async fn a_new_namespace_comes_before_thousands() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failing_namespace_is_reported_and_makes_no_condition_false() {
+async fn failing_namespace_is_reported_but_sets_no_condition_false() {
     let setup = setup(10);
     let (hangs, refused) = (params_path("tools", "n3"), params_path("tools", "n5"));
     let at = [hangs.clone(), refused.clone()];
@@ -116,7 +116,7 @@ async fn a_failing_namespace_is_reported_and_makes_no_condition_false() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_rejected_generation_leaves_the_last_one_whole() {
+async fn rejected_generation_keeps_the_last_good_bundle() {
     let (policies, bindings) = ("validatingadmissionpolicies", "validatingadmissionpolicybindings");
     for (code, kind) in [(400, policies), (403, bindings), (413, policies), (422, bindings)] {
         let setup = setup(3);
@@ -172,7 +172,7 @@ async fn a_generation_rejected_midway_is_rolled_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_a_verdict_of_the_api_server_nothing_is_written() {
+async fn nothing_is_written_without_a_dry_run_verdict() {
     for respond in [Respond::Error(409), Respond::Error(429), Respond::Error(500), Respond::Error(503), Respond::Never]
     {
         let setup = setup(3);
@@ -232,7 +232,7 @@ async fn a_failed_repair_is_retried_and_reported() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_profile_is_removed_whatever_fails_first() {
+async fn profile_is_removed_after_any_failed_request() {
     let table = [
         ("validatingadmissionpolicybindings", Method::DELETE, Respond::Error(409)),
         ("validatingadmissionpolicybindings", Method::DELETE, Respond::Never),
@@ -270,7 +270,7 @@ async fn a_profile_is_removed_whatever_fails_first() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_hanging_delete_blocks_no_other() {
+async fn hanging_delete_does_not_block_others() {
     let setup = setup(30);
     setup.run();
     for name in ["tools", "other"] {
@@ -292,7 +292,7 @@ async fn a_hanging_delete_blocks_no_other() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn parameters_of_an_unselected_namespace_are_deleted_after_the_api_server_has_read_its_labels() {
+async fn parameters_of_an_unselected_namespace_are_deleted_after_a_delay() {
     let setup = setup(3);
     setup.run();
     setup.write("tools", 1, 100);

@@ -16,7 +16,7 @@ use super::{
 use crate::{call::ApiError, converge::converge, observe};
 
 #[tokio::test(start_paused = true)]
-async fn a_write_ends_with_each_answer() {
+async fn write_outcome_follows_from_the_response() {
     // What is said, how often; requests, seconds, and what it ends with.
     let table: [(Respond, usize, usize, u64, &str); 9] = [
         (Respond::Error(409), 2, 3, 0, "written"),
@@ -119,7 +119,7 @@ async fn nothing_is_written_without_the_finalizer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_restarts_whatever_ends_it() {
+async fn watch_restarts_however_it_ended() {
     let expired =
         json!({"type": "ERROR", "object": {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old"}});
     let bookmark = json!({"type": "BOOKMARK", "object": {"kind": "Namespace", "apiVersion": "v1", "metadata": {"resourceVersion": "150", "creationTimestamp": null}}});

@@ -250,7 +250,7 @@ fn contradictory(settings: &Settings) -> bool {
 }
 
 #[test]
-fn samples_comply_and_violations_are_denied_for_what_they_violate() {
+fn samples_comply_and_violations_are_denied_by_their_check() {
     let violated = RefCell::new(BTreeSet::new());
     let outcome = runner(100).run(&settings::settings(), |settings| {
         let compiled = compile(&settings, Level::Privileged);
@@ -284,7 +284,7 @@ fn samples_comply_and_violations_are_denied_for_what_they_violate() {
 /// The check that stands before an API server refuses no profile with which a pod can comply. It evaluates each policy on
 /// all pods of the catalogue, so that these are few.
 #[test]
-fn the_offline_check_accepts_what_a_pod_can_comply_with() {
+fn gate_accepts_every_satisfiable_profile() {
     let outcome = runner(6).run(&settings::settings(), |settings| {
         if let Err(rejected) = palisade_gate::check(compile(&settings, Level::Privileged)) {
             prop_assert!(contradictory(&settings), "{rejected}\n{}", yaml(&settings));
@@ -295,7 +295,7 @@ fn the_offline_check_accepts_what_a_pod_can_comply_with() {
 }
 
 #[test]
-fn each_setting_is_made_up() {
+fn random_profiles_use_every_setting() {
     let missing: RefCell<BTreeSet<_>> = RefCell::new(all().map(|setting| setting.path).collect());
     let outcome = runner(100).run(&settings::settings(), |settings| {
         let text = json!(settings);
@@ -314,7 +314,7 @@ fn each_setting_is_made_up() {
 }
 
 #[test]
-fn a_check_reads_no_settings_but_those_that_it_names() {
+fn check_reads_only_the_settings_it_declares() {
     let types =
         PARAMETERS.map(|(name, kind, _)| (name.to_owned(), serde_json::from_value(json!(kind)).unwrap())).into();
     let rule = |check: &Check, settings: &Settings| (check.compile)(settings, &mut Lowering::new(&types));
@@ -349,7 +349,7 @@ fn shuffled(value: &Json, order: u64) -> String {
 }
 
 #[test]
-fn the_same_profile_gives_the_same_bytes_in_whatever_order_its_fields_are() {
+fn compiled_bytes_do_not_depend_on_field_order() {
     let outcome = runner(150).run(&(settings::settings(), any::<u64>()), |(settings, order)| {
         let profile = profile(&settings, Level::Restricted);
         let bytes = |text: &str| {

@@ -50,7 +50,7 @@ fn may(operation: &PatchOperation, pod: &Json) -> bool {
 }
 
 #[test]
-fn defaults_violate_nothing_and_change_nothing_that_is_set() {
+fn defaults_cause_no_violation_and_overwrite_nothing() {
     let (mutated, admitted, passed_over) = (Cell::new(0), Cell::new(0), Cell::new(0));
     // Of those that were passed over, the pods whose images the profile redirects, if they were elsewhere.
     let stayed = Cell::new(0);
@@ -126,7 +126,7 @@ fn defaults_violate_nothing_and_change_nothing_that_is_set() {
 
 /// Who changes pods is asked by pods in which nothing may be left to change: each engine is asked about them all the same.
 #[test]
-fn a_pod_that_asks_who_changes_pods_is_passed_over_by_nobody() {
+fn mutation_probe_is_matched_even_with_nothing_to_default() {
     let settings = serde_json::from_value(json!({
         "mutation": {"defaults": "Secure"}, "users": {"requireRunAsNonRoot": true},
     }));
@@ -160,7 +160,7 @@ impl Conditions {
 
 /// What is defaulted for a check is what the check names as its own.
 #[test]
-fn a_default_for_a_check_is_a_field_that_it_restricts() {
+fn defaulted_fields_are_restricted_by_their_check() {
     let outcome = runner(100).run(&settings::settings(), |settings| {
         let declared = compile(&settings, Level::Privileged).parameters;
         for check in catalogue::ALL {

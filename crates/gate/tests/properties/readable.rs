@@ -124,7 +124,7 @@ impl Figures {
 }
 
 #[test]
-fn readable_policies_say_what_the_rules_say_they_were_made_of() {
+fn readable_policies_judge_random_pods_like_the_lowered_rules() {
     let figures = RefCell::new(Figures::default());
     let pod = (pods::shape(), any::<bool>(), prop::collection::vec(pods::change(catalogue::ALL), 0..8));
     let cases = (settings::settings(), pod, prop::bool::weighted(0.02), prop::bool::weighted(0.2));
@@ -160,7 +160,7 @@ fn readable_policies_say_what_the_rules_say_they_were_made_of() {
 }
 
 #[test]
-fn readable_policies_say_of_all_fixtures_what_the_rules_say() {
+fn readable_policies_judge_fixtures_like_the_lowered_rules() {
     let mut figures = Figures::default();
     for check in catalogue::ALL {
         let fixtures: Vec<Fixture> = serde_saphyr::from_str(check.fixtures).unwrap();

@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn tags_are_obeyed() {
+    fn yaml_tags_are_applied() {
         for (text, tag, expected) in [
             ("5", "str", "\"5\""),
             ("5", "float", "5"),

@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn documents_are_those_of_kubectl() {
+    fn documents_are_split_like_kubectl() {
         for (text, expected) in [
             ("", vec![]),
             ("a: 1\n", vec![("a: 1\n", false)]),
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_a_separator_is_a_fault() {
+    fn content_after_a_document_separator_is_an_error() {
         for (text, offset) in [("a: 1\n--- {b: 2}\n", 5), ("----\n", 0), ("--- |\n x\n", 0)] {
             let fault = documents(text).unwrap_err();
             assert!(fault.offset == offset && fault.message.starts_with("invalid Yaml document separator: "), "{text}");

@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_that_differ_and_have_one_name_are_refused() {
+    fn yaml_keys_with_the_same_string_form_are_rejected() {
         for text in
             ["  1: a\n  '1': b\n", "  yes: a\n  'true': b\n", "  <<: {1: a}\n  '1': b\n", "  .nan: a\n  .nan: b\n"]
         {

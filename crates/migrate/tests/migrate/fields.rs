@@ -513,7 +513,7 @@ fn wrong_verdicts(policy: &Json, path: &str, pass: &[&str], fail: &[&str], kind:
 }
 
 #[test]
-fn fields_mean_what_they_meant() {
+fn psp_fields_keep_their_meaning_after_migration() {
     let mut wrong = Vec::new();
     for (field, patch, pass, fail, kind) in CASES {
         wrong.extend(wrong_verdicts(&policy(&json!({}), patch), &format!("spec.{field}"), pass, fail, *kind));
@@ -527,7 +527,7 @@ fn fields_mean_what_they_meant() {
 }
 
 #[test]
-fn every_field_has_a_test() {
+fn every_psp_field_has_a_migration_test() {
     let typed: PodSecurityPolicy = serde_json::from_value(policy(&json!({}), "")).unwrap();
     let spec = serde_json::to_value(&typed.spec).unwrap();
     let fields: BTreeSet<_> = spec.as_object().unwrap().keys().map(String::as_str).collect();
@@ -537,7 +537,7 @@ fn every_field_has_a_test() {
 }
 
 #[test]
-fn what_admits_no_pod_or_is_no_policy_is_a_mistake() {
+fn invalid_or_unsatisfiable_psp_is_rejected() {
     let cases = [
         ("volumes: [image]", "spec.volumes[0]"),
         ("runAsUser: {rule: MustRunAs}", "spec.runAsUser"),
@@ -576,7 +576,7 @@ fn what_admits_no_pod_or_is_no_policy_is_a_mistake() {
 }
 
 #[test]
-fn what_is_not_known_is_refused() {
+fn unknown_psp_field_or_value_is_rejected() {
     for patch in [
         "hostPid: true",
         "runAsUser: {rule: MayRunAs}",
@@ -591,7 +591,7 @@ fn what_is_not_known_is_refused() {
 }
 
 #[test]
-fn lists_beyond_the_bounds_of_a_profile_are_told() {
+fn lists_longer_than_a_profile_allows_are_rejected() {
     let ports: Vec<_> = (0..17).map(|port| json!({"min": port * 2 + 1, "max": port * 2 + 1})).collect();
     let mut policy = policy(&json!({}), "");
     policy["spec"]["hostPorts"] = json!(ports);

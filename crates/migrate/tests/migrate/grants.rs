@@ -77,7 +77,7 @@ fn selects(grants: &str, expected: [&[&str]; 3], notes: [&[Kind]; 3]) {
 use Kind::{Looser, Note, Selection, Stricter};
 
 #[test]
-fn without_grants_namespaces_ask_by_label() {
+fn profile_without_grants_selects_namespaces_by_label() {
     selects("", [&[], &[], &[]], [&[Selection]; 3]);
     let migrated = migrated("", &Options::default());
     let labels = migrated[1].profile.spec.namespace_selector.match_labels.clone().unwrap();
@@ -100,7 +100,7 @@ fn grants_to_all_pods_of_a_namespace_select_it() {
 }
 
 #[test]
-fn grants_to_some_accounts_are_said() {
+fn grants_to_only_some_accounts_are_noted() {
     for grant in [
         "users a ServiceAccount/a default",
         "users - ServiceAccount/a default",
@@ -119,7 +119,7 @@ fn grants_to_some_accounts_are_said() {
 }
 
 #[test]
-fn of_several_policies_the_one_that_admits_all_stands_for_them() {
+fn most_permissive_granted_policy_stands_for_the_others() {
     selects(
         "restricted - Group system:authenticated\n privileged a Group system:serviceaccounts:a",
         [&["a"], &["b", "c", "kube-system", "other"], &[]],
@@ -130,7 +130,7 @@ fn of_several_policies_the_one_that_admits_all_stands_for_them() {
 }
 
 #[test]
-fn policies_of_which_none_admits_all_apply_together_and_that_is_said() {
+fn incomparable_policies_all_apply_and_are_noted_as_stricter() {
     selects(
         "restricted b Group system:serviceaccounts:b\n users b Group system:serviceaccounts:b",
         [&[], &["b"], &["b"]],
@@ -139,7 +139,7 @@ fn policies_of_which_none_admits_all_apply_together_and_that_is_said() {
 }
 
 #[test]
-fn what_some_may_use_besides_widens_nothing_for_the_rest() {
+fn grant_to_a_single_account_widens_nothing_for_others() {
     selects(
         "restricted - Group system:authenticated\n privileged a ServiceAccount/a node-exporter",
         [&[], &NAMESPACES, &[]],
@@ -153,12 +153,12 @@ fn what_some_may_use_besides_widens_nothing_for_the_rest() {
 }
 
 #[test]
-fn namespaces_whose_pods_are_never_judged_are_said() {
+fn grant_in_a_protected_namespace_selects_nothing() {
     selects("privileged kube-system Group system:serviceaccounts:kube-system", [&[], &[], &[]], [&[Selection]; 3]);
 }
 
 #[test]
-fn roles_that_are_not_here_are_said() {
+fn unresolved_roles_are_reported() {
     let mut rbac = rbac("");
     let binding = json!({"metadata": {"namespace": "a"}, "roleRef": {"kind": "Role", "name": "psp"}, "subjects": []});
     rbac.add_binding(false, serde_json::from_value(binding).unwrap());
@@ -172,7 +172,7 @@ fn roles_that_are_not_here_are_said() {
 }
 
 #[test]
-fn a_selector_that_is_given_is_used() {
+fn namespace_selector_option_applies_to_every_profile() {
     let labels = [("tenancy".to_owned(), "tool".to_owned())].into();
     let options = Options { stage: Stage::Warn, namespace_selector: Some(labels) };
     for one in migrated("restricted - Group system:authenticated", &options) {
@@ -200,7 +200,7 @@ fn long_names_are_shortened_the_same_way_each_time() {
 }
 
 #[test]
-fn names_are_those_of_objects_and_stand_once() {
+fn invalid_or_duplicate_psp_names_are_rejected() {
     for bad in ["", "A", "a_b", "-a", "a..b"] {
         let mut policy = policy(&json!({}), "");
         policy["metadata"]["name"] = json!(bad);

@@ -310,7 +310,7 @@ const ANNOTATIONS: &[(&str, &str, &str)] = &[
 ];
 
 #[test]
-fn profiles_judge_as_the_plugin_did() {
+fn migrated_profiles_judge_like_the_psp_plugin() {
     let mut pods = vec![crate::common::pod("")];
     for check in catalogue::ALL {
         let fixtures: Vec<Fixture> = serde_saphyr::from_str(check.fixtures).unwrap();
@@ -383,7 +383,7 @@ fn profiles_judge_as_the_plugin_did() {
 
 /// What is said to admit all that another one admits does so, for all these policies and pods.
 #[test]
-fn what_covers_admits_all_that_is_covered() {
+fn covering_policy_admits_every_pod_of_the_covered_one() {
     let mut pods = vec![crate::common::pod("")];
     for check in catalogue::ALL {
         let fixtures: Vec<Fixture> = serde_saphyr::from_str(check.fixtures).unwrap();

@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_oldest_unfinished_body_is_refused_for_a_new_one() {
+    async fn oldest_unfinished_body_is_evicted_for_a_new_one() {
         let budget = budget(10);
         let (mut first, mut second, mut third) = (budget.share(), budget.share(), budget.share());
         first.grow(4).await.unwrap();
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn complete_bodies_stay_and_the_oldest_unfinished_one_is_refused() {
+    async fn oldest_unfinished_body_is_rejected_and_complete_ones_kept() {
         let budget = budget(10);
         let (mut complete, mut oldest, mut newer) = (budget.share(), budget.share(), budget.share());
         complete.grow(8).await.unwrap();

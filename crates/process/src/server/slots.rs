@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_longest_idle_connection_is_displaced_and_unused_ones_first() {
+    async fn unused_then_longest_idle_connections_are_displaced() {
         let (slots, stop) = slots(3);
         let known = slots.take(&stop).await;
         drop(known.activity().request());
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn while_all_are_busy_a_new_one_waits() {
+    async fn new_connection_waits_while_all_are_busy() {
         let (slots, stop) = slots(1);
         let busy = slots.take(&stop).await;
         let request = busy.activity().request();
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_new_one_has_time_for_its_handshake() {
+    async fn new_connection_gets_time_for_its_handshake() {
         let (slots, stop) = slots(2);
         let busy = slots.take(&stop).await;
         let _request = busy.activity().request();

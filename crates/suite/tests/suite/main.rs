@@ -63,7 +63,7 @@ fn with(cases: &str) -> Suite {
 }
 
 #[test]
-fn coverage_is_what_a_reader_of_the_policy_would_say() {
+fn coverage_lists_every_untested_part_of_a_policy() {
     let suite = with("");
     assert_passes(&suite);
     assert_eq!(
@@ -82,7 +82,7 @@ fn coverage_is_what_a_reader_of_the_policy_would_say() {
 }
 
 #[test]
-fn a_survivor_is_found_and_a_case_kills_it() {
+fn surviving_mutant_is_found_and_killed_by_a_new_case() {
     let survivors = |suite: &Suite| {
         assert_passes(suite);
         let baseline = Baseline::new(suite);
@@ -105,7 +105,7 @@ fn a_survivor_is_found_and_a_case_kills_it() {
 }
 
 #[test]
-fn what_is_expected_is_compared() {
+fn every_expected_field_is_compared() {
     let differs = |expect: &str| {
         let cases = format!("  - {{name: x, unset: [metadata.labels.team], expect: {expect}}}\n");
         match &run(&with(&cases))[2].1 {
@@ -139,7 +139,7 @@ fn what_is_expected_is_compared() {
 }
 
 #[test]
-fn what_is_refused_before_any_policy_is_no_denial() {
+fn rejection_before_policies_does_not_count_as_denial() {
     let object = "{apiVersion: v1, kind: ConfigMap, metadata: {name: Not_A_Name, labels: {checked: 'yes'}}}";
     let suite = with(&format!("- name: invalid\n  object: {object}\n  expect: deny\n"));
     let Status::Failed(differences) = &run(&suite)[2].1 else { panic!("{:?}", run(&suite)[2]) };
@@ -147,7 +147,7 @@ fn what_is_refused_before_any_policy_is_no_denial() {
 }
 
 #[test]
-fn an_admission_review_is_a_request() {
+fn suite_case_accepts_an_admission_review() {
     let review = "
     apiVersion: admission.k8s.io/v1
     kind: AdmissionReview
@@ -164,7 +164,7 @@ fn an_admission_review_is_a_request() {
 }
 
 #[test]
-fn old_objects_are_as_they_are_stored() {
+fn old_object_of_a_case_is_completed_as_stored() {
     let policy = "\
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
@@ -209,7 +209,7 @@ cases:
 }
 
 #[test]
-fn mistakes_have_their_places() {
+fn suite_error_is_reported_at_its_position() {
     let mistake = |cases: &str| {
         let problems = try_load("a.test.yaml", &format!("{CASES}{cases}"), &[("policy.yaml", POLICY)]).err().unwrap();
         let place = problems[0].place().map(|(source, range)| source.position(range.start)).unwrap();
@@ -250,7 +250,7 @@ fn mistakes_have_their_places() {
 }
 
 #[test]
-fn a_suite_of_kaptest_is_run_as_it_is() {
+fn kaptest_suite_runs_unchanged() {
     let policy = POLICY.replace("[configmaps]", "[pods]").replace("v1\nkind: Val", "v1beta1\nkind: Val");
     let suite = "\
 validatingAdmissionPolicies: [../policy.yaml]
@@ -282,7 +282,7 @@ metadata: {name: bad}
 }
 
 #[test]
-fn a_suite_of_kyverno_is_run_as_far_as_it_is_about_admission_policies() {
+fn kyverno_suite_runs_only_for_admission_policies() {
     let suite = "\
 apiVersion: cli.kyverno.io/v1alpha1
 kind: Test
@@ -320,7 +320,7 @@ items:
 }
 
 #[test]
-fn what_init_writes_passes() {
+fn scaffolded_suite_passes() {
     let source = Arc::new(Source::new("policy.yaml", POLICY.to_owned()));
     let text = palisade_suite::init::scaffold(&source, "policy.yaml", &support::server(None)).unwrap();
     let suite = load(&text, &[("policy.yaml", POLICY)]);
@@ -329,7 +329,7 @@ fn what_init_writes_passes() {
 }
 
 #[test]
-fn a_policy_without_a_binding_is_told_of() {
+fn policy_without_a_binding_is_noted() {
     let suite = load(&CASES.replace("generateBindings: true\n", ""), &[("policy.yaml", POLICY)]);
     assert!(suite.notes[0].contains("labelled has no binding"), "{:?}", suite.notes);
 }

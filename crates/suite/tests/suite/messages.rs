@@ -28,7 +28,7 @@ fn survivors(policy: &str, expect: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_message_and_a_reason_are_noticed_by_who_expects_them() {
+fn message_and_reason_mutants_are_killed_only_where_expected() {
     let policy = POLICY.replace("message: a team is missing", "message: a team is missing\n    reason: Forbidden");
     let (message, reason) = ("18:14 validations[0].message 1", "19:13 validations[0].reason 1");
     for (expect, expected) in [
@@ -44,7 +44,7 @@ fn a_message_and_a_reason_are_noticed_by_who_expects_them() {
 }
 
 #[test]
-fn an_expression_of_a_message_is_changed_part_by_part() {
+fn message_expression_is_mutated_part_by_part() {
     let expression = "messageExpression: \"'no team among ' + string(variables.labels.size()) + ' labels'\"";
     let policy = POLICY.replace("message: a team is missing", expression);
     let (first, last) = ("18:25 validations[0].messageExpression 1", "18:78 validations[0].messageExpression 1");
@@ -58,7 +58,7 @@ fn an_expression_of_a_message_is_changed_part_by_part() {
 }
 
 #[test]
-fn a_message_that_nobody_reads_says_so() {
+fn message_read_by_no_case_survives_with_a_count_of_zero() {
     let admits = survivors(&POLICY.replace("'team' in variables.labels &&", "true ||"), "allow");
     assert_eq!(admits, ["18:14 validations[0].message 0"]);
 }

@@ -72,7 +72,7 @@ fn suite(cases: &str) -> Suite {
 }
 
 #[test]
-fn a_gap_is_told_with_its_place_and_none_if_it_is_filled() {
+fn coverage_gaps_of_mutations_are_located_until_cases_close_them() {
     assert_eq!(
         missing(&suite("")),
         [
@@ -89,7 +89,7 @@ fn a_gap_is_told_with_its_place_and_none_if_it_is_filled() {
 }
 
 #[test]
-fn what_is_never_asked_is_never_evaluated() {
+fn mutations_of_excluded_requests_count_as_never_evaluated() {
     let only_by_admin = CASES.replace("expect: {verdict: allow, object", "user: admin\n  expect: allow # {object");
     let suite = load(&only_by_admin, &[("policy.yaml", POLICY)]);
     let missing = missing(&suite);
@@ -102,7 +102,7 @@ fn what_is_never_asked_is_never_evaluated() {
 }
 
 #[test]
-fn a_mutant_is_killed_by_the_object_that_is_expected() {
+fn expected_object_kills_mutants_of_mutations() {
     let survivors = |suite: &Suite| {
         let baseline = Baseline::new(suite);
         let mutants = baseline.mutants();
@@ -126,7 +126,7 @@ fn a_mutant_is_killed_by_the_object_that_is_expected() {
 }
 
 #[test]
-fn two_policies_of_one_name_are_measured_apart() {
+fn coverage_separates_policies_of_the_same_name() {
     let validating = "\
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy

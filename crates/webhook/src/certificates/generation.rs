@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_renewed_after_two_thirds_of_its_life() {
+    fn certificate_is_renewed_after_two_thirds_of_its_life() {
         let names = ["x.y.svc".to_owned(), "127.0.0.1".to_owned()];
         let made = Generation::make(&names, Duration::from_mins(50), 1_000_000).unwrap();
         // Dated back by a tenth.
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_of_another_certificate_is_refused() {
+    fn key_of_another_certificate_is_rejected() {
         let [a, b] = [1, 2].map(|now| Generation::make(&["x".into()], Duration::from_mins(1), now).unwrap());
         assert!(Generation::read(a.authority.clone(), a.certificate.clone(), b.key).is_err());
         assert!(Generation::read("no PEM".into(), a.certificate.clone(), a.key.clone()).is_err());

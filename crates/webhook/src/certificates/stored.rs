@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shorter_life_renews_at_once_and_a_longer_one_does_not() {
+    fn certificate_is_renewed_at_once_if_lifetime_is_shortened() {
         let first = written(None, 10_000, false);
         let renewed = |life| {
             let spec = CertificateSpec { life, ..spec() };

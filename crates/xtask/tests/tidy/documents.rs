@@ -258,7 +258,7 @@ fn defines(text: &str, name: &str) -> bool {
 }
 
 #[test]
-fn each_crate_has_a_section_with_its_boundary_and_its_entry() {
+fn architecture_document_describes_every_crate() {
     let text = fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
     let sections: BTreeMap<_, _> =
         text.split("\n#### `crates/").skip(1).filter_map(|section| section.split_once("`\n")).collect();

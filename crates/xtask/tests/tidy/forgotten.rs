@@ -39,7 +39,7 @@ fn roots() -> (BTreeSet<PathBuf>, BTreeSet<PathBuf>) {
 }
 
 #[test]
-fn each_rust_file_is_a_module_of_another_one() {
+fn every_rust_file_is_declared_as_a_module() {
     let (directories, named) = roots();
     let sources = files(&[".rs"]);
     let is_root = |path: &Path| {
@@ -95,7 +95,7 @@ fn variants(path: &str, name: &str) -> Vec<String> {
 }
 
 #[test]
-fn each_subcommand_is_tried_with_damaged_files_and_is_in_the_documents() {
+fn every_subcommand_is_fuzzed_and_documented() {
     /// These read no files.
     const WITHOUT_FILES: [&str; 2] = ["completions", "man"];
     let read = |path: &str| fs::read_to_string(root().join(path)).unwrap();
@@ -112,7 +112,7 @@ fn each_subcommand_is_tried_with_damaged_files_and_is_in_the_documents() {
 }
 
 #[test]
-fn each_condition_is_listed_shown_and_explained() {
+fn every_condition_is_printed_and_documented() {
     let all = ConditionType::ALL.map(|condition| condition.to_string());
     assert_eq!(variants("crates/api/src/conditions.rs", "ConditionType"), all, "ConditionType::ALL");
     let readme = fs::read_to_string(root().join("README.md")).unwrap();

@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_are_counted_from_both_ends() {
+    fn json_patch_indexes_count_from_both_ends() {
         let list = |outcome: Outcome<Json>| outcome.map(|document| document["l"].clone());
         assert_eq!(list(applied("add", "/l/-", "", Some(json!(4)))), Ok(json!([1, 2, 3, 4])));
         assert_eq!(list(applied("add", "/l/0", "", Some(json!(0)))), Ok(json!([0, 1, 2, 3])));
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_replaced_need_not_be_there_but_where_it_is_must() {
+    fn json_patch_replace_needs_only_an_existing_parent() {
         assert_eq!(applied("replace", "/a/c", "", Some(json!(2))).unwrap()["a"], json!({"b": 1, "c": 2}));
         assert!(matches!(applied("replace", "/c/d", "", Some(json!(2))), Err(Failure::Error(_))));
         assert!(matches!(applied("add", "/n/d", "", Some(json!(2))), Err(Failure::Error(_))));
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn a_test_that_fails_is_no_error() {
+    fn failed_test_operation_is_not_an_error() {
         assert_eq!(applied("test", "/a/b", "", Some(json!(2))), Err(Failure::Test));
         assert!(applied("test", "/a", "", Some(json!({"b": 1.0}))).is_ok());
         // Null in the object is nothing, in the patch it is something.
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn moving_and_copying() {
+    fn move_and_copy_operations_are_applied() {
         assert_eq!(applied("move", "/b", "/a/b", None).unwrap()["b"], json!(1));
         assert_eq!(applied("copy", "/a/c", "/l", None).unwrap()["a"]["c"], json!([1, 2, 3]));
         assert!(

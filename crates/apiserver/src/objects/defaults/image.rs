@@ -103,7 +103,7 @@ mod tests {
 
     /// From the tests of `pkg/util/parsers` and of `distribution/reference`.
     #[test]
-    fn tags_of_images() {
+    fn image_tag_is_parsed_or_defaulted_to_latest() {
         for (image, wanted) in [
             ("root", "latest"),
             ("root:tag", "tag"),

@@ -189,7 +189,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn schedules_are_read_as_by_the_library() {
+    fn cron_schedules_are_parsed_like_the_go_library() {
         for good in
             ["* * * * *", "*/5 0-3 1,15 JAN-mar ?", "@daily", "@every 1h30m", "TZ=UTC 0 0 * * *", "5/15 * * * 0"]
         {

@@ -105,7 +105,7 @@ mod tests {
 
     /// The cases of apimachinery `pkg/util/validation/ip_test.go`.
     #[test]
-    fn addresses_in_unusual_forms() {
+    fn non_canonical_ip_addresses_are_warned_about() {
         for good in ["192.12.2.2", "2001:4860:4860::8888", "not an address", ""] {
             assert_eq!(warned(ip, good), Vec::<String>::new(), "{good}");
         }
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn networks_in_unusual_forms() {
+    fn non_canonical_cidrs_are_warned_about() {
         for good in ["192.12.2.0/24", "::/0", "0.0.0.0/0", "2001:db8::/32", "10.0.0.0/33", "10.0.0.0"] {
             assert_eq!(warned(cidr, good), Vec::<String>::new(), "{good}");
         }

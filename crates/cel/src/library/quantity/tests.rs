@@ -6,7 +6,7 @@ use super::*;
 use crate::library::truth::{check, from_double, int, string, texts};
 
 #[test]
-fn answers_are_those_of_the_api_server() {
+fn results_match_the_api_server() {
     check(include_str!("../testdata/quantity.jsonl"), |call, args| {
         let quantity = |index: usize| Quantity::parse(string(&args[index]));
         let written = |quantity: Quantity| Value::from(quantity.to_string());
@@ -38,7 +38,7 @@ fn answers_are_those_of_the_api_server() {
 }
 
 #[test]
-fn any_text_is_a_quantity_or_none() {
+fn any_text_parses_as_a_quantity_or_is_rejected() {
     let pieces =
         ["1", "0", "9", ".", "-", "+", "e", "E", "i", "M", "Ki", "Ei", "n", "m", "é", "000000000", "2147483647"];
     let one = Quantity::parse("1.5").unwrap();

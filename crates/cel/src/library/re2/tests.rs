@@ -6,7 +6,7 @@ use super::*;
 use crate::library::truth::{check, int, string, texts};
 
 #[test]
-fn answers_are_those_of_the_api_server() {
+fn results_match_the_api_server() {
     check(include_str!("../testdata/re2.jsonl"), |call, args| {
         let (text, pattern) = (string(&args[0]), string(&args[1]));
         let illegal = |error| format!("Illegal regex: {error}");
@@ -32,7 +32,7 @@ fn summary(class: &regex_syntax::hir::ClassUnicode) -> [u64; 2] {
 }
 
 #[test]
-fn classes_are_those_of_go() {
+fn character_classes_match_go() {
     check(include_str!("../testdata/re2_class.jsonl"), |call, args| {
         let name = string(&args[0]);
         Ok(match call {
@@ -49,7 +49,7 @@ fn classes_are_those_of_go() {
 }
 
 #[test]
-fn errors_are_those_of_go() {
+fn pattern_errors_match_go() {
     check(include_str!("../testdata/re2_syntax.jsonl"), |_, args| Regex::new(string(&args[0])).map(|_| json!(null)));
 }
 
@@ -62,7 +62,7 @@ fn deep_expressions_do_not_overflow_the_stack() {
 }
 
 #[test]
-fn any_expression_compiles_or_is_refused() {
+fn any_pattern_compiles_or_is_rejected() {
     let pieces = [
         "(",
         ")",

@@ -24,7 +24,7 @@ fn field(call: &str) -> Field {
 /// Answers of kube-apiserver's code where the database is there as files, as in its image. They are not among the golden
 /// files, for where it is not, Go takes an archive, which knows no directories.
 #[test]
-fn the_name_of_a_zone_is_a_path() {
+fn time_zone_name_resolves_as_a_file_path() {
     let new_year = Timestamp::parse("2023-01-01T00:00:00Z").unwrap();
     for (zone, expected) in [
         ("./America/New_York", Ok(19)),
@@ -44,7 +44,7 @@ fn the_name_of_a_zone_is_a_path() {
 }
 
 #[test]
-fn answers_are_those_of_the_api_server() {
+fn results_match_the_api_server() {
     let duration = |d: Duration| json!({"duration": d.0});
     let timestamp = |t: Timestamp| json!({"timestamp": t.to_string()});
     check(include_str!("../testdata/time.jsonl"), |call, args| {
@@ -78,7 +78,7 @@ fn answers_are_those_of_the_api_server() {
 }
 
 #[test]
-fn any_text_is_a_time_or_none() {
+fn any_text_parses_as_a_time_or_is_rejected() {
     let pieces =
         ["2023", "-01", "-02", "T", "03", ":04", ":05", ".6", "Z", "+", "9", "h", "ms", "é", "µs", "99999999999"];
     for text in texts(&pieces, 20_000) {

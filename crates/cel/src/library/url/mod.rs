@@ -311,7 +311,7 @@ mod tests {
     use crate::library::truth::{check, string, texts};
 
     #[test]
-    fn answers_are_those_of_the_api_server() {
+    fn results_match_the_api_server() {
         check(include_str!("../testdata/url.jsonl"), |call, args| {
             let url = |index: usize| Url::parse(string(&args[index]));
             Ok(match call {
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn any_text_is_a_url_or_none() {
+    fn any_text_parses_as_a_url_or_is_rejected() {
         let pieces =
             ["http", ":", "//", "/", "a", "[", "]", "::1", "%", "25", "%41", "é", "?", "#", "&", "=", "@", ";", "8"];
         for text in texts(&pieces, 20_000) {

@@ -142,7 +142,7 @@ fn request() -> impl Strategy<Value = Request> {
 }
 
 #[test]
-fn what_is_simplified_is_never_weaker() {
+fn simplified_condition_is_never_weaker() {
     let config = Config { cases: 20_000, failure_persistence: None, rng_seed: RngSeed::Fixed(1), ..Config::default() };
     let (mut held, mut lost) = (0, 0);
     let outcome = TestRunner::new(config).run(&(test(), prop::collection::vec(request(), 8)), |(test, requests)| {
@@ -177,7 +177,7 @@ fn what_is_simplified_is_never_weaker() {
 
 /// What stands behind a test of presence stays behind it.
 #[test]
-fn what_is_asked_of_a_path_is_asked_behind_its_presence() {
+fn simplification_keeps_reads_behind_their_presence_test() {
     let path = select(ident("a"), "x");
     let (has, value) = (presence(path.clone()), call("_==_", vec![select(path, "z"), literal::int(1)]));
     let guarded = |yes| Test::If(Box::new((has.clone(), yes, Test::Const(false))));
@@ -188,7 +188,7 @@ fn what_is_asked_of_a_path_is_asked_behind_its_presence() {
 }
 
 #[test]
-fn loops_over_one_list_are_one_and_ask_for_each_thing_once() {
+fn loops_over_one_list_are_merged_and_presence_tested_once() {
     let each = |body| Test::Each(Box::new(Each { every: true, list: ident("l"), most: 2, item: "c".into(), body }));
     let of = |field: &str| select(ident("c"), field);
     let unless = |field: &str| Test::If(Box::new((presence(of("x")), Test::Is(of(field), true), Test::Const(true))));
