@@ -1,6 +1,6 @@
 //! The ways in which a request is judged.
 
-use palisade_api::{ToolSecurityProfile, catalogue, names};
+use palisade_api::{ToolSecurityProfile, Values, catalogue, names};
 use palisade_compiler::{Bundle, Compiled};
 use palisade_objects::{json::Change as _, pod};
 use palisade_tests::{bare_pod, hostile_pod, root, tool_pod};
@@ -9,7 +9,9 @@ use serde_json::{Value as Json, json};
 use crate::Result;
 
 /// The uid of all tools.
-const UID: i64 = 50_001;
+pub(crate) const UID: i64 = 50_001;
+/// The arm of Toolforge's profile as it is compiled.
+const PALISADE: &str = "tool-palisade";
 
 /// A way in which a request is judged.
 pub(crate) struct Arm {
@@ -29,6 +31,12 @@ pub(crate) struct Arm {
     pub request: Request,
     /// Whether the request must be denied.
     pub denied: bool,
+    /// Pods that must be denied before anything is measured, and what they are.
+    pub must_deny: Vec<(&'static str, Json)>,
+    /// The process that judges beside the API server.
+    pub engine: Option<u32>,
+    /// The arm whose CPU this one's is a multiple of.
+    pub multiple_of: Option<&'static str>,
 }
 
 /// A request, as a dry run.
@@ -77,7 +85,7 @@ fn tools() -> Result<Vec<Arm>> {
     let profile = toolforge()?;
     let mut arms = vec![
         Arm { against: None, ..arm("tool-none", "a tool's pod, not selected", None, Variant::AsCompiled)? },
-        arm("tool-palisade", "Toolforge's profile", Some(profile.clone()), Variant::AsCompiled)?,
+        arm(PALISADE, "Toolforge's profile", Some(profile.clone()), Variant::AsCompiled)?,
         arm("tool-full", "Toolforge's profile without the fast path", Some(profile.clone()), Variant::Full)?,
     ];
     let mut each = arm("tool-policies", "the same checks as a policy each", None, Variant::AsCompiled)?;
@@ -109,6 +117,45 @@ fn tools() -> Result<Vec<Arm>> {
     defaults.request = Request::create(bare_pod("job"));
     arms.push(defaults);
     Ok(arms)
+}
+
+/// The arms that are measured beside each peer: nothing judges, and Palisade.
+pub(crate) fn beside_peers() -> Result<Vec<Arm>> {
+    let mut arms = tools()?;
+    arms.retain(|arm| ["tool-none", PALISADE].contains(&arm.name.as_str()));
+    for arm in &mut arms {
+        arm.must_deny = if arm.name == PALISADE { violating()? } else { vec![] };
+    }
+    Ok(arms)
+}
+
+/// A tool's pod, judged by a process beside the API server.
+pub(crate) fn of_peer(name: &str, about: &str, engine: u32) -> Result<Arm> {
+    let request = Request::create(tool_pod("job", UID));
+    let arm = arm(name, about, Some("tool-none"), None, Variant::AsCompiled, request)?;
+    Ok(Arm { must_deny: violating()?, engine: Some(engine), multiple_of: Some(PALISADE), ..arm })
+}
+
+/// A hostile pod, and for each check of Toolforge's profile a tool's pod that violates it.
+fn violating() -> Result<Vec<(&'static str, Json)>> {
+    let constant: ToolSecurityProfile = serde_json::from_value(with_uid(UID)?)?;
+    let settings = constant.spec.effective_settings();
+    let mut all = vec![("a hostile pod", hostile_pod("job"))];
+    for check in catalogue::ALL {
+        let mut pod = tool_pod("job", UID);
+        if (check.violate)(&settings, &Values::new(), &mut pod) {
+            all.push((check.id, pod));
+        }
+    }
+    Ok(all)
+}
+
+/// Toolforge's profile with a constant for its parameter.
+fn with_uid(uid: i64) -> Result<Json> {
+    let constant = toolforge()?.to_string().replace("\"$uid\"", &uid.to_string());
+    let mut profile: Json = serde_json::from_str(&constant)?;
+    profile["spec"]["parameters"] = json!([]);
+    Ok(profile)
 }
 
 /// A restricted pod, by the level Restricted.
@@ -209,6 +256,9 @@ fn arm(
         before: vec![],
         request,
         denied: false,
+        must_deny: vec![],
+        engine: None,
+        multiple_of: None,
     })
 }
 
@@ -301,10 +351,8 @@ fn policy_of_each_check(profile: &Json) -> Result<Vec<Json>> {
 
 /// A policy and its binding for one namespace, whose uid is a constant of it.
 pub(crate) fn policy_of_namespace(namespace: &str, uid: i64) -> Result<Vec<Json>> {
-    let constant = toolforge()?.to_string().replace("\"$uid\"", &uid.to_string());
-    let mut profile: Json = serde_json::from_str(&constant)?;
+    let mut profile = with_uid(uid)?;
     profile["metadata"]["name"] = namespace.into();
-    profile["spec"]["parameters"] = json!([]);
     profile["spec"]["namespaceSelector"] = json!({"matchLabels": {"kubernetes.io/metadata.name": namespace}});
     let compiled = palisade_compiler::compile(&serde_json::from_value(profile)?);
     Ok(of_bundle(&compiled.map_err(|found| format!("{found:?}"))?.bundle))
