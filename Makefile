@@ -244,7 +244,8 @@ demo-binaries: controlplane-program
 .PHONY: bench
 bench: controlplane peers ## Measure what a request costs the API server, judged in each of several ways, and by peers
 	cargo build -p palisade-bench
-	$(TARGET)/debug/palisade-bench --peers $(PEERS) --json docs/benchmarks.json --plot docs/benchmarks.svg
+	cargo build --release -p palisade-webhook
+	$(TARGET)/debug/palisade-bench --webhook $(TARGET)/release/palisade-webhook --peers $(PEERS) --json docs/benchmarks.json --plot docs/benchmarks.svg
 
 PEERS := $(CACHE)/peers
 

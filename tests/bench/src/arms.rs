@@ -10,6 +10,8 @@ use crate::Result;
 
 /// The uid of all tools.
 pub(crate) const UID: i64 = 50_001;
+/// The arm with a tool's pod that nothing judges.
+const NOT_SELECTED: &str = "a tool's pod, not selected";
 /// The arm of Toolforge's profile as it is compiled.
 const PALISADE: &str = "tool-palisade";
 
@@ -84,7 +86,7 @@ fn tools() -> Result<Vec<Arm>> {
     };
     let profile = toolforge()?;
     let mut arms = vec![
-        Arm { against: None, ..arm("tool-none", "a tool's pod, not selected", None, Variant::AsCompiled)? },
+        Arm { against: None, ..arm("tool-none", NOT_SELECTED, None, Variant::AsCompiled)? },
         arm(PALISADE, "Toolforge's profile", Some(profile.clone()), Variant::AsCompiled)?,
         arm("tool-full", "Toolforge's profile without the fast path", Some(profile.clone()), Variant::Full)?,
     ];
@@ -134,6 +136,30 @@ pub(crate) fn of_peer(name: &str, about: &str, engine: u32) -> Result<Arm> {
     let request = Request::create(tool_pod("job", UID));
     let arm = arm(name, about, Some("tool-none"), None, Variant::AsCompiled, request)?;
     Ok(Arm { must_deny: violating()?, engine: Some(engine), multiple_of: Some(PALISADE), ..arm })
+}
+
+/// The arms of profiles that mutate, by the API server itself and by a webhook.
+pub(crate) fn of_webhook(webhook: u32) -> Result<Vec<Arm>> {
+    let complies = tool_pod("job", UID);
+    let none = arm("tool-none", NOT_SELECTED, None, None, Variant::AsCompiled, Request::create(complies.clone()))?;
+    let mut arms = vec![none];
+    for (name, engine, about, pod) in [
+        ("native-mutation", "Native", "native mutation, nothing to default", complies.clone()),
+        ("webhook-mutation", "Webhook", "mutation by the webhook, nothing to default", complies),
+        ("native-defaults", "Native", "native mutation, defaults to write", bare_pod("job")),
+        ("webhook-defaults", "Webhook", "mutation by the webhook, defaults to write", bare_pod("job")),
+    ] {
+        let about = format!("Toolforge's profile with {about}");
+        let mut arm = arm(name, &about, Some("tool-none"), None, Variant::AsCompiled, Request::create(pod))?;
+        let mut profile = toolforge()?;
+        profile["metadata"]["name"] = name.into();
+        profile["spec"]["namespaceSelector"] = json!({"matchLabels": {"arm": name}});
+        *profile.at_mut(&["spec", "mutation"]) = json!({"defaults": "Secure", "engine": engine});
+        arm.objects = vec![profile];
+        arm.engine = (engine == "Webhook").then_some(webhook);
+        arms.push(arm);
+    }
+    Ok(arms)
 }
 
 /// A hostile pod, and for each check of Toolforge's profile a tool's pod that violates it.

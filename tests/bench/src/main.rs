@@ -12,6 +12,7 @@ mod measure;
 mod peers;
 mod plot;
 mod report;
+mod webhook;
 
 use std::{error::Error, path::PathBuf, process::ExitCode};
 
@@ -38,6 +39,9 @@ struct Arguments {
     /// Also measure peers, whose programs are in this directory.
     #[arg(long)]
     peers: Option<PathBuf>,
+    /// Also measure Palisade's webhook, which is this program.
+    #[arg(long)]
+    webhook: Option<PathBuf>,
     /// Measure these numbers of namespaces instead, each by a profile and by a policy for each namespace.
     #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=10_000))]
     namespaces: Vec<u32>,
@@ -80,6 +84,11 @@ async fn run(arguments: &Arguments) -> Result<ExitCode> {
         println!("==> stopping everything");
         cluster.stop().await?;
         groups.push(figures?);
+    }
+    if let Some(program) =
+        arguments.webhook.as_deref().filter(|_| arguments.only.as_ref().is_none_or(|only| only == "webhook"))
+    {
+        groups.push(webhook::measure(program, plan).await?);
     }
     if let Some(directory) = &arguments.peers {
         groups.extend(peers::all(directory, arguments.only.as_deref(), plan).await?);

@@ -100,6 +100,11 @@ async fn prepare(cluster: &Cluster, arm: &Arm) -> Result<()> {
             apply(cluster, object).map_err(|error| format!("{object}: {error}"))
         })
         .await?;
+        if let (Some("ToolSecurityProfile"), Some(name)) =
+            (object["kind"].as_str(), object["metadata"]["name"].as_str())
+        {
+            cluster.wait_condition(name, "Enforced", "True").await?;
+        }
     }
     let wanted = format!("{} to be in force", arm.name);
     eventually(&wanted, || async {

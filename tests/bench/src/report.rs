@@ -120,18 +120,19 @@ pub(crate) fn table(all: &[Figures]) -> String {
     out
 }
 
-/// The figures as JSON, with the machine: those of the first group, and those of each peer with what was measured beside it.
+/// The figures as JSON, with the machine: those of the API server alone, and those of each
+/// engine beside it, with what was measured in turn with it.
 pub(crate) fn json(groups: &[Vec<Figures>]) -> Result<String> {
     let cpus = std::thread::available_parallelism()?.get();
     let first = groups.first().map_or(&[][..], Vec::as_slice);
     let rounds = first.first().map_or(0, |figures| figures.cpu.len());
     let requests = first.first().map_or(0, |figures| figures.latencies.len() / rounds.max(1));
-    let (arms, peers): (Vec<_>, Vec<_>) =
+    let (arms, engines): (Vec<_>, Vec<_>) =
         groups.iter().partition(|group| group.iter().all(|figures| figures.engine.is_none()));
     let arms: Vec<_> = arms.into_iter().flat_map(|group| rows(group)).collect();
-    let peers: Vec<_> = peers.into_iter().map(|group| rows(group)).collect();
+    let engines: Vec<_> = engines.into_iter().map(|group| rows(group)).collect();
     let whole = serde_json::json!({
-        "machine": {"cpus": cpus}, "rounds": rounds, "requests": requests, "arms": arms, "peers": peers,
+        "machine": {"cpus": cpus}, "rounds": rounds, "requests": requests, "arms": arms, "engines": engines,
     });
     Ok(serde_json::to_string_pretty(&whole)? + "\n")
 }

@@ -46,6 +46,16 @@ pub(crate) fn start(cluster: &Cluster, directory: &Path, selected: &str) -> Resu
         .args(["--caSecretName=kyverno-ca", "--tlsSecretName=kyverno-tls"])
         .arg("--backgroundServiceAccountName=system:serviceaccount:kyverno:kyverno-background-controller")
         .arg("--reportsServiceAccountName=system:serviceaccount:kyverno:kyverno-reports-controller");
+    for (name, value) in [
+        ("KYVERNO_NAMESPACE", NAMESPACE),
+        ("KYVERNO_SERVICEACCOUNT_NAME", "kyverno-admission-controller"),
+        ("KYVERNO_DEPLOYMENT", "kyverno-admission-controller"),
+        ("KYVERNO_POD_NAME", "kyverno-admission-controller-0"),
+        ("INIT_CONFIG", "kyverno"),
+        ("METRICS_CONFIG", "kyverno-metrics"),
+    ] {
+        command.env(name, value);
+    }
     Engine::start(&mut command, &kubeconfig.with_file_name("kyverno.log"))
 }
 
