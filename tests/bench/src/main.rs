@@ -75,7 +75,8 @@ async fn run(arguments: &Arguments) -> Result<ExitCode> {
         return namespaces(arguments).await;
     }
     let plan = Plan { rounds: arguments.rounds, requests: arguments.requests };
-    let arms = arms::all(arguments.only.as_deref())?;
+    let only = arguments.only.as_deref();
+    let arms = arms::all(only)?;
     let mut groups = vec![];
     if !arms.is_empty() {
         println!("==> starting etcd, kube-apiserver and kube-controller-manager");
@@ -85,13 +86,11 @@ async fn run(arguments: &Arguments) -> Result<ExitCode> {
         cluster.stop().await?;
         groups.push(figures?);
     }
-    if let Some(program) =
-        arguments.webhook.as_deref().filter(|_| arguments.only.as_ref().is_none_or(|only| only == "webhook"))
-    {
+    if let Some(program) = arguments.webhook.as_ref().filter(|_| only.is_none_or(|only| "webhook".contains(only))) {
         groups.push(webhook::measure(program, plan).await?);
     }
     if let Some(directory) = &arguments.peers {
-        groups.extend(peers::all(directory, arguments.only.as_deref(), plan).await?);
+        groups.extend(peers::all(directory, only, plan).await?);
     }
     for group in &groups {
         println!("\n{}", report::table(group));
