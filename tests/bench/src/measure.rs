@@ -97,7 +97,8 @@ async fn prepare(cluster: &Cluster, arm: &Arm) -> Result<()> {
     for object in &arm.objects {
         // What checks a peer's policies may not listen yet, and definitions of kinds come later.
         eventually("an object to be accepted", || async {
-            apply(cluster, object).map_err(|error| format!("{object}: {error}"))
+            apply(cluster, object)
+                .map_err(|error| format!("{} {}: {error}", object["kind"], object["metadata"]["name"]))
         })
         .await?;
         if let (Some("ToolSecurityProfile"), Some(name)) =

@@ -96,9 +96,24 @@ pub(crate) fn rego(namespace: &str) -> Result<Vec<Json>> {
     ];
     let all_paths = [&paths[..], &read_only].concat();
     let kinds = ["configMap", "downwardAPI", "emptyDir", "hostPath", "persistentVolumeClaim", "projected", "secret"];
+    let sysctls = [
+        "kernel.shm_rmid_forced",
+        "net.ipv4.ip_local_port_range",
+        "net.ipv4.ip_local_reserved_ports",
+        "net.ipv4.ip_unprivileged_port_start",
+        "net.ipv4.ping_group_range",
+        "net.ipv4.tcp_fin_timeout",
+        "net.ipv4.tcp_keepalive_intvl",
+        "net.ipv4.tcp_keepalive_probes",
+        "net.ipv4.tcp_keepalive_time",
+        "net.ipv4.tcp_rmem",
+        "net.ipv4.tcp_syncookies",
+        "net.ipv4.tcp_wmem",
+    ];
     let registries =
         ["docker-registry.svc.toolforge.org", "docker-registry.tools.wmflabs.org", "tools-harbor.wmcloud.org"];
     let parameters = |kind: &str| match kind {
+        "ToolPrivileges" => json!({"sysctls": sysctls}),
         "ToolUsers" => json!({"uid": UID}),
         "ToolVolumes" => json!({"kinds": kinds, "paths": all_paths, "readOnlyPaths": read_only}),
         "ToolImages" => json!({"registries": registries}),

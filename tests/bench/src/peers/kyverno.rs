@@ -14,6 +14,8 @@ use crate::{
 
 /// Its namespace.
 const NAMESPACE: &str = "kyverno";
+/// How many namespaces have a Policy each.
+const NAMESPACES: u32 = 100;
 
 /// Starts it from a directory with the program `kyverno` and the directory `crds`, so that it is asked about the pods of
 /// one namespace.
@@ -69,11 +71,20 @@ pub(crate) fn cluster_policy(namespace: &str) -> Result<Vec<Json>> {
     Ok(vec![policy])
 }
 
-/// The same as a Policy in the namespace.
-pub(crate) fn policy(namespace: &str) -> Result<Vec<Json>> {
+/// The same as a Policy in each of many namespaces, the last of which is the measured one.
+pub(crate) fn policies(namespace: &str) -> Result<Vec<Json>> {
+    let list = |items: Vec<Json>| json!({"apiVersion": "v1", "kind": "List", "items": items});
+    let others: Vec<_> = (1..NAMESPACES).map(|number| format!("tool-{number:05}")).collect();
+    let namespaces =
+        others.iter().map(|name| json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}));
+    let policies: Result<_> = others.iter().map(|name| policy(name)).collect();
+    Ok(vec![list(namespaces.collect()), list(policies?), policy(namespace)?])
+}
+
+fn policy(namespace: &str) -> Result<Json> {
     let mut policy = patterns()?;
     policy["metadata"]["namespace"] = namespace.into();
-    Ok(vec![policy])
+    Ok(policy)
 }
 
 fn patterns() -> Result<Json> {

@@ -38,11 +38,11 @@ const WAYS: &[Way] = &[
         policies: kyverno::cluster_policy,
     },
     Way {
-        name: "kyverno-policy",
-        about: "Kyverno, a Policy of the same patterns in the namespace",
+        name: "kyverno-policies",
+        about: "Kyverno, a Policy of the same patterns in each of 100 namespaces",
         directory: "kyverno",
         start: kyverno::start,
-        policies: kyverno::policy,
+        policies: kyverno::policies,
     },
     Way {
         name: "kyverno-validatingpolicy",
