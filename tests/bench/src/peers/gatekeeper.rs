@@ -2,6 +2,7 @@
 
 use std::{fs, path::Path, process::Command};
 
+use palisade_objects::pod;
 use palisade_tests::Cluster;
 use serde_json::{Value as Json, json};
 
@@ -121,8 +122,10 @@ pub(crate) fn rego(namespace: &str) -> Result<Vec<Json>> {
     };
     let kinds_of_constraints: Vec<_> =
         templates.iter().filter_map(|template| template.pointer("/spec/crd/spec/names/kind")?.as_str()).collect();
-    let constraints: Vec<_> =
-        kinds_of_constraints.into_iter().map(|kind| constraint(kind, namespace, &parameters(kind))).collect();
+    let constraints: Vec<_> = kinds_of_constraints
+        .into_iter()
+        .map(|kind| constraint(kind, &json!({"namespaces": [namespace]}), &parameters(kind)))
+        .collect();
     Ok([templates, constraints].concat())
 }
 
@@ -151,15 +154,20 @@ fn in_cel(namespace: &str, generate: bool) -> Result<Vec<Json>> {
             }],
         },
     });
-    Ok(vec![template, constraint("ToolProfile", namespace, &json!({}))])
+    // By labels, the binding selects namespaces: the policy's conditions are not judged in others.
+    let selects = if generate {
+        json!({"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}}})
+    } else {
+        json!({"namespaces": [namespace]})
+    };
+    Ok(vec![template, constraint("ToolProfile", &selects, &json!({}))])
 }
 
-fn constraint(kind: &str, namespace: &str, parameters: &Json) -> Json {
+fn constraint(kind: &str, selects: &Json, parameters: &Json) -> Json {
+    let mut matches = json!({"kinds": [{"apiGroups": [""], "kinds": ["Pod"]}]});
+    pod::merge(&mut matches, selects);
     json!({
         "apiVersion": CONSTRAINT, "kind": kind, "metadata": {"name": "tools"},
-        "spec": {
-            "match": {"kinds": [{"apiGroups": [""], "kinds": ["Pod"]}], "namespaces": [namespace]},
-            "parameters": parameters,
-        },
+        "spec": {"match": matches, "parameters": parameters},
     })
 }
