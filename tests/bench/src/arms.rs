@@ -123,12 +123,11 @@ fn tools() -> Result<Vec<Arm>> {
 
 /// The arms that are measured beside each peer: nothing judges, and Palisade.
 pub(crate) fn beside_peers() -> Result<Vec<Arm>> {
-    let mut arms = tools()?;
-    arms.retain(|arm| ["tool-none", PALISADE].contains(&arm.name.as_str()));
-    for arm in &mut arms {
-        arm.must_deny = if arm.name == PALISADE { violating()? } else { vec![] };
-    }
-    Ok(arms)
+    let request = Request::create(tool_pod("job", UID));
+    let none = arm("tool-none", NOT_SELECTED, None, None, Variant::AsCompiled, request.clone())?;
+    let about = "Toolforge's profile";
+    let palisade = arm(PALISADE, about, Some("tool-none"), Some(toolforge()?), Variant::AsCompiled, request)?;
+    Ok(vec![none, Arm { must_deny: violating()?, ..palisade }])
 }
 
 /// A tool's pod, judged by a process beside the API server.
