@@ -33,8 +33,8 @@ pub(crate) struct Arm {
     pub request: Request,
     /// Whether the request must be denied.
     pub denied: bool,
-    /// Pods that must be denied before anything is measured, and what they are.
-    pub must_deny: Vec<(&'static str, Json)>,
+    /// Pods that must have their verdicts before anything is measured, and what they are.
+    pub verdicts: Vec<(&'static str, Json, Expected)>,
     /// The process that judges beside the API server.
     pub engine: Option<u32>,
     /// The arm whose CPU this one's is a multiple of.
@@ -58,6 +58,13 @@ impl Request {
     fn patch(path: &'static str, body: Json) -> Self {
         Self { method: "PATCH", path, body }
     }
+}
+
+/// A verdict.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Expected {
+    Admitted,
+    Denied,
 }
 
 /// What a profile is changed to before its objects are applied.
@@ -127,14 +134,14 @@ pub(crate) fn beside_peers() -> Result<Vec<Arm>> {
     let none = arm("tool-none", NOT_SELECTED, None, None, Variant::AsCompiled, request.clone())?;
     let about = "Toolforge's profile";
     let palisade = arm(PALISADE, about, Some("tool-none"), Some(toolforge()?), Variant::AsCompiled, request)?;
-    Ok(vec![none, Arm { must_deny: violating()?, ..palisade }])
+    Ok(vec![none, Arm { verdicts: verdicts()?, ..palisade }])
 }
 
 /// A tool's pod, judged by a process beside the API server.
 pub(crate) fn of_peer(name: &str, about: &str, engine: u32) -> Result<Arm> {
     let request = Request::create(tool_pod("job", UID));
     let arm = arm(name, about, Some("tool-none"), None, Variant::AsCompiled, request)?;
-    Ok(Arm { must_deny: violating()?, engine: Some(engine), multiple_of: Some(PALISADE), ..arm })
+    Ok(Arm { verdicts: verdicts()?, engine: Some(engine), multiple_of: Some(PALISADE), ..arm })
 }
 
 /// The arms of profiles that mutate, by the API server itself and by a webhook.
@@ -161,17 +168,22 @@ pub(crate) fn of_webhook(webhook: u32) -> Result<Vec<Arm>> {
     Ok(arms)
 }
 
-/// A hostile pod, and for each check of Toolforge's profile a tool's pod that violates it.
-fn violating() -> Result<Vec<(&'static str, Json)>> {
+/// Pods with the verdicts of Toolforge's profile: a hostile pod, one that complies, and one that violates each check.
+fn verdicts() -> Result<Vec<(&'static str, Json, Expected)>> {
     let constant: ToolSecurityProfile = serde_json::from_value(with_uid(UID)?)?;
-    let settings = constant.spec.effective_settings();
-    let mut all = vec![("a hostile pod", hostile_pod("job"))];
+    let (settings, values) = (constant.spec.effective_settings(), Values::new());
+    let mut complies = pod::minimal("job");
     for check in catalogue::ALL {
-        let mut pod = tool_pod("job", UID);
-        if (check.violate)(&settings, &Values::new(), &mut pod) {
-            all.push((check.id, pod));
+        (check.comply)(&settings, &values, &mut complies);
+    }
+    let mut all = vec![("a hostile pod", hostile_pod("job"), Expected::Denied)];
+    for check in catalogue::ALL {
+        let mut pod = complies.clone();
+        if (check.violate)(&settings, &values, &mut pod) {
+            all.push((check.id, pod, Expected::Denied));
         }
     }
+    all.push(("a pod that complies", complies, Expected::Admitted));
     Ok(all)
 }
 
@@ -281,7 +293,7 @@ fn arm(
         before: vec![],
         request,
         denied: false,
-        must_deny: vec![],
+        verdicts: vec![],
         engine: None,
         multiple_of: None,
     })

@@ -8,7 +8,7 @@ use serde_json::{Value as Json, json};
 
 use crate::{
     Result,
-    arms::{Arm, Request, UID},
+    arms::{Arm, Expected, Request, UID},
 };
 
 /// How much is measured.
@@ -110,11 +110,17 @@ async fn prepare(cluster: &Cluster, arm: &Arm) -> Result<()> {
     let wanted = format!("{} to be in force", arm.name);
     eventually(&wanted, || async {
         let denies = |text: &str| text.contains("denied") || text.contains("violation");
-        for (what, pod) in &arm.must_deny {
-            match dry_run_answer(&cluster.admin, &arm.name, pod).await {
-                Err(error) if denies(&error.to_string()) => {}
-                answer => return Err(format!("{what}: {answer:?}")),
+        let mut wrong = String::new();
+        for (what, pod, expected) in &arm.verdicts {
+            match (dry_run_answer(&cluster.admin, &arm.name, pod).await, expected) {
+                (Ok(_), Expected::Admitted) => {}
+                (Err(error), Expected::Denied) if denies(&error.to_string()) => {}
+                (Err(error), _) => wrong += &format!("{what}: {error}; "),
+                (Ok(_), _) => wrong += &format!("{what} is admitted; "),
             }
+        }
+        if !wrong.is_empty() {
+            return Err(wrong);
         }
         match (send(cluster, arm).await, arm.denied) {
             (Ok(()), false) => Ok(()),
