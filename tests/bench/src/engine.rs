@@ -10,7 +10,7 @@ use std::{
 use crate::Result;
 
 /// How much of a log says why a process ended.
-const LOG_LINES: usize = 20;
+const LOG_LINES: usize = 5;
 
 /// A process that is killed in the end.
 pub(crate) struct Engine {

@@ -110,17 +110,17 @@ async fn prepare(cluster: &Cluster, arm: &Arm) -> Result<()> {
     let wanted = format!("{} to be in force", arm.name);
     eventually(&wanted, || async {
         let denies = |text: &str| text.contains("denied") || text.contains("violation");
-        let mut wrong = String::new();
+        let mut wrong = Vec::new();
         for (what, pod, expected) in &arm.verdicts {
             match (dry_run_answer(&cluster.admin, &arm.name, pod).await, expected) {
                 (Ok(_), Expected::Admitted) => {}
                 (Err(error), Expected::Denied) if denies(&error.to_string()) => {}
-                (Err(error), _) => wrong += &format!("{what}: {error}; "),
-                (Ok(_), _) => wrong += &format!("{what} is admitted; "),
+                (Err(error), _) => wrong.push(format!("{what}: {error}")),
+                (Ok(_), _) => wrong.push(format!("{what} is admitted")),
             }
         }
         if !wrong.is_empty() {
-            return Err(wrong);
+            return Err(wrong.join("; "));
         }
         match (send(cluster, arm).await, arm.denied) {
             (Ok(()), false) => Ok(()),

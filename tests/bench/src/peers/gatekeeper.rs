@@ -19,7 +19,7 @@ const NAMESPACE: &str = "gatekeeper-system";
 const TEMPLATE: &str = "templates.gatekeeper.sh/v1";
 const CONSTRAINT: &str = "constraints.gatekeeper.sh/v1beta1";
 
-/// Starts it from a directory with the program `gatekeeper` and the directory `crds`, with its webhook, which is called
+/// Starts it from a directory with the program `gatekeeper`, with its webhook, which is called
 /// for the pods of one namespace.
 pub(crate) fn webhook(cluster: &Cluster, directory: &Path, selected: &str) -> Result<Engine> {
     let (engine, port) = start(cluster, directory, &["--operation=webhook"])?;
@@ -57,9 +57,6 @@ pub(crate) fn generator(cluster: &Cluster, directory: &Path, _: &str) -> Result<
 }
 
 fn start(cluster: &Cluster, directory: &Path, own: &[&str]) -> Result<(Engine, u16)> {
-    let crds = directory.join("crds").display().to_string();
-    cluster.kubectl(&["apply", "--server-side", "-f", &crds])?;
-    cluster.kubectl(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=120s"])?;
     cluster.kubectl(&["create", "namespace", NAMESPACE])?;
     let kubeconfig = cluster.control_plane.kubeconfig_path();
     // The API server's own certificate is one for loopback.

@@ -17,12 +17,9 @@ const NAMESPACE: &str = "kyverno";
 /// How many namespaces have a Policy each.
 const NAMESPACES: u32 = 100;
 
-/// Starts it from a directory with the program `kyverno` and the directory `crds`, so that it is asked about the pods of
+/// Starts it from a directory with the program `kyverno`, so that it is asked about the pods of
 /// one namespace.
 pub(crate) fn start(cluster: &Cluster, directory: &Path, selected: &str) -> Result<Engine> {
-    let crds = directory.join("crds").display().to_string();
-    cluster.kubectl(&["apply", "--server-side", "--recursive", "-f", &crds])?;
-    cluster.kubectl(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=120s"])?;
     cluster.kubectl(&["create", "namespace", NAMESPACE])?;
     // What its chart sets, and that its webhooks are called for this namespace only.
     let webhooks = json!({"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": selected}}});
@@ -61,7 +58,7 @@ pub(crate) fn start(cluster: &Cluster, directory: &Path, selected: &str) -> Resu
     Engine::start(&mut command, &kubeconfig.with_file_name("kyverno.log"))
 }
 
-/// Toolforge's checks as a ClusterPolicy of patterns, for one namespace.
+/// Toolforge's checks as a `ClusterPolicy` of patterns, for one namespace.
 pub(crate) fn cluster_policy(namespace: &str) -> Result<Vec<Json>> {
     let mut policy = patterns()?;
     policy["kind"] = "ClusterPolicy".into();
@@ -92,7 +89,7 @@ fn patterns() -> Result<Json> {
     Ok(serde_saphyr::from_str(&text)?)
 }
 
-/// The CEL that Palisade compiles Toolforge's profile to, with the uid a constant, as a ValidatingPolicy.
+/// The CEL that Palisade compiles Toolforge's profile to, with the uid a constant, as a `ValidatingPolicy`.
 pub(crate) fn validating_policy(namespace: &str) -> Result<Vec<Json>> {
     let spec = cel_of_profile(namespace)?;
     Ok(vec![json!({
