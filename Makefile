@@ -261,9 +261,35 @@ demo-binaries: controlplane-program
 	cargo build --profile $(PROFILE) -p palisade-controller -p palisade-demo
 
 .PHONY: bench
-bench: controlplane ## Measure what a request costs the API server, judged in each of several ways
+bench: controlplane peers ## Measure what a request costs the API server, judged in each of several ways, and by peers
 	cargo build -p palisade-bench
-	$(TARGET)/debug/palisade-bench --json docs/benchmarks.json --plot docs/benchmarks.svg
+	cargo build --release -p palisade-webhook
+	$(TARGET)/debug/palisade-bench --webhook $(TARGET)/release/palisade-webhook --peers $(PEERS) --json docs/benchmarks.json --plot docs/benchmarks.svg
+
+PEERS := $(CACHE)/peers
+
+# What cannot be built here, the benchmark passes by and says so.
+.PHONY: peers
+peers: export CGO_ENABLED = 0
+peers: export GOFLAGS += -trimpath
+peers: ## Build the engines that `bench` compares with, from their modules
+	@for peer in kyverno gatekeeper; do \
+		$(MAKE) --no-print-directory peer-$$peer || echo "$$peer could not be built, and is not measured" >&2; done
+
+# Beside the program are the definitions of its kinds, which are in its module.
+.PHONY: peer-kyverno
+peer-kyverno:
+	cd tests/peers/kyverno && go build -ldflags '-s -w' -o $(PEERS)/kyverno/kyverno github.com/kyverno/kyverno/cmd/kyverno
+	rm -rf $(PEERS)/kyverno/crds
+	cp -r "$$(cd tests/peers/kyverno && go list -m -f '{{.Dir}}' github.com/kyverno/kyverno)/config/crds" $(PEERS)/kyverno/crds
+	chmod -R u+w $(PEERS)/kyverno/crds
+
+.PHONY: peer-gatekeeper
+peer-gatekeeper:
+	cd tests/peers/gatekeeper && go build -ldflags '-s -w' -o $(PEERS)/gatekeeper/gatekeeper github.com/open-policy-agent/gatekeeper/v3
+	rm -rf $(PEERS)/gatekeeper/crds
+	cp -r "$$(cd tests/peers/gatekeeper && go list -m -f '{{.Dir}}' github.com/open-policy-agent/gatekeeper/v3)/charts/gatekeeper/crds" $(PEERS)/gatekeeper/crds
+	chmod -R u+w $(PEERS)/gatekeeper/crds
 
 .PHONY: bench-smoke
 bench-smoke: controlplane ## Fail if a complying request costs more than it may, in a short run

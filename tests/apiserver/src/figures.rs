@@ -1,8 +1,24 @@
-//! What the API server of a cluster needs: memory, time of a processor, and room in etcd.
+//! What the API server of a cluster and processes beside it need: memory, time of a processor, and room in etcd.
 
 use std::time::Duration;
 
 use crate::{Cluster, TestResult as Result};
+
+/// The time of a processor that a process has spent: fields utime and stime of `/proc/<pid>/stat`, in ticks of 10 ms.
+pub fn cpu_of(pid: u32) -> Result<Duration> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
+    // The second field is the name in parentheses, and may have anything in it.
+    let (_, fields) = stat.rsplit_once(')').ok_or("no name in stat")?;
+    let ticks: u64 = fields.split_whitespace().skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum();
+    Ok(Duration::from_millis(ticks * 10))
+}
+
+/// The resident bytes of a process.
+pub fn memory_of(pid: u32) -> Result<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).ok_or("no VmRSS in status")?;
+    Ok(line.trim().trim_end_matches("kB").trim().parse::<u64>()? * 1024)
+}
 
 impl Cluster {
     /// The bytes of the API server's heap that are in use, after a garbage collection.
@@ -24,15 +40,18 @@ impl Cluster {
         self.metric("apiserver_storage_size_bytes{").await
     }
 
-    /// The time of a processor that the API server has spent: fields utime and stime of `/proc/<pid>/stat`, in ticks of
-    /// 10 ms.
+    /// The time of a processor that the API server has spent.
     pub fn apiserver_cpu(&self) -> Result<Duration> {
-        let pid = self.control_plane.apiserver_pid().ok_or("the API server does not run")?;
-        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
-        // The second field is the name in parentheses, and may have anything in it.
-        let (_, fields) = stat.rsplit_once(')').ok_or("no name in stat")?;
-        let ticks: u64 = fields.split_whitespace().skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum();
-        Ok(Duration::from_millis(ticks * 10))
+        cpu_of(self.apiserver_pid()?)
+    }
+
+    /// The resident bytes of the API server.
+    pub fn apiserver_memory(&self) -> Result<u64> {
+        memory_of(self.apiserver_pid()?)
+    }
+
+    fn apiserver_pid(&self) -> Result<u32> {
+        Ok(self.control_plane.apiserver_pid().ok_or("the API server does not run")?)
     }
 
     /// The first sample of the API server's metrics whose line begins so.

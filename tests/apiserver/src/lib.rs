@@ -14,6 +14,7 @@ mod wait;
 mod webhook;
 
 pub use cluster::{Cluster, root};
+pub use figures::{cpu_of, memory_of};
 pub use load::{Load, Tally};
 pub use pods::{bare_pod, ephemeral_container, hostile_pod, tool_pod};
 pub use refusing::refusing;

@@ -1,6 +1,6 @@
 //! The ways in which a request is judged.
 
-use palisade_api::{ToolSecurityProfile, catalogue, names};
+use palisade_api::{ToolSecurityProfile, Values, catalogue, names};
 use palisade_compiler::{Bundle, Compiled};
 use palisade_objects::{json::Change as _, pod};
 use palisade_tests::{bare_pod, hostile_pod, root, tool_pod};
@@ -9,7 +9,11 @@ use serde_json::{Value as Json, json};
 use crate::Result;
 
 /// The uid of all tools.
-const UID: i64 = 50_001;
+pub(crate) const UID: i64 = 50_001;
+/// The arm with a tool's pod that nothing judges.
+const NOT_SELECTED: &str = "a tool's pod, not selected";
+/// The arm of Toolforge's profile as it is compiled.
+const PALISADE: &str = "tool-palisade";
 
 /// A way in which a request is judged.
 pub(crate) struct Arm {
@@ -29,6 +33,12 @@ pub(crate) struct Arm {
     pub request: Request,
     /// Whether the request must be denied.
     pub denied: bool,
+    /// Pods that must have their verdicts before anything is measured, and what they are.
+    pub verdicts: Vec<(&'static str, Json, Expected)>,
+    /// The process that judges beside the API server.
+    pub engine: Option<u32>,
+    /// The arm whose CPU this one's is a multiple of.
+    pub multiple_of: Option<&'static str>,
 }
 
 /// A request, as a dry run.
@@ -48,6 +58,13 @@ impl Request {
     fn patch(path: &'static str, body: Json) -> Self {
         Self { method: "PATCH", path, body }
     }
+}
+
+/// A verdict.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Expected {
+    Admitted,
+    Denied,
 }
 
 /// What a profile is changed to before its objects are applied.
@@ -76,8 +93,8 @@ fn tools() -> Result<Vec<Arm>> {
     };
     let profile = toolforge()?;
     let mut arms = vec![
-        Arm { against: None, ..arm("tool-none", "a tool's pod, not selected", None, Variant::AsCompiled)? },
-        arm("tool-palisade", "Toolforge's profile", Some(profile.clone()), Variant::AsCompiled)?,
+        Arm { against: None, ..arm("tool-none", NOT_SELECTED, None, Variant::AsCompiled)? },
+        arm(PALISADE, "Toolforge's profile", Some(profile.clone()), Variant::AsCompiled)?,
         arm("tool-full", "Toolforge's profile without the fast path", Some(profile.clone()), Variant::Full)?,
     ];
     let mut each = arm("tool-policies", "the same checks as a policy each", None, Variant::AsCompiled)?;
@@ -109,6 +126,73 @@ fn tools() -> Result<Vec<Arm>> {
     defaults.request = Request::create(bare_pod("job"));
     arms.push(defaults);
     Ok(arms)
+}
+
+/// The arms that are measured beside each peer: nothing judges, and Palisade.
+pub(crate) fn beside_peers() -> Result<Vec<Arm>> {
+    let request = Request::create(tool_pod("job", UID));
+    let none = arm("tool-none", NOT_SELECTED, None, None, Variant::AsCompiled, request.clone())?;
+    let about = "Toolforge's profile";
+    let palisade = arm(PALISADE, about, Some("tool-none"), Some(toolforge()?), Variant::AsCompiled, request)?;
+    Ok(vec![none, Arm { verdicts: verdicts()?, ..palisade }])
+}
+
+/// A tool's pod, judged by a process beside the API server.
+pub(crate) fn of_peer(name: &str, about: &str, engine: u32) -> Result<Arm> {
+    let request = Request::create(tool_pod("job", UID));
+    let arm = arm(name, about, Some("tool-none"), None, Variant::AsCompiled, request)?;
+    Ok(Arm { verdicts: verdicts()?, engine: Some(engine), multiple_of: Some(PALISADE), ..arm })
+}
+
+/// The arms of profiles that mutate, by the API server itself and by a webhook.
+pub(crate) fn of_webhook(webhook: u32) -> Result<Vec<Arm>> {
+    let complies = tool_pod("job", UID);
+    let none = arm("tool-none", NOT_SELECTED, None, None, Variant::AsCompiled, Request::create(complies.clone()))?;
+    let mut arms = vec![none];
+    for (name, engine, about, pod) in [
+        ("native-mutation", "Native", "native mutation, nothing to default", complies.clone()),
+        ("webhook-mutation", "Webhook", "mutation by the webhook, nothing to default", complies),
+        ("native-defaults", "Native", "native mutation, defaults to write", bare_pod("job")),
+        ("webhook-defaults", "Webhook", "mutation by the webhook, defaults to write", bare_pod("job")),
+    ] {
+        let about = format!("Toolforge's profile with {about}");
+        let mut arm = arm(name, &about, Some("tool-none"), None, Variant::AsCompiled, Request::create(pod))?;
+        let mut profile = toolforge()?;
+        profile["metadata"]["name"] = name.into();
+        profile["spec"]["namespaceSelector"] = json!({"matchLabels": {"arm": name}});
+        *profile.at_mut(&["spec", "mutation"]) = json!({"defaults": "Secure", "engine": engine});
+        arm.objects = vec![profile];
+        arm.engine = (engine == "Webhook").then_some(webhook);
+        arms.push(arm);
+    }
+    Ok(arms)
+}
+
+/// Pods with the verdicts of Toolforge's profile: a hostile pod, one that complies, and one that violates each check.
+fn verdicts() -> Result<Vec<(&'static str, Json, Expected)>> {
+    let constant: ToolSecurityProfile = serde_json::from_value(with_uid(UID)?)?;
+    let (settings, values) = (constant.spec.effective_settings(), Values::new());
+    let mut complies = pod::minimal("job");
+    for check in catalogue::ALL {
+        (check.comply)(&settings, &values, &mut complies);
+    }
+    let mut all = vec![("a hostile pod", hostile_pod("job"), Expected::Denied)];
+    for check in catalogue::ALL {
+        let mut pod = complies.clone();
+        if (check.violate)(&settings, &values, &mut pod) {
+            all.push((check.id, pod, Expected::Denied));
+        }
+    }
+    all.push(("a pod that complies", complies, Expected::Admitted));
+    Ok(all)
+}
+
+/// Toolforge's profile with a constant for its parameter.
+fn with_uid(uid: i64) -> Result<Json> {
+    let constant = toolforge()?.to_string().replace("\"$uid\"", &uid.to_string());
+    let mut profile: Json = serde_json::from_str(&constant)?;
+    profile["spec"]["parameters"] = json!([]);
+    Ok(profile)
 }
 
 /// A restricted pod, by the level Restricted.
@@ -209,6 +293,9 @@ fn arm(
         before: vec![],
         request,
         denied: false,
+        verdicts: vec![],
+        engine: None,
+        multiple_of: None,
     })
 }
 
@@ -301,10 +388,8 @@ fn policy_of_each_check(profile: &Json) -> Result<Vec<Json>> {
 
 /// A policy and its binding for one namespace, whose uid is a constant of it.
 pub(crate) fn policy_of_namespace(namespace: &str, uid: i64) -> Result<Vec<Json>> {
-    let constant = toolforge()?.to_string().replace("\"$uid\"", &uid.to_string());
-    let mut profile: Json = serde_json::from_str(&constant)?;
+    let mut profile = with_uid(uid)?;
     profile["metadata"]["name"] = namespace.into();
-    profile["spec"]["parameters"] = json!([]);
     profile["spec"]["namespaceSelector"] = json!({"matchLabels": {"kubernetes.io/metadata.name": namespace}});
     let compiled = palisade_compiler::compile(&serde_json::from_value(profile)?);
     Ok(of_bundle(&compiled.map_err(|found| format!("{found:?}"))?.bundle))

@@ -7,9 +7,12 @@
 mod arms;
 mod bounds;
 mod curve;
+mod engine;
 mod measure;
+mod peers;
 mod plot;
 mod report;
+mod webhook;
 
 use std::{error::Error, path::PathBuf, process::ExitCode};
 
@@ -33,6 +36,12 @@ struct Arguments {
     /// Measure only the ways whose name has this in it, and what they are compared with.
     #[arg(long)]
     only: Option<String>,
+    /// Also measure peers, whose programs are in this directory.
+    #[arg(long)]
+    peers: Option<PathBuf>,
+    /// Also measure Palisade's webhook, which is this program.
+    #[arg(long)]
+    webhook: Option<PathBuf>,
     /// Measure these numbers of namespaces instead, each by a profile and by a policy for each namespace.
     #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=10_000))]
     namespaces: Vec<u32>,
@@ -65,22 +74,35 @@ async fn run(arguments: &Arguments) -> Result<ExitCode> {
     if !arguments.namespaces.is_empty() {
         return namespaces(arguments).await;
     }
-    println!("==> starting etcd, kube-apiserver and kube-controller-manager");
-    let cluster = Cluster::start(None).await?;
     let plan = Plan { rounds: arguments.rounds, requests: arguments.requests };
-    let arms = arms::all(arguments.only.as_deref())?;
-    let figures = measure::run(&cluster, &arms, plan).await;
-    println!("==> stopping everything");
-    cluster.stop().await?;
-    let figures = figures?;
-    println!("\n{}", report::table(&figures));
+    let only = arguments.only.as_deref();
+    let arms = arms::all(only)?;
+    let mut groups = vec![];
+    if !arms.is_empty() {
+        println!("==> starting etcd, kube-apiserver and kube-controller-manager");
+        let cluster = Cluster::start(None).await?;
+        let figures = measure::run(&cluster, &arms, plan).await;
+        println!("==> stopping everything");
+        cluster.stop().await?;
+        groups.push(figures?);
+    }
+    if let Some(program) = arguments.webhook.as_ref().filter(|_| only.is_none_or(|only| "webhook".contains(only))) {
+        groups.push(webhook::measure(program, plan).await?);
+    }
+    if let Some(directory) = &arguments.peers {
+        groups.extend(peers::all(directory, only, plan).await?);
+    }
+    for group in &groups {
+        println!("\n{}", report::table(group));
+    }
     if let Some(path) = &arguments.json {
-        std::fs::write(path, report::json(&figures)?)?;
+        std::fs::write(path, report::json(&groups)?)?;
     }
+    let figures = groups.first().map_or(&[][..], Vec::as_slice);
     if let Some(path) = &arguments.plot {
-        plot::draw(&figures, path)?;
+        plot::draw(figures, path)?;
     }
-    let beyond = if arguments.check { bounds::beyond(&figures) } else { vec![] };
+    let beyond = if arguments.check { bounds::beyond(figures) } else { vec![] };
     for text in &beyond {
         eprintln!("error: {text}");
     }

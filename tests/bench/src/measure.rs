@@ -3,12 +3,12 @@
 use std::time::{Duration, Instant};
 
 use futures::{StreamExt, stream};
-use palisade_tests::{Cluster, eventually};
-use serde_json::Value as Json;
+use palisade_tests::{Cluster, cpu_of, dry_run_answer, eventually, memory_of};
+use serde_json::{Value as Json, json};
 
 use crate::{
     Result,
-    arms::{Arm, Request},
+    arms::{Arm, Expected, Request, UID},
 };
 
 /// How much is measured.
@@ -23,8 +23,14 @@ pub(crate) struct Figures {
     pub name: String,
     pub about: String,
     pub against: Option<&'static str>,
+    /// The arm whose CPU this one's is a multiple of.
+    pub multiple_of: Option<&'static str>,
     /// The CPU time of the API server for one request, of each round.
     pub cpu: Vec<Duration>,
+    /// The same of the process that judges beside it, if there is one.
+    pub engine: Option<Vec<Duration>>,
+    /// The resident bytes of the API server in the end, and of that process.
+    pub memory: (u64, Option<u64>),
     /// How long each request took, shortest first.
     pub latencies: Vec<Duration>,
 }
@@ -43,7 +49,10 @@ pub(crate) async fn run(cluster: &Cluster, arms: &[Arm], plan: Plan) -> Result<V
             name: arm.name.clone(),
             about: arm.about.clone(),
             against: arm.against,
+            multiple_of: arm.multiple_of,
             cpu: vec![],
+            engine: arm.engine.map(|_| vec![]),
+            memory: (0, None),
             latencies: vec![],
         })
         .collect();
@@ -54,21 +63,30 @@ pub(crate) async fn run(cluster: &Cluster, arms: &[Arm], plan: Plan) -> Result<V
     for number in 0..plan.rounds {
         println!("==> round {} of {}", number + 1, plan.rounds);
         for (arm, figures) in arms.iter().zip(&mut all) {
-            let (cpu, latencies) = round(cluster, arm, plan.requests).await?;
-            figures.cpu.push(cpu);
-            figures.latencies.extend(latencies);
+            let spent = round(cluster, arm, plan.requests).await?;
+            figures.cpu.push(spent.cpu);
+            figures.engine.iter_mut().for_each(|engine| engine.push(spent.engine));
+            figures.latencies.extend(spent.latencies);
         }
     }
-    for figures in &mut all {
+    for (arm, figures) in arms.iter().zip(&mut all) {
         figures.latencies.sort();
+        figures.memory = (cluster.apiserver_memory()?, arm.engine.map(memory_of).transpose()?);
     }
     Ok(all)
+}
+
+/// What a round came to: the CPU time of one request, and how long each took.
+struct Spent {
+    cpu: Duration,
+    engine: Duration,
+    latencies: Vec<Duration>,
 }
 
 /// Makes the arm's namespace and all that is in force there, and waits until it is.
 async fn prepare(cluster: &Cluster, arm: &Arm) -> Result<()> {
     println!("==> {}: {}", arm.name, arm.about);
-    cluster.create_namespace(&arm.name, &arm.labels, &Json::Null).await?;
+    cluster.create_namespace(&arm.name, &arm.labels, &json!({"toolforge.org/uid": UID.to_string()})).await?;
     // The controller manager makes it a moment later.
     let path = format!("/api/v1/namespaces/{}/serviceaccounts/default", arm.name);
     eventually("the default service account", || cluster.answer_to("GET", &path, &Json::Null)).await?;
@@ -77,17 +95,36 @@ async fn prepare(cluster: &Cluster, arm: &Arm) -> Result<()> {
         cluster.answer_to("POST", &format!("/{version}/namespaces/{}/{kind}", arm.name), object).await?;
     }
     for object in &arm.objects {
-        let file = std::env::temp_dir().join(format!("palisade-bench-{}.json", std::process::id()));
-        std::fs::write(&file, object.to_string())?;
-        let applied = cluster.kubectl(&["apply", "--server-side", "-f", &file.display().to_string()]);
-        std::fs::remove_file(&file)?;
-        applied?;
+        // What checks a peer's policies may not listen yet, and definitions of kinds come later.
+        eventually("an object to be accepted", || async {
+            apply(cluster, object)
+                .map_err(|error| format!("{} {}: {error}", object["kind"], object["metadata"]["name"]))
+        })
+        .await?;
+        if let (Some("ToolSecurityProfile"), Some(name)) =
+            (object["kind"].as_str(), object["metadata"]["name"].as_str())
+        {
+            cluster.wait_condition(name, "Enforced", "True").await?;
+        }
     }
     let wanted = format!("{} to be in force", arm.name);
     eventually(&wanted, || async {
+        let denies = |text: &str| text.contains("denied") || text.contains("violation");
+        let mut wrong = Vec::new();
+        for (what, pod, expected) in &arm.verdicts {
+            match (dry_run_answer(&cluster.admin, &arm.name, pod).await, expected) {
+                (Ok(_), Expected::Admitted) => {}
+                (Err(error), Expected::Denied) if denies(&error.to_string()) => {}
+                (Err(error), _) => wrong.push(format!("{what}: {error}")),
+                (Ok(_), _) => wrong.push(format!("{what} is admitted")),
+            }
+        }
+        if !wrong.is_empty() {
+            return Err(wrong.join("; "));
+        }
         match (send(cluster, arm).await, arm.denied) {
             (Ok(()), false) => Ok(()),
-            (Err(text), true) if text.contains("denied") || text.contains("violation") => Ok(()),
+            (Err(text), true) if denies(&text) => Ok(()),
             (answer, _) => Err(format!("{answer:?}")),
         }
     })
@@ -97,6 +134,15 @@ async fn prepare(cluster: &Cluster, arm: &Arm) -> Result<()> {
         tokio::time::sleep(Duration::from_secs(3)).await;
     }
     Ok(())
+}
+
+/// Applies an object.
+pub(crate) fn apply(cluster: &Cluster, object: &Json) -> Result<()> {
+    let file = std::env::temp_dir().join(format!("palisade-bench-{}.json", std::process::id()));
+    std::fs::write(&file, object.to_string())?;
+    let applied = cluster.kubectl(&["apply", "--server-side", "-f", &file.display().to_string()]);
+    std::fs::remove_file(&file)?;
+    applied.map(drop)
 }
 
 async fn send(cluster: &Cluster, arm: &Arm) -> std::result::Result<(), String> {
@@ -117,11 +163,11 @@ fn split(path: &str) -> (&str, &str) {
     (&path[..end], &path[end + 1..])
 }
 
-/// The CPU time of one request, and how long each took.
-async fn round(cluster: &Cluster, arm: &Arm, requests: u32) -> Result<(Duration, Vec<Duration>)> {
+async fn round(cluster: &Cluster, arm: &Arm, requests: u32) -> Result<Spent> {
     // No request shall pay for the garbage of others.
     cluster.collect_garbage()?;
-    let before = cluster.apiserver_cpu()?;
+    let engine = || arm.engine.map_or(Ok(Duration::ZERO), cpu_of);
+    let before = (cluster.apiserver_cpu()?, engine()?);
     let answers: Vec<_> = stream::iter(0..requests)
         .map(|_| async {
             let start = Instant::now();
@@ -131,9 +177,13 @@ async fn round(cluster: &Cluster, arm: &Arm, requests: u32) -> Result<(Duration,
         .buffer_unordered(AT_ONCE)
         .collect()
         .await;
-    let spent = cluster.apiserver_cpu()?.saturating_sub(before);
+    let after = (cluster.apiserver_cpu()?, engine()?);
     if let Some((_, wrong)) = answers.iter().find(|(_, answer)| answer.is_err() != arm.denied) {
         return Err(format!("{}: {wrong:?}", arm.name).into());
     }
-    Ok((spent / requests, answers.into_iter().map(|(time, _)| time).collect()))
+    Ok(Spent {
+        cpu: after.0.saturating_sub(before.0) / requests,
+        engine: after.1.saturating_sub(before.1) / requests,
+        latencies: answers.into_iter().map(|(time, _)| time).collect(),
+    })
 }

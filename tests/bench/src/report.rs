@@ -1,6 +1,6 @@
 //! The figures as a table and as JSON.
 
-use std::{fmt::Write as _, time::Duration};
+use std::{fmt::Write as _, iter, time::Duration};
 
 use serde::Serialize;
 
@@ -13,37 +13,65 @@ pub(crate) struct Row<'a> {
     pub about: &'a str,
     /// CPU milliseconds of the API server for one request: median of the rounds, least and most.
     pub cpu: [f64; 3],
-    /// The median of the ratios to what it is compared with, round by round, with the least and the most.
+    /// The same of the process that judges beside it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub engine_cpu: Option<[f64; 3]>,
+    /// The median of the ratios to what it is compared with, round by round, with the least and the most: of the CPU of
+    /// both.
     pub ratio: Option<[f64; 3]>,
+    /// The same, to Palisade's arm.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub times_palisade: Option<[f64; 3]>,
     /// Milliseconds until the answer.
     pub p50: f64,
     pub p99: f64,
     /// The ratio of the 99th percentiles.
     pub p99_ratio: Option<f64>,
+    /// The resident megabytes of the API server in the end, which are the same for all arms on it.
+    pub memory: u64,
+    /// Those of the process beside it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub engine_memory: Option<u64>,
 }
 
 /// The rows, in the order of the arms.
 pub(crate) fn rows(all: &[Figures]) -> Vec<Row<'_>> {
-    let of = |figures: &'_ Figures| figures.against.and_then(|name| all.iter().find(|other| other.name == name));
+    let named = |name| all.iter().find(|other| other.name == name);
     all.iter()
         .map(|figures| {
-            let against = of(figures);
-            let ratio = against.map(|other| {
-                let ratios = figures.cpu.iter().zip(&other.cpu);
-                spread(ratios.map(|(one, other)| one.as_secs_f64() / other.as_secs_f64().max(1e-9)).collect())
-            });
+            let against = figures.against.and_then(named);
+            let ratio = |other: &Figures| {
+                let ratios = figures.whole().zip(other.whole()).map(|(one, other)| one / other.max(1e-9));
+                spread(ratios.collect())
+            };
             let p99 = percentile(&figures.latencies, 99);
             Row {
                 name: &figures.name,
                 about: &figures.about,
-                cpu: spread(figures.cpu.iter().map(|time| time.as_secs_f64() * 1e3).collect()),
-                ratio,
+                cpu: milliseconds(&figures.cpu),
+                engine_cpu: figures.engine.as_deref().map(milliseconds),
+                ratio: against.map(ratio),
+                times_palisade: figures.multiple_of.and_then(named).map(ratio),
                 p50: percentile(&figures.latencies, 50),
                 p99,
                 p99_ratio: against.map(|other| p99 / percentile(&other.latencies, 99).max(1e-9)),
+                memory: figures.memory.0 >> 20,
+                engine_memory: figures.memory.1.map(|bytes| bytes >> 20),
             }
         })
         .collect()
+}
+
+impl Figures {
+    /// The CPU seconds of one request, of the API server and of the process beside it, round by round.
+    fn whole(&self) -> impl Iterator<Item = f64> {
+        let engine = self.engine.iter().flatten().chain(iter::repeat(&Duration::ZERO));
+        self.cpu.iter().zip(engine).map(|(cpu, engine)| (*cpu + *engine).as_secs_f64())
+    }
+}
+
+fn milliseconds(times: &[Duration]) -> [f64; 3] {
+    spread(times.iter().map(|time| time.as_secs_f64() * 1e3).collect())
 }
 
 /// Middle, least and most.
@@ -59,31 +87,52 @@ fn percentile(sorted: &[Duration], percent: usize) -> f64 {
     (value * 1e5).round() / 1e2
 }
 
-/// The figures as Markdown.
+/// The figures as Markdown. Only figures with a process beside the API server have columns for it.
 pub(crate) fn table(all: &[Figures]) -> String {
-    let mut out = String::from("| | CPU of a request | ratio | p50 | p99 | ratio |\n|---|---|---|---|---|---|\n");
+    let peers = all.iter().any(|figures| figures.engine.is_some());
+    let (titles, line) = if peers {
+        (" of an engine | ratio | times Palisade | p50 | p99 | ratio | memory | of an engine |", "---|---|---|")
+    } else {
+        (" ratio | p50 | p99 | ratio | memory |", "")
+    };
+    let mut out = format!("| | CPU of a request |{titles}\n|---|---|---|---|---|---|---|{line}\n");
+    let bold = |spread: Option<[f64; 3]>| {
+        spread.map_or_else(String::new, |[ratio, least, most]| format!("**{ratio:.2}** ({least:.2} to {most:.2})"))
+    };
     for row in rows(all) {
         let [cpu, least, most] = row.cpu;
-        let ratio = row
-            .ratio
-            .map_or_else(String::new, |[ratio, least, most]| format!("**{ratio:.2}** ({least:.2} to {most:.2})"));
+        let _ = write!(out, "| {} | {cpu:.2} ms ({least:.2} to {most:.2}) |", row.about);
+        if peers {
+            let engine = row.engine_cpu.map(|[cpu, least, most]| format!("{cpu:.2} ms ({least:.2} to {most:.2})"));
+            let _ = write!(out, " {} |", engine.unwrap_or_default());
+        }
+        let _ = write!(out, " {} |", bold(row.ratio));
+        if peers {
+            let _ = write!(out, " {} |", bold(row.times_palisade));
+        }
         let p99_ratio = row.p99_ratio.map_or_else(String::new, |ratio| format!("{ratio:.2}"));
-        let _ = writeln!(
-            out,
-            "| {} | {cpu:.2} ms ({least:.2} to {most:.2}) | {ratio} | {:.1} ms | {:.1} ms | {p99_ratio} |",
-            row.about, row.p50, row.p99
-        );
+        let _ = write!(out, " {:.1} ms | {:.1} ms | {p99_ratio} | {} MB |", row.p50, row.p99, row.memory);
+        if peers {
+            let _ = write!(out, " {} |", row.engine_memory.map(|memory| format!("{memory} MB")).unwrap_or_default());
+        }
+        out.push('\n');
     }
     out
 }
 
-/// The figures as JSON, with the machine.
-pub(crate) fn json(all: &[Figures]) -> Result<String> {
+/// The figures as JSON, with the machine: those of the API server alone, and those of each
+/// engine beside it, with what was measured in turn with it.
+pub(crate) fn json(groups: &[Vec<Figures>]) -> Result<String> {
     let cpus = std::thread::available_parallelism()?.get();
-    let rounds = all.first().map_or(0, |figures| figures.cpu.len());
-    let requests = all.first().map_or(0, |figures| figures.latencies.len() / rounds.max(1));
+    let first = groups.first().map_or(&[][..], Vec::as_slice);
+    let rounds = first.first().map_or(0, |figures| figures.cpu.len());
+    let requests = first.first().map_or(0, |figures| figures.latencies.len() / rounds.max(1));
+    let (arms, engines): (Vec<_>, Vec<_>) =
+        groups.iter().partition(|group| group.iter().all(|figures| figures.engine.is_none()));
+    let arms: Vec<_> = arms.into_iter().flat_map(|group| rows(group)).collect();
+    let engines: Vec<_> = engines.into_iter().map(|group| rows(group)).collect();
     let whole = serde_json::json!({
-        "machine": {"cpus": cpus}, "rounds": rounds, "requests": requests, "arms": rows(all),
+        "machine": {"cpus": cpus}, "rounds": rounds, "requests": requests, "arms": arms, "engines": engines,
     });
     Ok(serde_json::to_string_pretty(&whole)? + "\n")
 }
