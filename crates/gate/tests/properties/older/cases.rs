@@ -179,8 +179,8 @@ fn customs() -> Vec<Json> {
             "message": "a long hostname",
         }),
         json!({
-            "id": "ownImage", "target": "Containers", "expression": "!container.image.endsWith(':1')",
-            "messageExpression": "'image ' + container.image + ' has the tag 1'",
+            "id": "ownImage", "target": "Containers", "expression": "container.image != 'nginx'",
+            "messageExpression": "'image ' + container.image + ' has no registry'",
         }),
         json!({
             "id": "ownTty", "target": "Containers", "expression": "!has(container.tty) || !container.tty",

@@ -255,17 +255,16 @@ fn compiled(profile: &ToolSecurityProfile, checked: bool) -> Result<Compiled, St
     }
 }
 
-/// Compares batches, as many at once as there are processors.
-fn batches(older: &Older, what: &str, count: usize, batch: impl Fn(usize) -> Vec<Case> + Sync) -> Figures {
+/// Compares batches, as many at once as there are processors, while there is one: it is asked for by its index and by how
+/// many pods were judged before.
+fn batches(older: &Older, what: &str, batch: impl Fn(usize, u64) -> Option<Vec<Case>> + Sync) -> Figures {
     let next = AtomicUsize::new(0);
     let all = Mutex::new(Figures::default());
     let work = || {
         loop {
             let index = next.fetch_add(1, Ordering::Relaxed);
-            if index >= count {
-                return;
-            }
-            let cases = batch(index);
+            let judged = all.lock().unwrap_or_else(PoisonError::into_inner).pods;
+            let Some(cases) = batch(index, judged) else { return };
             let mut figures = Figures::default();
             let rendered = older.render(&format!("{what}-{index}"), &cases);
             for (position, (case, rendered)) in cases.iter().zip(rendered).enumerate() {
@@ -294,21 +293,22 @@ fn the_policies_of_another_version_answer_to_all_fixtures_alike() {
         older.program().display()
     );
     let chunks: Vec<_> = cases.chunks(BATCH).map(<[Case]>::to_vec).collect();
-    batches(&older, "fixtures", chunks.len(), |index| chunks[index].clone()).finish("fixtures", &older);
+    batches(&older, "fixtures", |index, _| chunks.get(index).cloned()).finish("fixtures", &older);
 }
 
 #[test]
 #[ignore = "needs another version: make compare WITH=path/of/its/palisade"]
 fn the_policies_of_another_version_answer_to_random_pods_alike() {
     let (older, without) = (Older::new(), without());
-    let (count, seed) = (variable("PALISADE_COMPARE_CASES", 10_000_usize), variable("PALISADE_COMPARE_SEED", 1_u64));
+    let (count, seed) = (variable("PALISADE_COMPARE_CASES", 10_000_u64), variable("PALISADE_COMPARE_SEED", 1_u64));
     println!(
         "compared with {}; {count} pods with the seed {seed}; without the settings {without:?}",
         older.program().display()
     );
-    let batch = |index: usize| {
-        let pods = (count - index * BATCH * PODS).min(BATCH * PODS);
-        Random::new(PODS, without.clone()).batch((seed << 32) + index as u64, pods.div_ceil(PODS))
+    // Pods of rejected profiles are not judged, and do not count.
+    let batch = |index: usize, judged: u64| {
+        let batch = || Random::new(PODS, without.clone()).batch((seed << 32) + index as u64, BATCH);
+        (judged < count).then(batch)
     };
-    batches(&older, "random", count.div_ceil(BATCH * PODS), batch).finish("random profiles and pods", &older);
+    batches(&older, "random", batch).finish("random profiles and pods", &older);
 }
