@@ -60,12 +60,7 @@ pub(crate) fn start(cluster: &Cluster, directory: &Path, selected: &str) -> Resu
 
 /// Toolforge's checks as a `ClusterPolicy` of patterns, for one namespace.
 pub(crate) fn cluster_policy(namespace: &str) -> Result<Vec<Json>> {
-    let mut policy = patterns()?;
-    policy["kind"] = "ClusterPolicy".into();
-    for rule in policy["spec"]["rules"].as_array_mut().into_iter().flatten() {
-        rule["match"]["any"][0]["resources"]["namespaces"] = json!([namespace]);
-    }
-    Ok(vec![policy])
+    Ok(vec![as_cluster_policy(patterns()?, namespace)])
 }
 
 /// The same as a Policy in each of many namespaces, the last of which is the measured one.
@@ -84,8 +79,34 @@ fn policy(namespace: &str) -> Result<Json> {
     Ok(policy)
 }
 
+/// The same as a `ClusterPolicy` for tools with different uids: it reads the uid of the pod's namespace.
+pub(crate) fn cluster_policy_with_parameters(namespace: &str) -> Result<Vec<Json>> {
+    let mut policy = as_cluster_policy(patterns_of("{{ uid }}")?, namespace);
+    policy["spec"]["rules"][0]["context"] = json!([{
+        "name": "uid",
+        "apiCall": {
+            "urlPath": "/api/v1/namespaces/{{ request.namespace }}",
+            "jmesPath": "to_number(metadata.annotations.\"toolforge.org/uid\")",
+        },
+    }]);
+    Ok(vec![policy])
+}
+
+fn as_cluster_policy(mut policy: Json, namespace: &str) -> Json {
+    policy["kind"] = "ClusterPolicy".into();
+    for rule in policy["spec"]["rules"].as_array_mut().into_iter().flatten() {
+        rule["match"]["any"][0]["resources"]["namespaces"] = json!([namespace]);
+    }
+    policy
+}
+
 fn patterns() -> Result<Json> {
-    let text = include_str!("kyverno-policy.yaml").replace("$uid", &UID.to_string());
+    patterns_of(&UID.to_string())
+}
+
+fn patterns_of(uid: &str) -> Result<Json> {
+    let whole = if uid.starts_with('{') { format!("'{uid}'") } else { uid.to_owned() };
+    let text = include_str!("kyverno-policy.yaml").replace(": $uid", &format!(": {whole}")).replace("$uid", uid);
     Ok(serde_saphyr::from_str(&text)?)
 }
 
