@@ -113,7 +113,7 @@ fn check_without_a_safe_test_disables_the_fast_path() {
 /// Match conditions do not see the namespace: a check that reads it is judged in full, unless something else is
 /// sufficient.
 #[test]
-fn what_reads_the_namespace_is_in_no_condition() {
+fn check_that_reads_the_namespace_has_no_match_condition() {
     let of = |expression: &str| {
         let custom = json!({"id": "own", "expression": expression, "message": "x"});
         Shape::ALL.map(|shape| condition(&json!({"host": {"network": false}, "customChecks": [custom]}), shape))

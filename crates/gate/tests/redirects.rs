@@ -177,7 +177,7 @@ fn with(place: &str, image: &str, other: &str) -> Json {
 }
 
 #[test]
-fn what_is_passed_over_is_not_redirected() {
+fn skipped_pod_has_no_image_to_redirect() {
     let (mut over, mut moved, mut asked) = (0, 0, 0);
     for (redirect, stay) in redirects() {
         let compiled = compiled(&redirect, &declared());
@@ -203,7 +203,7 @@ fn what_is_passed_over_is_not_redirected() {
 
 /// The pods of the catalogue, with every profile: with what is defaulted and without.
 #[test]
-fn no_pod_of_the_catalogue_is_passed_over_that_would_be_changed() {
+fn no_catalogue_pod_with_a_change_is_skipped() {
     let fixtures =
         catalogue::ALL.iter().flat_map(|check| serde_saphyr::from_str::<Vec<Fixture>>(check.fixtures).unwrap());
     let pods: Vec<_> = fixtures.map(|fixture| fixture.pod()).collect();
@@ -232,7 +232,7 @@ fn no_pod_of_the_catalogue_is_passed_over_that_would_be_changed() {
 
 /// A new ephemeral container is always looked at: its pod says nothing of which one is new.
 #[test]
-fn ephemeral_containers_are_never_passed_over() {
+fn ephemeral_containers_are_never_skipped() {
     for (redirect, stay) in redirects() {
         let conditions = Conditions::new(&compiled(&redirect, &declared()));
         let old = with("containers", stay[0], stay[0]);
@@ -252,7 +252,7 @@ fn ephemeral_containers_are_never_passed_over() {
 
 /// Where it could not be known of any image, nothing is asked.
 #[test]
-fn there_is_no_condition_where_it_would_say_nothing() {
+fn no_condition_is_generated_that_always_holds() {
     let condition = |redirect: &Json| {
         let conditions = compiled(redirect, &declared()).mutation.unwrap().match_conditions();
         conditions.get("something-to-change").cloned().unwrap_or_default()
@@ -266,7 +266,7 @@ fn there_is_no_condition_where_it_would_say_nothing() {
 /// The longest lists within the bounds, and the longest that the condition looks at; the longest settings, and such as
 /// are left out for it.
 #[test]
-fn a_redirection_stays_within_its_budget() {
+fn redirect_condition_stays_within_its_budget() {
     let skip = |count: usize, length: usize| -> Json {
         (0..count).map(|n| json!(format!("r{n:02}.{}/x", "x".repeat(length)))).collect()
     };

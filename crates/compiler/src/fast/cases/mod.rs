@@ -167,18 +167,15 @@ impl<'a> Cases<'a> {
     }
 }
 
-/// A bound of a text that is above what a test reads becomes that: lists have lower bounds.
+/// A bound on the size of a text that is above what a test reads becomes that. Lists have lower bounds.
 fn shorter(atom: Node) -> Node {
     let most = i64::try_from(cost::TEXT).unwrap_or(i64::MAX);
-    match &atom.expr {
-        Expr::Call { function, target: None, args } => match (&**function, args.as_slice()) {
-            ("_<=_", [size, Node { expr: Expr::Literal(Literal::Int(bound)), .. }]) if *bound > 2 * most => {
-                call("_<=_", vec![size.clone(), literal::int(most)])
-            }
-            _ => atom,
-        },
-        _ => atom,
-    }
+    let Expr::Call { function, target: None, args } = &atom.expr else { return atom };
+    let ("_<=_", [size, Node { expr: Expr::Literal(Literal::Int(bound)), .. }]) = (&**function, args.as_slice()) else {
+        return atom;
+    };
+    let is_size = matches!(&size.expr, Expr::Call { function, args, .. } if &**function == "size" && args.is_empty());
+    if is_size && *bound > 2 * most { call("_<=_", vec![size.clone(), literal::int(most)]) } else { atom }
 }
 
 /// The variable that a path begins with.
