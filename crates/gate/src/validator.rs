@@ -9,7 +9,7 @@ use palisade_apiserver::admission::{
 };
 use palisade_cel::{Issue, Minor, Position, schema::Kind, value::Value};
 use palisade_compiler::VIOLATIONS;
-use palisade_objects::selector;
+use palisade_objects::{json::Change as _, selector};
 use serde_json::{Value as Json, json};
 
 /// A request for a validating policy to judge.
@@ -92,7 +92,7 @@ pub fn namespace(name: &str, labels: &BTreeMap<String, String>, annotations: &BT
     });
     // What is empty is left out.
     if !annotations.is_empty() {
-        object["metadata"]["annotations"] = json!(annotations);
+        *object.at_mut(&["metadata", "annotations"]) = json!(annotations);
     }
     object
 }
