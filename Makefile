@@ -79,16 +79,16 @@ test-binaries: controlplane-program
 # A test is not passed by for want of the Go modules that are fetched above.
 test-scenarios test-others: export PALISADE_EXPECT ?= modules
 
-# Scenarios mostly wait for the API server, and come first.
+# What runs on a real API server mostly waits for it, and runs beside what keeps a processor busy.
 .PHONY: test-scenarios
 test-scenarios:
 	cargo test --workspace --test apiserver
+	cargo test --workspace --test conformance --test redteam
 
 .PHONY: test-others
 test-others:
 	cargo test --workspace --exclude palisade-tests
 	$(MAKE) kstatus oracle-check MINORS=1.36
-	cargo test --workspace --test conformance --test redteam
 
 .PHONY: kstatus
 kstatus: export CGO_ENABLED = 0
@@ -96,6 +96,13 @@ kstatus: export GOFLAGS += -trimpath
 # It reads files of the project, of which Go's cache of results knows nothing.
 kstatus: ## Read the conditions of profiles as Flux and Argo CD do
 	cd tests/kstatus && go vet . && go test -count=1 .
+
+# What can be used without the operator, as crates of their own.
+TOOLKIT := objects cel apiserver manifest lint suite
+
+.PHONY: package
+package: ## Package the crates of the toolkit, and build each from its package
+	cargo package --locked $(TOOLKIT:%=-p palisade-%)
 
 .PHONY: pressure
 pressure: controlplane ## Measure repair with 50 profiles, half of them in trouble, and 3,500 namespaces
