@@ -143,13 +143,12 @@ async fn repair(
     .await?;
     if delete {
         let lapse = Lapse::of(&bindings, &generated, |_, _| true).await?;
-        bindings.delete(&generated, &DeleteParams::default()).await?;
-        lapse.length().await
+        lapse.length(async { bindings.delete(&generated, &DeleteParams::default()).await.map(drop) }).await
     } else {
         let lapse = Lapse::of(&policies, &generated, |now, before| now.spec == before.spec).await?;
         let patch = json!({"spec": {"matchConditions": [{"name": "never", "expression": "false"}]}});
-        policies.patch(&generated, &PatchParams::default(), &Patch::Merge(patch)).await?;
-        lapse.length().await
+        let (params, patch) = (PatchParams::default(), Patch::Merge(patch));
+        lapse.length(async { policies.patch(&generated, &params, &patch).await.map(drop) }).await
     }
 }
 
@@ -175,7 +174,12 @@ impl<K: Resource + Clone + DeserializeOwned + Debug + Send + 'static> Lapse<K> {
         Ok(Self { events, intact: Box::new(move |now| same(now, &before)) })
     }
 
-    async fn length(mut self) -> Result<Duration, Box<dyn std::error::Error + Send + Sync>> {
+    /// How long the object was not intact after the attack. Events are read while the attack is answered: a repair may be
+    /// quicker than that answer.
+    async fn length(
+        mut self,
+        attack: impl Future<Output = kube::Result<()>>,
+    ) -> Result<Duration, Box<dyn std::error::Error + Send + Sync>> {
         let mut begin = None;
         let end = async {
             while let Some(event) = self.events.next().await {
@@ -193,7 +197,9 @@ impl<K: Resource + Clone + DeserializeOwned + Debug + Send + 'static> Lapse<K> {
             }
             Err("the watch ended".into())
         };
-        timeout(BOUND, end).await.map_err(|_| format!("not restored within {BOUND:?}"))?
+        let (lapse, attacked) = tokio::join!(timeout(BOUND, end), attack);
+        attacked?;
+        lapse.map_err(|_| format!("not restored within {BOUND:?}"))?
     }
 }
 
