@@ -14,7 +14,6 @@ use serde_json::{Value as Json, json};
 
 use crate::{
     Checked, Decision, Operation, Rejected, ValidationRequest, Validator, custom, defaults, generated, mutating, types,
-    validator::selected,
 };
 
 /// The pods of all fixtures of the catalogue.
@@ -75,9 +74,7 @@ fn diagnose(compiled: &Compiled) -> Vec<Diagnostic> {
         && let Ok(policy) = Validator::new(&bundle.pods.policy)
     {
         let params = compiled.probes.params.as_ref().map(|spec| json!({"spec": spec}));
-        let namespace = selected(TENANT, &bundle.pods.policy);
-        let (params, namespace) = (params.as_ref(), &namespace);
-        let judge = Judge { policy: &policy, params, updated_without: false, subject: Subject::Pod, namespace };
+        let judge = Judge { policy: &policy, params: params.as_ref(), updated_without: false, subject: Subject::Pod };
         diagnostics = mutating::diagnose(compiled, &PODS, |pod| judge.create(pod));
     }
     diagnostics
@@ -106,9 +103,8 @@ fn diagnose_pair(compiled: &Compiled, pair: &Pair, subjects: &[Subject]) -> Vec<
     }
     let params = compiled.probes.params.as_ref().map(|spec| json!({"spec": spec}));
     let updated_without = pair.updates.as_ref().is_some_and(|updates| updates.spec.param_ref.is_none());
-    let namespace = selected(TENANT, &pair.policy);
-    let (params, namespace) = (params.as_ref(), &namespace);
-    let judges = subjects.iter().map(|&subject| Judge { policy: &policy, params, updated_without, subject, namespace });
+    let judges =
+        subjects.iter().map(|&subject| Judge { policy: &policy, params: params.as_ref(), updated_without, subject });
     // The policies have the same checks, so trying each of them on pods is enough.
     let on_pods = judges.clone().filter(|judge| matches!(judge.subject, Subject::Pod));
     let diagnostics: Vec<_> =
@@ -144,8 +140,6 @@ struct Judge<'a> {
     /// Whether updates are bound to no parameters.
     updated_without: bool,
     subject: Subject,
-    /// The namespace of the tenant.
-    namespace: &'a Json,
 }
 
 impl Judge<'_> {
@@ -164,16 +158,7 @@ impl Judge<'_> {
         let request = ValidationRequest::create(kind, object);
         let without = self.updated_without && operation == Operation::Update && subresource.is_empty();
         let params = self.params.filter(|_| !without);
-        let object = if namespace == TENANT { Some(self.namespace) } else { None };
-        let request = ValidationRequest {
-            namespace,
-            operation,
-            subresource,
-            old_object: old,
-            params,
-            namespace_object: object,
-            ..request
-        };
+        let request = ValidationRequest { namespace, operation, subresource, old_object: old, params, ..request };
         self.policy.evaluate(&request)
     }
 

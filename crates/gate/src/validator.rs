@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
+use k8s_openapi::{
+    api::admissionregistration::v1::ValidatingAdmissionPolicy, apimachinery::pkg::apis::meta::v1::LabelSelector,
+};
 use palisade_api::Diagnostic;
 use palisade_apiserver::admission::{
-    self, BUDGET, Evaluation, MAX_MESSAGE, Objects, Operation, PolicyAlone, ResourceId, Said, User,
+    self, BUDGET, Evaluation, MAX_MESSAGE, Objects, Operation, PolicyAlone, ResourceId, Said, User, completed_namespace,
 };
 use palisade_cel::{Issue, Minor, Position, schema::Kind, value::Value};
 use palisade_compiler::VIOLATIONS;
@@ -33,7 +35,7 @@ pub struct ValidationRequest<'a> {
     pub old_object: &'a Json,
     /// The parameters of the namespace, if the policy has some.
     pub params: Option<&'a Json>,
-    /// The namespace as an object; `None` for one of which nothing is known but its name.
+    /// The namespace as an object; `None` for one that has the labels by which the policy selects it, and no others.
     pub namespace_object: Option<&'a Json>,
 }
 
@@ -81,33 +83,31 @@ impl<'a> ValidationRequest<'a> {
 
 /// A namespace as an API server has it: with these labels and annotations, and with what it gives each.
 pub fn namespace(name: &str, labels: &BTreeMap<String, String>, annotations: &BTreeMap<String, String>) -> Json {
-    let mut labels = labels.clone();
-    labels.insert(NAME_LABEL.to_owned(), name.to_owned());
-    let mut object = json!({
-        "metadata": {
-            "name": name, "uid": "00000000-0000-4000-8000-000000000000", "resourceVersion": "1",
-            "creationTimestamp": "2026-01-01T00:00:00Z", "labels": labels,
-        },
-        "spec": {"finalizers": ["kubernetes"]}, "status": {"phase": "Active"},
+    let mut metadata = json!({
+        "name": name, "uid": "00000000-0000-4000-8000-000000000000", "resourceVersion": "1",
+        "creationTimestamp": "2026-01-01T00:00:00Z", "labels": labels,
     });
     // What is empty is left out.
     if !annotations.is_empty() {
-        *object.at_mut(&["metadata", "annotations"]) = json!(annotations);
+        *metadata.at_mut(&["annotations"]) = json!(annotations);
     }
-    object
+    completed_namespace(json!({"metadata": metadata}))
 }
 
 /// The namespace of any tenant whom the policy matches: it has the labels that are demanded, and no others.
 pub(crate) fn selected(name: &str, policy: &ValidatingAdmissionPolicy) -> Json {
-    let matched = policy.spec.as_ref().and_then(|spec| spec.match_constraints.as_ref());
-    let selector = matched.and_then(|matched| matched.namespace_selector.as_ref());
-    let fixed = BTreeMap::from([(NAME_LABEL.to_owned(), name.to_owned())]);
+    tenant(name, selector_of(policy))
+}
+
+fn selector_of(policy: &ValidatingAdmissionPolicy) -> Option<&LabelSelector> {
+    policy.spec.as_ref()?.match_constraints.as_ref()?.namespace_selector.as_ref()
+}
+
+fn tenant(name: &str, selector: Option<&LabelSelector>) -> Json {
+    let fixed = BTreeMap::from([("kubernetes.io/metadata.name".to_owned(), name.to_owned())]);
     let labels = selector.and_then(|selector| selector::satisfying(selector, &fixed)).unwrap_or_default();
     namespace(name, &labels, &BTreeMap::new())
 }
-
-/// The label that every namespace has, with its name as value.
-const NAME_LABEL: &str = "kubernetes.io/metadata.name";
 
 /// A policy's verdict on a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -159,7 +159,11 @@ pub struct Judgement {
 
 /// A validating policy with all expressions compiled.
 #[derive(Debug)]
-pub struct Validator(PolicyAlone);
+pub struct Validator {
+    policy: PolicyAlone,
+    /// Of the namespaces that it matches.
+    selector: Option<LabelSelector>,
+}
 
 impl Validator {
     /// Compiles a policy: syntax, names, types, results and constants of each expression.
@@ -167,7 +171,9 @@ impl Validator {
     /// # Errors
     /// All mistakes for which the API server would reject the policy, and everything without a verdict.
     pub fn new(policy: &ValidatingAdmissionPolicy) -> Result<Self, Vec<Diagnostic>> {
-        PolicyAlone::new(policy.clone(), Minor::OLDEST).map(Self).map_err(|issues| {
+        let selector = selector_of(policy).cloned();
+        let compiled = PolicyAlone::new(policy.clone(), Minor::OLDEST);
+        compiled.map(|policy| Self { policy, selector }).map_err(|issues| {
             issues.iter().map(|(path, issue)| diagnostic(&format!("policy.spec.{path}"), issue)).collect()
         })
     }
@@ -187,14 +193,14 @@ impl Validator {
     /// that the API server would not show; a policy over its budget; and match conditions that leave out a request with
     /// a violation.
     pub fn judge(&self, request: &ValidationRequest<'_>) -> Result<Judgement, Diagnostic> {
-        let bare = namespace(request.namespace, &BTreeMap::new(), &BTreeMap::new());
+        let tenant = tenant(request.namespace, self.selector.as_ref());
         let objects = Objects {
             object: request.object,
             old_object: request.old_object,
             params: request.params.unwrap_or(&Json::Null),
-            namespace: request.namespace_object.unwrap_or(&bare),
+            namespace: request.namespace_object.unwrap_or(&tenant),
         };
-        let Said { matched, denial, evaluations } = self.0.evaluate(&request.attributes(), objects);
+        let Said { matched, denial, evaluations } = self.policy.evaluate(&request.attributes(), objects);
         if let Some(diagnostic) = evaluations.iter().find_map(mistake) {
             return Err(diagnostic);
         }
@@ -220,7 +226,7 @@ impl Validator {
 
     /// The violations in the evaluations.
     fn violations(&self, evaluations: &[Evaluation]) -> Vec<Violation> {
-        let path = self.0.variable(VIOLATIONS);
+        let path = self.policy.variable(VIOLATIONS);
         let evaluation = path.and_then(|path| evaluations.iter().find(|one| one.path == path));
         match evaluation.map(|evaluation| &evaluation.result) {
             Some(Ok(Value::List(list))) => list.iter().filter_map(|element| Violation::read(&element)).collect(),

@@ -116,8 +116,8 @@ fn profile_name_invalid_for_objects_is_rejected() {
     }
 }
 
-/// Everything else that an admin may write and that does not end as a policy. Where the definition of the kind refuses it
-/// too (`invalid_profiles_are_rejected_by_the_crd`), a file that never met an API server is told here.
+/// Everything else that an admin may write and that does not end as a policy. The CRD rejects some of it, too
+/// (`invalid_profiles_are_rejected_by_the_crd`); for a file that no API server has seen, the gate reports it.
 #[test]
 fn invalid_profile_is_rejected_with_its_field_path() {
     let own = |fields: Json| {

@@ -169,6 +169,8 @@ pub(crate) async fn enforcement_warn_and_audit_admit_pods(cluster: &mut Cluster)
         "{warned}"
     );
     cluster.wait_condition(test, "Ready", "True").await?;
+    // As README says; it need not wait any more.
+    cluster.kubectl(&["wait", "--for=condition=Ready", &format!("tsp/{test}"), "--timeout=1m"])?;
     let (_, failed) = create_in("stages-failed")?;
     ensure!(failed.contains("[parameters] namespace: parameter uid is missing"), "{failed}");
 

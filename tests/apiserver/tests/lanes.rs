@@ -30,7 +30,8 @@ pub(crate) struct Lanes {
     times: Arc<StdMutex<Vec<(Duration, String)>>>,
 }
 
-/// Scenarios of one control plane, which is started by the first of them and stopped after the last.
+/// Scenarios of one control plane, which is started by the first of them and stopped after the last. After one that
+/// fails, another is started.
 struct Group {
     control_plane: Builder,
     permits: Arc<Semaphore>,
@@ -92,7 +93,8 @@ impl Group {
             Err(error) => Err(error),
         };
         let last = self.left.fetch_sub(1, Ordering::SeqCst) == 1;
-        let stopped = match running.take_if(|_| last) {
+        // What a failed scenario leaves behind must not fail the next one.
+        let stopped = match running.take_if(|_| last || result.is_err()) {
             Some((cluster, _permit)) => cluster.stop().await,
             None => Ok(()),
         };

@@ -179,7 +179,9 @@ pub(crate) async fn certificates_rotate_and_no_request_fails(cluster: &mut Clust
     let test = "webhook-rotation";
     let namespace = prepare(cluster, test).await?;
     let balancer = Balancer::start().await?;
-    let arguments = ["--certificate-life=24s", "--certificate-overlap=4s"];
+    // A renewal begins when two thirds of the life are over: 20 s are left for what must follow the overlap, however
+    // slow the machine is.
+    let arguments = ["--certificate-life=90s", "--certificate-overlap=10s"];
     let start = async || Webhook::start(cluster, Some(&balancer.url), &arguments).await;
     let replicas = [start().await?, start().await?];
     balancer.to(&[&replicas[0], &replicas[1]]);
@@ -188,27 +190,31 @@ pub(crate) async fn certificates_rotate_and_no_request_fails(cluster: &mut Clust
     let load = Load::start(&cluster.admin, &namespace, UID, &bare_pod("bare"));
     let api: Api<MutatingWebhookConfiguration> = Api::all(cluster.admin.clone());
     let (begin, mut believed, mut most) = (Instant::now(), 0, 0);
-    while begin.elapsed() < Duration::from_secs(64) {
+    loop {
         let entries = api.get("palisade-webhook").await?.webhooks.unwrap_or_default();
         let bundle = entries.first().and_then(|entry| entry.client_config.ca_bundle.clone()).ok_or("no bundle")?;
         most = most.max(String::from_utf8_lossy(&bundle.0).matches("BEGIN CERTIFICATE").count());
         // A little late, as an API server is.
         sleep(Duration::from_millis(300)).await;
+        let mut loaded = vec![];
         for replica in &replicas {
             let known = handshake(replica.address, "0.0.0.0", &bundle.0).await;
             known.map_err(|error| format!("after {:?}: {error}", begin.elapsed()))?;
             believed += 1;
+            loaded.push(replica.metric("palisade_webhook_certificates_loaded_total").await?);
         }
+        // The one that was there, which is due at once because it was made for a longer life, and two that follow it.
+        if loaded.iter().all(|count| *count >= 3.0) {
+            break;
+        }
+        ensure!(begin.elapsed() < Duration::from_mins(5), "certificates used: {loaded:?}");
     }
     let tally = load.stop().await;
     report("rotation", &tally);
-    let mut loaded = vec![];
     for replica in replicas {
-        loaded.push(replica.metric("palisade_webhook_certificates_loaded_total").await?);
         replica.stop().await?;
     }
-    println!("rotation: {believed} connections believed, up to {most} authorities, certificates used: {loaded:?}");
-    ensure!(loaded.iter().all(|count| *count >= 4.0), "certificates used: {loaded:?}");
+    println!("rotation: {believed} connections believed, up to {most} authorities, in {:?}", begin.elapsed());
     ensure!(most >= 2, "never two authorities");
     tally.is_safe()?;
     ensure!(tally.unmutated_count == 0, "{tally:?}");

@@ -34,7 +34,7 @@ pub(crate) fn variable(namespace: &Json) -> Json {
 }
 
 /// What an API server makes of a namespace that is created: its label, its finalizer and its phase.
-pub(crate) fn completed(mut namespace: Json) -> Json {
+pub fn completed(mut namespace: Json) -> Json {
     let name = namespace["metadata"]["name"].clone();
     if !namespace["metadata"]["labels"].is_object() {
         *namespace.at_mut(&["metadata", "labels"]) = json!({});
