@@ -1,5 +1,6 @@
 //! What the tests share: policies from snippets, and verdicts from the offline check.
 
+use palisade_compiler::Compiled;
 use palisade_gate::{Decision, ValidationRequest, Validator};
 use palisade_migrate::{Migrated, Options, psp::PodSecurityPolicy, rbac::Rbac};
 use palisade_mutation::{MutationRequest, Plan};
@@ -86,7 +87,11 @@ pub fn pod(patch: &str) -> Json {
 
 /// The pod after what the profile sets defaults.
 pub fn defaulted(migrated: &Migrated, pod: &Json) -> Json {
-    let compiled = palisade_compiler::compile(&migrated.profile).unwrap();
+    defaulted_by(&palisade_compiler::compile(&migrated.profile).unwrap(), pod)
+}
+
+/// The pod after what the compiled profile sets defaults.
+pub fn defaulted_by(compiled: &Compiled, pod: &Json) -> Json {
     let plan = Plan::new(compiled.mutation.as_ref().map(|mutation| (mutation, None)));
     let mut mutated = pod.clone();
     plan.patch(&MutationRequest::create("tenant", pod)).apply(&mut mutated).unwrap();

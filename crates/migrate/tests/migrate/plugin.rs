@@ -11,7 +11,7 @@ use palisade_checks::fixture::Fixture;
 use palisade_gate::Validator;
 use serde_json::{Value as Json, json};
 
-use crate::common::{APP_ARMOR, SECCOMP, SECCOMP_DEFAULT, defaulted, denial, migrate, policy};
+use crate::common::{APP_ARMOR, SECCOMP, SECCOMP_DEFAULT, defaulted_by, denial, migrate, policy};
 
 fn texts(list: &Json) -> Vec<&str> {
     list.as_array().into_iter().flatten().filter_map(Json::as_str).collect()
@@ -341,7 +341,7 @@ fn migrated_profiles_judge_like_the_psp_plugin() {
                 // Where something is defaulted, nothing need be written, but for what notes call stricter: a class, and
                 // capabilities beside others that a container drops. What the plugin defaulted was refused by the API
                 // server itself where a privileged container may not escalate, and in a pod for Windows.
-                let mutated = defaulted(&migrated, pod);
+                let mutated = defaulted_by(&compiled, pod);
                 if plugin(&psp, pod).is_empty()
                     && !is_always_stricter(pod)
                     && !patch.contains("defaultRuntimeClassName")
