@@ -2,6 +2,8 @@
 //! not, for they stop the controller and the API server under each other's feet.
 
 use std::{
+    cmp::Reverse,
+    collections::BTreeMap,
     panic::AssertUnwindSafe,
     pin::Pin,
     sync::{
@@ -27,7 +29,8 @@ const SLOWEST: usize = 10;
 /// What runs beside each other.
 pub(crate) struct Lanes {
     permits: Arc<Semaphore>,
-    times: Arc<StdMutex<Vec<(Duration, String)>>>,
+    times: Arc<StdMutex<Vec<(Duration, Arc<str>, &'static str)>>>,
+    at_once: usize,
 }
 
 /// Scenarios of one control plane, which is started by the first of them and stopped after the last. After one that
@@ -43,7 +46,7 @@ struct Group {
 impl Lanes {
     /// So many control planes run at once.
     pub(crate) fn new(at_once: usize) -> Self {
-        Self { permits: Arc::new(Semaphore::new(at_once)), times: Arc::default() }
+        Self { permits: Arc::new(Semaphore::new(at_once)), times: Arc::default(), at_once }
     }
 
     /// The scenarios of one control plane.
@@ -54,13 +57,18 @@ impl Lanes {
         scenarios: Vec<(&'static str, Scenario)>,
     ) -> Vec<Trial> {
         let permits = Arc::clone(&self.permits);
+        // Groups of one version are told apart by where they begin.
+        let label: Arc<str> = match scenarios.first() {
+            Some((first, _)) => format!("{kind}, from {first}").into(),
+            None => kind.into(),
+        };
         let group = Arc::new(Group { control_plane, permits, left: AtomicUsize::new(0), running: Mutex::new(None) });
         let trial = |(name, scenario): (&'static str, Scenario)| {
-            let (group, times) = (Arc::clone(&group), Arc::clone(&self.times));
+            let (group, times, label) = (Arc::clone(&group), Arc::clone(&self.times), Arc::clone(&label));
             let run = move || {
                 group.left.fetch_add(1, Ordering::SeqCst);
                 RUNTIME.block_on(group.run(scenario, |took| {
-                    times.lock().unwrap_or_else(PoisonError::into_inner).push((took, format!("[{kind}] {name}")));
+                    times.lock().unwrap_or_else(PoisonError::into_inner).push((took, label, name));
                 }))
             };
             Trial::test(name, run).with_kind(kind)
@@ -68,13 +76,22 @@ impl Lanes {
         scenarios.into_iter().map(trial).collect()
     }
 
-    /// Prints which scenarios took longest.
+    /// Prints how long each group took, and which scenarios took longest.
     pub(crate) fn print_slowest(&self) {
         let mut times = self.times.lock().unwrap_or_else(PoisonError::into_inner);
-        times.sort_unstable_by(|left, right| right.cmp(left));
+        times.sort_unstable_by_key(|(took, ..)| Reverse(*took));
         println!("The slowest of {} scenarios:", times.len());
-        for (took, name) in times.iter().take(SLOWEST) {
-            println!("  {:>4} s  {name}", took.as_secs());
+        for (took, group, name) in times.iter().take(SLOWEST) {
+            println!("  {:>4} s  [{group}] {name}", took.as_secs());
+        }
+        let mut groups = BTreeMap::<_, (Duration, usize)>::new();
+        for (took, group, _) in times.iter() {
+            let (sum, count) = groups.entry(group).or_default();
+            (*sum, *count) = (*sum + *took, *count + 1);
+        }
+        println!("The groups, {} at once:", self.at_once);
+        for (group, (took, count)) in groups {
+            println!("  {:>4} s  {count} scenarios [{group}]", took.as_secs());
         }
     }
 }

@@ -38,7 +38,7 @@ use tokio::runtime::Runtime;
 use crate::lanes::{Lanes, Scenario};
 
 /// How many control planes run at once. Scenarios mostly wait, so it may be more than the cores.
-const LANES: usize = 3;
+const LANES: usize = 4;
 
 /// Lists async functions as scenarios: name and function.
 macro_rules! scenarios {
