@@ -53,8 +53,9 @@ clippy:
 	cargo clippy --workspace --all-targets -- -D warnings
 
 .PHONY: drift
+# Of the whole workspace, as the tests are built: else its libraries would be compiled once more, for other features.
 drift: ## Check that the generated files are what the code generates
-	cargo xtask generate --check
+	cargo test --quiet --workspace --bin xtask generated_files_are_up_to_date
 
 .PHONY: deny
 # Unoptimized: it runs for a second, and takes minutes to optimize.
@@ -65,16 +66,25 @@ deny: ## Check what the dependencies are: licences, bans, sources
 
 .PHONY: test
 test: ## Run the demo and all tests, on a real API server (needs Rust and Go)
-	$(MAKE) --jobs=2 controlplane test-binaries
+	$(MAKE) --jobs=2 test-control-plane test-binaries
 	$(BIN)/palisade-demo --once
 	@echo 'The scenarios run beside all other tests. What each prints is shown when it has ended.'
 	$(MAKE) --jobs=2 --output-sync=target test-scenarios test-others
 
-# All are built as one workspace, or Cargo would build some crates twice.
+# Programs are built together with the tests of the whole workspace: alone they need fewer features of their
+# dependencies, and Cargo would build most crates twice.
 .PHONY: test-binaries
-test-binaries: controlplane-program
-	cargo build --workspace --bins
-	cargo test --workspace --no-run
+test-binaries: test-control-plane-program
+	cargo build --workspace --bins --tests
+
+.PHONY: test-control-plane
+test-control-plane: test-control-plane-program
+	$(TARGET)/debug/controlplane build
+
+# By itself: it must not hold Cargo's lock while Go builds.
+.PHONY: test-control-plane-program
+test-control-plane-program:
+	cargo build --workspace --bin controlplane --test control_plane
 
 # A test is not passed by for want of the Go modules that are fetched above.
 test-scenarios test-others: export PALISADE_EXPECT ?= modules
