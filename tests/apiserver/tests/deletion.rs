@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use futures::future::try_join_all;
 use palisade_objects::workload::{WORKLOADS, Workload};
 use palisade_tests::{
     Cluster, TestResult, Verdict, ensure, ephemeral_container, eventually, hostile_pod, tool_pod, within,
@@ -22,12 +23,10 @@ struct Case {
     controller: bool,
 }
 
-const CASES: [Case; 4] = [
-    Case { parameters: true, controller: true },
-    Case { parameters: true, controller: false },
-    Case { parameters: false, controller: true },
-    Case { parameters: false, controller: false },
-];
+/// Those that wait beside each other: the namespace controller asks again only every few seconds.
+fn cases(controller: bool) -> [Case; 2] {
+    [true, false].map(|parameters| Case { parameters, controller })
+}
 
 impl Case {
     fn name(self, test: &str) -> String {
@@ -136,22 +135,34 @@ async fn free(cluster: &Cluster, namespace: &str, parameters: Option<&str>) -> T
 
 /// A tenant's namespace whose objects all comply: its parameters go with them.
 pub(crate) async fn namespace_of_compliant_pods_with_finalizers_can_be_deleted(cluster: &mut Cluster) -> TestResult {
-    for case in CASES {
-        let test = case.name("going");
-        cluster.create_tool(&test, &test, UID).await?;
-        cluster.enforce(&case.profile(&test)?).await?;
-        cluster.wait_admitted(&test, &tool_pod("job", UID)).await?;
-        create_held(cluster, &test, &tool_pod("held", UID)).await?;
-        if !case.controller {
+    for controller in [true, false] {
+        let cases = cases(controller);
+        let shared = &*cluster;
+        try_join_all(cases.map(|case| async move {
+            let test = case.name("going");
+            shared.create_tool(&test, &test, UID).await?;
+            shared.enforce(&case.profile(&test)?).await?;
+            shared.wait_admitted(&test, &tool_pod("job", UID)).await?;
+            create_held(shared, &test, &tool_pod("held", UID)).await
+        }))
+        .await?;
+        if !controller {
             cluster.stop_controller().await?;
         }
-        cluster.delete_namespace(&test).await?;
-        let pod = format!("/api/v1/namespaces/{test}/pods/held");
-        eventually("the pod is being deleted", || is_being_deleted(cluster, &pod)).await?;
-        no_pod_changes(cluster, &test).await?;
-        free(cluster, &test, case.parameters.then_some(&test)).await?;
+        let shared = &*cluster;
+        try_join_all(cases.map(|case| async move {
+            let test = case.name("going");
+            shared.delete_namespace(&test).await?;
+            let pod = format!("/api/v1/namespaces/{test}/pods/held");
+            eventually("the pod is being deleted", || is_being_deleted(shared, &pod)).await?;
+            no_pod_changes(shared, &test).await?;
+            free(shared, &test, case.parameters.then_some(&test)).await
+        }))
+        .await?;
         cluster.start_controller().await?;
-        cluster.delete_profile(&test).await?;
+        for case in cases {
+            cluster.delete_profile(&case.name("going")).await?;
+        }
     }
     Ok(())
 }
@@ -159,30 +170,44 @@ pub(crate) async fn namespace_of_compliant_pods_with_finalizers_can_be_deleted(c
 /// A profile selects a namespace that is already being deleted: it never gets parameters, and its objects violate the
 /// profile.
 pub(crate) async fn namespace_selected_while_terminating_can_be_deleted(cluster: &mut Cluster) -> TestResult {
-    for case in CASES {
-        let test = case.name("late");
-        cluster.create_namespace(&test, &json!({}), &json!({"toolforge.org/uid": UID.to_string()})).await?;
-        create_held(cluster, &test, &hostile_pod("held")).await?;
-        cluster.enforce(&case.profile(&test)?).await?;
-        if !case.controller {
+    for controller in [true, false] {
+        let cases = cases(controller);
+        let shared = &*cluster;
+        try_join_all(cases.map(|case| async move {
+            let test = case.name("late");
+            let uid = json!({"toolforge.org/uid": UID.to_string()});
+            shared.create_namespace(&test, &json!({}), &uid).await?;
+            create_held(shared, &test, &hostile_pod("held")).await?;
+            shared.enforce(&case.profile(&test)?).await?;
+            TestResult::Ok(())
+        }))
+        .await?;
+        if !controller {
             cluster.stop_controller().await?;
         }
-        cluster.delete_namespace(&test).await?;
-        let pod = format!("/api/v1/namespaces/{test}/pods/held");
-        eventually("the pod is being deleted", || is_being_deleted(cluster, &pod)).await?;
-        cluster.patch_namespace(&test, &json!({"metadata": {"labels": {"tenancy": test}}})).await?;
-        eventually("the namespace is judged", || async {
-            let image = json!([{"op": "replace", "path": "/spec/containers/0/image", "value": FORBIDDEN}]);
-            let dry_run = format!("{pod}?dryRun=All");
-            let changed = cluster.answer("PATCH", &dry_run, "application/json-patch+json", &image).await;
-            let changed = Verdict::of(changed);
-            changed.denial().map(drop).ok_or(format!("{changed:?}"))
-        })
+        let shared = &*cluster;
+        try_join_all(cases.map(|case| async move {
+            let test = case.name("late");
+            shared.delete_namespace(&test).await?;
+            let pod = format!("/api/v1/namespaces/{test}/pods/held");
+            eventually("the pod is being deleted", || is_being_deleted(shared, &pod)).await?;
+            shared.patch_namespace(&test, &json!({"metadata": {"labels": {"tenancy": test}}})).await?;
+            eventually("the namespace is judged", || async {
+                let image = json!([{"op": "replace", "path": "/spec/containers/0/image", "value": FORBIDDEN}]);
+                let dry_run = format!("{pod}?dryRun=All");
+                let changed = shared.answer("PATCH", &dry_run, "application/json-patch+json", &image).await;
+                let changed = Verdict::of(changed);
+                changed.denial().map(drop).ok_or(format!("{changed:?}"))
+            })
+            .await?;
+            no_pod_changes(shared, &test).await?;
+            free(shared, &test, None).await
+        }))
         .await?;
-        no_pod_changes(cluster, &test).await?;
-        free(cluster, &test, None).await?;
         cluster.start_controller().await?;
-        cluster.delete_profile(&test).await?;
+        for case in cases {
+            cluster.delete_profile(&case.name("late")).await?;
+        }
     }
     Ok(())
 }
