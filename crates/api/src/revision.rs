@@ -13,8 +13,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{ToolSecurityProfile, ToolSecurityProfileSpec, names};
 
-/// How many generations of a profile are kept.
-pub const KEPT: usize = 3;
+/// How many generations of a profile are kept: as many as a Deployment keeps by default.
+pub const KEPT: usize = 10;
 
 /// A generation of a profile that was put in force.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

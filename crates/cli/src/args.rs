@@ -3,18 +3,21 @@
 use clap::{Parser, Subcommand};
 
 use crate::{
+    compare::DiffArgs,
     eval::EvalArgs,
     explain::ExplainArgs,
+    history::HistoryArgs,
     lint::LintArgs,
     migrate::PspArgs,
     render::{self, RenderArgs},
+    rollback::RollbackArgs,
     test::TestArgs,
 };
 
 /// Tenant security for Kubernetes, enforced by the API server itself.
 ///
-/// Works offline: it asks no cluster and changes nothing. What it prints passed the check that the controller makes
-/// before it applies anything.
+/// Works offline: but for history, diff and rollback it asks no cluster, and only rollback changes anything. What it
+/// prints passed the check that the controller makes before it applies anything.
 #[derive(Debug, Parser)]
 #[command(name = "palisade", version, after_help = render::EXAMPLES)]
 pub struct Args {
@@ -57,6 +60,14 @@ pub enum Command {
     /// rejects, in its words; what it warns about; and what it accepts although it can lock a cluster. Lint treats all
     /// files as one cluster; it skips and counts objects of other kinds.
     Lint(LintArgs),
+    /// List the revisions of a profile in a cluster that were put in force.
+    History(HistoryArgs),
+    /// Show how the spec of a profile in a cluster differs between two revisions.
+    Diff(DiffArgs),
+    /// Give a profile in a cluster the spec of an earlier revision.
+    ///
+    /// Palisade compiles and checks the revision first, and writes nothing that it rejects.
+    Rollback(RollbackArgs),
     /// Print a script that completes commands and flags in a shell.
     Completions {
         /// Which shell.

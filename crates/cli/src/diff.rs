@@ -13,14 +13,19 @@ pub const CONTEXT: usize = 3;
 /// Enough lines to show the whole object.
 pub const WHOLE: usize = usize::MAX / 4;
 
-/// The diff; empty if the objects are equal.
+/// The diff of an object as it was sent and as it became; empty if they are equal.
 pub fn unified(before: &Json, after: &Json, context: usize) -> Result<String, Failure> {
-    let yaml = |object| serde_saphyr::to_string(object).map_err(|error| could_not_print(&error));
-    let (sent, mutated) = (yaml(before)?, yaml(after)?);
     let name = file_name(before);
-    let diff = TextDiff::from_lines(&sent, &mutated);
+    between((&format!("SENT/{name}"), before), (&format!("MUTATED/{name}"), after), context)
+}
+
+/// The diff of two objects with these names; empty if they are equal.
+pub fn between(before: (&str, &Json), after: (&str, &Json), context: usize) -> Result<String, Failure> {
+    let yaml = |object| serde_saphyr::to_string(object).map_err(|error| could_not_print(&error));
+    let (one, other) = (yaml(before.1)?, yaml(after.1)?);
+    let diff = TextDiff::from_lines(&one, &other);
     let mut diff = diff.unified_diff();
-    let diff = diff.context_radius(context).header(&format!("SENT/{name}"), &format!("MUTATED/{name}")).to_string();
+    let diff = diff.context_radius(context).header(before.0, after.0).to_string();
     // A file must not move the terminal's cursor.
     Ok(diff.chars().map(|c| if c == '\n' { c } else { report::harmless(c) }).collect())
 }

@@ -1,19 +1,24 @@
 //! `palisade`: shows, offline, what a `ToolSecurityProfile` compiles to, and how an API server would answer requests.
-//! CI and the controller run the same pipeline: parse, compile, check.
+//! CI and the controller run the same pipeline: parse, compile, check. Only the commands about revisions ask a cluster.
 //!
 //! Each module uses only modules before it:
 //!
 //! 1. What all commands share: `capture`, `report`, `output`, `input`, `options`, `diff`.
 //! 2. What files have in them: `strict`, `profiles`, `namespaces`, `pods`.
-//! 3. Commands, none of which uses another: `render`, `explain`, `eval`, `test`, `lint`, `migrate`.
-//! 4. The command line, and its manual: `args`, `manual`.
+//! 3. What a cluster has: `cluster`, `revisions`.
+//! 4. Commands, none of which uses another: `render`, `explain`, `eval`, `test`, `lint`, `migrate`, `history`, `compare`
+//!    (`palisade diff`), `rollback`.
+//! 5. The command line, and its manual: `args`, `manual`.
 #![allow(clippy::disallowed_methods, reason = "this crate reads the files that its user names")]
 
 mod args;
 mod capture;
+mod cluster;
+mod compare;
 mod diff;
 mod eval;
 mod explain;
+mod history;
 mod input;
 mod lint;
 mod manual;
@@ -25,6 +30,8 @@ mod pods;
 mod profiles;
 mod render;
 mod report;
+mod revisions;
+mod rollback;
 mod strict;
 mod test;
 
@@ -67,6 +74,9 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Explain(args) => explain::run(&args),
         Command::Migrate(MigrateCommand::Psp(args)) => migrate::run(&args),
         Command::Lint(args) => return lint::run(&args),
+        Command::History(args) => history::run(&args),
+        Command::Diff(args) => compare::run(&args),
+        Command::Rollback(args) => rollback::run(&args),
         Command::Completions { shell } => manual::completions(shell),
         Command::Man { directory } => manual::pages(directory.as_deref()),
     };

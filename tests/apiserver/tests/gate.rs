@@ -5,7 +5,10 @@ use kube::{
     Api,
     api::{DeleteParams, ListParams},
 };
-use palisade_api::names::{self, Shape};
+use palisade_api::{
+    names::{self, Shape},
+    revision::KEPT,
+};
 use palisade_apiserver::create::{Refused, create};
 use palisade_cel::Minor;
 use palisade_objects::pod;
@@ -333,21 +336,22 @@ pub(crate) async fn generations_are_recorded_without_a_gap(cluster: &mut Cluster
     let programmed = message(cluster, test, "Programmed", "False").await?;
     ensure!(programmed.contains("the spec of generation 1 stays in force"), "{programmed}");
     // At no time is there none, and never more than are kept and the one that is written.
-    for ports in 3..9 {
+    let kept = i64::try_from(KEPT)?;
+    for ports in 3..kept + 5 {
         let applied = cluster.apply_profile(&profile(test, &spec(ports))).await?;
         let generation = applied.metadata.generation.unwrap_or_default();
         eventually(&format!("generation {generation}"), || async {
             let found = recorded().await.map_err(|error| error.to_string())?;
-            if found.is_empty() || found.len() > 4 {
+            if found.is_empty() || found.len() > KEPT + 1 {
                 return Ok(Err(format!("{found:?} are recorded")));
             }
             if found.last() == Some(&generation) { Ok(Ok(())) } else { Err(format!("{found:?}")) }
         })
         .await??;
     }
-    eventually("three are kept", || async {
+    eventually("as many are kept as there should be", || async {
         let found = recorded().await.map_err(|error| error.to_string())?;
-        if found.len() == 3 { Ok(()) } else { Err(format!("{found:?}")) }
+        if found.len() == KEPT { Ok(()) } else { Err(format!("{found:?}")) }
     })
     .await?;
     cluster.delete_profile(test).await?;

@@ -12,6 +12,7 @@ mod enforcement;
 mod exemptions;
 mod fields;
 mod gate;
+mod history;
 mod lanes;
 mod lifecycle;
 mod lint;
@@ -38,7 +39,7 @@ use tokio::runtime::Runtime;
 use crate::lanes::{Lanes, Scenario};
 
 /// How many control planes run at once. Scenarios mostly wait, so it may be more than the cores.
-const LANES: usize = 4;
+const LANES: usize = 3;
 
 /// Lists async functions as scenarios: name and function.
 macro_rules! scenarios {
@@ -92,6 +93,7 @@ fn main() -> ExitCode {
         namespaces::invalid_parameter_fails_only_its_namespace,
         namespaces::a_changed_annotation_writes_one_object,
         namespaces::several_profiles_all_apply,
+        history::rollback_puts_a_recorded_spec_back_in_force,
     ];
     let reconciled = scenarios![
         lifecycle::an_invalid_profile_changes_nothing,

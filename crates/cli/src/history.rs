@@ -1,0 +1,195 @@
+//! `palisade history`: lists the revisions of a profile that were put in force.
+
+use clap::ValueEnum;
+use k8s_openapi::jiff::Timestamp;
+use serde_json::{Value as Json, json};
+
+use crate::{
+    cluster::ClusterArgs,
+    output::{self, could_not_print},
+    report::{self, Failure},
+    revisions::{self, History, Recorded},
+};
+
+const EXAMPLES: &str = "\
+Examples:
+  palisade history toolforge
+  palisade diff toolforge@3 toolforge
+  palisade rollback toolforge --to 3
+
+A revision is a generation of the profile's spec that was put in force. The last ten are kept, as ControllerRevisions in \
+namespace palisade-system; whoever may list those and get the profile can read them.
+
+Exit codes: 0 listed, 2 could not run.";
+
+/// How many changed fields the table names.
+const NAMED: usize = 3;
+
+/// The arguments of `palisade history`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct HistoryArgs {
+    /// The name of a ToolSecurityProfile in the cluster.
+    #[arg(value_name = "PROFILE")]
+    pub profile: String,
+    /// The output format.
+    #[arg(short, long, value_name = "FORMAT", default_value = "table")]
+    pub output: HistoryFormat,
+    #[command(flatten)]
+    pub cluster: ClusterArgs,
+}
+
+/// The format of a history.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum HistoryFormat {
+    /// A line for each revision.
+    Table,
+    /// A document for each revision, with its spec.
+    Yaml,
+    /// One object with a list of revisions, each with its spec.
+    Json,
+}
+
+/// Runs the command.
+pub fn run(args: &HistoryArgs) -> Result<(), Failure> {
+    let history = args.cluster.ask(async |client| History::read(&client, &args.profile).await)?;
+    let text = match args.output {
+        HistoryFormat::Table => table(&history, Timestamp::now()),
+        HistoryFormat::Json => format!("{:#}\n", json!({"profile": history.name(), "revisions": items(&history)})),
+        HistoryFormat::Yaml => output::yaml(&items(&history)).map_err(|error| could_not_print(&error))?,
+    };
+    output::print(&text)?;
+    if let Some(pending) = pending(&history) {
+        report::note(&pending);
+    }
+    Ok(())
+}
+
+/// What the profile says now, if that is not in force.
+fn pending(history: &History) -> Option<String> {
+    let generation = history.profile.metadata.generation.unwrap_or_default();
+    if history.revisions.first().is_some_and(|newest| newest.revision.generation == generation) {
+        return None;
+    }
+    let conditions = history.profile.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
+    let ready = conditions.iter().find(|condition| condition.type_ == "Ready" && condition.status != "True");
+    let why = ready.map(|ready| format!(": {}", ready.message)).unwrap_or_default();
+    Some(format!("note: generation {generation}, which is the spec now, is not in force{why}"))
+}
+
+fn items(history: &History) -> Vec<Json> {
+    let item = |recorded: &Recorded| {
+        json!({
+            "revision": recorded.revision.generation,
+            "recorded": recorded.at.map(|at| at.to_string()),
+            "spec": revisions::json(&recorded.revision.spec),
+        })
+    };
+    history.revisions.iter().map(item).collect()
+}
+
+fn table(history: &History, now: Timestamp) -> String {
+    let mut rows = vec![["REVISION", "AGE", "STATE", "CHANGED"].map(str::to_owned)];
+    for (index, recorded) in history.revisions.iter().enumerate() {
+        let changed = history.revisions.get(index + 1).map(|earlier| {
+            let [one, other] = [earlier, recorded].map(|of| revisions::json(&of.revision.spec));
+            shortened(&revisions::changed(&one, &other))
+        });
+        rows.push([
+            recorded.revision.generation.to_string(),
+            recorded.at.map_or_else(|| "unknown".to_owned(), |at| age(now.as_second() - at.as_second())),
+            if index == 0 { "in force" } else { "" }.to_owned(),
+            changed.unwrap_or_default(),
+        ]);
+    }
+    let width = |column: usize| rows.iter().map(|row| row[column].len()).max().unwrap_or_default() + 3;
+    let widths = [width(0), width(1), width(2)];
+    let line = |row: &[String; 4]| {
+        let [revision, age, state, changed] = row;
+        let [first, second, third] = widths;
+        format!("{revision:first$}{age:second$}{state:third$}{changed}").trim_end().to_owned() + "\n"
+    };
+    rows.iter().map(line).collect()
+}
+
+/// The first paths, and how many more there are.
+fn shortened(paths: &[String]) -> String {
+    let mut text = paths[..paths.len().min(NAMED)].join(", ");
+    if paths.len() > NAMED {
+        text.push_str(&format!(" and {} more", paths.len() - NAMED));
+    }
+    text
+}
+
+/// A time span as kubectl shows ages, in its largest unit.
+fn age(seconds: i64) -> String {
+    match seconds.max(0) {
+        seconds @ 0..120 => format!("{seconds}s"),
+        seconds @ 120..7_200 => format!("{}m", seconds / 60),
+        seconds @ 7_200..172_800 => format!("{}h", seconds / 3_600),
+        seconds => format!("{}d", seconds / 86_400),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+    use palisade_api::{ToolSecurityProfile, revision::Revision};
+
+    use super::*;
+
+    fn profile(generation: i64, spec: Json) -> ToolSecurityProfile {
+        let mut whole = json!({"namespaceSelector": {"matchLabels": {"a": "b"}}});
+        whole.as_object_mut().unwrap().extend(spec.as_object().unwrap().clone());
+        let mut profile = ToolSecurityProfile::new("p", serde_json::from_value(whole).unwrap());
+        (profile.metadata.uid, profile.metadata.generation) = (Some("u".to_owned()), Some(generation));
+        profile
+    }
+
+    fn history() -> History {
+        let recorded = |generation, second, spec| {
+            let mut object = Revision::of(&profile(generation, spec)).object("p", None);
+            object.metadata.creation_timestamp = Timestamp::from_second(second).ok().map(Time);
+            object
+        };
+        let ports = |port: i64| json!({"host": {"ports": [{"min": port, "max": port}]}});
+        let all = vec![
+            recorded(1, 0, ports(1)),
+            recorded(2, 100_000, ports(2)),
+            recorded(
+                5,
+                200_000,
+                json!({
+                    "images": {"allowedRegistries": ["a"]},
+                }),
+            ),
+        ];
+        History::of(profile(6, json!({})), all)
+    }
+
+    #[test]
+    fn newest_revision_comes_first_and_is_in_force() {
+        let expected = "\
+REVISION   AGE   STATE      CHANGED
+5          90s   in force   spec.host, spec.images
+2          27h              spec.host.ports
+1          2d
+";
+        assert_eq!(table(&history(), Timestamp::from_second(200_090).unwrap()), expected);
+    }
+
+    #[test]
+    fn spec_that_is_not_in_force_is_noted() {
+        assert_eq!(pending(&history()).as_deref(), Some("note: generation 6, which is the spec now, is not in force"));
+        let mut same = history();
+        same.profile.metadata.generation = Some(5);
+        assert_eq!(pending(&same), None);
+    }
+
+    #[test]
+    fn many_changed_fields_are_counted() {
+        let paths = ["a", "b", "c", "d", "e"].map(str::to_owned);
+        assert_eq!(shortened(&paths), "a, b, c and 2 more");
+        assert_eq!(shortened(&paths[..3]), "a, b, c");
+    }
+}

@@ -1,0 +1,135 @@
+//! `palisade rollback`: gives a profile the spec of an earlier revision.
+
+use kube::{Api, Client, api::PostParams};
+use palisade_api::ToolSecurityProfile;
+
+use crate::{
+    cluster::{ClusterArgs, could_not_run, failed},
+    diff::{self, CONTEXT},
+    output,
+    report::{self, Failure, Problem},
+    revisions::{self, History, Recorded},
+};
+
+const EXAMPLES: &str = "\
+Examples:
+  palisade rollback toolforge
+  palisade rollback toolforge --to 3 --dry-run
+
+It edits the spec of the profile, which becomes a new generation; the controller puts it in force as any other edit. \
+Where GitOps applies the profile, roll back in Git: else the next sync takes this back.
+
+Exit codes: 0 rolled back, or nothing to do; 1 this version of Palisade rejects the revision; 2 could not run.";
+
+/// Who the API server says wrote the spec.
+const MANAGER: &str = "palisade-rollback";
+
+/// The arguments of `palisade rollback`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct RollbackArgs {
+    /// The name of a ToolSecurityProfile in the cluster.
+    #[arg(value_name = "PROFILE")]
+    pub profile: String,
+    /// The revision whose spec it gets; `palisade history` lists them. By default the newest one that differs from the
+    /// spec now.
+    #[arg(long, value_name = "REVISION")]
+    pub to: Option<i64>,
+    /// Show what would change, and change nothing.
+    #[arg(long)]
+    pub dry_run: bool,
+    #[command(flatten)]
+    pub cluster: ClusterArgs,
+}
+
+/// Runs the command.
+pub fn run(args: &RollbackArgs) -> Result<(), Failure> {
+    args.cluster.ask(async |client| roll_back(&client, args).await)
+}
+
+async fn roll_back(client: &Client, args: &RollbackArgs) -> Result<(), Failure> {
+    let history = History::read(client, &args.profile).await?;
+    let chosen = target(&history, args.to)?;
+    let (name, number) = (history.name(), chosen.revision.generation);
+    if chosen.revision.spec == history.profile.spec {
+        return output::print(&format!("profile {name} unchanged: its spec is that of revision {number}\n"));
+    }
+    accepted(name, chosen)?;
+    let mut profile = history.profile.clone();
+    profile.spec = chosen.revision.spec.clone();
+    profile.status = None;
+    // The version that was read goes with it: an edit in between is a conflict.
+    let parameters =
+        PostParams { dry_run: args.dry_run, field_manager: Some(MANAGER.to_owned()), ..PostParams::default() };
+    let api = Api::<ToolSecurityProfile>::all(client.clone());
+    api.replace(name, &parameters, &profile).await.map_err(|error| match &error {
+        kube::Error::Api(status) if status.is_conflict() => {
+            could_not_run(format!("profile {name} was edited at the same time; nothing was changed: run it again"))
+        }
+        error => failed("cannot write the profile", error),
+    })?;
+    let [before, after] = [&history.profile.spec, &profile.spec].map(revisions::json);
+    let change = diff::between((name, &before), (&format!("{name}@{number}"), &after), CONTEXT)?;
+    let what = if args.dry_run { "would be rolled back" } else { "rolled back" };
+    output::print(&format!("{change}profile {name} {what} to revision {number}\n"))?;
+    if !args.dry_run {
+        report::note(&format!("note: kubectl wait --for=condition=Ready tsp/{name} waits until it is in force"));
+    }
+    Ok(())
+}
+
+/// The revision to go back to.
+fn target(history: &History, to: Option<i64>) -> Result<&Recorded, Failure> {
+    if let Some(number) = to {
+        return history.get(number);
+    }
+    let other = history.revisions.iter().find(|recorded| recorded.revision.spec != history.profile.spec);
+    other.ok_or_else(|| could_not_run(format!("no revision of profile {} differs from its spec now", history.name())))
+}
+
+/// An older version of Palisade recorded it, perhaps: this one compiles and checks it before anything is written.
+fn accepted(name: &str, recorded: &Recorded) -> Result<(), Failure> {
+    let rejected = |why: String| {
+        let message = format!("revision {} of profile {name} is rejected: {why}", recorded.revision.generation);
+        Failure::Wrong(vec![Problem::new(message).help("nothing was changed")])
+    };
+    let compiled = palisade_compiler::compile(&recorded.revision.profile(name))
+        .map_err(|found| rejected(found.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")))?;
+    palisade_gate::check(compiled).map(drop).map_err(|why| rejected(why.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use palisade_api::revision::Revision;
+    use serde_json::json;
+
+    use super::*;
+
+    fn profile(generation: i64, port: i64) -> ToolSecurityProfile {
+        let spec = json!({
+            "namespaceSelector": {"matchLabels": {"a": "b"}}, "host": {"ports": [{"min": port, "max": port}]},
+        });
+        let mut profile = ToolSecurityProfile::new("p", serde_json::from_value(spec).unwrap());
+        (profile.metadata.uid, profile.metadata.generation) = (Some("u".to_owned()), Some(generation));
+        profile
+    }
+
+    /// The number of the revision that is chosen, of these generations with these ports.
+    fn chosen(now: &ToolSecurityProfile, recorded: &[(i64, i64)], to: Option<i64>) -> Option<i64> {
+        let objects =
+            recorded.iter().map(|(generation, port)| Revision::of(&profile(*generation, *port)).object("p", None));
+        let history = History::of(now.clone(), objects.collect());
+        target(&history, to).ok().map(|recorded| recorded.revision.generation)
+    }
+
+    #[test]
+    fn newest_revision_with_another_spec_is_the_default() {
+        let recorded = [(1, 10), (2, 20), (5, 50)];
+        assert_eq!(chosen(&profile(5, 50), &recorded, None), Some(2));
+        // What is not accepted is not recorded: it goes back to what is in force.
+        assert_eq!(chosen(&profile(6, 60), &recorded, None), Some(5));
+        assert_eq!(chosen(&profile(5, 50), &recorded, Some(1)), Some(1));
+        assert_eq!(chosen(&profile(5, 50), &recorded, Some(3)), None);
+        assert_eq!(chosen(&profile(1, 10), &recorded[..1], None), None);
+    }
+}
