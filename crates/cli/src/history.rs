@@ -114,11 +114,10 @@ fn table(history: &History, now: Timestamp) -> String {
 
 /// The first paths, and how many more there are.
 fn shortened(paths: &[String]) -> String {
-    let mut text = paths[..paths.len().min(NAMED)].join(", ");
-    if paths.len() > NAMED {
-        text.push_str(&format!(" and {} more", paths.len() - NAMED));
+    match paths.split_at_checked(NAMED) {
+        Some((named, rest)) if !rest.is_empty() => format!("{} and {} more", named.join(", "), rest.len()),
+        _ => paths.join(", "),
     }
-    text
 }
 
 /// A time span as kubectl shows ages, in its largest unit.
@@ -138,7 +137,7 @@ mod tests {
 
     use super::*;
 
-    fn profile(generation: i64, spec: Json) -> ToolSecurityProfile {
+    fn profile(generation: i64, spec: &Json) -> ToolSecurityProfile {
         let mut whole = json!({"namespaceSelector": {"matchLabels": {"a": "b"}}});
         whole.as_object_mut().unwrap().extend(spec.as_object().unwrap().clone());
         let mut profile = ToolSecurityProfile::new("p", serde_json::from_value(whole).unwrap());
@@ -147,8 +146,8 @@ mod tests {
     }
 
     fn history() -> History {
-        let recorded = |generation, second, spec| {
-            let mut object = Revision::of(&profile(generation, spec)).object("p", None);
+        let recorded = |generation, second, spec: Json| {
+            let mut object = Revision::of(&profile(generation, &spec)).object("p", None);
             object.metadata.creation_timestamp = Timestamp::from_second(second).ok().map(Time);
             object
         };
@@ -164,14 +163,14 @@ mod tests {
                 }),
             ),
         ];
-        History::of(profile(6, json!({})), all)
+        History::of(profile(6, &json!({})), all)
     }
 
     #[test]
     fn newest_revision_comes_first_and_is_in_force() {
         let expected = "\
 REVISION   AGE   STATE      CHANGED
-5          90s   in force   spec.host, spec.images
+5          90s   in force   spec.host.ports, spec.images.allowedRegistries
 2          27h              spec.host.ports
 1          2d
 ";

@@ -59,8 +59,7 @@ async fn roll_back(client: &Client, args: &RollbackArgs) -> Result<(), Failure> 
     profile.spec = chosen.revision.spec.clone();
     profile.status = None;
     // The version that was read goes with it: an edit in between is a conflict.
-    let parameters =
-        PostParams { dry_run: args.dry_run, field_manager: Some(MANAGER.to_owned()), ..PostParams::default() };
+    let parameters = PostParams { dry_run: args.dry_run, field_manager: Some(MANAGER.to_owned()) };
     let api = Api::<ToolSecurityProfile>::all(client.clone());
     api.replace(name, &parameters, &profile).await.map_err(|error| match &error {
         kube::Error::Api(status) if status.is_conflict() => {

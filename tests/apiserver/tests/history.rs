@@ -1,15 +1,20 @@
 //! The revisions of a profile, as the command line shows them and goes back to them.
 
+use std::io::Write as _;
+
 use palisade_cli::Outcome;
 use palisade_tests::{Cluster, TestResult, ensure, eventually, hostile_pod, tool_pod};
 use serde_json::{Value as Json, json};
+use tempfile::NamedTempFile;
 
 const UID: i64 = 50_001;
 
 /// Runs a command of `palisade` against the cluster.
 async fn palisade(cluster: &Cluster, arguments: &[&str]) -> TestResult<Outcome> {
+    let mut kubeconfig = NamedTempFile::new()?;
+    kubeconfig.write_all(cluster.control_plane.kubeconfig().as_bytes())?;
     let mut all: Vec<_> = ["palisade"].iter().chain(arguments).map(Into::into).collect();
-    all.extend(["--kubeconfig".into(), cluster.control_plane.kubeconfig().into()]);
+    all.extend(["--kubeconfig".into(), kubeconfig.path().into()]);
     // It has a runtime of its own, on a thread of its own.
     Ok(tokio::task::spawn_blocking(move || palisade_cli::captured(all)).await?)
 }

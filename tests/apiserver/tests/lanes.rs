@@ -26,10 +26,13 @@ pub(crate) type Scenario = for<'a> fn(&'a mut Cluster) -> Pin<Box<dyn Future<Out
 /// How many of the slowest scenarios are printed.
 const SLOWEST: usize = 10;
 
+/// How long a scenario took, with its group and its name.
+type Took = (Duration, Arc<str>, &'static str);
+
 /// What runs beside each other.
 pub(crate) struct Lanes {
     permits: Arc<Semaphore>,
-    times: Arc<StdMutex<Vec<(Duration, Arc<str>, &'static str)>>>,
+    times: Arc<StdMutex<Vec<Took>>>,
     at_once: usize,
 }
 
