@@ -16,8 +16,8 @@ use crate::{
 
 /// Tenant security for Kubernetes, enforced by the API server itself.
 ///
-/// Works offline: but for history, diff and rollback it asks no cluster, and only rollback changes anything. What it
-/// prints passed the check that the controller makes before it applies anything.
+/// Works offline: only history, diff and rollback ask a cluster, and only rollback changes anything. What it prints
+/// passed the check that the controller makes before it applies anything.
 #[derive(Debug, Parser)]
 #[command(name = "palisade", version, after_help = render::EXAMPLES)]
 pub struct Args {
