@@ -98,6 +98,8 @@ fn variants(path: &str, name: &str) -> Vec<String> {
 fn every_subcommand_is_fuzzed_and_documented() {
     /// These read no files.
     const WITHOUT_FILES: [&str; 2] = ["completions", "man"];
+    /// These read a kubeconfig, which is kube's to read, and would connect to any address in it.
+    const ASKING: [&str; 3] = ["history", "diff", "rollback"];
     let read = |path: &str| fs::read_to_string(root().join(path)).unwrap();
     let tried = read("crates/cli/tests/support/commands.rs");
     let pages: String =
@@ -106,7 +108,10 @@ fn every_subcommand_is_fuzzed_and_documented() {
     assert!(commands.len() > 5, "{commands:?}");
     for command in commands.iter().map(|name| name.to_lowercase()).filter(|name| !WITHOUT_FILES.contains(&&**name)) {
         let line = format!("line: \"{command} ");
-        assert!(tried.contains(&line), "crates/cli/tests/support/commands.rs has no {line}");
+        assert!(
+            ASKING.contains(&&*command) || tried.contains(&line),
+            "crates/cli/tests/support/commands.rs has no {line}"
+        );
         assert!(pages.contains(&format!("palisade {command}")), "no page of docs says `palisade {command}`");
     }
 }
