@@ -16,7 +16,7 @@ use crate::{
 
 /// Tenant security for Kubernetes, enforced by the API server itself.
 ///
-/// Works offline: only history, diff and rollback ask a cluster, and only rollback changes anything. What it prints
+/// Works offline: only history, diff and rollback ask a cluster, and only rollback changes anything. What render prints
 /// passed the check that the controller makes before it applies anything.
 #[derive(Debug, Parser)]
 #[command(name = "palisade", version, after_help = render::EXAMPLES)]

@@ -5,7 +5,7 @@ use std::str::FromStr;
 use serde_json::Value as Json;
 
 use crate::{
-    cluster::ClusterArgs,
+    cluster::{ClusterArgs, could_not_run},
     diff::{self, CONTEXT},
     output,
     report::Failure,
@@ -70,9 +70,17 @@ impl std::fmt::Display for Place {
 /// Runs the command.
 pub fn run(args: &DiffArgs) -> Result<(), Failure> {
     let after = args.after.clone().unwrap_or_else(|| Place { revision: None, ..args.before.clone() });
+    if args.before == after {
+        return Err(could_not_run(format!("{after} is compared with itself: name a revision, as {}@1", after.profile)));
+    }
     let [before_spec, after_spec] = args.cluster.ask(async |client| {
-        let read = async |place: &Place| spec(&History::read(&client, &place.profile).await?, place.revision);
-        Ok([read(&args.before).await?, read(&after).await?])
+        let before = History::read(&client, &args.before.profile).await?;
+        let other = if after.profile == args.before.profile {
+            before.clone()
+        } else {
+            History::read(&client, &after.profile).await?
+        };
+        Ok([spec(&before, args.before.revision)?, spec(&other, after.revision)?])
     })?;
     let text = diff::between((&args.before.to_string(), &before_spec), (&after.to_string(), &after_spec), CONTEXT)?;
     output::print(&text)?;
