@@ -99,6 +99,9 @@ fn accepted(name: &str, recorded: &Recorded) -> Result<(), Failure> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use kube::client::Body;
     use palisade_api::revision::Revision;
     use serde_json::json;
 
@@ -111,6 +114,63 @@ mod tests {
         let mut profile = ToolSecurityProfile::new("p", serde_json::from_value(spec).unwrap());
         (profile.metadata.uid, profile.metadata.generation) = (Some("u".to_owned()), Some(generation));
         profile
+    }
+
+    /// What a rollback of a profile with port 20 to the revision with this port says, and what it sent to be written,
+    /// where the API server answers a write with a conflict.
+    fn conflicting(recorded: ToolSecurityProfile) -> (String, Vec<(String, serde_json::Value)>) {
+        let mut now = profile(2, 20);
+        now.metadata.resource_version = Some("77".to_owned());
+        let revisions = json!({
+            "apiVersion": "apps/v1", "kind": "ControllerRevisionList", "metadata": {},
+            "items": [Revision::of(&recorded).object("p", None)],
+        });
+        let conflict = json!({
+            "kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Conflict", "code": 409, "message": "x",
+        });
+        let written = Arc::new(Mutex::new(Vec::new()));
+        let log = Arc::clone(&written);
+        let service = tower::service_fn(move |request: http::Request<Body>| {
+            let (now, revisions, conflict, log) = (json!(now), revisions.clone(), conflict.clone(), Arc::clone(&log));
+            async move {
+                let (parts, body) = request.into_parts();
+                let (code, answer) = if parts.method == http::Method::PUT {
+                    let sent = serde_json::from_slice(&body.collect_bytes().await?)?;
+                    log.lock().unwrap().push((parts.uri.to_string(), sent));
+                    (409, conflict)
+                } else if parts.uri.path().ends_with("/controllerrevisions") {
+                    (200, revisions)
+                } else {
+                    (200, now)
+                };
+                let answer = Body::from(serde_json::to_vec(&answer)?);
+                Ok::<_, Box<dyn std::error::Error + Send + Sync>>(http::Response::builder().status(code).body(answer)?)
+            }
+        });
+        let args = RollbackArgs { profile: "p".to_owned(), to: None, dry_run: false, cluster: ClusterArgs::default() };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let result = runtime.block_on(async { roll_back(&Client::new(service, "default"), &args).await });
+        let Err(Failure::CouldNotRun(problems) | Failure::Wrong(problems)) = result else { panic!("it was written") };
+        let sent = written.lock().unwrap().clone();
+        (problems[0].to_string(), sent)
+    }
+
+    #[test]
+    fn edit_at_the_same_time_is_reported_as_a_conflict() {
+        let (said, sent) = conflicting(profile(1, 10));
+        assert_eq!(said, "profile p was edited at the same time; nothing was changed: run it again");
+        let [(_, sent)] = sent.as_slice() else { panic!("{sent:?}") };
+        assert_eq!(sent["metadata"]["resourceVersion"], json!("77"));
+        assert_eq!(sent["spec"]["host"]["ports"], json!([{"min": 10, "max": 10}]));
+    }
+
+    #[test]
+    fn revision_that_is_rejected_now_is_not_written() {
+        let mut recorded = profile(1, 10);
+        recorded.spec.namespace_selector.match_labels = Some([("a b".to_owned(), "c".to_owned())].into());
+        let (said, sent) = conflicting(recorded);
+        assert!(said.starts_with("revision 1 of profile p is rejected: spec.namespaceSelector"), "{said}");
+        assert!(sent.is_empty(), "{sent:?}");
     }
 
     /// The number of the revision that is chosen, of these generations with these ports.
