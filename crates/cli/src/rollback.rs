@@ -118,12 +118,12 @@ mod tests {
 
     /// What a rollback of a profile with port 20 to the revision with this port says, and what it sent to be written,
     /// where the API server answers a write with a conflict.
-    fn conflicting(recorded: ToolSecurityProfile) -> (String, Vec<(String, serde_json::Value)>) {
+    fn conflicting(recorded: &ToolSecurityProfile) -> (String, Vec<(String, serde_json::Value)>) {
         let mut now = profile(2, 20);
         now.metadata.resource_version = Some("77".to_owned());
         let revisions = json!({
             "apiVersion": "apps/v1", "kind": "ControllerRevisionList", "metadata": {},
-            "items": [Revision::of(&recorded).object("p", None)],
+            "items": [Revision::of(recorded).object("p", None)],
         });
         let conflict = json!({
             "kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Conflict", "code": 409, "message": "x",
@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn edit_at_the_same_time_is_reported_as_a_conflict() {
-        let (said, sent) = conflicting(profile(1, 10));
+        let (said, sent) = conflicting(&profile(1, 10));
         assert_eq!(said, "profile p was edited at the same time; nothing was changed: run it again");
         let [(_, sent)] = sent.as_slice() else { panic!("{sent:?}") };
         assert_eq!(sent["metadata"]["resourceVersion"], json!("77"));
@@ -168,7 +168,7 @@ mod tests {
     fn revision_that_is_rejected_now_is_not_written() {
         let mut recorded = profile(1, 10);
         recorded.spec.namespace_selector.match_labels = Some([("a b".to_owned(), "c".to_owned())].into());
-        let (said, sent) = conflicting(recorded);
+        let (said, sent) = conflicting(&recorded);
         assert!(said.starts_with("revision 1 of profile p is rejected: spec.namespaceSelector"), "{said}");
         assert!(sent.is_empty(), "{sent:?}");
     }
