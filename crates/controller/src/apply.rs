@@ -155,7 +155,7 @@ async fn write_policy(
         in_force.settling = Settling { since: Instant::now(), before, replaced: replaced || observed.is_some() };
     }
     let api: Api<ValidatingAdmissionPolicy> = Api::all(cx.client.clone());
-    let (written, verb) = converge(&api, desired, names::field_manager::POLICY, same).await?;
+    let (written, verb) = converge(&api, desired, observed, names::field_manager::POLICY, same).await?;
     tracing::info!(profile = accepted.compiled.profile, verb = ?verb, drift, "wrote a policy");
     cx.metrics.wrote(POLICY, verb.label());
     cx.store.wrote_policy(written);
@@ -184,7 +184,7 @@ async fn write_binding(
     }
     let drift = drifted(&state.in_force(), accepted, observed.map(|binding| &binding.metadata));
     let api: Api<ValidatingAdmissionPolicyBinding> = Api::all(cx.client.clone());
-    let (written, verb) = converge(&api, desired, names::field_manager::POLICY, same).await?;
+    let (written, verb) = converge(&api, desired, observed, names::field_manager::POLICY, same).await?;
     tracing::info!(profile = accepted.compiled.profile, verb = ?verb, drift, "wrote a binding");
     cx.metrics.wrote(BINDING, verb.label());
     cx.store.wrote_binding(written);

@@ -23,8 +23,8 @@
 //!
 //! Each module uses only modules before it:
 //!
-//! 1. Tools: `call`, `text`, `table`, `queue`, `options`, `status`, `metrics`, `events`, `converge`.
-//! 2. What is known: `store`, `redirects`, `health`, `accepted`, `compare`, `native`.
+//! 1. Tools: `call`, `text`, `table`, `queue`, `options`, `status`, `metrics`, `events`.
+//! 2. What is known: `store`, `redirects`, `health`, `accepted`, `compare`, `converge`, `native`.
 //! 3. Stages that need no context: `observe`, `compile`, `revision`, `last_good`, `resolve`, `jobs`, `tenancy`,
 //!    `state`, `conditions`, `registration`, `probe`.
 //! 4. What all stages share: `context`.

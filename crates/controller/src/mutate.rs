@@ -281,7 +281,7 @@ where
         cx.native.wrote(kind, found.meta(), spec(found));
         return Ok(());
     }
-    let (written, verb) = converge(&api, &object, names::field_manager::POLICY, same).await?;
+    let (written, verb) = converge(&api, &object, found.as_ref(), names::field_manager::POLICY, same).await?;
     cx.native.wrote(kind, written.meta(), spec(&written));
     let of_generation =
         |found: K| generation(found.meta()).is_some_and(|generation| generation == accepted.generation().to_string());

@@ -13,6 +13,7 @@ use std::{
 
 use http::{Method, Request, Response, StatusCode};
 use kube::{Client, client::Body};
+use palisade_objects::pod;
 use serde_json::{Value as Json, json};
 
 /// A request.
@@ -185,6 +186,12 @@ impl Mock {
             },
             _ => {
                 let mut object = asked.body.clone();
+                if asked.method == Method::PATCH && object["apiVersion"].is_null() {
+                    // Not an apply, but a merge patch.
+                    let Some(found) = objects.get(path) else { return status(404) };
+                    object = found.clone();
+                    pod::merge(&mut object, &asked.body);
+                }
                 if object["metadata"].is_null() {
                     object["metadata"] = json!({});
                 }

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use super::{
     BINDINGS, PROFILES, Setup,
     mock::{Mock, Respond},
-    path,
+    params_path, path,
 };
 use crate::{call::ApiError, converge::converge, observe};
 
@@ -42,7 +42,7 @@ async fn write_outcome_follows_from_the_response() {
         let mut params = ToolSecurityParams::new("tools", ToolSecurityParamsSpec::default());
         params.metadata.namespace = Some("n".into());
         let (start, api) = (Instant::now(), Api::namespaced(client, "n"));
-        let result = converge(&api, &params, names::field_manager::PARAMS, |_| true).await;
+        let result = converge(&api, &params, None, names::field_manager::PARAMS, |_| true).await;
         let ended = match result {
             Ok(_) => "written",
             Err(ApiError::Timeout(_)) => "timeout",
@@ -53,6 +53,39 @@ async fn write_outcome_follows_from_the_response() {
         };
         assert_eq!((ended, start.elapsed().as_secs()), (expected, seconds), "{respond:?}");
         assert_eq!(mock.asked().len(), requests, "{respond:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_spec_that_others_changed_is_restored_by_one_patch() {
+    let params = |uid: i64| {
+        let spec =
+            ToolSecurityParamsSpec { integers: [("uid".into(), uid)].into(), ..ToolSecurityParamsSpec::default() };
+        let mut params = ToolSecurityParams::new("tools", spec);
+        params.metadata.namespace = Some("n".into());
+        params
+    };
+    let (desired, edited) = (params(1), params(2));
+    let patch = json!({"spec": {"integers": {"uid": 1}}});
+    // What the API server answers to the patch, and what it is sent: that, and then perhaps all of the object.
+    for (respond, sent) in [
+        (None, vec![patch.clone()]),
+        (Some(404), vec![patch.clone(), json!(desired)]),
+        (Some(422), vec![patch.clone(), json!(desired)]),
+        (Some(500), vec![patch.clone()]),
+    ] {
+        let (mock, client) = Mock::start();
+        mock.put(&params_path("tools", "n"), json!(edited));
+        mock.rule(move |asked| match respond {
+            Some(code) if asked.body.get("apiVersion").is_none() => Respond::Error(code),
+            _ => Respond::Normally,
+        });
+        let same = |found: &ToolSecurityParams| found.spec == desired.spec;
+        let api = Api::namespaced(client, "n");
+        let result = converge(&api, &desired, Some(&edited), names::field_manager::PARAMS, same).await;
+        assert_eq!(result.is_ok(), respond != Some(500), "{respond:?}: {:?}", result.err());
+        let asked: Vec<_> = mock.asked().into_iter().map(|asked| asked.body).collect();
+        assert_eq!(asked, sent, "{respond:?}");
     }
 }
 
