@@ -117,8 +117,9 @@ async fn rejected(arena: &Arena, profile: &Json) -> Result<std::result::Result<S
     let apply = Request::new("PATCH", format!("{path}?fieldManager=tests&force=true"), APPLY, profile);
     let answer = arena.ask(&apply).await;
     if !answer.is_admitted() {
-        // Only the API server's own refusal is one.
-        let refused = matches!(answer.status, 400 | 422);
+        // Only the API server's own refusal is one. To a list map with one key twice, server-side apply says 500.
+        let one_key_twice = answer.status == 500 && answer.message().contains("duplicate entries for key");
+        let refused = matches!(answer.status, 400 | 422) || one_key_twice;
         return Ok(if refused { Ok(answer.message().to_owned()) } else { Err(answer.short()) });
     }
     let accepted = within(LIMIT, "a verdict on the profile", || async {
