@@ -18,7 +18,7 @@ pub use palisade_checks::{
 pub use params::{ToolSecurityParams, ToolSecurityParamsSpec};
 pub use profile::{
     CustomCheck, CustomDefault, CustomTarget, Enforcement, EngineInForce, Exception, ExceptionCounts, Exemptions,
-    FailedNamespace, IntOrText, MutationStatus, NamespaceCounts, Override, Parameter, PssEquivalent, Source, Stage,
-    ToolSecurityProfile, ToolSecurityProfileSpec, ToolSecurityProfileStatus, WorkloadStage,
+    FailedNamespace, IntOrText, MutationStatus, NamespaceCounts, NamespaceStages, Override, Parameter, PssEquivalent,
+    Source, Stage, StageCounts, ToolSecurityProfile, ToolSecurityProfileSpec, ToolSecurityProfileStatus, WorkloadStage,
 };
 pub use published::Published;

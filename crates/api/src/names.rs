@@ -1,5 +1,7 @@
 //! Names, labels, annotations and field managers. Everything that another component could rely on is here.
 
+use crate::Stage;
+
 /// The API group.
 pub const GROUP: &str = "toolsecurity.dev";
 /// The API version of both kinds.
@@ -49,7 +51,8 @@ pub mod field_manager {
 }
 
 /// The kind of object that a policy judges. A profile has at most one policy for each shape. A policy has one binding,
-/// or two if it reads parameters: [`updates`].
+/// or two if it reads parameters ([`updates`]), and as many for each stage if namespaces have stages of their own
+/// ([`staged`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     /// Pods.
@@ -75,6 +78,25 @@ pub fn policy(profile: &str, shape: Shape) -> String {
 /// pass after the parameters are gone.
 pub fn updates(profile: &str, shape: Shape) -> String {
     format!("{}-updates", policy(profile, shape))
+}
+
+/// The name of the binding that does the same as `binding` in the namespaces with the label of a stage.
+pub fn staged(binding: &str, stage: Stage) -> String {
+    format!("{binding}-{}", stage.to_string().to_lowercase())
+}
+
+/// The names of all bindings that a profile may have for a shape.
+pub fn bindings(profile: &str, shape: Shape) -> impl Iterator<Item = String> {
+    let unlabelled = [policy(profile, shape), updates(profile, shape)];
+    unlabelled.into_iter().flat_map(|binding| {
+        let staged = Stage::ALL.map(|stage| staged(&binding, stage));
+        [binding].into_iter().chain(staged)
+    })
+}
+
+/// The label of a namespace that says at which stage of a profile it is.
+pub fn stage_label(profile: &str) -> String {
+    format!("stage.{GROUP}/{profile}")
 }
 
 /// The name of a profile's MutatingAdmissionPolicy and its binding.

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
 /// What the pods of the selected namespaces may do. Palisade compiles a profile into one
-/// ValidatingAdmissionPolicy for pods and one for pod templates, each with one binding, and one ToolSecurityParams in each selected namespace; the API
+/// ValidatingAdmissionPolicy for pods and one for pod templates, their bindings, and one ToolSecurityParams in each selected namespace; the API
 /// server enforces them itself. Several profiles on one namespace all apply. A setting that is absent is as
 /// strict as the level of the Pod Security Standards that `baseline` names, Restricted unless it says otherwise;
 /// what that standard does not know is then not restricted. An empty list allows nothing, and * in a list allows anything.
@@ -38,6 +38,9 @@ use serde_json::Value as Json;
     printcolumn(name = "Selected", type_ = "integer", json_path = ".status.namespaces.selected", description = "Namespaces that the profile selects."),
     printcolumn(name = "Judged", type_ = "integer", json_path = ".status.namespaces.ready", description = "Selected namespaces in which pods are judged by the profile."),
     printcolumn(name = "Failed", type_ = "integer", json_path = ".status.namespaces.failed", description = "Selected namespaces in which all pods are denied, because a parameter is missing or malformed."),
+    printcolumn(name = "Deny", type_ = "integer", json_path = ".status.namespaces.byStage.deny", description = "Selected namespaces in stage Deny."),
+    printcolumn(name = "Warn", type_ = "integer", json_path = ".status.namespaces.byStage.warn", description = "Selected namespaces in stage Warn."),
+    printcolumn(name = "Audit", type_ = "integer", json_path = ".status.namespaces.byStage.audit", description = "Selected namespaces in stage Audit."),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
     printcolumn(name = "Workloads", type_ = "string", priority = 1, json_path = ".spec.enforcement.workloads", description = "The stage of pod templates."),
     printcolumn(name = "PSS", type_ = "string", priority = 1, json_path = ".status.pssEquivalent.level", description = "The level of the Pod Security Standards that the profile implies."),
@@ -149,6 +152,31 @@ pub struct Enforcement {
     /// only the pods that are made of them.
     #[serde(default)]
     pub workloads: WorkloadStage,
+    /// Whether a namespace can be at a stage of its own. Uniform: all are at the stages above. `ByLabel`: the value of a
+    /// namespace's label stage.toolsecurity.dev/PROFILE, which is Deny, Warn or Audit, is its stage, for pods and, unless
+    /// workloads is Off, for workloads. A namespace without the label is at the stages above, and with any other value at
+    /// Deny.
+    #[serde(default, skip_serializing_if = "NamespaceStages::is_uniform")]
+    pub namespace_stages: NamespaceStages,
+}
+
+/// Whether a namespace can be at a stage of its own.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, strum::Display, strum::IntoStaticStr,
+)]
+pub enum NamespaceStages {
+    /// No: all namespaces are at the stages of the profile.
+    #[default]
+    Uniform,
+    /// The label stage.toolsecurity.dev/PROFILE of a namespace wins over the stages of the profile.
+    ByLabel,
+}
+
+impl NamespaceStages {
+    /// Whether all namespaces are at the stages of the profile.
+    pub fn is_uniform(&self) -> bool {
+        *self == Self::Uniform
+    }
 }
 
 /// How far a profile is enforced.
@@ -163,6 +191,16 @@ pub enum Stage {
     Warn,
     /// Violations are admitted with a note in the audit log.
     Audit,
+}
+
+impl Stage {
+    /// All, the strictest first.
+    pub const ALL: [Self; 3] = [Self::Deny, Self::Warn, Self::Audit];
+
+    /// The stage of a namespace by the value of its label: what is neither Warn nor Audit is Deny.
+    pub fn of_label(value: &str) -> Self {
+        Self::ALL.into_iter().find(|stage| stage.to_string() == value).unwrap_or(Self::Deny)
+    }
 }
 
 /// How far a profile is enforced on pod templates.
@@ -513,6 +551,28 @@ pub struct NamespaceCounts {
     /// Those that deny all pods, because a parameter is missing or malformed, or because their parameters
     /// could not be written.
     pub failed: i64,
+    /// The selected namespaces by the stage that holds for pods in them.
+    #[serde(default)]
+    pub by_stage: StageCounts,
+}
+
+/// Namespaces by stage.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct StageCounts {
+    /// Those in which violations are refused.
+    pub deny: i64,
+    /// Those in which violations are admitted with a warning.
+    pub warn: i64,
+    /// Those in which violations are admitted and noted in the audit log.
+    pub audit: i64,
+}
+
+impl StageCounts {
+    /// In the order of [`Stage::ALL`].
+    pub fn counts(self) -> [i64; Stage::ALL.len()] {
+        [self.deny, self.warn, self.audit]
+    }
 }
 
 /// Counts of exceptions.

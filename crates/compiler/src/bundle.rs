@@ -1,14 +1,10 @@
 //! From rules to policies and bindings.
 
-use k8s_openapi::{
-    api::admissionregistration::v1::{
-        NamedRuleWithOperations, ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
-        ValidatingAdmissionPolicyBindingSpec, ValidatingAdmissionPolicySpec, Validation,
-    },
-    apimachinery::pkg::apis::meta::v1::LabelSelector,
+use k8s_openapi::api::admissionregistration::v1::{
+    ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding, ValidatingAdmissionPolicySpec, Validation,
 };
 use palisade_api::{
-    Stage, ToolSecurityProfile,
+    ToolSecurityProfile,
     names::{self, Shape},
 };
 use palisade_checks::{
@@ -18,10 +14,11 @@ use palisade_checks::{
 
 use crate::{
     Custom, Lowered, Mutation, Writing,
+    bindings::Bindings,
     expressions::{self, Judging},
     fast,
-    matching::{all_rules, matching, namespace_selector, other_rules, update_rules},
-    metadata::{metadata, param_kind, param_ref, profile_name},
+    matching::{all_rules, matching, namespace_selector},
+    metadata::{metadata, param_kind, profile_name},
     native::{self, MutatingPair},
     updates::PodUpdates,
 };
@@ -47,6 +44,9 @@ pub struct Pair {
     /// The binding for updates that can remove a finalizer, which `binding` then leaves out; `None` if the policy reads
     /// no parameters.
     pub updates: Option<ValidatingAdmissionPolicyBinding>,
+    /// The same two for namespaces with a stage of their own, which `binding` and `updates` then leave out, for each
+    /// stage; empty if no namespace has one.
+    pub staged: Vec<ValidatingAdmissionPolicyBinding>,
 }
 
 impl Pair {
@@ -57,7 +57,7 @@ impl Pair {
 
     /// Its bindings. Each request matches one of them.
     pub fn bindings(&self) -> impl Iterator<Item = &ValidatingAdmissionPolicyBinding> {
-        [&self.binding].into_iter().chain(&self.updates)
+        [&self.binding].into_iter().chain(&self.updates).chain(&self.staged)
     }
 }
 
@@ -99,35 +99,17 @@ pub(crate) fn bundle(
     let updates = PodUpdates::new(profile, rules, customs, parameterized);
     let bounds = bounds(rules, customs, mutation);
     let pair = |shape, stage| {
-        let binding =
-            |name: String, param_ref, rules: Option<Vec<NamedRuleWithOperations>>| ValidatingAdmissionPolicyBinding {
-                metadata: metadata(profile, name),
-                spec: ValidatingAdmissionPolicyBindingSpec {
-                    policy_name: names::policy(profile_name(profile), shape),
-                    param_ref,
-                    match_resources: rules.map(|rules| matching(LabelSelector::default(), rules)),
-                    validation_actions: actions(stage),
-                },
-            };
-        // Deny closes a namespace without parameters. Other stages must let it through: the API server denies a request
-        // for which it cannot configure the policy, whatever the binding's actions are.
-        let not_found = if stage == Stage::Deny { "Deny" } else { "Allow" };
-        let without = (shape, updates) == (Shape::Pods, PodUpdates::WithoutParameters);
+        let bindings = Bindings { profile, shape, updates };
+        let (binding, updates_binding) = bindings.unlabelled(stage);
         Pair {
             policy: ValidatingAdmissionPolicy {
                 metadata: metadata(profile, names::policy(profile_name(profile), shape)),
                 spec: Some(policy_spec(profile, shape, &Judging { rules, customs, updates, bounds: &bounds, writing })),
                 status: None,
             },
-            binding: binding(
-                names::policy(profile_name(profile), shape),
-                parameterized.then(|| param_ref(profile_name(profile), not_found)),
-                parameterized.then(|| other_rules(shape)),
-            ),
-            updates: parameterized.then(|| {
-                let param_ref = (!without).then(|| param_ref(profile_name(profile), "Allow"));
-                binding(names::updates(profile_name(profile), shape), param_ref, Some(update_rules(shape)))
-            }),
+            binding,
+            updates: updates_binding,
+            staged: bindings.labelled(),
         }
     };
     let enforcement = &profile.spec.enforcement;
@@ -146,15 +128,6 @@ fn bounds(rules: &[Lowered], customs: &[Custom], mutation: Option<&Mutation>) ->
     let of_mutation = mutation.map(Mutation::bounds).unwrap_or_default();
     let restricted = |bound: &&Bound| rules.iter().flat_map(|one| one.check.fields).any(|field| bound.covers(field));
     BOUNDS.iter().filter(|bound| !customs.is_empty() || restricted(bound) || of_mutation.contains(bound)).collect()
-}
-
-fn actions(stage: Stage) -> Vec<String> {
-    let actions: &[&str] = match stage {
-        Stage::Deny => &["Deny"],
-        Stage::Warn => &["Warn", "Audit"],
-        Stage::Audit => &["Audit"],
-    };
-    actions.iter().map(|&action| action.to_owned()).collect()
 }
 
 /// CEL of type string: the message for a denied user. The API server drops a message that is longer than 5 KiB (bytes)

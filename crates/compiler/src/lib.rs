@@ -1,6 +1,6 @@
 //! Compiles a profile into what the API server enforces.
 //!
-//! `ToolSecurityProfile -> Compiled`: two policies with one or two bindings each, whatever the number of namespaces.
+//! `ToolSecurityProfile -> Compiled`: two policies with at most eight bindings each, whatever the number of namespaces.
 //! What is the same in all namespaces is a constant in the policy; what differs, the policy reads from the namespace's
 //! `ToolSecurityParams`, which [`Resolver`] computes. Nothing here may be applied: only the gate can turn a
 //! [`Compiled`] into something that may.
@@ -13,8 +13,9 @@
 //! 2. The parts of a profile: `custom`, `exceptions`, `exemptions`, `resolve`.
 //! 3. What policies match and read: `metadata`, `matching`, `updates`.
 //! 4. What policies say: `mutation`, `expressions`, `fast`.
-//! 5. Objects: `native`, `registration`, `bundle`, `probes`.
+//! 5. Objects: `native`, `registration`, `bindings`, `bundle`, `probes`.
 
+mod bindings;
 mod bundle;
 mod custom;
 mod exceptions;
@@ -35,13 +36,15 @@ mod writing;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use k8s_openapi::jiff::Timestamp;
+use k8s_openapi::{api::admissionregistration::v1::ValidatingAdmissionPolicyBinding, jiff::Timestamp};
 use palisade_api::{
-    Diagnostic, ParameterName, ParameterType, PssEquivalent, Settings, Stage, ToolSecurityParams, ToolSecurityProfile,
-    ToolSecurityProfileSpec, catalogue, names,
+    Diagnostic, NamespaceStages, ParameterName, ParameterType, PssEquivalent, Settings, Stage, ToolSecurityParams,
+    ToolSecurityProfile, ToolSecurityProfileSpec, catalogue,
+    names::{self, Shape},
     settings::{self, Implied},
 };
 use palisade_checks::{Check, Lowering, Rule};
+use palisade_objects::selector::Labels;
 
 pub use bundle::{Bundle, Pair};
 pub use custom::Custom;
@@ -62,8 +65,10 @@ pub use writing::Writing;
 pub struct Compiled {
     /// The profile's name.
     pub profile: String,
-    /// The profile's stage.
+    /// The profile's stage, for pods in namespaces without one of their own.
     pub stage: Stage,
+    /// Whether namespaces can have stages of their own.
+    pub namespace_stages: NamespaceStages,
     /// The ids of the checks that the policy makes, in order.
     pub checks: Vec<&'static str>,
     /// The admin's own checks that the policies make, in order.
@@ -90,6 +95,37 @@ impl Compiled {
     /// Whether each namespace has `ToolSecurityParams`: with parameters or exceptions.
     pub fn is_parameterized(&self) -> bool {
         !self.parameters.is_empty() || !self.exceptions.is_empty()
+    }
+
+    /// The stage that holds for pods in a namespace that the profile selects.
+    pub fn stage_in(&self, namespace: &Namespace) -> Stage {
+        let label = namespace.labels.get(&names::stage_label(&self.profile));
+        match (self.namespace_stages, label) {
+            (NamespaceStages::ByLabel, Some(value)) => Stage::of_label(value),
+            _ => self.stage,
+        }
+    }
+
+    /// The stage of the probe namespace: where namespaces have stages of their own, some may be in Deny.
+    pub fn probed_stage(&self) -> Stage {
+        if self.namespace_stages.is_uniform() { self.stage } else { Stage::Deny }
+    }
+
+    /// The binding of a shape that is in force in the probe namespace.
+    pub fn probed_binding(&self, shape: Shape) -> Option<&ValidatingAdmissionPolicyBinding> {
+        let pair = self.bundle.pair(shape)?;
+        let staged = names::staged(&names::policy(&self.profile, shape), self.probed_stage());
+        let staged = pair.staged.iter().find(|binding| binding.metadata.name.as_ref() == Some(&staged));
+        Some(staged.unwrap_or(&pair.binding))
+    }
+
+    /// Labels by which the profile selects the probe namespace, at [`Self::probed_stage`]; `None` if no labels do.
+    pub fn probe_labels(&self) -> Option<Labels> {
+        let mut labels = self.probes.labels.clone()?;
+        if !self.namespace_stages.is_uniform() {
+            labels.insert(names::stage_label(&self.profile), self.probed_stage().to_string());
+        }
+        Some(labels)
     }
 
     /// What must be in `namespace` from `now` on, until the next exception ends; `None` if the profile has neither
@@ -151,6 +187,7 @@ pub fn compile_as(profile: &ToolSecurityProfile, writing: Writing) -> Result<Com
     Ok(Compiled {
         profile: name,
         stage,
+        namespace_stages: spec.enforcement.namespace_stages,
         checks,
         customs,
         parameters,

@@ -5,7 +5,7 @@ use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement},
 };
 use palisade_api::{
-    ToolSecurityProfileSpec,
+    Stage, ToolSecurityProfileSpec,
     names::{self, Shape},
 };
 
@@ -68,6 +68,22 @@ pub(crate) fn rule(group: &str, operations: &[&str], resources: &[&str]) -> Name
         scope: Some("Namespaced".to_owned()),
         resource_names: None,
     }
+}
+
+/// Namespaces with the label of a stage, or those without any. Each namespace is in one of the four; a value that is no
+/// stage is in the strictest.
+pub(crate) fn stage_selector(profile: &str, stage: Option<Stage>) -> LabelSelector {
+    let requirement = |operator: &str, values: &[Stage]| LabelSelectorRequirement {
+        key: names::stage_label(profile),
+        operator: operator.to_owned(),
+        values: (!values.is_empty()).then(|| values.iter().map(ToString::to_string).collect()),
+    };
+    let requirements = match stage {
+        None => vec![requirement("DoesNotExist", &[])],
+        Some(Stage::Deny) => vec![requirement("Exists", &[]), requirement("NotIn", &[Stage::Audit, Stage::Warn])],
+        Some(stage) => vec![requirement("In", &[stage])],
+    };
+    LabelSelector { match_labels: None, match_expressions: Some(requirements) }
 }
 
 /// The profile's selector, which never selects the protected namespaces: if the API server cannot find a policy's

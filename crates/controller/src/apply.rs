@@ -7,7 +7,10 @@
 
 use k8s_openapi::api::admissionregistration::v1::{ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding};
 use kube::{Api, Resource, core::ObjectMeta};
-use palisade_api::names::{self, Shape};
+use palisade_api::{
+    Stage,
+    names::{self, Shape},
+};
 use palisade_compiler::Pair;
 use tokio::time::Instant;
 
@@ -20,6 +23,7 @@ use crate::{
     delete,
     resolve::Keep,
     state::{InForce, Settling, State},
+    store::ObservedPair,
 };
 
 const POLICY: &str = "ValidatingAdmissionPolicy";
@@ -63,53 +67,82 @@ async fn write_pair(
     shape: Shape,
     desired: &Pair,
 ) -> Result<(), ApiError> {
-    // Destructured, so that a new object cannot be forgotten.
-    let Pair { policy, binding, updates } = desired;
+    relax(cx, profile, accepted, state, shape, desired).await?;
+    // The policy comes before its bindings: the author of a binding must be allowed to read its parameters, and the API
+    // server learns from the policy which kind they are.
     let observed = cx.store.pair(profile, shape);
-    if let Some(found) = observed.binding.as_deref().filter(|found| denies(found) && !denies(binding)) {
-        // If a profile leaves the stage Deny, its new policy, which may be stricter, must not deny first.
-        write_binding(cx, accepted, state, &relaxed(binding, found), Some(found)).await?;
-        delete_updates(cx, profile, shape).await?;
+    write_policy(cx, accepted, state, &desired.policy, observed.policy.as_deref()).await?;
+    // What other bindings leave to it comes before them: better to judge a request twice for a moment than not at all.
+    let Pair { policy: _, binding, updates, staged } = desired;
+    for binding in staged.iter().chain(updates).chain([binding]) {
+        write_binding(cx, accepted, state, binding, found(&observed, binding)).await?;
     }
-    // The policy comes first: the author of a binding must be allowed to read its parameters, and the API server learns
-    // from the policy which kind they are.
-    write_policy(cx, accepted, state, policy, observed.policy.as_deref()).await?;
-    let observed = cx.store.pair(profile, shape);
-    // Better to have updates bound twice for a moment than not at all.
-    if let Some(updates) = updates {
-        write_binding(cx, accepted, state, updates, observed.updates.as_deref()).await?;
-    }
-    write_binding(cx, accepted, state, binding, observed.binding.as_deref()).await?;
-    if updates.is_none() { delete_updates(cx, profile, shape).await } else { Ok(()) }
+    delete_surplus(cx, profile, shape, desired).await
 }
 
-/// Deletes the binding for updates, if there is one: the other binding then covers updates, too.
-async fn delete_updates(cx: &Context, profile: &str, shape: Shape) -> Result<(), ApiError> {
-    if cx.store.pair(profile, shape).updates.is_some() {
-        delete::binding(cx, &names::updates(profile, shape)).await?;
-        cx.metrics.wrote(BINDING, "delete");
+/// If the profile leaves the stage Deny: its new policy, which may be stricter, must not deny first. Namespaces that are
+/// in that stage by their label stay in it.
+async fn relax(
+    cx: &Context,
+    profile: &str,
+    accepted: &AcceptedProfile,
+    state: &State,
+    shape: Shape,
+    desired: &Pair,
+) -> Result<(), ApiError> {
+    if denies(&desired.binding) {
+        return Ok(());
+    }
+    let observed = cx.store.pair(profile, shape);
+    let in_deny = desired.staged.iter().find(|binding| denies(binding));
+    for (former, found) in observed.bindings.iter().filter(|(_, found)| denies(found)) {
+        if desired.bindings().any(|binding| name(binding) == former && denies(binding)) {
+            continue;
+        }
+        let staged = names::staged(former, Stage::Deny);
+        if let Some(in_deny) = in_deny.filter(|_| !observed.bindings.contains_key(&staged)) {
+            write_binding(cx, accepted, state, &narrowed(found, staged, in_deny), None).await?;
+        }
+        write_binding(cx, accepted, state, &relaxed(found, &desired.binding), Some(found)).await?;
     }
     Ok(())
+}
+
+/// Deletes bindings that are there and not desired: the others now match all that these do.
+async fn delete_surplus(cx: &Context, profile: &str, shape: Shape, desired: &Pair) -> Result<(), ApiError> {
+    for surplus in cx.store.pair(profile, shape).bindings.into_keys() {
+        if !desired.bindings().any(|binding| name(binding) == surplus) {
+            delete::binding(cx, &surplus).await?;
+            cx.metrics.wrote(BINDING, "delete");
+        }
+    }
+    Ok(())
+}
+
+fn name(binding: &ValidatingAdmissionPolicyBinding) -> &str {
+    binding.metadata.name.as_deref().unwrap_or_default()
+}
+
+/// The binding of the same name in the cluster.
+fn found<'a>(
+    observed: &'a ObservedPair,
+    binding: &ValidatingAdmissionPolicyBinding,
+) -> Option<&'a ValidatingAdmissionPolicyBinding> {
+    observed.bindings.get(name(binding)).map(AsRef::as_ref)
 }
 
 fn denies(binding: &ValidatingAdmissionPolicyBinding) -> bool {
     binding.spec.validation_actions.iter().any(|action| action == "Deny")
 }
 
-/// The existing binding with the desired actions. It also fits the existing policy, which may read other parameters, or
-/// none.
+/// The existing binding with the actions of the desired one. It also fits the existing policy, which may read other
+/// parameters, or none.
 fn relaxed(
-    desired: &ValidatingAdmissionPolicyBinding,
     found: &ValidatingAdmissionPolicyBinding,
+    desired: &ValidatingAdmissionPolicyBinding,
 ) -> ValidatingAdmissionPolicyBinding {
-    let mut relaxed = desired.clone();
-    // Still of its generation.
-    for (key, value) in relaxed.metadata.annotations.iter_mut().flatten() {
-        if let Some(found) = found.metadata.annotations.as_ref().and_then(|annotations| annotations.get(key)) {
-            value.clone_from(found);
-        }
-    }
-    relaxed.spec.param_ref.clone_from(&found.spec.param_ref);
+    let mut relaxed = again(found, name(found).to_owned());
+    relaxed.spec.validation_actions.clone_from(&desired.spec.validation_actions);
     if let Some(param_ref) = &mut relaxed.spec.param_ref {
         // Where parameters are missing, the API server denies whatever the actions are, unless this says Allow.
         param_ref.parameter_not_found_action = Some("Allow".to_owned());
@@ -117,10 +150,29 @@ fn relaxed(
     relaxed
 }
 
+/// The existing binding under another name, only for the namespaces of the desired one.
+fn narrowed(
+    found: &ValidatingAdmissionPolicyBinding,
+    name: String,
+    desired: &ValidatingAdmissionPolicyBinding,
+) -> ValidatingAdmissionPolicyBinding {
+    let mut narrowed = again(found, name);
+    let namespaces = desired.spec.match_resources.as_ref().and_then(|matching| matching.namespace_selector.clone());
+    narrowed.spec.match_resources.get_or_insert_default().namespace_selector = namespaces;
+    narrowed
+}
+
+/// An existing binding, to be applied under a name. It is still of its generation.
+fn again(found: &ValidatingAdmissionPolicyBinding, name: String) -> ValidatingAdmissionPolicyBinding {
+    let ObjectMeta { labels, annotations, owner_references, .. } = found.metadata.clone();
+    let metadata = ObjectMeta { name: Some(name), labels, annotations, owner_references, ..ObjectMeta::default() };
+    ValidatingAdmissionPolicyBinding { metadata, spec: found.spec.clone() }
+}
+
 /// Deletes the policy and bindings for a shape that the profile no longer covers.
 async fn delete_pair(cx: &Context, profile: &str, shape: Shape) -> Result<(), ApiError> {
     let observed = cx.store.pair(profile, shape);
-    if observed.binding.is_some() || observed.updates.is_some() {
+    if !observed.bindings.is_empty() {
         delete::bindings(cx, profile, shape).await?;
         cx.metrics.wrote(BINDING, "delete");
     }
@@ -228,9 +280,9 @@ mod tests {
             }))
             .unwrap()
         };
-        for (before, after) in [(true, true), (true, false), (false, true), (false, false)] {
+        for before in [true, false] {
             let found = binding("1", &["Deny"], before);
-            let relaxed = relaxed(&binding("2", &["Warn", "Audit"], after), &found);
+            let relaxed = relaxed(&found, &binding("2", &["Warn", "Audit"], true));
             assert_eq!(relaxed.spec.validation_actions, ["Warn", "Audit"]);
             assert_eq!(relaxed.metadata.annotations, found.metadata.annotations);
             let action = relaxed.spec.param_ref.map(|params| params.parameter_not_found_action.unwrap());

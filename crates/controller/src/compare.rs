@@ -5,7 +5,6 @@ use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::ObjectMeta,
 };
 use palisade_api::names::Shape;
-use palisade_compiler::Pair;
 use serde::Serialize;
 use serde_json::Value as Json;
 
@@ -16,14 +15,14 @@ pub fn is_bundle(store: &Store, profile: &str, accepted: &AcceptedProfile) -> bo
     Shape::ALL.into_iter().all(|shape| {
         let found = store.pair(profile, shape);
         match accepted.compiled.bundle.pair(shape) {
-            Some(Pair { policy, binding, updates }) => {
-                let updates_are_right = match (updates, found.updates) {
-                    (Some(updates), Some(found)) => is_binding(updates, &found),
-                    (updates, found) => updates.is_none() && found.is_none(),
+            Some(pair) => {
+                let is_there = |binding: &ValidatingAdmissionPolicyBinding| {
+                    let name = binding.metadata.name.as_deref().unwrap_or_default();
+                    found.bindings.get(name).is_some_and(|found| is_binding(binding, found))
                 };
-                found.policy.is_some_and(|found| is_policy(policy, &found))
-                    && found.binding.is_some_and(|found| is_binding(binding, &found))
-                    && updates_are_right
+                found.policy.as_ref().is_some_and(|found| is_policy(&pair.policy, found))
+                    && found.bindings.len() == pair.bindings().count()
+                    && pair.bindings().all(is_there)
             }
             None => found.metadata().next().is_none(),
         }

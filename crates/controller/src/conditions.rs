@@ -112,7 +112,7 @@ pub fn without_probe(verdict: &Verdict, programmed: &Condition, accepted: &Accep
     if programmed.status != ConditionStatus::True {
         return Some(not_programmed("the profile is not programmed"));
     }
-    match accepted.compiled.stage {
+    match accepted.compiled.probed_stage() {
         Stage::Warn => return Some(condition(Reason::StageWarn, "violations are admitted with a warning")),
         Stage::Audit => return Some(condition(Reason::StageAudit, "violations are admitted and audited")),
         Stage::Deny => {}

@@ -10,17 +10,14 @@ use palisade_objects::json::Change as _;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value as Json, json};
 
-use crate::{
-    call::{ApiError, call},
-    compare::same_meta,
-};
+use crate::call::{ApiError, call};
 
 /// How an object was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verb {
     /// By server-side apply.
     Apply,
-    /// By a merge patch of the spec, which removes fields of another writer, too.
+    /// By a merge patch, which removes fields of another writer, too.
     Patch,
 }
 
@@ -34,11 +31,8 @@ impl Verb {
     }
 }
 
-/// Applies an object, and removes what others have added to its spec: server-side apply leaves their elements of maps and
-/// keyed lists alone, and a foreign match condition could turn a policy off.
-///
-/// `observed` is the object as a watch has shown it. If others have changed its spec alone, one patch restores it: the API
-/// server compiles all expressions of a policy for each write.
+/// Writes an object until the cluster has what is desired, without what others have added to its spec: a foreign match
+/// condition could turn a policy off. `observed` is the object as a watch has shown it, if it is there.
 ///
 /// # Errors
 /// Also if the object does not become equal: then something changes it on each write.
@@ -52,23 +46,67 @@ pub async fn converge<K>(
 where
     K: Resource<DynamicType = ()> + Clone + Debug + Serialize + DeserializeOwned,
 {
-    if let Some(observed) = observed.filter(|observed| same_meta(desired.meta(), observed.meta())) {
-        match patch_spec(api, desired, observed, manager).await {
-            Ok(restored) if same(&restored) => return Ok((restored, Verb::Patch)),
-            // It is not as it was observed any more.
-            Ok(_) => {}
-            Err(error) if error.is_not_found() || error.is_refusal() || error.is_conflict() => {}
-            Err(error) => return Err(error),
-        }
-    }
+    let mut found = observed.cloned();
     let mut again = 3;
     loop {
         again -= 1;
-        match once(api, desired, manager, &same).await {
+        match send(api, desired, found.as_ref(), manager, Dry::No).await {
+            Ok((written, verb)) if same(&written) => return Ok((written, verb)),
+            // Something of others is in it.
+            Ok((written, _)) if again > 0 => found = Some(written),
+            Ok(_) => {
+                let name = desired.meta().name.clone().unwrap_or_default();
+                return Err(ApiError::Differs { kind: K::kind(&()).into_owned(), name });
+            }
             Err(error) if error.is_conflict() && again > 0 => {}
-            other => return other,
+            Err(error) => return Err(error),
         }
     }
+}
+
+/// Whether to ask only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dry {
+    /// A dry run: nothing is stored.
+    Run,
+    /// No dry run.
+    No,
+}
+
+/// Sends one request: server-side apply for an object that is not there, or else a merge patch with what differs.
+///
+/// Not server-side apply for both. It leaves what another manager owns besides: elements of maps, of keyed lists and of
+/// sets. Then a policy takes two writes, for each of which the API server compiles all expressions; and a binding whose
+/// action somebody had edited could not get another, because sets are joined to what the API server rejects (`Deny` beside
+/// `Warn`).
+///
+/// # Errors
+/// As of any request.
+pub async fn send<K>(
+    api: &Api<K>,
+    desired: &K,
+    found: Option<&K>,
+    manager: &str,
+    dry: Dry,
+) -> Result<(K, Verb), ApiError>
+where
+    K: Resource + Clone + Debug + Serialize + DeserializeOwned,
+{
+    let name = desired.meta().name.as_deref().unwrap_or_default();
+    if let Some(found) = found {
+        let dry_run = dry == Dry::Run;
+        let params = PatchParams { field_manager: Some(manager.to_owned()), dry_run, ..PatchParams::default() };
+        let unreadable = |error| ApiError::Unreachable(kube::Error::SerdeError(error));
+        let patch = change(desired, found).map_err(unreadable)?;
+        match call(api.patch(name, &params, &Patch::Merge(patch))).await {
+            // Somebody has deleted it.
+            Err(error) if error.is_not_found() => {}
+            written => return Ok((written?, Verb::Patch)),
+        }
+    }
+    let apply = PatchParams::apply(manager).force();
+    let apply = if dry == Dry::Run { apply.dry_run() } else { apply };
+    Ok((call(api.patch(name, &apply, &Patch::Apply(desired))).await?, Verb::Apply))
 }
 
 /// Applies an object that cannot keep anything of others, because server-side apply treats the compared part as one
@@ -86,34 +124,25 @@ where
     if same(&applied) { Ok(applied) } else { Err(ApiError::Differs { kind: K::kind(&()).into_owned(), name }) }
 }
 
-async fn once<K>(api: &Api<K>, desired: &K, manager: &str, same: impl Fn(&K) -> bool) -> Result<(K, Verb), ApiError>
-where
-    K: Resource<DynamicType = ()> + Clone + Debug + Serialize + DeserializeOwned,
-{
-    let name = desired.meta().name.clone().unwrap_or_default();
-    let apply = PatchParams::apply(manager).force();
-    let applied = call(api.patch(&name, &apply, &Patch::Apply(desired))).await?;
-    if same(&applied) {
-        return Ok((applied, Verb::Apply));
+/// The merge patch that makes the spec what is desired. In the metadata, labels, annotations and owners of others stay: they
+/// change no verdict.
+fn change<K: Resource + Serialize>(desired: &K, found: &K) -> serde_json::Result<Json> {
+    let meta = desired.meta();
+    let mut metadata = Map::new();
+    for (field, map) in [("labels", &meta.labels), ("annotations", &meta.annotations)] {
+        if let Some(map) = map {
+            metadata.insert(field.to_owned(), json!(map));
+        }
     }
-    let patched = patch_spec(api, desired, &applied, manager).await?;
-    if same(&patched) {
-        return Ok((patched, Verb::Patch));
+    let mut owners = found.meta().owner_references.clone().unwrap_or_default();
+    let ours = meta.owner_references.as_deref().unwrap_or_default();
+    if !ours.iter().all(|owner| owners.contains(owner)) {
+        owners.retain(|found| ours.iter().all(|owner| owner.uid != found.uid));
+        owners.extend(ours.iter().cloned());
+        metadata.insert("ownerReferences".to_owned(), json!(owners));
     }
-    Err(ApiError::Differs { kind: K::kind(&()).into_owned(), name })
-}
-
-/// Changes the spec from what was found to what is desired. What does not differ is not sent.
-async fn patch_spec<K>(api: &Api<K>, desired: &K, found: &K, manager: &str) -> Result<K, ApiError>
-where
-    K: Resource<DynamicType = ()> + Clone + Debug + Serialize + DeserializeOwned,
-{
     let spec = |of: &K| serde_json::to_value(of).map(|mut of| of.at_mut(&["spec"]).take());
-    let unreadable = |error| ApiError::Unreachable(kube::Error::SerdeError(error));
-    let patch = difference(&spec(found).map_err(unreadable)?, &spec(desired).map_err(unreadable)?);
-    let params = PatchParams { field_manager: Some(manager.to_owned()), ..PatchParams::default() };
-    let name = desired.meta().name.as_deref().unwrap_or_default();
-    call(api.patch(name, &params, &Patch::Merge(json!({"spec": patch})))).await
+    Ok(json!({"metadata": metadata, "spec": difference(&spec(found)?, &spec(desired)?)}))
 }
 
 /// The merge patch (RFC 7396) that makes `desired` of `found`.
@@ -127,7 +156,22 @@ fn difference(found: &Json, desired: &Json) -> Json {
 
 #[cfg(test)]
 mod tests {
+    use k8s_openapi::api::core::v1::ConfigMap;
+
     use super::*;
+
+    #[test]
+    fn foreign_metadata_is_kept_and_ours_is_restored() {
+        let object = |metadata: Json| -> ConfigMap { serde_json::from_value(json!({"metadata": metadata})).unwrap() };
+        let owner = |uid: &str| json!({"apiVersion": "v1", "kind": "Node", "name": "x", "uid": uid});
+        let desired = object(json!({"labels": {"ours": "1"}, "ownerReferences": [owner("a")]}));
+        let found = object(json!({
+            "labels": {"ours": "0", "theirs": "1"}, "finalizers": ["x"], "ownerReferences": [owner("b")],
+        }));
+        let metadata = json!({"labels": {"ours": "1"}, "ownerReferences": [owner("b"), owner("a")]});
+        assert_eq!(change(&desired, &found).unwrap()["metadata"], metadata);
+        assert_eq!(change(&desired, &desired).unwrap()["metadata"], json!({"labels": {"ours": "1"}}));
+    }
 
     #[test]
     fn patch_restores_what_others_changed_and_sends_nothing_else() {

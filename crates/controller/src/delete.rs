@@ -12,7 +12,7 @@ use crate::{
 /// Deletes the bindings of a shape. Returns whether there were any.
 pub async fn bindings(cx: &Context, profile: &str, shape: Shape) -> Result<bool, ApiError> {
     let mut deleted = false;
-    for name in [names::policy(profile, shape), names::updates(profile, shape)] {
+    for name in names::bindings(profile, shape) {
         deleted |= binding(cx, &name).await?;
     }
     Ok(deleted)

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use palisade_api::Stage;
 use palisade_process::HttpMetrics;
 use prometheus_client::{
     encoding::EncodeLabelSet,
@@ -20,6 +21,12 @@ struct ResultLabel {
 struct StateLabels {
     profile: String,
     state: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct StageLabels {
+    profile: String,
+    stage: &'static str,
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
@@ -122,6 +129,7 @@ pub struct Metrics {
     reconciles: Family<ResultLabel, Counter>,
     durations: Histogram,
     namespaces: Family<StateLabels, Gauge>,
+    by_stage: Family<StageLabels, Gauge>,
     conditions: Family<ConditionLabels, Gauge>,
     writes: Family<WriteLabels, Counter>,
     drift: Family<KindLabel, Counter>,
@@ -143,6 +151,7 @@ impl Metrics {
             reconciles: Family::default(),
             durations: Histogram::new([0.001, 0.005, 0.02, 0.1, 0.5, 2.0, 10.0, 60.0]),
             namespaces: Family::default(),
+            by_stage: Family::default(),
             conditions: Family::default(),
             writes: Family::default(),
             drift: Family::default(),
@@ -160,6 +169,11 @@ impl Metrics {
         registry.register("palisade_reconcile", "Reconciles of profiles, by result", self.reconciles.clone());
         registry.register("palisade_reconcile_duration_seconds", "How long a reconcile took", self.durations.clone());
         registry.register("palisade_namespaces", "Namespaces of a profile, by state", self.namespaces.clone());
+        registry.register(
+            "palisade_namespaces_by_stage",
+            "Namespaces that a profile selects, by the stage that holds for pods in them",
+            self.by_stage.clone(),
+        );
         registry.register(
             "palisade_profile_condition",
             "Whether the condition of a profile has the status",
@@ -241,6 +255,9 @@ impl Metrics {
         for (state, count) in STATES.into_iter().zip(counts) {
             self.namespaces.get_or_create(&StateLabels { profile: profile.to_owned(), state }).set(count);
         }
+        for (stage, count) in Stage::ALL.into_iter().zip(observations.namespaces.by_stage.counts()) {
+            self.by_stage.get_or_create(&StageLabels { profile: profile.to_owned(), stage: stage.into() }).set(count);
+        }
         for condition in &observations.conditions {
             for status in ConditionStatus::ALL {
                 let labels = ConditionLabels {
@@ -257,6 +274,9 @@ impl Metrics {
     pub fn forget(&self, profile: &str) {
         for state in STATES {
             self.namespaces.remove(&StateLabels { profile: profile.to_owned(), state });
+        }
+        for stage in Stage::ALL {
+            self.by_stage.remove(&StageLabels { profile: profile.to_owned(), stage: stage.into() });
         }
         for type_ in palisade_api::conditions::ConditionType::ALL {
             for status in ConditionStatus::ALL {

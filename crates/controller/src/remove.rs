@@ -118,18 +118,20 @@ pub async fn step(
                     Removal::Released { at: now }
                 }
             }
-            Removal::Releasing { since } => match accepted.filter(|accepted| accepted.compiled.stage == Stage::Deny) {
-                Some(accepted) if now.duration_since(since) < LIMIT => {
-                    // While other probes run, this one may get no turn, and so no answer.
-                    match timeout(LIMIT, cx.prober.denies(accepted)).await.ok().flatten() {
-                        Some(true) => return Ok(Next::After(PAUSE)),
-                        // There may be other API servers, which read bindings about once a second, too.
-                        Some(false) => Removal::Released { at: since + SETTLE },
-                        None => Removal::Released { at: now + SETTLE },
+            Removal::Releasing { since } => {
+                match accepted.filter(|accepted| accepted.compiled.probed_stage() == Stage::Deny) {
+                    Some(accepted) if now.duration_since(since) < LIMIT => {
+                        // While other probes run, this one may get no turn, and so no answer.
+                        match timeout(LIMIT, cx.prober.denies(accepted)).await.ok().flatten() {
+                            Some(true) => return Ok(Next::After(PAUSE)),
+                            // There may be other API servers, which read bindings about once a second, too.
+                            Some(false) => Removal::Released { at: since + SETTLE },
+                            None => Removal::Released { at: now + SETTLE },
+                        }
                     }
+                    _ => Removal::Released { at: now + SETTLE },
                 }
-                _ => Removal::Released { at: now + SETTLE },
-            },
+            }
             Removal::Released { at } if at > now => return Ok(Next::After(at.duration_since(now))),
             Removal::Released { .. } => {
                 cx.registration.forget(profile);

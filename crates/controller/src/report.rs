@@ -9,7 +9,8 @@ use kube::{
     runtime::events::EventType,
 };
 use palisade_api::{
-    FailedNamespace, MutationStatus, NamespaceCounts, ToolSecurityProfile, ToolSecurityProfileStatus, names,
+    FailedNamespace, MutationStatus, NamespaceCounts, StageCounts, ToolSecurityProfile, ToolSecurityProfileStatus,
+    names,
 };
 use serde_json::json;
 
@@ -62,7 +63,7 @@ pub struct Namespaces {
 impl Namespaces {
     /// From the summary of the parameters.
     pub fn of(summary: Summary) -> Self {
-        let Summary { selected, ready, problems, unwritten } = summary;
+        let Summary { selected, by_stage, ready, problems, unwritten } = summary;
         let mut failed = problems;
         let mut not_written = BTreeSet::new();
         for (namespace, message) in unwritten {
@@ -72,7 +73,13 @@ impl Namespaces {
             }
         }
         let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
-        let counts = NamespaceCounts { selected: number(selected), ready: number(ready), failed: number(failed.len()) };
+        let [deny, warn, audit] = by_stage.map(number);
+        let counts = NamespaceCounts {
+            selected: number(selected),
+            ready: number(ready),
+            failed: number(failed.len()),
+            by_stage: StageCounts { deny, warn, audit },
+        };
         Self { counts, failed, not_written }
     }
 

@@ -6,7 +6,7 @@ use std::{
 };
 
 use k8s_openapi::jiff::Timestamp;
-use palisade_api::{ParameterType, ToolSecurityParams, ToolSecurityParamsSpec, ToolSecurityProfile, names};
+use palisade_api::{ParameterType, Stage, ToolSecurityParams, ToolSecurityParamsSpec, ToolSecurityProfile, names};
 use palisade_compiler::{Compiled, Namespace, selects};
 
 use crate::store::{ObservedNamespace, ObservedParams, Tenants};
@@ -88,8 +88,8 @@ impl Write {
 /// The plan for one namespace that the profile selects, or that still has its parameters.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NamespacePlan {
-    /// Whether the profile selects it.
-    pub selected: bool,
+    /// The stage at which it is; `None` if the profile does not select it.
+    pub stage: Option<Stage>,
     /// Why the namespace denies every pod, if it does.
     pub problem: Option<String>,
     /// Whether the parameters have values that only the policy before this one reads.
@@ -131,14 +131,15 @@ impl Rules<'_> {
         }
         let namespace = &namespace.namespace;
         let selected = selects(&self.profile.spec, namespace);
+        let stage = selected.then(|| self.compiled.stage_in(namespace));
         let desired = if namespace.name == names::PROBE_NAMESPACE {
             probe_params(self.compiled, namespace, self.now)
         } else {
             selected.then(|| self.compiled.params(namespace, self.now)).flatten()
         };
-        let nothing = NamespacePlan { selected, problem: None, carried: false, todo: Todo::Nothing(None) };
+        let nothing = NamespacePlan { stage, problem: None, carried: false, todo: Todo::Nothing(None) };
         match (desired, observed) {
-            (Some(desired), _) => Some(self.compare(desired, observed, selected)),
+            (Some(desired), _) => Some(self.compare(desired, observed, stage)),
             (None, Some(_)) => Some(NamespacePlan { todo: Todo::Remove, ..nothing }),
             (None, None) => selected.then_some(nothing),
         }
@@ -148,7 +149,7 @@ impl Rules<'_> {
         self,
         mut desired: ToolSecurityParams,
         observed: Option<&Arc<ObservedParams>>,
-        selected: bool,
+        stage: Option<Stage>,
     ) -> NamespacePlan {
         let (mut problem, mut carried) = (None, false);
         if !desired.spec.problem.is_empty() {
@@ -161,7 +162,7 @@ impl Rules<'_> {
             Some(observed) if is(&desired, observed) => Todo::Nothing(Some(Arc::clone(observed))),
             _ => Todo::Write(Arc::new(Write { params: desired, observed: observed.map(Arc::clone) })),
         };
-        NamespacePlan { selected, problem, carried, todo }
+        NamespacePlan { stage, problem, carried, todo }
     }
 }
 
@@ -171,6 +172,8 @@ pub struct Plan {
     namespaces: BTreeMap<String, NamespacePlan>,
     /// How many namespaces the profile selects.
     pub selected: usize,
+    /// Those by stage, in the order of [`Stage::ALL`].
+    pub by_stage: [usize; Stage::ALL.len()],
     /// In how many of them pods are validated.
     pub ready: usize,
     /// In how many some parameters have values that only the policy before this one reads.
@@ -196,14 +199,20 @@ impl Plan {
     pub fn set(&mut self, namespace: &str, namespace_plan: Option<NamespacePlan>) -> Option<NamespacePlan> {
         let before = self.namespaces.remove(namespace);
         if let Some(before) = &before {
-            self.selected -= usize::from(before.selected);
+            self.selected -= usize::from(before.stage.is_some());
+            if let Some(stage) = before.stage {
+                self.by_stage[stage as usize] -= 1;
+            }
             self.ready -= usize::from(before.is_ready());
             self.carried -= usize::from(before.carried);
             self.problems.remove(namespace);
             self.removable.remove(namespace);
         }
         if let Some(now) = namespace_plan {
-            self.selected += usize::from(now.selected);
+            self.selected += usize::from(now.stage.is_some());
+            if let Some(stage) = now.stage {
+                self.by_stage[stage as usize] += 1;
+            }
             self.ready += usize::from(now.is_ready());
             self.carried += usize::from(now.carried);
             if let Some(problem) = &now.problem {
@@ -234,7 +243,7 @@ impl Plan {
 impl NamespacePlan {
     fn is_ready(&self) -> bool {
         // Parameters that should not be there do no harm.
-        self.selected && self.problem.is_none() && !matches!(self.todo, Todo::Write(_))
+        self.stage.is_some() && self.problem.is_none() && !matches!(self.todo, Todo::Write(_))
     }
 }
 

@@ -188,7 +188,7 @@ mod tests {
                 Condition::new(ConditionType::Programmed, programmed, reason, "p"),
                 Condition::new(ConditionType::Enforced, ConditionStatus::False, Reason::StageWarn, "e"),
             ]),
-            namespaces: NamespaceCounts { selected: 2, ready: 1, failed: 1 },
+            namespaces: NamespaceCounts { selected: 2, ready: 1, failed: 1, ..NamespaceCounts::default() },
             failed: vec![],
             implied: None,
             exceptions: None,

@@ -63,18 +63,15 @@ pub struct ObservedParams {
 pub struct ObservedPair {
     /// The policy, if there is one.
     pub policy: Option<Arc<ValidatingAdmissionPolicy>>,
-    /// The binding, if there is one.
-    pub binding: Option<Arc<ValidatingAdmissionPolicyBinding>>,
-    /// The binding for updates, if there is one.
-    pub updates: Option<Arc<ValidatingAdmissionPolicyBinding>>,
+    /// The bindings that there are, by name.
+    pub bindings: BTreeMap<String, Arc<ValidatingAdmissionPolicyBinding>>,
 }
 
 impl ObservedPair {
     /// The metadata of the existing objects.
     pub fn metadata(&self) -> impl Iterator<Item = &ObjectMeta> {
         let policy = self.policy.as_ref().map(|policy| &policy.metadata);
-        let bindings = [&self.binding, &self.updates].into_iter().flatten();
-        policy.into_iter().chain(bindings.map(|binding| &binding.metadata))
+        policy.into_iter().chain(self.bindings.values().map(|binding| &binding.metadata))
     }
 }
 
@@ -129,12 +126,12 @@ impl Store {
 
     /// The policy and bindings of a profile for a shape.
     pub fn pair(&self, profile: &str, shape: Shape) -> ObservedPair {
-        let name = names::policy(profile, shape);
         let inner = self.lock();
         ObservedPair {
-            policy: inner.policies.get(&name).cloned(),
-            binding: inner.bindings.get(&name).cloned(),
-            updates: inner.bindings.get(&names::updates(profile, shape)).cloned(),
+            policy: inner.policies.get(&names::policy(profile, shape)).cloned(),
+            bindings: names::bindings(profile, shape)
+                .filter_map(|name| Some((name.clone(), Arc::clone(inner.bindings.get(&name)?))))
+                .collect(),
         }
     }
 
@@ -353,10 +350,10 @@ impl Inner {
 
     /// The profile that a policy or binding of this name belongs to.
     fn owner_of(&self, object: &str) -> Option<String> {
-        let names = |profile: &str| {
-            Shape::ALL.map(|shape| [names::policy(profile, shape), names::updates(profile, shape)]).concat()
+        // The policies are named like bindings.
+        let is_of = |profile: &&String| {
+            Shape::ALL.into_iter().flat_map(|shape| names::bindings(profile, shape)).any(|name| name == object)
         };
-        let is_of = |profile: &&String| names(profile).iter().any(|name| name == object);
         self.profiles.iter().map(|(name, _)| name).find(is_of).cloned()
     }
 }

@@ -60,6 +60,8 @@ pub struct Failure {
 pub struct Summary {
     /// How many the profile selects.
     pub selected: usize,
+    /// Those by stage, in the order of [`Stage::ALL`](palisade_api::Stage::ALL).
+    pub by_stage: [usize; 3],
     /// In how many of them pods are validated.
     pub ready: usize,
     /// Those that deny every pod because of a parameter, and why.
@@ -92,6 +94,7 @@ impl Tenancy {
         let unwritten = self.failures.iter().filter(|(_, failure)| !failure.deleting);
         Some(Summary {
             selected: planned.plan.selected,
+            by_stage: planned.plan.by_stage,
             ready: planned.plan.ready,
             problems: planned.plan.problems.clone(),
             unwritten: unwritten.map(|(name, failure)| (name.clone(), failure.message.clone())).collect(),

@@ -9,10 +9,9 @@ use std::{fmt::Debug, sync::Arc, time::Duration};
 use k8s_openapi::api::admissionregistration::v1::{ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding};
 use kube::{
     Api, Resource,
-    api::{ApiResource, DynamicObject, Patch, PatchParams},
+    api::{ApiResource, DynamicObject},
 };
 use palisade_api::names;
-use palisade_compiler::Pair;
 use palisade_objects::json::Change as _;
 use serde::{Serialize, de::DeserializeOwned};
 use tokio::time::Instant;
@@ -22,6 +21,7 @@ use crate::{
     call::{ApiError, call},
     compare::is_bundle,
     context::Context,
+    converge::{Dry, send},
     native,
     queue::Later,
     state::State,
@@ -102,21 +102,23 @@ pub fn reject(trial: &mut TrialState, generation: i64, rejection: Rejection, lat
 /// It gave no verdict.
 async fn dry_run(cx: &Context, accepted: &AcceptedProfile) -> Result<Result<(), Rejection>, ApiError> {
     for (shape, pair) in accepted.compiled.bundle.pairs() {
-        // Destructured, so that a new object cannot be forgotten.
-        let Pair { policy, binding, updates } = pair;
-        let found = cx.store.pair(&accepted.compiled.profile, shape).policy;
+        let policy = &pair.policy;
+        let observed = cx.store.pair(&accepted.compiled.profile, shape);
+        let found = observed.policy.as_deref();
         let read = |policy: &ValidatingAdmissionPolicy| policy.spec.as_ref().and_then(|spec| spec.param_kind.clone());
         // The author of a binding must be allowed to read its parameters, and the API server learns their kind from the
         // policy, which may not be there yet.
-        let unknown = found.is_none_or(|found| read(&found) != read(policy));
+        let unknown = found.is_none_or(|found| read(found) != read(policy));
         let client = || cx.client.clone();
-        if let Some(rejection) = ask(&Api::<ValidatingAdmissionPolicy>::all(client()), policy).await? {
+        if let Some(rejection) = ask(&Api::<ValidatingAdmissionPolicy>::all(client()), policy, found).await? {
             return Ok(Err(rejection));
         }
-        for binding in [binding].into_iter().chain(updates) {
+        for binding in pair.bindings() {
+            let found = binding.metadata.name.as_ref().and_then(|name| observed.bindings.get(name));
             let mut binding = binding.clone();
             binding.spec.param_ref = binding.spec.param_ref.filter(|_| !unknown);
-            if let Some(rejection) = ask(&Api::<ValidatingAdmissionPolicyBinding>::all(client()), &binding).await? {
+            let api = Api::<ValidatingAdmissionPolicyBinding>::all(client());
+            if let Some(rejection) = ask(&api, &binding, found.map(AsRef::as_ref)).await? {
                 return Ok(Err(rejection));
             }
         }
@@ -131,35 +133,34 @@ async fn dry_run(cx: &Context, accepted: &AcceptedProfile) -> Result<Result<(), 
     for (kind, object) in [native::Kind::Policy, native::Kind::Binding].into_iter().zip(objects) {
         let resource: ApiResource = kind.resource(version);
         let api: Api<DynamicObject> = Api::all_with(cx.client.clone(), &resource);
-        let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-        let answer = call(api.patch(&name, &params(), &Patch::Apply(&object))).await;
-        if let Some(rejection) = verdict(kind.name(), &name, answer.map(drop))? {
+        let unreadable = |error| ApiError::Unreachable(kube::Error::SerdeError(error));
+        let object: DynamicObject = serde_json::from_value(object).map_err(unreadable)?;
+        let found = call(api.get_opt(object.metadata.name.as_deref().unwrap_or_default())).await?;
+        if let Some(rejection) = ask_of(kind.name(), &api, &object, found.as_ref()).await? {
             return Ok(Err(rejection));
         }
     }
     Ok(Ok(()))
 }
 
-fn params() -> PatchParams {
-    PatchParams::apply(names::field_manager::POLICY).force().dry_run()
-}
-
-async fn ask<K>(api: &Api<K>, object: &K) -> Result<Option<Rejection>, ApiError>
+async fn ask<K>(api: &Api<K>, object: &K, found: Option<&K>) -> Result<Option<Rejection>, ApiError>
 where
     K: Resource<DynamicType = ()> + Clone + Debug + Serialize + DeserializeOwned,
 {
-    let name = object.meta().name.as_deref().unwrap_or_default();
-    let answer = call(api.patch(name, &params(), &Patch::Apply(object))).await;
-    verdict(&K::kind(&()), name, answer.map(drop))
+    ask_of(&K::kind(&()), api, object, found).await
 }
 
 /// Why the API server rejects an object, if it does.
 ///
 /// # Errors
 /// That is unknown.
-fn verdict(kind: &str, name: &str, answer: Result<(), ApiError>) -> Result<Option<Rejection>, ApiError> {
-    match answer {
-        Ok(()) => Ok(None),
+async fn ask_of<K>(kind: &str, api: &Api<K>, object: &K, found: Option<&K>) -> Result<Option<Rejection>, ApiError>
+where
+    K: Resource + Clone + Debug + Serialize + DeserializeOwned,
+{
+    let name = object.meta().name.as_deref().unwrap_or_default();
+    match send(api, object, found, names::field_manager::POLICY, Dry::Run).await {
+        Ok(_) => Ok(None),
         Err(error) if error.is_refusal() => Ok(Some(Rejection::by_api_server(&format!("{kind} {name}"), &error))),
         Err(error) => Err(error),
     }

@@ -103,7 +103,11 @@ pub fn migrate(
         let spec = ToolSecurityProfileSpec {
             namespace_selector,
             exclude_namespaces: vec![],
-            enforcement: Enforcement { pods: options.stage, workloads: templates(options.stage) },
+            enforcement: Enforcement {
+                pods: options.stage,
+                workloads: templates(options.stage),
+                ..Enforcement::default()
+            },
             exemptions: Exemptions::default(),
             exceptions: vec![],
             parameters: vec![],

@@ -118,6 +118,54 @@ pub(crate) async fn only_the_controller_and_admins_may_write_parameters(cluster:
     cluster.delete_profile(test).await
 }
 
+pub(crate) async fn only_admins_may_set_the_stage_of_a_namespace(cluster: &mut Cluster) -> TestResult {
+    let (test, policy) = ("own-stage", "confine-namespace-stages");
+    let label = names::stage_label("any-profile");
+    cluster.create_namespace(test, &json!({label.as_str(): "Deny"}), &json!({})).await?;
+    // May do anything with namespaces, and nothing with profiles.
+    let verbs = "--verb=create,update,patch,delete";
+    let resource = "--resource=namespaces,namespaces/status,namespaces/finalize";
+    cluster.kubectl(&["create", "clusterrole", test, verbs, resource])?;
+    cluster.kubectl(&["create", "clusterrolebinding", test, &format!("--clusterrole={test}"), "--user=editor"])?;
+    let editor = cluster.client_of_tenant("editor").await?;
+    let path = format!("/api/v1/namespaces/{test}");
+    let labels = |labels: Json| json!({"metadata": {"labels": labels}});
+    eventually("the policy is in force", || async {
+        let verdict = cluster.ask_as(&editor, "PATCH", &path, &labels(json!({label.as_str(): "Audit"}))).await;
+        denied_by(&verdict, policy).map_err(|error| error.to_string())
+    })
+    .await?;
+    for changed in [json!({label.as_str(): null}), json!({names::stage_label("another"): "Deny"}), json!(null)] {
+        for at in [path.clone(), format!("{path}/status")] {
+            denied_by(&cluster.ask_as(&editor, "PATCH", &at, &labels(changed.clone())).await, policy)?;
+        }
+    }
+    let namespace = |name: &str, labels: Json| json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}});
+    let mut finalized = namespace(test, json!({}));
+    finalized["spec"] = json!({"finalizers": ["kubernetes"]});
+    denied_by(&cluster.ask_as(&editor, "PUT", &format!("{path}/finalize"), &finalized).await, policy)?;
+    let born = namespace("born-open", json!({label.as_str(): "Audit"}));
+    denied_by(&cluster.ask_as(&editor, "POST", "/api/v1/namespaces", &born).await, policy)?;
+    // Everything else goes on, and an admin may.
+    for changed in [json!({"team": "a"}), json!({"team": null, label.as_str(): "Deny"})] {
+        let verdict = cluster.ask_as(&editor, "PATCH", &path, &labels(changed)).await;
+        ensure!(verdict == Verdict::Admitted, "another label: {verdict:?}");
+    }
+    let verdict = cluster.ask_as(&editor, "POST", "/api/v1/namespaces", &namespace("born-plain", json!({}))).await;
+    ensure!(verdict == Verdict::Admitted, "a namespace without the label: {verdict:?}");
+    cluster.patch_namespace(test, &labels(json!({label.as_str(): "Warn"}))).await?;
+    let verdict = cluster.ask_as(&editor, "DELETE", &path, &json!({})).await;
+    ensure!(verdict == Verdict::Admitted, "it can be deleted: {verdict:?}");
+    eventually("the namespace goes", || async {
+        match cluster.kubectl(&["get", "namespace", test, "-o", "name", "--ignore-not-found"]) {
+            Ok(found) if found.is_empty() => Ok(()),
+            other => Err(format!("{other:?}")),
+        }
+    })
+    .await?;
+    Ok(())
+}
+
 pub(crate) async fn controller_is_confined_to_its_own_objects(cluster: &mut Cluster) -> TestResult {
     let test = "confined";
     cluster.create_tool(test, test, UID).await?;
@@ -248,7 +296,7 @@ pub(crate) async fn confinement_has_no_type_check_warning(cluster: &mut Cluster)
         };
         let wrong: Vec<_> =
             ours.iter().filter(|policy| !checked(policy)).map(|policy| &policy.data["status"]).collect();
-        if ours.len() == 7 && wrong.is_empty() { Ok(()) } else { Err(format!("{} policies, {wrong:?}", ours.len())) }
+        if ours.len() == 8 && wrong.is_empty() { Ok(()) } else { Err(format!("{} policies, {wrong:?}", ours.len())) }
     })
     .await?;
     Ok(())

@@ -191,6 +191,13 @@ pub(crate) async fn drift_is_repaired(cluster: &mut Cluster) -> TestResult {
     if cluster.minor().await? >= Minor::V1_36 {
         drift_of_what_mutates_is_repaired(cluster, test).await?;
     }
+    // Whoever edited an action does not keep the profile from another one: actions are a set.
+    profile["spec"]["enforcement"] = json!({"pods": "Warn", "workloads": "Audit"});
+    cluster.apply_profile(&profile).await?;
+    cluster.wait_condition(test, "Programmed", "True").await?;
+    profile["spec"]["enforcement"] = json!({"pods": "Deny"});
+    cluster.apply_profile(&profile).await?;
+    cluster.wait_condition(test, "Programmed", "True").await?;
     let metrics = cluster.controller_get("/metrics").await?;
     ensure!(metrics.contains("palisade_drift_repaired_total"), "{metrics}");
     if cluster.minor().await? >= Minor::V1_36 {

@@ -23,6 +23,7 @@ mod plugins;
 mod pressure;
 mod privilege;
 mod scale;
+mod stages;
 mod stored;
 mod updates;
 mod upgrade;
@@ -94,6 +95,7 @@ fn main() -> ExitCode {
         namespaces::a_changed_annotation_writes_one_object,
         namespaces::several_profiles_all_apply,
         history::rollback_puts_a_recorded_spec_back_in_force,
+        stages::a_namespace_can_have_a_stage_of_its_own,
     ];
     let maintained = scenarios![
         lifecycle::an_invalid_profile_changes_nothing,
@@ -112,6 +114,7 @@ fn main() -> ExitCode {
         updates::update_cannot_change_a_field_that_is_not_judged,
         updates::adding_or_removing_parameters_admits_no_violation,
         updates::the_binding_for_updates_is_restored,
+        stages::a_namespace_in_deny_stays_in_it_while_the_profile_changes,
         api_servers::waiting_profiles_do_not_delay_others,
         api_servers::api_server_addresses_are_read_from_the_endpoint_slice,
         api_servers::every_api_server_is_probed_and_failing_ones_named,
@@ -139,6 +142,8 @@ fn main() -> ExitCode {
         exemptions::an_exception_ends_by_the_clock_of_the_api_server,
         namespaces::a_new_namespace_never_admits_a_violation,
         namespaces::invalid_parameter_fails_only_its_namespace,
+        stages::a_namespace_can_have_a_stage_of_its_own,
+        stages::a_namespace_in_deny_stays_in_it_while_the_profile_changes,
         lifecycle::custom_check_is_enforced_or_its_error_reported,
         lifecycle::drift_is_repaired,
         lifecycle::deleting_the_profile_frees_every_namespace,
@@ -178,6 +183,7 @@ fn main() -> ExitCode {
         privilege::service_accounts_lack_dangerous_permissions,
         confinement::only_dry_runs_are_admitted_in_the_probe_namespace,
         confinement::only_the_controller_and_admins_may_write_parameters,
+        confinement::only_admins_may_set_the_stage_of_a_namespace,
         confinement::controller_is_confined_to_its_own_objects,
         confinement::webhook_may_be_registered_only_for_tenant_pods,
         confinement::confinement_has_no_type_check_warning,
@@ -186,6 +192,7 @@ fn main() -> ExitCode {
     let confined = scenarios![
         confinement::only_dry_runs_are_admitted_in_the_probe_namespace,
         confinement::only_the_controller_and_admins_may_write_parameters,
+        confinement::only_admins_may_set_the_stage_of_a_namespace,
         confinement::controller_is_confined_to_its_own_objects,
         confinement::webhook_may_be_registered_only_for_tenant_pods,
         confinement::confinement_has_no_type_check_warning,

@@ -253,3 +253,39 @@ fn profiles_are_compiled_for_the_namespaces_given() {
         unknown.out
     );
 }
+
+#[test]
+fn a_namespace_is_judged_at_the_stage_of_its_label() {
+    let profile = "\
+apiVersion: toolsecurity.dev/v1alpha1
+kind: ToolSecurityProfile
+metadata: {name: tools}
+spec:
+  namespaceSelector: {matchLabels: {tenancy: tool}}
+  baseline: Privileged
+  privileges: {privileged: false}
+  enforcement: {pods: Audit, namespaceStages: ByLabel}
+";
+    let pod = "\
+apiVersion: v1
+kind: Pod
+metadata: {name: x, namespace: tool}
+spec: {containers: [{name: a, image: b, securityContext: {privileged: true}}]}
+";
+    for (label, denied, warned) in [
+        ("", false, false),
+        ("stage.toolsecurity.dev/other: Deny", false, false),
+        ("stage.toolsecurity.dev/tools: Audit", false, false),
+        ("stage.toolsecurity.dev/tools: Warn", false, true),
+        ("stage.toolsecurity.dev/tools: Deny", true, false),
+        ("stage.toolsecurity.dev/tools: warn", true, false),
+        ("stage.toolsecurity.dev/tools: ''", true, false),
+    ] {
+        let labels = format!("{{tenancy: tool, {label}}}").replace(", }", "}");
+        let namespace = format!("apiVersion: v1\nkind: Namespace\nmetadata:\n  name: tool\n  labels: {labels}\n");
+        let files = [("profile.yaml", profile), ("namespace.yaml", &*namespace), ("pod.yaml", pod)];
+        let found = run(&files, &["-f", "profile.yaml", "namespace.yaml", "--request", "pod.yaml"]);
+        assert_eq!(found.code, Some(i32::from(denied)), "{label}: {}{}", found.out, found.err);
+        assert_eq!(found.out.contains("warning: Validation failed"), warned, "{label}: {}", found.out);
+    }
+}

@@ -4,11 +4,12 @@
 use std::sync::Arc;
 
 use futures::future::join_all;
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicyBinding;
 use palisade_api::{
     conditions::{ConditionType, Reason},
     names::{self, Shape},
 };
-use palisade_compiler::{Pair, Question as Objects};
+use palisade_compiler::Question as Objects;
 
 use super::{
     answers::Question,
@@ -159,11 +160,12 @@ impl EnforcementProbe {
     /// To ask about this profile.
     pub fn new(site: Arc<Site>, metrics: Arc<Metrics>, accepted: Arc<AcceptedProfile>) -> Self {
         let (compiled, mut shapes, mut unseen) = (&accepted.compiled, Vec::new(), None);
-        for (shape, pair) in compiled.bundle.pairs() {
+        for shape in Shape::ALL {
+            let Some(binding) = compiled.probed_binding(shape) else { continue };
             // A shape without a probe is in the cluster as desired by now, and was written before the policy for pods:
             // an API server that enforces the latter has read the former, too.
             let Some(objects) = compiled.probes.question(shape) else { continue };
-            match action(pair) {
+            match action(binding) {
                 Some(action) => {
                     shapes.push(Judged { policy: names::policy(&compiled.profile, shape), action, objects });
                 }
@@ -235,8 +237,8 @@ fn complies(judged: &Judged, answer: PolicyAnswer) -> Outcome {
 }
 
 /// The action of a binding on violations; `None` if it only writes to the audit log, which no answer shows.
-fn action(pair: &Pair) -> Option<Action> {
-    let has = |action: &str| pair.binding.spec.validation_actions.iter().any(|one| one == action);
+fn action(binding: &ValidatingAdmissionPolicyBinding) -> Option<Action> {
+    let has = |action: &str| binding.spec.validation_actions.iter().any(|one| one == action);
     if has("Deny") {
         Some(Action::Deny)
     } else if has("Warn") {
@@ -254,11 +256,10 @@ impl Question for EnforcementProbe {
     }
 
     async fn ask(&self, turn: &Turn) -> EnforcementAnswer {
-        let probes = &self.accepted.compiled.probes;
-        let (Some(labels), false) = (&probes.labels, self.shapes.is_empty()) else {
+        let (Some(labels), false) = (self.accepted.compiled.probe_labels(), self.shapes.is_empty()) else {
             return EnforcementAnswer::everywhere(Outcome::Impossible);
         };
-        if let Err(why) = self.site.label(labels).await {
+        if let Err(why) = self.site.label(&labels).await {
             return EnforcementAnswer::everywhere(Outcome::Failed(why));
         }
         let set = self.site.servers.current().await;
@@ -289,9 +290,9 @@ impl Question for EnforcementProbe {
 
 /// Whether some API server denies, by the policy for pods, a pod that violates the profile. `None` if that is unknown.
 pub async fn denies(site: &Site, accepted: &AcceptedProfile) -> Option<bool> {
-    let (compiled, probes) = (&accepted.compiled, &accepted.compiled.probes);
-    let (labels, objects) = (probes.labels.as_ref()?, probes.question(Shape::Pods)?);
-    site.label(labels).await.ok()?;
+    let compiled = &accepted.compiled;
+    let (labels, objects) = (compiled.probe_labels()?, compiled.probes.question(Shape::Pods)?);
+    site.label(&labels).await.ok()?;
     let policy = names::policy(&compiled.profile, Shape::Pods);
     let set = site.servers.current().await;
     let asked = set.servers.iter().map(|server| async {

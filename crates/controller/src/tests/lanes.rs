@@ -105,7 +105,10 @@ async fn failing_namespace_is_reported_but_sets_no_condition_false() {
     let status = setup.mock.get(&at).unwrap();
     let failed = status["status"]["failedNamespaces"].as_array().unwrap();
     assert_eq!([&failed[0]["name"], &failed[1]["name"]], ["n3", "n5"]);
-    assert_eq!(status["status"]["namespaces"], json!({"selected": 10, "ready": 8, "failed": 2}));
+    assert_eq!(
+        status["status"]["namespaces"],
+        json!({"selected": 10, "ready": 8, "failed": 2, "byStage": {"deny": 10, "warn": 0, "audit": 0}})
+    );
     let (status, message) = setup.condition("tools", "Programmed", "Programmed").await;
     assert_eq!(status, "True");
     assert!(message.contains("the parameters of 2 namespaces could not be written"), "{message}");

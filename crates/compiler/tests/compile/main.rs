@@ -1,12 +1,13 @@
 //! What profiles compile to, and the messages about those that do not.
 #![allow(clippy::unwrap_used, reason = "all of this is tests")]
 
-use k8s_openapi::api::admissionregistration::v1::MatchResources;
+mod bindings;
+
 use palisade_api::{ToolSecurityProfile, names};
-use palisade_compiler::{Compiled, Namespace, Pair, compile, selects};
+use palisade_compiler::{Compiled, Namespace, compile, selects};
 use serde_json::{Value as Json, json};
 
-const TOOLFORGE: &str = include_str!("../../../examples/toolforge/profile.yaml");
+const TOOLFORGE: &str = include_str!("../../../../examples/toolforge/profile.yaml");
 
 fn profile(spec: &Json) -> ToolSecurityProfile {
     let mut all = json!({
@@ -392,77 +393,4 @@ fn redirect_target_that_is_not_a_registry_is_rejected() {
     assert!(compile(&profile(&json!({"images": {"redirect": {}}}))).is_err());
     let spec = json!({"images": {"redirect": {"target": "$none.example"}}});
     assert!(compile(&profile(&spec)).unwrap_err()[0].message.contains("$none is not a declared parameter"));
-}
-
-/// Updates of pods and of workloads: whether there is a binding for them, and with which parameters.
-#[allow(clippy::option_option, reason = "no binding, and one that reads no parameters, are two answers")]
-fn updates(spec: &Json) -> Vec<Option<Option<String>>> {
-    let mut spec = spec.clone();
-    spec["enforcement"] = json!({"workloads": "Deny"});
-    let not_found = |pair: &Pair| {
-        let updates = pair.updates.as_ref()?;
-        Some(updates.spec.param_ref.as_ref().and_then(|param_ref| param_ref.parameter_not_found_action.clone()))
-    };
-    compiled(&spec).bundle.pairs().map(|(_, pair)| not_found(pair)).collect()
-}
-
-#[test]
-fn update_binding_has_parameters_only_where_updates_need_them() {
-    let exception = |check: &str| json!([{"namespaces": ["x"], "checks": [check], "reason": "a test", "expires": "2099-01-01T00:00:00Z"}]);
-    let uid = json!({"users": {"runAsUser": {"rule": "MustRunAs", "ranges": [{"min": "$uid", "max": "$uid"}]}},
-        "parameters": [{"name": "uid", "type": "Integer"}]});
-    let with = |field: &str, value: Json| {
-        let mut spec = uid.clone();
-        spec[field] = value;
-        spec
-    };
-    let custom = |expression: &str| json!([{"id": "own", "expression": expression, "message": "no"}]);
-    let registries = json!([{"name": "registry", "type": "String"}]);
-    let (none, without, allow) = (None, Some(None), Some(Some("Allow".to_owned())));
-    for (spec, pods) in [
-        (json!({}), &none),
-        (uid.clone(), &without),
-        (with("images", json!({"allowedRegistries": ["a.example"]})), &without),
-        (json!({"images": {"allowedRegistries": ["$registry"]}, "parameters": registries}), &allow),
-        (with("exceptions", exception("privileged")), &without),
-        (json!({"exceptions": exception("privileged")}), &without),
-        (with("customChecks", custom("object.spec.hostname != ''")), &without),
-        (with("customChecks", custom("params.spec.integers['uid'] > 0")), &allow),
-    ] {
-        let workloads = pods.is_some().then(|| Some("Allow".to_owned()));
-        assert_eq!(updates(&spec), [pods.clone(), workloads], "{spec}");
-        let bundle = compiled(&spec).bundle;
-        let text = serde_json::to_string(&bundle.pods.policy).unwrap();
-        assert_eq!(text.contains("variables.updated"), *pods == without, "{spec}");
-    }
-    let mut excepted = with("images", json!({"allowedRegistries": ["a.example"]}));
-    excepted["exceptions"] = exception("imageRegistries");
-    assert_eq!(updates(&excepted)[0], allow);
-}
-
-#[test]
-fn each_request_matches_one_binding() {
-    let spec = json!({"parameters": [{"name": "x", "type": "String"}], "enforcement": {"workloads": "Deny"}});
-    for (_, pair) in compiled(&spec).bundle.pairs() {
-        let requests = |rules: Option<&MatchResources>| {
-            let rules = rules.and_then(|of| of.resource_rules.clone()).unwrap_or_default();
-            let mut requests = Vec::new();
-            for rule in rules {
-                for operation in rule.operations.iter().flatten() {
-                    for resource in rule.resources.iter().flatten() {
-                        requests.push((rule.api_groups.clone(), operation.clone(), resource.clone()));
-                    }
-                }
-            }
-            requests.sort();
-            requests
-        };
-        let mut all = requests(pair.policy.spec.as_ref().and_then(|spec| spec.match_constraints.as_ref()));
-        // The one thing that does not exist.
-        all.retain(|(_, operation, resource)| !(operation == "CREATE" && resource.contains('/')));
-        let mut bound: Vec<_> =
-            pair.bindings().flat_map(|binding| requests(binding.spec.match_resources.as_ref())).collect();
-        bound.sort();
-        assert_eq!(all, bound);
-    }
 }

@@ -1,0 +1,101 @@
+//! The bindings that put a policy in force, each for some of the requests that the policy matches. A request matches one
+//! of them.
+
+use k8s_openapi::{
+    api::admissionregistration::v1::{
+        MatchResources, ValidatingAdmissionPolicyBinding, ValidatingAdmissionPolicyBindingSpec,
+    },
+    apimachinery::pkg::apis::meta::v1::LabelSelector,
+};
+use palisade_api::{
+    NamespaceStages, Stage, ToolSecurityProfile,
+    names::{self, Shape},
+};
+
+use crate::{
+    matching::{all_rules, matching, other_rules, stage_selector, update_rules},
+    metadata::{metadata, param_ref, profile_name},
+    updates::PodUpdates,
+};
+
+/// Makes the bindings of a profile's policy for a shape.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bindings<'a> {
+    pub profile: &'a ToolSecurityProfile,
+    pub shape: Shape,
+    pub updates: PodUpdates,
+}
+
+impl Bindings<'_> {
+    /// For namespaces that have no stage of their own: the binding, and the one for updates.
+    pub fn unlabelled(
+        self,
+        stage: Stage,
+    ) -> (ValidatingAdmissionPolicyBinding, Option<ValidatingAdmissionPolicyBinding>) {
+        let namespaces = match self.profile.spec.enforcement.namespace_stages {
+            NamespaceStages::Uniform => LabelSelector::default(),
+            NamespaceStages::ByLabel => stage_selector(profile_name(self.profile), None),
+        };
+        self.bindings(stage, &namespaces, |name| name)
+    }
+
+    /// For namespaces with a stage of their own.
+    pub fn labelled(self) -> Vec<ValidatingAdmissionPolicyBinding> {
+        let of = |stage| {
+            let namespaces = stage_selector(profile_name(self.profile), Some(stage));
+            let (binding, updates) = self.bindings(stage, &namespaces, |name| names::staged(&name, stage));
+            // The second leaves updates to the first.
+            updates.into_iter().chain([binding])
+        };
+        match self.profile.spec.enforcement.namespace_stages {
+            NamespaceStages::Uniform => Vec::new(),
+            NamespaceStages::ByLabel => Stage::ALL.into_iter().flat_map(of).collect(),
+        }
+    }
+
+    fn bindings(
+        self,
+        stage: Stage,
+        namespaces: &LabelSelector,
+        name: impl Fn(String) -> String,
+    ) -> (ValidatingAdmissionPolicyBinding, Option<ValidatingAdmissionPolicyBinding>) {
+        let Self { profile, shape, updates } = self;
+        let owner = profile_name(profile);
+        let binding = |name, param_ref, match_resources: Option<MatchResources>| ValidatingAdmissionPolicyBinding {
+            metadata: metadata(profile, name),
+            spec: ValidatingAdmissionPolicyBindingSpec {
+                policy_name: names::policy(owner, shape),
+                param_ref,
+                match_resources,
+                validation_actions: actions(stage),
+            },
+        };
+        let main = name(names::policy(owner, shape));
+        if updates == PodUpdates::AsCreation {
+            let some = *namespaces != LabelSelector::default();
+            return (binding(main, None, some.then(|| matching(namespaces.clone(), all_rules(shape)))), None);
+        }
+        // Deny closes a namespace without parameters. Other stages must let it through: the API server denies a request
+        // for which it cannot configure the policy, whatever the binding's actions are.
+        let not_found = if stage == Stage::Deny { "Deny" } else { "Allow" };
+        let without = (shape, updates) == (Shape::Pods, PodUpdates::WithoutParameters);
+        let of = |rules| Some(matching(namespaces.clone(), rules));
+        (
+            binding(main, Some(param_ref(owner, not_found)), of(other_rules(shape))),
+            Some(binding(
+                name(names::updates(owner, shape)),
+                (!without).then(|| param_ref(owner, "Allow")),
+                of(update_rules(shape)),
+            )),
+        )
+    }
+}
+
+fn actions(stage: Stage) -> Vec<String> {
+    let actions: &[&str] = match stage {
+        Stage::Deny => &["Deny"],
+        Stage::Warn => &["Warn", "Audit"],
+        Stage::Audit => &["Audit"],
+    };
+    actions.iter().map(|&action| action.to_owned()).collect()
+}
