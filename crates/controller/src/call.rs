@@ -9,6 +9,10 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 /// After this time each API server evaluates a newly written policy: it reads policies and bindings about once a
 /// second.
 pub const SETTLE: Duration = Duration::from_secs(2);
+/// How long parameters stay that an API server may still read. Longer than [`SETTLE`]: a busy API server may take
+/// longer, no answer shows which policy it evaluates, and parameters removed too soon deny each pod, while those that
+/// stay harm nobody.
+pub const LINGER: Duration = Duration::from_secs(10);
 
 /// Why a request failed.
 #[derive(Debug, thiserror::Error)]

@@ -15,7 +15,7 @@ use tokio::time::{Instant, timeout};
 
 use crate::{
     accepted::AcceptedProfile,
-    call::{ApiError, SETTLE, call},
+    call::{ApiError, LINGER, SETTLE, call},
     context::Context,
     delete, finalizer,
     jobs::{Class, Job},
@@ -126,7 +126,7 @@ pub async fn step(
                             Some(true) => return Ok(Next::After(PAUSE)),
                             // There may be other API servers, which read bindings about once a second, too.
                             Some(false) => Removal::Released { at: since + SETTLE },
-                            None => Removal::Released { at: now + SETTLE },
+                            None => Removal::Released { at: now + LINGER },
                         }
                     }
                     _ => Removal::Released { at: now + SETTLE },

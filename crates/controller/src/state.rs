@@ -9,7 +9,7 @@ use std::{
 
 use tokio::time::Instant;
 
-use crate::{accepted::AcceptedProfile, call::SETTLE, resolve::Keep, tenancy::Tenancy};
+use crate::{accepted::AcceptedProfile, call::LINGER, resolve::Keep, tenancy::Tenancy};
 
 /// By profile.
 #[derive(Debug, Default)]
@@ -89,7 +89,7 @@ impl InForce {
 
     /// How long until the API server surely evaluates the policies in the cluster; `None` if it already does.
     pub fn settles_in(&self, now: Instant) -> Option<Duration> {
-        let rest = SETTLE.saturating_sub(now.duration_since(self.settling.since));
+        let rest = LINGER.saturating_sub(now.duration_since(self.settling.since));
         (!rest.is_zero()).then_some(rest)
     }
 }

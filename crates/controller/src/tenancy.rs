@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use crate::{
     accepted::AcceptedProfile,
-    call::{ApiError, SETTLE},
+    call::{ApiError, LINGER},
     jobs::{Class, Job},
     queue::Later,
     resolve::{Keep, Plan, Todo},
@@ -136,7 +136,7 @@ impl Tenancy {
             // Only when the API server has surely read both the policy and the namespace's labels: until then it may
             // still validate the namespace's pods by the profile.
             Todo::Remove => {
-                let due = self.removable.get(namespace).map_or(now, |since| *since) + SETTLE;
+                let due = self.removable.get(namespace).map_or(now, |since| *since) + LINGER;
                 if settles || due > now {
                     later.at(Some(due.saturating_duration_since(now)));
                     return None;
