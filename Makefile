@@ -122,6 +122,11 @@ package: ## Package the crates of the toolkit, and build each from its package
 pressure: controlplane ## Measure repair with 50 profiles, half of them in trouble, and 3,500 namespaces
 	PALISADE_PRESSURE_NAMESPACES=3500 PALISADE_PRESSURE_ROUNDS=200 cargo test -p palisade-tests --test apiserver -- pressure --nocapture
 
+.PHONY: rollout
+rollout: controlplane ## Roll a profile out to 1,000 namespaces, 32 with offenders, while the controller is killed 20 times
+	PALISADE_ROLLOUT_NAMESPACES=1000 PALISADE_ROLLOUT_KILLS=20 \
+		cargo test -p palisade-tests --test apiserver -- a_rollout_promotes --nocapture
+
 CASES ?= 3000
 
 SHARD ?= 0/20

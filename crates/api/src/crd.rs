@@ -21,6 +21,12 @@ pub fn all() -> Vec<CustomResourceDefinition> {
                 if let Some(selector) = below(schema, &["spec", "namespaceSelector"]) {
                     select(selector);
                 }
+                let waves = below(schema, &["spec", "rollout", "waves"]).and_then(|waves| waves.items.as_mut());
+                if let Some(JSONSchemaPropsOrArray::Schema(wave)) = waves
+                    && let Some(selector) = below(wave, &["selector"])
+                {
+                    select(selector);
+                }
                 // Parameters have no status.
                 if let Some(status) = below(schema, &["status"]) {
                     status.default = Some(JSON(unreported()));
@@ -131,7 +137,9 @@ mod tests {
         // The selector's type is that of Kubernetes; the API server compares it with labels and evaluates no
         // expressions on it.
         let selector = spec["properties"].as_object_mut().unwrap().remove("namespaceSelector");
-        assert!(selector.is_some());
+        let wave = &mut spec["properties"]["rollout"]["properties"]["waves"]["items"]["properties"];
+        let of_wave = wave.as_object_mut().unwrap().remove("selector");
+        assert!(selector.is_some() && of_wave.is_some());
         let mut found = Vec::new();
         unbounded("spec", &spec, &mut found);
         assert!(found.is_empty(), "{}", found.join("\n"));

@@ -11,6 +11,7 @@ mod params;
 mod profile;
 mod published;
 pub mod revision;
+mod rollout;
 
 pub use palisade_checks::{
     Diagnostic, Level, ParameterName, ParameterType, Resolved, Settings, Values, catalogue, settings,
@@ -22,3 +23,4 @@ pub use profile::{
     Source, Stage, StageCounts, ToolSecurityProfile, ToolSecurityProfileSpec, ToolSecurityProfileStatus, WorkloadStage,
 };
 pub use published::Published;
+pub use rollout::{HELD_BY_VIOLATIONS, HeldNamespace, OnViolation, Rollout, RolloutPhase, RolloutStatus, Wave};

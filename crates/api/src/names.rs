@@ -46,6 +46,8 @@ pub mod field_manager {
     pub const FINALIZER: &str = "palisade-controller/finalizer";
     /// For the labels of the probe namespace.
     pub const PROBE: &str = "palisade-controller/probe";
+    /// For the stages of namespaces that a rollout promotes.
+    pub const ROLLOUT: &str = "palisade-controller/rollout";
     /// For the last good revision of a profile.
     pub const REVISION: &str = "palisade-controller/revision";
 }
@@ -97,6 +99,11 @@ pub fn bindings(profile: &str, shape: Shape) -> impl Iterator<Item = String> {
 /// The label of a namespace that says at which stage of a profile it is.
 pub fn stage_label(profile: &str) -> String {
     format!("stage.{GROUP}/{profile}")
+}
+
+/// The annotation of a namespace that says why the rollout of a profile does not take it to a stricter stage.
+pub fn rollout_annotation(profile: &str) -> String {
+    format!("rollout.{GROUP}/{profile}")
 }
 
 /// The name of a profile's MutatingAdmissionPolicy and its binding.

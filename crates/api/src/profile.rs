@@ -13,6 +13,8 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
+use crate::rollout::{Rollout, RolloutStatus};
+
 /// What the pods of the selected namespaces may do. Palisade compiles a profile into one
 /// ValidatingAdmissionPolicy for pods and one for pod templates, their bindings, and one ToolSecurityParams in each selected namespace; the API
 /// server enforces them itself. Several profiles on one namespace all apply. A setting that is absent is as
@@ -41,12 +43,15 @@ use serde_json::Value as Json;
     printcolumn(name = "Deny", type_ = "integer", json_path = ".status.namespaces.byStage.deny", description = "Selected namespaces in stage Deny."),
     printcolumn(name = "Warn", type_ = "integer", json_path = ".status.namespaces.byStage.warn", description = "Selected namespaces in stage Warn."),
     printcolumn(name = "Audit", type_ = "integer", json_path = ".status.namespaces.byStage.audit", description = "Selected namespaces in stage Audit."),
+    printcolumn(name = "Rollout", type_ = "string", priority = 1, json_path = ".status.rollout.phase", description = "How far the rollout is."),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
     printcolumn(name = "Workloads", type_ = "string", priority = 1, json_path = ".spec.enforcement.workloads", description = "The stage of pod templates."),
     printcolumn(name = "PSS", type_ = "string", priority = 1, json_path = ".status.pssEquivalent.level", description = "The level of the Pod Security Standards that the profile implies."),
     printcolumn(name = "Message", type_ = "string", priority = 1, json_path = ".status.conditions[?(@.type==\"Ready\")].message")
 )]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[x_kube(validation = ("!has(self.rollout) || (has(self.enforcement) && has(self.enforcement.namespaceStages) && self.enforcement.namespaceStages == 'ByLabel')",
+    "rollout needs enforcement.namespaceStages: ByLabel"))]
 pub struct ToolSecurityProfileSpec {
     /// The namespaces whose pods are judged. kube-system, kube-public, kube-node-lease and the operator's own
     /// namespace are never selected.
@@ -63,6 +68,10 @@ pub struct ToolSecurityProfileSpec {
     /// What happens to a pod that violates the profile.
     #[serde(default)]
     pub enforcement: Enforcement,
+    /// How the controller takes namespaces to stricter stages, wave by wave. It needs enforcement.namespaceStages: `ByLabel`,
+    /// and the permissions of manifests/rollout.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rollout: Option<Rollout>,
     /// Values that differ by namespace. Settings refer to them as $name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
@@ -494,6 +503,9 @@ pub struct ToolSecurityProfileStatus {
     /// Who changes pods, if the profile says what is to be changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mutation: Option<MutationStatus>,
+    /// How far spec.rollout is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rollout: Option<RolloutStatus>,
     /// Names of the policies and bindings made for the profile.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 8))]

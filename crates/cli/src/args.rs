@@ -11,12 +11,13 @@ use crate::{
     migrate::PspArgs,
     render::{self, RenderArgs},
     rollback::RollbackArgs,
+    rollout::RolloutCommand,
     test::TestArgs,
 };
 
 /// Tenant security for Kubernetes, enforced by the API server itself.
 ///
-/// Works offline: only history, diff and rollback ask a cluster, and only rollback changes anything. What render prints
+/// Works offline: only history, diff, rollback and rollout ask a cluster, and only the last two change anything. What render prints
 /// passed the check that the controller makes before it applies anything.
 #[derive(Debug, Parser)]
 #[command(name = "palisade", version, after_help = render::EXAMPLES)]
@@ -68,6 +69,9 @@ pub enum Command {
     ///
     /// Palisade compiles and checks the revision first, and writes nothing that it rejects.
     Rollback(RollbackArgs),
+    /// Show how far the rollout of a profile to stricter stages is, or steer it.
+    #[command(subcommand)]
+    Rollout(RolloutCommand),
     /// Print a script that completes commands and flags in a shell.
     Completions {
         /// Which shell.

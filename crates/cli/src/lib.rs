@@ -1,5 +1,5 @@
 //! `palisade`: shows, offline, what a `ToolSecurityProfile` compiles to, and how an API server would answer requests.
-//! CI and the controller run the same pipeline: parse, compile, check. Only the commands about revisions ask a cluster.
+//! CI and the controller run the same pipeline: parse, compile, check. Only the commands about revisions and rollouts ask a cluster.
 //!
 //! Each module uses only modules before it:
 //!
@@ -7,7 +7,7 @@
 //! 2. What files have in them: `strict`, `profiles`, `namespaces`, `pods`.
 //! 3. What a cluster has: `cluster`, `revisions`.
 //! 4. Commands, none of which uses another: `render`, `explain`, `eval`, `test`, `lint`, `migrate`, `history`, `compare`
-//!    (`palisade diff`), `rollback`.
+//!    (`palisade diff`), `rollback`, `rollout`.
 //! 5. The command line, and its manual: `args`, `manual`.
 #![allow(clippy::disallowed_methods, reason = "this crate reads the files that its user names")]
 
@@ -32,6 +32,7 @@ mod render;
 mod report;
 mod revisions;
 mod rollback;
+mod rollout;
 mod strict;
 mod test;
 
@@ -77,6 +78,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
         Command::History(args) => history::run(&args),
         Command::Diff(args) => compare::run(&args),
         Command::Rollback(args) => rollback::run(&args),
+        Command::Rollout(command) => rollout::run(&command),
         Command::Completions { shell } => manual::completions(shell),
         Command::Man { directory } => manual::pages(directory.as_deref()),
     };

@@ -10,7 +10,7 @@
 //! Each module uses only modules before it:
 //!
 //! 1. Expressions, whatever they say: `tree`, `fold`, `writing`.
-//! 2. The parts of a profile: `custom`, `exceptions`, `exemptions`, `resolve`.
+//! 2. The parts of a profile: `custom`, `exceptions`, `exemptions`, `resolve`, `rollout`.
 //! 3. What policies match and read: `metadata`, `matching`, `updates`.
 //! 4. What policies say: `mutation`, `expressions`, `fast`.
 //! 5. Objects: `native`, `registration`, `bindings`, `bundle`, `probes`.
@@ -30,6 +30,7 @@ mod native;
 mod probes;
 mod registration;
 mod resolve;
+mod rollout;
 mod tree;
 mod updates;
 mod writing;
@@ -173,6 +174,7 @@ pub fn compile_as(profile: &ToolSecurityProfile, writing: Writing) -> Result<Com
     diagnostics.extend(found);
     diagnostics.extend(names_too_long(&name));
     diagnostics.extend(selects_everything(spec));
+    diagnostics.extend(rollout::mistakes(spec));
     let parameterized = !parameters.is_empty() || !exceptions.is_empty();
     let (mutation, found) = Mutation::new(&name, spec, &settings, &customs, &parameters, parameterized);
     diagnostics.extend(found);

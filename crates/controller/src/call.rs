@@ -29,6 +29,9 @@ pub enum ApiError {
     /// A list without a version cannot be watched.
     #[error("the list has no resource version")]
     NoResourceVersion,
+    /// An answer does not say when it was given.
+    #[error("the answer has no readable date")]
+    NoDate,
     /// The object that was read back is not the one that was written.
     #[error("{kind} {name} was written and still differs: something changes it while it is being written")]
     Differs {
@@ -88,6 +91,11 @@ impl ApiError {
         let terminating =
             details.is_some_and(|details| details.causes.iter().any(|cause| cause.reason == "NamespaceTerminating"));
         (status.is_not_found() && missing) || (status.is_forbidden() && terminating)
+    }
+
+    /// The controller has no permission, or a policy of the cluster denies it.
+    pub fn is_forbidden(&self) -> bool {
+        matches!(self, Self::Refused(status) if status.is_forbidden())
     }
 
     /// The API server has read the object and rejects it. It would reject it again.

@@ -6,11 +6,13 @@
 //!    |                    +--> parameters   resolve -> jobs -> write: the parameters of each namespace
 //!    |                    |
 //!    |                    +--> reconcile    compile -> check -> try -> (parameters) -> apply -> probe -> report
+//!    |                    |           |
+//!    |                    +--> rollouts     judge -> promote: namespaces go to stricter stages, wave by wave
 //!    |                                |
 //!    +---- our writes ----------------+
 //! ```
 //!
-//! There are three lanes, and none waits for another: each has a queue of its own, and works on as many profiles at a
+//! There are four lanes, and none waits for another: each has a queue of its own, and works on as many profiles at a
 //! time as are due. What they share of a profile is in `state`, behind locks that are never held while anything is
 //! awaited. So repairs wait for nothing. Beside the lanes, `probe` asks each API server what it enforces, `mutate`
 //! maintains the engine that mutates pods (a policy of the API server, or else the webhook), and `registration`
@@ -25,10 +27,11 @@
 //!
 //! 1. Tools: `call`, `text`, `table`, `queue`, `options`, `status`, `metrics`, `events`.
 //! 2. What is known: `store`, `redirects`, `health`, `accepted`, `compare`, `converge`, `native`.
-//! 3. Stages that need no context: `observe`, `compile`, `revision`, `last_good`, `resolve`, `jobs`, `tenancy`,
+//! 3. Stages that need no context: `observe`, `compile`, `revision`, `last_good`, `resolve`, `jobs`, `tenancy`, `waves`,
 //!    `state`, `conditions`, `registration`, `probe`.
 //! 4. What all stages share: `context`.
-//! 5. Stages: `finalizer`, `delete`, `trial`, `apply`, `repair`, `write`, `params`, `mutate`, `remove`, `report`.
+//! 5. Stages: `finalizer`, `delete`, `trial`, `apply`, `repair`, `write`, `params`, `rollout`, `mutate`,
+//!    `remove`, `report`.
 //! 6. The driver: `lane`, `progress`, `reconcile`, `run`.
 
 #![allow(
@@ -69,6 +72,7 @@ mod repair;
 mod report;
 mod resolve;
 mod revision;
+mod rollout;
 mod run;
 mod state;
 mod status;
@@ -79,6 +83,7 @@ mod tenancy;
 mod tests;
 mod text;
 mod trial;
+mod waves;
 mod write;
 
 pub use context::Access;

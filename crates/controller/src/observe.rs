@@ -32,19 +32,19 @@ pub fn start(client: &Client, store: &Arc<Store>, queues: &Queues, supervisor: &
     let all = Config::default();
     let managed = all.clone().labels(&format!("{}={}", names::MANAGED_BY_LABEL, names::MANAGED_BY));
     let follow = Follow { store, queues, supervisor };
-    let Queues { reconcile, repairs, params } = queues;
+    let Queues { reconcile, repairs, params, rollouts } = queues;
     // People write profiles: an unreadable one must not hide the others.
     follow.kind::<DeserializeGuard<ToolSecurityProfile>>(
         Api::all(client.clone()),
         all.clone(),
-        [reconcile].into(),
+        [reconcile, rollouts].into(),
         Store::observe_profile,
     );
     // Metadata only.
     follow.kind::<PartialObjectMeta<Namespace>>(
         Api::all(client.clone()),
         all.clone(),
-        [params].into(),
+        [params, rollouts].into(),
         Store::observe_namespace,
     );
     // All of this kind are ours, and have no labels.

@@ -91,6 +91,8 @@ pub struct Queues {
     pub repairs: Arc<Queue>,
     /// Parameters in namespaces.
     pub params: Arc<Queue>,
+    /// Namespaces that are taken to stricter stages.
+    pub rollouts: Arc<Queue>,
 }
 
 impl Queues {
@@ -100,12 +102,13 @@ impl Queues {
             reconcile: Arc::new(Queue::new(debounce)),
             repairs: Arc::new(Queue::new(Duration::ZERO)),
             params: Arc::new(Queue::new(debounce)),
+            rollouts: Arc::new(Queue::new(debounce)),
         }
     }
 
     /// Something about these profiles has changed: triggers all lanes.
     pub fn trigger_all(&self, profiles: &BTreeSet<String>) {
-        for queue in [&self.reconcile, &self.repairs, &self.params] {
+        for queue in [&self.reconcile, &self.repairs, &self.params, &self.rollouts] {
             queue.trigger(profiles.iter().cloned());
         }
     }

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 
 use futures::{FutureExt, future::BoxFuture};
 use k8s_openapi::{apimachinery::pkg::apis::meta::v1::ObjectMeta, jiff::Timestamp};
-use palisade_api::{EngineInForce, MutationStatus, conditions::ConditionType, names};
+use palisade_api::{EngineInForce, MutationStatus, RolloutStatus, conditions::ConditionType, names};
 use tokio::time::Instant;
 use tracing::Instrument;
 
@@ -286,8 +286,17 @@ async fn write_status(
 ) -> Result<(), ReconcileError> {
     let in_force = progress.last_good.get().map(AsRef::as_ref);
     let mutation = mutation(cx, observed, progress);
-    let what = Report { conditions, namespaces: Namespaces::of(summary), in_force, mutation };
+    let rollout = rollout(cx, observed, in_force);
+    let what = Report { conditions, namespaces: Namespaces::of(summary), in_force, mutation, rollout };
     report(cx, observed, &mut progress.report, what).await.map_err(ReconcileError::Report)
+}
+
+/// How far the rollout is, for the status; what an earlier process reported holds until the lane has looked.
+fn rollout(cx: &Context, observed: &ObservedProfile, in_force: Option<&AcceptedProfile>) -> Option<RolloutStatus> {
+    in_force?.profile.spec.rollout.as_ref()?;
+    let state = cx.states.of(observed.meta.name.as_deref()?);
+    let known = state.rollout().status.clone();
+    known.or_else(|| observed.profile.as_ref().ok()?.status.as_ref()?.rollout.clone())
 }
 
 /// Which engine mutates pods, for the status.
@@ -351,6 +360,7 @@ impl Reconcile<'_> {
             (in_force.is_confirmed(), in_force.error.clone(), in_force.wrote)
         };
         if confirmed && !cx.stop.is_cancelled() {
+            cx.queues.rollouts.schedule(profile.to_owned(), Duration::ZERO);
             later.at(progress.last_good.save(&cx.client, target).await);
             cx.registration.want(target, Wanted::of(target, engine(observed, progress)));
             later.at(mutate(cx, target, &mut progress.mutation).await);

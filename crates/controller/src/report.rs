@@ -9,8 +9,8 @@ use kube::{
     runtime::events::EventType,
 };
 use palisade_api::{
-    FailedNamespace, MutationStatus, NamespaceCounts, StageCounts, ToolSecurityProfile, ToolSecurityProfileStatus,
-    names,
+    FailedNamespace, MutationStatus, NamespaceCounts, RolloutStatus, StageCounts, ToolSecurityProfile,
+    ToolSecurityProfileStatus, names,
 };
 use serde_json::json;
 
@@ -48,6 +48,8 @@ pub struct Report<'a> {
     pub in_force: Option<&'a AcceptedProfile>,
     /// Which engine mutates pods.
     pub mutation: Option<MutationStatus>,
+    /// How far the rollout is.
+    pub rollout: Option<RolloutStatus>,
 }
 
 /// The namespaces of a profile: how many, and which failed.
@@ -99,7 +101,7 @@ pub async fn report(
     state: &mut ReportState,
     report: Report<'_>,
 ) -> Result<(), ApiError> {
-    let Report { conditions, namespaces, in_force, mutation } = report;
+    let Report { conditions, namespaces, in_force, mutation, rollout } = report;
     let profile = observed.meta.name.clone().unwrap_or_default();
     let observations = Observations {
         generation: observed.meta.generation,
@@ -109,6 +111,7 @@ pub async fn report(
         implied: in_force.map(|in_force| in_force.compiled.implied.clone()),
         exceptions: in_force.and_then(|in_force| in_force.compiled.exceptions.counts(Timestamp::now())),
         mutation,
+        rollout,
         policies: cx.store.pairs(&profile).into_iter().filter_map(|pair| pair.policy?.metadata.name.clone()).collect(),
     };
     cx.metrics.report(&profile, &observations);

@@ -13,7 +13,7 @@ use crate::{
     lane::{GRACE, Lane},
     native, observe,
     options::Options,
-    params, reconcile, registration, repair,
+    params, reconcile, registration, repair, rollout,
 };
 
 /// Why the controller could not run, or ran no longer.
@@ -73,7 +73,7 @@ impl Controller {
         let supervisor = Supervisor::new(shutdown.clone());
         let address = options.listen;
         let cx = Arc::new(Context::new(access.into(), &options, supervisor.clone()));
-        let heartbeats = [(); 3].map(|()| Arc::new(Heartbeat::new()));
+        let heartbeats = [(); 4].map(|()| Arc::new(Heartbeat::new()));
         let health =
             Health { heartbeats: heartbeats.to_vec(), store: Arc::clone(&cx.store), metrics: Arc::clone(&cx.metrics) };
         let addr = serve_health(address, health, &cx.metrics.ports, &supervisor, shutdown.clone())
@@ -82,9 +82,10 @@ impl Controller {
         observe::start(&cx.client, &cx.store, &cx.queues, &supervisor);
         native::start(&cx.client, &cx.native, &cx.store, &cx.queue, &supervisor);
         registration::start(&cx.registration, &cx.client, &cx.store, &cx.queue, &supervisor);
-        let [repairs, params, reconcile] = heartbeats;
+        let [repairs, params, rollouts, reconcile] = heartbeats;
         Lane::start(&cx, "repairs", &cx.queues.repairs, &repairs, repair::work);
         Lane::start(&cx, "parameters", &cx.queues.params, &params, params::work);
+        Lane::start(&cx, "rollouts", &cx.queues.rollouts, &rollouts, rollout::work);
         Lane::start(&cx, "reconcile", &cx.queues.reconcile, &reconcile, reconcile::work());
         tracing::info!(%addr, version = env!("CARGO_PKG_VERSION"), "palisade-controller started");
         let stop = shutdown.clone();

@@ -9,7 +9,7 @@ use std::{
 
 use tokio::time::Instant;
 
-use crate::{accepted::AcceptedProfile, call::LINGER, resolve::Keep, tenancy::Tenancy};
+use crate::{accepted::AcceptedProfile, call::LINGER, resolve::Keep, tenancy::Tenancy, waves::RolloutState};
 
 /// By profile.
 #[derive(Debug, Default)]
@@ -45,12 +45,18 @@ pub struct State {
     pub writing: tokio::sync::Mutex<()>,
     in_force: Mutex<InForce>,
     tenancy: Mutex<Tenancy>,
+    rollout: Mutex<RolloutState>,
 }
 
 impl State {
     /// The generation that policies and bindings are kept at.
     pub fn in_force(&self) -> MutexGuard<'_, InForce> {
         self.in_force.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The rollout to stricter stages.
+    pub fn rollout(&self) -> MutexGuard<'_, RolloutState> {
+        self.rollout.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The parameters in the namespaces.

@@ -5,7 +5,8 @@ use k8s_openapi::{
     jiff::Timestamp,
 };
 use palisade_api::{
-    ExceptionCounts, FailedNamespace, MutationStatus, NamespaceCounts, PssEquivalent, ToolSecurityProfileStatus,
+    ExceptionCounts, FailedNamespace, MutationStatus, NamespaceCounts, PssEquivalent, RolloutStatus,
+    ToolSecurityProfileStatus,
     conditions::{ConditionType, Outcome, Reason},
 };
 
@@ -107,6 +108,8 @@ pub struct Observations {
     pub exceptions: Option<ExceptionCounts>,
     /// Which engine mutates pods, if the profile in force mutates any.
     pub mutation: Option<MutationStatus>,
+    /// How far the rollout is.
+    pub rollout: Option<RolloutStatus>,
     /// The policies in the cluster.
     pub policies: Vec<String>,
 }
@@ -148,6 +151,7 @@ pub fn next<'a>(
         pss_equivalent: observations.implied.clone(),
         exceptions: observations.exceptions,
         mutation: observations.mutation.clone(),
+        rollout: observations.rollout.clone(),
         generated_policies: observations.policies.clone(),
     };
     let same = previous.is_some_and(|previous| is_same(previous, &status));
@@ -164,6 +168,7 @@ fn is_same(previous: &ToolSecurityProfileStatus, status: &ToolSecurityProfileSta
         pss_equivalent,
         exceptions,
         mutation,
+        rollout,
         generated_policies,
     } = status;
     previous.observed_generation == *observed_generation
@@ -172,6 +177,7 @@ fn is_same(previous: &ToolSecurityProfileStatus, status: &ToolSecurityProfileSta
         && previous.pss_equivalent == *pss_equivalent
         && previous.exceptions == *exceptions
         && previous.mutation == *mutation
+        && previous.rollout == *rollout
         && previous.generated_policies == *generated_policies
         && conditions.iter().all(|condition| previous.conditions.contains(condition))
 }
@@ -193,6 +199,7 @@ mod tests {
             implied: None,
             exceptions: None,
             mutation: None,
+            rollout: None,
             policies: vec![],
         }
     }

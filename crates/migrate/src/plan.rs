@@ -103,6 +103,7 @@ pub fn migrate(
         let spec = ToolSecurityProfileSpec {
             namespace_selector,
             exclude_namespaces: vec![],
+            rollout: None,
             enforcement: Enforcement {
                 pods: options.stage,
                 workloads: templates(options.stage),

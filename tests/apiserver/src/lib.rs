@@ -4,6 +4,7 @@
 
 pub mod beta;
 mod cluster;
+mod controller;
 mod figures;
 mod load;
 pub mod mutations;
@@ -14,6 +15,7 @@ mod wait;
 mod webhook;
 
 pub use cluster::{Cluster, root};
+pub use controller::{ControllerProcess, run_controller};
 pub use figures::{cpu_of, memory_of};
 pub use load::{Load, Tally};
 pub use pods::{bare_pod, ephemeral_container, hostile_pod, tool_pod};

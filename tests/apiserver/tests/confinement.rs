@@ -141,6 +141,13 @@ pub(crate) async fn only_admins_may_set_the_stage_of_a_namespace(cluster: &mut C
         }
     }
     let namespace = |name: &str, labels: Json| json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}});
+    let hold = names::rollout_annotation("any-profile");
+    let held = |why: Json| json!({"metadata": {"annotations": {hold.as_str(): why}}});
+    denied_by(&cluster.ask_as(&editor, "PATCH", &path, &held(json!("until May"))).await, policy)?;
+    cluster.patch_namespace(test, &held(json!("until May"))).await?;
+    for why in [json!("Violations: none"), json!(null)] {
+        denied_by(&cluster.ask_as(&editor, "PATCH", &path, &held(why)).await, policy)?;
+    }
     let mut finalized = namespace(test, json!({}));
     finalized["spec"] = json!({"finalizers": ["kubernetes"]});
     denied_by(&cluster.ask_as(&editor, "PUT", &format!("{path}/finalize"), &finalized).await, policy)?;

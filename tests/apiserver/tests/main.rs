@@ -22,6 +22,7 @@ mod namespaces;
 mod plugins;
 mod pressure;
 mod privilege;
+mod rollout;
 mod scale;
 mod stages;
 mod stored;
@@ -34,6 +35,7 @@ mod workloads;
 use std::{process::ExitCode, sync::LazyLock};
 
 use libtest_mimic::Arguments;
+use palisade_api::names;
 use palisade_controlplane::ControlPlane;
 use tokio::runtime::Runtime;
 
@@ -53,9 +55,11 @@ static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().expect("a ru
 
 #[allow(clippy::too_many_lines, reason = "a list of scenarios")]
 fn main() -> ExitCode {
-    if std::env::args().nth(1).as_deref() == Some(palisade_tests::WEBHOOK) {
-        // A webhook that is killed and stopped must be a process.
-        return RUNTIME.block_on(palisade_tests::run_webhook());
+    // What is killed and stopped must be a process.
+    match std::env::args().nth(1).as_deref() {
+        Some(palisade_tests::WEBHOOK) => return RUNTIME.block_on(palisade_tests::run_webhook()),
+        Some(names::CONTROLLER) => return RUNTIME.block_on(palisade_tests::run_controller()),
+        _ => {}
     }
     let mut arguments = Arguments::from_args();
     let answers = scenarios![
@@ -96,6 +100,8 @@ fn main() -> ExitCode {
         namespaces::several_profiles_all_apply,
         history::rollback_puts_a_recorded_spec_back_in_force,
         stages::a_namespace_can_have_a_stage_of_its_own,
+        rollout::a_rollout_promotes_what_complies_and_holds_the_rest,
+        rollout::a_rollout_stops_at_a_violation,
     ];
     let maintained = scenarios![
         lifecycle::an_invalid_profile_changes_nothing,
@@ -144,6 +150,7 @@ fn main() -> ExitCode {
         namespaces::invalid_parameter_fails_only_its_namespace,
         stages::a_namespace_can_have_a_stage_of_its_own,
         stages::a_namespace_in_deny_stays_in_it_while_the_profile_changes,
+        rollout::a_rollout_promotes_what_complies_and_holds_the_rest,
         lifecycle::custom_check_is_enforced_or_its_error_reported,
         lifecycle::drift_is_repaired,
         lifecycle::deleting_the_profile_frees_every_namespace,

@@ -90,7 +90,7 @@ impl Setup {
 
     /// Starts the three lanes.
     fn run(&self) {
-        let Queues { reconcile, repairs, params } = &self.cx.queues;
+        let Queues { reconcile, repairs, params, .. } = &self.cx.queues;
         let heartbeat = || Arc::new(Heartbeat::new());
         Lane::start(&self.cx, "repairs", repairs, &heartbeat(), repair::work);
         Lane::start(&self.cx, "parameters", params, &heartbeat(), params::work);

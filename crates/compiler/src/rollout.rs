@@ -1,0 +1,63 @@
+//! The mistakes in `spec.rollout`. Of the rest of it, no policy says anything: the controller follows it.
+
+use palisade_api::{Diagnostic, ToolSecurityProfileSpec};
+
+/// The mistakes. The CRD says the same, but a file may never have met an API server.
+pub(crate) fn mistakes(spec: &ToolSecurityProfileSpec) -> Vec<Diagnostic> {
+    let Some(rollout) = &spec.rollout else { return Vec::new() };
+    let mut mistakes = Vec::new();
+    if spec.enforcement.namespace_stages.is_uniform() {
+        let message = "a rollout sets stages of namespaces, and enforcement.namespaceStages is Uniform";
+        mistakes.push(Diagnostic::new("spec.rollout", message).help("write enforcement.namespaceStages: ByLabel"));
+    }
+    if rollout.waves.is_empty() {
+        let help = "to promote all namespaces at once, write waves: [{percent: 100}]";
+        mistakes.push(Diagnostic::new("spec.rollout.waves", "has no wave").help(help));
+    }
+    for (index, wave) in rollout.waves.iter().enumerate() {
+        let at = |field: &str| format!("spec.rollout.waves[{index}]{field}");
+        let ways = [wave.names.is_some(), wave.selector.is_some(), wave.percent.is_some()];
+        if ways.into_iter().filter(|way| *way).count() != 1 {
+            let message = "exactly one of names, selector and percent must be set";
+            mistakes.push(Diagnostic::new(at(""), message));
+        }
+        if let Some(percent) = wave.percent.filter(|percent| !(1..=100).contains(percent)) {
+            mistakes.push(Diagnostic::new(at(".percent"), format!("{percent} is not between 1 and 100")));
+        }
+        if wave.soak_seconds < 0 {
+            mistakes.push(Diagnostic::new(at(".soakSeconds"), format!("{} is negative", wave.soak_seconds)));
+        }
+    }
+    mistakes
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn mistakes_of(enforcement: &serde_json::Value, waves: &serde_json::Value) -> Vec<String> {
+        let spec = json!({
+            "namespaceSelector": {"matchLabels": {"a": "b"}}, "enforcement": enforcement, "rollout": {"waves": waves},
+        });
+        let spec = serde_json::from_value(spec).expect("a spec");
+        mistakes(&spec).iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn each_mistake_in_a_rollout_has_its_place() {
+        let by_label = json!({"namespaceStages": "ByLabel"});
+        assert!(mistakes_of(&by_label, &json!([{"percent": 10}, {"names": ["a"], "soakSeconds": 5}])).is_empty());
+        let wrong = json!([{}, {"percent": 0}, {"names": ["a"], "selector": {}}, {"percent": 5, "soakSeconds": -1}]);
+        let found = mistakes_of(&by_label, &wrong);
+        let at =
+            ["waves[0]: exactly one", "waves[1].percent: 0 is not", "waves[2]: exactly", "waves[3].soakSeconds: -1"];
+        assert_eq!(found.len(), at.len(), "{found:?}");
+        for (found, at) in found.iter().zip(at) {
+            assert!(found.contains(at), "{found:?} {at}");
+        }
+        assert!(mistakes_of(&json!({}), &json!([{"percent": 1}]))[0].contains("is Uniform"));
+        assert!(mistakes_of(&by_label, &json!([]))[0].contains("has no wave"));
+    }
+}

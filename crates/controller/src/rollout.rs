@@ -1,0 +1,342 @@
+//! The lane of rollouts: takes namespaces to stricter stages, wave by wave, as `spec.rollout` says.
+//!
+//! A namespace is promoted by its label, and only if everything in it complies. The labels are what the API server acts
+//! by and what the next process goes on from; the status has the number of the wave and since when it soaks. Whatever
+//! of it is lost, a wave begins again, and no namespace becomes weaker.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use futures::{FutureExt, StreamExt as _, TryStreamExt as _, future::BoxFuture, stream};
+use k8s_openapi::{
+    api::core::v1::Namespace as CoreNamespace, apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp,
+};
+use kube::{
+    Api,
+    api::{Patch, PatchParams},
+    runtime::{events::EventType, watcher::Event},
+};
+use palisade_api::{OnViolation, Rollout, RolloutPhase, RolloutStatus, Stage, names};
+use palisade_compiler::selects;
+use serde_json::json;
+use tokio::time::Instant;
+
+use crate::{
+    accepted::AcceptedProfile,
+    call::{ApiError, call},
+    context::Context,
+    queue::Next,
+    state::State,
+    store::{ObservedNamespace, ObservedProfile},
+    text::{counted, few},
+    waves::{
+        clock,
+        judge::Judge,
+        plan::{self, Hold, Member, Plan},
+    },
+};
+
+/// How many namespaces are judged and promoted before a profile is read again: so a pause takes effect soon.
+const BATCH: usize = 40;
+/// How many of them at the same time.
+const AT_ONCE: usize = 8;
+/// How often namespaces are judged again whose objects violated the profile.
+const AGAIN: Duration = Duration::from_mins(5);
+/// The longest pause after a failure.
+const MOST: Duration = Duration::from_mins(1);
+
+/// What this lane does with a profile.
+pub fn work(cx: Arc<Context>, profile: String) -> BoxFuture<'static, Next> {
+    async move {
+        let Some(state) = cx.states.get(&profile) else { return Next::Change };
+        go_on(&cx, &profile, &state).await
+    }
+    .boxed()
+}
+
+async fn go_on(cx: &Arc<Context>, profile: &str, state: &State) -> Next {
+    let Some(observed) = cx.store.profile(profile) else { return Next::Change };
+    let accepted = {
+        let in_force = state.in_force();
+        in_force.accepted.clone().filter(|_| in_force.is_confirmed())
+    };
+    let Some(accepted) = accepted else { return Next::Change };
+    let Some(rollout) = accepted.profile.spec.rollout.as_ref() else {
+        state.rollout().status = None;
+        return Next::Change;
+    };
+    if observed.meta.deletion_timestamp.is_some() || cx.stop.is_cancelled() {
+        return Next::Change;
+    }
+    let turn = Turn { cx, profile, observed: &observed, state, accepted: &accepted, rollout };
+    let mut status = turn.status();
+    let result = turn.take(&mut status).await;
+    let failures = {
+        let mut memory = state.rollout();
+        memory.failures = if result.is_ok() { 0 } else { memory.failures.saturating_add(1) };
+        memory.failures
+    };
+    let next = match result {
+        Ok(next) => next,
+        Err(error) => {
+            tracing::warn!(profile, %error, "the rollout failed; will retry");
+            status.phase = RolloutPhase::Failed;
+            status.message = error.to_string();
+            Next::After(palisade_process::delay(failures, MOST))
+        }
+    };
+    turn.publish(status);
+    next
+}
+
+/// Why a rollout cannot go on now.
+#[derive(Debug, thiserror::Error)]
+enum RolloutError {
+    #[error("the objects in namespace {namespace} could not be listed: {error}{}", help(error))]
+    List { namespace: String, error: ApiError },
+    #[error("namespace {namespace} could not be changed: {error}{}", help(error))]
+    Write { namespace: String, error: ApiError },
+    #[error("the time could not be read from an API server: {0}")]
+    Clock(ApiError),
+    #[error("the policies could not be compiled: {0}")]
+    Compile(String),
+    #[error("judging panicked, which is a bug in Palisade: {0}")]
+    Panicked(#[from] tokio::task::JoinError),
+}
+
+fn help(error: &ApiError) -> &'static str {
+    if error.is_forbidden() { "; kubectl apply -k manifests/rollout permits it" } else { "" }
+}
+
+/// One turn: what is done before the profile is read again.
+struct Turn<'a> {
+    cx: &'a Arc<Context>,
+    profile: &'a str,
+    observed: &'a ObservedProfile,
+    state: &'a State,
+    accepted: &'a Arc<AcceptedProfile>,
+    rollout: &'a Rollout,
+}
+
+impl Turn<'_> {
+    /// Where the rollout is: as this process knows it, or else as the one before reported it.
+    fn status(&self) -> RolloutStatus {
+        let known = self.state.rollout().status.clone();
+        let reported = || self.observed.profile.as_ref().ok()?.status.as_ref()?.rollout.clone();
+        let plan = plan::digest(&self.rollout.waves);
+        let waves = i32::try_from(self.rollout.waves.len()).unwrap_or(i32::MAX);
+        match known.or_else(reported).filter(|status| status.plan == plan) {
+            Some(status) => RolloutStatus { wave: status.wave.clamp(1, waves), waves, ..status },
+            None => RolloutStatus { wave: 1, waves, plan, ..RolloutStatus::default() },
+        }
+    }
+
+    /// Promotes some namespaces, or begins the next wave.
+    async fn take(&self, status: &mut RolloutStatus) -> Result<Next, RolloutError> {
+        let namespaces = self.cx.store.tenants(self.profile).namespaces;
+        let selected: Vec<&ObservedNamespace> = namespaces
+            .iter()
+            .map(AsRef::as_ref)
+            .filter(|one| !one.terminating && selects(&self.accepted.profile.spec, &one.namespace))
+            .collect();
+        let stage = |one: &ObservedNamespace| self.accepted.compiled.stage_in(&one.namespace);
+        let members: Vec<Member<'_>> =
+            selected.iter().map(|one| Member { namespace: &one.namespace, stage: stage(one) }).collect();
+        let wave = usize::try_from(status.wave).unwrap_or(1);
+        let plan = Plan::new(self.profile, self.rollout, wave, &members);
+        let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
+        (status.promoted, status.pending, status.held) =
+            (number(plan.promoted), number(plan.outstanding), number(plan.held));
+        status.held_namespaces.clone_from(&plan.named);
+        // As it was written last, not as it was accepted last: a pause must not wait for anything.
+        let paused = self.observed.profile.as_ref().is_ok_and(|it| it.spec.rollout.as_ref().is_some_and(|it| it.pause));
+        if paused || self.rollout.pause {
+            (status.phase, status.message) = (RolloutPhase::Paused, "spec.rollout.pause is true".to_owned());
+            return Ok(Next::Change);
+        }
+        let (due, again) = self.due(&plan);
+        if !due.is_empty() {
+            status.phase = RolloutPhase::Promoting;
+            let batch: Vec<_> = selected
+                .iter()
+                .filter_map(|one| Some((*one, *due.get(one.namespace.name.as_str())?)))
+                .take(BATCH)
+                .collect();
+            status.message = format!("{} to judge", counted(due.len(), "namespace"));
+            self.promote(&batch).await?;
+            return Ok(Next::After(Duration::ZERO));
+        }
+        if plan.is_stopped(self.rollout) {
+            status.phase = RolloutPhase::Stopped;
+            let names: Vec<_> = plan.violating.keys().collect();
+            status.message = format!("objects violate the profile in {}; onViolation is Stop", few(&names));
+            return Ok(again);
+        }
+        self.soak(status, wave, again).await
+    }
+
+    /// The namespaces to judge, and when to judge others again.
+    fn due<'p>(&self, plan: &Plan<'p>) -> (BTreeMap<&'p str, Stage>, Next) {
+        let now = Instant::now();
+        let mut memory = self.state.rollout();
+        memory.judged.retain(|name, at| plan.violating.contains_key(name.as_str()) && now.duration_since(*at) < AGAIN);
+        let judged = |name: &str| memory.judged.contains_key(name);
+        let mut due: BTreeMap<_, _> =
+            plan.violating.iter().filter(|(name, _)| !judged(name)).map(|(name, stage)| (*name, *stage)).collect();
+        if due.is_empty() && !plan.is_stopped(self.rollout) {
+            due.clone_from(&plan.pending);
+        }
+        let oldest = memory.judged.values().min().map(|at| AGAIN.saturating_sub(now.duration_since(*at)));
+        (due, oldest.map_or(Next::Change, Next::After))
+    }
+
+    /// Waits for the soak time, or begins the next wave.
+    async fn soak(&self, status: &mut RolloutStatus, wave: usize, again: Next) -> Result<Next, RolloutError> {
+        let soak = self.rollout.waves.get(wave - 1).map_or(0, |wave| wave.soak_seconds);
+        let is_last = wave >= self.rollout.waves.len();
+        if status.phase == RolloutPhase::Complete && is_last {
+            return Ok(again);
+        }
+        let now = clock::now(&self.cx.client).await.map_err(RolloutError::Clock)?;
+        let since = status.soak_started.get_or_insert_with(|| Time(now)).0;
+        let left = soak.saturating_sub(now.duration_since(since).as_secs());
+        if left > 0 {
+            status.phase = RolloutPhase::Soaking;
+            status.message = format!("wave {wave} soaks until {}", ends(since, soak));
+            let left = Duration::from_secs(u64::try_from(left).unwrap_or_default());
+            return Ok(match again {
+                Next::After(again) => Next::After(left.min(again)),
+                Next::Change => Next::After(left),
+            });
+        }
+        if is_last {
+            status.phase = RolloutPhase::Complete;
+            status.message = match status.held {
+                0 => "all waves are over".to_owned(),
+                held => {
+                    format!("all waves are over; {} held", counted(usize::try_from(held).unwrap_or(0), "namespace"))
+                }
+            };
+            self.announce(EventType::Normal, "RolloutComplete", &status.message);
+            return Ok(again);
+        }
+        status.wave = status.wave.saturating_add(1);
+        (status.phase, status.soak_started) = (RolloutPhase::Promoting, None);
+        // Each wave judges those again that were held before.
+        self.state.rollout().judged.clear();
+        self.announce(EventType::Normal, "WaveStarted", &format!("wave {} of {} begins", status.wave, status.waves));
+        Ok(Next::After(Duration::ZERO))
+    }
+
+    /// Judges some namespaces, promotes those that comply and holds the others.
+    async fn promote(&self, batch: &[(&ObservedNamespace, Stage)]) -> Result<(), RolloutError> {
+        let judge = self.judge().await?;
+        let verdicts = batch.iter().map(|(one, _)| self.verdict(Arc::clone(&judge), one).boxed());
+        let verdicts = together(verdicts.collect()).await?;
+        let judged = || batch.iter().zip(&verdicts);
+        let held: Vec<_> = judged().filter_map(|((one, _), why)| Some((*one, why.as_ref()?))).collect();
+        for (one, _) in &held {
+            self.state.rollout().judged.insert(one.namespace.name.clone(), Instant::now());
+        }
+        let stop = self.rollout.on_violation == OnViolation::Stop && !held.is_empty();
+        let changes = judged().filter_map(|((one, stage), why)| match why {
+            Some(why) => Some(self.change(one, None, Some(Hold::Violations(why.clone()))).boxed()),
+            None if stop => None,
+            None => Some(self.change(one, Some(*stage), None).boxed()),
+        });
+        let written = together(changes.collect()).await?;
+        if let Some((first, why)) = held.first().filter(|_| written.contains(&true)) {
+            let names: Vec<_> = held.iter().map(|(one, _)| one.namespace.name.as_str()).collect();
+            let note = format!("not promoted: {}; in {}: {why}", few(&names), first.namespace.name);
+            self.announce(EventType::Warning, "NamespaceHeld", &note);
+        }
+        Ok(())
+    }
+
+    async fn judge(&self) -> Result<Arc<Judge>, RolloutError> {
+        if let Some((of, judge)) = &self.state.rollout().judge
+            && Arc::ptr_eq(of, self.accepted)
+        {
+            return Ok(Arc::clone(judge));
+        }
+        let accepted = Arc::clone(self.accepted);
+        let judge = tokio::task::spawn_blocking(move || Judge::new(&accepted)).await?;
+        let judge = Arc::new(judge.map_err(RolloutError::Compile)?);
+        self.state.rollout().judge = Some((Arc::clone(self.accepted), Arc::clone(&judge)));
+        Ok(judge)
+    }
+
+    /// What in a namespace violates the profile.
+    async fn verdict(&self, judge: Arc<Judge>, one: &ObservedNamespace) -> Result<Option<String>, RolloutError> {
+        let name = &one.namespace.name;
+        let all = judge.list(&self.cx.client, name).await;
+        let all = all.map_err(|error| RolloutError::List { namespace: name.clone(), error })?;
+        let (accepted, namespace) = (Arc::clone(self.accepted), one.namespace.clone());
+        let _permit = self.cx.plans.acquire().await;
+        Ok(tokio::task::spawn_blocking(move || judge.judge(&accepted, &namespace, &all)).await?)
+    }
+
+    /// Changes the label and the annotation of a namespace. Returns whether a hold was written.
+    async fn change(
+        &self,
+        one: &ObservedNamespace,
+        stage: Option<Stage>,
+        hold: Option<Hold>,
+    ) -> Result<bool, RolloutError> {
+        let name = &one.namespace.name;
+        let known = one.namespace.annotations.get(&names::rollout_annotation(self.profile));
+        let text = hold.as_ref().map(Hold::text);
+        if stage.is_none() && known == text.as_ref() {
+            return Ok(false);
+        }
+        let mut metadata = json!({});
+        if let Some(stage) = stage {
+            metadata["labels"] = json!({names::stage_label(self.profile): stage.to_string()});
+        }
+        if known != text.as_ref() {
+            metadata["annotations"] = json!({names::rollout_annotation(self.profile): text});
+        }
+        let api: Api<CoreNamespace> = Api::all(self.cx.client.clone());
+        let parameters =
+            PatchParams { field_manager: Some(names::field_manager::ROLLOUT.into()), ..Default::default() };
+        let patch = Patch::Merge(json!({"metadata": metadata}));
+        match call(api.patch_metadata(name, &parameters, &patch)).await {
+            Ok(written) => {
+                let concerned = self.cx.store.observe_namespace(Event::Apply(written));
+                self.cx.queues.params.trigger(concerned);
+            }
+            // It was deleted meanwhile.
+            Err(error) if error.is_not_found() => return Ok(false),
+            Err(error) => return Err(RolloutError::Write { namespace: name.clone(), error }),
+        }
+        self.cx.metrics.wrote("Namespace", "patch");
+        tracing::info!(profile = self.profile, namespace = name, ?stage, ?hold, "changed the stage of a namespace");
+        Ok(hold.is_some())
+    }
+
+    fn announce(&self, severity: EventType, reason: &str, note: &str) {
+        self.cx.events.profile(&self.observed.meta, severity, reason, note);
+    }
+
+    /// Remembers the status, and has it reported if it differs.
+    fn publish(&self, status: RolloutStatus) {
+        let before = self.state.rollout().status.replace(status.clone());
+        if before.as_ref() == Some(&status) {
+            return;
+        }
+        if status.phase == RolloutPhase::Stopped && before.is_none_or(|before| before.phase != status.phase) {
+            self.announce(EventType::Warning, "RolloutStopped", &status.message);
+        }
+        self.cx.queue.trigger([self.profile.to_owned()]);
+    }
+}
+
+/// Some requests, a few at the same time: their answers, or the first error.
+async fn together<T>(requests: Vec<BoxFuture<'_, Result<T, RolloutError>>>) -> Result<Vec<T>, RolloutError> {
+    stream::iter(requests).buffered(AT_ONCE).try_collect().await
+}
+
+/// When a soak time ends, for people.
+fn ends(since: Timestamp, soak: i64) -> String {
+    let soak = k8s_openapi::jiff::SignedDuration::from_secs(soak);
+    since.checked_add(soak).map_or_else(|_| "the end of time".to_owned(), |end| end.to_string())
+}

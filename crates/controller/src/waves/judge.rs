@@ -1,0 +1,185 @@
+//! Whether the pods and workloads of a namespace comply with a profile: the offline engine judges each as if it were
+//! created now.
+
+use futures::{FutureExt as _, StreamExt as _, TryStreamExt as _, stream};
+use k8s_openapi::jiff::Timestamp;
+use kube::{
+    Api, Client,
+    api::{ApiResource, DynamicObject, GroupVersionKind, ListParams},
+};
+use palisade_api::names::Shape;
+use palisade_compiler::Namespace;
+use palisade_gate::{Decision, ValidationRequest, Validator, namespace as namespace_object};
+use palisade_mutation::{MutationRequest, Plan};
+use palisade_objects::workload::WORKLOADS;
+use serde_json::{Value as Json, json};
+
+use crate::{
+    accepted::AcceptedProfile,
+    call::{ApiError, call},
+    text::counted,
+};
+
+/// How many objects one request lists.
+const PAGE: u32 = 250;
+/// How many kinds of one namespace are listed at the same time.
+const AT_ONCE: usize = 3;
+/// The longest reason, in characters.
+const LONGEST: usize = 400;
+
+/// The policies of a profile, to judge by.
+#[derive(Debug)]
+pub struct Judge {
+    pods: Option<Validator>,
+    workloads: Option<Validator>,
+}
+
+/// A pod or a workload of a namespace.
+#[derive(Debug)]
+pub struct Existing {
+    kind: &'static str,
+    object: Json,
+}
+
+impl Judge {
+    /// Compiles the policies.
+    ///
+    /// # Errors
+    /// A mistake in a policy, which the check of the profile should have found.
+    pub fn new(accepted: &AcceptedProfile) -> Result<Self, String> {
+        let of = |shape| {
+            let Some(pair) = accepted.compiled.bundle.pair(shape) else { return Ok(None) };
+            Validator::new(&pair.policy).map(Some).map_err(|mistakes| crate::text::diagnostics(&mistakes))
+        };
+        Ok(Self { pods: of(Shape::Pods)?, workloads: of(Shape::Workloads)? })
+    }
+
+    /// What in the namespace violates the profile; `None` if all complies.
+    pub fn judge(&self, accepted: &AcceptedProfile, namespace: &Namespace, all: &[Existing]) -> Option<String> {
+        let params = accepted.compiled.params(namespace, Timestamp::now());
+        let params_json = params.as_ref().map(|params| json!(params));
+        let about = namespace_object(&namespace.name, &namespace.labels, &namespace.annotations);
+        let mutation = accepted.compiled.mutation.as_ref();
+        let plan = Plan::new(mutation.map(|mutation| (mutation, params.as_ref().map(|params| &params.spec))));
+        let (mut count, mut first) = (0, None);
+        for Existing { kind, object } in all {
+            let mut object = object.clone();
+            let validator = if *kind == "Pod" {
+                // As the engine in force would mutate it before it is validated.
+                let patch = plan.patch(&MutationRequest::create(&namespace.name, &object));
+                if let Err(why) = patch.apply(&mut object) {
+                    tracing::debug!(namespace = namespace.name, why, "could not mutate a pod");
+                }
+                &self.pods
+            } else {
+                &self.workloads
+            };
+            let Some(validator) = validator else { continue };
+            let request = ValidationRequest {
+                namespace: &namespace.name,
+                params: params_json.as_ref(),
+                namespace_object: Some(&about),
+                ..ValidationRequest::create(kind, &object)
+            };
+            let why = match validator.judge(&request) {
+                Ok(judgement) if !judgement.matched => continue,
+                Ok(judgement) => match judgement.decision {
+                    Decision::Admit => continue,
+                    Decision::Deny { message, violations, .. } => match violations.first() {
+                        Some(violation) => format!("[{}] {}", violation.check, violation.message),
+                        None => message,
+                    },
+                },
+                Err(mistake) => format!("cannot be judged: {mistake}"),
+            };
+            count += 1;
+            let name = object.pointer("/metadata/name").and_then(Json::as_str).unwrap_or_default();
+            first.get_or_insert_with(|| format!("{kind} {name}: {why}"));
+        }
+        let first: String = first?.chars().take(LONGEST).collect();
+        let verb = if count == 1 { "violates" } else { "violate" };
+        Some(format!("{} {verb} the profile; {first}", counted(count, "object")))
+    }
+
+    /// The pods of a namespace, and the workloads if the profile judges them: without those that have ended or belong to
+    /// another workload, which is judged itself.
+    ///
+    /// # Errors
+    /// The API server gave no list.
+    pub async fn list(&self, client: &Client, namespace: &str) -> Result<Vec<Existing>, ApiError> {
+        let workloads = WORKLOADS.iter().filter(|_| self.workloads.is_some());
+        let workloads = workloads.map(|one| (one.api_version, one.kind, one.resource));
+        let kinds: Vec<_> = [("v1", "Pod", "pods")].into_iter().chain(workloads).collect();
+        let lists = kinds.into_iter().map(|(api_version, kind, resource)| {
+            // Boxed, or else the compiler finds its lifetimes too special.
+            list(client, namespace, api_version, kind, resource).boxed()
+        });
+        let lists: Vec<_> = stream::iter(lists.collect::<Vec<_>>()).buffered(AT_ONCE).try_collect().await?;
+        Ok(lists.into_iter().flatten().collect())
+    }
+}
+
+async fn list(
+    client: &Client,
+    namespace: &str,
+    api_version: &str,
+    kind: &'static str,
+    resource: &str,
+) -> Result<Vec<Existing>, ApiError> {
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    let of_kind = ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(group, version, kind), resource);
+    let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), namespace, &of_kind);
+    let (mut found, mut page) = (Vec::new(), ListParams::default().limit(PAGE));
+    loop {
+        let list = call(api.list(&page)).await?;
+        for object in list.items {
+            let mut object = json!(object);
+            // Objects in lists do not say what they are.
+            object["apiVersion"] = api_version.into();
+            object["kind"] = kind.into();
+            if is_current(kind, &object) {
+                found.push(Existing { kind, object });
+            }
+        }
+        match list.metadata.continue_.filter(|token| !token.is_empty()) {
+            Some(token) => page = page.continue_token(&token),
+            None => return Ok(found),
+        }
+    }
+}
+
+/// Whether what is created from now on can be like it: neither has it ended, nor does another workload make it.
+fn is_current(kind: &str, object: &Json) -> bool {
+    let metadata = &object["metadata"];
+    if !metadata["deletionTimestamp"].is_null() {
+        return false;
+    }
+    if kind == "Pod" {
+        return !matches!(object["status"]["phase"].as_str(), Some("Succeeded" | "Failed"));
+    }
+    let owners = metadata["ownerReferences"].as_array();
+    let is_owned = owners.into_iter().flatten().any(|owner| owner["controller"] == true);
+    let conditions = object["status"]["conditions"].as_array();
+    let has_ended = kind == "Job"
+        && conditions.into_iter().flatten().any(|condition| {
+            matches!(condition["type"].as_str(), Some("Complete" | "Failed")) && condition["status"] == "True"
+        });
+    !is_owned && !has_ended
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_has_ended_or_belongs_to_a_workload_is_not_judged() {
+        let owned = json!({"metadata": {"ownerReferences": [{"kind": "Deployment", "controller": true}]}});
+        let ended = json!({"status": {"conditions": [{"type": "Complete", "status": "True"}]}});
+        let suspended = json!({"status": {"conditions": [{"type": "Suspended", "status": "True"}]}});
+        assert!(!is_current("ReplicaSet", &owned) && is_current("Pod", &owned));
+        assert!(!is_current("Job", &ended) && is_current("Job", &suspended) && is_current("Deployment", &ended));
+        assert!(!is_current("Pod", &json!({"status": {"phase": "Succeeded"}})));
+        assert!(is_current("Pod", &json!({"status": {"phase": "Running"}})));
+        assert!(!is_current("Pod", &json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}})));
+    }
+}

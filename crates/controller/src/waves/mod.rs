@@ -1,0 +1,27 @@
+//! Stage waves: which namespaces a rollout takes to which stage, and whether what is in them complies. The lane that acts
+//! on it is [`crate::rollout`].
+
+pub mod clock;
+pub mod judge;
+pub mod plan;
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use palisade_api::RolloutStatus;
+use tokio::time::Instant;
+
+use self::judge::Judge;
+use crate::accepted::AcceptedProfile;
+
+/// What the lane remembers of a profile.
+#[derive(Debug, Default)]
+pub struct RolloutState {
+    /// For the status; `None` until the lane has looked at the profile.
+    pub status: Option<RolloutStatus>,
+    /// When namespaces were judged that did not comply.
+    pub judged: BTreeMap<String, Instant>,
+    /// The policies of the generation in force.
+    pub judge: Option<(Arc<AcceptedProfile>, Arc<Judge>)>,
+    /// How often it failed in a row.
+    pub failures: u32,
+}

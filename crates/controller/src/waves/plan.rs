@@ -1,0 +1,229 @@
+//! Which namespaces a rollout takes to which stage, and what it does next. Pure.
+
+use std::collections::BTreeMap;
+
+use palisade_api::{HELD_BY_VIOLATIONS, HeldNamespace, OnViolation, Rollout, Stage, Wave, names};
+use palisade_compiler::Namespace;
+use palisade_objects::selector;
+
+/// How many held namespaces a status names.
+const NAMED: usize = 10;
+/// The longest reason in a status, in characters.
+const LONGEST: usize = 500;
+
+/// Why a namespace is not promoted, as its annotation says it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Hold {
+    /// Objects in it violate the profile. They are judged again from time to time.
+    Violations(String),
+    /// Somebody else wrote the annotation. It holds until they remove it.
+    Manual(String),
+}
+
+impl Hold {
+    /// The hold of a namespace on the rollout of a profile.
+    pub fn of(namespace: &Namespace, profile: &str) -> Option<Self> {
+        let text = namespace.annotations.get(&names::rollout_annotation(profile))?;
+        Some(match text.strip_prefix(HELD_BY_VIOLATIONS) {
+            Some(why) => Self::Violations(why.to_owned()),
+            None => Self::Manual(text.clone()),
+        })
+    }
+
+    /// As an annotation.
+    pub fn text(&self) -> String {
+        match self {
+            Self::Violations(why) => format!("{HELD_BY_VIOLATIONS}{why}"),
+            Self::Manual(why) => why.clone(),
+        }
+    }
+}
+
+/// A namespace that the profile selects.
+#[derive(Clone, Copy, Debug)]
+pub struct Member<'a> {
+    /// The namespace.
+    pub namespace: &'a Namespace,
+    /// The stage at which it is.
+    pub stage: Stage,
+}
+
+/// The stages of namespaces by the waves up to one of them.
+#[derive(Debug)]
+pub struct Plan<'a> {
+    /// Namespaces to judge and to promote, and the stages to which they go; without those that are held.
+    pub pending: BTreeMap<&'a str, Stage>,
+    /// The same, of those whose objects violated the profile when they were judged last.
+    pub violating: BTreeMap<&'a str, Stage>,
+    /// How many are at the stage to which all waves together take them.
+    pub promoted: usize,
+    /// How many are held.
+    pub held: usize,
+    /// How many have yet to be promoted, in this wave or a later one.
+    pub outstanding: usize,
+    /// The first held ones, and why.
+    pub named: Vec<HeldNamespace>,
+}
+
+impl<'a> Plan<'a> {
+    /// The plan of the first `wave` waves.
+    pub fn new(profile: &str, rollout: &Rollout, wave: usize, members: &[Member<'a>]) -> Self {
+        let mut plan = Self {
+            pending: BTreeMap::new(),
+            violating: BTreeMap::new(),
+            promoted: 0,
+            held: 0,
+            outstanding: 0,
+            named: Vec::new(),
+        };
+        let (now, all) = (&rollout.waves[..wave.min(rollout.waves.len())], rollout.waves.as_slice());
+        for member in members {
+            let name = member.namespace.name.as_str();
+            let due = goal(now, member.namespace).filter(|goal| is_stricter(*goal, member.stage));
+            if !goal(all, member.namespace).is_some_and(|goal| is_stricter(goal, member.stage)) {
+                plan.promoted += 1;
+                continue;
+            }
+            match (Hold::of(member.namespace, profile), due) {
+                (Some(hold), due) => {
+                    plan.held += 1;
+                    if plan.named.len() < NAMED {
+                        let message = hold.text().chars().take(LONGEST).collect();
+                        plan.named.push(HeldNamespace { name: name.to_owned(), message });
+                    }
+                    if let (Hold::Violations(_), Some(goal)) = (hold, due) {
+                        plan.violating.insert(name, goal);
+                    }
+                }
+                (None, due) => {
+                    plan.outstanding += 1;
+                    plan.pending.extend(due.map(|goal| (name, goal)));
+                }
+            }
+        }
+        plan
+    }
+
+    /// Whether no namespace may be promoted.
+    pub fn is_stopped(&self, rollout: &Rollout) -> bool {
+        rollout.on_violation == OnViolation::Stop && !self.violating.is_empty()
+    }
+}
+
+/// The stage to which the waves take a namespace; `None` if it is in none of them.
+fn goal(waves: &[Wave], namespace: &Namespace) -> Option<Stage> {
+    let stages = waves.iter().filter(|wave| contains(wave, namespace)).map(|wave| wave.stage);
+    stages.min_by_key(|stage| severity(*stage))
+}
+
+fn contains(wave: &Wave, namespace: &Namespace) -> bool {
+    let named = wave.names.iter().flatten().any(|name| *name == namespace.name);
+    let selected = wave.selector.as_ref().is_some_and(|selector| selector::matches(selector, &namespace.labels));
+    let drawn = wave.percent.is_some_and(|percent| i64::from(percent) > i64::from(percentile(&namespace.name)));
+    named || selected || drawn
+}
+
+/// What tells these waves from others, for a status.
+pub fn digest(waves: &[Wave]) -> String {
+    format!("{:016x}", fnv1a(&serde_json::to_vec(waves).unwrap_or_default()))
+}
+
+/// From 0 to 99, by the name alone.
+fn percentile(name: &str) -> u8 {
+    let hash = fnv1a(name.as_bytes());
+    // The low bits of similar names are similar.
+    u8::try_from((hash ^ (hash >> 32)) % 100).unwrap_or_default()
+}
+
+/// FNV-1a (<http://www.isthe.com/chongo/tech/comp/fnv>), which no update of a library changes.
+fn fnv1a(bytes: &[u8]) -> u64 {
+    let add = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, add)
+}
+
+/// The lower, the stricter.
+fn severity(stage: Stage) -> usize {
+    Stage::ALL.iter().position(|one| *one == stage).unwrap_or_default()
+}
+
+fn is_stricter(stage: Stage, than: Stage) -> bool {
+    severity(stage) < severity(than)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn namespaces(count: usize) -> Vec<Namespace> {
+        (0..count).map(|index| Namespace { name: format!("tool-{index}"), ..Namespace::default() }).collect()
+    }
+
+    fn rollout(waves: serde_json::Value) -> Rollout {
+        serde_json::from_value(json!({"waves": waves})).expect("a rollout")
+    }
+
+    fn members(namespaces: &[Namespace], stage: Stage) -> Vec<Member<'_>> {
+        namespaces.iter().map(|namespace| Member { namespace, stage }).collect()
+    }
+
+    #[test]
+    fn a_percentage_is_about_that_and_contains_the_smaller_ones() {
+        let all = namespaces(3500);
+        let members = members(&all, Stage::Audit);
+        let mut before = Vec::new();
+        for percent in [1, 10, 50, 90, 100] {
+            let rollout = rollout(json!([{"percent": percent}]));
+            let drawn: Vec<_> = Plan::new("p", &rollout, 1, &members).pending.into_keys().collect();
+            let share = drawn.len() * 100 / 3500;
+            let percent = usize::try_from(percent).expect("positive");
+            assert!(share.abs_diff(percent) <= 2, "{share} for {percent}");
+            assert!(before.iter().all(|name| drawn.contains(name)));
+            before = drawn;
+        }
+        assert_eq!(before.len(), 3500);
+        // What a version does with a name, all later ones do.
+        assert_eq!(["a", "tool-wikibugs", "kube-ops"].map(percentile), [86, 72, 37]);
+    }
+
+    #[test]
+    fn a_wave_promotes_its_namespaces_and_those_of_the_waves_before() {
+        let mut all = namespaces(4);
+        all[2].labels.insert("tier".into(), "beta".into());
+        let rollout = rollout(json!([
+            {"names": ["tool-1"], "stage": "Warn"}, {"selector": {"matchLabels": {"tier": "beta"}}}, {"percent": 100},
+        ]));
+        let pending = |wave, stage| Plan::new("p", &rollout, wave, &members(&all, stage)).pending;
+        assert_eq!(pending(1, Stage::Audit), BTreeMap::from([("tool-1", Stage::Warn)]));
+        assert_eq!(pending(1, Stage::Warn), BTreeMap::new());
+        assert_eq!(pending(2, Stage::Audit), BTreeMap::from([("tool-1", Stage::Warn), ("tool-2", Stage::Deny)]));
+        assert_eq!(pending(3, Stage::Warn).len(), 4);
+        // Nothing becomes weaker.
+        for wave in 1..=3 {
+            assert!(pending(wave, Stage::Deny).is_empty());
+        }
+        let plan = Plan::new("p", &rollout, 1, &members(&all, Stage::Audit));
+        assert_eq!((plan.promoted, plan.outstanding, plan.held), (0, 4, 0));
+    }
+
+    #[test]
+    fn held_namespaces_stay_and_are_named() {
+        let mut all = namespaces(3);
+        all[0].annotations.insert(names::rollout_annotation("p"), Hold::Violations("pod x".into()).text());
+        all[1].annotations.insert(names::rollout_annotation("p"), "until the audit in May".into());
+        all[2].annotations.insert(names::rollout_annotation("other"), "Hold".into());
+        let mut rollout = rollout(json!([{"percent": 100}]));
+        let plan = Plan::new("p", &rollout, 1, &members(&all, Stage::Audit));
+        assert_eq!(plan.pending.keys().collect::<Vec<_>>(), [&"tool-2"]);
+        assert_eq!(plan.violating.keys().collect::<Vec<_>>(), [&"tool-0"]);
+        assert_eq!((plan.held, plan.outstanding), (2, 1));
+        assert_eq!(plan.named[0].message, "Violations: pod x");
+        assert_eq!(plan.named[1].message, "until the audit in May");
+        assert!(!plan.is_stopped(&rollout));
+        rollout.on_violation = OnViolation::Stop;
+        assert!(plan.is_stopped(&rollout));
+        // Where it need not go any further, nothing holds it.
+        assert_eq!(Plan::new("p", &rollout, 1, &members(&all, Stage::Deny)).held, 0);
+    }
+}
