@@ -6,6 +6,7 @@
 
 pub mod conditions;
 pub mod crd;
+mod enforcement;
 pub mod names;
 mod params;
 mod profile;
@@ -13,14 +14,15 @@ mod published;
 pub mod revision;
 mod rollout;
 
+pub use enforcement::{Enforcement, NamespaceStages, Stage, WorkloadStage};
 pub use palisade_checks::{
     Diagnostic, Level, ParameterName, ParameterType, Resolved, Settings, Values, catalogue, settings,
 };
 pub use params::{ToolSecurityParams, ToolSecurityParamsSpec};
 pub use profile::{
-    CustomCheck, CustomDefault, CustomTarget, Enforcement, EngineInForce, Exception, ExceptionCounts, Exemptions,
-    FailedNamespace, IntOrText, MutationStatus, NamespaceCounts, NamespaceStages, Override, Parameter, PssEquivalent,
-    Source, Stage, StageCounts, ToolSecurityProfile, ToolSecurityProfileSpec, ToolSecurityProfileStatus, WorkloadStage,
+    CustomCheck, CustomDefault, CustomTarget, EngineInForce, Exception, ExceptionCounts, Exemptions, FailedNamespace,
+    IntOrText, MutationStatus, NamespaceCounts, Override, Parameter, PssEquivalent, Source, StageCounts,
+    ToolSecurityProfile, ToolSecurityProfileSpec, ToolSecurityProfileStatus,
 };
 pub use published::Published;
 pub use rollout::{HELD_BY_VIOLATIONS, HeldNamespace, OnViolation, Rollout, RolloutPhase, RolloutStatus, Wave};

@@ -5,7 +5,7 @@ use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::Stage;
+use crate::enforcement::Stage;
 
 /// How the controller takes namespaces to stricter stages. It promotes a namespace only if no pod and no workload in it
 /// violates the profile, and never makes one weaker.

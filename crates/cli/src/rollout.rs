@@ -1,5 +1,7 @@
 //! `palisade rollout`: shows how far the rollout of a profile is, and steers it.
 
+use std::fmt::Write as _;
+
 use clap::{Subcommand, ValueEnum};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{
@@ -153,18 +155,18 @@ fn table(profile: &str, status: &RolloutStatus) -> String {
         status.held,
     );
     if !status.message.is_empty() {
-        text += &format!("{}\n", status.message);
+        let _ = writeln!(text, "{}", status.message);
     }
     let width = status.held_namespaces.iter().map(|held| held.name.len()).max().unwrap_or(0).max("HELD".len()) + 3;
     if !status.held_namespaces.is_empty() {
-        text += &format!("\n{:width$}WHY\n", "HELD");
+        let _ = writeln!(text, "\n{:width$}WHY", "HELD");
     }
     for held in &status.held_namespaces {
-        text += &format!("{:width$}{}\n", held.name, held.message);
+        let _ = writeln!(text, "{:width$}{}", held.name, held.message);
     }
     let more = status.held - i64::try_from(status.held_namespaces.len()).unwrap_or(0);
     if more > 0 {
-        text += &format!("and {more} more: their annotation {} says why\n", names::rollout_annotation(profile));
+        let _ = writeln!(text, "and {more} more: their annotation {} says why", names::rollout_annotation(profile));
     }
     text
 }
@@ -231,7 +233,7 @@ async fn change(api: &Api<Namespace>, names: &[String], patch: &Json, done: &str
         match api.patch_metadata(name, &patch_params(), &Patch::Merge(patch)).await {
             Ok(_) => output::print(&format!("namespace {name} {done}\n"))?,
             Err(kube::Error::Api(status)) => {
-                problems.push(Problem::new(format!("namespace {name}: {}", status.message)))
+                problems.push(Problem::new(format!("namespace {name}: {}", status.message)));
             }
             Err(error) => return Err(failed(&format!("cannot change namespace {name}"), &error)),
         }

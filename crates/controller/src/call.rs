@@ -10,8 +10,8 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 /// second.
 pub const SETTLE: Duration = Duration::from_secs(2);
 /// How long parameters stay that an API server may still read. Longer than [`SETTLE`]: a busy API server may take
-/// longer, no answer shows which policy it evaluates, and parameters removed too soon deny each pod, while those that
-/// stay harm nobody.
+/// longer, not every profile can be probed, and parameters removed too soon deny each pod, while those that stay harm
+/// nobody.
 pub const LINGER: Duration = Duration::from_secs(10);
 
 /// Why a request failed.

@@ -17,6 +17,7 @@ use kube::{
 };
 use palisade_api::{OnViolation, Rollout, RolloutPhase, RolloutStatus, Stage, names};
 use palisade_compiler::selects;
+use palisade_objects::json::set;
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -197,7 +198,7 @@ impl Turn<'_> {
             return Ok(again);
         }
         let now = clock::now(&self.cx.client).await.map_err(RolloutError::Clock)?;
-        let since = status.soak_started.get_or_insert_with(|| Time(now)).0;
+        let since = status.soak_started.get_or_insert(Time(now)).0;
         let left = soak.saturating_sub(now.duration_since(since).as_secs());
         if left > 0 {
             status.phase = RolloutPhase::Soaking;
@@ -290,10 +291,10 @@ impl Turn<'_> {
         }
         let mut metadata = json!({});
         if let Some(stage) = stage {
-            metadata["labels"] = json!({names::stage_label(self.profile): stage.to_string()});
+            set(&mut metadata, &["labels", &names::stage_label(self.profile)], stage.to_string());
         }
         if known != text.as_ref() {
-            metadata["annotations"] = json!({names::rollout_annotation(self.profile): text});
+            set(&mut metadata, &["annotations", &names::rollout_annotation(self.profile)], text);
         }
         let api: Api<CoreNamespace> = Api::all(self.cx.client.clone());
         let parameters =
@@ -319,12 +320,15 @@ impl Turn<'_> {
 
     /// Remembers the status, and has it reported if it differs.
     fn publish(&self, status: RolloutStatus) {
-        let before = self.state.rollout().status.replace(status.clone());
-        if before.as_ref() == Some(&status) {
+        let stopped = (status.phase == RolloutPhase::Stopped).then(|| status.message.clone());
+        let mut memory = self.state.rollout();
+        if memory.status.as_ref() == Some(&status) {
             return;
         }
-        if status.phase == RolloutPhase::Stopped && before.is_none_or(|before| before.phase != status.phase) {
-            self.announce(EventType::Warning, "RolloutStopped", &status.message);
+        let before = memory.status.replace(status);
+        drop(memory);
+        if let Some(why) = stopped.filter(|_| before.is_none_or(|before| before.phase != RolloutPhase::Stopped)) {
+            self.announce(EventType::Warning, "RolloutStopped", &why);
         }
         self.cx.queue.trigger([self.profile.to_owned()]);
     }

@@ -33,7 +33,7 @@ fn profile(test: &str, rollout: &Json) -> TestResult<Json> {
     Ok(profile)
 }
 
-async fn permit(cluster: &Cluster, verb: &str) -> TestResult {
+fn permit(cluster: &Cluster, verb: &str) -> TestResult {
     let manifests = root().join("manifests/rollout").display().to_string();
     cluster.kubectl(&[verb, "-k", &manifests]).map(drop)
 }
@@ -163,7 +163,7 @@ pub(crate) async fn a_rollout_promotes_what_complies_and_holds_the_rest(cluster:
 
     // From here on processes are killed at any moment.
     cluster.stop_controller().await?;
-    permit(cluster, "apply").await?;
+    permit(cluster, "apply")?;
     // What violates the profile already is admitted until it is gone.
     let surprised = Watch::start(cluster, &name(1), hostile_pod("another"), true);
     for kill in 0..kills {
@@ -195,7 +195,7 @@ pub(crate) async fn a_rollout_promotes_what_complies_and_holds_the_rest(cluster:
     }
     for (namespace, denied) in [(&last, true), (&name(2), false)] {
         eventually(&format!("a violation in {namespace}, denied: {denied}"), || async {
-            match cluster.dry_run(namespace, &hostile_pod("hostile")).await {
+            match cluster.dry_run(namespace, &hostile_pod("another")).await {
                 Verdict::Denied(_) if denied => Ok(()),
                 Verdict::Admitted if !denied => Ok(()),
                 other => Err(format!("{other:?}")),
@@ -209,7 +209,14 @@ pub(crate) async fn a_rollout_promotes_what_complies_and_holds_the_rest(cluster:
     the_controller_makes_no_namespace_weaker(cluster, test, &last).await?;
     a_fixed_namespace_is_promoted(cluster, test, &name(1), offenders).await?;
 
-    // A pause takes effect, and later namespaces are promoted like the others.
+    a_pause_takes_effect(cluster, test, &waves).await?;
+    drop(following);
+    permit(cluster, "delete")?;
+    cluster.delete_profile(test).await
+}
+
+/// While a rollout is paused it promotes nothing; later namespaces are promoted like the others.
+async fn a_pause_takes_effect(cluster: &Cluster, test: &str, waves: &Json) -> TestResult {
     let (paused, late) = (json!({"pause": true, "waves": waves}), "rollout-late");
     cluster.apply_profile(&profile(test, &paused)?).await?;
     wait_rollout(cluster, test, "paused", |status| status.phase == RolloutPhase::Paused).await?;
@@ -219,9 +226,7 @@ pub(crate) async fn a_rollout_promotes_what_complies_and_holds_the_rest(cluster:
     wait_rollout(cluster, test, "the late one", |status| status.phase == RolloutPhase::Complete && status.pending == 0)
         .await?;
     ensure!(label_of(cluster, test, late).await?.as_deref() == Some("Deny"), "the late one was not promoted");
-    drop(following);
-    permit(cluster, "delete").await?;
-    cluster.delete_profile(test).await
+    Ok(())
 }
 
 async fn label_of(cluster: &Cluster, test: &str, namespace: &str) -> TestResult<Option<String>> {
@@ -280,7 +285,7 @@ pub(crate) async fn a_rollout_stops_at_a_violation(cluster: &mut Cluster) -> Tes
         }
     })
     .await?;
-    permit(cluster, "apply").await?;
+    permit(cluster, "apply")?;
     let waves = json!({"onViolation": "Stop", "waves": [{"percent": 100}]});
     cluster.apply_profile(&profile(test, &waves)?).await?;
     let status = wait_rollout(cluster, test, "stopped", |status| status.phase == RolloutPhase::Stopped).await?;
@@ -296,6 +301,6 @@ pub(crate) async fn a_rollout_stops_at_a_violation(cluster: &mut Cluster) -> Tes
     for name in names {
         ensure!(label_of(cluster, test, name).await?.as_deref() == Some("Deny"), "{name} was not promoted");
     }
-    permit(cluster, "delete").await?;
+    permit(cluster, "delete")?;
     cluster.delete_profile(test).await
 }

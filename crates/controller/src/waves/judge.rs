@@ -11,7 +11,7 @@ use palisade_api::names::Shape;
 use palisade_compiler::Namespace;
 use palisade_gate::{Decision, ValidationRequest, Validator, namespace as namespace_object};
 use palisade_mutation::{MutationRequest, Plan};
-use palisade_objects::workload::WORKLOADS;
+use palisade_objects::{json::set, workload::WORKLOADS};
 use serde_json::{Value as Json, json};
 
 use crate::{
@@ -135,8 +135,8 @@ async fn list(
         for object in list.items {
             let mut object = json!(object);
             // Objects in lists do not say what they are.
-            object["apiVersion"] = api_version.into();
-            object["kind"] = kind.into();
+            set(&mut object, &["apiVersion"], api_version);
+            set(&mut object, &["kind"], kind);
             if is_current(kind, &object) {
                 found.push(Existing { kind, object });
             }
