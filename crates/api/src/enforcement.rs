@@ -37,6 +37,34 @@ pub enum NamespaceStages {
     ByLabel,
 }
 
+impl Enforcement {
+    /// The stages of a namespace. `label` is the value of its label stage.toolsecurity.dev/PROFILE.
+    pub fn stages(&self, label: Option<&str>) -> Stages {
+        let workloads = self.workloads.stage();
+        match label.filter(|_| !self.namespace_stages.is_uniform()).map(Stage::of_label) {
+            Some(stage) => Stages { pods: stage, workloads: workloads.and(Some(stage)) },
+            None => Stages { pods: self.pods, workloads },
+        }
+    }
+}
+
+/// The stages of a namespace: of its pods, and of its workloads; `None` if these are not judged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stages {
+    /// What happens to pods.
+    pub pods: Stage,
+    /// What happens to workloads.
+    pub workloads: Option<Stage>,
+}
+
+impl Stages {
+    /// Whether the label of `stage` would make pods or workloads stricter, and neither weaker.
+    pub fn rise_to(self, stage: Stage) -> bool {
+        let all = || [Some(self.pods), self.workloads].into_iter().flatten();
+        all().any(|one| stage.is_stricter_than(one)) && !all().any(|one| one.is_stricter_than(stage))
+    }
+}
+
 impl NamespaceStages {
     /// Whether all namespaces are at the stages of the profile.
     pub fn is_uniform(&self) -> bool {
@@ -61,6 +89,12 @@ pub enum Stage {
 impl Stage {
     /// All, the strictest first.
     pub const ALL: [Self; 3] = [Self::Deny, Self::Warn, Self::Audit];
+
+    /// Whether it admits less than the other.
+    pub fn is_stricter_than(self, other: Self) -> bool {
+        let rank = |stage| Self::ALL.iter().position(|one| *one == stage);
+        rank(self) < rank(other)
+    }
 
     /// The stage of a namespace by the value of its label: what is neither Warn nor Audit is Deny.
     pub fn of_label(value: &str) -> Self {
@@ -93,5 +127,33 @@ impl WorkloadStage {
             Self::Audit => Some(Stage::Audit),
             Self::Off => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_label_makes_a_namespace_stricter_only_if_it_makes_nothing_weaker() {
+        let stages = |pods, workloads| Stages { pods, workloads };
+        assert!(stages(Stage::Audit, Some(Stage::Audit)).rise_to(Stage::Warn));
+        assert!(stages(Stage::Audit, None).rise_to(Stage::Deny));
+        assert!(stages(Stage::Deny, Some(Stage::Warn)).rise_to(Stage::Deny));
+        assert!(!stages(Stage::Audit, Some(Stage::Deny)).rise_to(Stage::Warn));
+        assert!(!stages(Stage::Deny, Some(Stage::Audit)).rise_to(Stage::Warn));
+        assert!(!stages(Stage::Warn, None).rise_to(Stage::Warn));
+    }
+
+    #[test]
+    fn a_label_counts_only_where_namespaces_have_stages() {
+        let of = |namespace_stages, workloads| Enforcement { pods: Stage::Audit, workloads, namespace_stages };
+        let own = Stages { pods: Stage::Audit, workloads: Some(Stage::Warn) };
+        assert_eq!(of(NamespaceStages::Uniform, WorkloadStage::Warn).stages(Some("Deny")), own);
+        let by_label = of(NamespaceStages::ByLabel, WorkloadStage::Warn);
+        assert_eq!(by_label.stages(None), own);
+        assert_eq!(by_label.stages(Some("Waarn")), Stages { pods: Stage::Deny, workloads: Some(Stage::Deny) });
+        let pods_only = of(NamespaceStages::ByLabel, WorkloadStage::Off);
+        assert_eq!(pods_only.stages(Some("Warn")), Stages { pods: Stage::Warn, workloads: None });
     }
 }

@@ -14,7 +14,7 @@ mod published;
 pub mod revision;
 mod rollout;
 
-pub use enforcement::{Enforcement, NamespaceStages, Stage, WorkloadStage};
+pub use enforcement::{Enforcement, NamespaceStages, Stage, Stages, WorkloadStage};
 pub use palisade_checks::{
     Diagnostic, Level, ParameterName, ParameterType, Resolved, Settings, Values, catalogue, settings,
 };
@@ -25,4 +25,6 @@ pub use profile::{
     ToolSecurityProfile, ToolSecurityProfileSpec, ToolSecurityProfileStatus,
 };
 pub use published::Published;
-pub use rollout::{HELD_BY_VIOLATIONS, HeldNamespace, OnViolation, Rollout, RolloutPhase, RolloutStatus, Wave};
+pub use rollout::{
+    HELD_BY_VIOLATIONS, HeldNamespace, OnDenial, OnViolation, Rollout, RolloutPhase, RolloutStatus, Wave,
+};

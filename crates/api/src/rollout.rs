@@ -18,6 +18,9 @@ pub struct Rollout {
     /// What the controller does when an object in a namespace violates the profile.
     #[serde(default)]
     pub on_violation: OnViolation,
+    /// What the controller does when the API server denies a pod of a workload during a soak time.
+    #[serde(default, skip_serializing_if = "OnDenial::is_ignored")]
+    pub on_denial: OnDenial,
     /// The waves, one after the other.
     #[schemars(length(min = 1, max = 16))]
     pub waves: Vec<Wave>,
@@ -33,6 +36,25 @@ pub enum OnViolation {
     Hold,
     /// No namespace is promoted until it complies.
     Stop,
+}
+
+/// What a rollout does when the API server denies a pod of a workload, in a namespace in Deny, during a soak time.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, strum::Display, strum::IntoStaticStr,
+)]
+pub enum OnDenial {
+    /// Nothing.
+    #[default]
+    Ignore,
+    /// The soak time begins again: the next wave begins when a whole one has passed without a denial.
+    SoakAgain,
+}
+
+impl OnDenial {
+    /// Whether the rollout goes on whatever is denied.
+    pub fn is_ignored(&self) -> bool {
+        *self == Self::Ignore
+    }
 }
 
 /// Some of the selected namespaces, and the stage to which they go. Exactly one of names, selector and percent is set.
@@ -59,7 +81,7 @@ pub struct Wave {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 100))]
     pub percent: Option<i32>,
-    /// How many seconds pass after the last namespace of the wave was promoted, before the next wave begins.
+    /// How many seconds pass after the last namespace of the wave was promoted or held, before the next wave begins.
     #[serde(default)]
     #[schemars(range(min = 0, max = 31_536_000))]
     pub soak_seconds: i64,
@@ -74,7 +96,8 @@ pub const HELD_BY_VIOLATIONS: &str = "Violations: ";
 #[serde(rename_all = "camelCase")]
 pub struct RolloutStatus {
     /// Promoting: namespaces of the wave are judged and promoted. Soaking: the wave's soak time passes. Paused: spec.rollout
-    /// says so. Stopped: a namespace violates the profile, and onViolation is Stop. Failed: the controller cannot judge or
+    /// says so. Stopped: a namespace violates the profile, and onViolation is Stop; or a pod was denied during the soak
+    /// time, and onDenial is `SoakAgain`. Failed: the controller cannot judge or
     /// promote namespaces, and tries again. Complete: all waves are over; namespaces that come later are promoted, too.
     pub phase: RolloutPhase,
     /// The number of the wave, from 1.
@@ -117,12 +140,18 @@ pub enum RolloutPhase {
     Soaking,
     /// Its profile says that it is paused.
     Paused,
-    /// A namespace violates the profile.
+    /// A namespace violates the profile, or a pod was denied during the soak time.
     Stopped,
     /// It could not judge or promote namespaces.
     Failed,
     /// All waves are over.
     Complete,
+}
+
+impl RolloutPhase {
+    /// All of them.
+    pub const ALL: [Self; 6] =
+        [Self::Promoting, Self::Soaking, Self::Paused, Self::Stopped, Self::Failed, Self::Complete];
 }
 
 /// A namespace that a rollout leaves where it is.

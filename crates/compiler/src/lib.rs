@@ -39,7 +39,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::{api::admissionregistration::v1::ValidatingAdmissionPolicyBinding, jiff::Timestamp};
 use palisade_api::{
-    Diagnostic, NamespaceStages, ParameterName, ParameterType, PssEquivalent, Settings, Stage, ToolSecurityParams,
+    Diagnostic, Enforcement, ParameterName, ParameterType, PssEquivalent, Settings, Stage, Stages, ToolSecurityParams,
     ToolSecurityProfile, ToolSecurityProfileSpec, catalogue,
     names::{self, Shape},
     settings::{self, Implied},
@@ -66,10 +66,8 @@ pub use writing::Writing;
 pub struct Compiled {
     /// The profile's name.
     pub profile: String,
-    /// The profile's stage, for pods in namespaces without one of their own.
-    pub stage: Stage,
-    /// Whether namespaces can have stages of their own.
-    pub namespace_stages: NamespaceStages,
+    /// At which stages namespaces are.
+    pub enforcement: Enforcement,
     /// The ids of the checks that the policy makes, in order.
     pub checks: Vec<&'static str>,
     /// The admin's own checks that the policies make, in order.
@@ -98,18 +96,15 @@ impl Compiled {
         !self.parameters.is_empty() || !self.exceptions.is_empty()
     }
 
-    /// The stage that holds for pods in a namespace that the profile selects.
-    pub fn stage_in(&self, namespace: &Namespace) -> Stage {
+    /// The stages that hold in a namespace that the profile selects.
+    pub fn stages_in(&self, namespace: &Namespace) -> Stages {
         let label = namespace.labels.get(&names::stage_label(&self.profile));
-        match (self.namespace_stages, label) {
-            (NamespaceStages::ByLabel, Some(value)) => Stage::of_label(value),
-            _ => self.stage,
-        }
+        self.enforcement.stages(label.map(String::as_str))
     }
 
     /// The stage of the probe namespace: where namespaces have stages of their own, some may be in Deny.
     pub fn probed_stage(&self) -> Stage {
-        if self.namespace_stages.is_uniform() { self.stage } else { Stage::Deny }
+        if self.enforcement.namespace_stages.is_uniform() { self.enforcement.pods } else { Stage::Deny }
     }
 
     /// The binding of a shape that is in force in the probe namespace.
@@ -123,7 +118,7 @@ impl Compiled {
     /// Labels by which the profile selects the probe namespace, at [`Self::probed_stage`]; `None` if no labels do.
     pub fn probe_labels(&self) -> Option<Labels> {
         let mut labels = self.probes.labels.clone()?;
-        if !self.namespace_stages.is_uniform() {
+        if !self.enforcement.namespace_stages.is_uniform() {
             labels.insert(names::stage_label(&self.profile), self.probed_stage().to_string());
         }
         Some(labels)
@@ -185,11 +180,9 @@ pub fn compile_as(profile: &ToolSecurityProfile, writing: Writing) -> Result<Com
     let bundle = bundle::bundle(profile, &lowered, &customs, mutation.as_ref(), parameterized, writing);
     let probes = Probes::new(profile, &settings, &resolver, parameterized);
     let implied = implied(spec, &settings);
-    let stage = spec.enforcement.pods;
     Ok(Compiled {
         profile: name,
-        stage,
-        namespace_stages: spec.enforcement.namespace_stages,
+        enforcement: spec.enforcement.clone(),
         checks,
         customs,
         parameters,

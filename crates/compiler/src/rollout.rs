@@ -24,6 +24,15 @@ pub(crate) fn mistakes(spec: &ToolSecurityProfileSpec) -> Vec<Diagnostic> {
         if let Some(percent) = wave.percent.filter(|percent| !(1..=100).contains(percent)) {
             mistakes.push(Diagnostic::new(at(".percent"), format!("{percent} is not between 1 and 100")));
         }
+        let stages = spec.enforcement.stages(None);
+        let of_shapes = [("pods", Some(stages.pods)), ("workloads", stages.workloads)];
+        for (shape, stage) in of_shapes.into_iter().filter_map(|(shape, stage)| Some((shape, stage?))) {
+            if stage.is_stricter_than(wave.stage) {
+                let message = format!("{} is weaker than {stage}, at which enforcement.{shape} is", wave.stage);
+                let help = "a wave makes nothing weaker: name a stage that is at least as strict";
+                mistakes.push(Diagnostic::new(at(".stage"), message).help(help));
+            }
+        }
         if wave.soak_seconds < 0 {
             mistakes.push(Diagnostic::new(at(".soakSeconds"), format!("{} is negative", wave.soak_seconds)));
         }
@@ -47,12 +56,20 @@ mod tests {
 
     #[test]
     fn each_mistake_in_a_rollout_has_its_place() {
-        let by_label = json!({"namespaceStages": "ByLabel"});
+        let by_label = json!({"pods": "Audit", "namespaceStages": "ByLabel"});
         assert!(mistakes_of(&by_label, &json!([{"percent": 10}, {"names": ["a"], "soakSeconds": 5}])).is_empty());
-        let wrong = json!([{}, {"percent": 0}, {"names": ["a"], "selector": {}}, {"percent": 5, "soakSeconds": -1}]);
+        let wrong = json!([
+            {}, {"percent": 0}, {"names": ["a"], "selector": {}}, {"percent": 5, "soakSeconds": -1},
+            {"percent": 5, "stage": "Audit"},
+        ]);
         let found = mistakes_of(&by_label, &wrong);
-        let at =
-            ["waves[0]: exactly one", "waves[1].percent: 0 is not", "waves[2]: exactly", "waves[3].soakSeconds: -1"];
+        let at = [
+            "waves[0]: exactly one",
+            "waves[1].percent: 0 is not",
+            "waves[2]: exactly",
+            "waves[3].soakSeconds: -1",
+            "waves[4].stage: Audit is weaker than Warn, at which enforcement.workloads is",
+        ];
         assert_eq!(found.len(), at.len(), "{found:?}");
         for (found, at) in found.iter().zip(at) {
             assert!(found.contains(at), "{found:?} {at}");

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use palisade_api::Stage;
+use palisade_api::{RolloutPhase, RolloutStatus, Stage};
 use palisade_process::HttpMetrics;
 use prometheus_client::{
     encoding::EncodeLabelSet,
@@ -27,6 +27,12 @@ struct StateLabels {
 struct StageLabels {
     profile: String,
     stage: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct PhaseLabels {
+    profile: String,
+    phase: &'static str,
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
@@ -130,6 +136,8 @@ pub struct Metrics {
     durations: Histogram,
     namespaces: Family<StateLabels, Gauge>,
     by_stage: Family<StageLabels, Gauge>,
+    rollout: Family<StateLabels, Gauge>,
+    rollout_phase: Family<PhaseLabels, Gauge>,
     conditions: Family<ConditionLabels, Gauge>,
     writes: Family<WriteLabels, Counter>,
     drift: Family<KindLabel, Counter>,
@@ -142,6 +150,7 @@ pub struct Metrics {
 }
 
 const STATES: [&str; 3] = ["selected", "ready", "failed"];
+const ROLLOUT_STATES: [&str; 3] = ["promoted", "pending", "held"];
 
 impl Metrics {
     /// Registers them.
@@ -152,6 +161,8 @@ impl Metrics {
             durations: Histogram::new([0.001, 0.005, 0.02, 0.1, 0.5, 2.0, 10.0, 60.0]),
             namespaces: Family::default(),
             by_stage: Family::default(),
+            rollout: Family::default(),
+            rollout_phase: Family::default(),
             conditions: Family::default(),
             writes: Family::default(),
             drift: Family::default(),
@@ -173,6 +184,16 @@ impl Metrics {
             "palisade_namespaces_by_stage",
             "Namespaces that a profile selects, by the stage that holds for pods in them",
             self.by_stage.clone(),
+        );
+        registry.register(
+            "palisade_rollout_namespaces",
+            "Namespaces of a profile with a rollout: promoted, pending and held",
+            self.rollout.clone(),
+        );
+        registry.register(
+            "palisade_rollout_phase",
+            "Whether the rollout of a profile is in the phase",
+            self.rollout_phase.clone(),
         );
         registry.register(
             "palisade_profile_condition",
@@ -258,6 +279,10 @@ impl Metrics {
         for (stage, count) in Stage::ALL.into_iter().zip(observations.namespaces.by_stage.counts()) {
             self.by_stage.get_or_create(&StageLabels { profile: profile.to_owned(), stage: stage.into() }).set(count);
         }
+        match &observations.rollout {
+            Some(rollout) => self.rolled_out(profile, rollout),
+            None => self.forget_rollout(profile),
+        }
         for condition in &observations.conditions {
             for status in ConditionStatus::ALL {
                 let labels = ConditionLabels {
@@ -270,8 +295,28 @@ impl Metrics {
         }
     }
 
+    fn rolled_out(&self, profile: &str, rollout: &RolloutStatus) {
+        for (state, count) in ROLLOUT_STATES.into_iter().zip([rollout.promoted, rollout.pending, rollout.held]) {
+            self.rollout.get_or_create(&StateLabels { profile: profile.to_owned(), state }).set(count);
+        }
+        for phase in RolloutPhase::ALL {
+            let labels = PhaseLabels { profile: profile.to_owned(), phase: phase.into() };
+            self.rollout_phase.get_or_create(&labels).set(i64::from(phase == rollout.phase));
+        }
+    }
+
+    fn forget_rollout(&self, profile: &str) {
+        for state in ROLLOUT_STATES {
+            self.rollout.remove(&StateLabels { profile: profile.to_owned(), state });
+        }
+        for phase in RolloutPhase::ALL {
+            self.rollout_phase.remove(&PhaseLabels { profile: profile.to_owned(), phase: phase.into() });
+        }
+    }
+
     /// A profile is gone.
     pub fn forget(&self, profile: &str) {
+        self.forget_rollout(profile);
         for state in STATES {
             self.namespaces.remove(&StateLabels { profile: profile.to_owned(), state });
         }
@@ -313,6 +358,8 @@ mod tests {
         metrics.mutated("tools", MutationResult::Native);
         metrics.probed_at("https://10.0.0.1:6443", EnforcementResult::Passed);
         metrics.answers("https://10.0.0.1:6443", true);
+        let rollout = RolloutStatus { phase: RolloutPhase::Stopped, held: 3, promoted: 7, ..RolloutStatus::default() };
+        metrics.rolled_out("tools", &rollout);
         let text = metrics.text().unwrap();
         for name in [
             "palisade_reconcile_total{result=\"ok\"} 1",
@@ -323,6 +370,10 @@ mod tests {
             "palisade_mutation_probe_total{profile=\"tools\",result=\"native\"} 1",
             "palisade_probe_at_total{server=\"https://10.0.0.1:6443\",result=\"passed\"} 1",
             "palisade_api_server_answers{server=\"https://10.0.0.1:6443\"} 1",
+            "palisade_rollout_namespaces{profile=\"tools\",state=\"held\"} 3",
+            "palisade_rollout_namespaces{profile=\"tools\",state=\"promoted\"} 7",
+            "palisade_rollout_phase{profile=\"tools\",phase=\"Stopped\"} 1",
+            "palisade_rollout_phase{profile=\"tools\",phase=\"Promoting\"} 0",
             "palisade_build_info{version=",
             "process_resident_memory_bytes ",
         ] {

@@ -74,6 +74,11 @@ enum PodMutation {
 }
 
 impl MutationState {
+    /// Whether pods were observed to be mutated as the profile says.
+    pub fn is_as_declared(&self) -> bool {
+        self.mutated == PodMutation::AsDeclared
+    }
+
     fn new(generation: i64, status: Option<MutationStatus>) -> Self {
         let now = Instant::now();
         Self { generation, at: now, due: now, found: None, surplus: true, mutated: PodMutation::Pending, status }

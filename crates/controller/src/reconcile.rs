@@ -18,7 +18,7 @@ use crate::{
     finalizer,
     jobs::Awaited,
     last_good::LastGoodError,
-    mutate::{self, mutate},
+    mutate::{self, MutationState, mutate},
     progress::{AllProgress, Progress},
     queue::{Later, Next},
     redirects,
@@ -31,6 +31,7 @@ use crate::{
     store::ObservedProfile,
     tenancy::Summary,
     trial,
+    waves::RolloutState,
 };
 
 /// Why a reconcile failed. It is retried. A mistake in a profile is not an error here; the status reports it.
@@ -133,6 +134,7 @@ async fn reconcile(
             cx.registration.forget(profile);
         }
         *state.in_force() = InForce::default();
+        *state.rollout() = RolloutState::default();
         *progress = Progress { uid, ..Progress::default() };
     }
     if observed.meta.deletion_timestamp.is_some() {
@@ -360,10 +362,11 @@ impl Reconcile<'_> {
             (in_force.is_confirmed(), in_force.error.clone(), in_force.wrote)
         };
         if confirmed && !cx.stop.is_cancelled() {
-            cx.queues.rollouts.schedule(profile.to_owned(), Duration::ZERO);
             later.at(progress.last_good.save(&cx.client, target).await);
             cx.registration.want(target, Wanted::of(target, engine(observed, progress)));
             later.at(mutate(cx, target, &mut progress.mutation).await);
+            state.rollout().mutated = progress.mutation.as_ref().is_some_and(MutationState::is_as_declared);
+            cx.queues.rollouts.schedule(profile.to_owned(), Duration::ZERO);
             cx.registration.want(target, Wanted::of(target, engine(observed, progress)));
         }
         later.at(target.exception_ends_in(Timestamp::now()));

@@ -131,7 +131,7 @@ impl Rules<'_> {
         }
         let namespace = &namespace.namespace;
         let selected = selects(&self.profile.spec, namespace);
-        let stage = selected.then(|| self.compiled.stage_in(namespace));
+        let stage = selected.then(|| self.compiled.stages_in(namespace).pods);
         let desired = if namespace.name == names::PROBE_NAMESPACE {
             probe_params(self.compiled, namespace, self.now)
         } else {

@@ -4,7 +4,11 @@
 //! by and what the next process goes on from; the status has the number of the wave and since when it soaks. Whatever
 //! of it is lost, a wave begins again, and no namespace becomes weaker.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use futures::{FutureExt, StreamExt as _, TryStreamExt as _, future::BoxFuture, stream};
 use k8s_openapi::{
@@ -15,7 +19,7 @@ use kube::{
     api::{Patch, PatchParams},
     runtime::{events::EventType, watcher::Event},
 };
-use palisade_api::{OnViolation, Rollout, RolloutPhase, RolloutStatus, Stage, names};
+use palisade_api::{OnDenial, OnViolation, Rollout, RolloutPhase, RolloutStatus, Stage, names};
 use palisade_compiler::selects;
 use palisade_objects::json::set;
 use serde_json::json;
@@ -30,7 +34,7 @@ use crate::{
     store::{ObservedNamespace, ObservedProfile},
     text::{counted, few},
     waves::{
-        clock,
+        clock, denials,
         judge::Judge,
         plan::{self, Hold, Member, Plan},
     },
@@ -42,6 +46,8 @@ const BATCH: usize = 40;
 const AT_ONCE: usize = 8;
 /// How often namespaces are judged again whose objects violated the profile.
 const AGAIN: Duration = Duration::from_mins(5);
+/// How often denials are looked for during a soak time.
+const LOOK: Duration = Duration::from_secs(30);
 /// The longest pause after a failure.
 const MOST: Duration = Duration::from_mins(1);
 
@@ -96,6 +102,8 @@ enum RolloutError {
     List { namespace: String, error: ApiError },
     #[error("namespace {namespace} could not be changed: {error}{}", help(error))]
     Write { namespace: String, error: ApiError },
+    #[error("the events that tell of denials could not be listed: {error}{}", help(error))]
+    Denials { error: ApiError },
     #[error("the time could not be read from an API server: {0}")]
     Clock(ApiError),
     #[error("the policies could not be compiled: {0}")]
@@ -105,7 +113,12 @@ enum RolloutError {
 }
 
 fn help(error: &ApiError) -> &'static str {
-    if error.is_forbidden() { "; kubectl apply -k manifests/rollout permits it" } else { "" }
+    // By RBAC: an admission policy says itself what to do.
+    if error.is_forbidden() && !error.to_string().contains("ValidatingAdmissionPolicy") {
+        "; kubectl apply -k manifests/rollout permits it"
+    } else {
+        ""
+    }
 }
 
 /// One turn: what is done before the profile is read again.
@@ -139,9 +152,9 @@ impl Turn<'_> {
             .map(AsRef::as_ref)
             .filter(|one| !one.terminating && selects(&self.accepted.profile.spec, &one.namespace))
             .collect();
-        let stage = |one: &ObservedNamespace| self.accepted.compiled.stage_in(&one.namespace);
+        let stages = |one: &ObservedNamespace| self.accepted.compiled.stages_in(&one.namespace);
         let members: Vec<Member<'_>> =
-            selected.iter().map(|one| Member { namespace: &one.namespace, stage: stage(one) }).collect();
+            selected.iter().map(|one| Member { namespace: &one.namespace, stages: stages(one) }).collect();
         let wave = usize::try_from(status.wave).unwrap_or(1);
         let plan = Plan::new(self.profile, self.rollout, wave, &members);
         let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
@@ -157,6 +170,11 @@ impl Turn<'_> {
         let (due, again) = self.due(&plan);
         if !due.is_empty() {
             status.phase = RolloutPhase::Promoting;
+            if !self.state.rollout().mutated {
+                "promotes nothing before an engine is observed mutating pods; status.mutation says more"
+                    .clone_into(&mut status.message);
+                return Ok(Next::Change);
+            }
             let batch: Vec<_> = selected
                 .iter()
                 .filter_map(|one| Some((*one, *due.get(one.namespace.name.as_str())?)))
@@ -172,7 +190,8 @@ impl Turn<'_> {
             status.message = format!("objects violate the profile in {}; onViolation is Stop", few(&names));
             return Ok(again);
         }
-        self.soak(status, wave, again).await
+        let denying = members.iter().filter(|one| one.stages.pods == Stage::Deny);
+        self.soak(status, wave, &denying.map(|one| one.namespace.name.as_str()).collect(), again).await
     }
 
     /// The namespaces to judge, and when to judge others again.
@@ -190,8 +209,14 @@ impl Turn<'_> {
         (due, oldest.map_or(Next::Change, Next::After))
     }
 
-    /// Waits for the soak time, or begins the next wave.
-    async fn soak(&self, status: &mut RolloutStatus, wave: usize, again: Next) -> Result<Next, RolloutError> {
+    /// Waits for the soak time, or begins the next wave. `denying` are the namespaces in Deny.
+    async fn soak(
+        &self,
+        status: &mut RolloutStatus,
+        wave: usize,
+        denying: &BTreeSet<&str>,
+        again: Next,
+    ) -> Result<Next, RolloutError> {
         let soak = self.rollout.waves.get(wave - 1).map_or(0, |wave| wave.soak_seconds);
         let is_last = wave >= self.rollout.waves.len();
         if status.phase == RolloutPhase::Complete && is_last {
@@ -199,11 +224,18 @@ impl Turn<'_> {
         }
         let now = clock::now(&self.cx.client).await.map_err(RolloutError::Clock)?;
         let since = status.soak_started.get_or_insert(Time(now)).0;
+        let looks = self.rollout.on_denial == OnDenial::SoakAgain && soak > 0;
+        if looks && let Some(denied) = self.denied(denying, since).await? {
+            status.soak_started = Some(Time(now));
+            status.phase = RolloutPhase::Stopped;
+            status.message = format!("{denied}; onDenial is SoakAgain: wave {wave} soaks until {}", ends(now, soak));
+            return Ok(Next::After(LOOK.min(seconds(soak))));
+        }
         let left = soak.saturating_sub(now.duration_since(since).as_secs());
         if left > 0 {
             status.phase = RolloutPhase::Soaking;
             status.message = format!("wave {wave} soaks until {}", ends(since, soak));
-            let left = Duration::from_secs(u64::try_from(left).unwrap_or_default());
+            let left = if looks { seconds(left).min(LOOK) } else { seconds(left) };
             return Ok(match again {
                 Next::After(again) => Next::After(left.min(again)),
                 Next::Change => Next::After(left),
@@ -226,6 +258,17 @@ impl Turn<'_> {
         self.state.rollout().judged.clear();
         self.announce(EventType::Normal, "WaveStarted", &format!("wave {} of {} begins", status.wave, status.waves));
         Ok(Next::After(Duration::ZERO))
+    }
+
+    /// In which of these namespaces pods were denied since then; `None` if in none.
+    async fn denied(&self, among: &BTreeSet<&str>, since: Timestamp) -> Result<Option<String>, RolloutError> {
+        let mut denials = denials::since(&self.cx.client, self.profile, since)
+            .await
+            .map_err(|error| RolloutError::Denials { error })?;
+        denials.retain(|namespace, _| among.contains(namespace.as_str()));
+        let names: Vec<_> = denials.keys().collect();
+        let first = denials.first_key_value();
+        Ok(first.map(|(_, message)| format!("the profile denied pods of workloads in {}: {message}", few(&names))))
     }
 
     /// Judges some namespaces, promotes those that comply and holds the others.
@@ -337,6 +380,10 @@ impl Turn<'_> {
 /// Some requests, a few at the same time: their answers, or the first error.
 async fn together<T>(requests: Vec<BoxFuture<'_, Result<T, RolloutError>>>) -> Result<Vec<T>, RolloutError> {
     stream::iter(requests).buffered(AT_ONCE).try_collect().await
+}
+
+fn seconds(count: i64) -> Duration {
+    Duration::from_secs(u64::try_from(count).unwrap_or_default())
 }
 
 /// When a soak time ends, for people.

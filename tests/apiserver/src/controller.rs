@@ -49,11 +49,16 @@ impl ControllerProcess {
             .spawn()?;
         Ok(Self { child, _kubeconfig: kubeconfig })
     }
+
+    /// Whether it has not ended by itself.
+    pub fn is_running(&mut self) -> Result<bool> {
+        Ok(self.child.try_wait()?.is_none())
+    }
 }
 
 impl Drop for ControllerProcess {
     fn drop(&mut self) {
-        // If it has ended already, there is nothing to kill.
+        // SIGKILL. It fails only if the process has ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

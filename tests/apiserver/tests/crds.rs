@@ -7,6 +7,7 @@ use serde_json::{Value as Json, json};
 pub(crate) async fn invalid_profiles_are_rejected_by_the_crd(cluster: &mut Cluster) -> TestResult {
     let uid = |range: Json| json!({"users": {"runAsUser": {"rule": "MustRunAs", "ranges": [range]}}});
     let required = |one: Json| json!({"namespaceSelector": {"matchExpressions": [one]}});
+    let wave = |wave: Json| json!({"enforcement": {"namespaceStages": "ByLabel"}, "rollout": {"waves": [wave]}});
     let parameter = |parameter: Json| json!({"parameters": [parameter]});
     let cases = [
         (json!({"namespaceSelector": null}), "spec.namespaceSelector: Required value"),
@@ -56,6 +57,14 @@ pub(crate) async fn invalid_profiles_are_rejected_by_the_crd(cluster: &mut Clust
         ),
         (parameter(json!({"name": "uid", "type": "Integer", "sources": [{}]})), "exactly one of"),
         (parameter(json!({"name": "on", "type": "Boolean", "default": "yes"})), "in quotes"),
+        (wave(json!({})), "exactly one of names, selector and percent"),
+        (wave(json!({"percent": 5, "names": ["a"]})), "exactly one of names, selector and percent"),
+        (wave(json!({"percent": 0})), "spec.rollout.waves[0].percent"),
+        (wave(json!({"percent": 5, "soakSeconds": -1})), "spec.rollout.waves[0].soakSeconds"),
+        (wave(json!({"percent": 5, "stage": "deny"})), "Unsupported value: \"deny\""),
+        (wave(json!({"names": ["Not a name"]})), "spec.rollout.waves[0].names[0]"),
+        (wave(json!({"selector": {"matchExpressions": [{"key": "a", "operator": "In"}]}})), "need at least one value"),
+        (json!({"rollout": {"waves": []}}), "spec.rollout.waves"),
         (json!({"hots": {"pid": true}}), "field not declared in schema"),
     ];
     let mut wrong = Vec::new();

@@ -102,6 +102,7 @@ fn main() -> ExitCode {
         stages::a_namespace_can_have_a_stage_of_its_own,
         rollout::a_rollout_promotes_what_complies_and_holds_the_rest,
         rollout::a_rollout_stops_at_a_violation,
+        rollout::a_soak_time_begins_again_after_a_denial,
     ];
     let maintained = scenarios![
         lifecycle::an_invalid_profile_changes_nothing,
@@ -223,7 +224,8 @@ fn main() -> ExitCode {
         ("1.36", ControlPlane::builder(), reconciled),
         ("1.33", emulated("1.33"), oldest),
         ("1.36", ControlPlane::builder(), answers),
-        ("1.36", ControlPlane::builder(), judged),
+        // Its ReplicaSets have pods.
+        ("1.36", ControlPlane::builder().controllers(["replicaset-controller"]), judged),
         ("1.36", ControlPlane::builder(), large),
         ("1.33", emulated("1.33"), webhooks),
         ("1.35", emulated("1.35"), middle),

@@ -56,10 +56,10 @@ async fn wait_rollout(
     Ok(status)
 }
 
-fn hostile_deployment() -> Json {
+fn hostile_workload(kind: &str) -> Json {
     let template = json!({"metadata": {"labels": {"app": "x"}}, "spec": hostile_pod("hostile")["spec"]});
     json!({
-        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "hostile"},
+        "apiVersion": "apps/v1", "kind": kind, "metadata": {"name": "hostile"},
         "spec": {"selector": {"matchLabels": {"app": "x"}}, "template": template},
     })
 }
@@ -131,7 +131,7 @@ pub(crate) async fn a_rollout_promotes_what_complies_and_holds_the_rest(cluster:
                     // The last one has no pod that violates the profile, but its pods would.
                     _ if index + 1 == offenders => {
                         let path = format!("/apis/apps/v1/namespaces/{namespace}/deployments");
-                        let verdict = cluster.create_at(&path, &hostile_deployment()).await;
+                        let verdict = cluster.create_at(&path, &hostile_workload("Deployment")).await;
                         ensure!(verdict == Verdict::Admitted, "{verdict:?}");
                         return Ok(());
                     }
@@ -257,7 +257,31 @@ async fn the_controller_makes_no_namespace_weaker(cluster: &Cluster, test: &str,
     let patch = json!({"metadata": {"annotations": {hold: "Violations: none"}}});
     let verdict = cluster.ask_as(&controller, "PATCH", &path, &patch).await;
     ensure!(verdict == Verdict::Admitted, "{verdict:?}");
-    Ok(())
+    an_admin_holds_a_namespace(cluster, test, &controller).await
+}
+
+/// What the controller has yet to see of a hold, the API server knows.
+async fn an_admin_holds_a_namespace(cluster: &Cluster, test: &str, controller: &kube::Client) -> TestResult {
+    let namespace = "rollout-foreign";
+    cluster.create_namespace(namespace, &json!({}), &json!({})).await?;
+    let path = format!("/api/v1/namespaces/{namespace}");
+    let [stage, hold] = [names::stage_label(test), names::rollout_annotation(test)];
+    cluster.patch_namespace(namespace, &json!({"metadata": {"annotations": {&hold: "until May"}}})).await?;
+    for metadata in [
+        json!({"labels": {&stage: "Deny"}}),
+        json!({"annotations": {&hold: "Violations: one"}}),
+        json!({"annotations": {&hold: null}}),
+        json!({"labels": {&stage: "Deny"}, "annotations": {&hold: null}}),
+    ] {
+        let verdict = cluster.ask_as(controller, "PATCH", &path, &json!({"metadata": metadata})).await;
+        let denied = matches!(&verdict, Verdict::Denied(text) if text.contains("somebody else holds"));
+        ensure!(denied, "{metadata}: {verdict:?}");
+    }
+    // The hold of one profile is none of another's.
+    let other = json!({"metadata": {"labels": {names::stage_label("another"): "Deny"}}});
+    let verdict = cluster.ask_as(controller, "PATCH", &path, &other).await;
+    ensure!(verdict == Verdict::Admitted, "{verdict:?}");
+    cluster.delete_namespace(namespace).await
 }
 
 /// Whoever removes what violates the profile, and then the annotation, is promoted at once.
@@ -301,6 +325,31 @@ pub(crate) async fn a_rollout_stops_at_a_violation(cluster: &mut Cluster) -> Tes
     for name in names {
         ensure!(label_of(cluster, test, name).await?.as_deref() == Some("Deny"), "{name} was not promoted");
     }
+    permit(cluster, "delete")?;
+    cluster.delete_profile(test).await
+}
+
+pub(crate) async fn a_soak_time_begins_again_after_a_denial(cluster: &mut Cluster) -> TestResult {
+    let (cluster, test): (&Cluster, _) = (cluster, "rollsoak");
+    for name in ["rollsoak-a", "rollsoak-b"] {
+        cluster.create_tool(test, name, UID).await?;
+    }
+    permit(cluster, "apply")?;
+    let waves = json!([{"names": ["rollsoak-a"], "soakSeconds": 20}, {"percent": 100}]);
+    let mut profile = profile(test, &json!({"onDenial": "SoakAgain", "waves": waves}))?;
+    profile["spec"]["enforcement"] = json!({"pods": "Audit", "workloads": "Off", "namespaceStages": "ByLabel"});
+    cluster.apply_profile(&profile).await?;
+    wait_rollout(cluster, test, "soaking", |status| status.phase == RolloutPhase::Soaking).await?;
+    // kube-controller-manager creates its pods, and reports that they are denied.
+    let path = "/apis/apps/v1/namespaces/rollsoak-a/replicasets";
+    let verdict = cluster.create_at(path, &hostile_workload("ReplicaSet")).await;
+    ensure!(verdict == Verdict::Admitted, "{verdict:?}");
+    let status = wait_rollout(cluster, test, "stopped", |status| status.phase == RolloutPhase::Stopped).await?;
+    ensure!(status.wave == 1 && status.message.contains("pods of workloads in rollsoak-a"), "{status:?}");
+    ensure!(label_of(cluster, test, "rollsoak-b").await?.is_none(), "rollsoak-b was promoted");
+    cluster.kubectl(&["delete", "replicaset", "hostile", "-n", "rollsoak-a"])?;
+    let status = wait_rollout(cluster, test, "complete", |status| status.phase == RolloutPhase::Complete).await?;
+    ensure!(status.promoted == 2 && status.held == 0, "{status:?}");
     permit(cluster, "delete")?;
     cluster.delete_profile(test).await
 }

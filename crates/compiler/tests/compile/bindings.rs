@@ -101,7 +101,7 @@ fn each_request_matches_one_binding_of_the_stage_of_its_namespace() {
             assert!(names.is_subset(&known), "{names:?}");
             // What is probed is what holds where it is probed.
             let probed = Namespace { labels: compiled.probe_labels().unwrap(), ..Namespace::default() };
-            assert_eq!(compiled.stage_in(&probed), Stage::Deny);
+            assert_eq!(compiled.stages_in(&probed).pods, Stage::Deny);
             assert_eq!(compiled.probed_binding(shape).unwrap().spec.validation_actions, ["Deny"]);
             for (label, stage) in [
                 (None, default),
@@ -125,9 +125,12 @@ fn each_request_matches_one_binding_of_the_stage_of_its_namespace() {
                     assert_eq!(actions, Some(<&str>::from(stage)), "{label:?}");
                 }
                 let namespace = Namespace { name: "n".into(), labels, ..Namespace::default() };
-                if shape == Shape::Pods {
-                    assert_eq!(compiled.stage_in(&namespace), stage, "{label:?}");
-                }
+                let stages = compiled.stages_in(&namespace);
+                let of_shape = match shape {
+                    Shape::Pods => Some(stages.pods),
+                    Shape::Workloads => stages.workloads,
+                };
+                assert_eq!(of_shape, Some(stage), "{label:?}");
             }
         }
     }

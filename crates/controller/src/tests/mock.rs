@@ -209,7 +209,8 @@ impl Mock {
 }
 
 /// Paths that end so are of lists.
-const KINDS: [&str; 6] = [
+const KINDS: [&str; 7] = [
+    "pods",
     "toolsecurityparams",
     "toolsecurityprofiles",
     "namespaces",

@@ -3,6 +3,7 @@
 
 mod lanes;
 mod mock;
+mod rollout;
 mod stages;
 
 use std::{sync::Arc, time::Duration};

@@ -2,6 +2,7 @@
 //! on it is [`crate::rollout`].
 
 pub mod clock;
+pub mod denials;
 pub mod judge;
 pub mod plan;
 
@@ -22,6 +23,8 @@ pub struct RolloutState {
     pub judged: BTreeMap<String, Instant>,
     /// The policies of the generation in force.
     pub judge: Option<(Arc<AcceptedProfile>, Arc<Judge>)>,
+    /// Whether pods were observed to be mutated as the profile says. They are judged as if they were.
+    pub mutated: bool,
     /// How often it failed in a row.
     pub failures: u32,
 }

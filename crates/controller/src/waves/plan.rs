@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use palisade_api::{HELD_BY_VIOLATIONS, HeldNamespace, OnViolation, Rollout, Stage, Wave, names};
+use palisade_api::{HELD_BY_VIOLATIONS, HeldNamespace, OnViolation, Rollout, Stage, Stages, Wave, names};
 use palisade_compiler::Namespace;
 use palisade_objects::selector;
 
@@ -44,8 +44,8 @@ impl Hold {
 pub struct Member<'a> {
     /// The namespace.
     pub namespace: &'a Namespace,
-    /// The stage at which it is.
-    pub stage: Stage,
+    /// The stages at which it is.
+    pub stages: Stages,
 }
 
 /// The stages of namespaces by the waves up to one of them.
@@ -79,8 +79,8 @@ impl<'a> Plan<'a> {
         let (now, all) = (&rollout.waves[..wave.min(rollout.waves.len())], rollout.waves.as_slice());
         for member in members {
             let name = member.namespace.name.as_str();
-            let due = goal(now, member.namespace).filter(|goal| is_stricter(*goal, member.stage));
-            if !goal(all, member.namespace).is_some_and(|goal| is_stricter(goal, member.stage)) {
+            let due = goal(now, member.namespace).filter(|goal| member.stages.rise_to(*goal));
+            if !goal(all, member.namespace).is_some_and(|goal| member.stages.rise_to(goal)) {
                 plan.promoted += 1;
                 continue;
             }
@@ -113,7 +113,7 @@ impl<'a> Plan<'a> {
 /// The stage to which the waves take a namespace; `None` if it is in none of them.
 fn goal(waves: &[Wave], namespace: &Namespace) -> Option<Stage> {
     let stages = waves.iter().filter(|wave| contains(wave, namespace)).map(|wave| wave.stage);
-    stages.min_by_key(|stage| severity(*stage))
+    stages.reduce(|one, other| if other.is_stricter_than(one) { other } else { one })
 }
 
 fn contains(wave: &Wave, namespace: &Namespace) -> bool {
@@ -141,15 +141,6 @@ fn fnv1a(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, add)
 }
 
-/// The lower, the stricter.
-fn severity(stage: Stage) -> usize {
-    Stage::ALL.iter().position(|one| *one == stage).unwrap_or_default()
-}
-
-fn is_stricter(stage: Stage, than: Stage) -> bool {
-    severity(stage) < severity(than)
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -165,7 +156,8 @@ mod tests {
     }
 
     fn members(namespaces: &[Namespace], stage: Stage) -> Vec<Member<'_>> {
-        namespaces.iter().map(|namespace| Member { namespace, stage }).collect()
+        let stages = Stages { pods: stage, workloads: None };
+        namespaces.iter().map(|namespace| Member { namespace, stages }).collect()
     }
 
     #[test]

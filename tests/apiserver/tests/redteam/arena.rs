@@ -1,18 +1,12 @@
 //! The place of the attacks: a control plane with Palisade, its controller as a process that can be killed, and a
 //! tenant with the role `admin` in its namespace.
 
-use std::{
-    process::{Child, Command, ExitCode, Stdio},
-    time::Duration,
-};
+use std::time::Duration;
 
-use clap::Parser;
 use kube::Client;
-use palisade_controller::Options;
 use palisade_controlplane::ControlPlane;
-use palisade_tests::{Cluster, TestResult, ensure, within};
+use palisade_tests::{Cluster, ControllerProcess, TestResult, ensure, within};
 use serde_json::{Value as Json, json};
-use tokio_util::sync::CancellationToken;
 
 use crate::{
     pods::{UID, complying, hostile},
@@ -21,9 +15,6 @@ use crate::{
 };
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
-
-/// The first argument with which this binary runs the controller instead of its attacks.
-pub(crate) const CONTROLLER: &str = "palisade-controller";
 
 /// How long something may take that must happen, on a machine that does other things as well.
 pub(crate) const LIMIT: Duration = Duration::from_mins(1);
@@ -53,21 +44,7 @@ pub(crate) struct Arena {
     pub(crate) cluster: Cluster,
     pub(crate) tenant: Client,
     pub(crate) extent: Extent,
-    controller: Option<Process>,
-}
-
-/// The controller as a process. Dropping it kills it.
-struct Process {
-    child: Child,
-    _kubeconfig: tempfile::TempPath,
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        // SIGKILL. It fails only if the process has ended.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+    controller: Option<ControllerProcess>,
 }
 
 impl Arena {
@@ -94,20 +71,12 @@ impl Arena {
     /// Starts the controller if it does not run.
     pub(crate) fn start_controller(&mut self) -> Result<()> {
         if let Some(process) = &mut self.controller {
-            if process.child.try_wait()?.is_none() {
+            if process.is_running()? {
                 return Ok(());
             }
             eprintln!("the controller has ended by itself");
         }
-        let mut file = tempfile::NamedTempFile::new()?;
-        std::io::Write::write_all(&mut file, self.cluster.controller_kubeconfig()?.as_bytes())?;
-        let kubeconfig = file.into_temp_path();
-        let child = Command::new(std::env::current_exe()?)
-            .args([CONTROLLER, "--listen=127.0.0.1:0"])
-            .env("KUBECONFIG", &kubeconfig)
-            .stdout(Stdio::null())
-            .spawn()?;
-        self.controller = Some(Process { child, _kubeconfig: kubeconfig });
+        self.controller = Some(ControllerProcess::start(&self.cluster)?);
         Ok(())
     }
 
@@ -281,29 +250,5 @@ impl Arena {
         let answer = self.ask(&Request::delete(&path)).await;
         ensure!(answer.is_admitted() || answer.status == 404, "profile {name}: {}", answer.short());
         Ok(())
-    }
-}
-
-#[derive(Parser)]
-struct Arguments {
-    #[command(flatten)]
-    options: Options,
-}
-
-/// Runs the controller until it is killed, with the arguments of this process after the first.
-pub(crate) async fn run_controller() -> ExitCode {
-    let run = async {
-        let options = Arguments::parse_from(std::env::args().skip(1)).options;
-        let client = Client::try_from(kube::Config::infer().await?)?;
-        // As its own binary does it, but for signals: nobody stops it in good order here.
-        palisade_controller::run(client, options, CancellationToken::new()).await?;
-        Result::Ok(())
-    };
-    match run.await {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("the controller: {error}");
-            ExitCode::FAILURE
-        }
     }
 }

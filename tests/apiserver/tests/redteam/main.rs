@@ -18,6 +18,7 @@ mod pods;
 mod profiles;
 mod scheduling;
 mod sieges;
+mod stages;
 mod table;
 mod tampering;
 mod updates;
@@ -36,6 +37,7 @@ use std::{
 };
 
 use libtest_mimic::{Arguments, Failed, Trial};
+use palisade_api::names;
 use tokio::{runtime::Runtime, sync::Mutex};
 
 use crate::{
@@ -66,7 +68,7 @@ fn main() -> ExitCode {
     match std::env::args().nth(1).as_deref() {
         // What is killed must be a process.
         Some(palisade_tests::WEBHOOK) => return RUNTIME.block_on(palisade_tests::run_webhook()),
-        Some(arena::CONTROLLER) => return RUNTIME.block_on(arena::run_controller()),
+        Some(names::CONTROLLER) => return RUNTIME.block_on(palisade_tests::run_controller()),
         _ => {}
     }
     let mut arguments = Arguments::from_args();
@@ -91,6 +93,7 @@ fn main() -> ExitCode {
         sieges::killed_controllers,
         profiles::bad_profiles,
         profiles::bad_selectors,
+        stages::edits_around_a_namespace_in_deny,
         lists::long_lists,
         exempt::exemptions,
         exempt::documents,

@@ -19,7 +19,7 @@ const PROFILES: &str = "/apis/toolsecurity.dev/v1alpha1/toolsecurityprofiles";
 const LIMIT: Duration = Duration::from_secs(25);
 
 /// A profile that must not get into force: its name, and a field of its spec with a value.
-fn mistakes() -> Vec<(&'static str, &'static str, Json)> {
+pub(crate) fn mistakes() -> Vec<(&'static str, &'static str, Json)> {
     let check = |change: Json| {
         let mut check = json!({"id": "own", "message": "m", "expression": "true"});
         palisade_objects::pod::merge(&mut check, &change);
@@ -111,7 +111,7 @@ fn profile_with(test: &str, field: &str, value: &Json) -> Result<Json> {
 }
 
 /// Writes a profile; the text of a refusal, or else the message with which it is not accepted.
-async fn rejected(arena: &Arena, profile: &Json) -> Result<std::result::Result<String, String>> {
+pub(crate) async fn rejected(arena: &Arena, profile: &Json) -> Result<std::result::Result<String, String>> {
     let name = profile["metadata"]["name"].as_str().unwrap_or_default();
     let path = format!("{PROFILES}/{name}");
     let apply = Request::new("PATCH", format!("{path}?fieldManager=tests&force=true"), APPLY, profile);
