@@ -37,7 +37,10 @@ mod writing;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use k8s_openapi::{api::admissionregistration::v1::ValidatingAdmissionPolicyBinding, jiff::Timestamp};
+use k8s_openapi::{
+    api::admissionregistration::v1::ValidatingAdmissionPolicyBinding, apimachinery::pkg::apis::meta::v1::LabelSelector,
+    jiff::Timestamp,
+};
 use palisade_api::{
     Diagnostic, Enforcement, ParameterName, ParameterType, PssEquivalent, Settings, Stage, Stages, ToolSecurityParams,
     ToolSecurityProfile, ToolSecurityProfileSpec, catalogue,
@@ -82,6 +85,8 @@ pub struct Compiled {
     pub mutation: Option<Mutation>,
     /// Where and until when checks are not made.
     pub exceptions: Exceptions,
+    /// The selectors of the waves of the rollout, each with the index of its wave.
+    pub wave_selectors: Vec<(usize, LabelSelector)>,
     /// The namespaces that are never selected, as the profile lists them.
     pub excluded: Vec<String>,
     /// Pods whose dry runs show whether the policy is in force.
@@ -190,6 +195,7 @@ pub fn compile_as(profile: &ToolSecurityProfile, writing: Writing) -> Result<Com
         resolver,
         mutation,
         exceptions,
+        wave_selectors: rollout::selectors(spec),
         excluded: spec.exclude_namespaces.clone(),
         probes,
         implied,

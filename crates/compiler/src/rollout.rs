@@ -1,6 +1,13 @@
 //! The mistakes in `spec.rollout`. Of the rest of it, no policy says anything: the controller follows it.
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use palisade_api::{Diagnostic, ToolSecurityProfileSpec};
+
+/// The selectors of waves, each with the index of its wave. Whether they are valid, the gate says.
+pub(crate) fn selectors(spec: &ToolSecurityProfileSpec) -> Vec<(usize, LabelSelector)> {
+    let waves = spec.rollout.iter().flat_map(|rollout| &rollout.waves).enumerate();
+    waves.filter_map(|(index, wave)| Some((index, wave.selector.clone()?))).collect()
+}
 
 /// The mistakes. The CRD says the same, but a file may never have met an API server.
 pub(crate) fn mistakes(spec: &ToolSecurityProfileSpec) -> Vec<Diagnostic> {

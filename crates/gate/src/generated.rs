@@ -11,10 +11,14 @@ use palisade_apiserver::{
 };
 use palisade_cel::Minor;
 use palisade_compiler::Compiled;
+use palisade_objects::json::set;
 use serde_json::{Value as Json, json};
 
 /// A namespace like that of any tenant.
 const TENANT: &str = "tenant";
+
+const SELECTOR: &str =
+    "write it as in any selector of Kubernetes: In and NotIn with values, Exists and DoesNotExist without";
 
 /// The kinds of parameters, in each minor.
 static KINDS: LazyLock<Vec<Kinds>> = LazyLock::new(|| {
@@ -45,6 +49,7 @@ pub(crate) fn diagnose(compiled: &Compiled) -> Vec<Diagnostic> {
                     .flat_map(|refused| said(compiled, minor, what, refused)),
             );
         }
+        found.extend(of_waves(compiled, minor));
         let params = params(compiled).and_then(|object| receive(kinds, &object));
         found.extend(params.iter().flat_map(|refused| said(compiled, minor, "params", refused)));
         let earlier: BTreeSet<_> = diagnostics.iter().map(|one| one.path.clone()).collect();
@@ -86,6 +91,24 @@ fn policies(compiled: &Compiled, minor: Minor) -> Vec<Named> {
         all.push(("mutation.webhook", registration));
     }
     all
+}
+
+/// The mistakes in the selectors of a rollout's waves. They stand in no generated object: a binding with the same selector
+/// has the same mistakes.
+fn of_waves(compiled: &Compiled, minor: Minor) -> Vec<Diagnostic> {
+    let mistakes = compiled.wave_selectors.iter().flat_map(|(index, selector)| {
+        let mut binding = json!(compiled.bundle.pods.binding);
+        set(&mut binding, &["spec", "matchResources"], json!({"namespaceSelector": selector}));
+        let causes = match create::create(minor, &binding, None) {
+            Err(Refused::Status(status)) => status.causes,
+            _ => Vec::new(),
+        };
+        causes.into_iter().filter_map(move |cause| {
+            let (_, rest) = cause.field.split_once("amespaceSelector.")?;
+            Some(Diagnostic::new(format!("spec.rollout.waves[{index}].selector.{rest}"), cause.body).help(SELECTOR))
+        })
+    });
+    mistakes.collect()
 }
 
 /// Parameters that a namespace could have, with all exceptions of the profile; `None` if there are none.
@@ -131,9 +154,7 @@ fn of_cause(compiled: &Compiled, minor: Minor, what: &str, cause: &FieldError) -
     match excluded(compiled, rest) {
         Some(index) => Diagnostic::new(format!("spec.excludeNamespaces[{index}]"), cause.body.clone())
             .help("write the name of a namespace: up to 63 small letters, digits and dashes"),
-        None => Diagnostic::new(format!("spec.namespaceSelector.{rest}"), cause.body.clone()).help(
-            "write it as in any selector of Kubernetes: In and NotIn with values, Exists and DoesNotExist without",
-        ),
+        None => Diagnostic::new(format!("spec.namespaceSelector.{rest}"), cause.body.clone()).help(SELECTOR),
     }
 }
 

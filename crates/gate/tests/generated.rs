@@ -41,6 +41,25 @@ fn selector(requirement: &Json) -> Json {
 const QUALIFIED: &str = "name part must consist of alphanumeric characters";
 
 #[test]
+fn invalid_selector_of_a_wave_is_rejected_with_its_field_path() {
+    let with = |selector: Json| {
+        json!({
+            "enforcement": {"namespaceStages": "ByLabel"},
+            "rollout": {"waves": [{"percent": 1}, {"selector": selector}]},
+        })
+    };
+    let at = |field: &str| format!("spec.rollout.waves[1].selector.{field}");
+    for (selector, path) in [
+        (json!({"matchLabels": {"a b": "c"}}), at("matchLabels")),
+        (json!({"matchExpressions": [{"key": "a", "operator": "In"}]}), at("matchExpressions[0].values")),
+    ] {
+        let found = mistakes(&profile(&with(selector)));
+        assert!(!found.is_empty() && found.iter().all(|(at, _)| *at == path), "{path}: {found:?}");
+    }
+    assert_eq!(mistakes(&profile(&with(json!({"matchLabels": {"a": "b"}})))), []);
+}
+
+#[test]
 fn invalid_selector_is_rejected_with_its_field_path() {
     let at = |field: &str| format!("spec.namespaceSelector.matchExpressions[0].{field}");
     let cases = [
