@@ -68,11 +68,37 @@ impl Shape {
     pub const ALL: [Self; 2] = [Self::Pods, Self::Workloads];
 }
 
-/// The name of a profile's policy for a shape, and of its binding.
-pub fn policy(profile: &str, shape: Shape) -> String {
-    match shape {
-        Shape::Pods => format!("palisade-{profile}-pods"),
-        Shape::Workloads => format!("palisade-{profile}-workloads"),
+/// What one of the validating policies of a profile does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// It judges objects of a shape.
+    Judge(Shape),
+    /// It guards what the profile reads from namespaces. It has one binding.
+    Guard,
+}
+
+impl Part {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Judge(Shape::Pods), Self::Judge(Shape::Workloads), Self::Guard];
+}
+
+impl From<Shape> for Part {
+    fn from(shape: Shape) -> Self {
+        Self::Judge(shape)
+    }
+}
+
+/// The verb on a profile that lets somebody change what the profile reads from namespaces, where it guards that.
+pub const ASSIGN: &str = "assign";
+/// The plural of profiles, as RBAC names them.
+pub const PROFILES: &str = "toolsecurityprofiles";
+
+/// The name of a profile's policy for a part, and of its binding.
+pub fn policy(profile: &str, part: impl Into<Part>) -> String {
+    match part.into() {
+        Part::Judge(Shape::Pods) => format!("palisade-{profile}-pods"),
+        Part::Judge(Shape::Workloads) => format!("palisade-{profile}-workloads"),
+        Part::Guard => format!("palisade-{profile}-guard"),
     }
 }
 
@@ -87,13 +113,20 @@ pub fn staged(binding: &str, stage: Stage) -> String {
     format!("{binding}-{}", stage.to_string().to_lowercase())
 }
 
-/// The names of all bindings that a profile may have for a shape.
-pub fn bindings(profile: &str, shape: Shape) -> impl Iterator<Item = String> {
-    let unlabelled = [policy(profile, shape), updates(profile, shape)];
-    unlabelled.into_iter().flat_map(|binding| {
+/// The names of all bindings that a profile may have for a part.
+pub fn bindings(profile: &str, part: impl Into<Part>) -> impl Iterator<Item = String> {
+    let part = part.into();
+    let with_stages = |binding: String| {
         let staged = Stage::ALL.map(|stage| staged(&binding, stage));
         [binding].into_iter().chain(staged)
-    })
+    };
+    let unlabelled = match part {
+        Part::Judge(shape) => vec![policy(profile, shape), updates(profile, shape)],
+        Part::Guard => vec![],
+    };
+    // No stage holds for the guard.
+    let guard = (part == Part::Guard).then(|| policy(profile, part));
+    unlabelled.into_iter().flat_map(with_stages).chain(guard)
 }
 
 /// The label of a namespace that says at which stage of a profile it is.

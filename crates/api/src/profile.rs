@@ -61,6 +61,11 @@ pub struct ToolSecurityProfileSpec {
     #[x_kube(validation = ("(has(self.matchLabels) && self.matchLabels.size() > 0) || (has(self.matchExpressions) && self.matchExpressions.size() > 0)",
         "must name at least one label; to select every namespace, write matchExpressions: [{key: kubernetes.io/metadata.name, operator: Exists}]"))]
     pub namespace_selector: LabelSelector,
+    /// Whether a policy of its own guards what the profile reads from namespaces: the labels and annotations that are sources
+    /// of parameters, and the labels by which namespaceSelector selects. Then only who has the verb assign on this
+    /// profile may set, change or remove them. It denies whatever the stage of the profile is.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub guard_sources: bool,
     /// Names of namespaces that are not selected, whatever their labels.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(
@@ -319,11 +324,13 @@ pub struct Parameter {
 #[x_kube(validation = ("[has(self.namespaceAnnotation), has(self.namespaceLabel), has(self.namespaceNameTrimPrefix)].filter(x, x).size() == 1",
     "exactly one of namespaceAnnotation, namespaceLabel and namespaceNameTrimPrefix must be set"))]
 pub struct Source {
-    /// The annotation of the namespace with this key. Who may edit namespaces can choose the value.
+    /// The annotation of the namespace with this key. Who may edit namespaces can choose the value, unless guardSources
+    /// is true.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 317))]
     pub namespace_annotation: Option<String>,
-    /// The label of the namespace with this key. Who may edit namespaces can choose the value.
+    /// The label of the namespace with this key. Who may edit namespaces can choose the value, unless guardSources is
+    /// true.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 317))]
     pub namespace_label: Option<String>,

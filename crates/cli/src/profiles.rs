@@ -97,12 +97,13 @@ pub fn accept(object: &Object<'_>) -> Result<Accepted, Vec<Problem>> {
             .diagnostics
             .iter()
             .map(|diagnostic| {
-                let policy = match (diagnostic.path.split('.').next(), &bundle.workloads) {
-                    (Some("policy"), _) => &bundle.pods.policy,
-                    (Some("workloads"), Some(pair)) => &pair.policy,
-                    _ => return located(diagnostic),
+                let pair = match diagnostic.path.split('.').next() {
+                    Some("policy") => Some(&bundle.pods),
+                    Some("workloads") => bundle.workloads.as_ref(),
+                    Some("guard") => bundle.guard.as_deref(),
+                    _ => None,
                 };
-                in_policy(diagnostic, policy)
+                pair.map_or_else(|| located(diagnostic), |pair| in_policy(diagnostic, &pair.policy))
             })
             .collect()),
     }
@@ -130,7 +131,7 @@ fn in_policy(diagnostic: &Diagnostic, policy: &ValidatingAdmissionPolicy) -> Pro
 /// The text around `policy.spec.variables[3].expression:1:7`.
 fn quote(path: &str, policy: &ValidatingAdmissionPolicy) -> Option<String> {
     const AROUND: usize = 80;
-    let path = path.strip_prefix("workloads.").unwrap_or(path);
+    let path = ["workloads.", "guard."].into_iter().find_map(|part| path.strip_prefix(part)).unwrap_or(path);
     let mut parts = path.strip_prefix("policy.")?.split(':');
     let pointer = format!("/{}", parts.next()?).replace(['.', '['], "/").replace(']', "");
     let mut number = || parts.next().and_then(|part| part.parse::<usize>().ok()).unwrap_or(1).saturating_sub(1);

@@ -5,7 +5,7 @@ use k8s_openapi::api::admissionregistration::v1::{
 };
 use palisade_api::{
     ToolSecurityProfile,
-    names::{self, Shape},
+    names::{self, Part, Shape},
 };
 use palisade_checks::{
     bounds::{BOUNDS, Bound},
@@ -16,7 +16,7 @@ use crate::{
     Custom, Lowered, Mutation, Writing,
     bindings::Bindings,
     expressions::{self, Judging},
-    fast,
+    fast, guard,
     matching::{all_rules, matching, namespace_selector},
     metadata::{metadata, param_kind, profile_name},
     native::{self, MutatingPair},
@@ -30,6 +30,9 @@ pub struct Bundle {
     pub pods: Pair,
     /// The policy and bindings that judge pod templates; `None` if the profile does not.
     pub workloads: Option<Pair>,
+    /// The policy and binding that guard what the profile reads from namespaces; `None` if the profile does not ask for
+    /// it, or reads nothing that somebody could change.
+    pub guard: Option<Box<Pair>>,
     /// The policy that makes the API server mutate pods; `None` if nothing is defaulted, or the webhook does it.
     pub mutation: Option<MutatingPair>,
 }
@@ -70,6 +73,14 @@ impl Bundle {
         }
     }
 
+    /// The pair that is a part of the profile; `None` if there is none.
+    pub fn part(&self, part: Part) -> Option<&Pair> {
+        match part {
+            Part::Judge(shape) => self.pair(shape),
+            Part::Guard => self.guard.as_deref(),
+        }
+    }
+
     /// The same without the fast path: all expressions judge every request, with the same verdicts.
     #[must_use]
     pub fn in_full(mut self) -> Self {
@@ -82,8 +93,8 @@ impl Bundle {
     }
 
     /// All pairs.
-    pub fn pairs(&self) -> impl Iterator<Item = (Shape, &Pair)> {
-        Shape::ALL.into_iter().filter_map(|shape| Some((shape, self.pair(shape)?)))
+    pub fn pairs(&self) -> impl Iterator<Item = (Part, &Pair)> {
+        Part::ALL.into_iter().filter_map(|part| Some((part, self.part(part)?)))
     }
 }
 
@@ -116,6 +127,8 @@ pub(crate) fn bundle(
     Bundle {
         pods: pair(Shape::Pods, enforcement.pods),
         workloads: enforcement.workloads.stage().map(|stage| pair(Shape::Workloads, stage)),
+        guard: guard::objects(profile, writing)
+            .map(|(policy, binding)| Box::new(Pair { policy, binding, updates: None, staged: vec![] })),
         mutation: mutation
             .filter(|mutation| mutation.engine != Engine::Webhook)
             .map(|mutation| native::pair(profile, mutation, writing)),

@@ -1,6 +1,7 @@
 //! Compiles a profile into what the API server enforces.
 //!
-//! `ToolSecurityProfile -> Compiled`: two policies with at most eight bindings each, whatever the number of namespaces.
+//! `ToolSecurityProfile -> Compiled`: two policies with at most eight bindings each, whatever the number of namespaces, and
+//! one more that guards what the profile reads from namespaces, if it asks for that.
 //! What is the same in all namespaces is a constant in the policy; what differs, the policy reads from the namespace's
 //! `ToolSecurityParams`, which [`Resolver`] computes. Nothing here may be applied: only the gate can turn a
 //! [`Compiled`] into something that may.
@@ -13,7 +14,7 @@
 //! 2. The parts of a profile: `custom`, `exceptions`, `exemptions`, `resolve`, `rollout`.
 //! 3. What policies match and read: `metadata`, `matching`, `updates`.
 //! 4. What policies say: `mutation`, `expressions`, `fast`.
-//! 5. Objects: `native`, `registration`, `bindings`, `bundle`, `probes`.
+//! 5. Objects: `native`, `registration`, `bindings`, `guard`, `bundle`, `probes`.
 
 mod bindings;
 mod bundle;
@@ -23,6 +24,7 @@ mod exemptions;
 mod expressions;
 mod fast;
 mod fold;
+mod guard;
 mod matching;
 mod metadata;
 mod mutation;

@@ -9,6 +9,9 @@ use palisade_api::{
     names::{self, Shape},
 };
 
+/// The label with the name of a namespace, which the API server keeps.
+pub(crate) const NAME_LABEL: &str = "kubernetes.io/metadata.name";
+
 /// All requests for a shape, whatever the parameters are.
 pub(crate) fn all_rules(shape: Shape) -> Vec<NamedRuleWithOperations> {
     match shape {
@@ -89,16 +92,16 @@ pub(crate) fn stage_selector(profile: &str, stage: Option<Stage>) -> LabelSelect
 /// The profile's selector, which never selects the protected namespaces: if the API server cannot find a policy's
 /// parameters, it denies all that the policy matches before it looks at bindings.
 pub fn namespace_selector(spec: &ToolSecurityProfileSpec) -> LabelSelector {
-    let mut excluded: Vec<_> = names::PROTECTED_NAMESPACES.iter().map(|&name| name.to_owned()).collect();
-    excluded.extend(spec.exclude_namespaces.iter().cloned());
-    excluded.sort();
-    excluded.dedup();
     let mut expressions = spec.namespace_selector.match_expressions.clone().unwrap_or_default();
-    expressions.push(LabelSelectorRequirement {
-        key: "kubernetes.io/metadata.name".to_owned(),
-        operator: "NotIn".to_owned(),
-        values: Some(excluded),
-    });
+    expressions.push(other_than(spec.exclude_namespaces.iter().map(String::as_str)));
     let labels = spec.namespace_selector.match_labels.clone().filter(|labels| !labels.is_empty());
     LabelSelector { match_labels: labels, match_expressions: Some(expressions) }
+}
+
+/// Neither one of these namespaces nor a protected one.
+pub(crate) fn other_than<'a>(names: impl IntoIterator<Item = &'a str>) -> LabelSelectorRequirement {
+    let mut excluded: Vec<_> = names.into_iter().chain(names::PROTECTED_NAMESPACES).map(str::to_owned).collect();
+    excluded.sort();
+    excluded.dedup();
+    LabelSelectorRequirement { key: NAME_LABEL.to_owned(), operator: "NotIn".to_owned(), values: Some(excluded) }
 }

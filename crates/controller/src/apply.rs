@@ -9,7 +9,7 @@ use k8s_openapi::api::admissionregistration::v1::{ValidatingAdmissionPolicy, Val
 use kube::{Api, Resource, core::ObjectMeta};
 use palisade_api::{
     Stage,
-    names::{self, Shape},
+    names::{self, Part},
 };
 use palisade_compiler::Pair;
 use tokio::time::Instant;
@@ -50,10 +50,10 @@ fn parameters(policy: &ValidatingAdmissionPolicy) -> Option<&String> {
 /// Writes the policies and the bindings. Afterwards the cluster has them as they were compiled, and no others. The
 /// caller holds [`State::writing`].
 pub async fn bundle(cx: &Context, profile: &str, accepted: &AcceptedProfile, state: &State) -> Result<(), ApiError> {
-    for shape in Shape::ALL {
-        match accepted.compiled.bundle.pair(shape) {
-            Some(desired) => write_pair(cx, profile, accepted, state, shape, desired).await?,
-            None => delete_pair(cx, profile, shape).await?,
+    for part in Part::ALL {
+        match accepted.compiled.bundle.part(part) {
+            Some(desired) => write_pair(cx, profile, accepted, state, part, desired).await?,
+            None => delete_pair(cx, profile, part).await?,
         }
     }
     Ok(())
@@ -64,20 +64,20 @@ async fn write_pair(
     profile: &str,
     accepted: &AcceptedProfile,
     state: &State,
-    shape: Shape,
+    part: Part,
     desired: &Pair,
 ) -> Result<(), ApiError> {
-    relax(cx, profile, accepted, state, shape, desired).await?;
+    relax(cx, profile, accepted, state, part, desired).await?;
     // The policy comes before its bindings: the author of a binding must be allowed to read its parameters, and the API
     // server learns from the policy which kind they are.
-    let observed = cx.store.pair(profile, shape);
+    let observed = cx.store.pair(profile, part);
     write_policy(cx, accepted, state, &desired.policy, observed.policy.as_deref()).await?;
     // What other bindings leave to it comes before them: better to judge a request twice for a moment than not at all.
     let Pair { policy: _, binding, updates, staged } = desired;
     for binding in staged.iter().chain(updates).chain([binding]) {
         write_binding(cx, accepted, state, binding, found(&observed, binding)).await?;
     }
-    delete_surplus(cx, profile, shape, desired).await
+    delete_surplus(cx, profile, part, desired).await
 }
 
 /// If the profile leaves the stage Deny: its new policy, which may be stricter, must not deny first. Namespaces that are
@@ -87,13 +87,13 @@ async fn relax(
     profile: &str,
     accepted: &AcceptedProfile,
     state: &State,
-    shape: Shape,
+    part: Part,
     desired: &Pair,
 ) -> Result<(), ApiError> {
     if denies(&desired.binding) {
         return Ok(());
     }
-    let observed = cx.store.pair(profile, shape);
+    let observed = cx.store.pair(profile, part);
     let in_deny = desired.staged.iter().find(|binding| denies(binding));
     for (former, found) in observed.bindings.iter().filter(|(_, found)| denies(found)) {
         if desired.bindings().any(|binding| name(binding) == former && denies(binding)) {
@@ -109,8 +109,8 @@ async fn relax(
 }
 
 /// Deletes bindings that are there and not desired: the others now match all that these do.
-async fn delete_surplus(cx: &Context, profile: &str, shape: Shape, desired: &Pair) -> Result<(), ApiError> {
-    for surplus in cx.store.pair(profile, shape).bindings.into_keys() {
+async fn delete_surplus(cx: &Context, profile: &str, part: Part, desired: &Pair) -> Result<(), ApiError> {
+    for surplus in cx.store.pair(profile, part).bindings.into_keys() {
         if !desired.bindings().any(|binding| name(binding) == surplus) {
             delete::binding(cx, &surplus).await?;
             cx.metrics.wrote(BINDING, "delete");
@@ -169,17 +169,17 @@ fn again(found: &ValidatingAdmissionPolicyBinding, name: String) -> ValidatingAd
     ValidatingAdmissionPolicyBinding { metadata, spec: found.spec.clone() }
 }
 
-/// Deletes the policy and bindings for a shape that the profile no longer covers.
-async fn delete_pair(cx: &Context, profile: &str, shape: Shape) -> Result<(), ApiError> {
-    let observed = cx.store.pair(profile, shape);
+/// Deletes the policy and bindings of a part that the profile no longer has.
+async fn delete_pair(cx: &Context, profile: &str, part: Part) -> Result<(), ApiError> {
+    let observed = cx.store.pair(profile, part);
     if !observed.bindings.is_empty() {
-        delete::bindings(cx, profile, shape).await?;
+        delete::bindings(cx, profile, part).await?;
         cx.metrics.wrote(BINDING, "delete");
     }
     if observed.policy.is_some() {
-        delete::policy(cx, profile, shape).await?;
+        delete::policy(cx, profile, part).await?;
         cx.metrics.wrote(POLICY, "delete");
-        tracing::info!(profile, ?shape, "deleted a policy that the profile no longer asks for");
+        tracing::info!(profile, ?part, "deleted a policy that the profile no longer asks for");
     }
     Ok(())
 }

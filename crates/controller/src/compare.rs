@@ -4,7 +4,7 @@ use k8s_openapi::{
     api::admissionregistration::v1::{ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding},
     apimachinery::pkg::apis::meta::v1::ObjectMeta,
 };
-use palisade_api::names::Shape;
+use palisade_api::names::Part;
 use serde::Serialize;
 use serde_json::Value as Json;
 
@@ -12,9 +12,9 @@ use crate::{accepted::AcceptedProfile, store::Store};
 
 /// Whether policies and bindings are in the cluster as they were compiled, and no others.
 pub fn is_bundle(store: &Store, profile: &str, accepted: &AcceptedProfile) -> bool {
-    Shape::ALL.into_iter().all(|shape| {
-        let found = store.pair(profile, shape);
-        match accepted.compiled.bundle.pair(shape) {
+    Part::ALL.into_iter().all(|part| {
+        let found = store.pair(profile, part);
+        match accepted.compiled.bundle.part(part) {
             Some(pair) => {
                 let is_there = |binding: &ValidatingAdmissionPolicyBinding| {
                     let name = binding.metadata.name.as_deref().unwrap_or_default();

@@ -2,17 +2,17 @@
 
 use k8s_openapi::api::admissionregistration::v1::{ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding};
 use kube::{Api, api::DeleteParams};
-use palisade_api::names::{self, Shape};
+use palisade_api::names::{self, Part};
 
 use crate::{
     call::{ApiError, gone},
     context::Context,
 };
 
-/// Deletes the bindings of a shape. Returns whether there were any.
-pub async fn bindings(cx: &Context, profile: &str, shape: Shape) -> Result<bool, ApiError> {
+/// Deletes the bindings of a part. Returns whether there were any.
+pub async fn bindings(cx: &Context, profile: &str, part: Part) -> Result<bool, ApiError> {
     let mut deleted = false;
-    for name in names::bindings(profile, shape) {
+    for name in names::bindings(profile, part) {
         deleted |= binding(cx, &name).await?;
     }
     Ok(deleted)
@@ -26,10 +26,10 @@ pub async fn binding(cx: &Context, name: &str) -> Result<bool, ApiError> {
     Ok(deleted)
 }
 
-/// Deletes the policy of a shape.
-pub async fn policy(cx: &Context, profile: &str, shape: Shape) -> Result<(), ApiError> {
+/// Deletes the policy of a part.
+pub async fn policy(cx: &Context, profile: &str, part: Part) -> Result<(), ApiError> {
     let api: Api<ValidatingAdmissionPolicy> = Api::all(cx.client.clone());
-    let name = names::policy(profile, shape);
+    let name = names::policy(profile, part);
     gone(api.delete(&name, &DeleteParams::default())).await?;
     cx.store.deleted_policy(&name);
     Ok(())

@@ -9,7 +9,7 @@ use std::{sync::Arc, time::Duration};
 use kube::{Api, api::ListParams, core::PartialObjectMeta};
 use palisade_api::{
     Stage, ToolSecurityParams,
-    names::{self, Shape},
+    names::{self, Part},
 };
 use tokio::time::{Instant, timeout};
 
@@ -108,8 +108,8 @@ pub async fn step(
                 stop_writing(cx, profile, state).await;
                 let policies = cx.store.pairs(profile).iter().any(|pair| pair.policy.is_some());
                 let mut bound = false;
-                for shape in Shape::ALL {
-                    bound |= delete::bindings(cx, profile, shape).await.map_err(RemoveError::Binding)?;
+                for part in Part::ALL {
+                    bound |= delete::bindings(cx, profile, part).await.map_err(RemoveError::Binding)?;
                 }
                 if bound || policies {
                     tracing::info!(profile, "deleted the bindings");
@@ -138,8 +138,8 @@ pub async fn step(
                 let kept = cx.registration.keep(&cx.client, &cx.store.profiles()).await;
                 kept.map_err(RemoveError::Registration)?;
                 mutate::remove(cx, profile).await.map_err(RemoveError::Policy)?;
-                for shape in Shape::ALL {
-                    delete::policy(cx, profile, shape).await.map_err(RemoveError::Policy)?;
+                for part in Part::ALL {
+                    delete::policy(cx, profile, part).await.map_err(RemoveError::Policy)?;
                 }
                 Removal::Params
             }

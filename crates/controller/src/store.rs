@@ -22,7 +22,7 @@ use kube::{
 };
 use palisade_api::{
     ToolSecurityParams, ToolSecurityParamsSpec, ToolSecurityProfile, ToolSecurityProfileStatus,
-    names::{self, Shape},
+    names::{self, Part},
 };
 use palisade_compiler::{Namespace, selects};
 
@@ -124,20 +124,20 @@ impl Store {
         self.lock().profiles.get(name).cloned()
     }
 
-    /// The policy and bindings of a profile for a shape.
-    pub fn pair(&self, profile: &str, shape: Shape) -> ObservedPair {
+    /// The policy and bindings of a profile for a part.
+    pub fn pair(&self, profile: &str, part: Part) -> ObservedPair {
         let inner = self.lock();
         ObservedPair {
-            policy: inner.policies.get(&names::policy(profile, shape)).cloned(),
-            bindings: names::bindings(profile, shape)
+            policy: inner.policies.get(&names::policy(profile, part)).cloned(),
+            bindings: names::bindings(profile, part)
                 .filter_map(|name| Some((name.clone(), Arc::clone(inner.bindings.get(&name)?))))
                 .collect(),
         }
     }
 
-    /// The policies and bindings of a profile for all shapes.
-    pub fn pairs(&self, profile: &str) -> [ObservedPair; 2] {
-        Shape::ALL.map(|shape| self.pair(profile, shape))
+    /// The policies and bindings of a profile for all parts.
+    pub fn pairs(&self, profile: &str) -> [ObservedPair; Part::ALL.len()] {
+        Part::ALL.map(|part| self.pair(profile, part))
     }
 
     /// The namespaces, and the parameters of a profile in them.
@@ -352,7 +352,7 @@ impl Inner {
     fn owner_of(&self, object: &str) -> Option<String> {
         // The policies are named like bindings.
         let is_of = |profile: &&String| {
-            Shape::ALL.into_iter().flat_map(|shape| names::bindings(profile, shape)).any(|name| name == object)
+            Part::ALL.into_iter().flat_map(|part| names::bindings(profile, part)).any(|name| name == object)
         };
         self.profiles.iter().map(|(name, _)| name).find(is_of).cloned()
     }

@@ -101,9 +101,9 @@ pub fn reject(trial: &mut TrialState, generation: i64, rejection: Rejection, lat
 /// # Errors
 /// It gave no verdict.
 async fn dry_run(cx: &Context, accepted: &AcceptedProfile) -> Result<Result<(), Rejection>, ApiError> {
-    for (shape, pair) in accepted.compiled.bundle.pairs() {
+    for (part, pair) in accepted.compiled.bundle.pairs() {
         let policy = &pair.policy;
-        let observed = cx.store.pair(&accepted.compiled.profile, shape);
+        let observed = cx.store.pair(&accepted.compiled.profile, part);
         let found = observed.policy.as_deref();
         let read = |policy: &ValidatingAdmissionPolicy| policy.spec.as_ref().and_then(|spec| spec.param_kind.clone());
         // The author of a binding must be allowed to read its parameters, and the API server learns their kind from the

@@ -13,7 +13,8 @@ use palisade_objects::{
 use serde_json::{Value as Json, json};
 
 use crate::{
-    Checked, Decision, Operation, Rejected, ValidationRequest, Validator, custom, defaults, generated, mutating, types,
+    Checked, Decision, Operation, Rejected, ValidationRequest, Validator, custom, defaults, generated, guard, mutating,
+    types,
 };
 
 /// The pods of all fixtures of the catalogue.
@@ -65,6 +66,9 @@ fn diagnose(compiled: &Compiled) -> Vec<Diagnostic> {
     if let Some(workloads) = bundle.workloads.as_ref().filter(|_| diagnostics.is_empty()) {
         let subjects: Vec<_> = WORKLOADS.iter().map(Subject::Workload).collect();
         diagnostics = of_workloads(diagnose_pair(compiled, workloads, &subjects));
+    }
+    if diagnostics.is_empty() {
+        diagnostics = guard::diagnose(compiled);
     }
     // The mistakes above say more about an expression than that an API server rejects it.
     if diagnostics.is_empty() {

@@ -67,10 +67,13 @@ pub(crate) fn diagnose(compiled: &Compiled) -> Vec<Diagnostic> {
 /// minor.
 fn policies(compiled: &Compiled, minor: Minor) -> Vec<Named> {
     // Destructured, so that nobody forgets a new object.
-    let palisade_compiler::Bundle { pods, workloads, mutation } = &compiled.bundle;
+    let palisade_compiler::Bundle { pods, workloads, guard, mutation } = &compiled.bundle;
     let mut all = vec![("policy", json!(pods.policy)), ("binding", json!(pods.binding))];
     if let Some(pair) = workloads {
         all.extend([("workloads.policy", json!(pair.policy)), ("workloads.binding", json!(pair.binding))]);
+    }
+    if let Some(pair) = guard {
+        all.extend([("guard.policy", json!(pair.policy)), ("guard.binding", json!(pair.binding))]);
     }
     let version = match minor {
         _ if minor >= Minor::V1_36 => Some("v1"),
@@ -135,7 +138,11 @@ fn said(compiled: &Compiled, minor: Minor, what: &str, refused: &Refused) -> Vec
         Refused::Status(status) if status.causes.is_empty() => {
             vec![Diagnostic::new(what, format!("Kubernetes {minor} rejects it: {}", status.message))]
         }
-        Refused::Status(status) => status.causes.iter().map(|cause| of_cause(compiled, minor, what, cause)).collect(),
+        Refused::Status(status) => {
+            // Which namespaces are left out, the policy for pods says too, and there each has its place in the profile.
+            let said = |cause: &&FieldError| !what.starts_with("guard") || !cause.field.contains("amespaceSelector.");
+            status.causes.iter().filter(said).map(|cause| of_cause(compiled, minor, what, cause)).collect()
+        }
     }
 }
 

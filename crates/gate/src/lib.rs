@@ -15,6 +15,7 @@ mod custom;
 mod defaults;
 mod gate;
 mod generated;
+mod guard;
 mod mutating;
 mod standards;
 mod types;
@@ -56,7 +57,7 @@ impl<T> Deref for Checked<T> {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub struct Rejected {
     /// The mistakes, each with its place in the policy generated for pods (`policy.spec.variables[3].expression:1:7`)
-    /// or for workloads (`workloads.policy.spec...`).
+    /// or for workloads (`workloads.policy.spec...`), or in the guard (`guard.policy.spec...`).
     pub diagnostics: Vec<Diagnostic>,
 }
 

@@ -22,7 +22,7 @@ static SCHEMAS: LazyLock<Schemas> = LazyLock::new(|| {
     schemas
 });
 
-/// Type mistakes in a policy that matches pods and workloads, by the schemas of these kinds.
+/// Type mistakes in a policy that matches pods, workloads or namespaces, by the schemas of these kinds.
 pub(crate) fn mistakes(policy: &ValidatingAdmissionPolicy) -> Vec<Diagnostic> {
     let Some(spec) = &policy.spec else { return vec![] };
     let rules = spec.match_constraints.iter().flat_map(|matched| matched.resource_rules.iter().flatten());
@@ -69,10 +69,11 @@ pub(crate) fn mistakes(policy: &ValidatingAdmissionPolicy) -> Vec<Diagnostic> {
 fn kinds_of(group: &str, version: &str, resource: &str) -> Vec<Kind> {
     let api_version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
     let pods = (("v1", "pods"), "v1/Pod".to_owned());
+    let namespaces = (("v1", "namespaces"), "v1/Namespace".to_owned());
     WORKLOADS
         .iter()
         .map(|one| ((one.api_version, one.resource), format!("{}/{}", one.api_version, one.kind)))
-        .chain([pods])
+        .chain([pods, namespaces])
         .filter(|(found, _)| *found == (api_version.as_str(), resource))
         .filter_map(|(_, kind)| Kind::parse(&kind))
         .collect()

@@ -102,6 +102,7 @@ pub fn migrate(
         notes.extend(found);
         let spec = ToolSecurityProfileSpec {
             namespace_selector,
+            guard_sources: false,
             exclude_namespaces: vec![],
             rollout: None,
             enforcement: Enforcement {

@@ -5,7 +5,7 @@ use kube::{
     api::{ApiResource, DynamicObject, ListParams, Patch, PatchParams},
 };
 use palisade_api::{EngineInForce, ToolSecurityParams, names};
-use palisade_controlplane::{Builder, ControlPlane};
+use palisade_controlplane::Builder;
 use palisade_tests::{Cluster, TestResult, Verdict, ensure, eventually, hostile_pod, root, tool_pod};
 use serde_json::{Value as Json, json};
 use tempfile::TempDir;
@@ -311,24 +311,7 @@ pub(crate) async fn confinement_has_no_type_check_warning(cluster: &mut Cluster)
 
 /// An API server that reads the policy of the examples from a file of its own.
 pub(crate) fn with_policies_of_its_own() -> Result<(Builder, TempDir)> {
-    let directory = tempfile::tempdir()?;
-    let policies = directory.path().join("policies");
-    std::fs::create_dir(&policies)?;
-    std::fs::copy(root().join("examples/api-server/confine-palisade.yaml"), policies.join("confine-palisade.yaml"))?;
-    let configuration = directory.path().join("admission.json");
-    let content = json!({
-        "apiVersion": "apiserver.config.k8s.io/v1", "kind": "AdmissionConfiguration",
-        "plugins": [{"name": "ValidatingAdmissionPolicy", "configuration": {
-            "apiVersion": "apiserver.config.k8s.io/v1", "kind": "ValidatingAdmissionPolicyConfiguration",
-            "staticManifestsDir": policies,
-        }}],
-    });
-    std::fs::write(&configuration, content.to_string())?;
-    let flags = [
-        "--feature-gates=ManifestBasedAdmissionControlConfig=true".to_owned(),
-        format!("--admission-control-config-file={}", configuration.display()),
-    ];
-    Ok((ControlPlane::builder().apiserver_flags(flags), directory))
+    crate::files::reading(&std::fs::read_to_string(root().join("examples/api-server/confine-palisade.yaml"))?)
 }
 
 pub(crate) async fn static_policies_of_the_api_server_confine_the_controller(cluster: &mut Cluster) -> TestResult {
@@ -337,6 +320,7 @@ pub(crate) async fn static_policies_of_the_api_server_confine_the_controller(clu
     cluster.create_tool(test, test, UID).await?;
     let mut profile = Cluster::toolforge_profile(test)?;
     profile["spec"]["mutation"] = json!({"defaults": "Secure", "engine": "Native"});
+    profile["spec"]["guardSources"] = true.into();
     cluster.enforce(&profile).await?;
     crate::webhook::engine(cluster, test, EngineInForce::Native).await?;
     let client = controller(cluster).await?;

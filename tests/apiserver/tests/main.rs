@@ -11,7 +11,9 @@ mod deletion;
 mod enforcement;
 mod exemptions;
 mod fields;
+mod files;
 mod gate;
+mod guard;
 mod history;
 mod lanes;
 mod lifecycle;
@@ -100,6 +102,7 @@ fn main() -> ExitCode {
         namespaces::several_profiles_all_apply,
         history::rollback_puts_a_recorded_spec_back_in_force,
         stages::a_namespace_can_have_a_stage_of_its_own,
+        guard::only_who_may_assign_changes_what_a_profile_reads,
         rollout::a_rollout_promotes_what_complies_and_holds_the_rest,
         rollout::a_rollout_stops_at_a_violation,
         rollout::a_soak_time_begins_again_after_a_denial,
@@ -151,6 +154,7 @@ fn main() -> ExitCode {
         namespaces::invalid_parameter_fails_only_its_namespace,
         stages::a_namespace_can_have_a_stage_of_its_own,
         stages::a_namespace_in_deny_stays_in_it_while_the_profile_changes,
+        guard::only_who_may_assign_changes_what_a_profile_reads,
         rollout::a_rollout_promotes_what_complies_and_holds_the_rest,
         lifecycle::custom_check_is_enforced_or_its_error_reported,
         lifecycle::drift_is_repaired,
@@ -206,7 +210,10 @@ fn main() -> ExitCode {
         confinement::confinement_has_no_type_check_warning,
     ];
     let own = scenarios![confinement::static_policies_of_the_api_server_confine_the_controller];
-    let (own_policies, _directory) = match confinement::with_policies_of_its_own() {
+    let own_profile = scenarios![files::a_profile_in_a_file_of_the_api_server_denies];
+    let with_files =
+        confinement::with_policies_of_its_own().and_then(|one| Ok((one, files::with_a_profile_of_its_own()?)));
+    let ((own_policies, _directory), (with_own_profile, _profile)) = match with_files {
         Ok(found) => found,
         Err(error) => {
             eprintln!("a directory of policies: {error}");
@@ -236,6 +243,7 @@ fn main() -> ExitCode {
         ("1.36 audited", ControlPlane::builder().audit(true), audited),
         ("1.33 confined", emulated("1.33"), confined),
         ("1.36 with policies of its own", own_policies, own),
+        ("1.36 with a profile of its own", with_own_profile, own_profile),
         ("1.33 to 1.36", emulated("1.33"), upgraded),
         ("1.36 pods of others", ControlPlane::builder(), others),
     ];

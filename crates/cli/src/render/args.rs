@@ -13,6 +13,7 @@ Examples:
   kubectl get namespaces -o yaml | palisade render profile.yaml --namespaces -
   palisade render profile.yaml | kubectl diff -f -
   palisade render profile.yaml --pod pod.yaml --namespaces namespace.yaml -o diff
+  palisade render profile.yaml --static > /etc/kubernetes/admission/profile.yaml
 
 Exit codes: 0 success, 1 a profile was rejected, 2 could not run.
 
@@ -34,6 +35,11 @@ pub struct RenderArgs {
     /// all profiles select it, with made-up values for their parameters.
     #[arg(long, value_name = "FILE")]
     pub pod: Option<String>,
+    /// Print the policies and bindings as an API server reads them from a directory of its own (staticManifestsDir), from
+    /// Kubernetes 1.36 on. They are in force without a controller, and nobody can change them through the API. The
+    /// profile may have neither parameters nor exceptions.
+    #[arg(long = "static", conflicts_with_all = ["namespaces", "pod"])]
+    pub fixed: bool,
     #[arg(long, value_name = "VERSION", default_value_t = Minor::DEFAULT, help = kube_version_help())]
     pub kube_version: Minor,
     /// The output format.

@@ -1,10 +1,11 @@
 //! `palisade render`: prints what the controller would apply.
 
 mod args;
+mod fixed;
 mod pods;
 
 use palisade_compiler::ChangedBy;
-use serde_json::json;
+use serde_json::{Value as Json, json};
 
 use args::RenderFormat;
 pub use args::{EXAMPLES, RenderArgs};
@@ -23,7 +24,8 @@ pub fn run(args: &RenderArgs) -> Result<(), Failure> {
         let message = "only one of PROFILE, --namespaces and --pod can be standard input";
         return Err(Failure::CouldNotRun(vec![Problem::new(message)]));
     }
-    let accepted = profiles::read(&input::read(&args.profile)?)?;
+    let source = input::read(&args.profile)?;
+    let accepted = profiles::read(&source)?;
     let namespaces = match &args.namespaces {
         Some(path) => namespaces::read(&input::read(path)?)?,
         None => Vec::new(),
@@ -31,6 +33,9 @@ pub fn run(args: &RenderArgs) -> Result<(), Failure> {
     profiles::warn(&accepted);
     if let Some(pod) = &args.pod {
         return pods::print(pod, args, &accepted, &namespaces);
+    }
+    if args.fixed {
+        return print(&fixed::objects(&source, &accepted, args.kube_version)?, args.output);
     }
     let objects =
         profiles::objects(&accepted, &namespaces, args.kube_version).map_err(|error| could_not_print(&error))?;
@@ -51,8 +56,12 @@ pub fn run(args: &RenderArgs) -> Result<(), Failure> {
             ));
         }
     }
-    let text = match args.output {
-        RenderFormat::Yaml => yaml(&objects).map_err(|error| could_not_print(&error))?,
+    print(&objects, args.output)
+}
+
+fn print(objects: &[Json], format: RenderFormat) -> Result<(), Failure> {
+    let text = match format {
+        RenderFormat::Yaml => yaml(objects).map_err(|error| could_not_print(&error))?,
         RenderFormat::Json => format!("{:#}\n", json!({"apiVersion": "v1", "kind": "List", "items": objects})),
         RenderFormat::Diff => {
             return Err(Failure::CouldNotRun(vec![Problem::new("-o diff is for what pods become: give --pod FILE")]));

@@ -231,6 +231,78 @@ fn expression_error_is_shown_at_its_position() {
     wrong(&profile, &["spec.customChecks[0].expression:2:3: undeclared reference to 'nowhere'", "p.yaml:12:9"]);
 }
 
+/// A profile with constants alone.
+const CONSTANT: &str = "\
+apiVersion: toolsecurity.dev/v1alpha1
+kind: ToolSecurityProfile
+metadata: {name: fixed, uid: 00000000-0000-4000-8000-000000000001, generation: 3}
+spec:
+  guardSources: true
+  namespaceSelector: {matchLabels: {tenancy: tool}}
+  enforcement: {pods: Deny, workloads: Warn, namespaceStages: ByLabel}
+  baseline: Baseline
+  mutation: {defaults: Secure}
+";
+
+#[test]
+fn static_objects_are_what_an_api_server_reads_from_a_file() {
+    let render = |arguments: &[&str]| run(&[("p.yaml", CONSTANT.as_bytes())], arguments);
+    let plain: Vec<serde_json::Value> = serde_saphyr::from_multiple(&render(&["render", "p.yaml"]).out).unwrap();
+    let run = render(&["render", "p.yaml", "--static"]);
+    assert_eq!(run.code, Some(0), "{}", run.err);
+    assert!(run.err.contains("note: profile fixed: what it defaults in pods is not printed"), "{}", run.err);
+    let objects: Vec<serde_json::Value> = serde_saphyr::from_multiple(&run.out).unwrap();
+    let judging = |one: &&serde_json::Value| one["kind"].as_str().unwrap().starts_with("Validating");
+    let expected: Vec<_> = plain
+        .iter()
+        .filter(judging)
+        .map(|one| {
+            assert!(one["metadata"]["ownerReferences"].is_array());
+            let named = |name: &serde_json::Value| format!("{}.static.k8s.io", name.as_str().unwrap());
+            let mut one = one.clone();
+            one["metadata"].as_object_mut().unwrap().remove("ownerReferences");
+            one["metadata"]["name"] = named(&one["metadata"]["name"]).into();
+            if one["kind"] == "ValidatingAdmissionPolicyBinding" {
+                one["spec"]["policyName"] = named(&one["spec"]["policyName"]).into();
+            }
+            one
+        })
+        .collect();
+    assert_eq!(objects, expected);
+    // Two with four bindings each, and the guard with one.
+    assert_eq!(objects.len(), 12);
+    assert!(!run.out.contains("paramKind") && !run.out.contains("paramRef"));
+    let json: serde_json::Value =
+        serde_json::from_str(&render(&["render", "p.yaml", "--static", "-o", "json"]).out).unwrap();
+    assert_eq!(json["items"], serde_json::Value::from(expected));
+}
+
+#[test]
+fn static_objects_cannot_read_parameters() {
+    let render = |text: &str, more: &[&str]| {
+        run(&[("p.yaml", text.as_bytes())], &[&["render", "p.yaml", "--static"], more].concat())
+    };
+    let exception =
+        "\n  exceptions: [{namespaces: [a], checks: [privileged], reason: r, expires: '2030-01-01T00:00:00Z'}]";
+    let both = toolforge("\nspec:", &format!("\nspec:{exception}"));
+    let refused = render(&format!("{CONSTANT}---\n{both}"), &[]);
+    assert_eq!((refused.code, refused.out.as_str()), (Some(1), ""), "{}", refused.err);
+    for expected in [
+        "spec.parameters: profile \"toolforge\" has some",
+        "p.yaml:22:",
+        "write a value in place of each $name",
+        "spec.exceptions: profile \"toolforge\" has some",
+        "p.yaml:17:",
+        "spec.excludeNamespaces",
+        "let the controller put the profile in force",
+    ] {
+        assert!(refused.err.contains(expected), "{expected:?} is not in:\n{}", refused.err);
+    }
+    could_not_run(&render(CONSTANT, &["--kube-version", "1.35"]), "Kubernetes 1.35 reads no policies from files");
+    could_not_run(&render(CONSTANT, &["--namespaces", "ns.yaml"]), "cannot be used with");
+    could_not_run(&render(CONSTANT, &["--pod", "pod.yaml"]), "cannot be used with");
+}
+
 #[test]
 fn render_without_usable_input_exits_with_code_2() {
     could_not_run(&run(&[("p.yaml", b"")], &["render", "p.yaml"]), "p.yaml: no ToolSecurityProfile found");

@@ -86,7 +86,7 @@ impl Prober {
     pub fn enforcement(&self, accepted: &Arc<AcceptedProfile>) -> (Option<EnforcementAnswer>, Option<Duration>) {
         let mut objects = accepted.generation().to_string();
         for shape in Shape::ALL {
-            for meta in self.site.store.pair(&accepted.compiled.profile, shape).metadata() {
+            for meta in self.site.store.pair(&accepted.compiled.profile, shape.into()).metadata() {
                 let uid = meta.uid.as_deref().unwrap_or_default();
                 let _ = write!(objects, "/{uid}.{}", meta.generation.unwrap_or_default());
             }

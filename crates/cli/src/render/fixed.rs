@@ -1,0 +1,102 @@
+//! `palisade render --static`: policies as an API server reads them from files beside it.
+
+use std::sync::Arc;
+
+use palisade_cel::Minor;
+use palisade_compiler::Pair;
+use serde_json::Value as Json;
+
+use crate::{
+    input,
+    output::could_not_print,
+    profiles::{self, Accepted},
+    report::{self, Failure, Problem, Source},
+};
+
+/// The end of the names of all objects that an API server reads from files (`StaticConfigSuffix` in apiserver
+/// `pkg/admission/plugin/manifest/validation.go`). Nobody can create such a name through the API.
+const SUFFIX: &str = ".static.k8s.io";
+/// The first minor that reads files.
+const SINCE: Minor = Minor::V1_36;
+
+/// The policies and bindings of all profiles.
+pub fn objects(source: &Arc<Source>, accepted: &[Accepted], version: Minor) -> Result<Vec<Json>, Failure> {
+    if version < SINCE {
+        let message = format!("Kubernetes {version} reads no policies from files");
+        let help =
+            format!("--static is for Kubernetes {SINCE} and newer; without it, apply the objects through the API");
+        return Err(Failure::CouldNotRun(vec![Problem::new(message).help(help)]));
+    }
+    let problems = reading(source, accepted)?;
+    if !problems.is_empty() {
+        return Err(Failure::Wrong(problems));
+    }
+    let mut objects = Vec::new();
+    for one in accepted {
+        if one.checked.mutation.is_some() {
+            report::note(&format!(
+                "note: profile {}: what it defaults in pods is not printed: API servers read policies that change something \
+                 from another directory; pods are judged as they are",
+                one.checked.profile
+            ));
+        }
+        for (_, pair) in one.checked.bundle.pairs() {
+            objects.extend(of_pair(pair).map_err(|error| could_not_print(&error))?);
+        }
+    }
+    Ok(objects)
+}
+
+/// What in the profiles makes their policies read parameters, which are objects in the API.
+fn reading(source: &Arc<Source>, accepted: &[Accepted]) -> Result<Vec<Problem>, Failure> {
+    let objects = input::objects(source).map_err(|problem| Failure::Wrong(vec![problem]))?;
+    let mut problems = Vec::new();
+    for Accepted { profile, checked } in accepted {
+        let spec = &profile.spec;
+        let read = [
+            (
+                "spec.parameters",
+                !spec.parameters.is_empty(),
+                "write a value in place of each $name, in a profile for each",
+            ),
+            (
+                "spec.exceptions",
+                !spec.exceptions.is_empty(),
+                "name the namespaces in spec.excludeNamespaces, or remove it",
+            ),
+        ];
+        for (path, _, help) in read.into_iter().filter(|(_, written, _)| *written) {
+            let name = &checked.profile;
+            let message = format!(
+                "{path}: profile {name:?} has some, by which its policies read ToolSecurityParams from the API; those that \
+                 an API server reads from a file read nothing"
+            );
+            let is_it = |object: &&input::Object<'_>| {
+                let named = |json: &Json| json["metadata"]["name"].as_str() == Some(name);
+                object.kind == profiles::KIND && object.json().is_ok_and(|json| named(&json))
+            };
+            let problem = match objects.iter().find(is_it) {
+                Some(object) => object.problem(path, message),
+                None => Problem::new(message),
+            };
+            problems.push(problem.help(format!("{help}; or let the controller put the profile in force")));
+        }
+    }
+    Ok(problems)
+}
+
+/// A policy and its bindings under names for files. No owner: it is an object of the API, and the file is not.
+fn of_pair(pair: &Pair) -> Result<Vec<Json>, serde_json::Error> {
+    let mut pair = pair.clone();
+    let Pair { policy, binding, updates, staged } = &mut pair;
+    let mut bindings: Vec<_> = [binding].into_iter().chain(updates).chain(staged).collect();
+    for metadata in [&mut policy.metadata].into_iter().chain(bindings.iter_mut().map(|one| &mut one.metadata)) {
+        metadata.owner_references = None;
+        metadata.name.get_or_insert_default().push_str(SUFFIX);
+    }
+    for binding in &mut bindings {
+        binding.spec.policy_name.push_str(SUFFIX);
+    }
+    let bindings = bindings.into_iter().map(|binding| serde_json::to_value(binding));
+    [serde_json::to_value(&*policy)].into_iter().chain(bindings).collect()
+}
