@@ -6,6 +6,7 @@ use crate::{
     compare::DiffArgs,
     eval::EvalArgs,
     explain::ExplainArgs,
+    guard::GuardCommand,
     history::HistoryArgs,
     lint::LintArgs,
     migrate::PspArgs,
@@ -72,6 +73,9 @@ pub enum Command {
     /// Show how far the rollout of a profile to stricter stages is, or steer it.
     #[command(subcommand)]
     Rollout(RolloutCommand),
+    /// Print how to remove the guard of what a profile reads from namespaces.
+    #[command(subcommand)]
+    Guard(GuardCommand),
     /// Print a script that completes commands and flags in a shell.
     Completions {
         /// Which shell.

@@ -7,7 +7,7 @@
 //! 2. What files have in them: `strict`, `profiles`, `namespaces`, `pods`.
 //! 3. What a cluster has: `cluster`, `revisions`.
 //! 4. Commands, none of which uses another: `render`, `explain`, `eval`, `test`, `lint`, `migrate`, `history`, `compare`
-//!    (`palisade diff`), `rollback`, `rollout`.
+//!    (`palisade diff`), `rollback`, `rollout`, `guard`.
 //! 5. The command line, and its manual: `args`, `manual`.
 #![allow(clippy::disallowed_methods, reason = "this crate reads the files that its user names")]
 
@@ -18,6 +18,7 @@ mod compare;
 mod diff;
 mod eval;
 mod explain;
+mod guard;
 mod history;
 mod input;
 mod lint;
@@ -79,6 +80,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Diff(args) => compare::run(&args),
         Command::Rollback(args) => rollback::run(&args),
         Command::Rollout(command) => rollout::run(&command),
+        Command::Guard(command) => guard::run(&command),
         Command::Completions { shell } => manual::completions(shell),
         Command::Man { directory } => manual::pages(directory.as_deref()),
     };
