@@ -112,8 +112,9 @@ fn spec(profile: &ToolSecurityProfile, kinds: &[Keys<'_>], writing: Writing) -> 
         quote(name),
         quote(names::ASSIGN)
     );
+    // The API server evaluates it also where nothing is changed.
     let message = format!(
-        "'changes ' + variables.changed[0] + (variables.changed.size() > 1 ? ' and others' : '') \
+        "'changes ' + (variables.changed.size() > 1 ? variables.changed[0] + ' and others' : variables.changed.join()) \
          + ' of namespace ' + object.metadata.name + {}",
         quote(&format!(
             ", which ToolSecurityProfile {name} reads; only who has the verb {} on {}/{name} may: ask an admin to do it or \

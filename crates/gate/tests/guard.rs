@@ -63,7 +63,8 @@ fn compiled(change: impl FnOnce(&mut Json)) -> Compiled {
 fn cluster(minor: Minor) -> Cluster {
     let mut cluster = palisade_gate::cluster(minor).with_answers(Arc::new(Rbac));
     let guard = compiled(|_| {}).bundle.guard.unwrap();
-    for object in [json!(guard.policy), json!(guard.binding)] {
+    // Of a request for a subresource, the labels by which it is matched are those that the namespace has.
+    for object in [namespace(&json!({}), &json!({})), json!(guard.policy), json!(guard.binding)] {
         cluster.apply(object).unwrap_or_else(|refused| panic!("{minor}: {refused:?}"));
     }
     cluster

@@ -75,9 +75,9 @@ pub(crate) async fn a_profile_in_a_file_of_the_api_server_denies(cluster: &mut C
     cluster.wait_admitted(namespace, &pod(1000, false)).await?;
     let denied_by = |verdict: &Verdict, part: &str| {
         let by = format!("ValidatingAdmissionPolicy 'palisade-{test}-{part}.static.k8s.io'");
-        match verdict {
-            Verdict::Refused(_, text) if text.contains(&by) => Ok(()),
-            other => Err(format!("not denied by {part}: {other:?}")),
+        match verdict.denial() {
+            Some(text) if text.contains(&by) => Ok(()),
+            _ => Err(format!("not denied by {part}: {verdict:?}")),
         }
     };
     let verdict = cluster.dry_run(namespace, &pod(0, true)).await;

@@ -11,9 +11,9 @@ const SOURCE: &str = "toolforge.org/uid";
 
 fn denied_by_guard(profile: &str, verdict: &Verdict) -> Result<(), String> {
     let by = format!("ValidatingAdmissionPolicy '{}'", names::policy(profile, Part::Guard));
-    match verdict {
-        Verdict::Refused(403, text) if text.contains(&by) && text.contains("has the verb assign on") => Ok(()),
-        other => Err(format!("not denied by the guard: {other:?}")),
+    match verdict.denial() {
+        Some(text) if text.contains(&by) && text.contains("has the verb assign on") => Ok(()),
+        _ => Err(format!("not denied by the guard: {verdict:?}")),
     }
 }
 

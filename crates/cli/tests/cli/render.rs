@@ -240,7 +240,6 @@ spec:
   guardSources: true
   namespaceSelector: {matchLabels: {tenancy: tool}}
   enforcement: {pods: Deny, workloads: Warn, namespaceStages: ByLabel}
-  baseline: Baseline
   mutation: {defaults: Secure}
 ";
 
@@ -289,10 +288,10 @@ fn static_objects_cannot_read_parameters() {
     assert_eq!((refused.code, refused.out.as_str()), (Some(1), ""), "{}", refused.err);
     for expected in [
         "spec.parameters: profile \"toolforge\" has some",
-        "p.yaml:22:",
+        "p.yaml:21:",
         "write a value in place of each $name",
         "spec.exceptions: profile \"toolforge\" has some",
-        "p.yaml:17:",
+        "p.yaml:16:",
         "spec.excludeNamespaces",
         "let the controller put the profile in force",
     ] {
