@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The values of one profile's parameters in this namespace. Palisade writes and repairs these; the API server
-/// reads them when it judges a pod. Every field but the last is always present, because an absent one would be an
+/// reads them when it judges a pod. Every field but the last two is always present, because an absent one would be an
 /// error in the policy's expressions.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, CustomResource)]
 #[kube(
@@ -56,7 +56,15 @@ pub struct ToolSecurityParamsSpec {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 128))]
     pub exceptions: BTreeMap<String, String>,
+    /// The same for single workloads and pods, by kind and name: Deployment/encoder. A workload counts with its pods.
+    /// Absent without any.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(extend("maxProperties" = MAX_WORKLOADS))]
+    pub workload_exceptions: BTreeMap<String, BTreeMap<String, String>>,
 }
+
+/// The most workloads of a namespace that may have exceptions.
+pub const MAX_WORKLOADS: usize = 128;
 
 impl ToolSecurityParamsSpec {
     /// The parameters of a namespace in which every parameter has a value.
@@ -76,7 +84,8 @@ impl ToolSecurityParamsSpec {
 
     /// The values that [`Self::of`] got.
     pub fn values(&self) -> Values {
-        let Self { problem: _, integers, strings, booleans, string_lists, exceptions: _ } = self;
+        let Self { problem: _, integers, strings, booleans, string_lists, exceptions: _, workload_exceptions: _ } =
+            self;
         let mut values = Values::new();
         values.extend(integers.iter().map(|(name, value)| (name.clone(), Resolved::Integer(*value))));
         values.extend(strings.iter().map(|(name, value)| (name.clone(), Resolved::String(value.clone()))));

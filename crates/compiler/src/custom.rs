@@ -9,7 +9,7 @@ use palisade_api::{CustomCheck, CustomDefault, CustomTarget, Diagnostic, ToolSec
 use palisade_cel::format::Verbatim;
 use palisade_checks::{DefaultValue, FieldDefault, Subject, cel};
 
-use crate::Writing;
+use crate::{Writing, exceptions::excepted_checks};
 
 /// A custom check in a profile and in its policies.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -113,6 +113,7 @@ impl Custom {
 pub(crate) fn customs(spec: &ToolSecurityProfileSpec, writing: Writing) -> (Vec<Custom>, Vec<Diagnostic>) {
     let mut diagnostics = Vec::new();
     let mut customs: Vec<Custom> = Vec::new();
+    let excepted = excepted_checks(spec);
     for (index, check) in spec.custom_checks.iter().enumerate() {
         let path = format!("spec.customChecks[{index}]");
         let mut say = |field: &str, message: String, help: &str| {
@@ -143,8 +144,7 @@ pub(crate) fn customs(spec: &ToolSecurityProfileSpec, writing: Writing) -> (Vec<
         if let Some((field, message, help)) = check.default.as_ref().and_then(|one| of_default(check.target, one)) {
             say(&format!(".default{field}"), message, help);
         }
-        let excepted = spec.exceptions.iter().any(|exception| exception.checks.contains(&check.id));
-        customs.push(Custom::new(check, path, excepted, writing));
+        customs.push(Custom::new(check, path, excepted.contains(check.id.as_str()), writing));
     }
     (customs, diagnostics)
 }

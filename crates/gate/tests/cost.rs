@@ -36,6 +36,9 @@ fn largest() -> Json {
                 "namespaces": ["a"], "reason": "x", "expires": "2099-01-01T00:00:00Z",
                 "checks": catalogue::ALL.iter().map(|check| check.id).collect::<Vec<_>>(),
             }],
+            "exceptionRequests": {
+                "checks": catalogue::ALL.iter().map(|check| check.id).collect::<Vec<_>>(), "message": "x".repeat(256),
+            },
             "users": {
                 "runAsUser": ids(1000), "runAsGroup": ids(2000), "fsGroup": ids(3000), "supplementalGroups": ids(4000),
                 "supplementalGroupsPolicy": "Strict",
