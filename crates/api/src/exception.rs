@@ -69,6 +69,16 @@ pub struct ExceptionScope {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253))]
     pub name: Option<String>,
+    /// The name of a container: what the checks say of other containers, of volumes and of the pod as a whole stays.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 63))]
+    pub container: Option<String>,
+    /// What the image of a container begins with, up to a slash, a colon or an @, for example
+    /// registry.example/drivers/: what the checks say of containers with other images, of volumes and of the pod as a
+    /// whole stays.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 2, max = 256), regex(pattern = r"^[^\s]+[/:@]$"))]
+    pub image_prefix: Option<String>,
 }
 
 impl ExceptionScope {
@@ -79,6 +89,11 @@ impl ExceptionScope {
             // Without a name, which the API server does not accept, it is the name of nothing.
             (kind, name) => Some(format!("{kind}/{}", name.as_deref().unwrap_or_default())),
         }
+    }
+
+    /// Whether it is for some containers only.
+    pub fn is_of_containers(&self) -> bool {
+        self.container.is_some() || self.image_prefix.is_some()
     }
 }
 
@@ -202,7 +217,10 @@ mod tests {
 
     #[test]
     fn scope_names_the_workload_like_the_policies() {
-        let scope = |kind, name: Option<&str>| ExceptionScope { kind, name: name.map(str::to_owned) }.workload();
+        let scope = |kind, name: Option<&str>| {
+            let name = name.map(str::to_owned);
+            ExceptionScope { kind, name, container: None, image_prefix: None }.workload()
+        };
         assert_eq!(scope(ScopeKind::CronJob, Some("a")), Some("CronJob/a".to_owned()));
         assert_eq!(scope(ScopeKind::Pod, None), Some("Pod/".to_owned()));
         assert_eq!(scope(ScopeKind::Namespace, Some("a")), None);

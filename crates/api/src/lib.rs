@@ -23,7 +23,7 @@ pub use exception::{
 pub use palisade_checks::{
     Diagnostic, Level, ParameterName, ParameterType, Resolved, Settings, Values, catalogue, settings,
 };
-pub use params::{MAX_WORKLOADS, ToolSecurityParams, ToolSecurityParamsSpec};
+pub use params::{ContainerException, MAX_CONTAINERS, MAX_WORKLOADS, ToolSecurityParams, ToolSecurityParamsSpec};
 pub use profile::{
     CustomCheck, CustomDefault, CustomTarget, EngineInForce, Exception, ExceptionCounts, ExceptionRequests, Exemptions,
     FailedNamespace, IntOrText, MutationStatus, NamespaceCounts, Override, Parameter, PssEquivalent, RequestCounts,

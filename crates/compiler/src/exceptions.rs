@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::jiff::Timestamp;
 use palisade_api::{
-    Diagnostic, Exception, ExceptionCounts, ExceptionScope, ExceptionState, MAX_WORKLOADS, ToolSecurityException,
-    ToolSecurityParamsSpec, ToolSecurityProfile, ToolSecurityProfileSpec, catalogue,
+    ContainerException, Diagnostic, Exception, ExceptionCounts, ExceptionScope, ExceptionState, MAX_CONTAINERS,
+    MAX_WORKLOADS, ToolSecurityException, ToolSecurityParamsSpec, ToolSecurityProfile, ToolSecurityProfileSpec,
+    catalogue,
 };
 
 /// The exceptions of a profile, and what tenants can ask for.
@@ -16,6 +17,8 @@ pub struct Exceptions {
     listed: Vec<Exception>,
     /// The checks that tenants can ask for.
     requestable: BTreeSet<String>,
+    /// Those of them that look at containers one by one.
+    of_containers: BTreeSet<String>,
 }
 
 /// What a tenant asks for, as far as its effect depends on it.
@@ -74,7 +77,14 @@ impl Exceptions {
             );
         }
         let requestable = requests.into_iter().flat_map(|requests| requests.checks.iter().cloned()).collect();
-        (Self { profile: name.to_owned(), listed: spec.exceptions.clone(), requestable }, diagnostics)
+        let listed = spec.exceptions.clone();
+        (Self { profile: name.to_owned(), listed, requestable, of_containers: BTreeSet::new() }, diagnostics)
+    }
+
+    /// Sets which checks look at containers one by one.
+    pub(crate) fn set_of_containers<'a>(&mut self, checks: impl IntoIterator<Item = &'a str>) {
+        let checks = checks.into_iter().filter(|check| self.requestable.contains(*check));
+        self.of_containers = checks.map(str::to_owned).collect();
     }
 
     /// Whether there are none, and none can be asked for.
@@ -92,6 +102,7 @@ impl Exceptions {
         now: Timestamp,
     ) {
         let (mut everywhere, mut workloads) = (Ends::default(), BTreeMap::<String, Ends>::new());
+        let mut containers = BTreeSet::new();
         for exception in self.active(now).filter(|exception| exception.namespaces.iter().any(|one| one == namespace)) {
             everywhere.lift(&exception.checks, exception.expires.0);
         }
@@ -100,6 +111,10 @@ impl Exceptions {
                 continue;
             }
             let ends = match request.scope.workload() {
+                _ if request.scope.is_of_containers() => {
+                    containers.extend(of_containers(request));
+                    continue;
+                }
                 Some(workload) => workloads.entry(workload).or_default(),
                 None => &mut everywhere,
             };
@@ -109,6 +124,18 @@ impl Exceptions {
         // The API server accepts no more. What is left out has no effect, and the controller says so.
         params.workload_exceptions =
             workloads.into_iter().take(MAX_WORKLOADS).map(|(workload, ends)| (workload, ends.texts())).collect();
+        params.container_exceptions = containers.into_iter().take(MAX_CONTAINERS).collect();
+    }
+
+    /// Whether the parameters of a namespace have all that an approved request asks for: there may be too many others.
+    pub fn has_room(request: &Request, params: &ToolSecurityParamsSpec) -> bool {
+        match request.scope.workload() {
+            _ if request.scope.is_of_containers() => {
+                of_containers(request).all(|one| params.container_exceptions.contains(&one))
+            }
+            Some(workload) => params.workload_exceptions.contains_key(&workload),
+            None => true,
+        }
     }
 
     /// How a request for this profile stands, and that in a sentence.
@@ -116,6 +143,13 @@ impl Exceptions {
         let profile = &self.profile;
         if let Some(check) = request.checks.iter().find(|check| !self.requestable.contains(*check)) {
             let message = format!("spec.exceptionRequests of profile {profile} does not list check {check}");
+            return (ExceptionState::Invalid, message);
+        }
+        if request.scope.is_of_containers()
+            && let Some(check) = request.checks.iter().find(|check| !self.of_containers.contains(*check))
+        {
+            let message =
+                format!("check {check} does not look at containers one by one; leave container and imagePrefix out");
             return (ExceptionState::Invalid, message);
         }
         if request.expires <= now {
@@ -139,6 +173,13 @@ impl Exceptions {
         if !self.requestable.is_empty() {
             params.workload_exceptions = [("Deployment/tenant".to_owned(), asked.texts())].into();
         }
+        if let Some(check) = self.of_containers.first() {
+            params.container_exceptions = vec![ContainerException {
+                check: check.clone(),
+                expires: Timestamp::MAX.to_string(),
+                ..ContainerException::default()
+            }];
+        }
         ends.lift(&self.requestable, Timestamp::MAX);
         params.exceptions = ends.texts();
     }
@@ -160,6 +201,49 @@ impl Exceptions {
     fn active(&self, now: Timestamp) -> impl Iterator<Item = &Exception> {
         self.listed.iter().filter(move |exception| exception.expires.0 > now)
     }
+}
+
+/// What a request for some containers becomes in parameters, one for each check.
+fn of_containers(request: &Request) -> impl Iterator<Item = ContainerException> {
+    let Request { scope, expires, checks, .. } = request;
+    checks.iter().map(|check| ContainerException {
+        check: check.clone(),
+        workload: scope.workload().unwrap_or_default(),
+        container: scope.container.clone().unwrap_or_default(),
+        image_prefix: scope.image_prefix.clone().unwrap_or_default(),
+        expires: expires.to_string(),
+    })
+}
+
+/// How exceptions can lift a check.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lift {
+    /// Not at all.
+    Never,
+    /// For all containers of an object.
+    Whole,
+    /// Also for some of them.
+    Containers,
+}
+
+impl Lift {
+    pub fn of(spec: &ToolSecurityProfileSpec, id: &str) -> Self {
+        if requestable(spec).any(|one| one == id) {
+            Self::Containers
+        } else if spec.exceptions.iter().any(|exception| exception.checks.iter().any(|one| one == id)) {
+            Self::Whole
+        } else {
+            Self::Never
+        }
+    }
+}
+
+/// CEL of type bool, after another term: whether no exception lifts a check for one container.
+pub(crate) fn unless_lifted(id: &str, container: &str) -> String {
+    format!(
+        " && !variables.liftedContainers.exists(e, e.check == '{id}' && (e.container == '' || e.container == {container}.name) \
+         && {container}.?image.orValue('').startsWith(e.imagePrefix))"
+    )
 }
 
 /// The longest sentence that says how to ask, in characters.

@@ -13,7 +13,7 @@ use palisade_checks::{
 
 use crate::{
     Custom, Lowered, Writing,
-    exceptions::{excepted_checks, how_to_ask},
+    exceptions::{Lift, excepted_checks, how_to_ask, unless_lifted},
     updates::PodUpdates,
     workloads,
 };
@@ -87,7 +87,8 @@ pub(crate) fn variables(profile: &ToolSecurityProfile, shape: Shape, judging: &J
         for (name, lowered) in &rule.variables {
             all.push(name, &format!("part of check {id}: docs/checks/{id}.md"), lowered.clone());
         }
-        let findings: Vec<_> = rule.findings.iter().map(|finding| violations(id, finding)).collect();
+        let findings: Vec<_> =
+            rule.findings.iter().map(|finding| violations(id, finding, Lift::of(&profile.spec, id))).collect();
         let findings = unless_excepted(id, findings.join(" + "));
         let findings = unless_updated(*reads_parameters || excepted.contains(id), findings);
         all.push(id, &format!("check {id}: docs/checks/{id}.md"), findings);
@@ -249,7 +250,7 @@ const EXCEPTED_HERE: &str = "variables.exceptions.exists(ends, check in ends && 
                              timestamp(object.metadata.creationTimestamp) < timestamp(ends[check]))";
 
 /// CEL of type list(string): the violations of a finding.
-fn violations(id: &str, finding: &Finding) -> String {
+fn violations(id: &str, finding: &Finding, lift: Lift) -> String {
     let Finding { over, violated, says, complies: _ } = finding;
     // Most texts begin with a literal. The prefix becomes part of it.
     let after = |prefix: &str| match says.strip_prefix('\'') {
@@ -259,6 +260,10 @@ fn violations(id: &str, finding: &Finding) -> String {
     match over {
         Over::Pod => format!("({violated} ? [{}] : [])", after(&format!("'[{id}] pod: "))),
         Over::Containers => {
+            let violated = match lift {
+                Lift::Containers => format!("({violated}){}", unless_lifted(id, "c")),
+                Lift::Whole | Lift::Never => violated.clone(),
+            };
             format!("variables.containers.map(c, {violated}, '[{id}] container \"' + c.name + {})", after("'\": "))
         }
         Over::Volumes => of_volumes("volumes", id, violated, &after("'\": ")),

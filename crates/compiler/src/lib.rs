@@ -40,12 +40,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::{api::admissionregistration::v1::ValidatingAdmissionPolicyBinding, jiff::Timestamp};
 use palisade_api::{
-    Diagnostic, NamespaceStages, ParameterName, ParameterType, PssEquivalent, Settings, Stage, ToolSecurityParams,
-    ToolSecurityProfile, ToolSecurityProfileSpec, catalogue,
+    CustomTarget, Diagnostic, NamespaceStages, ParameterName, ParameterType, PssEquivalent, Settings, Stage,
+    ToolSecurityParams, ToolSecurityProfile, ToolSecurityProfileSpec, catalogue,
     names::{self, Shape},
     settings::{self, Implied},
 };
-use palisade_checks::{Check, Lowering, Rule};
+use palisade_checks::{Check, Lowering, Over, Rule};
 use palisade_objects::selector::Labels;
 
 pub use bundle::{Bundle, Pair};
@@ -171,7 +171,7 @@ pub fn compile_as(profile: &ToolSecurityProfile, writing: Writing) -> Result<Com
     let name = profile.metadata.name.clone().unwrap_or_default();
     let spec = &profile.spec;
     let (resolver, mut diagnostics) = Resolver::new(spec);
-    let (exceptions, found) = Exceptions::new(&name, spec);
+    let (mut exceptions, found) = Exceptions::new(&name, spec);
     diagnostics.extend(found);
     let (customs, found) = custom::customs(spec, writing);
     diagnostics.extend(found);
@@ -189,6 +189,10 @@ pub fn compile_as(profile: &ToolSecurityProfile, writing: Writing) -> Result<Com
         return Err(diagnostics);
     }
     let checks = lowered.iter().map(|one| one.check.id).collect();
+    let of_containers = lowered.iter().filter(|one| one.rule.findings.iter().any(|it| it.over == Over::Containers));
+    let own = customs.iter().filter(|custom| custom.check.target == CustomTarget::Containers);
+    exceptions
+        .set_of_containers(of_containers.map(|one| one.check.id).chain(own.map(|custom| custom.check.id.as_str())));
     let bundle = bundle::bundle(profile, &lowered, &customs, mutation.as_ref(), parameterized, writing);
     let probes = Probes::new(profile, &settings, &resolver, parameterized);
     let implied = implied(spec, &settings);

@@ -57,5 +57,12 @@ pub(crate) fn variables(shape: Shape) -> Vec<(&'static str, &'static str, String
              + variables.workloads.map(w, params.spec.?workloadExceptions[?w].orValue({}))"
                 .to_owned(),
         ),
+        (
+            "liftedContainers",
+            "the exceptions for some containers of what it may belong to",
+            "params.spec.?containerExceptions.orValue([]).filter(e, e.workload in [''] + variables.workloads \
+             && timestamp(object.metadata.creationTimestamp) < timestamp(e.expires))"
+                .to_owned(),
+        ),
     ]
 }

@@ -11,8 +11,8 @@ use kube::{
     Api,
     api::{Patch, PatchParams},
 };
-use palisade_api::{ExceptionState, ToolSecurityException, names};
-use palisade_compiler::selects;
+use palisade_api::{ExceptionState, MAX_CONTAINERS, MAX_WORKLOADS, ToolSecurityException, names};
+use palisade_compiler::{Exceptions, selects};
 use serde_json::json;
 
 use crate::{
@@ -84,12 +84,15 @@ fn standing(
         return invalid(format!("profile {profile} does not select this namespace"));
     }
     let (state, message) = target.compiled.exceptions.standing(&exception.request, now);
-    if let (ExceptionState::Approved, Some(workload)) = (state, exception.request.scope.workload()) {
+    if state == ExceptionState::Approved {
         let all = cx.store.asked.of(profile, namespace);
         let params = target.compiled.params(&found.namespace, all.iter().map(|one| &one.request), now)?;
-        if !params.spec.workload_exceptions.contains_key(&workload) {
-            let most = palisade_api::MAX_WORKLOADS;
-            return invalid(format!("exceptions hold for more than {most} other workloads of this namespace"));
+        if !Exceptions::has_room(&exception.request, &params.spec) {
+            let message = format!(
+                "there are too many: exceptions hold for at most {MAX_WORKLOADS} workloads of a namespace, and \
+                 {MAX_CONTAINERS} for single containers"
+            );
+            return invalid(message);
         }
     }
     Some((state, message))

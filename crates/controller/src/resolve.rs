@@ -280,6 +280,7 @@ fn carry(desired: &mut ToolSecurityParamsSpec, observed: &ToolSecurityParamsSpec
         string_lists,
         exceptions: _,
         workload_exceptions: _,
+        container_exceptions: _,
     } = observed;
     let carried = [
         carry_map(&mut desired.integers, integers, ParameterType::Integer, keep),

@@ -1,8 +1,10 @@
 //! Exceptions that tenants ask for: for what an approved one lifts its checks, and for what it does not.
 #![allow(clippy::unwrap_used, reason = "all of this is tests")]
 
-use palisade_api::{ExceptionState, MAX_WORKLOADS, ToolSecurityException, ToolSecurityProfile, names::Shape};
-use palisade_compiler::{Compiled, Namespace, Request, compile};
+use palisade_api::{
+    ExceptionState, MAX_CONTAINERS, MAX_WORKLOADS, ToolSecurityException, ToolSecurityProfile, names::Shape,
+};
+use palisade_compiler::{Compiled, Exceptions, Namespace, Request, compile};
 use palisade_gate::{Decision, ValidationRequest, Validator, check};
 use palisade_objects::{
     pod,
@@ -171,6 +173,81 @@ fn pods_of_deployments_and_cron_jobs_are_known_by_the_names_of_their_controllers
     judge.admits("Pod", &other, false);
 }
 
+/// A pod with these containers, each privileged: name and image.
+fn containers(all: &[(&str, &str)]) -> Json {
+    let mut pod = privileged();
+    let container = pod["spec"]["containers"][0].clone();
+    let of = |(name, image): &(&str, &str)| {
+        let mut container = container.clone();
+        container["name"] = json!(name);
+        container["image"] = json!(image);
+        container
+    };
+    pod["spec"]["containers"] = all.iter().map(of).collect();
+    pod
+}
+
+#[test]
+fn an_exception_for_containers_lifts_checks_for_them_alone() {
+    let own = json!({"customChecks": [
+        {"id": "named", "target": "Containers", "expression": "container.name != 'main'", "message": "not main"},
+    ]});
+    let mut all = own.clone();
+    all["exceptionRequests"] = json!({"checks": ["privileged", "hostPathVolumes", "seLinuxOptions", "named"]});
+    let compiled = compiled(&all);
+    let scope = |change: &Json| {
+        let mut scope = json!({"kind": "Namespace"});
+        pod::merge(&mut scope, change);
+        request(&scope, &json!({"spec": {"checks": ["privileged", "seLinuxOptions", "named"]}}))
+    };
+    let deployment = workload("Deployment");
+    let both = |judge: &Judge, pod: &Json, expected: bool| {
+        judge.admits("Pod", pod, expected);
+        judge.admits("Deployment", &deployment.around("app", pod), expected);
+    };
+    let main = ("main", "registry.example/drivers/gpu:1");
+
+    let judge = Judge::new(&compiled, &[scope(&json!({"container": "main"}))]);
+    both(&judge, &containers(&[main]), true);
+    both(&judge, &containers(&[("side", main.1)]), false);
+    let decision = judge.decision("Pod", &containers(&[main, ("side", main.1)]), "2026-05-01T00:00:00Z");
+    let Decision::Deny { violations, .. } = decision else { panic!("{decision:?}") };
+    assert_eq!(violations.len(), 1, "{violations:?}");
+    assert!(violations[0].message.contains("\"side\""), "{violations:?}");
+    // What is said of the pod stays, also where it is said of the container, too.
+    let mut labelled = containers(&[main]);
+    pod::set_container(&mut labelled, &["securityContext", "seLinuxOptions", "type"], json!("spc_t"));
+    both(&judge, &labelled, true);
+    pod::set(&mut labelled, &["securityContext", "seLinuxOptions", "type"], json!("spc_t"));
+    both(&judge, &labelled, false);
+
+    let judge = Judge::new(&compiled, &[scope(&json!({"imagePrefix": "registry.example/drivers/"}))]);
+    both(&judge, &containers(&[main, ("side", "registry.example/drivers/net@sha256:0")]), true);
+    for other in
+        ["registry.example/drivers-2/gpu:1", "registry.example/drivers", "other.example/registry.example/drivers/x"]
+    {
+        both(&judge, &containers(&[main, ("side", other)]), false);
+    }
+    let narrow = json!({"container": "main", "imagePrefix": "registry.example/drivers/gpu:"});
+    let judge = Judge::new(&compiled, &[scope(&narrow)]);
+    both(&judge, &containers(&[main]), true);
+    both(&judge, &containers(&[("main", "registry.example/drivers/net:1")]), false);
+    both(&judge, &containers(&[("side", main.1)]), false);
+
+    let of_app = json!({"kind": "Deployment", "name": "app", "container": "main"});
+    let judge = Judge::new(&compiled, &[scope(&of_app)]);
+    judge.admits("Deployment", &deployment.around("app", &containers(&[main])), true);
+    judge.admits("Deployment", &deployment.around("app", &containers(&[("side", main.1)])), false);
+    judge.admits("Deployment", &deployment.around("neighbour", &containers(&[main])), false);
+    judge.admits("Pod", &containers(&[main]), false);
+
+    // A check that does not look at containers.
+    let of_volumes =
+        request(&json!({"kind": "Namespace", "container": "main"}), &json!({"spec": {"checks": ["hostPathVolumes"]}}));
+    let (state, why) = compiled.exceptions.standing(&of_volumes, "2026-05-01T00:00:00Z".parse().unwrap());
+    assert!(state == ExceptionState::Invalid && why.contains("hostPathVolumes"), "{state} {why}");
+}
+
 #[test]
 fn only_what_is_approved_and_can_be_asked_for_has_an_effect() {
     let compiled = compiled(&json!({}));
@@ -222,6 +299,13 @@ fn a_namespace_has_no_more_workloads_with_exceptions_than_its_parameters_may() {
         (0..MAX_WORKLOADS + 9).map(|n| request(&named("Job", &format!("job-{n:04}")), &json!({}))).collect();
     let params = params(&compiled, &requests);
     assert_eq!(params["spec"]["workloadExceptions"].as_object().unwrap().len(), MAX_WORKLOADS);
+    let scope = |n: usize| json!({"kind": "Namespace", "container": format!("container-{n}")});
+    let requests: Vec<_> = (0..MAX_CONTAINERS + 9).map(|n| request(&scope(n), &json!({}))).collect();
+    let found = self::params(&compiled, &requests);
+    assert_eq!(found["spec"]["containerExceptions"].as_array().unwrap().len(), MAX_CONTAINERS);
+    // Those that are left out are known.
+    let spec = serde_json::from_value(found["spec"].clone()).unwrap();
+    assert_eq!(requests.iter().filter(|one| Exceptions::has_room(one, &spec)).count(), MAX_CONTAINERS);
 }
 
 #[test]
