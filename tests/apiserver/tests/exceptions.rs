@@ -219,8 +219,53 @@ pub(crate) async fn an_approved_exception_holds_for_its_workload_until_its_end(c
     ensure!(cluster.ask_as(&approver, "PATCH", &status, &withdrawn).await == Verdict::Admitted, "not withdrawn");
     eventually("withdrawn", || async { denied(cluster, here, "neighbour").await.map_err(|error| error.to_string()) })
         .await?;
+    of_containers(cluster, [&asker, &approver], test, here).await?;
     ends(cluster, [&asker, &approver], test, here).await?;
     cluster.delete_profile(test).await
+}
+
+/// For a container by its name and its image; and what the API server does not take.
+async fn of_containers(cluster: &Cluster, [asker, approver]: [&Client; 2], test: &str, here: &str) -> TestResult {
+    let in_an_hour = Timestamp::now() + SignedDuration::from_hours(1);
+    let at = format!("/apis/toolsecurity.dev/v1alpha1/namespaces/{here}/toolsecurityexceptions");
+    for (wrong, said) in [
+        (json!({"kind": "Namespace", "name": "x"}), "with kind Namespace there is none"),
+        (json!({"kind": "Deployment"}), "name is the name of the workload or pod"),
+        (json!({"kind": "Namespace", "imagePrefix": "registry.example/drivers"}), "spec.scope.imagePrefix"),
+        (json!({"kind": "Secret", "name": "x"}), "Unsupported value"),
+        (json!({}), "spec.scope.kind: Required value"),
+    ] {
+        let verdict = cluster.ask_as(asker, "POST", &at, &exception("wrong", test, &wrong, in_an_hour)).await;
+        let right = matches!(&verdict, Verdict::Refused(422, text) if text.contains(said));
+        ensure!(right, "{wrong}: {verdict:?}");
+    }
+    let scope = json!({"kind": "Namespace", "container": "driver", "imagePrefix": "registry.example/drivers/"});
+    ask(cluster, asker, here, &exception("container", test, &scope, in_an_hour)).await?;
+    approve(cluster, approver, here, "container").await?;
+    let pod = |name: &str, image: &str| {
+        let mut pod = privileged();
+        pod::set_container(&mut pod, &["name"], json!(name));
+        pod::set_container(&mut pod, &["image"], json!(image));
+        pod
+    };
+    let right = pod("driver", "registry.example/drivers/gpu:1");
+    cluster.wait_admitted(here, &right).await?;
+    let deployments = format!("/apis/apps/v1/namespaces/{here}/deployments");
+    let deployment = cluster.dry_run_at(&cluster.admin, &deployments, &DEPLOYMENT.around("x", &right)).await;
+    ensure!(deployment == Verdict::Admitted, "{deployment:?}");
+    for other in [pod("driver", "registry.example/drivers-2/gpu:1"), pod("other", "registry.example/drivers/gpu:1")] {
+        let verdict = cluster.dry_run(here, &other).await;
+        ensure!(verdict.denial().is_some(), "{other}: {verdict:?}");
+        let verdict = cluster.dry_run_at(&cluster.admin, &deployments, &DEPLOYMENT.around("x", &other)).await;
+        ensure!(verdict.denial().is_some(), "{other}: {verdict:?}");
+    }
+    cluster.kubectl(&["delete", "tse", "container", "-n", here])?;
+    eventually("deleted", || async {
+        let verdict = cluster.dry_run(here, &right).await;
+        verdict.denial().map(|_| ()).ok_or(format!("{verdict:?}"))
+    })
+    .await?;
+    Ok(())
 }
 
 /// Nobody is there to take it away, and it ends.
