@@ -1,4 +1,5 @@
 //! `ToolSecurityException`: what a tenant asks for, and whether somebody has approved it.
+#![allow(clippy::duplicated_attributes, reason = "each printed column has a type and a path")]
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::{CustomResource, KubeSchema};

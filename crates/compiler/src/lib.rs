@@ -10,7 +10,7 @@
 //! Each module uses only modules before it:
 //!
 //! 1. Expressions, whatever they say: `tree`, `fold`, `writing`.
-//! 2. The parts of a profile: `custom`, `exceptions`, `exemptions`, `resolve`, `rollout`.
+//! 2. The parts of a profile: `exceptions`, `custom`, `exemptions`, `resolve`, `rollout`.
 //! 3. What policies match and read: `metadata`, `matching`, `updates`, `workloads`.
 //! 4. What policies say: `mutation`, `expressions`, `fast`.
 //! 5. Objects: `native`, `registration`, `bindings`, `bundle`, `probes`.

@@ -24,12 +24,12 @@ pub struct ObservedException {
     /// What it asks for.
     pub request: Request,
     /// What its status says.
-    pub told: Told,
+    pub reported: ReportedState,
 }
 
 /// What the controller says about an exception in its status.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Told {
+pub struct ReportedState {
     /// The state.
     pub state: Option<ExceptionState>,
     /// The message.
@@ -143,7 +143,7 @@ impl Asked {
         let mut any = false;
         for exception in self.of_profile(profile).values().flatten() {
             any = true;
-            *match exception.told.state.unwrap_or(ExceptionState::Pending) {
+            *match exception.reported.state.unwrap_or(ExceptionState::Pending) {
                 ExceptionState::Pending => &mut counts.pending,
                 ExceptionState::Approved => &mut counts.approved,
                 ExceptionState::Expired => &mut counts.expired,
@@ -172,7 +172,7 @@ fn row(exception: &ToolSecurityException) -> (Key, u64, Arc<ObservedException>) 
         uid: meta.uid.clone().unwrap_or_default(),
         generation: meta.generation.unwrap_or_default(),
         request: Request::from(exception),
-        told: Told {
+        reported: ReportedState {
             state: status.and_then(|status| status.state),
             message: status.and_then(|status| status.message.clone()),
             generation: status.and_then(|status| status.observed_generation),

@@ -17,7 +17,7 @@ use serde_json::json;
 
 use crate::{
     accepted::AcceptedProfile,
-    asked::{ObservedException, Told},
+    asked::{ObservedException, ReportedState},
     call::{ApiError, call},
     context::Context,
     queue::{Later, Next},
@@ -28,10 +28,10 @@ const AGAIN: Duration = Duration::from_secs(10);
 
 /// What this lane does with a namespace.
 pub fn work(cx: Arc<Context>, namespace: String) -> BoxFuture<'static, Next> {
-    async move { tell_all(&cx, &namespace).await }.boxed()
+    async move { report_all(&cx, &namespace).await }.boxed()
 }
 
-async fn tell_all(cx: &Context, namespace: &str) -> Next {
+async fn report_all(cx: &Context, namespace: &str) -> Next {
     let now = Timestamp::now();
     let mut later = Later::default();
     for exception in cx.store.asked.in_namespace(namespace) {
@@ -43,8 +43,9 @@ async fn tell_all(cx: &Context, namespace: &str) -> Next {
             // A little later, so that it is surely over.
             later.at((!rest.is_zero()).then(|| rest + Duration::from_secs(1)));
         }
-        let told = Told { state: Some(state), message: Some(message), generation: Some(exception.generation) };
-        if told == exception.told {
+        let reported =
+            ReportedState { state: Some(state), message: Some(message), generation: Some(exception.generation) };
+        if reported == exception.reported {
             continue;
         }
         let profile = &exception.request.profile;
@@ -52,7 +53,7 @@ async fn tell_all(cx: &Context, namespace: &str) -> Next {
             cx.store.touch(profile, namespace);
             cx.queues.params.trigger([profile.clone()]);
         }
-        match tell(cx, namespace, &exception, &told).await {
+        match write(cx, namespace, &exception, &reported).await {
             // The status of the profile counts it.
             Ok(()) => cx.queue.trigger([profile.clone()]),
             // It was deleted, or made anew, and the watch shows that.
@@ -99,10 +100,15 @@ fn standing(
 }
 
 /// Writes state and message, and nothing else.
-async fn tell(cx: &Context, namespace: &str, exception: &ObservedException, told: &Told) -> Result<(), ApiError> {
+async fn write(
+    cx: &Context,
+    namespace: &str,
+    exception: &ObservedException,
+    reported: &ReportedState,
+) -> Result<(), ApiError> {
     let api: Api<ToolSecurityException> = Api::namespaced(cx.client.clone(), namespace);
     let parameters = PatchParams { field_manager: Some(names::field_manager::EXCEPTION.into()), ..Default::default() };
-    let Told { state, message, generation } = told;
+    let ReportedState { state, message, generation } = reported;
     let patch = Patch::Merge(json!({
         // Another object of the same name is not meant.
         "metadata": {"uid": exception.uid},

@@ -9,7 +9,7 @@
 //!    |                    |           |
 //!    |                    +--> rollouts     judge -> promote: namespaces go to stricter stages, wave by wave
 //!    |                    |           |
-//!    |                    +--> exceptions   what tenants ask for is told how it stands
+//!    |                    +--> exceptions   the state of what tenants ask for
 //!    |                                |
 //!    +---- our writes ----------------+
 //! ```

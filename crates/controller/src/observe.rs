@@ -67,8 +67,10 @@ pub fn start(client: &Client, store: &Arc<Store>, queues: &Queues, supervisor: &
         move |store, event| {
             let Concerned { profiles, namespaces } = store.asked.observe(event);
             exceptions.trigger(namespaces);
-            for (profile, namespaces) in &profiles {
-                namespaces.iter().for_each(|namespace| store.touch(profile, namespace));
+            for (profile, namespace) in
+                profiles.iter().flat_map(|(profile, all)| all.iter().map(move |one| (profile, one)))
+            {
+                store.touch(profile, namespace);
             }
             profiles.into_keys().collect()
         }

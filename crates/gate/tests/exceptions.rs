@@ -214,7 +214,7 @@ fn an_exception_for_containers_lifts_checks_for_them_alone() {
     let Decision::Deny { violations, .. } = decision else { panic!("{decision:?}") };
     assert_eq!(violations.len(), 1, "{violations:?}");
     assert!(violations[0].message.contains("\"side\""), "{violations:?}");
-    // What is said of the pod stays, also where it is said of the container, too.
+    // A violation of the pod as a whole stays, also beside one of the container.
     let mut labelled = containers(&[main]);
     pod::set_container(&mut labelled, &["securityContext", "seLinuxOptions", "type"], json!("spc_t"));
     both(&judge, &labelled, true);
@@ -314,7 +314,7 @@ fn a_denial_says_how_to_ask_for_what_can_be_asked_for() {
     let judge = Judge::new(&compiled, &[]);
     let said = |object: &Json| match judge.decision("Pod", object, "2026-05-01T00:00:00Z") {
         Decision::Deny { message, .. } => message,
-        other => panic!("{other:?}"),
+        Decision::Admit => panic!("admitted"),
     };
     assert!(said(&privileged()).ends_with(&format!(". {SENTENCE}")), "{}", said(&privileged()));
     let mut host = pod::minimal("host");

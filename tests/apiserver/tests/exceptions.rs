@@ -167,12 +167,12 @@ pub(crate) async fn an_approved_exception_holds_for_its_workload_until_its_end(c
     cluster.enforce(&profile(test)).await?;
     cluster.wait_admitted(here, &pod::minimal("complies")).await?;
     denied(cluster, here, "encoder").await?;
-    let told = cluster.dry_run(here, &privileged()).await;
-    ensure!(told.denial().is_some_and(|text| text.contains(HOW_TO_ASK)), "{told:?}");
+    let verdict = cluster.dry_run(here, &privileged()).await;
+    ensure!(verdict.denial().is_some_and(|text| text.contains(HOW_TO_ASK)), "{verdict:?}");
     let mut host = pod::minimal("host");
     pod::set(&mut host, &["hostPID"], json!(true));
-    let told = cluster.dry_run(here, &host).await;
-    ensure!(told.denial().is_some_and(|text| !text.contains(HOW_TO_ASK)), "nobody can ask for it: {told:?}");
+    let verdict = cluster.dry_run(here, &host).await;
+    ensure!(verdict.denial().is_some_and(|text| !text.contains(HOW_TO_ASK)), "nobody can ask for it: {verdict:?}");
 
     // Asked for, and not approved.
     let in_an_hour = Timestamp::now() + SignedDuration::from_hours(1);

@@ -1,6 +1,7 @@
 //! Each stage of the controller against an API server in memory that answers wrongly, slowly or not at all. The scenarios
 //! in `tests/apiserver` use a real one.
 
+mod exceptions;
 mod lanes;
 mod mock;
 mod stages;
@@ -90,12 +91,13 @@ impl Setup {
         self.cx.queues.reconcile.trigger(concerned);
     }
 
-    /// Starts the three lanes.
+    /// Starts the lanes, but the one of rollouts.
     fn run(&self) {
-        let Queues { reconcile, repairs, params, .. } = &self.cx.queues;
+        let Queues { reconcile, repairs, params, exceptions, .. } = &self.cx.queues;
         let heartbeat = || Arc::new(Heartbeat::new());
         Lane::start(&self.cx, "repairs", repairs, &heartbeat(), repair::work);
         Lane::start(&self.cx, "parameters", params, &heartbeat(), params::work);
+        Lane::start(&self.cx, "exceptions", exceptions, &heartbeat(), crate::exceptions::work);
         Lane::start(&self.cx, "reconcile", reconcile, &heartbeat(), reconcile::work());
     }
 
