@@ -7,14 +7,15 @@ use kube::CustomResourceExt;
 use serde_json::{Value as Json, json};
 
 use crate::{
-    ToolSecurityParams, ToolSecurityProfile,
+    ToolSecurityException, ToolSecurityParams, ToolSecurityProfile,
     conditions::{ConditionType, Reason},
 };
 
 /// All of them, in the order of their names.
 pub fn all() -> Vec<CustomResourceDefinition> {
-    let mut all = vec![ToolSecurityParams::crd(), ToolSecurityProfile::crd()];
+    let mut all = vec![ToolSecurityException::crd(), ToolSecurityParams::crd(), ToolSecurityProfile::crd()];
     for crd in &mut all {
+        let is_profile = crd.spec.names.kind == "ToolSecurityProfile";
         for version in &mut crd.spec.versions {
             if let Some(schema) = version.schema.as_mut().and_then(|schema| schema.open_api_v3_schema.as_mut()) {
                 tidy(schema);
@@ -27,8 +28,7 @@ pub fn all() -> Vec<CustomResourceDefinition> {
                 {
                     select(selector);
                 }
-                // Parameters have no status.
-                if let Some(status) = below(schema, &["status"]) {
+                if let Some(status) = below(schema, &["status"]).filter(|_| is_profile) {
                     status.default = Some(JSON(unreported()));
                 }
             }

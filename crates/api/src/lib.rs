@@ -1,12 +1,13 @@
 //! The API of Palisade, group `toolsecurity.dev/v1alpha1`: what an admin writes
-//! ([`ToolSecurityProfile`]), what Palisade writes into each selected namespace ([`ToolSecurityParams`]), and
-//! the names, labels, conditions and reasons that both sides rely on.
+//! ([`ToolSecurityProfile`]), what a tenant may ask for ([`ToolSecurityException`]), what Palisade writes into each
+//! selected namespace ([`ToolSecurityParams`]), and the names, labels, conditions and reasons that both sides rely on.
 //!
 //! This crate is pure: no I/O, no clock, no environment.
 
 pub mod conditions;
 pub mod crd;
 mod enforcement;
+mod exception;
 pub mod names;
 mod params;
 mod profile;
@@ -15,14 +16,18 @@ pub mod revision;
 mod rollout;
 
 pub use enforcement::{Enforcement, NamespaceStages, Stage, Stages, WorkloadStage};
+pub use exception::{
+    Approval, ExceptionScope, ExceptionState, ScopeKind, ToolSecurityException, ToolSecurityExceptionSpec,
+    ToolSecurityExceptionStatus,
+};
 pub use palisade_checks::{
     Diagnostic, Level, ParameterName, ParameterType, Resolved, Settings, Values, catalogue, settings,
 };
-pub use params::{ToolSecurityParams, ToolSecurityParamsSpec};
+pub use params::{ContainerException, MAX_CONTAINERS, MAX_WORKLOADS, ToolSecurityParams, ToolSecurityParamsSpec};
 pub use profile::{
-    CustomCheck, CustomDefault, CustomTarget, EngineInForce, Exception, ExceptionCounts, Exemptions, FailedNamespace,
-    IntOrText, MutationStatus, NamespaceCounts, Override, Parameter, PssEquivalent, Source, StageCounts,
-    ToolSecurityProfile, ToolSecurityProfileSpec, ToolSecurityProfileStatus,
+    CustomCheck, CustomDefault, CustomTarget, EngineInForce, Exception, ExceptionCounts, ExceptionRequests, Exemptions,
+    FailedNamespace, IntOrText, MutationStatus, NamespaceCounts, Override, Parameter, PssEquivalent, RequestCounts,
+    Source, StageCounts, ToolSecurityProfile, ToolSecurityProfileSpec, ToolSecurityProfileStatus,
 };
 pub use published::Published;
 pub use rollout::{

@@ -4,7 +4,7 @@ use crate::Stage;
 
 /// The API group.
 pub const GROUP: &str = "toolsecurity.dev";
-/// The API version of both kinds.
+/// The API version of all kinds.
 pub const API_VERSION: &str = "toolsecurity.dev/v1alpha1";
 
 /// Label on every object that Palisade creates: `palisade`.
@@ -48,6 +48,8 @@ pub mod field_manager {
     pub const PROBE: &str = "palisade-controller/probe";
     /// For the stages of namespaces that a rollout promotes.
     pub const ROLLOUT: &str = "palisade-controller/rollout";
+    /// For the state of exceptions.
+    pub const EXCEPTION: &str = "palisade-controller/exception";
     /// For the last good revision of a profile.
     pub const REVISION: &str = "palisade-controller/revision";
 }

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The values of one profile's parameters in this namespace. Palisade writes and repairs these; the API server
-/// reads them when it judges a pod. Every field but the last is always present, because an absent one would be an
+/// reads them when it judges a pod. Every field but the last three is always present, because an absent one would be an
 /// error in the policy's expressions.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, CustomResource)]
 #[kube(
@@ -56,7 +56,37 @@ pub struct ToolSecurityParamsSpec {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 128))]
     pub exceptions: BTreeMap<String, String>,
+    /// The same for single workloads and pods, by kind and name: Deployment/encoder. A workload counts with its pods.
+    /// Absent without any.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(extend("maxProperties" = MAX_WORKLOADS))]
+    pub workload_exceptions: BTreeMap<String, BTreeMap<String, String>>,
+    /// The same for single containers. Absent without any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 32))]
+    pub container_exceptions: Vec<ContainerException>,
 }
+
+/// A check that is not made of some containers.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ContainerException {
+    /// The id of the check.
+    pub check: String,
+    /// Kind and name of the workload or pod; empty for all in the namespace.
+    pub workload: String,
+    /// The name of the container; empty for each.
+    pub container: String,
+    /// What its image begins with; empty for each.
+    pub image_prefix: String,
+    /// When it ends (RFC 3339).
+    pub expires: String,
+}
+
+/// The most workloads of a namespace that may have exceptions.
+pub const MAX_WORKLOADS: usize = 128;
+/// The most exceptions for containers that a namespace may have, each of one check.
+pub const MAX_CONTAINERS: usize = 32;
 
 impl ToolSecurityParamsSpec {
     /// The parameters of a namespace in which every parameter has a value.
@@ -76,7 +106,16 @@ impl ToolSecurityParamsSpec {
 
     /// The values that [`Self::of`] got.
     pub fn values(&self) -> Values {
-        let Self { problem: _, integers, strings, booleans, string_lists, exceptions: _ } = self;
+        let Self {
+            problem: _,
+            integers,
+            strings,
+            booleans,
+            string_lists,
+            exceptions: _,
+            workload_exceptions: _,
+            container_exceptions: _,
+        } = self;
         let mut values = Values::new();
         values.extend(integers.iter().map(|(name, value)| (name.clone(), Resolved::Integer(*value))));
         values.extend(strings.iter().map(|(name, value)| (name.clone(), Resolved::String(value.clone()))));

@@ -96,6 +96,10 @@ pub struct ToolSecurityProfileSpec {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
     pub exceptions: Vec<Exception>,
+    /// Checks that tenants can ask to be lifted, each by a ToolSecurityException in its namespace that somebody
+    /// approves. If absent: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exception_requests: Option<ExceptionRequests>,
     /// The level of the Pod Security Standards that says what a setting means that is absent: Privileged,
     /// Baseline or Restricted. A setting that is written wins over it.
     #[serde(default)]
@@ -200,6 +204,19 @@ pub struct Exception {
     /// clock. What was created before and is changed then is judged once the controller has seen the time pass.
     #[schemars(length(max = 64))]
     pub expires: Time,
+}
+
+/// What tenants can ask for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ExceptionRequests {
+    /// Ids of checks, as they stand in brackets in messages: hostPathVolumes. No approval lifts any other check.
+    #[schemars(length(min = 1, max = 64), inner(length(min = 1, max = 63)))]
+    pub checks: Vec<String>,
+    /// How to ask, in one sentence. It ends each denial because of one of these checks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 256), regex(pattern = r"^[^\r\n]*$"))]
+    pub message: Option<String>,
 }
 
 /// A check of an admin's own. It can use what a ValidatingAdmissionPolicy can, and variables.spec (the spec of the pod,
@@ -415,7 +432,7 @@ pub struct ToolSecurityProfileStatus {
     /// The level of the Pod Security Standards that the accepted profile implies where it is enforced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pss_equivalent: Option<PssEquivalent>,
-    /// How many exceptions the profile has.
+    /// How many exceptions the profile has, and how many tenants have asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exceptions: Option<ExceptionCounts>,
     /// Who changes pods, if the profile says what is to be changed.
@@ -513,6 +530,23 @@ pub struct ExceptionCounts {
     pub active: i64,
     /// Those whose time is over. They have no effect and can be removed from the profile.
     pub expired: i64,
+    /// The ToolSecurityExceptions of tenants for this profile, if it can be asked for any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requested: Option<RequestCounts>,
+}
+
+/// Counts of ToolSecurityExceptions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RequestCounts {
+    /// Those that wait for an approval.
+    pub pending: i64,
+    /// Those that hold.
+    pub approved: i64,
+    /// Those whose time is over.
+    pub expired: i64,
+    /// Those that can have no effect.
+    pub invalid: i64,
 }
 
 /// A namespace in which all pods are denied.

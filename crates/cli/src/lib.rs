@@ -4,7 +4,7 @@
 //! Each module uses only modules before it:
 //!
 //! 1. What all commands share: `capture`, `report`, `output`, `input`, `options`, `diff`.
-//! 2. What files have in them: `strict`, `profiles`, `namespaces`, `pods`.
+//! 2. What files have in them: `strict`, `namespaces`, `profiles`, `pods`.
 //! 3. What a cluster has: `cluster`, `revisions`.
 //! 4. Commands, none of which uses another: `render`, `explain`, `eval`, `test`, `lint`, `migrate`, `history`, `compare`
 //!    (`palisade diff`), `rollback`, `rollout`, `guard`.

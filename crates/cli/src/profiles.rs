@@ -3,14 +3,15 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use k8s_openapi::{api::admissionregistration::v1::ValidatingAdmissionPolicy, jiff::Timestamp};
-use palisade_api::{Diagnostic, ToolSecurityParams, ToolSecurityProfile, names};
+use palisade_api::{Diagnostic, ExceptionState, ToolSecurityParams, ToolSecurityProfile, names};
 use palisade_cel::Minor;
-use palisade_compiler::{ChangedBy, Compiled, Mutation, Namespace};
+use palisade_compiler::{ChangedBy, Compiled, Mutation};
 use palisade_gate::Checked;
 use serde_json::Value as Json;
 
 use crate::{
     input::{self, Object},
+    namespaces::{self, Tenant},
     output,
     report::{self, Failure, Problem, Source},
     strict,
@@ -39,7 +40,7 @@ pub fn read(source: &Arc<Source>) -> Result<Vec<Accepted>, Failure> {
             others.push(object.kind);
             continue;
         }
-        if object.kind == "ToolSecurityParams" {
+        if object.kind == "ToolSecurityParams" || namespaces::is_exception(&object) {
             others.push(object.kind);
             continue;
         }
@@ -169,17 +170,15 @@ pub fn warn(accepted: &[Accepted]) {
 }
 
 /// All objects in the order in which the controller applies them.
-pub fn objects(
-    accepted: &[Accepted],
-    namespaces: &[Namespace],
-    version: Minor,
-) -> Result<Vec<Json>, serde_json::Error> {
+pub fn objects(accepted: &[Accepted], namespaces: &[Tenant], version: Minor) -> Result<Vec<Json>, serde_json::Error> {
     let mut objects = Vec::new();
     let now = Timestamp::now();
     for one in accepted {
         let Accepted { profile, checked } = one;
         for namespace in namespaces.iter().filter(|one| palisade_compiler::selects(&profile.spec, one)) {
-            let Some(params) = checked.params(namespace, now) else { continue };
+            let requests = namespace.requests.iter().map(|(_, request)| request);
+            let Some(params) = checked.params(namespace, requests, now) else { continue };
+            without_effect(checked, namespace, now);
             if !params.spec.problem.is_empty() {
                 report::note(&format!(
                     "warning: namespace {}: profile {} denies all pods: {}",
@@ -203,7 +202,7 @@ pub fn objects(
 }
 
 /// Whether a profile selects a pod in a namespace. Without a namespace, it does.
-pub fn meets(accepted: &Accepted, namespace: Option<&Namespace>) -> bool {
+pub fn meets(accepted: &Accepted, namespace: Option<&Tenant>) -> bool {
     let Some(namespace) = namespace else { return true };
     let selected = palisade_compiler::selects(&accepted.profile.spec, namespace);
     if !selected {
@@ -216,15 +215,28 @@ pub fn meets(accepted: &Accepted, namespace: Option<&Namespace>) -> bool {
 }
 
 /// The parameters of a profile in a namespace, if it has any; made-up values without a namespace.
-pub fn params(Accepted { checked, .. }: &Accepted, namespace: Option<&Namespace>) -> Option<ToolSecurityParams> {
+pub fn params(Accepted { checked, .. }: &Accepted, namespace: Option<&Tenant>) -> Option<ToolSecurityParams> {
     if let Some(namespace) = namespace {
-        return checked.params(namespace, Timestamp::now());
+        let (requests, now) = (namespace.requests.iter().map(|(_, request)| request), Timestamp::now());
+        without_effect(checked, namespace, now);
+        return checked.params(namespace, requests, now);
     }
     let name = checked.profile.as_str();
     if !checked.parameters.is_empty() {
         report::note(&format!("warning: without the pod's namespace, parameters have made-up values (profile {name})"));
     }
     checked.probes.params.clone().map(|spec| ToolSecurityParams::new(name, spec))
+}
+
+/// Reports the exceptions for a profile that have no effect, and why.
+fn without_effect(checked: &Checked<Compiled>, namespace: &Tenant, now: Timestamp) {
+    for (name, request) in namespace.requests.iter().filter(|(_, request)| request.profile == checked.profile) {
+        let (state, why) = checked.exceptions.standing(request, now);
+        if state != ExceptionState::Approved {
+            let place = format!("{}/{name}", namespace.name);
+            report::note(&format!("note: ToolSecurityException {place} has no effect; it is {state}: {why}"));
+        }
+    }
 }
 
 /// How a profile mutates pods, and who does it; `None` if it mutates nothing.

@@ -15,7 +15,8 @@ use palisade_checks::{
 use crate::{
     Custom, Lowered, Mutation, Writing,
     bindings::Bindings,
-    expressions::{self, Judging},
+    exceptions::how_to_ask,
+    expressions::{self, HOW_TO_ASK, Judging},
     fast, guard,
     matching::{all_rules, matching, namespace_selector},
     metadata::{metadata, param_kind, profile_name},
@@ -144,16 +145,24 @@ fn bounds(rules: &[Lowered], customs: &[Custom], mutation: Option<&Mutation>) ->
 }
 
 /// CEL of type string: the message for a denied user. The API server drops a message that is longer than 5 KiB (bytes)
-/// or has line breaks.
-const MESSAGE: &str = "bytes(variables.message).size() <= 5120 ? variables.message : variables.message.substring(0, \
-                       bytes(variables.message).size() == variables.message.size() ? 5090 : 1270) \
-                       + ' ... (truncated)'";
+/// or has line breaks. What ends it, so many bytes, is not cut off.
+fn message(ends: Option<usize>) -> String {
+    let bytes = ends.unwrap_or_default();
+    let end = if ends.is_some() { format!(" + variables.{HOW_TO_ASK}") } else { String::new() };
+    let (longest, cut) = (5120 - bytes, 5090 - bytes);
+    format!(
+        "bytes(variables.message).size() <= {longest} ? variables.message{end} : variables.message.substring(0, \
+         bytes(variables.message).size() == variables.message.size() ? {cut} : {}) + ' ... (truncated)'{end}",
+        (cut - 10) / 4
+    )
+}
 
 /// The spec, with each default of the API server written out, so that the controller can compare what it reads back
 /// with what it wrote.
 fn policy_spec(profile: &ToolSecurityProfile, shape: Shape, judging: &Judging<'_>) -> ValidatingAdmissionPolicySpec {
     let parameterized = judging.updates != PodUpdates::AsCreation;
     let variables = expressions::variables(profile, shape, judging);
+    let end = how_to_ask(profile, "").map(|(_, sentence)| sentence.len() + ". ".len());
     ValidatingAdmissionPolicySpec {
         failure_policy: Some("Fail".to_owned()),
         param_kind: parameterized.then(param_kind),
@@ -163,7 +172,7 @@ fn policy_spec(profile: &ToolSecurityProfile, shape: Shape, judging: &Judging<'_
         validations: Some(vec![Validation {
             expression: "variables.violations.size() == 0".to_owned(),
             message: Some(format!("violates ToolSecurityProfile {}", profile_name(profile))),
-            message_expression: Some(judging.writing.expression("", MESSAGE.to_owned())),
+            message_expression: Some(judging.writing.expression("", message(end))),
             reason: Some("Forbidden".to_owned()),
         }]),
         audit_annotations: None,

@@ -9,7 +9,10 @@ use palisade_api::{CustomCheck, CustomDefault, CustomTarget, Diagnostic, ToolSec
 use palisade_cel::format::Verbatim;
 use palisade_checks::{DefaultValue, FieldDefault, Subject, cel};
 
-use crate::Writing;
+use crate::{
+    Writing,
+    exceptions::{Lift, unless_lifted},
+};
 
 /// A custom check in a profile and in its policies.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,8 +55,8 @@ impl Custom {
         Some(FieldDefault::new(of, &path, DefaultValue::Constant(value.clone()), vec![]))
     }
 
-    /// `excepted` says whether an exception lifts the check in some namespace.
-    fn new(check: &CustomCheck, path: String, excepted: bool, writing: Writing) -> Self {
+    /// `lift` says whether exceptions lift the check in some namespace.
+    fn new(check: &CustomCheck, path: String, lift: Lift, writing: Writing) -> Self {
         let CustomCheck { id, target, expression, message, message_expression, .. } = check;
         let [complies, says] = NAMES;
         let message = match message_expression {
@@ -61,7 +64,11 @@ impl Custom {
             None => cel::quote(message.as_deref().unwrap_or_default()),
         };
         let of_each = |list: &str, item: &str| {
-            format!("variables.{list}.map({item}, !{complies}, '[{id}] {item} \"' + {item}.name + '\": ' + {message})")
+            let unless =
+                if (lift, item) == (Lift::Containers, "container") { unless_lifted(id, item) } else { String::new() };
+            format!(
+                "variables.{list}.map({item}, !{complies}{unless}, '[{id}] {item} \"' + {item}.name + '\": ' + {message})"
+            )
         };
         let found = match target {
             CustomTarget::Pod => format!("{complies} ? [] : ['[{id}] pod: ' + {message}]"),
@@ -71,7 +78,7 @@ impl Custom {
         // The controller's probe pods comply with the checks of the catalogue; nobody knows a pod that complies with
         // custom checks.
         let mut lowered = format!("request.namespace == '{}' ? [] : ({found})", names::PROBE_NAMESPACE);
-        if excepted {
+        if lift != Lift::Never {
             lowered = format!("'{id}' in variables.excepted ? [] : ({lowered})");
         }
         let texts = [Some(expression.as_str()), message_expression.as_deref()];
@@ -143,8 +150,7 @@ pub(crate) fn customs(spec: &ToolSecurityProfileSpec, writing: Writing) -> (Vec<
         if let Some((field, message, help)) = check.default.as_ref().and_then(|one| of_default(check.target, one)) {
             say(&format!(".default{field}"), message, help);
         }
-        let excepted = spec.exceptions.iter().any(|exception| exception.checks.contains(&check.id));
-        customs.push(Custom::new(check, path, excepted, writing));
+        customs.push(Custom::new(check, path, Lift::of(spec, &check.id), writing));
     }
     (customs, diagnostics)
 }
@@ -209,7 +215,7 @@ const EARLY: [&str; 5] =
 mod tests {
     use super::*;
 
-    fn custom(target: CustomTarget, excepted: bool, writing: Writing) -> Custom {
+    fn custom(target: CustomTarget, lift: Lift, writing: Writing) -> Custom {
         let check = CustomCheck {
             id: "own".to_owned(),
             target,
@@ -218,7 +224,7 @@ mod tests {
             message_expression: Some("'a'\n+ 'b'".to_owned()),
             default: None,
         };
-        Custom::new(&check, "spec.customChecks[0]".to_owned(), excepted, writing)
+        Custom::new(&check, "spec.customChecks[0]".to_owned(), lift, writing)
     }
 
     #[test]
@@ -226,9 +232,9 @@ mod tests {
         let targets = [CustomTarget::Pod, CustomTarget::Containers, CustomTarget::Volumes];
         let writings = [Writing::Readable, Writing::AsLowered];
         let all = targets.into_iter().flat_map(|target| writings.map(|writing| (target, writing)));
-        for (custom, writing) in
-            all.flat_map(|(target, writing)| [false, true].map(|excepted| (custom(target, excepted, writing), writing)))
-        {
+        for (custom, writing) in all.flat_map(|(target, writing)| {
+            [Lift::Never, Lift::Whole, Lift::Containers].map(|lift| (custom(target, lift, writing), writing))
+        }) {
             let violations = custom.violations();
             let cases = [
                 ("second", "spec.customChecks[0].expression:2:"),

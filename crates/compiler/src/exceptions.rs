@@ -1,79 +1,286 @@
-//! Checks that are not made in named namespaces until a date.
+//! Checks that are not made until a date: in the namespaces that a profile names, and where a tenant has asked for it and
+//! somebody has approved.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::jiff::Timestamp;
-use palisade_api::{Diagnostic, Exception, ExceptionCounts, ToolSecurityProfile, ToolSecurityProfileSpec, catalogue};
+use palisade_api::{
+    ContainerException, Diagnostic, Exception, ExceptionCounts, ExceptionScope, ExceptionState, MAX_CONTAINERS,
+    MAX_WORKLOADS, ToolSecurityException, ToolSecurityParamsSpec, ToolSecurityProfile, ToolSecurityProfileSpec,
+    catalogue,
+};
 
-/// The exceptions of a profile.
+/// The exceptions of a profile, and what tenants can ask for.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Exceptions(Vec<Exception>);
+pub struct Exceptions {
+    profile: String,
+    listed: Vec<Exception>,
+    /// The checks that tenants can ask for.
+    requestable: BTreeSet<String>,
+    /// Those of them that look at containers one by one.
+    of_containers: BTreeSet<String>,
+}
+
+/// What a tenant asks for, as far as its effect depends on it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// The profile.
+    pub profile: String,
+    /// The checks to lift.
+    pub checks: Vec<String>,
+    /// For what.
+    pub scope: ExceptionScope,
+    /// Until when.
+    pub expires: Timestamp,
+    /// Whether somebody has approved just this.
+    pub approved: bool,
+}
+
+impl From<&ToolSecurityException> for Request {
+    fn from(exception: &ToolSecurityException) -> Self {
+        let spec = &exception.spec;
+        Self {
+            profile: spec.profile.clone(),
+            checks: spec.checks.clone(),
+            scope: spec.scope.clone(),
+            expires: spec.expires.0,
+            approved: exception.is_approved(),
+        }
+    }
+}
 
 impl Exceptions {
     /// The exceptions, and the mistakes in them.
-    pub(crate) fn new(spec: &ToolSecurityProfileSpec) -> (Self, Vec<Diagnostic>) {
-        let mut diagnostics = Vec::new();
-        for (index, exception) in spec.exceptions.iter().enumerate() {
-            for (position, id) in exception.checks.iter().enumerate() {
-                let own = spec.custom_checks.iter().map(|check| check.id.as_str());
-                let ids: Vec<_> = catalogue::ALL.iter().map(|check| check.id).chain(own).collect();
-                if !ids.contains(&id.as_str()) {
-                    diagnostics.push(
-                        Diagnostic::new(
-                            format!("spec.exceptions[{index}].checks[{position}]"),
-                            format!("{id:?} is not a check"),
-                        )
-                        .help(format!("the checks are {}", ids.join(", "))),
-                    );
-                }
-            }
+    pub(crate) fn new(name: &str, spec: &ToolSecurityProfileSpec) -> (Self, Vec<Diagnostic>) {
+        let own = spec.custom_checks.iter().map(|check| check.id.as_str());
+        let ids: Vec<_> = catalogue::ALL.iter().map(|check| check.id).chain(own).collect();
+        let listed = spec.exceptions.iter().enumerate().flat_map(|(index, exception)| {
+            let at = move |position| format!("spec.exceptions[{index}].checks[{position}]");
+            exception.checks.iter().enumerate().map(move |(position, id)| (at(position), id))
+        });
+        let requests = spec.exception_requests.as_ref();
+        let requested = requests.into_iter().flat_map(|requests| {
+            let at = |position| format!("spec.exceptionRequests.checks[{position}]");
+            requests.checks.iter().enumerate().map(move |(position, id)| (at(position), id))
+        });
+        let unknown = |(at, id): (String, &String)| {
+            (!ids.contains(&id.as_str())).then(|| {
+                Diagnostic::new(at, format!("{id:?} is not a check")).help(format!("the checks are {}", ids.join(", ")))
+            })
+        };
+        let mut diagnostics: Vec<_> = listed.chain(requested).filter_map(unknown).collect();
+        let message = requests.and_then(|requests| requests.message.as_deref()).unwrap_or_default();
+        if message.contains(char::is_control) || message.chars().count() > MAX_MESSAGE {
+            diagnostics.push(
+                Diagnostic::new("spec.exceptionRequests.message", "is longer than 256 characters or has a line break")
+                    .help("a denial is one line: write one short sentence"),
+            );
         }
-        (Self(spec.exceptions.clone()), diagnostics)
+        let requestable = requests.into_iter().flat_map(|requests| requests.checks.iter().cloned()).collect();
+        let listed = spec.exceptions.clone();
+        (Self { profile: name.to_owned(), listed, requestable, of_containers: BTreeSet::new() }, diagnostics)
     }
 
-    /// Whether there are any.
+    /// Sets which checks look at containers one by one.
+    pub(crate) fn set_of_containers<'a>(&mut self, checks: impl IntoIterator<Item = &'a str>) {
+        let checks = checks.into_iter().filter(|check| self.requestable.contains(*check));
+        self.of_containers = checks.map(str::to_owned).collect();
+    }
+
+    /// Whether there are none, and none can be asked for.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.listed.is_empty() && self.requestable.is_empty()
     }
 
-    /// The checks that a namespace is excepted from, each with the time at which the exception ends.
-    pub fn of(&self, namespace: &str, now: Timestamp) -> BTreeMap<String, String> {
-        let mut ends = BTreeMap::<&str, Timestamp>::new();
+    /// Adds the exceptions of a namespace to its parameters: those of the profile, and those that were asked for there
+    /// and approved.
+    pub(crate) fn add<'a>(
+        &self,
+        params: &mut ToolSecurityParamsSpec,
+        namespace: &str,
+        requests: impl IntoIterator<Item = &'a Request>,
+        now: Timestamp,
+    ) {
+        let (mut everywhere, mut workloads) = (Ends::default(), BTreeMap::<String, Ends>::new());
+        let mut containers = BTreeSet::new();
         for exception in self.active(now).filter(|exception| exception.namespaces.iter().any(|one| one == namespace)) {
-            for check in &exception.checks {
-                let end = ends.entry(check).or_insert(exception.expires.0);
-                *end = exception.expires.0.max(*end);
-            }
+            everywhere.lift(&exception.checks, exception.expires.0);
         }
-        ends.into_iter().map(|(check, end)| (check.to_owned(), end.to_string())).collect()
+        for request in requests {
+            if request.profile != self.profile || self.standing(request, now).0 != ExceptionState::Approved {
+                continue;
+            }
+            let ends = match request.scope.workload() {
+                _ if request.scope.is_of_containers() => {
+                    containers.extend(of_containers(request));
+                    continue;
+                }
+                Some(workload) => workloads.entry(workload).or_default(),
+                None => &mut everywhere,
+            };
+            ends.lift(&request.checks, request.expires);
+        }
+        params.exceptions = everywhere.texts();
+        // The API server accepts no more. What is left out has no effect, and the controller says so.
+        params.workload_exceptions =
+            workloads.into_iter().take(MAX_WORKLOADS).map(|(workload, ends)| (workload, ends.texts())).collect();
+        params.container_exceptions = containers.into_iter().take(MAX_CONTAINERS).collect();
     }
 
-    /// All of them, as if one namespace had them all: an upper bound for every namespace.
-    pub fn everywhere(&self) -> BTreeMap<String, String> {
-        let all =
-            self.0.iter().flat_map(|one| one.checks.iter().map(|check| (check.clone(), one.expires.0.to_string())));
-        all.collect()
+    /// Whether the parameters of a namespace have all that an approved request asks for: there may be too many others.
+    pub fn has_room(request: &Request, params: &ToolSecurityParamsSpec) -> bool {
+        match request.scope.workload() {
+            _ if request.scope.is_of_containers() => {
+                of_containers(request).all(|one| params.container_exceptions.contains(&one))
+            }
+            Some(workload) => params.workload_exceptions.contains_key(&workload),
+            None => true,
+        }
     }
 
-    /// When the next exception ends.
+    /// How a request for this profile stands, and that in a sentence.
+    pub fn standing(&self, request: &Request, now: Timestamp) -> (ExceptionState, String) {
+        let profile = &self.profile;
+        if let Some(check) = request.checks.iter().find(|check| !self.requestable.contains(*check)) {
+            let message = format!("spec.exceptionRequests of profile {profile} does not list check {check}");
+            return (ExceptionState::Invalid, message);
+        }
+        if request.scope.is_of_containers()
+            && let Some(check) = request.checks.iter().find(|check| !self.of_containers.contains(*check))
+        {
+            let message =
+                format!("check {check} does not look at containers one by one; leave container and imagePrefix out");
+            return (ExceptionState::Invalid, message);
+        }
+        if request.expires <= now {
+            return (ExceptionState::Expired, "its time is over; it has no effect and can be deleted".to_owned());
+        }
+        if !request.approved {
+            let message = "it has no effect until somebody with the role palisade-exception-approver approves it";
+            return (ExceptionState::Pending, message.to_owned());
+        }
+        (ExceptionState::Approved, format!("it holds until {}", request.expires))
+    }
+
+    /// All of them, as if one namespace and some workload had them all: an upper bound for every namespace.
+    pub fn everywhere(&self, params: &mut ToolSecurityParamsSpec) {
+        let mut ends = Ends::default();
+        for exception in &self.listed {
+            ends.lift(&exception.checks, exception.expires.0);
+        }
+        let mut asked = Ends::default();
+        asked.lift(&self.requestable, Timestamp::MAX);
+        if !self.requestable.is_empty() {
+            params.workload_exceptions = [("Deployment/tenant".to_owned(), asked.texts())].into();
+        }
+        if let Some(check) = self.of_containers.first() {
+            params.container_exceptions = vec![ContainerException {
+                check: check.clone(),
+                expires: Timestamp::MAX.to_string(),
+                ..ContainerException::default()
+            }];
+        }
+        ends.lift(&self.requestable, Timestamp::MAX);
+        params.exceptions = ends.texts();
+    }
+
+    /// When the next exception of the profile itself ends.
     pub fn next_end(&self, now: Timestamp) -> Option<Timestamp> {
         self.active(now).map(|exception| exception.expires.0).min()
     }
 
-    /// How many there are; `None` if there are none.
+    /// How many the profile itself has; `None` if it has none.
     pub fn counts(&self, now: Timestamp) -> Option<ExceptionCounts> {
         let active = self.active(now).count();
         let counted = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
-        let counts = ExceptionCounts { active: counted(active), expired: counted(self.0.len() - active) };
-        (!self.is_empty()).then_some(counts)
+        let expired = self.listed.len() - active;
+        let counts = ExceptionCounts { active: counted(active), expired: counted(expired), requested: None };
+        (!self.listed.is_empty()).then_some(counts)
     }
 
     fn active(&self, now: Timestamp) -> impl Iterator<Item = &Exception> {
-        self.0.iter().filter(move |exception| exception.expires.0 > now)
+        self.listed.iter().filter(move |exception| exception.expires.0 > now)
     }
 }
 
-/// The ids of the checks that some exception lifts.
-pub(crate) fn excepted_checks(profile: &ToolSecurityProfile) -> Vec<&str> {
-    profile.spec.exceptions.iter().flat_map(|exception| &exception.checks).map(String::as_str).collect()
+/// What a request for some containers becomes in parameters, one for each check.
+fn of_containers(request: &Request) -> impl Iterator<Item = ContainerException> {
+    let Request { scope, expires, checks, .. } = request;
+    checks.iter().map(|check| ContainerException {
+        check: check.clone(),
+        workload: scope.workload().unwrap_or_default(),
+        container: scope.container.clone().unwrap_or_default(),
+        image_prefix: scope.image_prefix.clone().unwrap_or_default(),
+        expires: expires.to_string(),
+    })
+}
+
+/// How exceptions can lift a check.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lift {
+    /// Not at all.
+    Never,
+    /// For all containers of an object.
+    Whole,
+    /// Also for some of them.
+    Containers,
+}
+
+impl Lift {
+    pub fn of(spec: &ToolSecurityProfileSpec, id: &str) -> Self {
+        if requestable(spec).any(|one| one == id) {
+            Self::Containers
+        } else if spec.exceptions.iter().any(|exception| exception.checks.iter().any(|one| one == id)) {
+            Self::Whole
+        } else {
+            Self::Never
+        }
+    }
+}
+
+/// CEL of type bool, after another term: whether no exception lifts a check for one container.
+pub(crate) fn unless_lifted(id: &str, container: &str) -> String {
+    format!(
+        " && !variables.liftedContainers.exists(e, e.check == '{id}' && (e.container == '' || e.container == {container}.name) \
+         && {container}.?image.orValue('').startsWith(e.imagePrefix))"
+    )
+}
+
+/// The longest sentence that says how to ask, in characters.
+const MAX_MESSAGE: usize = 256;
+
+/// Checks, each with the last time at which an exception from it ends.
+#[derive(Default)]
+struct Ends(BTreeMap<String, Timestamp>);
+
+impl Ends {
+    fn lift<'a>(&mut self, checks: impl IntoIterator<Item = &'a String>, expires: Timestamp) {
+        for check in checks {
+            let end = self.0.entry(check.clone()).or_insert(expires);
+            *end = expires.max(*end);
+        }
+    }
+
+    fn texts(self) -> BTreeMap<String, String> {
+        self.0.into_iter().map(|(check, end)| (check, end.to_string())).collect()
+    }
+}
+
+/// The ids of the checks that some exception lifts, or that one can be asked for.
+pub(crate) fn excepted_checks(spec: &ToolSecurityProfileSpec) -> BTreeSet<&str> {
+    let listed = spec.exceptions.iter().flat_map(|exception| &exception.checks);
+    listed.chain(requestable(spec)).map(String::as_str).collect()
+}
+
+/// The ids of the checks that tenants can ask to be lifted.
+fn requestable(spec: &ToolSecurityProfileSpec) -> impl Iterator<Item = &String> {
+    spec.exception_requests.iter().flat_map(|requests| &requests.checks)
+}
+
+/// CEL of type bool: whether a list `violations` has one that tenants can ask for, and the sentence that says how;
+/// `None` if the profile does not say it.
+pub(crate) fn how_to_ask(profile: &ToolSecurityProfile, violations: &str) -> Option<(String, String)> {
+    let message = profile.spec.exception_requests.as_ref()?.message.clone().filter(|text| !text.is_empty())?;
+    let begins: Vec<_> = requestable(&profile.spec).map(|id| format!("v.startsWith('[{id}] ')")).collect();
+    Some((format!("{violations}.exists(v, {})", begins.join(" || ")), message))
 }

@@ -11,10 +11,18 @@ use palisade_checks::{
     cel,
 };
 
-use crate::{Custom, Lowered, Writing, exceptions::excepted_checks, updates::PodUpdates};
+use crate::{
+    Custom, Lowered, Writing,
+    exceptions::{Lift, excepted_checks, how_to_ask, unless_lifted},
+    updates::PodUpdates,
+    workloads,
+};
 
 /// The variable with the list of violations: texts, each with the id of its check in brackets before anything else.
 pub const VIOLATIONS: &str = "violations";
+
+/// The variable with the end of a message: how to ask for an exception.
+pub(crate) const HOW_TO_ASK: &str = "howToAsk";
 
 /// What a policy's expressions are made from.
 pub(crate) struct Judging<'a> {
@@ -29,9 +37,9 @@ pub(crate) struct Judging<'a> {
 pub(crate) fn variables(profile: &ToolSecurityProfile, shape: Shape, judging: &Judging<'_>) -> Vec<Variable> {
     let &Judging { rules, customs, updates, bounds, writing } = judging;
     let name = profile.metadata.name.as_deref().unwrap_or_default();
-    let excepted = excepted_checks(profile);
+    let excepted = excepted_checks(&profile.spec);
     let unless_excepted = |id: &str, findings: String| {
-        if excepted.contains(&id) { format!("'{id}' in variables.excepted ? [] : ({findings})") } else { findings }
+        if excepted.contains(id) { format!("'{id}' in variables.excepted ? [] : ({findings})") } else { findings }
     };
     // Without parameters, the policy skips the checks that differ by namespace.
     let without_parameters = shape == Shape::Pods && updates == PodUpdates::WithoutParameters;
@@ -55,7 +63,16 @@ pub(crate) fn variables(profile: &ToolSecurityProfile, shape: Shape, judging: &J
     if !excepted.is_empty() {
         let about =
             "the checks that spec.exceptions lifts here: docs/adr/0016-exceptions-end-by-the-time-of-creation.md";
-        all.push("excepted", about, EXCEPTED.to_owned());
+        if profile.spec.exception_requests.is_none() {
+            all.push("excepted", about, EXCEPTED.to_owned());
+        } else {
+            for (name, about, lowered) in workloads::variables(shape) {
+                all.push(name, about, lowered);
+            }
+            let ids: Vec<_> = excepted.iter().map(|id| (*id).to_owned()).collect();
+            let about = "the checks that exceptions lift for it: docs/adr/0039-exceptions-on-request.md";
+            all.push("excepted", about, format!("{}.filter(check, {EXCEPTED_HERE})", cel::list(&ids)));
+        }
     }
     if !bounds.is_empty() {
         all.push(
@@ -70,9 +87,10 @@ pub(crate) fn variables(profile: &ToolSecurityProfile, shape: Shape, judging: &J
         for (name, lowered) in &rule.variables {
             all.push(name, &format!("part of check {id}: docs/checks/{id}.md"), lowered.clone());
         }
-        let findings: Vec<_> = rule.findings.iter().map(|finding| violations(id, finding)).collect();
+        let findings: Vec<_> =
+            rule.findings.iter().map(|finding| violations(id, finding, Lift::of(&profile.spec, id))).collect();
         let findings = unless_excepted(id, findings.join(" + "));
-        let findings = unless_updated(*reads_parameters || excepted.contains(&id), findings);
+        let findings = unless_updated(*reads_parameters || excepted.contains(id), findings);
         all.push(id, &format!("check {id}: docs/checks/{id}.md"), findings);
     }
     all.variables.extend(
@@ -104,6 +122,10 @@ pub(crate) fn variables(profile: &ToolSecurityProfile, shape: Shape, judging: &J
              + ' of ToolSecurityProfile {name}{whose}: ' + variables.violations.join('; ')).replace('\\n', ' ')"
         ),
     );
+    if let Some((asked, sentence)) = how_to_ask(profile, "variables.violations") {
+        let lowered = format!("{asked} ? {} : ''", cel::quote(&format!(". {sentence}")));
+        all.push(HOW_TO_ASK, "how to ask for an exception: spec.exceptionRequests", lowered);
+    }
     all.variables
 }
 
@@ -223,8 +245,12 @@ const UPDATED: &str = "params == null && request.operation == 'UPDATE' && reques
 const EXCEPTED: &str = "params.spec.?exceptions.orValue({}).filter(check, \
                         timestamp(object.metadata.creationTimestamp) < timestamp(params.spec.exceptions[check]))";
 
+/// CEL of type bool: the same for one check, where exceptions can be for workloads.
+const EXCEPTED_HERE: &str = "variables.exceptions.exists(ends, check in ends && \
+                             timestamp(object.metadata.creationTimestamp) < timestamp(ends[check]))";
+
 /// CEL of type list(string): the violations of a finding.
-fn violations(id: &str, finding: &Finding) -> String {
+fn violations(id: &str, finding: &Finding, lift: Lift) -> String {
     let Finding { over, violated, says, complies: _ } = finding;
     // Most texts begin with a literal. The prefix becomes part of it.
     let after = |prefix: &str| match says.strip_prefix('\'') {
@@ -234,6 +260,10 @@ fn violations(id: &str, finding: &Finding) -> String {
     match over {
         Over::Pod => format!("({violated} ? [{}] : [])", after(&format!("'[{id}] pod: "))),
         Over::Containers => {
+            let violated = match lift {
+                Lift::Containers => format!("({violated}){}", unless_lifted(id, "c")),
+                Lift::Whole | Lift::Never => violated.clone(),
+            };
             format!("variables.containers.map(c, {violated}, '[{id}] container \"' + c.name + {})", after("'\": "))
         }
         Over::Volumes => of_volumes("volumes", id, violated, &after("'\": ")),

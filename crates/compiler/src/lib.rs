@@ -11,8 +11,8 @@
 //! Each module uses only modules before it:
 //!
 //! 1. Expressions, whatever they say: `tree`, `fold`, `writing`.
-//! 2. The parts of a profile: `custom`, `exceptions`, `exemptions`, `resolve`, `rollout`.
-//! 3. What policies match and read: `metadata`, `matching`, `updates`.
+//! 2. The parts of a profile: `exceptions`, `custom`, `exemptions`, `resolve`, `rollout`.
+//! 3. What policies match and read: `metadata`, `matching`, `updates`, `workloads`.
 //! 4. What policies say: `mutation`, `expressions`, `fast`.
 //! 5. Objects: `native`, `registration`, `bindings`, `guard`, `bundle`, `probes`.
 
@@ -35,6 +35,7 @@ mod resolve;
 mod rollout;
 mod tree;
 mod updates;
+mod workloads;
 mod writing;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -44,17 +45,17 @@ use k8s_openapi::{
     jiff::Timestamp,
 };
 use palisade_api::{
-    Diagnostic, Enforcement, ParameterName, ParameterType, PssEquivalent, Settings, Stage, Stages, ToolSecurityParams,
-    ToolSecurityProfile, ToolSecurityProfileSpec, catalogue,
+    CustomTarget, Diagnostic, Enforcement, ParameterName, ParameterType, PssEquivalent, Settings, Stage, Stages,
+    ToolSecurityParams, ToolSecurityProfile, ToolSecurityProfileSpec, catalogue,
     names::{self, Shape},
     settings::{self, Implied},
 };
-use palisade_checks::{Check, Lowering, Rule};
+use palisade_checks::{Check, Lowering, Over, Rule};
 use palisade_objects::selector::Labels;
 
 pub use bundle::{Bundle, Pair};
 pub use custom::Custom;
-pub use exceptions::Exceptions;
+pub use exceptions::{Exceptions, Request};
 pub use exemptions::exempt_tenants;
 pub use expressions::VIOLATIONS;
 pub use fast::MAY_VIOLATE;
@@ -85,7 +86,7 @@ pub struct Compiled {
     pub resolver: Resolver,
     /// How pods are mutated; `None` if they are not.
     pub mutation: Option<Mutation>,
-    /// Where and until when checks are not made.
+    /// Where and until when checks are not made, and what tenants can ask for.
     pub exceptions: Exceptions,
     /// The selectors of the waves of the rollout, each with the index of its wave.
     pub wave_selectors: Vec<(usize, LabelSelector)>,
@@ -132,7 +133,8 @@ impl Compiled {
     }
 
     /// What must be in `namespace` from `now` on, until the next exception ends; `None` if the profile has neither
-    /// parameters nor exceptions.
+    /// parameters nor exceptions. `requests` are the exceptions that are asked for there: those that are not approved, or
+    /// are for another profile, have no effect.
     ///
     /// A parameter that is missing or malformed makes parameters that deny every pod and say why
     /// (`spec.problem`).
@@ -140,10 +142,15 @@ impl Compiled {
     /// They have neither labels nor an owner, which in thousands of objects the API server would keep in memory twice
     /// (ADR 11). Their name is the profile's, all of the kind are Palisade's, and the profile's finalizer
     /// stands for what an owner reference would do.
-    pub fn params(&self, namespace: &Namespace, now: Timestamp) -> Option<ToolSecurityParams> {
+    pub fn params<'a>(
+        &self,
+        namespace: &Namespace,
+        requests: impl IntoIterator<Item = &'a Request>,
+        now: Timestamp,
+    ) -> Option<ToolSecurityParams> {
         self.is_parameterized().then(|| {
             let mut params = ToolSecurityParams::new(&names::params(&self.profile), self.resolver.params(namespace));
-            params.spec.exceptions = self.exceptions.of(&namespace.name, now);
+            self.exceptions.add(&mut params.spec, &namespace.name, requests, now);
             params.metadata.namespace = Some(namespace.name.clone());
             params
         })
@@ -166,7 +173,7 @@ pub fn compile_as(profile: &ToolSecurityProfile, writing: Writing) -> Result<Com
     let name = profile.metadata.name.clone().unwrap_or_default();
     let spec = &profile.spec;
     let (resolver, mut diagnostics) = Resolver::new(spec);
-    let (exceptions, found) = Exceptions::new(spec);
+    let (mut exceptions, found) = Exceptions::new(&name, spec);
     diagnostics.extend(found);
     let (customs, found) = custom::customs(spec, writing);
     diagnostics.extend(found);
@@ -184,6 +191,10 @@ pub fn compile_as(profile: &ToolSecurityProfile, writing: Writing) -> Result<Com
         return Err(diagnostics);
     }
     let checks = lowered.iter().map(|one| one.check.id).collect();
+    let of_containers = lowered.iter().filter(|one| one.rule.findings.iter().any(|it| it.over == Over::Containers));
+    let own = customs.iter().filter(|custom| custom.check.target == CustomTarget::Containers);
+    exceptions
+        .set_of_containers(of_containers.map(|one| one.check.id).chain(own.map(|custom| custom.check.id.as_str())));
     let bundle = bundle::bundle(profile, &lowered, &customs, mutation.as_ref(), parameterized, writing);
     let probes = Probes::new(profile, &settings, &resolver, parameterized);
     let implied = implied(spec, &settings);
@@ -229,6 +240,9 @@ fn implied(spec: &ToolSecurityProfileSpec, settings: &Settings) -> PssEquivalent
     let Implied { level, mut reason } = settings::implied(settings, spec.baseline_version, &minimums);
     if !spec.exceptions.is_empty() {
         reason.push_str("; not where spec.exceptions says otherwise");
+    }
+    if spec.exception_requests.is_some() {
+        reason.push_str("; not where a ToolSecurityException is approved");
     }
     // The resolved version: what "latest" means changes.
     PssEquivalent { level, version: format!("v1.{}", spec.baseline_version.minor()), reason }

@@ -1,7 +1,7 @@
 //! How a profile mutates pods: who does it, and what it changes, as data that the webhook and the API server's own
 //! engine both follow.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use k8s_openapi::{api::admissionregistration::v1::MatchResources, apimachinery::pkg::apis::meta::v1::LabelSelector};
 use palisade_api::{Diagnostic, Exemptions, ParameterName, ParameterType, Settings, ToolSecurityProfileSpec};
@@ -18,6 +18,7 @@ use palisade_checks::{
 
 use crate::{
     Custom, Resolver,
+    exceptions::excepted_checks,
     matching::{matching, namespace_selector, rule},
 };
 
@@ -83,9 +84,9 @@ impl Mutation {
                 None => defaults.push((Some(custom.check.id.clone()), default)),
             }
         }
-        let excepted: BTreeSet<_> = spec.exceptions.iter().flat_map(|exception| &exception.checks).collect();
+        let excepted = excepted_checks(spec);
         for (check, default) in &mut defaults {
-            default.when.extend(check.clone().filter(|id| excepted.contains(id)).map(Condition::NoException));
+            default.when.extend(check.clone().filter(|id| excepted.contains(id.as_str())).map(Condition::NoException));
         }
         let found = Self {
             profile: profile.to_owned(),

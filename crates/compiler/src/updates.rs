@@ -23,12 +23,12 @@ pub(crate) enum PodUpdates {
 
 impl PodUpdates {
     pub fn new(profile: &ToolSecurityProfile, rules: &[Lowered], customs: &[Custom], parameterized: bool) -> Self {
-        let excepted = excepted_checks(profile);
+        let excepted = excepted_checks(&profile.spec);
         let by_parameters = rules.iter().any(|one| {
-            one.check.restricts_what_updates_change() && (one.reads_parameters || excepted.contains(&one.check.id))
+            one.check.restricts_what_updates_change() && (one.reads_parameters || excepted.contains(one.check.id))
         });
         // Nobody knows which fields a custom check reads.
-        let by_customs = customs.iter().any(|one| one.mentions_params() || excepted.contains(&one.check.id.as_str()));
+        let by_customs = customs.iter().any(|one| one.mentions_params() || excepted.contains(one.check.id.as_str()));
         match (parameterized, by_parameters || by_customs) {
             (false, _) => Self::AsCreation,
             (true, false) => Self::WithoutParameters,

@@ -8,12 +8,14 @@
 //!    |                    +--> reconcile    compile -> check -> try -> (parameters) -> apply -> probe -> report
 //!    |                    |           |
 //!    |                    +--> rollouts     judge -> promote: namespaces go to stricter stages, wave by wave
+//!    |                    |           |
+//!    |                    +--> exceptions   the state of what tenants ask for
 //!    |                                |
 //!    +---- our writes ----------------+
 //! ```
 //!
-//! There are four lanes, and none waits for another: each has a queue of its own, and works on as many profiles at a
-//! time as are due. What they share of a profile is in `state`, behind locks that are never held while anything is
+//! There are five lanes, and none waits for another: each has a queue of its own, and works on as many profiles at a
+//! time as are due; that of exceptions works on namespaces. What they share of a profile is in `state`, behind locks that are never held while anything is
 //! awaited. So repairs wait for nothing. Beside the lanes, `probe` asks each API server what it enforces, `mutate`
 //! maintains the engine that mutates pods (a policy of the API server, or else the webhook), and `registration`
 //! maintains the entries of the webhook.
@@ -26,12 +28,12 @@
 //! Each module uses only modules before it:
 //!
 //! 1. Tools: `call`, `text`, `table`, `queue`, `options`, `status`, `metrics`, `events`.
-//! 2. What is known: `store`, `redirects`, `health`, `accepted`, `compare`, `converge`, `native`.
+//! 2. What is known: `asked`, `store`, `redirects`, `health`, `accepted`, `compare`, `converge`, `native`.
 //! 3. Stages that need no context: `observe`, `compile`, `revision`, `last_good`, `resolve`, `jobs`, `tenancy`, `waves`,
 //!    `state`, `conditions`, `registration`, `probe`.
 //! 4. What all stages share: `context`.
-//! 5. Stages: `finalizer`, `delete`, `trial`, `apply`, `repair`, `write`, `params`, `rollout`, `mutate`,
-//!    `remove`, `report`.
+//! 5. Stages: `finalizer`, `delete`, `trial`, `apply`, `repair`, `write`, `params`, `rollout`, `exceptions`,
+//!    `mutate`, `remove`, `report`.
 //! 6. The driver: `lane`, `progress`, `reconcile`, `run`.
 
 #![allow(
@@ -42,6 +44,7 @@
 
 mod accepted;
 mod apply;
+mod asked;
 mod call;
 mod compare;
 mod compile;
@@ -50,6 +53,7 @@ mod context;
 mod converge;
 mod delete;
 mod events;
+mod exceptions;
 mod finalizer;
 mod health;
 mod jobs;

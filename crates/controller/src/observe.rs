@@ -1,4 +1,4 @@
-//! Stage observe: five watches keep the [`Store`] and trigger the profiles that an event concerns.
+//! Stage observe: six watches keep the [`Store`] and trigger the profiles that an event concerns.
 
 use std::{fmt::Debug, sync::Arc};
 
@@ -15,11 +15,12 @@ use kube::{
         watcher::{Config, Event, watcher},
     },
 };
-use palisade_api::{ToolSecurityParams, ToolSecurityProfile, names};
+use palisade_api::{ToolSecurityException, ToolSecurityParams, ToolSecurityProfile, names};
 use palisade_process::{Supervisor, watch_backoff};
 use serde::de::DeserializeOwned;
 
 use crate::{
+    asked::Concerned,
     call::ApiError,
     queue::{Queue, Queues},
     store::{ProfileNames, Store},
@@ -32,7 +33,7 @@ pub fn start(client: &Client, store: &Arc<Store>, queues: &Queues, supervisor: &
     let all = Config::default();
     let managed = all.clone().labels(&format!("{}={}", names::MANAGED_BY_LABEL, names::MANAGED_BY));
     let follow = Follow { store, queues, supervisor };
-    let Queues { reconcile, repairs, params, rollouts } = queues;
+    let Queues { reconcile, repairs, params, rollouts, exceptions } = queues;
     // People write profiles: an unreadable one must not hide the others.
     follow.kind::<DeserializeGuard<ToolSecurityProfile>>(
         Api::all(client.clone()),
@@ -41,19 +42,39 @@ pub fn start(client: &Client, store: &Arc<Store>, queues: &Queues, supervisor: &
         Store::observe_profile,
     );
     // Metadata only.
-    follow.kind::<PartialObjectMeta<Namespace>>(
-        Api::all(client.clone()),
-        all.clone(),
-        [params, rollouts].into(),
-        Store::observe_namespace,
-    );
+    follow.kind::<PartialObjectMeta<Namespace>>(Api::all(client.clone()), all.clone(), [params, rollouts].into(), {
+        let exceptions = Arc::clone(exceptions);
+        move |store, event| {
+            if let Event::Apply(namespace) | Event::Delete(namespace) = &event
+                && let Some(name) = &namespace.metadata.name
+                && !store.asked.in_namespace(name).is_empty()
+            {
+                exceptions.trigger([name.clone()]);
+            }
+            store.observe_namespace(event)
+        }
+    });
     // All of this kind are ours, and have no labels.
     follow.kind::<DeserializeGuard<ToolSecurityParams>>(
         Api::all(client.clone()),
-        all,
+        all.clone(),
         [params].into(),
         Store::observe_params,
     );
+    // Tenants write them.
+    follow.kind::<DeserializeGuard<ToolSecurityException>>(Api::all(client.clone()), all, [params].into(), {
+        let exceptions = Arc::clone(exceptions);
+        move |store, event| {
+            let Concerned { profiles, namespaces } = store.asked.observe(event);
+            exceptions.trigger(namespaces);
+            for (profile, namespace) in
+                profiles.iter().flat_map(|(profile, all)| all.iter().map(move |one| (profile, one)))
+            {
+                store.touch(profile, namespace);
+            }
+            profiles.into_keys().collect()
+        }
+    });
     // The lanes restore them, and report them in the status.
     let both: Vec<_> = [repairs, reconcile].into();
     follow.kind::<ValidatingAdmissionPolicy>(
@@ -103,6 +124,7 @@ impl Follow<'_> {
                 if !ready && store.synced() {
                     ready = true;
                     queues.trigger_all(&store.profiles());
+                    queues.exceptions.trigger(store.asked.namespaces());
                 }
             }
         });

@@ -1,7 +1,7 @@
 //! When to reconcile which profile.
 //!
 //! This crate does not use the controller of kube-runtime: that one knows one watched kind with relations and hands an
-//! object reference to its reconciler. Here five kinds feed one store, a change concerns the profiles that select a
+//! object reference to its reconciler. Here six kinds feed one store, a change concerns the profiles that select a
 //! namespace now or did before, and a profile has state in memory that belongs to its reconciler alone. What remains is
 //! this: a time for each profile, the earliest wins, and never one profile twice at once.
 
@@ -93,6 +93,8 @@ pub struct Queues {
     pub params: Arc<Queue>,
     /// Namespaces that are taken to stricter stages.
     pub rollouts: Arc<Queue>,
+    /// What tenants ask for: by namespace, and not by profile.
+    pub exceptions: Arc<Queue>,
 }
 
 impl Queues {
@@ -103,10 +105,11 @@ impl Queues {
             repairs: Arc::new(Queue::new(Duration::ZERO)),
             params: Arc::new(Queue::new(debounce)),
             rollouts: Arc::new(Queue::new(debounce)),
+            exceptions: Arc::new(Queue::new(debounce)),
         }
     }
 
-    /// Something about these profiles has changed: triggers all lanes.
+    /// Something about these profiles has changed: triggers all lanes that work on profiles.
     pub fn trigger_all(&self, profiles: &BTreeSet<String>) {
         for queue in [&self.reconcile, &self.repairs, &self.params, &self.rollouts] {
             queue.trigger(profiles.iter().cloned());

@@ -215,6 +215,7 @@ async fn profile_gone(cx: &Arc<Context>, profile: &str, state: &State) -> Result
     }
     cx.store.forget(profile);
     cx.states.forget(profile);
+    cx.queues.exceptions.trigger(cx.store.asked.of_profile(profile).into_keys());
     Ok(Next::Change)
 }
 
@@ -276,6 +277,7 @@ fn set_target(cx: &Context, profile: &str, state: &State, target: &Arc<AcceptedP
     cx.store.set_in_force(&target.profile);
     if state.tenancy().set_target(target) {
         cx.queues.params.schedule(profile.to_owned(), Duration::ZERO);
+        cx.queues.exceptions.trigger(cx.store.asked.of_profile(profile).into_keys());
     }
 }
 

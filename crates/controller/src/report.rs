@@ -9,7 +9,7 @@ use kube::{
     runtime::events::EventType,
 };
 use palisade_api::{
-    FailedNamespace, MutationStatus, NamespaceCounts, RolloutStatus, StageCounts, ToolSecurityProfile,
+    ExceptionCounts, FailedNamespace, MutationStatus, NamespaceCounts, RolloutStatus, StageCounts, ToolSecurityProfile,
     ToolSecurityProfileStatus, names,
 };
 use serde_json::json;
@@ -109,7 +109,7 @@ pub async fn report(
         namespaces: namespaces.counts,
         failed: namespaces.first(),
         implied: in_force.map(|in_force| in_force.compiled.implied.clone()),
-        exceptions: in_force.and_then(|in_force| in_force.compiled.exceptions.counts(Timestamp::now())),
+        exceptions: in_force.and_then(|in_force| exceptions(cx, in_force)),
         mutation,
         rollout,
         policies: cx.store.pairs(&profile).into_iter().filter_map(|pair| pair.policy?.metadata.name.clone()).collect(),
@@ -137,6 +137,16 @@ pub async fn report(
     }
     announce_failures(cx, observed, state, &namespaces, known_failures);
     Ok(())
+}
+
+/// How many exceptions a profile has, and how many tenants ask for.
+fn exceptions(cx: &Context, in_force: &AcceptedProfile) -> Option<ExceptionCounts> {
+    let listed = in_force.compiled.exceptions.counts(Timestamp::now());
+    let requested = cx.store.asked.counts(&in_force.compiled.profile);
+    if listed.is_none() && requested.is_none() {
+        return None;
+    }
+    Some(ExceptionCounts { requested, ..listed.unwrap_or_default() })
 }
 
 fn announce(cx: &Context, observed: &ObservedProfile, transitions: &[&Condition]) {

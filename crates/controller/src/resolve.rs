@@ -9,7 +9,10 @@ use k8s_openapi::jiff::Timestamp;
 use palisade_api::{ParameterType, Stage, ToolSecurityParams, ToolSecurityParamsSpec, ToolSecurityProfile, names};
 use palisade_compiler::{Compiled, Namespace, selects};
 
-use crate::store::{ObservedNamespace, ObservedParams, Tenants};
+use crate::{
+    asked::ObservedException,
+    store::{ObservedNamespace, ObservedParams, Tenants},
+};
 
 /// Parameters that a policy in force reads, also if the profile no longer declares them. A policy denies if it cannot
 /// read one of its parameters.
@@ -124,7 +127,12 @@ pub struct Rules<'a> {
 
 impl Rules<'_> {
     /// The plan for a namespace; `None` if the profile has nothing to do there.
-    pub fn plan(self, namespace: &ObservedNamespace, observed: Option<&Arc<ObservedParams>>) -> Option<NamespacePlan> {
+    pub fn plan(
+        self,
+        namespace: &ObservedNamespace,
+        observed: Option<&Arc<ObservedParams>>,
+        asked: &[Arc<ObservedException>],
+    ) -> Option<NamespacePlan> {
         // Touch nothing in a terminating namespace: its pods are validated until they are gone.
         if namespace.terminating {
             return None;
@@ -135,7 +143,8 @@ impl Rules<'_> {
         let desired = if namespace.name == names::PROBE_NAMESPACE {
             probe_params(self.compiled, namespace, self.now)
         } else {
-            selected.then(|| self.compiled.params(namespace, self.now)).flatten()
+            let requests = asked.iter().map(|one| &one.request);
+            selected.then(|| self.compiled.params(namespace, requests, self.now)).flatten()
         };
         let nothing = NamespacePlan { stage, problem: None, carried: false, todo: Todo::Nothing(None) };
         match (desired, observed) {
@@ -190,7 +199,8 @@ impl Plan {
         let mut plan = Self::default();
         for namespace in &tenants.namespaces {
             let name = &namespace.namespace.name;
-            plan.set(name, rules.plan(namespace, tenants.params.get(name)));
+            let asked = tenants.asked.get(name).map(Vec::as_slice).unwrap_or_default();
+            plan.set(name, rules.plan(namespace, tenants.params.get(name), asked));
         }
         plan
     }
@@ -254,7 +264,7 @@ pub fn is(desired: &ToolSecurityParams, observed: &ObservedParams) -> bool {
 
 /// The parameters of the probe namespace.
 fn probe_params(compiled: &Compiled, namespace: &Namespace, now: Timestamp) -> Option<ToolSecurityParams> {
-    let mut params = compiled.params(namespace, now)?;
+    let mut params = compiled.params(namespace, [], now)?;
     params.spec = compiled.probes.params.clone()?;
     Some(params)
 }
@@ -262,7 +272,16 @@ fn probe_params(compiled: &Compiled, namespace: &Namespace, now: Timestamp) -> O
 /// Adds values to keep. Returns whether there were any.
 fn carry(desired: &mut ToolSecurityParamsSpec, observed: &ToolSecurityParamsSpec, keep: &Keep) -> bool {
     // Destructured, so that a new type of parameter cannot be forgotten. Exceptions are read where they are there.
-    let ToolSecurityParamsSpec { problem: _, integers, strings, booleans, string_lists, exceptions: _ } = observed;
+    let ToolSecurityParamsSpec {
+        problem: _,
+        integers,
+        strings,
+        booleans,
+        string_lists,
+        exceptions: _,
+        workload_exceptions: _,
+        container_exceptions: _,
+    } = observed;
     let carried = [
         carry_map(&mut desired.integers, integers, ParameterType::Integer, keep),
         carry_map(&mut desired.strings, strings, ParameterType::String, keep),
@@ -320,7 +339,8 @@ mod tests {
             let namespace = Namespace { name: name.to_owned(), labels, annotations };
             Arc::new(ObservedNamespace { namespace, terminating: false })
         };
-        Tenants { namespaces: all.iter().map(|(name, uid)| namespace(name, *uid)).collect(), params: BTreeMap::new() }
+        let namespaces = all.iter().map(|(name, uid)| namespace(name, *uid)).collect();
+        Tenants { namespaces, ..Tenants::default() }
     }
 
     fn plan(
@@ -365,7 +385,7 @@ mod tests {
             change(&mut all);
             for namespace in &all.namespaces {
                 let name = &namespace.namespace.name;
-                kept.set(name, rules.plan(namespace, all.params.get(name)));
+                kept.set(name, rules.plan(namespace, all.params.get(name), &[]));
             }
             assert_eq!(format!("{kept:?}"), format!("{:?}", Plan::new(rules, &all)));
         }
@@ -398,7 +418,8 @@ mod tests {
             },
         ];
         for change in changes {
-            let mut tenants = Tenants { namespaces: right.namespaces.clone(), params: right.params.clone() };
+            let mut tenants =
+                Tenants { namespaces: right.namespaces.clone(), params: right.params.clone(), ..Tenants::default() };
             change(Arc::make_mut(tenants.params.get_mut("a").unwrap()));
             assert_eq!(plan(&profile, &compiled, &tenants, &Keep::Nothing, now()).writes().count(), 1);
         }

@@ -315,8 +315,9 @@ impl Turn<'_> {
         let all = judge.list(&self.cx.client, name).await;
         let all = all.map_err(|error| RolloutError::List { namespace: name.clone(), error })?;
         let (accepted, namespace) = (Arc::clone(self.accepted), one.namespace.clone());
+        let asked = self.cx.store.asked.of(self.profile, name);
         let _permit = self.cx.plans.acquire().await;
-        Ok(tokio::task::spawn_blocking(move || judge.judge(&accepted, &namespace, &all)).await?)
+        Ok(tokio::task::spawn_blocking(move || judge.judge(&accepted, &namespace, &asked, &all)).await?)
     }
 
     /// Changes the label and the annotation of a namespace. Returns whether a hold was written.

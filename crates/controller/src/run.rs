@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     context::{Access, Context},
+    exceptions,
     health::{Health, Heartbeat},
     lane::{GRACE, Lane},
     native, observe,
@@ -73,7 +74,7 @@ impl Controller {
         let supervisor = Supervisor::new(shutdown.clone());
         let address = options.listen;
         let cx = Arc::new(Context::new(access.into(), &options, supervisor.clone()));
-        let heartbeats = [(); 4].map(|()| Arc::new(Heartbeat::new()));
+        let heartbeats = [(); 5].map(|()| Arc::new(Heartbeat::new()));
         let health =
             Health { heartbeats: heartbeats.to_vec(), store: Arc::clone(&cx.store), metrics: Arc::clone(&cx.metrics) };
         let addr = serve_health(address, health, &cx.metrics.ports, &supervisor, shutdown.clone())
@@ -82,10 +83,11 @@ impl Controller {
         observe::start(&cx.client, &cx.store, &cx.queues, &supervisor);
         native::start(&cx.client, &cx.native, &cx.store, &cx.queue, &supervisor);
         registration::start(&cx.registration, &cx.client, &cx.store, &cx.queue, &supervisor);
-        let [repairs, params, rollouts, reconcile] = heartbeats;
+        let [repairs, params, rollouts, exceptions, reconcile] = heartbeats;
         Lane::start(&cx, "repairs", &cx.queues.repairs, &repairs, repair::work);
         Lane::start(&cx, "parameters", &cx.queues.params, &params, params::work);
         Lane::start(&cx, "rollouts", &cx.queues.rollouts, &rollouts, rollout::work);
+        Lane::start(&cx, "exceptions", &cx.queues.exceptions, &exceptions, exceptions::work);
         Lane::start(&cx, "reconcile", &cx.queues.reconcile, &reconcile, reconcile::work());
         tracing::info!(%addr, version = env!("CARGO_PKG_VERSION"), "palisade-controller started");
         let stop = shutdown.clone();

@@ -26,7 +26,10 @@ use palisade_api::{
 };
 use palisade_compiler::{Namespace, selects};
 
-use crate::table::{Change, Table, feed, identity, slim};
+use crate::{
+    asked::{Asked, ObservedException},
+    table::{Change, Table, feed, identity, slim},
+};
 
 /// The longest annotation that is kept. 64 texts of 256 characters are the longest value of a parameter.
 const MAX_ANNOTATION: usize = 16 * 1024;
@@ -78,6 +81,8 @@ impl ObservedPair {
 /// The profiles, namespaces, parameters, policies and bindings in the cluster, as far as the controller needs them.
 #[derive(Debug, Default)]
 pub struct Store {
+    /// The exceptions that tenants ask for.
+    pub asked: Asked,
     inner: Mutex<Inner>,
 }
 
@@ -112,6 +117,7 @@ impl Store {
             && inner.params.synced()
             && inner.policies.synced()
             && inner.bindings.synced()
+            && self.asked.synced()
     }
 
     /// The names of all profiles.
@@ -150,7 +156,7 @@ impl Store {
             .take_while(|((owner, _), _)| owner == profile)
             .map(|((_, namespace), params)| (namespace.clone(), Arc::clone(params)))
             .collect();
-        Tenants { namespaces, params }
+        Tenants { namespaces, params, asked: self.asked.of_profile(profile) }
     }
 
     /// From now on the store remembers which namespaces and parameters of a profile change.
@@ -161,6 +167,11 @@ impl Store {
     /// The namespaces that have changed, or whose parameters have, since the last time.
     pub fn take_changed(&self, profile: &str) -> BTreeSet<String> {
         self.lock().changed.get_mut(profile).map(std::mem::take).unwrap_or_default()
+    }
+
+    /// The parameters of a profile in a namespace may have to change.
+    pub fn touch(&self, profile: &str, namespace: &str) {
+        self.lock().params_changed(&(profile.to_owned(), namespace.to_owned()));
     }
 
     /// A namespace, and the parameters of a profile in it.
@@ -318,6 +329,8 @@ pub struct Tenants {
     pub namespaces: Vec<Arc<ObservedNamespace>>,
     /// The profile's parameters by namespace.
     pub params: BTreeMap<String, Arc<ObservedParams>>,
+    /// The exceptions that are asked for, by namespace.
+    pub asked: BTreeMap<String, Vec<Arc<ObservedException>>>,
 }
 
 impl Inner {

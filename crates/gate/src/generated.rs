@@ -117,7 +117,7 @@ fn of_waves(compiled: &Compiled, minor: Minor) -> Vec<Diagnostic> {
 /// Parameters that a namespace could have, with all exceptions of the profile; `None` if there are none.
 fn params(compiled: &Compiled) -> Option<Json> {
     let mut spec = compiled.probes.params.clone()?;
-    spec.exceptions = compiled.exceptions.everywhere();
+    compiled.exceptions.everywhere(&mut spec);
     Some(json!({
         "apiVersion": names::API_VERSION, "kind": "ToolSecurityParams",
         "metadata": {"name": names::params(&compiled.profile), "namespace": TENANT}, "spec": spec,

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "all of this is tests")]
 
 use palisade_api::{
-    Level, Settings, ToolSecurityProfile, catalogue,
+    ContainerException, Level, MAX_CONTAINERS, Settings, ToolSecurityProfile, catalogue,
     names::Shape,
     settings::{self, Kind, standard::Version},
 };
@@ -36,6 +36,9 @@ fn largest() -> Json {
                 "namespaces": ["a"], "reason": "x", "expires": "2099-01-01T00:00:00Z",
                 "checks": catalogue::ALL.iter().map(|check| check.id).collect::<Vec<_>>(),
             }],
+            "exceptionRequests": {
+                "checks": catalogue::ALL.iter().map(|check| check.id).collect::<Vec<_>>(), "message": "x".repeat(256),
+            },
             "users": {
                 "runAsUser": ids(1000), "runAsGroup": ids(2000), "fsGroup": ids(3000), "supplementalGroups": ids(4000),
                 "supplementalGroupsPolicy": "Strict",
@@ -128,6 +131,17 @@ fn hostile(size: usize) -> Json {
     pod
 }
 
+/// An exception that is looked at for each container, and lifts nothing.
+fn for_another(n: usize) -> ContainerException {
+    ContainerException {
+        check: catalogue::ALL[n % catalogue::ALL.len()].id.to_owned(),
+        workload: String::new(),
+        container: String::new(),
+        image_prefix: format!("{}{n}/", "registry-".repeat(25)),
+        expires: "2099-01-01T00:00:00Z".to_owned(),
+    }
+}
+
 struct Case {
     name: &'static str,
     profile: Json,
@@ -161,6 +175,7 @@ fn policies_stay_within_their_budget() {
         let mut params = compiled.probes.params.clone().unwrap_or_default();
         if !list.is_empty() {
             params.string_lists.insert("list".to_owned(), list);
+            params.container_exceptions = (0..MAX_CONTAINERS).map(for_another).collect();
         }
         let params = json!({"spec": params});
         for shape in Shape::ALL {

@@ -16,7 +16,7 @@ fn compiled(text: &str) -> Compiled {
 
 /// The parameters in a namespace.
 fn params(compiled: &Compiled, namespace: &Namespace) -> Json {
-    let params = compiled.params(namespace, "2026-11-22T00:00:00Z".parse().unwrap()).unwrap();
+    let params = compiled.params(namespace, [], "2026-11-22T00:00:00Z".parse().unwrap()).unwrap();
     assert_eq!(params.spec.problem, "");
     serde_json::to_value(params).unwrap()
 }

@@ -96,7 +96,7 @@ fn exception_suspends_its_check_until_it_expires() {
     let at = |now: &str| now.parse().unwrap();
     let params = |namespace: &str, now| {
         let namespace = palisade_compiler::Namespace { name: namespace.to_owned(), ..Default::default() };
-        json!({"spec": compiled.params(&namespace, at(now)).unwrap().spec})
+        json!({"spec": compiled.params(&namespace, [], at(now)).unwrap().spec})
     };
     let before = params("tool-a", "2026-05-31T23:59:59Z");
     assert_eq!(

@@ -112,6 +112,7 @@ pub fn migrate(
             },
             exemptions: Exemptions::default(),
             exceptions: vec![],
+            exception_requests: None,
             parameters: vec![],
             overrides: vec![],
             baseline: Level::Privileged,

@@ -25,7 +25,7 @@ fn compile(name: &str, spec: &str) -> Compiled {
 fn plan(compiled: &[Compiled], namespace: &Namespace) -> Plan<'static> {
     let compiled: &'static [Compiled] = compiled.to_vec().leak();
     let params: Vec<_> =
-        compiled.iter().map(|one| one.params(namespace, "2026-01-01T00:00:00Z".parse().unwrap())).collect();
+        compiled.iter().map(|one| one.params(namespace, [], "2026-01-01T00:00:00Z".parse().unwrap())).collect();
     let params = params.iter().map(|params| params.as_ref().map(|params| &params.spec));
     Plan::new(compiled.iter().zip(params).filter_map(|(one, params)| Some((one.mutation.as_ref()?, params))))
 }

@@ -4,10 +4,10 @@
 use std::sync::Arc;
 
 use k8s_openapi::{apimachinery::pkg::apis::meta::v1::ObjectMeta, jiff::Timestamp};
-use palisade_api::{CustomCheck, Diagnostic, ToolSecurityProfile, catalogue, crd, names};
+use palisade_api::{CustomCheck, Diagnostic, ToolSecurityException, ToolSecurityProfile, catalogue, crd, names};
 use palisade_apiserver::admission::{Cluster, Evaluation, PolicyKind, Review, Webhook};
 use palisade_cel::{Minor, Position};
-use palisade_compiler::{ChangedBy, Compiled, Namespace};
+use palisade_compiler::{ChangedBy, Compiled, Namespace, Request};
 use palisade_objects::json::Change as _;
 use palisade_suite::{Check, Extension, Made, Replaced, Scaffolded, Text, TextKind, Wrong};
 use serde_json::{Value as Json, json};
@@ -104,13 +104,17 @@ impl Profile {
 }
 
 impl Made for Profile {
-    fn objects(&self, namespaces: &[&Json], now: Timestamp) -> Result<Vec<Json>, String> {
+    fn objects(&self, others: &[&Json], now: Timestamp) -> Result<Vec<Json>, String> {
         let mut objects: Vec<Result<Json, serde_json::Error>> = Vec::new();
-        let of_params = crd::all().into_iter().filter(|crd| crd.spec.names.kind == "ToolSecurityParams");
-        objects.extend(of_params.map(serde_json::to_value));
-        let namespaces: Vec<_> = namespaces.iter().filter_map(|object| namespace(object)).collect();
-        let selected = namespaces.iter().filter(|one| palisade_compiler::selects(&self.typed.spec, one));
-        objects.extend(selected.filter_map(|one| self.compiled.params(one, now)).map(serde_json::to_value));
+        let of_tenants = ["ToolSecurityException", "ToolSecurityParams"];
+        let crds = crd::all().into_iter().filter(|crd| of_tenants.contains(&crd.spec.names.kind.as_str()));
+        objects.extend(crds.map(serde_json::to_value));
+        let namespaces: Vec<_> = others.iter().filter_map(|object| namespace(object)).collect();
+        let asked: Vec<_> = others.iter().filter_map(|object| request(object)).collect();
+        for one in namespaces.iter().filter(|one| palisade_compiler::selects(&self.typed.spec, one)) {
+            let requests = asked.iter().filter(|(of, _)| *of == one.name).map(|(_, request)| request);
+            objects.extend(self.compiled.params(one, requests, now).map(serde_json::to_value));
+        }
         for (_, pair) in self.compiled.bundle.pairs() {
             objects.push(serde_json::to_value(&pair.policy).map(|json| with_type(json, "ValidatingAdmissionPolicy")));
             let bindings = pair.bindings().map(serde_json::to_value);
@@ -235,7 +239,7 @@ fn with_type(mut object: Json, kind: &str) -> Json {
 
 /// The parts of a Namespace that a profile reads.
 fn namespace(object: &Json) -> Option<Namespace> {
-    if object["metadata"]["deletionTimestamp"].is_string() {
+    if object["kind"] != "Namespace" || object["metadata"]["deletionTimestamp"].is_string() {
         return None;
     }
     let metadata: ObjectMeta = serde_json::from_value(object["metadata"].clone()).ok()?;
@@ -243,4 +247,14 @@ fn namespace(object: &Json) -> Option<Namespace> {
     let mut labels = metadata.labels.unwrap_or_default();
     labels.insert("kubernetes.io/metadata.name".to_owned(), name.clone());
     Some(Namespace { name, labels, annotations: metadata.annotations.unwrap_or_default() })
+}
+
+/// What a `ToolSecurityException` asks for, and its namespace.
+fn request(object: &Json) -> Option<(String, Request)> {
+    if object["kind"] != "ToolSecurityException" || object["apiVersion"] != names::API_VERSION {
+        return None;
+    }
+    let exception: ToolSecurityException = serde_json::from_value(object.clone()).ok()?;
+    let namespace = exception.metadata.namespace.clone().unwrap_or_else(|| "default".to_owned());
+    Some((namespace, Request::from(&exception)))
 }

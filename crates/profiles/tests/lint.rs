@@ -71,9 +71,11 @@ fn every_rule_can_be_silenced() {
 /// The kinds of profiles are known without a definition in the input, and so are misspelt ones.
 #[test]
 fn misspelt_profile_kind_gets_a_suggestion() {
-    for (kind, expected) in
-        [("ToolSecurityProfil", Some("did you mean ToolSecurityProfile?")), ("ToolSecurityParams", None)]
-    {
+    for (kind, expected) in [
+        ("ToolSecurityProfil", Some("did you mean ToolSecurityProfile?")),
+        ("ToolSecurityParams", None),
+        ("ToolSecurityException", None),
+    ] {
         let text =
             format!("apiVersion: toolsecurity.dev/v1alpha1\nkind: {kind}\nmetadata: {{name: a.b}}\nspec: {{}}\n");
         for minor in Minor::ALL {

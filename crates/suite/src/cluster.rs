@@ -98,9 +98,9 @@ pub(crate) fn lower(
     now: Timestamp,
 ) -> Result<(Vec<Member>, Vec<Source>), Vec<Problem>> {
     let Some(extension) = extension else { return Ok((members, vec![])) };
-    let is_namespace = |object: &&Json| object["kind"] == "Namespace";
-    let namespaces: Vec<_> = members.iter().map(|member| &member.object).filter(is_namespace).cloned().collect();
-    let namespaces: Vec<_> = namespaces.iter().collect();
+    let is_other = |member: &&Member| member.kind() != extension.kind();
+    let others: Vec<_> = members.iter().filter(is_other).map(|member| member.object.clone()).collect();
+    let others: Vec<_> = others.iter().collect();
     let (mut lowered, mut sources, mut problems) = (Vec::new(), Vec::new(), Vec::new());
     for member in members {
         if member.kind() != extension.kind() {
@@ -109,7 +109,7 @@ pub(crate) fn lower(
         }
         let origin = Origin { generated: true, ..member.origin.clone() };
         let found = Source::new(&member, extension).and_then(|source| {
-            let objects = source.made.objects(&namespaces, now).map_err(|error| vec![member.problem(error)])?;
+            let objects = source.made.objects(&others, now).map_err(|error| vec![member.problem(error)])?;
             Ok((objects, source))
         });
         match found {

@@ -33,11 +33,11 @@ pub struct Wrong {
 
 /// An object that becomes policies. Findings about the policies are reported on the object, by paths in it.
 pub trait Made: fmt::Debug + Send + Sync {
-    /// The policies, their bindings, and the objects that these need, with these Namespaces at that time.
+    /// The policies, their bindings, and the objects that these need, at that time in a cluster with these other objects.
     ///
     /// # Errors
     /// Why there are none.
-    fn objects(&self, namespaces: &[&Json], now: Timestamp) -> Result<Vec<Json>, String>;
+    fn objects(&self, others: &[&Json], now: Timestamp) -> Result<Vec<Json>, String>;
 
     /// The other objects that it becomes in a cluster of this minor of Kubernetes.
     fn objects_of(&self, minor: Minor) -> Vec<Json>;

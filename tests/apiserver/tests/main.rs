@@ -9,6 +9,7 @@ mod confinement;
 mod crds;
 mod deletion;
 mod enforcement;
+mod exceptions;
 mod exemptions;
 mod fields;
 mod files;
@@ -95,6 +96,7 @@ fn main() -> ExitCode {
         exemptions::exempt_pods_are_not_mutated_by_any_engine,
         exemptions::exemption_that_covers_tenants_is_reported_in_status,
         exemptions::an_exception_ends_by_the_clock_of_the_api_server,
+        exceptions::an_approved_exception_holds_for_its_workload_until_its_end,
         namespaces::a_new_namespace_never_admits_a_violation,
         namespaces::policies_stay_enforced_while_the_controller_is_down,
         namespaces::invalid_parameter_fails_only_its_namespace,
@@ -150,6 +152,7 @@ fn main() -> ExitCode {
         fields::fields_set_by_the_api_server_violate_nothing,
         workloads::every_workload_kind_is_judged_by_its_template,
         exemptions::an_exception_ends_by_the_clock_of_the_api_server,
+        exceptions::an_approved_exception_holds_for_its_workload_until_its_end,
         namespaces::a_new_namespace_never_admits_a_violation,
         namespaces::invalid_parameter_fails_only_its_namespace,
         stages::a_namespace_can_have_a_stage_of_its_own,
@@ -196,6 +199,7 @@ fn main() -> ExitCode {
         confinement::only_dry_runs_are_admitted_in_the_probe_namespace,
         confinement::only_the_controller_and_admins_may_write_parameters,
         confinement::only_admins_may_set_the_stage_of_a_namespace,
+        exceptions::only_approvers_may_approve_an_exception,
         confinement::controller_is_confined_to_its_own_objects,
         confinement::webhook_may_be_registered_only_for_tenant_pods,
         confinement::confinement_has_no_type_check_warning,
@@ -205,6 +209,7 @@ fn main() -> ExitCode {
         confinement::only_dry_runs_are_admitted_in_the_probe_namespace,
         confinement::only_the_controller_and_admins_may_write_parameters,
         confinement::only_admins_may_set_the_stage_of_a_namespace,
+        exceptions::only_approvers_may_approve_an_exception,
         confinement::controller_is_confined_to_its_own_objects,
         confinement::webhook_may_be_registered_only_for_tenant_pods,
         confinement::confinement_has_no_type_check_warning,

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use palisade_api::{EngineInForce, names};
-use palisade_tests::{Cluster, TestResult, Webhook, ensure, eventually, tool_pod};
+use palisade_tests::{Cluster, TestResult, Verdict, Webhook, ensure, eventually, tool_pod};
 use serde_json::{Value as Json, json};
 
 use crate::webhook::{engine, registered};
@@ -155,7 +155,18 @@ async fn live(cluster: &Cluster, test: &str) -> TestResult {
     let webhook = Webhook::start(cluster, None, &[]).await?;
     let mut profile = Cluster::toolforge_profile(test)?;
     profile["spec"]["mutation"] = json!({"defaults": "Secure", "engine": "Webhook"});
+    profile["spec"]["exceptionRequests"] = json!({"checks": ["hostNamespaces"]});
     cluster.enforce(&profile).await?;
+    let asked = json!({
+        "apiVersion": names::API_VERSION, "kind": "ToolSecurityException", "metadata": {"name": "asked"},
+        "spec": {
+            "profile": test, "checks": ["hostNamespaces"], "scope": {"kind": "Namespace"}, "reason": "a test",
+            "expires": "2099-01-01T00:00:00Z",
+        },
+    });
+    let exceptions = format!("/apis/toolsecurity.dev/v1alpha1/namespaces/{namespace}/toolsecurityexceptions");
+    let made = cluster.create_at(&exceptions, &asked).await;
+    ensure!(made == Verdict::Admitted, "{made:?}");
     engine(cluster, test, EngineInForce::Webhook).await?;
     cluster.wait_admitted(&namespace, &tool_pod("job", UID)).await?;
     profile["spec"]["mutation"]["engine"] = json!("Native");

@@ -14,7 +14,7 @@ use serde_json::Value as Json;
 use crate::{
     eval::EvalArgs,
     input::{self, Object},
-    namespaces::{self, NamespaceObject},
+    namespaces,
     output::could_not_print,
     profiles::{self, Accepted},
     report::{self, Failure, Problem, Source},
@@ -118,12 +118,8 @@ fn enforce(
     objects: &[Object<'_>],
     version: Minor,
 ) -> Result<(), Failure> {
-    let namespaces: Vec<_> = objects
-        .iter()
-        .filter(|object| object.kind == "Namespace")
-        .filter_map(|object| object.parse::<NamespaceObject>().ok())
-        .filter_map(|NamespaceObject { metadata }| namespaces::seen(metadata.name.clone()?, metadata))
-        .collect();
+    // The cluster has accepted them, so there is no mistake in them.
+    let (namespaces, _) = namespaces::among(objects);
     for object in profiles::objects(accepted, &namespaces, version).map_err(|error| could_not_print(&error))? {
         cluster.apply(object).map_err(|refused| Failure::CouldNotRun(vec![Problem::new(text(&refused))]))?;
     }

@@ -20,7 +20,8 @@ pub struct ExplainArgs {
     #[arg(long, value_name = "FILE")]
     pub profile: String,
     /// YAML or JSON file with the pod's Namespace, which decides which profiles select the pod and which values their
-    /// parameters have; - is standard input. Without it, all profiles select the pod.
+    /// parameters have, and with the ToolSecurityExceptions that are asked for there; - is standard input. Without it, all
+    /// profiles select the pod.
     #[arg(long, value_name = "FILE")]
     pub namespace: Option<String>,
     /// The output format.

@@ -8,7 +8,6 @@ use std::fmt::Write as _;
 
 use k8s_openapi::jiff::Timestamp;
 use palisade_api::{Settings, ToolSecurityParams, Values};
-use palisade_compiler::Namespace;
 use palisade_gate::{Decision, ValidationRequest, Validator};
 use palisade_mutation::{Change, MutationRequest, Plan};
 use palisade_objects::json;
@@ -19,7 +18,8 @@ pub use args::ExplainArgs;
 use args::ExplainFormat;
 
 use crate::{
-    input, namespaces,
+    input,
+    namespaces::{self, Tenant},
     output::{self, could_not_print, yaml},
     pods,
     profiles::{self, Accepted},
@@ -85,7 +85,7 @@ pub fn run(args: &ExplainArgs) -> Result<(), Failure> {
     if problems.is_empty() { Ok(()) } else { Err(Failure::Wrong(problems)) }
 }
 
-fn one_namespace(path: &str) -> Result<Namespace, Failure> {
+fn one_namespace(path: &str) -> Result<Tenant, Failure> {
     let mut found = namespaces::read(&input::read(path)?)?;
     if found.len() == 1 {
         return Ok(found.remove(0));
@@ -106,7 +106,7 @@ struct Judge<'a> {
     namespace: Option<Json>,
 }
 
-fn judges<'a>(accepted: &'a [Accepted], namespace: Option<&Namespace>) -> Result<Vec<Judge<'a>>, Failure> {
+fn judges<'a>(accepted: &'a [Accepted], namespace: Option<&Tenant>) -> Result<Vec<Judge<'a>>, Failure> {
     let mut judges = Vec::new();
     for one in accepted.iter().filter(|one| profiles::meets(one, namespace)) {
         let Accepted { profile, checked } = one;
@@ -177,7 +177,7 @@ impl Explainer<'_> {
     }
 }
 
-fn explain(pod: &Json, judges: &[Judge<'_>], namespace: Option<&Namespace>) -> Result<Explanation, String> {
+fn explain(pod: &Json, judges: &[Judge<'_>], namespace: Option<&Tenant>) -> Result<Explanation, String> {
     let mutations = judges.iter().filter_map(|judge| {
         Some((judge.accepted.checked.mutation.as_ref()?, judge.params.as_ref().map(|params| &params.spec)))
     });

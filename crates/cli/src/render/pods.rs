@@ -1,12 +1,13 @@
 //! `palisade render --pod`: how profiles mutate the pods in a file.
 
-use palisade_compiler::{ChangedBy, Namespace};
+use palisade_compiler::ChangedBy;
 use palisade_mutation::{MutationRequest, Plan};
 use serde_json::{Value as Json, json};
 
 use super::args::{RenderArgs, RenderFormat};
 use crate::{
     diff,
+    namespaces::Tenant,
     output::{self, could_not_print, yaml},
     pods,
     profiles::{self, Accepted},
@@ -14,7 +15,7 @@ use crate::{
 };
 
 /// Prints the mutated pods of `palisade render --pod`.
-pub fn print(path: &str, args: &RenderArgs, accepted: &[Accepted], namespaces: &[Namespace]) -> Result<(), Failure> {
+pub fn print(path: &str, args: &RenderArgs, accepted: &[Accepted], namespaces: &[Tenant]) -> Result<(), Failure> {
     let (mut mutated, mut diffs) = (Vec::new(), Vec::new());
     for pod in pods::read(path)? {
         let after = mutate(&pod, args, accepted, namespaces)?;
@@ -37,7 +38,7 @@ pub fn print(path: &str, args: &RenderArgs, accepted: &[Accepted], namespaces: &
     output::print(&text)
 }
 
-fn mutate(pod: &Json, args: &RenderArgs, accepted: &[Accepted], namespaces: &[Namespace]) -> Result<Json, Failure> {
+fn mutate(pod: &Json, args: &RenderArgs, accepted: &[Accepted], namespaces: &[Tenant]) -> Result<Json, Failure> {
     let failed = |message: String| Failure::CouldNotRun(vec![Problem::new(message)]);
     let wanted = pod["metadata"]["namespace"].as_str();
     let namespace = match (wanted, namespaces) {

@@ -2,6 +2,7 @@
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "a test that cannot set itself up may panic")]
 
 mod eval;
+mod exceptions;
 mod explain;
 #[cfg(unix)]
 mod hostile;

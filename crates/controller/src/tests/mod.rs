@@ -1,6 +1,7 @@
 //! Each stage of the controller against an API server in memory that answers wrongly, slowly or not at all. The scenarios
 //! in `tests/apiserver` use a real one.
 
+mod exceptions;
 mod lanes;
 mod mock;
 mod rollout;
@@ -49,6 +50,8 @@ impl Setup {
         store.observe_policy(Event::InitDone);
         store.observe_binding(Event::Init);
         store.observe_binding(Event::InitDone);
+        store.asked.observe(Event::Init);
+        store.asked.observe(Event::InitDone);
         store.observe_namespace(Event::Init);
         for name in namespaces {
             store.observe_namespace(Event::InitApply(namespace(name)));
@@ -89,12 +92,13 @@ impl Setup {
         self.cx.queues.reconcile.trigger(concerned);
     }
 
-    /// Starts the three lanes.
+    /// Starts the lanes, but the one of rollouts.
     fn run(&self) {
-        let Queues { reconcile, repairs, params, .. } = &self.cx.queues;
+        let Queues { reconcile, repairs, params, exceptions, .. } = &self.cx.queues;
         let heartbeat = || Arc::new(Heartbeat::new());
         Lane::start(&self.cx, "repairs", repairs, &heartbeat(), repair::work);
         Lane::start(&self.cx, "parameters", params, &heartbeat(), params::work);
+        Lane::start(&self.cx, "exceptions", exceptions, &heartbeat(), crate::exceptions::work);
         Lane::start(&self.cx, "reconcile", reconcile, &heartbeat(), reconcile::work());
     }
 

@@ -1,6 +1,8 @@
 //! Whether the pods and workloads of a namespace comply with a profile: the offline engine judges each as if it were
 //! created now.
 
+use std::sync::Arc;
+
 use futures::{FutureExt as _, StreamExt as _, TryStreamExt as _, stream};
 use k8s_openapi::jiff::Timestamp;
 use kube::{
@@ -16,6 +18,7 @@ use serde_json::{Value as Json, json};
 
 use crate::{
     accepted::AcceptedProfile,
+    asked::ObservedException,
     call::{ApiError, call},
     text::counted,
 };
@@ -55,8 +58,15 @@ impl Judge {
     }
 
     /// What in the namespace violates the profile; `None` if all complies.
-    pub fn judge(&self, accepted: &AcceptedProfile, namespace: &Namespace, all: &[Existing]) -> Option<String> {
-        let params = accepted.compiled.params(namespace, Timestamp::now());
+    pub fn judge(
+        &self,
+        accepted: &AcceptedProfile,
+        namespace: &Namespace,
+        asked: &[Arc<ObservedException>],
+        all: &[Existing],
+    ) -> Option<String> {
+        let requests = asked.iter().map(|one| &one.request);
+        let params = accepted.compiled.params(namespace, requests, Timestamp::now());
         let params_json = params.as_ref().map(|params| json!(params));
         let about = namespace_object(&namespace.name, &namespace.labels, &namespace.annotations);
         let mutation = accepted.compiled.mutation.as_ref();

@@ -359,7 +359,7 @@ fn compiled_bytes_do_not_depend_on_field_order() {
             let objects: Vec<_> =
                 bundle.pairs().map(|(_, pair)| json!([pair.policy, pair.binding, pair.updates])).collect();
             let now = "2026-06-01T00:00:00Z".parse().unwrap();
-            json!([objects, compiled.params(&Namespace::default(), now)]).to_string()
+            json!([objects, compiled.params(&Namespace::default(), [], now)]).to_string()
         };
         prop_assert_eq!(bytes(&profile.to_string()), bytes(&shuffled(&profile, order)));
         Ok(())

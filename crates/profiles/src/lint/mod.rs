@@ -27,7 +27,13 @@ const fn kind(kind: &'static str, makes_policies: bool) -> ExtensionKind {
 
 impl Extension for Profiles {
     fn kinds(&self) -> &'static [ExtensionKind] {
-        const { &[kind("ToolSecurityProfile", true), kind("ToolSecurityParams", false)] }
+        const {
+            &[
+                kind("ToolSecurityProfile", true),
+                kind("ToolSecurityParams", false),
+                kind("ToolSecurityException", false),
+            ]
+        }
     }
 
     fn rules(&self) -> &'static [&'static Rule] {

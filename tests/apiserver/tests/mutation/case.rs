@@ -42,7 +42,7 @@ impl Case {
             annotations: [("uid".to_owned(), "50001".to_owned())].into(),
             ..Namespace::default()
         };
-        let params = compiled.params(&namespace, Timestamp::now());
+        let params = compiled.params(&namespace, [], Timestamp::now());
         ensure!(compiled.mutation.is_some(), "{name} changes nothing");
         let policy = Validator::new(&compiled.bundle.pods.policy).map_err(|error| format!("{name}: {error:?}"))?;
         let (mutated, judged) = (namespace.name, format!("judged-{name}"));

@@ -29,7 +29,7 @@ pub(super) fn objects(compiled: &Compiled, case: &Case) -> Vec<Json> {
             labels: texts(&metadata["labels"]),
             annotations: texts(&metadata["annotations"]),
         };
-        compiled.params(&namespace, now).map(|params| json!(params))
+        compiled.params(&namespace, [], now).map(|params| json!(params))
     });
     let mut objects: Vec<_> = params.collect();
     for (_, pair) in compiled.bundle.pairs() {

@@ -1,0 +1,68 @@
+//! What a request is about, as exceptions name it: a pod or workload by itself, what controls it, and what controls that.
+//!
+//! Names and references are what the request says, so whoever may create pods can choose them: an exception for one
+//! workload keeps another one from using it by mistake, and not somebody who claims to be it (SECURITY.md, limits).
+
+use palisade_api::names::Shape;
+
+/// The most owners that are looked at: Kubernetes gives an object one. What has more belongs to nobody.
+const OWNERS: usize = 16;
+
+/// The variables of a policy of a profile for which exceptions can be asked, in order: name, what it is, CEL.
+///
+/// `exceptions` is a list of maps from checks to ends: those of the namespace, and those of each workload that the
+/// object may belong to.
+pub(crate) fn variables(shape: Shape) -> Vec<(&'static str, &'static str, String)> {
+    let kind = match shape {
+        Shape::Pods => "'Pod'",
+        Shape::Workloads => "request.kind.kind",
+    };
+    let mut workloads = vec![
+        format!("[{kind} + '/' + object.metadata.name]"),
+        "variables.controllers.map(o, o.kind + '/' + o.name)".to_owned(),
+    ];
+    if shape == Shape::Pods {
+        // The Deployment of a ReplicaSet, and the CronJob of a Job, from the names that their controllers give: NAME-HASH
+        // (`getNewReplicaSet` in Kubernetes `pkg/controller/deployment/sync.go`) and NAME-MINUTES (`getJobName` in
+        // `pkg/controller/cronjob/utils.go`), where minutes since 1970 have eight digits until 2160.
+        workloads.push(
+            "variables.controllers.map(o, o.kind == 'ReplicaSet' \
+             && object.metadata.?labels[?'pod-template-hash'].orValue('') != '' \
+             && o.name.endsWith('-' + object.metadata.labels['pod-template-hash']), \
+             'Deployment/' + o.name.substring(0, \
+             o.name.size() - object.metadata.labels['pod-template-hash'].size() - 1))"
+                .to_owned(),
+        );
+        workloads.push(
+            "variables.controllers.map(o, o.kind == 'Job' && o.name.matches('^.+-[0-9]{8}$'), \
+             'CronJob/' + o.name.substring(0, o.name.size() - 9))"
+                .to_owned(),
+        );
+    }
+    let owners = "object.metadata.?ownerReferences.orValue([])";
+    vec![
+        (
+            "controllers",
+            "the workload of Kubernetes that controls it",
+            format!(
+                "{owners}.size() > {OWNERS} ? [] : {owners}.filter(o, o.?controller.orValue(false) \
+                 && o.apiVersion in ['v1', 'apps/v1', 'batch/v1'])"
+            ),
+        ),
+        ("workloads", "what it may belong to, as exceptions name it", workloads.join(" + ")),
+        (
+            "exceptions",
+            "the exceptions of the namespace, and those of what it may belong to",
+            "[params.spec.?exceptions.orValue({})] \
+             + variables.workloads.map(w, params.spec.?workloadExceptions[?w].orValue({}))"
+                .to_owned(),
+        ),
+        (
+            "liftedContainers",
+            "the exceptions for some containers of what it may belong to",
+            "params.spec.?containerExceptions.orValue([]).filter(e, e.workload in [''] + variables.workloads \
+             && timestamp(object.metadata.creationTimestamp) < timestamp(e.expires))"
+                .to_owned(),
+        ),
+    ]
+}

@@ -1,0 +1,220 @@
+//! The exceptions that tenants ask for: the part of the controller's copy of the cluster that watches of
+//! `ToolSecurityException` keep up to date. Of each, it keeps what its effect depends on.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use kube::{core::DeserializeGuard, runtime::watcher::Event};
+use palisade_api::{ExceptionState, RequestCounts, ToolSecurityException};
+use palisade_compiler::Request;
+
+use crate::table::{Table, feed, version};
+
+/// An exception that a tenant asks for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ObservedException {
+    /// Its name.
+    pub name: String,
+    /// Its `metadata.uid`.
+    pub uid: String,
+    /// Its `metadata.generation`.
+    pub generation: i64,
+    /// What it asks for.
+    pub request: Request,
+    /// What its status says.
+    pub reported: ReportedState,
+}
+
+/// What the controller says about an exception in its status.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ReportedState {
+    /// The state.
+    pub state: Option<ExceptionState>,
+    /// The message.
+    pub message: Option<String>,
+    /// The generation that both are about.
+    pub generation: Option<i64>,
+}
+
+/// Profiles and namespaces that a change concerns.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Concerned {
+    /// By name, the profiles that were or are asked for something, each with the namespaces.
+    pub profiles: BTreeMap<String, BTreeSet<String>>,
+    /// The namespaces.
+    pub namespaces: BTreeSet<String>,
+}
+
+/// The namespace and the name.
+type Key = (String, String);
+
+/// The exceptions that tenants ask for.
+#[derive(Debug, Default)]
+pub struct Asked {
+    table: Mutex<Table<Key, Arc<ObservedException>>>,
+}
+
+impl Asked {
+    fn lock(&self) -> MutexGuard<'_, Table<Key, Arc<ObservedException>>> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether the watch has read its list once.
+    pub fn synced(&self) -> bool {
+        self.lock().synced()
+    }
+
+    /// The watch has shown an exception. One that cannot be read is as if it were not there.
+    pub fn observe(&self, event: Event<DeserializeGuard<ToolSecurityException>>) -> Concerned {
+        let event = match event {
+            Event::Init => Event::Init,
+            Event::InitDone => Event::InitDone,
+            Event::InitApply(guard) => match guard.0 {
+                Ok(exception) => Event::InitApply(exception),
+                Err(_) => return Concerned::default(),
+            },
+            Event::Apply(guard) => match guard.0 {
+                Ok(exception) => Event::Apply(exception),
+                Err(invalid) => return self.remove(&invalid.metadata),
+            },
+            Event::Delete(guard) => match guard.0 {
+                Ok(exception) => Event::Delete(exception),
+                Err(invalid) => return self.remove(&invalid.metadata),
+            },
+        };
+        let changes = feed(&mut self.lock(), event, |exception| row(&exception));
+        let mut concerned = Concerned::default();
+        for change in changes {
+            concerned.add(&change.key.0, change.before.iter().chain(&change.after));
+        }
+        concerned
+    }
+
+    fn remove(&self, meta: &kube::core::ObjectMeta) -> Concerned {
+        let key = (meta.namespace.clone().unwrap_or_default(), meta.name.clone().unwrap_or_default());
+        let mut concerned = Concerned::default();
+        if let Some(change) = self.lock().remove(key, version(meta)) {
+            concerned.add(&change.key.0, &change.before);
+        }
+        concerned
+    }
+
+    /// The status of an exception was written. The answer has its new state.
+    pub fn wrote(&self, exception: &ToolSecurityException) {
+        let (key, version, value) = row(exception);
+        self.lock().set(key, version, value);
+    }
+
+    /// Those of a namespace, in the order of their names.
+    pub fn in_namespace(&self, namespace: &str) -> Vec<Arc<ObservedException>> {
+        let table = self.lock();
+        let from = table.range((namespace.to_owned(), String::new())..);
+        from.take_while(|((of, _), _)| of == namespace).map(|(_, exception)| Arc::clone(exception)).collect()
+    }
+
+    /// Those of a namespace that ask for something of a profile.
+    pub fn of(&self, profile: &str, namespace: &str) -> Vec<Arc<ObservedException>> {
+        let mut found = self.in_namespace(namespace);
+        found.retain(|exception| exception.request.profile == profile);
+        found
+    }
+
+    /// Those that ask for something of a profile, by namespace.
+    pub fn of_profile(&self, profile: &str) -> BTreeMap<String, Vec<Arc<ObservedException>>> {
+        let mut found = BTreeMap::<String, Vec<_>>::new();
+        for ((namespace, _), exception) in self.lock().iter() {
+            if exception.request.profile == profile {
+                found.entry(namespace.clone()).or_default().push(Arc::clone(exception));
+            }
+        }
+        found
+    }
+
+    /// The namespaces in which there are any.
+    pub fn namespaces(&self) -> BTreeSet<String> {
+        self.lock().iter().map(|((namespace, _), _)| namespace.clone()).collect()
+    }
+
+    /// How many ask for something of a profile, by what their status says; `None` without any.
+    pub fn counts(&self, profile: &str) -> Option<RequestCounts> {
+        let mut counts = RequestCounts::default();
+        let mut any = false;
+        for exception in self.of_profile(profile).values().flatten() {
+            any = true;
+            *match exception.reported.state.unwrap_or(ExceptionState::Pending) {
+                ExceptionState::Pending => &mut counts.pending,
+                ExceptionState::Approved => &mut counts.approved,
+                ExceptionState::Expired => &mut counts.expired,
+                ExceptionState::Invalid => &mut counts.invalid,
+            } += 1;
+        }
+        any.then_some(counts)
+    }
+}
+
+impl Concerned {
+    fn add<'a>(&mut self, namespace: &str, of: impl IntoIterator<Item = &'a Arc<ObservedException>>) {
+        self.namespaces.insert(namespace.to_owned());
+        for exception in of {
+            self.profiles.entry(exception.request.profile.clone()).or_default().insert(namespace.to_owned());
+        }
+    }
+}
+
+fn row(exception: &ToolSecurityException) -> (Key, u64, Arc<ObservedException>) {
+    let meta = &exception.metadata;
+    let key = (meta.namespace.clone().unwrap_or_default(), meta.name.clone().unwrap_or_default());
+    let status = exception.status.as_ref();
+    let observed = ObservedException {
+        name: key.1.clone(),
+        uid: meta.uid.clone().unwrap_or_default(),
+        generation: meta.generation.unwrap_or_default(),
+        request: Request::from(exception),
+        reported: ReportedState {
+            state: status.and_then(|status| status.state),
+            message: status.and_then(|status| status.message.clone()),
+            generation: status.and_then(|status| status.observed_generation),
+        },
+    };
+    (key, version(meta), Arc::new(observed))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn exception(name: &str, profile: &str, version: u32) -> DeserializeGuard<ToolSecurityException> {
+        serde_json::from_value(json!({
+            "apiVersion": "toolsecurity.dev/v1alpha1", "kind": "ToolSecurityException",
+            "metadata": {"name": name, "namespace": "a", "uid": "u", "generation": 1, "resourceVersion": version.to_string()},
+            "spec": {
+                "profile": profile, "checks": ["privileged"], "scope": {"kind": "Namespace"}, "reason": "x",
+                "expires": "2027-01-31T00:00:00Z",
+            },
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn a_change_concerns_the_former_and_the_new_profile() {
+        let asked = Asked::default();
+        asked.observe(Event::Init);
+        asked.observe(Event::InitDone);
+        assert!(asked.synced());
+        asked.observe(Event::Apply(exception("x", "one", 1)));
+        let concerned = asked.observe(Event::Apply(exception("x", "other", 2)));
+        assert_eq!(concerned.profiles.keys().collect::<Vec<_>>(), ["one", "other"]);
+        assert_eq!((asked.of("one", "a").len(), asked.of("other", "a").len(), asked.of("other", "b").len()), (0, 1, 0));
+        assert_eq!(asked.counts("other"), Some(RequestCounts { pending: 1, ..RequestCounts::default() }));
+        assert_eq!(asked.counts("one"), None);
+        // What was shown before changes nothing.
+        assert_eq!(asked.observe(Event::Apply(exception("x", "other", 2))), Concerned::default());
+        let gone = asked.observe(Event::Delete(exception("x", "other", 3)));
+        assert_eq!(gone.namespaces.len(), 1);
+        assert!(asked.namespaces().is_empty());
+    }
+}

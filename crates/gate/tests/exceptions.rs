@@ -1,0 +1,359 @@
+//! Exceptions that tenants ask for: for what an approved one lifts its checks, and for what it does not.
+#![allow(clippy::unwrap_used, reason = "all of this is tests")]
+
+use palisade_api::{
+    ExceptionState, MAX_CONTAINERS, MAX_WORKLOADS, ToolSecurityException, ToolSecurityProfile, names::Shape,
+};
+use palisade_compiler::{Compiled, Exceptions, Namespace, Request, compile};
+use palisade_gate::{Decision, ValidationRequest, Validator, check};
+use palisade_objects::{
+    pod,
+    workload::{WORKLOADS, Workload},
+};
+use serde_json::{Value as Json, json};
+
+const SENTENCE: &str = "Ask ops in #tools";
+
+fn compiled(spec: &Json) -> Compiled {
+    let mut profile = json!({
+        "apiVersion": "toolsecurity.dev/v1alpha1", "kind": "ToolSecurityProfile", "metadata": {"name": "test"},
+        "spec": {
+            "namespaceSelector": {"matchLabels": {"a": "b"}}, "baseline": "Baseline",
+            "exceptionRequests": {"checks": ["privileged", "hostPathVolumes"], "message": SENTENCE},
+        },
+    });
+    pod::merge(&mut profile["spec"], spec);
+    let profile: ToolSecurityProfile = serde_json::from_value(profile).unwrap();
+    let compiled = compile(&profile).unwrap();
+    check(compiled.clone()).unwrap();
+    compiled
+}
+
+fn privileged() -> Json {
+    let mut pod = pod::minimal("bad");
+    pod::set_container(&mut pod, &["securityContext", "privileged"], json!(true));
+    pod
+}
+
+/// What is asked for, and approved unless `approval` says otherwise.
+fn request(scope: &Json, change: &Json) -> Request {
+    let mut exception = json!({
+        "apiVersion": "toolsecurity.dev/v1alpha1", "kind": "ToolSecurityException",
+        "metadata": {"name": "x", "namespace": "tool", "uid": "u", "generation": 3},
+        "spec": {
+            "profile": "test", "checks": ["privileged"], "scope": scope, "reason": "x",
+            "expires": "2026-06-01T00:00:00Z",
+        },
+        "status": {"approval": {"uid": "u", "generation": 3}},
+    });
+    pod::merge(&mut exception, change);
+    Request::from(&serde_json::from_value::<ToolSecurityException>(exception).unwrap())
+}
+
+fn named(kind: &str, name: &str) -> Json {
+    json!({"kind": kind, "name": name})
+}
+
+fn params(compiled: &Compiled, requests: &[Request]) -> Json {
+    let namespace = Namespace { name: "tool".to_owned(), ..Namespace::default() };
+    let now = "2026-05-01T00:00:00Z".parse().unwrap();
+    json!({"spec": compiled.params(&namespace, requests, now).unwrap().spec})
+}
+
+/// Judges objects of one profile as they are created.
+struct Judge {
+    pods: Validator,
+    workloads: Validator,
+    params: Json,
+}
+
+impl Judge {
+    fn new(compiled: &Compiled, requests: &[Request]) -> Self {
+        let [pods, workloads] =
+            Shape::ALL.map(|shape| Validator::new(&compiled.bundle.pair(shape).unwrap().policy).unwrap());
+        Self { pods, workloads, params: params(compiled, requests) }
+    }
+
+    fn decision(&self, kind: &str, object: &Json, created: &str) -> Decision {
+        let mut object = object.clone();
+        object["metadata"]["creationTimestamp"] = created.into();
+        let validator = if kind == "Pod" { &self.pods } else { &self.workloads };
+        let request = ValidationRequest {
+            namespace: "tool",
+            params: Some(&self.params),
+            ..ValidationRequest::create(kind, &object)
+        };
+        validator.evaluate(&request).unwrap()
+    }
+
+    #[track_caller]
+    fn admits(&self, kind: &str, object: &Json, expected: bool) {
+        let decision = self.decision(kind, object, "2026-05-31T23:59:59Z");
+        assert_eq!(decision == Decision::Admit, expected, "{kind} {object}: {decision:?}");
+        // And nothing after the end.
+        let after = self.decision(kind, object, "2026-06-01T00:00:00Z");
+        assert_ne!(after, Decision::Admit, "{kind} {object}");
+    }
+}
+
+/// A pod of a controller, as Kubernetes makes it.
+fn pod_of(api_version: &str, kind: &str, name: &str, labels: &Json) -> Json {
+    let mut pod = privileged();
+    pod["metadata"]["labels"] = labels.clone();
+    pod["metadata"]["ownerReferences"] =
+        json!([{"apiVersion": api_version, "kind": kind, "name": name, "uid": "1", "controller": true}]);
+    pod
+}
+
+fn workload(kind: &str) -> &'static Workload {
+    WORKLOADS.iter().find(|one| one.kind == kind).unwrap()
+}
+
+#[test]
+fn an_exception_for_a_workload_lifts_checks_for_it_and_its_pods_alone() {
+    let compiled = compiled(&json!({}));
+    for one in WORKLOADS.iter().filter(|one| one.kind != "PodTemplate") {
+        let judge = Judge::new(&compiled, &[request(&named(one.kind, "app"), &json!({}))]);
+        judge.admits(one.kind, &one.around("app", &privileged()), true);
+        judge.admits(one.kind, &one.around("neighbour", &privileged()), false);
+        judge.admits("Pod", &pod_of(one.api_version, one.kind, "app", &json!({})), true);
+        judge.admits("Pod", &pod_of(one.api_version, one.kind, "neighbour", &json!({})), false);
+        // A kind of the same name that is not Kubernetes' own.
+        judge.admits("Pod", &pod_of("example.org/v1", one.kind, "app", &json!({})), false);
+        judge.admits("Pod", &privileged(), false);
+        for other in WORKLOADS.iter().filter(|other| other.kind != one.kind) {
+            judge.admits(other.kind, &other.around("app", &privileged()), false);
+        }
+        // What has the workload among its owners, and is not made by it.
+        let mut beside = pod_of(one.api_version, one.kind, "app", &json!({}));
+        beside["metadata"]["ownerReferences"][0]["controller"] = json!(false);
+        judge.admits("Pod", &beside, false);
+        // Another check of the same object.
+        let mut both = privileged();
+        pod::set(&mut both, &["hostPID"], json!(true));
+        judge.admits(one.kind, &one.around("app", &both), false);
+    }
+}
+
+#[test]
+fn pods_of_deployments_and_cron_jobs_are_known_by_the_names_of_their_controllers() {
+    let compiled = compiled(&json!({}));
+    let hash = json!({"pod-template-hash": "5d4f8c7b9"});
+    let judge = Judge::new(&compiled, &[request(&named("Deployment", "app"), &json!({}))]);
+    let of = |name: &str, labels: &Json| pod_of("apps/v1", "ReplicaSet", name, labels);
+    judge.admits("Pod", &of("app-5d4f8c7b9", &hash), true);
+    judge.admits("Pod", &of("app-5d4f8c7b9", &json!({})), false);
+    judge.admits("Pod", &of("app-5d4f8c7b9", &json!({"pod-template-hash": ""})), false);
+    judge.admits("Pod", &of("app-2-5d4f8c7b9", &hash), false);
+    judge.admits("Pod", &of("app5d4f8c7b9", &hash), false);
+    judge.admits("Pod", &of("app", &hash), false);
+    let replica_set = workload("ReplicaSet");
+    let mut made = replica_set.around("app-5d4f8c7b9", &privileged());
+    judge.admits("ReplicaSet", &made, false);
+    made["metadata"]["ownerReferences"] =
+        json!([{"apiVersion": "apps/v1", "kind": "Deployment", "name": "app", "uid": "1", "controller": true}]);
+    judge.admits("ReplicaSet", &made, true);
+
+    let judge = Judge::new(&compiled, &[request(&named("CronJob", "app"), &json!({}))]);
+    let of = |name: &str| pod_of("batch/v1", "Job", name, &json!({}));
+    judge.admits("Pod", &of("app-29384756"), true);
+    for other in ["app", "app-2", "app-b-29384756", "app-293847561", "29384756", "-29384756"] {
+        judge.admits("Pod", &of(other), false);
+    }
+    // A list of owners that is too long to be looked at.
+    let mut many = of("app-29384756");
+    let owner = many["metadata"]["ownerReferences"][0].clone();
+    many["metadata"]["ownerReferences"] = vec![owner; 17].into();
+    judge.admits("Pod", &many, false);
+
+    let judge = Judge::new(&compiled, &[request(&named("Pod", "bad"), &json!({}))]);
+    judge.admits("Pod", &privileged(), true);
+    let mut other = privileged();
+    other["metadata"]["name"] = "other".into();
+    judge.admits("Pod", &other, false);
+}
+
+/// A pod with these containers, each privileged: name and image.
+fn containers(all: &[(&str, &str)]) -> Json {
+    let mut pod = privileged();
+    let container = pod["spec"]["containers"][0].clone();
+    let of = |(name, image): &(&str, &str)| {
+        let mut container = container.clone();
+        container["name"] = json!(name);
+        container["image"] = json!(image);
+        container
+    };
+    pod["spec"]["containers"] = all.iter().map(of).collect();
+    pod
+}
+
+#[test]
+fn an_exception_for_containers_lifts_checks_for_them_alone() {
+    let own = json!({"customChecks": [
+        {"id": "named", "target": "Containers", "expression": "container.name != 'main'", "message": "not main"},
+    ]});
+    let mut all = own.clone();
+    all["exceptionRequests"] = json!({"checks": ["privileged", "hostPathVolumes", "seLinuxOptions", "named"]});
+    let compiled = compiled(&all);
+    let scope = |change: &Json| {
+        let mut scope = json!({"kind": "Namespace"});
+        pod::merge(&mut scope, change);
+        request(&scope, &json!({"spec": {"checks": ["privileged", "seLinuxOptions", "named"]}}))
+    };
+    let deployment = workload("Deployment");
+    let both = |judge: &Judge, pod: &Json, expected: bool| {
+        judge.admits("Pod", pod, expected);
+        judge.admits("Deployment", &deployment.around("app", pod), expected);
+    };
+    let main = ("main", "registry.example/drivers/gpu:1");
+
+    let judge = Judge::new(&compiled, &[scope(&json!({"container": "main"}))]);
+    both(&judge, &containers(&[main]), true);
+    both(&judge, &containers(&[("side", main.1)]), false);
+    let decision = judge.decision("Pod", &containers(&[main, ("side", main.1)]), "2026-05-01T00:00:00Z");
+    let Decision::Deny { violations, .. } = decision else { panic!("{decision:?}") };
+    assert_eq!(violations.len(), 1, "{violations:?}");
+    assert!(violations[0].message.contains("\"side\""), "{violations:?}");
+    // A violation of the pod as a whole stays, also beside one of the container.
+    let mut labelled = containers(&[main]);
+    pod::set_container(&mut labelled, &["securityContext", "seLinuxOptions", "type"], json!("spc_t"));
+    both(&judge, &labelled, true);
+    pod::set(&mut labelled, &["securityContext", "seLinuxOptions", "type"], json!("spc_t"));
+    both(&judge, &labelled, false);
+
+    let judge = Judge::new(&compiled, &[scope(&json!({"imagePrefix": "registry.example/drivers/"}))]);
+    both(&judge, &containers(&[main, ("side", "registry.example/drivers/net@sha256:0")]), true);
+    for other in
+        ["registry.example/drivers-2/gpu:1", "registry.example/drivers", "other.example/registry.example/drivers/x"]
+    {
+        both(&judge, &containers(&[main, ("side", other)]), false);
+    }
+    let narrow = json!({"container": "main", "imagePrefix": "registry.example/drivers/gpu:"});
+    let judge = Judge::new(&compiled, &[scope(&narrow)]);
+    both(&judge, &containers(&[main]), true);
+    both(&judge, &containers(&[("main", "registry.example/drivers/net:1")]), false);
+    both(&judge, &containers(&[("side", main.1)]), false);
+
+    let of_app = json!({"kind": "Deployment", "name": "app", "container": "main"});
+    let judge = Judge::new(&compiled, &[scope(&of_app)]);
+    judge.admits("Deployment", &deployment.around("app", &containers(&[main])), true);
+    judge.admits("Deployment", &deployment.around("app", &containers(&[("side", main.1)])), false);
+    judge.admits("Deployment", &deployment.around("neighbour", &containers(&[main])), false);
+    judge.admits("Pod", &containers(&[main]), false);
+
+    // A check that does not look at containers.
+    let of_volumes =
+        request(&json!({"kind": "Namespace", "container": "main"}), &json!({"spec": {"checks": ["hostPathVolumes"]}}));
+    let (state, why) = compiled.exceptions.standing(&of_volumes, "2026-05-01T00:00:00Z".parse().unwrap());
+    assert!(state == ExceptionState::Invalid && why.contains("hostPathVolumes"), "{state} {why}");
+}
+
+#[test]
+fn only_what_is_approved_and_can_be_asked_for_has_an_effect() {
+    let compiled = compiled(&json!({}));
+    let everywhere = json!({"kind": "Namespace"});
+    let now = "2026-05-01T00:00:00Z".parse().unwrap();
+    for (change, expected) in [
+        (json!({}), ExceptionState::Approved),
+        (json!({"status": {"approval": {"generation": 2}}}), ExceptionState::Pending),
+        (json!({"status": {"approval": {"uid": "v"}}}), ExceptionState::Pending),
+        (json!({"status": null}), ExceptionState::Pending),
+        (json!({"metadata": {"deletionTimestamp": "2026-04-01T00:00:00Z"}}), ExceptionState::Pending),
+        (json!({"spec": {"expires": "2026-05-01T00:00:00Z"}}), ExceptionState::Expired),
+        (json!({"spec": {"checks": ["privileged", "hostNamespaces"]}}), ExceptionState::Invalid),
+        (json!({"spec": {"checks": ["no-such-check"]}}), ExceptionState::Invalid),
+    ] {
+        let request = request(&everywhere, &change);
+        assert_eq!(compiled.exceptions.standing(&request, now).0, expected, "{change}");
+        let judge = Judge::new(&compiled, &[request]);
+        let decision = judge.decision("Pod", &privileged(), "2026-05-01T00:00:00Z");
+        assert_eq!(decision == Decision::Admit, expected == ExceptionState::Approved, "{change}: {decision:?}");
+    }
+    let of_another = request(&everywhere, &json!({"spec": {"profile": "another"}}));
+    Judge::new(&compiled, &[of_another]).admits("Pod", &privileged(), false);
+}
+
+#[test]
+fn the_latest_end_counts_and_the_profile_may_except_more() {
+    let compiled = compiled(&json!({"exceptions": [
+        {"namespaces": ["tool"], "checks": ["privileged"], "reason": "x", "expires": "2026-05-20T00:00:00Z"},
+    ]}));
+    let until = |end: &str| json!({"spec": {"expires": end}});
+    let everywhere = json!({"kind": "Namespace"});
+    let params = params(
+        &compiled,
+        &[
+            request(&everywhere, &until("2026-05-10T00:00:00Z")),
+            request(&named("Deployment", "app"), &until("2026-05-11T00:00:00Z")),
+            request(&named("Deployment", "app"), &until("2026-05-12T00:00:00Z")),
+        ],
+    );
+    assert_eq!(params["spec"]["exceptions"], json!({"privileged": "2026-05-20T00:00:00Z"}));
+    assert_eq!(params["spec"]["workloadExceptions"], json!({"Deployment/app": {"privileged": "2026-05-12T00:00:00Z"}}));
+}
+
+#[test]
+fn a_namespace_has_no_more_workloads_with_exceptions_than_its_parameters_may() {
+    let compiled = compiled(&json!({}));
+    let requests: Vec<_> =
+        (0..MAX_WORKLOADS + 9).map(|n| request(&named("Job", &format!("job-{n:04}")), &json!({}))).collect();
+    let params = params(&compiled, &requests);
+    assert_eq!(params["spec"]["workloadExceptions"].as_object().unwrap().len(), MAX_WORKLOADS);
+    let scope = |n: usize| json!({"kind": "Namespace", "container": format!("container-{n}")});
+    let requests: Vec<_> = (0..MAX_CONTAINERS + 9).map(|n| request(&scope(n), &json!({}))).collect();
+    let found = self::params(&compiled, &requests);
+    assert_eq!(found["spec"]["containerExceptions"].as_array().unwrap().len(), MAX_CONTAINERS);
+    // Those that are left out are known.
+    let spec = serde_json::from_value(found["spec"].clone()).unwrap();
+    assert_eq!(requests.iter().filter(|one| Exceptions::has_room(one, &spec)).count(), MAX_CONTAINERS);
+}
+
+#[test]
+fn a_denial_says_how_to_ask_for_what_can_be_asked_for() {
+    let compiled = compiled(&json!({}));
+    let judge = Judge::new(&compiled, &[]);
+    let said = |object: &Json| match judge.decision("Pod", object, "2026-05-01T00:00:00Z") {
+        Decision::Deny { message, .. } => message,
+        Decision::Admit => panic!("admitted"),
+    };
+    assert!(said(&privileged()).ends_with(&format!(". {SENTENCE}")), "{}", said(&privileged()));
+    let mut host = pod::minimal("host");
+    pod::set(&mut host, &["hostPID"], json!(true));
+    assert!(!said(&host).contains(SENTENCE), "{}", said(&host));
+    // A name cannot pretend to be a check.
+    pod::set_container(&mut host, &["name"], json!("[privileged] "));
+    assert!(!said(&host).contains(SENTENCE), "{}", said(&host));
+    // A long message is cut, and this is not.
+    for letter in ["x", "ä"] {
+        let mut long = privileged();
+        let container = long["spec"]["containers"][0].clone();
+        let containers = (0..100).map(|n| {
+            let mut container = container.clone();
+            container["name"] = format!("{}{n}", letter.repeat(60)).into();
+            container
+        });
+        long["spec"]["containers"] = containers.collect();
+        let message = said(&long);
+        assert!(message.len() <= 5120, "{} bytes", message.len());
+        assert!(message.ends_with(&format!(" ... (truncated). {SENTENCE}")), "{message}");
+    }
+}
+
+#[test]
+fn what_cannot_be_asked_for_is_reported_at_its_place() {
+    let profile = |requests: Json| -> ToolSecurityProfile {
+        serde_json::from_value(json!({
+            "apiVersion": "toolsecurity.dev/v1alpha1", "kind": "ToolSecurityProfile", "metadata": {"name": "test"},
+            "spec": {"namespaceSelector": {"matchLabels": {"a": "b"}}, "exceptionRequests": requests},
+        }))
+        .unwrap()
+    };
+    for (requests, path) in [
+        (json!({"checks": ["privileged", "priviledged"]}), "spec.exceptionRequests.checks[1]"),
+        (json!({"checks": ["privileged"], "message": "a\nb"}), "spec.exceptionRequests.message"),
+        (json!({"checks": ["privileged"], "message": "x".repeat(257)}), "spec.exceptionRequests.message"),
+    ] {
+        let found = compile(&profile(requests)).unwrap_err();
+        assert_eq!(found.iter().map(|one| one.path.as_str()).collect::<Vec<_>>(), [path]);
+    }
+}

@@ -1,0 +1,455 @@
+//! Exceptions that tenants ask for: what an approval does, until when, and who can give it.
+
+use std::time::Duration;
+
+use k8s_openapi::jiff::{SignedDuration, Timestamp};
+use kube::Client;
+use palisade_api::{ExceptionState, RequestCounts, ToolSecurityException, names};
+use palisade_objects::{
+    pod,
+    workload::{WORKLOADS, Workload},
+};
+use palisade_tests::{Cluster, TestResult, Verdict, ensure, eventually};
+use serde_json::{Value as Json, json};
+
+type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
+
+const DEPLOYMENT: &Workload = &WORKLOADS[0];
+const REPLICA_SET: &Workload = &WORKLOADS[1];
+const HOW_TO_ASK: &str = "Ask for a ToolSecurityException: wiki.example/exceptions";
+const HASH: &str = "5d4f8c7b9";
+
+fn profile(test: &str) -> Json {
+    json!({
+        "apiVersion": names::API_VERSION, "kind": "ToolSecurityProfile", "metadata": {"name": test},
+        "spec": {
+            "namespaceSelector": {"matchLabels": {"test": test}}, "baseline": "Baseline",
+            "enforcement": {"workloads": "Deny"},
+            "exceptionRequests": {"checks": ["privileged"], "message": HOW_TO_ASK},
+        },
+    })
+}
+
+fn exception(name: &str, profile: &str, scope: &Json, end: Timestamp) -> Json {
+    json!({
+        "apiVersion": names::API_VERSION, "kind": "ToolSecurityException", "metadata": {"name": name},
+        "spec": {
+            "profile": profile, "checks": ["privileged"], "scope": scope, "reason": "a driver",
+            "expires": end.to_string(),
+        },
+    })
+}
+
+fn deployment(name: &str) -> Json {
+    json!({"kind": "Deployment", "name": name})
+}
+
+fn path(namespace: &str, name: &str) -> String {
+    format!("/apis/toolsecurity.dev/v1alpha1/namespaces/{namespace}/toolsecurityexceptions/{name}")
+}
+
+fn privileged() -> Json {
+    let mut pod = pod::minimal("bad");
+    pod::set_container(&mut pod, &["securityContext", "privileged"], json!(true));
+    pod
+}
+
+/// An object as the controller of another one makes it.
+fn owned(mut object: Json, kind: &str, name: &str) -> Json {
+    object["metadata"]["ownerReferences"] =
+        json!([{"apiVersion": "apps/v1", "kind": kind, "name": name, "uid": "1-2-3", "controller": true}]);
+    object
+}
+
+/// A pod of a Deployment.
+fn pod_of(deployment: &str) -> Json {
+    let mut pod = owned(privileged(), "ReplicaSet", &format!("{deployment}-{HASH}"));
+    pod["metadata"]["labels"] = json!({"pod-template-hash": HASH});
+    pod
+}
+
+async fn read(cluster: &Cluster, namespace: &str, name: &str) -> Result<ToolSecurityException> {
+    Ok(serde_json::from_value(cluster.answer("GET", &path(namespace, name), "", &json!(null)).await?)?)
+}
+
+/// The approval of what is there now.
+async fn approval(cluster: &Cluster, namespace: &str, name: &str) -> Result<Json> {
+    let meta = read(cluster, namespace, name).await?.metadata;
+    Ok(json!({"status": {"approval": {"uid": meta.uid, "generation": meta.generation}}}))
+}
+
+async fn approve(cluster: &Cluster, approver: &Client, namespace: &str, name: &str) -> TestResult {
+    let approval = approval(cluster, namespace, name).await?;
+    let status = format!("{}/status", path(namespace, name));
+    eventually("approved", || async {
+        match cluster.ask_as(approver, "PATCH", &status, &approval).await {
+            Verdict::Admitted => Ok(()),
+            other => Err(format!("{other:?}")),
+        }
+    })
+    .await?;
+    Ok(())
+}
+
+async fn wait_state(cluster: &Cluster, namespace: &str, name: &str, state: ExceptionState) -> TestResult {
+    eventually(&format!("{name} is {state}"), || async {
+        let found = read(cluster, namespace, name).await.map_err(|error| error.to_string())?;
+        let generation = found.metadata.generation;
+        match found.status {
+            Some(status) if status.state == Some(state) && status.observed_generation == generation => Ok(()),
+            other => Err(format!("{other:?}")),
+        }
+    })
+    .await?;
+    Ok(())
+}
+
+/// The verdicts on all that is made for a Deployment: itself, its ReplicaSet and a pod.
+async fn verdicts(cluster: &Cluster, namespace: &str, name: &str) -> Vec<(String, Verdict)> {
+    let replica_set = REPLICA_SET.around(&format!("{name}-{HASH}"), &privileged());
+    let mut found = Vec::new();
+    for (at, object) in [
+        (format!("/apis/apps/v1/namespaces/{namespace}/deployments"), DEPLOYMENT.around(name, &privileged())),
+        (format!("/apis/apps/v1/namespaces/{namespace}/replicasets"), owned(replica_set, "Deployment", name)),
+        (format!("/api/v1/namespaces/{namespace}/pods"), pod_of(name)),
+    ] {
+        let verdict = cluster.dry_run_at(&cluster.admin, &at, &object).await;
+        found.push((at, verdict));
+    }
+    found
+}
+
+async fn wait_admitted(cluster: &Cluster, namespace: &str, name: &str) -> TestResult {
+    eventually(&format!("{name} is admitted"), || async {
+        let found = verdicts(cluster, namespace, name).await;
+        if found.iter().all(|(_, verdict)| *verdict == Verdict::Admitted) { Ok(()) } else { Err(format!("{found:?}")) }
+    })
+    .await?;
+    Ok(())
+}
+
+async fn denied(cluster: &Cluster, namespace: &str, name: &str) -> TestResult {
+    for (at, verdict) in verdicts(cluster, namespace, name).await {
+        let right = verdict.denial().is_some_and(|text| text.contains("[privileged]"));
+        ensure!(right, "{name} at {at}: {verdict:?}");
+    }
+    Ok(())
+}
+
+/// A user who may ask in a namespace, and one who may approve everywhere.
+async fn people(cluster: &Cluster, namespace: &str) -> Result<[Client; 2]> {
+    let (asker, approver) = (format!("{namespace}-asker"), format!("{namespace}-approver"));
+    let role = "--clusterrole=palisade-exception-requester";
+    cluster.kubectl(&["create", "rolebinding", &asker, role, &format!("--user={asker}"), "-n", namespace])?;
+    let role = "--clusterrole=palisade-exception-approver";
+    cluster.kubectl(&["create", "clusterrolebinding", &approver, role, &format!("--user={approver}")])?;
+    Ok([cluster.client_of_tenant(&asker).await?, cluster.client_of_tenant(&approver).await?])
+}
+
+async fn ask(cluster: &Cluster, asker: &Client, namespace: &str, exception: &Json) -> TestResult {
+    let at = format!("/apis/toolsecurity.dev/v1alpha1/namespaces/{namespace}/toolsecurityexceptions");
+    eventually("asked", || async {
+        match cluster.ask_as(asker, "POST", &at, exception).await {
+            Verdict::Admitted => Ok(()),
+            other => Err(format!("{other:?}")),
+        }
+    })
+    .await?;
+    Ok(())
+}
+
+pub(crate) async fn an_approved_exception_holds_for_its_workload_until_its_end(cluster: &mut Cluster) -> TestResult {
+    let (test, here, elsewhere) = ("asked", "asked-a", "asked-b");
+    for namespace in [here, elsewhere] {
+        cluster.create_namespace(namespace, &json!({"test": test}), &json!({})).await?;
+    }
+    let [asker, approver] = people(cluster, here).await?;
+    cluster.enforce(&profile(test)).await?;
+    cluster.wait_admitted(here, &pod::minimal("complies")).await?;
+    denied(cluster, here, "encoder").await?;
+    let verdict = cluster.dry_run(here, &privileged()).await;
+    ensure!(verdict.denial().is_some_and(|text| text.contains(HOW_TO_ASK)), "{verdict:?}");
+    let mut host = pod::minimal("host");
+    pod::set(&mut host, &["hostPID"], json!(true));
+    let verdict = cluster.dry_run(here, &host).await;
+    ensure!(verdict.denial().is_some_and(|text| !text.contains(HOW_TO_ASK)), "nobody can ask for it: {verdict:?}");
+
+    // Asked for, and not approved.
+    let in_an_hour = Timestamp::now() + SignedDuration::from_hours(1);
+    ask(cluster, &asker, here, &exception("driver", test, &deployment("encoder"), in_an_hour)).await?;
+    wait_state(cluster, here, "driver", ExceptionState::Pending).await?;
+    denied(cluster, here, "encoder").await?;
+
+    // Approved: for this workload, this check, and this namespace.
+    approve(cluster, &approver, here, "driver").await?;
+    wait_admitted(cluster, here, "encoder").await?;
+    wait_state(cluster, here, "driver", ExceptionState::Approved).await?;
+    denied(cluster, here, "neighbour").await?;
+    denied(cluster, here, "encoder-2").await?;
+    denied(cluster, elsewhere, "encoder").await?;
+    let bare = cluster.dry_run(here, &privileged()).await;
+    ensure!(bare.denial().is_some(), "a pod of nobody: {bare:?}");
+    let mut both = pod_of("encoder");
+    pod::set(&mut both, &["hostPID"], json!(true));
+    let both = cluster.dry_run(here, &both).await;
+    let one = |text: &str| text.contains("1 violation ") && text.contains("[hostNamespaces]");
+    ensure!(both.denial().is_some_and(one), "{both:?}");
+
+    // Another spec is not what was approved.
+    let other = json!({"spec": {"scope": deployment("neighbour")}});
+    let changed = cluster.ask_as(&asker, "PATCH", &path(here, "driver"), &other).await;
+    ensure!(changed == Verdict::Admitted, "{changed:?}");
+    wait_state(cluster, here, "driver", ExceptionState::Pending).await?;
+    eventually("the approval is lost", || async {
+        for name in ["encoder", "neighbour"] {
+            denied(cluster, here, name).await.map_err(|error| error.to_string())?;
+        }
+        Ok(())
+    })
+    .await?;
+    cluster.kubectl(&["delete", "tse", "driver", "-n", here])?;
+
+    // For the whole namespace, until it is withdrawn.
+    ask(cluster, &asker, here, &exception("all", test, &json!({"kind": "Namespace"}), in_an_hour)).await?;
+    approve(cluster, &approver, here, "all").await?;
+    wait_admitted(cluster, here, "neighbour").await?;
+    denied(cluster, elsewhere, "neighbour").await?;
+    let withdrawn = json!({"status": {"approval": null}});
+    let status = format!("{}/status", path(here, "all"));
+    ensure!(cluster.ask_as(&approver, "PATCH", &status, &withdrawn).await == Verdict::Admitted, "not withdrawn");
+    eventually("withdrawn", || async { denied(cluster, here, "neighbour").await.map_err(|error| error.to_string()) })
+        .await?;
+    of_containers(cluster, [&asker, &approver], test, here).await?;
+    ends(cluster, [&asker, &approver], test, here).await?;
+    cluster.delete_profile(test).await
+}
+
+/// For a container by its name and its image; and what the API server does not take.
+async fn of_containers(cluster: &Cluster, [asker, approver]: [&Client; 2], test: &str, here: &str) -> TestResult {
+    let in_an_hour = Timestamp::now() + SignedDuration::from_hours(1);
+    let at = format!("/apis/toolsecurity.dev/v1alpha1/namespaces/{here}/toolsecurityexceptions");
+    for (wrong, said) in [
+        (json!({"kind": "Namespace", "name": "x"}), "with kind Namespace there is none"),
+        (json!({"kind": "Deployment"}), "name is the name of the workload or pod"),
+        (json!({"kind": "Namespace", "imagePrefix": "registry.example/drivers"}), "spec.scope.imagePrefix"),
+        (json!({"kind": "Secret", "name": "x"}), "Unsupported value"),
+        (json!({}), "spec.scope.kind: Required value"),
+    ] {
+        let verdict = cluster.ask_as(asker, "POST", &at, &exception("wrong", test, &wrong, in_an_hour)).await;
+        let right = matches!(&verdict, Verdict::Refused(422, text) if text.contains(said));
+        ensure!(right, "{wrong}: {verdict:?}");
+    }
+    let scope = json!({"kind": "Namespace", "container": "driver", "imagePrefix": "registry.example/drivers/"});
+    ask(cluster, asker, here, &exception("container", test, &scope, in_an_hour)).await?;
+    approve(cluster, approver, here, "container").await?;
+    let pod = |name: &str, image: &str| {
+        let mut pod = privileged();
+        pod::set_container(&mut pod, &["name"], json!(name));
+        pod::set_container(&mut pod, &["image"], json!(image));
+        pod
+    };
+    let right = pod("driver", "registry.example/drivers/gpu:1");
+    cluster.wait_admitted(here, &right).await?;
+    let deployments = format!("/apis/apps/v1/namespaces/{here}/deployments");
+    let deployment = cluster.dry_run_at(&cluster.admin, &deployments, &DEPLOYMENT.around("x", &right)).await;
+    ensure!(deployment == Verdict::Admitted, "{deployment:?}");
+    for other in [pod("driver", "registry.example/drivers-2/gpu:1"), pod("other", "registry.example/drivers/gpu:1")] {
+        let verdict = cluster.dry_run(here, &other).await;
+        ensure!(verdict.denial().is_some(), "{other}: {verdict:?}");
+        let verdict = cluster.dry_run_at(&cluster.admin, &deployments, &DEPLOYMENT.around("x", &other)).await;
+        ensure!(verdict.denial().is_some(), "{other}: {verdict:?}");
+    }
+    cluster.kubectl(&["delete", "tse", "container", "-n", here])?;
+    eventually("deleted", || async {
+        let verdict = cluster.dry_run(here, &right).await;
+        verdict.denial().map(|_| ()).ok_or(format!("{verdict:?}"))
+    })
+    .await?;
+    Ok(())
+}
+
+/// Nobody is there to take it away, and it ends.
+async fn ends(cluster: &mut Cluster, [asker, approver]: [&Client; 2], test: &str, here: &str) -> TestResult {
+    let mut seconds = 8;
+    let rest = loop {
+        let end = Timestamp::from_second(Timestamp::now().as_second() + seconds)?;
+        let name = format!("short-{seconds}");
+        ask(cluster, asker, here, &exception(&name, test, &deployment("encoder"), end)).await?;
+        approve(cluster, approver, here, &name).await?;
+        let written = end.to_string();
+        let seen = eventually("the end in the parameters", || async {
+            let spec = cluster.params(here, test).await?.spec;
+            match spec.workload_exceptions.get("Deployment/encoder").and_then(|ends| ends.get("privileged")) {
+                Some(found) if *found == written => Ok(true),
+                _ if Timestamp::now() >= end => Ok(false),
+                other => Err(format!("{other:?}")),
+            }
+        })
+        .await?;
+        cluster.stop_controller().await?;
+        let rest = end.duration_since(Timestamp::now());
+        if seen && rest.is_positive() {
+            break Duration::try_from(rest).unwrap_or_default();
+        }
+        ensure!(seconds < 300, "the controller could not be stopped within {seconds} s");
+        seconds *= 2;
+        cluster.start_controller().await?;
+    };
+    tokio::time::sleep(rest + Duration::from_secs(1)).await;
+    let spec = cluster.params(here, test).await?.spec;
+    ensure!(spec.workload_exceptions.contains_key("Deployment/encoder"), "somebody took it away: {spec:?}");
+    denied(cluster, here, "encoder").await?;
+
+    cluster.start_controller().await?;
+    wait_state(cluster, here, &format!("short-{seconds}"), ExceptionState::Expired).await?;
+    eventually("taken away", || async {
+        let spec = cluster.params(here, test).await?.spec;
+        if spec.workload_exceptions.is_empty() { Ok(()) } else { Err(format!("{spec:?}")) }
+    })
+    .await?;
+    eventually("counted", || async {
+        let found = cluster.profiles().get(test).await.map_err(|error| error.to_string())?;
+        let counts = found.status.and_then(|status| status.exceptions).and_then(|counts| counts.requested);
+        match counts {
+            Some(RequestCounts { pending: 1, approved: 0, expired, invalid: 0 }) if expired >= 1 => Ok(()),
+            other => Err(format!("{other:?}")),
+        }
+    })
+    .await?;
+    Ok(())
+}
+
+/// A denial by the policy of `manifests/confinement.yaml`, or no permission at all.
+fn cannot(verdict: &Verdict, who: &str) -> TestResult {
+    let right = match verdict {
+        Verdict::Denied(text) => text.contains("ValidatingAdmissionPolicy 'confine-toolsecurityexceptions'"),
+        Verdict::Refused(code, _) => *code == 403,
+        Verdict::Admitted => false,
+    };
+    ensure!(right, "{who}: {verdict:?}");
+    Ok(())
+}
+
+/// Somebody replaces an exception by one that is approved, at the path of the object or of its status.
+async fn put_approved(cluster: &Cluster, client: &Client, namespace: &str, at: &str) -> Result<Verdict> {
+    loop {
+        let mut whole = serde_json::to_value(read(cluster, namespace, "driver").await?)?;
+        pod::merge(&mut whole, &approval(cluster, namespace, "driver").await?);
+        match cluster.ask_as(client, "PUT", at, &whole).await {
+            // Somebody has written it meanwhile.
+            Verdict::Refused(409, _) => {}
+            verdict => return Ok(verdict),
+        }
+    }
+}
+
+pub(crate) async fn only_approvers_may_approve_an_exception(cluster: &mut Cluster) -> TestResult {
+    let (test, namespace) = ("approved", "approved");
+    cluster.create_namespace(namespace, &json!({"test": test}), &json!({})).await?;
+    let [asker, approver] = people(cluster, namespace).await?;
+    cluster.enforce(&profile(test)).await?;
+    let end = Timestamp::now() + SignedDuration::from_hours(1);
+    let exception = |name: &str| exception(name, test, &json!({"kind": "Namespace"}), end);
+    ask(cluster, &asker, namespace, &exception("driver")).await?;
+
+    // What many clusters give their tenants; the role of approvers in one namespace; and an editor of the namespace.
+    for (name, role) in [
+        ("everything", "--role=everything"),
+        ("local", "--clusterrole=palisade-exception-approver"),
+        ("editor", "--clusterrole=edit"),
+        ("admin", "--clusterrole=admin"),
+    ] {
+        if name == "everything" {
+            cluster.kubectl(&["create", "role", name, "--verb=*", "--resource=*.*", "-n", namespace])?;
+        }
+        cluster.kubectl(&["create", "rolebinding", name, role, &format!("--user={name}"), "-n", namespace])?;
+    }
+    let at = path(namespace, "driver");
+    let status = format!("{at}/status");
+    let approval = approval(cluster, namespace, "driver").await?;
+    let [everything, local, editor, admin] = [
+        cluster.client_of_tenant("everything").await?,
+        cluster.client_of_tenant("local").await?,
+        cluster.client_of_tenant("editor").await?,
+        cluster.client_of_tenant("admin").await?,
+    ];
+    for (who, client) in [("everything", &everything), ("local", &local)] {
+        eventually(&format!("the policy denies {who}"), || async {
+            match cluster.ask_as(client, "PATCH", &status, &approval).await {
+                Verdict::Denied(_) => Ok(()),
+                other => Err(format!("{other:?}")),
+            }
+        })
+        .await?;
+    }
+    let controller = cluster.client_as(&cluster.controller_kubeconfig()?).await?;
+    for (who, client) in [
+        ("a tenant with *", &everything),
+        ("an approver of this namespace", &local),
+        ("an editor", &editor),
+        ("an admin of the namespace", &admin),
+        ("who may ask", &asker),
+        ("the controller", &controller),
+    ] {
+        cannot(&cluster.ask_as(client, "PATCH", &status, &approval).await, who)?;
+        cannot(&put_approved(cluster, client, namespace, &status).await?, who)?;
+        // The object itself has no status to write: what stands there is dropped.
+        let patched = cluster.ask_as(client, "PATCH", &at, &approval).await;
+        let put = put_approved(cluster, client, namespace, &at).await?;
+        let found = read(cluster, namespace, "driver").await?;
+        ensure!(!found.is_approved(), "{who} approved: {patched:?}, {put:?}");
+    }
+    // Nor when it is made.
+    let mut made = exception("made");
+    pod::merge(&mut made, &approval);
+    ask(cluster, &everything, namespace, &made).await?;
+    let found = read(cluster, namespace, "made").await?;
+    ensure!(found.status.as_ref().is_none_or(|status| status.approval.is_none()), "made approved: {found:?}");
+
+    // An approver approves what was read, in no other's name.
+    let meta = read(cluster, namespace, "driver").await?.metadata;
+    let (uid, generation) = (meta.uid.unwrap_or_default(), meta.generation.unwrap_or_default());
+    for wrong in [
+        json!({"uid": uid, "generation": generation + 1}),
+        json!({"uid": "another", "generation": generation}),
+        json!({"uid": uid, "generation": generation, "by": "somebody-else"}),
+    ] {
+        let verdict = cluster.ask_as(&approver, "PATCH", &status, &json!({"status": {"approval": wrong}})).await;
+        ensure!(verdict.denial().is_some(), "{wrong}: {verdict:?}");
+    }
+    approve(cluster, &approver, namespace, "driver").await?;
+    cluster.wait_admitted(namespace, &privileged()).await?;
+    // Nobody else takes it away either, but who may delete the exception.
+    for (who, client) in [("a tenant with *", &everything), ("the controller", &controller)] {
+        cannot(&cluster.ask_as(client, "PATCH", &status, &json!({"status": {"approval": null}})).await, who)?;
+    }
+    lost(cluster, &everything, namespace, &exception("driver")).await?;
+    cluster.delete_profile(test).await
+}
+
+/// An approval does not outlive what was approved, and keeps nothing from being deleted.
+async fn lost(cluster: &Cluster, tenant: &Client, namespace: &str, same: &Json) -> TestResult {
+    let at = path(namespace, "driver");
+    let denied = || async {
+        let verdict = cluster.dry_run(namespace, &privileged()).await;
+        verdict.denial().map(|_| ()).ok_or(format!("{verdict:?}"))
+    };
+    // A change that does not matter to the effect is a change.
+    let verdict = cluster.ask_as(tenant, "PATCH", &at, &json!({"spec": {"reason": "another"}})).await;
+    ensure!(verdict == Verdict::Admitted, "{verdict:?}");
+    eventually("the approval is lost by a change", denied).await?;
+    let verdict = cluster.ask_as(tenant, "PATCH", &at, &json!({"spec": {"reason": "a driver"}})).await;
+    ensure!(verdict == Verdict::Admitted, "{verdict:?}");
+    wait_state(cluster, namespace, "driver", ExceptionState::Pending).await?;
+    denied().await?;
+    // The same again under the same name.
+    let finalizer = json!({"metadata": {"finalizers": ["example.org/a"]}});
+    ensure!(cluster.ask_as(tenant, "PATCH", &at, &finalizer).await == Verdict::Admitted, "no finalizer");
+    ensure!(cluster.ask_as(tenant, "DELETE", &at, &json!({})).await == Verdict::Admitted, "not deleted");
+    let none = json!({"metadata": {"finalizers": null}});
+    ensure!(cluster.ask_as(tenant, "PATCH", &at, &none).await == Verdict::Admitted, "the finalizer stays");
+    ask(cluster, tenant, namespace, same).await?;
+    wait_state(cluster, namespace, "driver", ExceptionState::Pending).await?;
+    denied().await?;
+    Ok(())
+}
