@@ -54,7 +54,7 @@ pub(crate) fn objects(
 }
 
 /// Keys in the metadata of namespaces that a profile reads.
-struct Keys<'a> {
+struct Read<'a> {
     /// What one of them is called.
     kind: &'static str,
     /// The field.
@@ -63,7 +63,7 @@ struct Keys<'a> {
 }
 
 /// What the profile reads from namespaces, where somebody could change it.
-fn guarded(spec: &ToolSecurityProfileSpec) -> Vec<Keys<'_>> {
+fn guarded(spec: &ToolSecurityProfileSpec) -> Vec<Read<'_>> {
     let sources = || spec.parameters.iter().flat_map(|parameter| &parameter.sources);
     let selector = &spec.namespace_selector;
     let mut labels: BTreeSet<_> = sources().filter_map(|source| source.namespace_label.as_deref()).collect();
@@ -73,18 +73,18 @@ fn guarded(spec: &ToolSecurityProfileSpec) -> Vec<Keys<'_>> {
     labels.remove(NAME_LABEL);
     let annotations = sources().filter_map(|source| source.namespace_annotation.as_deref()).collect();
     let all = [
-        Keys { kind: "label", field: "labels", keys: labels },
-        Keys { kind: "annotation", field: "annotations", keys: annotations },
+        Read { kind: "label", field: "labels", keys: labels },
+        Read { kind: "annotation", field: "annotations", keys: annotations },
     ];
     all.into_iter().filter(|one| !one.keys.is_empty()).collect()
 }
 
 /// With each default of the API server written out, as in the policies that judge.
-fn spec(profile: &ToolSecurityProfile, kinds: &[Keys<'_>], writing: Writing) -> ValidatingAdmissionPolicySpec {
+fn spec(profile: &ToolSecurityProfile, kinds: &[Read<'_>], writing: Writing) -> ValidatingAdmissionPolicySpec {
     let name = profile_name(profile);
     let written = |lowered| writing.expression("", lowered);
     let changed = kinds.iter().map(|one| {
-        let Keys { kind, field, keys } = one;
+        let Read { kind, field, keys } = one;
         format!(
             "{}.filter(key, {}).map(key, {} + key)",
             list(keys),
@@ -93,7 +93,7 @@ fn spec(profile: &ToolSecurityProfile, kinds: &[Keys<'_>], writing: Writing) -> 
         )
     });
     let mut variables = Vec::new();
-    for Keys { field, .. } in kinds {
+    for Read { field, .. } in kinds {
         for (name, lowered) in [((*field).to_owned(), new(field)), (format!("former{field}"), former(field))] {
             variables.push(Variable { name, expression: written(lowered) });
         }

@@ -211,7 +211,7 @@ fn a_profile_has_a_guard_only_if_it_asks_for_one_and_reads_something() {
     for stage in ["Audit", "Warn", "Deny"] {
         let staged = compiled(|spec| spec["enforcement"] = json!({"pods": stage, "namespaceStages": "ByLabel"}));
         let bindings: Vec<_> = staged.bundle.guard.iter().flat_map(|pair| pair.bindings()).cloned().collect();
-        assert_eq!(bindings, [guard.binding.clone()], "{stage}");
+        assert_eq!(bindings, std::slice::from_ref(&guard.binding), "{stage}");
     }
     assert_eq!(compiled(|spec| spec["guardSources"] = false.into()).bundle.guard, None);
     let by_name = compiled(|spec| {

@@ -101,9 +101,11 @@ pub(crate) async fn only_who_may_assign_changes_what_a_profile_reads(cluster: &m
     cluster.enforce(&profile).await?;
     let user = editor(cluster, "guarded-editor").await?;
     let path = format!("/api/v1/namespaces/{test}");
+    // What is admitted must not change anything: the next attempt would be no change, and pass.
+    let dry = format!("{path}?dryRun=All");
     let in_force = || async {
         eventually("the guard is in force", || async {
-            let verdict = cluster.ask_as(&user, "PATCH", &path, &metadata(&json!({}), &json!({SOURCE: "0"}))).await;
+            let verdict = cluster.ask_as(&user, "PATCH", &dry, &metadata(&json!({}), &json!({SOURCE: "0"}))).await;
             denied_by_guard(test, &verdict)
         })
         .await

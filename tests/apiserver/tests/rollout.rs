@@ -335,19 +335,32 @@ pub(crate) async fn a_soak_time_begins_again_after_a_denial(cluster: &mut Cluste
         cluster.create_tool(test, name, UID).await?;
     }
     permit(cluster, "apply")?;
-    let waves = json!([{"names": ["rollsoak-a"], "soakSeconds": 20}, {"percent": 100}]);
-    let mut profile = profile(test, &json!({"onDenial": "SoakAgain", "waves": waves}))?;
-    profile["spec"]["enforcement"] = json!({"pods": "Audit", "workloads": "Off", "namespaceStages": "ByLabel"});
-    cluster.apply_profile(&profile).await?;
-    wait_rollout(cluster, test, "soaking", |status| status.phase == RolloutPhase::Soaking).await?;
+    let with_soak = |seconds: i64| -> TestResult<Json> {
+        let waves = json!([{"names": ["rollsoak-a"], "soakSeconds": seconds}, {"percent": 100}]);
+        let mut profile = profile(test, &json!({"onDenial": "SoakAgain", "waves": waves}))?;
+        profile["spec"]["enforcement"] = json!({"pods": "Audit", "workloads": "Off", "namespaceStages": "ByLabel"});
+        Ok(profile)
+    };
+    // It is not over before the denial, however slow the machine is.
+    cluster.apply_profile(&with_soak(3600)?).await?;
+    let soaking = wait_rollout(cluster, test, "soaking", |status| status.phase == RolloutPhase::Soaking).await?;
+    eventually("the first namespace is in Deny", || async {
+        let verdict = cluster.dry_run("rollsoak-a", &hostile_pod("hostile")).await;
+        verdict.denial().map(drop).ok_or_else(|| format!("{verdict:?}"))
+    })
+    .await?;
     // kube-controller-manager creates its pods, and reports that they are denied.
     let path = "/apis/apps/v1/namespaces/rollsoak-a/replicasets";
     let verdict = cluster.create_at(path, &hostile_workload("ReplicaSet")).await;
     ensure!(verdict == Verdict::Admitted, "{verdict:?}");
     let status = wait_rollout(cluster, test, "stopped", |status| status.phase == RolloutPhase::Stopped).await?;
     ensure!(status.wave == 1 && status.message.contains("pods of workloads in rollsoak-a"), "{status:?}");
+    let began = |status: &RolloutStatus| status.soak_started.as_ref().map(|time| time.0);
+    ensure!(began(&status) > began(&soaking), "the soak time goes on: {soaking:?}, then {status:?}");
     ensure!(label_of(cluster, test, "rollsoak-b").await?.is_none(), "rollsoak-b was promoted");
     cluster.kubectl(&["delete", "replicaset", "hostile", "-n", "rollsoak-a"])?;
+    // Other waves begin at the first.
+    cluster.apply_profile(&with_soak(1)?).await?;
     let status = wait_rollout(cluster, test, "complete", |status| status.phase == RolloutPhase::Complete).await?;
     ensure!(status.promoted == 2 && status.held == 0, "{status:?}");
     permit(cluster, "delete")?;

@@ -97,6 +97,6 @@ fn of_pair(pair: &Pair) -> Result<Vec<Json>, serde_json::Error> {
     for binding in &mut bindings {
         binding.spec.policy_name.push_str(SUFFIX);
     }
-    let bindings = bindings.into_iter().map(|binding| serde_json::to_value(binding));
+    let bindings = bindings.into_iter().map(serde_json::to_value);
     [serde_json::to_value(&*policy)].into_iter().chain(bindings).collect()
 }
