@@ -166,6 +166,7 @@ pub(crate) async fn an_approved_exception_holds_for_its_workload_until_its_end(c
     let [asker, approver] = people(cluster, here).await?;
     cluster.enforce(&profile(test)).await?;
     cluster.wait_admitted(here, &pod::minimal("complies")).await?;
+    no_warnings(cluster, test).await?;
     denied(cluster, here, "encoder").await?;
     let verdict = cluster.dry_run(here, &privileged()).await;
     ensure!(verdict.denial().is_some_and(|text| text.contains(HOW_TO_ASK)), "{verdict:?}");
@@ -222,6 +223,22 @@ pub(crate) async fn an_approved_exception_holds_for_its_workload_until_its_end(c
     of_containers(cluster, [&asker, &approver], test, here).await?;
     ends(cluster, [&asker, &approver], test, here).await?;
     cluster.delete_profile(test).await
+}
+
+/// The API server finds no mistake in the expressions of the policies.
+async fn no_warnings(cluster: &Cluster, test: &str) -> TestResult {
+    for shape in names::Shape::ALL {
+        let name = names::policy(test, shape);
+        eventually(&format!("{name} is type checked"), || async {
+            let policy = cluster.policies().get(&name).await.map_err(|error| error.to_string())?;
+            let status = policy.status.unwrap_or_default();
+            let warnings = status.type_checking.and_then(|found| found.expression_warnings).unwrap_or_default();
+            let checked = status.observed_generation.is_some();
+            if checked && warnings.is_empty() { Ok(()) } else { Err(format!("{checked} {warnings:?}")) }
+        })
+        .await?;
+    }
+    Ok(())
 }
 
 /// For a container by its name and its image; and what the API server does not take.
