@@ -1,4 +1,4 @@
-//! Exceptions that tenants ask for: what an approval does, until when, and who can give it.
+//! Exceptions that tenants ask for: what an approval does, and until when.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ const REPLICA_SET: &Workload = &WORKLOADS[1];
 const HOW_TO_ASK: &str = "Ask for a ToolSecurityException: wiki.example/exceptions";
 const HASH: &str = "5d4f8c7b9";
 
-fn profile(test: &str) -> Json {
+pub(crate) fn profile(test: &str) -> Json {
     json!({
         "apiVersion": names::API_VERSION, "kind": "ToolSecurityProfile", "metadata": {"name": test},
         "spec": {
@@ -30,7 +30,7 @@ fn profile(test: &str) -> Json {
     })
 }
 
-fn exception(name: &str, profile: &str, scope: &Json, end: Timestamp) -> Json {
+pub(crate) fn exception(name: &str, profile: &str, scope: &Json, end: Timestamp) -> Json {
     json!({
         "apiVersion": names::API_VERSION, "kind": "ToolSecurityException", "metadata": {"name": name},
         "spec": {
@@ -44,11 +44,11 @@ fn deployment(name: &str) -> Json {
     json!({"kind": "Deployment", "name": name})
 }
 
-fn path(namespace: &str, name: &str) -> String {
+pub(crate) fn path(namespace: &str, name: &str) -> String {
     format!("/apis/toolsecurity.dev/v1alpha1/namespaces/{namespace}/toolsecurityexceptions/{name}")
 }
 
-fn privileged() -> Json {
+pub(crate) fn privileged() -> Json {
     let mut pod = pod::minimal("bad");
     pod::set_container(&mut pod, &["securityContext", "privileged"], json!(true));
     pod
@@ -68,17 +68,17 @@ fn pod_of(deployment: &str) -> Json {
     pod
 }
 
-async fn read(cluster: &Cluster, namespace: &str, name: &str) -> Result<ToolSecurityException> {
+pub(crate) async fn read(cluster: &Cluster, namespace: &str, name: &str) -> Result<ToolSecurityException> {
     Ok(serde_json::from_value(cluster.answer("GET", &path(namespace, name), "", &json!(null)).await?)?)
 }
 
 /// The approval of what is there now.
-async fn approval(cluster: &Cluster, namespace: &str, name: &str) -> Result<Json> {
+pub(crate) async fn approval(cluster: &Cluster, namespace: &str, name: &str) -> Result<Json> {
     let meta = read(cluster, namespace, name).await?.metadata;
     Ok(json!({"status": {"approval": {"uid": meta.uid, "generation": meta.generation}}}))
 }
 
-async fn approve(cluster: &Cluster, approver: &Client, namespace: &str, name: &str) -> TestResult {
+pub(crate) async fn approve(cluster: &Cluster, approver: &Client, namespace: &str, name: &str) -> TestResult {
     let approval = approval(cluster, namespace, name).await?;
     let status = format!("{}/status", path(namespace, name));
     eventually("approved", || async {
@@ -91,7 +91,7 @@ async fn approve(cluster: &Cluster, approver: &Client, namespace: &str, name: &s
     Ok(())
 }
 
-async fn wait_state(cluster: &Cluster, namespace: &str, name: &str, state: ExceptionState) -> TestResult {
+pub(crate) async fn wait_state(cluster: &Cluster, namespace: &str, name: &str, state: ExceptionState) -> TestResult {
     eventually(&format!("{name} is {state}"), || async {
         let found = read(cluster, namespace, name).await.map_err(|error| error.to_string())?;
         let generation = found.metadata.generation;
@@ -137,7 +137,7 @@ async fn denied(cluster: &Cluster, namespace: &str, name: &str) -> TestResult {
 }
 
 /// A user who may ask in a namespace, and one who may approve everywhere.
-async fn people(cluster: &Cluster, namespace: &str) -> Result<[Client; 2]> {
+pub(crate) async fn people(cluster: &Cluster, namespace: &str) -> Result<[Client; 2]> {
     let (asker, approver) = (format!("{namespace}-asker"), format!("{namespace}-approver"));
     let role = "--clusterrole=palisade-exception-requester";
     cluster.kubectl(&["create", "rolebinding", &asker, role, &format!("--user={asker}"), "-n", namespace])?;
@@ -146,7 +146,7 @@ async fn people(cluster: &Cluster, namespace: &str) -> Result<[Client; 2]> {
     Ok([cluster.client_of_tenant(&asker).await?, cluster.client_of_tenant(&approver).await?])
 }
 
-async fn ask(cluster: &Cluster, asker: &Client, namespace: &str, exception: &Json) -> TestResult {
+pub(crate) async fn ask(cluster: &Cluster, asker: &Client, namespace: &str, exception: &Json) -> TestResult {
     let at = format!("/apis/toolsecurity.dev/v1alpha1/namespaces/{namespace}/toolsecurityexceptions");
     eventually("asked", || async {
         match cluster.ask_as(asker, "POST", &at, exception).await {
@@ -166,6 +166,7 @@ pub(crate) async fn an_approved_exception_holds_for_its_workload_until_its_end(c
     let [asker, approver] = people(cluster, here).await?;
     cluster.enforce(&profile(test)).await?;
     cluster.wait_admitted(here, &pod::minimal("complies")).await?;
+    no_warnings(cluster, test).await?;
     denied(cluster, here, "encoder").await?;
     let verdict = cluster.dry_run(here, &privileged()).await;
     ensure!(verdict.denial().is_some_and(|text| text.contains(HOW_TO_ASK)), "{verdict:?}");
@@ -222,6 +223,22 @@ pub(crate) async fn an_approved_exception_holds_for_its_workload_until_its_end(c
     of_containers(cluster, [&asker, &approver], test, here).await?;
     ends(cluster, [&asker, &approver], test, here).await?;
     cluster.delete_profile(test).await
+}
+
+/// The API server finds no mistake in the expressions of the policies.
+async fn no_warnings(cluster: &Cluster, test: &str) -> TestResult {
+    for shape in names::Shape::ALL {
+        let name = names::policy(test, shape);
+        eventually(&format!("{name} is type checked"), || async {
+            let policy = cluster.policies().get(&name).await.map_err(|error| error.to_string())?;
+            let status = policy.status.unwrap_or_default();
+            let warnings = status.type_checking.and_then(|found| found.expression_warnings).unwrap_or_default();
+            let checked = status.observed_generation.is_some();
+            if checked && warnings.is_empty() { Ok(()) } else { Err(format!("{checked} {warnings:?}")) }
+        })
+        .await?;
+    }
+    Ok(())
 }
 
 /// For a container by its name and its image; and what the API server does not take.
@@ -316,140 +333,5 @@ async fn ends(cluster: &mut Cluster, [asker, approver]: [&Client; 2], test: &str
         }
     })
     .await?;
-    Ok(())
-}
-
-/// A denial by the policy of `manifests/confinement.yaml`, or no permission at all.
-fn cannot(verdict: &Verdict, who: &str) -> TestResult {
-    let right = match verdict {
-        Verdict::Denied(text) => text.contains("ValidatingAdmissionPolicy 'confine-toolsecurityexceptions'"),
-        Verdict::Refused(code, _) => *code == 403,
-        Verdict::Admitted => false,
-    };
-    ensure!(right, "{who}: {verdict:?}");
-    Ok(())
-}
-
-/// Somebody replaces an exception by one that is approved, at the path of the object or of its status.
-async fn put_approved(cluster: &Cluster, client: &Client, namespace: &str, at: &str) -> Result<Verdict> {
-    loop {
-        let mut whole = serde_json::to_value(read(cluster, namespace, "driver").await?)?;
-        pod::merge(&mut whole, &approval(cluster, namespace, "driver").await?);
-        match cluster.ask_as(client, "PUT", at, &whole).await {
-            // Somebody has written it meanwhile.
-            Verdict::Refused(409, _) => {}
-            verdict => return Ok(verdict),
-        }
-    }
-}
-
-pub(crate) async fn only_approvers_may_approve_an_exception(cluster: &mut Cluster) -> TestResult {
-    let (test, namespace) = ("approved", "approved");
-    cluster.create_namespace(namespace, &json!({"test": test}), &json!({})).await?;
-    let [asker, approver] = people(cluster, namespace).await?;
-    cluster.enforce(&profile(test)).await?;
-    let end = Timestamp::now() + SignedDuration::from_hours(1);
-    let exception = |name: &str| exception(name, test, &json!({"kind": "Namespace"}), end);
-    ask(cluster, &asker, namespace, &exception("driver")).await?;
-
-    // What many clusters give their tenants; the role of approvers in one namespace; and an editor of the namespace.
-    for (name, role) in [
-        ("everything", "--role=everything"),
-        ("local", "--clusterrole=palisade-exception-approver"),
-        ("editor", "--clusterrole=edit"),
-        ("admin", "--clusterrole=admin"),
-    ] {
-        if name == "everything" {
-            cluster.kubectl(&["create", "role", name, "--verb=*", "--resource=*.*", "-n", namespace])?;
-        }
-        cluster.kubectl(&["create", "rolebinding", name, role, &format!("--user={name}"), "-n", namespace])?;
-    }
-    let at = path(namespace, "driver");
-    let status = format!("{at}/status");
-    let approval = approval(cluster, namespace, "driver").await?;
-    let [everything, local, editor, admin] = [
-        cluster.client_of_tenant("everything").await?,
-        cluster.client_of_tenant("local").await?,
-        cluster.client_of_tenant("editor").await?,
-        cluster.client_of_tenant("admin").await?,
-    ];
-    for (who, client) in [("everything", &everything), ("local", &local)] {
-        eventually(&format!("the policy denies {who}"), || async {
-            match cluster.ask_as(client, "PATCH", &status, &approval).await {
-                Verdict::Denied(_) => Ok(()),
-                other => Err(format!("{other:?}")),
-            }
-        })
-        .await?;
-    }
-    let controller = cluster.client_as(&cluster.controller_kubeconfig()?).await?;
-    for (who, client) in [
-        ("a tenant with *", &everything),
-        ("an approver of this namespace", &local),
-        ("an editor", &editor),
-        ("an admin of the namespace", &admin),
-        ("who may ask", &asker),
-        ("the controller", &controller),
-    ] {
-        cannot(&cluster.ask_as(client, "PATCH", &status, &approval).await, who)?;
-        cannot(&put_approved(cluster, client, namespace, &status).await?, who)?;
-        // The object itself has no status to write: what stands there is dropped.
-        let patched = cluster.ask_as(client, "PATCH", &at, &approval).await;
-        let put = put_approved(cluster, client, namespace, &at).await?;
-        let found = read(cluster, namespace, "driver").await?;
-        ensure!(!found.is_approved(), "{who} approved: {patched:?}, {put:?}");
-    }
-    // Nor when it is made.
-    let mut made = exception("made");
-    pod::merge(&mut made, &approval);
-    ask(cluster, &everything, namespace, &made).await?;
-    let found = read(cluster, namespace, "made").await?;
-    ensure!(found.status.as_ref().is_none_or(|status| status.approval.is_none()), "made approved: {found:?}");
-
-    // An approver approves what was read, in no other's name.
-    let meta = read(cluster, namespace, "driver").await?.metadata;
-    let (uid, generation) = (meta.uid.unwrap_or_default(), meta.generation.unwrap_or_default());
-    for wrong in [
-        json!({"uid": uid, "generation": generation + 1}),
-        json!({"uid": "another", "generation": generation}),
-        json!({"uid": uid, "generation": generation, "by": "somebody-else"}),
-    ] {
-        let verdict = cluster.ask_as(&approver, "PATCH", &status, &json!({"status": {"approval": wrong}})).await;
-        ensure!(verdict.denial().is_some(), "{wrong}: {verdict:?}");
-    }
-    approve(cluster, &approver, namespace, "driver").await?;
-    cluster.wait_admitted(namespace, &privileged()).await?;
-    // Nobody else takes it away either, but who may delete the exception.
-    for (who, client) in [("a tenant with *", &everything), ("the controller", &controller)] {
-        cannot(&cluster.ask_as(client, "PATCH", &status, &json!({"status": {"approval": null}})).await, who)?;
-    }
-    lost(cluster, &everything, namespace, &exception("driver")).await?;
-    cluster.delete_profile(test).await
-}
-
-/// An approval does not outlive what was approved, and keeps nothing from being deleted.
-async fn lost(cluster: &Cluster, tenant: &Client, namespace: &str, same: &Json) -> TestResult {
-    let at = path(namespace, "driver");
-    let denied = || async {
-        let verdict = cluster.dry_run(namespace, &privileged()).await;
-        verdict.denial().map(|_| ()).ok_or(format!("{verdict:?}"))
-    };
-    // A change that does not matter to the effect is a change.
-    let verdict = cluster.ask_as(tenant, "PATCH", &at, &json!({"spec": {"reason": "another"}})).await;
-    ensure!(verdict == Verdict::Admitted, "{verdict:?}");
-    eventually("the approval is lost by a change", denied).await?;
-    let verdict = cluster.ask_as(tenant, "PATCH", &at, &json!({"spec": {"reason": "a driver"}})).await;
-    ensure!(verdict == Verdict::Admitted, "{verdict:?}");
-    wait_state(cluster, namespace, "driver", ExceptionState::Pending).await?;
-    denied().await?;
-    // The same again under the same name.
-    let finalizer = json!({"metadata": {"finalizers": ["example.org/a"]}});
-    ensure!(cluster.ask_as(tenant, "PATCH", &at, &finalizer).await == Verdict::Admitted, "no finalizer");
-    ensure!(cluster.ask_as(tenant, "DELETE", &at, &json!({})).await == Verdict::Admitted, "not deleted");
-    let none = json!({"metadata": {"finalizers": null}});
-    ensure!(cluster.ask_as(tenant, "PATCH", &at, &none).await == Verdict::Admitted, "the finalizer stays");
-    ask(cluster, tenant, namespace, same).await?;
-    wait_state(cluster, namespace, "driver", ExceptionState::Pending).await?;
-    denied().await?;
     Ok(())
 }

@@ -3,6 +3,7 @@
 
 mod admission;
 mod api_servers;
+mod approvals;
 mod bounds;
 mod catalogue;
 mod confinement;
@@ -199,7 +200,7 @@ fn main() -> ExitCode {
         confinement::only_dry_runs_are_admitted_in_the_probe_namespace,
         confinement::only_the_controller_and_admins_may_write_parameters,
         confinement::only_admins_may_set_the_stage_of_a_namespace,
-        exceptions::only_approvers_may_approve_an_exception,
+        approvals::only_approvers_may_approve_an_exception,
         confinement::controller_is_confined_to_its_own_objects,
         confinement::webhook_may_be_registered_only_for_tenant_pods,
         confinement::confinement_has_no_type_check_warning,
@@ -209,7 +210,7 @@ fn main() -> ExitCode {
         confinement::only_dry_runs_are_admitted_in_the_probe_namespace,
         confinement::only_the_controller_and_admins_may_write_parameters,
         confinement::only_admins_may_set_the_stage_of_a_namespace,
-        exceptions::only_approvers_may_approve_an_exception,
+        approvals::only_approvers_may_approve_an_exception,
         confinement::controller_is_confined_to_its_own_objects,
         confinement::webhook_may_be_registered_only_for_tenant_pods,
         confinement::confinement_has_no_type_check_warning,
