@@ -34,6 +34,9 @@ pub const PROTECTED_NAMESPACES: [&str; 4] = ["kube-system", "kube-public", "kube
 /// The controller's name in events and as the prefix of field managers.
 pub const CONTROLLER: &str = "palisade-controller";
 
+/// How the labels of namespaces begin that say at which stage of a profile they are ([`stage_label`]).
+pub const STAGE_LABELS: &str = "stage.toolsecurity.dev/";
+
 /// Field managers of server-side apply, one for each concern.
 pub mod field_manager {
     /// For `ToolSecurityParams`.
@@ -133,7 +136,7 @@ pub fn bindings(profile: &str, part: impl Into<Part>) -> impl Iterator<Item = St
 
 /// The label of a namespace that says at which stage of a profile it is.
 pub fn stage_label(profile: &str) -> String {
-    format!("stage.{GROUP}/{profile}")
+    format!("{STAGE_LABELS}{profile}")
 }
 
 /// The annotation of a namespace that says why the rollout of a profile does not take it to a stricter stage.

@@ -71,6 +71,8 @@ fn guarded(spec: &ToolSecurityProfileSpec) -> Vec<Read<'_>> {
     labels.extend(selector.match_expressions.iter().flatten().map(|one| one.key.as_str()));
     // Every namespace has this one, and nobody can change it.
     labels.remove(NAME_LABEL);
+    // manifests/confinement.yaml guards these, for all profiles, and lets a rollout of the controller set them.
+    labels.retain(|label| !label.starts_with(names::STAGE_LABELS));
     let annotations = sources().filter_map(|source| source.namespace_annotation.as_deref()).collect();
     let all = [
         Read { kind: "label", field: "labels", keys: labels },

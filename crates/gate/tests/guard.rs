@@ -42,6 +42,7 @@ fn compiled(change: impl FnOnce(&mut Json)) -> Compiled {
             "matchExpressions": [
                 {"key": "team", "operator": "NotIn", "values": ["infra"]},
                 {"key": NAME, "operator": "Exists"},
+                {"key": "stage.toolsecurity.dev/other", "operator": "NotIn", "values": ["Audit"]},
             ],
         },
         "parameters": [
@@ -168,6 +169,7 @@ fn whatever_changes_no_source_passes_the_guard() {
         one["metadata"]["labels"]["other"] = "x".into();
         one["metadata"]["annotations"]["uid"] = "an annotation with the name of a label".into();
         one["metadata"]["labels"]["example.org/uid"] = "the-reverse".into();
+        one["metadata"]["labels"]["stage.toolsecurity.dev/other"] = "Deny".into();
     });
     for minor in Minor::ALL {
         let cluster = cluster(minor);

@@ -341,6 +341,7 @@ pub(crate) async fn static_policies_of_the_api_server_confine_the_controller(clu
     ensure!(same == Verdict::Admitted, "{same:?}");
     let rules = "/spec/matchConstraints/resourceRules";
     let rule = |group: &str, resource: &str| json!([{"apiGroups": [group], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": [resource]}]);
+    let deletes = json!([{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["DELETE"], "resources": ["pods"]}]);
     let selector = "/spec/matchConstraints/namespaceSelector";
     for (name, pointer, value) in [
         ("other", "/none", json!(null)),
@@ -348,6 +349,8 @@ pub(crate) async fn static_policies_of_the_api_server_confine_the_controller(clu
         ("palisade-x", rules, rule("*", "*")),
         ("palisade-x", rules, rule("", "secrets")),
         ("palisade-x", rules, rule("apps", "deployments")),
+        ("palisade-x-guard", rules, rule("", "namespaces")),
+        ("palisade-x", rules, deletes),
         ("palisade-x", selector, json!({})),
         ("palisade-x", selector, json!({"matchLabels": {"tenancy": "tool"}})),
     ] {
