@@ -341,7 +341,8 @@ pub(crate) async fn static_policies_of_the_api_server_confine_the_controller(clu
     ensure!(same == Verdict::Admitted, "{same:?}");
     let rules = "/spec/matchConstraints/resourceRules";
     let rule = |group: &str, resource: &str| json!([{"apiGroups": [group], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": [resource]}]);
-    let deletes = json!([{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["DELETE"], "resources": ["pods"]}]);
+    let connects =
+        json!([{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CONNECT"], "resources": ["pods"]}]);
     let selector = "/spec/matchConstraints/namespaceSelector";
     for (name, pointer, value) in [
         ("other", "/none", json!(null)),
@@ -350,7 +351,7 @@ pub(crate) async fn static_policies_of_the_api_server_confine_the_controller(clu
         ("palisade-x", rules, rule("", "secrets")),
         ("palisade-x", rules, rule("apps", "deployments")),
         ("palisade-x-guard", rules, rule("", "namespaces")),
-        ("palisade-x", rules, deletes),
+        ("palisade-x", rules, connects),
         ("palisade-x", selector, json!({})),
         ("palisade-x", selector, json!({"matchLabels": {"tenancy": "tool"}})),
     ] {
