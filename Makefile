@@ -127,6 +127,12 @@ rollout: controlplane ## Roll a profile out to 1,000 namespaces, 32 with offende
 	PALISADE_ROLLOUT_NAMESPACES=1000 PALISADE_ROLLOUT_KILLS=20 \
 		cargo test -p palisade-tests --test apiserver -- a_rollout_promotes --nocapture
 
+.PHONY: scan
+scan: controlplane ## Scan 3,500 namespaces with 20,000 pods in the background, and compare with the API server's answers
+	cargo build --release -p palisade-controller
+	PALISADE_SCAN_CONTROLLER=$(abspath $(TARGET))/release/palisade-controller \
+		cargo test -p palisade-tests --test apiserver -- twenty_thousand_pods --nocapture
+
 CASES ?= 3000
 
 SHARD ?= 0/20

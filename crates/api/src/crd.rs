@@ -7,13 +7,18 @@ use kube::CustomResourceExt;
 use serde_json::{Value as Json, json};
 
 use crate::{
-    ToolSecurityException, ToolSecurityParams, ToolSecurityProfile,
+    ToolSecurityException, ToolSecurityParams, ToolSecurityProfile, ToolSecurityReport,
     conditions::{ConditionType, Reason},
 };
 
 /// All of them, in the order of their names.
 pub fn all() -> Vec<CustomResourceDefinition> {
-    let mut all = vec![ToolSecurityException::crd(), ToolSecurityParams::crd(), ToolSecurityProfile::crd()];
+    let mut all = vec![
+        ToolSecurityException::crd(),
+        ToolSecurityParams::crd(),
+        ToolSecurityProfile::crd(),
+        ToolSecurityReport::crd(),
+    ];
     for crd in &mut all {
         let is_profile = crd.spec.names.kind == "ToolSecurityProfile";
         for version in &mut crd.spec.versions {

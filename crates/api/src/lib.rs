@@ -1,6 +1,6 @@
 //! The API of Palisade, group `toolsecurity.dev/v1alpha1`: what an admin writes
 //! ([`ToolSecurityProfile`]), what a tenant may ask for ([`ToolSecurityException`]), what Palisade writes into each
-//! selected namespace ([`ToolSecurityParams`]), and the names, labels, conditions and reasons that both sides rely on.
+//! selected namespace ([`ToolSecurityParams`]), what it reports about it ([`ToolSecurityReport`]), and the names, labels, conditions and reasons that both sides rely on.
 //!
 //! This crate is pure: no I/O, no clock, no environment.
 
@@ -12,6 +12,7 @@ pub mod names;
 mod params;
 mod profile;
 mod published;
+mod report;
 pub mod revision;
 mod rollout;
 
@@ -30,6 +31,10 @@ pub use profile::{
     Source, StageCounts, ToolSecurityProfile, ToolSecurityProfileSpec, ToolSecurityProfileStatus,
 };
 pub use published::Published;
+pub use report::{
+    MAX_NOT_JUDGED, MAX_VIOLATIONS, NotJudged, ReportedViolation, ScanStatus, ToolSecurityReport,
+    ToolSecurityReportSpec,
+};
 pub use rollout::{
     HELD_BY_VIOLATIONS, HeldNamespace, OnDenial, OnViolation, Rollout, RolloutPhase, RolloutStatus, Wave,
 };

@@ -53,6 +53,8 @@ pub mod field_manager {
     pub const ROLLOUT: &str = "palisade-controller/rollout";
     /// For the state of exceptions.
     pub const EXCEPTION: &str = "palisade-controller/exception";
+    /// For what the background scan found.
+    pub const REPORT: &str = "palisade-controller/report";
     /// For the last good revision of a profile.
     pub const REVISION: &str = "palisade-controller/revision";
 }

@@ -15,6 +15,7 @@ use serde_json::Value as Json;
 
 use crate::{
     enforcement::{Enforcement, Stage},
+    report::ScanStatus,
     rollout::{Rollout, RolloutStatus},
 };
 
@@ -47,6 +48,7 @@ use crate::{
     printcolumn(name = "Warn", type_ = "integer", json_path = ".status.namespaces.byStage.warn", description = "Selected namespaces in stage Warn."),
     printcolumn(name = "Audit", type_ = "integer", json_path = ".status.namespaces.byStage.audit", description = "Selected namespaces in stage Audit."),
     printcolumn(name = "Rollout", type_ = "string", priority = 1, json_path = ".status.rollout.phase", description = "How far the rollout is."),
+    printcolumn(name = "Violating", type_ = "integer", priority = 1, json_path = ".status.scan.workloads", description = "How many workloads violate the profile, if the background scan is on."),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
     printcolumn(name = "Workloads", type_ = "string", priority = 1, json_path = ".spec.enforcement.workloads", description = "The stage of pod templates."),
     printcolumn(name = "PSS", type_ = "string", priority = 1, json_path = ".status.pssEquivalent.level", description = "The level of the Pod Security Standards that the profile implies."),
@@ -441,6 +443,9 @@ pub struct ToolSecurityProfileStatus {
     /// How far spec.rollout is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rollout: Option<RolloutStatus>,
+    /// What the background scan found, if it is on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scan: Option<ScanStatus>,
     /// Names of the policies and bindings made for the profile.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 8))]

@@ -103,6 +103,11 @@ impl ApiError {
         matches!(self, Self::Refused(status) if matches!(status.code, 400 | 403 | 413 | 422))
     }
 
+    /// The API server no longer keeps the place where the next page of a list begins.
+    pub fn is_expired(&self) -> bool {
+        matches!(self, Self::Refused(status) if status.code == 410)
+    }
+
     /// Another writer was faster.
     pub fn is_conflict(&self) -> bool {
         matches!(self, Self::Refused(status) if status.is_conflict())

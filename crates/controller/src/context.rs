@@ -72,6 +72,8 @@ pub struct Context {
     pub registration: Arc<Registration>,
     /// Takes events to send.
     pub events: Events,
+    /// Whether the background scan is on.
+    pub scans: bool,
     /// Counts.
     pub metrics: Arc<Metrics>,
     /// Starts tasks, and ends the process when one of them panics.
@@ -114,6 +116,7 @@ impl Context {
             prober: Arc::new(prober),
             registration: Arc::default(),
             events,
+            scans: options.scan_interval.0.is_some(),
             metrics,
             supervisor,
             stop,

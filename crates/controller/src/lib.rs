@@ -16,7 +16,7 @@
 //!
 //! There are five lanes, and none waits for another: each has a queue of its own, and works on as many profiles at a
 //! time as are due; that of exceptions works on namespaces. What they share of a profile is in `state`, behind locks that are never held while anything is
-//! awaited. So repairs wait for nothing. Beside the lanes, `probe` asks each API server what it enforces, `mutate`
+//! awaited. So repairs wait for nothing. Beside the lanes, `probe` asks each API server what it enforces, `scan` judges what exists, `mutate`
 //! maintains the engine that mutates pods (a policy of the API server, or else the webhook), and `registration`
 //! maintains the entries of the webhook.
 //!
@@ -29,11 +29,11 @@
 //!
 //! 1. Tools: `call`, `text`, `table`, `queue`, `options`, `status`, `metrics`, `events`.
 //! 2. What is known: `asked`, `store`, `redirects`, `health`, `accepted`, `compare`, `converge`, `native`.
-//! 3. Stages that need no context: `observe`, `compile`, `revision`, `last_good`, `resolve`, `jobs`, `tenancy`, `waves`,
-//!    `state`, `conditions`, `registration`, `probe`.
+//! 3. Stages that need no context: `observe`, `compile`, `revision`, `last_good`, `resolve`, `jobs`, `tenancy`, `judge`,
+//!    `waves`, `state`, `conditions`, `registration`, `probe`.
 //! 4. What all stages share: `context`.
 //! 5. Stages: `finalizer`, `delete`, `trial`, `apply`, `repair`, `write`, `params`, `rollout`, `exceptions`,
-//!    `mutate`, `remove`, `report`.
+//!    `scan`, `mutate`, `remove`, `report`.
 //! 6. The driver: `lane`, `progress`, `reconcile`, `run`.
 
 #![allow(
@@ -57,6 +57,7 @@ mod exceptions;
 mod finalizer;
 mod health;
 mod jobs;
+mod judge;
 mod lane;
 mod last_good;
 mod metrics;
@@ -78,6 +79,7 @@ mod resolve;
 mod revision;
 mod rollout;
 mod run;
+mod scan;
 mod state;
 mod status;
 mod store;
@@ -91,5 +93,5 @@ mod waves;
 mod write;
 
 pub use context::Access;
-pub use options::{ApiServers, Options};
+pub use options::{ApiServers, Options, ScanInterval};
 pub use run::{Controller, Error, Running, run};

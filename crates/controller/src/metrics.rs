@@ -1,6 +1,10 @@
 //! Metrics. No label has values that grow with the number of namespaces.
 
-use std::time::Duration;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Mutex, PoisonError, atomic::AtomicU64},
+    time::Duration,
+};
 
 use palisade_api::{RolloutPhase, RolloutStatus, Stage};
 use palisade_process::HttpMetrics;
@@ -33,6 +37,12 @@ struct StageLabels {
 struct PhaseLabels {
     profile: String,
     phase: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct CheckLabels {
+    profile: String,
+    check: String,
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
@@ -138,6 +148,12 @@ pub struct Metrics {
     by_stage: Family<StageLabels, Gauge>,
     rollout: Family<StateLabels, Gauge>,
     rollout_phase: Family<PhaseLabels, Gauge>,
+    violations: Family<CheckLabels, Gauge>,
+    /// The checks that have a value there, by profile.
+    counted: Mutex<BTreeMap<String, BTreeSet<String>>>,
+    scans: Family<ResultLabel, Counter>,
+    scan_duration: Gauge<f64, AtomicU64>,
+    scan_objects: Gauge,
     conditions: Family<ConditionLabels, Gauge>,
     writes: Family<WriteLabels, Counter>,
     drift: Family<KindLabel, Counter>,
@@ -163,6 +179,11 @@ impl Metrics {
             by_stage: Family::default(),
             rollout: Family::default(),
             rollout_phase: Family::default(),
+            violations: Family::default(),
+            counted: Mutex::default(),
+            scans: Family::default(),
+            scan_duration: Gauge::default(),
+            scan_objects: Gauge::default(),
             conditions: Family::default(),
             writes: Family::default(),
             drift: Family::default(),
@@ -194,6 +215,22 @@ impl Metrics {
             "palisade_rollout_phase",
             "Whether the rollout of a profile is in the phase",
             self.rollout_phase.clone(),
+        );
+        registry.register(
+            "palisade_violations",
+            "Workloads that violate a profile, by check, as the background scan found them",
+            self.violations.clone(),
+        );
+        registry.register("palisade_scan", "Background scans, by result", self.scans.clone());
+        registry.register(
+            "palisade_scan_last_duration_seconds",
+            "How long the last background scan took",
+            self.scan_duration.clone(),
+        );
+        registry.register(
+            "palisade_scan_objects",
+            "Pods and workloads that a profile judges, as the last background scan found them",
+            self.scan_objects.clone(),
         );
         registry.register(
             "palisade_profile_condition",
@@ -283,6 +320,7 @@ impl Metrics {
             Some(rollout) => self.rolled_out(profile, rollout),
             None => self.forget_rollout(profile),
         }
+        self.violating(profile, observations.scan.as_ref().map(|scan| &scan.checks));
         for condition in &observations.conditions {
             for status in ConditionStatus::ALL {
                 let labels = ConditionLabels {
@@ -292,6 +330,29 @@ impl Metrics {
                 };
                 self.conditions.get_or_create(&labels).set(i64::from(condition.status == status));
             }
+        }
+    }
+
+    /// A background scan ended.
+    pub fn scanned(&self, result: &'static str, took: Duration) {
+        self.scans.get_or_create(&ResultLabel { result }).inc();
+        self.scan_duration.set(took.as_secs_f64());
+    }
+
+    /// How many objects the background scan found.
+    pub fn scan_objects(&self, count: usize) {
+        self.scan_objects.set(i64::try_from(count).unwrap_or(i64::MAX));
+    }
+
+    fn violating(&self, profile: &str, checks: Option<&BTreeMap<String, i64>>) {
+        let labels = |check: &String| CheckLabels { profile: profile.to_owned(), check: check.clone() };
+        for (check, count) in checks.into_iter().flatten() {
+            self.violations.get_or_create(&labels(check)).set(*count);
+        }
+        let now = checks.map(|checks| checks.keys().cloned().collect()).unwrap_or_default();
+        let before = self.counted.lock().unwrap_or_else(PoisonError::into_inner).insert(profile.to_owned(), now);
+        for check in before.iter().flatten().filter(|check| checks.is_none_or(|checks| !checks.contains_key(*check))) {
+            self.violations.remove(&labels(check));
         }
     }
 
@@ -317,6 +378,8 @@ impl Metrics {
     /// A profile is gone.
     pub fn forget(&self, profile: &str) {
         self.forget_rollout(profile);
+        self.violating(profile, None);
+        self.counted.lock().unwrap_or_else(PoisonError::into_inner).remove(profile);
         for state in STATES {
             self.namespaces.remove(&StateLabels { profile: profile.to_owned(), state });
         }
@@ -360,8 +423,17 @@ mod tests {
         metrics.answers("https://10.0.0.1:6443", true);
         let rollout = RolloutStatus { phase: RolloutPhase::Stopped, held: 3, promoted: 7, ..RolloutStatus::default() };
         metrics.rolled_out("tools", &rollout);
+        metrics.violating("tools", Some(&[("hostPorts".to_owned(), 2), ("privileged".to_owned(), 1)].into()));
+        metrics.violating("tools", Some(&[("hostPorts".to_owned(), 3)].into()));
+        metrics.scanned("ok", Duration::from_millis(1500));
+        metrics.scan_objects(20_000);
         let text = metrics.text().unwrap();
+        assert!(!text.contains("privileged"), "nothing violates it any more");
         for name in [
+            "palisade_violations{profile=\"tools\",check=\"hostPorts\"} 3",
+            "palisade_scan_total{result=\"ok\"} 1",
+            "palisade_scan_last_duration_seconds 1.5",
+            "palisade_scan_objects 20000",
             "palisade_reconcile_total{result=\"ok\"} 1",
             "palisade_reconcile_duration_seconds_count 1",
             "palisade_writes_total{kind=\"ToolSecurityParams\",verb=\"apply\"} 1",

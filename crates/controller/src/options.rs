@@ -50,6 +50,21 @@ fn parse(address: &str) -> Result<Uri, String> {
     Ok(uri)
 }
 
+/// How often the background scan looks at all pods and workloads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ScanInterval(pub Option<Duration>);
+
+impl FromStr for ScanInterval {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "Off" {
+            return Ok(Self(None));
+        }
+        time(text).map(|interval| Self(Some(interval))).map_err(|error| format!("{error}; or write Off"))
+    }
+}
+
 /// Options of the controller.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Options {
@@ -78,6 +93,17 @@ pub struct Options {
     /// How long the API servers may take to give the right answers after a change.
     #[arg(long, default_value = "10s", value_parser = time)]
     pub probe_timeout: Duration,
+    /// How long after a background scan the next one begins: a time, or Off. It judges existing pods and workloads and
+    /// writes a ToolSecurityReport where they violate a profile. It needs the permissions of manifests/scan.
+    #[arg(long, env = "PALISADE_SCAN_INTERVAL", default_value = "Off", value_name = "Off|TIME")]
+    pub scan_interval: ScanInterval,
+    /// How many lists of 500 objects a background scan asks for in a second.
+    #[arg(long, default_value_t = 10, value_parser = some())]
+    pub scan_rate: usize,
+    /// How many bytes all ToolSecurityReports together may have, as JSON. Those that come last have counts only, or are
+    /// not written.
+    #[arg(long, default_value_t = 16 * 1024 * 1024, value_parser = some())]
+    pub scan_max_report_bytes: usize,
     /// Name of this instance in events.
     #[arg(long, env = "POD_NAME")]
     pub instance: Option<String>,
@@ -93,6 +119,9 @@ impl Default for Options {
             api_servers: ApiServers::Discover,
             probe_interval: Duration::from_mins(5),
             probe_timeout: Duration::from_secs(10),
+            scan_interval: ScanInterval::default(),
+            scan_rate: 10,
+            scan_max_report_bytes: 16 * 1024 * 1024,
             instance: None,
         }
     }
@@ -112,7 +141,14 @@ mod tests {
 
     #[test]
     fn zero_is_rejected_for_intervals_and_concurrency() {
-        for flag in ["--probe-interval=0s", "--probe-timeout=0ms", "--write-concurrency=0", "--profile-concurrency=0"] {
+        for flag in [
+            "--probe-interval=0s",
+            "--probe-timeout=0ms",
+            "--write-concurrency=0",
+            "--profile-concurrency=0",
+            "--scan-interval=0s",
+            "--scan-rate=0",
+        ] {
             let error = Cli::try_parse_from(["x", flag]).map(|cli| cli.options).unwrap_err().to_string();
             let (name, value) = flag.split_once('=').unwrap();
             assert!(error.contains(name) && error.contains(&format!("'{value}'")), "{flag}: {error}");
@@ -128,6 +164,14 @@ mod tests {
         for wrong in ["", "discover", "10.0.0.1:6443", "https://", "https://a,,https://b", "ftp://a"] {
             assert!(wrong.parse::<ApiServers>().is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_scan_interval_is_a_time_or_off() {
+        assert_eq!("Off".parse(), Ok(ScanInterval(None)));
+        assert_eq!("10m".parse(), Ok(ScanInterval(Some(Duration::from_mins(10)))));
+        let error = "off".parse::<ScanInterval>().unwrap_err();
+        assert!(error.contains("or write Off"), "{error}");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 
 use futures::{FutureExt, future::BoxFuture};
 use k8s_openapi::{apimachinery::pkg::apis::meta::v1::ObjectMeta, jiff::Timestamp};
-use palisade_api::{EngineInForce, MutationStatus, RolloutStatus, conditions::ConditionType, names};
+use palisade_api::{EngineInForce, MutationStatus, RolloutStatus, ScanStatus, conditions::ConditionType, names};
 use tokio::time::Instant;
 use tracing::Instrument;
 
@@ -135,6 +135,7 @@ async fn reconcile(
         }
         *state.in_force() = InForce::default();
         *state.rollout() = RolloutState::default();
+        *state.scan() = None;
         *progress = Progress { uid, ..Progress::default() };
     }
     if observed.meta.deletion_timestamp.is_some() {
@@ -291,7 +292,8 @@ async fn write_status(
     let in_force = progress.last_good.get().map(AsRef::as_ref);
     let mutation = mutation(cx, observed, progress);
     let rollout = rollout(cx, observed, in_force);
-    let what = Report { conditions, namespaces: Namespaces::of(summary), in_force, mutation, rollout };
+    let scan = scan(cx, observed);
+    let what = Report { conditions, namespaces: Namespaces::of(summary), in_force, mutation, rollout, scan };
     report(cx, observed, &mut progress.report, what).await.map_err(ReconcileError::Report)
 }
 
@@ -301,6 +303,16 @@ fn rollout(cx: &Context, observed: &ObservedProfile, in_force: Option<&AcceptedP
     let state = cx.states.of(observed.meta.name.as_deref()?);
     let known = state.rollout().status.clone();
     known.or_else(|| observed.profile.as_ref().ok()?.status.as_ref()?.rollout.clone())
+}
+
+/// What the background scan found, for the status; what an earlier process reported holds until it has looked.
+fn scan(cx: &Context, observed: &ObservedProfile) -> Option<ScanStatus> {
+    if !cx.scans {
+        return None;
+    }
+    let state = cx.states.of(observed.meta.name.as_deref()?);
+    let known = state.scan().clone();
+    known.or_else(|| observed.profile.as_ref().ok()?.status.as_ref()?.scan.clone())
 }
 
 /// Which engine mutates pods, for the status.

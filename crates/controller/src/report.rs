@@ -9,8 +9,8 @@ use kube::{
     runtime::events::EventType,
 };
 use palisade_api::{
-    ExceptionCounts, FailedNamespace, MutationStatus, NamespaceCounts, RolloutStatus, StageCounts, ToolSecurityProfile,
-    ToolSecurityProfileStatus, names,
+    ExceptionCounts, FailedNamespace, MutationStatus, NamespaceCounts, RolloutStatus, ScanStatus, StageCounts,
+    ToolSecurityProfile, ToolSecurityProfileStatus, names,
 };
 use serde_json::json;
 
@@ -50,6 +50,8 @@ pub struct Report<'a> {
     pub mutation: Option<MutationStatus>,
     /// How far the rollout is.
     pub rollout: Option<RolloutStatus>,
+    /// What the background scan found.
+    pub scan: Option<ScanStatus>,
 }
 
 /// The namespaces of a profile: how many, and which failed.
@@ -101,7 +103,7 @@ pub async fn report(
     state: &mut ReportState,
     report: Report<'_>,
 ) -> Result<(), ApiError> {
-    let Report { conditions, namespaces, in_force, mutation, rollout } = report;
+    let Report { conditions, namespaces, in_force, mutation, rollout, scan } = report;
     let profile = observed.meta.name.clone().unwrap_or_default();
     let observations = Observations {
         generation: observed.meta.generation,
@@ -112,6 +114,7 @@ pub async fn report(
         exceptions: in_force.and_then(|in_force| exceptions(cx, in_force)),
         mutation,
         rollout,
+        scan,
         policies: cx.store.pairs(&profile).into_iter().filter_map(|pair| pair.policy?.metadata.name.clone()).collect(),
     };
     cx.metrics.report(&profile, &observations);

@@ -29,13 +29,13 @@ use crate::{
     accepted::AcceptedProfile,
     call::{ApiError, call},
     context::Context,
+    judge::Judge,
     queue::Next,
     state::State,
     store::{ObservedNamespace, ObservedProfile},
     text::{counted, few},
     waves::{
         clock, denials,
-        judge::Judge,
         plan::{self, Hold, Member, Plan},
     },
 };
@@ -60,7 +60,7 @@ pub fn work(cx: Arc<Context>, profile: String) -> BoxFuture<'static, Next> {
     .boxed()
 }
 
-async fn go_on(cx: &Arc<Context>, profile: &str, state: &State) -> Next {
+async fn go_on(cx: &Arc<Context>, profile: &str, state: &Arc<State>) -> Next {
     let Some(observed) = cx.store.profile(profile) else { return Next::Change };
     let accepted = {
         let in_force = state.in_force();
@@ -126,7 +126,7 @@ struct Turn<'a> {
     cx: &'a Arc<Context>,
     profile: &'a str,
     observed: &'a ObservedProfile,
-    state: &'a State,
+    state: &'a Arc<State>,
     accepted: &'a Arc<AcceptedProfile>,
     rollout: &'a Rollout,
 }
@@ -297,16 +297,9 @@ impl Turn<'_> {
     }
 
     async fn judge(&self) -> Result<Arc<Judge>, RolloutError> {
-        if let Some((of, judge)) = &self.state.rollout().judge
-            && Arc::ptr_eq(of, self.accepted)
-        {
-            return Ok(Arc::clone(judge));
-        }
-        let accepted = Arc::clone(self.accepted);
-        let judge = tokio::task::spawn_blocking(move || Judge::new(&accepted)).await?;
-        let judge = Arc::new(judge.map_err(RolloutError::Compile)?);
-        self.state.rollout().judge = Some((Arc::clone(self.accepted), Arc::clone(&judge)));
-        Ok(judge)
+        let (state, accepted) = (Arc::clone(self.state), Arc::clone(self.accepted));
+        let judge = tokio::task::spawn_blocking(move || state.judge(&accepted)).await?;
+        judge.map_err(RolloutError::Compile)
     }
 
     /// What in a namespace violates the profile.

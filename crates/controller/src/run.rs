@@ -14,7 +14,7 @@ use crate::{
     lane::{GRACE, Lane},
     native, observe,
     options::Options,
-    params, reconcile, registration, repair, rollout,
+    params, reconcile, registration, repair, rollout, scan,
 };
 
 /// Why the controller could not run, or ran no longer.
@@ -89,6 +89,7 @@ impl Controller {
         Lane::start(&cx, "rollouts", &cx.queues.rollouts, &rollouts, rollout::work);
         Lane::start(&cx, "exceptions", &cx.queues.exceptions, &exceptions, exceptions::work);
         Lane::start(&cx, "reconcile", &cx.queues.reconcile, &reconcile, reconcile::work());
+        scan::start(&cx, &options);
         tracing::info!(%addr, version = env!("CARGO_PKG_VERSION"), "palisade-controller started");
         let stop = shutdown.clone();
         let join = tokio::spawn(async move {

@@ -7,9 +7,12 @@ use std::{
     time::Duration,
 };
 
+use palisade_api::ScanStatus;
 use tokio::time::Instant;
 
-use crate::{accepted::AcceptedProfile, call::LINGER, resolve::Keep, tenancy::Tenancy, waves::RolloutState};
+use crate::{
+    accepted::AcceptedProfile, call::LINGER, judge::Judge, resolve::Keep, tenancy::Tenancy, waves::RolloutState,
+};
 
 /// By profile.
 #[derive(Debug, Default)]
@@ -46,6 +49,8 @@ pub struct State {
     in_force: Mutex<InForce>,
     tenancy: Mutex<Tenancy>,
     rollout: Mutex<RolloutState>,
+    judge: Mutex<Option<(Arc<AcceptedProfile>, Arc<Judge>)>>,
+    scan: Mutex<Option<ScanStatus>>,
 }
 
 impl State {
@@ -57,6 +62,26 @@ impl State {
     /// The rollout to stricter stages.
     pub fn rollout(&self) -> MutexGuard<'_, RolloutState> {
         self.rollout.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The policies of a generation, compiled to judge by. They are kept until another generation is asked for.
+    ///
+    /// # Errors
+    /// A mistake in a policy, which the check of the profile should have found.
+    pub fn judge(&self, accepted: &Arc<AcceptedProfile>) -> Result<Arc<Judge>, String> {
+        // Compiling takes a while: whoever needs the same waits for it.
+        let mut known = self.judge.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, judge)) = known.as_ref().filter(|(of, _)| Arc::ptr_eq(of, accepted)) {
+            return Ok(Arc::clone(judge));
+        }
+        let judge = Arc::new(Judge::new(accepted)?);
+        *known = Some((Arc::clone(accepted), Arc::clone(&judge)));
+        Ok(judge)
+    }
+
+    /// What the background scan found; `None` until it has looked.
+    pub fn scan(&self) -> MutexGuard<'_, Option<ScanStatus>> {
+        self.scan.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The parameters in the namespaces.

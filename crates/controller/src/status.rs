@@ -5,7 +5,7 @@ use k8s_openapi::{
     jiff::Timestamp,
 };
 use palisade_api::{
-    ExceptionCounts, FailedNamespace, MutationStatus, NamespaceCounts, PssEquivalent, RolloutStatus,
+    ExceptionCounts, FailedNamespace, MutationStatus, NamespaceCounts, PssEquivalent, RolloutStatus, ScanStatus,
     ToolSecurityProfileStatus,
     conditions::{ConditionType, Outcome, Reason},
 };
@@ -110,6 +110,8 @@ pub struct Observations {
     pub mutation: Option<MutationStatus>,
     /// How far the rollout is.
     pub rollout: Option<RolloutStatus>,
+    /// What the background scan found.
+    pub scan: Option<ScanStatus>,
     /// The policies in the cluster.
     pub policies: Vec<String>,
 }
@@ -152,6 +154,7 @@ pub fn next<'a>(
         exceptions: observations.exceptions,
         mutation: observations.mutation.clone(),
         rollout: observations.rollout.clone(),
+        scan: observations.scan.clone(),
         generated_policies: observations.policies.clone(),
     };
     let same = previous.is_some_and(|previous| is_same(previous, &status));
@@ -169,6 +172,7 @@ fn is_same(previous: &ToolSecurityProfileStatus, status: &ToolSecurityProfileSta
         exceptions,
         mutation,
         rollout,
+        scan,
         generated_policies,
     } = status;
     previous.observed_generation == *observed_generation
@@ -178,6 +182,7 @@ fn is_same(previous: &ToolSecurityProfileStatus, status: &ToolSecurityProfileSta
         && previous.exceptions == *exceptions
         && previous.mutation == *mutation
         && previous.rollout == *rollout
+        && previous.scan == *scan
         && previous.generated_policies == *generated_policies
         && conditions.iter().all(|condition| previous.conditions.contains(condition))
 }
@@ -200,6 +205,7 @@ mod tests {
             exceptions: None,
             mutation: None,
             rollout: None,
+            scan: None,
             policies: vec![],
         }
     }

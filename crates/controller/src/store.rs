@@ -159,6 +159,11 @@ impl Store {
         Tenants { namespaces, params, asked: self.asked.of_profile(profile) }
     }
 
+    /// All namespaces.
+    pub fn namespaces(&self) -> Vec<Arc<ObservedNamespace>> {
+        self.lock().namespaces.iter().map(|(_, namespace)| Arc::clone(namespace)).collect()
+    }
+
     /// From now on the store remembers which namespaces and parameters of a profile change.
     pub fn follow(&self, profile: &str) {
         self.lock().changed.entry(profile.to_owned()).or_default();

@@ -28,6 +28,7 @@ mod pressure;
 mod privilege;
 mod rollout;
 mod scale;
+mod scan;
 mod stages;
 mod stored;
 mod updates;
@@ -109,6 +110,7 @@ fn main() -> ExitCode {
         rollout::a_rollout_promotes_what_complies_and_holds_the_rest,
         rollout::a_rollout_stops_at_a_violation,
         rollout::a_soak_time_begins_again_after_a_denial,
+        scan::the_scan_reports_what_the_api_server_would_deny,
     ];
     let maintained = scenarios![
         lifecycle::an_invalid_profile_changes_nothing,
@@ -189,6 +191,10 @@ fn main() -> ExitCode {
     if std::env::var_os("PALISADE_BOUNDS").is_some() {
         // It takes minutes, and the figures of a machine that has nothing else to do: make bounds.
         alone.extend(scenarios![bounds::judging_a_long_list_costs_a_bounded_multiple]);
+    }
+    if std::env::var_os("PALISADE_SCAN_CONTROLLER").is_some() {
+        // It takes minutes: make scan.
+        alone.extend(scenarios![scan::twenty_thousand_pods_are_scanned]);
     }
     let beta =
         scenarios![mutation::beta_policy_mutates_like_the_patch, upgrade::beta_policy_mutates_where_v1_is_not_served,];

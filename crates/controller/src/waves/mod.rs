@@ -3,16 +3,12 @@
 
 pub mod clock;
 pub mod denials;
-pub mod judge;
 pub mod plan;
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::BTreeMap;
 
 use palisade_api::RolloutStatus;
 use tokio::time::Instant;
-
-use self::judge::Judge;
-use crate::accepted::AcceptedProfile;
 
 /// What the lane remembers of a profile.
 #[derive(Debug, Default)]
@@ -21,8 +17,6 @@ pub struct RolloutState {
     pub status: Option<RolloutStatus>,
     /// When namespaces were judged that did not comply.
     pub judged: BTreeMap<String, Instant>,
-    /// The policies of the generation in force.
-    pub judge: Option<(Arc<AcceptedProfile>, Arc<Judge>)>,
     /// Whether pods were observed to be mutated as the profile says. They are judged as if they were.
     pub mutated: bool,
     /// How often it failed in a row.

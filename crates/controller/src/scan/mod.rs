@@ -1,0 +1,274 @@
+//! The background scan: judges the pods and workloads that exist as if they were created now, by the very expressions
+//! that are enforced, and reports what violates a profile.
+//!
+//! ```text
+//! list pages --> pass: judge what has changed --> tally by workload --> reports, status, metrics
+//! ```
+//!
+//! A pass lists each kind in the whole cluster, a page at a time. It keeps of each object the verdict and what the
+//! verdict depends on, so that the next pass judges only what has changed, and writes nothing if nothing has.
+
+mod owners;
+mod pass;
+mod reports;
+mod tally;
+
+use std::{sync::Arc, time::Duration};
+
+use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
+use kube::api::ListParams;
+use palisade_api::ScanStatus;
+use palisade_objects::workload::WORKLOADS;
+use tokio::time::{Instant, Interval, MissedTickBehavior};
+
+use self::{
+    owners::Owners,
+    pass::{Memory, Pass, Snapshot, Subject},
+    reports::Desired,
+};
+use crate::{
+    accepted::AcceptedProfile,
+    call::ApiError,
+    context::Context,
+    judge::{Existing, Page, is_current, list_page},
+    options::Options,
+    text::counted,
+};
+
+/// How often it is looked whether a pass is due.
+const LOOK: Duration = Duration::from_secs(1);
+/// The longest pause after a failure.
+const MOST: Duration = Duration::from_mins(5);
+/// How many objects one request lists.
+const PAGE: u32 = 500;
+/// How often a list may begin again in one pass, because it takes longer than the API server keeps its place.
+const RESTARTS: usize = 3;
+
+/// Starts it, if the options say so.
+pub fn start(cx: &Arc<Context>, options: &Options) {
+    let Some(interval) = options.scan_interval.0 else { return };
+    let (cx, rate) = (Arc::clone(cx), options.scan_rate);
+    let budget = options.scan_max_report_bytes;
+    Arc::clone(&cx).supervisor.spawn("the background scan", async move {
+        let stop = cx.stop.clone();
+        tokio::select! {
+            () = stop.cancelled() => {}
+            () = Scan::new(cx, interval, rate, budget).run() => {}
+        }
+    });
+}
+
+/// Why a pass failed.
+#[derive(Debug, thiserror::Error)]
+enum ScanError {
+    #[error("{resource} could not be listed: {error}{}", help(error))]
+    List { resource: &'static str, error: ApiError },
+    #[error("reports could not be written: {error}{}", help(error))]
+    Write { error: ApiError },
+    #[error("the policies of {profile} could not be compiled: {message}")]
+    Compile { profile: String, message: String },
+    #[error("judging panicked, which is a bug in Palisade: {0}")]
+    Panicked(#[from] tokio::task::JoinError),
+}
+
+fn help(error: &ApiError) -> &'static str {
+    if error.is_forbidden() { "; kubectl apply -k manifests/scan permits it" } else { "" }
+}
+
+struct Scan {
+    cx: Arc<Context>,
+    interval: Duration,
+    /// Between two requests for lists.
+    pace: Interval,
+    budget: usize,
+    memory: Memory,
+}
+
+impl Scan {
+    fn new(cx: Arc<Context>, interval: Duration, rate: usize, budget: usize) -> Self {
+        let period = Duration::from_secs(1) / u32::try_from(rate.max(1)).unwrap_or(u32::MAX);
+        let mut pace = tokio::time::interval(period.max(Duration::from_millis(1)));
+        pace.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        Self { cx, interval, pace, budget, memory: Memory::default() }
+    }
+
+    async fn run(mut self) {
+        let (mut last, mut failures) = (Vec::new(), 0);
+        loop {
+            let subjects = self.wait(&last, failures).await;
+            let begun = Instant::now();
+            match self.pass(&subjects).await {
+                Ok(()) => {
+                    failures = 0;
+                    self.cx.metrics.scanned("ok", begun.elapsed());
+                }
+                Err(error) => {
+                    failures += 1;
+                    tracing::warn!(%error, "the background scan failed; will retry");
+                    self.cx.metrics.scanned("error", begun.elapsed());
+                    self.failed(&subjects, &error);
+                }
+            }
+            last = subjects;
+        }
+    }
+
+    /// Waits until a pass is due: the interval is over, or other profiles are in force. Returns these.
+    async fn wait(&self, last: &[Arc<AcceptedProfile>], failures: u32) -> Vec<Arc<AcceptedProfile>> {
+        let pause = match failures {
+            0 => self.interval,
+            _ => palisade_process::delay(failures, MOST.min(self.interval)),
+        };
+        let due = Instant::now() + pause;
+        loop {
+            let subjects = self.in_force();
+            let same =
+                subjects.len() == last.len() && subjects.iter().zip(last).all(|(one, other)| Arc::ptr_eq(one, other));
+            if !same || (!subjects.is_empty() && Instant::now() >= due) {
+                return subjects;
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
+    /// The generations of profiles that are in force, in the order of their names.
+    fn in_force(&self) -> Vec<Arc<AcceptedProfile>> {
+        if !self.cx.store.synced() {
+            return Vec::new();
+        }
+        let states = self.cx.store.profiles().into_iter().filter_map(|profile| self.cx.states.get(&profile));
+        states
+            .filter_map(|state| {
+                let in_force = state.in_force();
+                in_force.accepted.clone().filter(|_| in_force.is_confirmed())
+            })
+            .collect()
+    }
+
+    async fn pass(&mut self, in_force: &[Arc<AcceptedProfile>]) -> Result<(), ScanError> {
+        let snapshot = self.snapshot(in_force).await?;
+        let workloads = snapshot.subjects.iter().any(|subject| subject.judge.judges_workloads());
+        let mut pass = Pass::new(snapshot, std::mem::take(&mut self.memory));
+        let mut owners = Owners::default();
+        // Without a profile, reports of former ones are left to delete.
+        let none = in_force.is_empty();
+        let kinds = WORKLOADS.iter().filter(|one| workloads || matches!(one.kind, "ReplicaSet" | "Job"));
+        for one in kinds.take_while(|_| !none) {
+            let of = (one.api_version, one.kind, one.resource);
+            pass = self.list(pass, of, workloads, &mut owners).await?;
+        }
+        if !none {
+            pass = self.list(pass, ("v1", "Pod", "pods"), true, &mut owners).await?;
+        }
+        let (objects, judged) = (pass.objects, pass.judged);
+        let (snapshot, found, memory) = pass.end();
+        self.memory = memory;
+        self.cx.metrics.scan_objects(objects);
+        let tallies = tally::count(&found, &owners);
+        let desired = Desired::new(&snapshot, &tallies, &Time(Timestamp::now()), self.budget);
+        let cut = desired.cut.clone();
+        let written = reports::keep(&self.cx, &snapshot, desired).await;
+        for subject in &snapshot.subjects {
+            let mut status = tally::total(tallies.range(of_profile(subject.name())).map(|(_, tally)| tally));
+            if let Some(reports) = cut.get(subject.name()) {
+                status.message = format!(
+                    "{} incomplete or missing: all reports together may have {} bytes (--scan-max-report-bytes)",
+                    counted(*reports, "report"),
+                    self.budget
+                );
+            }
+            self.publish(subject.name(), status);
+        }
+        let written = written.map_err(|error| ScanError::Write { error })?;
+        tracing::info!(objects, judged, violating = found.len(), written, "scanned");
+        Ok(())
+    }
+
+    async fn snapshot(&self, in_force: &[Arc<AcceptedProfile>]) -> Result<Snapshot, ScanError> {
+        let mut subjects = Vec::new();
+        for accepted in in_force {
+            let profile = accepted.compiled.profile.clone();
+            let (state, of) = (self.cx.states.of(&profile), Arc::clone(accepted));
+            let judge = tokio::task::spawn_blocking(move || state.judge(&of)).await?;
+            let judge = judge.map_err(|message| ScanError::Compile { profile: profile.clone(), message })?;
+            let asked = self.cx.store.asked.of_profile(&profile);
+            subjects.push(Subject { accepted: Arc::clone(accepted), judge, asked });
+        }
+        let namespaces = self.cx.store.namespaces();
+        let namespaces = namespaces.into_iter().map(|one| (one.namespace.name.clone(), one)).collect();
+        Ok(Snapshot { subjects, namespaces, now: Timestamp::now() })
+    }
+
+    /// Lists all objects of a kind and judges them, unless only their owners matter.
+    async fn list(
+        &mut self,
+        mut pass: Pass,
+        (api_version, kind, resource): (&'static str, &'static str, &'static str),
+        judged: bool,
+        owners: &mut Owners,
+    ) -> Result<Pass, ScanError> {
+        let (mut page, mut restarts) = (ListParams::default().limit(PAGE), 0);
+        loop {
+            self.pace.tick().await;
+            let listed = list_page(&self.cx.client, None, (api_version, kind, resource), &page).await;
+            let Page { mut objects, next } = match listed {
+                Ok(page) => page,
+                Err(error) if error.is_expired() && restarts < RESTARTS => {
+                    restarts += 1;
+                    pass.restart(kind);
+                    page = ListParams::default().limit(PAGE);
+                    continue;
+                }
+                Err(error) => {
+                    self.memory = pass.abandon();
+                    return Err(ScanError::List { resource, error });
+                }
+            };
+            if kind != "Pod" {
+                for existing in &objects {
+                    owners.learn(&existing.object);
+                }
+            }
+            if judged {
+                objects.retain(|Existing { object, .. }| is_current(kind, object));
+                let _permit = self.cx.plans.acquire().await;
+                pass = tokio::task::spawn_blocking(move || {
+                    pass.judge(kind, &objects);
+                    pass
+                })
+                .await?;
+            }
+            match next {
+                Some(token) => page = page.continue_token(&token),
+                None => return Ok(pass),
+            }
+        }
+    }
+
+    /// Remembers what was found, and has it reported if it differs.
+    fn publish(&self, profile: &str, status: ScanStatus) {
+        let Some(state) = self.cx.states.get(profile) else { return };
+        let mut known = state.scan();
+        if known.as_ref() != Some(&status) {
+            *known = Some(status);
+            self.cx.queue.trigger([profile.to_owned()]);
+        }
+    }
+
+    fn failed(&self, subjects: &[Arc<AcceptedProfile>], error: &ScanError) {
+        let message: String = error.to_string().chars().take(1000).collect();
+        for accepted in subjects {
+            let profile = &accepted.compiled.profile;
+            let known = self.cx.states.get(profile).and_then(|state| state.scan().clone());
+            let reported = || self.cx.store.profile(profile)?.profile.as_ref().ok()?.status.as_ref()?.scan.clone();
+            let known = known.or_else(reported).unwrap_or_default();
+            self.publish(profile, ScanStatus { message: message.clone(), ..known });
+        }
+    }
+}
+
+/// All tallies of a profile.
+fn of_profile(profile: &str) -> std::ops::Range<(String, String)> {
+    // No namespace comes after this one.
+    (profile.to_owned(), String::new())..(profile.to_owned(), "\u{10ffff}".to_owned())
+}

@@ -1,0 +1,224 @@
+//! One pass over the objects of the cluster: judges what has changed since the pass before, and remembers the rest. Pure.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    hash::{DefaultHasher, Hash, Hasher},
+    sync::Arc,
+};
+
+use k8s_openapi::jiff::Timestamp;
+use palisade_api::ToolSecurityParams;
+use palisade_compiler::selects;
+use serde_json::Value as Json;
+
+use super::owners::Owner;
+use crate::{
+    accepted::AcceptedProfile,
+    asked::ObservedException,
+    judge::{Existing, Judge, Judgement, Tenant},
+    store::ObservedNamespace,
+};
+
+/// A profile to judge by.
+#[derive(Debug)]
+pub struct Subject {
+    /// The generation in force.
+    pub accepted: Arc<AcceptedProfile>,
+    /// Its policies.
+    pub judge: Arc<Judge>,
+    /// What tenants ask for, by namespace.
+    pub asked: BTreeMap<String, Vec<Arc<ObservedException>>>,
+}
+
+impl Subject {
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.accepted.compiled.profile
+    }
+
+    fn params(&self, namespace: &ObservedNamespace, now: Timestamp) -> Option<ToolSecurityParams> {
+        let asked = self.asked.get(&namespace.namespace.name).into_iter().flatten();
+        self.accepted.compiled.params(&namespace.namespace, asked.map(|one| &one.request), now)
+    }
+}
+
+/// What objects are judged by.
+#[derive(Debug)]
+pub struct Snapshot {
+    /// The profiles.
+    pub subjects: Vec<Subject>,
+    /// The namespaces, by name.
+    pub namespaces: BTreeMap<String, Arc<ObservedNamespace>>,
+    /// The time, because exceptions end.
+    pub now: Timestamp,
+}
+
+/// What the profiles that judge an object say of it, by profile; without those that it complies with.
+pub type Outcomes = Arc<[(String, Judgement)]>;
+
+/// An object that does not comply.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its kind.
+    pub kind: &'static str,
+    /// Its name.
+    pub name: String,
+    /// Its controller.
+    pub owner: Option<Owner>,
+    /// By profile.
+    pub outcomes: Outcomes,
+}
+
+/// What was judged in former passes: an object is judged again only if it or what it is judged by has changed.
+#[derive(Debug, Default)]
+pub struct Memory {
+    known: HashMap<u128, Known>,
+    pass: u32,
+}
+
+#[derive(Debug)]
+struct Known {
+    version: u64,
+    inputs: u64,
+    pass: u32,
+    /// `None` if it complies.
+    outcomes: Option<Outcomes>,
+}
+
+/// One pass.
+#[derive(Debug)]
+pub struct Pass {
+    snapshot: Snapshot,
+    memory: Memory,
+    found: BTreeMap<&'static str, Vec<Found>>,
+    /// How many objects there are that at least one profile judges.
+    pub objects: usize,
+    /// How many of them were judged in this pass.
+    pub judged: usize,
+}
+
+impl Pass {
+    /// Begins.
+    pub fn new(snapshot: Snapshot, mut memory: Memory) -> Self {
+        memory.pass = memory.pass.wrapping_add(1);
+        Self { snapshot, memory, found: BTreeMap::new(), objects: 0, judged: 0 }
+    }
+
+    /// Forgets what was found of a kind, whose list begins again.
+    pub fn restart(&mut self, kind: &'static str) {
+        self.found.remove(kind);
+    }
+
+    /// Judges some objects: best those of one namespace one after the other, as lists have them.
+    pub fn judge(&mut self, kind: &'static str, page: &[Existing]) {
+        let Self { snapshot, memory, found, objects, judged } = self;
+        let mut place: Option<Place<'_>> = None;
+        for Existing { object, .. } in page {
+            let text = |pointer: &str| object.pointer(pointer).and_then(Json::as_str).unwrap_or_default();
+            let namespace = text("/metadata/namespace");
+            if place.as_ref().is_none_or(|place| place.name != namespace) {
+                place = Some(Place::new(snapshot, namespace));
+            }
+            let Some(place) = place.as_mut().filter(|place| !place.subjects.is_empty()) else { continue };
+            *objects += 1;
+            let (uid, version) = (number(text("/metadata/uid")), digest(text("/metadata/resourceVersion")));
+            let known = memory.known.get_mut(&uid);
+            let known = known.filter(|known| known.version == version && known.inputs == place.inputs);
+            let outcomes = if let Some(known) = known {
+                known.pass = memory.pass;
+                known.outcomes.clone()
+            } else {
+                *judged += 1;
+                let outcomes = place.judge(kind, object);
+                let (inputs, pass) = (place.inputs, memory.pass);
+                memory.known.insert(uid, Known { version, inputs, pass, outcomes: outcomes.clone() });
+                outcomes
+            };
+            if let Some(outcomes) = outcomes {
+                let (namespace, name, owner) =
+                    (namespace.to_owned(), text("/metadata/name").to_owned(), Owner::of(object));
+                found.entry(kind).or_default().push(Found { namespace, kind, name, owner, outcomes });
+            }
+        }
+    }
+
+    /// Ends: what does not comply, workloads before pods in the order in which kinds were judged; and what the next pass
+    /// need not judge again.
+    pub fn end(self) -> (Snapshot, Vec<Found>, Memory) {
+        let Self { snapshot, mut memory, mut found, .. } = self;
+        memory.known.retain(|_, known| known.pass == memory.pass);
+        memory.known.shrink_to_fit();
+        let pods = found.remove("Pod");
+        let all = found.into_values().flatten().chain(pods.into_iter().flatten()).collect();
+        (snapshot, all, memory)
+    }
+
+    /// What was remembered, of a pass that did not come to its end.
+    pub fn abandon(self) -> Memory {
+        self.memory
+    }
+}
+
+/// A namespace, and the profiles that select it.
+struct Place<'a> {
+    name: String,
+    namespace: Option<&'a ObservedNamespace>,
+    subjects: Vec<(&'a Subject, Option<ToolSecurityParams>)>,
+    /// A digest of all that a verdict depends on besides the object.
+    inputs: u64,
+    /// Made when the first object is judged.
+    tenants: Vec<(&'a str, Tenant<'a>)>,
+}
+
+impl<'a> Place<'a> {
+    fn new(snapshot: &'a Snapshot, name: &str) -> Self {
+        let namespace = snapshot.namespaces.get(name).map(AsRef::as_ref).filter(|namespace| !namespace.terminating);
+        let subjects = snapshot.subjects.iter().filter_map(|subject| {
+            let namespace = namespace?;
+            let selected = selects(&subject.accepted.profile.spec, &namespace.namespace);
+            selected.then(|| (subject, subject.params(namespace, snapshot.now)))
+        });
+        let subjects: Vec<_> = subjects.collect();
+        let mut hasher = DefaultHasher::new();
+        if let Some(ObservedNamespace { namespace, .. }) = namespace {
+            (&namespace.labels, &namespace.annotations).hash(&mut hasher);
+        }
+        for (subject, params) in &subjects {
+            let profile = &subject.accepted.profile;
+            (subject.name(), &profile.metadata.uid, profile.metadata.generation).hash(&mut hasher);
+            serde_json::to_string(&params.as_ref().map(|params| &params.spec)).unwrap_or_default().hash(&mut hasher);
+        }
+        Self { name: name.to_owned(), namespace, subjects, inputs: hasher.finish(), tenants: Vec::new() }
+    }
+
+    fn judge(&mut self, kind: &str, object: &Json) -> Option<Outcomes> {
+        let namespace = self.namespace?;
+        if self.tenants.is_empty() {
+            let tenants = self.subjects.iter().map(|(subject, params)| {
+                (subject.name(), subject.judge.tenant(&subject.accepted, &namespace.namespace, params.as_ref()))
+            });
+            self.tenants = tenants.collect();
+        }
+        let judgements = self.tenants.iter().map(|(name, tenant)| ((*name).to_owned(), tenant.judge(kind, object)));
+        let outcomes: Vec<_> = judgements.filter(|(_, judgement)| *judgement != Judgement::Complies).collect();
+        (!outcomes.is_empty()).then(|| outcomes.into())
+    }
+}
+
+fn digest(text: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    text.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// A uid as a number, which takes less memory than the text.
+fn number(uid: &str) -> u128 {
+    let digits = uid.chars().filter(|char| *char != '-');
+    let hex: String = digits.collect();
+    u128::from_str_radix(&hex, 16).unwrap_or_else(|_| {
+        // Not a UUID: no API server does that.
+        u128::from(digest(uid)) << 64 | u128::from(digest(&format!("{uid}-")))
+    })
+}

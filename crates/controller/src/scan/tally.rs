@@ -1,0 +1,192 @@
+//! What was found, by profile, namespace and workload: the contents of reports and of the status. Pure.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use palisade_api::{
+    MAX_NOT_JUDGED, MAX_VIOLATIONS, NotJudged, ReportedViolation, ScanStatus, Stage, ToolSecurityReportSpec,
+};
+
+use super::{owners::Owners, pass::Found};
+use crate::judge::Judgement;
+
+/// The longest text about a violation, in characters.
+const LONGEST: usize = 500;
+/// The most checks that are counted apart.
+const MAX_CHECKS: usize = 256;
+
+/// What was found in one namespace by one profile.
+#[derive(Debug, Default)]
+pub struct Tally {
+    /// By workload and check.
+    violations: BTreeMap<(String, String), Violations>,
+    /// Why, by workload.
+    not_judged: BTreeMap<String, String>,
+}
+
+#[derive(Debug)]
+struct Violations {
+    /// Of the first object.
+    message: String,
+    objects: i64,
+}
+
+/// By profile and namespace.
+pub type Tallies = BTreeMap<(String, String), Tally>;
+
+/// Counts what was found. Each object of a workload counts to the topmost workload that is known.
+pub fn count(found: &[Found], owners: &Owners) -> Tallies {
+    let mut tallies = Tallies::new();
+    for Found { namespace, kind, name, owner, outcomes } in found {
+        let workload = owners.workload(kind, name, owner.as_ref());
+        for (profile, judgement) in outcomes.iter() {
+            let tally = tallies.entry((profile.clone(), namespace.clone())).or_default();
+            tally.add(&workload, judgement);
+        }
+    }
+    tallies
+}
+
+impl Tally {
+    fn add(&mut self, workload: &str, judgement: &Judgement) {
+        match judgement {
+            Judgement::Complies => {}
+            Judgement::Unknown(why) => {
+                self.not_judged.entry(workload.to_owned()).or_insert_with(|| short(why));
+            }
+            Judgement::Violates(violations) => {
+                // Several containers may violate one check: it is one object.
+                let mut seen = BTreeSet::new();
+                for violation in violations.iter().filter(|violation| seen.insert(&violation.check)) {
+                    let key = (workload.to_owned(), violation.check.clone());
+                    let first = || Violations { message: short(&violation.message), objects: 0 };
+                    self.violations.entry(key).or_insert_with(first).objects += 1;
+                }
+            }
+        }
+    }
+
+    fn workloads(&self) -> BTreeSet<&str> {
+        self.violations.keys().map(|(workload, _)| workload.as_str()).collect()
+    }
+
+    fn checks(&self) -> BTreeMap<String, i64> {
+        let mut checks = BTreeMap::new();
+        for (_, check) in self.violations.keys() {
+            *checks.entry(check.clone()).or_default() += 1;
+        }
+        checks
+    }
+
+    /// As a report.
+    pub fn report(&self, stage: Stage, observed_time: Time) -> ToolSecurityReportSpec {
+        let violations = self.violations.iter().take(MAX_VIOLATIONS);
+        let violations = violations.map(|((workload, check), Violations { message, objects })| ReportedViolation {
+            workload: workload.clone(),
+            check: check.clone(),
+            message: message.clone(),
+            objects: *objects,
+        });
+        let not_judged = self.not_judged.iter().take(MAX_NOT_JUDGED);
+        let first_not_judged =
+            not_judged.map(|(workload, message)| NotJudged { workload: workload.clone(), message: message.clone() });
+        ToolSecurityReportSpec {
+            stage,
+            observed_time,
+            workloads: number(self.workloads().len()),
+            checks: self.checks().into_iter().take(MAX_CHECKS).collect(),
+            violations: violations.collect(),
+            not_judged: number(self.not_judged.len()),
+            first_not_judged: first_not_judged.collect(),
+        }
+    }
+}
+
+/// The totals of a profile.
+pub fn total<'a>(of_profile: impl Iterator<Item = &'a Tally>) -> ScanStatus {
+    let mut total = ScanStatus::default();
+    for tally in of_profile {
+        let workloads = number(tally.workloads().len());
+        total.workloads += workloads;
+        total.namespaces += i64::from(workloads > 0);
+        total.not_judged += number(tally.not_judged.len());
+        for (check, count) in tally.checks() {
+            *total.checks.entry(check).or_default() += count;
+        }
+    }
+    total.checks = total.checks.into_iter().take(MAX_CHECKS).collect();
+    total
+}
+
+fn short(text: &str) -> String {
+    text.chars().take(LONGEST).collect()
+}
+
+fn number(count: usize) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use palisade_gate::Violation;
+    use serde_json::json;
+
+    use super::{super::owners::Owner, *};
+
+    fn violates(checks: &[&str]) -> Judgement {
+        let violation = |check: &&str| Violation { check: (*check).to_owned(), message: format!("{check} is wrong") };
+        Judgement::Violates(checks.iter().map(violation).collect())
+    }
+
+    fn found(namespace: &str, kind: &'static str, name: &str, owner: Option<&str>, judgement: Judgement) -> Found {
+        let object = |owner: &str| json!({"metadata": {"ownerReferences": [{"uid": owner, "kind": "ReplicaSet", "name": owner, "controller": true}]}});
+        Found {
+            namespace: namespace.to_owned(),
+            kind,
+            name: name.to_owned(),
+            owner: owner.and_then(|owner| Owner::of(&object(owner))),
+            outcomes: [("tools".to_owned(), judgement)].into(),
+        }
+    }
+
+    fn at_zero() -> Time {
+        Time(k8s_openapi::jiff::Timestamp::UNIX_EPOCH)
+    }
+
+    #[test]
+    fn a_deployment_with_pods_is_one_line_for_each_check() {
+        let mut owners = Owners::default();
+        owners.learn(&json!({"metadata": {"uid": "web-1", "ownerReferences": [{"uid": "d", "kind": "Deployment", "name": "web", "controller": true}]}}));
+        let mut all = vec![found("a", "Deployment", "web", None, violates(&["privileged"]))];
+        for pod in ["web-1-a", "web-1-b"] {
+            all.push(found("a", "Pod", pod, Some("web-1"), violates(&["privileged", "privileged", "hostPorts"])));
+        }
+        all.push(found("a", "Pod", "single", None, violates(&["hostPorts"])));
+        all.push(found("b", "Pod", "odd", None, Judgement::Unknown("too large".to_owned())));
+        let tallies = count(&all, &owners);
+        let a = tallies[&("tools".to_owned(), "a".to_owned())].report(Stage::Warn, at_zero());
+        assert_eq!((a.workloads, a.not_judged), (2, 0));
+        assert_eq!(a.checks, [("hostPorts".to_owned(), 2), ("privileged".to_owned(), 1)].into());
+        let lines: Vec<_> =
+            a.violations.iter().map(|one| (one.workload.as_str(), one.check.as_str(), one.objects)).collect();
+        assert_eq!(
+            lines,
+            [("Deployment/web", "hostPorts", 2), ("Deployment/web", "privileged", 3), ("Pod/single", "hostPorts", 1)]
+        );
+        let b = tallies[&("tools".to_owned(), "b".to_owned())].report(Stage::Deny, at_zero());
+        assert_eq!((b.workloads, b.not_judged, b.first_not_judged[0].workload.as_str()), (0, 1, "Pod/odd"));
+        let total = total(tallies.values());
+        assert_eq!((total.workloads, total.namespaces, total.not_judged), (2, 1, 1));
+        assert_eq!(total.checks, a.checks);
+    }
+
+    #[test]
+    fn a_report_names_the_first_violations_and_counts_all() {
+        let all: Vec<_> =
+            (0..30).map(|n| found("a", "Pod", &format!("p-{n:02}"), None, violates(&["hostPorts"]))).collect();
+        let tallies = count(&all, &Owners::default());
+        let report = tallies.values().next().expect("one").report(Stage::Deny, at_zero());
+        assert_eq!((report.workloads, report.violations.len()), (30, MAX_VIOLATIONS));
+        assert_eq!(report.violations[0].workload, "Pod/p-00");
+    }
+}
