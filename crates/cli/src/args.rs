@@ -13,12 +13,14 @@ use crate::{
     render::{self, RenderArgs},
     rollback::RollbackArgs,
     rollout::RolloutCommand,
+    status::StatusArgs,
     test::TestArgs,
+    why::WhyArgs,
 };
 
 /// Tenant security for Kubernetes, enforced by the API server itself.
 ///
-/// Works offline: only history, diff, rollback and rollout ask a cluster, and only the last two change anything. What render prints
+/// Works offline: only status, why, history, diff, rollback and rollout ask a cluster, and only the last two change anything. What render prints
 /// passed the check that the controller makes before it applies anything.
 #[derive(Debug, Parser)]
 #[command(name = "palisade", version, after_help = render::EXAMPLES)]
@@ -73,6 +75,12 @@ pub enum Command {
     /// Show how far the rollout of a profile to stricter stages is, or steer it.
     #[command(subcommand)]
     Rollout(RolloutCommand),
+    /// Show the profiles of a cluster on one screen: conditions, stages, what failed, what is held, what violates them.
+    Status(StatusArgs),
+    /// Show what holds in a namespace and where it comes from: stage, parameters, exceptions, violations.
+    ///
+    /// With a pod, also what the profiles there do with it, and the smallest change with which it is admitted.
+    Why(WhyArgs),
     /// Print how to remove the guard of what a profile reads from namespaces.
     #[command(subcommand)]
     Guard(GuardCommand),

@@ -89,27 +89,20 @@ fn items(history: &History) -> Vec<Json> {
 }
 
 fn table(history: &History, now: Timestamp) -> String {
-    let mut rows = vec![["REVISION", "AGE", "STATE", "CHANGED"].map(str::to_owned)];
+    let mut rows = vec![["REVISION", "AGE", "STATE", "CHANGED"].map(str::to_owned).to_vec()];
     for (index, recorded) in history.revisions.iter().enumerate() {
         let changed = history.revisions.get(index + 1).map(|earlier| {
             let [one, other] = [earlier, recorded].map(|of| revisions::json(&of.revision.spec));
             shortened(&revisions::changed(&one, &other))
         });
-        rows.push([
+        rows.push(vec![
             recorded.revision.generation.to_string(),
-            recorded.at.map_or_else(|| "unknown".to_owned(), |at| age(now.as_second() - at.as_second())),
+            recorded.at.map_or_else(|| "unknown".to_owned(), |at| output::age(now.as_second() - at.as_second())),
             if index == 0 { "in force" } else { "" }.to_owned(),
             changed.unwrap_or_default(),
         ]);
     }
-    let width = |column: usize| rows.iter().map(|row| row[column].len()).max().unwrap_or_default() + 3;
-    let widths = [width(0), width(1), width(2)];
-    let line = |row: &[String; 4]| {
-        let [revision, age, state, changed] = row;
-        let [first, second, third] = widths;
-        format!("{revision:first$}{age:second$}{state:third$}{changed}").trim_end().to_owned() + "\n"
-    };
-    rows.iter().map(line).collect()
+    output::table(&rows)
 }
 
 /// The first paths, and how many more there are.
@@ -117,16 +110,6 @@ fn shortened(paths: &[String]) -> String {
     match paths.split_at_checked(NAMED) {
         Some((named, rest)) if !rest.is_empty() => format!("{} and {} more", named.join(", "), rest.len()),
         _ => paths.join(", "),
-    }
-}
-
-/// A time span as kubectl shows ages, in its largest unit.
-fn age(seconds: i64) -> String {
-    match seconds.max(0) {
-        seconds @ 0..120 => format!("{seconds}s"),
-        seconds @ 120..7_200 => format!("{}m", seconds / 60),
-        seconds @ 7_200..172_800 => format!("{}h", seconds / 3_600),
-        seconds => format!("{}d", seconds / 86_400),
     }
 }
 

@@ -1,5 +1,5 @@
 //! `palisade`: shows, offline, what a `ToolSecurityProfile` compiles to, and how an API server would answer requests.
-//! CI and the controller run the same pipeline: parse, compile, check. Only the commands about revisions and rollouts ask a cluster.
+//! CI and the controller run the same pipeline: parse, compile, check. Only status, why and the commands about revisions and rollouts ask a cluster.
 //!
 //! Each module uses only modules before it:
 //!
@@ -7,8 +7,9 @@
 //! 2. What files have in them: `strict`, `namespaces`, `profiles`, `pods`.
 //! 3. What a cluster has: `cluster`, `revisions`.
 //! 4. Commands, none of which uses another: `render`, `explain`, `eval`, `test`, `lint`, `migrate`, `history`, `compare`
-//!    (`palisade diff`), `rollback`, `rollout`, `guard`.
-//! 5. The command line, and its manual: `args`, `manual`.
+//!    (`palisade diff`), `rollback`, `rollout`, `guard`, `status`.
+//! 5. A command that asks another: `why` has a pod explained.
+//! 6. The command line, and its manual: `args`, `manual`.
 #![allow(clippy::disallowed_methods, reason = "this crate reads the files that its user names")]
 
 mod args;
@@ -34,8 +35,10 @@ mod report;
 mod revisions;
 mod rollback;
 mod rollout;
+mod status;
 mod strict;
 mod test;
+mod why;
 
 use std::ffi::OsString;
 
@@ -81,6 +84,8 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Rollback(args) => rollback::run(&args),
         Command::Rollout(command) => rollout::run(&command),
         Command::Guard(command) => guard::run(&command),
+        Command::Status(args) => status::run(&args),
+        Command::Why(args) => why::run(&args),
         Command::Completions { shell } => manual::completions(shell),
         Command::Man { directory } => manual::pages(directory.as_deref()),
     };

@@ -24,6 +24,31 @@ pub fn print(text: &str) -> Result<(), Failure> {
     }
 }
 
+/// Rows as kubectl prints them: three spaces between columns, and none at the end of a line.
+pub fn table(rows: &[Vec<String>]) -> String {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or_default();
+    let width = |column: usize| {
+        let cells = rows.iter().filter_map(|row| row.get(column));
+        cells.map(|cell| cell.chars().count()).max().unwrap_or_default() + 3
+    };
+    let widths: Vec<_> = (0..columns).map(width).collect();
+    let line = |row: &Vec<String>| {
+        let cells = row.iter().zip(&widths).map(|(cell, &width)| format!("{cell:width$}"));
+        cells.collect::<String>().trim_end().to_owned() + "\n"
+    };
+    rows.iter().map(line).collect()
+}
+
+/// A time span as kubectl shows ages, in its largest unit.
+pub fn age(seconds: i64) -> String {
+    match seconds.max(0) {
+        seconds @ 0..120 => format!("{seconds}s"),
+        seconds @ 120..7_200 => format!("{}m", seconds / 60),
+        seconds @ 7_200..172_800 => format!("{}h", seconds / 3_600),
+        seconds => format!("{}d", seconds / 86_400),
+    }
+}
+
 /// The failure to print.
 pub fn could_not_print(error: &dyn std::fmt::Display) -> Failure {
     Failure::CouldNotRun(vec![Problem::new(format!("cannot print: {error}"))])

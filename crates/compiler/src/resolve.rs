@@ -154,18 +154,29 @@ impl Resolver {
         parameter: &Parameter,
         pattern: Option<&Regex>,
     ) -> Result<Resolved, String> {
-        if let Some(text) = self.overrides.get(&namespace.name).and_then(|values| values.get(&parameter.name)) {
-            return parse(parameter, pattern, text).map_err(|problem| format!("(an override) {problem}"));
-        }
-        for source in &parameter.sources {
-            if let Some((origin, text)) = read(source, namespace) {
-                return parse(parameter, pattern, text).map_err(|problem| format!("({origin}) {problem}"));
-            }
+        if let Some((origin, text)) = self.given(namespace, parameter) {
+            return parse(parameter, pattern, text).map_err(|problem| format!("({origin}) {problem}"));
         }
         match &parameter.default {
             Some(default) => parse(parameter, pattern, &default.to_string()),
             None => Err(format!("is missing: {}", sources(&parameter.sources))),
         }
+    }
+
+    /// What an override or a source says: its place, and the text.
+    fn given<'a>(&'a self, namespace: &'a Namespace, parameter: &'a Parameter) -> Option<(String, &'a str)> {
+        let overridden = self.overrides.get(&namespace.name).and_then(|values| values.get(&parameter.name));
+        let overridden = overridden.map(|text| ("an override".to_owned(), text.as_str()));
+        overridden.or_else(|| parameter.sources.iter().find_map(|source| read(source, namespace)))
+    }
+
+    /// Where the value of each parameter in a namespace comes from; `None` if it has none.
+    pub fn origins(&self, namespace: &Namespace) -> BTreeMap<ParameterName, Option<String>> {
+        let origin = |parameter: &Parameter| {
+            let default = parameter.default.as_ref().map(|_| "the default".to_owned());
+            self.given(namespace, parameter).map(|(origin, _)| origin).or(default)
+        };
+        self.parameters.iter().map(|(parameter, _)| (parameter.name.clone(), origin(parameter))).collect()
     }
 
     /// Values that the parameters could have in some namespace.

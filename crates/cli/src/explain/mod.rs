@@ -67,12 +67,7 @@ pub fn run(args: &ExplainArgs) -> Result<(), Failure> {
         None => None,
     };
     let pods = pods::read(&args.pod)?;
-    let judges = judges(&accepted, namespace.as_ref())?;
-    let explanations: Vec<_> = pods
-        .iter()
-        .map(|pod| explain(pod, &judges, namespace.as_ref()))
-        .collect::<Result<_, _>>()
-        .map_err(|message| Failure::CouldNotRun(vec![Problem::new(message)]))?;
+    let explanations = explanations(&pods, &accepted, namespace.as_ref())?;
     let text = match args.output {
         ExplainFormat::Human => explanations.iter().map(human).collect::<Vec<_>>().join("\n"),
         ExplainFormat::Yaml => yaml(&explanations).map_err(|error| could_not_print(&error))?,
@@ -83,6 +78,22 @@ pub fn run(args: &ExplainArgs) -> Result<(), Failure> {
     let problems: Vec<_> =
         refused.map(|explanation| Problem::new(format!("pod {:?} is refused", explanation.pod))).collect();
     if problems.is_empty() { Ok(()) } else { Err(Failure::Wrong(problems)) }
+}
+
+/// What the profiles of a namespace do with pods.
+fn explanations(pods: &[Json], accepted: &[Accepted], namespace: Option<&Tenant>) -> Result<Vec<Explanation>, Failure> {
+    let judges = judges(accepted, namespace)?;
+    let all = pods.iter().map(|pod| explain(pod, &judges, namespace)).collect::<Result<_, _>>();
+    all.map_err(|message| Failure::CouldNotRun(vec![Problem::new(message)]))
+}
+
+/// The explanation of a pod in a namespace, for people and as JSON.
+///
+/// # Errors
+/// There is no verdict.
+pub fn one(pod: Json, accepted: &[Accepted], namespace: &Tenant) -> Result<(String, Json), Failure> {
+    let found = explanations(&[pod], accepted, Some(namespace))?;
+    Ok((found.iter().map(human).collect(), json!(found.first())))
 }
 
 fn one_namespace(path: &str) -> Result<Tenant, Failure> {

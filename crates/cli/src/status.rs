@@ -1,0 +1,295 @@
+//! `palisade status`: the profiles of a cluster on one screen.
+
+use std::{
+    fmt::Write as _,
+    io::{self, IsTerminal as _},
+    time::Duration,
+};
+
+use clap::ValueEnum;
+use kube::{Api, Client, ResourceExt, api::ListParams};
+use palisade_api::{ToolSecurityProfile, ToolSecurityProfileStatus};
+use serde_json::{Value as Json, json};
+
+use crate::{
+    cluster::{ClusterArgs, failed},
+    output,
+    report::{Failure, one_line},
+};
+
+const EXAMPLES: &str = "\
+Examples:
+  palisade status
+  palisade status --watch
+  palisade status -o json | jq '.profiles[] | select(.ready != \"True\")'
+
+It needs the right to list toolsecurityprofiles, and no other.
+
+Exit codes: 0 shown, 2 could not run. Profiles that are not ready do not change it: -o json has them for scripts.";
+
+/// How often `--watch` looks again.
+const AGAIN: Duration = Duration::from_secs(2);
+/// Clears a terminal and begins at its top (ECMA-48: CUP, ED).
+const CLEAR: &str = "\u{1b}[H\u{1b}[2J";
+
+/// The arguments of `palisade status`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct StatusArgs {
+    /// The names of ToolSecurityProfiles. By default all.
+    #[arg(value_name = "PROFILE")]
+    pub profiles: Vec<String>,
+    /// The output format.
+    #[arg(short, long, value_name = "FORMAT", default_value = "table")]
+    pub output: StatusFormat,
+    /// Look again every two seconds, and print what has changed, until Ctrl-C.
+    #[arg(short, long)]
+    pub watch: bool,
+    #[command(flatten)]
+    pub cluster: ClusterArgs,
+}
+
+/// The format of a status.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum StatusFormat {
+    /// A line for each profile, and what is wrong below.
+    Table,
+    /// One object with the server and a list of profiles, each with its status.
+    Json,
+}
+
+/// Runs the command.
+pub fn run(args: &StatusArgs) -> Result<(), Failure> {
+    args.cluster.ask(async |client| {
+        let mut shown = String::new();
+        loop {
+            let (server, profiles) = read(&client, &args.profiles).await?;
+            let text = match args.output {
+                StatusFormat::Table => table(&server, &profiles),
+                StatusFormat::Json => format!("{:#}\n", as_json(&server, &profiles)),
+            };
+            if text != shown {
+                let clear = args.watch && args.output == StatusFormat::Table && io::stdout().is_terminal();
+                output::print(&if clear { format!("{CLEAR}{text}") } else { text.clone() })?;
+                shown = text;
+            }
+            if !args.watch {
+                return Ok(());
+            }
+            tokio::time::sleep(AGAIN).await;
+        }
+    })
+}
+
+/// The version of the API server, and the profiles.
+async fn read(client: &Client, names: &[String]) -> Result<(String, Vec<ToolSecurityProfile>), Failure> {
+    let version = client.apiserver_version().await.map_err(|error| failed("cannot ask the API server", &error))?;
+    let api = Api::<ToolSecurityProfile>::all(client.clone());
+    let list = api.list(&ListParams::default()).await.map_err(|error| failed("cannot list profiles", &error))?;
+    let mut profiles = list.items;
+    if let Some(missing) = names.iter().find(|name| profiles.iter().all(|profile| profile.name_any() != **name)) {
+        let known: Vec<_> = profiles.iter().map(ResourceExt::name_any).collect();
+        let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+        let message = format!("there is no ToolSecurityProfile {missing:?} in this cluster; there are: {known}");
+        return Err(crate::cluster::could_not_run(message));
+    }
+    profiles.retain(|profile| names.is_empty() || names.contains(&profile.name_any()));
+    Ok((version.git_version, profiles))
+}
+
+/// Status and message of a condition; `Unknown` if there is none for this generation.
+fn condition(profile: &ToolSecurityProfile, type_: &str) -> (String, String) {
+    let conditions = profile.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
+    let found = conditions.iter().find(|condition| condition.type_ == type_);
+    let current =
+        found.filter(|found| found.observed_generation.is_none_or(|seen| Some(seen) == profile.metadata.generation));
+    match (current, found) {
+        (Some(condition), _) => (condition.status.clone(), condition.message.clone()),
+        (None, Some(_)) => ("Unknown".to_owned(), "the controller has not seen the latest change yet".to_owned()),
+        (None, None) => ("Unknown".to_owned(), "the controller has reported nothing yet: does it run?".to_owned()),
+    }
+}
+
+fn as_json(server: &str, profiles: &[ToolSecurityProfile]) -> Json {
+    let profiles: Vec<_> = profiles
+        .iter()
+        .map(|profile| {
+            json!({
+                "name": profile.name_any(), "generation": profile.metadata.generation,
+                "stage": profile.spec.enforcement.pods, "ready": condition(profile, "Ready").0,
+                "status": profile.status,
+            })
+        })
+        .collect();
+    json!({"server": server, "profiles": profiles})
+}
+
+fn table(server: &str, profiles: &[ToolSecurityProfile]) -> String {
+    let mut text = format!("API server {server}, ");
+    if profiles.is_empty() {
+        text.push_str("no ToolSecurityProfile\n");
+        return text;
+    }
+    let _ = writeln!(text, "{} {}\n", profiles.len(), if profiles.len() == 1 { "profile" } else { "profiles" });
+    let head = ["PROFILE", "STAGE", "READY", "SELECTED", "JUDGED", "FAILED", "DENY", "WARN", "AUDIT", "MUTATED BY"];
+    let mut rows = vec![head.into_iter().chain(["ROLLOUT", "HELD", "VIOLATING"]).map(str::to_owned).collect()];
+    rows.extend(profiles.iter().map(row));
+    text.push_str(&output::table(&rows));
+    for (title, lines) in [
+        ("NOT READY", not_ready(profiles)),
+        ("FAILED NAMESPACES", failed_namespaces(profiles)),
+        ("HELD NAMESPACES", held(profiles)),
+        ("VIOLATIONS BY CHECK", violations(profiles)),
+    ] {
+        if !lines.is_empty() {
+            let _ = write!(text, "\n{title}\n{}", output::table(&lines));
+        }
+    }
+    text
+}
+
+fn row(profile: &ToolSecurityProfile) -> Vec<String> {
+    let unreported = ToolSecurityProfileStatus::default();
+    let status = profile.status.as_ref().unwrap_or(&unreported);
+    let none = || "-".to_owned();
+    let (counts, stages) = (&status.namespaces, &status.namespaces.by_stage);
+    let rollout = status.rollout.as_ref();
+    vec![
+        profile.name_any(),
+        profile.spec.enforcement.pods.to_string(),
+        condition(profile, "Ready").0,
+        counts.selected.to_string(),
+        counts.ready.to_string(),
+        counts.failed.to_string(),
+        stages.deny.to_string(),
+        stages.warn.to_string(),
+        stages.audit.to_string(),
+        status.mutation.as_ref().map_or_else(none, |mutation| mutation.engine.to_string()),
+        rollout.map_or_else(none, |rollout| format!("{} {}/{}", rollout.phase, rollout.wave, rollout.waves)),
+        rollout.map_or_else(none, |rollout| rollout.held.to_string()),
+        status.scan.as_ref().map_or_else(none, |scan| scan.workloads.to_string()),
+    ]
+}
+
+fn not_ready(profiles: &[ToolSecurityProfile]) -> Vec<Vec<String>> {
+    let waiting = profiles.iter().filter_map(|profile| {
+        let (status, message) = condition(profile, "Ready");
+        (status != "True").then(|| vec![profile.name_any(), one_line(&message)])
+    });
+    waiting.collect()
+}
+
+fn failed_namespaces(profiles: &[ToolSecurityProfile]) -> Vec<Vec<String>> {
+    let of = |profile: &ToolSecurityProfile| {
+        let status = profile.status.clone().unwrap_or_default();
+        let shown = i64::try_from(status.failed_namespaces.len()).unwrap_or(i64::MAX);
+        let name = profile.name_any();
+        let lines =
+            status.failed_namespaces.into_iter().map(|one| vec![name.clone(), one.name, one_line(&one.message)]);
+        let more = more(&name, status.namespaces.failed - shown);
+        lines.chain(more).collect::<Vec<_>>()
+    };
+    profiles.iter().flat_map(of).collect()
+}
+
+fn held(profiles: &[ToolSecurityProfile]) -> Vec<Vec<String>> {
+    let of = |profile: &ToolSecurityProfile| {
+        let rollout = profile.status.clone().unwrap_or_default().rollout.unwrap_or_default();
+        let shown = i64::try_from(rollout.held_namespaces.len()).unwrap_or(i64::MAX);
+        let name = profile.name_any();
+        let lines = rollout.held_namespaces.into_iter().map(|one| vec![name.clone(), one.name, one_line(&one.message)]);
+        let more = more(&name, rollout.held - shown);
+        lines.chain(more).collect::<Vec<_>>()
+    };
+    profiles.iter().flat_map(of).collect()
+}
+
+/// The line about those that the status does not name.
+fn more(profile: &str, count: i64) -> Option<Vec<String>> {
+    (count > 0).then(|| vec![profile.to_owned(), format!("and {count} more")])
+}
+
+fn violations(profiles: &[ToolSecurityProfile]) -> Vec<Vec<String>> {
+    let of = |profile: &ToolSecurityProfile| {
+        let scan = profile.status.clone().unwrap_or_default().scan.unwrap_or_default();
+        let name = profile.name_any();
+        let mut checks: Vec<_> = scan.checks.into_iter().collect();
+        checks.sort_by_key(|(check, count)| (std::cmp::Reverse(*count), check.clone()));
+        let message = (!scan.message.is_empty()).then(|| vec![name.clone(), one_line(&scan.message)]);
+        let lines = checks.into_iter().map(|(check, count)| {
+            let workloads = if count == 1 { "workload" } else { "workloads" };
+            vec![name.clone(), check, format!("{count} {workloads}")]
+        });
+        lines.chain(message).collect::<Vec<_>>()
+    };
+    profiles.iter().flat_map(of).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn profile(name: &str, generation: i64, status: &Json) -> ToolSecurityProfile {
+        serde_json::from_value(json!({
+            "apiVersion": "toolsecurity.dev/v1alpha1", "kind": "ToolSecurityProfile",
+            "metadata": {"name": name, "generation": generation},
+            "spec": {"namespaceSelector": {"matchLabels": {"a": "b"}}},
+            "status": status,
+        }))
+        .expect("a profile")
+    }
+
+    fn ready(status: &str, message: &str) -> Json {
+        json!({
+            "type": "Ready", "status": status, "reason": "X", "message": message, "observedGeneration": 2,
+            "lastTransitionTime": "2026-01-01T00:00:00Z",
+        })
+    }
+
+    #[test]
+    fn one_screen_names_what_is_wrong() {
+        let tools = profile(
+            "tools",
+            2,
+            &json!({
+                "conditions": [ready("True", "fine")],
+                "namespaces": {"selected": 30, "ready": 18, "failed": 12, "byStage": {"deny": 20, "warn": 0, "audit": 10}},
+                "failedNamespaces": [{"name": "tool-a", "message": "parameter uid is missing"}],
+                "mutation": {"engine": "Native", "message": "x"},
+                "rollout": {"phase": "Soaking", "wave": 2, "waves": 3, "promoted": 20, "pending": 9, "held": 1,
+                    "heldNamespaces": [{"name": "tool-b", "message": "1 object violates the profile"}]},
+                "scan": {"workloads": 4, "namespaces": 2, "checks": {"hostPorts": 1, "privileged": 3}},
+            }),
+        );
+        let broken = profile("broken", 3, &json!({"conditions": [ready("True", "of the generation before")]}));
+        let expected = "\
+API server v1.36.2, 2 profiles
+
+PROFILE   STAGE   READY     SELECTED   JUDGED   FAILED   DENY   WARN   AUDIT   MUTATED BY   ROLLOUT       HELD   VIOLATING
+tools     Deny    True      30         18       12       20     0      10      Native       Soaking 2/3   1      4
+broken    Deny    Unknown   0          0        0        0      0      0       -            -             -      -
+
+NOT READY
+broken   the controller has not seen the latest change yet
+
+FAILED NAMESPACES
+tools   tool-a        parameter uid is missing
+tools   and 11 more
+
+HELD NAMESPACES
+tools   tool-b   1 object violates the profile
+
+VIOLATIONS BY CHECK
+tools   privileged   3 workloads
+tools   hostPorts    1 workload
+";
+        assert_eq!(table("v1.36.2", &[tools, broken]), expected);
+        assert_eq!(table("v1.36.2", &[]), "API server v1.36.2, no ToolSecurityProfile\n");
+    }
+
+    #[test]
+    fn a_controller_that_does_not_run_is_suspected() {
+        let text = table("v1", &[profile("tools", 1, &Json::Null)]);
+        assert!(text.contains("does it run?"), "{text}");
+    }
+}

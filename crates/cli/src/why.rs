@@ -1,0 +1,507 @@
+//! `palisade why`: what holds in a namespace, and where each part of it comes from.
+
+use std::{collections::BTreeMap, fmt::Write as _, sync::Arc};
+
+use clap::ValueEnum;
+use k8s_openapi::jiff::Timestamp;
+use kube::Client;
+use palisade_api::{ExceptionState, Stage, ToolSecurityParamsSpec, ToolSecurityReportSpec, names};
+use palisade_objects::json::set;
+use serde::Serialize;
+use serde_json::{Value as Json, json};
+
+use crate::{
+    cluster::{ClusterArgs, could_not_run, failed},
+    explain, input,
+    namespaces::{self, Tenant},
+    output, pods,
+    profiles::{self, Accepted},
+    report::{self, Failure, Problem, Source, harmless},
+};
+
+const EXAMPLES: &str = "\
+Examples:
+  palisade why tool-a
+  palisade why tool-a --pod pod.yaml      # what would happen to this pod there
+  palisade why tool-a --pod pod/encoder   # to one that exists, if it were created now
+
+It reads the namespace and the profiles, and what it may of the exceptions and reports there.
+
+Exit codes: 0 shown, 1 the pod is denied, 2 could not run.";
+
+/// The arguments of `palisade why`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct WhyArgs {
+    /// The namespace.
+    #[arg(value_name = "NAMESPACE")]
+    pub namespace: String,
+    /// Also explain a pod: a YAML or JSON file, - for standard input, or pod/NAME for one in the namespace.
+    #[arg(long, value_name = "FILE|pod/NAME")]
+    pub pod: Option<String>,
+    /// The output format.
+    #[arg(short, long, value_name = "FORMAT", default_value = "human")]
+    pub output: WhyFormat,
+    #[command(flatten)]
+    pub cluster: ClusterArgs,
+}
+
+/// The format of an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum WhyFormat {
+    /// For people.
+    Human,
+    /// One object.
+    Json,
+}
+
+/// What holds in a namespace.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Why {
+    namespace: String,
+    profiles: Vec<OfProfile>,
+    /// Profiles that do not select it.
+    not_selected_by: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pod: Option<Json>,
+}
+
+/// What holds by one profile.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct OfProfile {
+    profile: String,
+    /// The condition Ready, and its message.
+    ready: String,
+    message: String,
+    /// Why what the profile says now cannot be in force; then nothing else is known here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rejected: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stage: Option<OfStage>,
+    /// Why all pods are denied.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    problem: String,
+    parameters: Vec<OfParameter>,
+    exceptions: Vec<String>,
+    /// How far the rollout is, and why it holds the namespace.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rollout: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    held: Option<String>,
+    /// What the background scan found here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    report: Option<ToolSecurityReportSpec>,
+}
+
+#[derive(Debug, Serialize)]
+struct OfStage {
+    pods: Stage,
+    /// Absent if workloads are not judged.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    workloads: Option<Stage>,
+    /// What says so, and since when and by whom if the API server knows.
+    from: String,
+}
+
+#[derive(Debug, Serialize)]
+struct OfParameter {
+    name: String,
+    value: Option<Json>,
+    from: Option<String>,
+}
+
+/// What a cluster says, as JSON.
+#[derive(Debug, Default)]
+struct Live {
+    namespace: Json,
+    profiles: Vec<Json>,
+    exceptions: Vec<Json>,
+    reports: Vec<Json>,
+    pod: Option<Json>,
+}
+
+/// Runs the command.
+pub fn run(args: &WhyArgs) -> Result<(), Failure> {
+    let file = args.pod.as_ref().filter(|pod| live_pod(pod).is_none());
+    let of_file = file.map(|path| pods::read(path)).transpose()?.unwrap_or_default();
+    if of_file.len() > 1 {
+        let message = format!("{} has {} pods; give one", file.map_or("", String::as_str), of_file.len());
+        return Err(could_not_run(message));
+    }
+    let mut live = args.cluster.ask(async |client| read(&client, args).await)?;
+    live.pod = live.pod.or_else(|| of_file.into_iter().next());
+    let (why, text) = answer(&live)?;
+    output::print(&match args.output {
+        WhyFormat::Human => human(&why, text.as_deref()),
+        WhyFormat::Json => format!("{:#}\n", json!(why)),
+    })?;
+    let denied = why.pod.as_ref().is_some_and(|pod| pod["refused"].as_array().is_some_and(|all| !all.is_empty()));
+    if denied { Err(Failure::Wrong(vec![Problem::new("the pod violates a profile")])) } else { Ok(()) }
+}
+
+fn live_pod(argument: &str) -> Option<&str> {
+    argument.strip_prefix("pod/").filter(|name| !name.contains('/') && !name.contains('.'))
+}
+
+async fn read(client: &Client, args: &WhyArgs) -> Result<Live, Failure> {
+    let namespace = &args.namespace;
+    let core = format!("/api/v1/namespaces/{namespace}");
+    let own = format!("/apis/{}", names::API_VERSION);
+    let mut live = Live {
+        namespace: get(client, &core).await.map_err(|error| failed("cannot read the namespace", &error))?,
+        profiles: items(client, &format!("{own}/toolsecurityprofiles"), "ToolSecurityProfile")
+            .await
+            .map_err(|error| failed("cannot list profiles", &error))?,
+        ..Live::default()
+    };
+    set(&mut live.namespace, &["apiVersion"], "v1");
+    set(&mut live.namespace, &["kind"], "Namespace");
+    for (into, resource, kind) in [
+        (&mut live.exceptions, "toolsecurityexceptions", "ToolSecurityException"),
+        (&mut live.reports, "toolsecurityreports", "ToolSecurityReport"),
+    ] {
+        match items(client, &format!("{own}/namespaces/{namespace}/{resource}"), kind).await {
+            Ok(found) => *into = found,
+            Err(kube::Error::Api(status)) => {
+                report::note(&format!("note: {resource} are left out: {}", status.message));
+            }
+            Err(error) => return Err(failed(&format!("cannot list {resource}"), &error)),
+        }
+    }
+    if let Some(name) = args.pod.as_deref().and_then(live_pod) {
+        let pod = get(client, &format!("{core}/pods/{name}")).await;
+        live.pod = Some(pod.map_err(|error| failed(&format!("cannot read pod {name}"), &error))?);
+    }
+    Ok(live)
+}
+
+async fn get(client: &Client, path: &str) -> Result<Json, kube::Error> {
+    let request = http::Request::get(path).body(Vec::new()).map_err(kube::Error::HttpError)?;
+    client.request(request).await
+}
+
+async fn items(client: &Client, path: &str, kind: &str) -> Result<Vec<Json>, kube::Error> {
+    let mut list: Json = get(client, path).await?;
+    let mut items: Vec<Json> = list["items"].as_array_mut().map(std::mem::take).unwrap_or_default();
+    for item in &mut items {
+        set(item, &["apiVersion"], names::API_VERSION);
+        set(item, &["kind"], kind);
+    }
+    Ok(items)
+}
+
+/// What follows from it, and the text about the pod.
+fn answer(live: &Live) -> Result<(Why, Option<String>), Failure> {
+    let all: Vec<&Json> = [&live.namespace].into_iter().chain(&live.exceptions).chain(&live.profiles).collect();
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": all});
+    let source = Arc::new(Source::new("the cluster", list.to_string()));
+    let objects = input::objects(&source).map_err(|problem| Failure::CouldNotRun(vec![problem]))?;
+    let (tenants, problems) = namespaces::among(&objects);
+    let name = live.namespace["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+    let Some(tenant) = tenants.into_iter().next() else {
+        let deleted = || vec![Problem::new(format!("namespace {name} is being deleted: no profile is applied to it"))];
+        return Err(Failure::CouldNotRun(if problems.is_empty() { deleted() } else { problems }));
+    };
+    let mut why = Why { namespace: name, profiles: vec![], not_selected_by: vec![], pod: None };
+    let mut selecting = Vec::new();
+    for (object, raw) in objects.iter().filter(|object| object.kind == profiles::KIND).zip(&live.profiles) {
+        match profiles::accept(object) {
+            Ok(accepted) if palisade_compiler::selects(&accepted.profile.spec, &tenant) => {
+                why.profiles.push(of_profile(&accepted, raw, &tenant, live));
+                selecting.push(accepted);
+            }
+            Ok(accepted) => why.not_selected_by.push(accepted.checked.profile.clone()),
+            Err(found) => why.profiles.push(rejected(raw, &found)),
+        }
+    }
+    let Some(pod) = live.pod.clone() else { return Ok((why, None)) };
+    let (text, json) = explain::one(pod, &selecting, &tenant)?;
+    why.pod = Some(json);
+    Ok((why, Some(text)))
+}
+
+fn ready(raw: &Json) -> (String, String) {
+    let conditions = raw["status"]["conditions"].as_array();
+    let ready = conditions.into_iter().flatten().find(|condition| condition["type"] == "Ready");
+    let text = |key: &str| ready.and_then(|ready| ready[key].as_str()).unwrap_or_default().to_owned();
+    (text("status"), text("message"))
+}
+
+fn rejected(raw: &Json, problems: &[Problem]) -> OfProfile {
+    let (ready, message) = ready(raw);
+    let profile = raw["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+    let why: Vec<_> = problems.iter().take(3).map(ToString::to_string).collect();
+    OfProfile {
+        profile,
+        ready,
+        message,
+        rejected: Some(why.join("; ")),
+        stage: None,
+        problem: String::new(),
+        parameters: vec![],
+        exceptions: vec![],
+        rollout: None,
+        held: None,
+        report: None,
+    }
+}
+
+fn of_profile(accepted: &Accepted, raw: &Json, tenant: &Tenant, live: &Live) -> OfProfile {
+    let (compiled, now) = (&accepted.checked, Timestamp::now());
+    let profile = compiled.profile.clone();
+    let (ready, message) = ready(raw);
+    let params = compiled.params(tenant, tenant.requests.iter().map(|(_, request)| request), now);
+    let params = params.map(|params| params.spec).unwrap_or_default();
+    let report = live.reports.iter().find(|report| report["metadata"]["name"] == json!(profile));
+    let report = report.and_then(|report| serde_json::from_value(report["spec"].clone()).ok());
+    let rollout = raw["status"]["rollout"].as_object().filter(|_| accepted.profile.spec.rollout.is_some());
+    let rollout = rollout.map(|rollout| {
+        let message = rollout.get("message").and_then(Json::as_str).map(|text| format!(": {text}")).unwrap_or_default();
+        let text = |key: &str| rollout.get(key).map(ToString::to_string).unwrap_or_default();
+        format!("{}, wave {} of {}{message}", text("phase").replace('"', ""), text("wave"), text("waves"))
+    });
+    OfProfile {
+        stage: Some(stage(accepted, tenant, &live.namespace)),
+        parameters: parameters(accepted, tenant, &params),
+        exceptions: exceptions(accepted, tenant, &params, now),
+        problem: params.problem,
+        held: tenant.annotations.get(&names::rollout_annotation(&profile)).cloned(),
+        rejected: None,
+        profile,
+        ready,
+        message,
+        rollout,
+        report,
+    }
+}
+
+fn stage(accepted: &Accepted, tenant: &Tenant, namespace: &Json) -> OfStage {
+    let compiled = &accepted.checked;
+    let (stages, label) = (compiled.stages_in(tenant), names::stage_label(&compiled.profile));
+    let from = match tenant.labels.get(&label) {
+        Some(value) if !compiled.enforcement.namespace_stages.is_uniform() => {
+            format!("label {label}={value}{}", written(namespace, "f:labels", &label))
+        }
+        _ => "the profile".to_owned(),
+    };
+    OfStage { pods: stages.pods, workloads: stages.workloads, from }
+}
+
+/// Who wrote a label or annotation of an object, and when, as its `managedFields` say.
+fn written(object: &Json, fields: &str, key: &str) -> String {
+    let entries = object["metadata"]["managedFields"].as_array();
+    let owns = |entry: &&Json| !entry["fieldsV1"]["f:metadata"][fields][format!("f:{key}")].is_null();
+    let Some(entry) = entries.into_iter().flatten().find(owns) else { return String::new() };
+    let text = |key: &str| entry[key].as_str().unwrap_or("unknown").to_owned();
+    format!(", by {}; its labels last changed {}", text("manager"), text("time"))
+}
+
+fn parameters(accepted: &Accepted, tenant: &Tenant, params: &ToolSecurityParamsSpec) -> Vec<OfParameter> {
+    let ToolSecurityParamsSpec { integers, strings, booleans, string_lists, .. } = params;
+    let mut values: BTreeMap<&str, Json> = BTreeMap::new();
+    values.extend(integers.iter().map(|(name, value)| (name.as_str(), json!(value))));
+    values.extend(strings.iter().map(|(name, value)| (name.as_str(), json!(value))));
+    values.extend(booleans.iter().map(|(name, value)| (name.as_str(), json!(value))));
+    values.extend(string_lists.iter().map(|(name, value)| (name.as_str(), json!(value))));
+    let origins = accepted.checked.resolver.origins(tenant).into_iter();
+    let parameter =
+        |(name, from): (String, Option<String>)| OfParameter { value: values.get(&*name).cloned(), name, from };
+    origins.map(parameter).collect()
+}
+
+fn exceptions(accepted: &Accepted, tenant: &Tenant, params: &ToolSecurityParamsSpec, now: Timestamp) -> Vec<String> {
+    let everywhere = params.exceptions.iter().map(|(check, end)| format!("{check}, everywhere here, until {end}"));
+    let workloads = params.workload_exceptions.iter().flat_map(|(workload, checks)| {
+        checks.iter().map(move |(check, end)| format!("{check}, of {workload}, until {end}"))
+    });
+    let containers = params.container_exceptions.iter().map(|one| {
+        let part = |name: &str, value: &str| if value.is_empty() { String::new() } else { format!(", {name} {value}") };
+        let (workload, container) = (part("of", &one.workload), part("container", &one.container));
+        format!("{}{workload}{container}{}, until {}", one.check, part("images", &one.image_prefix), one.expires)
+    });
+    let compiled = &accepted.checked;
+    let asked = tenant.requests.iter().filter(|(_, request)| request.profile == compiled.profile);
+    let without_effect = asked.filter_map(|(name, request)| {
+        let (state, why) = compiled.exceptions.standing(request, now);
+        (state != ExceptionState::Approved)
+            .then(|| format!("ToolSecurityException {name} has no effect; {state}: {why}"))
+    });
+    everywhere.chain(workloads).chain(containers).chain(without_effect).collect()
+}
+
+fn human(why: &Why, pod: Option<&str>) -> String {
+    let mut out = format!("namespace {}\n", why.namespace);
+    if why.profiles.is_empty() {
+        out.push_str("\nno profile selects it: Palisade does not judge its pods\n");
+    }
+    for profile in &why.profiles {
+        section(&mut out, profile);
+    }
+    if !why.not_selected_by.is_empty() {
+        let _ = writeln!(out, "\nnot selected by: {}", why.not_selected_by.join(", "));
+    }
+    if let Some(pod) = pod {
+        let _ = write!(out, "\n{pod}");
+    }
+    // What a tenant wrote must not move the terminal's cursor.
+    out.chars().map(|c| if c == '\n' { c } else { harmless(c) }).collect()
+}
+
+fn section(out: &mut String, profile: &OfProfile) {
+    let flat = |text: &str| text.replace('\n', " ");
+    let _ = writeln!(out, "\nprofile {}", profile.profile);
+    let mut line = |name: &str, text: &str| {
+        let _ = writeln!(out, "  {name:11} {}", flat(text));
+    };
+    match profile.ready.as_str() {
+        "True" => line("ready", "yes"),
+        _ => line("not ready", &profile.message),
+    }
+    if let Some(why) = &profile.rejected {
+        line("rejected", &format!("{why}; what is in force is its last good generation (palisade history)"));
+        return;
+    }
+    if let Some(OfStage { pods, workloads, from }) = &profile.stage {
+        let workloads = workloads.map_or_else(|| "not judged".to_owned(), |stage| stage.to_string());
+        line("stage", &format!("pods {pods}, workloads {workloads} (from {from})"));
+    }
+    if !profile.problem.is_empty() {
+        line("DENIES ALL", &profile.problem);
+    }
+    for OfParameter { name, value, from } in &profile.parameters {
+        let value = value.as_ref().map_or_else(|| "no value".to_owned(), ToString::to_string);
+        let from = from.as_ref().map(|from| format!(" (from {from})")).unwrap_or_default();
+        line("parameter", &format!("{name} = {value}{from}"));
+    }
+    for exception in &profile.exceptions {
+        line("exception", exception);
+    }
+    if let Some(rollout) = &profile.rollout {
+        line("rollout", rollout);
+    }
+    if let Some(held) = &profile.held {
+        line("held", held);
+    }
+    if let Some(report) = &profile.report {
+        let since = &report.observed_time.0;
+        line("violations", &format!("{} workloads, since {since}", report.workloads));
+        for one in &report.violations {
+            line("", &format!("{} [{}] {}", one.workload, one.check, one.message));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn live(pod: Option<Json>) -> Live {
+        let profile = |name: &str, spec: Json| {
+            json!({
+                "apiVersion": names::API_VERSION, "kind": "ToolSecurityProfile",
+                "metadata": {"name": name, "generation": 1, "uid": "u"}, "spec": spec,
+                "status": {"conditions": [{
+                    "type": "Ready", "status": "True", "reason": "X", "message": "m",
+                    "lastTransitionTime": "2026-01-01T00:00:00Z",
+                }]},
+            })
+        };
+        let tools = profile(
+            "tools",
+            json!({
+                "namespaceSelector": {"matchLabels": {"tenancy": "tool"}}, "baseline": "Privileged",
+                "enforcement": {"pods": "Audit", "namespaceStages": "ByLabel"},
+                "privileges": {"privileged": false},
+                "parameters": [
+                    {"name": "uid", "type": "Integer", "sources": [{"namespaceAnnotation": "example.org/uid"}]},
+                    {"name": "team", "type": "String", "default": "nobody"},
+                ],
+                "users": {"runAsUser": {"rule": "MustRunAs", "ranges": [{"min": "$uid", "max": "$uid"}]}},
+                "exceptionRequests": {"checks": ["privileged"]},
+            }),
+        );
+        let other = profile("other", json!({"namespaceSelector": {"matchLabels": {"tenancy": "batch"}}}));
+        let broken = profile(
+            "broken",
+            json!({"namespaceSelector": {"matchLabels": {"tenancy": "tool"}},
+                "users": {"runAsUser": {"rule": "MustRunAs", "ranges": [{"min": "$nope", "max": 7}]}}}),
+        );
+        Live {
+            namespace: json!({
+                "apiVersion": "v1", "kind": "Namespace",
+                "metadata": {
+                    "name": "tool-a", "labels": {"tenancy": "tool", "stage.toolsecurity.dev/tools": "Warn"},
+                    "annotations": {"example.org/uid": "50001", "rollout.toolsecurity.dev/tools": "wait for us"},
+                    "managedFields": [{"manager": "kubectl-label", "operation": "Update", "time": "2026-02-03T04:05:06Z",
+                        "fieldsV1": {"f:metadata": {"f:labels": {"f:stage.toolsecurity.dev/tools": {}}}}}],
+                },
+            }),
+            profiles: vec![tools, other, broken],
+            exceptions: vec![json!({
+                "apiVersion": names::API_VERSION, "kind": "ToolSecurityException",
+                "metadata": {"name": "encoder", "namespace": "tool-a", "uid": "e", "generation": 1},
+                "spec": {"profile": "tools", "checks": ["privileged"], "scope": {"kind": "Pod", "name": "encoder"},
+                    "reason": "x", "expires": "2099-01-01T00:00:00Z"},
+            })],
+            reports: vec![json!({"metadata": {"name": "tools"}, "spec": {
+                "stage": "Warn", "observedTime": "2026-03-01T00:00:00Z", "workloads": 1, "checks": {"privileged": 1},
+                "violations": [{"workload": "Deployment/web", "check": "privileged", "message": "is \u{1b}[2J", "objects": 2}],
+            }})],
+            pod,
+        }
+    }
+
+    #[test]
+    fn each_part_says_where_it_comes_from() {
+        let (why, _) = answer(&live(None)).expect("an answer");
+        let text = human(&why, None);
+        for line in [
+            "  stage       pods Warn, workloads Warn (from label stage.toolsecurity.dev/tools=Warn, by kubectl-label; its labels last changed 2026-02-03T04:05:06Z)",
+            "  parameter   uid = 50001 (from annotation example.org/uid)",
+            "  parameter   team = \"nobody\" (from the default)",
+            "  exception   ToolSecurityException encoder has no effect; Pending: ",
+            "  held        wait for us",
+            "  violations  1 workloads, since 2026-03-01T00:00:00Z",
+            "Deployment/web [privileged] is ",
+            "not selected by: other",
+        ] {
+            assert!(text.contains(line), "{line} is not in\n{text}");
+        }
+        assert!(!text.contains('\u{1b}'), "{text:?}");
+        let broken = text.split("profile broken").nth(1).expect("a section");
+        assert!(
+            broken.contains("$nope is not a declared parameter") && broken.contains("last good generation"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn a_pod_is_explained_by_the_profiles_of_the_namespace() {
+        let pod = json!({
+            "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"},
+            "spec": {"securityContext": {"runAsUser": 7}, "containers": [{"name": "a", "image": "b"}]},
+        });
+        let (why, text) = answer(&live(Some(pod))).expect("an answer");
+        let refused = &why.pod.as_ref().expect("a pod")["refused"];
+        assert_eq!(refused.as_array().map(Vec::len), Some(1), "{refused}");
+        assert!(text.as_ref().is_some_and(|text| text.contains("[runAsUser]") && text.contains("50001")), "{text:?}");
+    }
+
+    #[test]
+    fn a_namespace_that_goes_is_not_judged() {
+        let mut gone = live(None);
+        set(&mut gone.namespace, &["metadata", "deletionTimestamp"], "2026-01-01T00:00:00Z");
+        let Err(Failure::CouldNotRun(problems)) = answer(&gone) else { panic!("an answer") };
+        assert!(problems[0].to_string().contains("tool-a is being deleted"));
+    }
+
+    #[test]
+    fn pod_slash_name_is_a_pod_of_the_cluster() {
+        assert_eq!(live_pod("pod/encoder"), Some("encoder"));
+        for file in ["pod.yaml", "-", "pod/a.yaml", "pod/a/b"] {
+            assert_eq!(live_pod(file), None, "{file}");
+        }
+    }
+}
