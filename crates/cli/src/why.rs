@@ -6,7 +6,7 @@ use clap::ValueEnum;
 use k8s_openapi::jiff::Timestamp;
 use kube::Client;
 use palisade_api::{ExceptionState, Stage, ToolSecurityParamsSpec, ToolSecurityReportSpec, names};
-use palisade_objects::json::set;
+use palisade_objects::json::{Change as _, set};
 use serde::Serialize;
 use serde_json::{Value as Json, json};
 
@@ -184,7 +184,7 @@ async fn get(client: &Client, path: &str) -> Result<Json, kube::Error> {
 
 async fn items(client: &Client, path: &str, kind: &str) -> Result<Vec<Json>, kube::Error> {
     let mut list: Json = get(client, path).await?;
-    let mut items: Vec<Json> = list["items"].as_array_mut().map(std::mem::take).unwrap_or_default();
+    let mut items: Vec<Json> = list.at_mut(&["items"]).as_array_mut().map(std::mem::take).unwrap_or_default();
     for item in &mut items {
         set(item, &["apiVersion"], names::API_VERSION);
         set(item, &["kind"], kind);
@@ -386,7 +386,8 @@ fn section(out: &mut String, profile: &OfProfile) {
     }
     if let Some(report) = &profile.report {
         let since = &report.observed_time.0;
-        line("violations", &format!("{} workloads, since {since}", report.workloads));
+        let workloads = if report.workloads == 1 { "workload" } else { "workloads" };
+        line("violations", &format!("{} {workloads}, since {since}", report.workloads));
         for one in &report.violations {
             line("", &format!("{} [{}] {}", one.workload, one.check, one.message));
         }
@@ -463,7 +464,7 @@ mod tests {
             "  parameter   team = \"nobody\" (from the default)",
             "  exception   ToolSecurityException encoder has no effect; Pending: ",
             "  held        wait for us",
-            "  violations  1 workloads, since 2026-03-01T00:00:00Z",
+            "  violations  1 workload, since 2026-03-01T00:00:00Z",
             "Deployment/web [privileged] is ",
             "not selected by: other",
         ] {

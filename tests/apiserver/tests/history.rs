@@ -10,7 +10,7 @@ use tempfile::NamedTempFile;
 const UID: i64 = 50_001;
 
 /// Runs a command of `palisade` against the cluster.
-async fn palisade(cluster: &Cluster, arguments: &[&str]) -> TestResult<Outcome> {
+pub(crate) async fn palisade(cluster: &Cluster, arguments: &[&str]) -> TestResult<Outcome> {
     let mut kubeconfig = NamedTempFile::new()?;
     kubeconfig.write_all(cluster.control_plane.kubeconfig().as_bytes())?;
     let mut all: Vec<_> = ["palisade"].iter().chain(arguments).map(Into::into).collect();
@@ -20,7 +20,7 @@ async fn palisade(cluster: &Cluster, arguments: &[&str]) -> TestResult<Outcome> 
 }
 
 /// What a command prints that must succeed.
-async fn printed(cluster: &Cluster, arguments: &[&str]) -> TestResult<String> {
+pub(crate) async fn printed(cluster: &Cluster, arguments: &[&str]) -> TestResult<String> {
     let Outcome { code, out, err } = palisade(cluster, arguments).await?;
     ensure!(code == 0, "{arguments:?}: {code}: {out}{err}");
     Ok(out)

@@ -18,6 +18,8 @@ use palisade_objects::json::set;
 use palisade_tests::{Cluster, TestResult, Verdict, cpu_of, ensure, eventually, memory_of, root, tool_pod, within};
 use serde_json::{Value as Json, json};
 
+use crate::history::printed;
+
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
 const UID: i64 = 50_001;
@@ -214,13 +216,11 @@ fn sample(metrics: &str, name: &str) -> Option<i64> {
     })
 }
 
-pub(crate) async fn the_scan_reports_what_the_api_server_would_deny(cluster: &mut Cluster) -> TestResult {
-    let test = "scan";
-    let namespaces: Vec<_> = (0..6).map(|index| format!("scan-{index}")).collect();
-    for namespace in &namespaces {
+/// A Deployment with three pods, a single ReplicaSet, a single pod; what complies beside; what nobody judges.
+async fn objects(cluster: &Cluster, test: &str, namespaces: &[String]) -> TestResult {
+    for namespace in namespaces {
         cluster.create_tool(test, namespace, UID).await?;
     }
-    // A Deployment with three pods, a single ReplicaSet, a single pod; what complies beside; what nobody judges.
     deploy(cluster, "scan-1", "web", &violating("web"), 3).await?;
     deploy(cluster, "scan-1", "good", &tool_pod("good", UID), 2).await?;
     let path = "/apis/apps/v1/namespaces/scan-2/replicasets";
@@ -244,7 +244,13 @@ pub(crate) async fn the_scan_reports_what_the_api_server_would_deny(cluster: &mu
         if ready { Ok(()) } else { Err("not all have their pods".to_owned()) }
     })
     .await?;
+    Ok(())
+}
 
+pub(crate) async fn the_scan_reports_what_the_api_server_would_deny(cluster: &mut Cluster) -> TestResult {
+    let test = "scan";
+    let namespaces: Vec<_> = (0..6).map(|index| format!("scan-{index}")).collect();
+    objects(cluster, test, &namespaces).await?;
     let options = Options { scan_interval: ScanInterval(Some(Duration::from_secs(1))), ..Cluster::options()? };
     cluster.restart_controller(options).await?;
     cluster.apply_profile(&profile(test, "Audit")?).await?;
@@ -288,6 +294,15 @@ pub(crate) async fn the_scan_reports_what_the_api_server_would_deny(cluster: &mu
         denied[&("scan-1".to_owned(), "Deployment/web".to_owned(), "hostNamespaces".to_owned())] == 4,
         "{denied:?}"
     );
+
+    let why = printed(cluster, &["why", "scan-1"]).await?;
+    for part in
+        ["stage       pods Deny", "uid = 50001 (from annotation toolforge.org/uid)", "Deployment/web [hostNamespaces] "]
+    {
+        ensure!(why.contains(part), "{part} is not in {why}");
+    }
+    let status = printed(cluster, &["status", test]).await?;
+    ensure!(status.contains("hostNamespaces") && status.contains("3 workloads"), "{status}");
 
     // Whoever edits a namespace cannot edit what is reported of it.
     cluster.kubectl(&["create", "role", "everything", "--verb=*", "--resource=*.*", "-n", "scan-3"])?;
