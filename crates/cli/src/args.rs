@@ -3,6 +3,7 @@
 use clap::{Parser, Subcommand};
 
 use crate::{
+    audit::AuditArgs,
     compare::DiffArgs,
     eval::EvalArgs,
     explain::ExplainArgs,
@@ -81,6 +82,8 @@ pub enum Command {
     ///
     /// With a pod, also what the profiles there do with it, and the smallest change with which it is admitted.
     Why(WhyArgs),
+    /// Count who was denied, warned or noted in the audit logs of API servers: by profile, check, namespace and workload.
+    Audit(AuditArgs),
     /// Print how to remove the guard of what a profile reads from namespaces.
     #[command(subcommand)]
     Guard(GuardCommand),

@@ -7,12 +7,13 @@
 //! 2. What files have in them: `strict`, `namespaces`, `profiles`, `pods`.
 //! 3. What a cluster has: `cluster`, `revisions`.
 //! 4. Commands, none of which uses another: `render`, `explain`, `eval`, `test`, `lint`, `migrate`, `history`, `compare`
-//!    (`palisade diff`), `rollback`, `rollout`, `guard`, `status`.
+//!    (`palisade diff`), `rollback`, `rollout`, `guard`, `status`, `audit`.
 //! 5. A command that asks another: `why` has a pod explained.
 //! 6. The command line, and its manual: `args`, `manual`.
 #![allow(clippy::disallowed_methods, reason = "this crate reads the files that its user names")]
 
 mod args;
+mod audit;
 mod capture;
 mod cluster;
 mod compare;
@@ -86,6 +87,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Guard(command) => guard::run(&command),
         Command::Status(args) => status::run(&args),
         Command::Why(args) => why::run(&args),
+        Command::Audit(args) => audit::run(&args),
         Command::Completions { shell } => manual::completions(shell),
         Command::Man { directory } => manual::pages(directory.as_deref()),
     };

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use palisade_api::{EngineInForce, names};
-use palisade_tests::{Cluster, TestResult, Verdict, Webhook, ensure, eventually, tool_pod};
+use palisade_tests::{Cluster, TestResult, Verdict, Webhook, ensure, eventually, hostile_pod, tool_pod};
 use serde_json::{Value as Json, json};
 
 use crate::webhook::{engine, registered};
@@ -148,6 +148,27 @@ pub(crate) async fn tamper(cluster: &Cluster, path: &str, patch: &Json, pointer:
     Ok(())
 }
 
+/// `palisade audit` finds each denial in the log, and none of the controller's own dry runs.
+async fn the_audit_log_names_who_was_denied(cluster: &Cluster, test: &str, namespace: &str) -> TestResult {
+    for _ in 0..3 {
+        let verdict = cluster.create_pod(namespace, &hostile_pod("hostile")).await;
+        ensure!(verdict.denial().is_some(), "{verdict:?}");
+    }
+    let log = cluster.control_plane.audit_log_path().ok_or("no audit log")?.display().to_string();
+    eventually("three denials in the log", || async {
+        let arguments = ["palisade", "audit", &log, "--profile", test, "-o", "json"].map(Into::into);
+        let answer = tokio::task::spawn_blocking(move || palisade_cli::captured(arguments)).await;
+        let answer = answer.map_err(|error| error.to_string())?;
+        let found: Json = serde_json::from_str(&answer.out).map_err(|error| format!("{error}: {answer:?}"))?;
+        let denied = found["checks"].as_array().into_iter().flatten().find(|one| one["check"] == "privileged");
+        let expected =
+            json!({"profile": test, "action": "Denied", "check": "privileged", "requests": 3, "namespaces": 1});
+        if denied == Some(&expected) { Ok(()) } else { Err(found.to_string()) }
+    })
+    .await?;
+    Ok(())
+}
+
 /// A profile's whole life, with both engines, while somebody tampers with all that was made for it.
 async fn live(cluster: &Cluster, test: &str) -> TestResult {
     let namespace = format!("{test}-tool");
@@ -200,6 +221,7 @@ async fn live(cluster: &Cluster, test: &str) -> TestResult {
         let more = json!({"spec": {"integers": {"foreign": 1}}});
         tamper(cluster, &params, &more, "/spec/integers/foreign", &json!(1)).await?;
     }
+    the_audit_log_names_who_was_denied(cluster, test, &namespace).await?;
     cluster.create_tool(test, &format!("{test}-new"), UID + 1).await?;
     cluster.wait_admitted(&format!("{test}-new"), &tool_pod("job", UID + 1)).await?;
     cluster.patch_namespace(&format!("{test}-new"), &json!({"metadata": {"labels": {"tenancy": null}}})).await?;

@@ -183,6 +183,8 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: r}
 subjects: [{kind: Group, name: 'system:serviceaccounts', apiGroup: rbac.authorization.k8s.io}]
 ";
 
+const EVENT: &str = r#"{"stage":"ResponseComplete","requestURI":"/api/v1/namespaces/a/pods","requestReceivedTimestamp":"2026-01-01T00:00:00Z","objectRef":{"resource":"pods","namespace":"a"},"requestObject":{"metadata":{"ownerReferences":[{"kind":"ReplicaSet","name":"r","controller":true}]}},"annotations":{"validation.policy.admission.k8s.io/validation_failure":"[{\"message\":\"[a] b\",\"policy\":\"palisade-t-pods\",\"validationActions\":[\"Audit\"]}]"},"responseStatus":{"code":403,"message":"ValidatingAdmissionPolicy 'palisade-t-pods' with binding 'b' denied request: 1 violation of ToolSecurityProfile t: [a] b"}}"#;
+
 const P: (&str, &str) = ("profile", PROFILE);
 const N: (&str, &str) = ("namespace", NAMESPACE);
 const O: (&str, &str) = ("pod", POD);
@@ -191,7 +193,7 @@ const L: (&str, &str) = ("lease", LEASE);
 const S: (&str, &str) = ("suite", SUITE);
 
 /// All of them.
-pub const COMMANDS: [Command; 17] = [
+pub const COMMANDS: [Command; 18] = [
     Command { line: "render {profile}", inputs: &[P] },
     Command { line: "render {profile} --namespaces {namespace} --kube-version 1.33 -o json", inputs: &[P, N] },
     Command { line: "render {profile} --namespaces {namespace} --pod {pod} -o diff", inputs: &[P, N, O] },
@@ -219,6 +221,7 @@ pub const COMMANDS: [Command; 17] = [
         line: "lint {policy} -o human -o sarif={directory}/out.sarif -o junit={directory}/out.xml -o github={directory}/out",
         inputs: &[V],
     },
+    Command { line: "audit {log} -o json", inputs: &[("log", EVENT)] },
     Command { line: "migrate psp {psp}", inputs: &[("psp", SECURITY_POLICY)] },
     Command { line: "migrate psp {psp} -o json --stage Deny", inputs: &[("psp", SECURITY_POLICY)] },
 ];
