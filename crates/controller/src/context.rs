@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     events::Events,
     jobs::JobQueue,
+    leader::{Leadership, fenced},
     metrics::Metrics,
     native::NativePolicies,
     options::Options,
@@ -48,8 +49,10 @@ impl From<Client> for Access {
 
 /// What every stage may use.
 pub struct Context {
-    /// To the API server.
+    /// To the API server. It changes something only while this replica leads.
     pub client: Client,
+    /// Whether this replica leads.
+    pub leadership: Arc<Leadership>,
     /// The controller's copy of the cluster.
     pub store: Arc<Store>,
     /// The policies that mutate pods, where the API server serves their kind.
@@ -86,6 +89,8 @@ impl Context {
     /// The context of a controller that has read nothing yet.
     pub fn new(access: Access, options: &Options, supervisor: Supervisor) -> Self {
         let Access { client, config } = access;
+        let leadership = Arc::new(Leadership::new(options.leader_elect));
+        let client = fenced(client, &leadership);
         let stop = supervisor.stop().clone();
         let (store, native) = (Arc::new(Store::default()), Arc::new(NativePolicies::default()));
         let metrics = Arc::new(Metrics::new());
@@ -105,6 +110,7 @@ impl Context {
         let events = Events::start(client.clone(), options.instance.clone(), &supervisor);
         Self {
             client,
+            leadership,
             store,
             native,
             queue: Arc::clone(&queues.reconcile),

@@ -65,12 +65,12 @@ impl Lane {
             self.heartbeat.beat();
             let busy: BTreeSet<String> = self.running.values().cloned().collect();
             // Until all lists are read, an object that seems to be missing may only be unknown.
-            let synced = self.cx.store.synced();
-            let pause = Duration::from_millis(if synced { 5000 } else { 50 });
+            let works = self.cx.store.synced() && self.cx.leadership.leads();
+            let pause = Duration::from_millis(if works { 5000 } else { 50 });
             tokio::select! {
                 () = self.cx.stop.cancelled() => {}
                 Some(ended) = self.turns.join_next_with_id() => self.ended(ended),
-                profile = self.queue.next(&busy), if synced => self.begin(profile),
+                profile = self.queue.next(&busy), if works => self.begin(profile),
                 () = tokio::time::sleep(pause) => {}
             }
         }

@@ -23,11 +23,13 @@
 //! The controller's copy of the cluster is in one place, `store`, which watches keep up to date. A restart reads
 //! everything and writes nothing that is already right.
 //!
+//! Of several replicas one works ([`leader`]); the others follow the cluster, and begin no work.
+//!
 //! Enforcement never depends on this process: API servers evaluate the policies that are left in the cluster.
 //!
 //! Each module uses only modules before it:
 //!
-//! 1. Tools: `call`, `text`, `table`, `queue`, `options`, `status`, `metrics`, `events`.
+//! 1. Tools: `call`, `text`, `table`, `queue`, `lease`, `options`, `status`, `metrics`, `leader`, `events`.
 //! 2. What is known: `asked`, `store`, `redirects`, `health`, `accepted`, `compare`, `converge`, `native`.
 //! 3. Stages that need no context: `observe`, `compile`, `revision`, `last_good`, `resolve`, `jobs`, `tenancy`, `judge`,
 //!    `waves`, `state`, `conditions`, `registration`, `probe`.
@@ -60,6 +62,8 @@ mod jobs;
 mod judge;
 mod lane;
 mod last_good;
+mod leader;
+mod lease;
 mod metrics;
 mod mutate;
 mod native;
@@ -93,5 +97,6 @@ mod waves;
 mod write;
 
 pub use context::Access;
+pub use lease::Timing;
 pub use options::{ApiServers, Options, ScanInterval};
 pub use run::{Controller, Error, Running, run};

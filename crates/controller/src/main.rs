@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory as _, Parser, error::ErrorKind};
 use palisade_controller::{Options, run};
 use palisade_process::LogOptions;
 
@@ -18,5 +18,8 @@ struct Args {
 
 fn main() -> ExitCode {
     let Args { options, log } = Args::parse();
+    if let Err(mistake) = options.election() {
+        Args::command().error(ErrorKind::ValueValidation, mistake).exit();
+    }
     palisade_process::main("palisade-controller", &log, async |client, stop| run(client, options, stop).await)
 }

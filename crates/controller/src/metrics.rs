@@ -40,6 +40,11 @@ struct PhaseLabels {
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct NameLabel {
+    name: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct CheckLabels {
     profile: String,
     check: String,
@@ -154,6 +159,7 @@ pub struct Metrics {
     scans: Family<ResultLabel, Counter>,
     scan_duration: Gauge<f64, AtomicU64>,
     scan_objects: Gauge,
+    leads: Family<NameLabel, Gauge>,
     conditions: Family<ConditionLabels, Gauge>,
     writes: Family<WriteLabels, Counter>,
     drift: Family<KindLabel, Counter>,
@@ -184,6 +190,7 @@ impl Metrics {
             scans: Family::default(),
             scan_duration: Gauge::default(),
             scan_objects: Gauge::default(),
+            leads: Family::default(),
             conditions: Family::default(),
             writes: Family::default(),
             drift: Family::default(),
@@ -220,6 +227,11 @@ impl Metrics {
             "palisade_violations",
             "Workloads that violate a profile, by check, as the background scan found them",
             self.violations.clone(),
+        );
+        registry.register(
+            "leader_election_master_status",
+            "Whether this replica leads, by the name of the Lease; as other controllers report it",
+            self.leads.clone(),
         );
         registry.register("palisade_scan", "Background scans, by result", self.scans.clone());
         registry.register(
@@ -333,6 +345,11 @@ impl Metrics {
         }
     }
 
+    /// Whether this replica leads.
+    pub fn leads(&self, leads: bool) {
+        self.leads.get_or_create(&NameLabel { name: palisade_api::names::CONTROLLER }).set(i64::from(leads));
+    }
+
     /// A background scan ended.
     pub fn scanned(&self, result: &'static str, took: Duration) {
         self.scans.get_or_create(&ResultLabel { result }).inc();
@@ -427,6 +444,7 @@ mod tests {
         metrics.violating("tools", Some(&[("hostPorts".to_owned(), 3)].into()));
         metrics.scanned("ok", Duration::from_millis(1500));
         metrics.scan_objects(20_000);
+        metrics.leads(true);
         let text = metrics.text().unwrap();
         assert!(!text.contains("privileged"), "nothing violates it any more");
         for name in [
@@ -434,6 +452,7 @@ mod tests {
             "palisade_scan_total{result=\"ok\"} 1",
             "palisade_scan_last_duration_seconds 1.5",
             "palisade_scan_objects 20000",
+            "leader_election_master_status{name=\"palisade-controller\"} 1",
             "palisade_reconcile_total{result=\"ok\"} 1",
             "palisade_reconcile_duration_seconds_count 1",
             "palisade_writes_total{kind=\"ToolSecurityParams\",verb=\"apply\"} 1",

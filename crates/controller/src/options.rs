@@ -6,6 +6,8 @@ use clap::builder::RangedU64ValueParser;
 use http::Uri;
 use palisade_process::duration;
 
+use crate::lease::Timing;
+
 /// A number that is not 0: with 0 nothing would ever be done.
 fn some() -> RangedU64ValueParser<usize> {
     RangedU64ValueParser::new().range(1..)
@@ -104,6 +106,19 @@ pub struct Options {
     /// not written.
     #[arg(long, default_value_t = 16 * 1024 * 1024, value_parser = some())]
     pub scan_max_report_bytes: usize,
+    /// Work only while this replica holds the Lease palisade-controller in palisade-system, so that several replicas can
+    /// run: one works, the others follow the cluster and take over.
+    #[arg(long)]
+    pub leader_elect: bool,
+    /// How long the other replicas wait for a leader that does not renew the Lease.
+    #[arg(long, default_value = "8s", value_parser = time)]
+    pub leader_elect_lease_duration: Duration,
+    /// How long a leader goes on that cannot renew the Lease. Then it stops.
+    #[arg(long, default_value = "5s", value_parser = time)]
+    pub leader_elect_renew_deadline: Duration,
+    /// How often the leader renews the Lease, and the others look at it.
+    #[arg(long, default_value = "1s", value_parser = time)]
+    pub leader_elect_retry_period: Duration,
     /// Name of this instance in events.
     #[arg(long, env = "POD_NAME")]
     pub instance: Option<String>,
@@ -122,8 +137,27 @@ impl Default for Options {
             scan_interval: ScanInterval::default(),
             scan_rate: 10,
             scan_max_report_bytes: 16 * 1024 * 1024,
+            leader_elect: false,
+            leader_elect_lease_duration: Duration::from_secs(8),
+            leader_elect_renew_deadline: Duration::from_secs(5),
+            leader_elect_retry_period: Duration::from_secs(1),
             instance: None,
         }
+    }
+}
+
+impl Options {
+    /// The times of the election.
+    ///
+    /// # Errors
+    /// They do not fit together.
+    pub fn election(&self) -> Result<Timing, String> {
+        let timing = Timing {
+            lease: self.leader_elect_lease_duration,
+            renew: self.leader_elect_renew_deadline,
+            retry: self.leader_elect_retry_period,
+        };
+        timing.check().map(|()| timing)
     }
 }
 

@@ -12,6 +12,7 @@ use crate::{
     exceptions,
     health::{Health, Heartbeat},
     lane::{GRACE, Lane},
+    leader::Election,
     native, observe,
     options::Options,
     params, reconcile, registration, repair, rollout, scan,
@@ -28,6 +29,9 @@ pub enum Error {
         /// Why.
         source: io::Error,
     },
+    /// Flags that do not fit together.
+    #[error("{0}")]
+    Options(String),
     /// A task that the controller needs.
     #[error(transparent)]
     Task(#[from] TaskFailure),
@@ -73,7 +77,10 @@ impl Controller {
     ) -> Result<Running, Error> {
         let supervisor = Supervisor::new(shutdown.clone());
         let address = options.listen;
-        let cx = Arc::new(Context::new(access.into(), &options, supervisor.clone()));
+        let timing = options.election().map_err(Error::Options)?;
+        let access = access.into();
+        let unfenced = access.client.clone();
+        let cx = Arc::new(Context::new(access, &options, supervisor.clone()));
         let heartbeats = [(); 5].map(|()| Arc::new(Heartbeat::new()));
         let health =
             Health { heartbeats: heartbeats.to_vec(), store: Arc::clone(&cx.store), metrics: Arc::clone(&cx.metrics) };
@@ -90,12 +97,23 @@ impl Controller {
         Lane::start(&cx, "exceptions", &cx.queues.exceptions, &exceptions, exceptions::work);
         Lane::start(&cx, "reconcile", &cx.queues.reconcile, &reconcile, reconcile::work());
         scan::start(&cx, &options);
+        let election = options.leader_elect.then(|| {
+            let (leadership, metrics) = (Arc::clone(&cx.leadership), Arc::clone(&cx.metrics));
+            Arc::new(Election::new(unfenced, options.instance.as_deref(), timing, leadership, metrics))
+        });
+        if let Some(election) = &election {
+            Arc::clone(election).start(&supervisor);
+        }
         tracing::info!(%addr, version = env!("CARGO_PKG_VERSION"), "palisade-controller started");
         let stop = shutdown.clone();
         let join = tokio::spawn(async move {
             stop.cancelled().await;
             tracing::info!("stopping");
-            supervisor.finish(GRACE + Duration::from_secs(2)).await
+            let finished = supervisor.finish(GRACE + Duration::from_secs(2)).await;
+            if let Some(election) = election {
+                election.release().await;
+            }
+            finished
         });
         Ok(Running { addr, shutdown, join })
     }

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use palisade_api::{EngineInForce, names};
+use palisade_controller::Options;
 use palisade_tests::{Cluster, TestResult, Verdict, Webhook, ensure, eventually, hostile_pod, tool_pod};
 use serde_json::{Value as Json, json};
 
@@ -170,10 +171,11 @@ async fn the_audit_log_names_who_was_denied(cluster: &Cluster, test: &str, names
 }
 
 /// A profile's whole life, with both engines, while somebody tampers with all that was made for it.
-async fn live(cluster: &Cluster, test: &str) -> TestResult {
+async fn live(cluster: &mut Cluster, test: &str) -> TestResult {
     let namespace = format!("{test}-tool");
     cluster.create_tool(test, &namespace, UID).await?;
     let webhook = Webhook::start(cluster, None, &[]).await?;
+    cluster.restart_controller(Options { leader_elect: true, ..Cluster::options()? }).await?;
     let mut profile = Cluster::toolforge_profile(test)?;
     profile["spec"]["mutation"] = json!({"defaults": "Secure", "engine": "Webhook"});
     profile["spec"]["exceptionRequests"] = json!({"checks": ["hostNamespaces"]});
