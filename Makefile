@@ -127,6 +127,10 @@ rollout: controlplane ## Roll a profile out to 1,000 namespaces, 32 with offende
 	PALISADE_ROLLOUT_NAMESPACES=1000 PALISADE_ROLLOUT_KILLS=20 \
 		cargo test -p palisade-tests --test apiserver -- a_rollout_promotes --nocapture
 
+.PHONY: ha
+ha: controlplane ## Kill, pause and end the leader of two controllers for five minutes (SECONDS=300)
+	PALISADE_HA_SECONDS=$(or $(SECONDS),300) cargo test -p palisade-tests --test apiserver -- a_replica_takes_over --nocapture
+
 .PHONY: scan
 scan: controlplane ## Scan 3,500 namespaces with 20,000 pods in the background, and compare with the API server's answers
 	cargo build --release -p palisade-controller

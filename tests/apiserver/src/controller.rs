@@ -7,7 +7,9 @@ use std::{
 
 use kube::{Client, Config};
 use palisade_api::names;
-use palisade_controller::{Access, Controller};
+use palisade_controller::{Access, Controller, Options};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
 
 use crate::Cluster;
 
@@ -18,7 +20,16 @@ pub async fn run_controller() -> ExitCode {
     let run = async {
         let config = Config::infer().await?;
         let access = Access { client: Client::try_from(config.clone())?, config: Some(config) };
-        Controller::start(access, Cluster::options()?).await?.join.await??;
+        let instance = std::env::var("POD_NAME").ok();
+        let options = Options { leader_elect: instance.is_some(), instance, ..Cluster::options()? };
+        let shutdown = CancellationToken::new();
+        let mut terminated = signal(SignalKind::terminate())?;
+        let running = Controller::start_with(access, options, shutdown.clone()).await?;
+        tokio::spawn(async move {
+            let _ = terminated.recv().await;
+            shutdown.cancel();
+        });
+        running.join.await??;
         Result::Ok(())
     };
     match run.await {
@@ -39,15 +50,31 @@ pub struct ControllerProcess {
 impl ControllerProcess {
     /// Starts one, with the rights that the manifests give it.
     pub fn start(cluster: &Cluster) -> Result<Self> {
+        Self::start_as(cluster, None)
+    }
+
+    /// Starts one of several replicas. Its token is another one than that of the others.
+    pub fn elected(cluster: &Cluster, name: &str) -> Result<Self> {
+        Self::start_as(cluster, Some(name))
+    }
+
+    fn start_as(cluster: &Cluster, name: Option<&str>) -> Result<Self> {
         let mut file = tempfile::NamedTempFile::new()?;
         std::io::Write::write_all(&mut file, cluster.controller_kubeconfig()?.as_bytes())?;
         let kubeconfig = file.into_temp_path();
         let child = Command::new(std::env::current_exe()?)
             .arg(names::CONTROLLER)
             .env("KUBECONFIG", &kubeconfig)
+            .envs(name.map(|name| ("POD_NAME", name)))
             .stdout(Stdio::null())
             .spawn()?;
         Ok(Self { child, _kubeconfig: kubeconfig })
+    }
+
+    /// Sends it a signal: `STOP`, `CONT`, `TERM` or `KILL`.
+    pub fn signal(&self, signal: &str) -> Result<()> {
+        let sent = Command::new("kill").args([format!("-{signal}"), self.child.id().to_string()]).status()?;
+        if sent.success() { Ok(()) } else { Err(format!("could not send SIG{signal}").into()) }
     }
 
     /// Whether it has not ended by itself.

@@ -18,6 +18,7 @@ mod gate;
 mod guard;
 mod history;
 mod lanes;
+mod leader;
 mod lifecycle;
 mod lint;
 mod mutation;
@@ -200,7 +201,10 @@ fn main() -> ExitCode {
         scenarios![mutation::beta_policy_mutates_like_the_patch, upgrade::beta_policy_mutates_where_v1_is_not_served,];
     let upgraded = scenarios![upgrade::api_server_upgrade_leaves_no_pod_unmutated];
     // With an audit log, by which is seen what was asked for. In others, requests are tried that must be refused.
-    let audited = scenarios![privilege::every_permission_is_used_and_no_other_requested];
+    let audited = scenarios![
+        privilege::every_permission_is_used_and_no_other_requested,
+        leader::a_replica_takes_over_and_the_former_leader_writes_nothing,
+    ];
     let unprivileged = scenarios![
         privilege::service_accounts_lack_dangerous_permissions,
         confinement::only_dry_runs_are_admitted_in_the_probe_namespace,
