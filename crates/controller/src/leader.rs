@@ -216,7 +216,7 @@ impl Election {
         match tokio::time::timeout(RELEASE, work).await {
             Ok(Ok(())) => tracing::info!(identity = self.me, "released the Lease"),
             Ok(Err(error)) => {
-                tracing::warn!(%error, "could not release the Lease; the next leader waits until it ends")
+                tracing::warn!(%error, "could not release the Lease; the next leader waits until it ends");
             }
             Err(_) => tracing::warn!("could not release the Lease in time; the next leader waits until it ends"),
         }

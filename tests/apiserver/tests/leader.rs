@@ -38,7 +38,7 @@ async fn holder(cluster: &Cluster) -> std::result::Result<String, String> {
 
 /// Waits until this replica leads, and says how long it took.
 async fn wait_leader(cluster: &Cluster, name: &str) -> Result<Duration> {
-    let (_, took) = within(LIMIT, &format!("{name} leads"), || async {
+    let ((), took) = within(LIMIT, &format!("{name} leads"), || async {
         let holder = holder(cluster).await?;
         if holder.starts_with(&format!("{name}_")) { Ok(()) } else { Err(holder) }
     })

@@ -197,6 +197,7 @@ async fn live(cluster: &mut Cluster, test: &str) -> TestResult {
     cluster.enforce(&profile).await?;
     engine(cluster, test, EngineInForce::Native).await?;
     registered(&webhook, 0.0).await?;
+    the_audit_log_names_who_was_denied(cluster, test, &namespace).await?;
 
     let group = "/apis/admissionregistration.k8s.io/v1";
     let own = |kind: &str, shape: &str| format!("{group}/{kind}/palisade-{test}-{shape}");
@@ -223,7 +224,6 @@ async fn live(cluster: &mut Cluster, test: &str) -> TestResult {
         let more = json!({"spec": {"integers": {"foreign": 1}}});
         tamper(cluster, &params, &more, "/spec/integers/foreign", &json!(1)).await?;
     }
-    the_audit_log_names_who_was_denied(cluster, test, &namespace).await?;
     cluster.create_tool(test, &format!("{test}-new"), UID + 1).await?;
     cluster.wait_admitted(&format!("{test}-new"), &tool_pod("job", UID + 1)).await?;
     cluster.patch_namespace(&format!("{test}-new"), &json!({"metadata": {"labels": {"tenancy": null}}})).await?;
