@@ -4,6 +4,7 @@ use clap::{Parser, Subcommand};
 
 use crate::{
     audit::AuditArgs,
+    check::CheckArgs,
     compare::DiffArgs,
     eval::EvalArgs,
     explain::ExplainArgs,
@@ -21,7 +22,8 @@ use crate::{
 
 /// Tenant security for Kubernetes, enforced by the API server itself.
 ///
-/// Works offline: only status, why, history, diff, rollback and rollout ask a cluster, and only the last two change anything. What render prints
+/// Works offline: only status, why, history, diff, rollback, rollout and check --live ask a cluster, and only rollback and
+/// rollout change anything. What render prints
 /// passed the check that the controller makes before it applies anything.
 #[derive(Debug, Parser)]
 #[command(name = "palisade", version, after_help = render::EXAMPLES)]
@@ -51,6 +53,12 @@ pub enum Command {
     /// namespaces, and profiles, which are compiled for those namespaces. A request is an object, or an
     /// `AdmissionReview` as the API server sends it to a webhook.
     Eval(EvalArgs),
+    /// Judge manifests by profiles, for a tenant's CI: all violations, and the smallest change with which they pass.
+    ///
+    /// The manifests are files, directories, or the output of Helm or kustomize on standard input. Each pod and each
+    /// workload is judged as an API server does it that has these profiles, after defaults and mutation; other objects
+    /// are counted.
+    Check(CheckArgs),
     /// Explain how a profile mutates a pod, which checks deny it, and the smallest change with which it is admitted.
     ///
     /// Palisade tries each change before it suggests it: it mutates the changed pod and judges it again.

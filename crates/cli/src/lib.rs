@@ -3,10 +3,11 @@
 //!
 //! Each module uses only modules before it:
 //!
-//! 1. What all commands share: `capture`, `report`, `output`, `input`, `options`, `diff`.
-//! 2. What files have in them: `strict`, `namespaces`, `profiles`, `pods`.
-//! 3. What a cluster has: `cluster`, `revisions`.
-//! 4. Commands, none of which uses another: `render`, `explain`, `eval`, `test`, `lint`, `migrate`, `history`, `compare`
+//! 1. What all commands share: `capture`, `report`, `output`, `input`, `files`, `findings`, `options`, `diff`,
+//!    `smallest`.
+//! 2. What files have in them: `strict`, `namespaces`, `profiles`, `pods`, `offline`, `judge`.
+//! 3. What a cluster has: `cluster`, `revisions`, `live`.
+//! 4. Commands, none of which uses another: `render`, `explain`, `check`, `eval`, `test`, `lint`, `migrate`, `history`, `compare`
 //!    (`palisade diff`), `rollback`, `rollout`, `guard`, `status`, `audit`.
 //! 5. A command that asks another: `why` has a pod explained.
 //! 6. The command line, and its manual: `args`, `manual`.
@@ -15,18 +16,24 @@
 mod args;
 mod audit;
 mod capture;
+mod check;
 mod cluster;
 mod compare;
 mod diff;
 mod eval;
 mod explain;
+mod files;
+mod findings;
 mod guard;
 mod history;
 mod input;
+mod judge;
 mod lint;
+mod live;
 mod manual;
 mod migrate;
 mod namespaces;
+mod offline;
 mod options;
 mod output;
 mod pods;
@@ -36,6 +43,7 @@ mod report;
 mod revisions;
 mod rollback;
 mod rollout;
+mod smallest;
 mod status;
 mod strict;
 mod test;
@@ -77,6 +85,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Render(args) => render::run(&args),
         Command::Test(args) => test::run(&args),
         Command::Eval(args) => eval::run(&args),
+        Command::Check(args) => check::run(&args),
         Command::Explain(args) => explain::run(&args),
         Command::Migrate(MigrateCommand::Psp(args)) => migrate::run(&args),
         Command::Lint(args) => return lint::run(&args),

@@ -20,7 +20,7 @@ struct NamespaceObject {
 }
 
 /// A namespace, and what is asked for in it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Tenant {
     namespace: Namespace,
     /// The exceptions that are asked for there, each with its name.
@@ -88,7 +88,8 @@ pub fn is_exception(object: &Object<'_>) -> bool {
     object.kind == "ToolSecurityException" && object.api_version == names::API_VERSION
 }
 
-fn seen(name: String, metadata: ObjectMeta) -> Option<Tenant> {
+/// A namespace that is not being deleted, as the controller sees it.
+pub fn seen(name: String, metadata: ObjectMeta) -> Option<Tenant> {
     if metadata.deletion_timestamp.is_some() {
         return None;
     }

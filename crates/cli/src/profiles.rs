@@ -88,7 +88,19 @@ pub fn accept(object: &Object<'_>) -> Result<Accepted, Vec<Problem>> {
         }
     };
     let Some(profile) = profile.filter(|_| problems.is_empty()) else { return Err(problems) };
-    let located = |diagnostic: &Diagnostic| problem(diagnostic).at(object.source, object.place(&diagnostic.path));
+    checked(profile, &|diagnostic| problem(diagnostic).at(object.source, object.place(&diagnostic.path)))
+}
+
+/// Compiles and checks a profile that comes from a cluster.
+///
+/// # Errors
+/// All its problems.
+pub fn accept_live(profile: ToolSecurityProfile) -> Result<Accepted, Vec<Problem>> {
+    checked(profile, &problem)
+}
+
+/// Compiles and checks a profile; `located` makes a problem of a mistake at a place in it.
+fn checked(profile: ToolSecurityProfile, located: &dyn Fn(&Diagnostic) -> Problem) -> Result<Accepted, Vec<Problem>> {
     let compiled = palisade_compiler::compile(&profile)
         .map_err(|diagnostics| diagnostics.iter().map(located).collect::<Vec<_>>())?;
     let bundle = compiled.bundle.clone();

@@ -2,21 +2,18 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use palisade_api::crd;
 use palisade_apiserver::{
     admission::Cluster,
     create::{Refused, Status},
 };
-use palisade_cel::Minor;
-use palisade_compiler::ChangedBy;
 use serde_json::Value as Json;
 
 use crate::{
     eval::EvalArgs,
     input::{self, Object},
     namespaces,
-    output::could_not_print,
-    profiles::{self, Accepted},
+    offline::{self, text},
+    profiles,
     report::{self, Failure, Problem, Source},
 };
 
@@ -32,10 +29,7 @@ pub fn read(args: &EvalArgs) -> Result<Cluster, Failure> {
     let (mut problems, mut skipped) = (Vec::new(), BTreeMap::<String, usize>::new());
     let own = |found: &Object<'_>| found.kind == profiles::KIND;
     if objects.iter().any(own) {
-        for crd in crd::all() {
-            let crd = serde_json::to_value(crd).map_err(|error| could_not_print(&error))?;
-            cluster.apply(crd).map_err(|refused| Failure::CouldNotRun(vec![Problem::new(text(&refused))]))?;
-        }
+        offline::define(&mut cluster)?;
     }
     let (profiles, objects): (Vec<_>, Vec<_>) = objects.into_iter().partition(own);
     for object in &objects {
@@ -55,7 +49,9 @@ pub fn read(args: &EvalArgs) -> Result<Cluster, Failure> {
     if !problems.is_empty() {
         return Err(Failure::CouldNotRun(problems));
     }
-    enforce(&mut cluster, &accepted, &objects, args.kube_version)?;
+    // The cluster has accepted them, so there is no mistake in them.
+    let (tenants, _) = namespaces::among(&objects);
+    offline::enforce(&mut cluster, &accepted, &tenants, args.kube_version)?;
     if !skipped.is_empty() {
         let listed: Vec<_> = skipped.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
         let names: Vec<_> = sources.iter().map(|source: &Arc<Source>| source.name()).collect();
@@ -102,31 +98,4 @@ fn apply(cluster: &mut Cluster, object: &Object<'_>) -> Result<bool, Problem> {
             Err(problem.help("the API server would not have it, so that nothing can be said of what it does"))
         }
     }
-}
-
-fn text(refused: &Refused) -> String {
-    match refused {
-        Refused::Status(status) => status.message.clone(),
-        Refused::NoVerdict(why) => why.clone(),
-    }
-}
-
-/// Enforces profiles in the namespaces of the files.
-fn enforce(
-    cluster: &mut Cluster,
-    accepted: &[Accepted],
-    objects: &[Object<'_>],
-    version: Minor,
-) -> Result<(), Failure> {
-    // The cluster has accepted them, so there is no mistake in them.
-    let (namespaces, _) = namespaces::among(objects);
-    for object in profiles::objects(accepted, &namespaces, version).map_err(|error| could_not_print(&error))? {
-        cluster.apply(object).map_err(|refused| Failure::CouldNotRun(vec![Problem::new(text(&refused))]))?;
-    }
-    for one in accepted {
-        if let Some((mutation, ChangedBy::Webhook)) = profiles::changed_by(one, version) {
-            palisade_gate::register(cluster, mutation.clone());
-        }
-    }
-    Ok(())
 }

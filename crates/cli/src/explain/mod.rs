@@ -2,12 +2,12 @@
 //! admitted.
 
 mod args;
-mod change;
 
-use std::fmt::Write as _;
+use std::{collections::BTreeSet, fmt::Write as _};
 
 use k8s_openapi::jiff::Timestamp;
 use palisade_api::{Settings, ToolSecurityParams, Values};
+use palisade_checks::Check;
 use palisade_gate::{Decision, ValidationRequest, Validator};
 use palisade_mutation::{Change, MutationRequest, Plan};
 use palisade_objects::json;
@@ -24,6 +24,7 @@ use crate::{
     pods,
     profiles::{self, Accepted},
     report::{self, Failure, Problem},
+    smallest::{self, Refuses},
 };
 
 /// The explanation for one pod.
@@ -43,7 +44,7 @@ struct Explanation {
     refused: Vec<Violation>,
     /// The change with which it is admitted; absent if it is admitted as it is.
     #[serde(skip_serializing_if = "Option::is_none")]
-    change: Option<change::Least>,
+    change: Option<smallest::Least>,
 }
 
 /// A violation.
@@ -178,13 +179,25 @@ impl Explainer<'_> {
     }
 
     /// The violations of the mutated pod.
-    fn refuses(&self, pod: &Json) -> Result<Vec<Violation>, String> {
+    fn violations(&self, pod: &Json) -> Result<Vec<Violation>, String> {
         let (mutated, _) = self.mutate(pod)?;
         let mut found = Vec::new();
         for judge in self.judges {
             found.extend(judge.violations(&self.namespace, &mutated)?);
         }
         Ok(found)
+    }
+}
+
+impl Refuses for Explainer<'_> {
+    fn refuses(&self, pod: &Json) -> Result<BTreeSet<String>, String> {
+        Ok(self.violations(pod)?.into_iter().map(|one| one.check).collect())
+    }
+
+    fn comply(&self, check: &Check, pod: &mut Json) {
+        for judge in self.judges {
+            (check.comply)(&judge.settings, &judge.values, pod);
+        }
     }
 }
 
@@ -199,8 +212,8 @@ fn explain(pod: &Json, judges: &[Judge<'_>], namespace: Option<&Tenant>) -> Resu
         namespace: namespace.map_or(of_pod, |namespace| &namespace.name).to_owned(),
     };
     let (_, mutated) = explainer.mutate(pod)?;
-    let refused = explainer.refuses(pod)?;
-    let change = if refused.is_empty() { None } else { Some(change::least(pod, &explainer)?) };
+    let refused = explainer.violations(pod)?;
+    let change = if refused.is_empty() { None } else { Some(smallest::least(pod, &explainer)?) };
     let name = pod["metadata"]["name"].as_str().or(pod["metadata"]["generateName"].as_str()).unwrap_or_default();
     Ok(Explanation {
         pod: name.to_owned(),

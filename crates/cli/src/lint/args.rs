@@ -1,11 +1,9 @@
 //! The command line of `palisade lint`.
 
-use std::str::FromStr;
-
 use clap::ValueEnum;
 use palisade_cel::Minor;
 
-use crate::options::kube_version_help;
+use crate::{findings::Output, options::kube_version_help};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -32,7 +30,7 @@ pub struct LintArgs {
     /// The output format: human, json, sarif, junit or github; with =FILE written to a file. May be given several
     /// times.
     #[arg(short, long, value_name = "FORMAT[=FILE]", default_value = "human")]
-    pub output: Vec<LintOutput>,
+    pub output: Vec<Output>,
     /// The lowest severity for which the exit code is 1.
     #[arg(long, value_name = "SEVERITY", default_value = "error")]
     pub fail_on: FailOn,
@@ -64,56 +62,4 @@ pub enum FailOn {
     Info,
     /// The exit code is 1 for no finding.
     Never,
-}
-
-/// A way to print findings, and where to.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LintOutput {
-    /// How.
-    pub format: LintFormat,
-    /// The file, or standard output.
-    pub file: Option<String>,
-}
-
-/// A way to print findings.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum LintFormat {
-    /// For people: each with an excerpt of the file.
-    Human,
-    /// One object, for programs.
-    Json,
-    /// SARIF 2.1.0, for code scanning.
-    Sarif,
-    /// XML as `JUnit` writes it, for CI servers.
-    Junit,
-    /// Annotations of GitHub Actions.
-    Github,
-}
-
-impl FromStr for LintOutput {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let (format, file) = text.split_once('=').map_or((text, None), |(format, file)| (format, Some(file)));
-        if file == Some("") {
-            return Err("no file after =".to_owned());
-        }
-        let format = LintFormat::from_str(format, false)
-            .map_err(|_| "not a format; there are human, json, sarif, junit and github".to_owned())?;
-        Ok(Self { format, file: file.map(str::to_owned) })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn outputs() {
-        let output = |text: &str| text.parse::<LintOutput>();
-        let expected = LintOutput { format: LintFormat::Sarif, file: Some("a=b".to_owned()) };
-        assert_eq!(output("sarif=a=b"), Ok(expected));
-        assert_eq!(output("json"), Ok(LintOutput { format: LintFormat::Json, file: None }));
-        assert!(output("yaml").is_err() && output("json=").is_err());
-    }
 }

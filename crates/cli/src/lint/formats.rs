@@ -1,37 +1,40 @@
-//! What all formats share.
+//! The findings as all commands have them.
 
-use palisade_lint::Finding;
-use palisade_manifest::Severity;
+use palisade_lint::{Finding, Report};
+use serde_json::{Value as Json, json};
 
-/// A place in a file, lines and columns from 1; the end is after the last character.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Region {
-    pub line: usize,
-    pub column: usize,
-    pub end_line: usize,
-    pub end_column: usize,
-}
+use crate::findings::{self, Findings, Rule};
 
-/// The place of a finding.
-pub(super) fn region(finding: &Finding) -> Region {
-    let (line, column) = finding.source.position(finding.place.start);
-    let (end_line, end_column) = finding.source.position(finding.place.end.max(finding.place.start));
-    Region { line, column, end_line, end_column }
-}
-
-/// The name of a severity.
-pub(super) fn severity(of: Severity) -> &'static str {
-    match of {
-        Severity::Error => "error",
-        Severity::Warning => "warning",
-        Severity::Info => "info",
+/// The report with all rules.
+pub(super) fn shared(report: &Report) -> Findings {
+    let rule = |rule: &&palisade_lint::Rule| Rule {
+        id: rule.id.to_owned(),
+        title: rule.title.to_owned(),
+        why: rule.why.to_owned(),
+        page: Some(rule.help_uri()),
+        severity: rule.severity,
+        category: Some(rule.category.name()),
+    };
+    Findings {
+        command: "lint",
+        rules: palisade_profiles::lint::options().rules().iter().map(rule).collect(),
+        found: report.findings.iter().map(finding).collect(),
+        objects: report.objects,
     }
 }
 
-/// The message with the advice.
-pub(super) fn full_message(finding: &Finding) -> String {
-    match &finding.help {
-        Some(help) => format!("{} ({help})", finding.message),
-        None => finding.message.clone(),
+fn finding(finding: &Finding) -> findings::Finding {
+    findings::Finding {
+        rule: finding.rule.id.to_owned(),
+        severity: finding.severity,
+        message: match &finding.help {
+            Some(help) => format!("{} ({help})", finding.message),
+            None => finding.message.clone(),
+        },
+        object: finding.object.clone(),
+        path: finding.path.clone(),
+        source: finding.source.clone(),
+        place: finding.place.clone(),
+        properties: if finding.kinds.is_empty() { Json::Null } else { json!({"kinds": finding.kinds}) },
     }
 }

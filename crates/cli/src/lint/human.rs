@@ -5,8 +5,7 @@ use std::fmt::Write as _;
 use palisade_lint::{IGNORE_ANNOTATION, Report, Rule};
 use palisade_manifest::Severity;
 
-use super::formats::severity;
-use crate::report::rendered;
+use crate::{findings::severity, report::rendered};
 
 /// The most findings that one run prints.
 const MAX_FINDINGS: usize = 200;

@@ -3,7 +3,7 @@
 use palisade_lint::Report;
 use serde_json::{Value as Json, json};
 
-use super::formats::{region, severity};
+use crate::findings::{region, severity};
 
 /// One object with all findings.
 pub(super) fn text(report: &Report) -> String {
@@ -11,7 +11,7 @@ pub(super) fn text(report: &Report) -> String {
         .findings
         .iter()
         .map(|finding| {
-            let at = region(finding);
+            let at = region(&finding.source, &finding.place);
             json!({
                 "rule": finding.rule.id,
                 "severity": severity(finding.severity),

@@ -1,24 +1,20 @@
 //! `palisade lint`: finds mistakes in admission policies, and what is valid but dangerous.
 
 mod args;
-mod files;
 mod formats;
-mod github;
 mod human;
 mod json;
-mod junit;
-mod sarif;
 
 use std::io::{self, IsTerminal};
 
 use palisade_lint::{Level, Options, Report, lint, unreadable};
 use palisade_manifest::{Severity, objects};
 
+use args::FailOn;
 pub use args::LintArgs;
-use args::{FailOn, LintFormat, LintOutput};
 
 use crate::{
-    output,
+    files, output,
     report::{self, Failure, Problem},
 };
 
@@ -42,8 +38,10 @@ fn found(args: &LintArgs) -> Result<bool, Failure> {
         return output::print(&human::explain(rule)).map(|()| false);
     }
     let report = judged(&args.files, &options)?;
+    let shared = formats::shared(&report);
     for output in &args.output {
-        write(output, &report)?;
+        let terminal = output.file.is_none() && io::stdout().is_terminal();
+        output.write(&shared, [&|| human::text(&report, terminal), &|| json::text(&report)])?;
     }
     let least = match args.fail_on {
         FailOn::Error => Severity::Error,
@@ -99,20 +97,4 @@ fn judged(paths: &[String], options: &Options) -> Result<Report, Failure> {
     // Stable: of one file, the findings are in order already.
     report.findings.sort_by(|a, b| a.source.name().cmp(b.source.name()));
     Ok(report)
-}
-
-/// Writes the findings in a format, to a file or to standard output.
-fn write(to: &LintOutput, report: &Report) -> Result<(), Failure> {
-    let text = match to.format {
-        LintFormat::Human => human::text(report, to.file.is_none() && io::stdout().is_terminal()),
-        LintFormat::Json => json::text(report),
-        LintFormat::Sarif => sarif::text(report),
-        LintFormat::Junit => junit::text(report),
-        LintFormat::Github => github::text(report),
-    };
-    match &to.file {
-        None => output::print(&text),
-        Some(file) => std::fs::write(file, text)
-            .map_err(|error| Failure::CouldNotRun(vec![Problem::new(format!("{file}: {error}"))])),
-    }
 }

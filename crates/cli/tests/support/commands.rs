@@ -184,6 +184,7 @@ subjects: [{kind: Group, name: 'system:serviceaccounts', apiGroup: rbac.authoriz
 ";
 
 const EVENT: &str = r#"{"stage":"ResponseComplete","requestURI":"/api/v1/namespaces/a/pods","requestReceivedTimestamp":"2026-01-01T00:00:00Z","objectRef":{"resource":"pods","namespace":"a"},"requestObject":{"metadata":{"ownerReferences":[{"kind":"ReplicaSet","name":"r","controller":true}]}},"annotations":{"validation.policy.admission.k8s.io/validation_failure":"[{\"message\":\"[a] b\",\"policy\":\"palisade-t-pods\",\"validationActions\":[\"Audit\"]}]"},"responseStatus":{"code":403,"message":"ValidatingAdmissionPolicy 'palisade-t-pods' with binding 'b' denied request: 1 violation of ToolSecurityProfile t: [a] b"}}"#;
+const CONFIG: &str = "{namespace: tool-a, parameters: {uid: 50001}, output: [human], failOn: warning}";
 
 const P: (&str, &str) = ("profile", PROFILE);
 const N: (&str, &str) = ("namespace", NAMESPACE);
@@ -193,7 +194,7 @@ const L: (&str, &str) = ("lease", LEASE);
 const S: (&str, &str) = ("suite", SUITE);
 
 /// All of them.
-pub const COMMANDS: [Command; 18] = [
+pub const COMMANDS: [Command; 20] = [
     Command { line: "render {profile}", inputs: &[P] },
     Command { line: "render {profile} --namespaces {namespace} --kube-version 1.33 -o json", inputs: &[P, N] },
     Command { line: "render {profile} --namespaces {namespace} --pod {pod} -o diff", inputs: &[P, N, O] },
@@ -213,6 +214,11 @@ pub const COMMANDS: [Command; 18] = [
         inputs: &[P, N, O],
     },
     Command { line: "eval -f {policy} --kube-version 1.33 --request {review}", inputs: &[V, ("review", REVIEW)] },
+    Command {
+        line: "check --profile {profile} --namespaces {namespace} --config {config} {pod} {lease} -o human -o sarif={directory}/c.sarif",
+        inputs: &[P, N, ("config", CONFIG), O, L],
+    },
+    Command { line: "check --profile {profile} -n tool-b --param uid=7 -o json {pod}", inputs: &[P, O] },
     Command { line: "test {suite} --jobs 1", inputs: &[S, V, N, O] },
     Command { line: "test {suite} --jobs 1 --coverage -o json", inputs: &[S, V, N, O] },
     Command { line: "test --init {policy}", inputs: &[V] },

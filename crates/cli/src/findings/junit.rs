@@ -2,28 +2,29 @@
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
-use palisade_lint::{Finding, Report};
 use palisade_manifest::Severity;
 
-use super::formats::{full_message, region, severity};
+use super::{Finding, Findings, severity};
 
 /// All suites. Findings that are only notes are cases that pass.
-pub(super) fn text(report: &Report) -> String {
+pub fn text(report: &Findings) -> String {
     let mut files = BTreeMap::<&str, Vec<&Finding>>::new();
-    for finding in &report.findings {
+    for finding in &report.found {
         files.entry(finding.source.name()).or_default().push(finding);
     }
     let is_failure = |finding: &&&Finding| finding.severity > Severity::Info;
-    let failures = report.findings.iter().filter(|finding| finding.severity > Severity::Info).count();
+    let failures = report.found.iter().filter(|finding| finding.severity > Severity::Info).count();
     // A report without any case is an error to some servers.
-    let tests = report.findings.len().max(1);
+    let tests = report.found.len().max(1);
     let mut text = format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
-         <testsuites name=\"palisade lint\" tests=\"{tests}\" failures=\"{failures}\" errors=\"0\">\n",
+         <testsuites name=\"palisade {}\" tests=\"{tests}\" failures=\"{failures}\" errors=\"0\">\n",
+        report.command,
     );
     if files.is_empty() {
-        text.push_str("  <testsuite name=\"palisade lint\" tests=\"1\" failures=\"0\" errors=\"0\">\n");
-        let _ = writeln!(text, "    <testcase classname=\"palisade.lint\" name=\"{} objects\"/>", report.objects);
+        let command = report.command;
+        let _ = writeln!(text, "  <testsuite name=\"palisade {command}\" tests=\"1\" failures=\"0\" errors=\"0\">");
+        let _ = writeln!(text, "    <testcase classname=\"palisade.{command}\" name=\"{} objects\"/>", report.objects);
         text.push_str("  </testsuite>\n");
     }
     for (file, findings) in files {
@@ -31,7 +32,7 @@ pub(super) fn text(report: &Report) -> String {
         let (name, tests) = (escape(file), findings.len());
         let _ = writeln!(text, "  <testsuite name=\"{name}\" tests=\"{tests}\" failures=\"{failures}\" errors=\"0\">");
         for finding in findings {
-            case(&mut text, finding);
+            case(&mut text, report.command, finding);
         }
         text.push_str("  </testsuite>\n");
     }
@@ -39,11 +40,11 @@ pub(super) fn text(report: &Report) -> String {
     text
 }
 
-fn case(text: &mut String, finding: &Finding) {
-    let at = region(finding);
+fn case(text: &mut String, command: &str, finding: &Finding) {
+    let at = finding.region();
     let name = escape(&format!("{} {}:{}", finding.object, at.line, at.column));
-    let (rule, message) = (finding.rule.id, escape(&full_message(finding)));
-    let _ = write!(text, "    <testcase classname=\"palisade.lint.{rule}\" name=\"{name}\"");
+    let (rule, message) = (escape(&finding.rule), escape(&finding.message));
+    let _ = write!(text, "    <testcase classname=\"palisade.{command}.{rule}\" name=\"{name}\"");
     if finding.severity > Severity::Info {
         let (severity, file) = (severity(finding.severity), escape(finding.source.name()));
         let _ = writeln!(

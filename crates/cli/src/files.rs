@@ -14,7 +14,7 @@ use crate::report::{Failure, Problem, Source};
 const MAX_BYTES: u64 = 16 << 20;
 
 /// The files of directories, in order; other paths as they are.
-pub(super) fn expand(paths: &[String]) -> Result<Vec<String>, Failure> {
+pub fn expand(paths: &[String]) -> Result<Vec<String>, Failure> {
     let mut found = Vec::new();
     for path in paths {
         if path != "-" && Path::new(path).is_dir() {
@@ -55,7 +55,7 @@ fn walk(directory: &Path, open: &mut BTreeSet<PathBuf>, found: &mut Vec<String>)
 }
 
 /// Reads a file or standard input: its source, and the problem if it is not text.
-pub(super) fn read(path: &str) -> Result<(Arc<Source>, Option<Problem>), Failure> {
+pub fn read(path: &str) -> Result<(Arc<Source>, Option<Problem>), Failure> {
     let name = if path == "-" { "<stdin>" } else { path };
     let mut bytes = Vec::new();
     let read = if path == "-" {

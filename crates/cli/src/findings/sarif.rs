@@ -2,16 +2,15 @@
 
 use std::fmt::Write as _;
 
-use palisade_lint::{Finding, Report, Rule};
 use palisade_manifest::Severity;
-use palisade_objects::json::Change as _;
+use palisade_objects::json::set;
 use serde_json::{Value as Json, json};
 
-use super::formats::{full_message, region};
+use super::{Finding, Findings, Rule};
 
 /// One log with one run.
-pub(super) fn text(report: &Report) -> String {
-    let rules = palisade_profiles::lint::options().rules();
+pub fn text(findings: &Findings) -> String {
+    let rules = &findings.rules;
     let log = json!({
         "$schema": "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json",
         "version": "2.1.0",
@@ -20,34 +19,39 @@ pub(super) fn text(report: &Report) -> String {
                 "name": "palisade",
                 "version": env!("CARGO_PKG_VERSION"),
                 "informationUri": "https://github.com/palisade-dev/palisade",
-                "rules": rules.iter().map(|one| rule(one)).collect::<Vec<_>>(),
+                "rules": rules.iter().map(rule).collect::<Vec<_>>(),
             }},
             "columnKind": "unicodeCodePoints",
-            "results": report.findings.iter().map(|one| result(one, &rules)).collect::<Vec<_>>(),
+            "results": findings.found.iter().map(|one| result(one, rules)).collect::<Vec<_>>(),
         }],
     });
     format!("{log:#}\n")
 }
 
 fn rule(rule: &Rule) -> Json {
-    json!({
+    let mut object = json!({
         "id": rule.id,
         "shortDescription": {"text": rule.title},
         "fullDescription": {"text": rule.why},
         "help": {"text": rule.why, "markdown": rule.why},
-        "helpUri": rule.help_uri(),
         "defaultConfiguration": {"level": level(rule.severity)},
-        "properties": {"category": rule.category.name()},
-    })
+    });
+    if let Some(page) = &rule.page {
+        set(&mut object, &["helpUri"], page.as_str());
+    }
+    if let Some(category) = rule.category {
+        set(&mut object, &["properties"], json!({"category": category}));
+    }
+    object
 }
 
-fn result(finding: &Finding, rules: &[&Rule]) -> Json {
-    let at = region(finding);
+fn result(finding: &Finding, rules: &[Rule]) -> Json {
+    let at = finding.region();
     let mut result = json!({
-        "ruleId": finding.rule.id,
-        "ruleIndex": rules.iter().position(|rule| rule.id == finding.rule.id),
+        "ruleId": finding.rule,
+        "ruleIndex": rules.iter().position(|rule| rule.id == finding.rule),
         "level": level(finding.severity),
-        "message": {"text": full_message(finding)},
+        "message": {"text": finding.message},
         "locations": [{
             "physicalLocation": {
                 "artifactLocation": {"uri": uri(finding.source.name())},
@@ -60,11 +64,22 @@ fn result(finding: &Finding, rules: &[&Rule]) -> Json {
             },
             "logicalLocations": [{"fullyQualifiedName": format!("{}#{}", finding.object, finding.path)}],
         }],
+        "partialFingerprints": {"palisade/v1": fingerprint(finding)},
     });
-    if !finding.kinds.is_empty() {
-        *result.at_mut(&["properties"]) = json!({ "kinds": finding.kinds });
+    if !finding.properties.is_null() {
+        set(&mut result, &["properties"], finding.properties.clone());
     }
     result
+}
+
+/// What makes a finding the same as one of an earlier run, although lines have moved: its rule and where in which
+/// object of which file it is. FNV-1a, of 64 bits, is the same on each machine.
+fn fingerprint(finding: &Finding) -> String {
+    let parts = [finding.rule.as_str(), &uri(finding.source.name()), &finding.object, &finding.path];
+    let bytes = parts.iter().flat_map(|part| part.bytes().chain([0]));
+    let hash =
+        bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+    format!("{hash:016x}")
 }
 
 fn level(of: Severity) -> &'static str {

@@ -8,19 +8,29 @@ use palisade_checks::{Check, Field};
 use serde::Serialize;
 use serde_json::{Value as Json, json};
 
-use super::Explainer;
+/// Who judges pods, and what its checks demand.
+pub trait Refuses {
+    /// The checks that a pod violates.
+    ///
+    /// # Errors
+    /// It cannot be judged, or no change of the pod would help.
+    fn refuses(&self, pod: &Json) -> Result<BTreeSet<String>, String>;
+
+    /// Sets in the pod what a check demands.
+    fn comply(&self, check: &Check, pod: &mut Json);
+}
 
 /// A change of a pod.
-#[derive(Serialize)]
-pub(super) struct Least {
+#[derive(Clone, Debug, Serialize)]
+pub struct Least {
     /// JSON patch (RFC 6902) of the pod as it was written.
-    pub(super) patch: Json,
+    pub patch: Json,
     /// The same for people, with `+`, `-` and `~`.
     #[serde(skip)]
-    pub(super) lines: Vec<String>,
+    pub lines: Vec<String>,
     /// The checks that the pod violates even so, because no complying value is known.
     #[serde(rename = "withoutKnownValue", skip_serializing_if = "BTreeSet::is_empty")]
-    pub(super) left: BTreeSet<String>,
+    pub left: BTreeSet<String>,
 }
 
 /// Checks of what a pod needs rather than of how it runs: nobody can know which other image or volume would do.
@@ -38,20 +48,18 @@ const UNKNOWN: [&str; 7] = [
 type Leaf = (Vec<String>, Json);
 
 /// Finds the smallest change. It judges the pod again after each attempt.
-pub(super) fn least(pod: &Json, explainer: &Explainer<'_>) -> Result<Least, String> {
+pub fn least(pod: &Json, explainer: &impl Refuses) -> Result<Least, String> {
     let before = leaves(pod);
     let mut changed = pod.clone();
     // For each violated check: remove all of its fields, then set those it demands. That may reveal further violations.
     for _ in 0..catalogue::ALL.len() {
-        let refused: BTreeSet<_> = explainer.refuses(&changed)?.into_iter().map(|one| one.check).collect();
+        let refused = explainer.refuses(&changed)?;
         let known = |check: &&&Check| refused.contains(check.id) && !UNKNOWN.contains(&check.id);
         let mut next = changed.clone();
         for check in catalogue::ALL.iter().filter(known) {
             let mut attempt = next.clone();
             clear(check, &mut attempt);
-            for judge in explainer.judges {
-                (check.comply)(&judge.settings, &judge.values, &mut attempt);
-            }
+            explainer.comply(check, &mut attempt);
             // The rest of a list may be something that policies cannot judge: a sysctl without its name.
             if explainer.refuses(&attempt).is_ok() {
                 next = attempt;
@@ -62,14 +70,13 @@ pub(super) fn least(pod: &Json, explainer: &Explainer<'_>) -> Result<Least, Stri
         }
         changed = next;
     }
-    let left: BTreeSet<_> = explainer.refuses(&changed)?.into_iter().map(|one| one.check).collect();
+    let left = explainer.refuses(&changed)?;
     let after = leaves(&changed);
     let mut steps: Vec<Leaf> = after.iter().filter(|leaf| !before.contains(leaf)).cloned().collect();
     let gone = before.iter().filter(|(path, _)| !after.iter().any(|(other, _)| other == path));
     steps.extend(gone.map(|(path, _)| (path.clone(), Json::Null)));
-    let will_do = |steps: &[Leaf]| -> bool {
-        explainer.refuses(&with(pod, steps)).is_ok_and(|refused| refused.iter().all(|one| left.contains(&one.check)))
-    };
+    let will_do =
+        |steps: &[Leaf]| -> bool { explainer.refuses(&with(pod, steps)).is_ok_and(|refused| refused.is_subset(&left)) };
     // Drop each step without which the pod is still admitted.
     let mut index = 0;
     while index < steps.len() {

@@ -2,16 +2,15 @@
 
 use std::fmt::Write as _;
 
-use palisade_lint::Report;
 use palisade_manifest::Severity;
 
-use super::formats::{full_message, region};
+use super::Findings;
 
 /// A line for each finding.
-pub(super) fn text(report: &Report) -> String {
+pub fn text(report: &Findings) -> String {
     let mut text = String::new();
-    for finding in &report.findings {
-        let at = region(finding);
+    for finding in &report.found {
+        let at = finding.region();
         let command = match finding.severity {
             Severity::Error => "error",
             Severity::Warning => "warning",
@@ -29,8 +28,8 @@ pub(super) fn text(report: &Report) -> String {
             property(finding.source.name()),
             at.line,
             at.end_line,
-            property(finding.rule.id),
-            data(&full_message(finding)),
+            property(&finding.rule),
+            data(&finding.message),
         );
     }
     text

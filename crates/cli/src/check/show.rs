@@ -1,0 +1,185 @@
+//! What was found, for people and for programs.
+
+use std::fmt::Write as _;
+
+use palisade_api::catalogue;
+use palisade_manifest::Severity;
+use serde_json::{Value as Json, json};
+
+use super::{Checked, Judged};
+use crate::{
+    findings::{Finding, Findings, Rule, region},
+    judge::{REJECTED, Violation},
+    profiles::Accepted,
+    report::{Problem, harmless, one_line, rendered},
+};
+
+const PAGES: &str = "https://github.com/palisade-dev/palisade/blob/main/docs/checks";
+
+/// The findings with the checks of all profiles as rules.
+pub(super) fn shared(checked: &Checked<'_>, accepted: &[Accepted]) -> Findings {
+    let rule = |id: &str, title: &str, page: bool| Rule {
+        id: id.to_owned(),
+        title: title.to_owned(),
+        why: title.to_owned(),
+        page: page.then(|| format!("{PAGES}/{id}.md")),
+        severity: Severity::Error,
+        category: None,
+    };
+    let mut rules: Vec<_> = catalogue::ALL.iter().map(|check| rule(check.id, check.title, true)).collect();
+    let customs = accepted.iter().flat_map(|one| &one.checked.customs);
+    rules.extend(customs.map(|custom| rule(&custom.check.id, "a check of the profile", false)));
+    rules.push(rule(REJECTED, "the API server rejects it", false));
+    let found: Vec<_> =
+        checked.objects.iter().flat_map(|one| one.violations.iter().map(|violation| finding(one, violation))).collect();
+    for one in &found {
+        if !rules.iter().any(|rule| rule.id == one.rule) {
+            rules.push(rule(&one.rule, "a rule of the policy itself", false));
+        }
+    }
+    Findings { command: "check", rules, found, objects: checked.objects.len() }
+}
+
+fn finding(of: &Judged<'_>, violation: &Violation) -> Finding {
+    let path = path(of, &violation.message);
+    Finding {
+        rule: violation.check.clone(),
+        severity: severity(violation),
+        message: message(violation),
+        object: name(of),
+        place: of.manifest.object.place(&path),
+        source: of.manifest.object.source.clone(),
+        properties: json!({"profile": violation.profile, "namespace": of.manifest.namespace}),
+        path,
+    }
+}
+
+fn severity(violation: &Violation) -> Severity {
+    if violation.denied { Severity::Error } else { Severity::Warning }
+}
+
+fn message(violation: &Violation) -> String {
+    if violation.profile.is_empty() {
+        return one_line(&violation.message);
+    }
+    one_line(&format!("{} (profile {})", violation.message, violation.profile))
+}
+
+/// `Deployment/web`.
+fn name(of: &Judged<'_>) -> String {
+    let metadata = &of.manifest.json["metadata"];
+    let name = metadata["name"].as_str().or(metadata["generateName"].as_str()).unwrap_or_default();
+    format!("{}/{name}", of.manifest.object.kind)
+}
+
+/// Where in the object a violation is: its container, and the field that the text begins with.
+fn path(of: &Judged<'_>, message: &str) -> String {
+    let template = of.manifest.kind.map(|kind| kind.template).unwrap_or_default();
+    let pod = template.trim_start_matches('/').replace('/', ".");
+    let spec = if pod.is_empty() { "spec".to_owned() } else { format!("{pod}.spec") };
+    let (base, rest) = match message.strip_prefix("container \"").and_then(|rest| rest.split_once("\": ")) {
+        None => (spec, message.strip_prefix("pod: ").unwrap_or(message)),
+        Some((wanted, rest)) => {
+            let lists = ["containers", "initContainers", "ephemeralContainers"];
+            let found = lists.iter().find_map(|list| {
+                let all = of.manifest.json.pointer(&format!("{template}/spec/{list}"))?.as_array()?;
+                let index = all.iter().position(|container| container["name"] == wanted)?;
+                Some(format!("{spec}.{list}[{index}]"))
+            });
+            (found.unwrap_or(spec), rest)
+        }
+    };
+    let field = rest.split(' ').next().unwrap_or_default().trim_end_matches([',', ':']);
+    let is_field = |text: &str| text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '[' | ']'));
+    if field.is_empty() || !is_field(field) {
+        return base;
+    }
+    // The file may have no such field: then the deepest part that it has.
+    let known = of
+        .manifest
+        .object
+        .node
+        .at(&base)
+        .is_some_and(|node| node.get(field.split(['.', '[']).next().unwrap_or_default()).is_some());
+    if known { format!("{base}.{field}") } else { base }
+}
+
+/// For people: each violation with an excerpt, then the change, and a summary.
+pub(super) fn human(checked: &Checked<'_>, terminal: bool) -> String {
+    let mut text = String::new();
+    for one in &checked.objects {
+        for violation in &one.violations {
+            let place = one.manifest.object.place(&path(one, &violation.message));
+            let problem = Problem::new(format!("{}: [{}] {}", name(one), violation.check, message(violation)));
+            let problem = problem.severe(severity(violation)).at(one.manifest.object.source, place);
+            text.push_str(&rendered(&problem, terminal));
+            text.push('\n');
+        }
+        if let Some(change) = &one.change {
+            let after = if change.left.is_empty() { "it passes" } else { "it has fewer violations" };
+            let _ = writeln!(text, "  {}: with this change {after}:", one_line(&name(one)));
+            let template = one.manifest.kind.map(|kind| kind.template.trim_start_matches('/').replace('/', "."));
+            for line in &change.lines {
+                // After the sign of the line comes the path in the pod.
+                let line = match (&template, line.split_at_checked(2)) {
+                    (Some(template), Some((sign, rest))) => format!("{sign}{template}.{rest}"),
+                    _ => line.clone(),
+                };
+                let _ = writeln!(text, "    {}", one_line(&line));
+            }
+            text.push('\n');
+        }
+    }
+    text.push_str(&summary(checked));
+    text.chars()
+        .map(|c| if matches!(c, '\n' | '\u{1b}') && (c == '\n' || terminal) { c } else { harmless(c) })
+        .collect()
+}
+
+fn summary(checked: &Checked<'_>) -> String {
+    let violations: usize = checked.objects.iter().map(|one| one.violations.len()).sum();
+    let failing = checked.objects.iter().filter(|one| !one.violations.is_empty()).count();
+    let count = |number: usize, what: &str| format!("{number} {what}{}", if number == 1 { "" } else { "s" });
+    let mut line = match violations {
+        0 => format!("{} judged, all pass", count(checked.objects.len(), "object")),
+        _ => format!("{} in {failing} of {}", count(violations, "violation"), count(checked.objects.len(), "object")),
+    };
+    let others: usize = checked.others.values().sum();
+    if others > 0 {
+        let _ = write!(line, "; {} of kinds that profiles do not judge", count(others, "other object"));
+    }
+    line.push('\n');
+    line
+}
+
+/// For programs: each object with its violations and its change.
+pub(super) fn json(checked: &Checked<'_>) -> String {
+    let objects: Vec<Json> = checked
+        .objects
+        .iter()
+        .map(|one| {
+            let violations: Vec<_> = one
+                .violations
+                .iter()
+                .map(|violation| {
+                    let path = path(one, &violation.message);
+                    let object = &one.manifest.object;
+                    let at = region(object.source, &object.place(&path));
+                    json!({
+                        "profile": violation.profile, "check": violation.check, "message": violation.message,
+                        "denied": violation.denied, "path": path, "line": at.line, "column": at.column,
+                    })
+                })
+                .collect();
+            let (line, _) = one.manifest.object.source.position(one.manifest.object.place("").start);
+            json!({
+                "kind": one.manifest.object.kind, "name": one.manifest.json["metadata"]["name"],
+                "namespace": one.manifest.namespace, "file": one.manifest.object.source.name(), "line": line,
+                "violations": violations, "change": one.change,
+            })
+        })
+        .collect();
+    let violations: usize = checked.objects.iter().map(|one| one.violations.len()).sum();
+    let report = json!({"objects": objects, "violations": violations, "skipped": checked.others});
+    format!("{report:#}\n")
+}

@@ -1,0 +1,62 @@
+//! Profiles in force in a cluster that exists only here.
+
+use palisade_api::crd;
+use palisade_apiserver::{
+    admission::Cluster,
+    create::{Refused, Status},
+};
+use palisade_cel::Minor;
+use palisade_compiler::ChangedBy;
+
+use crate::{
+    namespaces::Tenant,
+    output::could_not_print,
+    profiles::{self, Accepted},
+    report::{Failure, Problem},
+};
+
+/// Defines the kinds of the product.
+///
+/// # Errors
+/// The cluster refuses one.
+pub fn define(cluster: &mut Cluster) -> Result<(), Failure> {
+    for crd in crd::all() {
+        let crd = serde_json::to_value(crd).map_err(|error| could_not_print(&error))?;
+        cluster.apply(crd).map_err(|refused| refusal(&refused))?;
+    }
+    Ok(())
+}
+
+/// Enforces profiles in namespaces, as the controller does.
+///
+/// # Errors
+/// The cluster refuses a policy, a binding or parameters.
+pub fn enforce(
+    cluster: &mut Cluster,
+    accepted: &[Accepted],
+    tenants: &[Tenant],
+    version: Minor,
+) -> Result<(), Failure> {
+    for object in profiles::objects(accepted, tenants, version).map_err(|error| could_not_print(&error))? {
+        cluster.apply(object).map_err(|refused| refusal(&refused))?;
+    }
+    for one in accepted {
+        if let Some((mutation, ChangedBy::Webhook)) = profiles::changed_by(one, version) {
+            palisade_gate::register(cluster, mutation.clone());
+        }
+    }
+    Ok(())
+}
+
+/// What the cluster says.
+pub fn text(refused: &Refused) -> String {
+    match refused {
+        Refused::Status(Status { message, .. }) => message.clone(),
+        Refused::NoVerdict(why) => why.clone(),
+    }
+}
+
+/// The failure of what the cluster refuses.
+pub fn refusal(refused: &Refused) -> Failure {
+    Failure::CouldNotRun(vec![Problem::new(text(refused))])
+}

@@ -1,0 +1,127 @@
+//! `palisade check`, as a tenant's CI runs it.
+
+use std::fs;
+
+use serde_json::{Value as Json, json};
+
+use super::{Run, directory, run_in};
+
+const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+
+const PROFILE: &str = "
+apiVersion: toolsecurity.dev/v1alpha1
+kind: ToolSecurityProfile
+metadata: {name: tools}
+spec:
+  namespaceSelector: {matchLabels: {tenancy: tool}}
+  parameters: [{name: uid, type: Integer, sources: [{namespaceAnnotation: uid}]}]
+  users: {runAsUser: {rule: MustRunAs, ranges: [{min: $uid, max: $uid}]}}
+  mutation: {defaults: Secure}
+";
+
+const GOOD: &str = "
+apiVersion: v1
+kind: Pod
+metadata: {name: good}
+spec: {containers: [{name: app, image: nginx}]}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: c}
+";
+
+const BAD: &str = "
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      hostPID: true
+      containers:
+      - name: app
+        image: nginx
+        securityContext:
+          privileged: true
+";
+
+const GIVEN: [&str; 6] = ["check", "--profile", "profile.yaml", "--namespace=tool-a", "--param=uid=50001", "m.yaml"];
+
+fn check(manifest: &str, arguments: &[&str]) -> Run {
+    let files = directory(&[("m.yaml", manifest), ("profile.yaml", PROFILE)]);
+    run_in(files.path(), arguments, "")
+}
+
+#[test]
+fn mutated_pod_passes_and_other_kinds_are_counted() {
+    let run = check(GOOD, &GIVEN);
+    assert_eq!((run.code, run.err.as_str()), (Some(0), ""), "{}", run.out);
+    assert_eq!(run.out, "1 object judged, all pass; 1 other object of kinds that profiles do not judge\n");
+}
+
+#[test]
+fn workload_has_all_violations_and_a_change_with_which_it_passes() {
+    let run = check(BAD, &[&GIVEN[..], &["-o", "json"]].concat());
+    assert_eq!(run.code, Some(1), "{}{}", run.out, run.err);
+    let report: Json = serde_json::from_str(&run.out).unwrap();
+    let object = &report["objects"][0];
+    let checks: Vec<_> = object["violations"].as_array().unwrap().iter().map(|one| &one["check"]).collect();
+    assert!(checks.contains(&&json!("privileged")) && checks.contains(&&json!("hostNamespaces")), "{checks:?}");
+    let privileged = object["violations"].as_array().unwrap().iter().find(|one| one["check"] == "privileged").unwrap();
+    assert_eq!(privileged["path"], "spec.template.spec.containers[0].securityContext.privileged");
+    assert_eq!(privileged["line"], 14);
+    let patch = object["change"]["patch"].as_array().unwrap();
+    assert!(patch.iter().all(|step| step["path"].as_str().unwrap().starts_with("/spec/template/spec")), "{patch:?}");
+    let human = check(BAD, &GIVEN);
+    assert!(human.out.contains("Deployment/web: with this change it passes:"), "{}", human.out);
+    assert!(human.out.contains("spec.template.spec.hostPID: true"), "{}", human.out);
+}
+
+#[test]
+fn sarif_has_fingerprints_and_places() {
+    let run = check(BAD, &[&GIVEN[..], &["-o", "sarif"]].concat());
+    let sarif: Json = serde_json::from_str(&run.out).unwrap();
+    let result = &sarif["runs"][0]["results"][0];
+    assert_eq!(result["partialFingerprints"]["palisade/v1"].as_str().map(str::len), Some(16));
+    assert_eq!(result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"], "m.yaml");
+}
+
+#[test]
+fn what_is_unknown_is_asked_for() {
+    let nowhere = check(GOOD, &["check", "--profile", "profile.yaml", "m.yaml"]);
+    assert!(nowhere.code == Some(2) && nowhere.err.contains("--namespace NAME"), "{}", nowhere.err);
+    let no_uid = check(GOOD, &["check", "--profile", "profile.yaml", "-n", "tool-a", "m.yaml"]);
+    assert!(no_uid.code == Some(2) && no_uid.err.contains("--param NAME=VALUE"), "{}", no_uid.err);
+    let none = check(GOOD, &["check", "m.yaml", "-n", "tool-a"]);
+    assert!(none.code == Some(2) && none.err.contains("--profile names files"), "{}", none.err);
+    let wrong = check(GOOD, &[&GIVEN[..], &["--param", "gid=1"]].concat());
+    assert!(wrong.code == Some(2) && wrong.err.contains("no profile has a parameter \"gid\""), "{}", wrong.err);
+}
+
+#[test]
+fn examples_of_check_run() {
+    let example = |name: &str| fs::read_to_string(format!("{ROOT}/examples/ci/{name}")).unwrap();
+    let command = |file: &str, before: &str| {
+        let text = example(file);
+        let line = text.lines().find_map(|line| line.trim().strip_prefix(before)).unwrap();
+        line.replace("$MANIFESTS", "manifests")
+    };
+    let at = directory(&[(".palisade.yaml", example("palisade.yaml"))]);
+    for (name, text) in [("profiles", PROFILE), ("manifests", GOOD)] {
+        fs::create_dir(at.path().join(name)).unwrap();
+        fs::write(at.path().join(name).join("a.yaml"), text).unwrap();
+    }
+    let commands = [command("action.yml", "run: palisade "), command("pre-commit-hooks.yaml", "entry: palisade ")];
+    for (manifest, code) in [(GOOD, 0), (BAD, 1)] {
+        fs::write(at.path().join("manifests/a.yaml"), manifest).unwrap();
+        for command in &commands {
+            let run = run_in(at.path(), &command.split(' ').collect::<Vec<_>>(), "");
+            assert_eq!(run.code, Some(code), "{command}: {}{}", run.out, run.err);
+        }
+    }
+    fs::write(at.path().join(".palisade.yaml"), "profiles: [profiles]\nnamespce: x\n").unwrap();
+    let run = run_in(at.path(), &["check", "manifests"], "");
+    assert!(run.code == Some(2) && run.err.contains(".palisade.yaml:2:1"), "{}", run.err);
+}
