@@ -5,6 +5,7 @@ use clap::{Parser, Subcommand};
 use crate::{
     compare::DiffArgs,
     eval::EvalArgs,
+    exception::ExceptionCommand,
     explain::ExplainArgs,
     guard::GuardCommand,
     history::HistoryArgs,
@@ -18,8 +19,8 @@ use crate::{
 
 /// Tenant security for Kubernetes, enforced by the API server itself.
 ///
-/// Works offline: only history, diff, rollback and rollout ask a cluster, and only the last two change anything. What render prints
-/// passed the check that the controller makes before it applies anything.
+/// Works offline: only history, diff, rollback, rollout and exception ask a cluster, and only the last three change
+/// anything. What render prints passed the check that the controller makes before it applies anything.
 #[derive(Debug, Parser)]
 #[command(name = "palisade", version, after_help = render::EXAMPLES)]
 pub struct Args {
@@ -73,6 +74,9 @@ pub enum Command {
     /// Show how far the rollout of a profile to stricter stages is, or steer it.
     #[command(subcommand)]
     Rollout(RolloutCommand),
+    /// List the exceptions that tenants ask for, and approve them.
+    #[command(subcommand)]
+    Exception(ExceptionCommand),
     /// Print how to remove the guard of what a profile reads from namespaces.
     #[command(subcommand)]
     Guard(GuardCommand),

@@ -1,5 +1,6 @@
 //! `palisade`: shows, offline, what a `ToolSecurityProfile` compiles to, and how an API server would answer requests.
-//! CI and the controller run the same pipeline: parse, compile, check. Only the commands about revisions and rollouts ask a cluster.
+//! CI and the controller run the same pipeline: parse, compile, check. Only the commands about revisions, rollouts and
+//! exceptions ask a cluster.
 //!
 //! Each module uses only modules before it:
 //!
@@ -7,7 +8,7 @@
 //! 2. What files have in them: `strict`, `namespaces`, `profiles`, `pods`.
 //! 3. What a cluster has: `cluster`, `revisions`.
 //! 4. Commands, none of which uses another: `render`, `explain`, `eval`, `test`, `lint`, `migrate`, `history`, `compare`
-//!    (`palisade diff`), `rollback`, `rollout`, `guard`.
+//!    (`palisade diff`), `rollback`, `rollout`, `exception`, `guard`.
 //! 5. The command line, and its manual: `args`, `manual`.
 #![allow(clippy::disallowed_methods, reason = "this crate reads the files that its user names")]
 
@@ -17,6 +18,7 @@ mod cluster;
 mod compare;
 mod diff;
 mod eval;
+mod exception;
 mod explain;
 mod guard;
 mod history;
@@ -80,6 +82,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Diff(args) => compare::run(&args),
         Command::Rollback(args) => rollback::run(&args),
         Command::Rollout(command) => rollout::run(&command),
+        Command::Exception(command) => exception::run(&command),
         Command::Guard(command) => guard::run(&command),
         Command::Completions { shell } => manual::completions(shell),
         Command::Man { directory } => manual::pages(directory.as_deref()),
