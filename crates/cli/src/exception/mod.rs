@@ -8,10 +8,7 @@ mod shown;
 
 use std::io::{self, BufRead as _, IsTerminal as _};
 
-use k8s_openapi::{
-    api::authentication::v1::SelfSubjectReview,
-    jiff::Timestamp,
-};
+use k8s_openapi::{api::authentication::v1::SelfSubjectReview, jiff::Timestamp};
 use kube::{
     Api, Client,
     api::{ListParams, Patch, PatchParams, PostParams},
@@ -172,12 +169,7 @@ async fn approve(client: &Client, args: &ApproveArgs) -> Result<(), Failure> {
     if !written.is_approved() {
         return Err(changed(name));
     }
-    done(*output, &written, "approved")?;
-    let at = &place.namespace;
-    report::note(&format!(
-        "note: kubectl wait --for=condition=InEffect tse/{name} -n {at} waits until the checks are lifted"
-    ));
-    Ok(())
+    done(*output, &written, "approved")
 }
 
 /// Asks whether to approve.

@@ -64,10 +64,7 @@ impl Server {
 }
 
 /// Runs a command against the server: what went wrong, if anything did, and what was written.
-fn with(
-    server: Server,
-    command: impl AsyncFnOnce(Client) -> Result<(), Failure>,
-) -> (Option<String>, Vec<Json>) {
+fn with(server: Server, command: impl AsyncFnOnce(Client) -> Result<(), Failure>) -> (Option<String>, Vec<Json>) {
     let server = Arc::new(Mutex::new(server));
     let shared = Arc::clone(&server);
     let service = tower::service_fn(move |request: http::Request<Body>| {
@@ -151,9 +148,8 @@ fn whoever_may_not_approve_reads_which_role_is_missing() {
 
 #[test]
 fn an_approval_is_taken_away_once() {
-    let revoke_it = |object: Json| {
-        with(Server { object, ..Server::default() }, async |client| revoke(&client, &one()).await)
-    };
+    let revoke_it =
+        |object: Json| with(Server { object, ..Server::default() }, async |client| revoke(&client, &one()).await);
     assert_eq!(revoke_it(exception()), (None, Vec::new()));
     let mut approved = exception();
     json::set(&mut approved, &["status", "approval"], json!({"uid": "u", "generation": 1}));
