@@ -7,6 +7,7 @@ use crate::{
     check::CheckArgs,
     compare::DiffArgs,
     eval::EvalArgs,
+    exception::ExceptionCommand,
     explain::ExplainArgs,
     guard::GuardCommand,
     history::HistoryArgs,
@@ -22,9 +23,9 @@ use crate::{
 
 /// Tenant security for Kubernetes, enforced by the API server itself.
 ///
-/// Works offline: only status, why, history, diff, rollback, rollout and check --live ask a cluster, and only rollback and
-/// rollout change anything. What render prints
-/// passed the check that the controller makes before it applies anything.
+/// Works offline: only status, why, history, diff, rollback, rollout, exception and check --live ask a cluster, and only
+/// rollback, rollout and exception change anything. What render prints passed the check that the controller makes before it
+/// applies anything.
 #[derive(Debug, Parser)]
 #[command(name = "palisade", version, after_help = render::EXAMPLES)]
 pub struct Args {
@@ -84,6 +85,9 @@ pub enum Command {
     /// Show how far the rollout of a profile to stricter stages is, or steer it.
     #[command(subcommand)]
     Rollout(RolloutCommand),
+    /// List the exceptions that tenants ask for, and approve them.
+    #[command(subcommand)]
+    Exception(ExceptionCommand),
     /// Show the profiles of a cluster on one screen: conditions, stages, what failed, what is held, what violates them.
     Status(StatusArgs),
     /// Show what holds in a namespace and where it comes from: stage, parameters, exceptions, violations.

@@ -1,5 +1,6 @@
 //! `palisade`: shows, offline, what a `ToolSecurityProfile` compiles to, and how an API server would answer requests.
-//! CI and the controller run the same pipeline: parse, compile, check. Only status, why and the commands about revisions and rollouts ask a cluster.
+//! CI and the controller run the same pipeline: parse, compile, check. Only status, why and the commands about revisions,
+//! rollouts and exceptions ask a cluster.
 //!
 //! Each module uses only modules before it:
 //!
@@ -8,7 +9,7 @@
 //! 2. What files have in them: `strict`, `namespaces`, `profiles`, `pods`, `offline`, `judge`.
 //! 3. What a cluster has: `cluster`, `revisions`, `live`.
 //! 4. Commands, none of which uses another: `render`, `explain`, `check`, `eval`, `test`, `lint`, `migrate`, `history`, `compare`
-//!    (`palisade diff`), `rollback`, `rollout`, `guard`, `status`, `audit`.
+//!    (`palisade diff`), `rollback`, `rollout`, `exception`, `guard`, `status`, `audit`.
 //! 5. A command that asks another: `why` has a pod explained.
 //! 6. The command line, and its manual: `args`, `manual`.
 #![allow(clippy::disallowed_methods, reason = "this crate reads the files that its user names")]
@@ -21,6 +22,7 @@ mod cluster;
 mod compare;
 mod diff;
 mod eval;
+mod exception;
 mod explain;
 mod files;
 mod findings;
@@ -93,6 +95,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Diff(args) => compare::run(&args),
         Command::Rollback(args) => rollback::run(&args),
         Command::Rollout(command) => rollout::run(&command),
+        Command::Exception(command) => exception::run(&command),
         Command::Guard(command) => guard::run(&command),
         Command::Status(args) => status::run(&args),
         Command::Why(args) => why::run(&args),

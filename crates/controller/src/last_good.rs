@@ -55,6 +55,11 @@ impl LastGood {
         self.saved == Some(generation)
     }
 
+    /// Puts an earlier one back: its revision is to be the newest again.
+    pub fn put_back(&mut self, profile: &Arc<AcceptedProfile>) {
+        (self.profile, self.saved, self.retry_at) = (Some(Arc::clone(profile)), None, None);
+    }
+
     /// Loads it from memory, or else from the revision.
     ///
     /// # Errors

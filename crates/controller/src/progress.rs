@@ -2,12 +2,17 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
 };
 
 use crate::{
-    compile::CompileState, last_good::LastGood, mutate::MutationState, remove::Removal, report::ReportState,
-    trial::TrialState,
+    accepted::AcceptedProfile,
+    compile::CompileState,
+    last_good::LastGood,
+    mutate::MutationState,
+    remove::Removal,
+    report::ReportState,
+    trial::{Refuted, TrialState},
 };
 
 /// What is remembered of a profile: the state of each stage.
@@ -21,6 +26,10 @@ pub struct Progress {
     pub trial: TrialState,
     /// The last generation that was put in force.
     pub last_good: LastGood,
+    /// The last generation that all probes passed, or that needs none.
+    pub proven: Option<Arc<AcceptedProfile>>,
+    /// The generation that probes refuted.
+    pub refuted: Option<Refuted>,
     /// Stage mutate; `None` before it has looked.
     pub mutation: Option<MutationState>,
     /// Stage report.

@@ -5,7 +5,11 @@ use std::{sync::Arc, time::Duration};
 
 use futures::{FutureExt, future::BoxFuture};
 use k8s_openapi::{apimachinery::pkg::apis::meta::v1::ObjectMeta, jiff::Timestamp};
-use palisade_api::{EngineInForce, MutationStatus, RolloutStatus, ScanStatus, conditions::ConditionType, names};
+use palisade_api::{
+    EngineInForce, MutationStatus, RolloutStatus, ScanStatus,
+    conditions::{ConditionType, Outcome},
+    names,
+};
 use tokio::time::Instant;
 use tracing::Instrument;
 
@@ -19,6 +23,7 @@ use crate::{
     jobs::Awaited,
     last_good::LastGoodError,
     mutate::{self, MutationState, mutate},
+    probe::EnforcementAnswer,
     progress::{AllProgress, Progress},
     queue::{Later, Next},
     redirects,
@@ -30,7 +35,7 @@ use crate::{
     status::Condition,
     store::ObservedProfile,
     tenancy::Summary,
-    trial,
+    trial::{self, Refuted},
     waves::RolloutState,
 };
 
@@ -165,6 +170,11 @@ async fn reconcile(
         (Err(error), Err(_)) => return Err(ReconcileError::LastGood(error)),
     };
     let mut later = Later::default();
+    let refuted = refuted(progress, &observed, last.as_ref());
+    let verdict = match &refuted {
+        Some(refuted) => verdict.and(Err(Arc::clone(&refuted.rejection))),
+        None => verdict,
+    };
     let (verdict, unknown) = match &verdict {
         Ok(accepted) => match trial::tried(cx, profile, state, accepted, &mut progress.trial, &mut later).await {
             Ok(verdict) => (verdict, None),
@@ -174,6 +184,8 @@ async fn reconcile(
     };
     let target = match &verdict {
         Ok(accepted) if unknown.is_none() => Some(Arc::clone(accepted)),
+        // That one may still be in force.
+        _ if refuted.is_some() => last,
         _ => state.in_force().accepted.clone().or(last),
     };
     let reconcile = Reconcile { cx, profile, observed: &observed, state, verdict: &verdict };
@@ -194,6 +206,21 @@ async fn reconcile(
             Ok(later.next())
         }
     }
+}
+
+/// What probes have found about the generation in the cluster, in this process or in an earlier one, if another one was
+/// put back.
+fn refuted(
+    progress: &mut Progress,
+    observed: &ObservedProfile,
+    last: Option<&Arc<AcceptedProfile>>,
+) -> Option<Refuted> {
+    let put_back = last.filter(|last| observed.meta.generation != Some(last.generation()))?;
+    if progress.refuted.is_none() && progress.proven.is_none() {
+        progress.refuted = Refuted::reported(observed);
+        progress.proven = progress.refuted.is_some().then(|| Arc::clone(put_back));
+    }
+    progress.refuted.clone().filter(|refuted| observed.meta.generation == Some(refuted.generation))
 }
 
 /// There is no such profile.
@@ -389,16 +416,45 @@ impl Reconcile<'_> {
         let unregistered = cx.registration.problem(profile);
         let error = error.or_else(|| unregistered.map(|problem| format!("the registration of the webhook: {problem}")));
         let programmed = conditions::programmed(verdict, error.as_deref(), &summary, target);
-        let enforced = conditions::without_probe(verdict, &programmed, target).or_else(|| {
-            let (known, again) = cx.prober.enforcement(target);
-            later.at(again);
-            known.and_then(|known| mutate::enforced(known.condition(), progress.mutation.as_ref()))
-        });
+        let enforced = match conditions::without_probe(verdict, &programmed, target) {
+            Some(enforced) => {
+                if enforced.reason.outcome() == Outcome::Current {
+                    progress.proven = Some(Arc::clone(target));
+                }
+                Some(enforced)
+            }
+            None => {
+                let (known, again) = cx.prober.enforcement(target);
+                later.at(again);
+                if known.as_ref().is_some_and(|known| self.weigh(progress, target, known)) {
+                    return Ok(Next::After(Duration::ZERO));
+                }
+                known.and_then(|known| mutate::enforced(known.condition(), progress.mutation.as_ref()))
+            }
+        };
         if let Some(enforced) = enforced.or_else(|| conditions::unless_known(observed, wrote)) {
             let conditions = [conditions::accepted(verdict), programmed, enforced];
             write_status(cx, observed, progress, conditions, summary).await?;
         }
         changed.map(|()| later.next())
+    }
+
+    /// Remembers a generation that the probes passed. Or puts the one before it back, if they refute it: then it returns
+    /// true. A generation that has passed them once stays, whatever becomes of the cluster: no edit is to blame.
+    fn weigh(&self, progress: &mut Progress, target: &Arc<AcceptedProfile>, known: &EnforcementAnswer) -> bool {
+        let generation = target.generation();
+        if known.passed() {
+            progress.proven = Some(Arc::clone(target));
+            return false;
+        }
+        let before = progress.proven.clone().filter(|proven| proven.generation() != generation);
+        let (Some(before), Some(why)) = (before, known.refutation()) else { return false };
+        let refuted = Refuted::new(generation, &why, before.generation());
+        let message = &refuted.rejection.message;
+        tracing::warn!(profile = self.profile, generation, message, "the probes refute the profile");
+        progress.last_good.put_back(&before);
+        progress.refuted = Some(refuted);
+        true
     }
 
     /// Whether to wait for the parameters of a new generation.

@@ -11,7 +11,10 @@ use kube::{
     Api, Resource,
     api::{ApiResource, DynamicObject},
 };
-use palisade_api::names;
+use palisade_api::{
+    conditions::{ConditionType, Reason},
+    names,
+};
 use palisade_objects::json::Change as _;
 use serde::{Serialize, de::DeserializeOwned};
 use tokio::time::Instant;
@@ -25,7 +28,11 @@ use crate::{
     native,
     queue::Later,
     state::State,
+    store::ObservedProfile,
 };
+
+/// The longest message about a generation that was refuted, in characters.
+const MESSAGE: usize = 3000;
 
 /// What this stage remembers of a profile.
 #[derive(Debug, Default)]
@@ -94,6 +101,39 @@ pub fn reject(trial: &mut TrialState, generation: i64, rejection: Rejection, lat
     let (result, again) = (Err(Arc::clone(&rejection)), Instant::now() + after);
     trial.last = Some(Tried { generation, result, failures, again });
     rejection
+}
+
+/// The generation that probes refuted: it was in force, and an API server denied by it an object that complies.
+#[derive(Clone, Debug)]
+pub struct Refuted {
+    /// The generation.
+    pub generation: i64,
+    /// Why it is not accepted.
+    pub rejection: Arc<Rejection>,
+}
+
+impl Refuted {
+    /// The generation is refuted, and another one is put back.
+    pub fn new(generation: i64, why: &str, put_back: i64) -> Self {
+        let message = format!(
+            "{why}; so the spec of generation {put_back} was put back. Something else in the cluster may change objects \
+             before they are judged. Change the profile to have it tried again"
+        );
+        let message = message.chars().take(MESSAGE).collect();
+        Self { generation, rejection: Arc::new(Rejection { reason: Reason::CompliantPodDenied, message }) }
+    }
+
+    /// What an earlier process reported about the generation in the cluster: a restart must not try it again.
+    pub fn reported(observed: &ObservedProfile) -> Option<Self> {
+        let status = observed.profile.as_ref().ok()?.status.as_ref()?;
+        let accepted = ConditionType::Accepted.to_string();
+        let condition = status.conditions.iter().find(|condition| condition.type_ == accepted)?;
+        let reason = Reason::CompliantPodDenied;
+        let generation = observed.meta.generation?;
+        let is_this = condition.reason == reason.to_string() && condition.observed_generation == Some(generation);
+        let rejection = || Arc::new(Rejection { reason, message: condition.message.clone() });
+        is_this.then(|| Self { generation, rejection: rejection() })
+    }
 }
 
 /// Asks the API server whether it would accept all policies and bindings.

@@ -27,6 +27,7 @@ mod namespaces;
 mod plugins;
 mod pressure;
 mod privilege;
+mod refuted;
 mod rollout;
 mod scale;
 mod scan;
@@ -134,6 +135,7 @@ fn main() -> ExitCode {
         api_servers::waiting_profiles_do_not_delay_others,
         api_servers::api_server_addresses_are_read_from_the_endpoint_slice,
         api_servers::every_api_server_is_probed_and_failing_ones_named,
+        refuted::an_edit_that_probes_refute_is_taken_back,
         gate::invalid_selector_changes_no_object_and_no_other_profile,
         gate::webhook_mutates_by_the_profile_in_force,
         gate::generations_are_recorded_without_a_gap,

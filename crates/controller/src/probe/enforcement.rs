@@ -30,8 +30,15 @@ pub enum Outcome {
     Passed,
     /// It admits, or does not warn about, an object that violates the profile: the kind, and the check.
     ViolationAdmitted(&'static str, &'static str),
-    /// It denies, or warns about, a complying object because of this profile: the kind, and the message.
-    CompliantDenied(&'static str, String),
+    /// It denies, or warns about, a complying object because of this profile.
+    CompliantDenied {
+        /// The kind.
+        kind: &'static str,
+        /// The message.
+        message: String,
+        /// Whether the answer is of this generation, with its parameters.
+        certain: bool,
+    },
     /// The probe gave no answer, for this reason.
     Failed(String),
     /// The profile cannot select the probe namespace.
@@ -44,7 +51,7 @@ impl Outcome {
         match self {
             Self::Passed => EnforcementResult::Passed,
             Self::ViolationAdmitted(..) => EnforcementResult::ViolationAdmitted,
-            Self::CompliantDenied(..) => EnforcementResult::CompliantPodDenied,
+            Self::CompliantDenied { .. } => EnforcementResult::CompliantPodDenied,
             Self::Failed(_) => EnforcementResult::Failed,
             Self::Impossible => EnforcementResult::Impossible,
         }
@@ -56,7 +63,7 @@ impl Outcome {
             Self::Passed => 0,
             Self::Impossible => 1,
             Self::Failed(_) => 2,
-            Self::CompliantDenied(..) => 3,
+            Self::CompliantDenied { .. } => 3,
             Self::ViolationAdmitted(..) => 4,
         }
     }
@@ -83,6 +90,23 @@ impl EnforcementAnswer {
         self.servers.iter().map(|(_, outcome)| outcome).max_by_key(|outcome| outcome.severity()).unwrap_or(&NONE)
     }
 
+    /// Whether each API server enforces the profile.
+    pub fn passed(&self) -> bool {
+        *self.worst() == Outcome::Passed
+    }
+
+    /// Why the generation that was asked about must not stay in force: an API server denies by it an object that
+    /// complies. It had denied by it one that violates it before, so it has read this generation; and it has what it reads.
+    /// That a violation is admitted shows no such thing: the API server may be slow.
+    pub fn refutation(&self) -> Option<String> {
+        match self.worst() {
+            Outcome::CompliantDenied { kind, message, certain: true } => {
+                Some(format!("an API server denies a {kind} that complies: {message}"))
+            }
+            _ => None,
+        }
+    }
+
     /// The condition.
     pub fn condition(&self) -> Condition {
         let (status, reason, text) = match self.worst() {
@@ -99,7 +123,7 @@ impl EnforcementAnswer {
                 Reason::ViolationAdmitted,
                 format!("a {kind} that violates check {check} is admitted"),
             ),
-            Outcome::CompliantDenied(kind, message) => (
+            Outcome::CompliantDenied { kind, message, .. } => (
                 ConditionStatus::False,
                 Reason::CompliantPodDenied,
                 format!("a {kind} that complies is denied: {message}"),
@@ -229,9 +253,11 @@ fn complies(judged: &Judged, answer: PolicyAnswer) -> Outcome {
     match answer {
         PolicyAnswer::Admitted { warned: false } => Outcome::Passed,
         PolicyAnswer::Admitted { warned: true } => {
-            Outcome::CompliantDenied(kind, "it is admitted with a warning of this profile".to_owned())
+            let message = "it is admitted with a warning of this profile".to_owned();
+            Outcome::CompliantDenied { kind, message, certain: false }
         }
-        PolicyAnswer::Denied(message) | PolicyAnswer::Broken(message) => Outcome::CompliantDenied(kind, message),
+        PolicyAnswer::Denied(message) => Outcome::CompliantDenied { kind, message, certain: true },
+        PolicyAnswer::Broken(message) => Outcome::CompliantDenied { kind, message, certain: false },
         PolicyAnswer::Other(message) => Outcome::Failed(message),
     }
 }
