@@ -306,8 +306,16 @@ pub(crate) async fn the_scan_reports_what_the_api_server_would_deny(cluster: &mu
 
     // Whoever edits a namespace cannot edit what is reported of it.
     cluster.kubectl(&["create", "role", "everything", "--verb=*", "--resource=*.*", "-n", "scan-3"])?;
-    cluster.kubectl(&["create", "rolebinding", "everything", "--role=everything", "--user=tenant", "-n", "scan-3"])?;
-    let tenant = cluster.client_of_tenant("tenant").await?;
+    cluster.kubectl(&[
+        "create",
+        "rolebinding",
+        "everything",
+        "--role=everything",
+        "--user=editor-of-reports",
+        "-n",
+        "scan-3",
+    ])?;
+    let tenant = cluster.client_of_tenant("editor-of-reports").await?;
     let path = format!("/apis/toolsecurity.dev/v1alpha1/namespaces/scan-3/toolsecurityreports/{test}");
     let verdict = cluster.ask_as(&tenant, "PATCH", &path, &json!({"spec": {"workloads": 0}})).await;
     ensure!(verdict.denial().is_some_and(|text| text.contains("are written by palisade-controller")), "{verdict:?}");
