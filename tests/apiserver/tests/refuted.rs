@@ -18,8 +18,7 @@ fn injector(namespaces: &[&str]) -> [(String, Json); 2] {
     let selector = json!({"matchExpressions": [
         {"key": "kubernetes.io/metadata.name", "operator": "In", "values": namespaces},
     ]});
-    let alias =
-        r#"Object{spec: Object.spec{hostAliases: [Object.spec.hostAliases{ip: "10.0.0.1", hostnames: ["other"]}]}}"#;
+    let alias = r#"Object{spec: Object.spec{hostAliases: [Object.spec.hostAliases{ip: "10.0.0.1"}]}}"#;
     let policy = json!({
         "apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingAdmissionPolicy", "metadata": name,
         "spec": {

@@ -71,7 +71,7 @@ fn workload_has_all_violations_and_a_change_with_which_it_passes() {
     assert!(checks.contains(&&json!("privileged")) && checks.contains(&&json!("hostNamespaces")), "{checks:?}");
     let privileged = object["violations"].as_array().unwrap().iter().find(|one| one["check"] == "privileged").unwrap();
     assert_eq!(privileged["path"], "spec.template.spec.containers[0].securityContext.privileged");
-    assert_eq!(privileged["line"], 14);
+    assert_eq!(privileged["line"], 15);
     let patch = object["change"]["patch"].as_array().unwrap();
     assert!(patch.iter().all(|step| step["path"].as_str().unwrap().starts_with("/spec/template/spec")), "{patch:?}");
     let human = check(BAD, &GIVEN);
