@@ -223,12 +223,14 @@ impl Refuses for One<'_> {
     }
 }
 
-/// The kind of a workload; `Some(None)` for a pod, `None` for what profiles do not judge.
-pub fn judged(api_version: &str, kind: &str) -> Option<Option<&'static Workload>> {
-    if (api_version, kind) == ("v1", "Pod") {
-        return Some(None);
-    }
-    WORKLOADS.iter().find(|one| (one.api_version, one.kind) == (api_version, kind)).map(Some)
+/// Whether an object is a pod.
+pub fn is_pod(api_version: &str, kind: &str) -> bool {
+    (api_version, kind) == ("v1", "Pod")
+}
+
+/// The kind of a workload, if an object is one.
+pub fn workload(api_version: &str, kind: &str) -> Option<&'static Workload> {
+    WORKLOADS.iter().find(|one| (one.api_version, one.kind) == (api_version, kind))
 }
 
 /// A pod that a workload makes, with the owner by which exceptions know it. A PodTemplate makes none.

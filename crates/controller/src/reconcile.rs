@@ -416,21 +416,18 @@ impl Reconcile<'_> {
         let unregistered = cx.registration.problem(profile);
         let error = error.or_else(|| unregistered.map(|problem| format!("the registration of the webhook: {problem}")));
         let programmed = conditions::programmed(verdict, error.as_deref(), &summary, target);
-        let enforced = match conditions::without_probe(verdict, &programmed, target) {
-            Some(enforced) => {
-                if enforced.reason.outcome() == Outcome::Current {
-                    progress.proven = Some(Arc::clone(target));
-                }
-                Some(enforced)
+        let enforced = if let Some(enforced) = conditions::without_probe(verdict, &programmed, target) {
+            if enforced.reason.outcome() == Outcome::Current {
+                progress.proven = Some(Arc::clone(target));
             }
-            None => {
-                let (known, again) = cx.prober.enforcement(target);
-                later.at(again);
-                if known.as_ref().is_some_and(|known| self.weigh(progress, target, known)) {
-                    return Ok(Next::After(Duration::ZERO));
-                }
-                known.and_then(|known| mutate::enforced(known.condition(), progress.mutation.as_ref()))
+            Some(enforced)
+        } else {
+            let (known, again) = cx.prober.enforcement(target);
+            later.at(again);
+            if known.as_ref().is_some_and(|known| self.weigh(progress, target, known)) {
+                return Ok(Next::After(Duration::ZERO));
             }
+            known.and_then(|known| mutate::enforced(known.condition(), progress.mutation.as_ref()))
         };
         if let Some(enforced) = enforced.or_else(|| conditions::unless_known(observed, wrote)) {
             let conditions = [conditions::accepted(verdict), programmed, enforced];

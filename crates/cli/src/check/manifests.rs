@@ -62,11 +62,12 @@ pub(super) fn judged<'a>(
 ) -> Result<(Vec<Manifest<'a>>, BTreeMap<String, usize>), Failure> {
     let (mut found, mut others, mut problems) = (Vec::new(), BTreeMap::new(), Vec::new());
     for object in objects {
-        let Some(kind) = judge::judged(&object.api_version, &object.kind) else {
+        let kind = judge::workload(&object.api_version, &object.kind);
+        if kind.is_none() && !judge::is_pod(&object.api_version, &object.kind) {
             let kind = if object.kind.is_empty() { "without kind" } else { &object.kind };
             *others.entry(kind.to_owned()).or_default() += 1;
             continue;
-        };
+        }
         let mut json = match object.json() {
             Ok(json) => json,
             Err(mistake) => {

@@ -3,7 +3,7 @@
 use k8s_openapi::jiff::Timestamp;
 use palisade_api::{ExceptionScope, ExceptionState, ScopeKind, ToolSecurityException};
 
-use crate::report::one_line;
+use crate::{output, report::one_line};
 
 /// Whether an exception is approved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,7 +97,8 @@ pub fn details(exception: &ToolSecurityException, now: Timestamp) -> String {
     ]
     .into_iter()
     .map(|(what, text)| format!("{:12}{text}\n", format!("{what}:")))
-    .collect()
+    .collect::<Vec<_>>()
+    .concat()
 }
 
 /// A line for each.
@@ -125,15 +126,9 @@ pub fn table(exceptions: &[ToolSecurityException], with_namespace: bool) -> Stri
         ]
         .map(|cell| one_line(&cell))
     };
-    let rows: Vec<_> = std::iter::once(head).chain(exceptions.iter().map(row)).collect();
-    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default() + 3;
-    let widths: Vec<_> = (0..rows[0].len()).map(width).collect();
-    let from = usize::from(!with_namespace);
-    let line = |row: &[String; 8]| {
-        let cells: String = (from..row.len()).map(|at| format!("{:1$}", row[at], widths[at])).collect();
-        cells.trim_end().to_owned() + "\n"
-    };
-    rows.iter().map(line).collect()
+    let rows = std::iter::once(head).chain(exceptions.iter().map(row));
+    let shown = |row: [String; 8]| row.into_iter().skip(usize::from(!with_namespace)).collect();
+    output::table(&rows.map(shown).collect::<Vec<_>>())
 }
 
 #[cfg(test)]
