@@ -327,12 +327,18 @@ impl Cluster {
         Ok(())
     }
 
-    /// The resource versions of a profile's policy and binding.
-    pub async fn policy_versions(&self, profile: &str) -> Result<(String, String)> {
+    /// A profile's policy and binding as anybody but kube-controller-manager wrote them, to compare. It checks the
+    /// types of a policy's expressions some time after each edit, and its status gets a new resource version.
+    pub async fn policy_versions(&self, profile: &str) -> Result<(Json, Json)> {
         let name = names::policy(profile, names::Shape::Pods);
-        let policy = self.policies().get(&name).await?.metadata.resource_version.unwrap_or_default();
-        let binding = self.bindings().get(&name).await?.metadata.resource_version.unwrap_or_default();
-        Ok((policy, binding))
+        let mut policy = self.policies().get(&name).await?;
+        policy.status = None;
+        policy.metadata.resource_version = None;
+        if let Some(fields) = &mut policy.metadata.managed_fields {
+            fields.retain(|entry| entry.subresource.as_deref() != Some("status"));
+        }
+        let binding = self.bindings().get(&name).await?;
+        Ok((serde_json::to_value(policy)?, serde_json::to_value(binding)?))
     }
 
     /// The API of policies.
