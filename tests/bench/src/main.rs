@@ -1,7 +1,7 @@
 //! `make bench`: what a request costs the API server, judged in each of several ways, in one run.
 //!
-//! All ways take turns, round by round, so that what else the machine does falls on all of them, and each is compared with
-//! the same request in a namespace that nothing selects.
+//! All ways take turns, round by round, so that what else the machine does falls on all of them. Each is compared with the
+//! same request in a namespace that nothing selects, sent right before or after it.
 #![allow(clippy::disallowed_methods, reason = "a benchmark measures time")]
 
 mod arms;

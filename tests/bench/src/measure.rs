@@ -22,7 +22,6 @@ pub(crate) struct Plan {
 pub(crate) struct Figures {
     pub name: String,
     pub about: String,
-    pub against: Option<&'static str>,
     /// The arm whose CPU this one's is a multiple of.
     pub multiple_of: Option<&'static str>,
     /// The CPU time of the API server for one request, of each round.
@@ -31,6 +30,17 @@ pub(crate) struct Figures {
     pub engine: Option<Vec<Duration>>,
     /// The resident bytes of the API server in the end, and of that process.
     pub memory: (u64, Option<u64>),
+    /// How long each request took, shortest first.
+    pub latencies: Vec<Duration>,
+    /// What it is compared with, measured next to it in the same round.
+    pub beside: Option<Beside>,
+}
+
+/// The turns of an arm that another one is compared with, each right before or after a turn of that one.
+#[derive(Default)]
+pub(crate) struct Beside {
+    /// The CPU time of the API server for one request, of each round.
+    pub cpu: Vec<Duration>,
     /// How long each request took, shortest first.
     pub latencies: Vec<Duration>,
 }
@@ -48,12 +58,12 @@ pub(crate) async fn run(cluster: &Cluster, arms: &[Arm], plan: Plan) -> Result<V
         .map(|arm| Figures {
             name: arm.name.clone(),
             about: arm.about.clone(),
-            against: arm.against,
             multiple_of: arm.multiple_of,
             cpu: vec![],
             engine: arm.engine.map(|_| vec![]),
             memory: (0, None),
             latencies: vec![],
+            beside: arm.against.map(|_| Beside::default()),
         })
         .collect();
     // Once without counting: connections, caches.
@@ -62,15 +72,28 @@ pub(crate) async fn run(cluster: &Cluster, arms: &[Arm], plan: Plan) -> Result<V
     }
     for number in 0..plan.rounds {
         println!("==> round {} of {}", number + 1, plan.rounds);
-        for (arm, figures) in arms.iter().zip(&mut all) {
-            let spent = round(cluster, arm, plan.requests).await?;
-            figures.cpu.push(spent.cpu);
-            figures.engine.iter_mut().for_each(|engine| engine.push(spent.engine));
-            figures.latencies.extend(spent.latencies);
+        for (index, arm) in arms.iter().enumerate() {
+            let Some(base) = arms.iter().position(|base| arm.against == Some(&base.name)) else { continue };
+            // Neighbours in time share what else the machine does; neither is always the first.
+            let turns = if number % 2 == 0 { [base, index] } else { [index, base] };
+            for turn in turns {
+                let spent = round(cluster, &arms[turn], plan.requests).await?;
+                if turn == base {
+                    if let Some(beside) = &mut all[index].beside {
+                        beside.cpu.push(spent.cpu);
+                        beside.latencies.extend(&spent.latencies);
+                    }
+                }
+                let figures = &mut all[turn];
+                figures.cpu.push(spent.cpu);
+                figures.engine.iter_mut().for_each(|engine| engine.push(spent.engine));
+                figures.latencies.extend(spent.latencies);
+            }
         }
     }
     for (arm, figures) in arms.iter().zip(&mut all) {
         figures.latencies.sort();
+        figures.beside.iter_mut().for_each(|beside| beside.latencies.sort());
         figures.memory = (cluster.apiserver_memory()?, arm.engine.map(memory_of).transpose()?);
     }
     Ok(all)

@@ -16,8 +16,8 @@ pub(crate) struct Row<'a> {
     /// The same of the process that judges beside it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub engine_cpu: Option<[f64; 3]>,
-    /// The median of the ratios to what it is compared with, round by round, with the least and the most: of the CPU of
-    /// both.
+    /// The median of the ratios to what was measured next to it, round by round, with the least and the most: of the CPU
+    /// of both.
     pub ratio: Option<[f64; 3]>,
     /// The same, to Palisade's arm.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -39,22 +39,21 @@ pub(crate) fn rows(all: &[Figures]) -> Vec<Row<'_>> {
     let named = |name| all.iter().find(|other| other.name == name);
     all.iter()
         .map(|figures| {
-            let against = figures.against.and_then(named);
-            let ratio = |other: &Figures| {
-                let ratios = figures.whole().zip(other.whole()).map(|(one, other)| one / other.max(1e-9));
-                spread(ratios.collect())
+            let ratios = |others: &mut dyn Iterator<Item = f64>| {
+                spread(figures.whole().zip(others).map(|(one, other)| one / other.max(1e-9)).collect())
             };
+            let beside = figures.beside.as_ref();
             let p99 = percentile(&figures.latencies, 99);
             Row {
                 name: &figures.name,
                 about: &figures.about,
                 cpu: milliseconds(&figures.cpu),
                 engine_cpu: figures.engine.as_deref().map(milliseconds),
-                ratio: against.map(ratio),
-                times_palisade: figures.multiple_of.and_then(named).map(ratio),
+                ratio: beside.map(|beside| ratios(&mut beside.cpu.iter().map(Duration::as_secs_f64))),
+                times_palisade: figures.multiple_of.and_then(named).map(|other| ratios(&mut other.whole())),
                 p50: percentile(&figures.latencies, 50),
                 p99,
-                p99_ratio: against.map(|other| p99 / percentile(&other.latencies, 99).max(1e-9)),
+                p99_ratio: beside.map(|beside| p99 / percentile(&beside.latencies, 99).max(1e-9)),
                 memory: figures.memory.0 >> 20,
                 engine_memory: figures.memory.1.map(|bytes| bytes >> 20),
             }
@@ -125,8 +124,9 @@ pub(crate) fn table(all: &[Figures]) -> String {
 pub(crate) fn json(groups: &[Vec<Figures>]) -> Result<String> {
     let cpus = std::thread::available_parallelism()?.get();
     let first = groups.first().map_or(&[][..], Vec::as_slice);
-    let rounds = first.first().map_or(0, |figures| figures.cpu.len());
-    let requests = first.first().map_or(0, |figures| figures.latencies.len() / rounds.max(1));
+    let compared = first.iter().find(|figures| figures.beside.is_some());
+    let rounds = compared.map_or(0, |figures| figures.cpu.len());
+    let requests = compared.map_or(0, |figures| figures.latencies.len() / rounds.max(1));
     let (arms, engines): (Vec<_>, Vec<_>) =
         groups.iter().partition(|group| group.iter().all(|figures| figures.engine.is_none()));
     let arms: Vec<_> = arms.into_iter().flat_map(|group| rows(group)).collect();
