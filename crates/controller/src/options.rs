@@ -73,9 +73,9 @@ pub struct Options {
     /// Address of /livez, /readyz and /metrics.
     #[arg(long, env = "PALISADE_LISTEN", default_value = "0.0.0.0:8080")]
     pub listen: SocketAddr,
-    /// How many ToolSecurityParams of one profile are written at the same time. One after the other, 3,500 are
-    /// written in eight seconds and spare the API server's memory; more pay where its answers take long.
-    #[arg(long, default_value_t = 1, value_parser = some())]
+    /// How many ToolSecurityParams of one profile are written at the same time. A new namespace waits for none of them.
+    /// More shorten the time until a new profile is enforced in all namespaces, where the API server's answers take long.
+    #[arg(long, default_value_t = 4, value_parser = some())]
     pub write_concurrency: usize,
     /// How many profiles are compiled and checked at the same time, which takes a processor each. Nothing else of a
     /// profile waits for it.
@@ -128,7 +128,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             listen: SocketAddr::from(([0, 0, 0, 0], 8080)),
-            write_concurrency: 1,
+            write_concurrency: 4,
             profile_concurrency: 2,
             debounce: Duration::from_millis(20),
             api_servers: ApiServers::Discover,
