@@ -328,9 +328,12 @@ peer-gatekeeper:
 	chmod -R u+w $(PEERS)/gatekeeper/crds
 
 .PHONY: bench-smoke
-bench-smoke: controlplane ## Fail if a complying request costs more than it may, in a short run
-	cargo build -p palisade-bench
-	$(TARGET)/debug/palisade-bench --rounds 5 --requests 200 --only palisade --check
+# Of the programs and with the oracle that the tests have built.
+bench-smoke: controlplane oracle-program ## Fail if a complying request, palisade eval or CEL is slower than it may be, in short runs
+	cargo build --workspace --bins --tests
+	$(TARGET)/debug/palisade-bench --rounds 8 --requests 150 --only palisade,psa --check
+	$(TARGET)/debug/palisade-demo --once --bench-eval $(TARGET)/debug/palisade
+	$(TARGET)/debug/xtask bench-cel --oracle $(CACHE)/oracle/1.36
 
 NAMESPACES_MEASURED ?= 10,100,1000,3500
 

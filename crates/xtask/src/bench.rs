@@ -20,8 +20,12 @@ pub(crate) enum Error {
     Content(#[from] serde_json::Error),
 }
 
-/// Measures `count` expressions, evenly spread over the golden files, with the oracle and then with Palisade.
-pub(crate) fn run(program: &Path, count: usize) -> Result<(), Error> {
+/// The least that the median of the ratios may be, of an unoptimized build on a busy machine.
+const LEAST: [(&str, f64); 2] = [("compile", 4.0), ("evaluate", 1.5)];
+
+/// Measures `count` expressions, evenly spread over the golden files, with the oracle and then with Palisade. Returns whether
+/// Palisade is as much faster as `LEAST` says.
+pub(crate) fn run(program: &Path, count: usize) -> Result<bool, Error> {
     let mut subject = Subject::new(&oracle(), COMPLETE)?;
     let mut lines = goldens(&oracle(), COMPLETE)?;
     lines.retain(|line| subject.is_measurable(line));
@@ -34,12 +38,24 @@ pub(crate) fn run(program: &Path, count: usize) -> Result<(), Error> {
     }
     println!("{count} expressions; ns each: 10% of them, median, 90%; ratio: of each expression\n");
     println!("{:10} {:>28} {:>28} {:>24}", "", "API server", "Palisade", "API server / Palisade");
-    for (name, of) in [("compile", (|timing| timing.compile) as fn(&Timing) -> u32), ("evaluate", |t| t.evaluate)] {
+    let mut within = true;
+    let of: [fn(&Timing) -> u32; 2] = [|timing| timing.compile, |timing| timing.evaluate];
+    for ((name, least), of) in LEAST.into_iter().zip(of) {
         let times = |timings: &[Timing]| quantiles(timings.iter().map(|timing| f64::from(of(timing))).collect(), 0);
         let ratios = theirs.iter().zip(&ours).map(|(theirs, ours)| f64::from(of(theirs)) / f64::from(of(ours).max(1)));
-        println!("{name:10} {:>28} {:>28} {:>24}", times(&theirs), times(&ours), quantiles(ratios.collect(), 1));
+        let ratios: Vec<f64> = ratios.collect();
+        println!("{name:10} {:>28} {:>28} {:>24}", times(&theirs), times(&ours), quantiles(ratios.clone(), 1));
+        if median(ratios) < least {
+            eprintln!("error: {name}: the median of the ratios is below its bound, {least}");
+            within = false;
+        }
     }
-    Ok(())
+    Ok(within)
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[(values.len() - 1) / 2]
 }
 
 fn quantiles(mut values: Vec<f64>, digits: usize) -> String {

@@ -134,7 +134,8 @@ fn main() -> ExitCode {
             Err(error) => failed(&error, 2),
         },
         Task::BenchCel { oracle, count } => match bench::run(&oracle, count) {
-            Ok(()) => ExitCode::SUCCESS,
+            Ok(true) => ExitCode::SUCCESS,
+            Ok(false) => ExitCode::FAILURE,
             Err(error) => failed(&error, 2),
         },
     }

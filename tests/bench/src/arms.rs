@@ -6,7 +6,7 @@ use palisade_objects::{json::Change as _, pod};
 use palisade_tests::{bare_pod, hostile_pod, root, tool_pod};
 use serde_json::{Value as Json, json};
 
-use crate::Result;
+use crate::{Only, Result};
 
 /// The uid of all tools.
 pub(crate) const UID: i64 = 50_001;
@@ -76,13 +76,11 @@ enum Variant {
     Full,
 }
 
-/// All arms, or those whose name has the text in it and what they are compared with.
-pub(crate) fn all(only: Option<&str>) -> Result<Vec<Arm>> {
+/// The arms that are to be measured, and what they are compared with.
+pub(crate) fn all(only: &Only) -> Result<Vec<Arm>> {
     let arms: Vec<Arm> = [tools()?, restricted()?, denied()?, updates()?].into_iter().flatten().collect();
-    let Some(only) = only else { return Ok(arms) };
-    let named = |arm: &Arm| arm.name.contains(only);
-    let against: Vec<_> = arms.iter().filter(|arm| named(arm)).filter_map(|arm| arm.against).collect();
-    Ok(arms.into_iter().filter(|arm| named(arm) || against.contains(&arm.name.as_str())).collect())
+    let against: Vec<_> = arms.iter().filter(|arm| only.has(&arm.name)).filter_map(|arm| arm.against).collect();
+    Ok(arms.into_iter().filter(|arm| only.has(&arm.name) || against.contains(&arm.name.as_str())).collect())
 }
 
 /// A tool's pod, by Toolforge's profile.

@@ -33,9 +33,9 @@ struct Arguments {
     /// How many requests each way gets in a round.
     #[arg(long, default_value_t = 250, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     requests: u32,
-    /// Measure only the ways whose name has this in it, and what they are compared with.
-    #[arg(long)]
-    only: Option<String>,
+    /// Measure only the ways whose name has one of these texts in it, and what they are compared with.
+    #[arg(long, value_delimiter = ',')]
+    only: Vec<String>,
     /// Also measure peers, whose programs are in this directory.
     #[arg(long)]
     peers: Option<PathBuf>,
@@ -59,6 +59,15 @@ struct Arguments {
     check: bool,
 }
 
+/// The texts of which one must be in the name of what is measured; none for everything.
+struct Only(Vec<String>);
+
+impl Only {
+    fn has(&self, name: &str) -> bool {
+        self.0.is_empty() || self.0.iter().any(|text| name.contains(text))
+    }
+}
+
 #[tokio::main]
 async fn main() -> ExitCode {
     match run(&Arguments::parse()).await {
@@ -75,8 +84,8 @@ async fn run(arguments: &Arguments) -> Result<ExitCode> {
         return namespaces(arguments).await;
     }
     let plan = Plan { rounds: arguments.rounds, requests: arguments.requests };
-    let only = arguments.only.as_deref();
-    let arms = arms::all(only)?;
+    let only = Only(arguments.only.clone());
+    let arms = arms::all(&only)?;
     let mut groups = vec![];
     if !arms.is_empty() {
         println!("==> starting etcd, kube-apiserver and kube-controller-manager");
@@ -86,11 +95,11 @@ async fn run(arguments: &Arguments) -> Result<ExitCode> {
         cluster.stop().await?;
         groups.push(figures?);
     }
-    if let Some(program) = arguments.webhook.as_ref().filter(|_| only.is_none_or(|only| "webhook".contains(only))) {
+    if let Some(program) = arguments.webhook.as_ref().filter(|_| only.has("webhook")) {
         groups.push(webhook::measure(program, plan).await?);
     }
     if let Some(directory) = &arguments.peers {
-        groups.extend(peers::all(directory, only, plan).await?);
+        groups.extend(peers::all(directory, &only, plan).await?);
     }
     for group in &groups {
         println!("\n{}", report::table(group));

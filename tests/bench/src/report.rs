@@ -39,18 +39,16 @@ pub(crate) fn rows(all: &[Figures]) -> Vec<Row<'_>> {
     let named = |name| all.iter().find(|other| other.name == name);
     all.iter()
         .map(|figures| {
-            let ratios = |others: &mut dyn Iterator<Item = f64>| {
-                spread(figures.whole().zip(others).map(|(one, other)| one / other.max(1e-9)).collect())
-            };
             let beside = figures.beside.as_ref();
+            let multiple = |other: &Figures| spread(quotients(figures.whole(), other.whole()));
             let p99 = percentile(&figures.latencies, 99);
             Row {
                 name: &figures.name,
                 about: &figures.about,
                 cpu: milliseconds(&figures.cpu),
                 engine_cpu: figures.engine.as_deref().map(milliseconds),
-                ratio: beside.map(|beside| ratios(&mut beside.cpu.iter().map(Duration::as_secs_f64))),
-                times_palisade: figures.multiple_of.and_then(named).map(|other| ratios(&mut other.whole())),
+                ratio: ratios(figures).map(spread),
+                times_palisade: figures.multiple_of.and_then(named).map(multiple),
                 p50: percentile(&figures.latencies, 50),
                 p99,
                 p99_ratio: beside.map(|beside| p99 / percentile(&beside.latencies, 99).max(1e-9)),
@@ -59,6 +57,16 @@ pub(crate) fn rows(all: &[Figures]) -> Vec<Row<'_>> {
             }
         })
         .collect()
+}
+
+/// The ratios of an arm to what was measured next to it, round by round.
+pub(crate) fn ratios(figures: &Figures) -> Option<Vec<f64>> {
+    let beside = figures.beside.as_ref()?;
+    Some(quotients(figures.whole(), beside.cpu.iter().map(Duration::as_secs_f64)))
+}
+
+fn quotients(these: impl Iterator<Item = f64>, others: impl Iterator<Item = f64>) -> Vec<f64> {
+    these.zip(others).map(|(this, other)| this / other.max(1e-9)).collect()
 }
 
 impl Figures {

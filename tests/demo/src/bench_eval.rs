@@ -15,6 +15,10 @@ use crate::Result;
 
 /// Requests on each side.
 const REQUESTS: u32 = 1_000;
+/// The least that `palisade eval` may be faster than starting a control plane, and each request than a dry run, of an
+/// unoptimized build on a busy machine.
+const LEAST_START: f64 = 2.0;
+const LEAST_REQUEST: f64 = 0.5;
 /// How often `palisade eval` is started.
 const STARTS: usize = 5;
 
@@ -62,6 +66,9 @@ pub(crate) async fn run(
         ms(offline),
         ratio(asked, offline)
     );
+    if ratio(started, once) < LEAST_START || ratio(asked, offline) < LEAST_REQUEST {
+        return Err(format!("beyond the bounds: {LEAST_START} and {LEAST_REQUEST} times as fast").into());
+    }
     Ok(())
 }
 

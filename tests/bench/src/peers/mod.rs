@@ -10,7 +10,7 @@ use palisade_tests::{Cluster, eventually};
 use serde_json::Value as Json;
 
 use crate::{
-    Result,
+    Only, Result,
     arms::{self, Arm, UID},
     engine::Engine,
     measure::{self, Figures, Plan},
@@ -81,11 +81,11 @@ const WAYS: &[Way] = &[
     },
 ];
 
-/// Measures all peers, or those whose name has the text in it: the arms of each, with those beside it. One that fails does
+/// Measures the peers that are to be measured: the arms of each, with those beside it. One that fails does
 /// not stop the others.
-pub(crate) async fn all(directory: &Path, only: Option<&str>, plan: Plan) -> Result<Vec<Vec<Figures>>> {
+pub(crate) async fn all(directory: &Path, only: &Only, plan: Plan) -> Result<Vec<Vec<Figures>>> {
     let mut groups = Vec::new();
-    for way in WAYS.iter().filter(|way| only.is_none_or(|only| way.name.contains(only))) {
+    for way in WAYS.iter().filter(|way| only.has(way.name)) {
         let own = directory.join(way.directory);
         if !own.is_dir() {
             println!("==> {}: not measured, because make peers has not built it", way.name);
