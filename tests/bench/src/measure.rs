@@ -78,11 +78,11 @@ pub(crate) async fn run(cluster: &Cluster, arms: &[Arm], plan: Plan) -> Result<V
             let turns = if number % 2 == 0 { [base, index] } else { [index, base] };
             for turn in turns {
                 let spent = round(cluster, &arms[turn], plan.requests).await?;
-                if turn == base {
-                    if let Some(beside) = &mut all[index].beside {
-                        beside.cpu.push(spent.cpu);
-                        beside.latencies.extend(&spent.latencies);
-                    }
+                if turn == base
+                    && let Some(beside) = &mut all[index].beside
+                {
+                    beside.cpu.push(spent.cpu);
+                    beside.latencies.extend(&spent.latencies);
                 }
                 let figures = &mut all[turn];
                 figures.cpu.push(spent.cpu);
