@@ -25,16 +25,10 @@ pub use supervisor::{Supervisor, TaskFailure};
 
 use std::{error::Error, process::ExitCode, time::Duration};
 
-use mimalloc::MiMalloc;
-
 use kube::{Client, Config};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tracing_subscriber::{EnvFilter, filter::ParseError};
-
-/// It returns what compiling and checking profiles took, where glibc's keeps it; and musl's, of static binaries, is slow.
-#[global_allocator]
-static ALLOCATOR: MiMalloc = MiMalloc;
 
 /// Flags about logs.
 #[derive(Clone, Debug, clap::Args)]
