@@ -6,6 +6,7 @@ use crate::{
     audit::AuditArgs,
     check::CheckArgs,
     compare::DiffArgs,
+    dump::DumpArgs,
     eval::EvalArgs,
     exception::ExceptionCommand,
     explain::ExplainArgs,
@@ -14,6 +15,7 @@ use crate::{
     lint::LintArgs,
     migrate::PspArgs,
     render::{self, RenderArgs},
+    replay::ReplayArgs,
     rollback::RollbackArgs,
     rollout::RolloutCommand,
     status::StatusArgs,
@@ -23,9 +25,9 @@ use crate::{
 
 /// Tenant security for Kubernetes, enforced by the API server itself.
 ///
-/// Works offline: only status, why, history, diff, rollback, rollout, exception and check --live ask a cluster, and only
-/// rollback, rollout and exception change anything. What render prints passed the check that the controller makes before it
-/// applies anything.
+/// Works offline: only status, why, history, diff, dump, rollback, rollout, exception, and check and replay with --live ask a
+/// cluster, and only rollback, rollout and exception change anything. What render prints passed the check that the controller
+/// makes before it applies anything.
 #[derive(Debug, Parser)]
 #[command(name = "palisade", version, after_help = render::EXAMPLES)]
 pub struct Args {
@@ -76,8 +78,15 @@ pub enum Command {
     Lint(LintArgs),
     /// List the revisions of a profile in a cluster that were put in force.
     History(HistoryArgs),
-    /// Show how the spec of a profile in a cluster differs between two revisions.
+    /// Show what a change of profiles does before it is applied; or how two revisions of a profile differ.
+    ///
+    /// Compares profiles in files, in a commit or in the cluster: the generated objects, and who would newly be denied or
+    /// admitted of the pods and workloads of the cluster, of a dump or of manifests.
     Diff(DiffArgs),
+    /// Show what would have become of past requests under other profiles, by the audit logs of API servers.
+    Replay(ReplayArgs),
+    /// Write what is needed of a cluster to judge by it offline: profiles, namespaces, pods and workloads, and no Secret.
+    Dump(DumpArgs),
     /// Give a profile in a cluster the spec of an earlier revision.
     ///
     /// Palisade compiles and checks the revision first, and writes nothing that it rejects.

@@ -1,22 +1,15 @@
 //! `palisade audit`: who was denied, warned or noted, by which check, as the audit logs of API servers say.
 
-use std::{
-    collections::BTreeMap,
-    fmt::Write as _,
-    fs::{self, File},
-    io::{self, BufRead, BufReader, Read},
-    path::{Path, PathBuf},
-};
+use std::{collections::BTreeMap, fmt::Write as _, path::PathBuf};
 
 use clap::ValueEnum;
 use k8s_openapi::jiff::Timestamp;
-use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
 
 use crate::{
-    cluster::could_not_run,
+    events::{self, Action, Event, Finding},
     output,
-    report::{self, Failure, harmless},
+    report::{Failure, harmless},
 };
 
 const EXAMPLES: &str = "\
@@ -29,11 +22,6 @@ An audit policy at level Metadata is enough for profiles, checks and namespaces.
 Request, since a controller that creates pods lets the API server name them.
 
 Exit codes: 0 shown, 2 could not run.";
-
-/// The annotation of a request that a binding with the action Audit leaves (KEP-3488).
-const FAILURE: &str = "validation.policy.admission.k8s.io/validation_failure";
-/// More than an API server writes about one request.
-const MAX_LINE: u64 = 16 << 20;
 
 /// The arguments of `palisade audit`.
 #[derive(Debug, clap::Args)]
@@ -68,72 +56,6 @@ pub enum AuditFormat {
     Json,
 }
 
-/// What an event says, as far as it counts.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Event {
-    #[serde(default)]
-    stage: String,
-    #[serde(default, rename = "requestURI")]
-    request_uri: String,
-    #[serde(default)]
-    object_ref: ObjectRef,
-    #[serde(default)]
-    response_status: ResponseStatus,
-    #[serde(default)]
-    request_object: Json,
-    #[serde(default)]
-    annotations: BTreeMap<String, String>,
-    #[serde(default)]
-    request_received_timestamp: Option<Timestamp>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-struct ObjectRef {
-    #[serde(default)]
-    namespace: String,
-    #[serde(default)]
-    resource: String,
-    #[serde(default)]
-    name: String,
-}
-
-#[derive(Debug, Default, Deserialize)]
-struct ResponseStatus {
-    #[serde(default)]
-    message: String,
-    #[serde(default)]
-    code: u16,
-}
-
-/// A failure as the annotation has it.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Noted {
-    #[serde(default)]
-    message: String,
-    #[serde(default)]
-    policy: String,
-    #[serde(default)]
-    validation_actions: Vec<String>,
-}
-
-/// What became of a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-enum Action {
-    Denied,
-    Warned,
-    Noted,
-}
-
-/// One profile's answer to one request.
-#[derive(Debug, PartialEq)]
-struct Finding {
-    profile: String,
-    action: Action,
-    checks: Vec<String>,
-}
-
 /// The counts.
 #[derive(Debug, Default)]
 struct Summary {
@@ -153,79 +75,15 @@ struct Summary {
 /// Runs the command.
 pub fn run(args: &AuditArgs) -> Result<(), Failure> {
     let mut summary = Summary::default();
-    for path in files(&args.paths)? {
-        let name = path.display().to_string();
-        if name == "-" {
-            summary.read(args, "<stdin>", io::stdin().lock())?;
-        } else {
-            let file = File::open(&path).map_err(|error| could_not_run(format!("{name}: {error}")))?;
-            summary.read(args, &name, BufReader::new(file))?;
-        }
-    }
+    events::each(&args.paths, |event| summary.add(args, &event))?;
     output::print(&match args.output {
         AuditFormat::Table => summary.table(args.top),
         AuditFormat::Json => format!("{:#}\n", summary.json(args.top)),
     })
 }
 
-/// The files, and those in directories in the order of their names.
-fn files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
-    let mut all = Vec::new();
-    for path in paths {
-        let failed = |error: io::Error| could_not_run(format!("{}: {error}", path.display()));
-        if !path.is_dir() {
-            all.push(path.clone());
-            continue;
-        }
-        let entries = fs::read_dir(path).and_then(Iterator::collect::<io::Result<Vec<_>>>).map_err(failed)?;
-        let mut found: Vec<_> = entries.into_iter().map(|entry| entry.path()).filter(|path| path.is_file()).collect();
-        let is_packed = |path: &Path| path.extension().is_some_and(|extension| extension == "gz");
-        for packed in found.iter().filter(|path| is_packed(path)) {
-            report::note(&format!("note: {} is left out: unpack it first", packed.display()));
-        }
-        found.retain(|path| !is_packed(path));
-        found.sort();
-        if found.is_empty() {
-            return Err(could_not_run(format!("{}: no files in this directory", path.display())));
-        }
-        all.extend(found);
-    }
-    Ok(all)
-}
-
 impl Summary {
-    fn read(&mut self, args: &AuditArgs, name: &str, mut from: impl BufRead) -> Result<(), Failure> {
-        let (mut number, mut unreadable, mut first) = (0_u64, 0_u64, 0);
-        let mut line = Vec::new();
-        loop {
-            line.clear();
-            number += 1;
-            let read = from.by_ref().take(MAX_LINE).read_until(b'\n', &mut line);
-            if read.map_err(|error| could_not_run(format!("{name}: {error}")))? == 0 {
-                break;
-            }
-            if line.iter().all(u8::is_ascii_whitespace) {
-                continue;
-            }
-            if let Ok(event) = serde_json::from_slice::<Event>(&line) {
-                self.add(args, &event);
-            } else {
-                // The last line of a log may be half written.
-                unreadable += 1;
-                first = if unreadable == 1 { number } else { first };
-            }
-        }
-        if unreadable > 0 {
-            let lines = if unreadable == 1 { "line is not an audit event" } else { "lines are not audit events" };
-            report::note(&format!("note: {name}: {unreadable} {lines}, the first is line {first}"));
-        }
-        Ok(())
-    }
-
     fn add(&mut self, args: &AuditArgs, event: &Event) {
-        if matches!(event.stage.as_str(), "RequestReceived" | "ResponseStarted") {
-            return;
-        }
         let at = event.request_received_timestamp;
         let early = args.since.is_some_and(|since| at.is_none_or(|at| at < since));
         let elsewhere = args.namespace.as_ref().is_some_and(|name| *name != event.object_ref.namespace);
@@ -235,9 +93,9 @@ impl Summary {
         self.events += 1;
         self.from = [self.from, at].into_iter().flatten().min();
         self.to = self.to.max(at);
-        let (findings, others) = findings(event);
+        let (findings, others) = event.findings();
         // The controller asks by dry runs whether a profile is in force.
-        if event.request_uri.contains("dryRun=") {
+        if event.is_dry_run() {
             self.dry_runs += u64::from(!findings.is_empty());
             return;
         }
@@ -250,7 +108,7 @@ impl Summary {
                 let by_namespace = self.checks.entry((profile.clone(), action, check)).or_default();
                 *by_namespace.entry(namespace.clone()).or_default() += 1;
             }
-            let workload = format!("{namespace} {}", workload(event));
+            let workload = format!("{namespace} {}", event.workload());
             *self.namespaces.entry((profile.clone(), action, namespace)).or_default() += 1;
             *self.workloads.entry((profile, action, workload)).or_default() += 1;
         }
@@ -350,68 +208,6 @@ fn ordered<K: Ord, V>(counts: &BTreeMap<K, V>, count: impl Fn(&V) -> u64) -> Vec
     all
 }
 
-/// What the profiles said of a request, and whether another policy denied it.
-fn findings(event: &Event) -> (Vec<Finding>, bool) {
-    let (mut found, mut others) = (Vec::new(), false);
-    let denial = event.response_status.message.split_once("ValidatingAdmissionPolicy '");
-    if let Some((_, rest)) = denial.filter(|_| event.response_status.code >= 400)
-        && let Some((policy, rest)) = rest.split_once('\'')
-    {
-        let text = rest.split_once("denied request: ").map_or("", |(_, text)| text);
-        match profile_of(policy) {
-            Some(profile) => found.push(Finding { checks: checks(text, &profile), profile, action: Action::Denied }),
-            None => others = true,
-        }
-    }
-    let noted = event.annotations.get(FAILURE).and_then(|text| serde_json::from_str::<Vec<Noted>>(text).ok());
-    for Noted { message, policy, validation_actions } in noted.into_iter().flatten() {
-        let Some(profile) = profile_of(&policy) else { continue };
-        let warned = validation_actions.iter().any(|action| action == "Warn");
-        let action = if warned { Action::Warned } else { Action::Noted };
-        let finding = Finding { checks: checks(&message, &profile), profile, action };
-        // The bindings for creation and for updates are of one policy.
-        if !found.contains(&finding) {
-            found.push(finding);
-        }
-    }
-    (found, others)
-}
-
-/// The profile that a policy was made for.
-fn profile_of(policy: &str) -> Option<String> {
-    let rest = policy.strip_prefix("palisade-")?;
-    let name = rest.strip_suffix("-pods").or_else(|| rest.strip_suffix("-workloads"))?;
-    Some(name.to_owned())
-}
-
-/// The checks that a message of a profile names. A text of the request that a message quotes may look like a check: then
-/// it is counted, too.
-fn checks(message: &str, profile: &str) -> Vec<String> {
-    let text = message.split_once(&format!("ToolSecurityProfile {profile}: ")).map_or(message, |(_, text)| text);
-    let is_id = |id: &str| {
-        id.starts_with(|c: char| c.is_ascii_alphabetic()) && id.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')
-    };
-    let parts = std::iter::once(text).chain(text.match_indices("; [").map(|(at, _)| &text[at + 2..]));
-    let ids = parts.filter_map(|part| part.strip_prefix('[')?.split_once("] ").map(|(id, _)| id));
-    let mut ids: Vec<_> = ids.filter(|id| is_id(id)).map(str::to_owned).collect();
-    ids.sort_unstable();
-    ids.dedup();
-    if ids.is_empty() { vec!["(unknown)".to_owned()] } else { ids }
-}
-
-/// What the request was about, as well as the log knows.
-fn workload(event: &Event) -> String {
-    let metadata = &event.request_object["metadata"];
-    let owners = metadata["ownerReferences"].as_array();
-    if let Some(owner) = owners.into_iter().flatten().find(|owner| owner["controller"] == true) {
-        let text = |key: &str| owner[key].as_str().unwrap_or_default();
-        return format!("{}/{}", text("kind"), text("name"));
-    }
-    let named = [metadata["name"].as_str(), Some(event.object_ref.name.as_str()), metadata["generateName"].as_str()];
-    let name = named.into_iter().flatten().find(|name| !name.is_empty()).unwrap_or("(not named)");
-    format!("{}/{name}", event.object_ref.resource)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -435,7 +231,7 @@ mod tests {
     fn summary(events: &[Json], args: &AuditArgs) -> Summary {
         let lines = events.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
         let mut summary = Summary::default();
-        assert!(summary.read(args, "test", lines.as_bytes()).is_ok());
+        assert!(events::read("test", lines.as_bytes(), &mut |event| summary.add(args, &event)).is_ok());
         summary
     }
 
@@ -449,8 +245,8 @@ mod tests {
             denied("b", "[privileged] container \"a\"", "/api/v1/namespaces/b/pods"),
             denied("palisade-probe", "[privileged] x", "/api/v1/namespaces/palisade-probe/pods?dryRun=All"),
             json!({"stage": "ResponseComplete", "objectRef": {"resource": "pods", "namespace": "a", "name": "p"},
-                "annotations": {FAILURE: noted.to_string()}, "requestReceivedTimestamp": "2026-01-01T00:00:00Z"}),
-            json!({"stage": "ResponseComplete", "annotations": {FAILURE: foreign.to_string()}}),
+                "annotations": {events::FAILURE: noted.to_string()}, "requestReceivedTimestamp": "2026-01-01T00:00:00Z"}),
+            json!({"stage": "ResponseComplete", "annotations": {events::FAILURE: foreign.to_string()}}),
             json!({"stage": "RequestReceived"}),
             json!({"stage": "ResponseComplete", "responseStatus": {"code": 422,
                 "message": "ValidatingAdmissionPolicy 'theirs' with binding 'b' denied request: no"}}),
@@ -493,18 +289,5 @@ and 2 more
         assert_eq!(count(&AuditArgs { profile: Some("other".to_owned()), ..args() }), 0);
         assert_eq!(count(&AuditArgs { since: "2026-01-02T00:00:00Z".parse().ok(), ..args() }), 3);
         assert!(summary(&[], &args()).table(1).contains("no profile denied or reported any"));
-    }
-
-    #[test]
-    fn a_text_that_quotes_brackets_names_no_check() {
-        assert_eq!(checks("1 violation of ToolSecurityProfile t: [a] spec.containers[0] is [x y] z", "t"), ["a"]);
-        assert_eq!(checks("parameters are missing", "t"), ["(unknown)"]);
-    }
-
-    #[test]
-    fn policies_of_others_are_no_profiles() {
-        assert_eq!(profile_of("palisade-my-pods-pods").as_deref(), Some("my-pods"));
-        assert_eq!(profile_of("palisade-tools-workloads").as_deref(), Some("tools"));
-        assert_eq!(profile_of("tools-pods"), None);
     }
 }

@@ -21,6 +21,15 @@ pub struct ClusterArgs {
     /// The context of the kubeconfig, if not its current one.
     #[arg(long, value_name = "NAME")]
     pub context: Option<String>,
+    /// Ask as this user, as kubectl does; takes the right to impersonate it.
+    #[arg(long = "as", value_name = "USER")]
+    pub as_user: Option<String>,
+    /// Ask as a member of this group, with --as; may be given several times.
+    #[arg(long = "as-group", value_name = "GROUP", requires = "as_user")]
+    pub as_groups: Vec<String>,
+    /// The uid to ask as, with --as.
+    #[arg(long, value_name = "UID", requires = "as_user")]
+    pub as_uid: Option<String>,
 }
 
 impl ClusterArgs {
@@ -41,25 +50,102 @@ impl ClusterArgs {
         })
     }
 
+    /// The namespace of the context.
+    ///
+    /// # Errors
+    /// There is no usable kubeconfig.
+    pub fn namespace(&self) -> Result<String, Failure> {
+        self.ask(async |client| Ok(client.default_namespace().to_owned()))
+    }
+
     async fn config(&self) -> Result<Config, String> {
         let kubeconfig = match &self.kubeconfig {
             Some(path) => Kubeconfig::read_from(path),
             None => Kubeconfig::read(),
         };
-        let kubeconfig = kubeconfig.map_err(|error| error.to_string())?;
         let options = KubeConfigOptions { context: self.context.clone(), ..KubeConfigOptions::default() };
-        let mut config =
-            Config::from_custom_kubeconfig(kubeconfig, &options).await.map_err(|error| error.to_string())?;
+        let mut config = match kubeconfig {
+            Ok(kubeconfig) => Config::from_custom_kubeconfig(kubeconfig, &options).await.map_err(|e| e.to_string())?,
+            // In a pod, as kubectl does it.
+            Err(error) if self.kubeconfig.is_none() && self.context.is_none() => {
+                Config::incluster().map_err(|_| error.to_string())?
+            }
+            Err(error) => return Err(error.to_string()),
+        };
         (config.connect_timeout, config.read_timeout) = (Some(TIMEOUT), Some(TIMEOUT));
+        if let Some(user) = &self.as_user {
+            let auth = &mut config.auth_info;
+            (auth.impersonate, auth.impersonate_uid) = (Some(user.clone()), self.as_uid.clone());
+            auth.impersonate_groups = Some(self.as_groups.clone());
+            auth.impersonate_user_extra = None;
+        }
         Ok(config)
     }
 }
 
-/// The failure of a request.
+/// The failure of a request. If a right is missing, it says which, and what gives it.
 pub fn failed(what: &str, error: &kube::Error) -> Failure {
-    match error {
-        kube::Error::Api(status) => could_not_run(format!("{what}: {}", status.message)),
-        error => could_not_run(format!("{what}: {}", with_causes(error))),
+    let kube::Error::Api(status) = error else {
+        return could_not_run(format!("{what}: {}", with_causes(error)));
+    };
+    let problem = Problem::new(format!("{what}: {}", status.message));
+    Failure::CouldNotRun(vec![match Right::missing(&status.message) {
+        Some(right) => problem.help(right.help()),
+        None => problem,
+    }])
+}
+
+/// What RBAC permits somebody to do.
+#[derive(Debug, PartialEq, Eq)]
+struct Right<'a> {
+    verb: &'a str,
+    /// With its subresource, as RBAC writes it.
+    resource: &'a str,
+    group: &'a str,
+    /// None if it must be given in the whole cluster.
+    namespace: Option<&'a str>,
+}
+
+/// The ClusterRole of `manifests/rbac.yaml` that permits to read all that the command line reads.
+const READER: &str = "palisade-reader";
+/// What it permits, as group and resource. Each can be got and listed.
+const READ: [(&str, &[&str]); 4] = [
+    ("", &["namespaces", "pods", "podtemplates", "replicationcontrollers"]),
+    ("apps", &["controllerrevisions", "daemonsets", "deployments", "replicasets", "statefulsets"]),
+    ("batch", &["cronjobs", "jobs"]),
+    (
+        palisade_api::names::GROUP,
+        &["toolsecurityexceptions", "toolsecurityparams", "toolsecurityprofiles", "toolsecurityreports"],
+    ),
+];
+
+impl<'a> Right<'a> {
+    /// The right that is missing, by the answer of the API server (`ForbiddenMessage` in apiserver
+    /// `pkg/endpoints/handlers/responsewriters/errors.go`).
+    fn missing(message: &'a str) -> Option<Self> {
+        let (_, rest) = message.split_once("\" cannot ").or_else(|| message.split_once(" cannot "))?;
+        let (verb, rest) = rest.split_once(" resource \"")?;
+        let (resource, rest) = rest.split_once("\" in API group \"")?;
+        let (group, rest) = rest.split_once('"')?;
+        let namespace = rest.strip_prefix(" in the namespace \"").and_then(|rest| rest.split_once('"'));
+        Some(Self { verb, resource, group, namespace: namespace.map(|(name, _)| name) })
+    }
+
+    fn help(&self) -> String {
+        let Self { verb, resource, group, namespace } = self;
+        // As kubectl takes it: `deployments.apps/scale`.
+        let (plural, sub) = resource.split_at(resource.find('/').unwrap_or(resource.len()));
+        let dot = if group.is_empty() { "" } else { "." };
+        let named = format!("{plural}{dot}{group}{sub}");
+        let place = namespace.map_or_else(|| "in the whole cluster".to_owned(), |name| format!("in namespace {name}"));
+        let of_group = |(of, resources): &(&str, &[&str])| of == group && resources.contains(resource);
+        let role = if matches!(*verb, "get" | "list") && READ.iter().any(of_group) {
+            format!("the ClusterRole {READER} gives it")
+        } else {
+            let create = "kubectl create clusterrole";
+            format!("a ClusterRole that gives it: {create} palisade-user --verb={verb} --resource={named}")
+        };
+        format!("this takes the right to {verb} {named} {place}; {role}")
     }
 }
 
@@ -95,13 +181,66 @@ mod tests {
 
     #[test]
     fn missing_kubeconfig_and_unknown_context_are_reported() {
-        let missing = ClusterArgs { kubeconfig: Some("/nonexistent".into()), context: None };
+        let missing = ClusterArgs { kubeconfig: Some("/nonexistent".into()), ..ClusterArgs::default() };
         assert!(message(missing.ask(async |_| Ok(()))).starts_with("no cluster to ask: "));
         let file = tempfile::NamedTempFile::new().unwrap();
         let config = "{apiVersion: v1, kind: Config, clusters: [], contexts: [], users: [], current-context: a}";
         std::fs::write(file.path(), config).unwrap();
-        let unknown = ClusterArgs { kubeconfig: Some(file.path().into()), context: Some("b".to_owned()) };
+        let mut unknown = ClusterArgs { kubeconfig: Some(file.path().into()), ..ClusterArgs::default() };
+        unknown.context = Some("b".to_owned());
         assert_eq!(message(unknown.ask(async |_| Ok(()))), "no cluster to ask: failed to load current context: b");
+    }
+
+    #[test]
+    fn a_missing_right_is_named_with_the_role_that_gives_it() {
+        let help = |message: &str| Right::missing(message).map(|right| right.help());
+        let forbidden = |what: &str| format!("x is forbidden: User \"jane\" cannot {what}");
+        let pods = "list resource \"pods\" in API group \"\" at the cluster scope";
+        let expected =
+            "this takes the right to list pods in the whole cluster; the ClusterRole palisade-reader gives it";
+        assert_eq!(help(&forbidden(pods)).as_deref(), Some(expected));
+        let own = "get resource \"toolsecurityprofiles\" in API group \"toolsecurity.dev\" in the namespace \"a\"";
+        let expected =
+            "get toolsecurityprofiles.toolsecurity.dev in namespace a; the ClusterRole palisade-reader gives it";
+        assert!(help(&forbidden(own)).is_some_and(|help| help.ends_with(expected)));
+        let write =
+            "patch resource \"toolsecurityexceptions/status\" in API group \"toolsecurity.dev\" at the cluster scope";
+        let expected = "--verb=patch --resource=toolsecurityexceptions.toolsecurity.dev/status";
+        assert!(help(&forbidden(write)).is_some_and(|help| help.ends_with(expected)), "{:?}", help(&forbidden(write)));
+        assert_eq!(help("pods \"a\" not found"), None);
+        assert_eq!(help("it cannot be"), None);
+    }
+
+    #[test]
+    fn the_role_permits_what_is_read() {
+        let text = include_str!("../../../manifests/rbac.yaml");
+        let source = std::sync::Arc::new(crate::report::Source::new("rbac.yaml", text.to_owned()));
+        let roles = palisade_manifest::objects(&source).unwrap();
+        let roles: Vec<_> = roles.iter().map(|role| role.json().unwrap()).collect();
+        let role =
+            roles.iter().find(|role| role["kind"] == "ClusterRole" && role["metadata"]["name"] == READER).unwrap();
+        let rules: Vec<_> = READ
+            .iter()
+            .map(|(group, resources)| serde_json::json!({"apiGroups": [group], "resources": resources, "verbs": ["get", "list"]}))
+            .collect();
+        assert_eq!(role["rules"], serde_json::json!(rules));
+    }
+
+    #[test]
+    fn another_user_is_asked_as() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let config = "{apiVersion: v1, kind: Config, current-context: a, contexts: [{name: a, context: {cluster: a, user: a, \
+                      namespace: tool-a}}], clusters: [{name: a, cluster: {server: 'https://127.0.0.1:1'}}], \
+                      users: [{name: a, user: {as: somebody, as-groups: [all]}}]}";
+        std::fs::write(file.path(), config).unwrap();
+        let mut args = ClusterArgs { kubeconfig: Some(file.path().into()), ..ClusterArgs::default() };
+        args.as_user = Some("jane".to_owned());
+        args.as_groups = vec!["dev".to_owned()];
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let config = runtime.block_on(args.config()).unwrap();
+        assert_eq!(config.auth_info.impersonate.as_deref(), Some("jane"));
+        assert_eq!(config.auth_info.impersonate_groups.as_deref(), Some(&["dev".to_owned()][..]));
+        assert_eq!(config.default_namespace, "tool-a");
     }
 
     #[test]

@@ -19,9 +19,12 @@ pub fn unified(before: &Json, after: &Json, context: usize) -> Result<String, Fa
     between((&format!("SENT/{name}"), before), (&format!("MUTATED/{name}"), after), context)
 }
 
-/// The diff of two objects with these names; empty if they are equal.
+/// The diff of two objects with these names; empty if they are equal. Null stands for none.
 pub fn between(before: (&str, &Json), after: (&str, &Json), context: usize) -> Result<String, Failure> {
-    let yaml = |object| serde_saphyr::to_string(object).map_err(|error| could_not_print(&error));
+    let yaml = |object: &Json| match object {
+        Json::Null => Ok(String::new()),
+        object => serde_saphyr::to_string(object).map_err(|error| could_not_print(&error)),
+    };
     let (one, other) = (yaml(before.1)?, yaml(after.1)?);
     let diff = TextDiff::from_lines(&one, &other);
     let mut diff = diff.unified_diff();

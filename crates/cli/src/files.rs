@@ -26,6 +26,11 @@ pub fn expand(paths: &[String]) -> Result<Vec<String>, Failure> {
     Ok(found)
 }
 
+/// Whether a file in a directory is read, by its name.
+pub fn is_manifest(path: &Path) -> bool {
+    path.extension().is_some_and(|ending| ["yaml", "yml", "json"].iter().any(|one| ending == *one))
+}
+
 /// Adds the files of a directory, unless a link leads into a directory on the way here.
 fn walk(directory: &Path, open: &mut BTreeSet<PathBuf>, found: &mut Vec<String>) -> Result<(), Failure> {
     let failed = |error: io::Error| could_not_read(&directory.display().to_string(), &error);
@@ -40,18 +45,28 @@ fn walk(directory: &Path, open: &mut BTreeSet<PathBuf>, found: &mut Vec<String>)
     entries.sort();
     for path in entries {
         let hidden = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
-        let wanted = path.extension().is_some_and(|ending| ["yaml", "yml", "json"].iter().any(|one| ending == *one));
         if hidden {
             continue;
         }
         if path.is_dir() {
             walk(&path, open, found)?;
-        } else if wanted && path.is_file() {
+        } else if is_manifest(&path) && path.is_file() {
             found.push(path.display().to_string());
         }
     }
     open.remove(&real);
     Ok(())
+}
+
+/// The texts of files, and of those in directories.
+pub fn sources(paths: &[String]) -> Result<Vec<Arc<Source>>, Failure> {
+    let (mut sources, mut problems) = (Vec::new(), Vec::new());
+    for path in expand(paths)? {
+        let (source, problem) = read(&path)?;
+        problems.extend(problem);
+        sources.push(source);
+    }
+    if problems.is_empty() { Ok(sources) } else { Err(Failure::CouldNotRun(problems)) }
 }
 
 /// Reads a file or standard input: its source, and the problem if it is not text.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::jiff::Timestamp;
 use palisade_api::{Settings, Values, names::Shape};
-use palisade_apiserver::admission::{Cluster, Operation, Outcome, Plugins, Review};
+use palisade_apiserver::admission::{Cluster, Operation, Outcome, Plugins, Review, User};
 use palisade_cel::Minor;
 use palisade_checks::Check;
 use palisade_compiler::VIOLATIONS;
@@ -145,11 +145,20 @@ impl Judge {
         is_better.then_some(least)
     }
 
-    /// What the API server answers to the creation of an object.
+    /// What the API server answers to the creation of an object by somebody.
     fn ask(&self, object: &Json) -> Result<Vec<Violation>, String> {
+        let groups = vec!["system:authenticated".to_owned()];
+        self.answer(object, User { name: "somebody".to_owned(), groups, ..User::default() })
+    }
+
+    /// What the API server answers to the creation of an object by this user: of the object alone, and not of the pods that
+    /// it makes.
+    ///
+    /// # Errors
+    /// Why there is no verdict.
+    pub fn answer(&self, object: &Json, user: User) -> Result<Vec<Violation>, String> {
         let mut request = self.cluster.request(Operation::Create, "", object, None)?;
-        "somebody".clone_into(&mut request.user.name);
-        request.user.groups = vec!["system:authenticated".to_owned()];
+        request.user = user;
         let mut review = self.cluster.admit(&request);
         if matches!(review.outcome, Outcome::NoVerdict(_)) {
             review = self.alone.admit(&request);
@@ -226,6 +235,11 @@ impl Refuses for One<'_> {
 /// Whether an object is a pod.
 pub fn is_pod(api_version: &str, kind: &str) -> bool {
     (api_version, kind) == ("v1", "Pod")
+}
+
+/// Whether profiles judge objects of a kind.
+pub fn is_judged(api_version: &str, kind: &str) -> bool {
+    is_pod(api_version, kind) || workload(api_version, kind).is_some()
 }
 
 /// The kind of a workload, if an object is one.

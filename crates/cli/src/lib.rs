@@ -1,17 +1,18 @@
 //! `palisade`: shows, offline, what a `ToolSecurityProfile` compiles to, and how an API server would answer requests.
-//! CI and the controller run the same pipeline: parse, compile, check. Only status, why and the commands about revisions,
-//! rollouts and exceptions ask a cluster.
+//! CI and the controller run the same pipeline: parse, compile, check. Only status, why, dump, what is asked for with --live,
+//! and the commands about revisions, rollouts and exceptions ask a cluster.
 //!
 //! Each module uses only modules before it:
 //!
-//! 1. What all commands share: `capture`, `report`, `output`, `input`, `files`, `findings`, `options`, `diff`,
-//!    `smallest`.
+//! 1. What all commands share: `capture`, `report`, `output`, `progress`, `parallel`, `input`, `files`, `findings`, `options`,
+//!    `diff`, `smallest`.
 //! 2. What files have in them: `strict`, `namespaces`, `profiles`, `pods`, `offline`, `judge`.
-//! 3. What a cluster has: `cluster`, `revisions`, `live`.
-//! 4. Commands, none of which uses another: `render`, `explain`, `check`, `eval`, `test`, `lint`, `migrate`, `history`, `compare`
-//!    (`palisade diff`), `rollback`, `rollout`, `exception`, `guard`, `status`, `audit`.
-//! 5. A command that asks another: `why` has a pod explained.
-//! 6. The command line, and its manual: `args`, `manual`.
+//! 3. What a cluster has: `cluster`, `revisions`, `live`; and what is left of it elsewhere: `dumped`, `events`.
+//! 4. What a change of profiles does: `effects`, `impact`, `whatif`.
+//! 5. Commands, none of which uses another: `render`, `explain`, `check`, `eval`, `test`, `lint`, `migrate`, `history`, `compare`
+//!    (`palisade diff`), `replay`, `dump`, `rollback`, `rollout`, `exception`, `guard`, `status`, `audit`.
+//! 6. A command that asks another: `why` has a pod explained.
+//! 7. The command line, and its manual: `args`, `manual`.
 #![allow(clippy::disallowed_methods, reason = "this crate reads the files that its user names")]
 
 mod args;
@@ -21,13 +22,18 @@ mod check;
 mod cluster;
 mod compare;
 mod diff;
+mod dump;
+mod dumped;
+mod effects;
 mod eval;
+mod events;
 mod exception;
 mod explain;
 mod files;
 mod findings;
 mod guard;
 mod history;
+mod impact;
 mod input;
 mod judge;
 mod lint;
@@ -38,9 +44,12 @@ mod namespaces;
 mod offline;
 mod options;
 mod output;
+mod parallel;
 mod pods;
 mod profiles;
+mod progress;
 mod render;
+mod replay;
 mod report;
 mod revisions;
 mod rollback;
@@ -49,6 +58,7 @@ mod smallest;
 mod status;
 mod strict;
 mod test;
+mod whatif;
 mod why;
 
 use std::ffi::OsString;
@@ -93,6 +103,8 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Lint(args) => return lint::run(&args),
         Command::History(args) => history::run(&args),
         Command::Diff(args) => compare::run(&args),
+        Command::Replay(args) => replay::run(&args),
+        Command::Dump(args) => dump::run(&args),
         Command::Rollback(args) => rollback::run(&args),
         Command::Rollout(command) => rollout::run(&command),
         Command::Exception(command) => exception::run(&command),

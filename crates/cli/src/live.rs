@@ -1,29 +1,182 @@
-//! Profiles and namespaces of a cluster, for commands that judge by what is in force there. Only read rights are needed.
+//! What is in a cluster, for commands that judge by what is in force there. Only read rights are needed.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::core::v1::Namespace;
-use kube::{Api, Client, api::ListParams};
-use palisade_api::{ToolSecurityException, ToolSecurityProfile};
+use kube::{
+    Api, Client,
+    api::{ApiResource, DynamicObject, GroupVersionKind, ListParams},
+};
+use palisade_api::{ToolSecurityException, ToolSecurityProfile, names::API_VERSION};
+use palisade_cel::{Minor, NotAMinor};
 use palisade_compiler::Request;
+use palisade_objects::{
+    json::set,
+    workload::{WORKLOADS, Workload},
+};
+use serde::de::DeserializeOwned;
+use serde_json::{Value as Json, json};
 
 use crate::{
-    cluster::failed,
+    cluster::{could_not_run, failed},
     namespaces::{self, Tenant},
-    report::{Failure, Problem},
+    progress::Progress,
+    report::{self, Failure},
 };
+
+/// How many objects one request lists.
+const PAGE: u32 = 500;
+
+/// A kind of objects, by `apiVersion`, kind and plural name.
+pub type Kind = (&'static str, &'static str, &'static str);
+
+/// Pods.
+pub const PODS: Kind = ("v1", "Pod", "pods");
+/// Profiles.
+pub const PROFILES: Kind = (API_VERSION, "ToolSecurityProfile", "toolsecurityprofiles");
+/// Namespaces.
+pub const NAMESPACES: Kind = ("v1", "Namespace", "namespaces");
+/// Exceptions.
+pub const EXCEPTIONS: Kind = (API_VERSION, "ToolSecurityException", "toolsecurityexceptions");
+
+/// The kinds that profiles judge, in an order in which what owns others comes before them.
+pub fn judged() -> impl Iterator<Item = Kind> {
+    let of = |&Workload { api_version, kind, resource, .. }: &Workload| (api_version, kind, resource);
+    WORKLOADS.iter().map(of).chain([PODS])
+}
+
+fn api(client: &Client, (api_version, name, resource): Kind) -> Api<DynamicObject> {
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    let of_kind = ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(group, version, name), resource);
+    Api::all_with(client.clone(), &of_kind)
+}
+
+/// Asks whether these kinds may be listed, before anything long begins.
+///
+/// # Errors
+/// All rights that are missing.
+pub async fn permitted(client: &Client, kinds: impl IntoIterator<Item = Kind>) -> Result<(), Failure> {
+    let mut missing = Vec::new();
+    for kind in kinds {
+        match api(client, kind).list(&ListParams::default().limit(1)).await {
+            Err(kube::Error::Api(status)) if status.is_forbidden() => {
+                let error = kube::Error::Api(status);
+                if let Failure::CouldNotRun(problems) = failed(&format!("cannot list {}", kind.2), &error) {
+                    missing.extend(problems);
+                }
+            }
+            // Whatever else is wrong, the list itself says.
+            _ => {}
+        }
+    }
+    if missing.is_empty() { Ok(()) } else { Err(Failure::CouldNotRun(missing)) }
+}
+
+/// Lists all objects of a kind in the whole cluster, a page at a time, in the API server's order: those of one namespace
+/// follow each other.
+///
+/// # Errors
+/// The API server gives no list; or what `found` returns.
+pub async fn each(
+    client: &Client,
+    kind: Kind,
+    progress: &mut Progress,
+    mut found: impl FnMut(Vec<Json>) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let (api_version, _, resource) = kind;
+    let api = api(client, kind);
+    let mut page = ListParams::default().limit(PAGE);
+    let mut done = 0;
+    loop {
+        let list = match api.list(&page).await {
+            Ok(list) => list,
+            Err(kube::Error::Api(status)) if status.code == 404 && api_version == API_VERSION => {
+                report::note(&format!("note: there are no {resource} in this cluster: Palisade is not installed"));
+                return Ok(());
+            }
+            Err(kube::Error::Api(status)) if status.code == 410 => {
+                return Err(could_not_run(format!(
+                    "cannot list {resource}: judging took longer than the API server keeps its place in the list; palisade \
+                     dump lists without judging, and its directory can be judged for as long as it takes"
+                )));
+            }
+            Err(error) => return Err(failed(&format!("cannot list {resource}"), &error)),
+        };
+        done += list.items.len();
+        let left = list.metadata.remaining_item_count.and_then(|left| usize::try_from(left).ok());
+        progress.show(resource, done, left.map(|left| done + left));
+        found(list.items.into_iter().map(|object| whole(object, kind)).collect())?;
+        match list.metadata.continue_.filter(|token| !token.is_empty()) {
+            Some(token) => page = page.continue_token(&token),
+            None => return Ok(()),
+        }
+    }
+}
+
+/// The object with its kind, which those in lists lack, and without who wrote which field, which is a third of many objects.
+fn whole(mut object: DynamicObject, (api_version, kind, _): Kind) -> Json {
+    object.metadata.managed_fields = None;
+    let mut object = json!(object);
+    set(&mut object, &["apiVersion"], api_version);
+    set(&mut object, &["kind"], kind);
+    object
+}
+
+async fn typed<T: DeserializeOwned>(client: &Client, kind: Kind, progress: &mut Progress) -> Result<Vec<T>, Failure> {
+    let mut all = Vec::new();
+    each(client, kind, progress, |page| {
+        for object in page {
+            let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+            let read = serde_json::from_value(object);
+            all.push(read.map_err(|error| could_not_run(format!("{} {name} in the cluster: {error}", kind.1)))?);
+        }
+        Ok(())
+    })
+    .await?;
+    Ok(all)
+}
+
+/// The minor version of the API server, or the default one with a note if it is none that is known.
+///
+/// # Errors
+/// The API server does not answer.
+pub async fn version(client: &Client) -> Result<Minor, Failure> {
+    let version = client.apiserver_version().await.map_err(|error| failed("cannot ask the API server", &error))?;
+    Ok(minor(&version.git_version))
+}
+
+/// The minor of a version as `v1.36.1`, or the default one with a note if it is none that is known.
+pub fn minor(version: &str) -> Minor {
+    version.parse().unwrap_or_else(|error: NotAMinor| {
+        report::note(&format!("note: the API server {version} is judged as {}: {error}", Minor::DEFAULT));
+        Minor::DEFAULT
+    })
+}
 
 /// All profiles of the cluster.
 ///
 /// # Errors
-/// The API server gives no list. Its answer names the right that is missing.
+/// The API server gives no list. The failure names the right that is missing.
 pub async fn profiles(client: &Client) -> Result<Vec<ToolSecurityProfile>, Failure> {
-    let api = Api::<ToolSecurityProfile>::all(client.clone());
-    let list = api.list(&ListParams::default()).await;
-    let list = list.map_err(|error| {
-        may(failed("cannot read the profiles", &error), "list toolsecurityprofiles.toolsecurity.dev")
-    })?;
-    Ok(list.items)
+    typed(client, PROFILES, &mut Progress::none()).await
+}
+
+/// All namespaces of the cluster, with the exceptions in them, but those that are being deleted.
+///
+/// # Errors
+/// The API server gives no list.
+pub async fn all_tenants(client: &Client, progress: &mut Progress) -> Result<Vec<Tenant>, Failure> {
+    let found = typed::<Namespace>(client, NAMESPACES, progress).await?;
+    let seen = |one: Namespace| namespaces::seen(one.metadata.name.clone().unwrap_or_default(), one.metadata);
+    let mut tenants: BTreeMap<_, _> = found.into_iter().filter_map(seen).map(|one| (one.name.clone(), one)).collect();
+    for exception in typed::<ToolSecurityException>(client, EXCEPTIONS, progress).await? {
+        let namespace = exception.metadata.namespace.clone().unwrap_or_default();
+        if let Some(tenant) = tenants.get_mut(&namespace) {
+            let request = Request::from(&exception);
+            tenant.requests.push((exception.metadata.name.unwrap_or_default(), request));
+        }
+    }
+    Ok(tenants.into_values().collect())
 }
 
 /// The namespaces of these names, with the exceptions in them; those that do not exist are left out.
@@ -34,14 +187,11 @@ pub async fn tenants(client: &Client, names: &BTreeSet<String>) -> Result<Vec<Te
     let mut tenants = Vec::new();
     for name in names {
         let found = Api::<Namespace>::all(client.clone()).get_opt(name).await;
-        let found =
-            found.map_err(|error| may(failed(&format!("cannot read namespace {name}"), &error), "get namespaces"))?;
+        let found = found.map_err(|error| failed(&format!("cannot read namespace {name}"), &error))?;
         let Some(mut tenant) = found.and_then(|found| namespaces::seen(name.clone(), found.metadata)) else { continue };
         let exceptions = Api::<ToolSecurityException>::namespaced(client.clone(), name);
-        let list = exceptions.list(&ListParams::default()).await.map_err(|error| {
-            let failure = failed(&format!("cannot read the exceptions in namespace {name}"), &error);
-            may(failure, "list toolsecurityexceptions.toolsecurity.dev in the namespace")
-        })?;
+        let list = exceptions.list(&ListParams::default()).await;
+        let list = list.map_err(|error| failed(&format!("cannot read the exceptions in namespace {name}"), &error))?;
         for exception in list.items {
             let request = Request::from(&exception);
             tenant.requests.push((exception.metadata.name.unwrap_or_default(), request));
@@ -51,13 +201,20 @@ pub async fn tenants(client: &Client, names: &BTreeSet<String>) -> Result<Vec<Te
     Ok(tenants)
 }
 
-/// The failure, with the right that it takes.
-fn may(failure: Failure, right: &str) -> Failure {
-    match failure {
-        Failure::CouldNotRun(problems) => {
-            let help = format!("this takes the right to {right}; --profile reads profiles from files instead");
-            Failure::CouldNotRun(problems.into_iter().map(|problem: Problem| problem.help(help.clone())).collect())
-        }
-        failure @ Failure::Wrong(_) => failure,
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_minor_of_a_version_is_read() {
+        assert_eq!(minor("v1.33.4"), Minor::V1_33);
+        assert_eq!(minor("v1.35.0-eks-1a2b3c"), Minor::V1_35);
+        assert_eq!(minor("v9.9"), Minor::DEFAULT);
+    }
+
+    #[test]
+    fn pods_are_judged_after_what_owns_them() {
+        let kinds: Vec<_> = judged().map(|(_, kind, _)| kind).collect();
+        assert_eq!((kinds.len(), kinds.last()), (WORKLOADS.len() + 1, Some(&"Pod")));
     }
 }

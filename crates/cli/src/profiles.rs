@@ -21,6 +21,7 @@ use crate::{
 pub const KIND: &str = "ToolSecurityProfile";
 
 /// A profile that passed the check.
+#[derive(Clone)]
 pub struct Accepted {
     /// The profile.
     pub profile: ToolSecurityProfile,
@@ -30,35 +31,42 @@ pub struct Accepted {
 
 /// The profiles in a file, all of them accepted.
 pub fn read(source: &Arc<Source>) -> Result<Vec<Accepted>, Failure> {
-    let objects = input::objects(source).map_err(|problem| Failure::Wrong(vec![problem]))?;
+    all(std::slice::from_ref(source))
+}
+
+/// The profiles in some files, all of them accepted. There is one at least, and no two have one name.
+pub fn all(sources: &[Arc<Source>]) -> Result<Vec<Accepted>, Failure> {
     let mut accepted = Vec::new();
     let mut problems = Vec::new();
     let mut seen = BTreeSet::new();
-    let mut others = Vec::new();
-    for object in objects {
-        if object.kind != KIND && !object.api_version.starts_with(names::GROUP) {
-            others.push(object.kind);
-            continue;
+    for source in sources {
+        let mut others = Vec::new();
+        for object in input::objects(source).map_err(|problem| Failure::Wrong(vec![problem]))? {
+            let is_own = object.kind == KIND || object.api_version.starts_with(names::GROUP);
+            if !is_own || object.kind == "ToolSecurityParams" || namespaces::is_exception(&object) {
+                others.push(object.kind);
+                continue;
+            }
+            match accept(&object) {
+                Ok(profile) if seen.insert(profile.checked.profile.clone()) => accepted.push(profile),
+                Ok(profile) => problems.push(object.problem(
+                    "metadata.name",
+                    format!("metadata.name: a second profile with the name {:?}", profile.checked.profile),
+                )),
+                Err(found) => problems.extend(found),
+            }
         }
-        if object.kind == "ToolSecurityParams" || namespaces::is_exception(&object) {
-            others.push(object.kind);
-            continue;
-        }
-        match accept(&object) {
-            Ok(profile) if seen.insert(profile.checked.profile.clone()) => accepted.push(profile),
-            Ok(profile) => problems.push(object.problem(
-                "metadata.name",
-                format!("metadata.name: a second profile with the name {:?}", profile.checked.profile),
-            )),
-            Err(found) => problems.extend(found),
+        // Among several files it is no surprise.
+        if let ([_], true) = (sources, problems.is_empty()) {
+            output::ignored(source, &others, KIND);
         }
     }
     if !problems.is_empty() {
         return Err(Failure::Wrong(problems));
     }
-    output::ignored(source, &others, KIND);
     if accepted.is_empty() {
-        return Err(Failure::CouldNotRun(vec![Problem::new(format!("{}: no {KIND} found", source.name()))]));
+        let names: Vec<_> = sources.iter().map(|source| source.name()).collect();
+        return Err(Failure::CouldNotRun(vec![Problem::new(format!("{}: no {KIND} found", names.join(", ")))]));
     }
     Ok(accepted)
 }
@@ -97,6 +105,21 @@ pub fn accept(object: &Object<'_>) -> Result<Accepted, Vec<Problem>> {
 /// All its problems.
 pub fn accept_live(profile: ToolSecurityProfile) -> Result<Accepted, Vec<Problem>> {
     checked(profile, &problem)
+}
+
+/// The profiles of a cluster that are accepted, each with its name or what is wrong with it. Of others an earlier generation
+/// may be in force, which nobody knows here: they are left out, and reported.
+pub fn known(all: impl IntoIterator<Item = (String, Result<Accepted, Vec<Problem>>)>) -> Vec<Accepted> {
+    let known = |(name, found): (String, Result<Accepted, Vec<Problem>>)| {
+        let leave_out = |problems: Vec<Problem>| {
+            let why = problems.first().map(ToString::to_string).unwrap_or_default();
+            report::note(&format!(
+                "warning: profile {name} in the cluster is left out, because it is not accepted: {why}"
+            ));
+        };
+        found.map_err(leave_out).ok()
+    };
+    all.into_iter().filter_map(known).collect()
 }
 
 /// Compiles and checks a profile; `located` makes a problem of a mistake at a place in it.
@@ -181,12 +204,10 @@ pub fn warn(accepted: &[Accepted]) {
     }
 }
 
-/// All objects in the order in which the controller applies them.
-pub fn objects(accepted: &[Accepted], namespaces: &[Tenant], version: Minor) -> Result<Vec<Json>, serde_json::Error> {
-    let mut objects = Vec::new();
+/// Reports the exceptions without effect, and the namespaces in which all pods are denied.
+pub fn tell(accepted: &[Accepted], namespaces: &[Tenant]) {
     let now = Timestamp::now();
-    for one in accepted {
-        let Accepted { profile, checked } = one;
+    for Accepted { profile, checked } in accepted {
         for namespace in namespaces.iter().filter(|one| palisade_compiler::selects(&profile.spec, one)) {
             let requests = namespace.requests.iter().map(|(_, request)| request);
             let Some(params) = checked.params(namespace, requests, now) else { continue };
@@ -197,7 +218,21 @@ pub fn objects(accepted: &[Accepted], namespaces: &[Tenant], version: Minor) -> 
                     namespace.name, checked.profile, params.spec.problem
                 ));
             }
-            objects.push(serde_json::to_value(params)?);
+        }
+    }
+}
+
+/// All objects in the order in which the controller applies them.
+pub fn objects(accepted: &[Accepted], namespaces: &[Tenant], version: Minor) -> Result<Vec<Json>, serde_json::Error> {
+    let mut objects = Vec::new();
+    let now = Timestamp::now();
+    for one in accepted {
+        let Accepted { profile, checked } = one;
+        for namespace in namespaces.iter().filter(|one| palisade_compiler::selects(&profile.spec, one)) {
+            let requests = namespace.requests.iter().map(|(_, request)| request);
+            if let Some(params) = checked.params(namespace, requests, now) {
+                objects.push(serde_json::to_value(params)?);
+            }
         }
         for (_, pair) in checked.bundle.pairs() {
             objects.push(serde_json::to_value(&pair.policy)?);

@@ -25,6 +25,15 @@ pub enum Failure {
     CouldNotRun(Vec<Problem>),
 }
 
+impl Failure {
+    /// The same as a reason not to run, for commands whose exit code 1 says something else.
+    pub fn fatal(self) -> Self {
+        match self {
+            Self::Wrong(problems) | Self::CouldNotRun(problems) => Self::CouldNotRun(problems),
+        }
+    }
+}
+
 /// A problem as miette shows it.
 #[derive(Debug)]
 struct Shown(Problem);

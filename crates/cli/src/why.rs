@@ -33,9 +33,9 @@ Exit codes: 0 shown, 1 the pod is denied, 2 could not run.";
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct WhyArgs {
-    /// The namespace.
+    /// The namespace. By default that of the context.
     #[arg(value_name = "NAMESPACE")]
-    pub namespace: String,
+    pub namespace: Option<String>,
     /// Also explain a pod: a YAML or JSON file, - for standard input, or pod/NAME for one in the namespace.
     #[arg(long, value_name = "FILE|pod/NAME")]
     pub pod: Option<String>,
@@ -146,7 +146,7 @@ fn live_pod(argument: &str) -> Option<&str> {
 }
 
 async fn read(client: &Client, args: &WhyArgs) -> Result<Live, Failure> {
-    let namespace = &args.namespace;
+    let namespace = args.namespace.as_deref().unwrap_or_else(|| client.default_namespace());
     let core = format!("/api/v1/namespaces/{namespace}");
     let own = format!("/apis/{}", names::API_VERSION);
     let mut live = Live {

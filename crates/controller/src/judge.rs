@@ -13,7 +13,7 @@ use palisade_api::{ToolSecurityParams, names::Shape};
 use palisade_compiler::Namespace;
 use palisade_gate::{Decision, ValidationRequest, Validator, Violation, namespace as namespace_object};
 use palisade_mutation::{MutationRequest, Plan};
-use palisade_objects::{json::set, workload::WORKLOADS};
+use palisade_objects::{existing::is_current, json::set, workload::WORKLOADS};
 use serde_json::{Value as Json, json};
 
 use crate::{
@@ -235,41 +235,5 @@ async fn list(client: &Client, namespace: &str, of: (&str, &'static str, &str)) 
             Some(token) => page = page.continue_token(&token),
             None => return Ok(found),
         }
-    }
-}
-
-/// Whether what is created from now on can be like it: neither has it ended, nor does another workload make it.
-pub fn is_current(kind: &str, object: &Json) -> bool {
-    let metadata = &object["metadata"];
-    if !metadata["deletionTimestamp"].is_null() {
-        return false;
-    }
-    if kind == "Pod" {
-        return !matches!(object["status"]["phase"].as_str(), Some("Succeeded" | "Failed"));
-    }
-    let owners = metadata["ownerReferences"].as_array();
-    let is_owned = owners.into_iter().flatten().any(|owner| owner["controller"] == true);
-    let conditions = object["status"]["conditions"].as_array();
-    let has_ended = kind == "Job"
-        && conditions.into_iter().flatten().any(|condition| {
-            matches!(condition["type"].as_str(), Some("Complete" | "Failed")) && condition["status"] == "True"
-        });
-    !is_owned && !has_ended
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_has_ended_or_belongs_to_a_workload_is_not_judged() {
-        let owned = json!({"metadata": {"ownerReferences": [{"kind": "Deployment", "controller": true}]}});
-        let ended = json!({"status": {"conditions": [{"type": "Complete", "status": "True"}]}});
-        let suspended = json!({"status": {"conditions": [{"type": "Suspended", "status": "True"}]}});
-        assert!(!is_current("ReplicaSet", &owned) && is_current("Pod", &owned));
-        assert!(!is_current("Job", &ended) && is_current("Job", &suspended) && is_current("Deployment", &ended));
-        assert!(!is_current("Pod", &json!({"status": {"phase": "Succeeded"}})));
-        assert!(is_current("Pod", &json!({"status": {"phase": "Running"}})));
-        assert!(!is_current("Pod", &json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}})));
     }
 }

@@ -37,6 +37,7 @@ mod updates;
 mod upgrade;
 mod validation;
 mod webhook;
+mod whatif;
 mod workloads;
 
 use std::{process::ExitCode, sync::LazyLock};
@@ -113,6 +114,7 @@ fn main() -> ExitCode {
         rollout::a_rollout_stops_at_a_violation,
         rollout::a_soak_time_begins_again_after_a_denial,
         scan::the_scan_reports_what_the_api_server_would_deny,
+        whatif::diff_predicts_what_the_api_server_denies,
     ];
     let maintained = scenarios![
         lifecycle::an_invalid_profile_changes_nothing,
@@ -206,6 +208,7 @@ fn main() -> ExitCode {
     let audited = scenarios![
         privilege::every_permission_is_used_and_no_other_requested,
         leader::a_replica_takes_over_and_the_former_leader_writes_nothing,
+        whatif::replayed_requests_get_the_logged_answers,
     ];
     let unprivileged = scenarios![
         privilege::service_accounts_lack_dangerous_permissions,

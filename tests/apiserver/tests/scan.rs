@@ -59,7 +59,7 @@ fn controlled_by(mut object: Json, owner: &Json) -> Json {
     object
 }
 
-fn workload(kind: &str, name: &str, pod: &Json, replicas: i64) -> Json {
+pub(crate) fn workload(kind: &str, name: &str, pod: &Json, replicas: i64) -> Json {
     let labels = json!({"app": name});
     let mut spec = pod["spec"].clone();
     set(&mut spec, &["restartPolicy"], "Always");
@@ -73,7 +73,7 @@ fn workload(kind: &str, name: &str, pod: &Json, replicas: i64) -> Json {
 }
 
 /// A Deployment and its ReplicaSet.
-async fn deploy(cluster: &Cluster, namespace: &str, name: &str, pod: &Json, replicas: i64) -> Result<Json> {
+pub(crate) async fn deploy(cluster: &Cluster, namespace: &str, name: &str, pod: &Json, replicas: i64) -> Result<Json> {
     let path = format!("/apis/apps/v1/namespaces/{namespace}");
     let deployment = workload("Deployment", name, pod, replicas);
     let deployment = cluster.answer_to("POST", &format!("{path}/deployments"), &deployment).await?;

@@ -69,7 +69,8 @@ impl Builder {
         self
     }
 
-    /// Whether the API server writes an audit log (see [`ControlPlane::audit_log_path`]). It does not by default.
+    /// Whether the API server writes an audit log (see [`ControlPlane::audit_log_path`]), with the objects that are sent of
+    /// pods and workloads. It does not by default.
     pub fn audit(mut self, on: bool) -> Self {
         self.audit = on;
         self
@@ -107,7 +108,9 @@ impl Builder {
             write(
                 dir.path(),
                 AUDIT_POLICY,
-                "apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\nrules: [{level: Metadata}]\n",
+                "apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\nrules:\n\
+                 - {level: Request, resources: [{group: '', resources: [pods, pods/ephemeralcontainers]}, {group: apps}, \
+                 {group: batch}]}\n- {level: Metadata}\n",
             )?;
         }
         let settings = Settings {

@@ -34,7 +34,7 @@ pub struct CheckArgs {
     /// Take the profiles, namespaces and approved exceptions of the cluster of the kubeconfig. It takes the rights to read them.
     #[arg(long, conflicts_with = "profiles")]
     pub live: bool,
-    /// The namespace of objects that do not name one.
+    /// The namespace of objects that do not name one; with --live by default that of the context.
     #[arg(short, long, value_name = "NAME")]
     pub namespace: Option<String>,
     /// A file with Namespaces, whose labels and annotations decide which profiles select them, and their parameters. Those

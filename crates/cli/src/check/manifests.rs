@@ -30,17 +30,6 @@ pub(super) struct Manifest<'a> {
     pub namespace: String,
 }
 
-/// The texts of all files.
-pub(super) fn sources(paths: &[String]) -> Result<Vec<Arc<Source>>, Failure> {
-    let (mut sources, mut problems) = (Vec::new(), Vec::new());
-    for path in files::expand(paths)? {
-        let (source, problem) = files::read(&path)?;
-        problems.extend(problem);
-        sources.push(source);
-    }
-    if problems.is_empty() { Ok(sources) } else { Err(Failure::CouldNotRun(problems)) }
-}
-
 /// The objects of all files.
 pub(super) fn objects(sources: &[Arc<Source>]) -> Result<Vec<Object<'_>>, Failure> {
     let (mut objects, mut problems) = (Vec::new(), Vec::new());
@@ -110,8 +99,10 @@ pub(super) fn ground(
             .ask(async |client| Ok((live::profiles(&client).await?, live::tenants(&client, &missing).await?)))?;
         tenants.extend(here);
         found.into_iter().map(profiles::accept_live).collect::<Result<_, _>>().map_err(Failure::Wrong)?
+    } else if config.profiles.is_empty() {
+        Vec::new()
     } else {
-        from_files(&config.profiles)?
+        profiles::all(&files::sources(&config.profiles)?)?
     };
     if accepted.is_empty() {
         let help = "--profile names files with profiles, as does profiles in .palisade.yaml; --live reads a cluster's";
@@ -131,22 +122,6 @@ pub(super) fn ground(
         tenants.push(invented(name, &accepted)?);
     }
     Ok(Ground { accepted, tenants })
-}
-
-fn from_files(paths: &[String]) -> Result<Vec<Accepted>, Failure> {
-    let mut accepted = Vec::<Accepted>::new();
-    for path in files::expand(paths)? {
-        for one in profiles::read(&input::read(&path)?)? {
-            let name = &one.checked.profile;
-            if accepted.iter().any(|other| other.checked.profile == *name) {
-                return Err(Failure::Wrong(vec![Problem::new(format!(
-                    "{path}: a second profile with the name {name:?}"
-                ))]));
-            }
-            accepted.push(one);
-        }
-    }
-    Ok(accepted)
 }
 
 /// Gives parameters a value in namespaces, as an override in the profile does.

@@ -16,10 +16,12 @@ use manifests::Manifest;
 
 use crate::{
     cluster::could_not_run,
+    files,
     findings::Format,
     input,
     judge::{Judge, Violation},
     namespaces::{self, Tenant},
+    profiles,
     report::{self, Failure, Problem},
     smallest::Least,
 };
@@ -45,7 +47,7 @@ pub fn run(args: &CheckArgs) -> Result<(), Failure> {
     if stdin > 1 {
         return Err(could_not_run("only one FILE can be standard input"));
     }
-    let sources = manifests::sources(&args.files)?;
+    let sources = files::sources(&args.files)?;
     let objects = manifests::objects(&sources)?;
     if objects.is_empty() {
         return Err(could_not_run("no object found in the manifests"));
@@ -59,10 +61,14 @@ pub fn run(args: &CheckArgs) -> Result<(), Failure> {
         tenants.retain(|one| !given.iter().any(|other| other.name == one.name));
         tenants.extend(given);
     }
-    let namespace = config.namespace.clone().or_else(|| only(&tenants));
+    let namespace = match config.namespace.clone().or_else(|| only(&tenants)) {
+        None if args.live => Some(args.cluster.namespace()?),
+        namespace => namespace,
+    };
     let (manifests, others) = manifests::judged(objects, namespace.as_deref())?;
     let names: BTreeSet<_> = manifests.iter().map(|one| one.namespace.clone()).collect();
     let ground = manifests::ground(args, &config, tenants, &names)?;
+    profiles::tell(&ground.accepted, &ground.tenants);
     let judge = Judge::new(&ground.accepted, &ground.tenants, args.kube_version)?;
     for name in names.iter().filter(|name| !judge.selects(name)) {
         report::note(&format!("note: no profile selects namespace {name}"));

@@ -51,6 +51,7 @@ pub fn read(args: &EvalArgs) -> Result<Cluster, Failure> {
     }
     // The cluster has accepted them, so there is no mistake in them.
     let (tenants, _) = namespaces::among(&objects);
+    profiles::tell(&accepted, &tenants);
     offline::enforce(&mut cluster, &accepted, &tenants, args.kube_version)?;
     if !skipped.is_empty() {
         let listed: Vec<_> = skipped.iter().map(|(kind, count)| format!("{count} {kind}")).collect();

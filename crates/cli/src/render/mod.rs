@@ -37,6 +37,7 @@ pub fn run(args: &RenderArgs) -> Result<(), Failure> {
     if args.fixed {
         return print(&fixed::objects(&source, &accepted, args.kube_version)?, args.output);
     }
+    profiles::tell(&accepted, &namespaces);
     let objects =
         profiles::objects(&accepted, &namespaces, args.kube_version).map_err(|error| could_not_print(&error))?;
     for one in &accepted {

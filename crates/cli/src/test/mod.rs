@@ -3,16 +3,7 @@
 mod args;
 mod files;
 
-use std::{
-    fs,
-    path::PathBuf,
-    sync::{
-        Mutex, PoisonError,
-        atomic::{AtomicUsize, Ordering},
-    },
-    thread,
-    time::Duration,
-};
+use std::{fs, num::NonZeroUsize, path::PathBuf, thread, time::Duration};
 
 use palisade_apiserver::admission::Plugins;
 use palisade_profiles::suite::Profiles;
@@ -27,6 +18,7 @@ pub use args::TestArgs;
 
 use crate::{
     output,
+    parallel::{self, parallel},
     report::{self, Failure, Problem},
 };
 use files::Disk;
@@ -131,7 +123,7 @@ fn load(paths: &[PathBuf], server: &Server, disk: &Disk) -> (Vec<Suite>, Vec<Pro
 
 /// Runs all cases, and measures coverage and mutants if the arguments say so.
 fn judge(suites: &[Suite], args: &TestArgs) -> Report {
-    let threads = args.jobs.or(thread::available_parallelism().ok()).map_or(1, std::num::NonZeroUsize::get);
+    let threads = args.jobs.map_or_else(parallel::threads, NonZeroUsize::get);
     let cases: Vec<_> = suites.iter().flat_map(|suite| suite.cases.iter().map(move |case| (suite, case))).collect();
     let mut results = parallel(threads, &cases, |(suite, case)| palisade_suite::run(suite, case)).into_iter();
     let mut report = Report::default();
@@ -166,28 +158,6 @@ fn judge(suites: &[Suite], args: &TestArgs) -> Report {
         (report.mutation, report.messages) = (Some(mutation), Some(messages));
     }
     report
-}
-
-/// What each item becomes, in the order of the items.
-fn parallel<'a, T: Sync, R: Send>(threads: usize, items: &'a [T], work: impl Fn(&'a T) -> R + Sync) -> Vec<R> {
-    let next = AtomicUsize::new(0);
-    let done: Mutex<Vec<(usize, R)>> = Mutex::new(Vec::with_capacity(items.len()));
-    thread::scope(|scope| {
-        for _ in 0..threads.min(items.len()) {
-            scope.spawn(|| {
-                while let Some((index, item)) = {
-                    let index = next.fetch_add(1, Ordering::Relaxed);
-                    items.get(index).map(|item| (index, item))
-                } {
-                    let result = work(item);
-                    done.lock().unwrap_or_else(PoisonError::into_inner).push((index, result));
-                }
-            });
-        }
-    });
-    let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
-    done.sort_by_key(|(index, _)| *index);
-    done.into_iter().map(|(_, result)| result).collect()
 }
 
 /// Fails if a case failed, or if coverage or mutants do not meet the arguments. The report has the details.

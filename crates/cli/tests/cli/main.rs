@@ -12,6 +12,7 @@ mod migrate;
 mod mutated;
 mod render;
 mod suites;
+mod whatif;
 
 use std::{
     fs,

@@ -184,6 +184,18 @@ subjects: [{kind: Group, name: 'system:serviceaccounts', apiGroup: rbac.authoriz
 ";
 
 const EVENT: &str = r#"{"stage":"ResponseComplete","requestURI":"/api/v1/namespaces/a/pods","requestReceivedTimestamp":"2026-01-01T00:00:00Z","objectRef":{"resource":"pods","namespace":"a"},"requestObject":{"metadata":{"ownerReferences":[{"kind":"ReplicaSet","name":"r","controller":true}]}},"annotations":{"validation.policy.admission.k8s.io/validation_failure":"[{\"message\":\"[a] b\",\"policy\":\"palisade-t-pods\",\"validationActions\":[\"Audit\"]}]"},"responseStatus":{"code":403,"message":"ValidatingAdmissionPolicy 'palisade-t-pods' with binding 'b' denied request: 1 violation of ToolSecurityProfile t: [a] b"}}"#;
+const CREATION: &str = r#"{"level":"Request","stage":"ResponseComplete","verb":"create","requestURI":"/api/v1/namespaces/tool-a/pods","user":{"username":"u","groups":["g"]},"requestReceivedTimestamp":"2026-01-01T00:00:00Z","objectRef":{"resource":"pods","namespace":"tool-a","apiVersion":"v1"},"requestObject":{"metadata":{"generateName":"r-","ownerReferences":[{"kind":"ReplicaSet","name":"r","uid":"u","controller":true}]},"spec":{"hostPID":true,"containers":[{"name":"app","image":"a"}]}},"responseStatus":{"code":201}}"#;
+const STRICTER: &str = "
+apiVersion: toolsecurity.dev/v1alpha1
+kind: ToolSecurityProfile
+metadata: {name: tools}
+spec:
+  namespaceSelector: {matchLabels: {tenancy: tool}}
+  baseline: Restricted
+  parameters: [{name: uid, type: Integer, sources: [{namespaceLabel: uid}], default: 50001}]
+  users: {runAsUser: {rule: MustRunAs, ranges: [{min: $uid, max: $uid}]}}
+  images: {allowedRegistries: [registry.example]}
+";
 const CONFIG: &str = "{namespace: tool-a, parameters: {uid: 50001}, output: [human], failOn: warning}";
 
 const P: (&str, &str) = ("profile", PROFILE);
@@ -194,7 +206,7 @@ const L: (&str, &str) = ("lease", LEASE);
 const S: (&str, &str) = ("suite", SUITE);
 
 /// All of them.
-pub const COMMANDS: [Command; 20] = [
+pub const COMMANDS: [Command; 23] = [
     Command { line: "render {profile}", inputs: &[P] },
     Command { line: "render {profile} --namespaces {namespace} --kube-version 1.33 -o json", inputs: &[P, N] },
     Command { line: "render {profile} --namespaces {namespace} --pod {pod} -o diff", inputs: &[P, N, O] },
@@ -228,6 +240,15 @@ pub const COMMANDS: [Command; 20] = [
         inputs: &[V],
     },
     Command { line: "audit {log} -o json", inputs: &[("log", EVENT)] },
+    Command { line: "replay -f {profile} --namespaces {namespace} {log} -o json", inputs: &[P, N, ("log", CREATION)] },
+    Command {
+        line: "diff {profile} {other} -f {pod} {lease} {namespace} -n tool-a -o markdown",
+        inputs: &[P, ("other", STRICTER), O, L, N],
+    },
+    Command {
+        line: "diff {profile} {other} -f {pod} --namespaces {namespace} -o json",
+        inputs: &[P, ("other", STRICTER), O, N],
+    },
     Command { line: "migrate psp {psp}", inputs: &[("psp", SECURITY_POLICY)] },
     Command { line: "migrate psp {psp} -o json --stage Deny", inputs: &[("psp", SECURITY_POLICY)] },
 ];

@@ -8,7 +8,6 @@
 //! A pass lists each kind in the whole cluster, a page at a time. It keeps of each object the verdict and what the
 //! verdict depends on, so that the next pass judges only what has changed, and writes nothing if nothing has.
 
-mod owners;
 mod pass;
 mod reports;
 mod tally;
@@ -18,11 +17,10 @@ use std::{sync::Arc, time::Duration};
 use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
 use kube::api::ListParams;
 use palisade_api::ScanStatus;
-use palisade_objects::workload::WORKLOADS;
+use palisade_objects::{existing::is_current, owners::Owners, workload::WORKLOADS};
 use tokio::time::{Instant, Interval, MissedTickBehavior};
 
 use self::{
-    owners::Owners,
     pass::{Memory, Pass, Snapshot, Subject},
     reports::Desired,
 };
@@ -30,7 +28,7 @@ use crate::{
     accepted::AcceptedProfile,
     call::ApiError,
     context::Context,
-    judge::{Existing, Page, is_current, list_page},
+    judge::{Existing, Page, list_page},
     options::Options,
     text::counted,
 };

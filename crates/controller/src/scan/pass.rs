@@ -9,9 +9,9 @@ use std::{
 use k8s_openapi::jiff::Timestamp;
 use palisade_api::ToolSecurityParams;
 use palisade_compiler::selects;
+use palisade_objects::owners::Owner;
 use serde_json::Value as Json;
 
-use super::owners::Owner;
 use crate::{
     accepted::AcceptedProfile,
     asked::ObservedException,

@@ -6,8 +6,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use palisade_api::{
     MAX_NOT_JUDGED, MAX_VIOLATIONS, NotJudged, ReportedViolation, ScanStatus, Stage, ToolSecurityReportSpec,
 };
+use palisade_objects::owners::Owners;
 
-use super::{owners::Owners, pass::Found};
+use super::pass::Found;
 use crate::judge::Judgement;
 
 /// The longest text about a violation, in characters.
@@ -129,9 +130,10 @@ fn number(count: usize) -> i64 {
 #[cfg(test)]
 mod tests {
     use palisade_gate::Violation;
+    use palisade_objects::owners::Owner;
     use serde_json::json;
 
-    use super::{super::owners::Owner, *};
+    use super::*;
 
     fn violates(checks: &[&str]) -> Judgement {
         let violation = |check: &&str| Violation { check: (*check).to_owned(), message: format!("{check} is wrong") };

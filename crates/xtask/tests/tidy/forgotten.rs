@@ -99,7 +99,7 @@ fn every_subcommand_is_fuzzed_and_documented() {
     /// These read no files.
     const WITHOUT_FILES: [&str; 3] = ["completions", "guard", "man"];
     /// These read a kubeconfig, which is kube's to read, and would connect to any address in it.
-    const ASKING: [&str; 7] = ["history", "diff", "rollback", "rollout", "exception", "status", "why"];
+    const ASKING: [&str; 7] = ["history", "dump", "rollback", "rollout", "exception", "status", "why"];
     let read = |path: &str| fs::read_to_string(root().join(path)).unwrap();
     let tried = read("crates/cli/tests/support/commands.rs");
     let pages: String =

@@ -1,6 +1,6 @@
-//! Which workload an object belongs to, so that a Deployment with fifty pods is one line of a report. Pure.
+//! Which workload an object belongs to, so that a Deployment with fifty pods is one line of a report.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use serde_json::Value as Json;
 
@@ -27,7 +27,7 @@ impl Owner {
 
 /// The owners of workloads that belong to another, such as ReplicaSets, by the uid of the workload.
 #[derive(Debug, Default)]
-pub struct Owners(HashMap<String, Owner>);
+pub struct Owners(BTreeMap<String, Owner>);
 
 impl Owners {
     /// Remembers the owner of a workload, if it has one.

@@ -1,0 +1,223 @@
+//! How what is generated from profiles differs.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use k8s_openapi::jiff::Timestamp;
+use palisade_api::names::GENERATION_ANNOTATION;
+use palisade_cel::Minor;
+use palisade_compiler::Namespace;
+use serde_json::{Map, Value as Json, json};
+
+use crate::{
+    diff::{self, CONTEXT},
+    namespaces::Tenant,
+    output::could_not_print,
+    profiles::{self, Accepted},
+    report::Failure,
+};
+
+/// A generated object that differs.
+struct Object {
+    /// `ValidatingAdmissionPolicy/palisade-tools-pods`.
+    name: String,
+    change: &'static str,
+    diff: String,
+}
+
+/// What differs between two sets of profiles.
+pub(super) struct Difference {
+    /// `changed`, `added` or `removed`, by profile.
+    profiles: BTreeMap<String, &'static str>,
+    objects: Vec<Object>,
+    /// How many objects are generated from both together.
+    all: usize,
+    /// Whether pods are mutated in another way.
+    mutates: bool,
+    /// Whether namespaces come to other stages by themselves.
+    rollout: bool,
+    /// The namespaces whose parameters differ.
+    parameters: BTreeSet<String>,
+    /// Whether parameters could differ in a namespace that is not known.
+    parameters_may: bool,
+    /// The namespaces that one of them selects for a profile, and the other does not.
+    selected: BTreeSet<String>,
+    deselected: BTreeSet<String>,
+    /// How many namespaces were looked at.
+    namespaces: usize,
+}
+
+impl Difference {
+    pub(super) fn new(
+        before: &[Accepted],
+        after: &[Accepted],
+        tenants: &[Tenant],
+        version: Minor,
+    ) -> Result<Self, Failure> {
+        let [old, new] = [named(before), named(after)];
+        let names: BTreeSet<_> = old.keys().chain(new.keys()).copied().collect();
+        let mut found = Self {
+            profiles: BTreeMap::new(),
+            objects: Vec::new(),
+            all: 0,
+            mutates: false,
+            rollout: false,
+            parameters: BTreeSet::new(),
+            parameters_may: false,
+            selected: BTreeSet::new(),
+            deselected: BTreeSet::new(),
+            namespaces: tenants.len(),
+        };
+        for name in names {
+            let (one, other) = (old.get(name).copied(), new.get(name).copied());
+            let change = match (one, other) {
+                (Some(one), Some(other)) if one.profile.spec == other.profile.spec => continue,
+                (Some(_), Some(_)) => "changed",
+                (None, _) => "added",
+                (_, None) => "removed",
+            };
+            found.profiles.insert(name.to_owned(), change);
+            let mutation = |of: Option<&Accepted>| of.and_then(|of| of.checked.mutation.clone());
+            found.mutates |= mutation(one) != mutation(other);
+            let rollout = |of: Option<&Accepted>| of.and_then(|of| of.profile.spec.rollout.clone());
+            found.rollout |= rollout(one) != rollout(other);
+            found.parameters_may |= parameters_may(one, other);
+            found.compare_namespaces(one, other, tenants);
+        }
+        found.compare_objects(&generated(before, version)?, &generated(after, version)?)?;
+        Ok(found)
+    }
+
+    fn compare_namespaces(&mut self, one: Option<&Accepted>, other: Option<&Accepted>, tenants: &[Tenant]) {
+        let now = Timestamp::now();
+        let selects = |of: Option<&Accepted>, namespace: &Namespace| {
+            of.is_some_and(|of| palisade_compiler::selects(&of.profile.spec, namespace))
+        };
+        for tenant in tenants {
+            match (selects(one, tenant), selects(other, tenant)) {
+                (false, true) => self.selected.extend([tenant.name.clone()]),
+                (true, false) => self.deselected.extend([tenant.name.clone()]),
+                (false, false) => {}
+                (true, true) => {
+                    let params = |of: Option<&Accepted>| {
+                        let requests = tenant.requests.iter().map(|(_, request)| request);
+                        of.and_then(|of| of.checked.params(tenant, requests, now)).map(|params| params.spec)
+                    };
+                    if params(one) != params(other) {
+                        self.parameters.insert(tenant.name.clone());
+                    }
+                }
+            }
+        }
+    }
+
+    fn compare_objects(&mut self, old: &BTreeMap<String, Json>, new: &BTreeMap<String, Json>) -> Result<(), Failure> {
+        let names: BTreeSet<_> = old.keys().chain(new.keys()).collect();
+        self.all = names.len();
+        for name in names {
+            let [one, other] = [old, new].map(|of| of.get(name).unwrap_or(&Json::Null));
+            if one == other {
+                continue;
+            }
+            let change = match (one.is_null(), other.is_null()) {
+                (true, _) => "added",
+                (_, true) => "removed",
+                _ => "changed",
+            };
+            let diff = diff::between((&format!("BEFORE/{name}"), one), (&format!("AFTER/{name}"), other), CONTEXT)?;
+            self.objects.push(Object { name: name.clone(), change, diff });
+        }
+        Ok(())
+    }
+
+    /// Whether anything that an API server does can be different. `whole` says that all namespaces were looked at.
+    pub(super) fn matters(&self, whole: bool) -> bool {
+        let params = !self.parameters.is_empty() || (self.parameters_may && !whole);
+        !self.objects.is_empty() || self.mutates || self.rollout || params
+    }
+
+    /// What differs, in words.
+    pub(super) fn sentence(&self, whole: bool) -> String {
+        if self.profiles.is_empty() {
+            return "the profiles say the same: the change cannot matter".to_owned();
+        }
+        let profiles: Vec<_> =
+            self.profiles.iter().map(|(name, change)| format!("profile {name} is {change}")).collect();
+        let mut text = format!("{}; ", profiles.join(", "));
+        if !self.matters(whole) {
+            text.push_str("the generated policies, bindings and parameters are equal: the change cannot matter");
+            return text;
+        }
+        text.push_str(&format!("{} of {} generated objects differ", self.objects.len(), self.all));
+        if self.mutates {
+            text.push_str(", pods are mutated in another way");
+        }
+        if self.rollout {
+            text.push_str(", the rollout is another");
+        }
+        for (names, what) in [
+            (&self.parameters, "have other parameters"),
+            (&self.selected, "are newly selected"),
+            (&self.deselected, "are no longer selected"),
+        ] {
+            if let Some(first) = names.first() {
+                text.push_str(&format!(
+                    ", {} of {} namespaces {what} (the first is {first})",
+                    names.len(),
+                    self.namespaces
+                ));
+            }
+        }
+        if self.parameters_may && !whole {
+            text.push_str(", parameters may differ in namespaces that are not known here");
+        }
+        text
+    }
+
+    pub(super) fn diffs(&self) -> Vec<(String, String)> {
+        self.objects.iter().map(|one| (format!("{} is {}", one.name, one.change), one.diff.clone())).collect()
+    }
+
+    pub(super) fn json(&self, whole: bool) -> Map<String, Json> {
+        let objects: Vec<_> =
+            self.objects.iter().map(|one| json!({"name": one.name, "change": one.change, "diff": one.diff})).collect();
+        let all = json!({
+            "matters": self.matters(whole), "profiles": self.profiles, "generated": objects,
+            "mutatesOtherwise": self.mutates, "otherParameters": self.parameters,
+            "newlySelected": self.selected, "noLongerSelected": self.deselected,
+        });
+        match all {
+            Json::Object(fields) => fields,
+            _ => Map::new(),
+        }
+    }
+}
+
+fn named(profiles: &[Accepted]) -> BTreeMap<&str, &Accepted> {
+    profiles.iter().map(|one| (one.checked.profile.as_str(), one)).collect()
+}
+
+/// Whether what the parameters of a namespace come from differs.
+fn parameters_may(one: Option<&Accepted>, other: Option<&Accepted>) -> bool {
+    let (Some(one), Some(other)) = (one, other) else { return true };
+    let (one, other) = (&one.profile.spec, &other.profile.spec);
+    one.parameters != other.parameters
+        || one.overrides != other.overrides
+        || one.exceptions != other.exceptions
+        || one.exception_requests != other.exception_requests
+}
+
+/// The generated objects by kind and name, without what says of which generation of which profile they are.
+fn generated(accepted: &[Accepted], version: Minor) -> Result<BTreeMap<String, Json>, Failure> {
+    let mut found = BTreeMap::new();
+    for mut object in profiles::objects(accepted, &[], version).map_err(|error| could_not_print(&error))? {
+        if let Some(metadata) = object.get_mut("metadata").and_then(Json::as_object_mut) {
+            metadata.remove("ownerReferences");
+            if let Some(annotations) = metadata.get_mut("annotations").and_then(Json::as_object_mut) {
+                annotations.remove(GENERATION_ANNOTATION);
+            }
+        }
+        let text = |pointer: &str| object.pointer(pointer).and_then(Json::as_str).unwrap_or_default().to_owned();
+        found.insert(format!("{}/{}", text("/kind"), text("/metadata/name")), object);
+    }
+    Ok(found)
+}

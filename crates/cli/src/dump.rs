@@ -1,0 +1,164 @@
+//! `palisade dump`: writes what is needed of a cluster to judge by it without it.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+};
+
+use kube::Client;
+use palisade_objects::existing::is_current;
+use serde_json::Value as Json;
+
+use crate::{
+    cluster::{ClusterArgs, could_not_run, failed},
+    dumped::{self, ListFile, OBJECTS, could_not_write},
+    live::{self, EXCEPTIONS, Kind, NAMESPACES, PROFILES},
+    output,
+    progress::Progress,
+    report::{Failure, Problem},
+};
+
+const EXAMPLES: &str = "\
+Examples:
+  palisade dump cluster/
+  palisade diff --dump cluster/ profile.yaml
+  palisade replay -f profile.yaml --dump cluster/ audit.log
+
+It reads profiles, exceptions, namespaces, pods and workloads, and no Secret. What a pod's environment has in plain text is \
+in the dump. The ClusterRole palisade-reader gives the rights.
+
+Exit codes: 0 written, 2 could not run.";
+
+/// The arguments of `palisade dump`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct DumpArgs {
+    /// The directory to write into: a new or an empty one.
+    #[arg(value_name = "DIR")]
+    pub directory: PathBuf,
+    #[command(flatten)]
+    pub cluster: ClusterArgs,
+}
+
+/// Runs the command.
+pub fn run(args: &DumpArgs) -> Result<(), Failure> {
+    let directory = &args.directory;
+    fs::create_dir_all(directory).map_err(|error| could_not_write(directory, &error))?;
+    let is_empty = fs::read_dir(directory).map(|mut entries| entries.next().is_none());
+    if !is_empty.map_err(|error| could_not_write(directory, &error))? {
+        let problem = Problem::new(format!("{}: the directory is not empty", directory.display()));
+        let help = "name a new one; in one that has files, nobody could tell what is of this cluster";
+        return Err(Failure::CouldNotRun(vec![problem.help(help)]));
+    }
+    let counts = args.cluster.ask(async |client| write(&client, directory).await)?;
+    let counted: Vec<_> = counts.iter().map(|(resource, count)| format!("{count} {resource}")).collect();
+    output::print(&format!("wrote {}: {}\n", directory.display(), counted.join(", ")))
+}
+
+/// Writes all files. Returns how many objects of which kind.
+async fn write(client: &Client, directory: &Path) -> Result<BTreeMap<&'static str, usize>, Failure> {
+    let kinds = [PROFILES, NAMESPACES, EXCEPTIONS];
+    let version = client.apiserver_version().await.map_err(|error| failed("cannot ask the API server", &error))?;
+    live::permitted(client, kinds.into_iter().chain(live::judged())).await?;
+    let (mut counts, mut progress) = (BTreeMap::new(), Progress::new());
+    for kind in kinds {
+        let mut list = ListFile::create(directory, kind.2)?;
+        live::each(client, kind, &mut progress, |objects| {
+            *counts.entry(kind.2).or_default() += objects.len();
+            objects.into_iter().try_for_each(|object| list.add(&lean(object, kind.1)))
+        })
+        .await?;
+        list.end()?;
+    }
+    for kind in live::judged() {
+        let mut into = ByNamespace { directory: directory.join(OBJECTS), kind, open: None };
+        live::each(client, kind, &mut progress, |objects| {
+            for object in objects.into_iter().filter(|object| is_of_use(kind.1, object)) {
+                *counts.entry(kind.2).or_default() += 1;
+                into.add(object)?;
+            }
+            Ok(())
+        })
+        .await?;
+        into.end()?;
+    }
+    dumped::write_server(directory, &version.git_version)?;
+    Ok(counts)
+}
+
+/// Whether an object is judged, or says to what others belong.
+fn is_of_use(kind: &str, object: &Json) -> bool {
+    let owners = object["metadata"]["ownerReferences"].as_array();
+    is_current(kind, object) || kind != "Pod" && owners.is_some_and(|owners| !owners.is_empty())
+}
+
+/// The object without what no judgement reads, and what changes although nothing that counts does.
+fn lean(mut object: Json, kind: &str) -> Json {
+    // The status of an exception says whether it is approved.
+    if let Some(fields) = object.as_object_mut().filter(|_| kind != EXCEPTIONS.1) {
+        fields.remove("status");
+    }
+    if let Some(metadata) = object.get_mut("metadata").and_then(Json::as_object_mut) {
+        metadata.remove("resourceVersion");
+    }
+    object
+}
+
+/// The objects of a kind, in a directory for each namespace.
+struct ByNamespace {
+    directory: PathBuf,
+    kind: Kind,
+    open: Option<(String, ListFile)>,
+}
+
+impl ByNamespace {
+    fn add(&mut self, object: Json) -> Result<(), Failure> {
+        let object = lean(object, self.kind.1);
+        let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default().to_owned();
+        if self.open.as_ref().is_none_or(|(of, list)| *of != namespace || list.is_large()) {
+            if let Some((_, list)) = self.open.take() {
+                list.end()?;
+            }
+            let list = ListFile::create(&self.directory.join(safe(&namespace)?), self.kind.2)?;
+            self.open = Some((namespace, list));
+        }
+        self.open.as_mut().map_or(Ok(()), |(_, list)| list.add(&object))
+    }
+
+    fn end(self) -> Result<(), Failure> {
+        self.open.map_or(Ok(()), |(_, list)| list.end())
+    }
+}
+
+/// The name of a namespace as that of a directory: what answers may not be an API server.
+fn safe(namespace: &str) -> Result<&str, Failure> {
+    let is_label = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    if !namespace.is_empty() && namespace.chars().all(is_label) {
+        Ok(namespace)
+    } else {
+        Err(could_not_run(format!("the API server names a namespace {namespace:?}, which is not a name")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn only_names_of_namespaces_become_directories() {
+        assert!(safe("tool-a1").is_ok());
+        for odd in ["", "..", "a/b", "A", "a\\b", "a.b"] {
+            assert!(safe(odd).is_err(), "{odd}");
+        }
+    }
+
+    #[test]
+    fn what_owns_others_is_kept() {
+        let owned = json!({"metadata": {"ownerReferences": [{"kind": "Deployment", "controller": true}]}});
+        assert!(is_of_use("ReplicaSet", &owned));
+        assert!(!is_of_use("Pod", &json!({"metadata": owned["metadata"], "status": {"phase": "Failed"}})));
+    }
+}

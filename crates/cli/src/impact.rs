@@ -1,0 +1,281 @@
+//! How effects are shown: to people, in a pull request, and to programs.
+
+use std::fmt::Write as _;
+
+use clap::ValueEnum;
+use serde_json::Value as Json;
+
+use crate::{
+    effects::{Change, Effects, Line, NoVerdict},
+    output,
+    report::{harmless, one_line},
+};
+
+/// How a comparison is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ImpactFormat {
+    /// Tables.
+    Human,
+    /// Markdown, for a pull request.
+    Markdown,
+    /// One object, for programs: everything.
+    Json,
+}
+
+/// What is shown besides the effects.
+#[derive(Debug, Default)]
+pub struct About {
+    /// What was judged: `objects` or `requests`.
+    pub what: &'static str,
+    /// A sentence before everything else.
+    pub head: String,
+    /// How the generated objects differ, each with its name.
+    pub diffs: Vec<(String, String)>,
+    /// More for programs.
+    pub json: serde_json::Map<String, Json>,
+}
+
+/// The text in a format; `top` is how many workloads and checks are named, and `effects` is missing if nothing was judged.
+pub fn text(format: ImpactFormat, about: &About, effects: Option<&Effects>, top: usize) -> String {
+    let text = match format {
+        ImpactFormat::Human => human(about, effects, top),
+        ImpactFormat::Markdown => markdown(about, effects, top),
+        ImpactFormat::Json => {
+            let mut all = about.json.clone();
+            if let Some(Json::Object(effects)) = effects.map(Effects::json) {
+                all.extend(effects);
+            }
+            return format!("{:#}\n", Json::Object(all));
+        }
+    };
+    // Names and texts come from objects that anybody may have made.
+    text.chars().map(|c| if c == '\n' { c } else { harmless(c) }).collect()
+}
+
+fn human(about: &About, effects: Option<&Effects>, top: usize) -> String {
+    let mut text = format!("{}\n", about.head);
+    for (_, diff) in &about.diffs {
+        let _ = write!(text, "\n{diff}");
+    }
+    let Some(effects) = effects else { return text };
+    let _ = writeln!(text, "\n{}", counted(about, effects));
+    for change in Change::ALL {
+        let total = effects.total(change);
+        if total.objects == 0 {
+            if change == Change::NewlyDenied {
+                text.push_str("\nnobody is newly denied\n");
+            }
+            continue;
+        }
+        let (workloads, namespaces) = (plural(total.workloads, "workload"), plural(total.namespaces, "namespace"));
+        let _ = writeln!(text, "\n{}: {} {} of {workloads} in {namespaces}", change.title(), total.objects, about.what);
+        let head =
+            ["PROFILE", "CHECK", &about.what.to_uppercase(), "WORKLOADS", "NAMESPACES"].map(str::to_owned).to_vec();
+        let checks = effects.by_check(change);
+        let rows = checks.iter().take(top).map(|((profile, check), total)| {
+            let counts = [total.objects.to_string(), total.workloads.to_string(), total.namespaces.to_string()];
+            [or_none(profile), (*check).to_owned()].into_iter().chain(counts).collect()
+        });
+        text.push_str(&output::table(&[head].into_iter().chain(rows).collect::<Vec<_>>()));
+        text.push_str(&more(checks.len(), top, "checks"));
+        let head = ["NAMESPACE", "WORKLOAD", &about.what.to_uppercase(), "CHECKS"].map(str::to_owned).to_vec();
+        let rows = effects.of(change).take(top).map(|(place, line)| {
+            vec![
+                one_line(&place.namespace),
+                one_line(&place.workload),
+                line.objects.to_string(),
+                checks_of(line).join(", "),
+            ]
+        });
+        let _ = write!(text, "\n{}", output::table(&[head].into_iter().chain(rows).collect::<Vec<_>>()));
+        text.push_str(&more(total.workloads, top, "workloads"));
+    }
+    if !effects.no_verdict.is_empty() {
+        let head = ["NO VERDICT", "BECAUSE", "FIRST"].map(str::to_owned).to_vec();
+        let rows = effects
+            .no_verdict
+            .iter()
+            .map(|(why, NoVerdict { count, first })| vec![count.to_string(), one_line(why), one_line(first)]);
+        let _ = write!(text, "\n{}", output::table(&[head].into_iter().chain(rows).collect::<Vec<_>>()));
+    }
+    text
+}
+
+fn counted(about: &About, effects: &Effects) -> String {
+    let unknown: u64 = effects.no_verdict.values().map(|one| one.count).sum();
+    let mut text = format!("{} {} judged", effects.judged, about.what);
+    if effects.still_denied > 0 {
+        let _ = write!(text, ", {} of them denied before and after", effects.still_denied);
+    }
+    if unknown > 0 {
+        let _ = write!(text, "; {unknown} without a verdict");
+    }
+    text
+}
+
+fn markdown(about: &About, effects: Option<&Effects>, top: usize) -> String {
+    let mut text = format!("### Palisade: what changes\n\n{}\n", escaped(&about.head));
+    if let Some(effects) = effects {
+        let _ = writeln!(text, "\n{}.\n", escaped(&counted(about, effects)));
+        let _ = writeln!(text, "| | {} | workloads | namespaces |\n|---|---:|---:|---:|", about.what);
+        for change in Change::ALL {
+            let total = effects.total(change);
+            let bold = if change == Change::NewlyDenied && total.objects > 0 { "**" } else { "" };
+            let (title, objects) = (change.title(), total.objects);
+            let _ = writeln!(text, "| {bold}{title}{bold} | {objects} | {} | {} |", total.workloads, total.namespaces);
+        }
+        for change in Change::ALL.into_iter().filter(|change| effects.total(*change).objects > 0) {
+            let _ = writeln!(
+                text,
+                "\n#### {}\n\n| namespace | workload | {} | checks |\n|---|---|---:|---|",
+                capital(change.title()),
+                about.what
+            );
+            for (place, line) in effects.of(change).take(top) {
+                let (namespace, workload) = (escaped(&place.namespace), escaped(&place.workload));
+                let _ = writeln!(
+                    text,
+                    "| {namespace} | {workload} | {} | {} |",
+                    line.objects,
+                    escaped(&checks_of(line).join(", "))
+                );
+            }
+            let more = more(effects.of(change).count(), top, "workloads");
+            if !more.is_empty() {
+                let _ = write!(text, "\n{more}");
+            }
+        }
+        if !effects.no_verdict.is_empty() {
+            let _ = writeln!(text, "\n#### No verdict\n\n| {} | because | first |\n|---:|---|---|", about.what);
+            for (why, NoVerdict { count, first }) in &effects.no_verdict {
+                let _ = writeln!(text, "| {count} | {} | {} |", escaped(why), escaped(first));
+            }
+        }
+    }
+    for (name, diff) in &about.diffs {
+        // A fence that is longer than any in the text.
+        let fence = "`".repeat(3.max(longest_run(diff) + 1));
+        let _ = write!(
+            text,
+            "\n<details><summary>{}</summary>\n\n{fence}diff\n{diff}{fence}\n\n</details>\n",
+            escaped(name)
+        );
+    }
+    text
+}
+
+fn checks_of(line: &Line) -> Vec<String> {
+    let profiles: std::collections::BTreeSet<_> = line.checks.keys().map(|(profile, _)| profile).collect();
+    let name = |(profile, check): &(String, String)| {
+        if profiles.len() > 1 { format!("{}: {check}", or_none(profile)) } else { check.clone() }
+    };
+    line.checks.keys().map(name).collect()
+}
+
+fn or_none(profile: &str) -> String {
+    if profile.is_empty() { "(none)".to_owned() } else { profile.to_owned() }
+}
+
+fn more(all: usize, top: usize, what: &str) -> String {
+    if all > top { format!("and {} more {what}; --top names more, -o json all\n", all - top) } else { String::new() }
+}
+
+fn plural(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
+fn capital(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
+}
+
+/// A text in a cell of a table, without a meaning in Markdown or HTML.
+fn escaped(text: &str) -> String {
+    let mut out = String::new();
+    for c in one_line(text).chars() {
+        match c {
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '&' => out.push_str("&amp;"),
+            '|' | '`' | '*' | '_' | '[' | ']' | '\\' | '#' | '~' | '@' | '!' => {
+                out.push('\\');
+                out.push(c);
+            }
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// The longest run of backticks.
+fn longest_run(text: &str) -> usize {
+    text.split(|c| c != '`').map(str::len).max().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{effects::Place, judge::Violation};
+
+    fn effects() -> Effects {
+        let mut effects = Effects::default();
+        for (namespace, workload) in [("a", "Deployment/web"), ("a", "Deployment/web"), ("b", "Pod/<b>|`x`")] {
+            let violation = Violation {
+                profile: "tools".to_owned(),
+                check: "privileged".to_owned(),
+                message: "container \"a\" is privileged".to_owned(),
+                denied: true,
+            };
+            let place = Place { namespace: namespace.to_owned(), workload: workload.to_owned() };
+            effects.add(place, &[], &[violation]);
+        }
+        effects.unknown("too large", || "a Pod/p".to_owned());
+        effects
+    }
+
+    fn about() -> About {
+        let diffs = vec![("policy".to_owned(), "--- a\n+++ b\n-```\n+x\n".to_owned())];
+        About { what: "objects", head: "one profile changes".to_owned(), diffs, ..About::default() }
+    }
+
+    #[test]
+    fn people_see_checks_and_workloads() {
+        let expected = "\
+one profile changes
+
+--- a
++++ b
+-```
++x
+
+3 objects judged; 1 without a verdict
+
+newly denied: 3 objects of 2 workloads in 2 namespaces
+PROFILE   CHECK        OBJECTS   WORKLOADS   NAMESPACES
+tools     privileged   3         2           2
+
+NAMESPACE   WORKLOAD         OBJECTS   CHECKS
+a           Deployment/web   2         privileged
+and 1 more workloads; --top names more, -o json all
+
+NO VERDICT   BECAUSE     FIRST
+1            too large   a Pod/p
+";
+        assert_eq!(text(ImpactFormat::Human, &about(), Some(&effects()), 1), expected);
+    }
+
+    #[test]
+    fn texts_mean_nothing_in_markdown() {
+        let shown = text(ImpactFormat::Markdown, &about(), Some(&effects()), 9);
+        assert!(shown.contains("| **newly denied** | 3 | 2 | 2 |\n"), "{shown}");
+        assert!(shown.contains("| b | Pod/&lt;b&gt;\\|\\`x\\` | 1 | privileged |\n"), "{shown}");
+        assert!(shown.contains("\n````diff\n--- a\n+++ b\n-```\n+x\n````\n"), "{shown}");
+    }
+
+    #[test]
+    fn programs_get_everything() {
+        let shown: Json = serde_json::from_str(&text(ImpactFormat::Json, &about(), Some(&effects()), 1)).unwrap();
+        assert_eq!(shown["newlyDenied"]["workloads"].as_array().map(Vec::len), Some(2));
+        assert_eq!(shown["newlyDenied"]["total"]["objects"], 3);
+    }
+}

@@ -1,0 +1,364 @@
+//! `palisade replay`: what would have become of past requests, as audit logs have them, under other profiles.
+
+use std::path::PathBuf;
+
+use k8s_openapi::jiff::Timestamp;
+use palisade_api::names;
+use palisade_apiserver::admission;
+use palisade_cel::Minor;
+use palisade_objects::{
+    json::set,
+    owners::{Owner, Owners},
+};
+use serde_json::{Value as Json, json};
+
+use crate::{
+    cluster::{ClusterArgs, could_not_run},
+    dumped::Dump,
+    effects::{Effects, Place},
+    events::{self, Action, Event, Finding, User},
+    files,
+    impact::{self, About, ImpactFormat},
+    input,
+    judge::{Judge, Violation},
+    live,
+    namespaces::{self, Tenant},
+    output,
+    parallel::{parallel, threads},
+    profiles,
+    progress::Progress,
+    report::{Failure, Problem},
+    whatif::{NOT_KNOWN, NOT_TAKEN},
+};
+
+const EXAMPLES: &str = "\
+Examples:
+  palisade replay -f profile.yaml --dump cluster/ /var/log/kubernetes/audit
+  palisade replay -f profile.yaml --live audit.log --since 2026-11-24T00:00:00Z
+  zcat audit-*.log.gz | palisade replay -f profile.yaml --namespaces namespaces.yaml -
+
+It takes an audit policy at level Request for pods and workloads; what has no request object in the log has no verdict, and is \
+counted with the reason. So are updates and patches, whose object before is not in the log, but for those that certainly pass \
+and for what server-side apply has created; and dry runs and subresources.
+
+Exit codes: 0 nobody would newly have been denied, 1 somebody would, 2 could not run.";
+
+/// How many requests are judged at once.
+const BATCH: usize = 512;
+
+/// The arguments of `palisade replay`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct ReplayArgs {
+    /// Audit logs, with one event in JSON on a line: files, directories of them, or - for standard input.
+    #[arg(value_name = "FILE|DIR", required = true)]
+    pub paths: Vec<PathBuf>,
+    /// The profiles to replay under: files, or directories of them.
+    #[arg(short = 'f', long = "file", value_name = "FILE|DIR", required = true)]
+    pub files: Vec<String>,
+    /// Take the namespaces and exceptions of the cluster.
+    #[arg(long, conflicts_with_all = ["dump", "namespaces"])]
+    pub live: bool,
+    /// Take the namespaces and exceptions in a directory that palisade dump wrote.
+    #[arg(long, value_name = "DIR", conflicts_with = "namespaces")]
+    pub dump: Option<String>,
+    /// A file with Namespaces and exceptions.
+    #[arg(long, value_name = "FILE")]
+    pub namespaces: Option<String>,
+    /// Only requests in this namespace.
+    #[arg(short, long, value_name = "NAME")]
+    pub namespace: Option<String>,
+    /// Only from this time on, as 2026-11-24T00:00:00Z.
+    #[arg(long, value_name = "TIME")]
+    pub since: Option<Timestamp>,
+    /// The API server's version. By default that of the cluster or the dump.
+    #[arg(long, value_name = "VERSION")]
+    pub kube_version: Option<Minor>,
+    /// How many workloads and checks are named.
+    #[arg(long, value_name = "COUNT", default_value_t = 20)]
+    pub top: usize,
+    /// The output format.
+    #[arg(short, long, value_name = "FORMAT", default_value = "human")]
+    pub output: ImpactFormat,
+    #[command(flatten)]
+    pub cluster: ClusterArgs,
+}
+
+/// Runs the command.
+pub fn run(args: &ReplayArgs) -> Result<(), Failure> {
+    let stdin = args.paths.iter().filter(|path| path.as_os_str() == "-").count()
+        + args.files.iter().chain(&args.namespaces).filter(|path| *path == "-").count();
+    if stdin > 1 {
+        return Err(could_not_run("only one FILE can be standard input"));
+    }
+    let accepted = profiles::all(&files::sources(&args.files)?).map_err(Failure::fatal)?;
+    let (tenants, version) = ground(args)?;
+    let version = args.kube_version.unwrap_or(version);
+    let judge = Judge::new(&accepted, &tenants, version)?;
+    let mut replay = Replay {
+        judge: &judge,
+        profiles: accepted.iter().map(|one| one.checked.profile.clone()).collect(),
+        tenants: &tenants,
+        owners: Owners::default(),
+        batch: Vec::new(),
+        effects: Effects::default(),
+    };
+    let (mut events, mut span) = (0, Span::default());
+    let mut progress = Progress::new();
+    events::each(&args.paths, |event| {
+        events += 1;
+        if events % 1000 == 0 {
+            progress.show("audit events", events, None);
+        }
+        let at = event.request_received_timestamp;
+        let early = args.since.is_some_and(|since| at.is_none_or(|at| at < since));
+        let elsewhere = args.namespace.as_ref().is_some_and(|name| *name != event.object_ref.namespace);
+        if !early && !elsewhere {
+            span.add(at);
+            replay.add(event);
+        }
+    })?;
+    replay.flush();
+    drop(progress);
+    let effects = replay.effects;
+    let names: Vec<_> = accepted.iter().map(|one| one.checked.profile.as_str()).collect();
+    let fields = json!({
+        "profiles": names, "kubeVersion": version.to_string(), "events": events, "from": span.from, "to": span.to,
+    });
+    let about = About {
+        what: "requests",
+        head: format!("{events} events{span} under profile {}", names.join(", ")),
+        json: fields.as_object().cloned().unwrap_or_default(),
+        ..About::default()
+    };
+    output::print(&impact::text(args.output, &about, Some(&effects), args.top))?;
+    if effects.denies() { Err(Failure::Wrong(Vec::new())) } else { Ok(()) }
+}
+
+/// The namespaces, and the version of the API server.
+fn ground(args: &ReplayArgs) -> Result<(Vec<Tenant>, Minor), Failure> {
+    if let Some(directory) = &args.dump {
+        let dump = Dump::open(directory)?;
+        return Ok((dump.tenants, dump.version));
+    }
+    if let Some(path) = &args.namespaces {
+        return Ok((namespaces::read(&input::read(path)?)?, Minor::DEFAULT));
+    }
+    if !args.live {
+        let problem = Problem::new("which profiles select which namespaces is not known");
+        return Err(Failure::CouldNotRun(vec![
+            problem.help("--dump DIR, --namespaces FILE or --live gives the namespaces"),
+        ]));
+    }
+    args.cluster.ask(async |client| {
+        live::permitted(&client, [live::NAMESPACES, live::EXCEPTIONS]).await?;
+        Ok((live::all_tenants(&client, &mut Progress::new()).await?, live::version(&client).await?))
+    })
+}
+
+/// From when to when requests were made.
+#[derive(Debug, Default)]
+struct Span {
+    from: Option<Timestamp>,
+    to: Option<Timestamp>,
+}
+
+impl Span {
+    fn add(&mut self, at: Option<Timestamp>) {
+        self.from = [self.from, at].into_iter().flatten().min();
+        self.to = self.to.max(at);
+    }
+}
+
+impl std::fmt::Display for Span {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match (self.from, self.to) {
+            (Some(from), Some(to)) => write!(f, " from {from} to {to}"),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Requests that are replayed.
+struct Replay<'a> {
+    judge: &'a Judge,
+    profiles: Vec<String>,
+    tenants: &'a [Tenant],
+    owners: Owners,
+    batch: Vec<Asked>,
+    effects: Effects,
+}
+
+/// A request that can be judged.
+struct Asked {
+    object: Json,
+    user: admission::User,
+    /// What the profiles said of it then.
+    before: Vec<Violation>,
+    place: Place,
+    /// Whether the object that it replaces is not known, so that only what passes is certain.
+    replaces: bool,
+}
+
+impl Replay<'_> {
+    /// Takes a request of the log.
+    fn add(&mut self, event: Event) {
+        match self.asked(event) {
+            Ok(Some(asked)) => {
+                self.batch.push(asked);
+                if self.batch.len() >= BATCH {
+                    self.flush();
+                }
+            }
+            Ok(None) => {}
+            Err((why, which)) => self.effects.unknown(&why, || which),
+        }
+    }
+
+    /// What can be judged of a request; none if profiles do not judge it. An error is why there is no verdict, and which
+    /// request it is.
+    fn asked(&mut self, event: Event) -> Result<Option<Asked>, (String, String)> {
+        let of = &event.object_ref;
+        let Some(kind) = kind_of(&of.api_group, &of.api_version, &of.resource) else { return Ok(None) };
+        let asks = matches!(event.verb.as_str(), "create" | "update" | "patch");
+        // The controller probes there, by dry runs.
+        if !asks || of.namespace == names::PROBE_NAMESPACE || !is_judged(kind.1, &of.subresource) {
+            return Ok(None);
+        }
+        let which = format!(
+            "{} {} at {}",
+            of.namespace,
+            event.workload(),
+            event.request_received_timestamp.unwrap_or_default()
+        );
+        let no = |why: String| Err((why, which.clone()));
+        if event.is_dry_run() {
+            return no("it was a dry run".to_owned());
+        }
+        if !of.subresource.is_empty() {
+            return no(format!("it was sent to {}/{}, whose object is not in the log", of.resource, of.subresource));
+        }
+        if !self.tenants.iter().any(|tenant| tenant.name == of.namespace) {
+            return no("its namespace is not known".to_owned());
+        }
+        let (findings, others) = event.findings();
+        let denied = findings.iter().find(|one| one.action == Action::Denied);
+        if others || denied.is_some_and(|one| !self.profiles.contains(&one.profile)) {
+            return no("another policy or profile denied it".to_owned());
+        }
+        let code = event.response_status.code;
+        if denied.is_none() && !(200..300).contains(&code) {
+            return no(format!("it failed with status {code}, and not because of a profile"));
+        }
+        // What server-side apply creates is what was sent.
+        if event.verb == "patch" && code != 201 {
+            return no("it was a patch, whose object is not in the log".to_owned());
+        }
+        if event.request_object.is_null() {
+            return no(format!(
+                "the log does not have the object: it was written at level {}",
+                or_unknown(&event.level)
+            ));
+        }
+        let replaces = event.verb == "update";
+        if replaces && kind.1 == "Pod" {
+            return no("it was an update, and the object before it is not in the log".to_owned());
+        }
+        let mut object = event.request_object.clone();
+        set(&mut object, &["apiVersion"], kind.0);
+        set(&mut object, &["kind"], kind.1);
+        set(&mut object, &["metadata", "namespace"], of.namespace.as_str());
+        let place = self.place(kind.1, &of.namespace, &event);
+        let before =
+            findings.into_iter().filter(|one| self.profiles.contains(&one.profile)).flat_map(violations).collect();
+        Ok(Some(Asked { object, user: user(event.impersonated_user.unwrap_or(event.user)), before, place, replaces }))
+    }
+
+    /// Where the object of a request belongs. In a log, objects have no uid: their names stand for them.
+    fn place(&mut self, kind: &str, namespace: &str, event: &Event) -> Place {
+        let mut object = json!({"metadata": event.request_object["metadata"]});
+        let address = |kind: &Json, name: &Json| {
+            format!("{namespace}/{}/{}", kind.as_str().unwrap_or_default(), name.as_str().unwrap_or_default())
+        };
+        let owners = object.pointer_mut("/metadata/ownerReferences").and_then(Json::as_array_mut);
+        for owner in owners.into_iter().flatten() {
+            let address = address(&owner["kind"], &owner["name"]);
+            set(owner, &["uid"], address);
+        }
+        let metadata = &object["metadata"];
+        let named = [&metadata["name"], &json!(event.object_ref.name), &metadata["generateName"]];
+        let name = named.into_iter().filter_map(Json::as_str).find(|name| !name.is_empty());
+        let name = name.unwrap_or("(not named)").to_owned();
+        let owner = Owner::of(&object);
+        if kind != "Pod" && owner.is_some() {
+            set(&mut object, &["metadata", "uid"], address(&json!(kind), &json!(name)));
+            self.owners.learn(&object);
+        }
+        Place { namespace: namespace.to_owned(), workload: self.owners.workload(kind, &name, owner.as_ref()) }
+    }
+
+    /// Judges what is left.
+    fn flush(&mut self) {
+        let batch = std::mem::take(&mut self.batch);
+        let verdicts = parallel(threads(), &batch, |one| self.judge.answer(&one.object, one.user.clone()));
+        for (asked, verdict) in batch.into_iter().zip(verdicts) {
+            let which = |why: &str| format!("{} {}: {why}", asked.place.namespace, asked.place.workload);
+            match verdict {
+                Err(why) => self.effects.unknown(NOT_KNOWN, || which(&why)),
+                Ok(after) => {
+                    if let Some(rejected) = after.iter().find(|one| one.profile.is_empty()) {
+                        self.effects.unknown(NOT_TAKEN, || which(&rejected.message));
+                    } else if asked.replaces && !after.is_empty() {
+                        let why = "it was an update, and the object before it is not in the log";
+                        self.effects.unknown(why, || which("it would violate a profile if it were created"));
+                    } else {
+                        self.effects.add(asked.place, &asked.before, &after);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The `apiVersion` and kind of a resource that profiles judge.
+fn kind_of(group: &str, version: &str, resource: &str) -> Option<(&'static str, &'static str)> {
+    let api_version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
+    let found = live::judged().find(|(of, _, plural)| (*of, *plural) == (api_version.as_str(), resource));
+    found.map(|(api_version, kind, _)| (api_version, kind))
+}
+
+/// Whether profiles judge requests to a subresource.
+fn is_judged(kind: &str, subresource: &str) -> bool {
+    subresource.is_empty() || kind == "Pod" && matches!(subresource, "ephemeralcontainers" | "resize")
+}
+
+fn or_unknown(level: &str) -> &str {
+    if level.is_empty() { "unknown" } else { level }
+}
+
+/// What the log says, as violations.
+fn violations(finding: Finding) -> Vec<Violation> {
+    let Finding { profile, action, checks } = finding;
+    let denied = action == Action::Denied;
+    let of = |check| Violation { profile: profile.clone(), check, message: "as the log says".to_owned(), denied };
+    checks.into_iter().map(of).collect()
+}
+
+fn user(user: User) -> admission::User {
+    admission::User { name: user.username, uid: user.uid, groups: user.groups, extra: user.extra }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_profiles_judge_is_replayed() {
+        assert_eq!(kind_of("apps", "v1", "deployments"), Some(("apps/v1", "Deployment")));
+        assert_eq!(kind_of("", "v1", "pods"), Some(("v1", "Pod")));
+        assert_eq!(kind_of("", "v1", "services"), None);
+        assert_eq!(kind_of("apps", "v1beta1", "deployments"), None);
+        assert!(is_judged("Pod", "resize") && is_judged("Pod", "") && is_judged("Job", ""));
+        assert!(!is_judged("Pod", "binding") && !is_judged("Deployment", "scale"));
+    }
+}

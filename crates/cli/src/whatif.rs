@@ -1,0 +1,87 @@
+//! What exists, judged before and after a change of profiles.
+
+use palisade_objects::{
+    existing::{anew, is_current},
+    owners::{Owner, Owners},
+};
+use serde_json::Value as Json;
+
+use crate::{
+    effects::{Effects, Place},
+    judge::{self, Judge, Violation},
+    parallel::{parallel, threads},
+};
+
+/// Why there is no verdict on what an API server takes from nobody.
+pub const NOT_TAKEN: &str = "the API server itself rejects it as it is";
+/// Why there is no verdict on what cannot be judged offline.
+pub const NOT_KNOWN: &str = "it cannot be judged offline";
+
+/// Two sets of profiles, and what their difference does to objects.
+pub struct WhatIf<'a> {
+    before: &'a Judge,
+    after: &'a Judge,
+    owners: Owners,
+    /// What was found so far.
+    pub effects: Effects,
+}
+
+/// Something to judge.
+struct Subject {
+    kind: String,
+    object: Json,
+}
+
+impl<'a> WhatIf<'a> {
+    /// Nothing judged yet; `owners` are known in any case.
+    pub fn new(before: &'a Judge, after: &'a Judge, owners: Owners) -> Self {
+        Self { before, after, owners, effects: Effects::default() }
+    }
+
+    /// Judges objects as if they were created now. What owns others comes before them.
+    pub fn add(&mut self, objects: Vec<Json>) {
+        let mut subjects = Vec::new();
+        for object in objects {
+            let text = |key: &str| object[key].as_str().unwrap_or_default().to_owned();
+            let (api_version, kind) = (text("apiVersion"), text("kind"));
+            if !judge::is_judged(&api_version, &kind) {
+                continue;
+            }
+            if !judge::is_pod(&api_version, &kind) {
+                self.owners.learn(&object);
+            }
+            let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default();
+            let selected = self.before.selects(namespace) || self.after.selects(namespace);
+            if selected && is_current(&kind, &object) {
+                subjects.push(Subject { object: anew(object), kind });
+            }
+        }
+        let verdicts = parallel(threads(), &subjects, |subject| {
+            let kind = judge::workload(subject.object["apiVersion"].as_str().unwrap_or_default(), &subject.kind);
+            (self.before.judge(kind, &subject.object), self.after.judge(kind, &subject.object))
+        });
+        for (subject, verdicts) in subjects.iter().zip(verdicts) {
+            self.count(subject, verdicts);
+        }
+    }
+
+    fn count(&mut self, subject: &Subject, verdicts: (Result<Vec<Violation>, String>, Result<Vec<Violation>, String>)) {
+        let metadata = &subject.object["metadata"];
+        let text = |key: &str| metadata[key].as_str().filter(|text| !text.is_empty());
+        let namespace = text("namespace").unwrap_or_default().to_owned();
+        let name = text("name").or(text("generateName")).unwrap_or("(not named)");
+        let which = |why: &str| format!("{namespace} {}/{name}: {why}", subject.kind);
+        match verdicts {
+            (Ok(before), Ok(after)) => {
+                // Profiles change nothing of what the API server takes from nobody.
+                if let Some(rejected) = before.iter().chain(&after).find(|one| one.profile.is_empty()) {
+                    return self.effects.unknown(NOT_TAKEN, || which(&rejected.message));
+                }
+                let owner = Owner::of(&subject.object);
+                let workload = self.owners.workload(&subject.kind, name, owner.as_ref());
+                self.effects.add(Place { namespace, workload }, &before, &after);
+            }
+            (Err(why), _) | (_, Err(why)) => self.effects.unknown(NOT_KNOWN, || which(&why)),
+        }
+    }
+}
