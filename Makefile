@@ -137,6 +137,14 @@ scan: controlplane ## Scan 3,500 namespaces with 20,000 pods in the background, 
 	PALISADE_SCAN_CONTROLLER=$(abspath $(TARGET))/release/palisade-controller \
 		cargo test -p palisade-tests --test apiserver -- twenty_thousand_pods --nocapture
 
+CHROMIUM ?= $(shell command -v chromium-headless-shell || command -v chromium)
+
+.PHONY: report-screens
+report-screens: ## Look at the page of palisade report in a headless Chromium, light and dark, wide and narrow
+	@test -n '$(CHROMIUM)' || echo 'skipped: there is no chromium-headless-shell and no chromium; CHROMIUM names one'
+	$(if $(CHROMIUM),PALISADE_CHROMIUM='$(CHROMIUM)' PALISADE_SCREENS=$(abspath $(TARGET))/report-screens \
+		cargo test -p palisade-cli --test screens -- --nocapture)
+
 CASES ?= 3000
 
 SHARD ?= 0/20

@@ -14,6 +14,7 @@ use crate::{
     history::HistoryArgs,
     lint::LintArgs,
     migrate::PspArgs,
+    readiness::ReportArgs,
     render::{self, RenderArgs},
     replay::ReplayArgs,
     rollback::RollbackArgs,
@@ -25,9 +26,9 @@ use crate::{
 
 /// Tenant security for Kubernetes, enforced by the API server itself.
 ///
-/// Works offline: only status, why, history, diff, dump, rollback, rollout, exception, and check and replay with --live ask a
-/// cluster, and only rollback, rollout and exception change anything. What render prints passed the check that the controller
-/// makes before it applies anything.
+/// Works offline: only status, why, history, diff, dump, rollback, rollout, exception, and check, replay and report with
+/// --live ask a cluster, and only rollback, rollout and exception change anything. What render prints passed the check that
+/// the controller makes before it applies anything.
 #[derive(Debug, Parser)]
 #[command(name = "palisade", version, after_help = render::EXAMPLES)]
 pub struct Args {
@@ -105,6 +106,12 @@ pub enum Command {
     Why(WhyArgs),
     /// Count who was denied, warned or noted in the audit logs of API servers: by profile, check, namespace and workload.
     Audit(AuditArgs),
+    /// Report how near namespaces are to Deny and what to change, as one page to hand round.
+    ///
+    /// All pods and workloads of a cluster, of a dump of it, or in files are judged as if they were created now. The
+    /// report counts checks and namespaces, and has the smallest change of each workload with which it complies. The page
+    /// needs no network.
+    Report(ReportArgs),
     /// Print how to remove the guard of what a profile reads from namespaces.
     #[command(subcommand)]
     Guard(GuardCommand),

@@ -52,11 +52,11 @@ pub struct Judge {
 }
 
 impl Judge {
-    /// Puts the profiles in force.
+    /// Puts the profiles in force, with the exceptions that have not ended by then.
     ///
     /// # Errors
     /// An object that no API server would have.
-    pub fn new(accepted: &[Accepted], tenants: &[Tenant], version: Minor) -> Result<Self, Failure> {
+    pub fn new(accepted: &[Accepted], tenants: &[Tenant], version: Minor, now: Timestamp) -> Result<Self, Failure> {
         let mut cluster = palisade_gate::cluster(version);
         offline::define(&mut cluster)?;
         for tenant in tenants {
@@ -65,7 +65,7 @@ impl Judge {
             set(&mut object, &["kind"], "Namespace");
             cluster.apply(object).map_err(|refused| offline::refusal(&refused))?;
         }
-        offline::enforce(&mut cluster, accepted, tenants, version)?;
+        offline::enforce(&mut cluster, accepted, tenants, version, now)?;
         let none = Plugins::only(std::iter::empty::<&str>());
         let none = none.map_err(|error| Failure::CouldNotRun(vec![Problem::new(error.to_string())]))?;
         let (mut policies, mut demands) = (BTreeMap::new(), BTreeMap::<_, Vec<_>>::new());
@@ -80,7 +80,7 @@ impl Judge {
             }
             for tenant in tenants.iter().filter(|one| palisade_compiler::selects(&profile.spec, one)) {
                 let requests = tenant.requests.iter().map(|(_, request)| request);
-                let params = checked.params(tenant, requests, Timestamp::now());
+                let params = checked.params(tenant, requests, now);
                 let values = params.map(|params| params.spec.values()).unwrap_or_default();
                 demands.entry(tenant.name.clone()).or_default().push((profile.spec.effective_settings(), values));
             }

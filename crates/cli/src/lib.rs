@@ -10,7 +10,8 @@
 //! 3. What a cluster has: `cluster`, `revisions`, `live`; and what is left of it elsewhere: `dumped`, `events`.
 //! 4. What a change of profiles does: `effects`, `impact`, `whatif`.
 //! 5. Commands, none of which uses another: `render`, `explain`, `check`, `eval`, `test`, `lint`, `migrate`, `history`, `compare`
-//!    (`palisade diff`), `replay`, `dump`, `rollback`, `rollout`, `exception`, `guard`, `status`, `audit`.
+//!    (`palisade diff`), `replay`, `dump`, `rollback`, `rollout`, `exception`, `guard`, `status`, `audit`,
+//!    `readiness` (`palisade report`).
 //! 6. A command that asks another: `why` has a pod explained.
 //! 7. The command line, and its manual: `args`, `manual`.
 #![allow(clippy::disallowed_methods, reason = "this crate reads the files that its user names")]
@@ -48,6 +49,7 @@ mod parallel;
 mod pods;
 mod profiles;
 mod progress;
+mod readiness;
 mod render;
 mod replay;
 mod report;
@@ -111,6 +113,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Guard(command) => guard::run(&command),
         Command::Status(args) => status::run(&args),
         Command::Why(args) => why::run(&args),
+        Command::Report(args) => readiness::run(&args),
         Command::Audit(args) => audit::run(&args),
         Command::Completions { shell } => manual::completions(shell),
         Command::Man { directory } => manual::pages(directory.as_deref()),

@@ -1,5 +1,6 @@
 //! Profiles in force in a cluster that exists only here.
 
+use k8s_openapi::jiff::Timestamp;
 use palisade_api::crd;
 use palisade_apiserver::{
     admission::Cluster,
@@ -27,7 +28,7 @@ pub fn define(cluster: &mut Cluster) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Enforces profiles in namespaces, as the controller does.
+/// Enforces profiles in namespaces, as the controller does at a time.
 ///
 /// # Errors
 /// The cluster refuses a policy, a binding or parameters.
@@ -36,8 +37,9 @@ pub fn enforce(
     accepted: &[Accepted],
     tenants: &[Tenant],
     version: Minor,
+    now: Timestamp,
 ) -> Result<(), Failure> {
-    for object in profiles::objects(accepted, tenants, version).map_err(|error| could_not_print(&error))? {
+    for object in profiles::objects(accepted, tenants, version, now).map_err(|error| could_not_print(&error))? {
         cluster.apply(object).map_err(|refused| refusal(&refused))?;
     }
     for one in accepted {

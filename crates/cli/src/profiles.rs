@@ -222,10 +222,14 @@ pub fn tell(accepted: &[Accepted], namespaces: &[Tenant]) {
     }
 }
 
-/// All objects in the order in which the controller applies them.
-pub fn objects(accepted: &[Accepted], namespaces: &[Tenant], version: Minor) -> Result<Vec<Json>, serde_json::Error> {
+/// All objects in the order in which the controller applies them at a time: exceptions end.
+pub fn objects(
+    accepted: &[Accepted],
+    namespaces: &[Tenant],
+    version: Minor,
+    now: Timestamp,
+) -> Result<Vec<Json>, serde_json::Error> {
     let mut objects = Vec::new();
-    let now = Timestamp::now();
     for one in accepted {
         let Accepted { profile, checked } = one;
         for namespace in namespaces.iter().filter(|one| palisade_compiler::selects(&profile.spec, one)) {

@@ -94,7 +94,7 @@ pub fn run(args: &ReplayArgs) -> Result<(), Failure> {
     let accepted = profiles::all(&files::sources(&args.files)?).map_err(Failure::fatal)?;
     let (tenants, version) = ground(args)?;
     let version = args.kube_version.unwrap_or(version);
-    let judge = Judge::new(&accepted, &tenants, version)?;
+    let judge = Judge::new(&accepted, &tenants, version, Timestamp::now())?;
     let mut replay = Replay {
         judge: &judge,
         profiles: accepted.iter().map(|one| one.checked.profile.clone()).collect(),

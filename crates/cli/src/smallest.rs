@@ -5,6 +5,7 @@ use std::{collections::BTreeSet, fmt::Write as _};
 
 use palisade_api::catalogue;
 use palisade_checks::{Check, Field};
+use palisade_objects::workload::Workload;
 use serde::Serialize;
 use serde_json::{Value as Json, json};
 
@@ -31,6 +32,19 @@ pub struct Least {
     /// The checks that the pod violates even so, because no complying value is known.
     #[serde(rename = "withoutKnownValue", skip_serializing_if = "BTreeSet::is_empty")]
     pub left: BTreeSet<String>,
+}
+
+impl Least {
+    /// The lines, with places in the workload whose template is changed; without a kind, in the pod.
+    pub fn lines_at(&self, kind: Option<&Workload>) -> Vec<String> {
+        let template = kind.map(|kind| kind.template.trim_start_matches('/').replace('/', "."));
+        // After the sign of a line comes the place.
+        let line = |line: &String| match (&template, line.split_at_checked(2)) {
+            (Some(template), Some((sign, rest))) => format!("{sign}{template}.{rest}"),
+            _ => line.clone(),
+        };
+        self.lines.iter().map(line).collect()
+    }
 }
 
 /// Checks of what a pod needs rather than of how it runs: nobody can know which other image or volume would do.

@@ -1,7 +1,7 @@
 //! Tests that need something which is not in the repository.
 //!
 //! Where it is missing, such a test is counted as ignored, with the reason beside its name, and never as passed. What
-//! `PALISADE_EXPECT` names must be there (`modules`, `corpus`, separated by commas): its tests fail where it is missing.
+//! `PALISADE_EXPECT` names must be there (`modules`, `corpus`, `programs`, separated by commas): its tests fail where it is missing.
 //! `make test` expects the Go modules, which it has fetched itself.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "looks for files, and asks go where they are")]
 
@@ -44,6 +44,12 @@ pub fn module(module: &str, directory: &str, variable: &str) -> Need {
     let path = env::var_os(variable).map(PathBuf::from).or_else(cache).filter(|path| path.is_dir());
     let missing = || format!("no {directory} of {module}; set {variable}, or run: go mod download {module}");
     Need { kind: "modules", found: path.ok_or_else(missing) }
+}
+
+/// A program that a variable of the environment names.
+pub fn program(variable: &str) -> Need {
+    let path = env::var_os(variable).map(PathBuf::from).filter(|path| path.is_file());
+    Need { kind: "programs", found: path.ok_or_else(|| format!("{variable} names no program")) }
 }
 
 impl Need {

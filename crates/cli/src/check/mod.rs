@@ -12,6 +12,7 @@ use std::{
 
 pub use args::CheckArgs;
 use args::FailOn;
+use k8s_openapi::jiff::Timestamp;
 use manifests::Manifest;
 
 use crate::{
@@ -69,7 +70,7 @@ pub fn run(args: &CheckArgs) -> Result<(), Failure> {
     let names: BTreeSet<_> = manifests.iter().map(|one| one.namespace.clone()).collect();
     let ground = manifests::ground(args, &config, tenants, &names)?;
     profiles::tell(&ground.accepted, &ground.tenants);
-    let judge = Judge::new(&ground.accepted, &ground.tenants, args.kube_version)?;
+    let judge = Judge::new(&ground.accepted, &ground.tenants, args.kube_version, Timestamp::now())?;
     for name in names.iter().filter(|name| !judge.selects(name)) {
         report::note(&format!("note: no profile selects namespace {name}"));
     }

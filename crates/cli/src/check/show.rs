@@ -118,13 +118,7 @@ pub(super) fn human(checked: &Checked<'_>, terminal: bool) -> String {
         if let Some(change) = &one.change {
             let after = if change.left.is_empty() { "it passes" } else { "it has fewer violations" };
             let _ = writeln!(text, "  {}: with this change {after}:", one_line(&name(one)));
-            let template = one.manifest.kind.map(|kind| kind.template.trim_start_matches('/').replace('/', "."));
-            for line in &change.lines {
-                // After the sign of the line comes the path in the pod.
-                let line = match (&template, line.split_at_checked(2)) {
-                    (Some(template), Some((sign, rest))) => format!("{sign}{template}.{rest}"),
-                    _ => line.clone(),
-                };
+            for line in change.lines_at(one.manifest.kind) {
                 let _ = writeln!(text, "    {}", one_line(&line));
             }
             text.push('\n');

@@ -209,7 +209,9 @@ fn parameters_may(one: Option<&Accepted>, other: Option<&Accepted>) -> bool {
 /// The generated objects by kind and name, without what says of which generation of which profile they are.
 fn generated(accepted: &[Accepted], version: Minor) -> Result<BTreeMap<String, Json>, Failure> {
     let mut found = BTreeMap::new();
-    for mut object in profiles::objects(accepted, &[], version).map_err(|error| could_not_print(&error))? {
+    for mut object in
+        profiles::objects(accepted, &[], version, Timestamp::now()).map_err(|error| could_not_print(&error))?
+    {
         if let Some(metadata) = object.get_mut("metadata").and_then(Json::as_object_mut) {
             metadata.remove("ownerReferences");
             if let Some(annotations) = metadata.get_mut("annotations").and_then(Json::as_object_mut) {

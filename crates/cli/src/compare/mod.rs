@@ -6,6 +6,7 @@ mod generated;
 mod place;
 
 pub use args::DiffArgs;
+use k8s_openapi::jiff::Timestamp;
 use kube::{Client, ResourceExt as _};
 use palisade_api::ToolSecurityProfile;
 use palisade_cel::Minor;
@@ -255,7 +256,8 @@ fn judged(
     before: &[Accepted],
     after: &[Accepted],
 ) -> Result<crate::effects::Effects, Failure> {
-    let judges = [before, after].map(|profiles| Judge::new(profiles, &ground.tenants, ground.version));
+    let judges =
+        [before, after].map(|profiles| Judge::new(profiles, &ground.tenants, ground.version, Timestamp::now()));
     let [before, after] = judges;
     let (before, after) = (before?, after?);
     let mut whatif = WhatIf::new(&before, &after, Owners::default());

@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use k8s_openapi::jiff::Timestamp;
 use palisade_apiserver::{
     admission::Cluster,
     create::{Refused, Status},
@@ -52,7 +53,7 @@ pub fn read(args: &EvalArgs) -> Result<Cluster, Failure> {
     // The cluster has accepted them, so there is no mistake in them.
     let (tenants, _) = namespaces::among(&objects);
     profiles::tell(&accepted, &tenants);
-    offline::enforce(&mut cluster, &accepted, &tenants, args.kube_version)?;
+    offline::enforce(&mut cluster, &accepted, &tenants, args.kube_version, Timestamp::now())?;
     if !skipped.is_empty() {
         let listed: Vec<_> = skipped.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
         let names: Vec<_> = sources.iter().map(|source: &Arc<Source>| source.name()).collect();

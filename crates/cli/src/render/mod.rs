@@ -4,6 +4,7 @@ mod args;
 mod fixed;
 mod pods;
 
+use k8s_openapi::jiff::Timestamp;
 use palisade_compiler::ChangedBy;
 use serde_json::{Value as Json, json};
 
@@ -38,8 +39,8 @@ pub fn run(args: &RenderArgs) -> Result<(), Failure> {
         return print(&fixed::objects(&source, &accepted, args.kube_version)?, args.output);
     }
     profiles::tell(&accepted, &namespaces);
-    let objects =
-        profiles::objects(&accepted, &namespaces, args.kube_version).map_err(|error| could_not_print(&error))?;
+    let objects = profiles::objects(&accepted, &namespaces, args.kube_version, Timestamp::now());
+    let objects = objects.map_err(|error| could_not_print(&error))?;
     for one in &accepted {
         let needs = match profiles::changed_by(one, args.kube_version) {
             Some((_, ChangedBy::Webhook)) => "needs the webhook",

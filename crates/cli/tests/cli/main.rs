@@ -11,6 +11,7 @@ mod lint;
 mod migrate;
 mod mutated;
 mod render;
+mod report;
 mod suites;
 mod whatif;
 

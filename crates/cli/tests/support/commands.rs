@@ -198,6 +198,8 @@ spec:
 ";
 const CONFIG: &str = "{namespace: tool-a, parameters: {uid: 50001}, output: [human], failOn: warning}";
 
+const EARLIER: &str = r#"{"apiVersion":"report.toolsecurity.dev/v1alpha1","kind":"Report","title":"t","time":"2025-01-01T00:00:00Z","server":"1.36","summary":{"namespaces":1,"ready":0,"nearly":1,"needsWork":0,"notJudged":0,"inDeny":0,"workloads":1,"violating":1,"withChange":1,"objects":2},"profiles":[{"name":"tools","stage":"Audit","namespaces":1,"deny":0,"warn":0,"audit":1,"violating":1}],"checks":[{"check":"privileged","title":"x","workloads":1,"namespaces":1}],"namespaces":[{"name":"a","readiness":"nearly","stages":{"tools":"Audit"},"workloads":1,"violating":1,"checks":{"privileged":1}}],"workloads":[{"namespace":"a","workload":"Pod/b","objects":1,"denied":false,"violations":[{"profile":"tools","check":"privileged","message":"m","objects":1}],"change":{"complies":true,"patch":[],"lines":["- a: b"]}}],"notJudged":[{"namespace":"a","workload":"","why":"w"}],"notSelected":["b"]}"#;
+
 const P: (&str, &str) = ("profile", PROFILE);
 const N: (&str, &str) = ("namespace", NAMESPACE);
 const O: (&str, &str) = ("pod", POD);
@@ -206,7 +208,7 @@ const L: (&str, &str) = ("lease", LEASE);
 const S: (&str, &str) = ("suite", SUITE);
 
 /// All of them.
-pub const COMMANDS: [Command; 23] = [
+pub const COMMANDS: [Command; 25] = [
     Command { line: "render {profile}", inputs: &[P] },
     Command { line: "render {profile} --namespaces {namespace} --kube-version 1.33 -o json", inputs: &[P, N] },
     Command { line: "render {profile} --namespaces {namespace} --pod {pod} -o diff", inputs: &[P, N, O] },
@@ -238,6 +240,14 @@ pub const COMMANDS: [Command; 23] = [
     Command {
         line: "lint {policy} -o human -o sarif={directory}/out.sarif -o junit={directory}/out.xml -o github={directory}/out",
         inputs: &[V],
+    },
+    Command {
+        line: "report -f {profile} -f {namespace} -f {pod} --time 2026-01-01T00:00:00Z --earlier {earlier}",
+        inputs: &[P, N, O, ("earlier", EARLIER)],
+    },
+    Command {
+        line: "report -f {pod} --profile {profile} --namespaces {namespace} --time 2026-01-01T00:00:00Z -o markdown -o json={directory}/r.json",
+        inputs: &[O, P, N],
     },
     Command { line: "audit {log} -o json", inputs: &[("log", EVENT)] },
     Command { line: "replay -f {profile} --namespaces {namespace} {log} -o json", inputs: &[P, N, ("log", CREATION)] },

@@ -1,0 +1,114 @@
+//! The command line of `palisade report`.
+
+use std::{path::PathBuf, str::FromStr};
+
+use k8s_openapi::jiff::Timestamp;
+use palisade_cel::Minor;
+
+use crate::{cluster::ClusterArgs, options::kube_version_help};
+
+const EXAMPLES: &str = "\
+Examples:
+  palisade report --live -o html=report.html -o json=report.json
+  palisade report --live --earlier october.json --earlier november.json -o html=report.html
+  palisade report --dump cluster/ --profile next.yaml -o html=if-next.html
+  kubectl get tsp,namespaces,deployments,statefulsets,cronjobs,pods -A -o yaml | palisade report -f - -o markdown
+
+It reads; it changes nothing. --live needs the rights to list profiles, namespaces, exceptions, pods and workloads.
+
+Exit codes: 0 reported, 2 could not run. Violations do not change it: palisade check is for CI.";
+
+/// The arguments of `palisade report`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+#[command(group = clap::ArgGroup::new("what").required(true).multiple(false).args(["live", "dump", "files"]))]
+pub struct ReportArgs {
+    /// Report on the cluster of the kubeconfig.
+    #[arg(long)]
+    pub live: bool,
+    /// Report on the cluster that palisade dump has written to a directory.
+    #[arg(long, value_name = "DIR")]
+    pub dump: Option<String>,
+    /// Files, directories, or - for standard input, with the objects of a cluster: pods, workloads, Namespaces,
+    /// ToolSecurityExceptions and profiles; may be given several times.
+    #[arg(short, long = "file", id = "files", value_name = "FILE|DIR")]
+    pub files: Vec<String>,
+    /// A file with profiles, or a directory of such files, to judge by in place of those of the cluster or of the files;
+    /// may be given several times.
+    #[arg(long = "profile", value_name = "FILE|DIR")]
+    pub profiles: Vec<String>,
+    /// A file with Namespaces and ToolSecurityExceptions, besides those of --file.
+    #[arg(long, value_name = "FILE", requires = "files")]
+    pub namespaces: Option<String>,
+    /// An earlier report, as -o json wrote it, for the trend; may be given several times.
+    #[arg(long, value_name = "FILE")]
+    pub earlier: Vec<String>,
+    /// The title of the report.
+    #[arg(long, value_name = "TEXT", default_value = "Readiness for Deny")]
+    pub title: String,
+    /// The time that the report is of, as 2026-11-25T08:00:00Z: exceptions that end before it count no longer. By default
+    /// now.
+    #[arg(long, value_name = "TIME")]
+    pub time: Option<Timestamp>,
+    /// The output format: html (the default), json or markdown; with =FILE written to a file. May be given several times.
+    #[arg(short, long, value_name = "FORMAT[=FILE]", default_value = "html")]
+    pub output: Vec<Output>,
+    #[arg(long, value_name = "VERSION", help = format!("{}; by default that of the cluster, or {} for files", kube_version_help(), Minor::DEFAULT))]
+    pub kube_version: Option<Minor>,
+    #[command(flatten)]
+    pub cluster: ClusterArgs,
+}
+
+/// How a report is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// One page, for a browser.
+    Html,
+    /// One object, for programs and for `--earlier`.
+    Json,
+    /// For a pull request, a wiki or a chat.
+    Markdown,
+}
+
+/// A format, and the file that it goes to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Output {
+    /// How it is written.
+    pub format: Format,
+    /// The file; standard output if there is none.
+    pub file: Option<PathBuf>,
+}
+
+impl FromStr for Output {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (format, file) = match text.split_once('=') {
+            Some((_, "")) => return Err("there is no file behind the =".to_owned()),
+            Some((format, file)) => (format, Some(PathBuf::from(file))),
+            None => (text, None),
+        };
+        let format = match format {
+            "html" => Format::Html,
+            "json" => Format::Json,
+            "markdown" => Format::Markdown,
+            _ => return Err("known are html, json and markdown".to_owned()),
+        };
+        Ok(Self { format, file })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn output_is_a_format_and_a_file() {
+        let output = |format, file: Option<&str>| Ok(Output { format, file: file.map(PathBuf::from) });
+        assert_eq!("html".parse::<Output>(), output(Format::Html, None));
+        assert_eq!("json=a=b.json".parse::<Output>(), output(Format::Json, Some("a=b.json")));
+        for text in ["", "pdf", "html="] {
+            assert!(text.parse::<Output>().is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! What exists, judged as if it were created now, and gathered by workload.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use palisade_objects::{
+    existing::{anew, is_current},
+    owners::{Owner, Owners},
+    workload::Workload,
+};
+use serde_json::Value as Json;
+
+use super::data::{NotJudged, OfChange, OfViolation, OfWorkload};
+use crate::{
+    judge::{self, Judge, REJECTED, Violation},
+    parallel::{parallel, threads},
+    report::one_line,
+};
+
+/// The objects of a cluster, of which those that comply are counted and forgotten.
+pub(super) struct Objects<'a> {
+    judge: &'a Judge,
+    /// All namespaces that are known.
+    known: &'a BTreeSet<String>,
+    owners: Owners,
+    found: Vec<Found>,
+    unknown: BTreeSet<String>,
+}
+
+/// An object that was judged.
+struct Found {
+    namespace: String,
+    kind: String,
+    name: String,
+    owner: Option<Owner>,
+    outcome: Outcome,
+}
+
+enum Outcome {
+    Complies,
+    Violates(Vec<Violation>, Json),
+    NotJudged(String),
+}
+
+/// A workload with all its objects.
+#[derive(Default)]
+pub(super) struct OfOne {
+    violations: BTreeMap<(String, String, String), usize>,
+    violating: usize,
+    /// Whether the object of the workload itself complies; none if it was not judged.
+    itself: Option<bool>,
+    not_judged: Option<String>,
+    /// The object to change: the workload itself, or else the first of its pods. And whether it is itself.
+    object: Option<(bool, String, Json)>,
+}
+
+/// By namespace and workload.
+pub(super) type Workloads = BTreeMap<(String, String), OfOne>;
+
+/// All that was found.
+pub(super) struct All {
+    pub workloads: Workloads,
+    /// How many objects were judged.
+    pub objects: usize,
+    /// Namespaces that objects are in and of which nothing is known.
+    pub unknown: BTreeSet<String>,
+}
+
+impl<'a> Objects<'a> {
+    /// Begins.
+    pub fn new(judge: &'a Judge, known: &'a BTreeSet<String>) -> Self {
+        Self { judge, known, owners: Owners::default(), found: Vec::new(), unknown: BTreeSet::new() }
+    }
+
+    /// Judges some objects; others than pods and workloads are left out. What owns others comes before them.
+    pub fn judge(&mut self, page: Vec<Json>) {
+        let mut current = Vec::new();
+        for object in page {
+            let text = |pointer: &str| object.pointer(pointer).and_then(Json::as_str).unwrap_or_default();
+            let (api_version, kind) = (text("/apiVersion"), text("/kind").to_owned());
+            if !judge::is_judged(api_version, &kind) {
+                continue;
+            }
+            let workload = judge::workload(api_version, &kind);
+            if workload.is_some() {
+                self.owners.learn(&object);
+            }
+            let namespace = text("/metadata/namespace").to_owned();
+            if !is_current(&kind, &object) {
+                continue;
+            }
+            if self.judge.selects(&namespace) {
+                current.push((workload, kind, namespace, object));
+            } else if !self.known.contains(&namespace) {
+                self.unknown.insert(namespace);
+            }
+        }
+        let judge = self.judge;
+        let outcomes = parallel(threads(), &current, |(workload, _, _, object)| outcome(judge, *workload, object));
+        for ((_, kind, namespace, object), outcome) in current.into_iter().zip(outcomes) {
+            let metadata = &object["metadata"];
+            let name = metadata["name"].as_str().or(metadata["generateName"].as_str()).unwrap_or_default().to_owned();
+            self.found.push(Found { namespace, kind, name, owner: Owner::of(&object), outcome });
+        }
+    }
+
+    /// Gathers them by workload.
+    pub fn end(self) -> All {
+        let (mut workloads, objects) = (Workloads::new(), self.found.len());
+        for Found { namespace, kind, name, owner, outcome } in self.found {
+            let itself = format!("{kind}/{name}");
+            let workload = self.owners.workload(&kind, &name, owner.as_ref());
+            let is_itself = itself == workload;
+            let one = workloads.entry((namespace, workload)).or_default();
+            one.add(is_itself, name, outcome);
+        }
+        All { workloads, objects, unknown: self.unknown }
+    }
+}
+
+fn outcome(judge: &Judge, workload: Option<&Workload>, object: &Json) -> Outcome {
+    let object = anew(object.clone());
+    match judge.judge(workload, &object) {
+        Ok(violations) if violations.is_empty() => Outcome::Complies,
+        // It exists, so the API server has taken it once: no profile is to blame.
+        Ok(violations) => match violations.iter().find(|one| one.check == REJECTED && one.profile.is_empty()) {
+            Some(one) => Outcome::NotJudged(format!("the API server would not take it as it is: {}", one.message)),
+            None => Outcome::Violates(violations, object),
+        },
+        Err(why) => Outcome::NotJudged(why),
+    }
+}
+
+impl OfOne {
+    fn add(&mut self, is_itself: bool, name: String, outcome: Outcome) {
+        if is_itself {
+            self.itself = Some(matches!(outcome, Outcome::Complies));
+        }
+        match outcome {
+            Outcome::Complies => {}
+            Outcome::NotJudged(why) => drop(self.not_judged.get_or_insert(why)),
+            Outcome::Violates(violations, object) => {
+                self.violating += 1;
+                for Violation { profile, check, message, .. } in violations {
+                    *self.violations.entry((profile, check, message)).or_default() += 1;
+                }
+                let rank = |(is_itself, name, _): &(bool, String, Json)| (!is_itself, name.clone());
+                let this = (is_itself, name, object);
+                if self.object.as_ref().is_none_or(|other| rank(&this) < rank(other)) {
+                    self.object = Some(this);
+                }
+            }
+        }
+    }
+
+    /// Whether it violates a profile.
+    pub fn violates(&self) -> bool {
+        self.violating > 0
+    }
+
+    /// Why something of it was not judged.
+    pub fn not_judged(&self, namespace: &str, workload: &str) -> Option<NotJudged> {
+        let why = one_line(self.not_judged.as_ref()?);
+        Some(NotJudged { namespace: namespace.to_owned(), workload: workload.to_owned(), why })
+    }
+
+    /// What a report says about it, with the smallest change that helps. `denying` are the profiles that are in the stage
+    /// Deny in the namespace.
+    pub fn about(&self, judge: &Judge, denying: &BTreeSet<&str>, namespace: &str, workload: &str) -> OfWorkload {
+        let violations = self.violations.iter().map(|((profile, check, message), objects)| OfViolation {
+            profile: profile.clone(),
+            check: check.clone(),
+            message: one_line(message),
+            objects: *objects,
+        });
+        let (mut change, mut note) = (None, String::new());
+        if let Some((is_itself, name, object)) = &self.object {
+            let text = |key: &str| object[key].as_str().unwrap_or_default();
+            let kind = judge::workload(text("apiVersion"), text("kind"));
+            change = judge.smallest(kind, object).map(|least| OfChange::new(least, kind));
+            let is_pod = kind.is_none() && !is_itself;
+            if is_pod && self.itself == Some(true) {
+                // What is to change is not in the pod.
+                change = None;
+                note = format!(
+                    "It complies itself, and a pod of it does not, as {name}: the pod is older than the template, or \
+                     something changes it in admission. If it is older, a restart helps."
+                );
+            } else if is_pod && self.itself.is_none() {
+                note = format!("Palisade knows its pods alone; the change is that of pod {name}.");
+            }
+        }
+        OfWorkload {
+            namespace: namespace.to_owned(),
+            workload: workload.to_owned(),
+            objects: self.violating,
+            denied: self.violations.keys().any(|(profile, ..)| denying.contains(profile.as_str())),
+            violations: violations.collect(),
+            change,
+            note,
+        }
+    }
+}
