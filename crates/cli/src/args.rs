@@ -14,12 +14,14 @@ use crate::{
     history::HistoryArgs,
     lint::LintArgs,
     migrate::PspArgs,
+    new::NewCommand,
     readiness::ReportArgs,
     render::{self, RenderArgs},
     replay::ReplayArgs,
     rollback::RollbackArgs,
     rollout::RolloutCommand,
     status::StatusArgs,
+    style::Color,
     test::TestArgs,
     why::WhyArgs,
 };
@@ -32,6 +34,9 @@ use crate::{
 #[derive(Debug, Parser)]
 #[command(name = "palisade", version, after_help = render::EXAMPLES)]
 pub struct Args {
+    /// When output has color: on a terminal (auto), always or never. The variable NO_COLOR turns auto off.
+    #[arg(long, value_name = "WHEN", global = true, default_value = "auto", hide_possible_values = true)]
+    pub color: Color,
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
@@ -51,6 +56,9 @@ pub enum Command {
     /// the objects of the cluster, and has cases: a request, whether the API server should admit or deny it, by which
     /// policy, and with which message.
     Test(TestArgs),
+    /// Start a policy with its suite in a directory of its own.
+    #[command(subcommand)]
+    New(NewCommand),
     /// Evaluate requests offline, as the API server would.
     ///
     /// The files hold the objects of the cluster: policies, bindings, parameters, CustomResourceDefinitions,
@@ -148,5 +156,35 @@ mod tests {
     #[test]
     fn command_line_definition_is_valid() {
         Args::command().debug_assert();
+    }
+
+    /// What the help of commands says of their exit codes, as rows of a table.
+    fn exit_codes(command: &clap::Command, path: &str, rows: &mut String) {
+        for command in command.get_subcommands() {
+            let path = format!("{path} {}", command.get_name());
+            let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            if let Some((_, rest)) = help.split_once("Exit codes: ") {
+                let said = rest.split("\n\n").next().unwrap_or_default();
+                rows.push_str(&format!("| `{path}` | {said} |\n"));
+            }
+            exit_codes(command, &path, rows);
+        }
+    }
+
+    #[test]
+    fn page_of_exit_codes_says_what_help_says() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/exit-codes.md");
+        let page = std::fs::read_to_string(path).unwrap();
+        let (head, rows) = page.split_once("\n| command | |\n|---|---|\n").unwrap();
+        let mut expected = String::new();
+        exit_codes(&Args::command(), "palisade", &mut expected);
+        if std::env::var_os("UPDATE_GOLDEN").is_some() {
+            std::fs::write(path, format!("{head}\n| command | |\n|---|---|\n{expected}")).unwrap();
+        } else {
+            assert_eq!(rows, expected, "UPDATE_GOLDEN=1 writes it");
+        }
+        for word in ["completions", "man", "guard"] {
+            assert!(!expected.contains(&format!("`palisade {word}")) && head.contains(&format!("`palisade {word}`")));
+        }
     }
 }

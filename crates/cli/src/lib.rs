@@ -4,13 +4,13 @@
 //!
 //! Each module uses only modules before it:
 //!
-//! 1. What all commands share: `capture`, `report`, `output`, `progress`, `parallel`, `input`, `files`, `findings`, `options`,
-//!    `diff`, `smallest`.
+//! 1. What all commands share: `capture`, `style`, `report`, `output`, `progress`, `parallel`, `input`, `files`, `findings`,
+//!    `options`, `diff`, `smallest`.
 //! 2. What files have in them: `strict`, `namespaces`, `profiles`, `pods`, `offline`, `judge`.
 //! 3. What a cluster has: `cluster`, `revisions`, `live`; and what is left of it elsewhere: `dumped`, `events`.
 //! 4. What a change of profiles does: `effects`, `impact`, `whatif`.
-//! 5. Commands, none of which uses another: `render`, `explain`, `check`, `eval`, `test`, `lint`, `migrate`, `history`, `compare`
-//!    (`palisade diff`), `replay`, `dump`, `rollback`, `rollout`, `exception`, `guard`, `status`, `audit`,
+//! 5. Commands, none of which uses another: `render`, `explain`, `check`, `eval`, `test`, `new`, `lint`, `migrate`, `history`,
+//!    `compare` (`palisade diff`), `replay`, `dump`, `rollback`, `rollout`, `exception`, `guard`, `status`, `audit`,
 //!    `readiness` (`palisade report`).
 //! 6. A command that asks another: `why` has a pod explained.
 //! 7. The command line, and its manual: `args`, `manual`.
@@ -42,6 +42,7 @@ mod live;
 mod manual;
 mod migrate;
 mod namespaces;
+mod new;
 mod offline;
 mod options;
 mod output;
@@ -59,15 +60,19 @@ mod rollout;
 mod smallest;
 mod status;
 mod strict;
+mod style;
 mod test;
 mod whatif;
 mod why;
 
 use std::ffi::OsString;
 
-use clap::Parser;
+use clap::{CommandFactory as _, FromArgMatches as _};
 
-use crate::args::{Args, Command, MigrateCommand};
+use crate::{
+    args::{Args, Command, MigrateCommand},
+    style::Color,
+};
 
 /// The result of a command.
 #[derive(Clone, Debug, Default)]
@@ -82,14 +87,18 @@ pub struct Outcome {
 
 /// Runs a command line, whose first argument is the name of the program. Returns the exit code.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
-    let command = match Args::try_parse_from(args) {
-        Ok(args) => args.command,
+    let args: Vec<_> = args.into_iter().collect();
+    let parsed = Args::command().color(Color::of(&args).of_clap()).try_get_matches_from(args);
+    let command = match parsed.and_then(|matches| Args::from_arg_matches(&matches)) {
+        Ok(args) => {
+            args.color.set();
+            args.command
+        }
         Err(error) => {
             let text = error.render();
             if capture::is_kept() {
                 report::say(&text.to_string());
             } else {
-                // In color, on a terminal.
                 let _ = error.print();
             }
             return u8::try_from(error.exit_code()).unwrap_or(2);
@@ -98,6 +107,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
     let result = match command {
         Command::Render(args) => render::run(&args),
         Command::Test(args) => test::run(&args),
+        Command::New(command) => new::run(&command),
         Command::Eval(args) => eval::run(&args),
         Command::Check(args) => check::run(&args),
         Command::Explain(args) => explain::run(&args),

@@ -2,7 +2,7 @@
 
 use std::{
     fmt,
-    io::{self, IsTerminal, Write},
+    io::{self, Write},
 };
 
 use miette::{
@@ -11,7 +11,7 @@ use miette::{
 use palisade_manifest::Severity;
 pub use palisade_manifest::{Problem, Source, harmless, one_line};
 
-use crate::capture;
+use crate::{capture, style::Style};
 
 /// The most problems that one run reports.
 const MAX_PROBLEMS: usize = 50;
@@ -100,7 +100,7 @@ pub fn exit(result: Result<(), Failure>) -> u8 {
 pub fn tell(problems: &[Problem]) {
     let mut text = String::new();
     for problem in problems.iter().take(MAX_PROBLEMS) {
-        text.push_str(&rendered(problem, io::stderr().is_terminal()));
+        text.push_str(&rendered(problem, Style::of(&io::stderr())));
         text.push('\n');
     }
     if let Some(more) = problems.len().checked_sub(MAX_PROBLEMS).filter(|&more| more > 0) {
@@ -122,18 +122,18 @@ pub fn say(text: &str) {
     let _ = io::stderr().write_all(text.as_bytes());
 }
 
-/// A problem with an excerpt, for a terminal or for a file.
-pub fn rendered(problem: &Problem, terminal: bool) -> String {
+/// A problem with an excerpt.
+pub fn rendered(problem: &Problem, style: Style) -> String {
     struct Report(Shown, Box<dyn ReportHandler>);
     impl fmt::Display for Report {
         fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             self.1.debug(&self.0, f)
         }
     }
-    let mut options = MietteHandlerOpts::new().context_lines(1).terminal_links(false);
-    if !terminal {
+    let mut options = MietteHandlerOpts::new().context_lines(1).terminal_links(false).color(style.color);
+    if !style.terminal {
         // Logs and tests get the same bytes everywhere, one line for one message.
-        options = options.unicode(false).color(false).wrap_lines(false).width(200);
+        options = options.unicode(false).wrap_lines(false).width(200);
     }
     Report(Shown(problem.settled()), Box::new(options.build())).to_string()
 }
@@ -150,7 +150,7 @@ mod tests {
             let source = Arc::new(Source::new("f", text.to_owned()));
             for start in 0..8 {
                 for end in start..9 {
-                    assert!(rendered(&Problem::new("wrong").at(&source, start..end), false).contains("wrong"));
+                    assert!(rendered(&Problem::new("wrong").at(&source, start..end), Style::PLAIN).contains("wrong"));
                 }
             }
         }
@@ -159,9 +159,9 @@ mod tests {
     #[test]
     fn very_long_line_is_named_instead_of_shown() {
         let short = Arc::new(Source::new("f", "a: 1\nb: 2\n".to_owned()));
-        assert!(rendered(&Problem::new("wrong").at(&short, 8..9), false).contains("f:2:4"));
+        assert!(rendered(&Problem::new("wrong").at(&short, 8..9), Style::PLAIN).contains("f:2:4"));
         let long = Arc::new(Source::new("f", format!("a: {}", "x".repeat(5000))));
-        let shown = rendered(&Problem::new("wrong").at(&long, 3..9), false);
+        let shown = rendered(&Problem::new("wrong").at(&long, 3..9), Style::PLAIN);
         assert!(shown.contains("f:1:4: wrong") && shown.len() < 100, "{shown}");
     }
 }

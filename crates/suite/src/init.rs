@@ -16,7 +16,7 @@ use crate::{
 };
 
 mod guess;
-mod objects;
+pub(crate) mod objects;
 
 /// How many objects to try a policy on. More would take too long.
 const TRIES: usize = 1200;

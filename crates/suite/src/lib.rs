@@ -15,11 +15,12 @@
 //! 1. What is written in files: `format`, `places`, `patch`, `request`.
 //! 2. The cluster: `extension`, `test_cluster`, `cluster`.
 //! 3. What is tested, and what comes of it: `suite`, `expect`, `run`, `coverage`, `mutate`, `report`.
-//! 4. From files to suites, and new ones: `loader`, `assemble`, `import`, `load`, `init`.
+//! 4. From files to suites, and new ones: `loader`, `assemble`, `import`, `load`, `init`, `create`.
 
 mod assemble;
 mod cluster;
 pub mod coverage;
+pub mod create;
 mod expect;
 mod extension;
 pub mod format;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use palisade_apiserver::admission::{PolicyKind, Request, Review};
+use palisade_cel::Minor;
 use palisade_manifest::Source;
 
 use crate::{
@@ -31,6 +32,16 @@ pub struct Suite {
 }
 
 impl Suite {
+    /// The minor of the API server that a case asks.
+    pub fn minor(&self, case: &Case) -> Minor {
+        self.clusters[case.cluster].kinds().minor()
+    }
+
+    /// The API server's answer to another request, in the cluster of a case.
+    pub fn ask(&self, case: &Case, request: &Request) -> Review {
+        self.clusters[case.cluster].admit(request)
+    }
+
     /// The policies in its cluster.
     pub(crate) fn policies(&self) -> impl Iterator<Item = &Member> {
         cluster::policies(&self.members)
@@ -60,6 +71,11 @@ pub struct Case {
 }
 
 impl Case {
+    /// The request.
+    pub fn request(&self) -> &Request {
+        &self.request
+    }
+
     /// The API server's answer, in the case's own cluster or in one like it.
     pub(crate) fn ask(&self, cluster: &TestCluster) -> Review {
         if self.decoded { cluster.review(&self.request) } else { cluster.admit(&self.request) }

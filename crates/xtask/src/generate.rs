@@ -7,7 +7,7 @@ use std::{
 };
 
 use crate::{
-    coverage, lints, pages,
+    coverage, library, lints, pages,
     project::{Error, root},
 };
 
@@ -55,6 +55,7 @@ fn files() -> Result<BTreeMap<PathBuf, String>, Error> {
     let mut files = pages::all()?;
     files.extend(lints::all());
     files.insert("docs/coverage.md".into(), coverage::page()?);
+    files.insert("docs/policies.md".into(), library::page()?);
     files.insert("docs/policy-test.schema.json".into(), format!("{:#}\n", palisade_suite::format::schema()));
     for crd in palisade_api::crd::all() {
         let path = PathBuf::from(format!("crds/{}.yaml", crd.spec.names.plural));

@@ -25,6 +25,7 @@ mod mutation;
 mod mutation_cases;
 mod namespaces;
 mod plugins;
+mod policies;
 mod pressure;
 mod privilege;
 mod refuted;
@@ -75,6 +76,7 @@ fn main() -> ExitCode {
         plugins::plugins_answer_like_the_api_server,
         plugins::default_plugins_match_kube_apiserver_help,
         stored::stored_objects_are_judged_like_the_api_server,
+        policies::library_policies_answer_like_the_api_server,
         validation::validation_errors_match_the_api_server,
         validation::corpus_workloads_are_validated_like_the_api_server,
         catalogue::fixtures_get_their_verdicts,
@@ -151,6 +153,7 @@ fn main() -> ExitCode {
         admission::offline_verdicts_match_the_api_server,
         plugins::plugins_answer_like_the_api_server,
         stored::stored_objects_are_judged_like_the_api_server,
+        policies::library_policies_answer_like_the_api_server,
         crds::invalid_profiles_are_rejected_by_the_crd,
         enforcement::compliant_jobs_pass_and_every_rule_denies,
         enforcement::an_ephemeral_container_is_judged,

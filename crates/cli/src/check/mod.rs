@@ -7,7 +7,7 @@ mod show;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    io::{self, IsTerminal},
+    io,
 };
 
 pub use args::CheckArgs;
@@ -25,6 +25,7 @@ use crate::{
     profiles,
     report::{self, Failure, Problem},
     smallest::Least,
+    style::Style,
 };
 
 /// A pod or workload that was judged.
@@ -88,8 +89,9 @@ pub fn run(args: &CheckArgs) -> Result<(), Failure> {
     let checked = Checked { objects: judged, others };
     let shared = show::shared(&checked, &ground.accepted);
     for output in &config.output {
-        let terminal = output.format == Format::Human && output.file.is_none() && io::stdout().is_terminal();
-        output.write(&shared, [&|| show::human(&checked, terminal), &|| show::json(&checked)])?;
+        let shown = output.format == Format::Human && output.file.is_none();
+        let style = if shown { Style::of(&io::stdout()) } else { Style::PLAIN };
+        output.write(&shared, [&|| show::human(&checked, style), &|| show::json(&checked)])?;
     }
     if !problems.is_empty() {
         return Err(Failure::CouldNotRun(problems));

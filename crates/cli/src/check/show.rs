@@ -12,6 +12,7 @@ use crate::{
     judge::{REJECTED, Violation},
     profiles::Accepted,
     report::{Problem, harmless, one_line, rendered},
+    style::Style,
 };
 
 const PAGES: &str = "https://github.com/palisade-dev/palisade/blob/main/docs/checks";
@@ -105,14 +106,14 @@ fn path(of: &Judged<'_>, message: &str) -> String {
 }
 
 /// For people: each violation with an excerpt, then the change, and a summary.
-pub(super) fn human(checked: &Checked<'_>, terminal: bool) -> String {
+pub(super) fn human(checked: &Checked<'_>, style: Style) -> String {
     let mut text = String::new();
     for one in &checked.objects {
         for violation in &one.violations {
             let place = one.manifest.object.place(&path(one, &violation.message));
             let problem = Problem::new(format!("{}: [{}] {}", name(one), violation.check, message(violation)));
             let problem = problem.severe(severity(violation)).at(one.manifest.object.source, place);
-            text.push_str(&rendered(&problem, terminal));
+            text.push_str(&rendered(&problem, style));
             text.push('\n');
         }
         if let Some(change) = &one.change {
@@ -126,7 +127,7 @@ pub(super) fn human(checked: &Checked<'_>, terminal: bool) -> String {
     }
     text.push_str(&summary(checked));
     text.chars()
-        .map(|c| if matches!(c, '\n' | '\u{1b}') && (c == '\n' || terminal) { c } else { harmless(c) })
+        .map(|c| if matches!(c, '\n' | '\u{1b}') && (c == '\n' || style.color) { c } else { harmless(c) })
         .collect()
 }
 

@@ -5,16 +5,16 @@ use std::fmt::Write as _;
 use palisade_lint::{IGNORE_ANNOTATION, Report, Rule};
 use palisade_manifest::Severity;
 
-use crate::{findings::severity, report::rendered};
+use crate::{findings::severity, report::rendered, style::Style};
 
 /// The most findings that one run prints.
 const MAX_FINDINGS: usize = 200;
 
 /// Each finding with an excerpt, and how many there are.
-pub(super) fn text(report: &Report, terminal: bool) -> String {
+pub(super) fn text(report: &Report, style: Style) -> String {
     let mut text = String::new();
     for finding in report.findings.iter().take(MAX_FINDINGS) {
-        text.push_str(&rendered(&finding.problem(), terminal));
+        text.push_str(&rendered(&finding.problem(), style));
         text.push('\n');
     }
     if report.findings.len() > MAX_FINDINGS {

@@ -5,7 +5,7 @@ mod formats;
 mod human;
 mod json;
 
-use std::io::{self, IsTerminal};
+use std::io;
 
 use palisade_lint::{Level, Options, Report, lint, unreadable};
 use palisade_manifest::{Severity, objects};
@@ -16,6 +16,7 @@ pub use args::LintArgs;
 use crate::{
     files, output,
     report::{self, Failure, Problem},
+    style::Style,
 };
 
 /// Runs the command.
@@ -40,8 +41,8 @@ fn found(args: &LintArgs) -> Result<bool, Failure> {
     let report = judged(&args.files, &options)?;
     let shared = formats::shared(&report);
     for output in &args.output {
-        let terminal = output.file.is_none() && io::stdout().is_terminal();
-        output.write(&shared, [&|| human::text(&report, terminal), &|| json::text(&report)])?;
+        let style = if output.file.is_none() { Style::of(&io::stdout()) } else { Style::PLAIN };
+        output.write(&shared, [&|| human::text(&report, style), &|| json::text(&report)])?;
     }
     let least = match args.fail_on {
         FailOn::Error => Severity::Error,

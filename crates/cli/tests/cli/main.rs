@@ -2,14 +2,17 @@
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "a test that cannot set itself up may panic")]
 
 mod check;
+mod color;
 mod eval;
 mod exceptions;
 mod explain;
 #[cfg(unix)]
 mod hostile;
+mod library;
 mod lint;
 mod migrate;
 mod mutated;
+mod new;
 mod render;
 mod report;
 mod suites;

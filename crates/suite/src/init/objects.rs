@@ -46,7 +46,8 @@ fn of_rule<'k>(rule: &Json, kinds: &'k Kinds) -> Vec<&'k Resource> {
     found
 }
 
-fn minimal(api_version: &str, kind: &str) -> Json {
+/// A minimal object of a kind; of one that is not known here only the metadata.
+pub(crate) fn minimal(api_version: &str, kind: &str) -> Json {
     let name = "example";
     if let Some(workload) = WORKLOADS.iter().find(|one| (one.api_version, one.kind) == (api_version, kind)) {
         return workload.around(name, &pod::minimal(name));

@@ -1,0 +1,44 @@
+//! The command line of `palisade new`.
+
+use std::path::PathBuf;
+
+use clap::Subcommand;
+use palisade_cel::Minor;
+
+use crate::options::kube_version_help;
+
+const EXAMPLES: &str = "\
+Examples:
+  palisade new policy team-label                      for pods, in ./team-label
+  palisade new policy https-only --kind Ingress --directory policies
+  palisade test --coverage --mutate team-label        what it wrote passes
+  palisade lint team-label
+
+It writes policy.yaml, binding.yaml (with Warn and Audit), good.yaml, bad.yaml and a suite, palisade-test.yaml. The policy \
+demands a label: put what you demand in its place. docs/policies.md lists policies to copy.
+
+Exit codes: 0 written, 2 could not run.";
+
+/// What to start.
+#[derive(Debug, Subcommand)]
+pub enum NewCommand {
+    /// Start a ValidatingAdmissionPolicy with its suite.
+    Policy(PolicyArgs),
+}
+
+/// The arguments of `palisade new policy`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct PolicyArgs {
+    /// The name of the policy, and of the directory to create.
+    #[arg(value_name = "NAME")]
+    pub name: String,
+    /// The kind that the policy judges, or its plural.
+    #[arg(long, value_name = "KIND", default_value = "Pod")]
+    pub kind: String,
+    /// Where to create the directory.
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub directory: PathBuf,
+    #[arg(long, value_name = "VERSION", default_value_t = Minor::DEFAULT, help = kube_version_help())]
+    pub kube_version: Minor,
+}

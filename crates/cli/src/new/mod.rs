@@ -1,0 +1,33 @@
+//! `palisade new`: starts a policy with its suite, as `cargo new` starts a crate.
+
+mod args;
+
+use std::fs;
+
+use palisade_apiserver::admission::Plugins;
+use palisade_profiles::suite::Profiles;
+use palisade_suite::{Server, create};
+
+pub use args::NewCommand;
+
+use crate::{
+    output,
+    report::{Failure, Problem},
+};
+
+/// Runs the command.
+pub fn run(command: &NewCommand) -> Result<(), Failure> {
+    let NewCommand::Policy(args) = command;
+    let failed = |what: String| Failure::CouldNotRun(vec![Problem::new(what)]);
+    let server = Server { minor: args.kube_version, plugins: Plugins::default(), extension: Some(&Profiles) };
+    let files = create::policy(&args.name, &args.kind, &server).map_err(failed)?;
+    let directory = args.directory.join(&args.name);
+    // One that is there is somebody's.
+    fs::create_dir(&directory).map_err(|error| failed(format!("cannot create {}: {error}", directory.display())))?;
+    for (name, text) in files {
+        let path = directory.join(name);
+        fs::write(&path, text).map_err(|error| failed(format!("cannot write {}: {error}", path.display())))?;
+        output::print(&format!("wrote {}\n", path.display()))?;
+    }
+    Ok(())
+}
