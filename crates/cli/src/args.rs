@@ -28,9 +28,9 @@ use crate::{
 
 /// Tenant security for Kubernetes, enforced by the API server itself.
 ///
-/// Works offline: only status, why, history, diff, dump, rollback, rollout, exception, and check, replay and report with
-/// --live ask a cluster, and only rollback, rollout and exception change anything. What render prints passed the check that
-/// the controller makes before it applies anything.
+/// Works offline: only status, why, history, diff, dump, rollback, rollout, exception, audit --metrics, and check, replay and
+/// report with --live ask a cluster, and only rollback, rollout and exception change anything. What render prints passed the
+/// check that the controller makes before it applies anything.
 #[derive(Debug, Parser)]
 #[command(name = "palisade", version, after_help = render::EXAMPLES)]
 pub struct Args {
@@ -112,7 +112,10 @@ pub enum Command {
     ///
     /// With a pod, also what the profiles there do with it, and the smallest change with which it is admitted.
     Why(WhyArgs),
-    /// Count who was denied, warned or noted in the audit logs of API servers: by profile, check, namespace and workload.
+    /// Count who was denied, warned or noted by API servers: by profile, check, namespace and workload.
+    ///
+    /// By their audit logs, by audit events that they send here, or, without checks and namespaces, by the metrics of one of
+    /// them.
     Audit(AuditArgs),
     /// Report how near namespaces are to Deny and what to change, as one page to hand round.
     ///

@@ -113,6 +113,17 @@ pub enum Action {
     Noted,
 }
 
+impl Action {
+    /// As a label of metrics.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Denied => "denied",
+            Self::Warned => "warned",
+            Self::Noted => "noted",
+        }
+    }
+}
+
 /// One profile's answer to one request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
@@ -184,7 +195,7 @@ pub fn read(name: &str, mut from: impl BufRead, found: &mut impl FnMut(Event)) -
             continue;
         }
         if let Ok(event) = serde_json::from_slice::<Event>(&line) {
-            if !matches!(event.stage.as_str(), "RequestReceived" | "ResponseStarted") {
+            if event.is_answered() {
                 found(event);
             }
         } else {
@@ -204,14 +215,10 @@ impl Event {
     /// What the profiles said of the request, and whether another policy denied it.
     pub fn findings(&self) -> (Vec<Finding>, bool) {
         let (mut found, mut others) = (Vec::new(), false);
-        let denial = self.response_status.message.split_once("ValidatingAdmissionPolicy '");
-        if let Some((_, rest)) = denial.filter(|_| self.response_status.code >= 400)
-            && let Some((policy, rest)) = rest.split_once('\'')
-        {
-            let text = rest.split_once("denied request: ").map_or("", |(_, text)| text);
+        if let Some((policy, text)) = denial(&self.response_status) {
             match profile_of(policy) {
                 Some(profile) => {
-                    found.push(Finding { checks: checks(text, &profile), profile, action: Action::Denied })
+                    found.push(Finding { checks: checks(text, &profile), profile, action: Action::Denied });
                 }
                 None => others = true,
             }
@@ -243,14 +250,28 @@ impl Event {
         format!("{}/{name}", self.object_ref.resource)
     }
 
-    /// Whether the client asked for a dry run.
+    /// Whether the request was answered; of most requests there are events from before that.
+    pub fn is_answered(&self) -> bool {
+        !matches!(self.stage.as_str(), "RequestReceived" | "ResponseStarted")
+    }
+
+    /// Whether it was a dry run. The controller asks by these whether a profile is in force.
     pub fn is_dry_run(&self) -> bool {
         self.request_uri.contains("dryRun=")
     }
 }
 
+/// The policy that denied a request, and its message. The API server begins such an answer with `pods "a" is forbidden: `;
+/// another answer may quote a text of the request that looks like a denial.
+fn denial(status: &ResponseStatus) -> Option<(&str, &str)> {
+    let (before, rest) = status.message.split_once("ValidatingAdmissionPolicy '").filter(|_| status.code >= 400)?;
+    before.strip_suffix(" is forbidden: ").filter(|about| about.split(' ').count() <= 2)?;
+    let (policy, rest) = rest.split_once('\'')?;
+    Some((policy, rest.split_once("denied request: ").map_or("", |(_, text)| text)))
+}
+
 /// The profile that a policy was made for.
-fn profile_of(policy: &str) -> Option<String> {
+pub fn profile_of(policy: &str) -> Option<String> {
     let rest = policy.strip_prefix("palisade-")?;
     let name = rest.strip_suffix("-pods").or_else(|| rest.strip_suffix("-workloads"))?;
     Some(name.to_owned())
@@ -286,5 +307,19 @@ mod tests {
         assert_eq!(profile_of("palisade-my-pods-pods").as_deref(), Some("my-pods"));
         assert_eq!(profile_of("palisade-tools-workloads").as_deref(), Some("tools"));
         assert_eq!(profile_of("tools-pods"), None);
+    }
+
+    #[test]
+    fn only_an_answer_that_begins_as_a_denial_is_one() {
+        let of = |code: u16, message: &str| {
+            denial(&ResponseStatus { message: message.to_owned(), code }).map(|(policy, _)| policy.to_owned())
+        };
+        let denied = "ValidatingAdmissionPolicy 'palisade-x-pods' with binding 'b' denied request: no";
+        for about in ["pods \"a\" is forbidden: ", "pods is forbidden: "] {
+            assert_eq!(of(403, &format!("{about}{denied}")).as_deref(), Some("palisade-x-pods"));
+        }
+        let quoted = format!("Pod \"a\" is invalid: spec.x: Invalid value: \"is forbidden: {denied}\"");
+        assert_eq!(of(422, &quoted), None);
+        assert_eq!(of(200, &format!("pods \"a\" is forbidden: {denied}")), None);
     }
 }

@@ -1,6 +1,6 @@
 //! `palisade`: shows, offline, what a `ToolSecurityProfile` compiles to, and how an API server would answer requests.
 //! CI and the controller run the same pipeline: parse, compile, check. Only status, why, dump, what is asked for with --live,
-//! and the commands about revisions, rollouts and exceptions ask a cluster.
+//! audit --metrics, and the commands about revisions, rollouts and exceptions ask a cluster.
 //!
 //! Each module uses only modules before it:
 //!

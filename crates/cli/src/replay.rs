@@ -8,7 +8,7 @@ use palisade_apiserver::admission;
 use palisade_cel::Minor;
 use palisade_objects::{
     json::set,
-    owners::{Owner, Owners},
+    owners::{Owners, Reference},
 };
 use serde_json::{Value as Json, json};
 
@@ -288,13 +288,13 @@ impl Replay<'_> {
         let metadata = &object["metadata"];
         let named = [&metadata["name"], &json!(event.object_ref.name), &metadata["generateName"]];
         let name = named.into_iter().filter_map(Json::as_str).find(|name| !name.is_empty());
-        let name = name.unwrap_or("(not named)").to_owned();
-        let owner = Owner::of(&object);
+        let itself = Reference { name: name.unwrap_or("(not named)").to_owned(), ..Reference::to(kind, &object) };
+        let owner = Reference::to_controller(&object);
         if kind != "Pod" && owner.is_some() {
-            set(&mut object, &["metadata", "uid"], address(&json!(kind), &json!(name)));
+            set(&mut object, &["metadata", "uid"], address(&json!(kind), &json!(itself.name)));
             self.owners.learn(&object);
         }
-        Place { namespace: namespace.to_owned(), workload: self.owners.workload(kind, &name, owner.as_ref()) }
+        Place { namespace: namespace.to_owned(), workload: self.owners.workload(&itself, owner.as_ref()).to_string() }
     }
 
     /// Judges what is left.

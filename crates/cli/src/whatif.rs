@@ -2,7 +2,7 @@
 
 use palisade_objects::{
     existing::{anew, is_current},
-    owners::{Owner, Owners},
+    owners::{Owners, Reference},
 };
 use serde_json::Value as Json;
 
@@ -77,8 +77,9 @@ impl<'a> WhatIf<'a> {
                 if let Some(rejected) = before.iter().chain(&after).find(|one| one.profile.is_empty()) {
                     return self.effects.unknown(NOT_TAKEN, || which(&rejected.message));
                 }
-                let owner = Owner::of(&subject.object);
-                let workload = self.owners.workload(&subject.kind, name, owner.as_ref());
+                let owner = Reference::to_controller(&subject.object);
+                let itself = Reference { name: name.to_owned(), ..Reference::to(&subject.kind, &subject.object) };
+                let workload = self.owners.workload(&itself, owner.as_ref()).to_string();
                 self.effects.add(Place { namespace, workload }, &before, &after);
             }
             (Err(why), _) | (_, Err(why)) => self.effects.unknown(NOT_KNOWN, || which(&why)),

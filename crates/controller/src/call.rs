@@ -78,9 +78,10 @@ impl From<watcher::Error> for ApiError {
 }
 
 impl ApiError {
-    /// The object, or the namespace it would be in, does not exist.
+    /// The object, or the namespace it would be in, does not exist; or the API server does not serve the API, which it says
+    /// in plain text.
     pub fn is_not_found(&self) -> bool {
-        matches!(self, Self::Refused(status) if status.is_not_found())
+        matches!(self, Self::Refused(status) if status.code == 404)
     }
 
     /// The namespace does not exist or is being deleted, so that nothing can be written into it.

@@ -6,7 +6,7 @@ use kube::{
     Api, Resource,
     api::{Patch, PatchParams},
 };
-use palisade_objects::json::Change as _;
+use palisade_objects::json::set;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value as Json, json};
 
@@ -124,8 +124,8 @@ where
     if same(&applied) { Ok(applied) } else { Err(ApiError::Differs { kind: K::kind(&()).into_owned(), name }) }
 }
 
-/// The merge patch that makes the spec what is desired. In the metadata, labels, annotations and owners of others stay: they
-/// change no verdict.
+/// The merge patch that makes the content what is desired: all but metadata and status. In the metadata, labels,
+/// annotations and owners of others stay: they change no verdict.
 fn change<K: Resource + Serialize>(desired: &K, found: &K) -> serde_json::Result<Json> {
     let meta = desired.meta();
     let mut metadata = Map::new();
@@ -141,8 +141,18 @@ fn change<K: Resource + Serialize>(desired: &K, found: &K) -> serde_json::Result
         owners.extend(ours.iter().cloned());
         metadata.insert("ownerReferences".to_owned(), json!(owners));
     }
-    let spec = |of: &K| serde_json::to_value(of).map(|mut of| of.at_mut(&["spec"]).take());
-    Ok(json!({"metadata": metadata, "spec": difference(&spec(found)?, &spec(desired)?)}))
+    let mut patch = difference(&content(found)?, &content(desired)?);
+    set(&mut patch, &["metadata"], Json::Object(metadata));
+    Ok(patch)
+}
+
+/// What an object says besides which it is and what was observed of it.
+fn content<K: Serialize>(of: &K) -> serde_json::Result<Json> {
+    let mut content = serde_json::to_value(of)?;
+    if let Json::Object(fields) = &mut content {
+        fields.retain(|field, _| !matches!(field.as_str(), "apiVersion" | "kind" | "metadata" | "status"));
+    }
+    Ok(content)
 }
 
 /// The merge patch (RFC 7396) that makes `desired` of `found`.
@@ -170,7 +180,16 @@ mod tests {
         }));
         let metadata = json!({"labels": {"ours": "1"}, "ownerReferences": [owner("b"), owner("a")]});
         assert_eq!(change(&desired, &found).unwrap()["metadata"], metadata);
-        assert_eq!(change(&desired, &desired).unwrap()["metadata"], json!({"labels": {"ours": "1"}}));
+        assert_eq!(change(&desired, &desired).unwrap(), json!({"metadata": {"labels": {"ours": "1"}}}));
+    }
+
+    #[test]
+    fn content_outside_of_the_spec_becomes_what_is_desired() {
+        let object = |content: Json| -> ConfigMap { serde_json::from_value(content).unwrap() };
+        let found = object(json!({"data": {"a": "1", "b": "1"}, "immutable": true}));
+        let desired = object(json!({"data": {"a": "2"}}));
+        let patch = json!({"data": {"a": "2", "b": null}, "immutable": null, "metadata": {}});
+        assert_eq!(change(&desired, &found).unwrap(), patch);
     }
 
     #[test]

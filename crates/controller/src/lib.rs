@@ -98,5 +98,5 @@ mod write;
 
 pub use context::Access;
 pub use lease::Timing;
-pub use options::{ApiServers, Options, ScanInterval};
+pub use options::{ApiServers, Options, PolicyReports, ScanInterval};
 pub use run::{Controller, Error, Running, run};

@@ -67,6 +67,17 @@ impl FromStr for ScanInterval {
     }
 }
 
+/// Whether the background scan writes reports of other APIs, too.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+#[value(rename_all = "PascalCase")]
+pub enum PolicyReports {
+    /// Where one of these APIs is installed.
+    #[default]
+    Auto,
+    /// Never. Those that were written before are deleted.
+    Off,
+}
+
 /// Options of the controller.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Options {
@@ -102,10 +113,14 @@ pub struct Options {
     /// How many lists of 500 objects a background scan asks for in a second.
     #[arg(long, default_value_t = 10, value_parser = some())]
     pub scan_rate: usize,
-    /// How many bytes all ToolSecurityReports together may have, as JSON. Those that come last have counts only, or are
-    /// not written.
+    /// How many bytes all reports of the background scan together may have, as JSON. Those that come last have counts
+    /// only, or are not written.
     #[arg(long, default_value_t = 16 * 1024 * 1024, value_parser = some())]
     pub scan_max_report_bytes: usize,
+    /// Whether the background scan also writes a Report of the OpenReports API (openreports.io/v1alpha1) or, where only
+    /// that is installed, a PolicyReport (wgpolicyk8s.io/v1alpha2) beside each ToolSecurityReport.
+    #[arg(long, env = "PALISADE_SCAN_POLICY_REPORTS", value_enum, default_value = "Auto")]
+    pub scan_policy_reports: PolicyReports,
     /// Work only while this replica holds the Lease palisade-controller in palisade-system, so that several replicas can
     /// run: one works, the others follow the cluster and take over.
     #[arg(long)]
@@ -137,6 +152,7 @@ impl Default for Options {
             scan_interval: ScanInterval::default(),
             scan_rate: 10,
             scan_max_report_bytes: 16 * 1024 * 1024,
+            scan_policy_reports: PolicyReports::default(),
             leader_elect: false,
             leader_elect_lease_duration: Duration::from_secs(8),
             leader_elect_renew_deadline: Duration::from_secs(5),

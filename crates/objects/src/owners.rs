@@ -1,53 +1,75 @@
 //! Which workload an object belongs to, so that a Deployment with fifty pods is one line of a report.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt};
 
 use serde_json::Value as Json;
+
+use crate::workload::WORKLOADS;
 
 /// The longest chain of owners that is followed: an owner may be made by whoever writes the object.
 const DEEPEST: usize = 5;
 
-/// The controller of an object, as the object names it.
+/// A workload or a pod by itself. Its text is kind and name: `Deployment/encoder`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Owner {
-    uid: String,
-    kind: String,
-    name: String,
+pub struct Reference {
+    /// Its API version.
+    pub api_version: String,
+    /// Its kind.
+    pub kind: String,
+    /// Its name.
+    pub name: String,
+    /// Its uid.
+    pub uid: String,
 }
 
-impl Owner {
-    /// The controller of an object, if it has one.
-    pub fn of(object: &Json) -> Option<Self> {
+impl Reference {
+    /// An object of a kind that is listed.
+    pub fn to(kind: &str, object: &Json) -> Self {
+        let text = |key: &str| object["metadata"][key].as_str().unwrap_or_default().to_owned();
+        let workload = WORKLOADS.iter().find(|workload| workload.kind == kind);
+        let api_version = workload.map_or("v1", |workload| workload.api_version).to_owned();
+        Self { api_version, kind: kind.to_owned(), name: text("name"), uid: text("uid") }
+    }
+
+    /// The controller of an object as the object names it, if it has one.
+    pub fn to_controller(object: &Json) -> Option<Self> {
         let owners = object.pointer("/metadata/ownerReferences")?.as_array()?;
         let owner = owners.iter().find(|owner| owner["controller"] == true)?;
         let text = |key: &str| owner[key].as_str().map(str::to_owned);
-        Some(Self { uid: text("uid")?, kind: text("kind")?, name: text("name")? })
+        let api_version = text("apiVersion").unwrap_or_default();
+        Some(Self { api_version, kind: text("kind")?, name: text("name")?, uid: text("uid")? })
+    }
+}
+
+impl fmt::Display for Reference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.kind, self.name)
     }
 }
 
 /// The owners of workloads that belong to another, such as ReplicaSets, by the uid of the workload.
 #[derive(Debug, Default)]
-pub struct Owners(BTreeMap<String, Owner>);
+pub struct Owners(BTreeMap<String, Reference>);
 
 impl Owners {
     /// Remembers the owner of a workload, if it has one.
     pub fn learn(&mut self, workload: &Json) {
         let uid = workload.pointer("/metadata/uid").and_then(Json::as_str);
-        if let (Some(uid), Some(owner)) = (uid, Owner::of(workload)) {
+        if let (Some(uid), Some(owner)) = (uid, Reference::to_controller(workload)) {
             self.0.insert(uid.to_owned(), owner);
         }
     }
 
-    /// Kind and name of the topmost workload that is known: `Deployment/encoder` for a pod of its ReplicaSet.
-    pub fn workload(&self, kind: &str, name: &str, owner: Option<&Owner>) -> String {
-        let Some(mut top) = owner else { return format!("{kind}/{name}") };
+    /// The topmost workload that is known: `Deployment/encoder` for a pod of its ReplicaSet.
+    pub fn workload<'a>(&'a self, object: &'a Reference, owner: Option<&'a Reference>) -> &'a Reference {
+        let Some(mut top) = owner else { return object };
         for _ in 0..DEEPEST {
             match self.0.get(&top.uid) {
                 Some(above) => top = above,
                 None => break,
             }
         }
-        format!("{}/{}", top.kind, top.name)
+        top
     }
 }
 
@@ -65,16 +87,21 @@ mod tests {
         json!({"metadata": {"uid": uid, "ownerReferences": owners}})
     }
 
+    fn topmost(owners: &Owners, pod: &str, of: &Json) -> String {
+        let pod = Reference::to("Pod", &json!({"metadata": {"name": pod}}));
+        owners.workload(&pod, Reference::to_controller(of).as_ref()).to_string()
+    }
+
     #[test]
     fn a_pod_belongs_to_the_topmost_workload() {
         let mut owners = Owners::default();
         owners.learn(&object("rs", Some(("d", "Deployment", "web"))));
         owners.learn(&object("d", None));
-        let pod = Owner::of(&object("p", Some(("rs", "ReplicaSet", "web-1"))));
-        assert_eq!(owners.workload("Pod", "web-1-a", pod.as_ref()), "Deployment/web");
-        let custom = Owner::of(&object("p", Some(("r", "Rollout", "web"))));
-        assert_eq!(owners.workload("Pod", "web-1-a", custom.as_ref()), "Rollout/web");
-        assert_eq!(owners.workload("Pod", "single", None), "Pod/single");
+        let pod = object("p", Some(("rs", "ReplicaSet", "web-1")));
+        assert_eq!(topmost(&owners, "web-1-a", &pod), "Deployment/web");
+        let custom = object("p", Some(("r", "Rollout", "web")));
+        assert_eq!(topmost(&owners, "web-1-a", &custom), "Rollout/web");
+        assert_eq!(topmost(&owners, "single", &object("p", None)), "Pod/single");
     }
 
     #[test]
@@ -82,13 +109,21 @@ mod tests {
         let mut owners = Owners::default();
         owners.learn(&object("a", Some(("b", "ReplicaSet", "b"))));
         owners.learn(&object("b", Some(("a", "ReplicaSet", "a"))));
-        let pod = Owner::of(&object("p", Some(("a", "ReplicaSet", "a"))));
-        assert!(owners.workload("Pod", "p", pod.as_ref()).starts_with("ReplicaSet/"));
+        let pod = object("p", Some(("a", "ReplicaSet", "a")));
+        assert!(topmost(&owners, "p", &pod).starts_with("ReplicaSet/"));
     }
 
     #[test]
     fn an_owner_that_is_no_controller_does_not_count() {
         let pod = json!({"metadata": {"ownerReferences": [{"uid": "x", "kind": "Node", "name": "n"}]}});
-        assert_eq!(Owner::of(&pod), None);
+        assert_eq!(Reference::to_controller(&pod), None);
+    }
+
+    #[test]
+    fn listed_objects_have_the_api_version_of_their_kind() {
+        let object = json!({"metadata": {"name": "a", "uid": "u"}});
+        let reference = |kind: &str| Reference::to(kind, &object);
+        assert_eq!(reference("CronJob").api_version, "batch/v1");
+        assert_eq!(reference("Pod").api_version, "v1");
     }
 }

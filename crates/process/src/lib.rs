@@ -1,9 +1,9 @@
-//! What the controller and the webhook have in common as processes: logs, signals, HTTP servers that no client can block, a
-//! health server, supervised tasks, delays of retries.
+//! What processes that serve have in common: logs, signals, HTTP servers that no client can block, TLS, a health server,
+//! supervised tasks, delays of retries.
 //!
 //! Each module uses only modules before it:
 //!
-//! 1. `metrics`, `retry`, `supervisor`, `server`, `health`.
+//! 1. `metrics`, `retry`, `supervisor`, `server`, `tls`, `health`.
 
 #![allow(
     clippy::disallowed_methods,
@@ -16,6 +16,7 @@ mod metrics;
 mod retry;
 mod server;
 mod supervisor;
+pub mod tls;
 
 pub use health::{Health, serve_health};
 pub use metrics::{about_process, text};
@@ -23,7 +24,7 @@ pub use retry::{delay, watch_backoff};
 pub use server::{BodyError, GRACE, HttpMetrics, HttpServer, Limits, Share};
 pub use supervisor::{Supervisor, TaskFailure};
 
-use std::{error::Error, process::ExitCode, time::Duration};
+use std::{error::Error, io, process::ExitCode, time::Duration};
 
 use kube::{Client, Config};
 use tokio::signal::unix::{SignalKind, signal};
@@ -80,17 +81,7 @@ where
     }
     let run = async {
         let client = Client::try_from(Config::infer().await?)?;
-        let shutdown = CancellationToken::new();
-        let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-        let stop = shutdown.clone();
-        tokio::spawn(async move {
-            tokio::select! {
-                _ = terminate.recv() => {}
-                _ = interrupt.recv() => {}
-            }
-            stop.cancel();
-        });
-        work(client, shutdown).await.map_err(Into::into)
+        work(client, on_signal()?).await.map_err(Into::into)
     };
     // Both processes mostly wait; a thread for each processor of a large node would only cost memory.
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
@@ -105,6 +96,24 @@ where
             ExitCode::FAILURE
         }
     }
+}
+
+/// A token that SIGTERM and SIGINT cancel.
+///
+/// # Errors
+/// The signals cannot be caught.
+pub fn on_signal() -> io::Result<CancellationToken> {
+    let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    let stop = CancellationToken::new();
+    let shutdown = stop.clone();
+    tokio::spawn(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        stop.cancel();
+    });
+    Ok(shutdown)
 }
 
 /// Reads `250ms`, `10s`, `5m`, `1h` or `90d`.

@@ -11,7 +11,7 @@ use std::{
 };
 
 use kube::Client;
-use palisade_process::{GRACE, HttpServer, Limits, Supervisor, TaskFailure, serve_health};
+use palisade_process::{GRACE, HttpServer, Limits, Supervisor, TaskFailure, serve_health, tls::server_config};
 use tokio::{
     net::TcpListener,
     task::{JoinError, JoinHandle},
@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     certificates::{
-        self, CurrentCertificate,
+        CurrentCertificate,
         clients::{self, ClientCaError},
     },
     cluster::ClusterState,
@@ -99,7 +99,7 @@ pub async fn start(client: Client, options: Options, shutdown: CancellationToken
     let clients =
         options.client_ca.as_deref().map(|file| clients::verifier(file, &options.client_names)).transpose()?;
     let of = |address| move |source| Error::Listen { address, source };
-    let tls = certificates::server_config(Arc::clone(&cx.certificate), clients)?;
+    let tls = server_config(cx.certificate.clone(), clients)?;
     let listener = TcpListener::bind(options.listen).await.map_err(of(options.listen))?;
     let addr = listener.local_addr().map_err(of(options.listen))?;
     let health_addr = serve_health(options.listen_health, cx.clone(), &cx.metrics.ports, &tasks, ended.clone())

@@ -16,10 +16,9 @@ use palisade_cel::Minor;
 use palisade_controller::{Access, Controller, Options, Running};
 use palisade_controlplane::{Builder, ControlPlane};
 use serde_json::{Value as Json, json};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::{
-    Verdict, eventually,
+    Verdict, eventually, plain_get,
     requests::{add_ephemeral, create_pod, send},
 };
 
@@ -174,11 +173,7 @@ impl Cluster {
     /// What the controller says at an HTTP path.
     pub async fn controller_get(&self, path: &str) -> Result<String> {
         let address = self.controller.as_ref().ok_or("the controller does not run")?.addr;
-        let mut stream = tokio::net::TcpStream::connect(address).await?;
-        stream.write_all(format!("GET {path} HTTP/1.0\r\n\r\n").as_bytes()).await?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).await?;
-        Ok(answer)
+        Ok(plain_get(address, path).await?)
     }
 
     /// A kubeconfig with the rights that the manifests give the controller.

@@ -4,6 +4,7 @@
 mod admission;
 mod api_servers;
 mod approvals;
+mod audit;
 mod bounds;
 mod catalogue;
 mod confinement;
@@ -26,6 +27,7 @@ mod mutation_cases;
 mod namespaces;
 mod plugins;
 mod policies;
+mod policy_reports;
 mod pressure;
 mod privilege;
 mod refuted;
@@ -68,6 +70,7 @@ fn main() -> ExitCode {
     match std::env::args().nth(1).as_deref() {
         Some(palisade_tests::WEBHOOK) => return RUNTIME.block_on(palisade_tests::run_webhook()),
         Some(names::CONTROLLER) => return RUNTIME.block_on(palisade_tests::run_controller()),
+        Some(audit::PALISADE) => return ExitCode::from(palisade_cli::run(std::env::args_os().skip(1))),
         _ => {}
     }
     let mut arguments = Arguments::from_args();
@@ -117,6 +120,7 @@ fn main() -> ExitCode {
         rollout::a_soak_time_begins_again_after_a_denial,
         scan::the_scan_reports_what_the_api_server_would_deny,
         whatif::diff_predicts_what_the_api_server_denies,
+        policy_reports::violations_are_reported_where_other_tools_look,
     ];
     let maintained = scenarios![
         lifecycle::an_invalid_profile_changes_nothing,
@@ -213,6 +217,8 @@ fn main() -> ExitCode {
         leader::a_replica_takes_over_and_the_former_leader_writes_nothing,
         whatif::replayed_requests_get_the_logged_answers,
     ];
+    // On a control plane of its own: the others look at who asked for what.
+    let webhooked = scenarios![audit::an_api_server_sends_its_audit_events_and_waits_for_nobody];
     let unprivileged = scenarios![
         privilege::service_accounts_lack_dangerous_permissions,
         confinement::only_dry_runs_are_admitted_in_the_probe_namespace,
@@ -265,6 +271,7 @@ fn main() -> ExitCode {
         ("1.35 beta", emulated("1.35").apiserver_flags(acting), beta),
         ("1.36 confined", ControlPlane::builder(), unprivileged),
         ("1.36 audited", ControlPlane::builder().audit(true), audited),
+        ("1.36 with an audit webhook", ControlPlane::builder().audit(true), webhooked),
         ("1.33 confined", emulated("1.33"), confined),
         ("1.36 with policies of its own", own_policies, own),
         ("1.36 with a profile of its own", with_own_profile, own_profile),

@@ -15,32 +15,34 @@ use kube::{
 use palisade_api::{ScanStatus, ToolSecurityReport};
 use palisade_controller::{Options, ScanInterval};
 use palisade_objects::json::set;
-use palisade_tests::{Cluster, TestResult, Verdict, cpu_of, ensure, eventually, memory_of, root, tool_pod, within};
+use palisade_tests::{
+    Cluster, TestResult, Verdict, cpu_of, ensure, eventually, memory_of, plain_get, root, tool_pod, within,
+};
 use serde_json::{Value as Json, json};
 
 use crate::history::printed;
 
-type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
+pub(crate) type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
-const UID: i64 = 50_001;
+pub(crate) const UID: i64 = 50_001;
 /// How long thousands of objects may take, on a machine that has other things to do.
 const LIMIT: Duration = Duration::from_mins(10);
 
 /// How many objects of a workload violate a check, by namespace, workload and check.
-type Violations = BTreeMap<(String, String, String), i64>;
+pub(crate) type Violations = BTreeMap<(String, String, String), i64>;
 
-fn permit(cluster: &Cluster, verb: &str) -> TestResult {
+pub(crate) fn permit(cluster: &Cluster, verb: &str) -> TestResult {
     cluster.kubectl(&[verb, "-k", &root().join("manifests/scan").display().to_string()]).map(drop)
 }
 
-fn profile(test: &str, stage: &str) -> Result<Json> {
+pub(crate) fn profile(test: &str, stage: &str) -> Result<Json> {
     let mut profile = Cluster::toolforge_profile(test)?;
     set(&mut profile, &["spec", "enforcement"], json!({"pods": stage, "workloads": stage}));
     Ok(profile)
 }
 
 /// A pod that violates a few checks.
-fn violating(name: &str) -> Json {
+pub(crate) fn violating(name: &str) -> Json {
     let mut pod = tool_pod(name, UID);
     set(&mut pod, &["spec", "hostNetwork"], true);
     for container in pod["spec"]["containers"].as_array_mut().into_iter().flatten() {
@@ -85,7 +87,7 @@ fn reports(cluster: &Cluster) -> Api<ToolSecurityReport> {
     Api::all(cluster.admin.clone())
 }
 
-async fn reports_of(cluster: &Cluster, test: &str) -> Result<BTreeMap<String, ToolSecurityReport>> {
+pub(crate) async fn reports_of(cluster: &Cluster, test: &str) -> Result<BTreeMap<String, ToolSecurityReport>> {
     let list = reports(cluster).list(&ListParams::default()).await?;
     let of_test = list.items.into_iter().filter(|report| report.name_any() == test);
     Ok(of_test.map(|report| (report.namespace().unwrap_or_default(), report)).collect())
@@ -97,7 +99,7 @@ async fn scan_status(cluster: &Cluster, test: &str) -> std::result::Result<ScanS
 }
 
 /// Waits until a scan has found so many workloads that violate the profile.
-async fn wait_found(cluster: &Cluster, test: &str, workloads: i64) -> Result<ScanStatus> {
+pub(crate) async fn wait_found(cluster: &Cluster, test: &str, workloads: i64) -> Result<ScanStatus> {
     let (status, _) = within(LIMIT, &format!("{workloads} violating workloads"), || async {
         match scan_status(cluster, test).await {
             Ok(status) if status.workloads == workloads && status.message.is_empty() => Ok(status),
@@ -126,7 +128,7 @@ fn anew(object: &Json) -> Json {
 
 /// What the API server denies of the pods, the Deployments and the ReplicaSets without an owner: by dry runs of each, or of
 /// those that `asked` picks.
-async fn denied(
+pub(crate) async fn denied(
     cluster: &Cluster,
     namespaces: &[String],
     asked: impl Fn(&str) -> bool + Copy + Send,
@@ -183,7 +185,7 @@ async fn denied(
 }
 
 /// What the reports say.
-fn reported(reports: &BTreeMap<String, ToolSecurityReport>) -> Violations {
+pub(crate) fn reported(reports: &BTreeMap<String, ToolSecurityReport>) -> Violations {
     let lines = reports.iter().flat_map(|(namespace, report)| {
         report
             .spec
@@ -203,7 +205,7 @@ async fn versions(cluster: &Cluster, test: &str) -> Result<BTreeMap<String, Stri
 }
 
 /// How many scans have ended well, by the metrics.
-fn scans(metrics: &str) -> i64 {
+pub(crate) fn scans(metrics: &str) -> i64 {
     sample(metrics, "palisade_scan_total{result=\"ok\"}").unwrap_or_default()
 }
 
@@ -299,10 +301,15 @@ pub(crate) async fn the_scan_reports_what_the_api_server_would_deny(cluster: &mu
     let report: Json = serde_json::from_str(&printed(cluster, &["report", "--live", "-o", "json"]).await?)?;
     let of_profile = |one: &Json| one["profile"] == test;
     let text = |of: &Json| of.as_str().unwrap_or_default().to_owned();
-    let offenders: BTreeSet<_> = report["workloads"].as_array().into_iter().flatten().flat_map(|workload| {
-        let violations = workload["violations"].as_array().into_iter().flatten().filter(|one| of_profile(one));
-        violations.map(move |one| (text(&workload["namespace"]), text(&workload["workload"]), text(&one["check"])))
-    }).collect();
+    let offenders: BTreeSet<_> = report["workloads"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .flat_map(|workload| {
+            let violations = workload["violations"].as_array().into_iter().flatten().filter(|one| of_profile(one));
+            violations.map(move |one| (text(&workload["namespace"]), text(&workload["workload"]), text(&one["check"])))
+        })
+        .collect();
     ensure!(offenders.iter().eq(denied.keys()), "{offenders:#?} instead of {denied:#?}");
     let web = report["workloads"].as_array().into_iter().flatten().find(|one| one["workload"] == "Deployment/web");
     ensure!(web.is_some_and(|web| web["objects"] == 4), "{web:?}");
@@ -383,15 +390,7 @@ impl Program {
     }
 
     async fn metrics(&self) -> std::result::Result<String, String> {
-        use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-        let text = async {
-            let mut stream = tokio::net::TcpStream::connect(&self.address).await?;
-            stream.write_all(b"GET /metrics HTTP/1.0\r\n\r\n").await?;
-            let mut answer = String::new();
-            stream.read_to_string(&mut answer).await?;
-            std::io::Result::Ok(answer)
-        };
-        text.await.map_err(|error| error.to_string())
+        plain_get(&self.address, "/metrics").await.map_err(|error| error.to_string())
     }
 
     /// Waits until so many scans have ended well, and says how long the last one took, in seconds.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use palisade_objects::{
     existing::{anew, is_current},
-    owners::{Owner, Owners},
+    owners::{Owners, Reference},
     workload::Workload,
 };
 use serde_json::Value as Json;
@@ -29,9 +29,8 @@ pub(super) struct Objects<'a> {
 /// An object that was judged.
 struct Found {
     namespace: String,
-    kind: String,
-    name: String,
-    owner: Option<Owner>,
+    object: Reference,
+    owner: Option<Reference>,
     outcome: Outcome,
 }
 
@@ -99,19 +98,20 @@ impl<'a> Objects<'a> {
         for ((_, kind, namespace, object), outcome) in current.into_iter().zip(outcomes) {
             let metadata = &object["metadata"];
             let name = metadata["name"].as_str().or(metadata["generateName"].as_str()).unwrap_or_default().to_owned();
-            self.found.push(Found { namespace, kind, name, owner: Owner::of(&object), outcome });
+            let (of, owner) = (Reference::to(&kind, &object), Reference::to_controller(&object));
+            self.found.push(Found { namespace, object: Reference { name, ..of }, owner, outcome });
         }
     }
 
     /// Gathers them by workload.
     pub fn end(self) -> All {
         let (mut workloads, objects) = (Workloads::new(), self.found.len());
-        for Found { namespace, kind, name, owner, outcome } in self.found {
-            let itself = format!("{kind}/{name}");
-            let workload = self.owners.workload(&kind, &name, owner.as_ref());
+        for Found { namespace, object, owner, outcome } in self.found {
+            let itself = object.to_string();
+            let workload = self.owners.workload(&object, owner.as_ref()).to_string();
             let is_itself = itself == workload;
             let one = workloads.entry((namespace, workload)).or_default();
-            one.add(is_itself, name, outcome);
+            one.add(is_itself, object.name, outcome);
         }
         All { workloads, objects, unknown: self.unknown }
     }

@@ -9,6 +9,7 @@
 //! verdict depends on, so that the next pass judges only what has changed, and writes nothing if nothing has.
 
 mod pass;
+mod policy_reports;
 mod reports;
 mod tally;
 
@@ -22,14 +23,15 @@ use tokio::time::{Instant, Interval, MissedTickBehavior};
 
 use self::{
     pass::{Memory, Pass, Snapshot, Subject},
-    reports::Desired,
+    reports::Budget,
+    tally::Tallies,
 };
 use crate::{
     accepted::AcceptedProfile,
     call::ApiError,
     context::Context,
     judge::{Existing, Page, list_page},
-    options::Options,
+    options::{Options, PolicyReports},
     text::counted,
 };
 
@@ -45,13 +47,13 @@ const RESTARTS: usize = 3;
 /// Starts it, if the options say so.
 pub fn start(cx: &Arc<Context>, options: &Options) {
     let Some(interval) = options.scan_interval.0 else { return };
-    let (cx, rate) = (Arc::clone(cx), options.scan_rate);
-    let budget = options.scan_max_report_bytes;
+    let cx = Arc::clone(cx);
+    let scan = Scan::new(Arc::clone(&cx), interval, options);
     Arc::clone(&cx).supervisor.spawn("the background scan", async move {
         let stop = cx.stop.clone();
         tokio::select! {
             () = stop.cancelled() => {}
-            () = Scan::new(cx, interval, rate, budget).run() => {}
+            () = scan.run() => {}
         }
     });
 }
@@ -79,15 +81,17 @@ struct Scan {
     /// Between two requests for lists.
     pace: Interval,
     budget: usize,
+    policy_reports: PolicyReports,
     memory: Memory,
 }
 
 impl Scan {
-    fn new(cx: Arc<Context>, interval: Duration, rate: usize, budget: usize) -> Self {
-        let period = Duration::from_secs(1) / u32::try_from(rate.max(1)).unwrap_or(u32::MAX);
+    fn new(cx: Arc<Context>, interval: Duration, options: &Options) -> Self {
+        let period = Duration::from_secs(1) / u32::try_from(options.scan_rate.max(1)).unwrap_or(u32::MAX);
         let mut pace = tokio::time::interval(period.max(Duration::from_millis(1)));
         pace.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        Self { cx, interval, pace, budget, memory: Memory::default() }
+        let (budget, policy_reports) = (options.scan_max_report_bytes, options.scan_policy_reports);
+        Self { cx, interval, pace, budget, policy_reports, memory: Memory::default() }
     }
 
     async fn run(mut self) {
@@ -163,9 +167,9 @@ impl Scan {
         self.memory = memory;
         self.cx.metrics.scan_objects(objects);
         let tallies = tally::count(&found, &owners);
-        let desired = Desired::new(&snapshot, &tallies, &Time(Timestamp::now()), self.budget);
-        let cut = desired.cut.clone();
-        let written = reports::keep(&self.cx, &snapshot, desired).await;
+        let mut budget = Budget::new(self.budget);
+        let written = self.report(&snapshot, &tallies, &mut budget).await;
+        let cut = budget.cut;
         for subject in &snapshot.subjects {
             let mut status = tally::total(tallies.range(of_profile(subject.name())).map(|(_, tally)| tally));
             if let Some(reports) = cut.get(subject.name()) {
@@ -180,6 +184,18 @@ impl Scan {
         let written = written.map_err(|error| ScanError::Write { error })?;
         tracing::info!(objects, judged, violating = found.len(), written, "scanned");
         Ok(())
+    }
+
+    /// Keeps all reports. Returns how many were written or deleted.
+    async fn report(&self, snapshot: &Snapshot, tallies: &Tallies, budget: &mut Budget) -> Result<usize, ApiError> {
+        let (cx, now) = (&self.cx, Time(Timestamp::now()));
+        let own = reports::desired(snapshot, tallies, &now, budget);
+        let own = reports::keep(cx, &reports::OWN, snapshot, own).await?;
+        let served = policy_reports::served(cx).await?;
+        let chosen = served.first().copied().filter(|_| self.policy_reports == PolicyReports::Auto);
+        let others = chosen.map(|api| policy_reports::desired(api, snapshot, tallies, &now, budget));
+        let others = policy_reports::keep(cx, snapshot, &served, chosen, others.unwrap_or_default()).await?;
+        Ok(own + others)
     }
 
     async fn snapshot(&self, in_force: &[Arc<AcceptedProfile>]) -> Result<Snapshot, ScanError> {

@@ -9,7 +9,7 @@ use std::{
 use k8s_openapi::jiff::Timestamp;
 use palisade_api::ToolSecurityParams;
 use palisade_compiler::selects;
-use palisade_objects::owners::Owner;
+use palisade_objects::owners::Reference;
 use serde_json::Value as Json;
 
 use crate::{
@@ -61,12 +61,10 @@ pub type Outcomes = Arc<[(String, Judgement)]>;
 pub struct Found {
     /// Its namespace.
     pub namespace: String,
-    /// Its kind.
-    pub kind: &'static str,
-    /// Its name.
-    pub name: String,
+    /// Which it is.
+    pub object: Reference,
     /// Its controller.
-    pub owner: Option<Owner>,
+    pub owner: Option<Reference>,
     /// By profile.
     pub outcomes: Outcomes,
 }
@@ -137,9 +135,9 @@ impl Pass {
                 outcomes
             };
             if let Some(outcomes) = outcomes {
-                let (namespace, name, owner) =
-                    (namespace.to_owned(), text("/metadata/name").to_owned(), Owner::of(object));
-                found.entry(kind).or_default().push(Found { namespace, kind, name, owner, outcomes });
+                let (namespace, owner) = (namespace.to_owned(), Reference::to_controller(object));
+                let object = Reference::to(kind, object);
+                found.entry(kind).or_default().push(Found { namespace, object, owner, outcomes });
             }
         }
     }

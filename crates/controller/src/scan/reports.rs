@@ -1,17 +1,18 @@
 //! Keeps the reports in the cluster as the last pass found them, and writes only what differs.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt::Debug};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{OwnerReference, Time};
 use kube::{
-    Api, ResourceExt as _,
+    Api, Client, Resource, ResourceExt as _,
     api::{DeleteParams, ListParams, ObjectMeta, Preconditions},
 };
-use palisade_api::{ToolSecurityReport, ToolSecurityReportSpec, names};
+use palisade_api::{Stage, ToolSecurityReport, ToolSecurityReportSpec, names};
+use serde::{Serialize, de::DeserializeOwned};
 
 use super::{
     pass::{Snapshot, Subject},
-    tally::Tallies,
+    tally::{Tallies, Tally},
 };
 use crate::{
     call::{ApiError, call, gone},
@@ -19,83 +20,152 @@ use crate::{
     converge::{self, Dry},
 };
 
-/// The kind, in metrics.
-const REPORT: &str = "ToolSecurityReport";
 /// How many reports one request lists.
 const PAGE: u32 = 250;
 
-/// What reports there should be, by namespace and profile.
+/// Reports, by namespace and name.
+pub type Reports<K> = BTreeMap<(String, String), K>;
+
+/// How large all reports together may be, in bytes of JSON.
 #[derive(Debug)]
-pub struct Desired {
-    reports: BTreeMap<(String, String), ToolSecurityReport>,
-    /// How many reports, by profile, are without their violations, or are not written at all, because all together
-    /// would be larger than they may be.
+pub struct Budget {
+    left: usize,
+    /// How many reports, by profile, are without their violations, or are not written at all.
     pub cut: BTreeMap<String, usize>,
 }
 
-impl Desired {
-    /// From what was found. All reports together are not larger than `budget`, in bytes of JSON: those that come last
-    /// have counts only, or are left out.
-    pub fn new(snapshot: &Snapshot, tallies: &Tallies, now: &Time, budget: usize) -> Self {
-        let subjects: BTreeMap<_, _> = snapshot.subjects.iter().map(|subject| (subject.name(), subject)).collect();
-        let mut desired = Self { reports: BTreeMap::new(), cut: BTreeMap::new() };
-        let mut left = budget;
-        for ((profile, namespace), tally) in tallies {
-            let Some(subject) = subjects.get(profile.as_str()) else { continue };
-            let Some(observed) = snapshot.namespaces.get(namespace) else { continue };
-            let stage = subject.accepted.compiled.stages_in(&observed.namespace).pods;
-            let full = tally.report(stage, now.clone());
-            let counts = || ToolSecurityReportSpec { violations: vec![], first_not_judged: vec![], ..full.clone() };
-            let spec = if size(&full) <= left {
-                Some(full)
-            } else {
-                *desired.cut.entry(profile.clone()).or_default() += 1;
-                Some(counts()).filter(|counts| size(counts) <= left)
-            };
-            if let Some(spec) = spec {
-                left -= size(&spec);
-                desired.reports.insert((namespace.clone(), profile.clone()), report(subject, namespace, spec));
-            }
+impl Budget {
+    /// So many bytes.
+    pub fn new(bytes: usize) -> Self {
+        Self { left: bytes, cut: BTreeMap::new() }
+    }
+
+    /// As much of a report as there is room for: all, only the counts, or nothing.
+    pub fn take<T: Serialize>(&mut self, profile: &str, all: T, counts: impl FnOnce(T) -> T) -> Option<T> {
+        let size = |report: &T| serde_json::to_vec(report).map_or(usize::MAX, |json| json.len());
+        let mut report = all;
+        if size(&report) > self.left {
+            *self.cut.entry(profile.to_owned()).or_default() += 1;
+            report = counts(report);
         }
-        desired
+        self.left = self.left.checked_sub(size(&report))?;
+        Some(report)
     }
 }
 
-fn size(spec: &ToolSecurityReportSpec) -> usize {
-    serde_json::to_vec(spec).map_or(usize::MAX, |json| json.len())
+/// What a profile found in a namespace.
+pub struct Finding<'a> {
+    subject: &'a Subject,
+    namespace: &'a str,
+    /// What was found.
+    pub tally: &'a Tally,
+    /// What becomes of pods that violate the profile there.
+    pub stage: Stage,
 }
 
-fn report(subject: &Subject, namespace: &str, spec: ToolSecurityReportSpec) -> ToolSecurityReport {
-    let profile = &subject.accepted.profile.metadata;
-    let mut report = ToolSecurityReport::new(subject.name(), spec);
-    let labels = [(names::MANAGED_BY_LABEL, names::MANAGED_BY), (names::PROFILE_LABEL, subject.name())];
-    report.metadata = ObjectMeta {
-        namespace: Some(namespace.to_owned()),
-        labels: Some(labels.map(|(key, value)| (key.to_owned(), value.to_owned())).into()),
-        // It goes when the profile goes.
-        owner_references: Some(vec![OwnerReference {
-            api_version: names::API_VERSION.to_owned(),
-            kind: "ToolSecurityProfile".to_owned(),
-            name: subject.name().to_owned(),
-            uid: profile.uid.clone().unwrap_or_default(),
-            ..OwnerReference::default()
-        }]),
-        ..report.metadata
-    };
-    report
+/// All findings of the profiles that were judged by.
+pub fn findings<'a>(snapshot: &'a Snapshot, tallies: &'a Tallies) -> impl Iterator<Item = Finding<'a>> {
+    let subjects: BTreeMap<_, _> = snapshot.subjects.iter().map(|subject| (subject.name(), subject)).collect();
+    tallies.iter().filter_map(move |((profile, namespace), tally)| {
+        let subject = *subjects.get(profile.as_str())?;
+        let observed = snapshot.namespaces.get(namespace)?;
+        let stage = subject.accepted.compiled.stages_in(&observed.namespace).pods;
+        Some(Finding { subject, namespace, tally, stage })
+    })
 }
 
-/// Whether a report says what it should, apart from since when.
-fn is_same(found: &ToolSecurityReport, desired: &ToolSecurityReport) -> bool {
-    let spec = ToolSecurityReportSpec { observed_time: found.spec.observed_time.clone(), ..desired.spec.clone() };
-    let owner = |report: &ToolSecurityReport| report.owner_references().first().map(|owner| owner.uid.clone());
-    found.spec == spec && owner(found) == owner(desired)
+impl Finding<'_> {
+    /// The name of the profile.
+    pub fn profile(&self) -> &str {
+        self.subject.name()
+    }
+
+    /// The namespace.
+    pub fn namespace(&self) -> &str {
+        self.namespace
+    }
+
+    /// The metadata of a report, which goes when the profile goes.
+    pub fn metadata(&self, name: String) -> ObjectMeta {
+        let labels = [(names::MANAGED_BY_LABEL, names::MANAGED_BY), (names::PROFILE_LABEL, self.profile())];
+        ObjectMeta {
+            name: Some(name),
+            namespace: Some(self.namespace.to_owned()),
+            labels: Some(labels.map(|(key, value)| (key.to_owned(), value.to_owned())).into()),
+            owner_references: Some(vec![OwnerReference {
+                api_version: names::API_VERSION.to_owned(),
+                kind: "ToolSecurityProfile".to_owned(),
+                name: self.profile().to_owned(),
+                uid: self.subject.accepted.profile.metadata.uid.clone().unwrap_or_default(),
+                ..OwnerReference::default()
+            }]),
+            ..ObjectMeta::default()
+        }
+    }
+}
+
+/// The `ToolSecurityReports` that there should be.
+pub fn desired(snapshot: &Snapshot, tallies: &Tallies, now: &Time, budget: &mut Budget) -> Reports<ToolSecurityReport> {
+    let counts =
+        |all: ToolSecurityReportSpec| ToolSecurityReportSpec { violations: vec![], first_not_judged: vec![], ..all };
+    let reports = findings(snapshot, tallies).filter_map(|finding| {
+        let spec = budget.take(finding.profile(), finding.tally.report(finding.stage, now.clone()), counts)?;
+        Some(ToolSecurityReport { metadata: finding.metadata(finding.profile().to_owned()), spec })
+    });
+    reports.map(|report| (key(&report), report)).collect()
+}
+
+/// By what a report is told from others of its kind.
+pub fn key(report: &impl Resource) -> (String, String) {
+    let meta = report.meta();
+    (meta.namespace.clone().unwrap_or_default(), meta.name.clone().unwrap_or_default())
+}
+
+/// A kind of reports in the cluster.
+#[derive(Debug)]
+pub struct Kind<K: Resource> {
+    /// Its name, in metrics.
+    pub name: &'static str,
+    /// How it is reached.
+    pub resource: K::DynamicType,
+    /// Its API in a namespace.
+    pub within: fn(Client, &str, &K::DynamicType) -> Api<K>,
+    /// How names begin, before the name of the profile.
+    pub prefix: &'static str,
+    /// What to write instead of a report that does not say what it should.
+    pub correction: fn(&K, K) -> Option<K>,
+}
+
+/// The kind `ToolSecurityReport`.
+pub const OWN: Kind<ToolSecurityReport> = Kind {
+    name: "ToolSecurityReport",
+    resource: (),
+    within: |client, namespace, ()| Api::namespaced(client, namespace),
+    prefix: "",
+    correction: |found, desired| {
+        // Apart from since when.
+        let spec = ToolSecurityReportSpec { observed_time: found.spec.observed_time.clone(), ..desired.spec.clone() };
+        (found.spec != spec || !have_same_owner(found, &desired)).then_some(desired)
+    },
+};
+
+/// Whether two reports go with the same profile.
+pub fn have_same_owner<K: Resource>(one: &K, other: &K) -> bool {
+    let owner = |report: &K| report.owner_references().first().map(|owner| owner.uid.clone());
+    owner(one) == owner(other)
 }
 
 /// Writes what differs, and deletes what should not be there. Returns how many reports were written or deleted.
-pub async fn keep(cx: &Context, snapshot: &Snapshot, desired: Desired) -> Result<usize, ApiError> {
-    let mut missing = desired.reports;
-    let all: Api<ToolSecurityReport> = Api::all(cx.client.clone());
+pub async fn keep<K>(
+    cx: &Context,
+    kind: &Kind<K>,
+    snapshot: &Snapshot,
+    mut missing: Reports<K>,
+) -> Result<usize, ApiError>
+where
+    K: Resource + Clone + Debug + Serialize + DeserializeOwned,
+{
+    let all: Api<K> = Api::all_with(cx.client.clone(), &kind.resource);
     let mut page = ListParams::default().labels(&format!("{}={}", names::MANAGED_BY_LABEL, names::MANAGED_BY));
     page = page.limit(PAGE);
     let mut writes = 0;
@@ -105,12 +175,12 @@ pub async fn keep(cx: &Context, snapshot: &Snapshot, desired: Desired) -> Result
             if cx.stop.is_cancelled() {
                 return Ok(writes);
             }
-            let key = (found.namespace().unwrap_or_default(), found.name_any());
-            match missing.remove(&key) {
-                Some(desired) if is_same(found, &desired) => {}
-                Some(desired) => writes += usize::from(write(cx, &desired, Some(found)).await?),
-                None if is_stale(cx, snapshot, &key.1) => writes += usize::from(delete(cx, found).await?),
-                None => {}
+            if let Some(desired) = missing.remove(&key(found)) {
+                if let Some(correction) = (kind.correction)(found, desired) {
+                    writes += usize::from(write(cx, kind, &correction, Some(found)).await?);
+                }
+            } else if is_stale(cx, kind, snapshot, &found.name_any()) {
+                writes += usize::from(delete(cx, kind, found).await?);
             }
         }
         match list.metadata.continue_.filter(|token| !token.is_empty()) {
@@ -122,26 +192,30 @@ pub async fn keep(cx: &Context, snapshot: &Snapshot, desired: Desired) -> Result
         if cx.stop.is_cancelled() {
             return Ok(writes);
         }
-        writes += usize::from(write(cx, report, None).await?);
+        writes += usize::from(write(cx, kind, report, None).await?);
     }
     Ok(writes)
 }
 
 /// Whether a report that nothing was found for is to go: the profile was judged by, or is gone. One that is not in force
 /// now may be so soon.
-fn is_stale(cx: &Context, snapshot: &Snapshot, profile: &str) -> bool {
+fn is_stale<K: Resource>(cx: &Context, kind: &Kind<K>, snapshot: &Snapshot, name: &str) -> bool {
+    let Some(profile) = name.strip_prefix(kind.prefix) else { return false };
     snapshot.subjects.iter().any(|subject| subject.name() == profile) || cx.store.profile(profile).is_none()
 }
 
-async fn write(
-    cx: &Context,
-    desired: &ToolSecurityReport,
-    found: Option<&ToolSecurityReport>,
-) -> Result<bool, ApiError> {
-    let api: Api<ToolSecurityReport> = Api::namespaced(cx.client.clone(), &desired.namespace().unwrap_or_default());
+fn within<K: Resource>(cx: &Context, kind: &Kind<K>, report: &K) -> Api<K> {
+    (kind.within)(cx.client.clone(), &key(report).0, &kind.resource)
+}
+
+async fn write<K>(cx: &Context, kind: &Kind<K>, desired: &K, found: Option<&K>) -> Result<bool, ApiError>
+where
+    K: Resource + Clone + Debug + Serialize + DeserializeOwned,
+{
+    let api = within(cx, kind, desired);
     match converge::send(&api, desired, found, names::field_manager::REPORT, Dry::No).await {
         Ok((_, verb)) => {
-            cx.metrics.wrote(REPORT, verb.label());
+            cx.metrics.wrote(kind.name, verb.label());
             Ok(true)
         }
         Err(error) if error.is_without_namespace() => Ok(false),
@@ -149,13 +223,31 @@ async fn write(
     }
 }
 
-async fn delete(cx: &Context, found: &ToolSecurityReport) -> Result<bool, ApiError> {
-    let api: Api<ToolSecurityReport> = Api::namespaced(cx.client.clone(), &found.namespace().unwrap_or_default());
+async fn delete<K>(cx: &Context, kind: &Kind<K>, found: &K) -> Result<bool, ApiError>
+where
+    K: Resource + Clone + Debug + DeserializeOwned,
+{
     let preconditions = Preconditions { uid: found.uid(), ..Preconditions::default() };
     let parameters = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
-    let existed = gone(api.delete(&found.name_any(), &parameters)).await?;
+    let existed = gone(within(cx, kind, found).delete(&found.name_any(), &parameters)).await?;
     if existed {
-        cx.metrics.wrote(REPORT, "delete");
+        cx.metrics.wrote(kind.name, "delete");
     }
     Ok(existed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reports_beyond_the_budget_have_counts_only_or_are_left_out() {
+        // In JSON: 10, 10, 10 and 2 bytes.
+        let mut budget = Budget::new(23);
+        let mut take = |text: &str| budget.take("tools", text.to_owned(), |_| String::new());
+        let taken = [take("12345678"), take("12345678"), take("12345678"), take("1234")];
+        let all = Some("12345678".to_owned());
+        assert_eq!(taken, [all.clone(), all, Some(String::new()), None]);
+        assert_eq!(budget.cut, [("tools".to_owned(), 2)].into());
+    }
 }

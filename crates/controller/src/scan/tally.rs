@@ -6,7 +6,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use palisade_api::{
     MAX_NOT_JUDGED, MAX_VIOLATIONS, NotJudged, ReportedViolation, ScanStatus, Stage, ToolSecurityReportSpec,
 };
-use palisade_objects::owners::Owners;
+use palisade_objects::owners::{Owners, Reference};
 
 use super::pass::Found;
 use crate::judge::Judgement;
@@ -19,17 +19,30 @@ const MAX_CHECKS: usize = 256;
 /// What was found in one namespace by one profile.
 #[derive(Debug, Default)]
 pub struct Tally {
-    /// By workload and check.
+    /// By the workload's kind and name, and by check.
     violations: BTreeMap<(String, String), Violations>,
-    /// Why, by workload.
-    not_judged: BTreeMap<String, String>,
+    /// By the workload's kind and name.
+    not_judged: BTreeMap<String, Unjudged>,
 }
 
+/// How one workload violates one check.
 #[derive(Debug)]
-struct Violations {
+pub struct Violations {
+    /// The workload.
+    pub workload: Reference,
     /// Of the first object.
-    message: String,
-    objects: i64,
+    pub message: String,
+    /// How many objects of the workload violate the check.
+    pub objects: i64,
+}
+
+/// A workload that could not be judged.
+#[derive(Debug)]
+pub struct Unjudged {
+    /// The workload.
+    pub workload: Reference,
+    /// Why, for the first object.
+    pub message: String,
 }
 
 /// By profile and namespace.
@@ -38,33 +51,45 @@ pub type Tallies = BTreeMap<(String, String), Tally>;
 /// Counts what was found. Each object of a workload counts to the topmost workload that is known.
 pub fn count(found: &[Found], owners: &Owners) -> Tallies {
     let mut tallies = Tallies::new();
-    for Found { namespace, kind, name, owner, outcomes } in found {
-        let workload = owners.workload(kind, name, owner.as_ref());
+    for Found { namespace, object, owner, outcomes } in found {
+        let workload = owners.workload(object, owner.as_ref());
         for (profile, judgement) in outcomes.iter() {
             let tally = tallies.entry((profile.clone(), namespace.clone())).or_default();
-            tally.add(&workload, judgement);
+            tally.add(workload, judgement);
         }
     }
     tallies
 }
 
 impl Tally {
-    fn add(&mut self, workload: &str, judgement: &Judgement) {
+    fn add(&mut self, workload: &Reference, judgement: &Judgement) {
         match judgement {
             Judgement::Complies => {}
             Judgement::Unknown(why) => {
-                self.not_judged.entry(workload.to_owned()).or_insert_with(|| short(why));
+                let first = || Unjudged { workload: workload.clone(), message: short(why) };
+                self.not_judged.entry(workload.to_string()).or_insert_with(first);
             }
             Judgement::Violates(violations) => {
                 // Several containers may violate one check: it is one object.
                 let mut seen = BTreeSet::new();
                 for violation in violations.iter().filter(|violation| seen.insert(&violation.check)) {
-                    let key = (workload.to_owned(), violation.check.clone());
-                    let first = || Violations { message: short(&violation.message), objects: 0 };
+                    let key = (workload.to_string(), violation.check.clone());
+                    let message = || short(&violation.message);
+                    let first = || Violations { workload: workload.clone(), message: message(), objects: 0 };
                     self.violations.entry(key).or_insert_with(first).objects += 1;
                 }
             }
         }
+    }
+
+    /// The violations with their checks, in the order of the workloads' kinds and names.
+    pub fn violations(&self) -> impl ExactSizeIterator<Item = (&str, &Violations)> {
+        self.violations.iter().map(|((_, check), violations)| (check.as_str(), violations))
+    }
+
+    /// What could not be judged, in the same order.
+    pub fn not_judged(&self) -> impl ExactSizeIterator<Item = &Unjudged> {
+        self.not_judged.values()
     }
 
     fn workloads(&self) -> BTreeSet<&str> {
@@ -82,7 +107,7 @@ impl Tally {
     /// As a report.
     pub fn report(&self, stage: Stage, observed_time: Time) -> ToolSecurityReportSpec {
         let violations = self.violations.iter().take(MAX_VIOLATIONS);
-        let violations = violations.map(|((workload, check), Violations { message, objects })| ReportedViolation {
+        let violations = violations.map(|((workload, check), Violations { message, objects, .. })| ReportedViolation {
             workload: workload.clone(),
             check: check.clone(),
             message: message.clone(),
@@ -90,7 +115,7 @@ impl Tally {
         });
         let not_judged = self.not_judged.iter().take(MAX_NOT_JUDGED);
         let first_not_judged =
-            not_judged.map(|(workload, message)| NotJudged { workload: workload.clone(), message: message.clone() });
+            not_judged.map(|(workload, one)| NotJudged { workload: workload.clone(), message: one.message.clone() });
         ToolSecurityReportSpec {
             stage,
             observed_time,
@@ -130,7 +155,6 @@ fn number(count: usize) -> i64 {
 #[cfg(test)]
 mod tests {
     use palisade_gate::Violation;
-    use palisade_objects::owners::Owner;
     use serde_json::json;
 
     use super::*;
@@ -144,9 +168,8 @@ mod tests {
         let object = |owner: &str| json!({"metadata": {"ownerReferences": [{"uid": owner, "kind": "ReplicaSet", "name": owner, "controller": true}]}});
         Found {
             namespace: namespace.to_owned(),
-            kind,
-            name: name.to_owned(),
-            owner: owner.and_then(|owner| Owner::of(&object(owner))),
+            object: Reference::to(kind, &json!({"metadata": {"name": name}})),
+            owner: owner.and_then(|owner| Reference::to_controller(&object(owner))),
             outcomes: [("tools".to_owned(), judgement)].into(),
         }
     }

@@ -2,25 +2,19 @@
 
 use std::{fmt::Debug, path::Path, sync::Arc};
 
+use palisade_process::tls::{UnusableFile, client_verifier};
 use tokio_rustls::rustls::{
-    CertificateError, DigitallySignedStruct, DistinguishedName, Error as TlsError, RootCertStore, SignatureScheme,
+    CertificateError, DigitallySignedStruct, DistinguishedName, Error as TlsError, SignatureScheme,
     client::danger::HandshakeSignatureValid,
-    crypto::ring,
-    pki_types::{CertificateDer, UnixTime, pem::PemObject},
-    server::{
-        VerifierBuilderError, WebPkiClientVerifier,
-        danger::{ClientCertVerified, ClientCertVerifier},
-    },
+    pki_types::{CertificateDer, UnixTime},
+    server::danger::{ClientCertVerified, ClientCertVerifier},
 };
 use x509_parser::{extensions::GeneralName, parse_x509_certificate};
 
 /// Why clients cannot be authenticated. The webhook does not start then: it would be open to everybody.
 #[derive(Debug, thiserror::Error)]
-#[error("--client-ca {path}: {reason}")]
-pub struct ClientCaError {
-    path: String,
-    reason: String,
-}
+#[error("--client-ca {0}")]
+pub struct ClientCaError(UnusableFile);
 
 /// Accepts certificates that an authority in `file` (PEM) has signed for clients, and of these, if `names` are given,
 /// those whose common name or DNS name is one of them. The file is read once.
@@ -28,19 +22,7 @@ pub struct ClientCaError {
 /// # Errors
 /// The file cannot be read or has no certificate.
 pub fn verifier(file: &Path, names: &[String]) -> Result<Arc<dyn ClientCertVerifier>, ClientCaError> {
-    let of = |reason: String| ClientCaError { path: file.display().to_string(), reason };
-    let pem = std::fs::read(file).map_err(|error| of(format!("cannot be read: {error}")))?;
-    let mut roots = RootCertStore::empty();
-    for certificate in CertificateDer::pem_slice_iter(&pem) {
-        let certificate = certificate.map_err(|error| of(format!("is not PEM: {error}")))?;
-        roots.add(certificate).map_err(|error| of(format!("has a certificate that cannot be used: {error}")))?;
-    }
-    let built =
-        WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::new(ring::default_provider())).build();
-    let inner = built.map_err(|error| match error {
-        VerifierBuilderError::NoRootAnchors => of("has no certificate of an authority".to_owned()),
-        error => of(error.to_string()),
-    })?;
+    let inner = client_verifier(file).map_err(ClientCaError)?;
     if names.is_empty() {
         return Ok(inner);
     }

@@ -13,10 +13,9 @@ pub mod stored;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use tokio_rustls::rustls::{
-    ServerConfig,
     crypto::ring,
     pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
-    server::{ClientHello, NoClientAuth, NoServerSessionStorage, ResolvesServerCert, danger::ClientCertVerifier},
+    server::{ClientHello, ResolvesServerCert},
     sign::CertifiedKey,
 };
 
@@ -105,24 +104,4 @@ impl ResolvesServerCert for CurrentCertificate {
     fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         self.leaf.read().unwrap_or_else(PoisonError::into_inner).as_ref().map(|leaf| Arc::clone(&leaf.key))
     }
-}
-
-/// How connections are encrypted: TLS 1.2 and 1.3, HTTP/2 and HTTP/1.1, which API servers use. With `clients`, only
-/// a client with a certificate that it accepts gets a connection.
-///
-/// # Errors
-/// Never with the provider that is built in.
-pub fn server_config(
-    current: Arc<CurrentCertificate>,
-    clients: Option<Arc<dyn ClientCertVerifier>>,
-) -> Result<ServerConfig, tokio_rustls::rustls::Error> {
-    let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
-        .with_safe_default_protocol_versions()?
-        .with_client_cert_verifier(clients.unwrap_or_else(|| Arc::new(NoClientAuth)))
-        .with_cert_resolver(current);
-    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-    // A resumed session would outlive its certificate, and API servers do not resume sessions.
-    config.session_storage = Arc::new(NoServerSessionStorage {});
-    config.send_tls13_tickets = 0;
-    Ok(config)
 }
