@@ -106,7 +106,7 @@ struct Right<'a> {
     namespace: Option<&'a str>,
 }
 
-/// The ClusterRole of `manifests/rbac.yaml` that permits to read all that the command line reads.
+/// The `ClusterRole` of `manifests/rbac.yaml` that permits to read all that the command line reads.
 const READER: &str = "palisade-reader";
 /// What it permits, as group and resource. Each can be got and listed.
 const READ: [(&str, &[&str]); 4] = [

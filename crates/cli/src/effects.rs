@@ -53,12 +53,11 @@ impl Change {
     /// The change from one effect to another, if there is one.
     pub fn between(before: Effect, after: Effect) -> Option<Self> {
         match (before, after) {
-            (Effect::Denied, Effect::Denied) => None,
+            (before, after) if before == after => None,
             (_, Effect::Denied) => Some(Self::NewlyDenied),
             (Effect::Denied, _) => Some(Self::NewlyAdmitted),
-            (Effect::Passes, Effect::Reported) => Some(Self::NewlyReported),
-            (Effect::Reported, Effect::Passes) => Some(Self::NoLongerReported),
-            (Effect::Passes, Effect::Passes) | (Effect::Reported, Effect::Reported) => None,
+            (_, Effect::Passes) => Some(Self::NoLongerReported),
+            (_, Effect::Reported) => Some(Self::NewlyReported),
         }
     }
 

@@ -1,6 +1,9 @@
 //! How what is generated from profiles differs.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write as _,
+};
 
 use k8s_openapi::jiff::Timestamp;
 use palisade_api::names::GENERATION_ANNOTATION;
@@ -147,7 +150,7 @@ impl Difference {
             text.push_str("the generated policies, bindings and parameters are equal: the change cannot matter");
             return text;
         }
-        text.push_str(&format!("{} of {} generated objects differ", self.objects.len(), self.all));
+        let _ = write!(text, "{} of {} generated objects differ", self.objects.len(), self.all);
         if self.mutates {
             text.push_str(", pods are mutated in another way");
         }
@@ -160,11 +163,8 @@ impl Difference {
             (&self.deselected, "are no longer selected"),
         ] {
             if let Some(first) = names.first() {
-                text.push_str(&format!(
-                    ", {} of {} namespaces {what} (the first is {first})",
-                    names.len(),
-                    self.namespaces
-                ));
+                let _ =
+                    write!(text, ", {} of {} namespaces {what} (the first is {first})", names.len(), self.namespaces);
             }
         }
         if self.parameters_may && !whole {

@@ -100,7 +100,7 @@ struct Ground {
     /// The profiles that are in force now, if they were read.
     in_force: Vec<Accepted>,
     /// Those of the places in the cluster: before and after.
-    places: [Option<Accepted>; 2],
+    places: [Option<Box<Accepted>>; 2],
     tenants: Vec<Tenant>,
     /// Whether these are all namespaces.
     is_whole: bool,
@@ -136,7 +136,7 @@ impl Ground {
                 for (place, into) in places.into_iter().zip(&mut ground.places) {
                     if let Some(place) = place {
                         let profile = accepted_or_not(&client, place).await?;
-                        *into = Some(profiles::accept_live(profile).map_err(Failure::CouldNotRun)?);
+                        *into = Some(Box::new(profiles::accept_live(profile).map_err(Failure::CouldNotRun)?));
                     }
                 }
                 if ground.dump.is_none() {
@@ -215,16 +215,16 @@ struct Side {
 
 fn sides(args: &DiffArgs, ground: &Ground) -> Result<(Side, Side), Failure> {
     let [first, second] = &ground.places;
-    let read = |place: &Place, of_cluster: &Option<Accepted>| match place.in_files() {
+    let read = |place: &Place, of_cluster: &Option<Box<Accepted>>| match place.in_files() {
         Some(found) => found,
-        None => Ok(of_cluster.iter().cloned().collect()),
+        None => Ok(of_cluster.iter().map(|one| (**one).clone()).collect()),
     };
     let before = Side { name: args.before.to_string(), profiles: read(&args.before, first)? };
     if let Some(place) = &args.after {
         return Ok((before, Side { name: place.to_string(), profiles: read(place, second)? }));
     }
     if let Some(now) = second {
-        return Ok((before, Side { name: now.checked.profile.clone(), profiles: vec![now.clone()] }));
+        return Ok((before, Side { name: now.checked.profile.clone(), profiles: vec![(**now).clone()] }));
     }
     // The one file is what will be; what is in force and not in the file stays.
     let named = |profile: &Accepted| before.profiles.iter().find(|one| one.checked.profile == profile.checked.profile);
