@@ -39,7 +39,8 @@ impl Suite {
 
     /// The API server's answer to another request, in the cluster of a case.
     pub fn ask(&self, case: &Case, request: &Request) -> Review {
-        self.clusters[case.cluster].admit(request)
+        let cluster = &self.clusters[case.cluster];
+        if case.decoded { cluster.review(request) } else { cluster.admit(request) }
     }
 
     /// The policies in its cluster.

@@ -20,6 +20,8 @@ type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>
 
 /// How long a policy that was written may take to be in force.
 const SETTLE: Duration = Duration::from_mins(1);
+/// How long to wait for the same answer once the policy is in force: an API server that is busy answers with an error.
+const IN_FORCE: Duration = Duration::from_secs(5);
 
 /// A policy of the library, with what its suite asks.
 struct Policy {
@@ -132,10 +134,13 @@ impl Policy {
         asked.sort_by_key(|one| one.review.outcome.is_allowed());
         ensure!(asked.first().is_some_and(|one| !one.review.outcome.is_allowed()), "{}: nothing is denied", self.name);
         let mut wrong = Vec::new();
+        let mut limit = SETTLE;
         for one in &asked {
-            if let Err(error) = one.compare(cluster).await {
+            if let Err(error) = one.compare(cluster, limit).await {
+                println!("{}: {error}", one.name);
                 wrong.push(format!("{}: {error}", one.name));
             }
+            limit = IN_FORCE;
         }
         for object in self.objects.iter().rev().chain(stored.iter().rev()) {
             remove(cluster, kinds, object).await?;
@@ -145,7 +150,7 @@ impl Policy {
 }
 
 impl Asked {
-    async fn compare(&self, cluster: &Cluster) -> Result<()> {
+    async fn compare(&self, cluster: &Cluster, limit: Duration) -> Result<()> {
         let refused = match &self.review.outcome {
             Outcome::Allowed => None,
             Outcome::Denied(denials) => {
@@ -154,7 +159,7 @@ impl Asked {
             Outcome::NoVerdict(why) => return Err(format!("no verdict: {why}").into()),
         };
         let expected = Answer { refused, warnings: self.review.warnings.clone() };
-        within(SETTLE, "the same answer", || async {
+        within(limit, "the same answer", || async {
             let answer = ask_server(cluster, &self.request).await.map_err(|error| error.to_string())?;
             if answer == expected {
                 Ok(())
@@ -206,6 +211,16 @@ async fn store(cluster: &Cluster, kinds: &Kinds, request: &Request, old: &Json) 
     }
     let created = create(cluster, kinds, &parent).await?;
     let collection = collection(&ids.group, &ids.version, &ids.resource, &request.namespace, &request.kind.kind);
+    if request.kind.kind == "CustomResourceDefinition" {
+        // Until then its status is written, and an update conflicts with that.
+        cluster.kubectl(&["wait", "--for=condition=Established", "crd", &request.name, "--timeout=120s"])?;
+    }
+    // What is created has no status.
+    if let Some(status) = old.get("status").filter(|_| request.subresource.is_empty()) {
+        let written =
+            cluster.patch_at(&format!("{collection}/{}/status", request.name), &json!({"status": status})).await;
+        ensure!(written == Verdict::Admitted, "the status of {}: {written:?}", request.name);
+    }
     // The other subresources have the object itself.
     let part = if request.subresource == "scale" { "/scale" } else { "" };
     let found = cluster.answer_to("GET", &format!("{collection}/{}{part}", request.name), &json!({})).await?;
