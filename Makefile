@@ -131,6 +131,25 @@ rollout: controlplane ## Roll a profile out to 1,000 namespaces, 32 with offende
 ha: controlplane ## Kill, pause and end the leader of two controllers for five minutes (SECONDS=300)
 	PALISADE_HA_SECONDS=$(or $(SECONDS),300) cargo test -p palisade-tests --test apiserver -- a_replica_takes_over --nocapture
 
+HELM_VERSION = $(shell sed -n "s,^.*helm.sh/helm/v4 \(v[^ ]*\).*,\1,p" tests/helm/go.mod)
+HELM = $(abspath $(CACHE)/helm/$(HELM_VERSION)/helm)
+
+.PHONY: helm-program
+helm-program: export CGO_ENABLED = 0
+helm-program: export GOFLAGS += -trimpath
+helm-program: ## Build helm from its module
+	cd tests/helm && go build -ldflags '-s -w -X helm.sh/helm/v4/internal/version.version=$(HELM_VERSION)' -o $(HELM) helm.sh/helm/v4/cmd/helm
+
+.PHONY: manifests
+manifests: helm-program ## Write manifests/ as helm renders the chart
+	UPDATE_GOLDEN=1 PALISADE_EXPECT=helm cargo test -p palisade-helm --test chart -- manifests
+
+.PHONY: helm
+helm: controlplane helm-program ## Render the chart in all ways; install, upgrade, roll back and uninstall it (NAMESPACES_INSTALLED=500)
+	PALISADE_EXPECT=helm cargo test -p palisade-helm
+	PALISADE_HELM=$(HELM) PALISADE_HELM_NAMESPACES=$(or $(NAMESPACES_INSTALLED),500) \
+		cargo test -p palisade-tests --test apiserver -- helm:: --nocapture
+
 .PHONY: scan
 scan: controlplane ## Scan 3,500 namespaces with 20,000 pods in the background, and compare with the API server's answers
 	cargo build --release -p palisade-controller

@@ -157,7 +157,8 @@ impl Election {
                     }
                 }
                 Err(error) => {
-                    let help = if error.is_not_found() { "; kubectl apply -k manifests creates it" } else { "" };
+                    let help =
+                        if error.is_not_found() { "; kubectl apply -k manifests creates it, or the chart" } else { "" };
                     tracing::warn!(identity = self.me, %error, "could not read or renew the Lease palisade-system/{}{help}", names::CONTROLLER);
                 }
             }

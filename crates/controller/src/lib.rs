@@ -37,6 +37,7 @@
 //! 5. Stages: `finalizer`, `delete`, `trial`, `apply`, `repair`, `write`, `params`, `rollout`, `exceptions`,
 //!    `scan`, `mutate`, `remove`, `report`.
 //! 6. The driver: `lane`, `progress`, `reconcile`, `run`.
+//! 7. The command line: `cleanup`, `verify`, `command`.
 
 #![allow(
     clippy::disallowed_methods,
@@ -48,6 +49,8 @@ mod accepted;
 mod apply;
 mod asked;
 mod call;
+mod cleanup;
+mod command;
 mod compare;
 mod compile;
 mod conditions;
@@ -93,10 +96,13 @@ mod tenancy;
 mod tests;
 mod text;
 mod trial;
+mod verify;
 mod waves;
 mod write;
 
+pub use command::main;
 pub use context::Access;
 pub use lease::Timing;
+pub use metrics::example as example_metrics;
 pub use options::{ApiServers, Options, PolicyReports, ScanInterval};
 pub use run::{Controller, Error, Running, run};

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use palisade_api::{RolloutPhase, RolloutStatus, Stage};
+use palisade_api::{RolloutPhase, RolloutStatus, Stage, conditions::ConditionType};
 use palisade_process::HttpMetrics;
 use prometheus_client::{
     encoding::EncodeLabelSet,
@@ -143,6 +143,14 @@ impl MutationResult {
     }
 }
 
+/// What `/metrics` says when each metric was counted once, with which dashboards and alerts are compared.
+///
+/// # Errors
+/// A metric cannot be encoded.
+pub fn example() -> Result<String, std::fmt::Error> {
+    Metrics::counted_once().text()
+}
+
 /// All of them.
 #[derive(Debug)]
 pub struct Metrics {
@@ -270,6 +278,29 @@ impl Metrics {
         registry.register("palisade_api_server_answers", "Whether an API server answers probes", self.answers.clone());
         palisade_process::about_process(registry, env!("CARGO_PKG_VERSION"));
         self
+    }
+
+    fn counted_once() -> Self {
+        let (metrics, server, profile) = (Self::new(), "https://10.0.0.1:6443", "tools");
+        metrics.reconciled("ok", Duration::from_millis(3));
+        metrics.wrote("ToolSecurityParams", "apply");
+        metrics.drifted("ToolSecurityParams");
+        metrics.probed(profile, EnforcementResult::Passed);
+        metrics.mutated(profile, MutationResult::Native);
+        metrics.probed_at(server, EnforcementResult::Passed);
+        metrics.answers(server, true);
+        let rollout = RolloutStatus { phase: RolloutPhase::Stopped, held: 3, promoted: 7, ..RolloutStatus::default() };
+        metrics.rolled_out(profile, &rollout);
+        metrics.violating(profile, Some(&[("hostPorts".to_owned(), 2), ("privileged".to_owned(), 1)].into()));
+        metrics.violating(profile, Some(&[("hostPorts".to_owned(), 3)].into()));
+        metrics.scanned("ok", Duration::from_millis(1500));
+        metrics.scan_objects(20_000);
+        metrics.leads(true);
+        metrics.namespaces.get_or_create(&StateLabels { profile: profile.to_owned(), state: STATES[0] }).set(1);
+        metrics.by_stage.get_or_create(&StageLabels { profile: profile.to_owned(), stage: Stage::Deny.into() }).set(1);
+        let (r#type, status) = (ConditionType::Ready.into(), ConditionStatus::True.text());
+        metrics.conditions.get_or_create(&ConditionLabels { profile: profile.to_owned(), r#type, status }).set(1);
+        metrics
     }
 
     /// A reconcile ended.
@@ -403,7 +434,7 @@ impl Metrics {
         for stage in Stage::ALL {
             self.by_stage.remove(&StageLabels { profile: profile.to_owned(), stage: stage.into() });
         }
-        for type_ in palisade_api::conditions::ConditionType::ALL {
+        for type_ in ConditionType::ALL {
             for status in ConditionStatus::ALL {
                 let labels =
                     ConditionLabels { profile: profile.to_owned(), r#type: type_.into(), status: status.text() };
@@ -430,21 +461,7 @@ mod tests {
 
     #[test]
     fn metric_names_match_the_dashboards() {
-        let metrics = Metrics::new();
-        metrics.reconciled("ok", Duration::from_millis(3));
-        metrics.wrote("ToolSecurityParams", "apply");
-        metrics.drifted("ToolSecurityParams");
-        metrics.probed("tools", EnforcementResult::Passed);
-        metrics.mutated("tools", MutationResult::Native);
-        metrics.probed_at("https://10.0.0.1:6443", EnforcementResult::Passed);
-        metrics.answers("https://10.0.0.1:6443", true);
-        let rollout = RolloutStatus { phase: RolloutPhase::Stopped, held: 3, promoted: 7, ..RolloutStatus::default() };
-        metrics.rolled_out("tools", &rollout);
-        metrics.violating("tools", Some(&[("hostPorts".to_owned(), 2), ("privileged".to_owned(), 1)].into()));
-        metrics.violating("tools", Some(&[("hostPorts".to_owned(), 3)].into()));
-        metrics.scanned("ok", Duration::from_millis(1500));
-        metrics.scan_objects(20_000);
-        metrics.leads(true);
+        let metrics = Metrics::counted_once();
         let text = metrics.text().unwrap();
         assert!(!text.contains("privileged"), "nothing violates it any more");
         for name in [

@@ -14,7 +14,7 @@ fn some() -> RangedU64ValueParser<usize> {
 }
 
 /// A time that is not 0.
-fn time(text: &str) -> Result<Duration, String> {
+pub fn time(text: &str) -> Result<Duration, String> {
     match duration(text)? {
         Duration::ZERO => Err("must be longer than 0".to_owned()),
         time => Ok(time),

@@ -115,7 +115,7 @@ enum RolloutError {
 fn help(error: &ApiError) -> &'static str {
     // By RBAC: an admission policy says itself what to do.
     if error.is_forbidden() && !error.to_string().contains("ValidatingAdmissionPolicy") {
-        "; kubectl apply -k manifests/rollout permits it"
+        "; kubectl apply -k manifests/rollout permits it, or rollout.enabled=true in the chart"
     } else {
         ""
     }

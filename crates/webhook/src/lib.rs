@@ -38,5 +38,6 @@ mod upkeep;
 
 use palisade_mutation::review;
 
+pub use metrics::example as example_metrics;
 pub use options::{Certificates, Options};
 pub use run::{Error, Running, run, start};

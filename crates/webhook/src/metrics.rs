@@ -44,6 +44,16 @@ impl Outcome {
     }
 }
 
+/// What `/metrics` says when each metric was counted once, with which dashboards and alerts are compared.
+///
+/// # Errors
+/// A metric cannot be encoded.
+pub fn example() -> Result<String, std::fmt::Error> {
+    let metrics = Metrics::new();
+    metrics.answered(Outcome::Mutated, Duration::from_micros(40));
+    metrics.text()
+}
+
 /// All of them.
 #[derive(Debug)]
 pub struct Metrics {

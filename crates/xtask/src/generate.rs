@@ -9,6 +9,7 @@ use std::{
 use crate::{
     coverage, library, lints, pages,
     project::{Error, root},
+    values,
 };
 
 const HEADER: &str =
@@ -56,12 +57,16 @@ fn files() -> Result<BTreeMap<PathBuf, String>, Error> {
     files.extend(lints::all());
     files.insert("docs/coverage.md".into(), coverage::page()?);
     files.insert("docs/policies.md".into(), library::page()?);
+    files.insert("docs/values.md".into(), values::page()?);
     files.insert("docs/policy-test.schema.json".into(), format!("{:#}\n", palisade_suite::format::schema()));
     for crd in palisade_api::crd::all() {
         let path = PathBuf::from(format!("crds/{}.yaml", crd.spec.names.plural));
         let text = serde_saphyr::to_string(&crd)
             .map_err(|error| Error::Yaml { path: path.clone(), message: error.to_string() })?;
-        files.insert(path, format!("{HEADER}{text}"));
+        let text = format!("{HEADER}{text}");
+        // The chart has to have its own: it is packaged by itself.
+        files.insert(Path::new("charts/palisade/files").join(&path), text.clone());
+        files.insert(path, text);
     }
     Ok(files)
 }

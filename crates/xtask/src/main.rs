@@ -3,7 +3,7 @@
 //! Each module uses only modules before it:
 //!
 //! 1. What pages are made of: `project`, `flow`, `examples`, `defaults`, `bounds`, `schema`.
-//! 2. Pages, and all generated files: `coverage`, `library`, `lints`, `pages`, `generate`.
+//! 2. Pages, and all generated files: `coverage`, `library`, `lints`, `pages`, `values`, `generate`.
 //! 3. Other tasks: `agreement`, `bench`, `fuzz`, `spell`.
 #![allow(clippy::disallowed_methods, reason = "this is the crate that reads and writes the project's files")]
 
@@ -22,6 +22,7 @@ mod pages;
 mod project;
 mod schema;
 mod spell;
+mod values;
 
 use std::{path::PathBuf, process::ExitCode};
 

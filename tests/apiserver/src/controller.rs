@@ -5,40 +5,15 @@ use std::{
     process::{Child, Command, ExitCode, Stdio},
 };
 
-use kube::{Client, Config};
 use palisade_api::names;
-use palisade_controller::{Access, Controller, Options};
-use tokio::signal::unix::{SignalKind, signal};
-use tokio_util::sync::CancellationToken;
 
 use crate::Cluster;
 
 type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
-/// Runs the controller until the process is killed.
-pub async fn run_controller() -> ExitCode {
-    let run = async {
-        let config = Config::infer().await?;
-        let access = Access { client: Client::try_from(config.clone())?, config: Some(config) };
-        let instance = std::env::var("POD_NAME").ok();
-        let options = Options { leader_elect: instance.is_some(), instance, ..Cluster::options()? };
-        let shutdown = CancellationToken::new();
-        let mut terminated = signal(SignalKind::terminate())?;
-        let running = Controller::start_with(access, options, shutdown.clone()).await?;
-        tokio::spawn(async move {
-            let _ = terminated.recv().await;
-            shutdown.cancel();
-        });
-        running.join.await??;
-        Result::Ok(())
-    };
-    match run.await {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("the controller: {error}");
-            ExitCode::FAILURE
-        }
-    }
+/// Runs `palisade-controller`, with the arguments of this process after the first.
+pub fn run_controller() -> ExitCode {
+    palisade_controller::main(std::env::args_os().skip(1))
 }
 
 /// A controller process. Dropping it kills it.
@@ -63,7 +38,8 @@ impl ControllerProcess {
         std::io::Write::write_all(&mut file, cluster.controller_kubeconfig()?.as_bytes())?;
         let kubeconfig = file.into_temp_path();
         let child = Command::new(std::env::current_exe()?)
-            .arg(names::CONTROLLER)
+            .args([names::CONTROLLER, "--listen=127.0.0.1:0"])
+            .args(name.map(|_| "--leader-elect"))
             .env("KUBECONFIG", &kubeconfig)
             .envs(name.map(|name| ("POD_NAME", name)))
             .stdout(Stdio::null())

@@ -10,6 +10,7 @@ use std::{
 
 use clap::Parser;
 use kube::{Client, Config};
+use palisade_process::LogOptions;
 use palisade_webhook::Options;
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::{
@@ -39,6 +40,9 @@ pub const WEBHOOK: &str = "palisade-webhook";
 struct Arguments {
     #[command(flatten)]
     options: Options,
+    /// Here nobody reads logs.
+    #[command(flatten)]
+    _log: LogOptions,
 }
 
 /// Runs the webhook until a signal ends it, with the arguments of this process after the first.
@@ -159,7 +163,8 @@ async fn free() -> Result<SocketAddr> {
     Ok(TcpListener::bind("127.0.0.1:0").await?.local_addr()?)
 }
 
-async fn is_ready(health: SocketAddr) -> bool {
+/// Whether a process says so.
+pub(crate) async fn is_ready(health: SocketAddr) -> bool {
     get(health, "/readyz").await.is_ok_and(|answer| answer.starts_with("HTTP/1.0 200"))
 }
 

@@ -17,6 +17,7 @@ mod fields;
 mod files;
 mod gate;
 mod guard;
+mod helm;
 mod history;
 mod lanes;
 mod leader;
@@ -69,7 +70,7 @@ fn main() -> ExitCode {
     // What is killed and stopped must be a process.
     match std::env::args().nth(1).as_deref() {
         Some(palisade_tests::WEBHOOK) => return RUNTIME.block_on(palisade_tests::run_webhook()),
-        Some(names::CONTROLLER) => return RUNTIME.block_on(palisade_tests::run_controller()),
+        Some(names::CONTROLLER) => return palisade_tests::run_controller(),
         Some(audit::PALISADE) => return ExitCode::from(palisade_cli::run(std::env::args_os().skip(1))),
         _ => {}
     }
@@ -208,6 +209,12 @@ fn main() -> ExitCode {
         // It takes minutes: make scan.
         alone.extend(scenarios![scan::twenty_thousand_pods_are_scanned]);
     }
+    let by_helm = if std::env::var_os("PALISADE_HELM").is_some() {
+        // It takes minutes, and a helm: make helm.
+        scenarios![helm::the_chart_is_installed_upgraded_rolled_back_and_uninstalled]
+    } else {
+        Vec::new()
+    };
     let beta =
         scenarios![mutation::beta_policy_mutates_like_the_patch, upgrade::beta_policy_mutates_where_v1_is_not_served,];
     let upgraded = scenarios![upgrade::api_server_upgrade_leaves_no_pod_unmutated];
@@ -277,6 +284,7 @@ fn main() -> ExitCode {
         ("1.36 with a profile of its own", with_own_profile, own_profile),
         ("1.33 to 1.36", emulated("1.33"), upgraded),
         ("1.36 pods of others", ControlPlane::builder(), others),
+        ("1.36 by helm", ControlPlane::builder().controllers(palisade_tests::CONTROLLERS), by_helm),
     ];
     let lanes = Lanes::new(LANES);
     let all: Vec<_> = groups

@@ -1,7 +1,8 @@
 //! Tests that need something which is not in the repository.
 //!
 //! Where it is missing, such a test is counted as ignored, with the reason beside its name, and never as passed. What
-//! `PALISADE_EXPECT` names must be there (`modules`, `corpus`, `programs`, separated by commas): its tests fail where it is missing.
+//! `PALISADE_EXPECT` names must be there (`modules`, `corpus`, `helm`, `programs`, separated by commas): its tests fail where it
+//! is missing.
 //! `make test` expects the Go modules, which it has fetched itself.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "looks for files, and asks go where they are")]
 
@@ -50,6 +51,18 @@ pub fn module(module: &str, directory: &str, variable: &str) -> Need {
 pub fn program(variable: &str) -> Need {
     let path = env::var_os(variable).map(PathBuf::from).filter(|path| path.is_file());
     Need { kind: "programs", found: path.ok_or_else(|| format!("{variable} names no program")) }
+}
+
+/// A version of helm, as `make helm-program` builds it; or the program that `PALISADE_HELM` names.
+pub fn helm(version: &str) -> Need {
+    let variable = |name: &str| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let cache = variable("PALISADE_CACHE")
+        .or_else(|| Some(variable("XDG_CACHE_HOME")?.join("palisade")))
+        .or_else(|| Some(variable("HOME")?.join(".cache/palisade")));
+    let built = || cache.map(|cache| cache.join("helm").join(version).join("helm"));
+    let path = variable("PALISADE_HELM").or_else(built).filter(|path| path.is_file());
+    let missing = || format!("no helm {version}; run: make helm-program");
+    Need { kind: "helm", found: path.ok_or_else(missing) }
 }
 
 impl Need {

@@ -72,7 +72,11 @@ enum ScanError {
 }
 
 fn help(error: &ApiError) -> &'static str {
-    if error.is_forbidden() { "; kubectl apply -k manifests/scan permits it" } else { "" }
+    if error.is_forbidden() {
+        "; kubectl apply -k manifests/scan permits it, or scan.enabled=true in the chart"
+    } else {
+        ""
+    }
 }
 
 struct Scan {

@@ -68,7 +68,7 @@ fn main() -> ExitCode {
     match std::env::args().nth(1).as_deref() {
         // What is killed must be a process.
         Some(palisade_tests::WEBHOOK) => return RUNTIME.block_on(palisade_tests::run_webhook()),
-        Some(names::CONTROLLER) => return RUNTIME.block_on(palisade_tests::run_controller()),
+        Some(names::CONTROLLER) => return palisade_tests::run_controller(),
         _ => {}
     }
     let mut arguments = Arguments::from_args();

@@ -1,0 +1,162 @@
+//! Deletes all profiles before Palisade is uninstalled, and waits until nothing of them is left.
+//!
+//! A profile has a finalizer, which a controller removes at last. So this is one of the replicas of the controller: it
+//! follows while another one leads, and takes over where none does. Nothing that removes is written twice.
+
+use std::{net::Ipv4Addr, time::Duration};
+
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::{
+    Api, Client, Config,
+    api::{DeleteParams, ListParams, ObjectMeta},
+    core::PartialObjectMeta,
+};
+use palisade_api::{ToolSecurityProfile, ToolSecurityReport, names};
+use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    call::{ApiError, call, gone},
+    context::Access,
+    options::{Options, ScanInterval},
+    run::{Controller, Error, Running},
+};
+
+/// How often to look what is left.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// Why something is left.
+#[derive(Debug, thiserror::Error)]
+pub enum CleanupError {
+    /// What there is could not be read or deleted.
+    #[error("{what} could not be {verb}: {error}")]
+    Api {
+        /// Which kind.
+        what: &'static str,
+        /// What was tried.
+        verb: &'static str,
+        /// Why.
+        error: ApiError,
+    },
+    /// The replica of the controller.
+    #[error(transparent)]
+    Controller(#[from] Error),
+    /// The time is over.
+    #[error("after {} s these ToolSecurityProfiles are left: {profiles}", .limit.as_secs())]
+    Left {
+        /// How long it took.
+        limit: Duration,
+        /// Their names, with the finalizers that keep them.
+        profiles: String,
+    },
+    /// The process was told to stop.
+    #[error("stopped before all ToolSecurityProfiles were gone")]
+    Stopped,
+}
+
+/// Deletes all profiles, and returns when they are gone and with them what was generated for them.
+pub async fn run(
+    client: Client,
+    options: Options,
+    limit: Duration,
+    stop: CancellationToken,
+) -> Result<(), CleanupError> {
+    let until = Instant::now() + limit;
+    let wrong = |what, verb| move |error| CleanupError::Api { what, verb, error };
+    if left(&client).await.map_err(wrong("ToolSecurityProfiles", "listed"))?.is_empty() {
+        tracing::info!("there are no ToolSecurityProfiles");
+        return reports(&client).await;
+    }
+    let leases: Api<Lease> = Api::namespaced(client.clone(), names::OPERATOR_NAMESPACE);
+    let lease = call(leases.get_opt(names::CONTROLLER)).await.map_err(wrong("the Lease", "read"))?;
+    let options = Options {
+        listen: (Ipv4Addr::LOCALHOST, 0).into(),
+        scan_interval: ScanInterval(None),
+        // Without the Lease no controller is installed that could lead.
+        leader_elect: lease.is_some(),
+        ..options
+    };
+    let mut replica = start(&client, &options, &stop).await?;
+    let outcome = loop {
+        if stop.is_cancelled() {
+            break Err(CleanupError::Stopped);
+        }
+        // As a kubelet does with one that ended because another one leads.
+        if replica.join.is_finished() {
+            replica = start(&client, &options, &stop).await?;
+        }
+        let profiles = match delete(&client).await {
+            Ok(profiles) => profiles,
+            Err(error) if Instant::now() < until => {
+                tracing::warn!(%error, "could not list or delete ToolSecurityProfiles; will retry");
+                sleep(LOOK).await;
+                continue;
+            }
+            Err(error) => break Err(wrong("ToolSecurityProfiles", "deleted")(error)),
+        };
+        if profiles.is_empty() {
+            break Ok(());
+        }
+        if Instant::now() >= until {
+            let profiles = profiles.iter().map(describe).collect::<Vec<_>>().join(", ");
+            break Err(CleanupError::Left { limit, profiles });
+        }
+        sleep(LOOK).await;
+    };
+    replica.stop().await?;
+    outcome?;
+    tracing::info!("deleted all ToolSecurityProfiles, and all that was generated for them");
+    reports(&client).await
+}
+
+async fn start(client: &Client, options: &Options, stop: &CancellationToken) -> Result<Running, Error> {
+    let access = Access { client: client.clone(), config: Config::infer().await.ok() };
+    Controller::start_with(access, options.clone(), stop.child_token()).await
+}
+
+/// The profiles that there are; none where their kind is not known.
+async fn left(client: &Client) -> Result<Vec<ObjectMeta>, ApiError> {
+    let api: Api<PartialObjectMeta<ToolSecurityProfile>> = Api::all(client.clone());
+    match call(api.list_metadata(&ListParams::default())).await {
+        Ok(list) => Ok(list.items.into_iter().map(|profile| profile.metadata).collect()),
+        Err(error) if error.is_not_found() => Ok(Vec::new()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Deletes those that nobody has deleted yet. Returns all that there were.
+async fn delete(client: &Client) -> Result<Vec<ObjectMeta>, ApiError> {
+    let api: Api<ToolSecurityProfile> = Api::all(client.clone());
+    let profiles = left(client).await?;
+    for profile in profiles.iter().filter(|profile| profile.deletion_timestamp.is_none()) {
+        let name = profile.name.as_deref().unwrap_or_default();
+        gone(api.delete(name, &DeleteParams::default())).await?;
+        tracing::info!(profile = name, "deleted the ToolSecurityProfile");
+    }
+    Ok(profiles)
+}
+
+fn describe(profile: &ObjectMeta) -> String {
+    let finalizers = profile.finalizers.iter().flatten().map(String::as_str).collect::<Vec<_>>().join(", ");
+    format!("{} (finalizers: {finalizers})", profile.name.as_deref().unwrap_or_default())
+}
+
+/// Deletes what the background scan reported, which nobody keeps up to date any more.
+async fn reports(client: &Client) -> Result<(), CleanupError> {
+    let wrong = |verb| move |error| CleanupError::Api { what: "ToolSecurityReports", verb, error };
+    let all: Api<PartialObjectMeta<ToolSecurityReport>> = Api::all(client.clone());
+    loop {
+        let page = match call(all.list_metadata(&ListParams::default().limit(500))).await {
+            Err(error) if error.is_not_found() => return Ok(()),
+            page => page.map_err(wrong("listed"))?.items,
+        };
+        if page.is_empty() {
+            return Ok(());
+        }
+        for report in page {
+            let ObjectMeta { name: Some(name), namespace: Some(namespace), .. } = report.metadata else { continue };
+            let api: Api<ToolSecurityReport> = Api::namespaced(client.clone(), &namespace);
+            gone(api.delete(&name, &DeleteParams::default())).await.map_err(wrong("deleted"))?;
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! The chart in `charts/palisade`: helm, which renders it, and what can be said of it without helm.
+#![allow(clippy::disallowed_methods, reason = "reads the project's files")]
+
+use std::path::PathBuf;
+
+use palisade_needs::Need;
+
+/// The module and version of helm that `make helm-program` builds.
+const MODULE: &str = include_str!("../go.mod");
+
+/// The root of the project.
+pub fn root() -> PathBuf {
+    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
+}
+
+/// helm.
+pub fn helm() -> Need {
+    let version = MODULE.lines().find_map(|line| line.trim().strip_prefix("helm.sh/helm/v4 ")?.split(' ').next());
+    palisade_needs::helm(version.unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        collections::{BTreeMap, BTreeSet},
+        fs,
+    };
+
+    use serde_json::Value as Json;
+
+    use super::*;
+
+    fn read(path: &str) -> String {
+        fs::read_to_string(root().join(path)).unwrap()
+    }
+
+    fn yaml(path: &str) -> Json {
+        serde_saphyr::from_str(&read(path)).unwrap()
+    }
+
+    #[test]
+    fn versions_are_those_of_the_project() {
+        let (chart, crds) = (yaml("charts/palisade/Chart.yaml"), yaml("crds/kustomization.yaml"));
+        let label = &crds["labels"][0]["pairs"]["app.kubernetes.io/version"];
+        for (what, version) in [("version", &chart["version"]), ("appVersion", &chart["appVersion"]), ("label", label)]
+        {
+            assert_eq!(version, env!("CARGO_PKG_VERSION"), "{what}");
+        }
+    }
+
+    /// The paths of all values, as far as the schema names their parts.
+    fn values(at: &str, values: &Json, schema: &Json, whole: &Json, out: &mut BTreeSet<String>) {
+        let schema = match schema["$ref"].as_str() {
+            Some(reference) => whole.pointer(reference.trim_start_matches('#')).unwrap(),
+            None => schema,
+        };
+        // What is empty by default is one value, whatever may be in it.
+        let empty = values.as_object().is_none_or(serde_json::Map::is_empty);
+        let Some(properties) = schema["properties"].as_object().filter(|_| !empty) else {
+            out.insert(at.to_owned());
+            return;
+        };
+        assert_eq!(schema["additionalProperties"], false, "{at}: a key with a slip would be passed over");
+        for (key, schema) in properties.iter().filter(|(key, _)| *key != "global") {
+            self::values(&format!("{at}.{key}"), &values[key], schema, whole, out);
+        }
+        let there = values.as_object().unwrap_or_else(|| panic!("{at} is not in values.yaml"));
+        let unknown: Vec<_> = there.keys().filter(|key| !properties.contains_key(*key)).collect();
+        assert!(unknown.is_empty(), "{at}: not in the schema: {unknown:?}");
+    }
+
+    #[test]
+    fn schema_has_exactly_the_values() {
+        let schema: Json = serde_json::from_str(&read("charts/palisade/values.schema.json")).unwrap();
+        let (file, mut paths) = (yaml("charts/palisade/values.yaml"), BTreeSet::new());
+        values("", &file, &schema, &schema, &mut paths);
+        assert!(paths.len() > 40, "{paths:?}");
+        for path in paths {
+            let pointer = path.replace('.', "/");
+            assert!(file.pointer(&pointer).is_some(), "{path} is not in values.yaml");
+        }
+    }
+
+    /// The series that the programs have, each with its labels.
+    fn series() -> BTreeMap<String, BTreeSet<String>> {
+        let text = palisade_controller::example_metrics().unwrap() + &palisade_webhook::example_metrics().unwrap();
+        let lines = text.lines().filter(|line| !line.starts_with('#'));
+        let of = |line: &str| {
+            let (name, labels) = line.split_once('{').unwrap_or_else(|| (line.split(' ').next().unwrap(), ""));
+            let labels = labels.split("\",").filter_map(|label| Some(label.split_once("=\"")?.0.to_owned()));
+            // Which process it is of, Prometheus says.
+            (name.to_owned(), labels.chain(["namespace".to_owned(), "pod".to_owned()]).collect())
+        };
+        lines.map(of).collect()
+    }
+
+    /// The labels that a query asks for, all of which its metric has.
+    fn labels(query: &str) -> BTreeSet<&str> {
+        let within = |open: &'static str, close: char| {
+            query.split(open).skip(1).filter_map(move |rest| rest.split(close).next()).flat_map(|list| list.split(','))
+        };
+        let matched = within("{", '}').filter_map(|one| one.split(['=', '!']).next());
+        matched.chain(within(" by (", ')')).map(str::trim).collect()
+    }
+
+    /// The names of metrics in a query.
+    fn metrics(query: &str) -> Vec<&str> {
+        let words = query.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
+        let ours = ["palisade_", "process_", "leader_election_"];
+        words.filter(|word| ours.iter().any(|start| word.starts_with(start))).collect()
+    }
+
+    #[test]
+    fn alerts_and_dashboard_query_metrics_that_exist() {
+        let alerts = yaml("charts/palisade/files/alerts.yaml");
+        let dashboard: Json = serde_json::from_str(&read("charts/palisade/files/dashboard.json")).unwrap();
+        let mut queries: Vec<&str> = alerts["groups"][0]["rules"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|rule| rule["expr"].as_str().unwrap())
+            .collect();
+        for panel in dashboard["panels"].as_array().unwrap() {
+            queries.extend(panel["targets"].as_array().unwrap().iter().map(|target| target["expr"].as_str().unwrap()));
+        }
+        let series = series();
+        assert!(queries.len() > 20 && series.len() > 20, "{queries:?} {series:?}");
+        for query in queries {
+            let metrics = metrics(query);
+            assert!(!metrics.is_empty(), "{query}");
+            for metric in metrics {
+                let known = series.get(metric);
+                let known = known.unwrap_or_else(|| panic!("{metric} of {query} is not a metric: {series:#?}"));
+                for label in labels(query) {
+                    assert!(known.contains(label), "{query}: {metric} has no label {label}: {known:?}");
+                }
+            }
+        }
+    }
+}
