@@ -185,7 +185,7 @@ fn rename(request: &mut Request, index: usize) {
     let name = request.name.replacen(before, &after, 1);
     for object in [&mut request.object, &mut request.old_object].into_iter().flatten() {
         if request.kind.kind == "CustomResourceDefinition" {
-            let text = object["spec"].to_string().replace(before, &after);
+            let text = object["spec"].to_string().replace(before, &after).replace("Widget", &format!("Widget{index}"));
             *object.at_mut(&["spec"]) = serde_json::from_str(&text).unwrap_or_default();
         }
         *object.at_mut(&["metadata", "name"]) = name.clone().into();
