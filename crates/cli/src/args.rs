@@ -34,7 +34,7 @@ use crate::{
 #[derive(Debug, Parser)]
 #[command(name = "palisade", version, after_help = render::EXAMPLES)]
 pub struct Args {
-    /// When output has color: on a terminal (auto), always or never. The variable NO_COLOR turns auto off.
+    /// When output has color: on a terminal (auto), always or never. The variable `NO_COLOR` turns auto off.
     #[arg(long, value_name = "WHEN", global = true, default_value = "auto", hide_possible_values = true)]
     pub color: Color,
     /// What to do.
@@ -152,6 +152,8 @@ pub enum MigrateCommand {
 
 #[cfg(test)]
 mod tests {
+    use std::fmt::Write as _;
+
     use clap::CommandFactory;
 
     use super::*;
@@ -168,7 +170,7 @@ mod tests {
             let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
             if let Some((_, rest)) = help.split_once("Exit codes: ") {
                 let said = rest.split("\n\n").next().unwrap_or_default();
-                rows.push_str(&format!("| `{path}` | {said} |\n"));
+                let _ = writeln!(rows, "| `{path}` | {said} |");
             }
             exit_codes(command, &path, rows);
         }

@@ -12,7 +12,7 @@ use clap::ValueEnum;
 /// When output has color.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Color {
-    /// On a terminal, unless NO_COLOR is set or TERM is dumb.
+    /// On a terminal, unless `NO_COLOR` is set or `TERM` is dumb.
     #[default]
     Auto,
     /// Always, also in a pipe.

@@ -20,7 +20,7 @@ use crate::{Cluster, WEBHOOK, requests::send, webhook::is_ready};
 
 type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
-/// The controllers of kube-controller-manager that make pods of Deployments and Jobs, and keep PodDisruptionBudgets.
+/// The controllers of kube-controller-manager that make pods of Deployments and Jobs, and keep disruption budgets.
 pub const CONTROLLERS: [&str; 4] =
     ["deployment-controller", "replicaset-controller", "job-controller", "disruption-controller"];
 const LOOK: Duration = Duration::from_millis(200);

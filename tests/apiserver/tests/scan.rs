@@ -297,23 +297,7 @@ pub(crate) async fn the_scan_reports_what_the_api_server_would_deny(cluster: &mu
         "{denied:?}"
     );
 
-    // And so does a report to hand round.
-    let report: Json = serde_json::from_str(&printed(cluster, &["report", "--live", "-o", "json"]).await?)?;
-    let of_profile = |one: &Json| one["profile"] == test;
-    let text = |of: &Json| of.as_str().unwrap_or_default().to_owned();
-    let offenders: BTreeSet<_> = report["workloads"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .flat_map(|workload| {
-            let violations = workload["violations"].as_array().into_iter().flatten().filter(|one| of_profile(one));
-            violations.map(move |one| (text(&workload["namespace"]), text(&workload["workload"]), text(&one["check"])))
-        })
-        .collect();
-    ensure!(offenders.iter().eq(denied.keys()), "{offenders:#?} instead of {denied:#?}");
-    let web = report["workloads"].as_array().into_iter().flatten().find(|one| one["workload"] == "Deployment/web");
-    ensure!(web.is_some_and(|web| web["objects"] == 4), "{web:?}");
-
+    the_report_to_hand_round(cluster, test, &denied).await?;
     let why = printed(cluster, &["why", "scan-1"]).await?;
     for part in
         ["stage       pods Deny", "uid = 50001 (from annotation toolforge.org/uid)", "Deployment/web [hostNamespaces] "]
@@ -365,6 +349,26 @@ pub(crate) async fn the_scan_reports_what_the_api_server_would_deny(cluster: &mu
     .await?;
     permit(cluster, "delete")?;
     cluster.restart_controller(Cluster::options()?).await
+}
+
+/// `palisade report` names the same offenders.
+async fn the_report_to_hand_round(cluster: &Cluster, test: &str, denied: &Violations) -> TestResult {
+    let report: Json = serde_json::from_str(&printed(cluster, &["report", "--live", "-o", "json"]).await?)?;
+    let of_profile = |one: &Json| one["profile"] == test;
+    let text = |of: &Json| of.as_str().unwrap_or_default().to_owned();
+    let offenders: BTreeSet<_> = report["workloads"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .flat_map(|workload| {
+            let violations = workload["violations"].as_array().into_iter().flatten().filter(|one| of_profile(one));
+            violations.map(move |one| (text(&workload["namespace"]), text(&workload["workload"]), text(&one["check"])))
+        })
+        .collect();
+    ensure!(offenders.iter().eq(denied.keys()), "{offenders:#?} instead of {denied:#?}");
+    let web = report["workloads"].as_array().into_iter().flatten().find(|one| one["workload"] == "Deployment/web");
+    ensure!(web.is_some_and(|web| web["objects"] == 4), "{web:?}");
+    Ok(())
 }
 
 /// The controller's program, which ends with this.

@@ -165,7 +165,7 @@ fn mistakes_of_diff_have_their_place() {
     assert!(revision.code == Some(2) && revision.err.contains("PROFILE@REVISION"), "{}", revision.err);
 }
 
-fn event(verb: &str, object: Json, code: u16, more: &Json) -> String {
+fn event(verb: &str, object: &Json, code: u16, more: &Json) -> String {
     let mut event = json!({
         "level": "Request", "stage": "ResponseComplete", "verb": verb, "requestURI": "/api/v1/namespaces/tool-a/pods",
         "user": {"username": "jane", "groups": ["system:authenticated"]},
@@ -197,23 +197,23 @@ fn requests_of_the_past_are_judged_and_others_counted() {
     };
     let none = json!({});
     let log = [
-        event("create", of(true, false), 201, &none),
-        event("create", of(false, true), 403, &denied),
-        event("create", of(false, false), 201, &none),
-        event("create", of(true, true), 403, &denied),
-        event("patch", of(true, false), 201, &none),
-        event("patch", of(true, false), 200, &none),
-        event("update", of(true, false), 200, &none),
-        event("create", json!(null), 201, &json!({"level": "Metadata"})),
-        event("create", of(true, false), 201, &json!({"requestURI": "/api/v1/namespaces/tool-a/pods?dryRun=All"})),
-        event("create", of(true, false), 409, &none),
-        event("create", of(true, false), 403, &others),
-        event("create", of(true, false), 201, &reference("namespace", "gone")),
-        event("patch", of(true, false), 200, &reference("subresource", "ephemeralcontainers")),
-        event("create", of(true, false), 201, &reference("subresource", "binding")),
-        event("create", of(true, false), 201, &reference("resource", "services")),
-        event("delete", json!(null), 200, &none),
-        event("create", json!({"metadata": {"name": "P!"}, "spec": {}}), 201, &none),
+        event("create", &of(true, false), 201, &none),
+        event("create", &of(false, true), 403, &denied),
+        event("create", &of(false, false), 201, &none),
+        event("create", &of(true, true), 403, &denied),
+        event("patch", &of(true, false), 201, &none),
+        event("patch", &of(true, false), 200, &none),
+        event("update", &of(true, false), 200, &none),
+        event("create", &json!(null), 201, &json!({"level": "Metadata"})),
+        event("create", &of(true, false), 201, &json!({"requestURI": "/api/v1/namespaces/tool-a/pods?dryRun=All"})),
+        event("create", &of(true, false), 409, &none),
+        event("create", &of(true, false), 403, &others),
+        event("create", &of(true, false), 201, &reference("namespace", "gone")),
+        event("patch", &of(true, false), 200, &reference("subresource", "ephemeralcontainers")),
+        event("create", &of(true, false), 201, &reference("subresource", "binding")),
+        event("create", &of(true, false), 201, &reference("resource", "services")),
+        event("delete", &json!(null), 200, &none),
+        event("create", &json!({"metadata": {"name": "P!"}, "spec": {}}), 201, &none),
     ];
     let (run, found) = replayed(&log, &[]);
     assert_eq!((run.code, run.err.as_str()), (Some(1), ""), "{found:#}");
@@ -251,7 +251,7 @@ fn owners_are_known_by_their_names_in_the_log() {
     let of_sets = json!({"objectRef": {"resource": "replicasets", "apiGroup": "apps", "apiVersion": "v1", "namespace": "tool-a", "name": "web-1"}});
     let of_set = json!({"metadata": {"generateName": "web-1-", "ownerReferences": owned("ReplicaSet", "web-1")}, "spec": pod(true, false)});
     let unnamed = json!({"objectRef": {"resource": "pods", "apiVersion": "v1", "namespace": "tool-a"}});
-    let log = [event("create", set, 201, &of_sets), event("create", of_set, 201, &unnamed)];
+    let log = [event("create", &set, 201, &of_sets), event("create", &of_set, 201, &unnamed)];
     let (_, found) = replayed(&log, &[]);
     let line = &found["newlyDenied"]["workloads"];
     // The profile does not deny workloads: of both only the pod.
@@ -262,7 +262,7 @@ fn owners_are_known_by_their_names_in_the_log() {
 
 #[test]
 fn a_log_that_is_none_is_noted_with_its_line() {
-    let good = event("create", json!({"metadata": {"name": "p"}, "spec": pod(false, false)}), 201, &json!({}));
+    let good = event("create", &json!({"metadata": {"name": "p"}, "spec": pod(false, false)}), 201, &json!({}));
     let (run, found) = replayed(&[good, "{\"level\":".to_owned()], &[]);
     assert_eq!((run.code, &found["judged"]), (Some(0), &json!(1)));
     assert!(run.err.contains("1 line is not an audit event, the first is line 2"), "{}", run.err);

@@ -90,7 +90,7 @@ impl Html {
             html.elements.push(Element { name: name.clone(), attributes, text: String::new(), open: !void });
             if RAW.contains(&name.as_str()) {
                 let (text, after) = rest.split_once(&format!("</{name}>")).ok_or("raw text without an end")?;
-                html.elements[index].text = text.to_owned();
+                text.clone_into(&mut html.elements[index].text);
                 html.elements[index].open = false;
                 rest = after;
             } else if !void {
@@ -102,7 +102,9 @@ impl Html {
 
     fn say(&mut self, open: &[usize], text: &str) -> Result<(), String> {
         let text = unescaped(text)?;
-        open.iter().for_each(|&index| self.elements[index].text.push_str(&text));
+        for &index in open {
+            self.elements[index].text.push_str(&text);
+        }
         self.text.push_str(&text);
         Ok(())
     }
