@@ -16,7 +16,7 @@ programs rely on them. [install.md](install.md) says how to install.
 |---|---|---|
 ";
 
-/// A value: its path, its default, and what is said of it.
+/// A value: its path, its default, and what the file says about it.
 #[derive(Debug, PartialEq, Eq)]
 struct Value {
     path: String,
@@ -49,7 +49,7 @@ fn values(text: &str) -> Vec<Value> {
         };
         parents.truncate(depth);
         parents.push(key);
-        // What is said of a part of the file is said of no value.
+        // A comment on a part of the file belongs to no value.
         let group = default.is_empty() && (depth == 0 || about.is_empty());
         if !group {
             out.push(Value { path: parents.join("."), default: default.trim().to_owned(), about: about.join(" ") });

@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, fmt::Write as _};
 
 use http::Request;
 use kube::Client;
+use palisade_objects::json::set;
 use serde_json::{Value as Json, json};
 
 use super::{AuditArgs, AuditFormat};
@@ -109,7 +110,7 @@ fn as_json(profiles: &BTreeMap<String, Counts>, others: &Counts) -> Json {
         .iter()
         .map(|(profile, of)| {
             let mut object = counts(of);
-            object["profile"] = json!(profile);
+            set(&mut object, &["profile"], profile.as_str());
             object
         })
         .collect();

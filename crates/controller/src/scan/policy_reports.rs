@@ -183,7 +183,8 @@ fn correction(found: &DynamicObject, mut desired: DynamicObject) -> Option<Dynam
     let id = |result: &Json| json!([result["rule"], result["result"], result["resources"]]).to_string();
     let known = found.data["results"].as_array().into_iter().flatten();
     let since: BTreeMap<_, _> = known.map(|result| (id(result), &result["timestamp"])).collect();
-    for result in desired.data["results"].as_array_mut().into_iter().flatten() {
+    let results = desired.data.get_mut("results").and_then(Json::as_array_mut);
+    for result in results.into_iter().flatten() {
         if let Some(time) = since.get(&id(result)).filter(|time| time["seconds"].is_i64()) {
             set(result, &["timestamp"], (*time).clone());
         }
