@@ -9,6 +9,7 @@ use std::{
 
 use k8s_openapi::api::core::v1::Pod;
 use kube::{Api, api::DeleteParams};
+use palisade_api::names;
 use palisade_controller::{Options, PolicyReports, ScanInterval};
 use palisade_tests::{Cluster, TestResult, Verdict, ensure, eventually, root, tool_pod};
 use serde_json::{Value as Json, json};
@@ -68,10 +69,11 @@ impl ReportApi {
         cluster.kubectl(&["delete", "-f", &self.file()?, "--timeout=120s"]).map(drop)
     }
 
-    /// All reports in the cluster.
+    /// The reports of the profile. Other scenarios leave theirs.
     async fn list(&self, cluster: &Cluster) -> std::result::Result<Vec<Json>, String> {
         let list = cluster.answer_to("GET", self.path, &json!(null)).await?;
-        Ok(list["items"].as_array().cloned().unwrap_or_default())
+        let all = list["items"].as_array().cloned().unwrap_or_default();
+        Ok(all.into_iter().filter(|one| one["metadata"]["labels"][names::PROFILE_LABEL] == TEST).collect())
     }
 
     /// The versions of all reports, by namespace.

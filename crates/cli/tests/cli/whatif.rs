@@ -189,7 +189,7 @@ fn requests_of_the_past_are_judged_and_others_counted() {
     let of = |host_pid, privileged| json!({"metadata": {"name": "p"}, "spec": pod(host_pid, privileged)});
     let denied = json!({"responseStatus": {"code": 403, "message": "pods \"p\" is forbidden: ValidatingAdmissionPolicy 'palisade-tools-pods' \
         with binding 'palisade-tools-pods' denied request: 1 violation of ToolSecurityProfile tools: [privileged] container \"app\""}});
-    let others = json!({"responseStatus": {"code": 403, "message": "ValidatingAdmissionPolicy 'theirs' with binding 'b' denied request: no"}});
+    let others = json!({"responseStatus": {"code": 403, "message": "pods \"p\" is forbidden: ValidatingAdmissionPolicy 'theirs' with binding 'b' denied request: no"}});
     let reference = |key: &str, value: &str| {
         let mut reference = json!({"resource": "pods", "namespace": "tool-a", "apiVersion": "v1", "name": "p"});
         reference[key] = value.into();
