@@ -9,7 +9,7 @@ use crate::{
 /// The most that a quarter of the rounds of an arm must keep to. Rounds of one run range from 0.9 to 1.6 around a median of
 /// 1.2, and those without the fast path from 1.6 to 3 around 2.
 const MOST: &[(&str, f64)] =
-    &[("tool-palisade", 1.6), ("restricted-palisade", 1.5), ("label-palisade", 1.5), ("scale-palisade", 1.5)];
+    &[("tool-palisade", 1.6), ("restricted-palisade", 1.5), ("label-palisade", 1.8), ("scale-palisade", 1.8)];
 
 /// The most CPU that the level Restricted may take, compared with Pod Security Admission: medians.
 const MOST_OF_PSA: f64 = 1.8;
