@@ -13,12 +13,13 @@ use kube::{
     api::{DeleteParams, ListParams, WatchEvent, WatchParams},
 };
 use palisade_api::{HeldNamespace, RolloutPhase, RolloutStatus, Stage, names};
+use palisade_controller::{Options, ScanInterval};
 use palisade_tests::{
     Cluster, ControllerProcess, TestResult, Verdict, ensure, eventually, hostile_pod, root, tool_pod, within,
 };
 use serde_json::{Value as Json, json};
 
-use crate::lifecycle::Watch;
+use crate::{lifecycle::Watch, scan};
 
 const UID: i64 = 50_001;
 
@@ -206,6 +207,7 @@ pub(crate) async fn a_rollout_promotes_what_complies_and_holds_the_rest(cluster:
     let events = cluster.kubectl(&["get", "events", "--all-namespaces", "-o", "json"])?;
     ensure!(events.contains("\"NamespaceHeld\"") && events.contains("\"RolloutComplete\""), "{events}");
 
+    the_scan_finds_who_is_held(cluster, test, &expected).await?;
     the_controller_makes_no_namespace_weaker(cluster, test, &last).await?;
     a_fixed_namespace_is_promoted(cluster, test, &name(1), offenders).await?;
 
@@ -213,6 +215,21 @@ pub(crate) async fn a_rollout_promotes_what_complies_and_holds_the_rest(cluster:
     drop(following);
     permit(cluster, "delete")?;
     cluster.delete_profile(test).await
+}
+
+/// The rollout and the background scan agree on who violates the profile.
+async fn the_scan_finds_who_is_held(cluster: &mut Cluster, test: &str, held: &[String]) -> TestResult {
+    scan::permit(cluster, "apply")?;
+    let options = Options { scan_interval: ScanInterval(Some(Duration::from_secs(1))), ..Cluster::options()? };
+    cluster.restart_controller(options).await?;
+    eventually("reports in the held namespaces", || async {
+        let reports = scan::reports_of(cluster, test).await.map_err(|error| error.to_string())?;
+        let found: Vec<_> = reports.into_keys().collect();
+        if found == held { Ok(()) } else { Err(format!("{found:?} instead of {held:?}")) }
+    })
+    .await?;
+    scan::permit(cluster, "delete")?;
+    cluster.restart_controller(Cluster::options()?).await
 }
 
 /// While a rollout is paused it promotes nothing; later namespaces are promoted like the others.
