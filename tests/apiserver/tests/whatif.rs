@@ -178,7 +178,7 @@ pub(crate) async fn diff_predicts_what_the_api_server_denies(cluster: &mut Clust
     let (file, dump) = (file(&directory, &changed(profile(test, "Deny")?))?, directory.path().join("dump"));
     let dump = dump.display().to_string();
 
-    // Whoever may not read everything is told which rights are missing, and what gives them.
+    // The command names the rights that are missing, and what gives them.
     let jane = ["dump", &dump, "--as", "jane"];
     let refused = palisade(cluster, &jane).await?;
     ensure!(refused.code == 2, "{refused:?}");
@@ -278,7 +278,7 @@ async fn sent(
     verdicts.buffer_unordered(8).try_filter_map(|denied| async move { Ok(denied) }).try_collect().await
 }
 
-/// Requests that have no verdict, and what of their reasons is told.
+/// Requests that have no verdict, and what the reason says.
 async fn without_verdict(cluster: &Cluster, namespace: &str, uid: i64) -> Result<[&'static str; 4]> {
     let pods = format!("/api/v1/namespaces/{namespace}/pods");
     created(cluster, &format!("{pods}?dryRun=All"), &tool_pod("dry", uid)).await?;

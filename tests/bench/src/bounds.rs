@@ -1,5 +1,5 @@
-//! Bounds of ratios that a short run on a shared machine can hold: a regression to judging complying requests in full is
-//! beyond them, and noise is not.
+//! Bounds of ratios that a short run on a shared machine can hold. Pods that comply and are judged in full are beyond them,
+//! and noise is not. Updates cost too little either way to tell: their bounds catch only what is far worse.
 
 use crate::{
     measure::Figures,

@@ -115,7 +115,7 @@ pub fn desired(snapshot: &Snapshot, tallies: &Tallies, now: &Time, budget: &mut 
     reports.map(|report| (key(&report), report)).collect()
 }
 
-/// By what a report is told from others of its kind.
+/// What distinguishes a report from others of its kind.
 pub fn key(report: &impl Resource) -> (String, String) {
     let meta = report.meta();
     (meta.namespace.clone().unwrap_or_default(), meta.name.clone().unwrap_or_default())
