@@ -142,7 +142,11 @@ impl Policy {
             }
             limit = IN_FORCE;
         }
-        for object in self.objects.iter().rev().chain(stored.iter().rev()) {
+        for object in self.objects.iter().rev() {
+            remove(cluster, kinds, object).await?;
+        }
+        asked[0].no_longer_denied(cluster).await?;
+        for object in stored.iter().rev() {
             remove(cluster, kinds, object).await?;
         }
         Ok((asked.len(), wrong))
@@ -150,6 +154,20 @@ impl Policy {
 }
 
 impl Asked {
+    /// A policy that is deleted still denies until the API server reads its policies anew; what is asked next, by this
+    /// scenario or by another, must not be its business.
+    async fn no_longer_denied(&self, cluster: &Cluster) -> Result<()> {
+        within(SETTLE, "the policy to be out of force", || async {
+            let answer = ask_server(cluster, &self.request).await.map_err(|error| error.to_string())?;
+            match answer.refused {
+                Some((message, ..)) if message.contains("ValidatingAdmissionPolicy") => Err(message),
+                _ => Ok(()),
+            }
+        })
+        .await?;
+        Ok(())
+    }
+
     async fn compare(&self, cluster: &Cluster, limit: Duration, emulated: bool) -> Result<()> {
         let refused = match &self.review.outcome {
             Outcome::Allowed => None,

@@ -75,7 +75,7 @@ async fn compare(
 }
 
 /// Makes the namespaces of objects. What else they refer to is a question of other admission plugins, and is left out.
-fn surround(cluster: &Cluster, objects: &mut [(String, Json)]) {
+fn surround(cluster: &Cluster, objects: &mut [(String, Json)]) -> TestResult {
     let mut there = BTreeSet::from([String::from("default")]);
     for (_, object) in objects {
         if let Some(name) = object["metadata"]["namespace"].as_str().map(str::to_owned) {
@@ -84,7 +84,10 @@ fn surround(cluster: &Cluster, objects: &mut [(String, Json)]) {
             if !is_name {
                 object["metadata"]["namespace"] = json!("default");
             } else if there.insert(name.clone()) {
-                drop(cluster.kubectl(&["create", "namespace", &name]));
+                if cluster.kubectl(&["create", "namespace", &name]).is_ok() {
+                    // A pod of a namespace without it is refused for that.
+                    cluster.kubectl(&["wait", "--for=create", "sa/default", "-n", &name, "--timeout=60s"])?;
+                }
             }
         }
         if object["kind"] != "Pod" {
@@ -99,6 +102,7 @@ fn surround(cluster: &Cluster, objects: &mut [(String, Json)]) {
             spec.remove("runtimeClassName");
         }
     }
+    Ok(())
 }
 
 /// One value of another type than that of its field: the answer names the field, as the API server's does.
@@ -177,7 +181,7 @@ pub(crate) async fn validation_errors_match_the_api_server(cluster: &mut Cluster
             objects.push((format!("{file}/{i}"), document));
         }
     }
-    surround(cluster, &mut objects);
+    surround(cluster, &mut objects)?;
     let (count, wrong) = compare(cluster, &objects).await?;
     println!("{count} objects, {} answered alike", count - wrong.len());
     ensure!(count > 100, "only {count} objects");
@@ -206,7 +210,7 @@ pub(crate) async fn corpus_workloads_are_validated_like_the_api_server(cluster: 
             objects.push((format!("{} {i}", entry.file), document));
         }
     }
-    surround(cluster, &mut objects);
+    surround(cluster, &mut objects)?;
     let (count, wrong) = compare(cluster, &objects).await?;
     println!("{} files, {count} workloads, {} answered alike", index.len(), count - wrong.len());
     ensure!(wrong.is_empty(), "{} of {count} are answered differently:\n{}", wrong.len(), wrong.join("\n"));
