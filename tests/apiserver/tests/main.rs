@@ -37,6 +37,7 @@ mod scale;
 mod scan;
 mod stages;
 mod stored;
+mod unused;
 mod updates;
 mod upgrade;
 mod validation;
@@ -120,6 +121,7 @@ fn main() -> ExitCode {
         rollout::a_rollout_stops_at_a_violation,
         rollout::a_soak_time_begins_again_after_a_denial,
         scan::the_scan_reports_what_the_api_server_would_deny,
+        unused::an_exception_that_nothing_needs_is_reported,
         whatif::diff_predicts_what_the_api_server_denies,
         policy_reports::violations_are_reported_where_other_tools_look,
     ];

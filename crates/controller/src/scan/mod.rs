@@ -8,6 +8,7 @@
 //! A pass lists each kind in the whole cluster, a page at a time. It keeps of each object the verdict and what the
 //! verdict depends on, so that the next pass judges only what has changed, and writes nothing if nothing has.
 
+mod needed;
 mod pass;
 mod policy_reports;
 mod reports;
@@ -167,8 +168,10 @@ impl Scan {
             pass = self.list(pass, ("v1", "Pod", "pods"), true, &mut owners).await?;
         }
         let (objects, judged) = (pass.objects, pass.judged);
-        let (snapshot, found, memory) = pass.end();
+        let (snapshot, found, needed, memory) = pass.end();
         self.memory = memory;
+        self.cx.store.asked.set_needed(needed);
+        self.cx.queues.exceptions.trigger(self.cx.store.asked.namespaces());
         self.cx.metrics.scan_objects(objects);
         let tallies = tally::count(&found, &owners);
         let mut budget = Budget::new(self.budget);
