@@ -328,7 +328,7 @@ async fn ends(cluster: &mut Cluster, [asker, approver]: [&Client; 2], test: &str
         let events = cluster.kubectl(&["get", "events", "-n", here, &of_it, "--no-headers"]);
         match events.map_err(|error| error.to_string())?.lines().count() {
             1 => Ok(()),
-            other => Err(format!("{other} events")),
+            other => Err(format!("{other} events; {:?}", cluster.kubectl(&["get", "events", "-n", here]))),
         }
     })
     .await?;
