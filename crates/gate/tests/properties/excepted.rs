@@ -146,7 +146,7 @@ fn a_guard_changes_nothing_of_how_pods_are_judged() {
 #[test]
 fn gate_accepts_profiles_with_a_guard_and_exceptions_on_request() {
     let cases = (settings::settings(), sample::subsequence(ids(), 1..catalogue::ALL.len()));
-    let outcome = runner(6).run(&cases, |(settings, requestable)| {
+    let outcome = runner(3).run(&cases, |(settings, requestable)| {
         if let Err(rejected) = palisade_gate::check(compile(&settings, &requestable, true)) {
             prop_assert!(crate::contradictory(&settings), "{rejected}\n{}", yaml(&settings));
         }
