@@ -12,6 +12,7 @@ mod needed;
 mod pass;
 mod policy_reports;
 mod reports;
+mod snapshot;
 mod tally;
 
 use std::{sync::Arc, time::Duration};
@@ -23,8 +24,9 @@ use palisade_objects::{existing::is_current, owners::Owners, workload::WORKLOADS
 use tokio::time::{Instant, Interval, MissedTickBehavior};
 
 use self::{
-    pass::{Memory, Pass, Snapshot, Subject},
+    pass::{Memory, Pass},
     reports::Budget,
+    snapshot::{Snapshot, Subject},
     tally::Tallies,
 };
 use crate::{

@@ -7,7 +7,7 @@ use palisade_compiler::{Namespace, selects};
 use palisade_gate::Violation;
 use serde_json::Value as Json;
 
-use super::pass::{Snapshot, Subject};
+use super::snapshot::{Snapshot, Subject};
 use crate::{
     asked::{Needed, ObservedException},
     judge::{Judgement, Tenant},
