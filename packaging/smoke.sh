@@ -10,7 +10,7 @@ fail() { echo "release-smoke: $1" >&2; exit 1; }
 say() { printf '%s\n' "--- $1"; }
 
 say 'what was downloaded is what was released'
-sha256sum -c "$artifacts/SHA256SUMS" --quiet 2>/dev/null || (cd "$artifacts" && sha256sum -c SHA256SUMS --quiet)
+(cd "$artifacts" && sha256sum -c SHA256SUMS --quiet)
 
 say 'a damaged archive is not installed'
 mkdir damaged && cp "$artifacts"/SHA256SUMS "$artifacts"/palisade-*-x86_64-linux.tar.gz damaged/
@@ -44,7 +44,7 @@ spec:
   hostNetwork: true
   containers: [{name: main, image: example.org/main:1, securityContext: {privileged: true}}]
 YAML
-palisade render -f profile.yaml > rendered.yaml 2>said || palisade render profile.yaml > rendered.yaml
+palisade render profile.yaml > rendered.yaml
 grep -q 'kind: ValidatingAdmissionPolicy' rendered.yaml || fail 'the profile became no policy'
 code=0
 palisade check --profile profile.yaml pod.yaml > said 2>&1 || code=$?

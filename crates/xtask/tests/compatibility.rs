@@ -39,7 +39,11 @@ fn directory() -> PathBuf {
 }
 
 fn texts(list: &Json) -> BTreeSet<String> {
-    list.as_array().into_iter().flatten().map(|one| one.as_str().map_or_else(|| one.to_string(), str::to_owned)).collect()
+    list.as_array()
+        .into_iter()
+        .flatten()
+        .map(|one| one.as_str().map_or_else(|| one.to_string(), str::to_owned))
+        .collect()
 }
 
 /// What `new` refuses and `old` accepted: place, and what.
