@@ -137,6 +137,10 @@ release-check: ## Make the release again in another directory, and compare the b
 release-smoke: ## Install from the artefacts alone, in an empty directory, and judge a first pod
 	packaging/smoke.sh $(ARTIFACTS) $(HELM)
 
+.PHONY: release-registry
+release-registry: ## Push the image of the release to a registry on this machine, and pull it back by its digest
+	packaging/registry.sh $(ARTIFACTS)
+
 ##@ Check
 
 .PHONY: pressure
