@@ -137,6 +137,10 @@ release-check: ## Make the release again in another directory, and compare the b
 release-smoke: ## Install from the artefacts alone, in an empty directory, and judge a first pod
 	packaging/smoke.sh $(ARTIFACTS) $(HELM)
 
+.PHONY: release-smoke-cluster
+release-smoke-cluster: ## Install the chart of the release in the cluster of KUBECONFIG, to be thrown away: first profile, first denial
+	packaging/smoke-cluster.sh $(ARTIFACTS) $(HELM) "$$(ls $(abspath $(CACHE))/controlplane/*/kubectl | tail -n 1)"
+
 .PHONY: release-registry
 release-registry: ## Push the image of the release to a registry on this machine, and pull it back by its digest
 	packaging/registry.sh $(ARTIFACTS)
