@@ -113,10 +113,39 @@ kstatus: ## Read the conditions of profiles as Flux and Argo CD do
 
 # What can be used without the operator, as crates of their own.
 TOOLKIT := objects cel apiserver manifest lint suite
+# What `cargo install palisade-cli` is built from besides.
+OF_CLI := checks api compiler mutation gate migrate profiles process cli
 
 .PHONY: package
-package: ## Package the crates of the toolkit, and build each from its package
-	cargo package --locked $(TOOLKIT:%=-p palisade-%)
+package: ## Package the crates of the toolkit and of the command line, and build each from its package
+	cargo package --locked $(TOOLKIT:%=-p palisade-%) $(OF_CLI:%=-p palisade-%)
+
+##@ Release
+
+VERSION ?= $(shell sed -n '/^\[workspace.package\]/,/^\[/s/^version = "\(.*\)"/\1/p' Cargo.toml)
+ARTIFACTS := $(TARGET)/release-artifacts
+
+.PHONY: release
+release: ## Make all artefacts of a release in target/release-artifacts: VERSION=0.1.0
+	packaging/release.sh $(VERSION) $(ARTIFACTS)
+
+.PHONY: release-check
+release-check: ## Make the release again in another directory, and compare the bytes
+	packaging/reproduce.sh $(VERSION) $(ARTIFACTS)
+
+.PHONY: release-smoke
+release-smoke: ## Install from the artefacts alone, in an empty directory, and judge a first pod
+	packaging/smoke.sh $(ARTIFACTS) $(HELM)
+
+.PHONY: release-smoke-cluster
+release-smoke-cluster: ## Install the chart of the release in the cluster of KUBECONFIG, to be thrown away: first profile, first denial
+	packaging/smoke-cluster.sh $(ARTIFACTS) $(HELM) "$$(ls $(abspath $(CACHE))/controlplane/*/kubectl | tail -n 1)"
+
+.PHONY: release-registry
+release-registry: ## Push the image of the release to a registry on this machine, and pull it back by its digest
+	packaging/registry.sh $(ARTIFACTS)
+
+##@ Check
 
 .PHONY: pressure
 pressure: controlplane ## Measure repair with 50 profiles, half of them in trouble, and 3,500 namespaces
