@@ -150,6 +150,13 @@ helm: controlplane helm-program ## Render the chart in all ways; install, upgrad
 	PALISADE_HELM=$(HELM) PALISADE_HELM_NAMESPACES=$(or $(NAMESPACES_INSTALLED),500) \
 		cargo test -p palisade-tests --test apiserver -- helm:: --nocapture
 
+PROMTOOL ?= $(shell command -v promtool)
+
+.PHONY: alerts
+alerts: ## Try each alert of the chart with series that fire it and series that do not (needs promtool)
+	@test -n '$(PROMTOOL)' || echo 'skipped: there is no promtool; Debian has it in the package prometheus, and PROMTOOL names one'
+	$(if $(PROMTOOL),$(PROMTOOL) check rules charts/palisade/files/alerts.yaml && $(PROMTOOL) test rules tests/alerts/alerts.test.yaml)
+
 .PHONY: scan
 scan: controlplane ## Scan 3,500 namespaces with 20,000 pods in the background, and compare with the API server's answers
 	cargo build --release -p palisade-controller
