@@ -12,6 +12,8 @@ CARGO_DENY_VERSION := 0.20.2
 CARGO_DENY := $(CACHE)/tools/bin/cargo-deny
 CARGO_MUTANTS_VERSION := 27.1.0
 CARGO_MUTANTS := $(CACHE)/tools/bin/cargo-mutants
+MDBOOK_VERSION := 0.5.4
+MDBOOK := $(CACHE)/tools/bin/mdbook
 CARGO_FUZZ_VERSION := 0.13.2
 CARGO_FUZZ := $(CACHE)/tools/bin/cargo-fuzz
 
@@ -58,6 +60,14 @@ clippy:
 drift: ## Check that the generated files are what the code generates
 	cargo build --quiet --workspace --bin xtask --test tidy
 	$(TARGET)/debug/xtask generate --check
+
+.PHONY: book
+book: ## Build the documents as a book (target/book), and check its links
+	@$(MDBOOK) --version 2>/dev/null | grep -qxF 'mdbook v$(MDBOOK_VERSION)' \
+		|| cargo install --locked --debug --no-default-features --features search mdbook@$(MDBOOK_VERSION) --root $(CACHE)/tools
+	cargo build --quiet --workspace --bin xtask --test tidy
+	MDBOOK_PREPROCESSOR__OUTWARD__COMMAND='$(abspath $(TARGET))/debug/xtask book-links' $(MDBOOK) build --dest-dir $(abspath $(TARGET))/book
+	$(TARGET)/debug/xtask book-check $(TARGET)/book
 
 .PHONY: deny
 # Unoptimized: it runs for a second, and takes minutes to optimize.
@@ -178,6 +188,13 @@ helm: controlplane helm-program ## Render the chart in all ways; install, upgrad
 	PALISADE_EXPECT=helm cargo test -p palisade-helm
 	PALISADE_HELM=$(HELM) PALISADE_HELM_NAMESPACES=$(or $(NAMESPACES_INSTALLED),500) \
 		cargo test -p palisade-tests --test apiserver -- helm:: --nocapture
+
+PROMTOOL ?= $(shell command -v promtool)
+
+.PHONY: alerts
+alerts: ## Try each alert of the chart with series that fire it and series that do not (needs promtool)
+	@test -n '$(PROMTOOL)' || echo 'skipped: there is no promtool; Debian has it in the package prometheus, and PROMTOOL names one'
+	$(if $(PROMTOOL),$(PROMTOOL) check rules charts/palisade/files/alerts.yaml && $(PROMTOOL) test rules tests/alerts/alerts.test.yaml)
 
 .PHONY: scan
 scan: controlplane ## Scan 3,500 namespaces with 20,000 pods in the background, and compare with the API server's answers

@@ -297,6 +297,7 @@ impl Metrics {
     fn counted_once() -> Self {
         let (metrics, server, profile) = (Self::new(), "https://10.0.0.1:6443", "tools");
         metrics.reconciled("ok", Duration::from_millis(3));
+        metrics.ports.count_once("health");
         metrics.wrote("ToolSecurityParams", "apply");
         metrics.drifted("ToolSecurityParams");
         metrics.probed(profile, EnforcementResult::Passed);

@@ -143,3 +143,21 @@ fn every_condition_is_printed_and_documented() {
         );
     }
 }
+
+/// Enums of reasons, each of which has a section for whoever meets it.
+const REASONS: [(&str, &str); 1] = [("crates/api/src/conditions.rs", "Reason")];
+
+#[test]
+fn every_reason_of_a_condition_has_a_runbook() {
+    const PAGE: &str = "docs/runbooks/conditions.md";
+    let page = fs::read_to_string(root().join(PAGE)).unwrap();
+    let sections: BTreeSet<_> = page.lines().filter_map(|line| line.strip_prefix("## ")).map(str::to_owned).collect();
+    let reasons: BTreeSet<_> = REASONS.iter().flat_map(|(path, name)| variants(path, name)).collect();
+    assert!(reasons.len() > 15, "{reasons:?}");
+    let missing: Vec<_> = reasons.difference(&sections).collect();
+    let unknown: Vec<_> = sections.difference(&reasons).collect();
+    assert!(
+        missing.is_empty() && unknown.is_empty(),
+        "{PAGE} has no section {missing:?}, and those of no reason {unknown:?}"
+    );
+}
