@@ -89,7 +89,7 @@ fn an_approved_exception_lifts_just_the_checks_that_it_names() {
             request(&asked, ApprovalState::Outdated, None, later),
             request(&asked, ApprovalState::Current, None, NOW),
         ] {
-            prop_assert_eq!(&judge(&[without_effect.clone()]), &all, "{:?}\n{}", without_effect, pod);
+            prop_assert_eq!(&judge(std::slice::from_ref(&without_effect)), &all, "{:?}\n{}", without_effect, pod);
         }
         let rest: Vec<_> = all.iter().filter(|one| !asked.contains(&one.check)).cloned().collect();
         let approved = request(&asked, ApprovalState::Current, None, later);
