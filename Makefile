@@ -167,8 +167,9 @@ rollout: controlplane ## Roll a profile out to 1,000 namespaces, 32 with offende
 		cargo test -p palisade-tests --test apiserver -- a_rollout_promotes --nocapture
 
 .PHONY: ha
+ha: SECONDS := 300
 ha: controlplane ## Kill, pause and end the leader of two controllers for five minutes (SECONDS=300)
-	PALISADE_HA_SECONDS=$(or $(SECONDS),300) cargo test -p palisade-tests --test apiserver -- a_replica_takes_over --nocapture
+	PALISADE_HA_SECONDS=$(SECONDS) cargo test -p palisade-tests --test apiserver -- a_replica_takes_over --nocapture
 
 HELM_VERSION = $(shell sed -n "s,^.*helm.sh/helm/v4 \(v[^ ]*\).*,\1,p" tests/helm/go.mod)
 HELM = $(abspath $(CACHE)/helm/$(HELM_VERSION)/helm)

@@ -46,7 +46,17 @@ const PARTS: [(&str, &[&str]); 4] = [
     ("Runbooks", &["runbooks/alerts.md", "runbooks/conditions.md", "failures.md"]),
     (
         "Reference",
-        &["reference/", "checks/", "lint/", "values.md", "metrics.md", "coverage.md", "exit-codes.md", "glossary.md"],
+        &[
+                "reference/",
+                "checks/",
+                "lint/",
+                "values.md",
+                "metrics.md",
+                "coverage.md",
+                "exit-codes.md",
+                "versioning.md",
+                "glossary.md",
+            ],
     ),
     ("Explanation", &["mutation.md", "scale.md", "benchmarks.md", "invariants.md", "adr/"]),
 ];

@@ -145,7 +145,8 @@ fn every_condition_is_printed_and_documented() {
 }
 
 /// Enums of reasons, each of which has a section for whoever meets it.
-const REASONS: [(&str, &str); 1] = [("crates/api/src/conditions.rs", "Reason")];
+const REASONS: [(&str, &str); 2] =
+    [("crates/api/src/conditions.rs", "Reason"), ("crates/api/src/conditions.rs", "ExceptionReason")];
 
 #[test]
 fn every_reason_of_a_condition_has_a_runbook() {
