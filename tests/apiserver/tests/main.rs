@@ -38,6 +38,7 @@ mod scan;
 mod stages;
 mod steering;
 mod stored;
+mod tutorial;
 mod unused;
 mod updates;
 mod upgrade;
@@ -116,6 +117,7 @@ fn main() -> ExitCode {
         namespaces::a_changed_annotation_writes_one_object,
         namespaces::several_profiles_all_apply,
         history::rollback_puts_a_recorded_spec_back_in_force,
+        tutorial::every_command_of_the_tutorial_prints_what_the_page_shows,
         stages::a_namespace_can_have_a_stage_of_its_own,
         guard::only_who_may_assign_changes_what_a_profile_reads,
         rollout::a_rollout_promotes_what_complies_and_holds_the_rest,

@@ -18,8 +18,10 @@ const TENANCY: &str = "tool";
 const FIRST_UID: i64 = 50_001;
 /// How many namespaces are created at a time, and how many policies applied.
 const AT_ONCE: usize = 16;
-/// How many requests are measured.
-const REQUESTS: u32 = 400;
+/// How often both are measured, one right after the other: what else the API server does then falls on both alike.
+const ROUNDS: u32 = 7;
+/// How many requests of each a round has.
+const REQUESTS: u32 = 200;
 /// How long a way may need until it is in force.
 const LIMIT: Duration = Duration::from_mins(20);
 
@@ -48,8 +50,10 @@ pub(crate) struct Point {
     /// By how much etcd's database grew, in MB.
     pub stored: f64,
     /// CPU milliseconds of the API server for the request of a pod that complies, and the same in a namespace that is not
-    /// selected.
+    /// selected: medians of the rounds.
     pub cpu: [f64; 2],
+    /// The median of the ratios of both within a round, the least and the most.
+    pub ratio: [f64; 3],
 }
 
 /// Measures one number of namespaces, on a cluster of its own.
@@ -93,8 +97,7 @@ async fn on(cluster: &mut Cluster, way: Way, namespaces: u32) -> Result<Point> {
     .await?;
     let seconds = start.elapsed().as_secs_f64();
     let after = (cluster.heap().await?, cluster.stored().await?);
-    let judged = cpu(cluster, |number| (name(number % namespaces), uid(number % namespaces))).await?;
-    let not_judged = cpu(cluster, |_| ("unselected".to_owned(), FIRST_UID)).await?;
+    let (cpu, ratio) = compared(cluster, namespaces).await?;
     cluster.control_plane.restart_apiserver(Shutdown::Graceful).await?;
     served(cluster, |number| (name(number % namespaces), uid(number % namespaces))).await?;
     let settled = cluster.heap().await?;
@@ -106,7 +109,8 @@ async fn on(cluster: &mut Cluster, way: Way, namespaces: u32) -> Result<Point> {
         heap: megabytes(before.0, after.0),
         settled: megabytes(before.0, settled),
         stored: megabytes(before.1, after.1),
-        cpu: [judged, not_judged],
+        cpu,
+        ratio,
     })
 }
 
@@ -146,10 +150,30 @@ async fn apply(cluster: &Cluster, policies: Vec<Vec<Json>>) -> Result<()> {
     stream::iter(policies).map(create).buffer_unordered(AT_ONCE).try_collect::<Vec<()>>().await.map(drop)
 }
 
+/// The CPU of a request that is judged and of one that is not, and their ratio.
+async fn compared(cluster: &Cluster, namespaces: u32) -> Result<([f64; 2], [f64; 3])> {
+    let judged = |number| (name(number % namespaces), uid(number % namespaces));
+    let not_judged = |_| ("unselected".to_owned(), FIRST_UID);
+    // Once without counting: connections, caches.
+    ask(cluster, &judged, REQUESTS).await?;
+    ask(cluster, &not_judged, REQUESTS).await?;
+    let (mut first, mut second, mut ratios) = (vec![], vec![], vec![]);
+    for _ in 0..ROUNDS {
+        let of_judged = cpu(cluster, judged).await?;
+        let of_other = cpu(cluster, not_judged).await?;
+        first.push(of_judged);
+        second.push(of_other);
+        ratios.push((of_judged / of_other.max(1e-9) * 100.0).round() / 100.0);
+    }
+    for figures in [&mut first, &mut second, &mut ratios] {
+        figures.sort_by(f64::total_cmp);
+    }
+    let median = |sorted: &[f64]| sorted[sorted.len() / 2];
+    Ok(([median(&first), median(&second)], [median(&ratios), ratios[0], ratios[ratios.len() - 1]]))
+}
+
 /// The CPU milliseconds of one request, of a pod in the namespace and with the uid of each number.
 async fn cpu(cluster: &Cluster, of: impl Fn(u32) -> (String, i64)) -> Result<f64> {
-    // Once without counting: connections, caches.
-    ask(cluster, &of, REQUESTS / 4).await?;
     cluster.collect_garbage()?;
     let before = cluster.apiserver_cpu()?;
     ask(cluster, &of, REQUESTS).await?;
@@ -191,11 +215,11 @@ pub(crate) fn table(points: &[Point]) -> String {
             Way::Profile => "Toolforge's profile",
             Way::PolicyEach => "a policy each",
         };
-        let Point { namespaces, seconds, heap, settled, stored, cpu: [judged, not_judged], .. } = point;
-        let ratio = judged / not_judged.max(1e-9);
+        let Point { namespaces, seconds, heap, settled, stored, cpu: [judged, _], ratio: [ratio, least, most], .. } =
+            point;
         let _ = writeln!(
             out,
-            "| {namespaces} | {by} | {seconds:.1} | {heap:+.1} MB | {settled:+.1} MB | {stored:+.1} MB | {judged:.2} ms | {ratio:.2} |"
+            "| {namespaces} | {by} | {seconds:.1} | {heap:+.1} MB | {settled:+.1} MB | {stored:+.1} MB | {judged:.2} ms | {ratio:.2} ({least:.2} to {most:.2}) |"
         );
     }
     out

@@ -1,0 +1,109 @@
+//! The tutorial, word by word: its files are written, its commands are run by a shell, and what they print is compared with
+//! what the page shows.
+
+use std::{fs, os::unix::fs::PermissionsExt as _, path::Path, process::Command};
+
+use palisade_tests::{Cluster, TestResult, ensure, root};
+
+use crate::audit::PALISADE;
+
+/// A piece of the page that the reader does something with.
+#[derive(Debug, PartialEq, Eq)]
+enum Step {
+    /// A file, by the comment in its first line.
+    File { name: String, text: String },
+    /// A command, and what the page shows of its output.
+    Command { line: String, shown: String },
+}
+
+/// The steps of a page, from its blocks ```` ```yaml ```` and ```` ```console ````.
+fn steps(page: &str) -> TestResult<Vec<Step>> {
+    let mut out = Vec::new();
+    let mut lines = page.lines();
+    while let Some(line) = lines.next() {
+        let Some(kind) = line.strip_prefix("```") else { continue };
+        let block: Vec<_> = lines.by_ref().take_while(|line| *line != "```").collect();
+        match kind {
+            "yaml" => {
+                let name = block.first().and_then(|first| first.strip_prefix("# "));
+                let name = name.ok_or_else(|| format!("a file has no name: {block:?}"))?.to_owned();
+                out.push(Step::File { name, text: block.join("\n") });
+            }
+            "console" => {
+                for line in block {
+                    if let Some(command) = line.strip_prefix("$ ") {
+                        out.push(Step::Command { line: command.to_owned(), shown: String::new() });
+                    } else if let Some(Step::Command { shown, .. }) = out.last_mut() {
+                        shown.push_str(line);
+                        shown.push('\n');
+                    }
+                }
+            }
+            other => return Err(format!("a block of the tutorial is {other}, which nobody runs").into()),
+        }
+    }
+    Ok(out)
+}
+
+/// Whether a text is what the page shows, where `...` stands for anything.
+fn is_shown(shown: &str, text: &str) -> bool {
+    let parts: Vec<_> = shown.trim_end().split("...").map(|part| part.trim_matches('\n')).collect();
+    let Some((first, others)) = parts.split_first() else { return false };
+    let Some(mut rest) = text.trim_end().strip_prefix(first) else { return false };
+    let Some((last, middle)) = others.split_last() else { return rest.is_empty() };
+    for part in middle {
+        let Some(at) = rest.find(part) else { return false };
+        rest = &rest[at + part.len()..];
+    }
+    rest.ends_with(last)
+}
+
+/// A directory with `kubectl` and `palisade` as a user has them.
+fn programs(cluster: &Cluster, directory: &Path) -> TestResult {
+    let kubectl = cluster.control_plane.kubectl().ok_or("no kubectl")?;
+    let variables: Vec<_> = kubectl
+        .get_envs()
+        .map(|(name, value)| format!("{}='{}'", name.display(), value.unwrap_or_default().display()))
+        .collect();
+    let kubectl = format!("{} exec '{}'", variables.join(" "), kubectl.get_program().display());
+    let palisade = format!("exec '{}' {PALISADE}", std::env::current_exe()?.display());
+    for (name, command) in [("kubectl", kubectl), ("palisade", palisade)] {
+        let path = directory.join(name);
+        fs::write(&path, format!("#!/bin/sh\n{command} \"$@\"\n"))?;
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755))?;
+    }
+    Ok(())
+}
+
+pub(crate) async fn every_command_of_the_tutorial_prints_what_the_page_shows(cluster: &mut Cluster) -> TestResult {
+    let page = fs::read_to_string(root().join("docs/tutorial.md"))?;
+    let (bin, home) = (tempfile::tempdir()?, tempfile::tempdir()?);
+    programs(cluster, bin.path())?;
+    let kubeconfig = bin.path().join("kubeconfig");
+    fs::write(&kubeconfig, cluster.control_plane.kubeconfig())?;
+    let path = std::env::join_paths(
+        [bin.path().to_owned()].into_iter().chain(std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default())),
+    )?;
+    let (mut commands, mut wrong) = (0, Vec::new());
+    for step in steps(&page)? {
+        match step {
+            Step::File { name, text } => fs::write(home.path().join(name), text)?,
+            Step::Command { line, shown } => {
+                let mut shell = Command::new("sh");
+                shell.args(["-e", "-c", &format!("exec 2>&1; {line}")]).current_dir(home.path());
+                shell.env("PATH", &path).env("KUBECONFIG", &kubeconfig).env("NO_COLOR", "1");
+                // The controller works meanwhile.
+                let output = tokio::task::spawn_blocking(move || shell.output()).await??;
+                let text = String::from_utf8_lossy(&output.stdout).into_owned();
+                commands += 1;
+                if !output.status.success() || !is_shown(&shown, &text) {
+                    wrong.push(format!("$ {line}\nthe page shows:\n{shown}it printed ({}):\n{text}", output.status));
+                }
+            }
+        }
+    }
+    println!("{commands} commands");
+    ensure!(commands > 10, "only {commands} commands are read from the page");
+    ensure!(wrong.is_empty(), "{} of {commands} commands do otherwise:\n{}", wrong.len(), wrong.join("\n"));
+    Ok(())
+}
