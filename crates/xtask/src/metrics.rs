@@ -19,10 +19,11 @@ counted. No label has values that grow with the number of namespaces, pods or us
 ";
 
 /// What each label has as its value: what there are few of.
-const LABELS: [(&str, &str); 15] = [
+const LABELS: [(&str, &str); 16] = [
     ("check", "the id of a [check](checks/README.md), or of a custom check of the profile"),
     ("kind", "a kind of object that the controller writes"),
     ("name", "the name of the Lease, `palisade-controller`"),
+    ("origin", "`profile` if a profile lists the exception, or `request` if a tenant asked for it"),
     ("phase", "a phase of a rollout, as in `status.rollout.phase`"),
     ("port", "a port of the process: `health`, or `webhook`"),
     ("profile", "the name of a ToolSecurityProfile; its series end with it"),
@@ -30,7 +31,7 @@ const LABELS: [(&str, &str); 15] = [
     ("result", "how it ended, from a fixed list"),
     ("server", "the address of an API server; its series end when it is gone"),
     ("stage", "`Audit`, `Warn` or `Deny`"),
-    ("state", "what the namespaces are, from a fixed list"),
+    ("state", "what the namespaces or exceptions are, from a fixed list"),
     ("status", "`True`, `False` or `Unknown`"),
     ("type", "a type of [condition](runbooks/conditions.md)"),
     ("verb", "how it was written, from a fixed list"),
