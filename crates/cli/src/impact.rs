@@ -1,6 +1,6 @@
 //! How effects are shown: to people, in a pull request, and to programs.
 
-use std::fmt::Write as _;
+use std::fmt::{Display, Write as _};
 
 use clap::ValueEnum;
 use serde_json::Value as Json;
@@ -68,7 +68,8 @@ fn human(about: &About, effects: Option<&Effects>, top: usize) -> String {
             continue;
         }
         let (workloads, namespaces) = (plural(total.workloads, "workload"), plural(total.namespaces, "namespace"));
-        let _ = writeln!(text, "\n{}: {} {} of {workloads} in {namespaces}", change.title(), total.objects, about.what);
+        let judged = plural(total.objects, about.what.trim_end_matches('s'));
+        let _ = writeln!(text, "\n{}: {judged} of {workloads} in {namespaces}", change.title());
         let head =
             ["PROFILE", "CHECK", &about.what.to_uppercase(), "WORKLOADS", "NAMESPACES"].map(str::to_owned).to_vec();
         let checks = effects.by_check(change);
@@ -103,7 +104,7 @@ fn human(about: &About, effects: Option<&Effects>, top: usize) -> String {
 
 fn counted(about: &About, effects: &Effects) -> String {
     let unknown: u64 = effects.no_verdict.values().map(|one| one.count).sum();
-    let mut text = format!("{} {} judged", effects.judged, about.what);
+    let mut text = format!("{} judged", plural(effects.judged, about.what.trim_end_matches('s')));
     if effects.still_denied > 0 {
         let _ = write!(text, ", {} of them denied before and after", effects.still_denied);
     }
@@ -180,8 +181,9 @@ fn more(all: usize, top: usize, what: &str) -> String {
     if all > top { format!("and {} more {what}; --top names more, -o json all\n", all - top) } else { String::new() }
 }
 
-fn plural(count: usize, what: &str) -> String {
-    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+fn plural<Count: Copy + Display + PartialEq + From<u8>>(count: Count, what: &str) -> String {
+    let ending = if count == Count::from(1) { "" } else { "s" };
+    format!("{count} {what}{ending}")
 }
 
 fn capital(text: &str) -> String {

@@ -45,11 +45,13 @@ fn steps(page: &str) -> TestResult<Vec<Step>> {
     Ok(out)
 }
 
-/// Whether a text is what the page shows, where `...` stands for anything.
+/// Whether a text is what the page shows, where `...` stands for anything, and lines and columns may be broken elsewhere.
 fn is_shown(shown: &str, text: &str) -> bool {
-    let parts: Vec<_> = shown.trim_end().split("...").map(|part| part.trim_matches('\n')).collect();
+    let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let (shown, text) = (words(shown), words(text));
+    let parts: Vec<_> = shown.split("...").map(str::trim).collect();
     let Some((first, others)) = parts.split_first() else { return false };
-    let Some(mut rest) = text.trim_end().strip_prefix(first) else { return false };
+    let Some(mut rest) = text.strip_prefix(first) else { return false };
     let Some((last, middle)) = others.split_last() else { return rest.is_empty() };
     for part in middle {
         let Some(at) = rest.find(part) else { return false };

@@ -6,7 +6,7 @@ use std::{
 };
 
 use k8s_openapi::jiff::Timestamp;
-use palisade_api::names::GENERATION_ANNOTATION;
+use palisade_api::names::{self, GENERATION_ANNOTATION};
 use palisade_cel::Minor;
 use palisade_compiler::Namespace;
 use serde_json::{Map, Value as Json, json};
@@ -57,7 +57,7 @@ impl Difference {
         version: Minor,
     ) -> Result<Self, Failure> {
         let [old, new] = [named(before), named(after)];
-        let names: BTreeSet<_> = old.keys().chain(new.keys()).copied().collect();
+        let all: BTreeSet<_> = old.keys().chain(new.keys()).copied().collect();
         let mut found = Self {
             profiles: BTreeMap::new(),
             objects: Vec::new(),
@@ -70,7 +70,7 @@ impl Difference {
             deselected: BTreeSet::new(),
             namespaces: tenants.len(),
         };
-        for name in names {
+        for name in all {
             let (one, other) = (old.get(name).copied(), new.get(name).copied());
             let change = match (one, other) {
                 (Some(one), Some(other)) if one.profile.spec == other.profile.spec => continue,
@@ -218,8 +218,23 @@ fn generated(accepted: &[Accepted], version: Minor) -> Result<BTreeMap<String, J
                 annotations.remove(GENERATION_ANNOTATION);
             }
         }
+        for one in accepted {
+            let (name, generation) = (&one.checked.profile, one.profile.metadata.generation);
+            let subject = |generation| format!("'{}'", names::probe_subject(name, generation));
+            replace(&mut object, &subject(generation), &subject(None));
+        }
         let text = |pointer: &str| object.pointer(pointer).and_then(Json::as_str).unwrap_or_default().to_owned();
         found.insert(format!("{}/{}", text("/kind"), text("/metadata/name")), object);
     }
     Ok(found)
+}
+
+/// Replaces a text in all strings of an object.
+fn replace(json: &mut Json, old: &str, new: &str) {
+    match json {
+        Json::String(text) if text.contains(old) => *text = text.replace(old, new),
+        Json::Array(items) => items.iter_mut().for_each(|item| replace(item, old, new)),
+        Json::Object(fields) => fields.values_mut().for_each(|field| replace(field, old, new)),
+        _ => {}
+    }
 }

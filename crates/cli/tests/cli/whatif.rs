@@ -114,6 +114,11 @@ fn a_change_that_cannot_matter_is_named() {
     let run = diff(&implied, &[]);
     assert_eq!(run.code, Some(0), "{}{}", run.out, run.err);
     assert!(run.out.ends_with("are equal: the change cannot matter\n"), "{}", run.out);
+    // Neither does the generation, which a profile of a cluster has and a file has not.
+    let stored = implied.replace("{name: tools}", "{name: tools, generation: 7}");
+    assert_ne!(stored, implied);
+    let run = diff(&stored, &[]);
+    assert!(run.out.ends_with("are equal: the change cannot matter\n"), "{}", run.out);
 }
 
 #[test]
