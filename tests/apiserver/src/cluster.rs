@@ -60,7 +60,7 @@ impl Cluster {
     /// Installs Palisade, as `make install` does.
     pub fn install(&self) -> Result<()> {
         self.kubectl(&["apply", "--server-side", "-k", &root().join("crds").display().to_string()])?;
-        self.kubectl(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=120s"])?;
+        self.wait_established(&["crd", "--all"])?;
         self.kubectl(&["apply", "--server-side", "-k", &root().join("manifests").display().to_string()])?;
         Ok(())
     }
@@ -151,6 +151,18 @@ impl Cluster {
     /// What kubectl writes to its standard error, if it fails.
     pub fn kubectl(&self, arguments: &[&str]) -> Result<String> {
         Ok(self.kubectl_both(arguments)?.0)
+    }
+
+    /// Waits until the API server serves these definitions.
+    pub fn wait_established(&self, definitions: &[&str]) -> Result<()> {
+        let arguments = [&["wait", "--for=condition=Established", "--timeout=120s"], definitions].concat();
+        loop {
+            match self.kubectl(&arguments) {
+                // kubectl fails, instead of waiting, for one that has no conditions yet: it gets them at once.
+                Err(error) if error.to_string().contains(".status.conditions accessor error") => {}
+                other => return other.map(drop),
+            }
+        }
     }
 
     /// [`Self::kubectl`], with standard output and standard error, where warnings stand.

@@ -29,8 +29,7 @@ pub(crate) async fn offline_verdicts_match_the_api_server(cluster: &mut Cluster)
             create(cluster, &path(&Offline::new(minor), &object), &object).await?;
         }
     }
-    let definitions = ["wait", "--for=condition=Established", "crd", "--all", "--timeout=120s"];
-    cluster.kubectl(&definitions)?;
+    cluster.wait_established(&["crd", "--all"])?;
     let policies: Vec<Json> = cases.iter().flat_map(Own::policies).collect();
     for object in &policies {
         create(cluster, &path(&Offline::new(minor), object), object).await?;

@@ -191,6 +191,14 @@ fn main() -> ExitCode {
         lifecycle::api_server_restart_admits_no_violation,
         updates::update_cannot_change_a_field_that_is_not_judged,
     ];
+    let rolled_out_on_the_oldest = scenarios![
+        history::rollback_puts_a_recorded_spec_back_in_force,
+        stages::a_binding_of_deny_that_is_deleted_or_edited_is_restored,
+        rollout::a_rollout_stops_at_a_violation,
+        rollout::a_soak_time_begins_again_after_a_denial,
+        steering::two_profiles_are_rolled_out_on_the_same_namespaces,
+        unused::an_exception_that_nothing_needs_is_reported,
+    ];
     let webhooks = scenarios![
         mutation::webhook_mutates_like_the_patch,
         webhook::webhook_sets_defaults_and_keeps_set_fields,
@@ -278,6 +286,7 @@ fn main() -> ExitCode {
         // Its ReplicaSets have pods.
         ("1.36", ControlPlane::builder().controllers(["replicaset-controller"]), judged),
         ("1.36", ControlPlane::builder(), large),
+        ("1.33", emulated("1.33").controllers(["replicaset-controller"]), rolled_out_on_the_oldest),
         ("1.33", emulated("1.33"), webhooks),
         ("1.35", emulated("1.35"), middle),
         // On a loaded machine the largest requests take longer than a minute.

@@ -18,7 +18,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 pub(crate) async fn mutation_cases_match_the_api_server(cluster: &mut Cluster) -> TestResult {
     let cases = mutations::cases(&root().join("tests/apiserver/cases/mutation"));
     apply(cluster, &mutations::definition()).await?;
-    cluster.kubectl(&["wait", "--for=condition=Established", "crd/gadgets.mutation.example", "--timeout=120s"])?;
+    cluster.wait_established(&["crd", "gadgets.mutation.example"])?;
     for case in &cases {
         for object in &case.cluster {
             apply(cluster, object).await?;

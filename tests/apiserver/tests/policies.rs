@@ -49,7 +49,7 @@ pub(crate) async fn library_policies_answer_like_the_api_server(cluster: &mut Cl
     for object in &definition {
         create(cluster, &kinds, object).await?;
     }
-    cluster.kubectl(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=120s"])?;
+    cluster.wait_established(&["crd", "--all"])?;
     cluster.create_namespace("shop", &json!({}), &json!({})).await?;
     let mut directories: Vec<_> = fs::read_dir(&library)?.map(|entry| Ok(entry?.path())).collect::<Result<_>>()?;
     directories.retain(|path| path.is_dir());
@@ -247,7 +247,7 @@ async fn store(cluster: &Cluster, kinds: &Kinds, request: &Request, old: &Json) 
     let collection = collection(&ids.group, &ids.version, &ids.resource, &request.namespace, &request.kind.kind);
     if request.kind.kind == "CustomResourceDefinition" {
         // Until then its status is written, and an update conflicts with that.
-        cluster.kubectl(&["wait", "--for=condition=Established", "crd", &request.name, "--timeout=120s"])?;
+        cluster.wait_established(&["crd", &request.name])?;
     }
     // What is created has no status.
     if let Some(status) = old.get("status").filter(|_| request.subresource.is_empty()) {

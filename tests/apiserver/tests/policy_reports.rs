@@ -61,8 +61,7 @@ impl ReportApi {
 
     fn install(&self, cluster: &Cluster) -> TestResult {
         cluster.kubectl(&["create", "-f", &self.file()?])?;
-        let of = format!("crd/{}", self.resource);
-        cluster.kubectl(&["wait", "--for=condition=Established", &of, "--timeout=120s"]).map(drop)
+        cluster.wait_established(&["crd", self.resource])
     }
 
     fn remove(&self, cluster: &Cluster) -> TestResult {

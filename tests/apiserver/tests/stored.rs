@@ -113,7 +113,7 @@ async fn set_up(
     let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
     ensure!(cluster.create_at(definitions, &stored.definition).await == Verdict::Admitted, "the definition");
     let name = stored.definition["metadata"]["name"].as_str().unwrap_or_default();
-    cluster.kubectl(&["wait", "--for=condition=Established", &format!("crd/{name}"), "--timeout=120s"])?;
+    cluster.wait_established(&["crd", name])?;
     let mut places = BTreeMap::new();
     for object in &stored.objects {
         let text = |key: &str| object[key].as_str().unwrap_or_default();

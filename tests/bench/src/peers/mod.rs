@@ -6,7 +6,7 @@ mod kyverno;
 
 use std::path::Path;
 
-use palisade_tests::{Cluster, eventually};
+use palisade_tests::Cluster;
 use serde_json::Value as Json;
 
 use crate::{
@@ -106,12 +106,7 @@ pub(crate) async fn all(directory: &Path, only: &Only, plan: Plan) -> Result<Vec
 async fn one(cluster: &Cluster, way: &Way, directory: &Path, plan: Plan) -> Result<Vec<Figures>> {
     let definitions = directory.join("crds").display().to_string();
     cluster.kubectl(&["apply", "--server-side", "--recursive", "-f", &definitions])?;
-    // kubectl fails for one that has no conditions yet.
-    eventually("the kinds of the engine", || async {
-        let wait = ["wait", "--for=condition=Established", "crd", "--all", "--timeout=120s"];
-        cluster.kubectl(&wait).map_err(|error| error.to_string())
-    })
-    .await?;
+    cluster.wait_established(&["crd", "--all"])?;
     let engine = (way.start)(cluster, directory, way.name)?;
     let mut peer = arms::of_peer(way.name, way.about, engine.pid())?;
     peer.objects = (way.policies)(way.name)?;
