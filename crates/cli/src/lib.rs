@@ -85,6 +85,11 @@ pub struct Outcome {
     pub err: String,
 }
 
+/// What the command line can be, as manual pages and references are made of it.
+pub fn definition() -> clap::Command {
+    Args::command()
+}
+
 /// Runs a command line, whose first argument is the name of the program. Returns the exit code.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
     let args: Vec<_> = args.into_iter().collect();

@@ -26,6 +26,9 @@ const PARTS: [(&str, &[&str]); 5] = [
             "rollout.md",
             "stages.md",
             "migrate-from-psp.md",
+            "migrate-from-psa.md",
+            "migrate-from-kyverno.md",
+            "multi-tenancy.md",
             "custom-checks.md",
             "exemptions.md",
             "guard.md",
@@ -48,6 +51,7 @@ const PARTS: [(&str, &[&str]); 5] = [
     (
         "Reference",
         &[
+            "commands.md",
             "reference/",
             "checks/",
             "lint/",
@@ -59,7 +63,7 @@ const PARTS: [(&str, &[&str]); 5] = [
             "glossary.md",
         ],
     ),
-    ("Explanation", &["mutation.md", "scale.md", "benchmarks.md", "invariants.md", "adr/"]),
+    ("Explanation", &["threat-model.md", "mutation.md", "scale.md", "benchmarks.md", "invariants.md", "adr/"]),
 ];
 
 /// The pages in `docs/`, by their paths there: those that are generated now, and those that are files.

@@ -7,7 +7,7 @@ use std::{
 };
 
 use crate::{
-    book, coverage, kinds, library, lints, metrics, pages,
+    book, commands, coverage, editors, kinds, library, lints, metrics, pages,
     project::{Error, root},
     values,
 };
@@ -56,6 +56,8 @@ fn files() -> Result<BTreeMap<PathBuf, String>, Error> {
     let mut files = pages::all()?;
     files.extend(lints::all());
     files.extend(kinds::all()?);
+    files.insert("docs/commands.md".into(), commands::page());
+    files.extend(editors::all()?.into_iter().map(|(path, text)| (path.into(), text)));
     files.insert("docs/coverage.md".into(), coverage::page()?);
     files.insert("docs/metrics.md".into(), metrics::page()?);
     files.insert("docs/policies.md".into(), library::page()?);

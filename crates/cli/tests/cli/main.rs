@@ -3,6 +3,7 @@
 
 mod check;
 mod color;
+mod documents;
 mod eval;
 mod exceptions;
 mod explain;
