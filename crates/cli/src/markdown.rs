@@ -5,7 +5,7 @@ use crate::report::one_line;
 /// A table. A column whose title begins with `#` has numbers.
 pub fn table(titles: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
     let line = |cells: &mut dyn Iterator<Item = &str>| {
-        let cell = |cell| if cell == "" { "| ".to_owned() } else { format!("| {cell} ") };
+        let cell = |cell: &str| if cell.is_empty() { "| ".to_owned() } else { format!("| {cell} ") };
         cells.map(cell).collect::<String>() + "|\n"
     };
     let mut text = line(&mut titles.iter().map(|title| title.trim_start_matches('#')));
