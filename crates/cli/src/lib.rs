@@ -13,7 +13,7 @@
 //!    `compare` (`palisade diff`), `replay`, `dump`, `rollback`, `rollout`, `exception`, `guard`, `status`, `audit`,
 //!    `readiness` (`palisade report`).
 //! 6. A command that asks another: `why` has a pod explained.
-//! 7. The command line, and its manual: `args`, `manual`.
+//! 7. The command line, its manual, and a test of what is written of it: `args`, `manual`, `written`.
 #![allow(clippy::disallowed_methods, reason = "this crate reads the files that its user names")]
 
 mod args;
