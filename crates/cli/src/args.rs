@@ -35,7 +35,14 @@ use crate::{
 #[command(name = "palisade", version, after_help = render::EXAMPLES)]
 pub struct Args {
     /// When output has color: on a terminal (auto), always or never. The variable `NO_COLOR` turns auto off.
-    #[arg(long, value_name = "WHEN", global = true, default_value = "auto", hide_possible_values = true)]
+    #[arg(
+        long,
+        value_name = "WHEN",
+        global = true,
+        default_value = "auto",
+        hide_possible_values = true,
+        display_order = 900
+    )]
     pub color: Color,
     /// What to do.
     #[command(subcommand)]

@@ -14,6 +14,7 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The arguments that choose a cluster, as kubectl has them.
 #[derive(Clone, Debug, Default, clap::Args)]
+#[command(next_help_heading = "Which cluster is asked, and as whom")]
 pub struct ClusterArgs {
     /// The kubeconfig file. By default those that $KUBECONFIG lists, or ~/.kube/config.
     #[arg(long, value_name = "FILE")]

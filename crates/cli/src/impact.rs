@@ -7,6 +7,7 @@ use serde_json::Value as Json;
 
 use crate::{
     effects::{Change, Effects, Line, NoVerdict},
+    markdown::{plain, table},
     output,
     report::{harmless, one_line},
 };
@@ -22,6 +23,17 @@ pub enum ImpactFormat {
     Json,
 }
 
+/// The arguments that say how.
+#[derive(Debug, clap::Args)]
+pub struct ImpactArgs {
+    /// How many workloads and checks are named.
+    #[arg(long, value_name = "COUNT", default_value_t = 20)]
+    pub top: usize,
+    /// The output format.
+    #[arg(short, long, value_name = "FORMAT", default_value = "human")]
+    pub output: ImpactFormat,
+}
+
 /// What is shown besides the effects.
 #[derive(Debug, Default)]
 pub struct About {
@@ -35,9 +47,9 @@ pub struct About {
     pub json: serde_json::Map<String, Json>,
 }
 
-/// The text in a format; `top` is how many workloads and checks are named, and `effects` is missing if nothing was judged.
-pub fn text(format: ImpactFormat, about: &About, effects: Option<&Effects>, top: usize) -> String {
-    let text = match format {
+/// The text; `effects` is missing if nothing was judged.
+pub fn text(&ImpactArgs { top, output }: &ImpactArgs, about: &About, effects: Option<&Effects>) -> String {
+    let text = match output {
         ImpactFormat::Human => human(about, effects, top),
         ImpactFormat::Markdown => markdown(about, effects, top),
         ImpactFormat::Json => {
@@ -115,52 +127,43 @@ fn counted(about: &About, effects: &Effects) -> String {
 }
 
 fn markdown(about: &About, effects: Option<&Effects>, top: usize) -> String {
-    let mut text = format!("### Palisade: what changes\n\n{}\n", escaped(&about.head));
+    let mut text = format!("### Palisade: what changes\n\n{}\n", plain(&about.head));
     if let Some(effects) = effects {
-        let _ = writeln!(text, "\n{}.\n", escaped(&counted(about, effects)));
-        let _ = writeln!(text, "| | {} | workloads | namespaces |\n|---|---:|---:|---:|", about.what);
-        for change in Change::ALL {
+        let _ = writeln!(text, "\n{}.\n", plain(&counted(about, effects)));
+        let what = format!("#{}", about.what);
+        let rows = Change::ALL.into_iter().map(|change| {
             let total = effects.total(change);
             let bold = if change == Change::NewlyDenied && total.objects > 0 { "**" } else { "" };
-            let (title, objects) = (change.title(), total.objects);
-            let _ = writeln!(text, "| {bold}{title}{bold} | {objects} | {} | {} |", total.workloads, total.namespaces);
-        }
+            let [workloads, namespaces] = [total.workloads, total.namespaces].map(|count| count.to_string());
+            vec![format!("{bold}{}{bold}", change.title()), total.objects.to_string(), workloads, namespaces]
+        });
+        text.push_str(&table(&["", &what, "#workloads", "#namespaces"], rows));
         for change in Change::ALL.into_iter().filter(|change| effects.total(*change).objects > 0) {
-            let _ = writeln!(
-                text,
-                "\n#### {}\n\n| namespace | workload | {} | checks |\n|---|---|---:|---|",
-                capital(change.title()),
-                about.what
-            );
-            for (place, line) in effects.of(change).take(top) {
-                let (namespace, workload) = (escaped(&place.namespace), escaped(&place.workload));
-                let _ = writeln!(
-                    text,
-                    "| {namespace} | {workload} | {} | {} |",
-                    line.objects,
-                    escaped(&checks_of(line).join(", "))
-                );
-            }
+            let _ = writeln!(text, "\n#### {}\n", capital(change.title()));
+            let rows = effects.of(change).take(top).map(|(place, line)| {
+                let (namespace, workload) = (plain(&place.namespace), plain(&place.workload));
+                vec![namespace, workload, line.objects.to_string(), plain(&checks_of(line).join(", "))]
+            });
+            text.push_str(&table(&["namespace", "workload", &what, "checks"], rows));
             let more = more(effects.of(change).count(), top, "workloads");
             if !more.is_empty() {
                 let _ = write!(text, "\n{more}");
             }
         }
         if !effects.no_verdict.is_empty() {
-            let _ = writeln!(text, "\n#### No verdict\n\n| {} | because | first |\n|---:|---|---|", about.what);
-            for (why, NoVerdict { count, first }) in &effects.no_verdict {
-                let _ = writeln!(text, "| {count} | {} | {} |", escaped(why), escaped(first));
-            }
+            text.push_str("\n#### No verdict\n\n");
+            let rows = effects
+                .no_verdict
+                .iter()
+                .map(|(why, NoVerdict { count, first })| vec![count.to_string(), plain(why), plain(first)]);
+            text.push_str(&table(&[&what, "because", "first"], rows));
         }
     }
     for (name, diff) in &about.diffs {
         // A fence that is longer than any in the text.
         let fence = "`".repeat(3.max(longest_run(diff) + 1));
-        let _ = write!(
-            text,
-            "\n<details><summary>{}</summary>\n\n{fence}diff\n{diff}{fence}\n\n</details>\n",
-            escaped(name)
-        );
+        let _ =
+            write!(text, "\n<details><summary>{}</summary>\n\n{fence}diff\n{diff}{fence}\n\n</details>\n", plain(name));
     }
     text
 }
@@ -189,24 +192,6 @@ fn plural<Count: Copy + Display + PartialEq + From<u8>>(count: Count, what: &str
 fn capital(text: &str) -> String {
     let mut chars = text.chars();
     chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
-}
-
-/// A text in a cell of a table, without a meaning in Markdown or HTML.
-fn escaped(text: &str) -> String {
-    let mut out = String::new();
-    for c in one_line(text).chars() {
-        match c {
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '&' => out.push_str("&amp;"),
-            '|' | '`' | '*' | '_' | '[' | ']' | '\\' | '#' | '~' | '@' | '!' => {
-                out.push('\\');
-                out.push(c);
-            }
-            c => out.push(c),
-        }
-    }
-    out
 }
 
 /// The longest run of backticks.
@@ -263,12 +248,12 @@ and 1 more workloads; --top names more, -o json all
 NO VERDICT   BECAUSE     FIRST
 1            too large   a Pod/p
 ";
-        assert_eq!(text(ImpactFormat::Human, &about(), Some(&effects()), 1), expected);
+        assert_eq!(text(&ImpactArgs { output: ImpactFormat::Human, top: 1 }, &about(), Some(&effects())), expected);
     }
 
     #[test]
     fn texts_mean_nothing_in_markdown() {
-        let shown = text(ImpactFormat::Markdown, &about(), Some(&effects()), 9);
+        let shown = text(&ImpactArgs { output: ImpactFormat::Markdown, top: 9 }, &about(), Some(&effects()));
         assert!(shown.contains("| **newly denied** | 3 | 2 | 2 |\n"), "{shown}");
         assert!(shown.contains("| b | Pod/&lt;b&gt;\\|\\`x\\` | 1 | privileged |\n"), "{shown}");
         assert!(shown.contains("\n````diff\n--- a\n+++ b\n-```\n+x\n````\n"), "{shown}");
@@ -276,7 +261,9 @@ NO VERDICT   BECAUSE     FIRST
 
     #[test]
     fn programs_get_everything() {
-        let shown: Json = serde_json::from_str(&text(ImpactFormat::Json, &about(), Some(&effects()), 1)).unwrap();
+        let shown: Json =
+            serde_json::from_str(&text(&ImpactArgs { output: ImpactFormat::Json, top: 1 }, &about(), Some(&effects())))
+                .unwrap();
         assert_eq!(shown["newlyDenied"]["workloads"].as_array().map(Vec::len), Some(2));
         assert_eq!(shown["newlyDenied"]["total"]["objects"], 3);
     }

@@ -5,15 +5,15 @@
 //! Each module uses only modules before it:
 //!
 //! 1. What all commands share: `capture`, `style`, `report`, `output`, `progress`, `parallel`, `input`, `files`, `findings`,
-//!    `options`, `diff`, `smallest`.
+//!    `options`, `diff`, `markdown`, `smallest`.
 //! 2. What files have in them: `strict`, `namespaces`, `profiles`, `pods`, `offline`, `judge`.
-//! 3. What a cluster has: `cluster`, `revisions`, `live`; and what is left of it elsewhere: `dumped`, `events`.
+//! 3. What a cluster has: `cluster`, `revisions`, `live`; and what is left of it elsewhere: `dumped`, `events`; or either: `ground`.
 //! 4. What a change of profiles does: `effects`, `impact`, `whatif`.
 //! 5. Commands, none of which uses another: `render`, `explain`, `check`, `eval`, `test`, `new`, `lint`, `migrate`, `history`,
 //!    `compare` (`palisade diff`), `replay`, `dump`, `rollback`, `rollout`, `exception`, `guard`, `status`, `audit`,
 //!    `readiness` (`palisade report`).
 //! 6. A command that asks another: `why` has a pod explained.
-//! 7. The command line, and its manual: `args`, `manual`.
+//! 7. The command line, its manual, and a test of what is written of it: `args`, `manual`, `written`.
 #![allow(clippy::disallowed_methods, reason = "this crate reads the files that its user names")]
 
 mod args;
@@ -32,6 +32,7 @@ mod exception;
 mod explain;
 mod files;
 mod findings;
+mod ground;
 mod guard;
 mod history;
 mod impact;
@@ -40,6 +41,7 @@ mod judge;
 mod lint;
 mod live;
 mod manual;
+mod markdown;
 mod migrate;
 mod namespaces;
 mod new;
@@ -64,6 +66,8 @@ mod style;
 mod test;
 mod whatif;
 mod why;
+#[cfg(test)]
+mod written;
 
 use std::ffi::OsString;
 

@@ -65,8 +65,9 @@ pub async fn permitted(client: &Client, kinds: impl IntoIterator<Item = Kind>) -
                     missing.extend(problems);
                 }
             }
-            // Whatever else is wrong, the list itself says.
-            _ => {}
+            // Whatever else it answers, the list itself says.
+            Ok(_) | Err(kube::Error::Api(_)) => {}
+            Err(error) => return Err(failed(&format!("cannot list {}", kind.2), &error)),
         }
     }
     if missing.is_empty() { Ok(()) } else { Err(Failure::CouldNotRun(missing)) }
@@ -187,11 +188,12 @@ pub async fn tenants(client: &Client, names: &BTreeSet<String>) -> Result<Vec<Te
     let mut tenants = Vec::new();
     for name in names {
         let found = Api::<Namespace>::all(client.clone()).get_opt(name).await;
-        let found = found.map_err(|error| failed(&format!("cannot read namespace {name}"), &error))?;
-        let Some(mut tenant) = found.and_then(|found| namespaces::seen(name.clone(), found.metadata)) else { continue };
+        let found = found.map_err(|error| failed(&format!("cannot read namespace {name}"), &error));
         let exceptions = Api::<ToolSecurityException>::namespaced(client.clone(), name);
         let list = exceptions.list(&ListParams::default()).await;
-        let list = list.map_err(|error| failed(&format!("cannot read the exceptions in namespace {name}"), &error))?;
+        let list = list.map_err(|error| failed(&format!("cannot read the exceptions in namespace {name}"), &error));
+        let (found, list) = report::both(found, list)?;
+        let Some(mut tenant) = found.and_then(|found| namespaces::seen(name.clone(), found.metadata)) else { continue };
         for exception in list.items {
             let request = Request::from(&exception);
             tenant.requests.push((exception.metadata.name.unwrap_or_default(), request));

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use k8s_openapi::jiff::Timestamp;
 use palisade_apiserver::admission::{PLUGINS, Plugins, UnknownPlugin};
 use palisade_cel::Minor;
 
@@ -10,6 +11,14 @@ use crate::report::{Failure, Problem};
 /// What `--kube-version` is.
 pub fn kube_version_help() -> String {
     format!("The API server's version: {}", Minor::supported())
+}
+
+/// A time of the command line.
+///
+/// # Errors
+/// It is none.
+pub fn time(text: &str) -> Result<Timestamp, String> {
+    text.parse().map_err(|_| "not a time with its zone, as 2026-11-24T00:00:00Z".to_owned())
 }
 
 /// The arguments that choose admission plugins.

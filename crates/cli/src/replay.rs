@@ -7,23 +7,25 @@ use palisade_api::names;
 use palisade_apiserver::admission;
 use palisade_cel::Minor;
 use palisade_objects::{
+    existing::anew,
     json::set,
     owners::{Owners, Reference},
 };
 use serde_json::{Value as Json, json};
 
 use crate::{
-    cluster::{ClusterArgs, could_not_run},
+    cluster::could_not_run,
     dumped::Dump,
     effects::{Effects, Place},
     events::{self, Action, Event, Finding, User},
     files,
-    impact::{self, About, ImpactFormat},
+    ground::GroundArgs,
+    impact::{self, About, ImpactArgs},
     input,
     judge::{Judge, Violation},
     live,
     namespaces::{self, Tenant},
-    output,
+    options, output,
     parallel::{parallel, threads},
     profiles,
     progress::Progress,
@@ -38,62 +40,53 @@ Examples:
   zcat audit-*.log.gz | palisade replay -f profile.yaml --namespaces namespaces.yaml -
 
 It takes an audit policy at level Request for pods and workloads; what has no request object in the log has no verdict, and is \
-counted with the reason. So are updates and patches, whose object before is not in the log, but for those that certainly pass \
-and for what server-side apply has created; and dry runs and subresources.
+counted with the reason. So are updates and patches, since the object before is not in the log, but for updates that pass \
+whatever it was and for what server-side apply has created; and dry runs and subresources.
 
 Exit codes: 0 nobody would newly have been denied, 1 somebody would, 2 could not run.";
 
+/// Why there is no verdict on most updates.
+const UPDATE: &str = "it was an update, and the object before it is not in the log";
 /// How many requests are judged at once.
 const BATCH: usize = 512;
 
 /// The arguments of `palisade replay`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(
+    after_help = EXAMPLES,
+    mut_arg("live", |arg| arg.help("Take the namespaces and exceptions of the cluster of the kubeconfig. It takes the rights to list them")),
+    mut_arg("dump", |arg| arg.help("Take the namespaces and exceptions in a directory that palisade dump wrote")),
+    mut_arg("namespaces", |arg| arg.help("A file with Namespaces and ToolSecurityExceptions")),
+)]
 pub struct ReplayArgs {
     /// Audit logs, with one event in JSON on a line: files, directories of them, or - for standard input.
     #[arg(value_name = "FILE|DIR", required = true)]
     pub paths: Vec<PathBuf>,
-    /// The profiles to replay under: files, or directories of them.
-    #[arg(short = 'f', long = "file", value_name = "FILE|DIR", required = true)]
-    pub files: Vec<String>,
-    /// Take the namespaces and exceptions of the cluster.
-    #[arg(long, conflicts_with_all = ["dump", "namespaces"])]
-    pub live: bool,
-    /// Take the namespaces and exceptions in a directory that palisade dump wrote.
-    #[arg(long, value_name = "DIR", conflicts_with = "namespaces")]
-    pub dump: Option<String>,
-    /// A file with Namespaces and exceptions.
-    #[arg(long, value_name = "FILE")]
-    pub namespaces: Option<String>,
+    /// A file with profiles to replay under, or a directory of such files; may be given several times.
+    #[arg(short = 'f', long = "profile", alias = "file", value_name = "FILE|DIR", required = true)]
+    pub profiles: Vec<String>,
     /// Only requests in this namespace.
     #[arg(short, long, value_name = "NAME")]
     pub namespace: Option<String>,
     /// Only from this time on, as 2026-11-24T00:00:00Z.
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", value_parser = options::time)]
     pub since: Option<Timestamp>,
-    /// The API server's version. By default that of the cluster or the dump.
-    #[arg(long, value_name = "VERSION")]
-    pub kube_version: Option<Minor>,
-    /// How many workloads and checks are named.
-    #[arg(long, value_name = "COUNT", default_value_t = 20)]
-    pub top: usize,
-    /// The output format.
-    #[arg(short, long, value_name = "FORMAT", default_value = "human")]
-    pub output: ImpactFormat,
     #[command(flatten)]
-    pub cluster: ClusterArgs,
+    pub ground: GroundArgs,
+    #[command(flatten)]
+    pub shown: ImpactArgs,
 }
 
 /// Runs the command.
 pub fn run(args: &ReplayArgs) -> Result<(), Failure> {
     let stdin = args.paths.iter().filter(|path| path.as_os_str() == "-").count()
-        + args.files.iter().chain(&args.namespaces).filter(|path| *path == "-").count();
+        + args.profiles.iter().chain(&args.ground.namespaces).filter(|path| *path == "-").count();
     if stdin > 1 {
         return Err(could_not_run("only one FILE can be standard input"));
     }
-    let accepted = profiles::all(&files::sources(&args.files)?).map_err(Failure::fatal)?;
-    let (tenants, version) = ground(args)?;
-    let version = args.kube_version.unwrap_or(version);
+    let accepted = profiles::all(&files::sources(&args.profiles)?).map_err(Failure::fatal)?;
+    let (tenants, version) = ground(&args.ground)?;
+    let version = args.ground.kube_version.unwrap_or(version);
     let judge = Judge::new(&accepted, &tenants, version, Timestamp::now())?;
     let mut replay = Replay {
         judge: &judge,
@@ -131,12 +124,12 @@ pub fn run(args: &ReplayArgs) -> Result<(), Failure> {
         json: fields.as_object().cloned().unwrap_or_default(),
         ..About::default()
     };
-    output::print(&impact::text(args.output, &about, Some(&effects), args.top))?;
+    output::print(&impact::text(&args.shown, &about, Some(&effects)))?;
     if effects.denies() { Err(Failure::Wrong(Vec::new())) } else { Ok(()) }
 }
 
 /// The namespaces, and the version of the API server.
-fn ground(args: &ReplayArgs) -> Result<(Vec<Tenant>, Minor), Failure> {
+fn ground(args: &GroundArgs) -> Result<(Vec<Tenant>, Minor), Failure> {
     if let Some(directory) = &args.dump {
         let dump = Dump::open(directory)?;
         return Ok((dump.tenants, dump.version));
@@ -196,7 +189,7 @@ struct Asked {
     /// What the profiles said of it then.
     before: Vec<Violation>,
     place: Place,
-    /// Whether the object that it replaces is not known, so that only what passes is certain.
+    /// Whether it replaces an object, which is not known: then only what passes whatever it was is certain.
     replaces: bool,
 }
 
@@ -261,13 +254,18 @@ impl Replay<'_> {
             ));
         }
         let replaces = event.verb == "update";
-        if replaces && kind.1 == "Pod" {
-            return no("it was an update, and the object before it is not in the log".to_owned());
+        // They are not created with a pod, and judged with each update of it.
+        let ephemeral = event.request_object["spec"]["ephemeralContainers"].as_array();
+        if replaces && ephemeral.is_some_and(|containers| !containers.is_empty()) {
+            return no(UPDATE.to_owned());
         }
         let mut object = event.request_object.clone();
         set(&mut object, &["apiVersion"], kind.0);
         set(&mut object, &["kind"], kind.1);
         set(&mut object, &["metadata", "namespace"], of.namespace.as_str());
+        if replaces {
+            object = anew(object);
+        }
         let place = self.place(kind.1, &of.namespace, &event);
         let before =
             findings.into_iter().filter(|one| self.profiles.contains(&one.profile)).flat_map(violations).collect();
@@ -300,17 +298,23 @@ impl Replay<'_> {
     /// Judges what is left.
     fn flush(&mut self) {
         let batch = std::mem::take(&mut self.batch);
-        let verdicts = parallel(threads(), &batch, |one| self.judge.answer(&one.object, one.user.clone()));
+        let verdicts = parallel(threads(), &batch, |one| {
+            let (object, user) = (&one.object, one.user.clone());
+            // None of an update that does not pass whatever it replaces.
+            if one.replaces {
+                Ok(self.judge.surely_passes(object, user)?.then(Vec::new))
+            } else {
+                self.judge.answer(object, user).map(Some)
+            }
+        });
         for (asked, verdict) in batch.into_iter().zip(verdicts) {
             let which = |why: &str| format!("{} {}: {why}", asked.place.namespace, asked.place.workload);
             match verdict {
                 Err(why) => self.effects.unknown(NOT_KNOWN, || which(&why)),
-                Ok(after) => {
+                Ok(None) => self.effects.unknown(UPDATE, || which("it passes only if its spec stays as it was")),
+                Ok(Some(after)) => {
                     if let Some(rejected) = after.iter().find(|one| one.profile.is_empty()) {
                         self.effects.unknown(NOT_TAKEN, || which(&rejected.message));
-                    } else if asked.replaces && !after.is_empty() {
-                        let why = "it was an update, and the object before it is not in the log";
-                        self.effects.unknown(why, || which("it would violate a profile if it were created"));
                     } else {
                         self.effects.add(asked.place, &asked.before, &after);
                     }

@@ -34,6 +34,21 @@ impl Failure {
     }
 }
 
+/// Both; or what is wrong with either.
+///
+/// # Errors
+/// The problems of one, or of both.
+pub fn both<A, B>(one: Result<A, Failure>, other: Result<B, Failure>) -> Result<(A, B), Failure> {
+    match (one, other) {
+        (Ok(one), Ok(other)) => Ok((one, other)),
+        (Err(Failure::CouldNotRun(mut problems)), Err(Failure::CouldNotRun(more))) => {
+            problems.extend(more);
+            Err(Failure::CouldNotRun(problems))
+        }
+        (Err(failure), _) | (_, Err(failure)) => Err(failure),
+    }
+}
+
 /// A problem as miette shows it.
 #[derive(Debug)]
 struct Shown(Problem);

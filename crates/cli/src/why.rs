@@ -149,13 +149,11 @@ async fn read(client: &Client, args: &WhyArgs) -> Result<Live, Failure> {
     let namespace = args.namespace.as_deref().unwrap_or_else(|| client.default_namespace());
     let core = format!("/api/v1/namespaces/{namespace}");
     let own = format!("/apis/{}", names::API_VERSION);
-    let mut live = Live {
-        namespace: get(client, &core).await.map_err(|error| failed("cannot read the namespace", &error))?,
-        profiles: items(client, &format!("{own}/toolsecurityprofiles"), "ToolSecurityProfile")
-            .await
-            .map_err(|error| failed("cannot list profiles", &error))?,
-        ..Live::default()
-    };
+    let found = get(client, &core).await.map_err(|error| failed("cannot read the namespace", &error));
+    let profiles = items(client, &format!("{own}/toolsecurityprofiles"), "ToolSecurityProfile").await;
+    let profiles = profiles.map_err(|error| failed("cannot list profiles", &error));
+    let (found, profiles) = report::both(found, profiles)?;
+    let mut live = Live { namespace: found, profiles, ..Live::default() };
     set(&mut live.namespace, &["apiVersion"], "v1");
     set(&mut live.namespace, &["kind"], "Namespace");
     for (into, resource, kind) in [

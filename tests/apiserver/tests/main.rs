@@ -7,6 +7,7 @@ mod approvals;
 mod audit;
 mod bounds;
 mod catalogue;
+mod check;
 mod confinement;
 mod crds;
 mod deletion;
@@ -127,6 +128,7 @@ fn main() -> ExitCode {
         scan::the_scan_reports_what_the_api_server_would_deny,
         unused::an_exception_that_nothing_needs_is_reported,
         whatif::diff_predicts_what_the_api_server_denies,
+        check::check_says_what_the_api_server_says,
         policy_reports::violations_are_reported_where_other_tools_look,
     ];
     let maintained = scenarios![

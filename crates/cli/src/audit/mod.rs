@@ -24,7 +24,7 @@ Examples:
   palisade audit /var/log/kubernetes/audit
   palisade audit audit.log --since 2026-11-24T00:00:00Z --profile toolforge
   kubectl get --raw /logs/kube-apiserver/audit.log | palisade audit -
-  palisade audit --listen 127.0.0.1:9443 --tls-cert-file tls.crt --tls-private-key-file tls.key --every 1m
+  palisade audit --listen 127.0.0.1:9443 --tls-cert-file crt --tls-private-key-file key --every 1m
   palisade audit --metrics
 
 An audit policy at level Metadata is enough for profiles, checks and namespaces. Workloads have their names only at level \

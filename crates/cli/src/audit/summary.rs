@@ -34,7 +34,7 @@ pub struct Filter {
     #[arg(short, long, value_name = "NAME")]
     pub namespace: Option<String>,
     /// Only from this time on, as 2026-11-24T00:00:00Z.
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", value_parser = crate::options::time)]
     pub since: Option<Timestamp>,
 }
 

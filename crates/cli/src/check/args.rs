@@ -17,7 +17,9 @@ The file .palisade.yaml of the working directory has defaults for these options:
   profiles: [profiles/]
   namespace: tool-a
   parameters: {uid: 50001}
+  kubeVersion: 1.36
   output: [human, github]
+  failOn: warning
 
 Exit codes: 0 all pass, 1 a violation at or above --fail-on, 2 could not run.";
 
@@ -47,14 +49,14 @@ pub struct CheckArgs {
     /// The file with defaults for these options, in place of .palisade.yaml.
     #[arg(long, value_name = "FILE")]
     pub config: Option<String>,
-    #[arg(long, value_name = "VERSION", default_value_t = Minor::DEFAULT, help = kube_version_help())]
-    pub kube_version: Minor,
+    #[arg(long, value_name = "VERSION", help = format!("{}; with --live by default that of the cluster, or else {}", kube_version_help(), Minor::DEFAULT))]
+    pub kube_version: Option<Minor>,
     /// The output format: human (the default), json, sarif, junit or github; with =FILE written to a file. May be given
     /// several times.
     #[arg(short, long, value_name = "FORMAT[=FILE]")]
     pub output: Vec<Output>,
-    /// The lowest severity for which the exit code is 1: an error is denied, a warning is a violation where the profile is
-    /// at the stage Warn or Audit.
+    /// The lowest severity for which the exit code is 1 (by default error): an error is denied, a warning is a violation
+    /// where the profile is at the stage Warn or Audit.
     #[arg(long, value_name = "SEVERITY")]
     pub fail_on: Option<FailOn>,
     #[command(flatten)]

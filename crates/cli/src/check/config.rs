@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, path::Path};
 
 use palisade_api::IntOrText;
+use palisade_cel::{Minor, NotAMinor};
 use serde::Deserialize;
 
 use super::args::{CheckArgs, FailOn};
@@ -22,6 +23,8 @@ pub(super) struct Config {
     pub namespace: Option<String>,
     pub namespaces: Option<String>,
     pub parameters: BTreeMap<String, IntOrText>,
+    /// None if neither says.
+    pub kube_version: Option<Minor>,
     pub output: Vec<Output>,
     pub fail_on: FailOn,
 }
@@ -36,6 +39,7 @@ struct File {
     namespaces: Option<String>,
     #[serde(default)]
     parameters: BTreeMap<String, IntOrText>,
+    kube_version: Option<String>,
     #[serde(default)]
     output: Vec<String>,
     fail_on: Option<FailOn>,
@@ -48,12 +52,18 @@ pub(super) fn read(args: &CheckArgs) -> Result<Config, Failure> {
         None => Path::new(FILE).is_file().then_some(FILE),
     };
     let mut file = File::default();
-    let mut outputs = args.output.clone();
+    let (mut outputs, mut kube_version) = (args.output.clone(), args.kube_version);
     if let Some(path) = path {
         let source = input::read(path)?;
         let failure = |problem: Problem| Failure::CouldNotRun(vec![problem]);
         if let Some(object) = input::objects(&source).map_err(failure)?.first() {
             file = object.parse_own().map_err(|mistake| failure(mistake.problem))?;
+            if let (None, Some(text)) = (kube_version, &file.kube_version) {
+                let not_one = |error: NotAMinor| {
+                    failure(object.problem("kubeVersion", format!("kubeVersion: {text:?}: {error}")))
+                };
+                kube_version = Some(text.parse().map_err(not_one)?);
+            }
             if outputs.is_empty() {
                 for (index, text) in file.output.iter().enumerate() {
                     let place = format!("output[{index}]");
@@ -79,6 +89,7 @@ pub(super) fn read(args: &CheckArgs) -> Result<Config, Failure> {
         namespace: args.namespace.clone().or(file.namespace),
         namespaces: args.namespaces.clone().or(file.namespaces),
         parameters: file.parameters,
+        kube_version,
         output: outputs,
         fail_on: args.fail_on.or(file.fail_on).unwrap_or(FailOn::Error),
     })

@@ -6,6 +6,7 @@ use std::{
 };
 
 use palisade_api::{IntOrText, Override, ToolSecurityProfile};
+use palisade_cel::Minor;
 use palisade_compiler::{Namespace, namespace_selector};
 use palisade_objects::{json::set, selector, workload::Workload};
 use serde_json::Value as Json;
@@ -82,6 +83,7 @@ pub(super) fn judged<'a>(
 pub(super) struct Ground {
     pub accepted: Vec<Accepted>,
     pub tenants: Vec<Tenant>,
+    pub version: Minor,
 }
 
 /// Reads profiles and namespaces, from files or from a cluster.
@@ -91,22 +93,26 @@ pub(super) fn ground(
     mut tenants: Vec<Tenant>,
     names: &BTreeSet<String>,
 ) -> Result<Ground, Failure> {
+    let mut version = config.kube_version.unwrap_or(Minor::DEFAULT);
     let mut accepted = if args.live {
         let missing: BTreeSet<_> =
             names.iter().filter(|name| !tenants.iter().any(|one| one.name == **name)).cloned().collect();
-        let (found, here) = args
-            .cluster
-            .ask(async |client| Ok((live::profiles(&client).await?, live::tenants(&client, &missing).await?)))?;
-        tenants.extend(here);
-        found.into_iter().map(profiles::accept_live).collect::<Result<_, _>>().map_err(Failure::Wrong)?
-    } else if config.profiles.is_empty() {
-        Vec::new()
+        let found = args.cluster.ask(async |client| {
+            if config.kube_version.is_none() {
+                version = live::version(&client).await?;
+            }
+            let may_list = live::permitted(&client, [live::PROFILES]).await;
+            // All missing rights are named at once.
+            let ((), here) = report::both(may_list, live::tenants(&client, &missing).await)?;
+            tenants.extend(here);
+            live::profiles(&client).await
+        })?;
+        found.into_iter().map(profiles::accept_live).collect::<Result<_, _>>().map_err(Failure::CouldNotRun)?
     } else {
-        profiles::all(&files::sources(&config.profiles)?)?
+        profiles::all(&files::sources(&config.profiles)?).map_err(Failure::fatal)?
     };
     if accepted.is_empty() {
-        let help = "--profile names files with profiles, as does profiles in .palisade.yaml; --live reads a cluster's";
-        return Err(Failure::CouldNotRun(vec![Problem::new("there is no profile to judge by").help(help)]));
+        return Err(could_not_run("there is no profile in the cluster to judge by"));
     }
     if !config.parameters.is_empty() {
         let given = |profile: &mut ToolSecurityProfile| give(profile, &config.parameters, names);
@@ -121,7 +127,7 @@ pub(super) fn ground(
         }
         tenants.push(invented(name, &accepted)?);
     }
-    Ok(Ground { accepted, tenants })
+    Ok(Ground { accepted, tenants, version })
 }
 
 /// Gives parameters a value in namespaces, as an override in the profile does.

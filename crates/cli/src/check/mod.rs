@@ -14,6 +14,7 @@ pub use args::CheckArgs;
 use args::FailOn;
 use k8s_openapi::jiff::Timestamp;
 use manifests::Manifest;
+use palisade_cel::Minor;
 
 use crate::{
     cluster::could_not_run,
@@ -40,6 +41,7 @@ struct Checked<'a> {
     objects: Vec<Judged<'a>>,
     /// How many objects no profile judges, by their kinds.
     others: BTreeMap<String, usize>,
+    version: Minor,
 }
 
 /// Runs the command.
@@ -48,6 +50,10 @@ pub fn run(args: &CheckArgs) -> Result<(), Failure> {
     let stdin = args.files.iter().chain(&args.profiles).chain(&args.namespaces).filter(|path| *path == "-").count();
     if stdin > 1 {
         return Err(could_not_run("only one FILE can be standard input"));
+    }
+    if !args.live && config.profiles.is_empty() {
+        let help = "--profile names files with profiles, as does profiles in .palisade.yaml; --live reads a cluster's";
+        return Err(Failure::CouldNotRun(vec![Problem::new("there is no profile to judge by").help(help)]));
     }
     let sources = files::sources(&args.files)?;
     let objects = manifests::objects(&sources)?;
@@ -71,7 +77,7 @@ pub fn run(args: &CheckArgs) -> Result<(), Failure> {
     let names: BTreeSet<_> = manifests.iter().map(|one| one.namespace.clone()).collect();
     let ground = manifests::ground(args, &config, tenants, &names)?;
     profiles::tell(&ground.accepted, &ground.tenants);
-    let judge = Judge::new(&ground.accepted, &ground.tenants, args.kube_version, Timestamp::now())?;
+    let judge = Judge::new(&ground.accepted, &ground.tenants, ground.version, Timestamp::now())?;
     for name in names.iter().filter(|name| !judge.selects(name)) {
         report::note(&format!("note: no profile selects namespace {name}"));
     }
@@ -86,7 +92,7 @@ pub fn run(args: &CheckArgs) -> Result<(), Failure> {
             Err(why) => problems.push(manifest.object.problem("", format!("cannot be judged: {why}"))),
         }
     }
-    let checked = Checked { objects: judged, others };
+    let checked = Checked { objects: judged, others, version: ground.version };
     let shared = show::shared(&checked, &ground.accepted);
     for output in &config.output {
         let shown = output.format == Format::Human && output.file.is_none();

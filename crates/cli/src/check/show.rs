@@ -175,6 +175,8 @@ pub(super) fn json(checked: &Checked<'_>) -> String {
         })
         .collect();
     let violations: usize = checked.objects.iter().map(|one| one.violations.len()).sum();
-    let report = json!({"objects": objects, "violations": violations, "skipped": checked.others});
+    let version = checked.version.to_string();
+    let report =
+        json!({"kubeVersion": version, "objects": objects, "violations": violations, "skipped": checked.others});
     format!("{report:#}\n")
 }

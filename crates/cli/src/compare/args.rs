@@ -1,17 +1,15 @@
 //! The command line of `palisade diff`.
 
-use palisade_cel::Minor;
-
 use super::place::Place;
-use crate::{cluster::ClusterArgs, impact::ImpactFormat};
+use crate::{ground::GroundArgs, impact::ImpactArgs};
 
 const EXAMPLES: &str = "\
 Examples:
-  palisade diff toolforge@3 toolforge@5         # two revisions in the cluster: how the spec differs
-  palisade diff toolforge@3                     # a revision, and the spec now
-  palisade diff profile.yaml                    # the cluster, and the cluster with this profile: the generated objects
-  palisade diff profile.yaml --live             # and who would newly be denied or admitted of what exists
-  palisade diff profile.yaml --dump cluster/    # the same with what palisade dump wrote
+  palisade diff toolforge@3 toolforge@5       # two revisions in the cluster: how the spec differs
+  palisade diff toolforge@3                   # a revision, and the spec now
+  palisade diff profile.yaml                  # what of the generated objects it changes
+  palisade diff profile.yaml --live           # and of what exists, what is newly denied or admitted
+  palisade diff profile.yaml --dump cluster/  # the same with what palisade dump wrote
   palisade diff git:main:profiles profiles/ -f manifests/ --namespaces namespaces.yaml -o markdown
 
 A profile is judged against objects as if they were created now, after mutation: each pod, and each workload with the pods \
@@ -22,7 +20,7 @@ cluster alone, as diff does it: 0 no differences, 1 differences, 2 could not run
 
 /// The arguments of `palisade diff`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, mut_arg("namespaces", |arg| arg.requires("files")))]
 pub struct DiffArgs {
     /// A profile in the cluster (its spec now), or a revision of it as PROFILE@REVISION; a file with profiles or a directory of
     /// such files, named with a / or its ending; or those of a commit as git:REF:PATH. A file alone is compared with what is
@@ -32,30 +30,14 @@ pub struct DiffArgs {
     /// What to compare it with; of a profile in the cluster by default its spec now.
     #[arg(value_name = "PROFILE[@REVISION]|FILE|DIR|git:REF:PATH")]
     pub after: Option<Place>,
-    /// Judge the pods and workloads of the cluster. It takes the rights to list them.
-    #[arg(long, conflicts_with_all = ["dump", "files"])]
-    pub live: bool,
-    /// Judge the pods and workloads in a directory that palisade dump wrote.
-    #[arg(long, value_name = "DIR", conflicts_with = "files")]
-    pub dump: Option<String>,
     /// Judge the pods and workloads in manifests: files, directories, or - for standard input.
-    #[arg(short = 'f', long = "file", value_name = "FILE|DIR", num_args = 1..)]
+    #[arg(short = 'f', long = "file", value_name = "FILE|DIR", num_args = 1.., conflicts_with_all = ["live", "dump"])]
     pub files: Vec<String>,
-    /// A file with Namespaces, for -f. Those among the manifests count as well.
-    #[arg(long, value_name = "FILE", requires = "files")]
-    pub namespaces: Option<String>,
     /// The namespace of manifests that do not name one.
     #[arg(short, long, value_name = "NAME", requires = "files")]
     pub namespace: Option<String>,
-    /// The API server's version. By default that of the cluster or the dump.
-    #[arg(long, value_name = "VERSION")]
-    pub kube_version: Option<Minor>,
-    /// How many workloads and checks are named.
-    #[arg(long, value_name = "COUNT", default_value_t = 20)]
-    pub top: usize,
-    /// The output format.
-    #[arg(short, long, value_name = "FORMAT", default_value = "human")]
-    pub output: ImpactFormat,
     #[command(flatten)]
-    pub cluster: ClusterArgs,
+    pub ground: GroundArgs,
+    #[command(flatten)]
+    pub shown: ImpactArgs,
 }

@@ -11,19 +11,19 @@ use kube::{Client, ResourceExt as _};
 use palisade_api::ToolSecurityProfile;
 use palisade_cel::Minor;
 use palisade_objects::owners::Owners;
-use serde_json::{Value as Json, json};
+use serde_json::json;
 
 use self::{generated::Difference, place::Place};
 use crate::{
     cluster::could_not_run,
     diff::{self, CONTEXT},
     dumped::Dump,
-    files,
+    effects::Effects,
+    ground::{Manifests, Objects, Reading},
     impact::{self, About, ImpactFormat},
-    input,
     judge::Judge,
     live,
-    namespaces::{self, Tenant},
+    namespaces::Tenant,
     output,
     profiles::{self, Accepted},
     progress::Progress,
@@ -36,13 +36,13 @@ use crate::{
 pub fn run(args: &DiffArgs) -> Result<(), Failure> {
     let in_cluster = |place: &Place| matches!(place, Place::Cluster { .. });
     let all_in_cluster = in_cluster(&args.before) && args.after.as_ref().is_none_or(in_cluster);
-    let judges = args.live || args.dump.is_some() || !args.files.is_empty();
-    if all_in_cluster && !judges && args.output == ImpactFormat::Human {
+    let judges = args.ground.live || args.ground.dump.is_some() || !args.files.is_empty();
+    if all_in_cluster && !judges && args.shown.output == ImpactFormat::Human {
         return of_revisions(args);
     }
     let stdin = [Some(&args.before), args.after.as_ref()].into_iter().flatten();
     let stdin = stdin.filter(|place| **place == Place::Path("-".to_owned())).count()
-        + args.files.iter().chain(&args.namespaces).filter(|path| *path == "-").count();
+        + args.files.iter().chain(&args.ground.namespaces).filter(|path| *path == "-").count();
     if stdin > 1 {
         return Err(could_not_run("only one FILE can be standard input"));
     }
@@ -51,11 +51,11 @@ pub fn run(args: &DiffArgs) -> Result<(), Failure> {
     let difference = Difference::new(&before.profiles, &after.profiles, &ground.tenants, ground.version)?;
     let about = about(&before, &after, &difference, &ground);
     if difference.matters(ground.is_whole) && judges {
-        let effects = judged(args, &ground, &before.profiles, &after.profiles)?;
-        output::print(&impact::text(args.output, &about, Some(&effects), args.top))?;
+        let effects = judged(ground, &before.profiles, &after.profiles)?;
+        output::print(&impact::text(&args.shown, &about, Some(&effects)))?;
         return if effects.denies() { Err(Failure::Wrong(Vec::new())) } else { Ok(()) };
     }
-    output::print(&impact::text(args.output, &about, None, args.top))
+    output::print(&impact::text(&args.shown, &about, None))
 }
 
 /// Compares the specs of revisions.
@@ -64,7 +64,7 @@ fn of_revisions(args: &DiffArgs) -> Result<(), Failure> {
     if args.before == after {
         return Err(could_not_run(format!("{after} is compared with itself: name a revision, as {after}@1")));
     }
-    let [before_spec, after_spec] = args.cluster.ask(async |client| {
+    let [before_spec, after_spec] = args.ground.cluster.ask(async |client| {
         let before = accepted_or_not(&client, &args.before).await?;
         let after = accepted_or_not(&client, &after).await?;
         Ok([revisions::json(&before.spec), revisions::json(&after.spec)])
@@ -96,7 +96,7 @@ async fn accepted_or_not(client: &Client, place: &Place) -> Result<ToolSecurityP
 }
 
 /// What is judged by, besides the profiles that are compared.
-struct Ground {
+struct Ground<'a> {
     /// The profiles that are in force now, if they were read.
     in_force: Vec<Accepted>,
     /// Those of the places in the cluster: before and after.
@@ -105,14 +105,13 @@ struct Ground {
     /// Whether these are all namespaces.
     is_whole: bool,
     version: Minor,
-    dump: Option<Dump>,
-    /// The manifests of -f.
-    manifests: Vec<Json>,
+    objects: Objects<'a>,
 }
 
-impl Ground {
-    fn read(args: &DiffArgs) -> Result<Self, Failure> {
-        let mut dump = args.dump.as_deref().map(Dump::open).transpose()?;
+impl<'a> Ground<'a> {
+    fn read(args: &'a DiffArgs) -> Result<Self, Failure> {
+        let DiffArgs { ground: of, .. } = args;
+        let mut dump = of.dump.as_deref().map(Dump::open).transpose()?;
         let after = match (&args.before, &args.after) {
             (_, Some(after)) => Some(after.clone()),
             (Place::Cluster { .. }, None) => Some(now(&args.before)),
@@ -124,22 +123,25 @@ impl Ground {
             in_force: dump.as_mut().map(|dump| std::mem::take(&mut dump.profiles)).unwrap_or_default(),
             places: [None, None],
             tenants: dump.as_mut().map(|dump| std::mem::take(&mut dump.tenants)).unwrap_or_default(),
-            is_whole: args.live || dump.is_some(),
+            is_whole: of.live || dump.is_some(),
             version: dump.as_ref().map_or(Minor::DEFAULT, |dump| dump.version),
-            dump,
-            manifests: Vec::new(),
+            objects: if of.live { Objects::Cluster(&of.cluster) } else { Objects::Files(Vec::new()) },
         };
         let places =
             [Some(&args.before), after.as_ref()].map(|place| place.filter(|it| matches!(it, Place::Cluster { .. })));
-        if args.live || places.iter().any(Option::is_some) || (needs_in_force && ground.dump.is_none()) {
-            args.cluster.ask(async |client| {
+        if of.live || places.iter().any(Option::is_some) || (needs_in_force && dump.is_none()) {
+            of.cluster.ask(async |client| {
+                if of.live {
+                    let rights = live::judged().chain([live::NAMESPACES, live::EXCEPTIONS]);
+                    live::permitted(&client, rights.chain(needs_in_force.then_some(live::PROFILES))).await?;
+                }
                 for (place, into) in places.into_iter().zip(&mut ground.places) {
                     if let Some(place) = place {
                         let profile = accepted_or_not(&client, place).await?;
                         *into = Some(Box::new(profiles::accept_live(profile).map_err(Failure::CouldNotRun)?));
                     }
                 }
-                if ground.dump.is_none() {
+                if dump.is_none() {
                     ground.version = live::version(&client).await?;
                     if needs_in_force {
                         let found = live::profiles(&client).await?.into_iter();
@@ -147,63 +149,22 @@ impl Ground {
                         ground.in_force = profiles::known(found.map(named));
                     }
                 }
-                if args.live {
-                    live::permitted(&client, live::judged().chain([live::NAMESPACES, live::EXCEPTIONS])).await?;
+                if of.live {
                     ground.tenants = live::all_tenants(&client, &mut Progress::new()).await?;
                 }
                 Ok(())
             })?;
         }
+        if let Some(dump) = dump {
+            ground.objects = Objects::Dump(dump);
+        }
         if !args.files.is_empty() {
-            ground.read_manifests(args)?;
+            let (namespaces, namespace) = (of.namespaces.as_deref(), args.namespace.as_deref());
+            let found = Manifests::read(&args.files, Reading { namespaces, namespace, known: true, profiles: false })?;
+            (ground.tenants, ground.objects) = (found.tenants, Objects::Files(found.objects));
         }
-        ground.version = args.kube_version.unwrap_or(ground.version);
+        ground.version = of.kube_version.unwrap_or(ground.version);
         Ok(ground)
-    }
-
-    fn read_manifests(&mut self, args: &DiffArgs) -> Result<(), Failure> {
-        let sources = files::sources(&args.files)?;
-        let (mut objects, mut problems) = (Vec::new(), Vec::new());
-        for source in &sources {
-            match input::objects(source) {
-                Ok(found) => objects.extend(found),
-                Err(problem) => problems.push(problem),
-            }
-        }
-        let (tenants, wrong) = namespaces::among(&objects);
-        problems.extend(wrong);
-        self.tenants = tenants;
-        if let Some(path) = &args.namespaces {
-            let given = namespaces::read(&input::read(path)?)?;
-            self.tenants.retain(|one| !given.iter().any(|other| other.name == one.name));
-            self.tenants.extend(given);
-        }
-        for object in objects.iter().filter(|one| crate::judge::is_judged(&one.api_version, &one.kind)) {
-            let mut json = match object.json() {
-                Ok(json) => json,
-                Err(mistake) => {
-                    problems.push(mistake.problem);
-                    continue;
-                }
-            };
-            let own = json["metadata"]["namespace"].as_str().filter(|name| !name.is_empty());
-            let help = "--namespaces FILE gives Namespaces, -n the name for manifests that name none";
-            match own.or(args.namespace.as_deref()).map(str::to_owned) {
-                Some(name) if self.tenants.iter().any(|one| one.name == name) => {
-                    palisade_objects::json::set(&mut json, &["metadata", "namespace"], name);
-                    self.manifests.push(json);
-                }
-                Some(name) => {
-                    let message = format!("which profiles select namespace {name} is not known: it is in no file");
-                    problems.push(object.problem("metadata.namespace", message).help(help));
-                }
-                None => {
-                    let message = format!("{} names no namespace", object.kind);
-                    problems.push(object.problem("metadata", message).help(help));
-                }
-            }
-        }
-        if problems.is_empty() { Ok(()) } else { Err(Failure::CouldNotRun(problems)) }
     }
 }
 
@@ -213,7 +174,7 @@ struct Side {
     profiles: Vec<Accepted>,
 }
 
-fn sides(args: &DiffArgs, ground: &Ground) -> Result<(Side, Side), Failure> {
+fn sides(args: &DiffArgs, ground: &Ground<'_>) -> Result<(Side, Side), Failure> {
     let [first, second] = &ground.places;
     let read = |place: &Place, of_cluster: &Option<Box<Accepted>>| match place.in_files() {
         Some(found) => found,
@@ -231,11 +192,11 @@ fn sides(args: &DiffArgs, ground: &Ground) -> Result<(Side, Side), Failure> {
     let mut after: Vec<_> = ground.in_force.iter().map(|profile| named(profile).unwrap_or(profile).clone()).collect();
     let is_new = |one: &&Accepted| ground.in_force.iter().all(|known| known.checked.profile != one.checked.profile);
     after.extend(before.profiles.iter().filter(is_new).cloned());
-    let name = args.dump.clone().unwrap_or_else(|| "the cluster".to_owned());
+    let name = args.ground.dump.clone().unwrap_or_else(|| "the cluster".to_owned());
     Ok((Side { name, profiles: ground.in_force.clone() }, Side { profiles: after, ..before }))
 }
 
-fn about(before: &Side, after: &Side, difference: &Difference, ground: &Ground) -> About {
+fn about(before: &Side, after: &Side, difference: &Difference, ground: &Ground<'_>) -> About {
     let mut json = serde_json::Map::new();
     json.insert("before".to_owned(), json!(before.name));
     json.insert("after".to_owned(), json!(after.name));
@@ -250,40 +211,13 @@ fn about(before: &Side, after: &Side, difference: &Difference, ground: &Ground) 
 }
 
 /// Judges what exists before and after the change.
-fn judged(
-    args: &DiffArgs,
-    ground: &Ground,
-    before: &[Accepted],
-    after: &[Accepted],
-) -> Result<crate::effects::Effects, Failure> {
+fn judged(ground: Ground<'_>, before: &[Accepted], after: &[Accepted]) -> Result<Effects, Failure> {
     let judges =
         [before, after].map(|profiles| Judge::new(profiles, &ground.tenants, ground.version, Timestamp::now()));
     let [before, after] = judges;
     let (before, after) = (before?, after?);
     let mut whatif = WhatIf::new(&before, &after, Owners::default());
-    let mut progress = Progress::new();
-    if let Some(dump) = &ground.dump {
-        dump.each(&mut progress, |objects| {
-            whatif.add(objects);
-            Ok(())
-        })?;
-    } else if args.live {
-        args.cluster.ask(async |client| {
-            for kind in live::judged() {
-                live::each(&client, kind, &mut progress, |objects| {
-                    whatif.add(objects);
-                    Ok(())
-                })
-                .await?;
-            }
-            Ok(())
-        })?;
-    } else {
-        let (pods, workloads): (Vec<_>, Vec<_>) =
-            ground.manifests.iter().cloned().partition(|object| object["kind"] == "Pod");
-        whatif.add(workloads);
-        whatif.add(pods);
-    }
+    ground.objects.each(&mut Progress::new(), |objects| whatif.add(objects))?;
     if whatif.effects.judged == 0 && !whatif.effects.no_verdict.is_empty() {
         let mut why = whatif.effects.no_verdict.iter();
         let first = why.next().map(|(why, one)| format!("{why}: {}", one.first)).unwrap_or_default();

@@ -11,7 +11,7 @@ use crate::options::{PluginArgs, kube_version_help, plugins_help};
 const EXAMPLES: &str = "\
 Examples:
   palisade eval -f policies.yaml namespaces.yaml --request pod.yaml
-  palisade eval -f policies.yaml --request pod.yaml --operation UPDATE --old before.yaml --user alice --group dev
+  palisade eval -f policies.yaml --request pod.yaml --operation UPDATE --old old.yaml --user alice
   palisade eval -f profile.yaml namespaces.yaml --request pods/*.yaml -o json
   palisade eval -f policies.yaml --request review.json -v
 

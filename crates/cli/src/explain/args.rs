@@ -5,7 +5,7 @@ use clap::ValueEnum;
 const EXAMPLES: &str = "\
 Examples:
   palisade explain --pod pod.yaml --profile profile.yaml
-  kubectl get namespace tool-a -o yaml | palisade explain --pod pod.yaml --profile profile.yaml --namespace -
+  kubectl get ns tool-a -o yaml | palisade explain --pod pod.yaml --profile p.yaml --namespace -
 
 Exit codes: 0 each pod is admitted, 1 a pod is denied or a profile is rejected, 2 could not run.";
 

@@ -3,16 +3,15 @@
 use std::{path::PathBuf, str::FromStr};
 
 use k8s_openapi::jiff::Timestamp;
-use palisade_cel::Minor;
 
-use crate::{cluster::ClusterArgs, options::kube_version_help};
+use crate::{ground::GroundArgs, options};
 
 const EXAMPLES: &str = "\
 Examples:
   palisade report --live -o html=report.html -o json=report.json
   palisade report --live --earlier october.json --earlier november.json -o html=report.html
   palisade report --dump cluster/ --profile next.yaml -o html=if-next.html
-  kubectl get tsp,namespaces,deployments,statefulsets,cronjobs,pods -A -o yaml | palisade report -f - -o markdown
+  kubectl get tsp,ns,deploy,sts,cronjobs,pods -A -o yaml | palisade report -f - -o markdown
 
 It reads; it changes nothing. --live needs the rights to list profiles, namespaces, exceptions, pods and workloads.
 
@@ -20,15 +19,9 @@ Exit codes: 0 reported, 2 could not run. Violations do not change it: palisade c
 
 /// The arguments of `palisade report`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, mut_arg("namespaces", |arg| arg.requires("files")))]
 #[command(group = clap::ArgGroup::new("what").required(true).multiple(false).args(["live", "dump", "files"]))]
 pub struct ReportArgs {
-    /// Report on the cluster of the kubeconfig.
-    #[arg(long)]
-    pub live: bool,
-    /// Report on the cluster that palisade dump has written to a directory.
-    #[arg(long, value_name = "DIR")]
-    pub dump: Option<String>,
     /// Files, directories, or - for standard input, with the objects of a cluster: pods, workloads, Namespaces,
     /// ToolSecurityExceptions and profiles; may be given several times.
     #[arg(short, long = "file", id = "files", value_name = "FILE|DIR")]
@@ -37,9 +30,6 @@ pub struct ReportArgs {
     /// may be given several times.
     #[arg(long = "profile", value_name = "FILE|DIR")]
     pub profiles: Vec<String>,
-    /// A file with Namespaces and ToolSecurityExceptions, besides those of --file.
-    #[arg(long, value_name = "FILE", requires = "files")]
-    pub namespaces: Option<String>,
     /// An earlier report, as -o json wrote it, for the trend; may be given several times.
     #[arg(long, value_name = "FILE")]
     pub earlier: Vec<String>,
@@ -48,15 +38,13 @@ pub struct ReportArgs {
     pub title: String,
     /// The time that the report is of, as 2026-11-25T08:00:00Z: exceptions that end before it count no longer. By default
     /// now.
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", value_parser = options::time)]
     pub time: Option<Timestamp>,
     /// The output format: html (the default), json or markdown; with =FILE written to a file. May be given several times.
     #[arg(short, long, value_name = "FORMAT[=FILE]", default_value = "html")]
     pub output: Vec<Output>,
-    #[arg(long, value_name = "VERSION", help = format!("{}; by default that of the cluster, or {} for files", kube_version_help(), Minor::DEFAULT))]
-    pub kube_version: Option<Minor>,
     #[command(flatten)]
-    pub cluster: ClusterArgs,
+    pub ground: GroundArgs,
 }
 
 /// How a report is written.

@@ -6,7 +6,10 @@ use super::{
     data::{OfWorkload, Readiness, Report},
     page::{lead, outcome},
 };
-use crate::report::one_line;
+use crate::{
+    markdown::{plain, table},
+    report::one_line,
+};
 
 /// How many workloads it names: what a comment or a chat takes.
 const MOST: usize = 50;
@@ -25,17 +28,16 @@ pub(super) fn text(report: &Report) -> String {
             since.new.len()
         );
     }
-    out.push_str("| Namespaces | Count |\n|---|---:|\n");
-    for one in Readiness::ALL {
-        let _ = writeln!(out, "| {} | {} |", one.title(), report.summary.count(one));
-    }
-    let _ = writeln!(out, "| In Deny now | {} |", report.summary.in_deny);
+    let counted = Readiness::ALL.map(|one| (one.title(), report.summary.count(one)));
+    let counted = counted.into_iter().chain([("In Deny now", report.summary.in_deny)]);
+    let rows = counted.map(|(title, count)| vec![title.to_owned(), count.to_string()]);
+    out.push_str(&table(&["Namespaces", "#Count"], rows));
     if !report.checks.is_empty() {
-        out.push_str("\n## Checks\n\n| Check | About | Workloads | Namespaces |\n|---|---|---:|---:|\n");
-        for one in &report.checks {
-            let (check, title) = (plain(&one.check), plain(&one.title));
-            let _ = writeln!(out, "| {check} | {title} | {} | {} |", one.workloads, one.namespaces);
-        }
+        out.push_str("\n## Checks\n\n");
+        let rows = report.checks.iter().map(|one| {
+            vec![plain(&one.check), plain(&one.title), one.workloads.to_string(), one.namespaces.to_string()]
+        });
+        out.push_str(&table(&["Check", "About", "#Workloads", "#Namespaces"], rows));
     }
     if !report.workloads.is_empty() {
         out.push_str("\n## What to change\n");
@@ -70,35 +72,5 @@ fn workload(out: &mut String, one: &OfWorkload) {
         for line in &change.lines {
             let _ = writeln!(out, "    {}", one_line(line));
         }
-    }
-}
-
-/// Text in which nothing is Markdown or HTML.
-fn plain(text: &str) -> String {
-    let mut out = String::new();
-    for c in one_line(text).chars() {
-        match c {
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '&' => out.push_str("&amp;"),
-            // A mention or a link of a forge.
-            '@' => out.push_str("&#64;"),
-            '\\' | '`' | '*' | '_' | '{' | '}' | '[' | ']' | '(' | ')' | '#' | '!' | '|' | '~' => out.extend(['\\', c]),
-            c => out.push(c),
-        }
-    }
-    out
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn text_of_tenants_is_no_markdown() {
-        assert_eq!(
-            plain("a|b\n<img src=x> [l](http://x) @all `c`"),
-            "a\\|b &lt;img src=x&gt; \\[l\\]\\(http://x\\) &#64;all \\`c\\`"
-        );
     }
 }

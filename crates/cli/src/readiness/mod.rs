@@ -41,7 +41,7 @@ pub fn run(args: &ReportArgs) -> Result<(), Failure> {
     if args.output.iter().filter(|output| output.file.is_none()).count() > 1 {
         return Err(could_not_run("only one output can go to standard output; -o html=FILE writes to a file"));
     }
-    let paths = args.files.iter().chain(&args.profiles).chain(&args.namespaces).chain(&args.earlier);
+    let paths = args.files.iter().chain(&args.profiles).chain(&args.ground.namespaces).chain(&args.earlier);
     if paths.filter(|path| *path == "-").count() > 1 {
         return Err(could_not_run("only one FILE can be standard input"));
     }

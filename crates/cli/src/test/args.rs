@@ -13,7 +13,7 @@ Examples:
   palisade test policies/ --filter replicas      only cases whose suite or name has this in it
   palisade test --coverage --min-coverage 90     what no case exercises; fail below 90 %
   palisade test --mutate                         mistakes in the policies that no case would notice
-  palisade test --fail-on-survivors=all          fail on each of them, also on a message that no case expects
+  palisade test --fail-on-survivors=all          fail on each, also on an unexpected message
   palisade test -o human -o junit=report.xml     several reports at once
   palisade test --watch
   palisade test --init policy.yaml               writes policy.test.yaml

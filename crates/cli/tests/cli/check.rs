@@ -6,9 +6,7 @@ use serde_json::{Value as Json, json};
 
 use super::{Run, directory, run_in};
 
-const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
-
-const PROFILE: &str = "
+pub(crate) const PROFILE: &str = "
 apiVersion: toolsecurity.dev/v1alpha1
 kind: ToolSecurityProfile
 metadata: {name: tools}
@@ -19,7 +17,7 @@ spec:
   mutation: {defaults: Secure}
 ";
 
-const GOOD: &str = "
+pub(crate) const GOOD: &str = "
 apiVersion: v1
 kind: Pod
 metadata: {name: good}
@@ -30,7 +28,7 @@ kind: ConfigMap
 metadata: {name: c}
 ";
 
-const BAD: &str = "
+pub(crate) const BAD: &str = "
 apiVersion: apps/v1
 kind: Deployment
 metadata: {name: web}
@@ -101,27 +99,34 @@ fn what_is_unknown_is_asked_for() {
 }
 
 #[test]
-fn examples_of_check_run() {
-    let example = |name: &str| fs::read_to_string(format!("{ROOT}/examples/ci/{name}")).unwrap();
-    let command = |file: &str, before: &str| {
-        let text = example(file);
-        let line = text.lines().find_map(|line| line.trim().strip_prefix(before)).unwrap();
-        line.replace("$MANIFESTS", "manifests")
+fn file_of_defaults_has_the_version_and_an_option_goes_first() {
+    let files = directory(&[("m.yaml", GOOD), ("profile.yaml", PROFILE)]);
+    let run = |version: &str, more: &[&str]| {
+        let text = format!("profiles: [profile.yaml]\nnamespace: tool-a\nparameters: {{uid: 50001}}\n{version}");
+        fs::write(files.path().join(".palisade.yaml"), text).unwrap();
+        run_in(files.path(), &[&["check", "m.yaml"], more].concat(), "")
     };
-    let at = directory(&[(".palisade.yaml", example("palisade.yaml"))]);
-    for (name, text) in [("profiles", PROFILE), ("manifests", GOOD)] {
-        fs::create_dir(at.path().join(name)).unwrap();
-        fs::write(at.path().join(name).join("a.yaml"), text).unwrap();
+    for (version, more, expected) in [
+        ("", &[][..], "1.36"),
+        ("kubeVersion: 1.34", &[], "1.34"),
+        ("kubeVersion: v1.33.2", &[], "1.33"),
+        ("kubeVersion: 1.33", &["--kube-version=1.35"], "1.35"),
+    ] {
+        let run = run(version, &[&["-o", "json"], more].concat());
+        assert_eq!(run.code, Some(0), "{version}: {}{}", run.out, run.err);
+        let report: Json = serde_json::from_str(&run.out).unwrap();
+        assert_eq!(report["kubeVersion"], expected, "{version} {more:?}");
     }
-    let commands = [command("action.yml", "run: palisade "), command("pre-commit-hooks.yaml", "entry: palisade ")];
-    for (manifest, code) in [(GOOD, 0), (BAD, 1)] {
-        fs::write(at.path().join("manifests/a.yaml"), manifest).unwrap();
-        for command in &commands {
-            let run = run_in(at.path(), &command.split(' ').collect::<Vec<_>>(), "");
-            assert_eq!(run.code, Some(code), "{command}: {}{}", run.out, run.err);
-        }
+    for (version, says) in [("1.2", "1.2 is not supported"), ("latest", "not a version")] {
+        let run = run(&format!("kubeVersion: {version}"), &[]);
+        let said = run.err.contains(says) && run.err.contains(".palisade.yaml:4:14");
+        assert!(run.code == Some(2) && said, "{}", run.err);
     }
-    fs::write(at.path().join(".palisade.yaml"), "profiles: [profiles]\nnamespce: x\n").unwrap();
-    let run = run_in(at.path(), &["check", "manifests"], "");
-    assert!(run.code == Some(2) && run.err.contains(".palisade.yaml:2:1"), "{}", run.err);
+}
+
+#[test]
+fn profile_that_is_wrong_is_no_violation() {
+    let files = directory(&[("m.yaml", GOOD), ("profile.yaml", &PROFILE.replace("users:", "user:"))]);
+    let run = run_in(files.path(), &GIVEN, "");
+    assert!(run.code == Some(2) && run.err.contains("profile.yaml:8:3"), "{}", run.err);
 }

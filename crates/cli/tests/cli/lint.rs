@@ -138,30 +138,3 @@ fn completions_and_man_pages_are_generated() {
     let page = fs::read_to_string(at.path().join("palisade-lint.1")).unwrap();
     assert!(page.contains("fail\\-on"), "{page}");
 }
-
-/// The commands in `examples/ci` run.
-#[test]
-fn commands_of_the_ci_examples_run() {
-    let at = tempfile::tempdir().unwrap();
-    fs::create_dir(at.path().join("policies")).unwrap();
-    let commands: Vec<String> = ["github-workflow.yaml", "pre-commit-config.yaml"]
-        .iter()
-        .flat_map(|file| {
-            let text = fs::read_to_string(format!("{ROOT}/examples/ci/{file}")).unwrap();
-            let command = |line: &str| {
-                line.split_once(": palisade ").filter(|_| !line.starts_with('#')).map(|(_, command)| command.to_owned())
-            };
-            text.lines().filter_map(command).collect::<Vec<_>>()
-        })
-        .filter(|command| command.starts_with("lint "))
-        .collect();
-    assert_eq!(commands.len(), 2, "{commands:?}");
-    for (name, code) in [("blocks_finalizers.good", 0), ("blocks_finalizers.bad", 1)] {
-        fs::write(at.path().join("policies/a.yaml"), example(name)).unwrap();
-        for command in &commands {
-            let run = run_in(at.path(), &command.split(' ').collect::<Vec<_>>(), "");
-            assert_eq!(run.code, Some(code), "{name} {command}: {}{}", run.out, run.err);
-        }
-    }
-    assert!(at.path().join("palisade.sarif").is_file());
-}

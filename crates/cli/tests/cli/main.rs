@@ -2,6 +2,7 @@
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "a test that cannot set itself up may panic")]
 
 mod check;
+mod ci;
 mod color;
 mod documents;
 mod eval;

@@ -209,6 +209,7 @@ fn requests_of_the_past_are_judged_and_others_counted() {
         event("patch", &of(true, false), 201, &none),
         event("patch", &of(true, false), 200, &none),
         event("update", &of(true, false), 200, &none),
+        event("update", &of(false, false), 200, &none),
         event("create", &json!(null), 201, &json!({"level": "Metadata"})),
         event("create", &of(true, false), 201, &json!({"requestURI": "/api/v1/namespaces/tool-a/pods?dryRun=All"})),
         event("create", &of(true, false), 409, &none),
@@ -224,7 +225,7 @@ fn requests_of_the_past_are_judged_and_others_counted() {
     assert_eq!((run.code, run.err.as_str()), (Some(1), ""), "{found:#}");
     assert_eq!(
         (&found["events"], &found["judged"], &found["stillDenied"]),
-        (&json!(17), &json!(5), &json!(1)),
+        (&json!(18), &json!(6), &json!(1)),
         "{found:#}"
     );
     assert_eq!(found["newlyDenied"]["total"]["objects"], 2);
@@ -246,6 +247,49 @@ fn requests_of_the_past_are_judged_and_others_counted() {
         assert!(reasons.iter().any(|one| one["reason"].as_str().unwrap().contains(part)), "{part}: {reasons:#?}");
     }
     assert_eq!(reasons.len(), parts.len(), "{reasons:#?}");
+}
+
+#[test]
+fn an_update_that_passes_whatever_it_replaces_is_judged() {
+    let stored = |spec: Json| {
+        json!({"metadata": {"name": "p", "uid": "u", "resourceVersion": "7", "creationTimestamp": "2026-01-01T00:00:00Z"},
+            "spec": spec, "status": {"phase": "Running"}})
+    };
+    let mut debugged = pod(false, false);
+    debugged["ephemeralContainers"] = json!([{"name": "e", "image": "nginx", "securityContext": {"privileged": true}}]);
+    let template = |host_pid| {
+        json!({"replicas": 1, "selector": {"matchLabels": {"a": "b"}},
+        "template": {"metadata": {"labels": {"a": "b"}}, "spec": pod(host_pid, false)}})
+    };
+    let of = |kind: &str| json!({"objectRef": {"resource": kind, "apiGroup": "apps", "apiVersion": "v1", "namespace": "tool-a", "name": "p"}});
+    let warned = |profile: &str| format!("{profile}  enforcement: {{pods: Deny, workloads: Deny}}\n");
+    let log = [
+        event("update", &stored(pod(false, false)), 200, &json!({})),
+        event("update", &stored(pod(true, false)), 200, &json!({})),
+        event("update", &stored(debugged), 200, &json!({})),
+        event("update", &stored(template(false)), 200, &of("deployments")),
+        event("update", &stored(template(true)), 200, &of("deployments")),
+    ];
+    let replay = |profile: &str| {
+        let files = directory(&[("new.yaml", profile), ("ns.yaml", NAMESPACES)]);
+        let run =
+            run_in(files.path(), &["replay", "-f", "new.yaml", "--namespaces=ns.yaml", "-ojson", "-"], log.join("\n"));
+        assert_eq!((run.code, run.err.as_str()), (Some(0), ""), "{}", run.out);
+        serde_json::from_str::<Json>(&run.out).unwrap()
+    };
+    let found = replay(&warned(&changed()));
+    let unknown = |found: &Json| {
+        let all = found["noVerdict"].as_array().unwrap().clone();
+        assert!(all.iter().all(|one| one["reason"].as_str().unwrap().contains("an update")), "{found:#}");
+        all.iter().map(|one| one["count"].as_u64().unwrap()).sum::<u64>()
+    };
+    assert_eq!((&found["judged"], unknown(&found)), (&json!(2), 3), "{found:#}");
+    // What is set where nothing is said is set in new pods, and not in an update.
+    let mutated = format!("{}  mutation: {{defaults: Secure}}\n", warned(&changed().replace("Privileged", "Baseline")));
+    let mutated =
+        mutated.replace("host: {pid: false}", "privileges: {seccomp: {allowed: [RuntimeDefault], required: true}}");
+    let found = replay(&mutated);
+    assert_eq!((&found["judged"], unknown(&found)), (&json!(0), 5), "{found:#}");
 }
 
 #[test]

@@ -1,0 +1,164 @@
+//! What several commands judge: the pods and workloads of a cluster, of what `palisade dump` wrote of one, or of manifests;
+//! with the namespaces that they are in, and the version of the API server.
+
+use palisade_cel::Minor;
+use palisade_objects::json::set;
+use serde_json::Value as Json;
+
+use crate::{
+    cluster::ClusterArgs,
+    dumped::Dump,
+    files,
+    input::{self, Object},
+    judge, live,
+    namespaces::{self, Tenant},
+    options::kube_version_help,
+    profiles::{self, Accepted},
+    progress::Progress,
+    report::{Failure, Problem},
+};
+
+/// The arguments that say where it is. What they say of themselves is what most commands do with it.
+#[derive(Debug, Default, clap::Args)]
+pub struct GroundArgs {
+    /// Judge the pods and workloads of the cluster of the kubeconfig. It takes the rights to list them.
+    #[arg(long, conflicts_with_all = ["dump", "namespaces"])]
+    pub live: bool,
+    /// Judge the pods and workloads in a directory that palisade dump wrote.
+    #[arg(long, value_name = "DIR", conflicts_with = "namespaces")]
+    pub dump: Option<String>,
+    /// A file with Namespaces and ToolSecurityExceptions, besides those among the manifests.
+    #[arg(long, value_name = "FILE")]
+    pub namespaces: Option<String>,
+    #[arg(long, value_name = "VERSION", help = format!("{}; by default that of the cluster or the dump, or {} for files", kube_version_help(), Minor::DEFAULT))]
+    pub kube_version: Option<Minor>,
+    #[command(flatten)]
+    pub cluster: ClusterArgs,
+}
+
+/// Where pods and workloads are.
+pub enum Objects<'a> {
+    /// In the cluster.
+    Cluster(&'a ClusterArgs),
+    /// In a dump.
+    Dump(Dump),
+    /// In manifests, from which they were read: what owns others comes before them.
+    Files(Vec<Json>),
+}
+
+impl Objects<'_> {
+    /// Reads them, some at a time: of a namespace what owns others comes before them.
+    ///
+    /// # Errors
+    /// They cannot be read.
+    pub fn each(self, progress: &mut Progress, mut found: impl FnMut(Vec<Json>)) -> Result<(), Failure> {
+        let mut add = |objects| {
+            found(objects);
+            Ok(())
+        };
+        match self {
+            Self::Files(objects) => add(objects),
+            Self::Dump(dump) => dump.each(progress, add),
+            Self::Cluster(cluster) => cluster.ask(async |client| {
+                for kind in live::judged() {
+                    live::each(&client, kind, progress, &mut add).await?;
+                }
+                Ok(())
+            }),
+        }
+    }
+}
+
+/// What is in manifests.
+#[derive(Default)]
+pub struct Manifests {
+    /// The profiles among them, unless others are judged by.
+    pub profiles: Vec<Accepted>,
+    /// The namespaces, with the exceptions in them.
+    pub tenants: Vec<Tenant>,
+    /// The pods and workloads.
+    pub objects: Vec<Json>,
+}
+
+/// How manifests are read.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Reading<'a> {
+    /// A file with namespaces, which take the place of those among the manifests.
+    pub namespaces: Option<&'a str>,
+    /// The namespace of what names none.
+    pub namespace: Option<&'a str>,
+    /// Whether all namespaces must be known.
+    pub known: bool,
+    /// Whether the profiles among them count.
+    pub profiles: bool,
+}
+
+impl Manifests {
+    /// Reads files and directories.
+    ///
+    /// # Errors
+    /// They cannot be read; or all mistakes in them.
+    pub fn read(files: &[String], reading: Reading<'_>) -> Result<Self, Failure> {
+        let sources = files::sources(files)?;
+        let (mut objects, mut problems) = (Vec::new(), Vec::new());
+        for source in &sources {
+            match input::objects(source) {
+                Ok(found) => objects.extend(found),
+                Err(problem) => problems.push(problem),
+            }
+        }
+        if objects.is_empty() && problems.is_empty() {
+            problems.push(Problem::new("no object found in the files"));
+        }
+        let (mut tenants, wrong) = namespaces::among(&objects);
+        problems.extend(wrong);
+        if let Some(path) = reading.namespaces {
+            let given = namespaces::read(&input::read(path)?)?;
+            tenants.retain(|one| !given.iter().any(|other| other.name == one.name));
+            tenants.extend(given);
+        }
+        let mut found = Self { tenants, ..Self::default() };
+        let mut pods = Vec::new();
+        for object in &objects {
+            let is_pod = judge::is_pod(&object.api_version, &object.kind);
+            if is_pod || judge::workload(&object.api_version, &object.kind).is_some() {
+                let into = if is_pod { &mut pods } else { &mut found.objects };
+                match placed(object, &found.tenants, reading) {
+                    Ok(json) => into.push(json),
+                    Err(problem) => problems.push(problem),
+                }
+            } else if object.kind == profiles::KIND && reading.profiles {
+                found.profile(object, &mut problems);
+            }
+        }
+        found.objects.append(&mut pods);
+        if problems.is_empty() { Ok(found) } else { Err(Failure::CouldNotRun(problems)) }
+    }
+
+    fn profile(&mut self, object: &Object<'_>, problems: &mut Vec<Problem>) {
+        match profiles::accept(object) {
+            Ok(one) if self.profiles.iter().any(|other| other.checked.profile == one.checked.profile) => {
+                problems.push(object.problem("metadata.name", "a second profile with this name"));
+            }
+            Ok(one) => self.profiles.push(one),
+            Err(found) => problems.extend(found),
+        }
+    }
+}
+
+/// A pod or workload in its namespace.
+fn placed(object: &Object<'_>, tenants: &[Tenant], reading: Reading<'_>) -> Result<Json, Problem> {
+    let mut json = object.json().map_err(|mistake| mistake.problem)?;
+    let own = json["metadata"]["namespace"].as_str().filter(|name| !name.is_empty());
+    let help = "--namespaces FILE gives Namespaces";
+    let Some(name) = own.or(reading.namespace).map(str::to_owned) else {
+        let problem = object.problem("metadata", format!("{} names no namespace", object.kind));
+        return Err(if reading.known { problem.help("-n gives the namespace of what names none") } else { problem });
+    };
+    if reading.known && !tenants.iter().any(|one| one.name == name) {
+        let message = format!("which profiles select namespace {name} is not known: it is in no file");
+        return Err(object.problem("metadata.namespace", message).help(help));
+    }
+    set(&mut json, &["metadata", "namespace"], name);
+    Ok(json)
+}
