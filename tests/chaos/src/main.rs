@@ -1,0 +1,172 @@
+//! `make chaos`: breaks a real control plane with Palisade on it for some time, and watches what must always hold.
+//!
+//! What is broken, and when, follows from a seed ([`schedule`]). Meanwhile violating and complying pods and workloads are sent
+//! in several namespaces ([`watch`]). In the end everything must be in order by itself, and equal to what a fresh controller
+//! makes of the same namespaces and profiles ([`compare`]); and the API server's audit log must show that only leaders wrote.
+#![allow(clippy::disallowed_methods, reason = "it starts processes, measures time and keeps logs")]
+
+mod ask;
+mod child;
+mod compare;
+mod faults;
+mod links;
+mod profiles;
+mod report;
+mod schedule;
+mod site;
+mod timeline;
+mod users;
+mod watch;
+
+use std::{error::Error, fs, path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
+
+use clap::Parser;
+use palisade_tests::{Write, terms, writes};
+
+use report::Report;
+use site::Site;
+use timeline::Timeline;
+use users::Users;
+use watch::{Prober, Shape, Sort, Watch};
+
+type Result<T = ()> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
+
+/// How long after a pause of the API server it may still receive what was sent before: it lay in its sockets.
+const HELD_UP: Duration = Duration::from_secs(3);
+
+/// Breaks a real control plane with Palisade on it, as a seed says, and watches what must always hold.
+#[derive(Parser)]
+struct Arguments {
+    /// Of what is broken, and when.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// For how long things are broken.
+    #[arg(long, default_value_t = 600, value_parser = clap::value_parser!(u64).range(10..=86_400))]
+    seconds: u64,
+    /// Where logs, the time line and the figures are kept. What a former run has left there is removed.
+    #[arg(long, default_value = "target/chaos")]
+    directory: PathBuf,
+    /// Prints the schedule only.
+    #[arg(long)]
+    schedule: bool,
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let steps = schedule::schedule(arguments.seed, arguments.seconds);
+    println!("seed {}: {} faults in {} s", arguments.seed, steps.len(), arguments.seconds);
+    for step in &steps {
+        println!("{:>9.3} s  {:<12} {}", Duration::from_millis(step.at).as_secs_f64(), format!("{:?}", step.lane), step.fault);
+    }
+    if arguments.schedule {
+        return ExitCode::SUCCESS;
+    }
+    let run = async {
+        tokio::select! {
+            result = run(&arguments, &steps) => result,
+            _ = tokio::signal::ctrl_c() => Err("interrupted".into()),
+        }
+    };
+    match run.await {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Those who ask all the time.
+fn probers() -> Vec<Prober> {
+    let mut probers = Vec::new();
+    for (namespace, parameters) in [("tools-0", true), ("tools-1", true), ("webhook-0", true), ("staged-deny", false)] {
+        for shape in [Shape::Pod, Shape::Deployment] {
+            for sort in [Sort::Hostile, Sort::Complying] {
+                probers.push(Prober { namespace, sort, shape, parameters });
+            }
+        }
+    }
+    for namespace in ["tools-0", "webhook-0"] {
+        probers.push(Prober { namespace, sort: Sort::Bare, shape: Shape::Pod, parameters: true });
+    }
+    probers
+}
+
+/// Whether nothing was wrong.
+async fn run(arguments: &Arguments, steps: &[schedule::Step]) -> Result<bool> {
+    let directory = arguments.directory.join(format!("seed-{}", arguments.seed));
+    if directory.exists() {
+        fs::remove_dir_all(&directory)?;
+    }
+    fs::create_dir_all(&directory)?;
+    let timeline = Arc::new(Timeline::new(&directory.join("timeline.tsv"))?);
+    let mut report = Report::new(arguments.seed, arguments.seconds);
+
+    timeline.note("starting everything");
+    let site = Arc::new(Site::start(&directory.join("site"), 2, &timeline).await?);
+    let users = Arc::new(Users::new(site.admin.clone(), Arc::clone(&timeline)));
+    users.prepare().await?;
+    compare::converge(&site.admin, &timeline).await?;
+    let watch = Watch::start(&site.admin, &probers(), &users.definition, &timeline);
+
+    timeline.note("from here on, things break");
+    faults::run(steps, &site, &users, &timeline).await?;
+    timeline.note("nothing is broken from here on");
+    site.parts.heal();
+    users.mend_namespaces().await?;
+    users.put_right().await?;
+    report.converged = compare::converge(&site.admin, &timeline).await?.map(|took| took.as_secs_f64());
+    report.probes = watch.stop().await;
+    for (sort, tally) in &report.probes {
+        if (*sort == Sort::Hostile && tally.denied == 0) || (*sort != Sort::Hostile && tally.admitted == 0) {
+            timeline.finding(format!("{sort:?}: nothing was shown: {tally:?}"));
+        }
+    }
+
+    let inputs = compare::inputs(&site.admin).await?;
+    let outputs = compare::outputs(&site.admin).await?;
+    (report.namespaces_created, report.namespaces_at_the_end) = (users.created(), inputs.namespaces.len());
+    for (log, starts) in site.parts.programs() {
+        report.starts.insert(log.file_stem().unwrap_or_default().to_string_lossy().into_owned(), starts);
+        for line in fs::read_to_string(&log)?.lines().filter(|line| line.contains("panicked at")) {
+            timeline.finding(format!("{}: {line}", log.display()));
+        }
+    }
+    drop(users);
+    let site = Arc::into_inner(site).ok_or("somebody still uses the control plane")?;
+    let log = fs::read_to_string(site.stop().await?)?;
+    only_leaders_wrote(&log, &timeline, &mut report)?;
+
+    timeline.note(format!("a fresh controller gets {} namespaces and the profiles", inputs.namespaces.len()));
+    let fresh = compare::fresh(&inputs, &directory.join("fresh"), &timeline).await?;
+    report.compared = fresh.len();
+    for difference in compare::differences(&outputs, &fresh) {
+        timeline.finding(difference);
+    }
+    report.take(&timeline);
+    fs::write(directory.join("report.json"), serde_json::to_string_pretty(&report)? + "\n")?;
+    println!("\n{}", report.table());
+    for finding in timeline.findings().iter().take(5) {
+        println!("WRONG at {:.1} s: {}\n{}", finding.at.as_secs_f64(), finding.what, timeline.around(finding.at));
+    }
+    println!("logs, the time line and the figures are in {}", directory.display());
+    Ok(report.wrong.is_empty())
+}
+
+/// By the audit log, each write is of the replica that had written the Lease last.
+fn only_leaders_wrote(log: &str, timeline: &Timeline, report: &mut Report) -> Result {
+    let terms = terms(writes(log)?);
+    // A request that a paused API server had received is carried out when it goes on, whoever leads then.
+    let held_up = |write: &&Write| {
+        let within = |(from, to): &(_, _)| write.at >= *from && write.at <= *to + HELD_UP;
+        timeline.pauses().iter().any(within)
+    };
+    let held = terms.foreign.iter().filter(held_up).count();
+    for write in terms.foreign.iter().filter(|write| !held_up(write)) {
+        timeline.finding(format!("{} at {} by a replica that did not lead", write.what, write.at));
+    }
+    report.terms(&terms, held);
+    Ok(())
+}

@@ -1,0 +1,120 @@
+//! The figures of a run: as JSON, and as a table.
+
+use std::{collections::BTreeMap, fmt::Write as _};
+
+use palisade_tests::Terms;
+use serde::Serialize;
+
+use crate::{
+    timeline::{Finding, Timeline},
+    watch::{Sort, Tally},
+};
+
+/// All that is said of a run.
+#[derive(Serialize)]
+pub(crate) struct Report {
+    pub(crate) seed: u64,
+    pub(crate) seconds: u64,
+    pub(crate) faults: BTreeMap<&'static str, usize>,
+    pub(crate) probes: BTreeMap<Sort, Tally>,
+    pub(crate) namespaces_created: usize,
+    pub(crate) namespaces_at_the_end: usize,
+    pub(crate) repairs: usize,
+    /// In seconds, with what was repaired.
+    pub(crate) longest_repair: Option<(f64, String)>,
+    pub(crate) leaders: usize,
+    pub(crate) writes: usize,
+    /// Writes by a replica that did not lead, which the API server had received before it was paused.
+    pub(crate) writes_held_up: usize,
+    /// The longest time for which nobody renewed the Lease, in seconds.
+    pub(crate) longest_without_leader: f64,
+    /// How long it took until all was in order after the last fault, in seconds.
+    pub(crate) converged: Option<f64>,
+    /// How many objects were compared with those of a fresh controller.
+    pub(crate) compared: usize,
+    /// How often each program was started.
+    pub(crate) starts: BTreeMap<String, usize>,
+    pub(crate) wrong: Vec<String>,
+}
+
+impl Report {
+    pub(crate) fn new(seed: u64, seconds: u64) -> Self {
+        Self {
+            seed,
+            seconds,
+            faults: BTreeMap::new(),
+            probes: BTreeMap::new(),
+            namespaces_created: 0,
+            namespaces_at_the_end: 0,
+            repairs: 0,
+            longest_repair: None,
+            leaders: 0,
+            writes: 0,
+            writes_held_up: 0,
+            longest_without_leader: 0.0,
+            converged: None,
+            compared: 0,
+            starts: BTreeMap::new(),
+            wrong: Vec::new(),
+        }
+    }
+
+    /// What the time line knows.
+    pub(crate) fn take(&mut self, timeline: &Timeline) {
+        self.faults = timeline.faults();
+        let repairs = timeline.repairs();
+        self.repairs = repairs.len();
+        self.longest_repair = repairs.into_iter().next().map(|(took, what)| (took.as_secs_f64(), what));
+        self.wrong = timeline.findings().into_iter().map(|Finding { what, .. }| what).collect();
+    }
+
+    /// What the audit log knows.
+    pub(crate) fn terms(&mut self, terms: &Terms, held_up: usize) {
+        (self.leaders, self.writes, self.writes_held_up) = (terms.leaders, terms.writes, held_up);
+        self.longest_without_leader = terms.longest_gap.as_secs_f64();
+    }
+
+    /// The table.
+    pub(crate) fn table(&self) -> String {
+        let mut text = format!("seed {}, {} s\n", self.seed, self.seconds);
+        // Writing to a String cannot fail.
+        let mut line = |what: &str, value: String| drop(writeln!(text, "  {what:<44} {value}"));
+        line("faults", self.faults.values().sum::<usize>().to_string());
+        for (kind, count) in &self.faults {
+            line(&format!("  {kind}"), count.to_string());
+        }
+        for (sort, tally) in &self.probes {
+            line(
+                &format!("{sort:?} requests (of which not dry runs)"),
+                format!("{} ({})", tally.sent, tally.for_real),
+            );
+            line("  admitted", tally.admitted.to_string());
+            line("  denied", tally.denied.to_string());
+            line("  denied, as parameters cannot be read", tally.closed.to_string());
+            line("  without an answer", tally.unanswered.to_string());
+            for (reason, count) in &tally.reasons {
+                line(&format!("    {reason}"), count.to_string());
+            }
+            line("  longest without an answer", format!("{:.1} s", tally.longest_without_answer));
+        }
+        line("namespaces created, and there in the end",
+            format!("{}, {}", self.namespaces_created, self.namespaces_at_the_end));
+        let longest = self.longest_repair.as_ref();
+        line(
+            "tampering restored, the longest after",
+            format!("{}, {}", self.repairs, longest.map_or("-".to_owned(), |(took, what)| format!("{took:.1} s ({what})"))),
+        );
+        line("leaders, one after the other", self.leaders.to_string());
+        line("longest time between renewals of the Lease", format!("{:.1} s", self.longest_without_leader));
+        line("writes of controllers", self.writes.to_string());
+        line("  held up by a paused API server", self.writes_held_up.to_string());
+        for (program, starts) in &self.starts {
+            line(&format!("starts of {program}"), starts.to_string());
+        }
+        let converged = self.converged.map_or("never".to_owned(), |took| format!("{took:.1} s"));
+        line("in order after the last fault", converged);
+        line("objects equal to those of a fresh controller", self.compared.to_string());
+        line("wrong", self.wrong.len().to_string());
+        text
+    }
+}
