@@ -12,6 +12,8 @@ CARGO_DENY_VERSION := 0.20.2
 CARGO_DENY := $(CACHE)/tools/bin/cargo-deny
 CARGO_MUTANTS_VERSION := 27.1.0
 CARGO_MUTANTS := $(CACHE)/tools/bin/cargo-mutants
+MDBOOK_VERSION := 0.5.4
+MDBOOK := $(CACHE)/tools/bin/mdbook
 CARGO_FUZZ_VERSION := 0.13.2
 CARGO_FUZZ := $(CACHE)/tools/bin/cargo-fuzz
 
@@ -58,6 +60,14 @@ clippy:
 drift: ## Check that the generated files are what the code generates
 	cargo build --quiet --workspace --bin xtask --test tidy
 	$(TARGET)/debug/xtask generate --check
+
+.PHONY: book
+book: ## Build the documents as a book (target/book), and check its links
+	@$(MDBOOK) --version 2>/dev/null | grep -qxF 'mdbook v$(MDBOOK_VERSION)' \
+		|| cargo install --locked --debug --no-default-features --features search mdbook@$(MDBOOK_VERSION) --root $(CACHE)/tools
+	cargo build --quiet --workspace --bin xtask --test tidy
+	MDBOOK_PREPROCESSOR__OUTWARD__COMMAND='$(abspath $(TARGET))/debug/xtask book-links' $(MDBOOK) build --dest-dir $(abspath $(TARGET))/book
+	$(TARGET)/debug/xtask book-check $(TARGET)/book
 
 .PHONY: deny
 # Unoptimized: it runs for a second, and takes minutes to optimize.
@@ -113,10 +123,39 @@ kstatus: ## Read the conditions of profiles as Flux and Argo CD do
 
 # What can be used without the operator, as crates of their own.
 TOOLKIT := objects cel apiserver manifest lint suite
+# What `cargo install palisade-cli` is built from besides.
+OF_CLI := checks api compiler mutation gate migrate profiles process cli
 
 .PHONY: package
-package: ## Package the crates of the toolkit, and build each from its package
-	cargo package --locked $(TOOLKIT:%=-p palisade-%)
+package: ## Package the crates of the toolkit and of the command line, and build each from its package
+	cargo package --locked $(TOOLKIT:%=-p palisade-%) $(OF_CLI:%=-p palisade-%)
+
+##@ Release
+
+VERSION ?= $(shell sed -n '/^\[workspace.package\]/,/^\[/s/^version = "\(.*\)"/\1/p' Cargo.toml)
+ARTIFACTS := $(TARGET)/release-artifacts
+
+.PHONY: release
+release: ## Make all artefacts of a release in target/release-artifacts: VERSION=0.1.0
+	packaging/release.sh $(VERSION) $(ARTIFACTS)
+
+.PHONY: release-check
+release-check: ## Make the release again in another directory, and compare the bytes
+	packaging/reproduce.sh $(VERSION) $(ARTIFACTS)
+
+.PHONY: release-smoke
+release-smoke: ## Install from the artefacts alone, in an empty directory, and judge a first pod
+	packaging/smoke.sh $(ARTIFACTS) $(HELM)
+
+.PHONY: release-smoke-cluster
+release-smoke-cluster: ## Install the chart of the release in the cluster of KUBECONFIG, to be thrown away: first profile, first denial
+	packaging/smoke-cluster.sh $(ARTIFACTS) $(HELM) "$$(ls $(abspath $(CACHE))/controlplane/*/kubectl | tail -n 1)"
+
+.PHONY: release-registry
+release-registry: ## Push the image of the release to a registry on this machine, and pull it back by its digest
+	packaging/registry.sh $(ARTIFACTS)
+
+##@ Check
 
 .PHONY: pressure
 pressure: controlplane ## Measure repair with 50 profiles, half of them in trouble, and 3,500 namespaces
@@ -128,8 +167,9 @@ rollout: controlplane ## Roll a profile out to 1,000 namespaces, 32 with offende
 		cargo test -p palisade-tests --test apiserver -- a_rollout_promotes --nocapture
 
 .PHONY: ha
+ha: SECONDS := 300
 ha: controlplane ## Kill, pause and end the leader of two controllers for five minutes (SECONDS=300)
-	PALISADE_HA_SECONDS=$(or $(SECONDS),300) cargo test -p palisade-tests --test apiserver -- a_replica_takes_over --nocapture
+	PALISADE_HA_SECONDS=$(SECONDS) cargo test -p palisade-tests --test apiserver -- a_replica_takes_over --nocapture
 
 .PHONY: chaos
 chaos: SECONDS := 600
@@ -155,6 +195,13 @@ helm: controlplane helm-program ## Render the chart in all ways; install, upgrad
 	PALISADE_EXPECT=helm cargo test -p palisade-helm
 	PALISADE_HELM=$(HELM) PALISADE_HELM_NAMESPACES=$(or $(NAMESPACES_INSTALLED),500) \
 		cargo test -p palisade-tests --test apiserver -- helm:: --nocapture
+
+PROMTOOL ?= $(shell command -v promtool)
+
+.PHONY: alerts
+alerts: ## Try each alert of the chart with series that fire it and series that do not (needs promtool)
+	@test -n '$(PROMTOOL)' || echo 'skipped: there is no promtool; Debian has it in the package prometheus, and PROMTOOL names one'
+	$(if $(PROMTOOL),$(PROMTOOL) check rules charts/palisade/files/alerts.yaml && $(PROMTOOL) test rules tests/alerts/alerts.test.yaml)
 
 .PHONY: scan
 scan: controlplane ## Scan 3,500 namespaces with 20,000 pods in the background, and compare with the API server's answers

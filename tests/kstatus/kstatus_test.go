@@ -1,4 +1,4 @@
-// Package kstatus reads the conditions of profiles as other tools do: kstatus (Flux, kubectl wait in scripts, Kpt), and
+// Package kstatus reads the conditions of profiles and exceptions as other tools do: kstatus (Flux, kubectl wait in scripts, Kpt), and
 // the health check for Argo CD in examples/, which Argo CD runs with the same interpreter.
 package kstatus
 
@@ -31,22 +31,22 @@ func read(t *testing.T, path string, into any) {
 	}
 }
 
-func profile(generation int64, observed any) map[string]any {
+func object(kind string, generation int64, observed any) map[string]any {
 	return map[string]any{
 		"apiVersion": "toolsecurity.dev/v1alpha1",
-		"kind":       "ToolSecurityProfile",
+		"kind":       kind,
 		"metadata":   map[string]any{"name": "tools", "generation": generation},
 		"status":     observed,
 	}
 }
 
-// script is the health check of examples/gitops.
-func script(t *testing.T) string {
+// script is the health check of examples/gitops for a kind.
+func script(t *testing.T, kind string) string {
 	var patch struct{ Data map[string]string }
 	read(t, "../../examples/gitops/argocd/health.yaml", &patch)
-	text := patch.Data["resource.customizations.health.toolsecurity.dev_ToolSecurityProfile"]
+	text := patch.Data["resource.customizations.health.toolsecurity.dev_"+kind]
 	if text == "" {
-		t.Fatal("the example has no script for profiles")
+		t.Fatal("the example has no script for " + kind)
 	}
 	return text
 }
@@ -107,47 +107,70 @@ func judge(t *testing.T, name, script string, object map[string]any, want status
 	}
 }
 
-func TestStatusesAreUnderstood(t *testing.T) {
-	text, err := os.ReadFile("statuses.json")
+// recorded judges the statuses of a file, and returns how many there are of each kind.
+func recorded(t *testing.T, path, kind string) map[status.Status]int {
+	t.Helper()
+	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var recorded []struct {
+	var all []struct {
 		Kstatus status.Status
 		Status  map[string]any
 	}
-	if err := json.Unmarshal(text, &recorded); err != nil {
+	if err := json.Unmarshal(text, &all); err != nil {
 		t.Fatal(err)
 	}
 	seen := map[status.Status]int{}
-	for _, one := range recorded {
+	for _, one := range all {
 		seen[one.Kstatus]++
 		generation := int64(one.Status["observedGeneration"].(float64))
 		one.Status["observedGeneration"] = generation
-		conditions := one.Status["conditions"].([]any)
-		name := conditions[3].(map[string]any)["reason"].(string)
-		judge(t, name, script(t), profile(generation, one.Status), one.Kstatus)
+		name := kind
+		for _, condition := range one.Status["conditions"].([]any) {
+			if condition := condition.(map[string]any); condition["type"] == "Ready" {
+				name = condition["reason"].(string)
+			}
+		}
+		judge(t, name, script(t, kind), object(kind, generation, one.Status), one.Kstatus)
 		// An edit that the controller has not seen is in progress, whatever was reported before it.
-		judge(t, name+" and then edited", script(t), profile(generation+1, one.Status), status.InProgressStatus)
+		judge(t, name+" and then edited", script(t, kind), object(kind, generation+1, one.Status), status.InProgressStatus)
 	}
+	return seen
+}
+
+func TestStatusesAreUnderstood(t *testing.T) {
+	seen := recorded(t, "statuses.json", "ToolSecurityProfile")
 	if seen[status.CurrentStatus] < 4 || seen[status.InProgressStatus] < 4 || seen[status.FailedStatus] < 4 {
 		t.Errorf("too few of a kind: %v", seen)
 	}
 }
 
-func TestAProfileThatNoControllerHasSeenIsInProgress(t *testing.T) {
-	var crd struct {
-		Spec struct {
-			Versions []struct {
-				Schema struct {
-					OpenAPIV3Schema struct {
-						Properties map[string]struct{ Default map[string]any }
+func TestStatusesOfExceptionsAreUnderstood(t *testing.T) {
+	seen := recorded(t, "exceptions.json", "ToolSecurityException")
+	if seen[status.CurrentStatus] < 1 || seen[status.InProgressStatus] < 3 || seen[status.FailedStatus] < 5 {
+		t.Errorf("too few of a kind: %v", seen)
+	}
+}
+
+func TestWhatNoControllerHasSeenIsInProgress(t *testing.T) {
+	for path, kind := range map[string]string{
+		"toolsecurityprofiles.yaml":   "ToolSecurityProfile",
+		"toolsecurityexceptions.yaml": "ToolSecurityException",
+	} {
+		var crd struct {
+			Spec struct {
+				Versions []struct {
+					Schema struct {
+						OpenAPIV3Schema struct {
+							Properties map[string]struct{ Default map[string]any }
+						}
 					}
 				}
 			}
 		}
+		read(t, "../../crds/"+path, &crd)
+		initial := crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["status"].Default
+		judge(t, "new", script(t, kind), object(kind, 1, initial), status.InProgressStatus)
 	}
-	read(t, "../../crds/toolsecurityprofiles.yaml", &crd)
-	initial := crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["status"].Default
-	judge(t, "new", script(t), profile(1, initial), status.InProgressStatus)
 }

@@ -1,6 +1,6 @@
-//! The conditions of a profile and their reasons: a closed set, so that alerts can rely on it.
+//! The conditions of a profile and of an exception, and their reasons: closed sets, so that alerts can rely on them.
 
-use strum::{Display, IntoStaticStr};
+use strum::{Display, EnumString, IntoStaticStr};
 
 /// The type of a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Display, IntoStaticStr)]
@@ -20,6 +20,9 @@ pub enum ConditionType {
     Reconciling,
     /// Retries cannot help: somebody must change the profile or the cluster (kstatus).
     Stalled,
+    /// All waves of `spec.rollout` are over, and all their namespaces are promoted. Only of a profile with a rollout; it
+    /// says nothing about Ready.
+    RolledOut,
 }
 
 /// Why a condition has its status.
@@ -66,6 +69,70 @@ pub enum Reason {
     NothingRestricted,
     /// Enforced is false: the API server does not yet have what the profile compiles to.
     NotProgrammed,
+    /// `RolledOut`: true.
+    Completed,
+    /// `RolledOut` is false: namespaces are promoted, or a soak time passes.
+    InProgress,
+    /// `RolledOut` is false: all waves are over, and some namespaces stay where they are.
+    Held,
+    /// `RolledOut` is false: spec.rollout.pause is true.
+    Paused,
+    /// `RolledOut` is false: a namespace violates the profile, or a pod was denied during the soak time.
+    Stopped,
+    /// `RolledOut` is false: the controller cannot judge or promote. It tries again.
+    RolloutFailed,
+}
+
+/// The type of a condition of a ToolSecurityException.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Display, IntoStaticStr)]
+pub enum ExceptionCondition {
+    /// Somebody has approved what the spec says now.
+    Approved,
+    /// It is in force: it stands in the parameters of its namespace, and its time is not over.
+    Ready,
+    /// It can have no effect before somebody changes it, the profile or the namespace (kstatus).
+    Stalled,
+    /// Something that exists would violate the profile without it. Only where the background scan is on.
+    InUse,
+}
+
+/// Why a condition of a ToolSecurityException has its status.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Display, EnumString, IntoStaticStr)]
+pub enum ExceptionReason {
+    /// Ready is unknown or false: the controller has yet to look at it, or to write the parameters of the namespace.
+    Pending,
+    /// Nobody has approved it.
+    AwaitingApproval,
+    /// An approval is there, of another generation or of another object of its name; or it is being deleted.
+    ApprovalOutdated,
+    /// Approved is true.
+    Approved,
+    /// Ready is true.
+    InForce,
+    /// Its time is over.
+    Expired,
+    /// The profile does not let tenants ask for that.
+    NotCovered,
+    /// The profile does not select the namespace.
+    NamespaceNotSelected,
+    /// There is no such profile.
+    ProfileNotFound,
+    /// The namespace has as many exceptions as its parameters can hold.
+    TooMany,
+    /// `InUse` is true.
+    ExemptsObjects,
+    /// `InUse` is false: nothing that exists needs it.
+    ExemptsNothing,
+}
+
+impl ExceptionReason {
+    /// Whether, as the reason of Ready, it stays until somebody changes the exception, the profile or the namespace.
+    pub fn is_final(self) -> bool {
+        matches!(
+            self,
+            Self::Expired | Self::NotCovered | Self::NamespaceNotSelected | Self::ProfileNotFound | Self::TooMany
+        )
+    }
 }
 
 /// What a reason means for whoever waits for a profile. The names are those of kstatus
@@ -83,9 +150,16 @@ pub enum Outcome {
 }
 
 impl ConditionType {
-    /// All of them: those of the pipeline in its order, then those that summarize them.
-    pub const ALL: [Self; 6] =
-        [Self::Accepted, Self::Programmed, Self::Enforced, Self::Ready, Self::Reconciling, Self::Stalled];
+    /// All of them: those of the pipeline in its order, then those that summarize them, then that of the rollout.
+    pub const ALL: [Self; 7] = [
+        Self::Accepted,
+        Self::Programmed,
+        Self::Enforced,
+        Self::Ready,
+        Self::Reconciling,
+        Self::Stalled,
+        Self::RolledOut,
+    ];
 
     /// Whether it repeats what another condition says.
     pub fn is_summary(self) -> bool {
@@ -102,9 +176,11 @@ impl Reason {
             | Self::ProbesPassed
             | Self::StageWarn
             | Self::StageAudit
-            | Self::NothingRestricted => Outcome::Current,
-            Self::Pending | Self::NotProgrammed => Outcome::InProgress,
-            Self::InternalError | Self::ApplyFailed | Self::ProbeFailed => Outcome::Retrying,
+            | Self::NothingRestricted
+            | Self::Completed
+            | Self::Paused => Outcome::Current,
+            Self::Pending | Self::NotProgrammed | Self::InProgress => Outcome::InProgress,
+            Self::InternalError | Self::ApplyFailed | Self::ProbeFailed | Self::RolloutFailed => Outcome::Retrying,
             Self::InvalidSpec
             | Self::CheckFailed
             | Self::RefusedByApiServer
@@ -113,7 +189,9 @@ impl Reason {
             | Self::ViolationAdmitted
             | Self::CompliantPodDenied
             | Self::NotMutated
-            | Self::ProbeImpossible => Outcome::Failed,
+            | Self::ProbeImpossible
+            | Self::Held
+            | Self::Stopped => Outcome::Failed,
         }
     }
 }

@@ -1,5 +1,7 @@
 //! The CustomResourceDefinitions, as they are installed.
 
+use std::fmt::Display;
+
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, JSON, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool, ValidationRule,
 };
@@ -8,7 +10,7 @@ use serde_json::{Value as Json, json};
 
 use crate::{
     ToolSecurityException, ToolSecurityParams, ToolSecurityProfile, ToolSecurityReport,
-    conditions::{ConditionType, Reason},
+    conditions::{ConditionType, ExceptionReason, Reason},
 };
 
 /// All of them, in the order of their names.
@@ -20,7 +22,7 @@ pub fn all() -> Vec<CustomResourceDefinition> {
         ToolSecurityReport::crd(),
     ];
     for crd in &mut all {
-        let is_profile = crd.spec.names.kind == "ToolSecurityProfile";
+        let kind = crd.spec.names.kind.clone();
         for version in &mut crd.spec.versions {
             if let Some(schema) = version.schema.as_mut().and_then(|schema| schema.open_api_v3_schema.as_mut()) {
                 tidy(schema);
@@ -33,8 +35,13 @@ pub fn all() -> Vec<CustomResourceDefinition> {
                 {
                     select(selector);
                 }
-                if let Some(status) = below(schema, &["status"]).filter(|_| is_profile) {
-                    status.default = Some(JSON(unreported()));
+                let unreported = match kind.as_str() {
+                    "ToolSecurityProfile" => unreported("profile", &Reason::Pending),
+                    "ToolSecurityException" => unreported("exception", &ExceptionReason::Pending),
+                    _ => continue,
+                };
+                if let Some(status) = below(schema, &["status"]) {
+                    status.default = Some(JSON(unreported));
                 }
             }
         }
@@ -42,12 +49,12 @@ pub fn all() -> Vec<CustomResourceDefinition> {
     all
 }
 
-/// The status of a profile that no controller has seen. By the rules of kstatus, an object without conditions is ready:
+/// The status of what no controller has seen. By the rules of kstatus, an object without conditions is ready:
 /// without this, tools that wait would go on too early. Gateway API does it in this way, too.
-fn unreported() -> Json {
+fn unreported(what: &str, reason: &dyn Display) -> Json {
     json!({"conditions": [{
-        "type": ConditionType::Ready.to_string(), "status": "Unknown", "reason": Reason::Pending.to_string(),
-        "message": "the controller has not seen this profile yet", "lastTransitionTime": "1970-01-01T00:00:00Z",
+        "type": ConditionType::Ready.to_string(), "status": "Unknown", "reason": reason.to_string(),
+        "message": format!("the controller has not seen this {what} yet"), "lastTransitionTime": "1970-01-01T00:00:00Z",
     }]})
 }
 

@@ -1,10 +1,12 @@
 //! `ToolSecurityException`: what a tenant asks for, and whether somebody has approved it.
 #![allow(clippy::duplicated_attributes, reason = "each printed column has a type and a path")]
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use crate::conditions::ExceptionCondition;
 
 /// Checks of a profile that a tenant asks to be lifted in this namespace until a date. It has no effect until
 /// somebody with the role palisade-exception-approver writes status.approval. An approval is of what was read: after a
@@ -27,15 +29,40 @@ use serde::{Deserialize, Serialize};
     printcolumn(name = "Name", type_ = "string", json_path = ".spec.scope.name"),
     printcolumn(name = "Expires", type_ = "string", json_path = ".spec.expires"),
     printcolumn(
+        name = "Ready",
+        type_ = "string",
+        json_path = ".status.conditions[?(@.type==\"Ready\")].status",
+        description = "Whether it is in force."
+    ),
+    printcolumn(
         name = "State",
         type_ = "string",
-        json_path = ".status.state",
-        description = "Pending, Approved, Expired or Invalid."
+        json_path = ".status.conditions[?(@.type==\"Ready\")].reason",
+        description = "InForce, or why it is not: AwaitingApproval, ApprovalOutdated, Expired, NotCovered and others."
     ),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
     printcolumn(name = "Approved by", type_ = "string", priority = 1, json_path = ".status.approval.by"),
     printcolumn(name = "Reason", type_ = "string", priority = 1, json_path = ".spec.reason"),
-    printcolumn(name = "Message", type_ = "string", priority = 1, json_path = ".status.message")
+    printcolumn(
+        name = "Stalled",
+        type_ = "string",
+        priority = 1,
+        json_path = ".status.conditions[?(@.type==\"Stalled\")].status",
+        description = "Whether somebody must change or delete it."
+    ),
+    printcolumn(
+        name = "In use",
+        type_ = "string",
+        priority = 1,
+        json_path = ".status.conditions[?(@.type==\"InUse\")].status",
+        description = "Whether something that exists needs it, if the background scan is on."
+    ),
+    printcolumn(
+        name = "Message",
+        type_ = "string",
+        priority = 1,
+        json_path = ".status.conditions[?(@.type==\"Ready\")].message"
+    )
 )]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ToolSecurityExceptionSpec {
@@ -122,21 +149,19 @@ pub enum ScopeKind {
 }
 
 /// Whether an exception was approved, and what became of it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolSecurityExceptionStatus {
     /// The approval. Only whoever has the role palisade-exception-approver in the whole cluster may change it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<Approval>,
-    /// Pending: nobody has approved what the spec says now. Approved: it holds until its end. Expired: its time is
-    /// over. Invalid: it can have no effect, and the message says why. The controller writes it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub state: Option<ExceptionState>,
-    /// The state in a sentence.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 1024))]
-    pub message: Option<String>,
-    /// The generation of the spec that state and message are about.
+    /// Approved: somebody has approved what the spec says now. Ready: it is in force, and until spec.expires the API
+    /// server lifts the checks. Stalled: somebody must change or delete it. `InUse`, where the background scan is on:
+    /// something that exists needs it. The controller writes them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 8), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
+    pub conditions: Vec<Condition>,
+    /// The generation of the spec that the conditions are about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
 }
@@ -156,30 +181,41 @@ pub struct Approval {
     pub by: Option<String>,
 }
 
-/// What became of an exception.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema, strum::Display)]
-pub enum ExceptionState {
-    /// Nobody has approved what the spec says now.
-    Pending,
-    /// It holds until its end.
-    Approved,
-    /// Its time is over.
-    Expired,
-    /// It can have no effect.
-    Invalid,
+/// Whether an exception is approved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ApprovalState {
+    /// Nobody has approved it.
+    Missing,
+    /// As it is now.
+    Current,
+    /// As it was, or another object of its name was: that is no approval. Nor is one of what is being deleted.
+    Outdated,
 }
 
 impl ToolSecurityException {
+    /// Whether it is approved.
+    pub fn approval_state(&self) -> ApprovalState {
+        let meta = &self.metadata;
+        let Some(approval) = self.status.as_ref().and_then(|status| status.approval.as_ref()) else {
+            return ApprovalState::Missing;
+        };
+        let current = meta.deletion_timestamp.is_none()
+            // A file need not say what only an API server sets.
+            && meta.uid.as_ref().is_none_or(|uid| *uid == approval.uid)
+            && meta.generation.is_none_or(|generation| generation == approval.generation);
+        if current { ApprovalState::Current } else { ApprovalState::Outdated }
+    }
+
     /// Whether somebody has approved what the spec says now.
     pub fn is_approved(&self) -> bool {
-        let meta = &self.metadata;
-        let approval = self.status.as_ref().and_then(|status| status.approval.as_ref());
-        approval.is_some_and(|approval| {
-            meta.deletion_timestamp.is_none()
-                // A file need not say what only an API server sets.
-                && meta.uid.as_ref().is_none_or(|uid| *uid == approval.uid)
-                && meta.generation.is_none_or(|generation| generation == approval.generation)
-        })
+        self.approval_state() == ApprovalState::Current
+    }
+
+    /// A condition of what the spec says now, if the controller has reported it.
+    pub fn condition(&self, type_: ExceptionCondition) -> Option<&Condition> {
+        let generation = self.metadata.generation;
+        let mut conditions = self.status.iter().flat_map(|status| &status.conditions);
+        conditions.find(|one| one.type_ == type_.to_string() && one.observed_generation == generation)
     }
 }
 

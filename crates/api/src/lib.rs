@@ -18,7 +18,7 @@ mod rollout;
 
 pub use enforcement::{Enforcement, NamespaceStages, Stage, Stages, WorkloadStage};
 pub use exception::{
-    Approval, ExceptionScope, ExceptionState, ScopeKind, ToolSecurityException, ToolSecurityExceptionSpec,
+    Approval, ApprovalState, ExceptionScope, ScopeKind, ToolSecurityException, ToolSecurityExceptionSpec,
     ToolSecurityExceptionStatus,
 };
 pub use palisade_checks::{

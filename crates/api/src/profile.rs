@@ -419,7 +419,7 @@ pub struct ToolSecurityProfileStatus {
     /// Accepted: the profile is understood. Programmed: what it compiles to is in the API server. Enforced: each
     /// API server denied a pod that violates it and admitted one that complies. Ready: the profile does what it asks for,
     /// also in the stages Audit and Warn. Reconciling: the controller is at work. Stalled: somebody must act, and Ready
-    /// says why.
+    /// says why. `RolledOut`: all waves of spec.rollout are over, and no namespace is held.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,
@@ -544,14 +544,17 @@ pub struct ExceptionCounts {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RequestCounts {
-    /// Those that wait for an approval.
+    /// Those that wait for an approval, or for the controller.
     pub pending: i64,
-    /// Those that hold.
+    /// Those that are approved and in force.
     pub approved: i64,
     /// Those whose time is over.
     pub expired: i64,
     /// Those that can have no effect.
     pub invalid: i64,
+    /// Those in force that nothing that exists needs, if the background scan is on.
+    #[serde(default)]
+    pub unused: i64,
 }
 
 /// A namespace in which all pods are denied.

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use k8s_openapi::{api::admissionregistration::v1::ValidatingAdmissionPolicy, jiff::Timestamp};
-use palisade_api::{Diagnostic, ExceptionState, ToolSecurityParams, ToolSecurityProfile, names};
+use palisade_api::{Diagnostic, ToolSecurityParams, ToolSecurityProfile, conditions::ExceptionReason, names};
 use palisade_cel::Minor;
 use palisade_compiler::{ChangedBy, Compiled, Mutation};
 use palisade_gate::Checked;
@@ -282,10 +282,10 @@ pub fn params(Accepted { checked, .. }: &Accepted, namespace: Option<&Tenant>) -
 /// Reports the exceptions for a profile that have no effect, and why.
 fn without_effect(checked: &Checked<Compiled>, namespace: &Tenant, now: Timestamp) {
     for (name, request) in namespace.requests.iter().filter(|(_, request)| request.profile == checked.profile) {
-        let (state, why) = checked.exceptions.standing(request, now);
-        if state != ExceptionState::Approved {
+        let (reason, why) = checked.exceptions.standing(request, now);
+        if reason != ExceptionReason::InForce {
             let place = format!("{}/{name}", namespace.name);
-            report::note(&format!("note: ToolSecurityException {place} has no effect; it is {state}: {why}"));
+            report::note(&format!("note: ToolSecurityException {place} has no effect; {reason}: {why}"));
         }
     }
 }

@@ -7,6 +7,7 @@ use std::{
 };
 
 use clap::ValueEnum;
+use k8s_openapi::jiff::Timestamp;
 use kube::{Api, Client, ResourceExt, api::ListParams};
 use palisade_api::{ToolSecurityProfile, ToolSecurityProfileStatus};
 use serde_json::{Value as Json, json};
@@ -65,7 +66,7 @@ pub fn run(args: &StatusArgs) -> Result<(), Failure> {
         loop {
             let (server, profiles) = read(&client, &args.profiles).await?;
             let text = match args.output {
-                StatusFormat::Table => table(&server, &profiles),
+                StatusFormat::Table => table(&server, &profiles, Timestamp::now()),
                 StatusFormat::Json => format!("{:#}\n", as_json(&server, &profiles)),
             };
             if text != shown {
@@ -124,7 +125,7 @@ fn as_json(server: &str, profiles: &[ToolSecurityProfile]) -> Json {
     json!({"server": server, "profiles": profiles})
 }
 
-fn table(server: &str, profiles: &[ToolSecurityProfile]) -> String {
+fn table(server: &str, profiles: &[ToolSecurityProfile], now: Timestamp) -> String {
     let mut text = format!("API server {server}, ");
     if profiles.is_empty() {
         text.push_str("no ToolSecurityProfile\n");
@@ -140,6 +141,7 @@ fn table(server: &str, profiles: &[ToolSecurityProfile]) -> String {
         ("FAILED NAMESPACES", failed_namespaces(profiles)),
         ("HELD NAMESPACES", held(profiles)),
         ("VIOLATIONS BY CHECK", violations(profiles)),
+        ("EXCEPTIONS TO LOOK AT", exceptions(profiles, now)),
     ] {
         if !lines.is_empty() {
             let _ = write!(text, "\n{title}\n{}", output::table(&lines));
@@ -225,6 +227,32 @@ fn violations(profiles: &[ToolSecurityProfile]) -> Vec<Vec<String>> {
     profiles.iter().flat_map(of).collect()
 }
 
+/// Those of profiles that have ended, and those of tenants that wait for an approval or that nobody needs.
+fn exceptions(profiles: &[ToolSecurityProfile], now: Timestamp) -> Vec<Vec<String>> {
+    let of = |profile: &ToolSecurityProfile| {
+        let name = profile.name_any();
+        let line = |which: String, what: String| vec![name.clone(), which, what];
+        let ended = profile.spec.exceptions.iter().enumerate().filter(|(_, one)| one.expires.0 <= now);
+        let ended = ended.map(|(index, one)| {
+            let of = format!("{} in {}", one.checks.join(", "), one.namespaces.join(", "));
+            line(format!("spec.exceptions[{index}]"), one_line(&format!("over since {}: {of}", one.expires.0)))
+        });
+        let status = profile.status.as_ref().and_then(|status| status.exceptions);
+        let requested = status.and_then(|counts| counts.requested).unwrap_or_default();
+        let counts = [
+            (requested.pending, "not approved"),
+            (requested.unused, "that nothing needs"),
+            (requested.expired, "whose time is over"),
+            (requested.invalid, "that can have no effect"),
+        ];
+        let counts: Vec<_> = counts.iter().filter(|(count, _)| *count > 0).collect();
+        let texts: Vec<_> = counts.iter().map(|(count, what)| format!("{count} {what}")).collect();
+        let requested = (!texts.is_empty()).then(|| line("on request".to_owned(), texts.join(", ")));
+        ended.chain(requested).collect::<Vec<_>>()
+    };
+    profiles.iter().flat_map(of).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -283,13 +311,36 @@ VIOLATIONS BY CHECK
 tools   privileged   3 workloads
 tools   hostPorts    1 workload
 ";
-        assert_eq!(table("v1.36.2", &[tools, broken]), expected);
-        assert_eq!(table("v1.36.2", &[]), "API server v1.36.2, no ToolSecurityProfile\n");
+        assert_eq!(table("v1.36.2", &[tools, broken], Timestamp::UNIX_EPOCH), expected);
+        assert_eq!(table("v1.36.2", &[], Timestamp::UNIX_EPOCH), "API server v1.36.2, no ToolSecurityProfile\n");
+    }
+
+    #[test]
+    fn exceptions_that_somebody_should_look_at_are_named() {
+        let counts = json!({"pending": 1, "approved": 4, "expired": 0, "invalid": 0, "unused": 2});
+        let status = json!({
+            "conditions": [ready("True", "fine")], "exceptions": {"active": 1, "expired": 1, "requested": counts},
+        });
+        let mut tools = profile("tools", 2, &status);
+        let exception = |end: &str| {
+            serde_json::from_value(json!({
+                "namespaces": ["tool-a", "tool-b"], "checks": ["hostPorts"], "reason": "x", "expires": end,
+            }))
+            .expect("an exception")
+        };
+        tools.spec.exceptions = vec![exception("2027-01-31T00:00:00Z"), exception("2026-01-31T00:00:00Z")];
+        let text = table("v1", &[tools], "2026-06-01T00:00:00Z".parse().expect("a time"));
+        let expected = "
+EXCEPTIONS TO LOOK AT
+tools   spec.exceptions[1]   over since 2026-01-31T00:00:00Z: hostPorts in tool-a, tool-b
+tools   on request           1 not approved, 2 that nothing needs
+";
+        assert!(text.ends_with(expected), "{text}");
     }
 
     #[test]
     fn a_controller_that_does_not_run_is_suspected() {
-        let text = table("v1", &[profile("tools", 1, &Json::Null)]);
+        let text = table("v1", &[profile("tools", 1, &Json::Null)], Timestamp::UNIX_EPOCH);
         assert!(text.contains("does it run?"), "{text}");
     }
 }

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fmt::Write as _, sync::Arc};
 use clap::ValueEnum;
 use k8s_openapi::jiff::Timestamp;
 use kube::Client;
-use palisade_api::{ExceptionState, Stage, ToolSecurityParamsSpec, ToolSecurityReportSpec, names};
+use palisade_api::{Stage, ToolSecurityParamsSpec, ToolSecurityReportSpec, conditions::ExceptionReason, names};
 use palisade_objects::json::{Change as _, set};
 use serde::Serialize;
 use serde_json::{Value as Json, json};
@@ -324,9 +324,9 @@ fn exceptions(accepted: &Accepted, tenant: &Tenant, params: &ToolSecurityParamsS
     let compiled = &accepted.checked;
     let asked = tenant.requests.iter().filter(|(_, request)| request.profile == compiled.profile);
     let without_effect = asked.filter_map(|(name, request)| {
-        let (state, why) = compiled.exceptions.standing(request, now);
-        (state != ExceptionState::Approved)
-            .then(|| format!("ToolSecurityException {name} has no effect; {state}: {why}"))
+        let (reason, why) = compiled.exceptions.standing(request, now);
+        (reason != ExceptionReason::InForce)
+            .then(|| format!("ToolSecurityException {name} has no effect; {reason}: {why}"))
     });
     everywhere.chain(workloads).chain(containers).chain(without_effect).collect()
 }
@@ -462,7 +462,7 @@ mod tests {
             "  stage       pods Warn, workloads Warn (from label stage.toolsecurity.dev/tools=Warn, by kubectl-label; its labels last changed 2026-02-03T04:05:06Z)",
             "  parameter   uid = 50001 (from annotation example.org/uid)",
             "  parameter   team = \"nobody\" (from the default)",
-            "  exception   ToolSecurityException encoder has no effect; Pending: ",
+            "  exception   ToolSecurityException encoder has no effect; AwaitingApproval: ",
             "  held        wait for us",
             "  violations  1 workload, since 2026-03-01T00:00:00Z",
             "Deployment/web [privileged] is ",

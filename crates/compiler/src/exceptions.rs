@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::jiff::Timestamp;
 use palisade_api::{
-    ContainerException, Diagnostic, Exception, ExceptionCounts, ExceptionScope, ExceptionState, MAX_CONTAINERS,
+    ApprovalState, ContainerException, Diagnostic, Exception, ExceptionCounts, ExceptionScope, MAX_CONTAINERS,
     MAX_WORKLOADS, ToolSecurityException, ToolSecurityParamsSpec, ToolSecurityProfile, ToolSecurityProfileSpec,
-    catalogue,
+    catalogue, conditions::ExceptionReason,
 };
 
 /// The exceptions of a profile, and what tenants can ask for.
@@ -33,7 +33,7 @@ pub struct Request {
     /// Until when.
     pub expires: Timestamp,
     /// Whether somebody has approved just this.
-    pub approved: bool,
+    pub approval: ApprovalState,
 }
 
 impl From<&ToolSecurityException> for Request {
@@ -44,7 +44,7 @@ impl From<&ToolSecurityException> for Request {
             checks: spec.checks.clone(),
             scope: spec.scope.clone(),
             expires: spec.expires.0,
-            approved: exception.is_approved(),
+            approval: exception.approval_state(),
         }
     }
 }
@@ -107,7 +107,7 @@ impl Exceptions {
             everywhere.lift(&exception.checks, exception.expires.0);
         }
         for request in requests {
-            if request.profile != self.profile || self.standing(request, now).0 != ExceptionState::Approved {
+            if request.profile != self.profile || self.standing(request, now).0 != ExceptionReason::InForce {
                 continue;
             }
             let ends = match request.scope.workload() {
@@ -138,28 +138,36 @@ impl Exceptions {
         }
     }
 
-    /// How a request for this profile stands, and that in a sentence.
-    pub fn standing(&self, request: &Request, now: Timestamp) -> (ExceptionState, String) {
+    /// How a request for this profile stands, and that in a sentence. It is to be in force if the reason is `InForce`.
+    pub fn standing(&self, request: &Request, now: Timestamp) -> (ExceptionReason, String) {
         let profile = &self.profile;
         if let Some(check) = request.checks.iter().find(|check| !self.requestable.contains(*check)) {
             let message = format!("spec.exceptionRequests of profile {profile} does not list check {check}");
-            return (ExceptionState::Invalid, message);
+            return (ExceptionReason::NotCovered, message);
         }
         if request.scope.is_of_containers()
             && let Some(check) = request.checks.iter().find(|check| !self.of_containers.contains(*check))
         {
             let message =
                 format!("check {check} does not look at containers one by one; leave container and imagePrefix out");
-            return (ExceptionState::Invalid, message);
+            return (ExceptionReason::NotCovered, message);
         }
         if request.expires <= now {
-            return (ExceptionState::Expired, "its time is over; it has no effect and can be deleted".to_owned());
+            let message = "its time is over; it has no effect and can be deleted";
+            return (ExceptionReason::Expired, message.to_owned());
         }
-        if !request.approved {
-            let message = "it has no effect until somebody with the role palisade-exception-approver approves it";
-            return (ExceptionState::Pending, message.to_owned());
+        match request.approval {
+            ApprovalState::Current => (ExceptionReason::InForce, format!("it holds until {}", request.expires)),
+            ApprovalState::Missing => {
+                let message = "it has no effect until somebody with the role palisade-exception-approver approves it";
+                (ExceptionReason::AwaitingApproval, message.to_owned())
+            }
+            ApprovalState::Outdated => {
+                let message =
+                    "the approval is not of what it says now; it has no effect until somebody approves it again";
+                (ExceptionReason::ApprovalOutdated, message.to_owned())
+            }
         }
-        (ExceptionState::Approved, format!("it holds until {}", request.expires))
     }
 
     /// All of them, as if one namespace and some workload had them all: an upper bound for every namespace.
@@ -182,6 +190,19 @@ impl Exceptions {
         }
         ends.lift(&self.requestable, Timestamp::MAX);
         params.exceptions = ends.texts();
+    }
+
+    /// Whether parameters lift all that a request asks for, until its end or longer.
+    pub fn has(request: &Request, params: &ToolSecurityParamsSpec) -> bool {
+        let until = |end: &str| end.parse::<Timestamp>().is_ok_and(|end| end >= request.expires);
+        let lifted = |ends: &BTreeMap<String, String>| {
+            request.checks.iter().all(|check| ends.get(check).is_some_and(|end| until(end)))
+        };
+        match request.scope.workload() {
+            _ if request.scope.is_of_containers() => Self::has_room(request, params),
+            Some(workload) => params.workload_exceptions.get(&workload).is_some_and(lifted),
+            None => lifted(&params.exceptions),
+        }
     }
 
     /// When the next exception of the profile itself ends.

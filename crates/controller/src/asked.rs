@@ -6,8 +6,12 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::{core::DeserializeGuard, runtime::watcher::Event};
-use palisade_api::{ExceptionState, RequestCounts, ToolSecurityException};
+use palisade_api::{
+    RequestCounts, ToolSecurityException,
+    conditions::{ExceptionCondition, ExceptionReason},
+};
 use palisade_compiler::Request;
 
 use crate::table::{Table, feed, version};
@@ -24,18 +28,28 @@ pub struct ObservedException {
     /// What it asks for.
     pub request: Request,
     /// What its status says.
-    pub reported: ReportedState,
+    pub reported: Reported,
 }
 
 /// What the controller says about an exception in its status.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ReportedState {
-    /// The state.
-    pub state: Option<ExceptionState>,
-    /// The message.
-    pub message: Option<String>,
-    /// The generation that both are about.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Reported {
+    /// The conditions.
+    pub conditions: Vec<Condition>,
+    /// The generation that they are about.
     pub generation: Option<i64>,
+}
+
+impl Reported {
+    /// A condition.
+    pub fn condition(&self, type_: ExceptionCondition) -> Option<&Condition> {
+        self.conditions.iter().find(|one| one.type_ == type_.to_string())
+    }
+
+    /// Why it is in force, or is not; `None` if nobody has said it.
+    pub fn reason(&self) -> Option<ExceptionReason> {
+        self.condition(ExceptionCondition::Ready)?.reason.parse().ok()
+    }
 }
 
 /// Profiles and namespaces that a change concerns.
@@ -54,7 +68,12 @@ type Key = (String, String);
 #[derive(Debug, Default)]
 pub struct Asked {
     table: Mutex<Table<Key, Arc<ObservedException>>>,
+    needed: Mutex<Needed>,
 }
+
+/// By uid, the generation of an exception that the last background scan looked at, and whether something that exists
+/// needs it.
+pub type Needed = BTreeMap<String, (i64, bool)>;
 
 impl Asked {
     fn lock(&self) -> MutexGuard<'_, Table<Key, Arc<ObservedException>>> {
@@ -137,17 +156,34 @@ impl Asked {
         self.lock().iter().map(|((namespace, _), _)| namespace.clone()).collect()
     }
 
+    /// A background scan has ended: what it says of the exceptions that it looked at.
+    pub fn set_needed(&self, needed: Needed) {
+        *self.needed.lock().unwrap_or_else(PoisonError::into_inner) = needed;
+    }
+
+    /// Whether something that exists needs an exception; `None` if no background scan has looked at it as it is.
+    pub fn is_needed(&self, exception: &ObservedException) -> Option<bool> {
+        let needed = self.needed.lock().unwrap_or_else(PoisonError::into_inner);
+        needed.get(&exception.uid).filter(|(generation, _)| *generation == exception.generation).map(|(_, is)| *is)
+    }
+
     /// How many ask for something of a profile, by what their status says; `None` without any.
     pub fn counts(&self, profile: &str) -> Option<RequestCounts> {
         let mut counts = RequestCounts::default();
         let mut any = false;
         for exception in self.of_profile(profile).values().flatten() {
             any = true;
-            *match exception.reported.state.unwrap_or(ExceptionState::Pending) {
-                ExceptionState::Pending => &mut counts.pending,
-                ExceptionState::Approved => &mut counts.approved,
-                ExceptionState::Expired => &mut counts.expired,
-                ExceptionState::Invalid => &mut counts.invalid,
+            let unused =
+                exception.reported.condition(ExceptionCondition::InUse).is_some_and(|one| one.status == "False");
+            counts.unused += i64::from(unused);
+            *match exception.reported.reason() {
+                None
+                | Some(
+                    ExceptionReason::Pending | ExceptionReason::AwaitingApproval | ExceptionReason::ApprovalOutdated,
+                ) => &mut counts.pending,
+                Some(ExceptionReason::InForce) => &mut counts.approved,
+                Some(ExceptionReason::Expired) => &mut counts.expired,
+                Some(_) => &mut counts.invalid,
             } += 1;
         }
         any.then_some(counts)
@@ -172,9 +208,8 @@ fn row(exception: &ToolSecurityException) -> (Key, u64, Arc<ObservedException>) 
         uid: meta.uid.clone().unwrap_or_default(),
         generation: meta.generation.unwrap_or_default(),
         request: Request::from(exception),
-        reported: ReportedState {
-            state: status.and_then(|status| status.state),
-            message: status.and_then(|status| status.message.clone()),
+        reported: Reported {
+            conditions: status.map(|status| status.conditions.clone()).unwrap_or_default(),
             generation: status.and_then(|status| status.observed_generation),
         },
     };

@@ -7,7 +7,7 @@ use kube::{
     core::ObjectMeta,
     runtime::events::{Event, EventType, Recorder, Reporter},
 };
-use palisade_api::{ToolSecurityParams, ToolSecurityProfile, names};
+use palisade_api::{ToolSecurityException, ToolSecurityParams, ToolSecurityProfile, names};
 use palisade_process::Supervisor;
 use tokio::sync::mpsc;
 
@@ -67,6 +67,11 @@ impl Events {
     /// The parameters of a namespace have changed their state.
     pub fn params(&self, meta: &ObjectMeta, severity: EventType, reason: &str, note: &str) {
         self.publish(reference::<ToolSecurityParams>(meta), None, severity, reason, note);
+    }
+
+    /// The time of an exception that a tenant asked for is over.
+    pub fn exception_ended(&self, meta: &ObjectMeta, note: &str) {
+        self.publish(reference::<ToolSecurityException>(meta), None, EventType::Warning, "Expired", note);
     }
 
     fn publish(

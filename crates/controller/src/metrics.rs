@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use palisade_api::{RolloutPhase, RolloutStatus, Stage, conditions::ConditionType};
+use palisade_api::{ExceptionCounts, RequestCounts, RolloutPhase, RolloutStatus, Stage, conditions::ConditionType};
 use palisade_process::HttpMetrics;
 use prometheus_client::{
     encoding::EncodeLabelSet,
@@ -24,6 +24,13 @@ struct ResultLabel {
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct StateLabels {
     profile: String,
+    state: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct ExceptionLabels {
+    profile: String,
+    origin: &'static str,
     state: &'static str,
 }
 
@@ -159,6 +166,7 @@ pub struct Metrics {
     durations: Histogram,
     namespaces: Family<StateLabels, Gauge>,
     by_stage: Family<StageLabels, Gauge>,
+    exceptions: Family<ExceptionLabels, Gauge>,
     rollout: Family<StateLabels, Gauge>,
     rollout_phase: Family<PhaseLabels, Gauge>,
     violations: Family<CheckLabels, Gauge>,
@@ -191,6 +199,7 @@ impl Metrics {
             durations: Histogram::new([0.001, 0.005, 0.02, 0.1, 0.5, 2.0, 10.0, 60.0]),
             namespaces: Family::default(),
             by_stage: Family::default(),
+            exceptions: Family::default(),
             rollout: Family::default(),
             rollout_phase: Family::default(),
             violations: Family::default(),
@@ -220,6 +229,11 @@ impl Metrics {
             "palisade_namespaces_by_stage",
             "Namespaces that a profile selects, by the stage that holds for pods in them",
             self.by_stage.clone(),
+        );
+        registry.register(
+            "palisade_exceptions",
+            "Exceptions from a profile, by state: those that it lists, and those that tenants ask for",
+            self.exceptions.clone(),
         );
         registry.register(
             "palisade_rollout_namespaces",
@@ -283,6 +297,7 @@ impl Metrics {
     fn counted_once() -> Self {
         let (metrics, server, profile) = (Self::new(), "https://10.0.0.1:6443", "tools");
         metrics.reconciled("ok", Duration::from_millis(3));
+        metrics.ports.count_once("health");
         metrics.wrote("ToolSecurityParams", "apply");
         metrics.drifted("ToolSecurityParams");
         metrics.probed(profile, EnforcementResult::Passed);
@@ -291,6 +306,8 @@ impl Metrics {
         metrics.answers(server, true);
         let rollout = RolloutStatus { phase: RolloutPhase::Stopped, held: 3, promoted: 7, ..RolloutStatus::default() };
         metrics.rolled_out(profile, &rollout);
+        let requested = Some(RequestCounts { approved: 2, unused: 1, ..RequestCounts::default() });
+        metrics.excepts(profile, Some(&ExceptionCounts { active: 1, expired: 4, requested }));
         metrics.violating(profile, Some(&[("hostPorts".to_owned(), 2), ("privileged".to_owned(), 1)].into()));
         metrics.violating(profile, Some(&[("hostPorts".to_owned(), 3)].into()));
         metrics.scanned("ok", Duration::from_millis(1500));
@@ -359,11 +376,15 @@ impl Metrics {
         for (stage, count) in Stage::ALL.into_iter().zip(observations.namespaces.by_stage.counts()) {
             self.by_stage.get_or_create(&StageLabels { profile: profile.to_owned(), stage: stage.into() }).set(count);
         }
+        self.excepts(profile, observations.exceptions.as_ref());
         match &observations.rollout {
             Some(rollout) => self.rolled_out(profile, rollout),
             None => self.forget_rollout(profile),
         }
         self.violating(profile, observations.scan.as_ref().map(|scan| &scan.checks));
+        if observations.rollout.is_none() {
+            self.forget_condition(profile, ConditionType::RolledOut);
+        }
         for condition in &observations.conditions {
             for status in ConditionStatus::ALL {
                 let labels = ConditionLabels {
@@ -404,6 +425,35 @@ impl Metrics {
         }
     }
 
+    /// How many exceptions there are; without any, those that were counted before are forgotten.
+    fn excepts(&self, profile: &str, counts: Option<&ExceptionCounts>) {
+        let ExceptionCounts { active, expired, requested } = counts.copied().unwrap_or_default();
+        let of_tenants = requested.unwrap_or_default();
+        for (origin, state, count) in [
+            ("profile", "active", active),
+            ("profile", "expired", expired),
+            ("request", "pending", of_tenants.pending),
+            ("request", "approved", of_tenants.approved),
+            ("request", "expired", of_tenants.expired),
+            ("request", "invalid", of_tenants.invalid),
+            ("request", "unused", of_tenants.unused),
+        ] {
+            let labels = ExceptionLabels { profile: profile.to_owned(), origin, state };
+            if counts.is_some() {
+                self.exceptions.get_or_create(&labels).set(count);
+            } else {
+                self.exceptions.remove(&labels);
+            }
+        }
+    }
+
+    fn forget_condition(&self, profile: &str, type_: ConditionType) {
+        for status in ConditionStatus::ALL {
+            let labels = ConditionLabels { profile: profile.to_owned(), r#type: type_.into(), status: status.text() };
+            self.conditions.remove(&labels);
+        }
+    }
+
     fn rolled_out(&self, profile: &str, rollout: &RolloutStatus) {
         for (state, count) in ROLLOUT_STATES.into_iter().zip([rollout.promoted, rollout.pending, rollout.held]) {
             self.rollout.get_or_create(&StateLabels { profile: profile.to_owned(), state }).set(count);
@@ -426,6 +476,7 @@ impl Metrics {
     /// A profile is gone.
     pub fn forget(&self, profile: &str) {
         self.forget_rollout(profile);
+        self.excepts(profile, None);
         self.violating(profile, None);
         self.counted.lock().unwrap_or_else(PoisonError::into_inner).remove(profile);
         for state in STATES {
@@ -435,11 +486,7 @@ impl Metrics {
             self.by_stage.remove(&StageLabels { profile: profile.to_owned(), stage: stage.into() });
         }
         for type_ in ConditionType::ALL {
-            for status in ConditionStatus::ALL {
-                let labels =
-                    ConditionLabels { profile: profile.to_owned(), r#type: type_.into(), status: status.text() };
-                self.conditions.remove(&labels);
-            }
+            self.forget_condition(profile, type_);
         }
         for result in EnforcementResult::ALL.map(EnforcementResult::label) {
             self.probes.remove(&ProbeLabels { profile: profile.to_owned(), result });
@@ -482,6 +529,8 @@ mod tests {
             "palisade_rollout_namespaces{profile=\"tools\",state=\"promoted\"} 7",
             "palisade_rollout_phase{profile=\"tools\",phase=\"Stopped\"} 1",
             "palisade_rollout_phase{profile=\"tools\",phase=\"Promoting\"} 0",
+            "palisade_exceptions{profile=\"tools\",origin=\"profile\",state=\"expired\"} 4",
+            "palisade_exceptions{profile=\"tools\",origin=\"request\",state=\"unused\"} 1",
             "palisade_build_info{version=",
             "process_resident_memory_bytes ",
         ] {

@@ -76,6 +76,9 @@ async fn keep_up_to_date(cx: &Arc<Context>, profile: &str) -> Next {
         }
     };
     hand_over(cx, profile, &state, planning, settles_in.is_some(), &mut later);
+    // What stands in the parameters is what they say of exceptions.
+    let asked = changed.into_iter().filter(|namespace| !cx.store.asked.of(profile, namespace).is_empty());
+    cx.queues.exceptions.trigger(asked);
     begin_jobs(cx);
     report(cx, profile, &state, &target);
     // When no former policy needs its parameters any more.

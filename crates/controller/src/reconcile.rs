@@ -319,8 +319,11 @@ async fn write_status(
     let in_force = progress.last_good.get().map(AsRef::as_ref);
     let mutation = mutation(cx, observed, progress);
     let rollout = rollout(cx, observed, in_force);
+    let state = cx.states.of(observed.meta.name.as_deref().unwrap_or_default());
+    let rolled_out = rollout.as_ref().map(|rollout| state.rollout().condition(observed, rollout));
     let scan = scan(cx, observed);
-    let what = Report { conditions, namespaces: Namespaces::of(summary), in_force, mutation, rollout, scan };
+    let namespaces = Namespaces::of(summary);
+    let what = Report { conditions, namespaces, in_force, mutation, rollout, rolled_out, scan };
     report(cx, observed, &mut progress.report, what).await.map_err(ReconcileError::Report)
 }
 

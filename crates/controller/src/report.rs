@@ -10,7 +10,7 @@ use kube::{
 };
 use palisade_api::{
     ExceptionCounts, FailedNamespace, MutationStatus, NamespaceCounts, RolloutStatus, ScanStatus, StageCounts,
-    ToolSecurityProfile, ToolSecurityProfileStatus, names,
+    ToolSecurityProfile, ToolSecurityProfileStatus, conditions::ConditionType, names,
 };
 use serde_json::json;
 
@@ -50,6 +50,8 @@ pub struct Report<'a> {
     pub mutation: Option<MutationStatus>,
     /// How far the rollout is.
     pub rollout: Option<RolloutStatus>,
+    /// The same as a condition.
+    pub rolled_out: Option<Condition>,
     /// What the background scan found.
     pub scan: Option<ScanStatus>,
 }
@@ -103,11 +105,13 @@ pub async fn report(
     state: &mut ReportState,
     report: Report<'_>,
 ) -> Result<(), ApiError> {
-    let Report { conditions, namespaces, in_force, mutation, rollout, scan } = report;
+    let Report { conditions, namespaces, in_force, mutation, rollout, rolled_out, scan } = report;
     let profile = observed.meta.name.clone().unwrap_or_default();
+    let mut conditions = status::with_summary(conditions).to_vec();
+    conditions.extend(rolled_out);
     let observations = Observations {
         generation: observed.meta.generation,
-        conditions: status::with_summary(conditions),
+        conditions,
         namespaces: namespaces.counts,
         failed: namespaces.first(),
         implied: in_force.map(|in_force| in_force.compiled.implied.clone()),
@@ -153,7 +157,9 @@ fn exceptions(cx: &Context, in_force: &AcceptedProfile) -> Option<ExceptionCount
 }
 
 fn announce(cx: &Context, observed: &ObservedProfile, transitions: &[&Condition]) {
-    let is_news = |condition: &&&Condition| !condition.is_transient() && !condition.type_.is_summary();
+    // The lane of rollouts announces what it does itself.
+    let has_events = |type_: ConditionType| !type_.is_summary() && type_ != ConditionType::RolledOut;
+    let is_news = |condition: &&&Condition| !condition.is_transient() && has_events(condition.type_);
     for condition in transitions.iter().filter(is_news) {
         let reason = match condition.status {
             ConditionStatus::True => condition.type_.to_string(),

@@ -17,6 +17,7 @@ use k8s_openapi::{
 use kube::{
     Api,
     api::{Patch, PatchParams},
+    core::ObjectMeta,
     runtime::{events::EventType, watcher::Event},
 };
 use palisade_api::{OnDenial, OnViolation, Rollout, RolloutPhase, RolloutStatus, Stage, names};
@@ -348,7 +349,22 @@ impl Turn<'_> {
         }
         self.cx.metrics.wrote("Namespace", "patch");
         tracing::info!(profile = self.profile, namespace = name, ?stage, ?hold, "changed the stage of a namespace");
+        if let Some(Hold::Violations(why)) = &hold {
+            // Where those who work in it look.
+            self.tell(name, why);
+        }
         Ok(hold.is_some())
+    }
+
+    /// An event in a namespace that is held now, and was not or for another reason.
+    fn tell(&self, namespace: &str, why: &str) {
+        let params = ObjectMeta {
+            name: Some(names::params(self.profile)),
+            namespace: Some(namespace.to_owned()),
+            ..ObjectMeta::default()
+        };
+        let note = format!("profile {} keeps this namespace at its stage: {why}", self.profile);
+        self.cx.events.params(&params, EventType::Warning, "NamespaceHeld", &note);
     }
 
     fn announce(&self, severity: EventType, reason: &str, note: &str) {
@@ -358,10 +374,12 @@ impl Turn<'_> {
     /// Remembers the status, and has it reported if it differs.
     fn publish(&self, status: RolloutStatus) {
         let stopped = (status.phase == RolloutPhase::Stopped).then(|| status.message.clone());
+        let generation = Some(self.accepted.generation());
         let mut memory = self.state.rollout();
-        if memory.status.as_ref() == Some(&status) {
+        if memory.status.as_ref() == Some(&status) && memory.generation == generation {
             return;
         }
+        memory.generation = generation;
         let before = memory.status.replace(status);
         drop(memory);
         if let Some(why) = stopped.filter(|_| before.is_none_or(|before| before.phase != RolloutPhase::Stopped)) {

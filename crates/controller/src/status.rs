@@ -5,8 +5,8 @@ use k8s_openapi::{
     jiff::Timestamp,
 };
 use palisade_api::{
-    ExceptionCounts, FailedNamespace, MutationStatus, NamespaceCounts, PssEquivalent, RolloutStatus, ScanStatus,
-    ToolSecurityProfileStatus,
+    ExceptionCounts, FailedNamespace, MutationStatus, NamespaceCounts, PssEquivalent, RolloutPhase, RolloutStatus,
+    ScanStatus, ToolSecurityProfileStatus,
     conditions::{ConditionType, Outcome, Reason},
 };
 
@@ -91,13 +91,29 @@ pub fn with_summary(pipeline: [Condition; 3]) -> [Condition; 6] {
     [accepted, programmed, enforced, ready, reconciling, stalled]
 }
 
+/// How far the rollout is, as `kubectl wait` understands it. What was seen of another generation says nothing about this
+/// one.
+pub fn rolled_out(rollout: &RolloutStatus, of_this_generation: bool) -> Condition {
+    let (status, reason) = match rollout.phase {
+        _ if !of_this_generation => (ConditionStatus::False, Reason::InProgress),
+        RolloutPhase::Complete if rollout.held > 0 => (ConditionStatus::False, Reason::Held),
+        RolloutPhase::Complete => (ConditionStatus::True, Reason::Completed),
+        RolloutPhase::Promoting | RolloutPhase::Soaking => (ConditionStatus::False, Reason::InProgress),
+        RolloutPhase::Paused => (ConditionStatus::False, Reason::Paused),
+        RolloutPhase::Stopped => (ConditionStatus::False, Reason::Stopped),
+        RolloutPhase::Failed => (ConditionStatus::False, Reason::RolloutFailed),
+    };
+    let message = if of_this_generation { &rollout.message } else { "the rollout has yet to look at this generation" };
+    Condition::new(ConditionType::RolledOut, status, reason, message)
+}
+
 /// What was observed of a profile.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Observations {
     /// The generation this is about.
     pub generation: Option<i64>,
-    /// In the order of [`ConditionType::ALL`].
-    pub conditions: [Condition; 6],
+    /// In the order of [`ConditionType::ALL`]; the last one only with a rollout.
+    pub conditions: Vec<Condition>,
     /// Counts of namespaces.
     pub namespaces: NamespaceCounts,
     /// The first ten that failed.
@@ -198,7 +214,8 @@ mod tests {
                 Condition::new(ConditionType::Accepted, ConditionStatus::True, Reason::Accepted, "a"),
                 Condition::new(ConditionType::Programmed, programmed, reason, "p"),
                 Condition::new(ConditionType::Enforced, ConditionStatus::False, Reason::StageWarn, "e"),
-            ]),
+            ])
+            .to_vec(),
             namespaces: NamespaceCounts { selected: 2, ready: 1, failed: 1, ..NamespaceCounts::default() },
             failed: vec![],
             implied: None,
@@ -212,6 +229,31 @@ mod tests {
 
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(second).unwrap()
+    }
+
+    #[test]
+    fn a_rollout_is_a_condition() {
+        use ConditionStatus::{False, True};
+        let of = |phase, held, of_this_generation| {
+            let rollout = RolloutStatus { phase, held, message: "why".to_owned(), ..RolloutStatus::default() };
+            let Condition { status, reason, message, .. } = rolled_out(&rollout, of_this_generation);
+            assert_eq!(message == "why", of_this_generation);
+            (status, reason)
+        };
+        for (phase, expected) in RolloutPhase::ALL.into_iter().zip([
+            Reason::InProgress,
+            Reason::InProgress,
+            Reason::Paused,
+            Reason::Stopped,
+            Reason::RolloutFailed,
+            Reason::Completed,
+        ]) {
+            let holds = if phase == RolloutPhase::Complete { True } else { False };
+            assert_eq!(of(phase, 0, true), (holds, expected));
+            assert_eq!(of(phase, 0, false), (False, Reason::InProgress), "another generation was {phase}");
+        }
+        assert_eq!(of(RolloutPhase::Complete, 2, true), (False, Reason::Held));
+        assert_eq!(of(RolloutPhase::Promoting, 2, true), (False, Reason::InProgress));
     }
 
     #[test]
@@ -320,8 +362,10 @@ mod tests {
     fn the_statuses_for_other_tools_are_up_to_date() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/kstatus/statuses.json");
         let reported = |(pipeline, _, _, kstatus)| {
-            let observed =
-                Observations { conditions: of(pipeline), ..observations(ConditionStatus::True, Reason::Programmed) };
+            let observed = Observations {
+                conditions: of(pipeline).to_vec(),
+                ..observations(ConditionStatus::True, Reason::Programmed)
+            };
             let (status, _) = next(None, &observed, at(1)).expect("a first status");
             serde_json::json!({"kstatus": kstatus, "status": status})
         };

@@ -2,7 +2,8 @@
 #![allow(clippy::unwrap_used, reason = "all of this is tests")]
 
 use palisade_api::{
-    ExceptionState, MAX_CONTAINERS, MAX_WORKLOADS, ToolSecurityException, ToolSecurityProfile, names::Shape,
+    MAX_CONTAINERS, MAX_WORKLOADS, ToolSecurityException, ToolSecurityParamsSpec, ToolSecurityProfile,
+    conditions::ExceptionReason, names::Shape,
 };
 use palisade_compiler::{Compiled, Exceptions, Namespace, Request, compile};
 use palisade_gate::{Decision, ValidationRequest, Validator, check};
@@ -244,8 +245,8 @@ fn an_exception_for_containers_lifts_checks_for_them_alone() {
     // A check that does not look at containers.
     let of_volumes =
         request(&json!({"kind": "Namespace", "container": "main"}), &json!({"spec": {"checks": ["hostPathVolumes"]}}));
-    let (state, why) = compiled.exceptions.standing(&of_volumes, "2026-05-01T00:00:00Z".parse().unwrap());
-    assert!(state == ExceptionState::Invalid && why.contains("hostPathVolumes"), "{state} {why}");
+    let (reason, why) = compiled.exceptions.standing(&of_volumes, "2026-05-01T00:00:00Z".parse().unwrap());
+    assert!(reason == ExceptionReason::NotCovered && why.contains("hostPathVolumes"), "{reason} {why}");
 }
 
 #[test]
@@ -254,20 +255,20 @@ fn only_what_is_approved_and_can_be_asked_for_has_an_effect() {
     let everywhere = json!({"kind": "Namespace"});
     let now = "2026-05-01T00:00:00Z".parse().unwrap();
     for (change, expected) in [
-        (json!({}), ExceptionState::Approved),
-        (json!({"status": {"approval": {"generation": 2}}}), ExceptionState::Pending),
-        (json!({"status": {"approval": {"uid": "v"}}}), ExceptionState::Pending),
-        (json!({"status": null}), ExceptionState::Pending),
-        (json!({"metadata": {"deletionTimestamp": "2026-04-01T00:00:00Z"}}), ExceptionState::Pending),
-        (json!({"spec": {"expires": "2026-05-01T00:00:00Z"}}), ExceptionState::Expired),
-        (json!({"spec": {"checks": ["privileged", "hostNamespaces"]}}), ExceptionState::Invalid),
-        (json!({"spec": {"checks": ["no-such-check"]}}), ExceptionState::Invalid),
+        (json!({}), ExceptionReason::InForce),
+        (json!({"status": {"approval": {"generation": 2}}}), ExceptionReason::ApprovalOutdated),
+        (json!({"status": {"approval": {"uid": "v"}}}), ExceptionReason::ApprovalOutdated),
+        (json!({"status": null}), ExceptionReason::AwaitingApproval),
+        (json!({"metadata": {"deletionTimestamp": "2026-04-01T00:00:00Z"}}), ExceptionReason::ApprovalOutdated),
+        (json!({"spec": {"expires": "2026-05-01T00:00:00Z"}}), ExceptionReason::Expired),
+        (json!({"spec": {"checks": ["privileged", "hostNamespaces"]}}), ExceptionReason::NotCovered),
+        (json!({"spec": {"checks": ["no-such-check"]}}), ExceptionReason::NotCovered),
     ] {
         let request = request(&everywhere, &change);
         assert_eq!(compiled.exceptions.standing(&request, now).0, expected, "{change}");
         let judge = Judge::new(&compiled, &[request]);
         let decision = judge.decision("Pod", &privileged(), "2026-05-01T00:00:00Z");
-        assert_eq!(decision == Decision::Admit, expected == ExceptionState::Approved, "{change}: {decision:?}");
+        assert_eq!(decision == Decision::Admit, expected == ExceptionReason::InForce, "{change}: {decision:?}");
     }
     let of_another = request(&everywhere, &json!({"spec": {"profile": "another"}}));
     Judge::new(&compiled, &[of_another]).admits("Pod", &privileged(), false);
@@ -306,6 +307,31 @@ fn a_namespace_has_no_more_workloads_with_exceptions_than_its_parameters_may() {
     // Those that are left out are known.
     let spec = serde_json::from_value(found["spec"].clone()).unwrap();
     assert_eq!(requests.iter().filter(|one| Exceptions::has_room(one, &spec)).count(), MAX_CONTAINERS);
+}
+
+#[test]
+fn parameters_have_an_exception_if_they_lift_all_of_it_until_its_end() {
+    let compiled = compiled(&json!({}));
+    let ends = |end: &str, checks: &Json| json!({"spec": {"expires": end, "checks": checks}});
+    let (one, both) = (json!(["privileged"]), json!(["privileged", "hostPathVolumes"]));
+    let (early, late) = ("2026-05-10T00:00:00Z", "2026-05-11T00:00:00Z");
+    for (scope, of_containers) in [
+        (json!({"kind": "Namespace"}), false),
+        (named("Deployment", "app"), false),
+        (json!({"kind": "Namespace", "container": "main"}), true),
+    ] {
+        let written = |request: Request| {
+            serde_json::from_value::<ToolSecurityParamsSpec>(params(&compiled, &[request])["spec"].clone()).unwrap()
+        };
+        let spec = written(request(&scope, &ends(late, &one)));
+        assert!(Exceptions::has(&request(&scope, &ends(late, &one)), &spec), "{scope}");
+        assert!(!Exceptions::has(&request(&scope, &ends(late, &both)), &spec), "{scope}");
+        assert!(!Exceptions::has(&request(&named("Job", "app"), &ends(late, &one)), &spec), "{scope}");
+        // A longer one for the same has it, but for containers, which are entries of their own.
+        assert_eq!(Exceptions::has(&request(&scope, &ends(early, &one)), &spec), !of_containers, "{scope}");
+        let spec = written(request(&scope, &ends(early, &one)));
+        assert!(!Exceptions::has(&request(&scope, &ends(late, &one)), &spec), "{scope}");
+    }
 }
 
 #[test]

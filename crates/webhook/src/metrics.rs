@@ -51,6 +51,7 @@ impl Outcome {
 pub fn example() -> Result<String, std::fmt::Error> {
     let metrics = Metrics::new();
     metrics.answered(Outcome::Mutated, Duration::from_micros(40));
+    metrics.ports.count_once("webhook");
     metrics.text()
 }
 

@@ -7,7 +7,7 @@ use std::{
 };
 
 use crate::{
-    coverage, library, lints, pages,
+    book, coverage, kinds, library, lints, metrics, pages,
     project::{Error, root},
     values,
 };
@@ -31,11 +31,11 @@ pub(crate) fn run(check: bool) -> Result<(), Error> {
             println!("wrote {}", path.display());
         }
     }
-    // Pages of checks and rules that no longer exist.
-    let pages = [found(pages::DIRECTORY)?, found(lints::DIRECTORY)?].concat();
+    // Pages of checks, rules and kinds that no longer exist.
+    let pages = [found(pages::DIRECTORY)?, found(lints::DIRECTORY)?, found(kinds::DIRECTORY)?].concat();
     for path in pages.into_iter().filter(|path| !files.contains_key(path)) {
         if check {
-            drifted.push(format!("{} (of no check or rule)", path.display()));
+            drifted.push(format!("{} (of no check, rule or kind)", path.display()));
         } else {
             fs::remove_file(root().join(&path)).map_err(|source| Error::File { path: path.clone(), source })?;
             println!("removed {}", path.display());
@@ -55,7 +55,9 @@ fn found(directory: &str) -> Result<Vec<PathBuf>, Error> {
 fn files() -> Result<BTreeMap<PathBuf, String>, Error> {
     let mut files = pages::all()?;
     files.extend(lints::all());
+    files.extend(kinds::all()?);
     files.insert("docs/coverage.md".into(), coverage::page()?);
+    files.insert("docs/metrics.md".into(), metrics::page()?);
     files.insert("docs/policies.md".into(), library::page()?);
     files.insert("docs/values.md".into(), values::page()?);
     files.insert("docs/policy-test.schema.json".into(), format!("{:#}\n", palisade_suite::format::schema()));
@@ -68,6 +70,8 @@ fn files() -> Result<BTreeMap<PathBuf, String>, Error> {
         files.insert(Path::new("charts/palisade/files").join(&path), text.clone());
         files.insert(path, text);
     }
+    let summary = book::summary(&files)?;
+    files.insert(book::SUMMARY.into(), summary);
     Ok(files)
 }
 

@@ -3,12 +3,13 @@
 //! Each module uses only modules before it:
 //!
 //! 1. What pages are made of: `project`, `flow`, `examples`, `defaults`, `bounds`, `schema`.
-//! 2. Pages, and all generated files: `coverage`, `library`, `lints`, `pages`, `values`, `generate`.
+//! 2. Pages, and all generated files: `coverage`, `kinds`, `library`, `lints`, `metrics`, `pages`, `values`; `book`, `generate`.
 //! 3. Other tasks: `agreement`, `bench`, `fuzz`, `spell`.
 #![allow(clippy::disallowed_methods, reason = "this is the crate that reads and writes the project's files")]
 
 mod agreement;
 mod bench;
+mod book;
 mod bounds;
 mod coverage;
 mod defaults;
@@ -16,8 +17,10 @@ mod examples;
 mod flow;
 mod fuzz;
 mod generate;
+mod kinds;
 mod library;
 mod lints;
+mod metrics;
 mod pages;
 mod project;
 mod schema;
@@ -57,6 +60,16 @@ enum Task {
         /// The tests of the CEL specification as `oracle celspec` has answered them, instead of FILES.
         #[arg(long, conflicts_with_all = ["files", "cases"], value_name = "FILE")]
         specification: Option<PathBuf>,
+    },
+    /// Reads a book as mdBook gives it to a preprocessor; links that lead out of docs/ lead to the repository.
+    BookLinks {
+        /// `supports` and the name of a renderer, which mdBook asks first.
+        question: Vec<String>,
+    },
+    /// Fails if a link of a book that was built leads nowhere.
+    BookCheck {
+        /// The directory of its pages.
+        directory: PathBuf,
     },
     /// Prints the pods of the fixtures of all checks, one as JSON on a line.
     Pods,
@@ -112,6 +125,23 @@ fn main() -> ExitCode {
         } {
             Ok(true) => ExitCode::SUCCESS,
             Ok(false) => ExitCode::FAILURE,
+            Err(error) => failed(&error, 2),
+        },
+        // All renderers are supported.
+        Task::BookLinks { question } if !question.is_empty() => ExitCode::SUCCESS,
+        Task::BookLinks { .. } => match book::preprocess(std::io::stdin()) {
+            Ok(text) => {
+                let _ = std::io::Write::write_all(&mut std::io::stdout(), text.as_bytes());
+                ExitCode::SUCCESS
+            }
+            Err(error) => failed(&error, 2),
+        },
+        Task::BookCheck { directory } => match book::broken(&directory) {
+            Ok((count, wrong)) if wrong.is_empty() && count > 0 => {
+                println!("{count} links in {}, and each leads somewhere", directory.display());
+                ExitCode::SUCCESS
+            }
+            Ok((count, wrong)) => failed(&format!("of {count} links these lead nowhere:\n{}", wrong.join("\n")), 1),
             Err(error) => failed(&error, 2),
         },
         Task::Pods => match fuzz::pods() {

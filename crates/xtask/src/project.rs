@@ -16,6 +16,10 @@ pub(crate) enum Error {
     Yaml { path: PathBuf, message: String },
     #[error("crates/checks/src/catalogue/{file}: {message}")]
     Check { file: String, message: String },
+    #[error("the book: {0}")]
+    Book(String),
+    #[error("a metric cannot be encoded")]
+    Metrics(#[from] std::fmt::Error),
     #[error("these generated files are out of date; run `make generate` and commit them:\n  {}", .0.join("\n  "))]
     Drift(Vec<String>),
 }

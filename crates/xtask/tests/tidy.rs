@@ -7,6 +7,8 @@ mod commands;
 mod documents;
 #[path = "tidy/forgotten.rs"]
 mod forgotten;
+#[path = "tidy/workflows.rs"]
+mod workflows;
 
 use std::{
     fs,
@@ -212,6 +214,7 @@ fn document_links_point_to_existing_files() {
         let directory = root().join(path.parent().unwrap());
         // What stands in a block of code is not a link.
         let prose: String = text.split("```").step_by(2).collect();
+        let prose: String = prose.split('`').step_by(2).collect();
         links(&prose)
             .filter(|target| !directory.join(target).exists())
             .map(|target| format!("no file {target}"))

@@ -2,7 +2,7 @@
 
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use kube::Client;
-use palisade_api::ExceptionState;
+use palisade_api::conditions::ExceptionReason;
 use palisade_objects::pod;
 use palisade_tests::{Cluster, TestResult, Verdict, ensure, eventually};
 use serde_json::{Value as Json, json};
@@ -133,7 +133,7 @@ async fn lost(cluster: &Cluster, tenant: &Client, namespace: &str, same: &Json) 
     eventually("the approval is lost by a change", denied).await?;
     let verdict = cluster.ask_as(tenant, "PATCH", &at, &json!({"spec": {"reason": "a driver"}})).await;
     ensure!(verdict == Verdict::Admitted, "{verdict:?}");
-    wait_state(cluster, namespace, "driver", ExceptionState::Pending).await?;
+    wait_state(cluster, namespace, "driver", ExceptionReason::ApprovalOutdated).await?;
     denied().await?;
     // The same again under the same name.
     let finalizer = json!({"metadata": {"finalizers": ["example.org/a"]}});
@@ -142,7 +142,7 @@ async fn lost(cluster: &Cluster, tenant: &Client, namespace: &str, same: &Json) 
     let none = json!({"metadata": {"finalizers": null}});
     ensure!(cluster.ask_as(tenant, "PATCH", &at, &none).await == Verdict::Admitted, "the finalizer stays");
     ask(cluster, tenant, namespace, same).await?;
-    wait_state(cluster, namespace, "driver", ExceptionState::Pending).await?;
+    wait_state(cluster, namespace, "driver", ExceptionReason::AwaitingApproval).await?;
     denied().await?;
     Ok(())
 }

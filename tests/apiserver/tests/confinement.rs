@@ -232,8 +232,10 @@ pub(crate) async fn controller_is_confined_to_its_own_objects(cluster: &mut Clus
         let created = cluster.create_at(events, &event(of, kind)).await;
         ensure!(created == Verdict::Admitted, "an admin: {created:?}");
     }
-    let own = cluster.ask_as(&client, "POST", events, &event(names::CONTROLLER, "ToolSecurityProfile")).await;
-    ensure!(own == Verdict::Admitted, "{own:?}");
+    for kind in ["ToolSecurityProfile", "ToolSecurityParams", "ToolSecurityException"] {
+        let own = cluster.ask_as(&client, "POST", events, &event(names::CONTROLLER, kind)).await;
+        ensure!(own == Verdict::Admitted, "{kind}: {own:?}");
+    }
     cluster.delete_profile(test).await
 }
 

@@ -4,7 +4,11 @@ use std::time::Duration;
 
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use kube::Client;
-use palisade_api::{ExceptionState, RequestCounts, ToolSecurityException, names};
+use palisade_api::{
+    RequestCounts, ToolSecurityException,
+    conditions::{ExceptionCondition, ExceptionReason},
+    names,
+};
 use palisade_objects::{
     pod,
     workload::{WORKLOADS, Workload},
@@ -91,13 +95,12 @@ pub(crate) async fn approve(cluster: &Cluster, approver: &Client, namespace: &st
     Ok(())
 }
 
-pub(crate) async fn wait_state(cluster: &Cluster, namespace: &str, name: &str, state: ExceptionState) -> TestResult {
+pub(crate) async fn wait_state(cluster: &Cluster, namespace: &str, name: &str, state: ExceptionReason) -> TestResult {
     eventually(&format!("{name} is {state}"), || async {
         let found = read(cluster, namespace, name).await.map_err(|error| error.to_string())?;
-        let generation = found.metadata.generation;
-        match found.status {
-            Some(status) if status.state == Some(state) && status.observed_generation == generation => Ok(()),
-            other => Err(format!("{other:?}")),
+        match found.condition(ExceptionCondition::Ready) {
+            Some(ready) if ready.reason == state.to_string() => Ok(()),
+            _ => Err(format!("{:?}", found.status)),
         }
     })
     .await?;
@@ -178,13 +181,13 @@ pub(crate) async fn an_approved_exception_holds_for_its_workload_until_its_end(c
     // Asked for, and not approved.
     let in_an_hour = Timestamp::now() + SignedDuration::from_hours(1);
     ask(cluster, &asker, here, &exception("driver", test, &deployment("encoder"), in_an_hour)).await?;
-    wait_state(cluster, here, "driver", ExceptionState::Pending).await?;
+    wait_state(cluster, here, "driver", ExceptionReason::AwaitingApproval).await?;
     denied(cluster, here, "encoder").await?;
 
     // Approved: for this workload, this check, and this namespace.
     approve(cluster, &approver, here, "driver").await?;
     wait_admitted(cluster, here, "encoder").await?;
-    wait_state(cluster, here, "driver", ExceptionState::Approved).await?;
+    wait_state(cluster, here, "driver", ExceptionReason::InForce).await?;
     denied(cluster, here, "neighbour").await?;
     denied(cluster, here, "encoder-2").await?;
     denied(cluster, elsewhere, "encoder").await?;
@@ -200,7 +203,7 @@ pub(crate) async fn an_approved_exception_holds_for_its_workload_until_its_end(c
     let other = json!({"spec": {"scope": deployment("neighbour")}});
     let changed = cluster.ask_as(&asker, "PATCH", &path(here, "driver"), &other).await;
     ensure!(changed == Verdict::Admitted, "{changed:?}");
-    wait_state(cluster, here, "driver", ExceptionState::Pending).await?;
+    wait_state(cluster, here, "driver", ExceptionReason::ApprovalOutdated).await?;
     eventually("the approval is lost", || async {
         for name in ["encoder", "neighbour"] {
             denied(cluster, here, name).await.map_err(|error| error.to_string())?;
@@ -318,7 +321,17 @@ async fn ends(cluster: &mut Cluster, [asker, approver]: [&Client; 2], test: &str
     denied(cluster, here, "encoder").await?;
 
     cluster.start_controller().await?;
-    wait_state(cluster, here, &format!("short-{seconds}"), ExceptionState::Expired).await?;
+    let name = format!("short-{seconds}");
+    wait_state(cluster, here, &name, ExceptionReason::Expired).await?;
+    let of_it = format!("--field-selector=reason=Expired,involvedObject.name={name}");
+    eventually("an event", || async {
+        let events = cluster.kubectl(&["get", "events", "-n", here, &of_it, "--no-headers"]);
+        match events.map_err(|error| error.to_string())?.lines().count() {
+            1 => Ok(()),
+            other => Err(format!("{other} events; {:?}", cluster.kubectl(&["get", "events", "-n", here]))),
+        }
+    })
+    .await?;
     eventually("taken away", || async {
         let spec = cluster.params(here, test).await?.spec;
         if spec.workload_exceptions.is_empty() { Ok(()) } else { Err(format!("{spec:?}")) }
@@ -328,7 +341,7 @@ async fn ends(cluster: &mut Cluster, [asker, approver]: [&Client; 2], test: &str
         let found = cluster.profiles().get(test).await.map_err(|error| error.to_string())?;
         let counts = found.status.and_then(|status| status.exceptions).and_then(|counts| counts.requested);
         match counts {
-            Some(RequestCounts { pending: 1, approved: 0, expired, invalid: 0 }) if expired >= 1 => Ok(()),
+            Some(RequestCounts { pending: 1, approved: 0, expired, invalid: 0, unused: 0 }) if expired >= 1 => Ok(()),
             other => Err(format!("{other:?}")),
         }
     })

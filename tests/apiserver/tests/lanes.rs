@@ -3,13 +3,10 @@
 
 use std::{
     cmp::Reverse,
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     panic::AssertUnwindSafe,
     pin::Pin,
-    sync::{
-        Arc, Mutex as StdMutex, PoisonError,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::{Arc, Mutex as StdMutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -17,7 +14,7 @@ use futures::FutureExt as _;
 use libtest_mimic::{Failed, Trial};
 use palisade_controlplane::Builder;
 use palisade_tests::{Cluster, TestResult};
-use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{Mutex, Notify, OwnedSemaphorePermit, Semaphore};
 
 use crate::RUNTIME;
 
@@ -41,8 +38,10 @@ pub(crate) struct Lanes {
 struct Group {
     control_plane: Builder,
     permits: Arc<Semaphore>,
-    /// How many scenarios have been asked for and have not ended. All are asked for at once.
-    left: AtomicUsize,
+    /// The places of the scenarios that have been asked for and have not ended. All are asked for at once, each by a thread.
+    left: StdMutex<BTreeSet<usize>>,
+    /// A scenario has ended: it may be the turn of another.
+    turn: Notify,
     running: Mutex<Option<(Cluster, OwnedSemaphorePermit)>>,
 }
 
@@ -65,18 +64,24 @@ impl Lanes {
             Some((first, _)) => format!("{kind}, from {first}").into(),
             None => kind.into(),
         };
-        let group = Arc::new(Group { control_plane, permits, left: AtomicUsize::new(0), running: Mutex::new(None) });
-        let trial = |(name, scenario): (&'static str, Scenario)| {
+        let group = Arc::new(Group {
+            control_plane,
+            permits,
+            left: StdMutex::default(),
+            turn: Notify::new(),
+            running: Mutex::new(None),
+        });
+        let trial = |(place, (name, scenario)): (usize, (&'static str, Scenario))| {
             let (group, times, label) = (Arc::clone(&group), Arc::clone(&self.times), Arc::clone(&label));
             let run = move || {
-                group.left.fetch_add(1, Ordering::SeqCst);
-                RUNTIME.block_on(group.run(scenario, |took| {
+                group.left().insert(place);
+                RUNTIME.block_on(group.run(place, scenario, |took| {
                     times.lock().unwrap_or_else(PoisonError::into_inner).push((took, label, name));
                 }))
             };
             Trial::test(name, run).with_kind(kind)
         };
-        scenarios.into_iter().map(trial).collect()
+        scenarios.into_iter().enumerate().map(trial).collect()
     }
 
     /// Prints how long each group took, and which scenarios took longest.
@@ -100,9 +105,25 @@ impl Lanes {
 }
 
 impl Group {
-    async fn run(&self, scenario: Scenario, report: impl FnOnce(Duration)) -> Result<(), Failed> {
-        let mut running = self.running.lock().await;
-        let result = match self.cluster(&mut running).await {
+    fn left(&self) -> MutexGuard<'_, BTreeSet<usize>> {
+        self.left.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Runs a scenario when those listed before it have ended: what one leaves behind, it leaves in each run to the same
+    /// next one.
+    async fn run(&self, place: usize, scenario: Scenario, report: impl FnOnce(Duration)) -> Result<(), Failed> {
+        let (mut running, started) = loop {
+            let next = self.turn.notified();
+            let mut running = self.running.lock().await;
+            let started = self.cluster(&mut running).await.map(drop);
+            // While the control plane started, all threads have asked.
+            if started.is_err() || self.left().first() == Some(&place) {
+                break (running, started);
+            }
+            drop(running);
+            next.await;
+        };
+        let result = match started.and(self.cluster(&mut running).await) {
             Ok(cluster) => {
                 let begin = Instant::now();
                 // A scenario that panics must not keep the control plane, for which other groups wait.
@@ -112,12 +133,18 @@ impl Group {
             }
             Err(error) => Err(error),
         };
-        let last = self.left.fetch_sub(1, Ordering::SeqCst) == 1;
+        let last = {
+            let mut left = self.left();
+            left.remove(&place);
+            left.is_empty()
+        };
         // What a failed scenario leaves behind must not fail the next one.
         let stopped = match running.take_if(|_| last || result.is_err()) {
             Some((cluster, _permit)) => cluster.stop().await,
             None => Ok(()),
         };
+        drop(running);
+        self.turn.notify_waiters();
         result.and(stopped).map_err(|error| Failed::from(error.to_string()))
     }
 

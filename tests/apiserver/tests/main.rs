@@ -36,7 +36,9 @@ mod rollout;
 mod scale;
 mod scan;
 mod stages;
+mod steering;
 mod stored;
+mod unused;
 mod updates;
 mod upgrade;
 mod validation;
@@ -119,7 +121,9 @@ fn main() -> ExitCode {
         rollout::a_rollout_promotes_what_complies_and_holds_the_rest,
         rollout::a_rollout_stops_at_a_violation,
         rollout::a_soak_time_begins_again_after_a_denial,
+        steering::two_profiles_are_rolled_out_on_the_same_namespaces,
         scan::the_scan_reports_what_the_api_server_would_deny,
+        unused::an_exception_that_nothing_needs_is_reported,
         whatif::diff_predicts_what_the_api_server_denies,
         policy_reports::violations_are_reported_where_other_tools_look,
     ];
@@ -141,6 +145,7 @@ fn main() -> ExitCode {
         updates::adding_or_removing_parameters_admits_no_violation,
         updates::the_binding_for_updates_is_restored,
         stages::a_namespace_in_deny_stays_in_it_while_the_profile_changes,
+        stages::a_binding_of_deny_that_is_deleted_or_edited_is_restored,
         api_servers::waiting_profiles_do_not_delay_others,
         api_servers::api_server_addresses_are_read_from_the_endpoint_slice,
         api_servers::every_api_server_is_probed_and_failing_ones_named,

@@ -34,12 +34,12 @@ fn profile(test: &str, rollout: &Json) -> TestResult<Json> {
     Ok(profile)
 }
 
-fn permit(cluster: &Cluster, verb: &str) -> TestResult {
+pub(crate) fn permit(cluster: &Cluster, verb: &str) -> TestResult {
     let manifests = root().join("manifests/rollout").display().to_string();
     cluster.kubectl(&[verb, "-k", &manifests]).map(drop)
 }
 
-async fn wait_rollout(
+pub(crate) async fn wait_rollout(
     cluster: &Cluster,
     profile: &str,
     what: &str,
@@ -55,6 +55,26 @@ async fn wait_rollout(
     })
     .await?;
     Ok(status)
+}
+
+/// Waits until the condition `RolledOut` has this reason, of the spec as it is.
+pub(crate) async fn wait_rolled_out(cluster: &Cluster, profile: &str, reason: &str) -> TestResult {
+    eventually(&format!("{profile} is rolled out, or is not: {reason}"), || async {
+        let found = cluster.profiles().get(profile).await.map_err(|error| error.to_string())?;
+        let conditions = found.status.map(|status| status.conditions).unwrap_or_default();
+        match conditions.into_iter().find(|one| one.type_ == "RolledOut") {
+            Some(one)
+                if one.reason == reason
+                    && one.observed_generation == found.metadata.generation
+                    && (one.status == "True") == (reason == "Completed") =>
+            {
+                Ok(())
+            }
+            other => Err(format!("{other:?}")),
+        }
+    })
+    .await?;
+    Ok(())
 }
 
 fn hostile_workload(kind: &str) -> Json {
@@ -206,6 +226,7 @@ pub(crate) async fn a_rollout_promotes_what_complies_and_holds_the_rest(cluster:
     }
     let events = cluster.kubectl(&["get", "events", "--all-namespaces", "-o", "json"])?;
     ensure!(events.contains("\"NamespaceHeld\"") && events.contains("\"RolloutComplete\""), "{events}");
+    wait_rolled_out(cluster, test, "Held").await?;
 
     the_scan_finds_who_is_held(cluster, test, &expected).await?;
     the_controller_makes_no_namespace_weaker(cluster, test, &last).await?;
@@ -246,7 +267,7 @@ async fn a_pause_takes_effect(cluster: &Cluster, test: &str, waves: &Json) -> Te
     Ok(())
 }
 
-async fn label_of(cluster: &Cluster, test: &str, namespace: &str) -> TestResult<Option<String>> {
+pub(crate) async fn label_of(cluster: &Cluster, test: &str, namespace: &str) -> TestResult<Option<String>> {
     let found = Api::<Namespace>::all(cluster.admin.clone()).get(namespace).await?;
     Ok(found.labels().get(&names::stage_label(test)).cloned())
 }
@@ -331,6 +352,14 @@ pub(crate) async fn a_rollout_stops_at_a_violation(cluster: &mut Cluster) -> Tes
     cluster.apply_profile(&profile(test, &waves)?).await?;
     let status = wait_rollout(cluster, test, "stopped", |status| status.phase == RolloutPhase::Stopped).await?;
     ensure!(status.message.contains("rollstop-b") && status.promoted == 0 && status.held == 1, "{status:?}");
+    wait_rolled_out(cluster, test, "Stopped").await?;
+    eventually("whoever works in a held namespace sees it there", || async {
+        let held = ["get", "events", "-n", "rollstop-b", "--field-selector=reason=NamespaceHeld", "--no-headers"];
+        let held = cluster.kubectl(&held).map_err(|error| error.to_string())?;
+        let right = held.contains("keeps this namespace at its stage: ") && held.contains("Pod hostile: [");
+        if right { Ok(()) } else { Err(held) }
+    })
+    .await?;
     for name in names {
         ensure!(label_of(cluster, test, name).await?.is_none(), "{name} was promoted");
     }

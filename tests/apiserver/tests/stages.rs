@@ -168,3 +168,56 @@ pub(crate) async fn a_namespace_in_deny_stays_in_it_while_the_profile_changes(cl
     bad.finish("a pod that violates in a namespace in Deny, while the profile changes").await?;
     cluster.delete_profile(test).await
 }
+
+/// Who may write bindings can take the one of Deny away, until the controller has put it back: that opens the namespaces
+/// in Deny and denies nothing in others.
+pub(crate) async fn a_binding_of_deny_that_is_deleted_or_edited_is_restored(cluster: &mut Cluster) -> TestResult {
+    let (cluster, test): (&Cluster, _) = (cluster, "by-binding");
+    create(cluster, test, "by-binding-deny", Some("Deny")).await?;
+    create(cluster, test, "by-binding-audit", None).await?;
+    cluster.apply_profile(&staged(test, "Audit")?).await?;
+    let hostile = || hostile_pod("hostile");
+    let denied = || async {
+        eventually("a violation is denied", || async {
+            let verdict = cluster.dry_run("by-binding-deny", &hostile()).await;
+            verdict.denial().map(drop).ok_or_else(|| format!("{verdict:?}"))
+        })
+        .await
+    };
+    denied().await?;
+    cluster.wait_condition(test, "Enforced", "True").await?;
+    let other = Watch::start(cluster, "by-binding-audit", hostile(), true);
+    let complying = Watch::start(cluster, "by-binding-deny", tool_pod("job", UID), true);
+    let name = names::staged(&names::policy(test, names::Shape::Pods), palisade_api::Stage::Deny);
+    let right = || async {
+        let found = cluster.bindings().get(&name).await.map_err(|error| error.to_string())?;
+        serde_json::to_value(found.spec).map_err(|error| error.to_string())
+    };
+    let spec = right().await?;
+    let everywhere = json!({"spec": {"matchResources": {"namespaceSelector": {"matchLabels": {"test": "nobody"}}}}});
+    for change in [None, Some(json!({"spec": {"validationActions": ["Audit"]}})), Some(everywhere)] {
+        match &change {
+            None => drop(cluster.kubectl(&["delete", "validatingadmissionpolicybinding", &name])?),
+            Some(patch) => {
+                let patch = patch.to_string();
+                let patch = ["patch", "validatingadmissionpolicybinding", &name, "--type=merge", "-p", &patch];
+                drop(cluster.kubectl(&patch)?);
+            }
+        }
+        eventually(&format!("{name} is restored after {change:?}"), || async {
+            let found = right().await?;
+            if found == spec { Ok(()) } else { Err(found.to_string()) }
+        })
+        .await?;
+        denied().await?;
+    }
+    // The end of one ends the others: the controller was at work, and nobody without a stage of their own was denied.
+    other.finish("a violation where the profile's stage holds").await?;
+    complying.finish("a pod that complies").await?;
+    let metrics = cluster.controller_get("/metrics").await?;
+    ensure!(
+        metrics.contains("palisade_drift_repaired_total{kind=\"ValidatingAdmissionPolicyBinding\"}"),
+        "nobody counts it: {metrics}"
+    );
+    cluster.delete_profile(test).await
+}

@@ -83,11 +83,9 @@ fn surround(cluster: &Cluster, objects: &mut [(String, Json)]) -> TestResult {
             let is_name = name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
             if !is_name {
                 object["metadata"]["namespace"] = json!("default");
-            } else if there.insert(name.clone()) {
-                if cluster.kubectl(&["create", "namespace", &name]).is_ok() {
-                    // A pod of a namespace without it is refused for that.
-                    cluster.kubectl(&["wait", "--for=create", "sa/default", "-n", &name, "--timeout=60s"])?;
-                }
+            } else if there.insert(name.clone()) && cluster.kubectl(&["create", "namespace", &name]).is_ok() {
+                // A pod of a namespace without it is refused for that.
+                cluster.kubectl(&["wait", "--for=create", "sa/default", "-n", &name, "--timeout=60s"])?;
             }
         }
         if object["kind"] != "Pod" {

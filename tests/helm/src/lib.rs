@@ -137,4 +137,61 @@ mod tests {
             }
         }
     }
+
+    /// The place of a heading in a page, as GitHub and mdBook make it.
+    fn places(page: &str) -> BTreeSet<String> {
+        let headings = page.lines().filter_map(|line| line.strip_prefix("## "));
+        headings.map(|heading| heading.to_lowercase().replace(' ', "-")).collect()
+    }
+
+    #[test]
+    fn each_alert_says_what_to_do_and_is_tested() {
+        let alerts = yaml("charts/palisade/files/alerts.yaml");
+        let tests = read("tests/alerts/alerts.test.yaml");
+        let mut sections = places(&read("docs/runbooks/alerts.md"));
+        for rule in alerts["groups"][0]["rules"].as_array().unwrap() {
+            let name = rule["alert"].as_str().unwrap();
+            let severity = rule["labels"]["severity"].as_str().unwrap_or_default();
+            assert!(["critical", "warning"].contains(&severity), "{name}: severity {severity:?}");
+            for text in ["summary", "description"] {
+                let said = rule["annotations"][text].as_str().unwrap_or_default();
+                assert!(said.len() > 20, "{name}: {text} is {said:?}");
+            }
+            let place = name.to_lowercase();
+            let url = format!("{}/blob/main/docs/runbooks/alerts.md#{place}", env!("CARGO_PKG_REPOSITORY"));
+            assert_eq!(rule["annotations"]["runbook_url"], url, "{name}");
+            assert!(sections.remove(&place), "docs/runbooks/alerts.md has no section {name}");
+            for case in ["fires", "is quiet"] {
+                let case = format!("name: \"{name}: {case}\"");
+                assert!(tests.contains(&case), "tests/alerts/alerts.test.yaml has no test {case}");
+            }
+        }
+        assert!(sections.is_empty(), "sections of docs/runbooks/alerts.md that are of no alert: {sections:?}");
+    }
+
+    #[test]
+    fn dashboard_can_be_imported_into_grafana() {
+        let dashboard: Json = serde_json::from_str(&read("charts/palisade/files/dashboard.json")).unwrap();
+        assert!(dashboard["uid"].is_string() && dashboard["schemaVersion"].as_i64() > Some(35), "uid, schemaVersion");
+        assert!(dashboard["id"].is_null(), "an id is that of one Grafana");
+        let sources = dashboard["templating"]["list"].as_array().unwrap();
+        let source = sources.iter().find(|variable| variable["type"] == "datasource").unwrap();
+        let reference = format!("${{{}}}", source["name"].as_str().unwrap());
+        let (mut ids, mut cells) = (BTreeSet::new(), BTreeSet::new());
+        for panel in dashboard["panels"].as_array().unwrap() {
+            let title = panel["title"].as_str().unwrap();
+            assert!(ids.insert(panel["id"].as_i64().unwrap()), "{title}: two panels have its id");
+            assert!(panel["description"].as_str().is_some_and(|said| said.len() > 10), "{title} is not explained");
+            assert!(panel["fieldConfig"]["defaults"]["unit"].is_string(), "{title} has no unit");
+            let at = &panel["gridPos"];
+            let number = |key: &str| at[key].as_i64().unwrap();
+            for (x, y) in (0..number("w")).flat_map(|x| (0..number("h")).map(move |y| (x, y))) {
+                let cell = (number("x") + x, number("y") + y);
+                assert!(cell.0 < 24 && cells.insert(cell), "{title} is over another panel, or outside: {cell:?}");
+            }
+            for target in panel["targets"].as_array().unwrap() {
+                assert_eq!(target["datasource"]["uid"], reference, "{title}");
+            }
+        }
+    }
 }

@@ -13,14 +13,11 @@ use kube::{
     Api, Client,
     api::{ListParams, Patch, PatchParams, PostParams},
 };
-use palisade_api::{Approval, ToolSecurityException};
+use palisade_api::{Approval, ApprovalState, ToolSecurityException};
 use serde_json::{Value as Json, json};
 
 pub use self::args::ExceptionCommand;
-use self::{
-    args::{ApproveArgs, ListArgs, ListFormat, NamespaceArgs, OneArgs, OneFormat},
-    shown::Standing,
-};
+use self::args::{ApproveArgs, ListArgs, ListFormat, NamespaceArgs, OneArgs, OneFormat};
 use crate::{
     cluster::{could_not_run, failed},
     output,
@@ -157,7 +154,7 @@ async fn approve(client: &Client, args: &ApproveArgs) -> Result<(), Failure> {
         let problem = Problem::new(format!("exception {name} is at generation {generation}, not {wanted}"));
         return Err(Failure::CouldNotRun(vec![problem.help("nothing was approved; it asks for something else now")]));
     }
-    if Standing::of(&found) == Standing::Now {
+    if found.is_approved() {
         return done(*output, &found, "unchanged: it is approved already");
     }
     if !args.yes && !asked()? {
@@ -197,7 +194,7 @@ async fn user(client: &Client) -> Option<String> {
 async fn revoke(client: &Client, args: &OneArgs) -> Result<(), Failure> {
     let place = Place::of(client, &args.of);
     let found = place.get(&args.name).await?;
-    if Standing::of(&found) == Standing::None {
+    if found.approval_state() == ApprovalState::Missing {
         return done(args.output, &found, "unchanged: it is not approved");
     }
     let written = place.write(&found, &Json::Null).await?;

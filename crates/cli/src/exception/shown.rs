@@ -1,47 +1,35 @@
 //! Exceptions as people read them. Tenants write most of it: no text of theirs can look like a line of this program.
 
 use k8s_openapi::jiff::Timestamp;
-use palisade_api::{ExceptionScope, ExceptionState, ScopeKind, ToolSecurityException};
+use palisade_api::{
+    ApprovalState, ExceptionScope, ScopeKind, ToolSecurityException,
+    conditions::{ExceptionCondition, ExceptionReason},
+};
 
 use crate::{output, report::one_line};
 
-/// Whether an exception is approved.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
-    /// Nobody has approved it.
-    None,
-    /// As it is now.
-    Now,
-    /// As it was, and it has changed since: that is no approval.
-    Before,
-}
-
-impl Standing {
-    pub fn of(exception: &ToolSecurityException) -> Self {
-        match exception.status.as_ref().and_then(|status| status.approval.as_ref()) {
-            None => Self::None,
-            Some(_) if exception.is_approved() => Self::Now,
-            Some(_) => Self::Before,
-        }
-    }
-}
-
-/// What the controller says of an exception; `None` if it has yet to look at what the spec and the approval say now.
-fn state(exception: &ToolSecurityException) -> Option<ExceptionState> {
-    let status = exception.status.as_ref()?;
-    let state = status.state.filter(|_| status.observed_generation == exception.metadata.generation)?;
-    let outdated = match state {
-        ExceptionState::Pending => exception.is_approved(),
-        ExceptionState::Approved => !exception.is_approved(),
-        ExceptionState::Expired | ExceptionState::Invalid => false,
+/// What the controller says of an exception, and that in a sentence; `None` if it has yet to look at what the spec and
+/// the approval say now.
+fn state(exception: &ToolSecurityException) -> Option<(ExceptionReason, &str)> {
+    let ready = exception.condition(ExceptionCondition::Ready)?;
+    let reason = ready.reason.parse().ok()?;
+    let outdated = match reason {
+        ExceptionReason::AwaitingApproval | ExceptionReason::ApprovalOutdated => exception.is_approved(),
+        ExceptionReason::InForce | ExceptionReason::Pending => !exception.is_approved(),
+        _ => false,
     };
-    (!outdated).then_some(state)
+    (!outdated).then_some((reason, ready.message.as_str()))
+}
+
+/// Since when nothing that exists needs it, if the background scan says so.
+fn unused_since(exception: &ToolSecurityException) -> Option<Timestamp> {
+    let in_use = exception.condition(ExceptionCondition::InUse).filter(|one| one.status == "False")?;
+    exception.is_approved().then_some(in_use.last_transition_time.0)
 }
 
 /// Whether it waits for an approval that could have an effect.
 pub fn is_pending(exception: &ToolSecurityException) -> bool {
-    Standing::of(exception) != Standing::Now
-        && !matches!(state(exception), Some(ExceptionState::Expired | ExceptionState::Invalid))
+    !exception.is_approved() && !state(exception).is_some_and(|(reason, _)| reason.is_final())
 }
 
 /// For what it is.
@@ -67,23 +55,23 @@ pub fn details(exception: &ToolSecurityException, now: Timestamp) -> String {
     let over = if spec.expires.0 <= now { ", which is over" } else { "" };
     let approval = exception.status.as_ref().and_then(|status| status.approval.as_ref());
     let by = approval.and_then(|one| one.by.as_ref()).map(|by| format!(" by {}", one_line(by))).unwrap_or_default();
-    let approved = match (Standing::of(exception), approval) {
-        (Standing::Now, _) => format!("yes{by}"),
-        (Standing::Before, Some(before)) if Some(&before.uid) != meta.uid.as_ref() => {
+    let approved = match (exception.approval_state(), approval) {
+        (ApprovalState::Current, _) => format!("yes{by}"),
+        (ApprovalState::Outdated, Some(before)) if Some(&before.uid) != meta.uid.as_ref() => {
             format!("no: another object of this name was approved{by}")
         }
-        (Standing::Before, Some(before)) if meta.deletion_timestamp.is_none() => {
+        (ApprovalState::Outdated, Some(before)) if meta.deletion_timestamp.is_none() => {
             format!("no: generation {} was approved{by}, and the spec has changed since", before.generation)
         }
-        (Standing::Before, _) => "no: it is being deleted".to_owned(),
-        (Standing::None, _) => "no".to_owned(),
+        (ApprovalState::Outdated, _) => "no: it is being deleted".to_owned(),
+        (ApprovalState::Missing, _) => "no".to_owned(),
     };
-    let message = exception.status.as_ref().and_then(|status| status.message.as_deref()).map(one_line);
-    let stands = match (state(exception), message) {
-        (Some(state), Some(message)) => format!("{state}: {message}"),
-        (Some(state), None) => state.to_string(),
-        (None, _) => "the controller has not looked at it yet".to_owned(),
+    let stands = match state(exception) {
+        Some((reason, message)) => format!("{reason}: {}", one_line(message)),
+        None => "the controller has not looked at it yet".to_owned(),
     };
+    let unused =
+        unused_since(exception).map(|since| ("in use", format!("no: nothing that exists needs it since {since}")));
     [
         ("exception", format!("{}/{}", named(&meta.namespace), named(&meta.name))),
         ("profile", one_line(&spec.profile)),
@@ -96,6 +84,7 @@ pub fn details(exception: &ToolSecurityException, now: Timestamp) -> String {
         ("state", stands),
     ]
     .into_iter()
+    .chain(unused)
     .map(|(what, text)| format!("{:12}{text}\n", format!("{what}:")))
     .collect::<Vec<_>>()
     .concat()
@@ -107,10 +96,10 @@ pub fn table(exceptions: &[ToolSecurityException], with_namespace: bool) -> Stri
     let row = |exception: &ToolSecurityException| {
         let (meta, spec) = (&exception.metadata, &exception.spec);
         let approval = exception.status.as_ref().and_then(|status| status.approval.as_ref());
-        let approved = match Standing::of(exception) {
-            Standing::None => "no".to_owned(),
-            Standing::Before => "changed since".to_owned(),
-            Standing::Now => {
+        let approved = match exception.approval_state() {
+            ApprovalState::Missing => "no".to_owned(),
+            ApprovalState::Outdated => "changed since".to_owned(),
+            ApprovalState::Current => {
                 approval.and_then(|one| one.by.as_deref()).map_or_else(|| "yes".to_owned(), |by| format!("by {by}"))
             }
         };
@@ -122,7 +111,11 @@ pub fn table(exceptions: &[ToolSecurityException], with_namespace: bool) -> Stri
             scope(&spec.scope),
             spec.expires.0.to_string(),
             approved,
-            state(exception).map_or_else(|| "-".to_owned(), |state| state.to_string()),
+            match state(exception) {
+                Some((reason, _)) if unused_since(exception).is_some() => format!("{reason}, unused"),
+                Some((reason, _)) => reason.to_string(),
+                None => "-".to_owned(),
+            },
         ]
         .map(|cell| one_line(&cell))
     };
@@ -138,6 +131,21 @@ mod tests {
 
     use super::*;
 
+    fn condition(type_: &str, status: &str, reason: &str, generation: i64) -> Json {
+        json!({
+            "type": type_, "status": status, "reason": reason, "message": "why", "observedGeneration": generation,
+            "lastTransitionTime": "2026-02-03T04:05:06Z",
+        })
+    }
+
+    fn ready(reason: &str, generation: i64) -> Json {
+        condition("Ready", if reason == "InForce" { "True" } else { "False" }, reason, generation)
+    }
+
+    fn conditions(all: &[Json]) -> (&'static [&'static str], Json) {
+        (&["status", "conditions"], json!(all))
+    }
+
     fn exception(change: &[(&[&str], Json)]) -> ToolSecurityException {
         let mut object = json!({
             "apiVersion": "toolsecurity.dev/v1alpha1", "kind": "ToolSecurityException",
@@ -147,7 +155,7 @@ mod tests {
                 "scope": {"kind": "Deployment", "name": "encoder", "container": "driver"},
                 "reason": "ticket 7", "expires": "2027-01-31T00:00:00Z",
             },
-            "status": {"state": "Pending", "message": "nobody has approved it", "observedGeneration": 2},
+            "status": {"conditions": [ready("AwaitingApproval", 2)], "observedGeneration": 2},
         });
         for (path, value) in change {
             json::set(&mut object, path, value.clone());
@@ -166,7 +174,7 @@ until:      2027-01-31T00:00:00Z
 reason:     ticket 7
 version:    generation 2, uid u
 approved:   no
-state:      Pending: nobody has approved it
+state:      AwaitingApproval: why
 ";
         assert_eq!(details(&exception(&[]), Timestamp::UNIX_EPOCH), expected);
         let over = details(&exception(&[]), Timestamp::MAX);
@@ -191,9 +199,9 @@ state:      Pending: nobody has approved it
     #[test]
     fn state_of_an_earlier_version_is_not_shown() {
         let approved = json!({"uid": "u", "generation": 2});
-        let changed = exception(&[(&["status", "observedGeneration"], json!(1))]);
+        let changed = exception(&[conditions(&[ready("AwaitingApproval", 1)])]);
         let fresh = exception(&[(&["status", "approval"], approved)]);
-        let taken = exception(&[(&["status", "state"], json!("Approved"))]);
+        let taken = exception(&[conditions(&[ready("InForce", 2)])]);
         for one in [changed, fresh, taken] {
             let shown = details(&one, Timestamp::UNIX_EPOCH);
             assert!(shown.contains("state:      the controller has not looked at it yet\n"), "{shown}");
@@ -213,17 +221,29 @@ state:      Pending: nobody has approved it
         let all = exception(&[
             (&["spec", "scope"], json!({"kind": "Namespace"})),
             (&["status", "approval"], json!({"uid": "u", "generation": 2, "by": "eve"})),
-            (&["status", "state"], json!("Approved")),
+            conditions(&[ready("InForce", 2)]),
         ]);
         let changed = exception(&[(&["status", "approval"], json!({"uid": "u", "generation": 1}))]);
         let expected = "\
 NAME   PROFILE   CHECKS                 FOR                                    UNTIL                  APPROVED        STATE
-gpu    tools     privileged,hostPorts   the whole namespace                    2027-01-31T00:00:00Z   by eve          Approved
-gpu    tools     privileged,hostPorts   Deployment encoder, container driver   2027-01-31T00:00:00Z   changed since   Pending
+gpu    tools     privileged,hostPorts   the whole namespace                    2027-01-31T00:00:00Z   by eve          InForce
+gpu    tools     privileged,hostPorts   Deployment encoder, container driver   2027-01-31T00:00:00Z   changed since   AwaitingApproval
 ";
         assert_eq!(table(&[all.clone(), changed.clone()], false), expected);
         assert!(table(&[], true).starts_with("NAMESPACE   NAME   "));
         assert!(is_pending(&changed) && !is_pending(&all));
-        assert!(!is_pending(&exception(&[(&["status", "state"], json!("Invalid"))])));
+        assert!(!is_pending(&exception(&[conditions(&[ready("NotCovered", 2)])])));
+    }
+
+    #[test]
+    fn what_nothing_needs_is_shown_as_unused() {
+        let all = [ready("InForce", 2), condition("InUse", "False", "ExemptsNothing", 2)];
+        let unused = exception(&[(&["status", "approval"], json!({"uid": "u", "generation": 2})), conditions(&all)]);
+        let shown = details(&unused, Timestamp::UNIX_EPOCH);
+        assert!(
+            shown.ends_with("in use:     no: nothing that exists needs it since 2026-02-03T04:05:06Z\n"),
+            "{shown}"
+        );
+        assert!(table(&[unused], false).ends_with("InForce, unused\n"));
     }
 }

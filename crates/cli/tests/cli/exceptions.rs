@@ -56,8 +56,8 @@ fn every_command_judges_by_what_is_approved() {
     for (scope, expires, generation, admitted, note) in [
         ("{kind: Pod, name: bad, imagePrefix: registry.example/}", later, 2, true, None),
         ("{kind: Namespace, container: other}", later, 2, false, None),
-        ("{kind: Namespace}", later, 1, false, Some("it is Pending")),
-        ("{kind: Namespace}", "2026-01-02T00:00:00Z", 2, false, Some("it is Expired")),
+        ("{kind: Namespace}", later, 1, false, Some("no effect; ApprovalOutdated")),
+        ("{kind: Namespace}", "2026-01-02T00:00:00Z", 2, false, Some("no effect; Expired")),
     ] {
         let tenant = format!("{NAMESPACE}{}", exception(scope, expires, generation));
         let files = directory(&[

@@ -8,9 +8,11 @@
 //! A pass lists each kind in the whole cluster, a page at a time. It keeps of each object the verdict and what the
 //! verdict depends on, so that the next pass judges only what has changed, and writes nothing if nothing has.
 
+mod needed;
 mod pass;
 mod policy_reports;
 mod reports;
+mod snapshot;
 mod tally;
 
 use std::{sync::Arc, time::Duration};
@@ -22,8 +24,9 @@ use palisade_objects::{existing::is_current, owners::Owners, workload::WORKLOADS
 use tokio::time::{Instant, Interval, MissedTickBehavior};
 
 use self::{
-    pass::{Memory, Pass, Snapshot, Subject},
+    pass::{Memory, Pass},
     reports::Budget,
+    snapshot::{Snapshot, Subject},
     tally::Tallies,
 };
 use crate::{
@@ -167,8 +170,10 @@ impl Scan {
             pass = self.list(pass, ("v1", "Pod", "pods"), true, &mut owners).await?;
         }
         let (objects, judged) = (pass.objects, pass.judged);
-        let (snapshot, found, memory) = pass.end();
+        let (snapshot, found, needed, memory) = pass.end();
         self.memory = memory;
+        self.cx.store.asked.set_needed(needed);
+        self.cx.queues.exceptions.trigger(self.cx.store.asked.namespaces());
         self.cx.metrics.scan_objects(objects);
         let tallies = tally::count(&found, &owners);
         let mut budget = Budget::new(self.budget);

@@ -1,60 +1,34 @@
 //! One pass over the objects of the cluster: judges what has changed since the pass before, and remembers the rest. Pure.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     hash::{DefaultHasher, Hash, Hasher},
     sync::Arc,
 };
 
-use k8s_openapi::jiff::Timestamp;
 use palisade_api::ToolSecurityParams;
 use palisade_compiler::selects;
 use palisade_objects::owners::Reference;
 use serde_json::Value as Json;
 
+use super::{
+    needed::{self, Needs},
+    snapshot::{Snapshot, Subject},
+};
 use crate::{
-    accepted::AcceptedProfile,
-    asked::ObservedException,
-    judge::{Existing, Judge, Judgement, Tenant},
+    asked::Needed,
+    judge::{Existing, Judgement, Tenant},
     store::ObservedNamespace,
 };
 
-/// A profile to judge by.
-#[derive(Debug)]
-pub struct Subject {
-    /// The generation in force.
-    pub accepted: Arc<AcceptedProfile>,
-    /// Its policies.
-    pub judge: Arc<Judge>,
-    /// What tenants ask for, by namespace.
-    pub asked: BTreeMap<String, Vec<Arc<ObservedException>>>,
+/// What was found out about an object.
+#[derive(Debug, Default)]
+pub struct Outcomes {
+    /// What the profiles that judge it say, by profile; without those that it complies with.
+    pub judgements: Vec<(String, Judgement)>,
+    /// The uids of the exceptions that it needs, without which it would violate a profile.
+    pub needs: Vec<String>,
 }
-
-impl Subject {
-    /// Its name.
-    pub fn name(&self) -> &str {
-        &self.accepted.compiled.profile
-    }
-
-    fn params(&self, namespace: &ObservedNamespace, now: Timestamp) -> Option<ToolSecurityParams> {
-        let asked = self.asked.get(&namespace.namespace.name).into_iter().flatten();
-        self.accepted.compiled.params(&namespace.namespace, asked.map(|one| &one.request), now)
-    }
-}
-
-/// What objects are judged by.
-#[derive(Debug)]
-pub struct Snapshot {
-    /// The profiles.
-    pub subjects: Vec<Subject>,
-    /// The namespaces, by name.
-    pub namespaces: BTreeMap<String, Arc<ObservedNamespace>>,
-    /// The time, because exceptions end.
-    pub now: Timestamp,
-}
-
-/// What the profiles that judge an object say of it, by profile; without those that it complies with.
-pub type Outcomes = Arc<[(String, Judgement)]>;
 
 /// An object that does not comply.
 #[derive(Clone, Debug)]
@@ -65,8 +39,8 @@ pub struct Found {
     pub object: Reference,
     /// Its controller.
     pub owner: Option<Reference>,
-    /// By profile.
-    pub outcomes: Outcomes,
+    /// What the profiles say of it.
+    pub outcomes: Arc<Outcomes>,
 }
 
 /// What was judged in former passes: an object is judged again only if it or what it is judged by has changed.
@@ -81,8 +55,8 @@ struct Known {
     version: u64,
     inputs: u64,
     pass: u32,
-    /// `None` if it complies.
-    outcomes: Option<Outcomes>,
+    /// `None` if it complies, and needs no exception for that.
+    outcomes: Option<Arc<Outcomes>>,
 }
 
 /// One pass.
@@ -91,6 +65,8 @@ pub struct Pass {
     snapshot: Snapshot,
     memory: Memory,
     found: BTreeMap<&'static str, Vec<Found>>,
+    /// The uids of the exceptions that something needs.
+    needed: BTreeSet<String>,
     /// How many objects there are that at least one profile judges.
     pub objects: usize,
     /// How many of them were judged in this pass.
@@ -101,7 +77,7 @@ impl Pass {
     /// Begins.
     pub fn new(snapshot: Snapshot, mut memory: Memory) -> Self {
         memory.pass = memory.pass.wrapping_add(1);
-        Self { snapshot, memory, found: BTreeMap::new(), objects: 0, judged: 0 }
+        Self { snapshot, memory, found: BTreeMap::new(), needed: BTreeSet::new(), objects: 0, judged: 0 }
     }
 
     /// Forgets what was found of a kind, whose list begins again.
@@ -111,7 +87,7 @@ impl Pass {
 
     /// Judges some objects: best those of one namespace one after the other, as lists have them.
     pub fn judge(&mut self, kind: &'static str, page: &[Existing]) {
-        let Self { snapshot, memory, found, objects, judged } = self;
+        let Self { snapshot, memory, found, needed, objects, judged } = self;
         let mut place: Option<Place<'_>> = None;
         for Existing { object, .. } in page {
             let text = |pointer: &str| object.pointer(pointer).and_then(Json::as_str).unwrap_or_default();
@@ -134,7 +110,9 @@ impl Pass {
                 memory.known.insert(uid, Known { version, inputs, pass, outcomes: outcomes.clone() });
                 outcomes
             };
-            if let Some(outcomes) = outcomes {
+            let Some(outcomes) = outcomes else { continue };
+            needed.extend(outcomes.needs.iter().cloned());
+            if !outcomes.judgements.is_empty() {
                 let (namespace, owner) = (namespace.to_owned(), Reference::to_controller(object));
                 let object = Reference::to(kind, object);
                 found.entry(kind).or_default().push(Found { namespace, object, owner, outcomes });
@@ -142,15 +120,16 @@ impl Pass {
         }
     }
 
-    /// Ends: what does not comply, workloads before pods in the order in which kinds were judged; and what the next pass
-    /// need not judge again.
-    pub fn end(self) -> (Snapshot, Vec<Found>, Memory) {
-        let Self { snapshot, mut memory, mut found, .. } = self;
+    /// Ends: what does not comply, workloads before pods in the order in which kinds were judged; which exceptions are
+    /// needed; and what the next pass need not judge again.
+    pub fn end(self) -> (Snapshot, Vec<Found>, Needed, Memory) {
+        let Self { snapshot, mut memory, mut found, needed, .. } = self;
         memory.known.retain(|_, known| known.pass == memory.pass);
         memory.known.shrink_to_fit();
         let pods = found.remove("Pod");
         let all = found.into_values().flatten().chain(pods.into_iter().flatten()).collect();
-        (snapshot, all, memory)
+        let needed = needed::all(&snapshot, &needed);
+        (snapshot, all, needed, memory)
     }
 
     /// What was remembered, of a pass that did not come to its end.
@@ -161,13 +140,21 @@ impl Pass {
 
 /// A namespace, and the profiles that select it.
 struct Place<'a> {
+    snapshot: &'a Snapshot,
     name: String,
     namespace: Option<&'a ObservedNamespace>,
     subjects: Vec<(&'a Subject, Option<ToolSecurityParams>)>,
     /// A digest of all that a verdict depends on besides the object.
     inputs: u64,
     /// Made when the first object is judged.
-    tenants: Vec<(&'a str, Tenant<'a>)>,
+    tenants: Vec<Seat<'a>>,
+}
+
+/// The judges of one profile in a namespace.
+struct Seat<'a> {
+    profile: &'a str,
+    tenant: Tenant<'a>,
+    needs: Option<Needs<'a>>,
 }
 
 impl<'a> Place<'a> {
@@ -184,24 +171,36 @@ impl<'a> Place<'a> {
             (&namespace.labels, &namespace.annotations).hash(&mut hasher);
         }
         for (subject, params) in &subjects {
+            for one in subject.approved(name, snapshot.now) {
+                (&one.uid, one.generation).hash(&mut hasher);
+            }
             let profile = &subject.accepted.profile;
             (subject.name(), &profile.metadata.uid, profile.metadata.generation).hash(&mut hasher);
             serde_json::to_string(&params.as_ref().map(|params| &params.spec)).unwrap_or_default().hash(&mut hasher);
         }
-        Self { name: name.to_owned(), namespace, subjects, inputs: hasher.finish(), tenants: Vec::new() }
+        Self { snapshot, name: name.to_owned(), namespace, subjects, inputs: hasher.finish(), tenants: Vec::new() }
     }
 
-    fn judge(&mut self, kind: &str, object: &Json) -> Option<Outcomes> {
+    fn judge(&mut self, kind: &str, object: &Json) -> Option<Arc<Outcomes>> {
         let namespace = self.namespace?;
         if self.tenants.is_empty() {
-            let tenants = self.subjects.iter().map(|(subject, params)| {
-                (subject.name(), subject.judge.tenant(&subject.accepted, &namespace.namespace, params.as_ref()))
+            let seats = self.subjects.iter().map(|(subject, params)| Seat {
+                profile: subject.name(),
+                tenant: subject.judge.tenant(&subject.accepted, &namespace.namespace, params.as_ref()),
+                needs: Needs::of(subject, &namespace.namespace, self.snapshot),
             });
-            self.tenants = tenants.collect();
+            self.tenants = seats.collect();
         }
-        let judgements = self.tenants.iter().map(|(name, tenant)| ((*name).to_owned(), tenant.judge(kind, object)));
-        let outcomes: Vec<_> = judgements.filter(|(_, judgement)| *judgement != Judgement::Complies).collect();
-        (!outcomes.is_empty()).then(|| outcomes.into())
+        let mut outcomes = Outcomes::default();
+        for Seat { profile, tenant, needs } in &self.tenants {
+            let judgement = tenant.judge(kind, object);
+            if judgement != Judgement::Complies {
+                outcomes.judgements.push(((*profile).to_owned(), judgement));
+            }
+            outcomes.needs.extend(needs.iter().flat_map(|needs| needs.by(kind, object)));
+        }
+        let complies = outcomes.judgements.is_empty() && outcomes.needs.is_empty();
+        (!complies).then(|| Arc::new(outcomes))
     }
 }
 

@@ -14,8 +14,8 @@ use palisade_objects::{json::set, owners::Reference};
 use serde_json::{Value as Json, json};
 
 use super::{
-    pass::Snapshot,
     reports::{self, Budget, Finding, Kind, Reports},
+    snapshot::Snapshot,
     tally::Tallies,
 };
 use crate::{

@@ -11,7 +11,7 @@ use palisade_api::{Stage, ToolSecurityReport, ToolSecurityReportSpec, names};
 use serde::{Serialize, de::DeserializeOwned};
 
 use super::{
-    pass::{Snapshot, Subject},
+    snapshot::{Snapshot, Subject},
     tally::{Tallies, Tally},
 };
 use crate::{

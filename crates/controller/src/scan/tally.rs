@@ -53,7 +53,7 @@ pub fn count(found: &[Found], owners: &Owners) -> Tallies {
     let mut tallies = Tallies::new();
     for Found { namespace, object, owner, outcomes } in found {
         let workload = owners.workload(object, owner.as_ref());
-        for (profile, judgement) in outcomes.iter() {
+        for (profile, judgement) in &outcomes.judgements {
             let tally = tallies.entry((profile.clone(), namespace.clone())).or_default();
             tally.add(workload, judgement);
         }
@@ -154,10 +154,12 @@ fn number(count: usize) -> i64 {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use palisade_gate::Violation;
     use serde_json::json;
 
-    use super::*;
+    use super::{super::pass::Outcomes, *};
 
     fn violates(checks: &[&str]) -> Judgement {
         let violation = |check: &&str| Violation { check: (*check).to_owned(), message: format!("{check} is wrong") };
@@ -170,7 +172,7 @@ mod tests {
             namespace: namespace.to_owned(),
             object: Reference::to(kind, &json!({"metadata": {"name": name}})),
             owner: owner.and_then(|owner| Reference::to_controller(&object(owner))),
-            outcomes: [("tools".to_owned(), judgement)].into(),
+            outcomes: Arc::new(Outcomes { judgements: vec![("tools".to_owned(), judgement)], ..Outcomes::default() }),
         }
     }
 

@@ -40,9 +40,15 @@ fn show(setup: &Setup, exception: &Json) {
     }
 }
 
-async fn state(setup: &Setup, state: &str) -> Duration {
-    let found = |mock: &Mock| mock.get(STATUS).is_some_and(|it| it["status"]["state"] == state);
-    setup.until(&format!("state {state}"), found).await
+fn condition(mock: &Mock, type_: &str) -> Option<Json> {
+    let found = mock.get(STATUS)?;
+    found["status"]["conditions"].as_array()?.iter().find(|one| one["type"] == type_).cloned()
+}
+
+/// Waits until it is in force, or is not, for this reason.
+async fn state(setup: &Setup, reason: &str) -> Duration {
+    let found = |mock: &Mock| condition(mock, "Ready").is_some_and(|ready| ready["reason"] == reason);
+    setup.until(&format!("state {reason}"), found).await
 }
 
 fn asked_for() -> Json {
@@ -56,11 +62,16 @@ async fn state_of_an_exception_is_reported_and_never_an_approval() {
     let setup = Setup::new(&["a", "b"]);
     setup.run();
     show(&setup, &exception(&Json::Null));
-    state(&setup, "Invalid").await;
-    let message = setup.mock.get(STATUS).unwrap()["status"]["message"].clone();
-    assert_eq!(message, "there is no ToolSecurityProfile tools");
+    state(&setup, "ProfileNotFound").await;
+    let of = |type_: &str| condition(&setup.mock, type_).unwrap();
+    assert_eq!(of("Ready")["message"], "there is no ToolSecurityProfile tools");
+    assert_eq!(
+        [&of("Ready")["status"], &of("Stalled")["status"], &of("Approved")["status"]],
+        ["False", "True", "False"]
+    );
     setup.observe(&asked_for());
-    state(&setup, "Pending").await;
+    state(&setup, "AwaitingApproval").await;
+    assert_eq!([&of("Stalled")["status"], &of("Approved")["reason"]], ["False", "AwaitingApproval"]);
     setup.in_force("tools", 1).await;
     let at = params_path("tools", "a");
     assert_eq!(setup.mock.get(&at).unwrap()["spec"]["workloadExceptions"], Json::Null);
@@ -68,7 +79,13 @@ async fn state_of_an_exception_is_reported_and_never_an_approval() {
     let mut approved = exception(&json!({"uid": "u", "generation": 1}));
     approved["metadata"]["resourceVersion"] = "1000000".into();
     show(&setup, &approved);
-    state(&setup, "Approved").await;
+    state(&setup, "InForce").await;
+    assert_eq!(
+        [&of("Ready")["status"], &of("Stalled")["status"], &of("Approved")["status"]],
+        ["True", "False", "True"]
+    );
+    assert_eq!(of("Ready")["observedGeneration"], 1);
+    assert_eq!(condition(&setup.mock, "InUse"), None, "nobody has looked");
     let written = json!({"Deployment/encoder": {"privileged": "2999-01-01T00:00:00Z"}});
     setup.until("parameters", |mock| mock.get(&at).unwrap()["spec"]["workloadExceptions"] == written).await;
     let elsewhere = setup.mock.get(&params_path("tools", "b")).unwrap();
@@ -77,6 +94,50 @@ async fn state_of_an_exception_is_reported_and_never_an_approval() {
         assert!(request.body["status"].get("approval").is_none(), "{}", request.body);
         assert_eq!(request.body["metadata"], json!({"uid": "u"}));
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_exception_is_in_force_when_its_parameters_are_written() {
+    let setup = Setup::new(&["a"]);
+    let at = params_path("tools", "a");
+    let exception_in = |body: &Json| body["spec"]["workloadExceptions"].is_object();
+    setup.mock.rule(move |asked| {
+        if asked.path == at && exception_in(&asked.body) { Respond::Error(500) } else { Respond::Normally }
+    });
+    setup.run();
+    setup.observe(&asked_for());
+    setup.in_force("tools", 1).await;
+    show(&setup, &exception(&json!({"uid": "u", "generation": 1})));
+    state(&setup, "Pending").await;
+    let ready = condition(&setup.mock, "Ready").unwrap();
+    assert_eq!([&ready["status"], &condition(&setup.mock, "Approved").unwrap()["status"]], ["False", "True"]);
+    setup.mock.rule(|_| Respond::Normally);
+    state(&setup, "InForce").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_end_is_announced_once() {
+    let setup = Setup::new(&["a"]);
+    setup.run();
+    setup.observe(&asked_for());
+    setup.in_force("tools", 1).await;
+    let mut over = exception(&json!({"uid": "u", "generation": 1}));
+    over["spec"]["expires"] = "2026-01-01T00:00:00Z".into();
+    show(&setup, &over);
+    state(&setup, "Expired").await;
+    let events = |mock: &Mock| {
+        let said = |body: &Json| body["reason"] == "Expired" && body["regarding"]["name"] == "driver";
+        mock.asked().iter().filter(|asked| asked.path.ends_with("/events") && said(&asked.body)).count()
+    };
+    setup.until("an event", |mock| events(mock) == 1).await;
+    // What another process has said already is not said again.
+    let mut known = setup.mock.get(STATUS).unwrap();
+    known["metadata"]["resourceVersion"] = "1000000".into();
+    known["status"]["conditions"][0]["message"] = "somebody else wrote this".into();
+    show(&setup, &known);
+    setup.until("mended", |mock| condition(mock, "Approved").is_some_and(|one| one["message"] == "")).await;
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    assert_eq!(events(&setup.mock), 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -92,6 +153,6 @@ async fn state_that_cannot_be_written_is_written_later_and_delays_no_parameters(
     let took = setup.until("parameters", has).await;
     assert!(took < Duration::from_secs(1), "{took:?}");
     setup.mock.rule(|_| Respond::Normally);
-    let took = state(&setup, "Approved").await;
+    let took = state(&setup, "InForce").await;
     assert!(took < Duration::from_secs(15), "{took:?}");
 }

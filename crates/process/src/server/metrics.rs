@@ -58,6 +58,13 @@ impl HttpMetrics {
         );
     }
 
+    /// Each of them once, for what compares metrics with documents.
+    pub fn count_once(&self, port: &'static str) {
+        self.of(port);
+        self.closed(port, Ending::Idle);
+        self.refused(port, BodyError::ClosedEarly);
+    }
+
     pub(super) fn of(&self, port: &'static str) -> Gauges {
         let of = |family: &Family<Port, Gauge>| family.get_or_create(&Port { port }).clone();
         Gauges { connections: of(&self.connections), body_bytes: of(&self.body_bytes) }

@@ -120,20 +120,45 @@ fn every_subcommand_is_fuzzed_and_documented() {
 fn every_condition_is_printed_and_documented() {
     let all = ConditionType::ALL.map(|condition| condition.to_string());
     assert_eq!(variants("crates/api/src/conditions.rs", "ConditionType"), all, "ConditionType::ALL");
-    let readme = fs::read_to_string(root().join("README.md")).unwrap();
+    let [readme, rollout] = ["README.md", "docs/rollout.md"].map(|path| fs::read_to_string(root().join(path)).unwrap());
     let profiles = crd::all().into_iter().find(|crd| crd.spec.names.kind == "ToolSecurityProfile").unwrap();
     let columns = profiles.spec.versions[0].additional_printer_columns.clone().unwrap_or_default();
     let schema = serde_json::to_value(&profiles.spec.versions[0].schema).unwrap();
     let explained = schema.pointer("/openAPIV3Schema/properties/status/properties/conditions/description").unwrap();
     for condition in ConditionType::ALL {
         let is_column = columns.iter().any(|column| column.name == condition.to_string());
-        // These two are for tools, and Ready shows what they amount to.
-        let for_tools = matches!(condition, ConditionType::Reconciling | ConditionType::Stalled);
+        // These are for tools. Ready shows what the first two amount to, and column Rollout more than the last.
+        let for_tools =
+            matches!(condition, ConditionType::Reconciling | ConditionType::Stalled | ConditionType::RolledOut);
         assert!(is_column || for_tools, "{condition} is no column of kubectl get");
         assert!(
-            explained.as_str().unwrap().contains(&format!("{condition}: ")),
+            explained.as_str().unwrap().replace('`', "").contains(&format!("{condition}: ")),
             "the CRD does not explain {condition}"
         );
-        assert!(readme.contains(&format!("\n| `{condition}` |")), "README.md does not explain {condition}");
+        // Most profiles have no rollout.
+        let page = if condition == ConditionType::RolledOut { &rollout } else { &readme };
+        assert!(
+            page.contains(&format!("\n| `{condition}` |")),
+            "neither README.md nor docs/rollout.md explains {condition}"
+        );
     }
+}
+
+/// Enums of reasons, each of which has a section for whoever meets it.
+const REASONS: [(&str, &str); 2] =
+    [("crates/api/src/conditions.rs", "Reason"), ("crates/api/src/conditions.rs", "ExceptionReason")];
+
+#[test]
+fn every_reason_of_a_condition_has_a_runbook() {
+    const PAGE: &str = "docs/runbooks/conditions.md";
+    let page = fs::read_to_string(root().join(PAGE)).unwrap();
+    let sections: BTreeSet<_> = page.lines().filter_map(|line| line.strip_prefix("## ")).map(str::to_owned).collect();
+    let reasons: BTreeSet<_> = REASONS.iter().flat_map(|(path, name)| variants(path, name)).collect();
+    assert!(reasons.len() > 15, "{reasons:?}");
+    let missing: Vec<_> = reasons.difference(&sections).collect();
+    let unknown: Vec<_> = sections.difference(&reasons).collect();
+    assert!(
+        missing.is_empty() && unknown.is_empty(),
+        "{PAGE} has no section {missing:?}, and those of no reason {unknown:?}"
+    );
 }

@@ -1,0 +1,74 @@
+//! Which exceptions that tenants asked for are needed: without one of them, something that exists would violate the
+//! profile. Pure.
+
+use std::collections::BTreeSet;
+
+use palisade_compiler::{Namespace, selects};
+use palisade_gate::Violation;
+use serde_json::Value as Json;
+
+use super::snapshot::{Snapshot, Subject};
+use crate::{
+    asked::{Needed, ObservedException},
+    judge::{Judgement, Tenant},
+};
+
+/// A judge who knows no exception of tenants, and one for each exception who knows no other.
+pub struct Needs<'a> {
+    without: Tenant<'a>,
+    alone: Vec<(&'a ObservedException, Tenant<'a>)>,
+}
+
+impl<'a> Needs<'a> {
+    /// `None` if no exception that a tenant asked for is to be in force.
+    pub fn of(subject: &'a Subject, namespace: &'a Namespace, snapshot: &Snapshot) -> Option<Self> {
+        let asked: Vec<_> = subject.approved(&namespace.name, snapshot.now).collect();
+        if asked.is_empty() {
+            return None;
+        }
+        let knowing = |one: Option<&'a ObservedException>| {
+            let requests = one.into_iter().map(|one| &one.request);
+            let params = subject.accepted.compiled.params(namespace, requests, snapshot.now);
+            subject.judge.tenant(&subject.accepted, namespace, params.as_ref())
+        };
+        let alone = asked.into_iter().map(|one| (one, knowing(Some(one)))).collect();
+        Some(Self { without: knowing(None), alone })
+    }
+
+    /// The uids of the exceptions that an object needs. What cannot be judged may need any.
+    pub fn by(&self, kind: &str, object: &Json) -> Vec<String> {
+        let without = match self.without.judge(kind, object) {
+            Judgement::Complies => return Vec::new(),
+            Judgement::Violates(without) => Some(without),
+            Judgement::Unknown(_) => None,
+        };
+        let needed = self.alone.iter().filter(|(exception, alone)| {
+            let Some(without) = &without else { return true };
+            let lifts = |violation: &&Violation| exception.request.checks.contains(&violation.check);
+            let mut of_its_checks = without.iter().filter(lifts).peekable();
+            of_its_checks.peek().is_some()
+                && match alone.judge(kind, object) {
+                    Judgement::Complies | Judgement::Unknown(_) => true,
+                    Judgement::Violates(with) => of_its_checks.any(|violation| !with.contains(violation)),
+                }
+        });
+        needed.map(|(exception, _)| exception.uid.clone()).collect()
+    }
+}
+
+/// What a pass says of all exceptions, if it has found that these are needed. It says nothing of a profile that does not
+/// judge workloads: between two runs of a CronJob, nothing that it needs an exception for exists.
+pub fn all(snapshot: &Snapshot, needed: &BTreeSet<String>) -> Needed {
+    let mut all = Needed::new();
+    for subject in snapshot.subjects.iter().filter(|subject| subject.judge.judges_workloads()) {
+        for (name, observed) in &snapshot.namespaces {
+            if observed.terminating || !selects(&subject.accepted.profile.spec, &observed.namespace) {
+                continue;
+            }
+            for exception in subject.approved(name, snapshot.now) {
+                all.insert(exception.uid.clone(), (exception.generation, needed.contains(&exception.uid)));
+            }
+        }
+    }
+    all
+}
