@@ -15,7 +15,6 @@ mod refusing;
 mod requests;
 mod wait;
 mod webhook;
-mod writes;
 
 pub use cluster::{Cluster, root};
 pub use controller::{ControllerProcess, run_controller};
@@ -28,7 +27,6 @@ pub use refusing::refusing;
 pub use requests::{Verdict, dry_run_answer, dry_run_once};
 pub use wait::{eventually, within};
 pub use webhook::{Balancer, WEBHOOK, Webhook, fail_open_count, handshake, run_webhook};
-pub use writes::{Terms, Write, terms, writes};
 
 /// What a test ends in.
 pub type TestResult<T = ()> = Result<T, Box<dyn std::error::Error + Send + Sync>>;

@@ -74,11 +74,10 @@ pub(crate) async fn create(client: &Client, path: &str, object: &Json) -> Answer
 ///
 /// # Errors
 /// The last error; or at once what the API server refuses.
-pub(crate) async fn insist<T, F, Fut>(limit: Duration, mut ask: F) -> Result<T>
-where
-    F: FnMut() -> Fut,
-    Fut: Future<Output = std::result::Result<T, Error>>,
-{
+pub(crate) async fn insist<T>(
+    limit: Duration,
+    mut ask: impl AsyncFnMut() -> std::result::Result<T, Error>,
+) -> Result<T> {
     let last = async {
         loop {
             match ask().await {

@@ -1,11 +1,12 @@
 //! Does what the schedule says, each lane beside the others.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
-use k8s_openapi::jiff::Timestamp;
+use futures::future::join_all;
 use palisade_controlplane::Shutdown;
 use rustix::process::{Pid, Signal, kill_process};
-use tokio::{task::JoinSet, time::sleep};
+use strum::IntoEnumIterator;
+use tokio::time::sleep;
 
 use crate::{
     Result,
@@ -16,45 +17,28 @@ use crate::{
     users::Users,
 };
 
-/// Runs all steps, and returns when the last of them is over.
-pub(crate) async fn run(steps: &[Step], site: &Arc<Site>, users: &Arc<Users>, timeline: &Arc<Timeline>) -> Result {
+/// Runs all steps, and returns when the last of them is over. What comes too late, as the steps before it in its lane have
+/// taken long, is left out.
+pub(crate) async fn run(steps: &[Step], length: Duration, site: &Site, users: &Users, timeline: &Timeline) {
     let begin = timeline.now();
-    let mut lanes = JoinSet::new();
-    for lane in
-        [Lane::ControlPlane, Lane::Controllers, Lane::Webhook, Lane::Network, Lane::Users, Lane::Namespaces]
-    {
-        let steps: Vec<_> = steps.iter().filter(|step| step.lane == lane).cloned().collect();
-        let (site, users, timeline) = (Arc::clone(site), Arc::clone(users), Arc::clone(timeline));
-        lanes.spawn(async move {
-            let mut background = JoinSet::new();
-            for step in steps {
-                let due = begin + Duration::from_millis(step.at);
-                sleep(due.saturating_sub(timeline.now())).await;
-                timeline.fault(&step.fault);
-                match step.fault {
-                    // They wait until something is repaired, which takes as long as others are broken.
-                    Fault::Tampered { .. } | Fault::ProfileDeleted | Fault::DefinitionDeleted { .. } => {
-                        let users = Arc::clone(&users);
-                        drop(background.spawn(async move { users.act(&step.fault).await }));
-                    }
-                    _ if matches!(lane, Lane::Users | Lane::Namespaces) => users.act(&step.fault).await,
-                    _ => {
-                        if let Err(error) = inject(&step.fault, &site, &timeline).await {
-                            timeline.finding(format!("{}: {error}", step.fault));
-                        }
-                    }
-                }
+    let lanes = Lane::iter().map(async |lane| {
+        for step in steps.iter().filter(|step| step.lane == lane) {
+            sleep((begin + Duration::from_millis(step.at)).saturating_sub(timeline.now())).await;
+            if timeline.now() > begin + length {
+                break;
             }
-            while background.join_next().await.is_some() {}
-        });
-    }
-    while let Some(ended) = lanes.join_next().await {
-        ended?;
-    }
-    Ok(())
+            timeline.fault(&step.fault);
+            if matches!(lane, Lane::Users | Lane::Upheavals | Lane::Namespaces) {
+                users.act(&step.fault).await;
+            } else if let Err(error) = inject(&step.fault, site).await {
+                timeline.finding(format!("{}: {error}", step.fault));
+            }
+        }
+    });
+    join_all(lanes).await;
 }
 
-async fn inject(fault: &Fault, site: &Site, timeline: &Timeline) -> Result {
+async fn inject(fault: &Fault, site: &Site) -> Result {
     let parts = &site.parts;
     match *fault {
         Fault::EtcdKilled { ms } => {
@@ -62,7 +46,6 @@ async fn inject(fault: &Fault, site: &Site, timeline: &Timeline) -> Result {
             cluster.control_plane.kill_etcd();
             pause(ms).await;
             cluster.control_plane.start_etcd().await?;
-            timeline.note("etcd is back");
         }
         Fault::EtcdPaused { ms } => {
             let pid = site.cluster.lock().await.control_plane.etcd_pid();
@@ -73,18 +56,14 @@ async fn inject(fault: &Fault, site: &Site, timeline: &Timeline) -> Result {
             cluster.control_plane.stop_apiserver(Shutdown::Kill).await?;
             pause(ms).await;
             cluster.control_plane.start_apiserver().await?;
-            timeline.note("the API server is back");
         }
         Fault::ApiServerRestarted => {
             let mut cluster = site.cluster.lock().await;
             cluster.control_plane.restart_apiserver(Shutdown::Graceful).await?;
-            timeline.note("the API server is back");
         }
         Fault::ApiServerPaused { ms } => {
             let pid = site.cluster.lock().await.control_plane.apiserver_pid().ok_or("it does not run")?;
-            let from = Timestamp::now();
             frozen(pid, ms).await?;
-            timeline.paused(from, Timestamp::now());
         }
         Fault::ControllerKilled { who, ms } => {
             for controller in parts.controllers(who) {

@@ -2,7 +2,6 @@
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
-use palisade_tests::Terms;
 use serde::Serialize;
 
 use crate::{
@@ -22,12 +21,8 @@ pub(crate) struct Report {
     pub(crate) repairs: usize,
     /// In seconds, with what was repaired.
     pub(crate) longest_repair: Option<(f64, String)>,
+    /// How often another controller took the Lease.
     pub(crate) leaders: usize,
-    pub(crate) writes: usize,
-    /// Writes by a replica that did not lead, which the API server had received before it was paused.
-    pub(crate) writes_held_up: usize,
-    /// The longest time for which nobody renewed the Lease, in seconds.
-    pub(crate) longest_without_leader: f64,
     /// How long it took until all was in order after the last fault, in seconds.
     pub(crate) converged: Option<f64>,
     /// How many objects were compared with those of a fresh controller.
@@ -49,9 +44,6 @@ impl Report {
             repairs: 0,
             longest_repair: None,
             leaders: 0,
-            writes: 0,
-            writes_held_up: 0,
-            longest_without_leader: 0.0,
             converged: None,
             compared: 0,
             starts: BTreeMap::new(),
@@ -66,12 +58,6 @@ impl Report {
         self.repairs = repairs.len();
         self.longest_repair = repairs.into_iter().next().map(|(took, what)| (took.as_secs_f64(), what));
         self.wrong = timeline.findings().into_iter().map(|Finding { what, .. }| what).collect();
-    }
-
-    /// What the audit log knows.
-    pub(crate) fn terms(&mut self, terms: &Terms, held_up: usize) {
-        (self.leaders, self.writes, self.writes_held_up) = (terms.leaders, terms.writes, held_up);
-        self.longest_without_leader = terms.longest_gap.as_secs_f64();
     }
 
     /// The table.
@@ -105,9 +91,6 @@ impl Report {
             format!("{}, {}", self.repairs, longest.map_or("-".to_owned(), |(took, what)| format!("{took:.1} s ({what})"))),
         );
         line("leaders, one after the other", self.leaders.to_string());
-        line("longest time between renewals of the Lease", format!("{:.1} s", self.longest_without_leader));
-        line("writes of controllers", self.writes.to_string());
-        line("  held up by a paused API server", self.writes_held_up.to_string());
         for (program, starts) in &self.starts {
             line(&format!("starts of {program}"), starts.to_string());
         }

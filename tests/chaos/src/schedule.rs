@@ -7,7 +7,7 @@ use std::fmt;
 
 use fastrand::Rng;
 use serde::Serialize;
-use strum::IntoStaticStr;
+use strum::{EnumIter, IntoStaticStr};
 
 /// How many namespaces the storms of ten minutes create.
 const NAMESPACES: u64 = 4_000;
@@ -87,13 +87,14 @@ pub(crate) enum Tamper {
 }
 
 /// What waits for what: faults of one lane come one after the other.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, EnumIter)]
 pub(crate) enum Lane {
     ControlPlane,
     Controllers,
     Webhook,
     Network,
     Users,
+    Upheavals,
     Namespaces,
 }
 
@@ -178,7 +179,7 @@ const NETWORK: [Deal; 4] = [
     |rng| Fault::Silent { link: link(rng), ms: rng.u64(500..12_000) },
     |rng| Fault::Reset { link: link(rng) },
 ];
-const USERS: [Deal; 12] = [
+const USERS: [Deal; 9] = [
     |rng| Fault::GoodEdit { profile: rng.usize(..3) },
     |rng| Fault::GoodEdit { profile: rng.usize(..3) },
     |rng| Fault::ParameterRenamed { profile: rng.usize(..2) },
@@ -191,6 +192,9 @@ const USERS: [Deal; 12] = [
     |rng| Fault::ProfileStage { stage: stage(rng) },
     |rng| Fault::NamespaceStage { namespace: rng.usize(..3), stage: rng.bool().then(|| stage(rng)) },
     |rng| Fault::ParameterBroken { namespace: rng.usize(..2) },
+];
+const UPHEAVALS: [Deal; 4] = [
+    |rng| Fault::Tampered { what: tamper(rng) },
     |rng| Fault::Tampered { what: tamper(rng) },
     |rng| Fault::Tampered { what: tamper(rng) },
     |_| Fault::ProfileDeleted,
@@ -215,12 +219,13 @@ fn tamper(rng: &mut Rng) -> Tamper {
 
 /// The faults of so many seconds, by time.
 pub(crate) fn schedule(seed: u64, seconds: u64) -> Vec<Step> {
-    let lanes: [(Lane, &[Deal], (u64, u64)); 6] = [
+    let lanes: [(Lane, &[Deal], (u64, u64)); 7] = [
         (Lane::ControlPlane, &CONTROL_PLANE, (12_000, 30_000)),
         (Lane::Controllers, &CONTROLLERS, (5_000, 18_000)),
         (Lane::Webhook, &WEBHOOK, (6_000, 20_000)),
         (Lane::Network, &NETWORK, (5_000, 15_000)),
         (Lane::Users, &USERS, (1_500, 5_000)),
+        (Lane::Upheavals, &UPHEAVALS, (3_000, 12_000)),
         (Lane::Namespaces, &STORMS, (15_000, 35_000)),
     ];
     let end = seconds * 1_000;
@@ -242,11 +247,11 @@ pub(crate) fn schedule(seed: u64, seconds: u64) -> Vec<Step> {
             at += lasts + rng.u64(gaps.0..gaps.1);
         }
     }
-    // It closes namespaces until all is back, so it is rare: once in 200 s, in the lane of those who edit.
+    // It closes namespaces until all is back, so it is rare: once in 200 s.
     let mut rng = Rng::with_seed(seed ^ 0xDEF1);
     for turn in 0..seconds / 200 {
         let at = turn * 200_000 + rng.u64(30_000..140_000);
-        steps.push(Step { at, lane: Lane::Users, fault: DEFINITION(&mut rng) });
+        steps.push(Step { at, lane: Lane::Upheavals, fault: DEFINITION(&mut rng) });
     }
     steps.sort_by_key(|step| (step.at, step.lane));
     let storms = steps.iter().filter(|step| matches!(step.fault, Fault::Storm { .. })).count() as u64;

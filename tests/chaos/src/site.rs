@@ -50,11 +50,7 @@ impl Site {
     /// Starts all of it, with logs in a directory.
     pub(crate) async fn start(directory: &Path, controllers: usize, timeline: &Arc<Timeline>) -> Result<Self> {
         std::fs::create_dir_all(directory)?;
-        let cluster = Cluster::start_on(ControlPlane::builder().audit(true).apiserver_flags([
-            // By default it begins a new one at 100 MB.
-            "--audit-log-maxsize=2000",
-        ]))
-        .await?;
+        let cluster = Cluster::start_on(ControlPlane::builder()).await?;
         let api_server: SocketAddr = cluster.control_plane.url().trim_start_matches("https://").parse()?;
         let mut running = Vec::new();
         for number in 0..controllers {
@@ -95,17 +91,14 @@ impl Site {
         Ok(Self { admin, cluster: cluster.into(), parts, directory: directory.to_owned() })
     }
 
-    /// Stops everything and keeps the logs. Returns the API server's audit log.
-    pub(crate) async fn stop(self) -> Result<PathBuf> {
+    /// Stops everything and keeps the logs.
+    pub(crate) async fn stop(self) -> Result {
         drop(self.parts);
         let cluster = self.cluster.into_inner();
         for component in [Component::Etcd, Component::ApiServer, Component::ControllerManager] {
             std::fs::copy(cluster.control_plane.log_path(component), self.directory.join(format!("{component}.log")))?;
         }
-        let log = self.directory.join("audit.log");
-        std::fs::copy(cluster.control_plane.audit_log_path().ok_or("no audit log")?, &log)?;
-        cluster.stop().await?;
-        Ok(log)
+        cluster.stop().await
     }
 }
 

@@ -35,8 +35,6 @@ struct Inner {
     faults: BTreeMap<&'static str, usize>,
     /// How long it took until what somebody had tampered with was restored.
     repairs: Vec<(Duration, String)>,
-    /// From when to when the API server was paused.
-    paused: Vec<(k8s_openapi::jiff::Timestamp, k8s_openapi::jiff::Timestamp)>,
 }
 
 impl Timeline {
@@ -48,7 +46,6 @@ impl Timeline {
             findings: Vec::new(),
             faults: BTreeMap::new(),
             repairs: Vec::new(),
-            paused: Vec::new(),
         };
         Ok(Self { begin: Instant::now(), inner: Mutex::new(inner) })
     }
@@ -90,16 +87,6 @@ impl Timeline {
     pub(crate) fn repaired(&self, what: String, took: Duration) {
         self.note(format!("{what} was restored after {:.1} s", took.as_secs_f64()));
         self.inner().repairs.push((took, what));
-    }
-
-    /// The API server was paused.
-    pub(crate) fn paused(&self, from: k8s_openapi::jiff::Timestamp, to: k8s_openapi::jiff::Timestamp) {
-        self.inner().paused.push((from, to));
-    }
-
-    /// When the API server was paused.
-    pub(crate) fn pauses(&self) -> Vec<(k8s_openapi::jiff::Timestamp, k8s_openapi::jiff::Timestamp)> {
-        self.inner().paused.clone()
     }
 
     /// What was wrong.

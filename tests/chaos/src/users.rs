@@ -66,8 +66,6 @@ pub(crate) struct Users {
     timeline: Arc<Timeline>,
     pub(crate) definition: Arc<Definition>,
     revisions: Mutex<Vec<Revision>>,
-    /// One at a time: what takes away parameters or policies, and what measures when they are back.
-    upheaval: Mutex<()>,
     created: AtomicUsize,
     storms: AtomicUsize,
 }
@@ -79,7 +77,6 @@ impl Users {
             timeline,
             definition: Arc::default(),
             revisions: Mutex::new(EDITED.map(Revision::first).into()),
-            upheaval: Mutex::default(),
             created: AtomicUsize::new(0),
             storms: AtomicUsize::new(0),
         }
@@ -107,7 +104,6 @@ impl Users {
 
     /// Undoes what is left wrong: the last profiles are good ones, at the stage Deny.
     pub(crate) async fn put_right(&self) -> Result {
-        let _alone = self.upheaval.lock().await;
         for revision in self.revisions.lock().await.iter_mut() {
             revision.stage = "Deny";
             revision.ports += 1;
@@ -121,14 +117,14 @@ impl Users {
             "apiVersion": "v1", "kind": "Namespace",
             "metadata": {"name": name, "labels": labels, "annotations": {"toolforge.org/uid": UID.to_string()}},
         });
-        ask::insist(PATIENCE, || ask::send(&self.client, "POST", "/api/v1/namespaces", &object)).await.map(drop)
+        ask::insist(PATIENCE, async || ask::send(&self.client, "POST", "/api/v1/namespaces", &object).await).await.map(drop)
     }
 
     async fn apply(&self, profile: &Json) -> Result {
         let name = profile["metadata"]["name"].as_str().ok_or("a profile has a name")?;
         let api: Api<ToolSecurityProfile> = Api::all(self.client.clone());
         let params = PatchParams::apply("chaos").force();
-        ask::insist(PATIENCE, || api.patch(name, &params, &Patch::Apply(profile))).await.map(drop)
+        ask::insist(PATIENCE, async || api.patch(name, &params, &Patch::Apply(profile)).await).await.map(drop)
     }
 
     /// Does what a fault says. What does not succeed is noted: people fail, too, while the API server is away.
@@ -176,11 +172,10 @@ impl Users {
 
     async fn patch_namespace(&self, name: &str, patch: Json) -> Result {
         let path = format!("/api/v1/namespaces/{name}");
-        ask::insist(PATIENCE, || ask::send(&self.client, "PATCH", &path, &patch)).await.map(drop)
+        ask::insist(PATIENCE, async || ask::send(&self.client, "PATCH", &path, &patch).await).await.map(drop)
     }
 
     async fn tamper(&self, what: Tamper) -> Result {
-        let _alone = self.upheaval.lock().await;
         let policies: Api<ValidatingAdmissionPolicy> = Api::all(self.client.clone());
         let bindings: Api<ValidatingAdmissionPolicyBinding> = Api::all(self.client.clone());
         let params: Api<ToolSecurityParams> = Api::namespaced(self.client.clone(), "victim-0");
@@ -203,13 +198,13 @@ impl Users {
     where
         K: Resource + Clone + DeserializeOwned + std::fmt::Debug,
     {
-        let before = ask::insist(PATIENCE, || api.get(name)).await?;
+        let before = ask::insist(PATIENCE, async || api.get(name).await).await?;
         match edit {
             Some(edit) => {
                 let (params, edit) = (PatchParams::default(), Patch::Merge(edit));
-                ask::insist(PATIENCE, || api.patch(name, &params, &edit)).await.map(drop)?;
+                ask::insist(PATIENCE, async || api.patch(name, &params, &edit).await).await.map(drop)?;
             }
-            None => ask::insist(PATIENCE, || api.delete(name, &DeleteParams::default())).await.map(drop)?,
+            None => ask::insist(PATIENCE, async || api.delete(name, &DeleteParams::default()).await).await.map(drop)?,
         }
         let back = within(LIMIT, "it is as before", || async {
             match api.get(name).await {
@@ -226,9 +221,8 @@ impl Users {
     }
 
     async fn delete_profile(&self) -> Result {
-        let _alone = self.upheaval.lock().await;
         let api: Api<ToolSecurityProfile> = Api::all(self.client.clone());
-        ask::insist(PATIENCE, || api.delete(VICTIM, &DeleteParams::default())).await.map(drop)?;
+        ask::insist(PATIENCE, async || api.delete(VICTIM, &DeleteParams::default()).await).await.map(drop)?;
         let gone = within(LIMIT, "the profile is gone", || async {
             match api.get_opt(VICTIM).await {
                 Ok(None) => Ok(()),
@@ -256,12 +250,13 @@ impl Users {
 
     /// Deletes the definition of parameters, and with it all parameters; installs it again a little later.
     async fn delete_definition(&self, away: Duration) -> Result {
-        let _alone = self.upheaval.lock().await;
         let api: Api<CustomResourceDefinition> = Api::all(self.client.clone());
         let text = std::fs::read_to_string(root().join("crds/toolsecurityparams.yaml"))?;
         let definition: Json = serde_saphyr::from_str(&text)?;
         self.definition.set_gone(true);
-        ask::insist(PATIENCE, || api.delete(DEFINITION, &DeleteParams::default())).await.map(drop)?;
+        if let Err(error) = ask::insist(LIMIT, async || api.delete(DEFINITION, &DeleteParams::default()).await).await {
+            self.timeline.note(format!("the definition: {error}"));
+        }
         let gone = within(LIMIT, "the definition is gone", || async {
             match api.get_opt(DEFINITION).await {
                 Ok(None) => Ok(()),
@@ -274,7 +269,7 @@ impl Users {
         }
         sleep(away).await;
         let params = PatchParams::apply("chaos").force();
-        ask::insist(LIMIT, || api.patch(DEFINITION, &params, &Patch::Apply(&definition))).await.map(drop)?;
+        ask::insist(LIMIT, async || api.patch(DEFINITION, &params, &Patch::Apply(&definition)).await).await.map(drop)?;
         let installed = Instant::now();
         self.timeline.note("the definition is installed again");
         let back = within(LIMIT, "pods that comply are admitted again", || async {
@@ -323,7 +318,7 @@ impl Users {
     async fn delete_namespaces(&self) -> Result {
         let api: Api<Namespace> = Api::all(self.client.clone());
         let selector = ListParams::default().labels(&format!("tenancy={TOOLS}"));
-        let found = ask::insist(PATIENCE, || api.list(&selector)).await?;
+        let found = ask::insist(PATIENCE, async || api.list(&selector).await).await?;
         let storms = found.items.into_iter().filter_map(|namespace| namespace.metadata.name);
         let half: Vec<_> = storms.filter(|name| name.starts_with("storm-")).step_by(2).collect();
         let deleted = stream::iter(&half)
