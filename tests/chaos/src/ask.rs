@@ -20,7 +20,7 @@ pub(crate) enum Answer {
     Denied(String),
     /// A policy denies all, because the API server cannot read what the policy needs: it is starting, or somebody has
     /// deleted the definition of parameters.
-    Closed(String),
+    Closed,
     /// No answer, or one that says nothing of policies: a server that is starting, stopping or without etcd.
     Unanswered(String),
 }
@@ -34,7 +34,7 @@ impl Answer {
                 let text = status.message.clone();
                 // What follows "denied request" is then the server's own trouble.
                 let unreadable = ["failed to find resource referenced by paramKind", "not yet synced to use"];
-                if unreadable.iter().any(|says| text.contains(says)) { Self::Closed(text) } else { Self::Denied(text) }
+                if unreadable.iter().any(|says| text.contains(says)) { Self::Closed } else { Self::Denied(text) }
             }
             Some(Err(Error::Api(status))) => Self::Unanswered(format!("{} {}", status.code, status.message)),
             Some(Err(other)) => Self::Unanswered(full(&other)),

@@ -18,13 +18,13 @@ use crate::{Result, ask, site::Site, timeline::Timeline, users::UID};
 /// How long all may take to be in order, once nothing is broken any more.
 const LIMIT: Duration = Duration::from_mins(8);
 
-/// What Palisade generates: group, version, kind.
-const KINDS: [(&str, &str, &str); 5] = [
-    ("admissionregistration.k8s.io", "v1", "ValidatingAdmissionPolicy"),
-    ("admissionregistration.k8s.io", "v1", "ValidatingAdmissionPolicyBinding"),
-    ("admissionregistration.k8s.io", "v1", "MutatingAdmissionPolicy"),
-    ("admissionregistration.k8s.io", "v1", "MutatingAdmissionPolicyBinding"),
-    ("toolsecurity.dev", "v1alpha1", "ToolSecurityParams"),
+/// What Palisade generates: group, version, kind, and its name in paths.
+const KINDS: [(&str, &str, &str, &str); 5] = [
+    ("admissionregistration.k8s.io", "v1", "ValidatingAdmissionPolicy", "validatingadmissionpolicies"),
+    ("admissionregistration.k8s.io", "v1", "ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings"),
+    ("admissionregistration.k8s.io", "v1", "MutatingAdmissionPolicy", "mutatingadmissionpolicies"),
+    ("admissionregistration.k8s.io", "v1", "MutatingAdmissionPolicyBinding", "mutatingadmissionpolicybindings"),
+    ("toolsecurity.dev", "v1alpha1", "ToolSecurityParams", "toolsecurityparams"),
 ];
 
 /// What Palisade is given: namespaces and profiles.
@@ -46,10 +46,15 @@ pub(crate) async fn converge(client: &Client, timeline: &Timeline) -> Result<Opt
                 return Err(format!("profile {name} is still being deleted"));
             }
             let status = profile.status.unwrap_or_default();
-            let conditions: Vec<_> =
-                status.conditions.iter().map(|one| (one.type_.clone(), one.status.clone(), one.message.clone())).collect();
+            let conditions: Vec<_> = status
+                .conditions
+                .iter()
+                .map(|one| (one.type_.clone(), one.status.clone(), one.message.clone()))
+                .collect();
             let ready = status.conditions.iter().find(|condition| condition.type_ == "Ready");
-            if !ready.is_some_and(|ready| ready.status == "True" && ready.observed_generation == profile.metadata.generation) {
+            if !ready
+                .is_some_and(|ready| ready.status == "True" && ready.observed_generation == profile.metadata.generation)
+            {
                 return Err(format!("profile {name}: {conditions:?}"));
             }
             if status.namespaces.ready != status.namespaces.selected {
@@ -87,7 +92,8 @@ pub(crate) async fn converge(client: &Client, timeline: &Timeline) -> Result<Opt
 pub(crate) async fn inputs(client: &Client) -> Result<Inputs> {
     let mut namespaces = Vec::new();
     for namespace in Api::<Namespace>::all(client.clone()).list(&ListParams::default()).await? {
-        if namespace.metadata.labels.as_ref().is_some_and(|labels| labels.contains_key("tenancy")) {
+        let own = namespace.metadata.name.as_deref() == Some(names::PROBE_NAMESPACE);
+        if !own && namespace.metadata.labels.as_ref().is_some_and(|labels| labels.contains_key("tenancy")) {
             let (name, labels, annotations) =
                 (namespace.metadata.name, namespace.metadata.labels, namespace.metadata.annotations);
             namespaces.push(json!({
@@ -109,8 +115,8 @@ pub(crate) async fn inputs(client: &Client) -> Result<Inputs> {
 /// What there is of Palisade's objects and of the conditions of profiles.
 pub(crate) async fn outputs(client: &Client) -> Result<Outputs> {
     let mut outputs = Outputs::new();
-    for (group, version, kind) in KINDS {
-        let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
+    for (group, version, kind, plural) in KINDS {
+        let resource = ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(group, version, kind), plural);
         let managed = ListParams::default().labels(&format!("{}={}", names::MANAGED_BY_LABEL, names::MANAGED_BY));
         for object in Api::<DynamicObject>::all_with(client.clone(), &resource).list(&managed).await? {
             let mut annotations = object.metadata.annotations.unwrap_or_default();
@@ -127,7 +133,8 @@ pub(crate) async fn outputs(client: &Client) -> Result<Outputs> {
         }
     }
     for profile in Api::<ToolSecurityProfile>::all(client.clone()).list(&ListParams::default()).await? {
-        let (generation, status) = (profile.metadata.generation.unwrap_or_default(), profile.status.unwrap_or_default());
+        let (generation, status) =
+            (profile.metadata.generation.unwrap_or_default(), profile.status.unwrap_or_default());
         let name = profile.metadata.name.unwrap_or_default();
         let conditions: BTreeMap<_, _> =
             status.conditions.iter().map(|one| (&one.type_, (&one.status, &one.reason))).collect();

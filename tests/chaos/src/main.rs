@@ -53,7 +53,12 @@ async fn main() -> ExitCode {
     let steps = schedule::schedule(arguments.seed, arguments.seconds);
     println!("seed {}: {} faults in {} s", arguments.seed, steps.len(), arguments.seconds);
     for step in &steps {
-        println!("{:>9.3} s  {:<12} {}", Duration::from_millis(step.at).as_secs_f64(), format!("{:?}", step.lane), step.fault);
+        println!(
+            "{:>9.3} s  {:<12} {}",
+            Duration::from_millis(step.at).as_secs_f64(),
+            format!("{:?}", step.lane),
+            step.fault
+        );
     }
     if arguments.schedule {
         return ExitCode::SUCCESS;

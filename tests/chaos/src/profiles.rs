@@ -56,7 +56,9 @@ impl Revision {
         let mut profile = self.object()?;
         let spec = &mut profile["spec"];
         match how {
-            Mistake::UnknownParameter => spec["users"]["runAsUser"]["ranges"] = json!([{"min": "$nobody", "max": "$nobody"}]),
+            Mistake::UnknownParameter => {
+                spec["users"]["runAsUser"]["ranges"] = json!([{"min": "$nobody", "max": "$nobody"}])
+            }
             Mistake::Expression => {
                 spec["customChecks"] =
                     json!([{"id": "broken", "expression": "variables.spec.nothingLikeThis()", "message": "is broken"}]);

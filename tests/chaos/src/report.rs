@@ -1,6 +1,6 @@
 //! The figures of a run: as JSON, and as a table.
 
-use std::{collections::BTreeMap, fmt::Write as _};
+use std::collections::BTreeMap;
 
 use serde::Serialize;
 
@@ -63,17 +63,13 @@ impl Report {
     /// The table.
     pub(crate) fn table(&self) -> String {
         let mut text = format!("seed {}, {} s\n", self.seed, self.seconds);
-        // Writing to a String cannot fail.
-        let mut line = |what: &str, value: String| drop(writeln!(text, "  {what:<44} {value}"));
+        let mut line = |what: &str, value: String| text += &format!("  {what:<44} {value}\n");
         line("faults", self.faults.values().sum::<usize>().to_string());
         for (kind, count) in &self.faults {
             line(&format!("  {kind}"), count.to_string());
         }
         for (sort, tally) in &self.probes {
-            line(
-                &format!("{sort:?} requests (of which not dry runs)"),
-                format!("{} ({})", tally.sent, tally.for_real),
-            );
+            line(&format!("{sort:?} requests (of which not dry runs)"), format!("{} ({})", tally.sent, tally.for_real));
             line("  admitted", tally.admitted.to_string());
             line("  denied", tally.denied.to_string());
             line("  denied, as parameters cannot be read", tally.closed.to_string());
@@ -83,12 +79,18 @@ impl Report {
             }
             line("  longest without an answer", format!("{:.1} s", tally.longest_without_answer));
         }
-        line("namespaces created, and there in the end",
-            format!("{}, {}", self.namespaces_created, self.namespaces_at_the_end));
+        line(
+            "namespaces created, and there in the end",
+            format!("{}, {}", self.namespaces_created, self.namespaces_at_the_end),
+        );
         let longest = self.longest_repair.as_ref();
         line(
             "tampering restored, the longest after",
-            format!("{}, {}", self.repairs, longest.map_or("-".to_owned(), |(took, what)| format!("{took:.1} s ({what})"))),
+            format!(
+                "{}, {}",
+                self.repairs,
+                longest.map_or("-".to_owned(), |(took, what)| format!("{took:.1} s ({what})"))
+            ),
         );
         line("leaders, one after the other", self.leaders.to_string());
         for (program, starts) in &self.starts {

@@ -200,11 +200,8 @@ const UPHEAVALS: [Deal; 4] = [
     |_| Fault::ProfileDeleted,
 ];
 const DEFINITION: Deal = |rng| Fault::DefinitionDeleted { ms: rng.u64(0..8_000) };
-const STORMS: [Deal; 3] = [
-    |_| Fault::Storm { namespaces: 0 },
-    |_| Fault::Storm { namespaces: 0 },
-    |_| Fault::NamespacesDeleted,
-];
+const STORMS: [Deal; 3] =
+    [|_| Fault::Storm { namespaces: 0 }, |_| Fault::Storm { namespaces: 0 }, |_| Fault::NamespacesDeleted];
 
 fn tamper(rng: &mut Rng) -> Tamper {
     [
@@ -221,7 +218,7 @@ fn tamper(rng: &mut Rng) -> Tamper {
 pub(crate) fn schedule(seed: u64, seconds: u64) -> Vec<Step> {
     let lanes: [(Lane, &[Deal], (u64, u64)); 7] = [
         (Lane::ControlPlane, &CONTROL_PLANE, (12_000, 30_000)),
-        (Lane::Controllers, &CONTROLLERS, (5_000, 18_000)),
+        (Lane::Controllers, &CONTROLLERS, (8_000, 25_000)),
         (Lane::Webhook, &WEBHOOK, (6_000, 20_000)),
         (Lane::Network, &NETWORK, (5_000, 15_000)),
         (Lane::Users, &USERS, (1_500, 5_000)),

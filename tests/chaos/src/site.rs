@@ -63,8 +63,7 @@ impl Site {
             running.push((Supervised::start(program, Arc::clone(timeline)), link));
         }
         let webhook_link = Proxy::start(api_server).await?;
-        let [listen, health] =
-            [free_port()?, free_port()?].map(|port| SocketAddr::from(([127, 0, 0, 1], port)));
+        let [listen, health] = [free_port()?, free_port()?].map(|port| SocketAddr::from(([127, 0, 0, 1], port)));
         let calls = Proxy::start(listen).await?;
         let kubeconfig = kubeconfig(&cluster, names::WEBHOOK, webhook_link.address, &directory.join(names::WEBHOOK))?;
         let mut arguments = arguments("manifests/webhook.yaml", names::WEBHOOK)?;

@@ -117,7 +117,9 @@ impl Users {
             "apiVersion": "v1", "kind": "Namespace",
             "metadata": {"name": name, "labels": labels, "annotations": {"toolforge.org/uid": UID.to_string()}},
         });
-        ask::insist(PATIENCE, async || ask::send(&self.client, "POST", "/api/v1/namespaces", &object).await).await.map(drop)
+        ask::insist(PATIENCE, async || ask::send(&self.client, "POST", "/api/v1/namespaces", &object).await)
+            .await
+            .map(drop)
     }
 
     async fn apply(&self, profile: &Json) -> Result {
@@ -194,7 +196,14 @@ impl Users {
     }
 
     /// Deletes or edits an object, and waits until it is as it was.
-    async fn attack<K>(&self, what: Tamper, api: &Api<K>, name: &str, edit: Option<Json>, spec: fn(&K) -> Json) -> Result
+    async fn attack<K>(
+        &self,
+        what: Tamper,
+        api: &Api<K>,
+        name: &str,
+        edit: Option<Json>,
+        spec: fn(&K) -> Json,
+    ) -> Result
     where
         K: Resource + Clone + DeserializeOwned + std::fmt::Debug,
     {
@@ -269,7 +278,9 @@ impl Users {
         }
         sleep(away).await;
         let params = PatchParams::apply("chaos").force();
-        ask::insist(LIMIT, async || api.patch(DEFINITION, &params, &Patch::Apply(&definition)).await).await.map(drop)?;
+        ask::insist(LIMIT, async || api.patch(DEFINITION, &params, &Patch::Apply(&definition)).await)
+            .await
+            .map(drop)?;
         let installed = Instant::now();
         self.timeline.note("the definition is installed again");
         let back = within(LIMIT, "pods that comply are admitted again", || async {
@@ -298,7 +309,9 @@ impl Users {
         let created = stream::iter(0..count)
             .map(|index| async move {
                 let name = format!("storm-{storm}-{index}");
-                if begun.elapsed() > Duration::from_mins(1) || self.namespace(&name, &watch::labels(TOOLS)).await.is_err() {
+                if begun.elapsed() > Duration::from_mins(1)
+                    || self.namespace(&name, &watch::labels(TOOLS)).await.is_err()
+                {
                     return 0;
                 }
                 if index.is_multiple_of(20) {

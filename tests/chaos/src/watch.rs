@@ -202,7 +202,7 @@ impl Worker {
             Answer::Admitted(_) => tally.admitted += 1,
             Answer::Denied(_) if self.reopening && sort == Sort::Complying => tally.closed += 1,
             Answer::Denied(_) => tally.denied += 1,
-            Answer::Closed(_) => tally.closed += 1,
+            Answer::Closed => tally.closed += 1,
             Answer::Unanswered(text) => {
                 tally.unanswered += 1;
                 *tally.reasons.entry(reason(text)).or_default() += 1;
