@@ -93,12 +93,14 @@ pub(crate) async fn insist<T>(
     timeout(limit, last).await.map_err(|_| format!("not within {limit:?}"))?
 }
 
-/// A Deployment, or a Pod, with the spec of a pod.
+/// A Deployment with the spec of a pod.
 pub(crate) fn deployment(name: &str, pod: &Json) -> Json {
+    let mut spec = pod["spec"].clone();
+    spec["restartPolicy"] = json!("Always");
     json!({
         "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name},
         "spec": {"selector": {"matchLabels": {"app": "x"}}, "template": {
-            "metadata": {"labels": {"app": "x", "toolforge": "tool"}}, "spec": pod["spec"],
+            "metadata": {"labels": {"app": "x", "toolforge": "tool"}}, "spec": spec,
         }},
     })
 }

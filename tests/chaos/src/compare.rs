@@ -1,6 +1,6 @@
 //! The end: everything converges, and is what a fresh controller makes of the same namespaces and profiles.
 
-use std::{collections::BTreeMap, path::Path, sync::Arc, time::Duration};
+use std::{cell::Cell, collections::BTreeMap, path::Path, sync::Arc, time::Duration};
 
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use k8s_openapi::api::core::v1::Namespace;
@@ -36,56 +36,65 @@ pub(crate) struct Inputs {
 /// What Palisade made of it, by kind, namespace and name.
 pub(crate) type Outputs = BTreeMap<String, Json>;
 
-/// Waits until nothing is left to do: profiles are ready, and what is to be deleted is gone.
-pub(crate) async fn converge(client: &Client, timeline: &Timeline) -> Result<Option<Duration>> {
+/// Waits until nothing is left to do. Says how long it took, and notes what was waited for last.
+pub(crate) async fn converge(client: &Client, timeline: &Timeline) -> Option<Duration> {
+    let last = Cell::new(String::new());
     let settled = within(LIMIT, "everything in order", || async {
-        let profiles = Api::<ToolSecurityProfile>::all(client.clone()).list(&ListParams::default()).await;
-        for profile in profiles.map_err(|error| error.to_string())?.items {
-            let name = profile.metadata.name.unwrap_or_default();
-            if profile.metadata.deletion_timestamp.is_some() {
-                return Err(format!("profile {name} is still being deleted"));
-            }
-            let status = profile.status.unwrap_or_default();
-            let conditions: Vec<_> = status
-                .conditions
-                .iter()
-                .map(|one| (one.type_.clone(), one.status.clone(), one.message.clone()))
-                .collect();
-            let ready = status.conditions.iter().find(|condition| condition.type_ == "Ready");
-            if !ready
-                .is_some_and(|ready| ready.status == "True" && ready.observed_generation == profile.metadata.generation)
-            {
-                return Err(format!("profile {name}: {conditions:?}"));
-            }
-            if status.namespaces.ready != status.namespaces.selected {
-                return Err(format!("profile {name}: {:?}, {:?}", status.namespaces, status.failed_namespaces));
-            }
+        let now = in_order(client).await;
+        if let Err(text) = &now {
+            last.set(text.clone());
         }
-        let namespaces = Api::<Namespace>::all(client.clone()).list(&ListParams::default()).await;
-        let terminating = |namespace: &&Namespace| namespace.metadata.deletion_timestamp.is_some();
-        let items = namespaces.map_err(|error| error.to_string())?.items;
-        let left = items.iter().filter(terminating).count();
-        if left > 0 {
-            return Err(format!("{left} namespaces are still being deleted"));
-        }
-        for namespace in ["tools-0", "tools-1", "webhook-0"] {
-            let pod = dry_run_answer(client, namespace, &bare_pod("bare")).await.map_err(|error| error.to_string())?;
-            if pod["spec"]["securityContext"]["runAsUser"] != UID {
-                return Err(format!("pods in {namespace} get no defaults"));
-            }
-        }
-        for namespace in ["staged-deny", "staged-0", "victim-0", "broken-0"] {
-            dry_run_answer(client, namespace, &tool_pod("job", UID)).await.map_err(|error| error.to_string())?;
-        }
-        Ok(())
+        now
     });
     match settled.await {
-        Ok(((), took)) => Ok(Some(took)),
+        Ok(((), took)) => {
+            timeline.note(format!("in order after {:.1} s; what came last: {}", took.as_secs_f64(), last.take()));
+            Some(took)
+        }
         Err(error) => {
             timeline.finding(format!("not in order {LIMIT:?} after the last fault: {error}"));
-            Ok(None)
+            None
         }
     }
+}
+
+/// Whether profiles are ready, what is to be deleted is gone, and pods get what they should.
+async fn in_order(client: &Client) -> std::result::Result<(), String> {
+    let list = ListParams::default();
+    let profiles = Api::<ToolSecurityProfile>::all(client.clone()).list(&list).await;
+    for profile in profiles.map_err(|error| error.to_string())?.items {
+        let name = profile.metadata.name.unwrap_or_default();
+        if profile.metadata.deletion_timestamp.is_some() {
+            return Err(format!("profile {name} is still being deleted"));
+        }
+        let status = profile.status.unwrap_or_default();
+        let ready = status.conditions.iter().find(|condition| condition.type_ == "Ready");
+        if !ready
+            .is_some_and(|ready| ready.status == "True" && ready.observed_generation == profile.metadata.generation)
+        {
+            let all = status.conditions.iter().map(|one| format!("{} {}: {}", one.type_, one.status, one.message));
+            return Err(format!("profile {name}: {}", all.collect::<Vec<_>>().join(", ")));
+        }
+        if status.namespaces.ready != status.namespaces.selected {
+            return Err(format!("profile {name}: {:?}, {:?}", status.namespaces, status.failed_namespaces));
+        }
+    }
+    let namespaces = Api::<Namespace>::all(client.clone()).list(&list).await.map_err(|error| error.to_string())?;
+    let terminating = |namespace: &&Namespace| namespace.metadata.deletion_timestamp.is_some();
+    let left = namespaces.iter().filter(terminating).count();
+    if left > 0 {
+        return Err(format!("{left} namespaces are still being deleted"));
+    }
+    for namespace in ["tools-0", "tools-1", "webhook-0"] {
+        let pod = dry_run_answer(client, namespace, &bare_pod("bare")).await.map_err(|error| error.to_string())?;
+        if pod["spec"]["securityContext"]["runAsUser"] != UID {
+            return Err(format!("pods in {namespace} get no defaults"));
+        }
+    }
+    for namespace in ["staged-deny", "staged-0", "victim-0", "broken-0"] {
+        dry_run_answer(client, namespace, &tool_pod("job", UID)).await.map_err(|error| error.to_string())?;
+    }
+    Ok(())
 }
 
 /// What Palisade was given in the end.
@@ -117,7 +126,11 @@ pub(crate) async fn outputs(client: &Client) -> Result<Outputs> {
     let mut outputs = Outputs::new();
     for (group, version, kind, plural) in KINDS {
         let resource = ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(group, version, kind), plural);
-        let managed = ListParams::default().labels(&format!("{}={}", names::MANAGED_BY_LABEL, names::MANAGED_BY));
+        let managed = match kind {
+            // They have no labels, and nobody else makes any.
+            "ToolSecurityParams" => ListParams::default(),
+            _ => ListParams::default().labels(&format!("{}={}", names::MANAGED_BY_LABEL, names::MANAGED_BY)),
+        };
         for object in Api::<DynamicObject>::all_with(client.clone(), &resource).list(&managed).await? {
             let mut annotations = object.metadata.annotations.unwrap_or_default();
             // Profiles were edited in one of the two.
@@ -171,7 +184,7 @@ pub(crate) async fn fresh(inputs: &Inputs, directory: &Path, timeline: &Arc<Time
         let name = profile["metadata"]["name"].as_str().unwrap_or_default();
         api.patch(name, &PatchParams::apply("chaos").force(), &Patch::Apply(profile)).await?;
     }
-    converge(&client, timeline).await?;
+    converge(&client, timeline).await;
     let outputs = outputs(&client).await?;
     site.stop().await?;
     Ok(outputs)

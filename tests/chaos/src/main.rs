@@ -21,6 +21,7 @@ mod watch;
 use std::{error::Error, fs, path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
 
 use clap::Parser;
+use tokio::signal::unix::{SignalKind, signal};
 
 use report::Report;
 use site::Site;
@@ -66,7 +67,7 @@ async fn main() -> ExitCode {
     let run = async {
         tokio::select! {
             result = run(&arguments, &steps) => result,
-            _ = tokio::signal::ctrl_c() => Err("interrupted".into()),
+            () = interrupted() => Err("interrupted".into()),
         }
     };
     match run.await {
@@ -79,6 +80,15 @@ async fn main() -> ExitCode {
     }
 }
 
+/// A signal to end. Whoever ignored it would leave programs behind.
+async fn interrupted() {
+    let Ok(mut terminate) = signal(SignalKind::terminate()) else { return };
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = tokio::signal::ctrl_c() => {}
+    }
+}
+
 /// Those who ask all the time.
 fn probers() -> Vec<Prober> {
     let mut probers = Vec::new();
@@ -88,6 +98,10 @@ fn probers() -> Vec<Prober> {
                 probers.push(Prober { namespace, sort, shape, parameters });
             }
         }
+    }
+    for shape in [Shape::Pod, Shape::Deployment] {
+        // Its parameter is wrong at times.
+        probers.push(Prober { namespace: "broken-0", sort: Sort::Hostile, shape, parameters: true });
     }
     for namespace in ["tools-0", "webhook-0"] {
         probers.push(Prober { namespace, sort: Sort::Bare, shape: Shape::Pod, parameters: true });
@@ -109,7 +123,7 @@ async fn run(arguments: &Arguments, steps: &[schedule::Step]) -> Result<bool> {
     let site = Site::start(&directory.join("site"), 2, &timeline).await?;
     let users = Users::new(site.admin.clone(), Arc::clone(&timeline));
     users.prepare().await?;
-    compare::converge(&site.admin, &timeline).await?;
+    compare::converge(&site.admin, &timeline).await;
     let watch = Watch::start(&site.admin, &probers(), &users.definition, &timeline);
 
     timeline.note("from here on, things break");
@@ -118,7 +132,7 @@ async fn run(arguments: &Arguments, steps: &[schedule::Step]) -> Result<bool> {
     site.parts.heal();
     users.mend_namespaces().await?;
     users.put_right().await?;
-    report.converged = compare::converge(&site.admin, &timeline).await?.map(|took| took.as_secs_f64());
+    report.converged = compare::converge(&site.admin, &timeline).await.map(|took| took.as_secs_f64());
     report.probes = watch.stop().await;
     for (sort, tally) in &report.probes {
         if (*sort == Sort::Hostile && tally.denied == 0) || (*sort != Sort::Hostile && tally.admitted == 0) {
@@ -128,6 +142,7 @@ async fn run(arguments: &Arguments, steps: &[schedule::Step]) -> Result<bool> {
 
     let inputs = compare::inputs(&site.admin).await?;
     let outputs = compare::outputs(&site.admin).await?;
+    report.leaders = timeline.leaders();
     (report.namespaces_created, report.namespaces_at_the_end) = (users.created(), inputs.namespaces.len());
     for (log, starts) in site.parts.programs() {
         report.starts.insert(log.file_stem().unwrap_or_default().to_string_lossy().into_owned(), starts);
@@ -148,6 +163,12 @@ async fn run(arguments: &Arguments, steps: &[schedule::Step]) -> Result<bool> {
     println!("\n{}", report.table());
     for finding in timeline.findings().iter().take(5) {
         println!("WRONG at {:.1} s: {}\n{}", finding.at.as_secs_f64(), finding.what, timeline.around(finding.at));
+    }
+    if !report.wrong.is_empty() {
+        println!(
+            "seed {0}: `make chaos SECONDS={1} SEED={0}` breaks the same things at the same times",
+            arguments.seed, arguments.seconds
+        );
     }
     println!("logs, the time line and the figures are in {}", directory.display());
     Ok(report.wrong.is_empty())

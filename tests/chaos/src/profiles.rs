@@ -63,9 +63,6 @@ impl Revision {
                 spec["customChecks"] =
                     json!([{"id": "broken", "expression": "variables.spec.nothingLikeThis()", "message": "is broken"}]);
             }
-            Mistake::Selector => {
-                spec["namespaceSelector"]["matchLabels"] = json!({"tenancy": "this is not a label's value"});
-            }
         }
         Ok(profile)
     }

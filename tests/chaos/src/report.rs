@@ -21,7 +21,7 @@ pub(crate) struct Report {
     pub(crate) repairs: usize,
     /// In seconds, with what was repaired.
     pub(crate) longest_repair: Option<(f64, String)>,
-    /// How often another controller took the Lease.
+    /// How often a controller began to lead, before the comparison.
     pub(crate) leaders: usize,
     /// How long it took until all was in order after the last fault, in seconds.
     pub(crate) converged: Option<f64>,

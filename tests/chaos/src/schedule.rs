@@ -38,7 +38,7 @@ pub(crate) enum Fault {
     BadEdit { profile: usize, how: Mistake },
     ProfileStage { stage: &'static str },
     NamespaceStage { namespace: usize, stage: Option<&'static str> },
-    ParameterBroken { namespace: usize },
+    ParameterEdited { namespace: usize, valid: bool },
     Tampered { what: Tamper },
     ProfileDeleted,
     DefinitionDeleted { ms: u64 },
@@ -72,7 +72,6 @@ pub(crate) enum Link {
 pub(crate) enum Mistake {
     UnknownParameter,
     Expression,
-    Selector,
 }
 
 /// What somebody does to generated objects.
@@ -174,9 +173,9 @@ const WEBHOOK: [Deal; 4] = [
     |rng| Fault::CertificateOutlived { ms: CERTIFICATE_LIFE_MS + rng.u64(1_000..6_000) },
 ];
 const NETWORK: [Deal; 4] = [
-    |rng| Fault::Cut { link: link(rng), ms: rng.u64(500..12_000) },
+    |rng| Fault::Cut { link: link(rng), ms: rng.u64(500..9_000) },
     |rng| Fault::Slow { link: link(rng), delay: rng.u64(20..400), ms: rng.u64(2_000..12_000) },
-    |rng| Fault::Silent { link: link(rng), ms: rng.u64(500..12_000) },
+    |rng| Fault::Silent { link: link(rng), ms: rng.u64(500..9_000) },
     |rng| Fault::Reset { link: link(rng) },
 ];
 const USERS: [Deal; 9] = [
@@ -184,14 +183,11 @@ const USERS: [Deal; 9] = [
     |rng| Fault::GoodEdit { profile: rng.usize(..3) },
     |rng| Fault::ParameterRenamed { profile: rng.usize(..2) },
     |rng| Fault::BadEdit { profile: rng.usize(..3), how: Mistake::UnknownParameter },
-    |rng| Fault::BadEdit {
-        profile: rng.usize(..3),
-        how: if rng.bool() { Mistake::Expression } else { Mistake::Selector },
-    },
+    |rng| Fault::BadEdit { profile: rng.usize(..3), how: Mistake::Expression },
     |rng| Fault::ProfileStage { stage: stage(rng) },
     |rng| Fault::ProfileStage { stage: stage(rng) },
     |rng| Fault::NamespaceStage { namespace: rng.usize(..3), stage: rng.bool().then(|| stage(rng)) },
-    |rng| Fault::ParameterBroken { namespace: rng.usize(..2) },
+    |rng| Fault::ParameterEdited { namespace: rng.usize(..2), valid: rng.bool() },
 ];
 const UPHEAVALS: [Deal; 4] = [
     |rng| Fault::Tampered { what: tamper(rng) },
@@ -218,9 +214,9 @@ fn tamper(rng: &mut Rng) -> Tamper {
 pub(crate) fn schedule(seed: u64, seconds: u64) -> Vec<Step> {
     let lanes: [(Lane, &[Deal], (u64, u64)); 7] = [
         (Lane::ControlPlane, &CONTROL_PLANE, (12_000, 30_000)),
-        (Lane::Controllers, &CONTROLLERS, (8_000, 25_000)),
+        (Lane::Controllers, &CONTROLLERS, (12_000, 35_000)),
         (Lane::Webhook, &WEBHOOK, (6_000, 20_000)),
-        (Lane::Network, &NETWORK, (5_000, 15_000)),
+        (Lane::Network, &NETWORK, (8_000, 20_000)),
         (Lane::Users, &USERS, (1_500, 5_000)),
         (Lane::Upheavals, &UPHEAVALS, (3_000, 12_000)),
         (Lane::Namespaces, &STORMS, (15_000, 35_000)),

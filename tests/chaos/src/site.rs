@@ -188,7 +188,11 @@ async fn follow(client: Client, leader: Arc<AtomicUsize>, timeline: Arc<Timeline
             _ => last.clone(),
         };
         if holder != last {
-            timeline.note(format!("leader: {}", if holder.is_empty() { "none" } else { &holder }));
+            if holder.is_empty() {
+                timeline.note("nobody leads");
+            } else {
+                timeline.leads(&holder);
+            }
             let number = holder.strip_prefix("replica-").and_then(|rest| rest.split('-').next()?.parse().ok());
             if let Some(number) = number {
                 leader.store(number, Ordering::Relaxed);

@@ -33,6 +33,8 @@ struct Inner {
     events: Vec<(Duration, String)>,
     findings: Vec<Finding>,
     faults: BTreeMap<&'static str, usize>,
+    /// How often a controller began to lead.
+    leaders: usize,
     /// How long it took until what somebody had tampered with was restored.
     repairs: Vec<(Duration, String)>,
 }
@@ -45,6 +47,7 @@ impl Timeline {
             events: Vec::new(),
             findings: Vec::new(),
             faults: BTreeMap::new(),
+            leaders: 0,
             repairs: Vec::new(),
         };
         Ok(Self { begin: Instant::now(), inner: Mutex::new(inner) })
@@ -87,6 +90,17 @@ impl Timeline {
     pub(crate) fn repaired(&self, what: String, took: Duration) {
         self.note(format!("{what} was restored after {:.1} s", took.as_secs_f64()));
         self.inner().repairs.push((took, what));
+    }
+
+    /// A controller leads.
+    pub(crate) fn leads(&self, who: &str) {
+        self.inner().leaders += 1;
+        self.note(format!("{who} leads"));
+    }
+
+    /// How often a controller began to lead.
+    pub(crate) fn leaders(&self) -> usize {
+        self.inner().leaders
     }
 
     /// What was wrong.

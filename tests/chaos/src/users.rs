@@ -142,10 +142,10 @@ impl Users {
                 let patch = json!({"metadata": {"labels": {names::stage_label(STAGED): stage}}});
                 self.patch_namespace(&format!("staged-{namespace}"), patch).await
             }
-            Fault::ParameterBroken { namespace } => {
-                let name = format!("broken-{namespace}");
-                let wrong = json!({"metadata": {"annotations": {"toolforge.org/uid": "everybody"}}});
-                self.patch_namespace(&name, wrong).await
+            Fault::ParameterEdited { namespace, valid } => {
+                let uid = if *valid { UID.to_string() } else { "everybody".to_owned() };
+                let patch = json!({"metadata": {"annotations": {"toolforge.org/uid": uid}}});
+                self.patch_namespace(&format!("broken-{namespace}"), patch).await
             }
             Fault::Tampered { what } => self.tamper(*what).await,
             Fault::ProfileDeleted => self.delete_profile().await,

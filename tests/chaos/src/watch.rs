@@ -186,6 +186,8 @@ impl Worker {
             (Sort::Bare, Answer::Admitted(pod)) if pod["spec"]["securityContext"]["runAsUser"] != UID => {
                 Some(format!("it was admitted without defaults: {}", pod["spec"]["securityContext"]))
             }
+            // Policies come before validation: nothing was shown.
+            (_, Answer::Unanswered(text)) if text.starts_with("422") => Some(format!("it is invalid: {text}")),
             _ => None,
         };
         if let Some(wrong) = wrong {
