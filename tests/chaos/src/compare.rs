@@ -1,6 +1,12 @@
 //! The end: everything converges, and is what a fresh controller makes of the same namespaces and profiles.
 
-use std::{cell::Cell, collections::BTreeMap, path::Path, sync::Arc, time::Duration};
+use std::{
+    cell::Cell,
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+    sync::Arc,
+    time::Duration,
+};
 
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use k8s_openapi::api::core::v1::Namespace;
@@ -124,6 +130,8 @@ pub(crate) async fn inputs(client: &Client) -> Result<Inputs> {
 /// What there is of Palisade's objects and of the conditions of profiles.
 pub(crate) async fn outputs(client: &Client) -> Result<Outputs> {
     let mut outputs = Outputs::new();
+    let all = Api::<Namespace>::all(client.clone()).list(&ListParams::default()).await?;
+    let namespaces: BTreeSet<_> = all.into_iter().filter_map(|namespace| namespace.metadata.name).collect();
     for (group, version, kind, plural) in KINDS {
         let resource = ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(group, version, kind), plural);
         let managed = match kind {
@@ -138,7 +146,10 @@ pub(crate) async fn outputs(client: &Client) -> Result<Outputs> {
             let owners: Vec<_> =
                 object.metadata.owner_references.iter().flatten().map(|owner| (&owner.kind, &owner.name)).collect();
             let name = object.metadata.name.unwrap_or_default();
-            let key = format!("{kind} {}/{name}", object.metadata.namespace.unwrap_or_default());
+            let namespace = object.metadata.namespace.unwrap_or_default();
+            let lost =
+                if namespace.is_empty() || namespaces.contains(&namespace) { "" } else { " (no such namespace)" };
+            let key = format!("{kind} {namespace}/{name}{lost}");
             let found = json!({
                 "labels": object.metadata.labels, "annotations": annotations, "owners": owners, "spec": object.data["spec"],
             });
@@ -190,20 +201,19 @@ pub(crate) async fn fresh(inputs: &Inputs, directory: &Path, timeline: &Arc<Time
     Ok(outputs)
 }
 
-/// What differs, the first ten.
+/// What differs: the first ten, and how many there are.
 pub(crate) fn differences(one: &Outputs, other: &Outputs) -> Vec<String> {
     let mut keys: Vec<_> = one.keys().chain(other.keys()).collect();
     keys.sort();
     keys.dedup();
-    let differs = keys.into_iter().filter(|key| one.get(*key) != other.get(*key));
-    differs
-        .take(10)
-        .map(|key| match (one.get(key), other.get(key)) {
-            (Some(one), Some(other)) => format!("{key}: {}", first_difference(one, other, String::new())),
-            (Some(_), None) => format!("{key} is there, and a fresh controller does not make it"),
-            _ => format!("{key} is missing"),
-        })
-        .collect()
+    keys.retain(|key| one.get(*key) != other.get(*key));
+    let more = keys.len().saturating_sub(10);
+    let first = keys.into_iter().take(10).map(|key| match (one.get(key), other.get(key)) {
+        (Some(one), Some(other)) => format!("{key}: {}", first_difference(one, other, String::new())),
+        (Some(_), None) => format!("{key} is there, and a fresh controller does not make it"),
+        _ => format!("{key} is missing"),
+    });
+    first.chain((more > 0).then(|| format!("{more} more objects differ"))).collect()
 }
 
 /// The place where two values differ, and both.
