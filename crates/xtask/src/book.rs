@@ -58,7 +58,7 @@ const PARTS: [(&str, &[&str]); 4] = [
             "glossary.md",
         ],
     ),
-    ("Explanation", &["mutation.md", "scale.md", "benchmarks.md", "invariants.md", "adr/"]),
+    ("Explanation", &["mutation.md", "scale.md", "benchmarks.md", "invariants.md", "reliability.md", "adr/"]),
 ];
 
 /// The pages in `docs/`, by their paths there: those that are generated now, and those that are files.

@@ -9,7 +9,7 @@ use tokio::time::{sleep, timeout};
 use crate::Result;
 
 /// Longer than any fault by which the API server does not answer.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// What the API server said.
 #[derive(Clone, Debug)]

@@ -17,6 +17,9 @@ use crate::{
     users::Users,
 };
 
+/// People who have waited so long for a repair do something else next.
+const LATE: Duration = Duration::from_secs(20);
+
 /// Runs all steps, and returns when the last of them is over. What comes too late, as the steps before it in its lane have
 /// taken long, is left out.
 pub(crate) async fn run(steps: &[Step], length: Duration, site: &Site, users: &Users, timeline: &Timeline) {
@@ -26,6 +29,9 @@ pub(crate) async fn run(steps: &[Step], length: Duration, site: &Site, users: &U
             sleep((begin + Duration::from_millis(step.at)).saturating_sub(timeline.now())).await;
             if timeline.now() > begin + length {
                 break;
+            }
+            if step.fault.may_be_left_out() && timeline.now() > begin + Duration::from_millis(step.at) + LATE {
+                continue;
             }
             timeline.fault(&step.fault);
             if matches!(lane, Lane::Users | Lane::Upheavals | Lane::Namespaces) {

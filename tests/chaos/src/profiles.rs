@@ -57,7 +57,7 @@ impl Revision {
         let spec = &mut profile["spec"];
         match how {
             Mistake::UnknownParameter => {
-                spec["users"]["runAsUser"]["ranges"] = json!([{"min": "$nobody", "max": "$nobody"}])
+                spec["users"]["runAsUser"]["ranges"] = json!([{"min": "$nobody", "max": "$nobody"}]);
             }
             Mistake::Expression => {
                 spec["customChecks"] =

@@ -62,8 +62,8 @@ impl Report {
 
     /// The table.
     pub(crate) fn table(&self) -> String {
-        let mut text = format!("seed {}, {} s\n", self.seed, self.seconds);
-        let mut line = |what: &str, value: String| text += &format!("  {what:<44} {value}\n");
+        let mut lines = vec![format!("seed {}, {} s", self.seed, self.seconds)];
+        let mut line = |what: &str, value: String| lines.push(format!("  {what:<44} {value}"));
         line("faults", self.faults.values().sum::<usize>().to_string());
         for (kind, count) in &self.faults {
             line(&format!("  {kind}"), count.to_string());
@@ -100,6 +100,6 @@ impl Report {
         line("in order after the last fault", converged);
         line("objects equal to those of a fresh controller", self.compared.to_string());
         line("wrong", self.wrong.len().to_string());
-        text
+        lines.join("\n") + "\n"
     }
 }

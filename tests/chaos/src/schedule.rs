@@ -107,6 +107,11 @@ pub(crate) struct Step {
 }
 
 impl Fault {
+    /// Whether it is left out when those before it in its lane have taken too long.
+    pub(crate) fn may_be_left_out(&self) -> bool {
+        matches!(self, Self::Tampered { .. } | Self::ProfileDeleted)
+    }
+
     /// Its name.
     pub(crate) fn kind(&self) -> &'static str {
         self.into()
@@ -189,12 +194,8 @@ const USERS: [Deal; 9] = [
     |rng| Fault::NamespaceStage { namespace: rng.usize(..3), stage: rng.bool().then(|| stage(rng)) },
     |rng| Fault::ParameterEdited { namespace: rng.usize(..2), valid: rng.bool() },
 ];
-const UPHEAVALS: [Deal; 4] = [
-    |rng| Fault::Tampered { what: tamper(rng) },
-    |rng| Fault::Tampered { what: tamper(rng) },
-    |rng| Fault::Tampered { what: tamper(rng) },
-    |_| Fault::ProfileDeleted,
-];
+const TAMPERED: Deal = |rng| Fault::Tampered { what: tamper(rng) };
+const UPHEAVALS: [Deal; 7] = [TAMPERED, TAMPERED, TAMPERED, TAMPERED, TAMPERED, TAMPERED, |_| Fault::ProfileDeleted];
 const DEFINITION: Deal = |rng| Fault::DefinitionDeleted { ms: rng.u64(0..8_000) };
 const STORMS: [Deal; 3] =
     [|_| Fault::Storm { namespaces: 0 }, |_| Fault::Storm { namespaces: 0 }, |_| Fault::NamespacesDeleted];
