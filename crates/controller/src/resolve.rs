@@ -113,8 +113,9 @@ pub enum Todo {
 }
 
 impl NamespacePlan {
-    /// The plan for parameters that were left in a namespace that is gone: they were written while it was being removed. A
-    /// new namespace of this name would be judged by them until it has its own.
+    /// The plan for parameters that were left in a namespace that is gone. Kubernetes empties a namespace of the kinds that
+    /// its API server lists, and one that has just started lists this one a little later. A new namespace of this name
+    /// would be judged by them until it has its own.
     pub fn without_namespace() -> Self {
         Self { stage: None, problem: None, carried: false, todo: Todo::Remove }
     }

@@ -1,28 +1,25 @@
 //! The end: everything converges, and is what a fresh controller makes of the same namespaces and profiles.
 
-use std::{
-    cell::Cell,
-    collections::{BTreeMap, BTreeSet},
-    path::Path,
-    sync::Arc,
-    time::Duration,
-};
+use std::{cell::Cell, collections::BTreeMap, path::Path, sync::Arc, time::Duration};
 
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{
     Api, Client,
     api::{ApiResource, DynamicObject, ListParams, Patch, PatchParams},
-    core::GroupVersionKind,
+    core::{GroupVersionKind, ObjectMeta, PartialObjectMeta},
 };
-use palisade_api::{ToolSecurityProfile, names};
+use palisade_api::{ToolSecurityParams, ToolSecurityProfile, names};
 use palisade_tests::{bare_pod, dry_run_answer, tool_pod, within};
 use serde_json::{Value as Json, json};
+use tokio::time::sleep;
 
 use crate::{Result, ask, site::Site, timeline::Timeline, users::UID};
 
 /// How long all may take to be in order, once nothing is broken any more.
 const LIMIT: Duration = Duration::from_mins(8);
+/// How long Kubernetes may take to delete namespaces.
+const PATIENCE: Duration = Duration::from_mins(30);
 
 /// What Palisade generates: group, version, kind, and its name in paths.
 const KINDS: [(&str, &str, &str, &str); 5] = [
@@ -44,11 +41,50 @@ pub(crate) type Outputs = BTreeMap<String, Json>;
 
 /// Waits until nothing is left to do. Says how long it took, and notes what was waited for last.
 pub(crate) async fn converge(client: &Client, timeline: &Timeline) -> Option<Duration> {
+    settled(LIMIT, timeline, || in_order(client)).await
+}
+
+/// Waits until namespaces that are being deleted are gone, and their parameters with them.
+pub(crate) async fn emptied(client: &Client, timeline: &Timeline) -> Option<Duration> {
+    settled(PATIENCE, timeline, || async {
+        let namespaces = namespaces(client).await?;
+        let left = namespaces.values().filter(|terminating| **terminating).count();
+        if left > 0 {
+            return Err(format!("{left} namespaces are still being deleted"));
+        }
+        let params = Api::<ToolSecurityParams>::all(client.clone()).list_metadata(&ListParams::default()).await;
+        let params = params.map_err(|error| error.to_string())?;
+        let all = params.iter().filter_map(|params| params.metadata.namespace.as_ref());
+        let lost: Vec<_> = all.filter(|namespace| !namespaces.contains_key(*namespace)).collect();
+        match lost.first() {
+            None => Ok(()),
+            Some(first) => Err(format!("{} parameters are in no namespace, one of them in {first}", lost.len())),
+        }
+    })
+    .await
+}
+
+/// The names of all namespaces, and whether they are being deleted.
+async fn namespaces(client: &Client) -> std::result::Result<BTreeMap<String, bool>, String> {
+    let all = Api::<Namespace>::all(client.clone()).list_metadata(&ListParams::default()).await;
+    let one = |namespace: PartialObjectMeta<Namespace>| {
+        let ObjectMeta { name, deletion_timestamp, .. } = namespace.metadata;
+        (name.unwrap_or_default(), deletion_timestamp.is_some())
+    };
+    Ok(all.map_err(|error| error.to_string())?.into_iter().map(one).collect())
+}
+
+async fn settled<F>(limit: Duration, timeline: &Timeline, look: impl Fn() -> F) -> Option<Duration>
+where
+    F: Future<Output = std::result::Result<(), String>>,
+{
     let last = Cell::new(String::new());
-    let settled = within(LIMIT, "everything in order", || async {
-        let now = in_order(client).await;
+    let settled = within(limit, "everything in order", || async {
+        let now = look().await;
         if let Err(text) = &now {
             last.set(text.clone());
+            // It lists thousands.
+            sleep(Duration::from_secs(1)).await;
         }
         now
     });
@@ -58,16 +94,15 @@ pub(crate) async fn converge(client: &Client, timeline: &Timeline) -> Option<Dur
             Some(took)
         }
         Err(error) => {
-            timeline.finding(format!("not in order {LIMIT:?} after the last fault: {error}"));
+            timeline.finding(error);
             None
         }
     }
 }
 
-/// Whether profiles are ready, what is to be deleted is gone, and pods get what they should.
+/// Whether profiles are ready, and pods get what they should.
 async fn in_order(client: &Client) -> std::result::Result<(), String> {
-    let list = ListParams::default();
-    let profiles = Api::<ToolSecurityProfile>::all(client.clone()).list(&list).await;
+    let profiles = Api::<ToolSecurityProfile>::all(client.clone()).list(&ListParams::default()).await;
     for profile in profiles.map_err(|error| error.to_string())?.items {
         let name = profile.metadata.name.unwrap_or_default();
         if profile.metadata.deletion_timestamp.is_some() {
@@ -84,12 +119,6 @@ async fn in_order(client: &Client) -> std::result::Result<(), String> {
         if status.namespaces.ready != status.namespaces.selected {
             return Err(format!("profile {name}: {:?}, {:?}", status.namespaces, status.failed_namespaces));
         }
-    }
-    let namespaces = Api::<Namespace>::all(client.clone()).list(&list).await.map_err(|error| error.to_string())?;
-    let terminating = |namespace: &&Namespace| namespace.metadata.deletion_timestamp.is_some();
-    let left = namespaces.iter().filter(terminating).count();
-    if left > 0 {
-        return Err(format!("{left} namespaces are still being deleted"));
     }
     for namespace in ["tools-0", "tools-1", "webhook-0"] {
         let pod = dry_run_answer(client, namespace, &bare_pod("bare")).await.map_err(|error| error.to_string())?;
@@ -130,8 +159,6 @@ pub(crate) async fn inputs(client: &Client) -> Result<Inputs> {
 /// What there is of Palisade's objects and of the conditions of profiles.
 pub(crate) async fn outputs(client: &Client) -> Result<Outputs> {
     let mut outputs = Outputs::new();
-    let all = Api::<Namespace>::all(client.clone()).list(&ListParams::default()).await?;
-    let namespaces: BTreeSet<_> = all.into_iter().filter_map(|namespace| namespace.metadata.name).collect();
     for (group, version, kind, plural) in KINDS {
         let resource = ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(group, version, kind), plural);
         let managed = match kind {
@@ -146,10 +173,7 @@ pub(crate) async fn outputs(client: &Client) -> Result<Outputs> {
             let owners: Vec<_> =
                 object.metadata.owner_references.iter().flatten().map(|owner| (&owner.kind, &owner.name)).collect();
             let name = object.metadata.name.unwrap_or_default();
-            let namespace = object.metadata.namespace.unwrap_or_default();
-            let lost =
-                if namespace.is_empty() || namespaces.contains(&namespace) { "" } else { " (no such namespace)" };
-            let key = format!("{kind} {namespace}/{name}{lost}");
+            let key = format!("{kind} {}/{name}", object.metadata.namespace.unwrap_or_default());
             let found = json!({
                 "labels": object.metadata.labels, "annotations": annotations, "owners": owners, "spec": object.data["spec"],
             });

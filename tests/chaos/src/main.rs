@@ -133,6 +133,7 @@ async fn run(arguments: &Arguments, steps: &[schedule::Step]) -> Result<bool> {
     users.mend_namespaces().await?;
     users.put_right().await?;
     report.converged = compare::converge(&site.admin, &timeline).await.map(|took| took.as_secs_f64());
+    report.emptied = compare::emptied(&site.admin, &timeline).await.map(|took| took.as_secs_f64());
     report.probes = watch.stop().await;
     for (sort, tally) in &report.probes {
         if (*sort == Sort::Hostile && tally.denied == 0) || (*sort != Sort::Hostile && tally.admitted == 0) {

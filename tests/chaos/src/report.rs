@@ -25,6 +25,8 @@ pub(crate) struct Report {
     pub(crate) leaders: usize,
     /// How long it took until all was in order after the last fault, in seconds.
     pub(crate) converged: Option<f64>,
+    /// How long it took after that until all deleted namespaces were gone, in seconds.
+    pub(crate) emptied: Option<f64>,
     /// How many objects were compared with those of a fresh controller.
     pub(crate) compared: usize,
     /// How often each program was started.
@@ -45,6 +47,7 @@ impl Report {
             longest_repair: None,
             leaders: 0,
             converged: None,
+            emptied: None,
             compared: 0,
             starts: BTreeMap::new(),
             wrong: Vec::new(),
@@ -96,8 +99,9 @@ impl Report {
         for (program, starts) in &self.starts {
             line(&format!("starts of {program}"), starts.to_string());
         }
-        let converged = self.converged.map_or("never".to_owned(), |took| format!("{took:.1} s"));
-        line("in order after the last fault", converged);
+        let seconds = |took: Option<f64>| took.map_or("never".to_owned(), |took| format!("{took:.1} s"));
+        line("in order after the last fault", seconds(self.converged));
+        line("deleted namespaces gone after that", seconds(self.emptied));
         line("objects equal to those of a fresh controller", self.compared.to_string());
         line("wrong", self.wrong.len().to_string());
         lines.join("\n") + "\n"

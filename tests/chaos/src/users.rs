@@ -43,6 +43,8 @@ pub(crate) const UID: i64 = 50_001;
 const PATIENCE: Duration = Duration::from_secs(20);
 /// How long what must happen may take while things are broken.
 const LIMIT: Duration = Duration::from_mins(5);
+/// How many namespaces are deleted at once.
+const AT_ONCE: usize = 200;
 /// Its definition is what is deleted by hand.
 const DEFINITION: &str = "toolsecurityparams.toolsecurity.dev";
 
@@ -327,13 +329,13 @@ impl Users {
         Ok(())
     }
 
-    /// Deletes half of what storms have created.
+    /// Deletes half of what storms have created, and not more than Kubernetes can clear away meanwhile.
     async fn delete_namespaces(&self) -> Result {
         let api: Api<Namespace> = Api::all(self.client.clone());
         let selector = ListParams::default().labels(&format!("tenancy={TOOLS}"));
         let found = ask::insist(PATIENCE, async || api.list(&selector).await).await?;
         let storms = found.items.into_iter().filter_map(|namespace| namespace.metadata.name);
-        let half: Vec<_> = storms.filter(|name| name.starts_with("storm-")).step_by(2).collect();
+        let half: Vec<_> = storms.filter(|name| name.starts_with("storm-")).step_by(2).take(AT_ONCE).collect();
         let deleted = stream::iter(&half)
             .map(|name| async { usize::from(api.delete(name, &DeleteParams::default()).await.is_ok()) })
             .buffer_unordered(16)
