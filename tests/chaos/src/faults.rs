@@ -34,7 +34,7 @@ pub(crate) async fn run(steps: &[Step], length: Duration, site: &Site, users: &U
                 continue;
             }
             timeline.fault(&step.fault);
-            if matches!(lane, Lane::Users | Lane::Upheavals | Lane::Namespaces) {
+            if matches!(lane, Lane::Users | Lane::Upheavals | Lane::Removals | Lane::Namespaces) {
                 users.act(&step.fault).await;
             } else if let Err(error) = inject(&step.fault, site).await {
                 timeline.finding(format!("{}: {error}", step.fault));

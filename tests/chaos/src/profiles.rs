@@ -11,7 +11,9 @@ pub(crate) const TOOLS: &str = "chaos-tools";
 pub(crate) const WEBHOOK: &str = "chaos-webhook";
 /// No parameters; the stage goes up and down, and namespaces have stages of their own.
 pub(crate) const STAGED: &str = "chaos-staged";
-/// Somebody tampers with what it becomes, and deletes it.
+/// Somebody deletes it again and again.
+pub(crate) const SHORT: &str = "chaos-short";
+/// Somebody tampers with what it becomes.
 pub(crate) const VICTIM: &str = "chaos-victim";
 
 /// Those that are edited, by the numbers of the schedule.
@@ -38,7 +40,7 @@ impl Revision {
         profile["spec"]["host"]["ports"] = json!([{"min": port, "max": port}]);
         profile["spec"]["enforcement"] = json!({"pods": self.stage, "workloads": self.stage});
         match self.profile {
-            STAGED => {
+            STAGED | SHORT => {
                 profile["spec"]["enforcement"]["namespaceStages"] = json!("ByLabel");
                 profile["spec"]["parameters"] = json!([]);
                 return Ok(serde_json::from_str(&profile.to_string().replace("\"$uid\"", &UID.to_string()))?);

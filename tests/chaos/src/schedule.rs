@@ -94,6 +94,7 @@ pub(crate) enum Lane {
     Network,
     Users,
     Upheavals,
+    Removals,
     Namespaces,
 }
 
@@ -194,8 +195,8 @@ const USERS: [Deal; 9] = [
     |rng| Fault::NamespaceStage { namespace: rng.usize(..3), stage: rng.bool().then(|| stage(rng)) },
     |rng| Fault::ParameterEdited { namespace: rng.usize(..2), valid: rng.bool() },
 ];
-const TAMPERED: Deal = |rng| Fault::Tampered { what: tamper(rng) };
-const UPHEAVALS: [Deal; 7] = [TAMPERED, TAMPERED, TAMPERED, TAMPERED, TAMPERED, TAMPERED, |_| Fault::ProfileDeleted];
+const UPHEAVALS: [Deal; 1] = [|rng| Fault::Tampered { what: tamper(rng) }];
+const REMOVALS: [Deal; 1] = [|_| Fault::ProfileDeleted];
 const DEFINITION: Deal = |rng| Fault::DefinitionDeleted { ms: rng.u64(0..8_000) };
 const STORMS: [Deal; 3] =
     [|_| Fault::Storm { namespaces: 0 }, |_| Fault::Storm { namespaces: 0 }, |_| Fault::NamespacesDeleted];
@@ -213,13 +214,14 @@ fn tamper(rng: &mut Rng) -> Tamper {
 
 /// The faults of so many seconds, by time.
 pub(crate) fn schedule(seed: u64, seconds: u64) -> Vec<Step> {
-    let lanes: [(Lane, &[Deal], (u64, u64)); 7] = [
+    let lanes: [(Lane, &[Deal], (u64, u64)); 8] = [
         (Lane::ControlPlane, &CONTROL_PLANE, (12_000, 30_000)),
         (Lane::Controllers, &CONTROLLERS, (12_000, 35_000)),
         (Lane::Webhook, &WEBHOOK, (6_000, 20_000)),
         (Lane::Network, &NETWORK, (8_000, 20_000)),
         (Lane::Users, &USERS, (1_500, 5_000)),
         (Lane::Upheavals, &UPHEAVALS, (3_000, 12_000)),
+        (Lane::Removals, &REMOVALS, (20_000, 60_000)),
         (Lane::Namespaces, &STORMS, (15_000, 35_000)),
     ];
     let end = seconds * 1_000;
@@ -245,7 +247,7 @@ pub(crate) fn schedule(seed: u64, seconds: u64) -> Vec<Step> {
     let mut rng = Rng::with_seed(seed ^ 0xDEF1);
     for turn in 0..seconds / 200 {
         let at = turn * 200_000 + rng.u64(30_000..140_000);
-        steps.push(Step { at, lane: Lane::Upheavals, fault: DEFINITION(&mut rng) });
+        steps.push(Step { at, lane: Lane::Removals, fault: DEFINITION(&mut rng) });
     }
     steps.sort_by_key(|step| (step.at, step.lane));
     let storms = steps.iter().filter(|step| matches!(step.fault, Fault::Storm { .. })).count() as u64;

@@ -31,7 +31,7 @@ use tokio::{sync::Mutex, time::sleep};
 
 use crate::{
     Result, ask,
-    profiles::{EDITED, Revision, STAGED, TOOLS, VICTIM, WEBHOOK},
+    profiles::{EDITED, Revision, SHORT, STAGED, TOOLS, VICTIM, WEBHOOK},
     schedule::{Fault, Mistake, Tamper},
     timeline::Timeline,
     watch::{self, Definition},
@@ -49,7 +49,7 @@ const AT_ONCE: usize = 200;
 const DEFINITION: &str = "toolsecurityparams.toolsecurity.dev";
 
 /// The watched namespaces, and others whose labels or annotations change: name, profile, stage.
-const NAMESPACES: [(&str, &str, Option<&str>); 10] = [
+const NAMESPACES: [(&str, &str, Option<&str>); 11] = [
     ("tools-0", TOOLS, None),
     ("tools-1", TOOLS, None),
     ("webhook-0", WEBHOOK, None),
@@ -58,6 +58,7 @@ const NAMESPACES: [(&str, &str, Option<&str>); 10] = [
     ("staged-1", STAGED, None),
     ("staged-2", STAGED, None),
     ("victim-0", VICTIM, None),
+    ("short-0", SHORT, None),
     ("broken-0", TOOLS, None),
     ("broken-1", TOOLS, None),
 ];
@@ -93,7 +94,7 @@ impl Users {
             }
             self.namespace(name, &labels).await?;
         }
-        for profile in EDITED.into_iter().chain([VICTIM]) {
+        for profile in EDITED.into_iter().chain([VICTIM, SHORT]) {
             self.apply(&Revision::first(profile).object()?).await?;
         }
         Ok(())
@@ -111,7 +112,8 @@ impl Users {
             revision.ports += 1;
             self.apply(&revision.object()?).await?;
         }
-        self.apply(&Revision::first(VICTIM).object()?).await
+        self.apply(&Revision::first(VICTIM).object()?).await?;
+        self.apply(&Revision::first(SHORT).object()?).await
     }
 
     async fn namespace(&self, name: &str, labels: &Json) -> Result {
@@ -233,28 +235,28 @@ impl Users {
 
     async fn delete_profile(&self) -> Result {
         let api: Api<ToolSecurityProfile> = Api::all(self.client.clone());
-        ask::insist(PATIENCE, async || api.delete(VICTIM, &DeleteParams::default()).await).await.map(drop)?;
+        ask::insist(PATIENCE, async || api.delete(SHORT, &DeleteParams::default()).await).await.map(drop)?;
         let gone = within(LIMIT, "the profile is gone", || async {
-            match api.get_opt(VICTIM).await {
+            match api.get_opt(SHORT).await {
                 Ok(None) => Ok(()),
                 Ok(Some(found)) => Err(format!("finalizers {:?}", found.metadata.finalizers)),
                 Err(error) => Err(error.to_string()),
             }
         });
         match gone.await {
-            Ok(((), took)) => self.timeline.note(format!("{VICTIM} was gone after {:.1} s", took.as_secs_f64())),
-            Err(error) => self.timeline.finding(format!("{VICTIM} cannot be deleted: {error}")),
+            Ok(((), took)) => self.timeline.note(format!("{SHORT} was gone after {:.1} s", took.as_secs_f64())),
+            Err(error) => self.timeline.finding(format!("{SHORT} cannot be deleted: {error}")),
         }
-        self.apply(&Revision::first(VICTIM).object()?).await?;
+        self.apply(&Revision::first(SHORT).object()?).await?;
         // Whoever tampers next must find it.
         let policies: Api<ValidatingAdmissionPolicy> = Api::all(self.client.clone());
-        let name = names::policy(VICTIM, Shape::Pods);
+        let name = names::policy(SHORT, Shape::Pods);
         if let Err(error) = within(LIMIT, "it is there again", || async {
             policies.get(&name).await.map(drop).map_err(|error| error.to_string())
         })
         .await
         {
-            self.timeline.finding(format!("{VICTIM} has no policy: {error}"));
+            self.timeline.finding(format!("{SHORT} has no policy: {error}"));
         }
         Ok(())
     }
