@@ -9,7 +9,7 @@ use crate::{
     watch::{Sort, Tally},
 };
 
-/// All that is said of a run.
+/// The figures.
 #[derive(Serialize)]
 pub(crate) struct Report {
     pub(crate) seed: u64,
