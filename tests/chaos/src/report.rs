@@ -19,6 +19,8 @@ pub(crate) struct Report {
     pub(crate) namespaces_created: usize,
     pub(crate) namespaces_at_the_end: usize,
     pub(crate) repairs: usize,
+    /// How often something was not restored or removed within a minute, while things were broken.
+    pub(crate) late: usize,
     /// In seconds, with what was repaired.
     pub(crate) longest_repair: Option<(f64, String)>,
     /// How often a controller began to lead, before the comparison.
@@ -44,6 +46,7 @@ impl Report {
             namespaces_created: 0,
             namespaces_at_the_end: 0,
             repairs: 0,
+            late: 0,
             longest_repair: None,
             leaders: 0,
             converged: None,
@@ -56,7 +59,7 @@ impl Report {
 
     /// What the time line knows.
     pub(crate) fn take(&mut self, timeline: &Timeline) {
-        self.faults = timeline.faults();
+        (self.faults, self.late) = (timeline.faults(), timeline.lates());
         let repairs = timeline.repairs();
         self.repairs = repairs.len();
         self.longest_repair = repairs.into_iter().next().map(|(took, what)| (took.as_secs_f64(), what));
@@ -95,6 +98,7 @@ impl Report {
                 longest.map_or("-".to_owned(), |(took, what)| format!("{took:.1} s ({what})"))
             ),
         );
+        line("not restored or removed within a minute", self.late.to_string());
         line("leaders, one after the other", self.leaders.to_string());
         for (program, starts) in &self.starts {
             line(&format!("starts of {program}"), starts.to_string());

@@ -215,10 +215,10 @@ fn tamper(rng: &mut Rng) -> Tamper {
 /// The faults of so many seconds, by time.
 pub(crate) fn schedule(seed: u64, seconds: u64) -> Vec<Step> {
     let lanes: [(Lane, &[Deal], (u64, u64)); 8] = [
-        (Lane::ControlPlane, &CONTROL_PLANE, (12_000, 30_000)),
-        (Lane::Controllers, &CONTROLLERS, (12_000, 35_000)),
+        (Lane::ControlPlane, &CONTROL_PLANE, (20_000, 45_000)),
+        (Lane::Controllers, &CONTROLLERS, (25_000, 60_000)),
         (Lane::Webhook, &WEBHOOK, (6_000, 20_000)),
-        (Lane::Network, &NETWORK, (8_000, 20_000)),
+        (Lane::Network, &NETWORK, (12_000, 30_000)),
         (Lane::Users, &USERS, (1_500, 5_000)),
         (Lane::Upheavals, &UPHEAVALS, (3_000, 12_000)),
         (Lane::Removals, &REMOVALS, (20_000, 60_000)),

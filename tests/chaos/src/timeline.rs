@@ -35,6 +35,7 @@ struct Inner {
     faults: BTreeMap<&'static str, usize>,
     /// How often a controller began to lead.
     leaders: usize,
+    late: usize,
     /// How long it took until what somebody had tampered with was restored.
     repairs: Vec<(Duration, String)>,
 }
@@ -48,6 +49,7 @@ impl Timeline {
             findings: Vec::new(),
             faults: BTreeMap::new(),
             leaders: 0,
+            late: 0,
             repairs: Vec::new(),
         };
         Ok(Self { begin: Instant::now(), inner: Mutex::new(inner) })
@@ -84,6 +86,17 @@ impl Timeline {
         self.note(format!("WRONG: {what}"));
         let at = self.now();
         self.inner().findings.push(Finding { at, what });
+    }
+
+    /// Something did not happen as soon as somebody looked for it.
+    pub(crate) fn late(&self, what: String) {
+        self.inner().late += 1;
+        self.note(format!("LATE: {what}"));
+    }
+
+    /// How often that was.
+    pub(crate) fn lates(&self) -> usize {
+        self.inner().late
     }
 
     /// Something was restored.

@@ -41,12 +41,15 @@ use crate::{
 pub(crate) const UID: i64 = 50_001;
 /// How long somebody tries, when the API server does not answer.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// How long what must happen may take while things are broken.
-const LIMIT: Duration = Duration::from_mins(5);
+/// How long somebody looks whether what must happen has happened, while things are broken. Whether it does is seen in the end.
+const LIMIT: Duration = Duration::from_mins(1);
 /// How many namespaces are deleted at once.
 const AT_ONCE: usize = 200;
 /// Its definition is what is deleted by hand.
 const DEFINITION: &str = "toolsecurityparams.toolsecurity.dev";
+
+/// How long the definition may take to go with all parameters, and somebody tries to install it again.
+const WAY_BACK: Duration = Duration::from_mins(10);
 
 /// The watched namespaces, and others whose labels or annotations change: name, profile, stage.
 const NAMESPACES: [(&str, &str, Option<&str>); 11] = [
@@ -228,7 +231,7 @@ impl Users {
         });
         match back.await {
             Ok(((), took)) => self.timeline.repaired(format!("{what:?}"), took),
-            Err(error) => self.timeline.finding(format!("{what:?} was not restored: {error}")),
+            Err(error) => self.timeline.late(format!("{what:?}: {error}")),
         }
         Ok(())
     }
@@ -245,7 +248,10 @@ impl Users {
         });
         match gone.await {
             Ok(((), took)) => self.timeline.note(format!("{SHORT} was gone after {:.1} s", took.as_secs_f64())),
-            Err(error) => self.timeline.finding(format!("{SHORT} cannot be deleted: {error}")),
+            Err(error) => {
+                self.timeline.late(format!("{SHORT} is not gone yet: {error}"));
+                return Ok(());
+            }
         }
         self.apply(&Revision::first(SHORT).object()?).await?;
         // Whoever tampers next must find it.
@@ -256,7 +262,7 @@ impl Users {
         })
         .await
         {
-            self.timeline.finding(format!("{SHORT} has no policy: {error}"));
+            self.timeline.late(format!("{SHORT} has no policy yet: {error}"));
         }
         Ok(())
     }
@@ -267,10 +273,11 @@ impl Users {
         let text = std::fs::read_to_string(root().join("crds/toolsecurityparams.yaml"))?;
         let definition: Json = serde_saphyr::from_str(&text)?;
         self.definition.set_gone(true);
-        if let Err(error) = ask::insist(LIMIT, async || api.delete(DEFINITION, &DeleteParams::default()).await).await {
+        if let Err(error) = ask::insist(WAY_BACK, async || api.delete(DEFINITION, &DeleteParams::default()).await).await
+        {
             self.timeline.note(format!("the definition: {error}"));
         }
-        let gone = within(LIMIT, "the definition is gone", || async {
+        let gone = within(WAY_BACK, "the definition is gone", || async {
             match api.get_opt(DEFINITION).await {
                 Ok(None) => Ok(()),
                 Ok(Some(found)) => Err(format!("{:?}", found.status.and_then(|status| status.conditions))),
@@ -278,15 +285,16 @@ impl Users {
             }
         });
         if let Err(error) = gone.await {
-            self.timeline.finding(error);
+            self.timeline.late(error);
         }
         sleep(away).await;
         let params = PatchParams::apply("chaos").force();
-        ask::insist(LIMIT, async || api.patch(DEFINITION, &params, &Patch::Apply(&definition)).await)
+        ask::insist(WAY_BACK, async || api.patch(DEFINITION, &params, &Patch::Apply(&definition)).await)
             .await
             .map(drop)?;
         let installed = Instant::now();
         self.timeline.note("the definition is installed again");
+        self.definition.set_gone(false);
         let back = within(LIMIT, "pods that comply are admitted again", || async {
             for namespace in ["tools-0", "tools-1", "webhook-0"] {
                 let verdict = dry_run_once(&self.client, namespace, &tool_pod("job", UID)).await;
@@ -300,9 +308,8 @@ impl Users {
             Ok(_) => {
                 let took = installed.elapsed().as_secs_f64();
                 self.timeline.note(format!("namespaces were open again {took:.1} s after that"));
-                self.definition.set_gone(false);
             }
-            Err(error) => self.timeline.finding(error),
+            Err(error) => self.timeline.late(error),
         }
         Ok(())
     }
