@@ -89,7 +89,7 @@ impl Timeline {
     }
 
     /// Something did not happen as soon as somebody looked for it.
-    pub(crate) fn late(&self, what: String) {
+    pub(crate) fn late(&self, what: &str) {
         self.inner().late += 1;
         self.note(format!("LATE: {what}"));
     }

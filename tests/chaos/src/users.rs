@@ -231,7 +231,7 @@ impl Users {
         });
         match back.await {
             Ok(((), took)) => self.timeline.repaired(format!("{what:?}"), took),
-            Err(error) => self.timeline.late(format!("{what:?}: {error}")),
+            Err(error) => self.timeline.late(&format!("{what:?}: {error}")),
         }
         Ok(())
     }
@@ -249,7 +249,7 @@ impl Users {
         match gone.await {
             Ok(((), took)) => self.timeline.note(format!("{SHORT} was gone after {:.1} s", took.as_secs_f64())),
             Err(error) => {
-                self.timeline.late(format!("{SHORT} is not gone yet: {error}"));
+                self.timeline.late(&format!("{SHORT} is not gone yet: {error}"));
                 return Ok(());
             }
         }
@@ -262,7 +262,7 @@ impl Users {
         })
         .await
         {
-            self.timeline.late(format!("{SHORT} has no policy yet: {error}"));
+            self.timeline.late(&format!("{SHORT} has no policy yet: {error}"));
         }
         Ok(())
     }
@@ -285,7 +285,7 @@ impl Users {
             }
         });
         if let Err(error) = gone.await {
-            self.timeline.late(error);
+            self.timeline.late(&error);
         }
         sleep(away).await;
         let params = PatchParams::apply("chaos").force();
@@ -309,7 +309,7 @@ impl Users {
                 let took = installed.elapsed().as_secs_f64();
                 self.timeline.note(format!("namespaces were open again {took:.1} s after that"));
             }
-            Err(error) => self.timeline.late(error),
+            Err(error) => self.timeline.late(&error),
         }
         Ok(())
     }
