@@ -9,12 +9,12 @@ use kube::{
     api::{ApiResource, DynamicObject, ListParams, Patch, PatchParams},
     core::{GroupVersionKind, ObjectMeta, PartialObjectMeta},
 };
-use palisade_api::{ToolSecurityParams, ToolSecurityProfile, names};
+use palisade_api::{EngineInForce, ToolSecurityParams, ToolSecurityProfile, names};
 use palisade_tests::{bare_pod, dry_run_answer, tool_pod, within};
 use serde_json::{Value as Json, json};
 use tokio::time::sleep;
 
-use crate::{Result, ask, site::Site, timeline::Timeline, users::UID};
+use crate::{Result, ask, profiles::WEBHOOK, site::Site, timeline::Timeline, users::UID};
 
 /// How long all may take to be in order, once nothing is broken any more.
 const LIMIT: Duration = Duration::from_mins(8);
@@ -115,6 +115,10 @@ async fn in_order(client: &Client) -> std::result::Result<(), String> {
         {
             let all = status.conditions.iter().map(|one| format!("{} {}: {}", one.type_, one.status, one.message));
             return Err(format!("profile {name}: {}", all.collect::<Vec<_>>().join(", ")));
+        }
+        let engine = status.mutation.as_ref().map(|mutation| mutation.engine);
+        if name == WEBHOOK && engine != Some(EngineInForce::Webhook) {
+            return Err(format!("profile {name}: engine {engine:?}"));
         }
         if status.namespaces.ready != status.namespaces.selected {
             return Err(format!("profile {name}: {:?}, {:?}", status.namespaces, status.failed_namespaces));
