@@ -44,7 +44,7 @@ pub(crate) async fn converge(client: &Client, timeline: &Timeline) -> Option<Dur
     settled(LIMIT, timeline, || in_order(client)).await
 }
 
-/// Waits until namespaces that are being deleted are gone, and their parameters with them.
+/// Waits until namespaces that are being deleted are gone, and their parameters with them, and former names of parameters.
 pub(crate) async fn emptied(client: &Client, timeline: &Timeline) -> Option<Duration> {
     settled(PATIENCE, timeline, || async {
         let namespaces = namespaces(client).await?;
@@ -52,11 +52,14 @@ pub(crate) async fn emptied(client: &Client, timeline: &Timeline) -> Option<Dura
         if left > 0 {
             return Err(format!("{left} namespaces are still being deleted"));
         }
-        let params = Api::<ToolSecurityParams>::all(client.clone()).list_metadata(&ListParams::default()).await;
+        let params = Api::<ToolSecurityParams>::all(client.clone()).list(&ListParams::default()).await;
         let params = params.map_err(|error| error.to_string())?;
         let all = params.iter().filter_map(|params| params.metadata.namespace.as_ref());
         let lost: Vec<_> = all.filter(|namespace| !namespaces.contains_key(*namespace)).collect();
+        // A renamed parameter has both names until each API server judges by the new one.
+        let renamed = params.iter().filter(|params| params.spec.integers.len() > 1).count();
         match lost.first() {
+            None if renamed > 0 => Err(format!("{renamed} parameters still have a former name")),
             None => Ok(()),
             Some(first) => Err(format!("{} parameters are in no namespace, one of them in {first}", lost.len())),
         }
